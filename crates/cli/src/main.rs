@@ -1,0 +1,39 @@
+//! The `millstream` program.
+
+mod devices;
+mod stress;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Runs neural networks from many threads on one device.
+#[derive(Parser)]
+#[command(name = "millstream", version, about, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Lists the devices of this machine.
+    Devices(devices::Arguments),
+    /// Runs many threads at once and checks every result against sequential work, bit for bit.
+    Stress(stress::Arguments),
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Devices(arguments) => devices::run(&arguments),
+        Command::Stress(arguments) => stress::run(&arguments),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Scenarios about memory running out.
+
+use millstream::{Error, HealthState, Result, UnaryOp};
+
+use super::super::harness::{Context, Outcome};
+use super::super::values::Math;
+
+const LIMIT: usize = 64 << 20;
+
+fn work(context: &Context, thread: usize, iteration: usize) -> Result<Vec<u8>> {
+    let math = Math::current(&context.device)?;
+    let a = math.randn(&[50, 100], (thread * 10 + iteration) as u64)?;
+    math.read(&math.unary(UnaryOp::Sigmoid, &a)?)
+}
+
+/// Thread 0 asks for more than there is, again and again; the others must not notice.
+pub(super) fn out_of_memory(context: &Context) -> Outcome {
+    limited(context, |context| {
+        let greedy = |outcome: &std::sync::Mutex<Outcome>| {
+            for _ in 0..context.iterations {
+                let refused = context.device.allocate(LIMIT + 1);
+                let mut outcome = outcome.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                outcome.expect(
+                    matches!(refused, Err(Error::OutOfMemory { .. })),
+                    "more memory than there is was not refused",
+                );
+            }
+        };
+        context.compare_with(&|thread, iteration| work(context, thread, iteration), greedy)
+    })
+}
+
+/// Three times: hold all memory, be refused, give it back, go on.
+pub(super) fn pressure(context: &Context) -> Outcome {
+    limited(context, |context| {
+        let mut total = Outcome::default();
+        for _ in 0..3 {
+            let mut held = Vec::new();
+            let refused = loop {
+                match context.device.allocate(8 << 20) {
+                    Ok(buffer) => held.push(buffer),
+                    Err(error) => break error,
+                }
+            };
+            total
+                .expect(matches!(refused, Error::OutOfMemory { .. }), "refused for another reason");
+            total.expect(!held.is_empty(), "nothing could be allocated");
+            drop(held);
+            let outcome = context.compare(|thread, iteration| work(context, thread, iteration));
+            total.ops += outcome.ops;
+            total.elapsed += outcome.elapsed;
+            total.errors += outcome.errors;
+            total.mismatches += outcome.mismatches;
+            total.problems.extend(outcome.problems);
+        }
+        total
+    })
+}
+
+/// On a device of its own with little memory, which must be well and empty in the end.
+fn limited(context: &Context, run: impl FnOnce(&Context) -> Outcome) -> Outcome {
+    context.with_own_device(
+        |builder| builder.memory_limit(LIMIT),
+        |context| {
+            let mut outcome = run(context);
+            outcome.expect(
+                context.device.health().state == HealthState::Healthy,
+                "the device is not healthy afterwards",
+            );
+            outcome.expect(context.device.memory().in_use == 0, "memory leaked");
+            outcome
+        },
+    )
+}

@@ -1,0 +1,94 @@
+//! Scenarios about streams and their lifecycle.
+
+use std::time::Duration;
+
+use millstream::{BinaryOp, Event, Exhaustion, Result, Stream, UnaryOp};
+
+use super::super::harness::{Context, Outcome};
+use super::super::values::Math;
+
+fn small(context: &Context, seed: u64) -> Result<Vec<u8>> {
+    let math = Math::current(&context.device)?;
+    let a = math.randn(&[48, 48], seed)?;
+    math.read(&math.matmul(&a, &a.transposed()?)?)
+}
+
+pub(super) fn cold_start(context: &Context) -> Outcome {
+    // The expected answer comes from the old device, so that the new one has seen nothing.
+    let expected = match small(context, 9) {
+        Ok(expected) => expected,
+        Err(error) => {
+            let mut outcome = Outcome::default();
+            outcome.error(error);
+            return outcome;
+        }
+    };
+    context.with_own_device(
+        |builder| builder,
+        |context| {
+            context.on_threads(
+                |_| {},
+                |thread, outcome| {
+                    outcome.count(&format!("thread {thread}"), small(context, 9), &expected)
+                },
+            )
+        },
+    )
+}
+
+pub(super) fn synchronize_all(context: &Context) -> Outcome {
+    let call = |thread: usize, iteration: usize| {
+        let math = Math::current(&context.device)?;
+        let mut value = math.randn(&[64, 64], (thread * 10 + iteration) as u64)?;
+        for _ in 0..5 {
+            value = math.unary(UnaryOp::Tanh, &value)?;
+        }
+        math.read(&value)
+    };
+    context.compare_with(&call, |total| {
+        for _ in 0..context.iterations {
+            if let Err(error) = context.device.synchronize() {
+                total.lock().unwrap_or_else(std::sync::PoisonError::into_inner).error(error);
+            }
+        }
+    })
+}
+
+pub(super) fn events(context: &Context) -> Outcome {
+    context.compare(|thread, iteration| {
+        let device = &context.device;
+        let (first, second) = (Stream::new(device)?, Stream::new(device)?);
+        let produce = Math { stream: first.clone() };
+        let before = Event::timed(&first)?;
+        let value = produce.randn(&[40, 40], (thread * 10 + iteration) as u64)?;
+        let product = produce.matmul(&value, &value)?;
+        let after = Event::timed(&first)?;
+        after.wait_on(&second)?;
+        let consume = Math { stream: second };
+        let result = consume.read(&consume.binary(BinaryOp::Add, &product, &value)?)?;
+        after.synchronize_within(Duration::from_secs(30))?;
+        if !after.query()? || before.elapsed(&after)? > Duration::from_secs(60) {
+            return Ok(Vec::new());
+        }
+        Ok(result)
+    })
+}
+
+/// Threads that make one call and end; each round's streams are leased anew.
+pub(super) fn churn(context: &Context) -> Outcome {
+    context.compare(|thread, iteration| {
+        let seed = (thread * 10 + iteration) as u64;
+        std::thread::scope(|scope| {
+            let short = scope.spawn(move || small(context, seed));
+            short.join().unwrap_or_else(|_| Ok(Vec::new()))
+        })
+    })
+}
+
+/// Three leasable streams for everybody; a thread ends after each call, so the line moves.
+pub(super) fn exhaustion(context: &Context) -> Outcome {
+    context.with_own_device(
+        |builder| builder.streams(4).exhaustion(Exhaustion::Wait(Some(Duration::from_secs(60)))),
+        churn,
+    )
+}

@@ -1,0 +1,162 @@
+//! What a device must be able to do: two small traits.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Instant;
+
+use smallvec::SmallVec;
+
+use crate::profiler::StreamProfile;
+use crate::{BoundCommand, Config, OpKind, Progress, Result};
+
+/// What a backend says about its device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BackendInfo {
+    /// The name it is opened by, as in `"cpu"` or `"cuda:0"`.
+    pub name: String,
+    /// What it is, in words.
+    pub description: String,
+    /// Memory that buffers can have, all together.
+    pub memory_bytes: usize,
+    /// Batches that run at the same time at full speed.
+    pub parallelism: usize,
+    /// Batches that one queue takes before it blocks by itself; ours is kept below it.
+    pub queue_capacity: usize,
+    /// Every address it hands out is a multiple of this.
+    pub alignment: usize,
+}
+
+/// A piece of device memory. Dropping it gives it back.
+pub struct Segment {
+    /// The device address of the first byte.
+    pub address: usize,
+    /// The size.
+    pub bytes: usize,
+    /// What owns the memory.
+    pub owner: Box<dyn Any + Send>,
+}
+
+/// What a queue is told about the stream it serves.
+pub struct QueueContext {
+    /// The stream's number; below 64, and never used for two queues of one device.
+    pub stream: u32,
+    /// Where the queue says how far it has come.
+    pub progress: Arc<Progress>,
+    /// Where the queue says what ran when, if anybody wants to know.
+    pub profile: Arc<StreamProfile>,
+}
+
+/// A point in the work of a stream, as plain data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WaitFor {
+    /// The stream.
+    pub stream: u32,
+    /// The sequence number that must have passed.
+    pub sequence: u64,
+}
+
+/// Commands that are submitted together. They run in order, after the batches before them.
+pub struct Batch {
+    /// The commands; the first has sequence number `first`, the last has `last`.
+    pub commands: Vec<BoundCommand>,
+    /// The sequence number of the first command.
+    pub first: u64,
+    /// The sequence number of the last command.
+    pub last: u64,
+    /// Work of other streams that must pass first. All of it is submitted already.
+    pub waits: SmallVec<[WaitFor; 2]>,
+    /// [`Progress::epoch`] when the batch was begun. If it has changed, the batch must fail.
+    pub epoch: u64,
+    /// The submitting thread is about to wait for this batch.
+    pub caller_waits: bool,
+}
+
+/// The in-order work queue of one stream.
+///
+/// `submit` is called by one thread at a time; the others by any thread at any time.
+pub trait Queue: Send + Sync {
+    /// Takes a batch. Everything that the platform needs (command buffers, encoders) is made, filled
+    /// and committed inside this call.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device is gone; any other error means
+    /// that nothing of the batch was taken, and fails the batch alone.
+    fn submit(&self, batch: Batch) -> Result<()>;
+
+    /// Brings the stream's [`Progress`] up to date, without blocking.
+    fn poll(&self) {}
+
+    /// Blocks until `sequence` has passed, or the deadline, or something else happened that is worth
+    /// another look at [`Progress`]. The calling thread may be put to work.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device is gone.
+    fn wait(&self, sequence: u64, deadline: Instant) -> Result<()>;
+}
+
+/// What a kernel is compiled from: an operation specialised by a list of constants.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct KernelKey {
+    /// The name of the kernel.
+    pub name: String,
+    /// What it is specialised by.
+    pub constants: Vec<(String, i64)>,
+}
+
+/// A compiled kernel, known only to its backend.
+pub type Kernel = Box<dyn Any + Send + Sync>;
+
+/// One device.
+pub trait Backend: Send + Sync + 'static {
+    /// What the device is.
+    fn info(&self) -> BackendInfo;
+
+    /// Whether it executes this kind of Command.
+    fn supports(&self, kind: OpKind) -> bool;
+
+    /// Memory of at least that size, or `None` when there is none left.
+    ///
+    /// # Errors
+    ///
+    /// Only for faults; a lack of memory is not one.
+    fn allocate(&self, bytes: usize) -> Result<Option<Segment>>;
+
+    /// A queue for a stream that has none yet.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the device from having one more queue.
+    fn new_queue(&self, context: QueueContext) -> Result<Arc<dyn Queue>>;
+
+    /// Compiles a kernel. Called once per key, see [`Device::kernel`](crate::Device::kernel).
+    ///
+    /// # Errors
+    ///
+    /// What the compiler said.
+    fn compile(&self, key: &KernelKey) -> Result<Kernel> {
+        Err(crate::Error::Compile {
+            key: key.name.clone(),
+            message: format!("{} has no kernels to compile", self.info().name).into(),
+        })
+    }
+
+    /// Stops background threads. Nothing is submitted any more, and everything submitted has passed.
+    fn close(&self) {}
+}
+
+/// A backend that is linked into the program. Collected with `inventory`, so that linking a backend
+/// crate is all it takes for [`Device::open`](crate::Device::open) to know it.
+pub struct BackendEntry {
+    /// The name, as in `"cpu"`; a device may add `":0"`.
+    pub name: &'static str,
+    /// [`Device::best`](crate::Device::best) tries the highest first.
+    pub preference: u32,
+    /// The devices that could be opened now, or why there are none.
+    pub list: fn() -> Result<Vec<BackendInfo>>,
+    /// Opens device number `index` of this backend.
+    pub open: fn(index: usize, config: &Config) -> Result<Box<dyn Backend>>,
+}
+
+inventory::collect!(BackendEntry);

@@ -1,0 +1,248 @@
+//! Fill, copy, unary and binary operations.
+
+use super::check::Check;
+use super::{BufferLike, Command, InPlace, Op, Operand};
+use crate::{DType, Result, Scalar};
+
+/// A function of one element. Unless it says otherwise, the output has the input's type.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum UnaryOp {
+    // Numbers of any signed type.
+    Abs,
+    Neg,
+    Sign,
+    /// `max(x, 0)`, for any number.
+    Relu,
+    // Floating point.
+    Exp,
+    Expm1,
+    Log,
+    Log1p,
+    Log2,
+    Sqrt,
+    Rsqrt,
+    Reciprocal,
+    Square,
+    Sin,
+    Cos,
+    Tan,
+    Asin,
+    Acos,
+    Atan,
+    Sinh,
+    Cosh,
+    Tanh,
+    Asinh,
+    Acosh,
+    Atanh,
+    Erf,
+    Floor,
+    Ceil,
+    /// To the nearest integer, halves to even.
+    Round,
+    Trunc,
+    Sigmoid,
+    HardSigmoid {
+        alpha: f32,
+        beta: f32,
+    },
+    HardSwish,
+    Silu,
+    /// With the exact normal distribution.
+    Gelu,
+    /// By the tanh approximation.
+    GeluTanh,
+    /// `log(1 + eˣ)`.
+    Softplus,
+    Softsign,
+    Mish,
+    LeakyRelu {
+        slope: f32,
+    },
+    Elu {
+        alpha: f32,
+    },
+    Celu {
+        alpha: f32,
+    },
+    Selu {
+        alpha: f32,
+        gamma: f32,
+    },
+    ThresholdedRelu {
+        alpha: f32,
+    },
+    /// Moves towards zero by `lambda`, with `bias` off.
+    Shrink {
+        lambda: f32,
+        bias: f32,
+    },
+    // Floating point to bool.
+    IsNan,
+    IsInf {
+        positive: bool,
+        negative: bool,
+    },
+    // Bool, or the bits of an integer.
+    Not,
+}
+
+impl UnaryOp {
+    /// The element type of the output for an input type, or `None` where it has no meaning.
+    pub fn output(self, input: DType) -> Option<DType> {
+        use UnaryOp::*;
+        match self {
+            Abs | Neg | Sign | Relu | Square => (input != DType::Bool).then_some(input),
+            IsNan | IsInf { .. } => input.is_float().then_some(DType::Bool),
+            Not => (input == DType::Bool || input.is_int()).then_some(input),
+            _ => input.is_float().then_some(input),
+        }
+    }
+}
+
+/// A function of two elements of one type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum BinaryOp {
+    // Numbers; integers wrap around.
+    Add,
+    Sub,
+    Mul,
+    /// Integers round towards zero, and division by zero gives 0.
+    Div,
+    Pow,
+    Min,
+    Max,
+    /// The remainder with the sign of the divisor; by zero gives 0 for integers.
+    Mod,
+    /// The remainder with the sign of the dividend; by zero gives 0 for integers.
+    Fmod,
+    /// Floating point only.
+    Atan2,
+    /// `slope · a` where `a` is negative, else `a`, with the slope from `b`.
+    Prelu,
+    // To bool.
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    // Bool, or the bits of an integer.
+    And,
+    Or,
+    Xor,
+    // Integers; a shift by the width or more gives 0.
+    ShiftLeft,
+    ShiftRight,
+}
+
+impl BinaryOp {
+    /// Every function.
+    pub const ALL: [BinaryOp; 22] = {
+        use BinaryOp::*;
+        [
+            Add,
+            Sub,
+            Mul,
+            Div,
+            Pow,
+            Min,
+            Max,
+            Mod,
+            Fmod,
+            Atan2,
+            Prelu,
+            Equal,
+            NotEqual,
+            Less,
+            LessEqual,
+            Greater,
+            GreaterEqual,
+            And,
+            Or,
+            Xor,
+            ShiftLeft,
+            ShiftRight,
+        ]
+    };
+
+    /// The element type of the output for an input type, or `None` where it has no meaning.
+    pub fn output(self, input: DType) -> Option<DType> {
+        use BinaryOp::*;
+        match self {
+            Add | Sub | Mul | Div | Pow | Min | Max | Mod | Fmod | Prelu => {
+                (input != DType::Bool).then_some(input)
+            }
+            Atan2 => input.is_float().then_some(input),
+            Equal | NotEqual => Some(DType::Bool),
+            Less | LessEqual | Greater | GreaterEqual => {
+                (input != DType::Bool).then_some(DType::Bool)
+            }
+            And | Or | Xor => (input == DType::Bool || input.is_int()).then_some(input),
+            ShiftLeft | ShiftRight => input.is_int().then_some(input),
+        }
+    }
+}
+
+impl<B: BufferLike> Command<B> {
+    /// Gives every element of `dst` one value.
+    ///
+    /// # Errors
+    ///
+    /// An operand outside its buffer, or one that overlaps itself.
+    pub fn fill(dst: Operand<B>, value: impl Into<Scalar>) -> Result<Self> {
+        Self::assemble(Op::Fill { value: value.into() }, [dst], [], InPlace::No)
+    }
+
+    /// Copies `src` to `dst`, converting the element type. `src` broadcasts.
+    ///
+    /// Conversion is that of Rust's `as`: to integers it cuts the fraction off and saturates (from
+    /// floating point) or wraps (from integers); to `bool` it asks whether the value is other than
+    /// zero; to floating point it rounds to nearest, ties to even.
+    ///
+    /// # Errors
+    ///
+    /// A shape that does not broadcast, or operands that do not fit their buffers or overlap.
+    pub fn copy(dst: Operand<B>, src: Operand<B>) -> Result<Self> {
+        let src = Check("copy").broadcast(src, &dst.layout)?;
+        Self::assemble(Op::Copy, [dst], [src], InPlace::SameLayout)
+    }
+
+    /// Applies a function to each element. `src` broadcasts; `dst` may be `src`.
+    ///
+    /// # Errors
+    ///
+    /// An element type the function has no meaning for, a shape that does not broadcast, or operands
+    /// that do not fit their buffers or overlap.
+    pub fn unary(op: UnaryOp, dst: Operand<B>, src: Operand<B>) -> Result<Self> {
+        let check = Check("unary");
+        let input = src.layout.dtype();
+        match op.output(input) {
+            Some(output) => check.dtype(&dst.layout, output)?,
+            None => return check.fail(format!("{op:?} of {input} has no meaning")),
+        }
+        let src = check.broadcast(src, &dst.layout)?;
+        Self::assemble(Op::Unary { op }, [dst], [src], InPlace::SameLayout)
+    }
+
+    /// Applies a function to pairs of elements. Both inputs broadcast; `dst` may be one of them.
+    ///
+    /// # Errors
+    ///
+    /// Inputs of different types, a type the function has no meaning for, shapes that do not
+    /// broadcast, or operands that do not fit their buffers or overlap.
+    pub fn binary(op: BinaryOp, dst: Operand<B>, a: Operand<B>, b: Operand<B>) -> Result<Self> {
+        let check = Check("binary");
+        check.same_dtype(&a.layout, &b.layout)?;
+        let input = a.layout.dtype();
+        match op.output(input) {
+            Some(output) => check.dtype(&dst.layout, output)?,
+            None => return check.fail(format!("{op:?} of {input} has no meaning")),
+        }
+        let a = check.broadcast(a, &dst.layout)?;
+        let b = check.broadcast(b, &dst.layout)?;
+        Self::assemble(Op::Binary { op }, [dst], [a, b], InPlace::SameLayout)
+    }
+}

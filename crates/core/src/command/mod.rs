@@ -1,0 +1,171 @@
+//! The narrow waist: what to compute, on which buffers, as plain data.
+//!
+//! The front only makes Commands, a backend only executes them. A [`Command`] cannot be built from
+//! operands that do not fit it, so a backend may rely on every rule that a constructor states.
+
+mod activation;
+mod check;
+mod elementwise;
+mod host;
+mod matmul;
+mod normalise;
+mod op;
+mod operand;
+mod params;
+mod random;
+mod reduce;
+
+pub use activation::Activation;
+pub use host::HostBytes;
+pub use matmul::Epilogue;
+pub use op::{Op, OpKind};
+pub use operand::{Access, BufferLike, Operand, RawBuffer};
+pub use params::*;
+pub use random::Distribution;
+pub use reduce::{Axes, ReduceOp};
+
+pub use elementwise::{BinaryOp, UnaryOp};
+
+use smallvec::SmallVec;
+
+use crate::{Error, Result};
+
+/// Operands a Command holds without an allocation of its own.
+const INLINE_OPERANDS: usize = 4;
+
+/// One operation with its operands.
+///
+/// `B` is how a buffer is named: [`Buffer`](crate::Buffer) references while a command is built,
+/// [`RawBuffer`] addresses once it is recorded. Operands are outputs first, then inputs in the order
+/// that the constructor takes them; an optional input that is absent leaves no gap.
+///
+/// # Example
+///
+/// ```
+/// use millstream_core::{Command, DType, Layout, Operand, RawBuffer};
+///
+/// let buffer = RawBuffer { address: 0x1000, bytes: 64 };
+/// let row = Operand::new(buffer, Layout::contiguous(DType::F32, &[16]).unwrap());
+/// let fill = Command::fill(row, 1.0f32).unwrap();
+/// assert_eq!(fill.op().name(), "fill");
+///
+/// let too_long = Operand::new(buffer, Layout::contiguous(DType::F32, &[17]).unwrap());
+/// assert!(Command::fill(too_long, 1.0f32).is_err());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Command<B> {
+    op: Op,
+    outputs: u8,
+    operands: SmallVec<[Operand<B>; INLINE_OPERANDS]>,
+}
+
+/// A Command whose operands are device addresses, as a backend gets it.
+pub type BoundCommand = Command<RawBuffer>;
+
+impl<B> Command<B> {
+    /// What is computed.
+    pub fn op(&self) -> &Op {
+        &self.op
+    }
+
+    /// The operands that are written.
+    pub fn outputs(&self) -> &[Operand<B>] {
+        &self.operands[..usize::from(self.outputs)]
+    }
+
+    /// The operands that are only read.
+    pub fn inputs(&self) -> &[Operand<B>] {
+        &self.operands[usize::from(self.outputs)..]
+    }
+
+    /// All operands with what is done to them, outputs first.
+    pub fn accesses(&self) -> impl Iterator<Item = (Access, &Operand<B>)> {
+        let outputs = usize::from(self.outputs);
+        self.operands.iter().enumerate().map(move |(index, operand)| {
+            (if index < outputs { Access::Write } else { Access::Read }, operand)
+        })
+    }
+
+    /// Bytes that the operands hold densely; what a memory-bound kernel must move at least.
+    pub fn bytes(&self) -> usize {
+        self.operands.iter().map(|operand| operand.layout.dense_bytes()).sum()
+    }
+
+    /// The same Command with its buffers named in another way.
+    pub fn bind<C>(self, mut name: impl FnMut(&B) -> C) -> Command<C> {
+        Command {
+            op: self.op,
+            outputs: self.outputs,
+            operands: self
+                .operands
+                .iter()
+                .map(|operand| Operand { buffer: name(&operand.buffer), layout: operand.layout })
+                .collect(),
+        }
+    }
+
+    /// Like [`bind`](Self::bind), for a name that cannot always be given.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `name`.
+    pub fn try_bind<C>(self, mut name: impl FnMut(&B) -> Result<C>) -> Result<Command<C>> {
+        let operands = self
+            .operands
+            .iter()
+            .map(|operand| Ok(Operand { buffer: name(&operand.buffer)?, layout: operand.layout }))
+            .collect::<Result<_>>()?;
+        Ok(Command { op: self.op, outputs: self.outputs, operands })
+    }
+}
+
+impl<B: BufferLike> Command<B> {
+    /// Joins checked parts. Every constructor ends here, so the rules that hold for all Commands are
+    /// checked here: operands lie inside their buffers, outputs do not overlap themselves, and an
+    /// output shares memory with an input only where `in_place` says that this works.
+    fn assemble(
+        op: Op,
+        outputs: impl IntoIterator<Item = Operand<B>>,
+        inputs: impl IntoIterator<Item = Operand<B>>,
+        in_place: InPlace,
+    ) -> Result<Self> {
+        let mut operands: SmallVec<[Operand<B>; INLINE_OPERANDS]> = outputs.into_iter().collect();
+        let outputs = operands.len();
+        operands.extend(inputs);
+        let error = |reason| Error::InvalidCommand { op: op.name(), reason };
+        for operand in &operands {
+            operand.check_bounds().map_err(error)?;
+        }
+        let (written, read) = operands.split_at(outputs);
+        for (index, output) in written.iter().enumerate() {
+            if !output.layout.is_injective() {
+                return Err(error(format!("output {:?} overlaps itself", output.layout)));
+            }
+            if written[..index].iter().any(|other| output.overlaps(other)) {
+                return Err(error("two outputs share memory".into()));
+            }
+            for input in read.iter().filter(|input| output.overlaps(input)) {
+                let same = in_place == InPlace::SameLayout && output.layout == input.layout;
+                if !same {
+                    return Err(error(format!(
+                        "output {:?} shares memory with input {:?}",
+                        output.layout, input.layout
+                    )));
+                }
+            }
+        }
+        Ok(Command { op, outputs: outputs as u8, operands })
+    }
+}
+
+/// Whether an output may be the same memory as an input.
+#[derive(Clone, Copy, PartialEq)]
+enum InPlace {
+    /// Never.
+    No,
+    /// When both have the same layout: each element is read before it is written.
+    SameLayout,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,291 @@
+//! The closed set of operations.
+
+use super::{
+    Activation, AttentionParams, Axes, BinaryOp, ConvParams, Distribution, Epilogue, HostBytes,
+    PadParams, PoolParams, RecurrentParams, ReduceOp, ResizeParams, ScatterReduction, UnaryOp,
+};
+use crate::Scalar;
+
+/// What a Command computes. Operands are listed as `outputs ← inputs`; `[x]` is optional.
+///
+/// Constructors of [`Command`](super::Command) exist for the operations that a device can run.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Op {
+    /// `dst ←`: every element gets one value.
+    Fill {
+        /// The value, converted to the element type of `dst`.
+        value: Scalar,
+    },
+    /// `dst ← src`: copies between any two layouts of one shape, converting the element type.
+    Copy,
+    /// `dst ← src`: one function of each element.
+    Unary {
+        /// The function.
+        op: UnaryOp,
+    },
+    /// `dst ← a, b`: one function of two elements; inputs are already broadcast to `dst`.
+    Binary {
+        /// The function.
+        op: BinaryOp,
+    },
+    /// `dst ← condition, a, b`: `a` where the condition holds, else `b`.
+    Where,
+    /// `dst ← src`: limits each element to a range.
+    Clip {
+        /// The lower limit.
+        min: Option<Scalar>,
+        /// The upper limit.
+        max: Option<Scalar>,
+    },
+    /// `dst ← src`: combines all elements along some axes, which have size 1 in `dst`.
+    Reduce {
+        /// How elements are combined.
+        op: ReduceOp,
+        /// The axes that vanish.
+        axes: Axes,
+    },
+    /// `dst ← src`: running sum along an axis.
+    CumSum {
+        /// The axis.
+        axis: u8,
+        /// Leave out the element itself.
+        exclusive: bool,
+        /// Run from the end.
+        reverse: bool,
+    },
+    /// `dst ← src`: softmax, or its logarithm, along an axis.
+    Softmax {
+        /// The axis.
+        axis: u8,
+        /// Give the logarithm.
+        log: bool,
+    },
+    /// `dst ← src, [weight], [bias]`: normalises over the last `axes` axes.
+    LayerNorm {
+        /// How many trailing axes are normalised over.
+        axes: u8,
+        /// Added to the variance.
+        epsilon: f32,
+        /// Whether `weight` is given.
+        weight: bool,
+        /// Whether `bias` is given.
+        bias: bool,
+    },
+    /// `dst ← src, [weight]`: divides by the root of the mean square over the last `axes` axes.
+    RmsNorm {
+        /// How many trailing axes are normalised over.
+        axes: u8,
+        /// Added to the mean square.
+        epsilon: f32,
+        /// Whether `weight` is given.
+        weight: bool,
+    },
+    /// `dst ← src, [weight], [bias]`: normalises groups of channels (axis 1); instance
+    /// normalisation is one channel per group.
+    GroupNorm {
+        /// Number of groups.
+        groups: u32,
+        /// Added to the variance.
+        epsilon: f32,
+        /// Whether `weight` is given.
+        weight: bool,
+        /// Whether `bias` is given.
+        bias: bool,
+    },
+    /// `dst ← a, b, [bias], [residual]`: batched matrix product with an epilogue.
+    MatMul {
+        /// What is done to each element of the product before it is stored.
+        epilogue: Epilogue,
+    },
+    /// `dst ← src, weight, [bias], [residual]`: convolution over 1 to 3 spatial axes.
+    Conv {
+        /// Geometry.
+        params: Box<ConvParams>,
+        /// What is done to each element before it is stored.
+        epilogue: Epilogue,
+    },
+    /// `dst ← src, weight, [bias]`: transposed convolution over 1 to 3 spatial axes.
+    ConvTranspose {
+        /// Geometry.
+        params: Box<ConvParams>,
+        /// What is done to each element before it is stored.
+        epilogue: Epilogue,
+    },
+    /// `dst, [indices] ← src`: pooling over 1 to 3 spatial axes.
+    Pool {
+        /// Geometry and kind.
+        params: Box<PoolParams>,
+    },
+    /// `dst ← src, indices`: whole slices along an axis.
+    Gather {
+        /// The axis.
+        axis: u8,
+    },
+    /// `dst ← src, indices`: single elements along an axis.
+    GatherElements {
+        /// The axis.
+        axis: u8,
+    },
+    /// `dst ← src, indices`: slices by index tuples.
+    GatherNd {
+        /// Leading axes that both share.
+        batch_axes: u8,
+    },
+    /// `dst ← src, indices, updates`: `src` with single elements along an axis replaced.
+    ScatterElements {
+        /// The axis.
+        axis: u8,
+        /// How an update meets the old value.
+        reduction: ScatterReduction,
+    },
+    /// `dst ← src, indices, updates`: `src` with slices replaced.
+    ScatterNd {
+        /// How an update meets the old value.
+        reduction: ScatterReduction,
+    },
+    /// `dst ← table, ids`: rows of a table.
+    Embedding,
+    /// `values, indices ← src`: the largest or smallest elements along an axis.
+    TopK {
+        /// The axis.
+        axis: u8,
+        /// Largest rather than smallest.
+        largest: bool,
+        /// Whether they are in order.
+        sorted: bool,
+    },
+    /// `dst ← src`: interpolation.
+    Resize {
+        /// Modes and scales.
+        params: Box<ResizeParams>,
+    },
+    /// `dst ← src`: padding.
+    Pad {
+        /// Widths and mode.
+        params: Box<PadParams>,
+    },
+    /// `dst ← query, key, value, [mask]`: scaled dot-product attention.
+    Attention {
+        /// Scale, causality and head groups.
+        params: AttentionParams,
+    },
+    /// `sequence, hidden, [cell] ← src, w_input, w_hidden, [bias], [hidden_0], [cell_0], [lengths]`.
+    Recurrent {
+        /// Kind and direction.
+        params: Box<RecurrentParams>,
+    },
+    /// `dst ← src`: discrete Fourier transform along an axis; the last axis holds real and imaginary.
+    Dft {
+        /// The axis.
+        axis: u8,
+        /// The inverse transform.
+        inverse: bool,
+        /// Only the non-redundant half.
+        onesided: bool,
+    },
+    /// `dst ← signal, [window]`: short-time Fourier transform.
+    Stft {
+        /// Samples per frame.
+        frame: u32,
+        /// Samples between frames.
+        hop: u32,
+        /// Only the non-redundant half.
+        onesided: bool,
+    },
+    /// `dst ← src, scale, [zero]`: to 8-bit integers.
+    Quantize {
+        /// The axis of per-channel scales, or none for one scale.
+        axis: Option<u8>,
+    },
+    /// `dst ← src, scale, [zero]`: from 8-bit or 32-bit integers.
+    Dequantize {
+        /// The axis of per-channel scales, or none for one scale.
+        axis: Option<u8>,
+    },
+    /// `dst ← a, b, [a_zero], [b_zero]`: 8-bit matrix product with 32-bit sums.
+    MatMulInteger,
+    /// `dst ← src, weight, [src_zero], [weight_zero]`: 8-bit convolution with 32-bit sums.
+    ConvInteger {
+        /// Geometry.
+        params: Box<ConvParams>,
+    },
+    /// `dst ←`: random numbers, a function of seed, offset and element index alone.
+    Random {
+        /// The distribution.
+        distribution: Distribution,
+        /// The seed.
+        seed: u64,
+        /// Where in the sequence of the seed the first element lies.
+        offset: u64,
+    },
+    /// `dst ←`: bytes of the host, dense in row-major order.
+    Upload {
+        /// The bytes.
+        source: HostBytes,
+    },
+    /// `← src`: dense bytes for the host.
+    Download {
+        /// Where they go.
+        target: HostBytes,
+    },
+    /// `dst ←`: the device's clock in nanoseconds, as one `i64`.
+    Timestamp,
+}
+
+macro_rules! kinds {
+    ($($kind:ident => $name:literal),* $(,)?) => {
+        /// The kind of an [`Op`], without its parameters.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        #[allow(missing_docs)]
+        pub enum OpKind { $($kind),* }
+
+        impl OpKind {
+            /// Every kind.
+            pub const ALL: &[OpKind] = &[$(OpKind::$kind),*];
+
+            /// The name used in errors, traces and counters.
+            pub const fn name(self) -> &'static str {
+                match self { $(OpKind::$kind => $name),* }
+            }
+        }
+
+        impl Op {
+            /// The kind of operation.
+            pub fn kind(&self) -> OpKind {
+                match self { $(Op::$kind { .. } => OpKind::$kind),* }
+            }
+        }
+    };
+}
+
+kinds! {
+    Fill => "fill", Copy => "copy", Unary => "unary", Binary => "binary", Where => "where",
+    Clip => "clip", Reduce => "reduce", CumSum => "cumsum", Softmax => "softmax",
+    LayerNorm => "layer_norm", RmsNorm => "rms_norm", GroupNorm => "group_norm",
+    MatMul => "matmul", Conv => "conv", ConvTranspose => "conv_transpose", Pool => "pool",
+    Gather => "gather", GatherElements => "gather_elements", GatherNd => "gather_nd",
+    ScatterElements => "scatter_elements", ScatterNd => "scatter_nd", Embedding => "embedding",
+    TopK => "top_k", Resize => "resize", Pad => "pad", Attention => "attention",
+    Recurrent => "recurrent", Dft => "dft", Stft => "stft", Quantize => "quantize",
+    Dequantize => "dequantize", MatMulInteger => "matmul_integer", ConvInteger => "conv_integer",
+    Random => "random", Upload => "upload", Download => "download", Timestamp => "timestamp",
+}
+
+impl Op {
+    /// The name used in errors, traces and counters.
+    pub fn name(&self) -> &'static str {
+        self.kind().name()
+    }
+
+    /// The activation at the end of the operation, if it has one.
+    pub fn activation(&self) -> Activation {
+        match self {
+            Op::MatMul { epilogue }
+            | Op::Conv { epilogue, .. }
+            | Op::ConvTranspose { epilogue, .. } => epilogue.activation,
+            _ => Activation::None,
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Parameters of the larger operations.
+
+use crate::{MAX_RANK, Scalar};
+
+/// Spatial axes that convolution and pooling know.
+pub const MAX_SPATIAL: usize = 3;
+
+/// Geometry of a convolution. Axes beyond `spatial` hold 1 or 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConvParams {
+    /// Number of spatial axes, 1 to 3.
+    pub spatial: u8,
+    /// Step of the window.
+    pub stride: [u32; MAX_SPATIAL],
+    /// Zeros before the first element.
+    pub pad_before: [u32; MAX_SPATIAL],
+    /// Zeros after the last element.
+    pub pad_after: [u32; MAX_SPATIAL],
+    /// Distance between taps.
+    pub dilation: [u32; MAX_SPATIAL],
+    /// Channels are split in this many independent groups.
+    pub groups: u32,
+    /// Added to one side of the output of a transposed convolution.
+    pub output_padding: [u32; MAX_SPATIAL],
+}
+
+/// What pooling takes from its window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PoolKind {
+    /// The largest element.
+    Max,
+    /// The mean, with or without the padding.
+    Average {
+        /// Count padded positions.
+        include_padding: bool,
+    },
+}
+
+/// Geometry of pooling. Global pooling is a window of the whole input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PoolParams {
+    /// What is taken from the window.
+    pub kind: PoolKind,
+    /// Number of spatial axes, 1 to 3.
+    pub spatial: u8,
+    /// Window size.
+    pub kernel: [u32; MAX_SPATIAL],
+    /// Step of the window.
+    pub stride: [u32; MAX_SPATIAL],
+    /// Padding before the first element.
+    pub pad_before: [u32; MAX_SPATIAL],
+    /// Padding after the last element.
+    pub pad_after: [u32; MAX_SPATIAL],
+    /// Distance between taps.
+    pub dilation: [u32; MAX_SPATIAL],
+}
+
+/// How a scattered update meets the value that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ScatterReduction {
+    /// Replaces it; with duplicate indices the last one in row-major order stays.
+    Replace,
+    /// Adds to it.
+    Add,
+    /// Multiplies it.
+    Multiply,
+    /// Keeps the larger.
+    Max,
+    /// Keeps the smaller.
+    Min,
+}
+
+/// Interpolation of a resize.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ResizeMode {
+    /// The nearest element.
+    Nearest(NearestRounding),
+    /// Between two elements per axis.
+    Linear,
+    /// Between four elements per axis, with this coefficient.
+    Cubic(f32),
+}
+
+/// Which neighbour is the nearest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NearestRounding {
+    /// Halves go down.
+    PreferFloor,
+    /// Halves go up.
+    PreferCeil,
+    /// Always down.
+    Floor,
+    /// Always up.
+    Ceil,
+}
+
+/// How output coordinates map to input coordinates, by ONNX's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum CoordinateMode {
+    HalfPixel,
+    HalfPixelSymmetric,
+    PytorchHalfPixel,
+    AlignCorners,
+    Asymmetric,
+    CropAndResize,
+}
+
+/// Parameters of a resize.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ResizeParams {
+    /// Interpolation.
+    pub mode: ResizeMode,
+    /// Coordinate mapping.
+    pub coordinates: CoordinateMode,
+    /// Output size over input size, per axis.
+    pub scales: [f64; MAX_RANK],
+    /// Region of interest for [`CoordinateMode::CropAndResize`]: start and end per axis.
+    pub region: [(f32, f32); MAX_RANK],
+    /// Value outside the region.
+    pub extrapolation: f32,
+    /// Weights outside the input count as zero.
+    pub exclude_outside: bool,
+    /// Low-pass filter when shrinking.
+    pub antialias: bool,
+}
+
+/// What padding is filled with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum PadMode {
+    /// One value.
+    Constant(Scalar),
+    /// The edge element.
+    Edge,
+    /// The mirror image without the edge.
+    Reflect,
+    /// The other end.
+    Wrap,
+}
+
+/// Parameters of padding. Negative widths crop.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PadParams {
+    /// What the padding is filled with.
+    pub mode: PadMode,
+    /// Elements before the first, per axis.
+    pub before: [i64; MAX_RANK],
+    /// Elements after the last, per axis.
+    pub after: [i64; MAX_RANK],
+}
+
+/// Parameters of attention. Query is `[batch, heads, length, size]`; key and value may have fewer
+/// heads, each serving an equal group of query heads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AttentionParams {
+    /// Multiplies the scores.
+    pub scale: f32,
+    /// A query sees only keys up to its own position, counted from the end of both.
+    pub causal: bool,
+    /// Whether a mask is given: boolean, or added to the scores.
+    pub mask: bool,
+}
+
+/// Kind of recurrent cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum RecurrentCell {
+    Lstm,
+    Gru {
+        /// Apply the reset gate after the hidden product (PyTorch's way).
+        linear_before_reset: bool,
+    },
+    RnnTanh,
+    RnnRelu,
+}
+
+/// Direction of a recurrent layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum RecurrentDirection {
+    Forward,
+    Reverse,
+    Both,
+}
+
+/// Parameters of a recurrent layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RecurrentParams {
+    /// Kind of cell.
+    pub cell: RecurrentCell,
+    /// Direction.
+    pub direction: RecurrentDirection,
+    /// Size of the hidden state.
+    pub hidden: u32,
+    /// Whether a bias is given.
+    pub bias: bool,
+    /// Whether a first hidden state is given.
+    pub initial_hidden: bool,
+    /// Whether a first cell state is given.
+    pub initial_cell: bool,
+    /// Whether sequence lengths are given.
+    pub lengths: bool,
+}

@@ -1,0 +1,54 @@
+//! Random numbers.
+
+use super::check::Check;
+use super::{BufferLike, Command, InPlace, Op, Operand};
+use crate::Result;
+
+/// A distribution of random numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Distribution {
+    /// Uniform over `low ..= high`, in practice below `high`.
+    Uniform {
+        /// The lower end.
+        low: f32,
+        /// The upper end.
+        high: f32,
+    },
+    /// Normal.
+    Normal {
+        /// The mean.
+        mean: f32,
+        /// The standard deviation.
+        deviation: f32,
+    },
+}
+
+impl<B: BufferLike> Command<B> {
+    /// Fills `dst` with random numbers.
+    ///
+    /// Element `i` of the row-major order depends on `seed` and `offset + i` alone (Philox 4×32-10),
+    /// on every device and with any number of threads.
+    ///
+    /// # Errors
+    ///
+    /// A type that is not floating point, parameters that are not finite, or an operand that does not
+    /// fit its buffer.
+    pub fn random(
+        dst: Operand<B>,
+        distribution: Distribution,
+        seed: u64,
+        offset: u64,
+    ) -> Result<Self> {
+        let check = Check("random");
+        check.float(&dst.layout)?;
+        let (first, second) = match distribution {
+            Distribution::Uniform { low, high } => (low, high),
+            Distribution::Normal { mean, deviation } => (mean, deviation),
+        };
+        check.that(first.is_finite() && second.is_finite(), || {
+            format!("{distribution:?} is not finite")
+        })?;
+        let op = Op::Random { distribution, seed, offset };
+        Self::assemble(op, [dst], [], InPlace::No)
+    }
+}

@@ -1,0 +1,163 @@
+//! Reductions.
+
+use super::check::Check;
+use super::{BufferLike, Command, InPlace, Op, Operand};
+use crate::{DType, MAX_RANK, Result};
+
+/// How a reduction combines elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum ReduceOp {
+    Sum,
+    Mean,
+    Max,
+    Min,
+    Prod,
+    /// The sum of absolute values.
+    L1,
+    /// The root of the sum of squares.
+    L2,
+    LogSumExp,
+    /// The index of the first largest element, as `i64`.
+    ArgMax,
+    /// The index of the first smallest element, as `i64`.
+    ArgMin,
+}
+
+impl ReduceOp {
+    /// Every reduction.
+    pub const ALL: [ReduceOp; 10] = {
+        use ReduceOp::*;
+        [Sum, Mean, Max, Min, Prod, L1, L2, LogSumExp, ArgMax, ArgMin]
+    };
+
+    /// The element type of the output for an input type, or `None` where it has no meaning.
+    pub fn output(self, input: DType) -> Option<DType> {
+        use ReduceOp::*;
+        match self {
+            Sum | Prod | L1 => (input != DType::Bool).then_some(input),
+            Max | Min => Some(input),
+            Mean | L2 | LogSumExp => input.is_float().then_some(input),
+            ArgMax | ArgMin => (input != DType::Bool).then_some(DType::I64),
+        }
+    }
+
+    /// Whether a result exists when nothing is combined.
+    pub fn has_identity(self) -> bool {
+        use ReduceOp::*;
+        matches!(self, Sum | Prod | L1 | L2 | LogSumExp)
+    }
+}
+
+/// A set of axes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Axes(u8);
+
+impl Axes {
+    /// The set of the given axes.
+    ///
+    /// # Errors
+    ///
+    /// An axis of [`MAX_RANK`] or more, or one that is named twice.
+    pub fn new(axes: &[usize]) -> Result<Self> {
+        let mut set = 0u8;
+        for &axis in axes {
+            if axis >= MAX_RANK || set & (1 << axis) != 0 {
+                return Check("axes").fail(format!("{axes:?} repeats an axis or goes above 7"));
+            }
+            set |= 1 << axis;
+        }
+        Ok(Axes(set))
+    }
+
+    /// All axes of an operand of that rank.
+    pub fn all(rank: usize) -> Self {
+        Axes(((1u16 << rank.min(MAX_RANK)) - 1) as u8)
+    }
+
+    /// Whether the set has that axis.
+    pub fn contains(self, axis: usize) -> bool {
+        axis < MAX_RANK && self.0 & (1 << axis) != 0
+    }
+
+    /// The axes in order.
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        (0..MAX_RANK).filter(move |&axis| self.contains(axis))
+    }
+
+    /// How many axes there are.
+    pub fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl<B: BufferLike> Command<B> {
+    /// Combines all elements of `src` along `axes`. `dst` has the shape of `src` with size 1 on those
+    /// axes; to drop them, give `dst` strides for the axes that stay and any stride for the others.
+    ///
+    /// # Errors
+    ///
+    /// An element type the reduction has no meaning for, a `dst` of another shape, an empty reduction
+    /// that has no identity, or operands that do not fit their buffers or overlap.
+    pub fn reduce(op: ReduceOp, dst: Operand<B>, src: Operand<B>, axes: Axes) -> Result<Self> {
+        let check = Check("reduce");
+        let input = src.layout.dtype();
+        match op.output(input) {
+            Some(output) => check.dtype(&dst.layout, output)?,
+            None => return check.fail(format!("{op:?} of {input} has no meaning")),
+        }
+        check.that(dst.layout.rank() == src.layout.rank(), || {
+            format!(
+                "output {:?} must have the rank of input {:?}, with size 1 on reduced axes",
+                dst.layout.shape(),
+                src.layout.shape()
+            )
+        })?;
+        let mut count = 1usize;
+        for axis in 0..src.layout.rank() {
+            let reduced = axes.contains(axis);
+            let wanted = if reduced { 1 } else { src.layout.shape()[axis] };
+            if reduced {
+                count *= src.layout.shape()[axis];
+            }
+            check.that(dst.layout.shape()[axis] == wanted, || {
+                format!(
+                    "output {:?} for input {:?} reduced over {:?}",
+                    dst.layout.shape(),
+                    src.layout.shape(),
+                    axes.iter().collect::<Vec<_>>()
+                )
+            })?;
+        }
+        if let Some(axis) = axes.iter().find(|&axis| axis >= src.layout.rank()) {
+            return check.fail(format!("axis {axis} of an operand of rank {}", src.layout.rank()));
+        }
+        if matches!(op, ReduceOp::ArgMax | ReduceOp::ArgMin) {
+            check.that(axes.len() == 1, || format!("{op:?} takes one axis"))?;
+        }
+        check.that(count > 0 || dst.layout.is_empty() || op.has_identity(), || {
+            format!("{op:?} of no elements has no value")
+        })?;
+        Self::assemble(Op::Reduce { op, axes }, [dst], [src], InPlace::No)
+    }
+
+    /// Softmax along an axis, or its logarithm. `dst` may be `src`.
+    ///
+    /// # Errors
+    ///
+    /// A type that is not floating point, shapes or types that differ, or an axis that does not exist.
+    pub fn softmax(dst: Operand<B>, src: Operand<B>, axis: usize, log: bool) -> Result<Self> {
+        let check = Check("softmax");
+        check.float(&src.layout)?;
+        check.same_dtype(&dst.layout, &src.layout)?;
+        check.same_shape(&src.layout, &dst.layout)?;
+        check.axis(axis, &src.layout)?;
+        let op = Op::Softmax { axis: axis as u8, log };
+        Self::assemble(op, [dst], [src], InPlace::SameLayout)
+    }
+}

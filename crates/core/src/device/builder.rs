@@ -1,0 +1,101 @@
+//! Opening a device with settings of its own.
+
+use std::time::Duration;
+
+use super::{Config, Device, Exhaustion, registry};
+use crate::Result;
+
+/// Settings for a device about to be opened. Starts from the environment's (see [`Config`]); what is
+/// set here wins.
+///
+/// ```no_run
+/// # fn main() -> millstream_core::Result<()> {
+/// use millstream_core::{Device, Exhaustion};
+///
+/// let device = Device::builder("cpu")
+///     .streams(8)
+///     .exhaustion(Exhaustion::Fail)
+///     .memory_limit(1 << 30)
+///     .open()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "nothing happens until `open` is called"]
+pub struct DeviceBuilder {
+    name: String,
+    config: Result<Config>,
+}
+
+impl DeviceBuilder {
+    pub(super) fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), config: Config::from_env() }
+    }
+
+    /// All settings at once.
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = Ok(config);
+        self
+    }
+
+    fn set(mut self, change: impl FnOnce(&mut Config)) -> Self {
+        if let Ok(config) = &mut self.config {
+            change(config);
+        }
+        self
+    }
+
+    /// Streams in the pool, the default stream included.
+    pub fn streams(self, streams: u32) -> Self {
+        self.set(|config| config.streams = streams)
+    }
+
+    /// What a thread gets when every stream is leased.
+    pub fn exhaustion(self, exhaustion: Exhaustion) -> Self {
+        self.set(|config| config.exhaustion = exhaustion)
+    }
+
+    /// Device memory that may be taken, in bytes.
+    pub fn memory_limit(self, bytes: usize) -> Self {
+        self.set(|config| config.memory_limit = Some(bytes))
+    }
+
+    /// Above `high` percent of the limit, cached memory is given back until `low` percent is reached.
+    pub fn watermarks(self, low: u32, high: u32) -> Self {
+        self.set(|config| (config.memory_low, config.memory_high) = (low, high))
+    }
+
+    /// How long a wait may take.
+    pub fn wait_timeout(self, time: Duration) -> Self {
+        self.set(|config| config.wait_timeout = time)
+    }
+
+    /// Threads that compute at the same time on the CPU device.
+    pub fn threads(self, threads: usize) -> Self {
+        self.set(|config| config.threads = Some(threads))
+    }
+
+    /// Whether one command may use several threads when others are idle.
+    pub fn intra_op(self, on: bool) -> Self {
+        self.set(|config| config.intra_op = on)
+    }
+
+    /// Commands that are gathered before they are submitted unasked.
+    pub fn batch_commands(self, count: usize) -> Self {
+        self.set(|config| config.batch_commands = count)
+    }
+
+    /// Batches of one stream that may be in flight.
+    pub fn in_flight(self, count: usize) -> Self {
+        self.set(|config| config.in_flight = count)
+    }
+
+    /// Opens the device.
+    ///
+    /// # Errors
+    ///
+    /// A name no backend has, a device that cannot be opened, or a setting that is not valid.
+    pub fn open(self) -> Result<Device> {
+        registry::open_new(&self.name, self.config?)
+    }
+}

@@ -1,0 +1,281 @@
+//! Settings: a builder in code, environment variables outside it.
+
+use std::time::Duration;
+
+use crate::{Error, Result};
+
+/// Streams that a device can have at most; one word of bits holds their leases.
+pub const MAX_STREAMS: u32 = 64;
+
+/// What a thread gets when every stream is leased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exhaustion {
+    /// A stream that another thread uses too. Streams are safe to share.
+    Share,
+    /// The next stream that is given back, in order of arrival; an error after the time, if there is one.
+    Wait(Option<Duration>),
+    /// An error, at once.
+    Fail,
+}
+
+/// A device's settings.
+///
+/// | environment variable | setting | values | default |
+/// |---|---|---|---|
+/// | `MILLSTREAM_DEVICE` | what `Device::best` opens | a device's name | the most capable |
+/// | `MILLSTREAM_STREAMS` | `streams` | 1 to 64 | 32 |
+/// | `MILLSTREAM_EXHAUSTION` | `exhaustion` | `share`, `wait`, `wait:MILLISECONDS`, `fail` | `share` |
+/// | `MILLSTREAM_MEMORY_LIMIT` | `memory_limit` | bytes, with `K`, `M`, `G` or `T` (powers of 1024) | the device's memory |
+/// | `MILLSTREAM_MEMORY_HIGH` | `memory_high` | percent of the limit, 1 to 100 | 90 |
+/// | `MILLSTREAM_MEMORY_LOW` | `memory_low` | percent of the limit, 0 to 100 | 70 |
+/// | `MILLSTREAM_WAIT_TIMEOUT_MS` | `wait_timeout` | milliseconds, from 1 | 30000 |
+/// | `MILLSTREAM_THREADS` | `threads` | 1 to 1024 | the machine's cores |
+/// | `MILLSTREAM_INTRA_OP` | `intra_op` | `on`, `off` | `on` |
+/// | `MILLSTREAM_BATCH_COMMANDS` | `batch_commands` | 1 to 4096 | 64 |
+/// | `MILLSTREAM_IN_FLIGHT` | `in_flight` | 1 to 1024 | 16 |
+/// | `MILLSTREAM_KERNEL_CACHE` | `kernel_cache` | entries, 1 to 1000000 | 4096 |
+///
+/// Parsing is strict: a value that does not parse is an error when a device is opened, never ignored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Streams in the pool, the default stream included.
+    pub streams: u32,
+    /// What a thread gets when every stream is leased.
+    pub exhaustion: Exhaustion,
+    /// Device memory that may be taken, or all.
+    pub memory_limit: Option<usize>,
+    /// Above this share of the limit, in percent, cached memory is given back …
+    pub memory_high: u32,
+    /// … until this share is reached.
+    pub memory_low: u32,
+    /// How long a wait may take.
+    pub wait_timeout: Duration,
+    /// Threads that compute at the same time on the CPU device, or one per core.
+    pub threads: Option<usize>,
+    /// Whether one command may use several threads when others are idle.
+    pub intra_op: bool,
+    /// Commands that are gathered before they are submitted unasked.
+    pub batch_commands: usize,
+    /// Batches of one stream that may be in flight; recording waits beyond that.
+    pub in_flight: usize,
+    /// Kernels kept by the compile-once cache.
+    pub kernel_cache: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            streams: 32,
+            exhaustion: Exhaustion::Share,
+            memory_limit: None,
+            memory_high: 90,
+            memory_low: 70,
+            wait_timeout: Duration::from_secs(30),
+            threads: None,
+            intra_op: true,
+            batch_commands: 64,
+            in_flight: 16,
+            kernel_cache: 4096,
+        }
+    }
+}
+
+impl Config {
+    /// The defaults, changed by what the environment says.
+    ///
+    /// # Errors
+    ///
+    /// A variable that does not parse.
+    pub fn from_env() -> Result<Self> {
+        Self::from_lookup(|key| {
+            std::env::var_os(key).map(|value| value.to_string_lossy().into_owned())
+        })
+    }
+
+    fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self> {
+        let mut config = Self::default();
+        let number = |key: &str, low: usize, high: usize, expected: &'static str| {
+            lookup(key).map_or(Ok(None), |value| match value.parse::<usize>() {
+                Ok(number) if (low..=high).contains(&number) => Ok(Some(number)),
+                _ => Err(invalid(key, &value, expected)),
+            })
+        };
+        if let Some(streams) = number("MILLSTREAM_STREAMS", 1, 64, "1 to 64")? {
+            config.streams = streams as u32;
+        }
+        if let Some(value) = lookup("MILLSTREAM_EXHAUSTION") {
+            config.exhaustion = parse_exhaustion(&value)?;
+        }
+        if let Some(value) = lookup("MILLSTREAM_MEMORY_LIMIT") {
+            config.memory_limit = Some(parse_bytes("MILLSTREAM_MEMORY_LIMIT", &value)?);
+        }
+        if let Some(percent) = number("MILLSTREAM_MEMORY_HIGH", 1, 100, "percent, 1 to 100")? {
+            config.memory_high = percent as u32;
+        }
+        if let Some(percent) = number("MILLSTREAM_MEMORY_LOW", 0, 100, "percent, 0 to 100")? {
+            config.memory_low = percent as u32;
+        }
+        let long = usize::try_from(u32::MAX).unwrap_or(usize::MAX);
+        if let Some(time) =
+            number("MILLSTREAM_WAIT_TIMEOUT_MS", 1, long, "milliseconds, from 1 to 4294967295")?
+        {
+            config.wait_timeout = Duration::from_millis(time as u64);
+        }
+        config.threads = number("MILLSTREAM_THREADS", 1, 1024, "1 to 1024")?;
+        if let Some(value) = lookup("MILLSTREAM_INTRA_OP") {
+            config.intra_op = match value.as_str() {
+                "on" => true,
+                "off" => false,
+                _ => return Err(invalid("MILLSTREAM_INTRA_OP", &value, "on or off")),
+            };
+        }
+        if let Some(count) = number("MILLSTREAM_BATCH_COMMANDS", 1, 4096, "1 to 4096")? {
+            config.batch_commands = count;
+        }
+        if let Some(count) = number("MILLSTREAM_IN_FLIGHT", 1, 1024, "1 to 1024")? {
+            config.in_flight = count;
+        }
+        if let Some(count) = number("MILLSTREAM_KERNEL_CACHE", 1, 1_000_000, "1 to 1000000")? {
+            config.kernel_cache = count;
+        }
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Checks values that were set in code.
+    ///
+    /// # Errors
+    ///
+    /// A value out of range.
+    pub fn check(&self) -> Result<()> {
+        let within = |key: &str, value: usize, low: usize, high: usize, expected| {
+            let holds = (low..=high).contains(&value);
+            if holds { Ok(()) } else { Err(invalid(key, &value.to_string(), expected)) }
+        };
+        within("streams", self.streams as usize, 1, MAX_STREAMS as usize, "1 to 64")?;
+        within("memory_high", self.memory_high as usize, 1, 100, "percent, 1 to 100")?;
+        within(
+            "memory_low",
+            self.memory_low as usize,
+            0,
+            self.memory_high as usize,
+            "percent, not above memory_high",
+        )?;
+        within("batch_commands", self.batch_commands, 1, 4096, "1 to 4096")?;
+        within("in_flight", self.in_flight, 1, 1024, "1 to 1024")?;
+        within("kernel_cache", self.kernel_cache, 1, 1_000_000, "1 to 1000000")?;
+        within("threads", self.threads.unwrap_or(1), 1, 1024, "1 to 1024")?;
+        within("wait_timeout", usize::from(!self.wait_timeout.is_zero()), 1, 1, "more than zero")
+    }
+}
+
+fn invalid(key: &str, value: &str, expected: &'static str) -> Error {
+    Error::InvalidConfig { key: key.to_owned(), value: value.to_owned(), expected }
+}
+
+fn parse_exhaustion(value: &str) -> Result<Exhaustion> {
+    let error =
+        || invalid("MILLSTREAM_EXHAUSTION", value, "share, wait, wait:MILLISECONDS or fail");
+    match value.split_once(':') {
+        None if value == "share" => Ok(Exhaustion::Share),
+        None if value == "wait" => Ok(Exhaustion::Wait(None)),
+        None if value == "fail" => Ok(Exhaustion::Fail),
+        Some(("wait", time)) => {
+            let time = time.parse().map_err(|_| error())?;
+            Ok(Exhaustion::Wait(Some(Duration::from_millis(time))))
+        }
+        _ => Err(error()),
+    }
+}
+
+fn parse_bytes(key: &str, value: &str) -> Result<usize> {
+    let error = || invalid(key, value, "bytes from 1 up, with K, M, G or T for powers of 1024");
+    let (digits, shift) = match value.char_indices().last() {
+        Some((end, 'K')) => (&value[..end], 10),
+        Some((end, 'M')) => (&value[..end], 20),
+        Some((end, 'G')) => (&value[..end], 30),
+        Some((end, 'T')) => (&value[..end], 40),
+        _ => (value, 0),
+    };
+    let number: usize = digits.parse().map_err(|_| error())?;
+    number.checked_mul(1 << shift).filter(|&bytes| bytes > 0).ok_or_else(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(pairs: &[(&str, &str)]) -> Result<Config> {
+        Config::from_lookup(|key| {
+            pairs.iter().find(|(name, _)| *name == key).map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn an_empty_environment_gives_the_defaults() {
+        assert_eq!(parse(&[]).unwrap(), Config::default());
+    }
+
+    #[test]
+    fn every_variable_is_read() {
+        let config = parse(&[
+            ("MILLSTREAM_STREAMS", "7"),
+            ("MILLSTREAM_EXHAUSTION", "wait:100"),
+            ("MILLSTREAM_MEMORY_LIMIT", "3M"),
+            ("MILLSTREAM_MEMORY_HIGH", "80"),
+            ("MILLSTREAM_MEMORY_LOW", "50"),
+            ("MILLSTREAM_WAIT_TIMEOUT_MS", "1500"),
+            ("MILLSTREAM_THREADS", "3"),
+            ("MILLSTREAM_INTRA_OP", "off"),
+            ("MILLSTREAM_BATCH_COMMANDS", "5"),
+            ("MILLSTREAM_IN_FLIGHT", "2"),
+            ("MILLSTREAM_KERNEL_CACHE", "9"),
+        ])
+        .unwrap();
+        let expected = Config {
+            streams: 7,
+            exhaustion: Exhaustion::Wait(Some(Duration::from_millis(100))),
+            memory_limit: Some(3 << 20),
+            memory_high: 80,
+            memory_low: 50,
+            wait_timeout: Duration::from_millis(1500),
+            threads: Some(3),
+            intra_op: false,
+            batch_commands: 5,
+            in_flight: 2,
+            kernel_cache: 9,
+        };
+        assert_eq!(config, expected);
+    }
+
+    #[test]
+    fn what_does_not_parse_is_an_error_that_names_variable_and_value() {
+        for (key, value) in [
+            ("MILLSTREAM_STREAMS", "0"),
+            ("MILLSTREAM_STREAMS", "65"),
+            ("MILLSTREAM_STREAMS", " 8"),
+            ("MILLSTREAM_STREAMS", ""),
+            ("MILLSTREAM_EXHAUSTION", "Share"),
+            ("MILLSTREAM_EXHAUSTION", "wait:soon"),
+            ("MILLSTREAM_MEMORY_LIMIT", "1.5G"),
+            ("MILLSTREAM_MEMORY_LIMIT", "0"),
+            ("MILLSTREAM_MEMORY_LIMIT", "99999999999T"),
+            ("MILLSTREAM_MEMORY_LIMIT", "K"),
+            ("MILLSTREAM_WAIT_TIMEOUT_MS", "0"),
+            ("MILLSTREAM_WAIT_TIMEOUT_MS", "-1"),
+            ("MILLSTREAM_THREADS", "two"),
+            ("MILLSTREAM_INTRA_OP", "yes"),
+            ("MILLSTREAM_IN_FLIGHT", "0"),
+        ] {
+            let error = parse(&[(key, value)]).unwrap_err().to_string();
+            assert!(error.contains(key) && error.contains(value), "{error}");
+        }
+    }
+
+    #[test]
+    fn low_above_high_is_an_error() {
+        assert!(
+            parse(&[("MILLSTREAM_MEMORY_HIGH", "50"), ("MILLSTREAM_MEMORY_LOW", "60")]).is_err()
+        );
+    }
+}

@@ -1,0 +1,365 @@
+//! Devices.
+
+mod builder;
+mod config;
+mod fork;
+mod health;
+mod registry;
+
+pub use builder::DeviceBuilder;
+pub use config::{Config, Exhaustion, MAX_STREAMS};
+pub use health::{Health, HealthState};
+
+use std::fmt;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use self::health::Troubles;
+use crate::memory::DeviceMemory;
+use crate::profiler::Profiler;
+use crate::stream::{Reason, StreamPool};
+use crate::sync::{Cached, OnceCache};
+use crate::{
+    Backend, BackendInfo, Buffer, Counters, Error, Kernel, KernelKey, MemoryStats, Op, OpKind,
+    Result, Stream,
+};
+
+/// A device: a handle that costs nothing to copy and may be used from any thread.
+///
+/// A device lives as long as the process, so that threads may be in the middle of a call when `main`
+/// returns. [`close`](Self::close) gives its memory and threads back early.
+#[derive(Clone, Copy)]
+pub struct Device(&'static DeviceInner);
+
+/// The state of a device. On the hot path it is only read.
+pub(crate) struct DeviceInner {
+    info: BackendInfo,
+    config: Config,
+    backend: Box<dyn Backend>,
+    supported: u64,
+    /// The process it was opened in.
+    generation: u32,
+    /// One of the constants below.
+    status: AtomicU8,
+    troubles: Troubles,
+    pool: StreamPool,
+    memory: DeviceMemory,
+    profiler: Profiler,
+    kernels: OnceCache<KernelKey, Kernel>,
+}
+
+const OPEN: u8 = 0;
+const LOST: u8 = 1;
+const CLOSED: u8 = 2;
+
+impl Device {
+    /// Opens a device by name, as in `"cpu"` or `"cuda:1"`, with the settings of the environment (see
+    /// [`Config`]). A second call gives the same device.
+    ///
+    /// # Errors
+    ///
+    /// A name no backend has, a device that cannot be opened, or a setting that does not parse.
+    pub fn open(name: &str) -> Result<Self> {
+        registry::open_shared(name)
+    }
+
+    /// The embedded CPU device.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open).
+    pub fn cpu() -> Result<Self> {
+        Self::open("cpu")
+    }
+
+    /// The most capable device that opens, or the one that `MILLSTREAM_DEVICE` names.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open).
+    pub fn best() -> Result<Self> {
+        registry::open_best()
+    }
+
+    /// Opens a device with settings of its own; always a new one.
+    pub fn builder(name: &str) -> DeviceBuilder {
+        DeviceBuilder::new(name)
+    }
+
+    /// Every backend that is linked in, with its devices or the reason why it has none.
+    pub fn list() -> Vec<(&'static str, Result<Vec<BackendInfo>>)> {
+        registry::list()
+    }
+
+    /// A device over a backend that is already open.
+    ///
+    /// # Errors
+    ///
+    /// Settings out of range.
+    pub fn with_backend(backend: Box<dyn Backend>, config: Config) -> Result<Self> {
+        config.check()?;
+        fork::watch();
+        let info = backend.info();
+        let limit = config.memory_limit.unwrap_or(info.memory_bytes).min(info.memory_bytes);
+        let supported = OpKind::ALL
+            .iter()
+            .filter(|&&kind| backend.supports(kind))
+            .fold(0, |set, &kind| set | 1u64 << kind as u8);
+        let inner = DeviceInner {
+            supported,
+            generation: fork::generation(),
+            status: AtomicU8::new(OPEN),
+            troubles: Troubles::default(),
+            pool: StreamPool::new(config.streams),
+            memory: DeviceMemory::new(limit, config.memory_high, config.memory_low),
+            profiler: Profiler::new(&info.name),
+            kernels: OnceCache::new(config.kernel_cache),
+            info,
+            config,
+            backend,
+        };
+        Ok(Device(Box::leak(Box::new(inner))))
+    }
+
+    pub(crate) fn from_inner(inner: &'static DeviceInner) -> Self {
+        Device(inner)
+    }
+
+    pub(crate) fn inner(&self) -> &'static DeviceInner {
+        self.0
+    }
+
+    /// The name it is opened by.
+    pub fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    /// What it is.
+    pub fn info(&self) -> &'static BackendInfo {
+        &self.0.info
+    }
+
+    /// Its settings.
+    pub fn config(&self) -> &'static Config {
+        &self.0.config
+    }
+
+    /// Whether it executes this kind of Command.
+    pub fn supports(&self, kind: OpKind) -> bool {
+        self.0.supported & (1 << kind as u8) != 0
+    }
+
+    /// The calling thread's current stream.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Stream::current`].
+    pub fn stream(&self) -> Result<Stream> {
+        Stream::current(self)
+    }
+
+    /// Memory whose home is the calling thread's current stream.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Stream::allocate`].
+    pub fn allocate(&self, bytes: usize) -> Result<Buffer> {
+        self.stream()?.allocate(bytes)
+    }
+
+    /// Waits until everything recorded on any stream so far has finished. A stream that fails does not
+    /// keep the others from being waited for.
+    ///
+    /// # Errors
+    ///
+    /// The first error.
+    pub fn synchronize(&self) -> Result<()> {
+        self.0.check()?;
+        let streams: Vec<_> = self.0.pool.created().collect();
+        // All get their work before the first is waited for.
+        let mut first = Ok(());
+        for stream in &streams {
+            first = first.and(stream.flush(Reason::Flush));
+        }
+        for stream in &streams {
+            first = first.and(stream.synchronize(None));
+        }
+        first
+    }
+
+    /// Gives cached memory that nobody uses back to the device.
+    ///
+    /// # Errors
+    ///
+    /// A device that is gone.
+    pub fn empty_cache(&self) -> Result<()> {
+        self.0.check()?;
+        crate::memory::trim_device(self.0);
+        Ok(())
+    }
+
+    /// What the device's memory is used for. All zero for a device inherited through a fork.
+    pub fn memory(&self) -> MemoryStats {
+        if self.0.is_inherited() { MemoryStats::default() } else { crate::memory::stats_of(self.0) }
+    }
+
+    /// What all streams did so far.
+    pub fn counters(&self) -> Counters {
+        let streams = self.0.pool.created().map(|stream| stream.counters().read());
+        streams.fold(Counters::default(), std::ops::Add::add)
+    }
+
+    /// Streams that can be leased now.
+    pub fn free_streams(&self) -> u32 {
+        self.0.pool.free()
+    }
+
+    /// The profiler.
+    pub fn profiler(&self) -> &'static Profiler {
+        &self.0.profiler
+    }
+
+    /// A kernel, compiled once per key; other threads that need it wait for that key only.
+    ///
+    /// # Errors
+    ///
+    /// What the compiler said; the next call tries again.
+    pub fn kernel(&self, key: KernelKey) -> Result<Cached<'static, Kernel>> {
+        self.0.check()?;
+        self.0.kernels.get_or_build(key, |key| self.0.backend.compile(key))
+    }
+
+    /// How many kernels were compiled.
+    pub fn kernels_compiled(&self) -> usize {
+        self.0.kernels.builds()
+    }
+
+    /// How the device is.
+    pub fn health(&self) -> Health {
+        self.0.health()
+    }
+
+    /// Finishes what is recorded, then gives memory and threads back. Every later call fails with
+    /// [`Error::DeviceClosed`]; memory of buffers that still live goes back when they are dropped.
+    ///
+    /// # Errors
+    ///
+    /// Work that does not finish in time (the device stays open), or a device that is gone. A fault of
+    /// the last work is returned after closing.
+    pub fn close(self) -> Result<()> {
+        self.0.check()?;
+        let result = self.0.wait_idle();
+        if let Err(error @ Error::Timeout { .. }) = result {
+            return Err(error);
+        }
+        if self
+            .0
+            .status
+            .compare_exchange(OPEN, CLOSED, Ordering::AcqRel, Ordering::Acquire)
+            .is_err()
+        {
+            return self.0.check();
+        }
+        // What was recorded between the wait and the closing.
+        let _ = self.0.wait_idle();
+        self.0.backend.close();
+        crate::memory::trim_device(self.0);
+        result
+    }
+}
+
+impl DeviceInner {
+    pub fn name(&self) -> &str {
+        &self.info.name
+    }
+
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub fn backend(&self) -> &dyn Backend {
+        &*self.backend
+    }
+
+    pub fn pool(&self) -> &StreamPool {
+        &self.pool
+    }
+
+    pub fn memory(&self) -> &DeviceMemory {
+        &self.memory
+    }
+
+    pub fn profiler(&self) -> &Profiler {
+        &self.profiler
+    }
+
+    /// Batches that one stream may have in flight; always below what makes the platform block.
+    pub fn in_flight_cap(&self) -> usize {
+        self.config.in_flight.min(self.info.queue_capacity.saturating_sub(1)).max(1)
+    }
+
+    /// Whether the device was opened before a fork, in the parent.
+    pub fn is_inherited(&self) -> bool {
+        self.generation != fork::generation()
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.status.load(Ordering::Acquire) == CLOSED
+    }
+
+    /// Whether the device can be used. Two loads of words that hardly ever change.
+    pub fn check(&self) -> Result<()> {
+        if self.status.load(Ordering::Acquire) == OPEN && !self.is_inherited() {
+            return Ok(());
+        }
+        Err(self.refusal())
+    }
+
+    #[cold]
+    fn refusal(&self) -> Error {
+        let device = self.name().to_owned();
+        if self.is_inherited() {
+            return Error::Forked { device };
+        }
+        match self.status.load(Ordering::Acquire) {
+            LOST => self.troubles.lost(&device),
+            _ => Error::DeviceClosed { device },
+        }
+    }
+
+    pub fn check_support(&self, op: &Op) -> Result<()> {
+        if self.supported & (1 << op.kind() as u8) != 0 {
+            return Ok(());
+        }
+        Err(Error::Unsupported {
+            op: op.name(),
+            device: self.name().to_owned(),
+            reason: "the device has no kernel for it".into(),
+        })
+    }
+
+    /// Waits until everything recorded has passed, whatever became of it; the first error.
+    pub fn wait_idle(&'static self) -> Result<()> {
+        let mut first = Ok(());
+        for stream in self.pool.created() {
+            first = first.and(stream.wait_until_passed(stream.recorded(), None));
+        }
+        first
+    }
+}
+
+// A panic leaves a device usable; see `StreamInner`.
+impl std::panic::RefUnwindSafe for DeviceInner {}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({})", self.name())
+    }
+}
+
+impl PartialEq for Device {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for Device {}

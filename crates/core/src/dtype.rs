@@ -1,0 +1,154 @@
+//! Element types.
+
+use std::fmt;
+
+use half::{bf16, f16};
+
+/// The type of one element of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum DType {
+    /// 32-bit floating point.
+    F32,
+    /// 16-bit floating point, IEEE 754 binary16.
+    F16,
+    /// 16-bit floating point with the exponent range of `f32`.
+    BF16,
+    /// 64-bit floating point.
+    F64,
+    /// 8-bit signed integer.
+    I8,
+    /// 8-bit unsigned integer.
+    U8,
+    /// 32-bit signed integer.
+    I32,
+    /// 64-bit signed integer.
+    I64,
+    /// One byte, 0 or 1.
+    Bool,
+}
+
+impl DType {
+    /// Every element type, in declaration order.
+    pub const ALL: [DType; 9] = [
+        DType::F32,
+        DType::F16,
+        DType::BF16,
+        DType::F64,
+        DType::I8,
+        DType::U8,
+        DType::I32,
+        DType::I64,
+        DType::Bool,
+    ];
+
+    /// Bytes of one element.
+    pub const fn size(self) -> usize {
+        match self {
+            DType::I8 | DType::U8 | DType::Bool => 1,
+            DType::F16 | DType::BF16 => 2,
+            DType::F32 | DType::I32 => 4,
+            DType::F64 | DType::I64 => 8,
+        }
+    }
+
+    /// The usual short name, as in `"f32"`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            DType::F32 => "f32",
+            DType::F16 => "f16",
+            DType::BF16 => "bf16",
+            DType::F64 => "f64",
+            DType::I8 => "i8",
+            DType::U8 => "u8",
+            DType::I32 => "i32",
+            DType::I64 => "i64",
+            DType::Bool => "bool",
+        }
+    }
+
+    /// Whether this is a floating-point type.
+    pub const fn is_float(self) -> bool {
+        matches!(self, DType::F32 | DType::F16 | DType::BF16 | DType::F64)
+    }
+
+    /// Whether this is an integer type; `bool` is not.
+    pub const fn is_int(self) -> bool {
+        matches!(self, DType::I8 | DType::U8 | DType::I32 | DType::I64)
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A Rust type that is stored in buffers as it is in memory.
+///
+/// # Safety
+///
+/// The type has no padding, any bit pattern that a device writes for [`Element::DTYPE`] is a valid
+/// value of it, and its size is `DTYPE.size()`. (`bool` is left out on purpose: use `u8` and
+/// [`DType::Bool`], since a byte other than 0 and 1 is not a valid `bool`.)
+pub unsafe trait Element: Copy + Send + Sync + 'static {
+    /// The element type this Rust type is stored as.
+    const DTYPE: DType;
+}
+
+macro_rules! element {
+    ($($rust:ty => $dtype:ident),* $(,)?) => {
+        $(
+            // SAFETY: a plain number without padding, valid for every bit pattern, of that size.
+            unsafe impl Element for $rust {
+                const DTYPE: DType = DType::$dtype;
+            }
+        )*
+    };
+}
+
+element!(f32 => F32, f16 => F16, bf16 => BF16, f64 => F64, i8 => I8, u8 => U8, i32 => I32, i64 => I64);
+
+/// The bytes of a slice of elements.
+pub fn as_bytes<T: Element>(values: &[T]) -> &[u8] {
+    // SAFETY: `Element` types have no padding, so every byte is initialised; the length is exact.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), std::mem::size_of_val(values)) }
+}
+
+/// Elements from bytes written by a device. A trailing part of an element is left out.
+pub fn from_bytes<T: Element>(bytes: &[u8]) -> Vec<T> {
+    let size = std::mem::size_of::<T>();
+    let count = bytes.len() / size;
+    let mut values = Vec::<T>::with_capacity(count);
+    // SAFETY: the capacity holds `count` elements, the source has `count * size` bytes, the two do
+    // not overlap, and any bit pattern is a valid `Element`.
+    unsafe {
+        std::ptr::copy_nonoverlapping(
+            bytes.as_ptr(),
+            values.as_mut_ptr().cast::<u8>(),
+            count * size,
+        );
+        values.set_len(count);
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn element_sizes_match_their_dtype() {
+        assert_eq!(std::mem::size_of::<f32>(), f32::DTYPE.size());
+        assert_eq!(std::mem::size_of::<f16>(), f16::DTYPE.size());
+        assert_eq!(std::mem::size_of::<bf16>(), bf16::DTYPE.size());
+        assert_eq!(std::mem::size_of::<f64>(), f64::DTYPE.size());
+        assert_eq!(std::mem::size_of::<i64>(), i64::DTYPE.size());
+    }
+
+    #[test]
+    fn bytes_round_trip() {
+        let values = [1.5f32, -0.0, f32::INFINITY];
+        assert_eq!(from_bytes::<f32>(as_bytes(&values)), values);
+    }
+}

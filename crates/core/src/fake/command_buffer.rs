@@ -1,0 +1,100 @@
+//! Metal's rules for command buffers, as a state machine.
+
+/// A command buffer that knows what Metal forbids.
+///
+/// A use that would abort a Metal program gives an error here.
+#[derive(Debug, Default)]
+pub struct CommandBuffer {
+    encoding: bool,
+    committed: bool,
+    handlers: usize,
+}
+
+impl CommandBuffer {
+    /// A new one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Starts an encoder.
+    ///
+    /// # Errors
+    ///
+    /// Another encoder is open, or the buffer is committed.
+    pub fn begin_encoding(&mut self) -> Result<(), &'static str> {
+        self.not_committed("encoder on a committed command buffer")?;
+        if std::mem::replace(&mut self.encoding, true) {
+            return Err("a command encoder is already encoding to this command buffer");
+        }
+        Ok(())
+    }
+
+    /// Ends the encoder.
+    ///
+    /// # Errors
+    ///
+    /// No encoder is open.
+    pub fn end_encoding(&mut self) -> Result<(), &'static str> {
+        if !std::mem::replace(&mut self.encoding, false) {
+            return Err("end of encoding without an encoder");
+        }
+        Ok(())
+    }
+
+    /// Adds a completion handler.
+    ///
+    /// # Errors
+    ///
+    /// The buffer is committed.
+    pub fn add_handler(&mut self) -> Result<(), &'static str> {
+        self.not_committed("completed handler provided after commit call")?;
+        self.handlers += 1;
+        Ok(())
+    }
+
+    /// Commits.
+    ///
+    /// # Errors
+    ///
+    /// An encoder is open, or the buffer is committed.
+    pub fn commit(&mut self) -> Result<(), &'static str> {
+        self.not_committed("commit an already committed command buffer")?;
+        if self.encoding {
+            return Err("commit command buffer with uncommitted encoder");
+        }
+        self.committed = true;
+        Ok(())
+    }
+
+    fn not_committed(&self, message: &'static str) -> Result<(), &'static str> {
+        if self.committed { Err(message) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_proper_order_passes() {
+        let mut buffer = CommandBuffer::new();
+        buffer.begin_encoding().unwrap();
+        buffer.end_encoding().unwrap();
+        buffer.add_handler().unwrap();
+        buffer.commit().unwrap();
+    }
+
+    #[test]
+    fn the_classic_failures_are_noticed() {
+        let mut buffer = CommandBuffer::new();
+        buffer.begin_encoding().unwrap();
+        assert!(buffer.begin_encoding().is_err(), "two encoders");
+        assert!(buffer.commit().is_err(), "commit with an open encoder");
+        buffer.end_encoding().unwrap();
+        assert!(buffer.end_encoding().is_err(), "end twice");
+        buffer.commit().unwrap();
+        assert!(buffer.commit().is_err(), "commit twice");
+        assert!(buffer.add_handler().is_err(), "handler after commit");
+        assert!(buffer.begin_encoding().is_err(), "encoder after commit");
+    }
+}

@@ -1,0 +1,96 @@
+//! A backend that runs nothing, checks that the protocol is kept, and fails on demand.
+//!
+//! Scheduling and memory are tested on it without hardware. It simulates an asynchronous device: a
+//! batch finishes some time after it was submitted, streams in any order that their waits allow, drawn
+//! from a seed. On every submit it checks
+//!
+//! - that sequence numbers follow each other and one queue is submitted to by one thread at a time,
+//! - that waits name submitted work of other streams, and no more batches are in flight than allowed,
+//! - that command buffers are used as Metal demands (see [`CommandBuffer`]),
+//! - that every operand lies in memory that is allocated, and stays so until the batch has passed,
+//! - that any two accesses to the same bytes, at least one of them a write, are ordered: by their stream,
+//!   by a chain of waits, or because the first had finished when the second was submitted.
+//!
+//! What is violated is collected in [`FakeControl::violations`].
+
+mod command_buffer;
+mod control;
+mod order;
+mod queue;
+mod state;
+
+pub use command_buffer::CommandBuffer;
+pub use control::FakeControl;
+
+use std::sync::Arc;
+
+use self::queue::FakeQueue;
+use self::state::Shared;
+use crate::{
+    Backend, BackendInfo, Config, Device, Kernel, KernelKey, OpKind, Queue, QueueContext, Result,
+    Segment,
+};
+
+/// A fake device with memory of `memory_bytes`, and the means to control it. `seed` decides the order
+/// in which streams come along.
+///
+/// # Errors
+///
+/// Settings out of range.
+pub fn device(config: Config, memory_bytes: usize, seed: u64) -> Result<(Device, FakeControl)> {
+    let shared = Arc::new(Shared::new(memory_bytes, config.in_flight, seed));
+    let backend = FakeBackend(Arc::clone(&shared));
+    Ok((Device::with_backend(Box::new(backend), config)?, FakeControl::new(shared)))
+}
+
+struct FakeBackend(Arc<Shared>);
+
+impl Backend for FakeBackend {
+    fn info(&self) -> BackendInfo {
+        BackendInfo {
+            name: "fake".into(),
+            description: "runs nothing, checks the protocol".into(),
+            memory_bytes: self.0.memory_bytes,
+            parallelism: 1,
+            queue_capacity: 64,
+            alignment: 256,
+        }
+    }
+
+    fn supports(&self, _: OpKind) -> bool {
+        true
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Option<Segment>> {
+        Ok(self.0.allocate(bytes).map(|address| Segment {
+            address,
+            bytes,
+            owner: Box::new(OwnedSegment { shared: Arc::clone(&self.0), address }),
+        }))
+    }
+
+    fn new_queue(&self, context: QueueContext) -> Result<Arc<dyn Queue>> {
+        self.0.add_queue(context.stream, context.progress);
+        Ok(Arc::new(FakeQueue::new(Arc::clone(&self.0), context.stream)))
+    }
+
+    fn compile(&self, key: &KernelKey) -> Result<Kernel> {
+        self.0.compile(key)
+    }
+
+    fn close(&self) {
+        self.0.lock().closed = true;
+    }
+}
+
+/// Gives its segment back when dropped.
+struct OwnedSegment {
+    shared: Arc<Shared>,
+    address: usize,
+}
+
+impl Drop for OwnedSegment {
+    fn drop(&mut self) {
+        self.shared.free(self.address);
+    }
+}

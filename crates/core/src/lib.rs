@@ -1,0 +1,57 @@
+//! The heart of Millstream: devices, streams, commands, memory and scheduling.
+//!
+//! Start with [`Device`], [`Stream`] and [`Command`]. A backend implements [`Backend`] and [`Queue`].
+//! The [`fake`] backend runs nothing, but checks that the protocol between the two is kept.
+
+mod backend;
+mod command;
+mod counters;
+mod device;
+mod dtype;
+mod error;
+pub mod fake;
+mod generator;
+mod layout;
+mod memory;
+pub mod philox;
+pub mod profiler;
+mod progress;
+mod rounding;
+mod scalar;
+mod stream;
+pub mod sync;
+
+pub use backend::{
+    Backend, BackendEntry, BackendInfo, Batch, Kernel, KernelKey, Queue, QueueContext, Segment,
+    WaitFor,
+};
+pub use command::{
+    Access, Activation, AttentionParams, Axes, BinaryOp, BoundCommand, BufferLike, Command,
+    ConvParams, CoordinateMode, Distribution, Epilogue, HostBytes, MAX_SPATIAL, NearestRounding,
+    Op, OpKind, Operand, PadMode, PadParams, PoolKind, PoolParams, RawBuffer, RecurrentCell,
+    RecurrentDirection, RecurrentParams, ReduceOp, ResizeMode, ResizeParams, ScatterReduction,
+    UnaryOp,
+};
+pub use counters::Counters;
+pub use device::{Config, Device, DeviceBuilder, Exhaustion, Health, HealthState, MAX_STREAMS};
+pub use dtype::{DType, Element, as_bytes, from_bytes};
+pub use error::{Error, Result};
+pub use generator::Generator;
+pub use layout::{Layout, MAX_RANK, broadcast_shapes};
+pub use memory::{Buffer, MemoryStats, StreamMemory};
+pub use progress::{Outcome, Progress};
+pub use rounding::{bf16_from_f64, f16_from_f64, f32_round_to_odd};
+pub use scalar::Scalar;
+pub use stream::{Download, Event, Stream, Timepoint};
+
+/// For backends that register themselves: the crate behind [`BackendEntry`].
+pub use inventory;
+
+/// The text of a caught panic.
+pub fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("panic without a message")
+}

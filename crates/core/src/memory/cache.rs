@@ -1,0 +1,206 @@
+//! The memory of one stream: slabs taken from the device, and the free blocks carved from them.
+//!
+//! Guarded by the stream's own lock. A block is free for the home stream as soon as its last handle is
+//! gone, because what comes later on that stream runs later. Only uses by other streams defer it.
+
+use std::ptr::NonNull;
+
+use super::Block;
+use super::size_class::{blocks_per_slab, class_bytes};
+use crate::Segment;
+use crate::stream::StreamInner;
+
+#[derive(Default)]
+pub(crate) struct StreamCache {
+    /// Free blocks by class.
+    free: Vec<Vec<NonNull<Block>>>,
+    /// Blocks without holders that another stream may still be using.
+    deferred: Vec<NonNull<Block>>,
+    slabs: Vec<Option<Slab>>,
+    /// The slab of each class that still has room to carve.
+    open: Vec<Option<u32>>,
+    in_use: usize,
+    peak: usize,
+    cached: usize,
+    deferred_bytes: usize,
+}
+
+struct Slab {
+    segment: Segment,
+    class: usize,
+    blocks: usize,
+    carved: usize,
+    free: usize,
+    /// What home had recorded when a block last came back: up to there it may use the slab.
+    last_use: u64,
+}
+
+// SAFETY: the blocks pointed to are owned by the cache while they are in it, and `Block` may be used
+// from any thread.
+unsafe impl Send for StreamCache {}
+
+/// What one stream holds, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamMemory {
+    /// The stream's number.
+    pub stream: u32,
+    /// Blocks that live buffers hold.
+    pub in_use: usize,
+    /// The highest that `in_use` ever was.
+    pub peak: usize,
+    /// Blocks in free lists.
+    pub cached: usize,
+    /// Blocks that wait for another stream to pass its last use.
+    pub deferred: usize,
+    /// Segments taken from the device.
+    pub segments: usize,
+}
+
+impl StreamCache {
+    /// Takes in what was returned since the last look.
+    pub fn collect(&mut self, home: &StreamInner) {
+        for block in home.returns().take_all() {
+            let bytes = self.bytes_of(block);
+            self.in_use -= bytes;
+            self.deferred_bytes += bytes;
+            self.deferred.push(block);
+        }
+        if !self.deferred.is_empty() {
+            self.reclaim();
+        }
+    }
+
+    /// Moves blocks that every stream has passed to the free lists.
+    fn reclaim(&mut self) {
+        let mut index = 0;
+        while index < self.deferred.len() {
+            // SAFETY: the cache owns its deferred blocks.
+            if unsafe { self.deferred[index].as_ref() }.forget_passed_uses() {
+                let block = self.deferred.swap_remove(index);
+                self.deferred_bytes -= self.bytes_of(block);
+                self.add_free(block);
+            } else {
+                index += 1;
+            }
+        }
+    }
+
+    fn bytes_of(&self, block: NonNull<Block>) -> usize {
+        // SAFETY: callers pass blocks that the cache owns or is taking in.
+        class_bytes(unsafe { block.as_ref() }.class as usize)
+    }
+
+    fn add_free(&mut self, pointer: NonNull<Block>) {
+        // SAFETY: the cache owns the block.
+        let block = unsafe { pointer.as_ref() };
+        let class = block.class as usize;
+        if self.free.len() <= class {
+            self.free.resize_with(class + 1, Vec::new);
+        }
+        self.free[class].push(pointer);
+        self.cached += class_bytes(class);
+        if let Some(slab) = &mut self.slabs[block.slab as usize] {
+            slab.free += 1;
+            // The caller holds home's lock, so nothing is recorded meanwhile.
+            slab.last_use = block.home.recorded();
+        }
+    }
+
+    /// A free block of a class, or one carved from a slab that has room.
+    pub fn take(&mut self, class: usize, home: &'static StreamInner) -> Option<NonNull<Block>> {
+        let block = match self.free.get_mut(class).and_then(Vec::pop) {
+            Some(pointer) => {
+                // SAFETY: the cache owned the block until here.
+                let slab = unsafe { pointer.as_ref() }.slab as usize;
+                if let Some(slab) = &mut self.slabs[slab] {
+                    slab.free -= 1;
+                }
+                self.cached -= class_bytes(class);
+                pointer
+            }
+            None => self.carve(class, home)?,
+        };
+        self.in_use += class_bytes(class);
+        self.peak = self.peak.max(self.in_use);
+        Some(block)
+    }
+
+    fn carve(&mut self, class: usize, home: &'static StreamInner) -> Option<NonNull<Block>> {
+        let index = (*self.open.get(class)?)?;
+        let slab = self.slabs[index as usize].as_mut()?;
+        let address = slab.segment.address + slab.carved * class_bytes(class);
+        slab.carved += 1;
+        if slab.carved == slab.blocks {
+            self.open[class] = None;
+        }
+        Some(Block::new(address, class, index as usize, home))
+    }
+
+    /// Adds a segment from the device to carve blocks of one class from.
+    pub fn add_slab(&mut self, class: usize, segment: Segment) {
+        let blocks = (segment.bytes / class_bytes(class)).min(blocks_per_slab(class));
+        let slab = Slab { segment, class, blocks, carved: 0, free: 0, last_use: 0 };
+        let index = match self.slabs.iter().position(Option::is_none) {
+            Some(index) => {
+                self.slabs[index] = Some(slab);
+                index
+            }
+            None => {
+                self.slabs.push(Some(slab));
+                self.slabs.len() - 1
+            }
+        };
+        if self.open.len() <= class {
+            self.open.resize(class + 1, None);
+        }
+        self.open[class] = Some(index as u32);
+    }
+
+    /// Takes out the segments that no block is used of, by anybody or by commands of the home stream
+    /// that have not passed. They go back to the device when dropped.
+    pub fn trim(&mut self, home: &StreamInner) -> Vec<Segment> {
+        let unused =
+            |slab: &mut Slab| slab.free == slab.carved && home.progress().passed(slab.last_use);
+        let mut trimmed = Vec::new();
+        for index in 0..self.slabs.len() {
+            let Some(slab) = self.slabs[index].take_if(unused) else {
+                continue;
+            };
+            if self.open[slab.class] == Some(index as u32) {
+                self.open[slab.class] = None;
+            }
+            if let Some(free) = self.free.get_mut(slab.class) {
+                free.retain(|&pointer| {
+                    // SAFETY: the cache owns its free blocks.
+                    let of_slab = unsafe { pointer.as_ref() }.slab as usize == index;
+                    if of_slab {
+                        // SAFETY: every block comes from `Box::leak`, nobody holds this one, and
+                        // it leaves the list here.
+                        drop(unsafe { Box::from_raw(pointer.as_ptr()) });
+                    }
+                    !of_slab
+                });
+            }
+            self.cached -= slab.free * class_bytes(slab.class);
+            trimmed.push(slab.segment);
+        }
+        trimmed
+    }
+
+    /// The points that deferred blocks wait for.
+    pub fn deferred_points(&self) -> Vec<crate::Timepoint> {
+        // SAFETY: the cache owns its deferred blocks.
+        self.deferred.iter().flat_map(|block| unsafe { block.as_ref() }.foreign_uses()).collect()
+    }
+
+    pub fn stats(&self, stream: u32) -> StreamMemory {
+        StreamMemory {
+            stream,
+            in_use: self.in_use,
+            peak: self.peak,
+            cached: self.cached,
+            deferred: self.deferred_bytes,
+            segments: self.slabs.iter().flatten().count(),
+        }
+    }
+}

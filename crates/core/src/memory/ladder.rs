@@ -1,0 +1,87 @@
+//! What is tried, in order, when a stream's cache has no block: a new segment within the budget, own
+//! deferred blocks, own cache, the caches of other streams, and waiting until the device is idle.
+
+use super::{Buffer, prepare, size_class, trim_device, trim_stream};
+use crate::Result;
+use crate::stream::StreamInner;
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    NewSegment,
+    OwnDeferred,
+    OwnCache,
+    OtherCaches,
+    Idle,
+}
+
+const LADDER: [Step; 5] =
+    [Step::NewSegment, Step::OwnDeferred, Step::OwnCache, Step::OtherCaches, Step::Idle];
+
+pub(super) fn grow(stream: &'static StreamInner, class: usize, bytes: usize) -> Result<Buffer> {
+    let device = stream.device_inner();
+    let single = size_class::class_bytes(class);
+    let slab = single * size_class::blocks_per_slab(class);
+    keep_below_high_water(stream, slab);
+    for step in LADDER {
+        match step {
+            Step::NewSegment => {}
+            Step::OwnDeferred => submit_deferred_uses(stream),
+            Step::OwnCache => trim_stream(stream),
+            Step::OtherCaches => trim_device(device),
+            Step::Idle => {
+                // A fault of other work is for its own call to report; here only the memory counts.
+                let _ = device.wait_idle();
+                trim_device(device);
+            }
+        }
+        if let Some(buffer) = from_cache(stream, class, bytes) {
+            return Ok(buffer);
+        }
+        // A whole slab first; when memory is short, a segment of just one block.
+        for size in [slab, single] {
+            if let Some(segment) = device.memory().take_segment(device, size)? {
+                stream.lock().cache.add_slab(class, segment);
+                if let Some(buffer) = from_cache(stream, class, bytes) {
+                    return Ok(buffer);
+                }
+            }
+        }
+    }
+    Err(super::out_of_memory(device, bytes))
+}
+
+fn from_cache(stream: &'static StreamInner, class: usize, bytes: usize) -> Option<Buffer> {
+    let mut recorder = stream.lock();
+    recorder.cache.collect(stream);
+    let block = recorder.cache.take(class, stream)?;
+    Some(prepare(block, bytes, recorder.recorded))
+}
+
+/// A deferred block waits for commands of other streams, which nobody may have submitted yet.
+fn submit_deferred_uses(stream: &'static StreamInner) {
+    let points = stream.lock().cache.deferred_points();
+    for point in points {
+        // A failure poisons that stream's work, which frees the block just as well.
+        let _ = point.submit();
+    }
+}
+
+/// Above the high watermark, gives cached memory back until the low one is reached: first that of the
+/// asking stream, then that of the others.
+fn keep_below_high_water(stream: &'static StreamInner, bytes: usize) {
+    let device = stream.device_inner();
+    let memory = device.memory();
+    let reserved = || memory.reserved.load(std::sync::atomic::Ordering::Relaxed);
+    if reserved().saturating_add(bytes) <= memory.high {
+        return;
+    }
+    memory.retired.advance(device);
+    let own = std::iter::once(stream);
+    let others = device.pool().created().filter(|other| !std::ptr::eq(*other, stream));
+    for candidate in own.chain(others) {
+        trim_stream(candidate);
+        if reserved().saturating_add(bytes) <= memory.low {
+            return;
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Memory: per-stream caches over segments of the device, within a budget.
+//!
+//! - Allocating takes the stream's own lock and nothing else, unless its cache has no block.
+//! - Dropping the last handle of a buffer pushes its block on the home stream's return stack, from any
+//!   thread, without a lock.
+//! - Settled blocks (weights) keep no record of their uses. When dropped they wait for a grace period:
+//!   until every stream has passed what it had recorded by then.
+
+mod block;
+mod cache;
+mod ladder;
+mod settled;
+mod size_class;
+mod stats;
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+pub(crate) use block::Block;
+pub use block::Buffer;
+pub(crate) use cache::StreamCache;
+pub use cache::StreamMemory;
+pub use stats::MemoryStats;
+
+use self::settled::Retired;
+use crate::device::DeviceInner;
+use crate::stream::StreamInner;
+use crate::{Error, Result, Segment};
+
+/// What a device holds, across its streams.
+pub(crate) struct DeviceMemory {
+    limit: usize,
+    high: usize,
+    low: usize,
+    reserved: AtomicUsize,
+    peak: AtomicUsize,
+    retired: Retired,
+}
+
+impl DeviceMemory {
+    pub fn new(limit: usize, high_percent: u32, low_percent: u32) -> Self {
+        let share = |percent: u32| (limit as u128 * u128::from(percent) / 100) as usize;
+        Self {
+            limit,
+            high: share(high_percent),
+            low: share(low_percent),
+            reserved: AtomicUsize::new(0),
+            peak: AtomicUsize::new(0),
+            retired: Retired::default(),
+        }
+    }
+
+    /// Takes a segment from the device, within the budget.
+    fn take_segment(&self, device: &DeviceInner, bytes: usize) -> Result<Option<Segment>> {
+        let within = |reserved: usize| reserved.checked_add(bytes).filter(|&sum| sum <= self.limit);
+        let Ok(before) = self.reserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within)
+        else {
+            return Ok(None);
+        };
+        match device.backend().allocate(bytes) {
+            Ok(Some(segment)) => {
+                self.peak.fetch_max(before + bytes, Ordering::Relaxed);
+                Ok(Some(Segment { bytes, ..segment }))
+            }
+            other => {
+                self.reserved.fetch_sub(bytes, Ordering::Relaxed);
+                other.inspect_err(|error| device.note_error(error))
+            }
+        }
+    }
+
+    fn release(&self, segments: Vec<Segment>) {
+        for segment in segments {
+            let bytes = segment.bytes;
+            drop(segment);
+            self.reserved.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Memory of at least `bytes`, whose home is `stream`.
+pub(crate) fn allocate(stream: &'static StreamInner, bytes: usize) -> Result<Buffer> {
+    let device = stream.device_inner();
+    device.check()?;
+    if bytes > device.memory().limit.min(size_class::LARGEST) {
+        return Err(out_of_memory(device, bytes));
+    }
+    let class = size_class::class_of(bytes);
+    let cached = {
+        let mut recorder = stream.lock();
+        recorder.cache.collect(stream);
+        recorder.cache.take(class, stream).map(|block| prepare(block, bytes, recorder.recorded))
+    };
+    match cached {
+        Some(buffer) => Ok(buffer),
+        None => ladder::grow(stream, class, bytes),
+    }
+}
+
+fn prepare(block: NonNull<Block>, bytes: usize, recorded: u64) -> Buffer {
+    // SAFETY: the cache handed the block over; nobody else has it.
+    unsafe { block.as_ref() }.prepare(bytes, recorded);
+    // SAFETY: prepared with one holder just now.
+    unsafe { Buffer::from_prepared(block) }
+}
+
+/// The last handle of a block is gone.
+fn give_back(pointer: NonNull<Block>) {
+    // SAFETY: without handles the block is ours until it is pushed.
+    let block = unsafe { pointer.as_ref() };
+    let home = block.home;
+    let device = home.device_inner();
+    if device.is_inherited() {
+        // After a fork the parent's locks may be held by threads that do not exist here.
+        return;
+    }
+    if block.is_settled() {
+        device.memory().retired.add(device, pointer);
+        return;
+    }
+    // SAFETY: sole owner, and blocks live until the home stream frees them.
+    unsafe { home.returns().push(pointer) };
+    if device.is_closed() {
+        trim_stream(home);
+    }
+}
+
+/// Gives the unused segments of one stream back to the device.
+pub(crate) fn trim_stream(stream: &'static StreamInner) {
+    let segments = {
+        let mut recorder = stream.lock();
+        recorder.cache.collect(stream);
+        recorder.cache.trim(stream)
+    };
+    stream.device_inner().memory().release(segments);
+}
+
+/// Gives all unused segments of a device back.
+pub(crate) fn trim_device(device: &'static DeviceInner) {
+    device.memory().retired.advance(device);
+    for stream in device.pool().created() {
+        trim_stream(stream);
+    }
+}
+
+fn out_of_memory(device: &'static DeviceInner, requested: usize) -> Error {
+    let stats = stats::collect(device);
+    Error::OutOfMemory {
+        device: device.name().to_owned(),
+        requested,
+        in_use: stats.in_use,
+        cached: stats.cached + stats.deferred,
+        reserved: stats.reserved,
+        limit: stats.limit,
+    }
+}
+
+pub(crate) use stats::collect as stats_of;

@@ -1,0 +1,77 @@
+//! Settled blocks that were dropped, until every stream has passed what it had recorded by then.
+
+use std::ptr::NonNull;
+use std::sync::Mutex;
+
+use smallvec::SmallVec;
+
+use super::Block;
+use crate::Timepoint;
+use crate::device::DeviceInner;
+
+/// The list of blocks in their grace period. A device-wide lock, taken only when weights are dropped
+/// and when memory is short.
+#[derive(Default)]
+pub(super) struct Retired(Mutex<Vec<Grace>>);
+
+struct Grace {
+    block: NonNull<Block>,
+    /// Streams that have not passed yet.
+    until: SmallVec<[Timepoint; 4]>,
+}
+
+// SAFETY: the blocks are owned by the list, and `Block` may be used from any thread.
+unsafe impl Send for Grace {}
+
+impl Retired {
+    /// Starts the grace period of a block that has no handles.
+    pub fn add(&self, device: &'static DeviceInner, block: NonNull<Block>) {
+        let until = device
+            .pool()
+            .created()
+            .map(|stream| Timepoint::new(stream, stream.recorded()))
+            .filter(|point| !point.passed())
+            .collect();
+        self.list().push(Grace { block, until });
+        self.release_passed();
+    }
+
+    /// Releases what can be released, submitting what nobody has submitted yet.
+    pub fn advance(&self, device: &'static DeviceInner) {
+        let pending: Vec<Timepoint> =
+            self.list().iter().flat_map(|grace| grace.until.iter().copied()).collect();
+        for point in pending {
+            if device.check().is_ok() {
+                // A failure poisons that stream's work, which ends the grace period just as well.
+                let _ = point.submit();
+            }
+        }
+        self.release_passed();
+    }
+
+    fn release_passed(&self) {
+        let passed: Vec<_> = {
+            let mut list = self.list();
+            for grace in list.iter_mut() {
+                grace.until.retain(|point| !point.passed());
+            }
+            list.extract_if(.., |grace| grace.until.is_empty()).collect()
+        };
+        for grace in passed {
+            // SAFETY: the list owned the block, which nobody uses any more.
+            unsafe { grace.block.as_ref().home.returns().push(grace.block) };
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        let size = |grace: &Grace| {
+            // SAFETY: the list owns its blocks.
+            super::size_class::class_bytes(unsafe { grace.block.as_ref() }.class as usize)
+        };
+        self.list().iter().map(size).sum()
+    }
+
+    fn list(&self) -> std::sync::MutexGuard<'_, Vec<Grace>> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}

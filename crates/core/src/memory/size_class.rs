@@ -1,0 +1,60 @@
+//! Size classes: four steps per power of two, so that at most a fifth of a block is wasted.
+
+/// The smallest block. Every class is a multiple of 64, so blocks keep the alignment of their slab.
+const SMALLEST: usize = 256;
+
+/// The largest size that has a class.
+pub(crate) const LARGEST: usize = 1 << 62;
+
+/// The class of the smallest block that holds `bytes`.
+pub(crate) fn class_of(bytes: usize) -> usize {
+    if bytes <= SMALLEST {
+        return 0;
+    }
+    let exponent = (bytes - 1).ilog2();
+    let step = 1usize << (exponent - 2);
+    let steps = (bytes - (1 << exponent)).div_ceil(step);
+    (exponent as usize - 8) * 4 + steps
+}
+
+/// The size of a class's blocks.
+pub(crate) fn class_bytes(class: usize) -> usize {
+    match class.checked_sub(1) {
+        None => SMALLEST,
+        Some(index) => {
+            let base = SMALLEST << (index / 4);
+            base + (index % 4 + 1) * (base / 4)
+        }
+    }
+}
+
+/// How many blocks of a class are carved from one segment of the device.
+pub(crate) fn blocks_per_slab(class: usize) -> usize {
+    const SLAB: usize = 1 << 20;
+    (SLAB / class_bytes(class)).clamp(1, 256)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn classes_are_tight_and_in_order() {
+        for class in 0..150 {
+            assert_eq!(class_of(class_bytes(class)), class);
+            assert_eq!(class_of(class_bytes(class) + 1), class + 1);
+            assert_eq!(class_bytes(class) % 64, 0);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_block_holds_its_size_and_wastes_little(bytes in 0usize..1 << 50) {
+            let size = class_bytes(class_of(bytes));
+            prop_assert!(size >= bytes);
+            prop_assert!(size <= SMALLEST || size - bytes <= size / 5);
+        }
+    }
+}

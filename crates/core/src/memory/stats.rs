@@ -1,0 +1,53 @@
+//! Memory statistics.
+
+use std::sync::atomic::Ordering;
+
+use super::StreamMemory;
+use crate::device::DeviceInner;
+
+/// What a device holds, in bytes. A block counts with the size of its class.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoryStats {
+    /// Blocks that live buffers hold.
+    pub in_use: usize,
+    /// Blocks in free lists.
+    pub cached: usize,
+    /// Blocks that wait for a stream to pass its last use, dropped weights included.
+    pub deferred: usize,
+    /// Memory taken from the device.
+    pub reserved: usize,
+    /// The highest that `reserved` ever was.
+    pub peak: usize,
+    /// The budget.
+    pub limit: usize,
+    /// Segments taken from the device.
+    pub segments: usize,
+    /// The same per stream.
+    pub streams: Vec<StreamMemory>,
+}
+
+pub(crate) fn collect(device: &'static DeviceInner) -> MemoryStats {
+    let memory = device.memory();
+    let streams: Vec<StreamMemory> = device
+        .pool()
+        .created()
+        .map(|stream| {
+            let mut recorder = stream.lock();
+            recorder.cache.collect(stream);
+            recorder.cache.stats(stream.id())
+        })
+        .collect();
+    let sum = |field: fn(&StreamMemory) -> usize| streams.iter().map(field).sum::<usize>();
+    // Blocks in their grace period still count as in use for their home stream.
+    let retired = memory.retired.bytes();
+    MemoryStats {
+        in_use: sum(|stream| stream.in_use).saturating_sub(retired),
+        cached: sum(|stream| stream.cached),
+        deferred: sum(|stream| stream.deferred) + retired,
+        reserved: memory.reserved.load(Ordering::Relaxed),
+        peak: memory.peak.load(Ordering::Relaxed),
+        limit: memory.limit,
+        segments: sum(|stream| stream.segments),
+        streams,
+    }
+}

@@ -1,0 +1,159 @@
+//! The state of one stream.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use smallvec::SmallVec;
+
+use crate::counters::LiveCounters;
+use crate::device::DeviceInner;
+use crate::memory::{Block, StreamCache};
+use crate::sync::ReturnStack;
+use crate::sync::shim::AtomicU64;
+use crate::{BoundCommand, Device, OpKind, Progress, Queue, QueueContext, Result, WaitFor};
+
+/// One stream. Aligned so that streams share no cache line.
+///
+/// Shared state and its rules: `recorder` is guarded by its lock; `recorded` and `submitted` are
+/// written under that lock and read by anyone; `returns` is pushed to by anyone and emptied under the
+/// lock; `progress` says who may do what itself.
+#[repr(align(128))]
+pub(crate) struct StreamInner {
+    id: u32,
+    device: &'static DeviceInner,
+    queue: Arc<dyn Queue>,
+    progress: Arc<Progress>,
+    recorder: Mutex<Recorder>,
+    recorded: AtomicU64,
+    submitted: AtomicU64,
+    returns: ReturnStack<Block>,
+    counters: LiveCounters,
+}
+
+/// What the stream's lock guards.
+#[derive(Default)]
+pub(crate) struct Recorder {
+    /// Commands not yet submitted.
+    pub commands: Vec<BoundCommand>,
+    /// Waits for the next batch; at most one per stream.
+    pub waits: SmallVec<[WaitFor; 2]>,
+    /// [`Progress::epoch`] when the batch was begun.
+    pub epoch: u64,
+    /// The sequence number of the last command recorded.
+    pub recorded: u64,
+    /// Batches that the device may still be working on.
+    pub in_flight: VecDeque<InFlight>,
+    /// The last sequence number whose fault, if it had one, was reported by `synchronize`.
+    pub reported: u64,
+    /// The stream's memory.
+    pub cache: StreamCache,
+}
+
+/// A submitted batch, remembered for the cap and for naming a command that does not finish.
+pub(crate) struct InFlight {
+    pub first: u64,
+    pub last: u64,
+    pub kinds: SmallVec<[OpKind; 16]>,
+}
+
+impl StreamInner {
+    pub fn new(id: u32, device: &'static DeviceInner) -> Result<Self> {
+        let progress = Arc::new(Progress::new());
+        let queue = device.backend().new_queue(QueueContext {
+            stream: id,
+            progress: Arc::clone(&progress),
+            profile: device.profiler().stream(id),
+        })?;
+        Ok(Self {
+            id,
+            device,
+            queue,
+            progress,
+            recorder: Mutex::default(),
+            recorded: AtomicU64::new(0),
+            submitted: AtomicU64::new(0),
+            returns: ReturnStack::new(),
+            counters: LiveCounters::default(),
+        })
+    }
+
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    pub fn device(&self) -> Device {
+        Device::from_inner(self.device)
+    }
+
+    pub fn device_inner(&self) -> &'static DeviceInner {
+        self.device
+    }
+
+    pub fn queue(&self) -> &dyn Queue {
+        &*self.queue
+    }
+
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    pub fn counters(&self) -> &LiveCounters {
+        &self.counters
+    }
+
+    pub fn returns(&self) -> &ReturnStack<Block> {
+        &self.returns
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Recorder> {
+        self.recorder.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// The last sequence number recorded.
+    pub fn recorded(&self) -> u64 {
+        self.recorded.load(Ordering::Acquire)
+    }
+
+    /// The last sequence number submitted.
+    pub fn submitted(&self) -> u64 {
+        self.submitted.load(Ordering::Acquire)
+    }
+
+    /// Only with the recorder locked.
+    pub fn set_recorded(&self, sequence: u64) {
+        self.recorded.store(sequence, Ordering::Release);
+    }
+
+    /// Only with the recorder locked.
+    pub fn set_submitted(&self, sequence: u64) {
+        self.submitted.store(sequence, Ordering::Release);
+    }
+}
+
+impl Recorder {
+    /// The name of the command with that sequence number, if it has not long finished.
+    pub fn command_name(&self, sequence: u64) -> &'static str {
+        let submitted =
+            self.in_flight.iter().find(|batch| (batch.first..=batch.last).contains(&sequence));
+        if let Some(batch) = submitted {
+            return batch.kinds[(sequence - batch.first) as usize].name();
+        }
+        let first = self.recorded + 1 - self.commands.len() as u64;
+        let pending =
+            sequence.checked_sub(first).and_then(|index| self.commands.get(index as usize));
+        pending.map_or("a finished command", |command| command.op().name())
+    }
+
+    /// Adds a wait, keeping the later one if there is one for that stream.
+    pub fn add_wait(&mut self, wait: WaitFor) {
+        match self.waits.iter_mut().find(|other| other.stream == wait.stream) {
+            Some(other) => other.sequence = other.sequence.max(wait.sequence),
+            None => self.waits.push(wait),
+        }
+    }
+}
+
+// A panic leaves a stream usable: its locks are held over no foreign code, and what they guard is
+// consistent whenever they are free.
+impl std::panic::RefUnwindSafe for StreamInner {}

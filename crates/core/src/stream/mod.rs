@@ -1,0 +1,201 @@
+//! Streams: in-order timelines that any thread may use.
+
+mod current;
+mod event;
+mod inner;
+mod pool;
+mod record;
+mod submit;
+mod timepoint;
+mod transfer;
+
+pub use event::Event;
+pub(crate) use inner::StreamInner;
+pub(crate) use pool::StreamPool;
+pub(crate) use submit::Reason;
+pub use timepoint::Timepoint;
+pub use transfer::Download;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use self::pool::Lease;
+use crate::{Buffer, Command, Counters, Device, Element, Operand, Result};
+
+/// An in-order timeline of a device: commands recorded on it run one after the other.
+///
+/// Every thread has a current stream per device, leased on first use and given back when the thread
+/// ends. Work on different streams runs at the same time; where one stream uses what another one makes,
+/// the order comes by itself.
+///
+/// # Thread safety
+///
+/// A stream may be used by several threads at once. Each call is atomic; the order between threads is
+/// the order of their calls.
+#[derive(Clone)]
+pub struct Stream {
+    inner: &'static StreamInner,
+    /// Keeps the slot leased; the last clone gives it back. None for a stream that is shared.
+    _lease: Option<Arc<Lease>>,
+}
+
+impl Stream {
+    /// The calling thread's current stream of a device, leased on first use.
+    ///
+    /// # Errors
+    ///
+    /// No stream is left and the device is not set to share, or the device is gone.
+    pub fn current(device: &Device) -> Result<Self> {
+        current::stream(device.inner())
+    }
+
+    /// A stream of its own, leased until the last clone is dropped. When all are leased, the device's
+    /// setting decides, as for threads.
+    ///
+    /// # Errors
+    ///
+    /// No stream is left and the device is not set to share, or the device is gone.
+    pub fn new(device: &Device) -> Result<Self> {
+        device.inner().check()?;
+        device.inner().pool().lease(device.inner())
+    }
+
+    /// The default stream, which the main thread uses.
+    ///
+    /// # Errors
+    ///
+    /// The device is gone.
+    pub fn default_of(device: &Device) -> Result<Self> {
+        device.inner().check()?;
+        device.inner().pool().default_stream(device.inner())
+    }
+
+    /// Runs `work` with this stream as the calling thread's current stream.
+    pub fn scope<R>(&self, work: impl FnOnce() -> R) -> R {
+        current::scope(self, work)
+    }
+
+    /// Makes this the calling thread's current stream until it ends or another one is made current.
+    pub fn make_current(&self) {
+        current::replace(self);
+    }
+
+    /// The number of the stream within its device; 0 is the default stream.
+    pub fn id(&self) -> u32 {
+        self.inner.id()
+    }
+
+    /// The device.
+    pub fn device(&self) -> Device {
+        self.inner.device()
+    }
+
+    /// Memory whose home is this stream. Its contents are whatever was there.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), after everything that can be given back was;
+    /// or the device is gone.
+    pub fn allocate(&self, bytes: usize) -> Result<Buffer> {
+        crate::memory::allocate(self.inner, bytes)
+    }
+
+    /// Records a Command. It runs after everything recorded here before, and after what other streams
+    /// have recorded that it depends on.
+    ///
+    /// # Errors
+    ///
+    /// An operand that another device owns or that is not valid because the command that made it
+    /// failed, an operation the device does not have, a timeout when too much is in flight, or a device
+    /// that is gone. After an error nothing was recorded.
+    pub fn record(&self, command: Command<&Buffer>) -> Result<Timepoint> {
+        record::record(self.inner, command)
+    }
+
+    /// Hands everything recorded to the device, without waiting for it.
+    ///
+    /// # Errors
+    ///
+    /// A batch that the device did not take, a timeout when too much is in flight, or a device that
+    /// is gone.
+    pub fn flush(&self) -> Result<()> {
+        self.inner.device_inner().check()?;
+        self.inner.flush(submit::Reason::Flush)
+    }
+
+    /// Whether everything recorded has finished. Submits what was not.
+    ///
+    /// # Errors
+    ///
+    /// The fault of a command that was recorded here, or a device that is gone.
+    pub fn query(&self) -> Result<bool> {
+        Timepoint::new(self.inner, self.inner.recorded()).query()
+    }
+
+    /// Waits until everything recorded has finished, for as long as the device is set to.
+    ///
+    /// # Errors
+    ///
+    /// The first fault since the last call, a timeout, or a device that is gone.
+    pub fn synchronize(&self) -> Result<()> {
+        self.inner.synchronize(None)
+    }
+
+    /// Like [`synchronize`](Self::synchronize), for at most a given time.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn synchronize_within(&self, time: Duration) -> Result<()> {
+        self.inner.synchronize(Some(time))
+    }
+
+    /// Makes what is recorded here from now on wait for a point of another stream. The calling thread
+    /// does not wait.
+    ///
+    /// # Errors
+    ///
+    /// The point failed, belongs to another device, or the device is gone.
+    pub fn wait_for(&self, point: Timepoint) -> Result<()> {
+        record::wait_for(self.inner, point)
+    }
+
+    /// The point that everything recorded so far has passed when it has finished.
+    pub fn timepoint(&self) -> Timepoint {
+        Timepoint::new(self.inner, self.inner.recorded())
+    }
+
+    /// Records a copy of host elements to the device. The elements are copied before this returns.
+    ///
+    /// # Errors
+    ///
+    /// As for [`record`](Self::record), or another number of elements than `dst` has.
+    pub fn upload<T: Element>(&self, dst: Operand<&Buffer>, values: &[T]) -> Result<Timepoint> {
+        transfer::upload(self, dst, values)
+    }
+
+    /// Records a copy of an operand's elements, in row-major order, to the host.
+    ///
+    /// # Errors
+    ///
+    /// As for [`record`](Self::record).
+    pub fn download(&self, src: Operand<&Buffer>) -> Result<Download> {
+        transfer::download(self, src)
+    }
+
+    /// What the stream did so far.
+    pub fn counters(&self) -> Counters {
+        self.inner.counters().read()
+    }
+
+    pub(crate) fn inner(&self) -> &'static StreamInner {
+        self.inner
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stream({} of {})", self.id(), self.device().name())
+    }
+}

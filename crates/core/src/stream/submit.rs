@@ -1,0 +1,152 @@
+//! Submitting and waiting.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::StreamInner;
+use super::inner::{InFlight, Recorder};
+use crate::counters::LiveCounters;
+use crate::progress::Outcome;
+use crate::{Batch, Error, Result};
+
+/// Why a batch is submitted.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Reason {
+    /// The batch is large enough.
+    Full,
+    /// Somebody asked for it.
+    Flush,
+    /// Somebody is about to wait for it.
+    Wait,
+}
+
+/// What became of a submit.
+#[must_use]
+pub(super) enum Submitted {
+    /// Everything recorded is with the device.
+    All,
+    /// Too many batches are in flight. The batch stays recorded.
+    Full {
+        /// The sequence number whose passing makes room.
+        oldest: u64,
+    },
+}
+
+impl StreamInner {
+    /// Hands the recorded batch to the device. The caller holds the stream's lock.
+    pub(super) fn submit(&self, recorder: &mut Recorder, reason: Reason) -> Result<Submitted> {
+        if recorder.commands.is_empty() {
+            return Ok(Submitted::All);
+        }
+        let device = self.device_inner();
+        while recorder.in_flight.front().is_some_and(|batch| self.progress().passed(batch.last)) {
+            recorder.in_flight.pop_front();
+        }
+        if recorder.in_flight.len() >= device.in_flight_cap() {
+            self.queue().poll();
+            if let Some(oldest) = recorder.in_flight.front().map(|batch| batch.last)
+                && !self.progress().passed(oldest)
+            {
+                return Ok(Submitted::Full { oldest });
+            }
+        }
+        let count = recorder.commands.len();
+        let (first, last) = (recorder.recorded + 1 - count as u64, recorder.recorded);
+        let kinds = recorder.commands.iter().map(|command| command.op().kind()).collect();
+        recorder.in_flight.push_back(InFlight { first, last, kinds });
+        let waits = std::mem::take(&mut recorder.waits);
+        let counters = self.counters();
+        LiveCounters::add_locked(&counters.submits, 1);
+        LiveCounters::add_locked(&counters.flushes, u64::from(reason != Reason::Full));
+        LiveCounters::add_locked(&counters.waits, waits.len() as u64);
+        let batch = Batch {
+            commands: std::mem::replace(&mut recorder.commands, Vec::with_capacity(count)),
+            first,
+            last,
+            waits,
+            epoch: recorder.epoch,
+            caller_waits: reason == Reason::Wait,
+        };
+        let result = self.queue().submit(batch);
+        // Waits may name it from here on, whatever became of it.
+        self.set_submitted(last);
+        if let Err(error) = &result {
+            self.progress().fail(first, last, error.clone());
+            device.note_error(error);
+        }
+        result.map(|()| Submitted::All)
+    }
+
+    /// Submits everything recorded, waiting for room if there is none.
+    pub fn flush(&'static self, reason: Reason) -> Result<()> {
+        loop {
+            let mut recorder = self.lock();
+            match self.submit(&mut recorder, reason)? {
+                Submitted::All => return Ok(()),
+                Submitted::Full { oldest } => {
+                    drop(recorder);
+                    self.wait_for_room(oldest)?;
+                }
+            }
+        }
+    }
+
+    /// Submits what is recorded if that needs no waiting. For callers that must not block.
+    pub fn flush_if_room(&self) {
+        // A refused batch is reported to those who wait for it.
+        let _ = self.submit(&mut self.lock(), Reason::Flush);
+    }
+
+    /// Submits everything up to a sequence number, unless that was done.
+    pub fn flush_up_to(&'static self, sequence: u64, reason: Reason) -> Result<()> {
+        if self.submitted() >= sequence { Ok(()) } else { self.flush(reason) }
+    }
+
+    /// Blocks until the device is through with a sequence number.
+    pub fn wait_until_passed(&'static self, sequence: u64, time: Option<Duration>) -> Result<()> {
+        let device = self.device_inner();
+        if self.progress().outcome(sequence).done()? {
+            return Ok(());
+        }
+        self.flush_up_to(sequence, Reason::Wait)?;
+        self.counters().blocks.fetch_add(1, Ordering::Relaxed);
+        let time = time.unwrap_or(device.config().wait_timeout);
+        let started = Instant::now();
+        // A time too long to add is as good as a day.
+        let deadline = started.checked_add(time).unwrap_or(started + Duration::from_secs(86_400));
+        loop {
+            match self.progress().outcome(sequence) {
+                Outcome::Done => return Ok(()),
+                Outcome::Failed(error) => return Err(error),
+                Outcome::Pending if Instant::now() >= deadline => {
+                    let unfinished = self.progress().completed() + 1;
+                    return Err(Error::Timeout {
+                        device: device.name().to_owned(),
+                        stream: self.id(),
+                        sequence: unfinished,
+                        command: self.lock().command_name(unfinished),
+                        waited: time,
+                    });
+                }
+                Outcome::Pending => {
+                    self.queue().wait(sequence, deadline).inspect_err(|error| {
+                        device.note_error(error);
+                    })?;
+                }
+            }
+        }
+    }
+
+    pub fn synchronize(&'static self, time: Option<Duration>) -> Result<()> {
+        self.device_inner().check()?;
+        let last = self.recorded();
+        let result = self.wait_until_passed(last, time);
+        if !self.progress().passed(last) {
+            return result;
+        }
+        let mut recorder = self.lock();
+        let fault = self.progress().first_fault(recorder.reported, last);
+        recorder.reported = recorder.reported.max(last);
+        fault.map_or(Ok(()), Err)
+    }
+}

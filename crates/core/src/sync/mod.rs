@@ -1,0 +1,13 @@
+//! Synchronisation: a shim over `std` or `loom`, and the few primitives that everything else is
+//! built from. Each primitive has loom tests beside it (`RUSTFLAGS="--cfg loom"`).
+
+pub mod fair_pool;
+pub mod once_cache;
+pub mod return_stack;
+pub mod shim;
+pub mod timeline;
+
+pub use fair_pool::{FairPool, Permits, Slots};
+pub use once_cache::{Cached, OnceCache};
+pub use return_stack::{Linked, ReturnStack};
+pub use timeline::Timeline;

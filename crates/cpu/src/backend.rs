@@ -1,0 +1,91 @@
+//! The CPU device as a backend.
+
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use millstream_core::{
+    Backend, BackendEntry, BackendInfo, Config, Error, OpKind, Queue, QueueContext, Result, Segment,
+};
+
+use crate::engine::Engine;
+use crate::queue::CpuQueue;
+use crate::{kernels, memory};
+
+struct CpuBackend {
+    engine: Arc<Engine>,
+    workers: Mutex<Vec<JoinHandle<()>>>,
+    threads: usize,
+}
+
+/// Threads that can compute at the same time here.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn info(threads: usize) -> BackendInfo {
+    BackendInfo {
+        name: "cpu".into(),
+        description: format!(
+            "embedded CPU device, {threads} {}, {}",
+            if threads == 1 { "thread" } else { "threads" },
+            std::env::consts::ARCH
+        ),
+        memory_bytes: memory::total(),
+        parallelism: threads,
+        queue_capacity: usize::MAX,
+        alignment: memory::ALIGNMENT,
+    }
+}
+
+impl CpuBackend {
+    fn open(index: usize, config: &Config) -> Result<Box<dyn Backend>> {
+        if index != 0 {
+            return Err(Error::UnknownDevice { name: format!("cpu:{index}"), known: "cpu".into() });
+        }
+        let threads = config.threads.unwrap_or_else(cores);
+        let engine = Engine::new(threads, config.intra_op);
+        let workers = Mutex::new(engine.start_workers(threads)?);
+        Ok(Box::new(Self { engine, workers, threads }))
+    }
+}
+
+impl Backend for CpuBackend {
+    fn info(&self) -> BackendInfo {
+        info(self.threads)
+    }
+
+    fn supports(&self, kind: OpKind) -> bool {
+        kernels::supports(kind)
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Option<Segment>> {
+        Ok(memory::allocate(bytes))
+    }
+
+    fn new_queue(&self, context: QueueContext) -> Result<Arc<dyn Queue>> {
+        let stream = context.stream;
+        let queue = Arc::new(CpuQueue::new(Arc::clone(&self.engine), context));
+        self.engine.add_queue(stream, Arc::clone(&queue));
+        Ok(queue)
+    }
+
+    fn close(&self) {
+        self.engine.bell.stop();
+        let workers = std::mem::take(
+            &mut *self.workers.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
+        );
+        for worker in workers {
+            // A worker catches the panics of kernels; one that ended otherwise has nothing to report.
+            let _ = worker.join();
+        }
+    }
+}
+
+millstream_core::inventory::submit! {
+    BackendEntry {
+        name: "cpu",
+        preference: 0,
+        list: || Ok(vec![info(cores())]),
+        open: CpuBackend::open,
+    }
+}

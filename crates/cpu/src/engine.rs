@@ -1,0 +1,156 @@
+//! Who executes what, and when.
+//!
+//! A thread that waits for a stream executes it itself; workers execute what nobody waits for. Either
+//! way a batch needs a permit, and there are as many as cores, handed out in order of arrival.
+
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use millstream_core::sync::{FairPool, Permits};
+use millstream_core::{Error, MAX_STREAMS, Outcome, Result, WaitFor};
+
+use crate::doorbell::{Call, Doorbell};
+use crate::queue::{Begin, CpuQueue};
+use crate::team::Help;
+
+pub(crate) struct Engine {
+    queues: Box<[OnceLock<Arc<CpuQueue>>]>,
+    pub gate: FairPool<Permits>,
+    pub bell: Doorbell<Help>,
+    pub intra_op: bool,
+}
+
+impl Engine {
+    pub fn new(threads: usize, intra_op: bool) -> Arc<Self> {
+        Arc::new(Self {
+            queues: (0..MAX_STREAMS).map(|_| OnceLock::new()).collect(),
+            gate: FairPool::permits(threads as u32),
+            bell: Doorbell::new(threads),
+            intra_op: intra_op && threads > 1,
+        })
+    }
+
+    pub fn start_workers(self: &Arc<Self>, count: usize) -> Result<Vec<JoinHandle<()>>> {
+        (0..count)
+            .map(|worker| {
+                let engine = Arc::clone(self);
+                std::thread::Builder::new()
+                    .name(format!("millstream-{worker}"))
+                    .spawn(move || engine.work(worker))
+                    .map_err(|error| Error::Unavailable {
+                        name: "cpu".into(),
+                        reason: format!("a worker thread could not be started: {error}"),
+                    })
+            })
+            .collect()
+    }
+
+    pub fn add_queue(&self, stream: u32, queue: Arc<CpuQueue>) {
+        // Core makes one queue per stream; a second would be a defect there, and the first stays.
+        let _ = self.queues[stream as usize].set(queue);
+    }
+
+    pub fn queue(&self, stream: u32) -> &CpuQueue {
+        self.queues[stream as usize].get().expect("waits name streams that have a queue")
+    }
+
+    /// The life of a worker.
+    fn work(&self, worker: usize) {
+        let mut from = worker;
+        while !self.bell.is_stopped() {
+            if let Some(stream) = self.bell.take_ready(from) {
+                // The next look starts behind this stream, so that none is starved.
+                from = stream as usize + 1;
+                self.run_stream(stream);
+                continue;
+            }
+            match self.bell.sleep(worker) {
+                Some(Call::Help(help)) => help.run(self),
+                Some(Call::Look) => {}
+                None => return,
+            }
+        }
+    }
+
+    /// Runs one batch of a stream in the background, and sees to it that the rest is run too.
+    fn run_stream(&self, stream: u32) {
+        let queue = self.queue(stream);
+        match queue.begin() {
+            Begin::Run(batch) => {
+                let more = self.execute(queue, batch);
+                if more {
+                    self.bell.ring(stream);
+                }
+            }
+            Begin::Blocked(wait) => self.look_again_after(stream, wait),
+            // Who has the token looks for more when it is done.
+            Begin::Busy | Begin::Empty => {}
+        }
+    }
+
+    fn execute(&self, queue: &CpuQueue, batch: millstream_core::Batch) -> bool {
+        // Without a deadline a permit always comes.
+        let permit = self.gate.take(None);
+        let more = queue.execute(batch);
+        if permit.is_some() {
+            self.gate.put(());
+        }
+        more
+    }
+
+    /// Has a blocked stream looked at when the one it waits for has come further.
+    fn look_again_after(&self, stream: u32, wait: WaitFor) {
+        let other = self.queue(wait.stream);
+        other.add_dependent(stream);
+        if other.progress.outcome(wait.sequence) == Outcome::Pending {
+            // It may have been submitted by somebody who meant to wait and gave up.
+            if other.has_pending() {
+                self.bell.ring(wait.stream);
+            }
+        } else {
+            self.bell.ring(stream);
+        }
+    }
+
+    /// Executes, on the calling thread, what stands between a stream and a sequence number.
+    pub fn drive(&self, stream: u32, sequence: u64, deadline: Instant) {
+        // What is to be reached, the last first: a blocked stream puts the one it waits for on top.
+        // Waits name submitted work only, so this has no cycles.
+        let mut targets = vec![WaitFor { stream, sequence }];
+        while let Some(&target) = targets.last() {
+            let queue = self.queue(target.stream);
+            let completed = queue.progress.completed();
+            if queue.progress.outcome(target.sequence) != Outcome::Pending {
+                targets.pop();
+                continue;
+            }
+            if Instant::now() >= deadline {
+                break;
+            }
+            match queue.begin() {
+                Begin::Run(batch) => match self.gate.take(Some(deadline)) {
+                    Some(()) => {
+                        let more = queue.execute(batch);
+                        self.gate.put(());
+                        // A worker that came for the rest in the meantime found the stream busy.
+                        if more && queue.progress.outcome(target.sequence) != Outcome::Pending {
+                            self.bell.ring(target.stream);
+                        }
+                    }
+                    None => queue.put_back(batch),
+                },
+                Begin::Blocked(wait) => targets.push(wait),
+                Begin::Busy | Begin::Empty => {
+                    queue.progress.wait_for_change(completed, target.sequence, Some(deadline));
+                }
+            }
+        }
+        // Out of time: what is left is for the workers.
+        for target in targets {
+            if self.queue(target.stream).has_pending() {
+                self.bell.ring(target.stream);
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Moves runs of elements between buffers and scratch.
+//!
+//! A kernel works on blocks of at most [`BLOCK`] elements, in the type it computes in, one after
+//! another in memory. Where the elements of a buffer already lie so, the block *is* that part of the
+//! buffer; else they are gathered into scratch on the stack, and results are scattered from there.
+//! So one loop per operation serves every layout and element type, and no loop has to be compiled
+//! for operands that might overlap.
+
+use std::mem::MaybeUninit;
+
+use millstream_core::{Operand, RawBuffer};
+
+use super::number::Stored;
+use super::parallel::{Parallel, Shared, share};
+use super::walk::Walk;
+
+/// Elements of one block: large enough to hide the work per block, small enough for the first-level
+/// cache to hold a few.
+pub(super) const BLOCK: usize = 512;
+
+/// Memory of one block. It is not initialised, so that small commands do not pay for a large block.
+pub(super) struct Scratch<C>([MaybeUninit<C>; BLOCK]);
+
+impl<C: Copy> Scratch<C> {
+    #[inline(always)]
+    pub fn new() -> Self {
+        Scratch([const { MaybeUninit::uninit() }; BLOCK])
+    }
+}
+
+/// The first element of an operand.
+///
+/// # Safety
+///
+/// The address of the operand is a host pointer that is valid for the operand's extent.
+pub(super) unsafe fn base<T>(operand: &Operand<RawBuffer>) -> *mut T {
+    let buffer = operand.buffer.address as *mut T;
+    if operand.layout.is_empty() {
+        // The offset of an empty layout may lie outside its buffer.
+        return buffer;
+    }
+    // SAFETY: the first element lies inside the extent of a layout that is not empty.
+    unsafe { buffer.add(operand.layout.offset()) }
+}
+
+/// An operand of a walk that is read.
+#[derive(Clone, Copy)]
+pub(super) struct Input<T> {
+    first: Shared<T>,
+    operand: usize,
+    /// Whether blocks may be lent from the buffer itself.
+    lend: bool,
+}
+
+/// An operand of a walk that is written.
+#[derive(Clone, Copy)]
+pub(super) struct Output<T> {
+    first: Shared<T>,
+    operand: usize,
+}
+
+impl<T: Stored> Output<T> {
+    /// Operand `operand` of a walk, with its first element.
+    pub fn new(first: *mut T, operand: usize) -> Self {
+        Output { first: Shared::new(first), operand }
+    }
+
+    /// The same operand with all elements moved by `count` elements.
+    ///
+    /// # Safety
+    ///
+    /// The new first element lies inside the buffer.
+    pub unsafe fn moved(self, count: usize) -> Self {
+        // SAFETY: passed on.
+        let first = Shared::new(unsafe { self.first.get().add(count) });
+        Output { first, ..self }
+    }
+
+    /// Stores one element, `count` elements from the first.
+    ///
+    /// # Safety
+    ///
+    /// The element lies inside the buffer and nobody else touches it.
+    pub unsafe fn set(&self, count: usize, value: T) {
+        // SAFETY: passed on.
+        unsafe { self.first.get().add(count).write(value) }
+    }
+
+    /// Makes one block of results with `compute` and stores it in the elements `start .. start +
+    /// len`.
+    ///
+    /// # Safety
+    ///
+    /// The elements are inside the buffer, nobody else touches them during the call, and `compute`
+    /// initialises all it is given.
+    #[inline(always)]
+    pub unsafe fn write<const N: usize>(
+        &self,
+        walk: &Walk<N>,
+        start: usize,
+        len: usize,
+        scratch: &mut Scratch<T::Compute>,
+        compute: impl FnOnce(&mut [MaybeUninit<T::Compute>]),
+    ) {
+        let first = self.first.get();
+        let stride = walk.inner_stride(self.operand);
+        if T::DIRECT && stride == 1 && start % walk.inner() + len <= walk.inner() {
+            // SAFETY: the elements lie one after another inside the buffer, are of the type computed
+            // in, and are not accessed otherwise during the call.
+            let block = unsafe {
+                let first = first.add(walk.position(self.operand, start));
+                std::slice::from_raw_parts_mut(first.cast::<MaybeUninit<T::Compute>>(), len)
+            };
+            compute(block);
+            return;
+        }
+        let block = &mut scratch.0[..len];
+        compute(block);
+        // SAFETY: `compute` initialised the block.
+        let block = unsafe { block.assume_init_ref() };
+        walk.runs(self.operand, start, len, |position, before, count| {
+            let values = &block[before..before + count];
+            // SAFETY: the walk gives positions inside the buffer, which only this call accesses.
+            unsafe {
+                let first = first.add(position);
+                if stride == 1 {
+                    let run = std::slice::from_raw_parts_mut(first.cast::<MaybeUninit<T>>(), count);
+                    T::narrow_run(values, run);
+                } else {
+                    for (i, &value) in values.iter().enumerate() {
+                        first.add(i * stride).write(T::narrow(value));
+                    }
+                }
+            }
+        });
+    }
+}
+
+impl<T: Stored> Input<T> {
+    /// Operand `operand` of a walk, with its first element, in a command that writes from `output`
+    /// on. An input that *is* the output is never lent, since a lent block must not change.
+    pub fn new<D>(first: *const T, operand: usize, output: *const D) -> Self {
+        let lend = first.cast::<u8>() != output.cast::<u8>();
+        Input { first: Shared::new(first.cast_mut()), operand, lend }
+    }
+
+    /// The same operand with all elements moved by `count` elements.
+    ///
+    /// # Safety
+    ///
+    /// The new first element lies inside the buffer.
+    pub unsafe fn moved(self, count: usize) -> Self {
+        // SAFETY: passed on.
+        let first = Shared::new(unsafe { self.first.get().add(count) });
+        Input { first, ..self }
+    }
+
+    /// Widens `to.len()` elements that lie one after another from `count` elements after the first.
+    ///
+    /// # Safety
+    ///
+    /// The elements are inside the buffer and initialised, and nobody writes them.
+    #[inline(always)]
+    pub unsafe fn widen(&self, count: usize, to: &mut [MaybeUninit<T::Compute>]) {
+        // SAFETY: passed on.
+        let from = unsafe { std::slice::from_raw_parts(self.first.get().add(count), to.len()) };
+        T::widen_run(from, to);
+    }
+
+    /// The elements `start .. start + len`, in the type computed in.
+    ///
+    /// # Safety
+    ///
+    /// The elements are inside the buffer and initialised, and nobody writes them during the life of
+    /// the result, other than the caller if this input was created as being the output.
+    #[inline(always)]
+    pub unsafe fn read<'a, const N: usize>(
+        &self,
+        walk: &Walk<N>,
+        start: usize,
+        len: usize,
+        scratch: &'a mut Scratch<T::Compute>,
+    ) -> &'a [T::Compute] {
+        let first = self.first.get().cast_const();
+        let stride = walk.inner_stride(self.operand);
+        if T::DIRECT && self.lend && stride == 1 && start % walk.inner() + len <= walk.inner() {
+            // SAFETY: the elements lie one after another inside the buffer, are of the type computed
+            // in, and are not written as long as the slice lives.
+            return unsafe {
+                let first = first.add(walk.position(self.operand, start));
+                std::slice::from_raw_parts(first.cast::<T::Compute>(), len)
+            };
+        }
+        let block = &mut scratch.0[..len];
+        walk.runs(self.operand, start, len, |position, before, count| {
+            let values = &mut block[before..before + count];
+            // SAFETY: the walk gives positions inside the buffer.
+            unsafe {
+                let first = first.add(position);
+                match stride {
+                    1 => T::widen_run(std::slice::from_raw_parts(first, count), values),
+                    0 => {
+                        values.fill(MaybeUninit::new(first.read().widen()));
+                    }
+                    _ => {
+                        for (i, value) in values.iter_mut().enumerate() {
+                            value.write(first.add(i * stride).read().widen());
+                        }
+                    }
+                }
+            }
+        });
+        // SAFETY: the runs cover the whole block, and each was written above.
+        unsafe { block.assume_init_ref() }
+    }
+}
+
+/// Shares the blocks of an elementwise command between threads: `body(start, len)`.
+pub(super) fn each_block<const N: usize>(
+    walk: &Walk<N>,
+    parallel: &dyn Parallel,
+    body: impl Fn(usize, usize) + Sync,
+) {
+    share(parallel, walk.elements(), 1, |range| walk.blocks(range, BLOCK, &body));
+}

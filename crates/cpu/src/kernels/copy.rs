@@ -1,0 +1,187 @@
+//! Fill, and copies between any two element types and layouts.
+
+use std::mem::MaybeUninit;
+
+use half::{bf16, f16};
+use millstream_core::{DType, Operand, RawBuffer, Scalar, f32_round_to_odd};
+
+use super::block::{Input, Output, Scratch, base, each_block};
+use super::number::{Bool, Stored, with_bits};
+use super::parallel::Parallel;
+use super::walk::Walk;
+
+/// Gives every element one value.
+///
+/// # Safety
+///
+/// As for [`execute`](super::execute).
+pub(super) unsafe fn fill(dst: &Operand<RawBuffer>, value: Scalar, parallel: &dyn Parallel) {
+    let dtype = dst.layout.dtype();
+    let bytes = value.to_bytes(dtype);
+    let walk = Walk::in_any_order([&dst.layout]);
+    with_bits!(dtype, Bits => {
+        let mut element = [0; size_of::<Bits>()];
+        element.copy_from_slice(&bytes[..size_of::<Bits>()]);
+        let value = Bits::from_ne_bytes(element);
+        // SAFETY: passed on.
+        let output = Output::<Bits>::new(unsafe { base(dst) }, 0);
+        each_block(&walk, parallel, |start, len| {
+            // SAFETY: blocks are disjoint parts of the output, and all of the block is filled.
+            unsafe {
+                output.write(&walk, start, len, &mut Scratch::new(), |block| {
+                    block.fill(MaybeUninit::new(value));
+                });
+            }
+        });
+    });
+}
+
+/// Copies, converting the element type.
+///
+/// # Safety
+///
+/// As for [`execute`](super::execute).
+pub(super) unsafe fn copy(
+    dst: &Operand<RawBuffer>,
+    src: &Operand<RawBuffer>,
+    parallel: &dyn Parallel,
+) {
+    let (to, from) = (dst.layout.dtype(), src.layout.dtype());
+    // SAFETY: passed on; the types are those of the operands.
+    unsafe {
+        if to == from {
+            return with_bits!(to, Bits => same_type::<Bits>(dst, src, parallel));
+        }
+        match from {
+            DType::F32 => from_type::<f32>(dst, src, parallel),
+            DType::F16 => from_type::<f16>(dst, src, parallel),
+            DType::BF16 => from_type::<bf16>(dst, src, parallel),
+            DType::F64 => from_type::<f64>(dst, src, parallel),
+            DType::I8 => from_type::<i8>(dst, src, parallel),
+            DType::U8 => from_type::<u8>(dst, src, parallel),
+            DType::I32 => from_type::<i32>(dst, src, parallel),
+            DType::I64 => from_type::<i64>(dst, src, parallel),
+            DType::Bool => from_type::<Bool>(dst, src, parallel),
+        }
+    }
+}
+
+unsafe fn same_type<T: Stored<Compute = T>>(
+    dst: &Operand<RawBuffer>,
+    src: &Operand<RawBuffer>,
+    parallel: &dyn Parallel,
+) {
+    // SAFETY: passed on.
+    unsafe { convert::<T, T>(dst, src, parallel, |value| value) }
+}
+
+unsafe fn from_type<S: Stored>(
+    dst: &Operand<RawBuffer>,
+    src: &Operand<RawBuffer>,
+    parallel: &dyn Parallel,
+) where
+    S::Compute: Cast,
+{
+    // SAFETY: passed on.
+    unsafe {
+        match dst.layout.dtype() {
+            DType::F32 => convert::<S, f32>(dst, src, parallel, Cast::to_f32),
+            DType::F16 => convert::<S, f16>(dst, src, parallel, Cast::to_f32_for_16_bits),
+            DType::BF16 => convert::<S, bf16>(dst, src, parallel, Cast::to_f32_for_16_bits),
+            DType::F64 => convert::<S, f64>(dst, src, parallel, Cast::to_f64),
+            DType::I8 => convert::<S, i8>(dst, src, parallel, Cast::to_i8),
+            DType::U8 => convert::<S, u8>(dst, src, parallel, Cast::to_u8),
+            DType::I32 => convert::<S, i32>(dst, src, parallel, Cast::to_i32),
+            DType::I64 => convert::<S, i64>(dst, src, parallel, Cast::to_i64),
+            DType::Bool => convert::<S, u8>(dst, src, parallel, |v| u8::from(v.is_true())),
+        }
+    }
+}
+
+unsafe fn convert<S: Stored, D: Stored>(
+    dst: &Operand<RawBuffer>,
+    src: &Operand<RawBuffer>,
+    parallel: &dyn Parallel,
+    function: impl Fn(S::Compute) -> D::Compute + Sync,
+) {
+    let walk = Walk::in_any_order([&dst.layout, &src.layout]);
+    // SAFETY: passed on.
+    let (to, from) = unsafe { (base::<D>(dst), base::<S>(src)) };
+    let (output, input) = (Output::new(to, 0), Input::new(from, 1, to));
+    each_block(&walk, parallel, |start, len| {
+        let (mut values, mut results) = (Scratch::new(), Scratch::new());
+        // SAFETY: blocks are disjoint parts of the output; an input that is the output is read
+        // before the same elements are written.
+        unsafe {
+            let values = input.read(&walk, start, len, &mut values);
+            output.write(&walk, start, len, &mut results, |block| {
+                for (to, &from) in block.iter_mut().zip(values) {
+                    to.write(function(from));
+                }
+            });
+        }
+    });
+}
+
+/// Conversions as Rust's `as` does them.
+trait Cast: Copy {
+    fn to_f32(self) -> f32;
+    fn to_f64(self) -> f64;
+    fn to_i8(self) -> i8;
+    fn to_u8(self) -> u8;
+    fn to_i32(self) -> i32;
+    fn to_i64(self) -> i64;
+    fn is_true(self) -> bool;
+
+    /// As `f32`, such that rounding it further to 16 bits is the only rounding that shows.
+    fn to_f32_for_16_bits(self) -> f32;
+}
+
+macro_rules! cast {
+    ($type:ty, to_16_bits: $to_16_bits:expr) => {
+        impl Cast for $type {
+            cast!(@to $type: to_f32 f32, to_f64 f64, to_i8 i8, to_u8 u8, to_i32 i32, to_i64 i64);
+
+            #[inline(always)]
+            fn is_true(self) -> bool {
+                self != 0 as $type
+            }
+
+            #[inline(always)]
+            fn to_f32_for_16_bits(self) -> f32 {
+                $to_16_bits(self)
+            }
+        }
+    };
+    (@to $type:ty: $($name:ident $target:ty),*) => {
+        $(
+            #[inline(always)]
+            fn $name(self) -> $target {
+                self as $target
+            }
+        )*
+    };
+}
+
+cast!(f32, to_16_bits: std::convert::identity);
+cast!(f64, to_16_bits: f32_round_to_odd);
+cast!(i8, to_16_bits: f32::from);
+cast!(u8, to_16_bits: f32::from);
+cast!(i32, to_16_bits: |value| f32_round_to_odd(f64::from(value)));
+cast!(i64, to_16_bits: |value| f32_round_to_odd(f64_round_to_odd(value)));
+
+/// As `f64` for a further rounding: the low bits of a large value do not fit, so the last bit that
+/// does remembers whether any of them was set.
+#[inline(always)]
+fn f64_round_to_odd(value: i64) -> f64 {
+    const LOW: i64 = 0xFFF;
+    if value.unsigned_abs() < 1 << 52 {
+        value as f64
+    } else {
+        ((value & !LOW) | i64::from(value & LOW != 0) << 12) as f64
+    }
+}
+
+#[cfg(test)]
+#[path = "copy_tests.rs"]
+mod tests;

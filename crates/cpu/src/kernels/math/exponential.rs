@@ -1,0 +1,85 @@
+//! The exponential function and the hyperbolic tangent of `f32`.
+
+use super::select;
+
+/// `eˣ`, within 2 units in the last place.
+#[inline(always)]
+pub(super) fn exp(x: f32) -> f32 {
+    // Beyond these limits the result is infinite or 0; NaN passes through.
+    let x = x.clamp(-104.0, 89.0);
+    // x = n ln 2 + r with |r| at most ln 2 / 2. Adding this constant moves the integer part of the
+    // product to the low bits of the significand, which rounds it without an instruction for it.
+    const SHIFT: f32 = 12_582_912.0;
+    let shifted = x * std::f32::consts::LOG2_E + SHIFT;
+    let n = shifted - SHIFT;
+    // ln 2 in two parts: the product of the first with n is exact.
+    let r = (x - n * 0.693_145_75) - n * 1.428_606_8e-6;
+    // The Taylor series to the seventh power; what is left out is below 2⁻²⁷.
+    let series =
+        1.0 / 6.0 + r * (1.0 / 24.0 + r * (1.0 / 120.0 + r * (1.0 / 720.0 + r * (1.0 / 5_040.0))));
+    let power = 1.0 + (r + r * r * (0.5 + r * series));
+    // 2ⁿ in two factors, since n may lie outside the exponents of normal numbers.
+    let n = shifted.to_bits().wrapping_sub(SHIFT.to_bits()) as i32;
+    let half = n >> 1;
+    let scale = |n: i32| f32::from_bits((n.wrapping_add(127) as u32) << 23);
+    power * scale(half) * scale(n.wrapping_sub(half))
+}
+
+/// `tanh x`, within 3 units in the last place.
+#[inline(always)]
+pub(super) fn tanh(x: f32) -> f32 {
+    let size = x.abs();
+    let large = 1.0 - 2.0 / (exp(size + size) + 1.0);
+    // Near 0 the difference above cancels; the odd polynomial is the one of the Cephes library.
+    let t = x * x;
+    let small = -3.333_328e-1
+        + t * (1.333_144_2e-1 + t * (-5.373_971_5e-2 + t * (2.063_909e-2 - t * 5.704_988_7e-3)));
+    select(size < 0.625, x + x * t * small, large.copysign(x))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn relative_error(found: f32, exact: f64) -> f64 {
+        (f64::from(found) - exact).abs() / exact.abs()
+    }
+
+    #[test]
+    fn exp_is_accurate_over_its_range() {
+        for step in -870_000..887_000 {
+            let x = step as f32 * 1e-4;
+            let error = relative_error(exp(x), f64::from(x).exp());
+            assert!(error < 1.6e-7, "exp {x}: {error:e}");
+        }
+    }
+
+    #[test]
+    fn exp_of_limits() {
+        assert_eq!(exp(0.0), 1.0);
+        assert_eq!(exp(f32::NEG_INFINITY), 0.0);
+        assert_eq!(exp(-1e30), 0.0);
+        assert_eq!(exp(f32::INFINITY), f32::INFINITY);
+        assert_eq!(exp(88.8), f32::INFINITY);
+        assert!(exp(88.7) < f32::INFINITY);
+        assert!(exp(f32::NAN).is_nan());
+        let tiny = exp(-100.0);
+        assert!(tiny > 3.6e-44 && tiny < 3.9e-44, "subnormal results exist: {tiny:e}");
+    }
+
+    #[test]
+    fn tanh_is_accurate_and_odd() {
+        for step in -100_000..100_000 {
+            let x = step as f32 * 1e-4;
+            if step != 0 {
+                let error = relative_error(tanh(x), f64::from(x).tanh());
+                assert!(error < 2.5e-7, "tanh {x}: {error:e}");
+            }
+            assert_eq!(tanh(-x), -tanh(x));
+        }
+        assert_eq!(tanh(f32::INFINITY), 1.0);
+        assert_eq!(tanh(f32::NEG_INFINITY), -1.0);
+        assert!(tanh(f32::NAN).is_nan());
+        assert_eq!(tanh(1e-30), 1e-30);
+    }
+}

@@ -1,0 +1,175 @@
+//! What is multiplied: pointers, sizes and strides.
+
+use millstream_core::{Epilogue, Operand, RawBuffer};
+
+use super::super::block::base;
+use super::super::number::Stored;
+use super::super::parallel::Shared;
+use super::super::walk::Walk;
+use super::{BLOCK_COLUMNS, BLOCK_ROWS};
+
+/// A matrix in memory; strides count elements.
+#[derive(Clone, Copy)]
+pub(super) struct Matrix<T> {
+    first: Shared<T>,
+    row_stride: usize,
+    column_stride: usize,
+}
+
+impl<T: Copy> Matrix<T> {
+    /// The address of an element.
+    ///
+    /// # Safety
+    ///
+    /// The element is inside the buffer.
+    #[inline(always)]
+    pub unsafe fn at(&self, row: usize, column: usize) -> *mut T {
+        // SAFETY: passed on.
+        unsafe { self.first.get().add(row * self.row_stride + column * self.column_stride) }
+    }
+
+    pub fn row_stride(&self) -> usize {
+        self.row_stride
+    }
+
+    pub fn column_stride(&self) -> usize {
+        self.column_stride
+    }
+
+    /// The same matrix with rows and columns swapped.
+    pub fn transposed(self) -> Self {
+        Matrix { first: self.first, row_stride: self.column_stride, column_stride: self.row_stride }
+    }
+
+    unsafe fn moved(self, count: usize) -> Self {
+        // SAFETY: passed on.
+        Matrix { first: Shared::new(unsafe { self.first.get().add(count) }), ..self }
+    }
+}
+
+/// Arrays of five hold output, left factor, right factor, bias and residual.
+const LEFT: usize = 1;
+const RIGHT: usize = 2;
+
+/// A batch of products of one size. It is not empty, but the depth may be 0.
+pub(super) struct Problem<'a, T> {
+    pub rows: usize,
+    pub columns: usize,
+    pub depth: usize,
+    epilogue: &'a Epilogue,
+    /// Where the matrices of each product of the batch begin.
+    batch: Walk<5>,
+    /// The matrices of the first product.
+    matrices: [Matrix<T>; 5],
+}
+
+/// One block of one product, with all that takes part in it.
+pub(super) struct Block<'a, T> {
+    pub rows: usize,
+    pub columns: usize,
+    pub depth: usize,
+    pub epilogue: &'a Epilogue,
+    /// The block of the output.
+    pub dst: Matrix<T>,
+    /// The rows of the left factor that belong to the block.
+    pub left: Matrix<T>,
+    /// The columns of the right factor that belong to the block.
+    pub right: Matrix<T>,
+    /// The block of the bias, where there is one.
+    pub bias: Option<Matrix<T>>,
+    /// The block of the residual, where there is one.
+    pub residual: Option<Matrix<T>>,
+}
+
+impl<'a, T: Stored> Problem<'a, T> {
+    /// # Safety
+    ///
+    /// As for [`execute`](super::super::execute); the operands have the type `T`, and the output is
+    /// not empty.
+    pub unsafe fn new(
+        epilogue: &'a Epilogue,
+        dst: &Operand<RawBuffer>,
+        [left, right]: [&Operand<RawBuffer>; 2],
+        bias: Option<&Operand<RawBuffer>>,
+        residual: Option<&Operand<RawBuffer>>,
+    ) -> Self {
+        // An operand that is absent is never read; the output stands in for its strides.
+        let operands = [dst, left, right, bias.unwrap_or(dst), residual.unwrap_or(dst)];
+        let layouts = operands.map(|operand| &operand.layout);
+        let leading = dst.layout.rank() - 2;
+        let mut matrices = operands.map(|operand| Matrix {
+            // SAFETY: passed on.
+            first: Shared::new(unsafe { base::<T>(operand) }),
+            row_stride: operand.layout.strides()[leading],
+            column_stride: operand.layout.strides()[leading + 1],
+        });
+        let mut rows = dst.layout.shape()[leading];
+        let mut batch_axes = leading;
+        // Products that share the right factor and follow each other in memory are one product with
+        // more rows: its right factor is packed once.
+        while batch_axes > 0 {
+            let axis = batch_axes - 1;
+            let size = dst.layout.shape()[axis];
+            let strides = layouts.map(|layout| layout.strides()[axis]);
+            let joins = size == 1
+                || (strides[RIGHT] == 0
+                    && (0..5).filter(|&operand| operand != RIGHT).all(|operand| {
+                        rows == 1
+                            || rows.checked_mul(matrices[operand].row_stride)
+                                == Some(strides[operand])
+                    }));
+            if !joins {
+                break;
+            }
+            for operand in (0..5).filter(|&operand| operand != RIGHT && size > 1) {
+                if rows == 1 {
+                    matrices[operand].row_stride = strides[operand];
+                }
+            }
+            rows *= size;
+            batch_axes -= 1;
+        }
+        Problem {
+            rows,
+            columns: dst.layout.shape()[leading + 1],
+            depth: left.layout.shape()[leading + 1],
+            epilogue,
+            batch: Walk::over(layouts, 0..batch_axes),
+            matrices,
+        }
+    }
+
+    /// The number of products.
+    pub fn batches(&self) -> usize {
+        self.batch.elements()
+    }
+
+    /// The block that begins at a row and column of a product of the batch.
+    pub fn block(&self, batch: usize, row: usize, column: usize) -> Block<'a, T> {
+        let places = [(row, column), (row, 0), (0, column), (row, column), (row, column)];
+        let matrix = |operand: usize| {
+            let matrix = self.matrices[operand];
+            if self.depth == 0 && (LEFT..=RIGHT).contains(&operand) {
+                // Such factors have no elements that a pointer could go to.
+                return matrix;
+            }
+            let (row, column) = places[operand];
+            let start = self.batch.position(operand, batch)
+                + row * matrix.row_stride
+                + column * matrix.column_stride;
+            // SAFETY: the first element of the block belongs to the operand.
+            unsafe { matrix.moved(start) }
+        };
+        Block {
+            rows: (self.rows - row).min(BLOCK_ROWS),
+            columns: (self.columns - column).min(BLOCK_COLUMNS),
+            depth: self.depth,
+            epilogue: self.epilogue,
+            dst: matrix(0),
+            left: matrix(LEFT),
+            right: matrix(RIGHT),
+            bias: self.epilogue.bias.then(|| matrix(3)),
+            residual: self.epilogue.residual.then(|| matrix(4)),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! How the chunks of one Command are shared between threads.
+
+use std::ops::Range;
+
+/// Shares the chunks of one Command between threads.
+pub trait Parallel {
+    /// Calls `body(i)` once for each `i` in `0..chunks`, in any order, perhaps at once on several
+    /// threads, and returns when all are done.
+    fn run(&self, chunks: usize, body: &(dyn Fn(usize) + Sync));
+}
+
+/// Runs all chunks on the calling thread, in order.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sequential;
+
+impl Parallel for Sequential {
+    fn run(&self, chunks: usize, body: &(dyn Fn(usize) + Sync)) {
+        (0..chunks).for_each(body);
+    }
+}
+
+/// Elements of simple work that are worth a chunk: handing one to another thread costs microseconds.
+pub(super) const CHUNK_ELEMENTS: usize = 16 * 1024;
+
+/// Shares `0..items` in ranges of about [`CHUNK_ELEMENTS`] of work, of which one item has
+/// `work_per_item`. A single range runs on the calling thread at once.
+pub(super) fn share(
+    parallel: &dyn Parallel,
+    items: usize,
+    work_per_item: usize,
+    body: impl Fn(Range<usize>) + Sync,
+) {
+    if items == 0 {
+        return;
+    }
+    let per_chunk = (CHUNK_ELEMENTS / work_per_item.max(1)).max(1);
+    let chunks = items.div_ceil(per_chunk);
+    if chunks == 1 {
+        body(0..items);
+    } else {
+        parallel.run(chunks, &|chunk| {
+            body(chunk * per_chunk..((chunk + 1) * per_chunk).min(items));
+        });
+    }
+}
+
+/// A pointer that the chunks of one Command share.
+#[derive(Clone, Copy)]
+pub(super) struct Shared<T>(*mut T);
+
+// SAFETY: the pointer itself is plain data. Whoever goes through it shows that chunks write disjoint
+// elements and read what no other chunk writes.
+unsafe impl<T> Send for Shared<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Shared<T> {}
+
+impl<T> Shared<T> {
+    pub fn new(pointer: *mut T) -> Self {
+        Shared(pointer)
+    }
+
+    /// A method, so that closures capture the whole value and not the bare pointer in it.
+    pub fn get(self) -> *mut T {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    struct Recorded(Mutex<Vec<usize>>);
+
+    impl Parallel for Recorded {
+        fn run(&self, chunks: usize, body: &(dyn Fn(usize) + Sync)) {
+            self.0.lock().unwrap().push(chunks);
+            Sequential.run(chunks, body);
+        }
+    }
+
+    /// The ranges that are run, as (start, end), and the numbers of chunks that were shared.
+    fn ranges(items: usize, work: usize) -> (Vec<(usize, usize)>, Vec<usize>) {
+        let (recorded, ranges) = (Recorded(Mutex::default()), Mutex::new(Vec::new()));
+        share(&recorded, items, work, |range| {
+            ranges.lock().unwrap().push((range.start, range.end));
+        });
+        (ranges.into_inner().unwrap(), recorded.0.into_inner().unwrap())
+    }
+
+    #[test]
+    fn small_work_stays_on_the_calling_thread() {
+        assert_eq!(ranges(CHUNK_ELEMENTS, 1), (vec![(0, CHUNK_ELEMENTS)], vec![]));
+        assert_eq!(ranges(0, 1), (vec![], vec![]));
+        assert_eq!(ranges(3, 0), (vec![(0, 3)], vec![]));
+    }
+
+    #[test]
+    fn ranges_cover_every_item_once() {
+        let (found, runs) = ranges(10, CHUNK_ELEMENTS / 4);
+        assert_eq!(found, [(0, 4), (4, 8), (8, 10)]);
+        assert_eq!(runs, [3]);
+        assert_eq!(ranges(2, usize::MAX).0, [(0, 1), (1, 2)]);
+    }
+}

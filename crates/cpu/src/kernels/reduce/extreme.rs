@@ -1,0 +1,34 @@
+//! The place of the largest or smallest element.
+
+use super::super::number::Stored;
+use super::fold::Plan;
+
+/// Stores the index of the first element that no other is better than.
+///
+/// # Safety
+///
+/// As for [`execute`](super::super::execute), and the input has the type `T`.
+pub(super) unsafe fn index<T: Stored>(
+    plan: &Plan<'_>,
+    better: impl Fn(T::Compute, T::Compute) -> bool + Sync,
+) {
+    type Best<C> = Option<(C, usize)>;
+    let step = |best: Best<T::Compute>, value, index| match best {
+        // Within a partial, indices rise, so an equal element later on does not count.
+        Some((old, _)) if !better(value, old) => best,
+        _ => Some((value, index)),
+    };
+    let merge = |a: Best<T::Compute>, b: Best<T::Compute>| match (a, b) {
+        (Some((left, i)), Some((right, j))) => {
+            let b_wins = better(right, left) || (j < i && !better(left, right));
+            if b_wins { b } else { a }
+        }
+        _ => a.or(b),
+    };
+    // SAFETY: passed on; the output is `i64`.
+    unsafe {
+        plan.fold::<T, i64, Best<T::Compute>>(None, step, merge, |best| {
+            best.map_or(0, |(_, index)| index as i64)
+        });
+    }
+}

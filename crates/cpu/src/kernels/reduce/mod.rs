@@ -1,0 +1,43 @@
+//! Reductions along axes.
+
+mod extreme;
+mod float;
+mod fold;
+mod int;
+
+#[cfg(test)]
+mod tests;
+
+use millstream_core::{Axes, DType, Operand, RawBuffer, ReduceOp};
+
+use super::number::{Bool, with_float, with_int};
+use super::parallel::Parallel;
+use fold::Plan;
+
+/// Combines all elements along some axes.
+///
+/// # Safety
+///
+/// As for [`execute`](super::execute).
+pub(super) unsafe fn reduce(
+    op: ReduceOp,
+    axes: Axes,
+    dst: &Operand<RawBuffer>,
+    src: &Operand<RawBuffer>,
+    parallel: &dyn Parallel,
+) {
+    let dtype = src.layout.dtype();
+    let plan = Plan::new(axes, dst, src, parallel);
+    // SAFETY: passed on; the types are those of the operands.
+    unsafe {
+        match dtype {
+            DType::Bool if op == ReduceOp::Max => {
+                plan.fold::<Bool, Bool, u8>(0, |a, b, _| a | b, |a, b| a | b, Bool);
+            }
+            // Of truth values there are only these two.
+            DType::Bool => plan.fold::<Bool, Bool, u8>(1, |a, b, _| a & b, |a, b| a & b, Bool),
+            _ if dtype.is_float() => with_float!(dtype, T => float::reduce::<T>(op, &plan)),
+            _ => with_int!(dtype, T => int::reduce::<T>(op, &plan)),
+        }
+    }
+}

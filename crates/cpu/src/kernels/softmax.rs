@@ -1,0 +1,133 @@
+//! Softmax and its logarithm along an axis.
+
+use std::mem::MaybeUninit;
+
+use millstream_core::{DType, Operand, RawBuffer};
+
+use super::block::{BLOCK, Input, Output, Scratch, base};
+use super::lanes::{LANES, accumulate, merge};
+use super::number::{Float, StoredFloat, with_float};
+use super::parallel::{Parallel, share};
+use super::simd::{Job, vectorised};
+use super::walk::Walk;
+
+/// Rows up to this length keep their exponentials; those of longer rows are computed twice.
+const KEPT: usize = 4 * BLOCK;
+
+/// # Safety
+///
+/// As for [`execute`](super::execute).
+pub(super) unsafe fn softmax(
+    axis: usize,
+    log: bool,
+    dst: &Operand<RawBuffer>,
+    src: &Operand<RawBuffer>,
+    parallel: &dyn Parallel,
+) {
+    let layouts = [&dst.layout, &src.layout];
+    let rows = Walk::over(layouts, (0..dst.layout.rank()).filter(|&other| other != axis));
+    let row = Walk::over(layouts, [axis]);
+    if row.elements() == 0 {
+        return;
+    }
+    with_float!(dst.layout.dtype(), T => {
+        // SAFETY: passed on.
+        let (to, from) = unsafe { (base::<T>(dst), base::<T>(src)) };
+        let (output, input) = (Output::new(to, 0), Input::new(from, 1, to));
+        share(parallel, rows.elements(), row.elements(), |range| {
+            for index in range {
+                // SAFETY: rows are disjoint; a row that is its own output is read before it is
+                // written.
+                unsafe {
+                    let output = output.moved(rows.position(0, index));
+                    let input = input.moved(rows.position(1, index));
+                    one_row(&row, log, &output, &input);
+                }
+            }
+        });
+    });
+}
+
+/// # Safety
+///
+/// Nobody else touches the row of the output, nor writes the row of the input.
+unsafe fn one_row<T: StoredFloat>(row: &Walk<2>, log: bool, output: &Output<T>, input: &Input<T>) {
+    let count = row.elements();
+    let blocks = (0..count).step_by(BLOCK).map(|first| (first, BLOCK.min(count - first)));
+    let (mut values, mut results) = (Scratch::new(), Scratch::new());
+
+    let mut tops = [-<T::Compute as Float>::INFINITY; LANES];
+    for (first, len) in blocks.clone() {
+        // SAFETY: passed on.
+        let block = unsafe { input.read(row, first, len, &mut values) };
+        accumulate(&mut tops, first, block, |top, x, _| top.maximum(x));
+    }
+    // The largest exponent becomes 0, so nothing overflows.
+    let top = merge(tops, Float::maximum);
+
+    let mut sums = [0.0f64; LANES];
+    let mut powers = [const { MaybeUninit::uninit() }; KEPT];
+    let place = |first| if count <= KEPT { first } else { 0 };
+    for (first, len) in blocks.clone() {
+        // SAFETY: passed on.
+        let block = unsafe { input.read(row, first, len, &mut values) };
+        let powers = exponentials(block, top, &mut powers[place(first)..][..len]);
+        accumulate(&mut sums, first, powers, |sum, power, _| sum + power.to_f64());
+    }
+    let sum = merge(sums, |a, b| a + b);
+
+    let (log_sum, inverse) =
+        (<T::Compute as Float>::from_f64(sum.ln()), <T::Compute as Float>::from_f64(1.0 / sum));
+    for (first, len) in blocks {
+        // SAFETY: passed on; a block is read before it is written, and all of it is written.
+        unsafe {
+            if log {
+                let block = input.read(row, first, len, &mut values);
+                output.write(row, first, len, &mut results, |results| {
+                    for (result, &x) in results.iter_mut().zip(block) {
+                        result.write((x - top) - log_sum);
+                    }
+                });
+                continue;
+            }
+            let powers = if count <= KEPT {
+                powers[first..][..len].assume_init_ref()
+            } else {
+                let block = input.read(row, first, len, &mut values);
+                exponentials(block, top, &mut powers[..len])
+            };
+            output.write(row, first, len, &mut results, |results| {
+                for (result, &power) in results.iter_mut().zip(powers) {
+                    result.write(power * inverse);
+                }
+            });
+        }
+    }
+}
+
+/// `e^(x - top)` of every value.
+fn exponentials<'a, F: Float>(values: &[F], top: F, powers: &'a mut [MaybeUninit<F>]) -> &'a [F] {
+    debug_assert_eq!(values.len(), powers.len());
+    vectorised(Exponentials { values, top, powers });
+    // SAFETY: the job wrote one power for each value, and there are as many.
+    unsafe { powers.assume_init_ref() }
+}
+
+struct Exponentials<'a, F> {
+    values: &'a [F],
+    top: F,
+    powers: &'a mut [MaybeUninit<F>],
+}
+
+impl<F: Float> Job for Exponentials<'_, F> {
+    #[inline(always)]
+    fn run(self) {
+        for (power, &x) in self.powers.iter_mut().zip(self.values) {
+            power.write((x - self.top).exp());
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "softmax_tests.rs"]
+mod tests;

@@ -1,0 +1,241 @@
+//! Visits the elements of several operands of one shape in step.
+
+use std::ops::Range;
+
+use millstream_core::{Layout, MAX_RANK};
+
+/// A shape with the strides of `N` operands, with as few axes as describe it.
+///
+/// Elements are numbered in the row-major order of the axes. Axes of size 1 are dropped and
+/// neighbouring axes are joined where every operand allows it, so a dense operand of any rank has one
+/// long axis.
+#[derive(Clone, Copy)]
+pub(super) struct Walk<const N: usize> {
+    /// At least 1.
+    rank: usize,
+    shape: [usize; MAX_RANK],
+    strides: [[usize; MAX_RANK]; N],
+    elements: usize,
+}
+
+/// The size of an axis and its strides.
+pub(super) type Axis<const N: usize> = (usize, [usize; N]);
+
+impl<const N: usize> Walk<N> {
+    /// The elements in the row-major order of the shape.
+    pub fn in_order(layouts: [&Layout; N]) -> Self {
+        Self::over(layouts, 0..layouts[0].rank())
+    }
+
+    /// The elements of some axes, in the row-major order of those axes.
+    pub fn over(layouts: [&Layout; N], axes: impl IntoIterator<Item = usize>) -> Self {
+        Self::from_axes(
+            axes.into_iter().map(|axis| {
+                (layouts[0].shape()[axis], layouts.map(|layout| layout.strides()[axis]))
+            }),
+        )
+    }
+
+    /// All elements in an order that suits the memory of the first operand, the one that is written:
+    /// neighbours in memory come one after another, also when its axes are permuted.
+    pub fn in_any_order(layouts: [&Layout; N]) -> Self {
+        let first = layouts[0];
+        let mut order: [usize; MAX_RANK] = std::array::from_fn(|axis| axis);
+        let order = &mut order[..first.rank()];
+        if !order.is_sorted_by_key(|&axis| std::cmp::Reverse(first.strides()[axis])) {
+            // The axis itself breaks ties, so that an unstable sort, which needs no memory, will do.
+            order.sort_unstable_by_key(|&axis| (std::cmp::Reverse(first.strides()[axis]), axis));
+        }
+        Self::over(layouts, order.iter().copied())
+    }
+
+    /// The elements of given axes, in their row-major order.
+    pub fn from_axes(axes: impl Iterator<Item = Axis<N>>) -> Self {
+        let mut walk =
+            Walk { rank: 0, shape: [1; MAX_RANK], strides: [[0; MAX_RANK]; N], elements: 1 };
+        for (size, strides) in axes {
+            walk.elements *= size;
+            if size != 1 {
+                walk.push(size, strides);
+            }
+        }
+        walk.rank = walk.rank.max(1);
+        walk
+    }
+
+    fn push(&mut self, size: usize, strides: [usize; N]) {
+        let joins = self.rank > 0
+            && (0..N).all(|operand| {
+                // A stride may be so large for an axis of an empty shape that the product overflows.
+                strides[operand].checked_mul(size) == Some(self.strides[operand][self.rank - 1])
+            });
+        if !joins {
+            self.rank += 1;
+        }
+        let last = self.rank - 1;
+        self.shape[last] = if joins { self.shape[last] * size } else { size };
+        for (all, stride) in self.strides.iter_mut().zip(strides) {
+            all[last] = stride;
+        }
+    }
+
+    /// The number of elements.
+    pub fn elements(&self) -> usize {
+        self.elements
+    }
+
+    /// The size of the innermost axis.
+    pub fn inner(&self) -> usize {
+        self.shape[self.rank - 1]
+    }
+
+    /// The stride of an operand along the innermost axis.
+    pub fn inner_stride(&self, operand: usize) -> usize {
+        self.strides[operand][self.rank - 1]
+    }
+
+    /// Where an element of an operand lies, in elements from the operand's first.
+    pub fn position(&self, operand: usize, index: usize) -> usize {
+        self.locate(operand, index).0
+    }
+
+    fn locate(&self, operand: usize, index: usize) -> (usize, [usize; MAX_RANK]) {
+        let strides = &self.strides[operand];
+        let mut place = [0; MAX_RANK];
+        let (mut position, mut rest) = (0, index);
+        for axis in (1..self.rank).rev() {
+            place[axis] = rest % self.shape[axis];
+            rest /= self.shape[axis];
+            position += place[axis] * strides[axis];
+        }
+        place[0] = rest;
+        (position + rest * strides[0], place)
+    }
+
+    /// Visits the elements `start .. start + len` of one operand as runs along the innermost axis,
+    /// in order: `visit(position of the first, elements before the run, elements in the run)`.
+    pub fn runs(
+        &self,
+        operand: usize,
+        start: usize,
+        len: usize,
+        mut visit: impl FnMut(usize, usize, usize),
+    ) {
+        if len == 0 {
+            return;
+        }
+        let strides = &self.strides[operand];
+        let last = self.rank - 1;
+        let (mut position, mut place) = self.locate(operand, start);
+        let mut done = 0;
+        loop {
+            let run = (self.shape[last] - place[last]).min(len - done);
+            visit(position, done, run);
+            done += run;
+            if done == len {
+                return;
+            }
+            position -= place[last] * strides[last];
+            place[last] = 0;
+            let mut axis = last;
+            loop {
+                axis -= 1;
+                place[axis] += 1;
+                position += strides[axis];
+                if place[axis] < self.shape[axis] {
+                    break;
+                }
+                position -= place[axis] * strides[axis];
+                place[axis] = 0;
+            }
+        }
+    }
+
+    /// Splits a range of elements in blocks of at most `limit`. Blocks end at the ends of long rows,
+    /// so that a row that lies densely can be used where it is.
+    pub fn blocks(&self, range: Range<usize>, limit: usize, mut visit: impl FnMut(usize, usize)) {
+        let long = self.inner() >= limit / 4;
+        let mut start = range.start;
+        while start < range.end {
+            let mut len = limit.min(range.end - start);
+            if long {
+                len = len.min(self.inner() - start % self.inner());
+            }
+            visit(start, len);
+            start += len;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use millstream_core::DType;
+
+    use super::*;
+
+    fn positions(walk: &Walk<1>, start: usize, len: usize) -> Vec<usize> {
+        let mut found = Vec::new();
+        walk.runs(0, start, len, |position, before, count| {
+            assert_eq!(before, found.len());
+            found.extend((0..count).map(|i| position + i * walk.inner_stride(0)));
+        });
+        found
+    }
+
+    #[test]
+    fn dense_layouts_become_one_axis() {
+        let layout = Layout::contiguous(DType::F32, &[2, 1, 3, 1, 4]).unwrap();
+        let walk = Walk::in_order([&layout]);
+        assert_eq!((walk.rank, walk.inner(), walk.inner_stride(0)), (1, 24, 1));
+    }
+
+    #[test]
+    fn every_layout_is_visited_in_row_major_order() {
+        let dense = Layout::contiguous(DType::F32, &[2, 3, 4, 5]).unwrap();
+        let layouts = [
+            dense,
+            dense.permute(&[2, 0, 3, 1]).unwrap(),
+            dense.slice(1, 0, 2, 2).unwrap().slice(3, 1, 2, 3).unwrap(),
+            Layout::contiguous(DType::F32, &[4, 1]).unwrap().broadcast_to(&[3, 4, 2]).unwrap(),
+            Layout::scalar(DType::F32),
+            Layout::contiguous(DType::F32, &[1, 2, 1, 2, 1, 2, 1, 2]).unwrap(),
+        ];
+        for layout in layouts {
+            let walk = Walk::in_order([&layout]);
+            let all: Vec<_> =
+                (0..layout.elements()).map(|i| layout.position(i) - layout.offset()).collect();
+            assert_eq!(positions(&walk, 0, all.len()), all, "{layout:?}");
+            for start in 0..all.len() {
+                assert_eq!(walk.position(0, start), all[start]);
+                let len = (all.len() - start).min(7);
+                assert_eq!(positions(&walk, start, len), all[start..start + len]);
+            }
+        }
+    }
+
+    #[test]
+    fn any_order_follows_the_memory_of_the_first_operand() {
+        let dense = Layout::contiguous(DType::F32, &[3, 4, 5]).unwrap();
+        let permuted = dense.permute(&[2, 0, 1]).unwrap();
+        let walk = Walk::in_any_order([&permuted, &permuted]);
+        assert_eq!((walk.rank, walk.inner()), (1, 60));
+    }
+
+    #[test]
+    fn empty_shapes_have_no_elements() {
+        let empty = Layout::contiguous(DType::F32, &[3, 0, 5]).unwrap();
+        let walk = Walk::in_any_order([&empty]);
+        assert_eq!(walk.elements(), 0);
+        walk.runs(0, 0, 0, |_, _, _| unreachable!());
+        walk.blocks(0..0, 512, |_, _| unreachable!());
+    }
+
+    #[test]
+    fn blocks_cover_the_range_and_respect_long_rows() {
+        let rows = Layout::strided(DType::F32, &[4, 300], &[400, 1], 0).unwrap();
+        let walk = Walk::in_order([&rows]);
+        let mut found = Vec::new();
+        walk.blocks(100..1000, 512, |start, len| found.push((start, len)));
+        assert_eq!(found, [(100, 200), (300, 300), (600, 300), (900, 100)]);
+    }
+}

@@ -1,0 +1,18 @@
+//! The embedded CPU device of Millstream: a real asynchronous device, so that everything above it
+//! behaves the same without a GPU.
+//!
+//! Linking this crate is all it takes: `Device::cpu()` finds it. (A crate that names nothing of it must
+//! say `use millstream_cpu as _;`; the `millstream` crate does.)
+//!
+//! A stream's batch runs on the thread that waits for it, or on a worker when nobody does. At most as
+//! many batches run at once as there are cores; further callers wait in order of arrival. A single
+//! caller gets the other cores for its large commands. Results do not depend on any of this: they have
+//! the same bits for any number of threads and streams.
+
+mod backend;
+mod doorbell;
+mod engine;
+pub mod kernels;
+mod memory;
+mod queue;
+mod team;

@@ -1,0 +1,125 @@
+//! Several threads on one command.
+//!
+//! The thread that executes a command shares its chunks with idle workers. Each helper needs a permit
+//! of its own, taken only if nobody waits for one, and leaves after a chunk when somebody does: so one
+//! caller uses all cores, and many callers use one each.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::Thread;
+
+use crate::engine::Engine;
+use crate::kernels::Parallel;
+
+/// How long the owner spins for helpers in their last chunk before it sleeps.
+const SPINS: u32 = 200;
+
+/// One command's chunks. Lives on the stack of the thread that executes the command.
+struct Work<'a> {
+    body: &'a (dyn Fn(usize) + Sync),
+    chunks: usize,
+    next: AtomicUsize,
+    /// Helpers that may still touch this value.
+    helpers: AtomicUsize,
+    panicked: AtomicBool,
+    owner: Thread,
+}
+
+/// A call for help with some [`Work`].
+pub(crate) struct Help(*const Work<'static>);
+
+// SAFETY: the pointer is good until the helper signs off, whichever thread that is; see `Team::run`.
+unsafe impl Send for Help {}
+
+impl Work<'_> {
+    /// Runs chunks until there are none or `leave` says so.
+    fn run_chunks(&self, mut leave: impl FnMut() -> bool) {
+        loop {
+            let chunk = self.next.fetch_add(1, Ordering::Relaxed);
+            if chunk >= self.chunks {
+                return;
+            }
+            if catch_unwind(AssertUnwindSafe(|| (self.body)(chunk))).is_err() {
+                self.panicked.store(true, Ordering::Relaxed);
+                // The rest is not worth computing.
+                self.next.store(self.chunks, Ordering::Relaxed);
+            }
+            if leave() {
+                return;
+            }
+        }
+    }
+}
+
+impl Help {
+    /// Helps until there is nothing left or somebody waits for a permit, then gives the permit back.
+    pub fn run(self, engine: &Engine) {
+        // SAFETY: the owner keeps the work alive until `helpers` is 0, which counts this one in.
+        let work = unsafe { &*self.0 };
+        work.run_chunks(|| engine.gate.has_waiters());
+        let owner = work.owner.clone();
+        engine.gate.put(());
+        // After this the work may be gone.
+        if work.helpers.fetch_sub(1, Ordering::Release) == 1 {
+            owner.unpark();
+        }
+    }
+}
+
+/// Shares the chunks of a command between the calling thread and idle workers.
+pub(crate) struct Team<'a>(pub &'a Engine);
+
+impl Team<'_> {
+    /// Calls idle workers, as many as there are chunks left for and free permits.
+    fn recruit(&self, work: &Work<'_>) {
+        let engine = self.0;
+        while work.next.load(Ordering::Relaxed) + work.helpers.load(Ordering::Relaxed) < work.chunks
+        {
+            if engine.gate.try_take().is_none() {
+                return;
+            }
+            work.helpers.fetch_add(1, Ordering::Relaxed);
+            let help = Help(std::ptr::from_ref(work).cast());
+            if engine.bell.call(help).is_err() {
+                work.helpers.fetch_sub(1, Ordering::Relaxed);
+                engine.gate.put(());
+                return;
+            }
+        }
+    }
+}
+
+impl Parallel for Team<'_> {
+    fn run(&self, chunks: usize, body: &(dyn Fn(usize) + Sync)) {
+        if chunks <= 1 || !self.0.intra_op {
+            (0..chunks).for_each(body);
+            return;
+        }
+        let work = Work {
+            body,
+            chunks,
+            next: AtomicUsize::new(0),
+            helpers: AtomicUsize::new(0),
+            panicked: AtomicBool::new(false),
+            owner: std::thread::current(),
+        };
+        self.recruit(&work);
+        // A core that becomes free while a long command runs is asked to join.
+        work.run_chunks(|| {
+            if self.0.gate.free_word() > 0 {
+                self.recruit(&work);
+            }
+            false
+        });
+        let mut spins = 0;
+        while work.helpers.load(Ordering::Acquire) != 0 {
+            if spins < SPINS {
+                spins += 1;
+                std::hint::spin_loop();
+            } else {
+                std::thread::park();
+            }
+        }
+        assert!(!work.panicked.load(Ordering::Relaxed), "a chunk of the kernel panicked");
+    }
+}

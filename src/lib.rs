@@ -1,0 +1,61 @@
+//! Millstream runs neural networks from many threads of one process on one device.
+//!
+//! Load a model once, call it from any number of threads: it never crashes, never mixes up answers, and
+//! takes no global lock. This crate is the front door: it re-exports the runtime and brings the embedded
+//! CPU device along.
+//!
+//! # Quick start
+//!
+//! Eight threads share one settled weight. Each has a stream of its own, and nobody takes a lock.
+//!
+//! ```
+//! use millstream::{Activation, Command, DType, Device, Layout};
+//!
+//! # fn main() -> millstream::Result<()> {
+//! let device = Device::cpu()?;
+//! let matrix = Layout::contiguous(DType::F32, &[2, 2])?;
+//! let row = Layout::contiguous(DType::F32, &[1, 2])?;
+//!
+//! let weight = device.allocate(matrix.dense_bytes())?;
+//! device.stream()?.upload(weight.operand(matrix), &[1f32, 2.0, 3.0, 4.0])?;
+//! weight.settle()?; // complete and immutable from here on
+//!
+//! std::thread::scope(|scope| {
+//!     for thread in 0..8 {
+//!         let weight = &weight;
+//!         scope.spawn(move || -> millstream::Result<()> {
+//!             let stream = device.stream()?;
+//!             let x = stream.allocate(row.dense_bytes())?;
+//!             let y = stream.allocate(row.dense_bytes())?;
+//!             stream.upload(x.operand(row), &[thread as f32, 1.0])?;
+//!             stream.record(Command::matmul(
+//!                 y.operand(row),
+//!                 x.operand(row),
+//!                 weight.operand(matrix),
+//!                 None,
+//!                 None,
+//!                 1.0,
+//!                 Activation::Relu,
+//!             )?)?;
+//!             let result = stream.download(y.operand(row))?.read::<f32>()?;
+//!             assert_eq!(result, [thread as f32 + 3.0, thread as f32 * 2.0 + 4.0]);
+//!             Ok(())
+//!         });
+//!     }
+//! });
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Finding your way
+//!
+//! - [`Device`] opens devices; [`Config`] lists every setting and its environment variable.
+//! - [`Stream`] is an in-order timeline; [`Event`] and [`Timepoint`] are points on it.
+//! - [`Command`] is what a device can compute; its constructors check everything.
+//! - [`Buffer`] is device memory; [`Buffer::settle`] is for weights.
+//! - [`fake`] is a device that runs nothing and checks the protocol, for tests without hardware.
+
+pub use millstream_core::*;
+
+/// The embedded CPU device, which [`Device::cpu`] opens.
+pub use millstream_cpu as cpu;

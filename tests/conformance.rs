@@ -1,0 +1,77 @@
+//! The conformance suite on the CPU device, through streams and memory as users go.
+
+use millstream::{Buffer, DType, Device, Layout, Op, OpKind, Stream};
+use millstream_conformance::{Case, Outcome, Target, proptest_target, run_all};
+
+/// A device, taken through the public interface.
+struct OnDevice {
+    device: Device,
+    name: &'static str,
+}
+
+impl OnDevice {
+    fn new(name: &'static str, threads: usize, intra_op: bool) -> Self {
+        let device = Device::builder("cpu").threads(threads).intra_op(intra_op).open().unwrap();
+        Self { device, name }
+    }
+
+    fn execute(&self, case: &Case) -> millstream::Result<Outcome> {
+        let stream = Stream::new(&self.device)?;
+        let bytes = |buffer: &Buffer| Layout::contiguous(DType::U8, &[buffer.bytes()]);
+        let mut buffers = Vec::new();
+        for content in &case.buffers {
+            let buffer = stream.allocate(content.len())?;
+            stream.upload(buffer.operand(bytes(&buffer)?), content)?;
+            buffers.push(buffer);
+        }
+        let command = case.command(|index| &buffers[index])?;
+        let op = command.op().clone();
+        stream.record(command)?;
+        let downloads: Vec<_> = buffers
+            .iter()
+            .map(|buffer| stream.download(buffer.operand(bytes(buffer)?)))
+            .collect::<Result<_, _>>()?;
+        stream.synchronize()?;
+        let host = match op {
+            // SAFETY: the stream was synchronised, and nothing else writes to these bytes.
+            Op::Download { target } => Some(unsafe { target.as_slice() }.to_vec()),
+            _ => None,
+        };
+        let buffers = downloads.into_iter().map(|download| download.bytes());
+        Ok(Outcome { buffers: buffers.collect::<Result<_, _>>()?, host })
+    }
+}
+
+impl Target for OnDevice {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn supports(&self, kind: OpKind) -> bool {
+        self.device.supports(kind)
+    }
+
+    fn run(&self, case: &Case) -> Result<Outcome, String> {
+        self.execute(case).map_err(|error| error.to_string())
+    }
+
+    fn is_bit_identical(&self) -> bool {
+        true
+    }
+}
+
+/// Invariant 10: batched equals unbatched. The suite's properties compare every row alone with the same
+/// row among others, bit for bit, since the CPU device says that it is bit-identical.
+#[test]
+fn invariant_10_the_cpu_device_conforms_and_rows_do_not_depend_on_their_batch() {
+    let report = run_all(&OnDevice::new("cpu", 2, true));
+    assert!(report.is_clean(), "{report}");
+    assert!(report.passed > 20_000, "{report}");
+    println!("{report}");
+}
+
+#[test]
+fn random_cases_conform_on_one_thread_and_on_four() {
+    proptest_target(&OnDevice::new("cpu, one thread", 1, false), 2000);
+    proptest_target(&OnDevice::new("cpu, four threads", 4, true), 2000);
+}

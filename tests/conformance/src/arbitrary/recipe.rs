@@ -1,0 +1,281 @@
+//! From a handful of numbers to a valid case.
+
+use millstream_core::{Axes, BinaryOp, DType, Distribution, Layout, ReduceOp, Scalar};
+
+use crate::cases::matmul::ACTIVATIONS;
+use crate::cases::{FLOATS, UNARY_OPS, domain};
+use crate::generator::special_values;
+use crate::value::encode_all;
+use crate::{Case, CaseBuilder, Generator, Spec, Value, layout};
+
+/// Elements of an output at most, so that a run of many cases stays quick.
+const MOST_ELEMENTS: usize = 1500;
+
+/// How an operand lies in memory.
+#[derive(Clone, Debug)]
+pub(super) struct Arrangement {
+    /// Sorting axes by these gives their order in memory.
+    pub order: Vec<u8>,
+    pub steps: Vec<usize>,
+    pub offset: usize,
+    /// Axes that are broadcast, for an input that may be.
+    pub ones: u8,
+    /// Leading axes that are left out, for an input that may be broadcast.
+    pub dropped: usize,
+}
+
+impl Arrangement {
+    fn layout(&self, dtype: DType, shape: &[usize]) -> Layout {
+        let mut order: Vec<usize> = (0..shape.len()).collect();
+        order.sort_by_key(|&axis| self.order[axis]);
+        let mut room = 1;
+        let steps: Vec<usize> = (0..shape.len())
+            .map(|axis| {
+                // A step on every axis would take memory without showing anything new.
+                let step = if room > 4 { 1 } else { self.steps[axis] };
+                room *= step;
+                step
+            })
+            .collect();
+        layout(dtype, shape, &order, &steps, self.offset)
+    }
+
+    /// A layout that broadcasts to the shape.
+    fn input(&self, dtype: DType, shape: &[usize]) -> Layout {
+        let size =
+            |(axis, &size): (usize, &usize)| if self.ones >> axis & 1 == 1 { 1 } else { size };
+        let small: Vec<usize> = shape.iter().enumerate().map(size).collect();
+        self.layout(dtype, &small[self.dropped.min(small.len())..])
+    }
+}
+
+/// Everything that an arbitrary case is made from. Each number is brought into range where it is
+/// used, so that every recipe is valid and shrinking never leaves the valid ones.
+#[derive(Clone, Debug)]
+pub(super) struct Recipe {
+    pub kind: u8,
+    pub op: u8,
+    pub dtype: u8,
+    pub choice: u8,
+    pub shape: Vec<usize>,
+    pub arrangements: Vec<Arrangement>,
+    pub inner: usize,
+    pub seed: u64,
+}
+
+fn pick<T: Copy>(list: &[T], index: u8) -> T {
+    list[usize::from(index) % list.len()]
+}
+
+impl Recipe {
+    pub fn case(mut self) -> Case {
+        while self.shape.iter().product::<usize>() > MOST_ELEMENTS {
+            let largest = self.shape.iter_mut().max().expect("a product above 1 has a factor");
+            *largest /= 2;
+        }
+        match self.kind % 12 {
+            0 => self.fill(),
+            1 => self.copy(),
+            2 | 3 => self.unary(),
+            4 | 5 => self.binary(),
+            6 => self.reduce(),
+            7 => self.softmax(),
+            8 => self.layer_norm(),
+            9 | 10 => self.matmul(),
+            _ => self.transfer(),
+        }
+    }
+
+    fn start(&self, spec: Spec, dtype: DType, shape: &[usize]) -> CaseBuilder {
+        let name = format!("arbitrary/{}/{dtype}", spec.kind().name());
+        CaseBuilder::new(name, spec).output(self.arrangements[0].layout(dtype, shape))
+    }
+
+    fn flag(&self, bit: u8) -> bool {
+        self.choice >> bit & 1 == 1
+    }
+
+    /// Values of a range, with a special one here and there.
+    fn values(&self, input: usize, layout: &Layout, (low, high): (f64, f64)) -> Vec<Value> {
+        let mut generator = Generator::new(self.seed.wrapping_add(input as u64));
+        let special = special_values(layout.dtype());
+        let mut values = generator.elements(layout.dtype(), layout.elements(), low, high);
+        for value in &mut values {
+            if generator.below(16) == 0 {
+                *value = special[generator.below(special.len())];
+            }
+        }
+        values
+    }
+
+    /// Values of a range only, for operations that mix many elements.
+    fn plain(&self, input: usize, layout: &Layout, (low, high): (f64, f64)) -> Vec<Value> {
+        let mut generator = Generator::new(self.seed.wrapping_add(input as u64));
+        generator.elements(layout.dtype(), layout.elements(), low, high)
+    }
+
+    fn fill(self) -> Case {
+        let dtype = pick(&DType::ALL, self.dtype);
+        let value = Scalar::Int(i64::from(self.choice) % 2);
+        self.start(Spec::Fill { value }, dtype, &self.shape).build()
+    }
+
+    fn copy(self) -> Case {
+        let (from, to) = (pick(&DType::ALL, self.dtype), pick(&DType::ALL, self.op));
+        let case = self.start(Spec::Copy, to, &self.shape);
+        let input = self.arrangements[1].input(from, &self.shape);
+        case.input(input, &self.values(1, &input, (-300.0, 300.0))).build()
+    }
+
+    fn unary(self) -> Case {
+        let op = pick(UNARY_OPS, self.op);
+        let legal: Vec<_> =
+            DType::ALL.into_iter().filter(|&dtype| op.output(dtype).is_some()).collect();
+        let input = pick(&legal, self.dtype);
+        let output = op.output(input).expect("only legal types are left");
+        let case = self.start(Spec::Unary(op), output, &self.shape);
+        if self.flag(0) && input == output {
+            let layout = self.arrangements[0].layout(input, &self.shape);
+            return case.in_place(&self.values(1, &layout, domain(op))).build();
+        }
+        let layout = self.arrangements[1].input(input, &self.shape);
+        case.input(layout, &self.values(1, &layout, domain(op))).build()
+    }
+
+    fn binary(self) -> Case {
+        let op = pick(&BinaryOp::ALL, self.op);
+        let legal: Vec<_> =
+            DType::ALL.into_iter().filter(|&dtype| op.output(dtype).is_some()).collect();
+        let input = pick(&legal, self.dtype);
+        let output = op.output(input).expect("only legal types are left");
+        let case = self.start(Spec::Binary(op), output, &self.shape);
+        let range = (-5.0, 5.0);
+        let b = self.arrangements[2].input(input, &self.shape);
+        let b_values = self.values(2, &b, range);
+        if self.flag(0) && input == output {
+            let layout = self.arrangements[0].layout(input, &self.shape);
+            let case = case.in_place(&self.values(1, &layout, range));
+            return if self.flag(1) {
+                case.again(0).build()
+            } else {
+                case.input(b, &b_values).build()
+            };
+        }
+        let a = self.arrangements[1].input(input, &self.shape);
+        case.input(a, &self.values(1, &a, range)).input(b, &b_values).build()
+    }
+
+    fn reduce(self) -> Case {
+        let rank = self.shape.len();
+        let mut axes: Vec<usize> = (0..rank).filter(|&axis| self.choice >> axis & 1 == 1).collect();
+        let kept = |axes: &[usize]| -> Vec<usize> {
+            (0..rank).map(|axis| if axes.contains(&axis) { 1 } else { self.shape[axis] }).collect()
+        };
+        let mut op = pick(&ReduceOp::ALL, self.op);
+        if matches!(op, ReduceOp::ArgMax | ReduceOp::ArgMin) {
+            axes.truncate(1);
+        }
+        let nothing = self.shape.contains(&0) && !kept(&axes).contains(&0) && !op.has_identity();
+        let indexed = matches!(op, ReduceOp::ArgMax | ReduceOp::ArgMin);
+        if nothing || indexed && axes.is_empty() {
+            op = ReduceOp::Sum;
+        }
+        let legal: Vec<_> =
+            DType::ALL.into_iter().filter(|&dtype| op.output(dtype).is_some()).collect();
+        let input = pick(&legal, self.dtype);
+        let output = op.output(input).expect("only legal types are left");
+        let spec = Spec::Reduce { op, axes: Axes::new(&axes).expect("axes of a shape") };
+        let source = self.arrangements[1].layout(input, &self.shape);
+        let range = if op == ReduceOp::Prod { (0.7, 1.4) } else { (-4.0, 4.0) };
+        let case = self.start(spec, output, &kept(&axes));
+        case.input(source, &self.plain(1, &source, range)).build()
+    }
+
+    fn softmax(mut self) -> Case {
+        self.need_rank(1);
+        let dtype = pick(&FLOATS, self.dtype);
+        let axis = usize::from(self.op) % self.shape.len();
+        let case = self.start(Spec::Softmax { axis, log: self.flag(0) }, dtype, &self.shape);
+        if self.flag(1) {
+            let layout = self.arrangements[0].layout(dtype, &self.shape);
+            return case.in_place(&self.plain(1, &layout, (-9.0, 9.0))).build();
+        }
+        let layout = self.arrangements[1].layout(dtype, &self.shape);
+        case.input(layout, &self.plain(1, &layout, (-9.0, 9.0))).build()
+    }
+
+    fn layer_norm(mut self) -> Case {
+        self.need_rank(1);
+        let dtype = pick(&FLOATS, self.dtype);
+        let axes = 1 + usize::from(self.op) % self.shape.len();
+        let (weight, bias) = (self.flag(0), self.flag(1));
+        let spec = Spec::LayerNorm { axes, epsilon: 1e-5, weight, bias };
+        let layout = self.arrangements[1].layout(dtype, &self.shape);
+        let mut case = self.start(spec, dtype, &self.shape);
+        case = case.input(layout, &self.plain(1, &layout, (-2.0, 3.0)));
+        for input in (2..4).filter(|&input| self.flag(input as u8 - 2)) {
+            let tail = &self.shape[self.shape.len() - axes..];
+            let layout = self.arrangements[input].layout(dtype, tail);
+            case = case.input(layout, &self.plain(input, &layout, (-1.5, 1.5)));
+        }
+        case.build()
+    }
+
+    fn matmul(mut self) -> Case {
+        self.need_rank(2);
+        let dtype = pick(&FLOATS, self.dtype);
+        let lead = self.shape.len() - 2;
+        let (m, n, k) = (self.shape[lead], self.shape[lead + 1], self.inner);
+        let spec = Spec::MatMul {
+            scale: if self.flag(2) { 0.5 } else { 1.0 },
+            bias: self.flag(0),
+            residual: self.flag(1),
+            activation: pick(&ACTIVATIONS, self.op),
+        };
+        let mut case = self.start(spec, dtype, &self.shape);
+        for (input, matrix) in [(1, [m, k]), (2, [k, n])] {
+            // Only the leading axes broadcast.
+            let mut arrangement = self.arrangements[input].clone();
+            arrangement.dropped = arrangement.dropped.min(lead);
+            arrangement.ones &= ((1u16 << lead) - 1) as u8;
+            let layout = arrangement.input(dtype, &[&self.shape[..lead], &matrix].concat());
+            case = case.input(layout, &self.plain(input, &layout, (-1.0, 1.0)));
+        }
+        for input in (3..5).filter(|&input| self.flag(input as u8 - 3)) {
+            let layout = self.arrangements[input].input(dtype, &self.shape);
+            case = case.input(layout, &self.plain(input, &layout, (-2.0, 2.0)));
+        }
+        case.build()
+    }
+
+    fn transfer(self) -> Case {
+        let dtype = pick(&DType::ALL, self.dtype);
+        let layout = self.arrangements[1].layout(dtype, &self.shape);
+        let values = self.values(1, &layout, (-9.0, 9.0));
+        match self.op % 3 {
+            0 => {
+                let bytes = encode_all(dtype, &values);
+                self.start(Spec::Upload { bytes }, dtype, &self.shape).build()
+            }
+            1 => {
+                let case = CaseBuilder::new(format!("arbitrary/download/{dtype}"), Spec::Download);
+                case.input(layout, &values).build()
+            }
+            _ => {
+                let distribution = if self.flag(0) {
+                    Distribution::Uniform { low: -1.0, high: 2.0 }
+                } else {
+                    Distribution::Normal { mean: 1.0, deviation: 2.0 }
+                };
+                let spec = Spec::Random { distribution, seed: self.seed, offset: 11 };
+                self.start(spec, pick(&FLOATS, self.dtype), &self.shape).build()
+            }
+        }
+    }
+
+    fn need_rank(&mut self, rank: usize) {
+        while self.shape.len() < rank {
+            self.shape.push(2);
+        }
+    }
+}

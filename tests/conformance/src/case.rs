@@ -1,0 +1,167 @@
+//! One case: an operation, its operands, and the bytes of their buffers.
+
+use std::fmt;
+
+use millstream_core::{BufferLike, Command, Layout, Operand, Result};
+
+use crate::dense::positions;
+use crate::{Dense, Spec, Value, encode};
+
+/// Bytes behind the last element of every buffer that nobody may write.
+const TAIL_GUARD: usize = 40;
+
+/// An operand of a case.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CaseOperand {
+    /// Which of the case's buffers it lies in.
+    pub buffer: usize,
+    /// Where it lies in that buffer.
+    pub layout: Layout,
+}
+
+/// An operation with everything that is needed to run it.
+#[derive(Clone, PartialEq)]
+pub struct Case {
+    /// What is special about this case; unique in the suite.
+    pub name: String,
+    /// The operation.
+    pub spec: Spec,
+    /// The operands, outputs first. Several may lie in one buffer.
+    pub operands: Vec<CaseOperand>,
+    /// The bytes of every buffer before the run, guards included.
+    pub buffers: Vec<Vec<u8>>,
+}
+
+impl Case {
+    /// The operands that are written.
+    pub fn outputs(&self) -> &[CaseOperand] {
+        &self.operands[..self.spec.outputs()]
+    }
+
+    /// The operands that are only read.
+    pub fn inputs(&self) -> &[CaseOperand] {
+        &self.operands[self.spec.outputs()..]
+    }
+
+    /// The elements of the inputs before the run.
+    pub fn input_values(&self) -> Vec<Dense> {
+        let read = |input: &CaseOperand| Dense::read(&input.layout, &self.buffers[input.buffer]);
+        self.inputs().iter().map(read).collect()
+    }
+
+    /// The Command of this case, with `name` giving the device's buffer for each buffer of the case.
+    ///
+    /// # Errors
+    ///
+    /// Operands that do not fit the operation, which is a mistake of the case or of `name`.
+    pub fn command<B: BufferLike + Clone>(&self, name: impl Fn(usize) -> B) -> Result<Command<B>> {
+        let bind = |operand: &CaseOperand| Operand::new(name(operand.buffer), operand.layout);
+        self.spec.command(&self.operands.iter().map(bind).collect::<Vec<_>>())
+    }
+
+    /// For each byte of a buffer, whether the operation is to write it.
+    pub fn written(&self, buffer: usize) -> Vec<bool> {
+        let mut written = vec![false; self.buffers[buffer].len()];
+        for output in self.outputs().iter().filter(|output| output.buffer == buffer) {
+            let size = output.layout.dtype().size();
+            for position in positions(&output.layout) {
+                written[position * size..][..size].fill(true);
+            }
+        }
+        written
+    }
+}
+
+// The bytes would drown what a reader of a failure needs.
+impl fmt::Debug for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {:?} of", self.name, self.spec)?;
+        for operand in &self.operands {
+            write!(f, " #{}({:?})", operand.buffer, operand.layout)?;
+        }
+        let total = self.buffers.iter().map(Vec::len).sum::<usize>();
+        if total > 4096 {
+            return Ok(());
+        }
+        for input in self.input_values() {
+            let values = input.values.iter().map(Value::to_string).collect::<Vec<_>>();
+            write!(f, " [{}]", values.join(" "))?;
+        }
+        Ok(())
+    }
+}
+
+/// Puts a case together, operand by operand.
+#[derive(Clone)]
+pub struct CaseBuilder(Case);
+
+impl CaseBuilder {
+    /// A case without operands.
+    pub fn new(name: impl Into<String>, spec: Spec) -> Self {
+        Self(Case { name: name.into(), spec, operands: Vec::new(), buffers: Vec::new() })
+    }
+
+    /// Adds an output in a buffer of its own.
+    ///
+    /// What lies there before differs from byte to byte, so that neither an element that is left out
+    /// nor one that is written beside its place goes unnoticed.
+    pub fn output(mut self, layout: Layout) -> Self {
+        let bytes =
+            (0..layout.extent_bytes() + TAIL_GUARD).map(|at| 0xa5 ^ (at * 29) as u8).collect();
+        self.0.operands.push(CaseOperand { buffer: self.0.buffers.len(), layout });
+        self.0.buffers.push(bytes);
+        self
+    }
+
+    /// Adds an input in a buffer of its own, with its elements in row-major order.
+    ///
+    /// Everything between the elements is NaN (or -1), so that reading it spoils the answer.
+    pub fn input(mut self, layout: Layout, values: &[Value]) -> Self {
+        let mut bytes = vec![0xff; layout.extent_bytes() + TAIL_GUARD];
+        write(&layout, &mut bytes, values);
+        self.0.operands.push(CaseOperand { buffer: self.0.buffers.len(), layout });
+        self.0.buffers.push(bytes);
+        self
+    }
+
+    /// Adds an input that is the first output itself.
+    ///
+    /// # Panics
+    ///
+    /// A case without an output.
+    pub fn in_place(mut self, values: &[Value]) -> Self {
+        let output = self.0.operands[0];
+        write(&output.layout, &mut self.0.buffers[output.buffer], values);
+        self.0.operands.push(output);
+        self
+    }
+
+    /// Adds an input that is an earlier operand, as in `a + a`.
+    ///
+    /// # Panics
+    ///
+    /// An operand that does not exist.
+    pub fn again(mut self, operand: usize) -> Self {
+        self.0.operands.push(self.0.operands[operand]);
+        self
+    }
+
+    /// The case.
+    pub fn build(self) -> Case {
+        self.0
+    }
+}
+
+/// Writes elements in row-major order to where a layout puts them.
+///
+/// # Panics
+///
+/// Another number of values than the layout has, or a layout beyond the bytes.
+pub(crate) fn write(layout: &Layout, bytes: &mut [u8], values: &[Value]) {
+    let size = layout.dtype().size();
+    let positions = positions(layout);
+    assert_eq!(positions.len(), values.len(), "values for {layout:?}");
+    for (position, value) in positions.into_iter().zip(values) {
+        bytes[position * size..][..size].copy_from_slice(&encode(layout.dtype(), *value)[..size]);
+    }
+}

@@ -1,0 +1,108 @@
+//! Layer normalisation.
+
+use millstream_core::DType;
+
+use super::FLOATS;
+use crate::{Case, CaseBuilder, Generator, Spec, Value, View};
+
+const SHAPES: &[&[usize]] =
+    &[&[7], &[3, 64], &[4, 67], &[2, 3, 5], &[3, 2, 4, 5], &[5, 1, 1], &[3, 0]];
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for dtype in FLOATS {
+        for &shape in SHAPES {
+            for axes in 1..=shape.len().min(3) {
+                for (weight, bias) in [(false, false), (true, false), (false, true), (true, true)] {
+                    for (output, input) in [
+                        (View::Dense, View::Dense),
+                        (View::Mixed, View::Transposed),
+                        (View::Shifted, View::Stepped),
+                    ] {
+                        let spec = Spec::LayerNorm { axes, epsilon: 1e-5, weight, bias };
+                        let name = format!(
+                            "layer_norm/{dtype}/{shape:?}-{axes}-{weight}-{bias}-{output:?}-{input:?}"
+                        );
+                        cases.push(case(
+                            name,
+                            dtype,
+                            shape,
+                            spec,
+                            output,
+                            Some(input),
+                            (-2.0, 3.0),
+                        ));
+                    }
+                }
+            }
+        }
+        let full = Spec::LayerNorm { axes: 1, epsilon: 1e-5, weight: true, bias: true };
+        let bare = Spec::LayerNorm { axes: 1, epsilon: 1e-3, weight: false, bias: false };
+        let mut add = |name: &str, shape: &[usize], spec: &Spec, input, range| {
+            let name = format!("layer_norm/{dtype}/{name}");
+            cases.push(case(name, dtype, shape, spec.clone(), View::Dense, input, range));
+        };
+        add("in-place", &[5, 33], &full, None, (-2.0, 3.0));
+        // A mean far from zero: the difference of squares would lose every digit of the variance.
+        add("far-from-zero", &[3, 65], &full, Some(View::Dense), (1000.0, 1004.0));
+        add("tiny", &[3, 65], &bare, Some(View::Dense), (-1e-4, 1e-4));
+        add("repeated", &[4, 33], &full, Some(View::Repeated), (-2.0, 3.0));
+        cases.push(specials(dtype));
+    }
+    for shape in [&[1024, 129], &[3, 40_001]] {
+        let spec = Spec::LayerNorm { axes: 1, epsilon: 1e-5, weight: true, bias: true };
+        let name = format!("layer_norm/f32/large-{shape:?}");
+        let dense = View::Dense;
+        cases.push(case(name, DType::F32, shape, spec, dense, Some(dense), (-2.0, 3.0)));
+    }
+    cases
+}
+
+/// A case; without a view for the input it is in place.
+fn case(
+    name: String,
+    dtype: DType,
+    shape: &[usize],
+    spec: Spec,
+    output: View,
+    input: Option<View>,
+    (low, high): (f64, f64),
+) -> Case {
+    let Spec::LayerNorm { axes, weight, bias, .. } = spec else { unreachable!("not a layer norm") };
+    let mut generator = Generator::named(&name);
+    let tail = &shape[shape.len() - axes..];
+    let values = generator.elements(dtype, shape.iter().product(), low, high);
+    let mut case = CaseBuilder::new(name, spec).output(output.layout(dtype, shape));
+    case = match input {
+        Some(view) => case.input(view.layout(dtype, shape), &values),
+        None => case.in_place(&values),
+    };
+    for (given, view) in [(weight, View::Stepped), (bias, View::Transposed)] {
+        if given {
+            let values = generator.elements(dtype, tail.iter().product(), -1.5, 1.5);
+            // Mostly dense, as weights are, and strided where there are several axes.
+            let view = if axes == 1 { View::Dense } else { view };
+            case = case.input(view.layout(dtype, tail), &values);
+        }
+    }
+    case.build()
+}
+
+fn specials(dtype: DType) -> Case {
+    let (nan, inf) = (f64::NAN, f64::INFINITY);
+    let rows = [
+        [1.0, 2.0, nan, 4.0],
+        [1.0, inf, 2.0, 3.0],
+        [0.0, 0.0, 0.0, 0.0],
+        [3.0, 3.0, 3.0, 3.0],
+        [1.0, -1.0, 1.0, -1.0],
+        [0.0, 0.0, 0.0, 1000.0],
+    ];
+    let values: Vec<Value> = rows.concat().into_iter().map(Value::Float).collect();
+    let layout = View::Dense.layout(dtype, &[rows.len(), 4]);
+    let spec = Spec::LayerNorm { axes: 1, epsilon: 1e-5, weight: false, bias: false };
+    CaseBuilder::new(format!("layer_norm/{dtype}/special"), spec)
+        .output(layout)
+        .input(layout, &values)
+        .build()
+}

@@ -1,0 +1,169 @@
+//! Matrix products.
+
+use millstream_core::{Activation, DType};
+
+use super::FLOATS;
+use crate::{Case, CaseBuilder, Generator, Spec, Value, View};
+
+pub(crate) const ACTIVATIONS: [Activation; 11] = {
+    use Activation::*;
+    [
+        None,
+        Relu,
+        Gelu,
+        GeluTanh,
+        Silu,
+        Sigmoid,
+        Tanh,
+        LeakyRelu { slope: 0.1 },
+        LeakyRelu { slope: 2.0 },
+        HardSwish,
+        Clip { min: -0.75, max: 1.25 },
+    ]
+};
+
+/// The shapes of one product: output, left, right.
+type Shapes<'a> = (&'a [usize], &'a [usize], &'a [usize]);
+
+const BATCHED: &[Shapes<'static>] = &[
+    (&[3, 4, 5], &[3, 4, 6], &[3, 6, 5]),
+    (&[3, 4, 5], &[3, 4, 6], &[6, 5]),
+    (&[3, 4, 5], &[4, 6], &[3, 6, 5]),
+    (&[3, 4, 5], &[4, 6], &[6, 5]),
+    (&[2, 3, 4, 5], &[2, 1, 4, 6], &[3, 6, 5]),
+    (&[2, 3, 1, 5], &[1, 3, 1, 6], &[2, 1, 6, 5]),
+    (&[1, 2, 1, 2, 1, 2, 3, 4], &[1, 2, 1, 2, 1, 2, 3, 2], &[2, 4]),
+    (&[0, 4, 5], &[0, 4, 6], &[6, 5]),
+    (&[3, 0, 5], &[3, 0, 6], &[6, 5]),
+    (&[3, 4, 0], &[4, 6], &[3, 6, 0]),
+];
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    let plain = product(1.0, Activation::None);
+    for dtype in FLOATS {
+        let mut add = |shapes: Shapes, views: [View; 3], spec: &Spec| {
+            cases.push(case(dtype, shapes, views, spec, (-1.0, 1.0)));
+        };
+        let dense = [View::Dense; 3];
+        let sizes = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33];
+        for (at, &m) in sizes.iter().enumerate() {
+            for (next, &n) in sizes.iter().enumerate() {
+                // One k for each pair, so that all sizes meet without a cube of cases.
+                let k = sizes[(3 * at + 5 * next) % sizes.len()];
+                add((&[m, n], &[m, k], &[k, n]), dense, &plain);
+            }
+        }
+        for (m, n, k) in [
+            (1, 1, 0),
+            (3, 5, 0),
+            (1, 64, 64),
+            (64, 1, 64),
+            (64, 64, 1),
+            (1, 1, 1000),
+            (4, 8, 513),
+            (65, 67, 63),
+        ] {
+            add((&[m, n], &[m, k], &[k, n]), dense, &plain);
+        }
+        for a in [View::Dense, View::Transposed, View::Stepped, View::Repeated] {
+            for b in [View::Shifted, View::Transposed, View::Mixed, View::Repeated] {
+                for output in [View::Dense, View::Transposed, View::Stepped] {
+                    add((&[17, 13], &[17, 19], &[19, 13]), [output, a, b], &plain);
+                    add((&[2, 5, 6], &[2, 5, 7], &[7, 6]), [output, a, b], &plain);
+                }
+            }
+        }
+        for &shapes in BATCHED {
+            add(shapes, dense, &plain);
+            add(shapes, [View::Mixed, View::Transposed, View::Stepped], &plain);
+        }
+        cases.extend(epilogues(dtype));
+        cases.push(specials(dtype));
+    }
+    for (m, n, k) in [(129, 257, 65), (1, 1031, 511), (301, 7, 401), (64, 64, 2048)] {
+        let shapes: Shapes = (&[m, n], &[m, k], &[k, n]);
+        cases.push(case(DType::F32, shapes, [View::Dense; 3], &plain, (-1.0, 1.0)));
+        let transposed = [View::Dense, View::Dense, View::Transposed];
+        cases.push(case(DType::BF16, shapes, transposed, &plain, (-1.0, 1.0)));
+    }
+    cases
+}
+
+fn product(scale: f32, activation: Activation) -> Spec {
+    Spec::MatMul { scale, bias: false, residual: false, activation }
+}
+
+fn case(
+    dtype: DType,
+    (output, a, b): Shapes,
+    [output_view, a_view, b_view]: [View; 3],
+    spec: &Spec,
+    (low, high): (f64, f64),
+) -> Case {
+    let name = format!("matmul/{dtype}/{a:?}x{b:?}-{output_view:?}-{a_view:?}-{b_view:?}");
+    let mut generator = Generator::named(&name);
+    let mut values = |shape: &[usize]| generator.elements(dtype, shape.iter().product(), low, high);
+    CaseBuilder::new(name, spec.clone())
+        .output(output_view.layout(dtype, output))
+        .input(a_view.layout(dtype, a), &values(a))
+        .input(b_view.layout(dtype, b), &values(b))
+        .build()
+}
+
+/// Every activation with every combination of scale, bias and residual, in the shapes they come in.
+fn epilogues(dtype: DType) -> Vec<Case> {
+    let bias_shapes: [Option<&[usize]>; 5] =
+        [None, Some(&[11]), Some(&[9, 1]), Some(&[]), Some(&[2, 9, 11])];
+    let residuals = [None, Some(View::Dense), Some(View::Transposed)];
+    let mut cases = Vec::new();
+    for activation in ACTIVATIONS {
+        for scale in [1.0, -0.125, 0.0] {
+            for bias in bias_shapes {
+                for residual in residuals {
+                    let spec = Spec::MatMul {
+                        scale,
+                        bias: bias.is_some(),
+                        residual: residual.is_some(),
+                        activation,
+                    };
+                    let name = format!(
+                        "matmul/{dtype}/epilogue-{activation:?}-{scale}-{bias:?}-{residual:?}"
+                    );
+                    let mut generator = Generator::named(&name);
+                    let mut values = |count| generator.elements(dtype, count, -2.0, 2.0);
+                    let mut case = CaseBuilder::new(name, spec)
+                        .output(View::Shifted.layout(dtype, &[2, 9, 11]))
+                        .input(View::Dense.layout(dtype, &[2, 9, 3]), &values(54))
+                        .input(View::Dense.layout(dtype, &[3, 11]), &values(33));
+                    if let Some(shape) = bias {
+                        let layout = View::Shifted.layout(dtype, shape);
+                        case = case.input(layout, &values(layout.elements()));
+                    }
+                    if let Some(view) = residual {
+                        case = case.input(view.layout(dtype, &[2, 9, 11]), &values(198));
+                    }
+                    cases.push(case.build());
+                }
+            }
+        }
+    }
+    cases
+}
+
+/// Rows and columns with NaN and infinities, which have to reach exactly the elements they touch.
+fn specials(dtype: DType) -> Case {
+    let mut generator = Generator::new(17);
+    let mut a = generator.elements(dtype, 6 * 5, 0.5, 1.5);
+    let mut b = generator.elements(dtype, 5 * 7, 0.5, 1.5);
+    a[5 + 2] = Value::Float(f64::NAN);
+    a[2 * 5] = Value::Float(f64::INFINITY);
+    a[3 * 5 + 4] = Value::Float(f64::NEG_INFINITY);
+    b[3 * 7 + 6] = Value::Float(f64::INFINITY);
+    b[4 * 7 + 5] = Value::Float(0.0);
+    CaseBuilder::new(format!("matmul/{dtype}/special"), product(1.0, Activation::None))
+        .output(View::Dense.layout(dtype, &[6, 7]))
+        .input(View::Dense.layout(dtype, &[6, 5]), &a)
+        .input(View::Dense.layout(dtype, &[5, 7]), &b)
+        .build()
+}

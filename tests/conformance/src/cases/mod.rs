@@ -1,0 +1,60 @@
+//! The fixed cases, one room per family of operations.
+
+mod binary;
+mod copy;
+mod elementwise;
+mod fill;
+mod host;
+mod layer_norm;
+pub(crate) mod matmul;
+mod random;
+mod reduce;
+mod softmax;
+mod unary;
+
+pub(crate) use unary::OPS as UNARY_OPS;
+pub(crate) use unary::domain;
+
+use millstream_core::{DType, OpKind};
+
+use crate::Case;
+
+pub(crate) const FLOATS: [DType; 4] = [DType::F32, DType::F16, DType::BF16, DType::F64];
+
+/// Enough elements that a device splits the work.
+const LARGE: usize = 131_077;
+
+/// The kinds that the suite has cases for.
+pub(crate) const COVERED: [OpKind; 12] = [
+    OpKind::Fill,
+    OpKind::Copy,
+    OpKind::Unary,
+    OpKind::Binary,
+    OpKind::Reduce,
+    OpKind::Softmax,
+    OpKind::LayerNorm,
+    OpKind::MatMul,
+    OpKind::Random,
+    OpKind::Upload,
+    OpKind::Download,
+    OpKind::Timestamp,
+];
+
+/// Every fixed case of one kind of operation; none for a kind that the suite does not know yet.
+pub fn cases(kind: OpKind) -> Vec<Case> {
+    match kind {
+        OpKind::Fill => fill::cases(),
+        OpKind::Copy => copy::cases(),
+        OpKind::Unary => unary::cases(),
+        OpKind::Binary => binary::cases(),
+        OpKind::Reduce => reduce::cases(),
+        OpKind::Softmax => softmax::cases(),
+        OpKind::LayerNorm => layer_norm::cases(),
+        OpKind::MatMul => matmul::cases(),
+        OpKind::Random => random::cases(),
+        OpKind::Upload => host::uploads(),
+        OpKind::Download => host::downloads(),
+        OpKind::Timestamp => host::timestamps(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,148 @@
+//! Runs one case and judges the outcome.
+
+use std::fmt;
+
+use crate::{Case, Dense, Expected, Outcome, Target, Value, reference};
+
+/// What was wrong with one run.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The target gave an error, or something whose shape makes no sense.
+    Run(String),
+    /// An element is not what it should be.
+    Element {
+        /// The index in row-major order.
+        index: usize,
+        /// What it should be.
+        expected: Expected,
+        /// What it is.
+        got: Value,
+        /// How many elements are wrong in all.
+        wrong: usize,
+        /// Of how many.
+        of: usize,
+    },
+    /// A byte outside the output was written.
+    Guard {
+        /// The buffer.
+        buffer: usize,
+        /// The byte in it.
+        byte: usize,
+        /// What it was.
+        before: u8,
+        /// What it is.
+        after: u8,
+    },
+    /// Several runs do not agree as they should.
+    Property(String),
+}
+
+/// A case that failed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// The name of the case or property.
+    pub name: String,
+    /// What was wrong.
+    pub fault: Fault,
+    /// The case in words, where there is a single one.
+    pub case: Option<String>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.name)?;
+        match &self.fault {
+            Fault::Run(message) => write!(f, "{message}"),
+            Fault::Element { index, expected, got, wrong, of } => {
+                write!(f, "element {index} is {got}, expected {expected} ({wrong} of {of} wrong)")
+            }
+            Fault::Guard { buffer, byte, before, after } => write!(
+                f,
+                "byte {byte} of buffer {buffer} is outside the output but went from {before:#04x} \
+                 to {after:#04x}"
+            ),
+            Fault::Property(message) => write!(f, "{message}"),
+        }?;
+        match &self.case {
+            Some(case) => write!(f, "\n    {case}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Runs a case and compares every element with the reference and every other byte with what it was.
+///
+/// # Errors
+///
+/// The first thing that is wrong. A write outside the output comes before a wrong element, since it
+/// usually explains it.
+pub fn check(target: &dyn Target, case: &Case) -> Result<(), Failure> {
+    let judged = target.run(case).map_err(Fault::Run).and_then(|outcome| {
+        check_guards(case, &outcome).and_then(|()| check_elements(case, &outcome))
+    });
+    judged.map_err(|fault| Failure {
+        name: format!("{} on {}", case.name, target.name()),
+        fault,
+        case: Some(format!("{case:?}")),
+    })
+}
+
+fn check_guards(case: &Case, outcome: &Outcome) -> Result<(), Fault> {
+    let lengths = |buffers: &[Vec<u8>]| buffers.iter().map(Vec::len).collect::<Vec<_>>();
+    let (before, after) = (lengths(&case.buffers), lengths(&outcome.buffers));
+    if before != after {
+        return Err(Fault::Run(format!("buffers of {after:?} bytes came back, not {before:?}")));
+    }
+    for (buffer, (before, after)) in case.buffers.iter().zip(&outcome.buffers).enumerate() {
+        if before == after {
+            continue;
+        }
+        let written = case.written(buffer);
+        if let Some(byte) = (0..before.len()).find(|&at| !written[at] && before[at] != after[at]) {
+            let (before, after) = (before[byte], after[byte]);
+            return Err(Fault::Guard { buffer, byte, before, after });
+        }
+    }
+    Ok(())
+}
+
+fn check_elements(case: &Case, outcome: &Outcome) -> Result<(), Fault> {
+    let expected = reference(case);
+    let got = results(case, outcome)?;
+    let dtype = got.dtype;
+    if got.values.len() != expected.len() {
+        let (got, expected) = (got.values.len(), expected.len());
+        return Err(Fault::Run(format!("{got} elements came back, not {expected}")));
+    }
+    let pairs = || expected.iter().zip(&got.values);
+    let wrong = pairs().filter(|(expected, got)| !expected.accepts(dtype, **got)).count();
+    match pairs().position(|(expected, got)| !expected.accepts(dtype, *got)) {
+        None => Ok(()),
+        Some(index) => Err(Fault::Element {
+            index,
+            expected: expected[index],
+            got: got.values[index],
+            wrong,
+            of: expected.len(),
+        }),
+    }
+}
+
+/// The elements that the operation gave: of its output, or of the host bytes of a download.
+pub(crate) fn results(case: &Case, outcome: &Outcome) -> Result<Dense, Fault> {
+    if let Some(output) = case.outputs().first() {
+        return Ok(Dense::read(&output.layout, &outcome.buffers[output.buffer]));
+    }
+    let layout = case.inputs()[0].layout;
+    let bytes =
+        outcome.host.as_ref().ok_or_else(|| Fault::Run("no host bytes came back".into()))?;
+    if bytes.len() != layout.dense_bytes() {
+        return Err(Fault::Run(format!("{} host bytes for {layout:?}", bytes.len())));
+    }
+    let values =
+        bytes.chunks(layout.dtype().size()).map(|bytes| crate::decode(layout.dtype(), bytes));
+    Ok(Dense { dtype: layout.dtype(), shape: layout.shape().to_vec(), values: values.collect() })
+}

@@ -1,0 +1,88 @@
+//! The elements of an operand, taken out of their layout.
+
+use millstream_core::{DType, Layout};
+
+use crate::{Value, decode};
+
+/// Elements in row-major order. The reference only ever sees these, never a stride.
+#[derive(Clone, Debug)]
+pub struct Dense {
+    /// The type the elements have in the buffer.
+    pub dtype: DType,
+    /// The size of each axis.
+    pub shape: Vec<usize>,
+    /// The elements in row-major order.
+    pub values: Vec<Value>,
+}
+
+impl Dense {
+    /// Reads an operand out of the bytes of its buffer.
+    ///
+    /// # Panics
+    ///
+    /// A layout that reaches beyond the bytes.
+    pub fn read(layout: &Layout, bytes: &[u8]) -> Self {
+        let size = layout.dtype().size();
+        let values = positions(layout)
+            .into_iter()
+            .map(|position| decode(layout.dtype(), &bytes[position * size..][..size]))
+            .collect();
+        Self { dtype: layout.dtype(), shape: layout.shape().to_vec(), values }
+    }
+
+    /// The elements repeated along axes of size 1, and along new leading axes, to have `shape`.
+    ///
+    /// # Panics
+    ///
+    /// A shape that this one does not broadcast to.
+    pub fn broadcast(&self, shape: &[usize]) -> Self {
+        let added = shape.len() - self.shape.len();
+        let mut strides = vec![0; shape.len()];
+        let mut step = 1;
+        for (axis, &size) in self.shape.iter().enumerate().rev() {
+            assert!(size == 1 || size == shape[added + axis], "does not broadcast");
+            // An axis that is repeated does not move through the elements.
+            strides[added + axis] = if size == 1 { 0 } else { step };
+            step *= size;
+        }
+        let values = walk(shape, &strides, 0).into_iter().map(|at| self.values[at]).collect();
+        Self { dtype: self.dtype, shape: shape.to_vec(), values }
+    }
+}
+
+/// Where each element lies in its buffer, counted in elements, in row-major order.
+pub(crate) fn positions(layout: &Layout) -> Vec<usize> {
+    walk(layout.shape(), layout.strides(), layout.offset())
+}
+
+/// The place of every index of a shape, in row-major order: `offset + Σ index · stride`.
+pub(crate) fn walk(shape: &[usize], strides: &[usize], offset: usize) -> Vec<usize> {
+    let mut places = vec![offset];
+    for (&size, &stride) in shape.iter().zip(strides) {
+        let inner = |place: usize| (0..size).map(move |at| place + at * stride);
+        places = places.into_iter().flat_map(inner).collect();
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_is_in_row_major_order() {
+        assert_eq!(walk(&[2, 3], &[10, 1], 5), [5, 6, 7, 15, 16, 17]);
+        assert_eq!(walk(&[2, 2], &[1, 7], 0), [0, 7, 1, 8]);
+        assert_eq!(walk(&[], &[], 4), [4]);
+        assert!(walk(&[2, 0, 3], &[1, 1, 1], 0).is_empty());
+    }
+
+    #[test]
+    fn broadcasting_repeats_ones_and_adds_leading_axes() {
+        let values = [1, 2, 3].map(Value::Int).to_vec();
+        let column = Dense { dtype: DType::I32, shape: vec![3, 1], values };
+        let numbers: Vec<i64> =
+            column.broadcast(&[2, 3, 2]).values.iter().map(|value| value.as_i64()).collect();
+        assert_eq!(numbers, [1, 1, 2, 2, 3, 3, 1, 1, 2, 2, 3, 3]);
+    }
+}

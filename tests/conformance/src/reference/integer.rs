@@ -1,0 +1,121 @@
+//! Functions of integer and `bool` elements.
+
+use millstream_core::{BinaryOp, DType, UnaryOp};
+
+use crate::Expected;
+use crate::Value;
+use crate::value::wrap;
+
+pub(super) fn unary(op: UnaryOp, dtype: DType, x: i64) -> i64 {
+    if dtype == DType::Bool {
+        assert_eq!(op, UnaryOp::Not, "the only function of one bool");
+        return 1 - x;
+    }
+    let result = match op {
+        UnaryOp::Abs => x.wrapping_abs(),
+        UnaryOp::Neg => x.wrapping_neg(),
+        UnaryOp::Sign => x.signum(),
+        UnaryOp::Relu => x.max(0),
+        UnaryOp::Square => x.wrapping_mul(x),
+        UnaryOp::Not => !x,
+        other => panic!("{other:?} is not a function of an integer"),
+    };
+    wrap(dtype, result)
+}
+
+pub(super) fn binary(op: BinaryOp, dtype: DType, a: i64, b: i64) -> Expected {
+    use BinaryOp::*;
+    let width = 8 * dtype.size() as i64;
+    let result = match op {
+        Equal => i64::from(a == b),
+        NotEqual => i64::from(a != b),
+        Less => i64::from(a < b),
+        LessEqual => i64::from(a <= b),
+        Greater => i64::from(a > b),
+        GreaterEqual => i64::from(a >= b),
+        And => a & b,
+        Or => a | b,
+        Xor => a ^ b,
+        Add => wrap(dtype, a.wrapping_add(b)),
+        Sub => wrap(dtype, a.wrapping_sub(b)),
+        Mul => wrap(dtype, a.wrapping_mul(b)),
+        Div if b == 0 => 0,
+        Div => wrap(dtype, a.wrapping_div(b)),
+        Mod | Fmod if b == 0 => 0,
+        // The two remainders differ by one divisor when the signs differ.
+        Mod => {
+            let rest = a.wrapping_rem(b);
+            if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest }
+        }
+        Fmod => a.wrapping_rem(b),
+        Pow => wrap(dtype, power(a, b)),
+        Min => a.min(b),
+        Max => a.max(b),
+        Prelu => {
+            if a >= 0 {
+                a
+            } else {
+                wrap(dtype, a.wrapping_mul(b))
+            }
+        }
+        // What a negative distance means is not said anywhere.
+        ShiftLeft | ShiftRight if b < 0 => return Expected::Any,
+        ShiftLeft | ShiftRight if b >= width => 0,
+        ShiftLeft => wrap(dtype, a << b),
+        ShiftRight => a >> b,
+        Atan2 => panic!("{op:?} is not a function of integers"),
+    };
+    Expected::Exact(Value::Int(result))
+}
+
+/// `base` to an integer power, modulo 2⁶⁴; a fraction counts as 0.
+fn power(base: i64, exponent: i64) -> i64 {
+    if exponent < 0 {
+        return match base {
+            1 => 1,
+            -1 if exponent % 2 == 0 => 1,
+            -1 => -1,
+            _ => 0,
+        };
+    }
+    let (mut result, mut square, mut left) = (1i64, base, exponent);
+    while left > 0 {
+        if left % 2 == 1 {
+            result = result.wrapping_mul(square);
+        }
+        square = square.wrapping_mul(square);
+        left /= 2;
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn powers_agree_with_repeated_multiplication() {
+        for base in -5..=5i64 {
+            let mut product = 1i64;
+            for exponent in 0..70 {
+                assert_eq!(power(base, exponent), product, "{base}^{exponent}");
+                product = product.wrapping_mul(base);
+            }
+        }
+        assert_eq!((power(2, -1), power(-1, -3), power(1, -9), power(0, -1)), (0, -1, 1, 0));
+    }
+
+    #[test]
+    fn remainders_take_the_sign_they_say() {
+        let of = |op, a, b| match binary(op, DType::I32, a, b) {
+            Expected::Exact(value) => value.as_i64(),
+            other => panic!("{other}"),
+        };
+        assert_eq!((of(BinaryOp::Mod, -7, 3), of(BinaryOp::Fmod, -7, 3)), (2, -1));
+        assert_eq!((of(BinaryOp::Mod, 7, -3), of(BinaryOp::Fmod, 7, -3)), (-2, 1));
+        assert_eq!((of(BinaryOp::Mod, 6, -3), of(BinaryOp::Div, 7, 0)), (0, 0));
+        let lowest = i64::from(i32::MIN);
+        assert_eq!(of(BinaryOp::Div, lowest, -1), lowest);
+        assert_eq!(of(BinaryOp::Mod, lowest, -1), 0);
+    }
+}

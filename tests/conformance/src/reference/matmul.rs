@@ -1,0 +1,50 @@
+//! Matrix products.
+
+use millstream_core::Activation;
+
+use super::activate;
+use crate::accuracy::{sum, unit};
+use crate::{Dense, Expected};
+
+/// `activation(scale · a × b + Σ added)`, with `added` already of the output's shape.
+pub(super) fn apply(
+    shape: &[usize],
+    a: &Dense,
+    b: &Dense,
+    added: &[Dense],
+    scale: f64,
+    activation: Activation,
+) -> Vec<Expected> {
+    let rank = shape.len();
+    let (m, n) = (shape[rank - 2], shape[rank - 1]);
+    let k = a.shape[a.shape.len() - 1];
+    let matrices = |rows, columns| [&shape[..rank - 2], &[rows, columns]].concat();
+    let numbers =
+        |dense: Dense| dense.values.iter().map(|value| value.as_f64()).collect::<Vec<_>>();
+    let dtype = a.dtype;
+    let (a, b) = (numbers(a.broadcast(&matrices(m, k))), numbers(b.broadcast(&matrices(k, n))));
+
+    let batches: usize = shape[..rank - 2].iter().product();
+    let mut expected = Vec::with_capacity(batches * m * n);
+    for batch in 0..batches {
+        for row in 0..m {
+            for column in 0..n {
+                let (mut total, mut magnitude) = (0.0, 0.0);
+                for at in 0..k {
+                    let term = a[(batch * m + row) * k + at] * b[(batch * k + at) * n + column];
+                    total += term;
+                    magnitude += term.abs();
+                }
+                let place = (batch * m + row) * n + column;
+                let (mut value, mut around) = (scale * total, (scale * total).abs());
+                for extra in added {
+                    value += extra.values[place].as_f64();
+                    around += extra.values[place].as_f64().abs();
+                }
+                let error = sum(dtype, k, scale.abs() * magnitude) + 4.0 * unit(dtype) * around;
+                expected.push(activate(activation, dtype, value, error));
+            }
+        }
+    }
+    expected
+}

@@ -1,0 +1,143 @@
+//! Reductions.
+
+use millstream_core::{Axes, DType, ReduceOp};
+
+use super::near;
+use crate::dense::walk;
+use crate::value::wrap;
+use crate::{Dense, Expected, Value, accuracy};
+
+pub(super) fn apply(op: ReduceOp, axes: Axes, input: &Dense) -> Vec<Expected> {
+    let groups = groups(axes, input);
+    groups
+        .iter()
+        .map(|group| match op {
+            ReduceOp::ArgMax | ReduceOp::ArgMin => {
+                Expected::Exact(Value::Int(extreme(op, group) as i64))
+            }
+            _ if input.dtype.is_float() => float(
+                op,
+                input.dtype,
+                &group.iter().map(|value| value.as_f64()).collect::<Vec<_>>(),
+            ),
+            _ => Expected::Exact(Value::Int(integer(op, input.dtype, group))),
+        })
+        .collect()
+}
+
+/// For each element of the output, the elements that it combines, in order.
+fn groups(axes: Axes, input: &Dense) -> Vec<Vec<Value>> {
+    let rank = input.shape.len();
+    let mut strides = vec![0; rank];
+    let mut count = 1;
+    for axis in (0..rank).rev().filter(|&axis| !axes.contains(axis)) {
+        strides[axis] = count;
+        count *= input.shape[axis];
+    }
+    let mut groups = vec![Vec::new(); count];
+    for (group, value) in walk(&input.shape, &strides, 0).into_iter().zip(&input.values) {
+        groups[group].push(*value);
+    }
+    groups
+}
+
+/// The index of the first largest or smallest element. NaN goes before every number.
+fn extreme(op: ReduceOp, group: &[Value]) -> usize {
+    let beats = |new: Value, old: Value| match (new, old) {
+        (Value::Int(new), Value::Int(old)) if op == ReduceOp::ArgMax => new > old,
+        (Value::Int(new), Value::Int(old)) => new < old,
+        _ if old.as_f64().is_nan() => false,
+        _ if new.as_f64().is_nan() => true,
+        _ if op == ReduceOp::ArgMax => new.as_f64() > old.as_f64(),
+        _ => new.as_f64() < old.as_f64(),
+    };
+    let mut best = 0;
+    for at in 1..group.len() {
+        if beats(group[at], group[best]) {
+            best = at;
+        }
+    }
+    best
+}
+
+fn integer(op: ReduceOp, dtype: DType, group: &[Value]) -> i64 {
+    let values = group.iter().map(|value| value.as_i64());
+    let result = match op {
+        ReduceOp::Sum => values.fold(0, i64::wrapping_add),
+        ReduceOp::Prod => values.fold(1, i64::wrapping_mul),
+        ReduceOp::L1 => values.map(i64::wrapping_abs).fold(0, i64::wrapping_add),
+        ReduceOp::Max => return values.max().expect("not empty"),
+        ReduceOp::Min => return values.min().expect("not empty"),
+        other => panic!("{other:?} of integers has no meaning"),
+    };
+    wrap(dtype, result)
+}
+
+fn float(op: ReduceOp, dtype: DType, group: &[f64]) -> Expected {
+    let (count, n) = (group.len(), group.len() as f64);
+    let total: f64 = group.iter().sum();
+    let magnitude: f64 = group.iter().map(|value| value.abs()).sum();
+    let largest = group.iter().fold(f64::NEG_INFINITY, |best, &value| larger(best, value));
+    match op {
+        ReduceOp::Sum => near(total, accuracy::sum(dtype, count, magnitude)),
+        ReduceOp::Mean => near(total / n, accuracy::sum(dtype, count, magnitude / n)),
+        ReduceOp::L1 => near(magnitude, accuracy::sum(dtype, count, magnitude)),
+        ReduceOp::L2 => {
+            let root = group.iter().map(|value| value * value).sum::<f64>().sqrt();
+            near(root, accuracy::sum(dtype, count, root))
+        }
+        ReduceOp::Prod => {
+            let product = group.iter().product::<f64>();
+            near(product, accuracy::product(dtype, count, product))
+        }
+        ReduceOp::Max => near(largest, 0.0),
+        ReduceOp::Min => {
+            near(-group.iter().fold(f64::NEG_INFINITY, |best, &value| larger(best, -value)), 0.0)
+        }
+        ReduceOp::LogSumExp => {
+            let value = log_sum_exp(group);
+            let rounding = accuracy::unit(dtype) * 4.0 * (largest.abs() + value.abs());
+            near(value, accuracy::sum(dtype, count, 1.0) + rounding)
+        }
+        ReduceOp::ArgMax | ReduceOp::ArgMin => unreachable!("gives an index"),
+    }
+}
+
+/// The larger of two, NaN if there is one.
+fn larger(a: f64, b: f64) -> f64 {
+    if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
+}
+
+/// The logarithm of the sum of exponentials; -∞ of nothing.
+pub(super) fn log_sum_exp(group: &[f64]) -> f64 {
+    let largest = group.iter().fold(f64::NEG_INFINITY, |best, &value| larger(best, value));
+    if !largest.is_finite() {
+        return largest;
+    }
+    largest + group.iter().map(|value| (value - largest).exp()).sum::<f64>().ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_largest_wins_and_nan_is_largest() {
+        let of = |op, values: &[f64]| {
+            extreme(op, &values.iter().map(|&value| Value::Float(value)).collect::<Vec<_>>())
+        };
+        assert_eq!(of(ReduceOp::ArgMax, &[1.0, 3.0, 3.0]), 1);
+        assert_eq!(of(ReduceOp::ArgMax, &[1.0, f64::NAN, 3.0, f64::NAN]), 1);
+        assert_eq!(of(ReduceOp::ArgMin, &[1.0, -3.0, -3.0]), 1);
+    }
+
+    #[test]
+    fn log_sum_exp_keeps_infinities() {
+        let inf = f64::INFINITY;
+        assert_eq!(log_sum_exp(&[-inf, -inf]), -inf);
+        assert_eq!(log_sum_exp(&[1.0, inf]), inf);
+        assert_eq!(log_sum_exp(&[]), -inf);
+        assert!(log_sum_exp(&[f64::NAN, inf]).is_nan());
+        assert!((log_sum_exp(&[1000.0, 1000.0]) - 1000.0 - 2f64.ln()).abs() < 1e-12);
+    }
+}

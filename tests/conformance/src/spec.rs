@@ -1,0 +1,145 @@
+//! Operations as data, from which a Command is built.
+
+use millstream_core::{
+    Activation, Axes, BinaryOp, BufferLike, Command, Distribution, HostBytes, OpKind, Operand,
+    ReduceOp, Result, Scalar, UnaryOp,
+};
+
+/// What a case computes. Operands are outputs first, then inputs, as in a [`Command`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Spec {
+    /// `dst ←` one value.
+    Fill {
+        /// The value.
+        value: Scalar,
+    },
+    /// `dst ← src`.
+    Copy,
+    /// `dst ← src`.
+    Unary(UnaryOp),
+    /// `dst ← a, b`.
+    Binary(BinaryOp),
+    /// `dst ← src`.
+    Reduce {
+        /// How elements are combined.
+        op: ReduceOp,
+        /// The axes that vanish.
+        axes: Axes,
+    },
+    /// `dst ← src`.
+    Softmax {
+        /// The axis.
+        axis: usize,
+        /// Give the logarithm.
+        log: bool,
+    },
+    /// `dst ← src, [weight], [bias]`.
+    LayerNorm {
+        /// How many trailing axes are normalised over.
+        axes: usize,
+        /// Added to the variance.
+        epsilon: f32,
+        /// Whether a weight is given.
+        weight: bool,
+        /// Whether a bias is given.
+        bias: bool,
+    },
+    /// `dst ← a, b, [bias], [residual]`.
+    MatMul {
+        /// Multiplies the product.
+        scale: f32,
+        /// Whether a bias is given.
+        bias: bool,
+        /// Whether a residual is given.
+        residual: bool,
+        /// Applied last.
+        activation: Activation,
+    },
+    /// `dst ←` random numbers.
+    Random {
+        /// The distribution.
+        distribution: Distribution,
+        /// The seed.
+        seed: u64,
+        /// Where in the sequence the first element lies.
+        offset: u64,
+    },
+    /// `dst ←` bytes of the host.
+    Upload {
+        /// The bytes, dense in row-major order.
+        bytes: Vec<u8>,
+    },
+    /// `← src`, to bytes of the host.
+    Download,
+    /// `dst ←` the device's clock.
+    Timestamp,
+}
+
+impl Spec {
+    /// The kind of operation.
+    pub fn kind(&self) -> OpKind {
+        match self {
+            Spec::Fill { .. } => OpKind::Fill,
+            Spec::Copy => OpKind::Copy,
+            Spec::Unary(_) => OpKind::Unary,
+            Spec::Binary(_) => OpKind::Binary,
+            Spec::Reduce { .. } => OpKind::Reduce,
+            Spec::Softmax { .. } => OpKind::Softmax,
+            Spec::LayerNorm { .. } => OpKind::LayerNorm,
+            Spec::MatMul { .. } => OpKind::MatMul,
+            Spec::Random { .. } => OpKind::Random,
+            Spec::Upload { .. } => OpKind::Upload,
+            Spec::Download => OpKind::Download,
+            Spec::Timestamp => OpKind::Timestamp,
+        }
+    }
+
+    /// How many of the operands are written.
+    pub fn outputs(&self) -> usize {
+        usize::from(*self != Spec::Download)
+    }
+
+    /// The Command for these operands. A download gets fresh host bytes, which the Command's
+    /// [`Op::Download`](millstream_core::Op::Download) names.
+    ///
+    /// # Errors
+    ///
+    /// Operands that do not fit the operation.
+    ///
+    /// # Panics
+    ///
+    /// Fewer operands than the operation has.
+    pub fn command<B: BufferLike + Clone>(&self, operands: &[Operand<B>]) -> Result<Command<B>> {
+        let mut operands = operands.iter().cloned();
+        let mut next = || operands.next().expect("the case has an operand for every place");
+        match self {
+            Spec::Fill { value } => Command::fill(next(), *value),
+            Spec::Copy => Command::copy(next(), next()),
+            Spec::Unary(op) => Command::unary(*op, next(), next()),
+            Spec::Binary(op) => Command::binary(*op, next(), next(), next()),
+            Spec::Reduce { op, axes } => Command::reduce(*op, next(), next(), *axes),
+            Spec::Softmax { axis, log } => Command::softmax(next(), next(), *axis, *log),
+            Spec::LayerNorm { axes, epsilon, weight, bias } => {
+                let (dst, src) = (next(), next());
+                let weight = weight.then(&mut next);
+                let bias = bias.then(&mut next);
+                Command::layer_norm(dst, src, weight, bias, *axes, *epsilon)
+            }
+            Spec::MatMul { scale, bias, residual, activation } => {
+                let (dst, a, b) = (next(), next(), next());
+                let bias = bias.then(&mut next);
+                let residual = residual.then(&mut next);
+                Command::matmul(dst, a, b, bias, residual, *scale, *activation)
+            }
+            Spec::Random { distribution, seed, offset } => {
+                Command::random(next(), *distribution, *seed, *offset)
+            }
+            Spec::Upload { bytes } => Command::upload(next(), HostBytes::copy_of(bytes)),
+            Spec::Download => {
+                let src = next();
+                Command::download(HostBytes::zeroed(src.layout.dense_bytes()), src)
+            }
+            Spec::Timestamp => Command::timestamp(next()),
+        }
+    }
+}

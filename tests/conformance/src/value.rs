@@ -1,0 +1,219 @@
+//! Elements as numbers, and their rounding, written without the devices' own conversions.
+
+use std::fmt;
+
+use half::{bf16, f16};
+use millstream_core::DType;
+
+/// One element, read from bytes. Integers and `bool` are exact, floating point is wider than it was.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value {
+    /// An element of a floating-point type.
+    Float(f64),
+    /// An element of an integer type, or the byte of a `bool`.
+    Int(i64),
+}
+
+impl Value {
+    /// The number as `f64`; large integers round.
+    pub fn as_f64(self) -> f64 {
+        match self {
+            Value::Float(value) => value,
+            Value::Int(value) => value as f64,
+        }
+    }
+
+    /// The number of an integer element.
+    ///
+    /// # Panics
+    ///
+    /// A floating-point element: the reference must convert those on purpose.
+    pub fn as_i64(self) -> i64 {
+        match self {
+            Value::Int(value) => value,
+            Value::Float(value) => panic!("{value} is not an integer element"),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Float(value) => write!(f, "{value:e}"),
+            Value::Int(value) => write!(f, "{value}"),
+        }
+    }
+}
+
+fn first<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    std::array::from_fn(|index| bytes[index])
+}
+
+/// Reads one element.
+///
+/// # Panics
+///
+/// Fewer bytes than an element takes.
+pub fn decode(dtype: DType, bytes: &[u8]) -> Value {
+    match dtype {
+        DType::F32 => Value::Float(f64::from(f32::from_ne_bytes(first(bytes)))),
+        DType::F16 => Value::Float(f16::from_ne_bytes(first(bytes)).to_f64()),
+        DType::BF16 => Value::Float(bf16::from_ne_bytes(first(bytes)).to_f64()),
+        DType::F64 => Value::Float(f64::from_ne_bytes(first(bytes))),
+        DType::I8 => Value::Int(i64::from(bytes[0] as i8)),
+        DType::U8 | DType::Bool => Value::Int(i64::from(bytes[0])),
+        DType::I32 => Value::Int(i64::from(i32::from_ne_bytes(first(bytes)))),
+        DType::I64 => Value::Int(i64::from_ne_bytes(first(bytes))),
+    }
+}
+
+/// The bytes of one element, of which the first `dtype.size()` count: floating point rounds to
+/// nearest, integers wrap.
+///
+/// # Panics
+///
+/// A floating-point value for an integer type: the caller has to choose a conversion.
+pub fn encode(dtype: DType, value: Value) -> [u8; 8] {
+    fn padded<const N: usize>(bytes: [u8; N]) -> [u8; 8] {
+        std::array::from_fn(|at| if at < N { bytes[at] } else { 0 })
+    }
+    let rounded = || round_to(dtype, value.as_f64());
+    match dtype {
+        DType::F32 => padded((rounded() as f32).to_ne_bytes()),
+        DType::F16 => padded(f16::from_f64(rounded()).to_ne_bytes()),
+        DType::BF16 => padded(bf16::from_f64(rounded()).to_ne_bytes()),
+        DType::F64 => value.as_f64().to_ne_bytes(),
+        DType::I8 | DType::U8 | DType::Bool => padded([value.as_i64() as u8]),
+        DType::I32 => padded((value.as_i64() as i32).to_ne_bytes()),
+        DType::I64 => value.as_i64().to_ne_bytes(),
+    }
+}
+
+/// The bytes of several elements, one after the other.
+pub(crate) fn encode_all(dtype: DType, values: &[Value]) -> Vec<u8> {
+    let bytes = |value: &Value| encode(dtype, *value).into_iter().take(dtype.size());
+    values.iter().flat_map(bytes).collect()
+}
+
+/// What distinguishes one floating-point type from another.
+struct Format {
+    /// Bits of the significand, with the leading one.
+    precision: i32,
+    /// The exponent of the smallest normal number.
+    lowest: i32,
+    largest: f64,
+}
+
+fn format(dtype: DType) -> Format {
+    match dtype {
+        DType::F16 => Format { precision: 11, lowest: -14, largest: 65504.0 },
+        DType::BF16 => Format { precision: 8, lowest: -126, largest: 255.0 * 2f64.powi(120) },
+        DType::F32 => Format { precision: 24, lowest: -126, largest: f64::from(f32::MAX) },
+        DType::F64 => Format { precision: 53, lowest: -1022, largest: f64::MAX },
+        other => panic!("{other} is not a floating-point type"),
+    }
+}
+
+/// The nearest number of a floating-point type, ties to even, with overflow to infinity.
+///
+/// There is exactly one rounding, also where a device would be tempted to go through `f32`.
+///
+/// # Panics
+///
+/// A type that is not floating point.
+pub fn round_to(dtype: DType, value: f64) -> f64 {
+    let format = format(dtype);
+    if dtype == DType::F64 || value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    let exponent = (((value.to_bits() >> 52) & 0x7ff) as i32 - 1023).max(format.lowest);
+    // Dividing by a power of two is exact, so the only rounding is the one asked for.
+    let quantum = 2f64.powi(exponent - (format.precision - 1));
+    let rounded = (value / quantum).round_ties_even() * quantum;
+    if rounded.abs() > format.largest { f64::INFINITY.copysign(value) } else { rounded }
+}
+
+/// The nearest number of a floating-point type to an integer, with one rounding.
+///
+/// # Panics
+///
+/// A type that is not floating point.
+pub(crate) fn round_int_to(dtype: DType, value: i64) -> f64 {
+    let magnitude = value.unsigned_abs();
+    let excess = (64 - magnitude.leading_zeros() as i32 - format(dtype).precision).max(0) as u32;
+    let unit = 1u128 << excess;
+    let (quotient, rest) = (u128::from(magnitude) / unit, u128::from(magnitude) % unit);
+    let up = 2 * rest > unit || (2 * rest == unit && quotient % 2 == 1);
+    let rounded = ((quotient + u128::from(up)) * unit) as f64;
+    round_to(dtype, if value < 0 { -rounded } else { rounded })
+}
+
+/// The smallest and the largest finite number of a type.
+pub fn limits(dtype: DType) -> (Value, Value) {
+    match dtype {
+        DType::I8 => (Value::Int(i64::from(i8::MIN)), Value::Int(i64::from(i8::MAX))),
+        DType::U8 => (Value::Int(0), Value::Int(i64::from(u8::MAX))),
+        DType::I32 => (Value::Int(i64::from(i32::MIN)), Value::Int(i64::from(i32::MAX))),
+        DType::I64 => (Value::Int(i64::MIN), Value::Int(i64::MAX)),
+        DType::Bool => (Value::Int(0), Value::Int(1)),
+        float => (Value::Float(-format(float).largest), Value::Float(format(float).largest)),
+    }
+}
+
+/// An integer reduced to the range of a type, as two's complement does.
+pub(crate) fn wrap(dtype: DType, value: i64) -> i64 {
+    match dtype {
+        DType::I8 => i64::from(value as i8),
+        DType::U8 => i64::from(value as u8),
+        DType::I32 => i64::from(value as i32),
+        DType::I64 => value,
+        other => panic!("{other} is not an integer type"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_agrees_with_the_language_for_f32() {
+        let values = [1.0 / 3.0, 1e-40, -1.4e-45, 7e-46, 3.5e38, f64::from(f32::MAX), 1e300, -0.0];
+        for value in values {
+            assert_eq!(round_to(DType::F32, value), f64::from(value as f32), "{value}");
+        }
+    }
+
+    #[test]
+    fn rounding_happens_once() {
+        // Half of a step of f16 above 1, and a little more: f32 would lose the little.
+        let above_tie = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
+        assert_eq!(round_to(DType::F16, above_tie), 1.0 + 2f64.powi(-10));
+        assert_eq!(round_to(DType::F16, 1.0 + 2f64.powi(-11)), 1.0);
+        assert_eq!(round_to(DType::F16, 65519.9), 65504.0);
+        assert_eq!(round_to(DType::F16, 65520.0), f64::INFINITY);
+        assert_eq!(round_to(DType::F16, 2f64.powi(-25)), 0.0);
+    }
+
+    #[test]
+    fn integers_round_once() {
+        for value in [i64::MAX, i64::MIN, (1 << 24) + 1, (1 << 53) + 1, -((1 << 25) + 3)] {
+            assert_eq!(round_int_to(DType::F32, value), f64::from(value as f32), "{value}");
+            assert_eq!(round_int_to(DType::F64, value), value as f64, "{value}");
+        }
+        let above_tie = (1i64 << 60) + (1 << 52) + 1;
+        assert_eq!(round_int_to(DType::BF16, above_tie), 2f64.powi(60) + 2f64.powi(53));
+        assert_eq!(round_int_to(DType::F16, 65520), f64::INFINITY);
+    }
+
+    #[test]
+    fn every_f16_and_bf16_survives_a_round_trip() {
+        for bits in 0..=u16::MAX {
+            for dtype in [DType::F16, DType::BF16] {
+                let value = decode(dtype, &bits.to_ne_bytes());
+                if !value.as_f64().is_nan() {
+                    assert_eq!(encode(dtype, value)[..2], bits.to_ne_bytes(), "{dtype} {bits:x}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! The CPU device as users see it: any thread, any stream, the same bits.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Barrier, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use millstream::{
+    Activation, Backend, BackendInfo, Batch, BinaryOp, Buffer, Command, Config, DType, Device,
+    Distribution, Error, Event, HealthState, Layout, OpKind, Operand, Progress, Queue,
+    QueueContext, Result, Segment, Stream, Timepoint, UnaryOp,
+};
+
+fn square(size: usize) -> Layout {
+    Layout::contiguous(DType::F32, &[size, size]).unwrap()
+}
+
+fn random(stream: &Stream, layout: Layout, seed: u64) -> Result<Buffer> {
+    let buffer = stream.allocate(layout.dense_bytes())?;
+    let normal = Distribution::Normal { mean: 0.0, deviation: 1.0 };
+    stream.record(Command::random(buffer.operand(layout), normal, seed, 0)?)?;
+    Ok(buffer)
+}
+
+fn matmul(
+    stream: &Stream,
+    to: &Buffer,
+    a: &Buffer,
+    b: &Buffer,
+    layout: Layout,
+) -> Result<Timepoint> {
+    let [to, a, b] = [to, a, b].map(|buffer| buffer.operand(layout));
+    stream.record(Command::matmul(to, a, b, None, None, 1.0, Activation::Gelu)?)
+}
+
+/// A chain with large and small commands, so that some are split between threads.
+fn chain(device: Device, seed: u64) -> Result<Vec<u32>> {
+    let stream = device.stream()?;
+    let layout = square(192);
+    let (a, b) = (random(&stream, layout, seed)?, random(&stream, layout, seed + 1)?);
+    let c = stream.allocate(layout.dense_bytes())?;
+    matmul(&stream, &c, &a, &b, layout)?;
+    stream.record(Command::softmax(a.operand(layout), c.operand(layout), 1, false)?)?;
+    let (to, b) = (a.operand(layout), b.operand(layout));
+    stream.record(Command::binary(BinaryOp::Mul, to, to, b)?)?;
+    let values = stream.download(to)?.read::<f32>()?;
+    Ok(values.into_iter().map(f32::to_bits).collect())
+}
+
+#[test]
+fn results_have_the_same_bits_for_any_number_of_threads_and_streams() {
+    let open = |threads, intra_op| {
+        Device::builder("cpu").threads(threads).intra_op(intra_op).open().unwrap()
+    };
+    let expected: Vec<_> = (0..4).map(|seed| chain(open(1, false), seed).unwrap()).collect();
+    for (threads, intra_op) in [(1, true), (2, true), (3, true), (8, true), (8, false)] {
+        let device = open(threads, intra_op);
+        for callers in [1, 2, 3, 4, 31] {
+            std::thread::scope(|scope| {
+                for caller in 0..callers {
+                    let expected = &expected;
+                    scope.spawn(move || {
+                        let seed = caller % 4;
+                        let got = chain(device, seed as u64).unwrap();
+                        assert!(got == expected[seed], "{threads} threads, {callers} callers");
+                    });
+                }
+            });
+        }
+        device.close().unwrap();
+    }
+}
+
+/// Invariant 2: no lock is shared between streams on the hot path. While one stream's submit is stuck
+/// in its backend, with that stream's lock held, every other stream records, submits and finishes.
+#[test]
+fn invariant_02_a_stream_stuck_in_submit_disturbs_no_other() {
+    struct Sticky(Arc<(Mutex<bool>, Condvar)>);
+    struct StickyQueue {
+        stream: u32,
+        progress: Arc<Progress>,
+        released: Arc<(Mutex<bool>, Condvar)>,
+    }
+    impl Backend for Sticky {
+        fn info(&self) -> BackendInfo {
+            BackendInfo {
+                name: "sticky".into(),
+                description: String::new(),
+                memory_bytes: 1 << 30,
+                parallelism: 1,
+                queue_capacity: 64,
+                alignment: 64,
+            }
+        }
+        fn supports(&self, _: OpKind) -> bool {
+            true
+        }
+        fn allocate(&self, bytes: usize) -> Result<Option<Segment>> {
+            Ok(Some(Segment { address: 4096, bytes, owner: Box::new(()) }))
+        }
+        fn new_queue(&self, context: QueueContext) -> Result<Arc<dyn Queue>> {
+            let (stream, progress) = (context.stream, context.progress);
+            Ok(Arc::new(StickyQueue { stream, progress, released: Arc::clone(&self.0) }))
+        }
+    }
+    impl Queue for StickyQueue {
+        fn submit(&self, batch: Batch) -> Result<()> {
+            if self.stream == 1 {
+                let guard = self.released.0.lock().unwrap();
+                drop(self.released.1.wait_while(guard, |released| !*released).unwrap());
+            }
+            self.progress.advance(batch.last);
+            Ok(())
+        }
+        fn wait(&self, sequence: u64, deadline: Instant) -> Result<()> {
+            self.progress.wait(sequence, Some(deadline));
+            Ok(())
+        }
+    }
+
+    let released = Arc::new((Mutex::new(false), Condvar::new()));
+    let backend = Box::new(Sticky(Arc::clone(&released)));
+    let device = Device::with_backend(backend, Config::default()).unwrap();
+    let layout = Layout::contiguous(DType::F32, &[16]).unwrap();
+    let work = move |stream: &Stream| {
+        for _ in 0..100 {
+            let buffer = stream.allocate(layout.dense_bytes()).unwrap();
+            stream.record(Command::fill(buffer.operand(layout), 1.0f32).unwrap()).unwrap();
+            stream.synchronize().unwrap();
+        }
+    };
+    let stuck = Stream::new(&device).unwrap();
+    assert_eq!(stuck.id(), 1);
+    std::thread::scope(|scope| {
+        let stuck = scope.spawn(move || work(&stuck));
+        let others: Vec<_> =
+            (0..30).map(|_| scope.spawn(move || work(&Stream::new(&device).unwrap()))).collect();
+        for other in others {
+            other.join().unwrap();
+        }
+        assert!(!stuck.is_finished(), "the stuck stream is still in its first submit");
+        *released.0.lock().unwrap() = true;
+        released.1.notify_all();
+        stuck.join().unwrap();
+    });
+}
+
+/// Tasks that hop between threads, as in an async runtime: each step of a task may run anywhere.
+#[test]
+fn tasks_that_hop_between_threads_work() {
+    struct Task {
+        seed: u64,
+        step: usize,
+        value: Option<Buffer>,
+    }
+    let device = Device::cpu().unwrap();
+    let layout = square(32);
+    let expected: Vec<Vec<f32>> = (0..40)
+        .map(|seed| {
+            let stream = device.stream().unwrap();
+            let buffer = random(&stream, layout, seed).unwrap();
+            for _ in 0..5 {
+                let operand = buffer.operand(layout);
+                stream.record(Command::unary(UnaryOp::Tanh, operand, operand).unwrap()).unwrap();
+            }
+            stream.download(buffer.operand(layout)).unwrap().read().unwrap()
+        })
+        .collect();
+    let tasks = Mutex::new(
+        (0..40).map(|seed| Task { seed, step: 0, value: None }).collect::<VecDeque<_>>(),
+    );
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            let (tasks, expected) = (&tasks, &expected);
+            scope.spawn(move || {
+                loop {
+                    let Some(mut task) = tasks.lock().unwrap().pop_front() else { return };
+                    let stream = device.stream().unwrap();
+                    match task.value.take() {
+                        None => task.value = Some(random(&stream, layout, task.seed).unwrap()),
+                        Some(value) if task.step <= 5 => {
+                            let next = stream.allocate(layout.dense_bytes()).unwrap();
+                            let (to, from) = (next.operand(layout), value.operand(layout));
+                            stream
+                                .record(Command::unary(UnaryOp::Tanh, to, from).unwrap())
+                                .unwrap();
+                            task.value = Some(next);
+                        }
+                        Some(value) => {
+                            let got = stream.download(value.operand(layout)).unwrap();
+                            assert_eq!(got.read::<f32>().unwrap(), expected[task.seed as usize]);
+                            continue;
+                        }
+                    }
+                    task.step += 1;
+                    tasks.lock().unwrap().push_back(task);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn work_that_nobody_waits_for_is_done_all_the_same() {
+    let device = Device::builder("cpu").open().unwrap();
+    let stream = Stream::new(&device).unwrap();
+    let buffer = random(&stream, square(64), 1).unwrap();
+    let point = stream.timepoint();
+    stream.flush().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    // A query does not execute anything on this device: a worker must have done it.
+    while !point.query().unwrap() {
+        assert!(Instant::now() < deadline, "no worker came");
+        std::thread::yield_now();
+    }
+    drop(buffer);
+    device.close().unwrap();
+}
+
+#[test]
+fn chains_across_streams_finish_when_only_the_last_is_waited_for() {
+    let device = Device::builder("cpu").open().unwrap();
+    let streams: Vec<_> = (0..16).map(|_| Stream::new(&device).unwrap()).collect();
+    let layout = square(32);
+    for round in 0..20 {
+        let mut value = random(&streams[0], layout, round).unwrap();
+        for stream in &streams {
+            let next = stream.allocate(layout.dense_bytes()).unwrap();
+            let (to, from) = (next.operand(layout), value.operand(layout));
+            stream.record(Command::unary(UnaryOp::Neg, to, from).unwrap()).unwrap();
+            value = next;
+        }
+        let values = streams[15].download(value.operand(layout)).unwrap().read::<f32>().unwrap();
+        let direct = random(&streams[0], layout, round).unwrap();
+        let direct = streams[0].download(direct.operand(layout)).unwrap().read::<f32>().unwrap();
+        assert_eq!(values, direct, "sixteen negations cancel out");
+    }
+    device.close().unwrap();
+}
+
+#[test]
+fn a_wait_that_runs_out_loses_nothing() {
+    let device = Device::builder("cpu").threads(1).intra_op(false).open().unwrap();
+    let stream = Stream::new(&device).unwrap();
+    let layout = square(256);
+    let (a, b) = (random(&stream, layout, 1).unwrap(), random(&stream, layout, 2).unwrap());
+    let c = stream.allocate(layout.dense_bytes()).unwrap();
+    let mut last = stream.timepoint();
+    for _ in 0..50 {
+        last = matmul(&stream, &c, &a, &b, layout).unwrap();
+        stream.flush().unwrap();
+    }
+    match last.wait_within(Duration::from_micros(1)) {
+        Ok(()) | Err(Error::Timeout { .. }) => {}
+        Err(error) => panic!("{error}"),
+    }
+    last.wait().unwrap();
+    device.close().unwrap();
+}
+
+#[test]
+fn timed_events_measure_the_device() {
+    let device = Device::builder("cpu").open().unwrap();
+    let stream = Stream::new(&device).unwrap();
+    let layout = square(256);
+    let (a, b) = (random(&stream, layout, 1).unwrap(), random(&stream, layout, 2).unwrap());
+    stream.synchronize().unwrap();
+    let before = Event::timed(&stream).unwrap();
+    matmul(&stream, &a, &b, &b, layout).unwrap();
+    let after = Event::timed(&stream).unwrap();
+    let elapsed = before.elapsed(&after).unwrap();
+    assert!(elapsed > Duration::ZERO && elapsed < Duration::from_secs(20), "{elapsed:?}");
+    assert_eq!(after.elapsed(&before).unwrap(), Duration::ZERO);
+    device.close().unwrap();
+}
+
+#[test]
+fn the_profiler_has_a_row_per_stream_and_is_safe_with_many_threads() {
+    let device = Device::builder("cpu").open().unwrap();
+    device.profiler().start();
+    let barrier = Barrier::new(8);
+    std::thread::scope(|scope| {
+        for seed in 0..8 {
+            let barrier = &barrier;
+            scope.spawn(move || {
+                device.stream().unwrap();
+                // Nobody's stream is used again by another thread.
+                barrier.wait();
+                chain(device, seed).unwrap();
+                barrier.wait();
+            });
+        }
+        while device.counters().commands < 8 {
+            std::thread::yield_now();
+        }
+        device.profiler().to_json();
+    });
+    device.profiler().start();
+    chain(device, 0).unwrap();
+    device.profiler().stop();
+    let rows = device.profiler().take();
+    assert_eq!(rows.len(), 8);
+    let spans: Vec<_> = rows.iter().flat_map(|(_, spans, _)| spans).collect();
+    assert_eq!(spans.len(), 6);
+    for pair in spans.windows(2) {
+        assert!(pair[0].end_ns <= pair[1].start_ns, "commands of a stream do not overlap");
+        assert!(pair[0].sequence < pair[1].sequence);
+    }
+    device.close().unwrap();
+}
+
+#[test]
+fn unsupported_operations_are_errors_not_crashes() {
+    let device = Device::cpu().unwrap();
+    assert!(device.supports(OpKind::MatMul));
+    let kinds: Vec<_> = OpKind::ALL.iter().filter(|kind| !device.supports(**kind)).collect();
+    // No Command of these kinds can be built yet, so there is nothing to refuse.
+    assert!(kinds.iter().all(|kind| !matches!(kind, OpKind::Fill | OpKind::Copy)));
+}
+
+#[test]
+fn transfers_refuse_other_element_types_and_sizes() {
+    let device = Device::cpu().unwrap();
+    let stream = device.stream().unwrap();
+    let layout = Layout::contiguous(DType::F32, &[4]).unwrap();
+    let buffer = stream.allocate(16).unwrap();
+    let operand: Operand<&Buffer> = buffer.operand(layout);
+    assert!(matches!(stream.upload(operand, &[1i32; 4]), Err(Error::InvalidCommand { .. })));
+    assert!(matches!(stream.upload(operand, &[1f32; 3]), Err(Error::InvalidCommand { .. })));
+    stream.upload(operand, &[1f32, 2.0, 3.0, 4.0]).unwrap();
+    assert!(matches!(
+        stream.download(operand).unwrap().read::<i32>(),
+        Err(Error::InvalidCommand { .. })
+    ));
+    let bools = Layout::contiguous(DType::Bool, &[4]).unwrap();
+    stream.upload(buffer.operand(bools), &[1u8, 0, 1, 1]).unwrap();
+    assert_eq!(stream.download(buffer.operand(bools)).unwrap().read::<u8>().unwrap(), [1, 0, 1, 1]);
+}
+
+#[test]
+fn a_device_opened_twice_by_name_is_one_device_and_a_closed_one_is_opened_anew() {
+    let (first, second) = (Device::cpu().unwrap(), Device::open("cpu:0").unwrap());
+    assert_eq!(first, second);
+    assert_eq!(Device::best().unwrap(), first);
+    let own = Device::builder("cpu").open().unwrap();
+    assert_ne!(own, first);
+    own.close().unwrap();
+    assert_eq!(own.health().state, HealthState::Closed);
+    assert_eq!(Device::open("cpu").unwrap().health().state, HealthState::Healthy);
+}
+
+#[test]
+fn names_that_do_not_exist_say_what_does() {
+    for name in ["gpu", "cpu:1", "cpu:x", ""] {
+        let error = Device::open(name).unwrap_err();
+        assert!(
+            matches!(&error, Error::UnknownDevice { known, .. } if known.contains("cpu")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn settings_out_of_range_are_refused() {
+    assert!(matches!(Device::builder("cpu").streams(0).open(), Err(Error::InvalidConfig { .. })));
+    assert!(matches!(Device::builder("cpu").streams(65).open(), Err(Error::InvalidConfig { .. })));
+    assert!(matches!(Device::builder("cpu").threads(0).open(), Err(Error::InvalidConfig { .. })));
+    assert!(matches!(
+        Device::builder("cpu").wait_timeout(Duration::ZERO).open(),
+        Err(Error::InvalidConfig { .. })
+    ));
+}
+
+#[test]
+fn closing_joins_the_workers_and_gives_memory_back() {
+    for _ in 0..20 {
+        let device = Device::builder("cpu").threads(4).open().unwrap();
+        std::thread::scope(|scope| {
+            for seed in 0..4 {
+                scope.spawn(move || {
+                    let stream = Stream::new(&device).unwrap();
+                    random(&stream, square(64), seed).unwrap();
+                    stream.flush().unwrap();
+                });
+            }
+        });
+        device.close().unwrap();
+        let memory = device.memory();
+        assert_eq!((memory.in_use, memory.reserved), (0, 0), "{memory:?}");
+    }
+}

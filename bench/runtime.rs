@@ -5,6 +5,7 @@
 //! of each counts.
 
 use std::sync::{Arc, Barrier};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use millstream::{
@@ -90,7 +91,7 @@ fn round(device: Device, streams: usize, cores: usize) -> Result<f64> {
     let threads: Vec<_> = (0..streams)
         .map(|_| {
             let barrier = Arc::clone(&barrier);
-            std::thread::spawn(move || -> Result<Duration> {
+            std::thread::spawn(move || -> Result<Span> {
                 let stream = Stream::new(&device)?;
                 let layout = Layout::contiguous(DType::F32, &[16])?;
                 let buffer = stream.allocate(layout.dense_bytes())?;
@@ -102,15 +103,11 @@ fn round(device: Device, streams: usize, cores: usize) -> Result<f64> {
                     stream.record(Command::fill(buffer.operand(layout), 1.0f32)?)?;
                 }
                 stream.synchronize()?;
-                Ok(started.elapsed())
+                Ok((started, Instant::now()))
             })
         })
         .collect();
-    let mut longest = Duration::ZERO;
-    for thread in threads {
-        longest = longest.max(thread.join().expect("a bench thread panicked")?);
-    }
-    let busy = longest.as_nanos() as f64 * streams.min(cores) as f64;
+    let busy = elapsed(threads)?.as_nanos() as f64 * streams.min(cores) as f64;
     Ok(busy / (commands * streams) as f64)
 }
 
@@ -132,7 +129,7 @@ fn matmuls_per_second(device: Device, threads: usize) -> Result<f64> {
     let handles: Vec<_> = (0..threads)
         .map(|_| {
             let barrier = Arc::clone(&barrier);
-            std::thread::spawn(move || -> Result<Duration> {
+            std::thread::spawn(move || -> Result<Span> {
                 let stream = Stream::new(&device)?;
                 let layout = Layout::contiguous(DType::F32, &[256, 256])?;
                 let [a, b, c] = [(); 3].map(|()| stream.allocate(layout.dense_bytes()));
@@ -157,15 +154,25 @@ fn matmuls_per_second(device: Device, threads: usize) -> Result<f64> {
                     )?)?;
                     stream.synchronize()?;
                 }
-                Ok(started.elapsed())
+                Ok((started, Instant::now()))
             })
         })
         .collect();
-    let mut longest = Duration::ZERO;
-    for handle in handles {
-        longest = longest.max(handle.join().expect("a bench thread panicked")?);
-    }
-    Ok((threads * CALLS) as f64 / longest.as_secs_f64())
+    Ok((threads * CALLS) as f64 / elapsed(handles)?.as_secs_f64())
+}
+
+/// When a thread began and ended its timed part.
+type Span = (Instant, Instant);
+
+/// From the first beginning to the last end.
+fn elapsed(threads: Vec<JoinHandle<Result<Span>>>) -> Result<Duration> {
+    let spans = threads
+        .into_iter()
+        .map(|thread| thread.join().expect("a bench thread panicked"))
+        .collect::<Result<Vec<Span>>>()?;
+    let first = spans.iter().map(|span| span.0).min().expect("at least one thread");
+    let last = spans.iter().map(|span| span.1).max().expect("at least one thread");
+    Ok(last - first)
 }
 
 /// A backend that is done with everything at once, so that only the runtime is measured.

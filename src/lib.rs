@@ -59,3 +59,8 @@ pub use millstream_core::*;
 
 /// The embedded CPU device, which [`Device::cpu`] opens.
 pub use millstream_cpu as cpu;
+
+/// The README's code is compiled and run with the other examples.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

@@ -241,7 +241,7 @@ fn chains_across_streams_finish_when_only_the_last_is_waited_for() {
 fn a_wait_that_runs_out_loses_nothing() {
     let device = Device::builder("cpu").threads(1).intra_op(false).open().unwrap();
     let stream = Stream::new(&device).unwrap();
-    let layout = square(256);
+    let layout = square(64);
     let (a, b) = (random(&stream, layout, 1).unwrap(), random(&stream, layout, 2).unwrap());
     let c = stream.allocate(layout.dense_bytes()).unwrap();
     let mut last = stream.timepoint();

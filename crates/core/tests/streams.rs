@@ -37,6 +37,31 @@ fn invariant_01_any_thread_uses_waits_for_and_drops_any_buffer() {
     control.assert_no_violations();
 }
 
+/// Invariant 3: encoders never escape. Many threads share one stream; the fake device makes, fills and
+/// commits a command buffer inside each submit, and notices two submits at once or a wrong order.
+#[test]
+fn invariant_03_submits_of_a_shared_stream_never_overlap() {
+    let (device, control) = device_with(|config| {
+        config.streams = 2;
+        config.batch_commands = 2;
+    });
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(move || {
+                let stream = device.stream().unwrap();
+                let buffer = stream.allocate(64).unwrap();
+                for _ in 0..50 {
+                    fill(&stream, &buffer).unwrap();
+                    stream.flush().unwrap();
+                }
+            });
+        }
+    });
+    device.synchronize().unwrap();
+    assert_eq!(Stream::new(&device).unwrap().counters().commands, 400);
+    control.assert_no_violations();
+}
+
 /// Invariant 4: waits name submitted work only. The fake device checks every batch.
 #[test]
 fn invariant_04_depending_on_recorded_work_submits_it_first() {

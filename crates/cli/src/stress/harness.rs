@@ -67,6 +67,13 @@ impl Outcome {
         }
     }
 
+    /// Adds what came of a further part, which ran after this one.
+    pub fn add(&mut self, other: Outcome) {
+        self.elapsed += other.elapsed;
+        self.merge(other);
+    }
+
+    /// Adds what came of a thread, which ran at the same time.
     fn merge(&mut self, other: Outcome) {
         self.ops += other.ops;
         self.errors += other.errors;

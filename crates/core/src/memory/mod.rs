@@ -9,6 +9,8 @@
 mod block;
 mod cache;
 mod ladder;
+#[cfg(all(test, loom))]
+mod loom_tests;
 mod settled;
 mod size_class;
 mod stats;

@@ -9,11 +9,20 @@ use crate::{Buffer, Command, DType, Error, Layout, Result};
 ///
 /// # Example
 ///
-/// See `Device::cpu` in the `millstream` crate for a device to use it with:
+/// ```
+/// # fn main() -> millstream_core::Result<()> {
+/// use millstream_core::{Config, Event, Stream, fake};
 ///
-/// ```ignore
-/// let (before, after) = (Event::timed(&stream)?, …, Event::timed(&stream)?);
-/// println!("{:?}", before.elapsed(&after)?);
+/// let (device, _) = fake::device(Config::default(), 1 << 20, 1)?;
+/// let (first, second) = (Stream::new(&device)?, Stream::new(&device)?);
+/// let before = Event::timed(&first)?;
+/// // … record work on the first stream …
+/// let after = Event::timed(&first)?;
+/// after.wait_on(&second)?; // what the second stream records from here on comes later
+/// after.synchronize()?;
+/// println!("took {:?}", before.elapsed(&after)?);
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Event {

@@ -9,6 +9,11 @@ use super::shim::{AtomicU64, Condvar, Mutex, Ordering, lock, wait_until};
 
 const WAITING: u64 = 1;
 
+/// How the counter is read and moved. A build with `--cfg planted_race` gets this wrong on purpose, so
+/// that CI can see loom and ThreadSanitizer notice it.
+const READ: Ordering = if cfg!(planted_race) { Ordering::Relaxed } else { Ordering::Acquire };
+const MOVE: Ordering = if cfg!(planted_race) { Ordering::Relaxed } else { Ordering::AcqRel };
+
 /// A growing counter that threads can wait for.
 ///
 /// # Thread safety
@@ -34,19 +39,14 @@ impl Timeline {
 
     /// The value. What was done before the counter got there is visible to the caller.
     pub fn value(&self) -> u64 {
-        self.word.load(Ordering::Acquire) >> 1
+        self.word.load(READ) >> 1
     }
 
     /// Moves the counter to `value`, or leaves it where it is if it is further already.
     pub fn advance(&self, value: u64) {
         let mut word = self.word.load(Ordering::Relaxed);
         while word >> 1 < value {
-            match self.word.compare_exchange_weak(
-                word,
-                value << 1,
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            ) {
+            match self.word.compare_exchange_weak(word, value << 1, MOVE, Ordering::Relaxed) {
                 Ok(_) => return self.notify(word),
                 Err(current) => word = current,
             }
@@ -81,7 +81,7 @@ impl Timeline {
         let mut in_time = true;
         loop {
             // Set the flag first, then look: what changes after the look clears the flag and notifies.
-            let word = self.word.fetch_or(WAITING, Ordering::AcqRel);
+            let word = self.word.fetch_or(WAITING, MOVE);
             if let Some(result) = done(word >> 1) {
                 return Some(result);
             }

@@ -1,6 +1,6 @@
 //! Scenarios about memory running out.
 
-use millstream::{Error, HealthState, Result, UnaryOp};
+use millstream::{Error, HealthState, Result, Stream, UnaryOp};
 
 use super::super::harness::{Context, Outcome};
 use super::super::values::Math;
@@ -47,14 +47,55 @@ pub(super) fn pressure(context: &Context) -> Outcome {
             total.expect(!held.is_empty(), "nothing could be allocated");
             drop(held);
             let outcome = context.compare(|thread, iteration| work(context, thread, iteration));
-            total.ops += outcome.ops;
-            total.elapsed += outcome.elapsed;
-            total.errors += outcome.errors;
-            total.mismatches += outcome.mismatches;
-            total.problems.extend(outcome.problems);
+            total.add(outcome);
         }
         total
     })
+}
+
+/// Mixed sizes and results that cross streams, on a device of its own. After the first third of the
+/// rounds the device must hold no more memory than it did then.
+pub(super) fn soak(context: &Context) -> Outcome {
+    context.with_own_device(
+        |builder| builder,
+        |context| {
+            let rounds = 6;
+            let part = Context {
+                iterations: context.iterations.div_ceil(rounds),
+                name: context.name.clone(),
+                ..*context
+            };
+            let mut total = Outcome::default();
+            let mut settled = 0;
+            for round in 0..rounds {
+                total.add(part.compare(|thread, iteration| mixed(context, thread, iteration)));
+                let memory = context.device.memory();
+                total.expect(memory.in_use == 0, "memory leaked");
+                if round < rounds / 3 {
+                    settled = memory.reserved;
+                }
+                // Which stream a thread gets is chance, so in short runs some are used late: a stream's
+                // working set here is below 8 MiB.
+                let working_set = context.device.config().streams as usize * (8 << 20);
+                total.expect(
+                    memory.reserved <= working_set.max(settled + settled / 2),
+                    &format!("memory grew from {settled} to {} bytes", memory.reserved),
+                );
+            }
+            total
+        },
+    )
+}
+
+/// Several sizes, and a result that another stream reads.
+fn mixed(context: &Context, thread: usize, iteration: usize) -> Result<Vec<u8>> {
+    let size = [16, 64, 200][(thread + iteration) % 3];
+    let math = Math::current(&context.device)?;
+    let a = math.randn(&[size, size], (thread * 10 + iteration) as u64)?;
+    let product = math.matmul(&a, &a)?;
+    let other = Math { stream: Stream::new(&context.device)? };
+    let reduced = other.sum(&product, 0)?;
+    math.read(&math.softmax(&reduced)?)
 }
 
 /// On a device of its own with little memory, which must be well and empty in the end.

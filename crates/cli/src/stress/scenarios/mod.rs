@@ -84,6 +84,7 @@ pub(crate) const ALL: &[Scenario] = &[
         about: "one thread asks for too much while others go on",
         run: memory::out_of_memory,
     },
+    Scenario { name: "soak", about: "mixed work; memory must not grow", run: memory::soak },
     Scenario {
         name: "pressure",
         about: "cycles of filling and freeing all memory",

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# AddressSanitizer with its leak check over tests and stress. `asan.sh full` runs everything.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+mode="${1:-quick}"
+export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/asan"
+export RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address"
+# A target is named so that build scripts and procedural macros are built without the sanitizer.
+target="$(rustc -vV | sed -n 's/^host: //p')"
+
+cargo test --target "$target" -p millstream-core --tests
+cargo test --target "$target" -p millstream-cpu --lib
+cargo test --target "$target" -p millstream --test cpu_device
+cargo run --target "$target" -- stress --threads 8 --iterations 10
+if [ "$mode" = full ]; then
+    cargo test --target "$target" -p millstream --test conformance --test fork --test exit
+    cargo run --target "$target" -- stress --threads 31
+    cargo run --target "$target" -- stress --threads 256
+fi

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# All checks at length: what CI runs, then the sanitizers over everything, a soak and the runtime bench.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+bash .ci/run
+bash scripts/asan.sh full
+bash scripts/tsan.sh full
+cargo run --release -- stress --scenario soak --iterations 20000
+cargo bench --bench runtime

@@ -19,6 +19,15 @@ pub enum Spec {
     Unary(UnaryOp),
     /// `dst ← a, b`.
     Binary(BinaryOp),
+    /// `dst ← condition, a, b`.
+    Where,
+    /// `dst ← src`.
+    Clip {
+        /// The lower limit.
+        min: Option<Scalar>,
+        /// The upper limit.
+        max: Option<Scalar>,
+    },
     /// `dst ← src`.
     Reduce {
         /// How elements are combined.
@@ -37,6 +46,26 @@ pub enum Spec {
     LayerNorm {
         /// How many trailing axes are normalised over.
         axes: usize,
+        /// Added to the variance.
+        epsilon: f32,
+        /// Whether a weight is given.
+        weight: bool,
+        /// Whether a bias is given.
+        bias: bool,
+    },
+    /// `dst ← src, [weight]`.
+    RmsNorm {
+        /// How many trailing axes are normalised over.
+        axes: usize,
+        /// Added to the mean square.
+        epsilon: f32,
+        /// Whether a weight is given.
+        weight: bool,
+    },
+    /// `dst ← src, [weight], [bias]`.
+    GroupNorm {
+        /// Number of groups.
+        groups: usize,
         /// Added to the variance.
         epsilon: f32,
         /// Whether a weight is given.
@@ -83,9 +112,13 @@ impl Spec {
             Spec::Copy => OpKind::Copy,
             Spec::Unary(_) => OpKind::Unary,
             Spec::Binary(_) => OpKind::Binary,
+            Spec::Where => OpKind::Where,
+            Spec::Clip { .. } => OpKind::Clip,
             Spec::Reduce { .. } => OpKind::Reduce,
             Spec::Softmax { .. } => OpKind::Softmax,
             Spec::LayerNorm { .. } => OpKind::LayerNorm,
+            Spec::RmsNorm { .. } => OpKind::RmsNorm,
+            Spec::GroupNorm { .. } => OpKind::GroupNorm,
             Spec::MatMul { .. } => OpKind::MatMul,
             Spec::Random { .. } => OpKind::Random,
             Spec::Upload { .. } => OpKind::Upload,
@@ -117,6 +150,8 @@ impl Spec {
             Spec::Copy => Command::copy(next(), next()),
             Spec::Unary(op) => Command::unary(*op, next(), next()),
             Spec::Binary(op) => Command::binary(*op, next(), next(), next()),
+            Spec::Where => Command::where_(next(), next(), next(), next()),
+            Spec::Clip { min, max } => Command::clip(next(), next(), *min, *max),
             Spec::Reduce { op, axes } => Command::reduce(*op, next(), next(), *axes),
             Spec::Softmax { axis, log } => Command::softmax(next(), next(), *axis, *log),
             Spec::LayerNorm { axes, epsilon, weight, bias } => {
@@ -124,6 +159,16 @@ impl Spec {
                 let weight = weight.then(&mut next);
                 let bias = bias.then(&mut next);
                 Command::layer_norm(dst, src, weight, bias, *axes, *epsilon)
+            }
+            Spec::RmsNorm { axes, epsilon, weight } => {
+                let (dst, src) = (next(), next());
+                Command::rms_norm(dst, src, weight.then(&mut next), *axes, *epsilon)
+            }
+            Spec::GroupNorm { groups, epsilon, weight, bias } => {
+                let (dst, src) = (next(), next());
+                let weight = weight.then(&mut next);
+                let bias = bias.then(&mut next);
+                Command::group_norm(dst, src, weight, bias, *groups, *epsilon)
             }
             Spec::MatMul { scale, bias, residual, activation } => {
                 let (dst, a, b) = (next(), next(), next());

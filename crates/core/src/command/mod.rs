@@ -5,7 +5,9 @@
 
 mod activation;
 mod check;
+mod cumsum;
 mod elementwise;
+mod gather;
 mod host;
 mod matmul;
 mod normalise;
@@ -14,6 +16,9 @@ mod operand;
 mod params;
 mod random;
 mod reduce;
+mod scatter;
+mod select;
+mod top_k;
 
 pub use activation::Activation;
 pub use host::HostBytes;

@@ -13,7 +13,10 @@ mod activation;
 mod binary;
 mod block;
 mod copy;
+mod fault;
+mod group_norm;
 mod host;
+mod index;
 mod integer;
 mod lanes;
 mod layer_norm;
@@ -23,6 +26,8 @@ mod number;
 mod parallel;
 mod random;
 mod reduce;
+mod rms_norm;
+mod select;
 mod simd;
 mod softmax;
 mod unary;
@@ -43,10 +48,20 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::Copy
             | OpKind::Unary
             | OpKind::Binary
+            | OpKind::Where
+            | OpKind::Clip
             | OpKind::Reduce
             | OpKind::Softmax
             | OpKind::LayerNorm
+            | OpKind::RmsNorm
+            | OpKind::GroupNorm
             | OpKind::MatMul
+            | OpKind::Gather
+            | OpKind::GatherElements
+            | OpKind::GatherNd
+            | OpKind::ScatterElements
+            | OpKind::ScatterNd
+            | OpKind::Embedding
             | OpKind::Random
             | OpKind::Upload
             | OpKind::Download
@@ -58,7 +73,8 @@ pub fn supports(kind: OpKind) -> bool {
 ///
 /// # Panics
 ///
-/// A kind that is not [supported](supports).
+/// A kind that is not [supported](supports). Data that makes the Command impossible, such as an index
+/// outside its axis, unwinds with a message, and leaves what the Command writes half written.
 ///
 /// # Safety
 ///
@@ -78,6 +94,12 @@ pub unsafe fn execute(command: &BoundCommand, parallel: &dyn Parallel, clock_ns:
             Op::Binary { op } => {
                 binary::binary(*op, &outputs[0], &inputs[0], &inputs[1], parallel);
             }
+            Op::Where => {
+                select::where_(&outputs[0], [&inputs[0], &inputs[1], &inputs[2]], parallel)
+            }
+            Op::Clip { min, max } => {
+                select::clip(*min, *max, &outputs[0], &inputs[0], parallel);
+            }
             Op::Reduce { op, axes } => {
                 reduce::reduce(*op, *axes, &outputs[0], &inputs[0], parallel);
             }
@@ -91,11 +113,42 @@ pub unsafe fn execute(command: &BoundCommand, parallel: &dyn Parallel, clock_ns:
                 let axes = usize::from(*axes);
                 layer_norm::layer_norm(axes, *epsilon, &outputs[0], src, weight, bias, parallel);
             }
+            Op::RmsNorm { axes, epsilon, weight } => {
+                let (weight, _) = take(*weight, &inputs[1..]);
+                let axes = usize::from(*axes);
+                rms_norm::rms_norm(axes, *epsilon, &outputs[0], &inputs[0], weight, parallel);
+            }
+            Op::GroupNorm { groups, epsilon, weight, bias } => {
+                let (weight, rest) = take(*weight, &inputs[1..]);
+                let (bias, _) = take(*bias, rest);
+                let group = group_norm::Parameters { groups: *groups as usize, weight, bias };
+                group_norm::group_norm(&group, *epsilon, &outputs[0], &inputs[0], parallel);
+            }
             Op::MatMul { epilogue } => {
                 let (bias, rest) = take(epilogue.bias, &inputs[2..]);
                 let (residual, _) = take(epilogue.residual, rest);
                 let factors = [&inputs[0], &inputs[1]];
                 matmul::matmul(epilogue, &outputs[0], factors, bias, residual, parallel);
+            }
+            Op::Gather { axis } => {
+                let axis = usize::from(*axis);
+                index::gather(axis, &outputs[0], &inputs[0], &inputs[1], parallel);
+            }
+            Op::Embedding => index::gather(0, &outputs[0], &inputs[0], &inputs[1], parallel),
+            Op::GatherElements { axis } => {
+                let axis = usize::from(*axis);
+                index::gather_elements(axis, &outputs[0], &inputs[0], &inputs[1], parallel);
+            }
+            Op::GatherNd { batch_axes } => {
+                let axes = usize::from(*batch_axes);
+                index::gather_nd(axes, &outputs[0], &inputs[0], &inputs[1], parallel);
+            }
+            Op::ScatterElements { axis, reduction } => {
+                let operands = scatter_operands(outputs, inputs);
+                index::scatter_elements(usize::from(*axis), *reduction, &operands, parallel);
+            }
+            Op::ScatterNd { reduction } => {
+                index::scatter_nd(*reduction, &scatter_operands(outputs, inputs), parallel);
             }
             Op::Random { distribution, seed, offset } => {
                 random::random(*distribution, *seed, *offset, &outputs[0], parallel);
@@ -105,6 +158,18 @@ pub unsafe fn execute(command: &BoundCommand, parallel: &dyn Parallel, clock_ns:
             Op::Timestamp => host::timestamp(&outputs[0], clock_ns),
             other => unreachable!("the CPU device has no kernel for {}", other.name()),
         }
+    }
+}
+
+fn scatter_operands<'a>(
+    outputs: &'a [Operand<RawBuffer>],
+    inputs: &'a [Operand<RawBuffer>],
+) -> index::ScatterOperands<'a> {
+    index::ScatterOperands {
+        dst: &outputs[0],
+        src: &inputs[0],
+        indices: &inputs[1],
+        updates: &inputs[2],
     }
 }
 
@@ -134,10 +199,20 @@ mod tests {
                 "copy",
                 "unary",
                 "binary",
+                "where",
+                "clip",
                 "reduce",
                 "softmax",
                 "layer_norm",
+                "rms_norm",
+                "group_norm",
                 "matmul",
+                "gather",
+                "gather_elements",
+                "gather_nd",
+                "scatter_elements",
+                "scatter_nd",
+                "embedding",
                 "random",
                 "upload",
                 "download",

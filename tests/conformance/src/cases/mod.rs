@@ -7,8 +7,10 @@ mod fill;
 mod host;
 mod layer_norm;
 pub(crate) mod matmul;
+mod norms;
 mod random;
 mod reduce;
+mod select;
 mod softmax;
 mod unary;
 
@@ -25,14 +27,18 @@ pub(crate) const FLOATS: [DType; 4] = [DType::F32, DType::F16, DType::BF16, DTyp
 const LARGE: usize = 131_077;
 
 /// The kinds that the suite has cases for.
-pub(crate) const COVERED: [OpKind; 12] = [
+pub(crate) const COVERED: &[OpKind] = &[
     OpKind::Fill,
     OpKind::Copy,
     OpKind::Unary,
     OpKind::Binary,
+    OpKind::Where,
+    OpKind::Clip,
     OpKind::Reduce,
     OpKind::Softmax,
     OpKind::LayerNorm,
+    OpKind::RmsNorm,
+    OpKind::GroupNorm,
     OpKind::MatMul,
     OpKind::Random,
     OpKind::Upload,
@@ -47,9 +53,13 @@ pub fn cases(kind: OpKind) -> Vec<Case> {
         OpKind::Copy => copy::cases(),
         OpKind::Unary => unary::cases(),
         OpKind::Binary => binary::cases(),
+        OpKind::Where => select::wheres(),
+        OpKind::Clip => select::clips(),
         OpKind::Reduce => reduce::cases(),
         OpKind::Softmax => softmax::cases(),
         OpKind::LayerNorm => layer_norm::cases(),
+        OpKind::RmsNorm => norms::rms(),
+        OpKind::GroupNorm => norms::group(),
         OpKind::MatMul => matmul::cases(),
         OpKind::Random => random::cases(),
         OpKind::Upload => host::uploads(),

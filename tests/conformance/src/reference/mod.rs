@@ -5,7 +5,9 @@ mod convert;
 mod integer;
 mod layer_norm;
 mod matmul;
+mod norms;
 mod reduce;
+mod select;
 mod softmax;
 pub(crate) mod special;
 mod unary;
@@ -34,6 +36,10 @@ pub fn reference(case: &Case) -> Vec<Expected> {
         Spec::Binary(op) => {
             binary::apply(*op, &inputs[0].broadcast(shape), &inputs[1].broadcast(shape))
         }
+        Spec::Where => {
+            select::choose(&[0, 1, 2].map(|input: usize| inputs[input].broadcast(shape)))
+        }
+        Spec::Clip { min, max } => select::clip(*min, *max, &inputs[0].broadcast(shape)),
         Spec::Reduce { op, axes } => reduce::apply(*op, *axes, &inputs[0]),
         Spec::Softmax { axis, log } => softmax::apply(*axis, *log, &inputs[0]),
         Spec::LayerNorm { axes, epsilon, weight, bias } => {
@@ -41,6 +47,15 @@ pub fn reference(case: &Case) -> Vec<Expected> {
             let weight = weight.then(|| rest.next().expect("weight"));
             let bias = bias.then(|| rest.next().expect("bias"));
             layer_norm::apply(*axes, f64::from(*epsilon), &inputs[0], weight, bias)
+        }
+        Spec::RmsNorm { axes, epsilon, .. } => {
+            norms::rms(*axes, f64::from(*epsilon), &inputs[0], inputs.get(1))
+        }
+        Spec::GroupNorm { groups, epsilon, weight, bias } => {
+            let mut rest = inputs[1..].iter();
+            let weight = weight.then(|| rest.next().expect("weight"));
+            let bias = bias.then(|| rest.next().expect("bias"));
+            norms::group(*groups, f64::from(*epsilon), &inputs[0], weight, bias)
         }
         Spec::MatMul { scale, bias, residual, activation } => {
             let mut rest = inputs[2..].iter();
@@ -61,6 +76,11 @@ pub fn reference(case: &Case) -> Vec<Expected> {
 }
 
 fn fill(value: Scalar, dtype: DType) -> Expected {
+    Expected::Exact(scalar(value, dtype))
+}
+
+/// A scalar as an element of a type.
+fn scalar(value: Scalar, dtype: DType) -> Value {
     // A scalar is rounded or wrapped where it is used; a fraction is cut off for an integer.
     let value = match value {
         Scalar::Float(value) if dtype.is_int() => Value::Int(value as i64),
@@ -68,7 +88,7 @@ fn fill(value: Scalar, dtype: DType) -> Expected {
         Scalar::Int(value) => Value::Int(value),
         Scalar::Bool(value) => Value::Int(i64::from(value)),
     };
-    Expected::Exact(convert(value, dtype))
+    convert(value, dtype)
 }
 
 /// What every random number keeps to; what they are together is a matter of properties.

@@ -13,6 +13,7 @@ mod activation;
 mod binary;
 mod block;
 mod copy;
+mod cumsum;
 mod fault;
 mod group_norm;
 mod host;
@@ -23,13 +24,18 @@ mod layer_norm;
 mod math;
 mod matmul;
 mod number;
+mod pad;
 mod parallel;
+mod pool;
 mod random;
 mod reduce;
+mod resize;
 mod rms_norm;
 mod select;
 mod simd;
+mod slice;
 mod softmax;
+mod top_k;
 mod unary;
 mod walk;
 
@@ -51,17 +57,22 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::Where
             | OpKind::Clip
             | OpKind::Reduce
+            | OpKind::CumSum
             | OpKind::Softmax
             | OpKind::LayerNorm
             | OpKind::RmsNorm
             | OpKind::GroupNorm
             | OpKind::MatMul
+            | OpKind::Pool
             | OpKind::Gather
             | OpKind::GatherElements
             | OpKind::GatherNd
             | OpKind::ScatterElements
             | OpKind::ScatterNd
             | OpKind::Embedding
+            | OpKind::TopK
+            | OpKind::Resize
+            | OpKind::Pad
             | OpKind::Random
             | OpKind::Upload
             | OpKind::Download
@@ -103,6 +114,11 @@ pub unsafe fn execute(command: &BoundCommand, parallel: &dyn Parallel, clock_ns:
             Op::Reduce { op, axes } => {
                 reduce::reduce(*op, *axes, &outputs[0], &inputs[0], parallel);
             }
+            Op::CumSum { axis, exclusive, reverse } => {
+                let (axis, exclusive, reverse) = (usize::from(*axis), *exclusive, *reverse);
+                let way = cumsum::Way { axis, exclusive, reverse };
+                cumsum::cumsum(way, &outputs[0], &inputs[0], parallel);
+            }
             Op::Softmax { axis, log } => {
                 softmax::softmax(usize::from(*axis), *log, &outputs[0], &inputs[0], parallel);
             }
@@ -130,6 +146,9 @@ pub unsafe fn execute(command: &BoundCommand, parallel: &dyn Parallel, clock_ns:
                 let factors = [&inputs[0], &inputs[1]];
                 matmul::matmul(epilogue, &outputs[0], factors, bias, residual, parallel);
             }
+            Op::Pool { params } => {
+                pool::pool(params, &outputs[0], outputs.get(1), &inputs[0], parallel);
+            }
             Op::Gather { axis } => {
                 let axis = usize::from(*axis);
                 index::gather(axis, &outputs[0], &inputs[0], &inputs[1], parallel);
@@ -150,6 +169,13 @@ pub unsafe fn execute(command: &BoundCommand, parallel: &dyn Parallel, clock_ns:
             Op::ScatterNd { reduction } => {
                 index::scatter_nd(*reduction, &scatter_operands(outputs, inputs), parallel);
             }
+            Op::TopK { axis, largest, sorted } => {
+                let (axis, largest, sorted) = (usize::from(*axis), *largest, *sorted);
+                let choice = top_k::Choice { axis, largest, sorted };
+                top_k::top_k(choice, &outputs[0], &outputs[1], &inputs[0], parallel);
+            }
+            Op::Resize { params } => resize::resize(params, &outputs[0], &inputs[0], parallel),
+            Op::Pad { params } => pad::pad(params, &outputs[0], &inputs[0], parallel),
             Op::Random { distribution, seed, offset } => {
                 random::random(*distribution, *seed, *offset, &outputs[0], parallel);
             }
@@ -202,17 +228,22 @@ mod tests {
                 "where",
                 "clip",
                 "reduce",
+                "cumsum",
                 "softmax",
                 "layer_norm",
                 "rms_norm",
                 "group_norm",
                 "matmul",
+                "pool",
                 "gather",
                 "gather_elements",
                 "gather_nd",
                 "scatter_elements",
                 "scatter_nd",
                 "embedding",
+                "top_k",
+                "resize",
+                "pad",
                 "random",
                 "upload",
                 "download",

@@ -2,16 +2,23 @@
 
 mod binary;
 mod copy;
+mod cumsum;
 mod elementwise;
 mod fill;
+mod gather;
 mod host;
 mod layer_norm;
 pub(crate) mod matmul;
 mod norms;
+mod pad;
+mod pool;
 mod random;
 mod reduce;
+mod resize;
+mod scatter;
 mod select;
 mod softmax;
+mod top_k;
 mod unary;
 
 pub(crate) use unary::OPS as UNARY_OPS;
@@ -35,11 +42,22 @@ pub(crate) const COVERED: &[OpKind] = &[
     OpKind::Where,
     OpKind::Clip,
     OpKind::Reduce,
+    OpKind::CumSum,
     OpKind::Softmax,
     OpKind::LayerNorm,
     OpKind::RmsNorm,
     OpKind::GroupNorm,
     OpKind::MatMul,
+    OpKind::Pool,
+    OpKind::Gather,
+    OpKind::GatherElements,
+    OpKind::GatherNd,
+    OpKind::ScatterElements,
+    OpKind::ScatterNd,
+    OpKind::Embedding,
+    OpKind::TopK,
+    OpKind::Resize,
+    OpKind::Pad,
     OpKind::Random,
     OpKind::Upload,
     OpKind::Download,
@@ -56,11 +74,22 @@ pub fn cases(kind: OpKind) -> Vec<Case> {
         OpKind::Where => select::wheres(),
         OpKind::Clip => select::clips(),
         OpKind::Reduce => reduce::cases(),
+        OpKind::CumSum => cumsum::cases(),
         OpKind::Softmax => softmax::cases(),
         OpKind::LayerNorm => layer_norm::cases(),
         OpKind::RmsNorm => norms::rms(),
         OpKind::GroupNorm => norms::group(),
         OpKind::MatMul => matmul::cases(),
+        OpKind::Pool => pool::cases(),
+        OpKind::Gather => gather::along(),
+        OpKind::GatherElements => gather::elements(),
+        OpKind::GatherNd => gather::tuples(),
+        OpKind::ScatterElements => scatter::elements(),
+        OpKind::ScatterNd => scatter::tuples(),
+        OpKind::Embedding => gather::embeddings(),
+        OpKind::TopK => top_k::cases(),
+        OpKind::Resize => resize::cases(),
+        OpKind::Pad => pad::cases(),
         OpKind::Random => random::cases(),
         OpKind::Upload => host::uploads(),
         OpKind::Download => host::downloads(),

@@ -7,7 +7,7 @@ use millstream_core::{Operand, RawBuffer};
 use super::super::block::base;
 use super::super::number::with_bits;
 use super::super::parallel::{CHUNK_ELEMENTS, Parallel, Shared, share};
-use super::super::walk::Walk;
+use super::super::slice::copy;
 use super::Slices;
 
 /// Whole slices along an axis.
@@ -103,30 +103,5 @@ unsafe fn read(
                 slices.all.steps(slice, 1, |positions| one(positions, part.clone()));
             }
         });
-    });
-}
-
-/// Copies some elements of a slice.
-///
-/// # Safety
-///
-/// The slices are valid at both positions, and apart.
-#[inline(always)]
-unsafe fn copy<T: Copy>(slice: &Walk<2>, to: *mut T, from: *const T, part: Range<usize>) {
-    let strides = [slice.inner_stride(0), slice.inner_stride(1)];
-    slice.rows(part.start, part.len(), |[dense, indexed], count| {
-        // SAFETY: the walk gives positions inside the slice.
-        unsafe {
-            let (to, from) = (to.add(dense), from.add(indexed));
-            if count == 1 {
-                to.write(from.read());
-            } else if strides == [1, 1] {
-                to.copy_from_nonoverlapping(from, count);
-            } else {
-                for i in 0..count {
-                    to.add(i * strides[0]).write(from.add(i * strides[1]).read());
-                }
-            }
-        }
     });
 }

@@ -388,3 +388,37 @@ fn closing_joins_the_workers_and_gives_memory_back() {
         assert_eq!((memory.in_use, memory.reserved), (0, 0), "{memory:?}");
     }
 }
+
+/// An index that no kernel may follow fails the call that needs its result, and no other.
+#[test]
+fn an_index_out_of_range_is_a_fault_of_its_command_alone() {
+    let device = Device::builder("cpu").threads(2).open().unwrap();
+    let (stream, other) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
+    let layout = |dtype, shape: &[usize]| Layout::contiguous(dtype, shape).unwrap();
+    let upload = |ids: &[i64]| {
+        let buffer = stream.allocate(8 * ids.len()).unwrap();
+        stream.upload(buffer.operand(layout(DType::I64, &[ids.len()])), ids).unwrap();
+        buffer
+    };
+    // Enough rows that the fault happens in one of several chunks.
+    let mut ids = vec![1i64; 5000];
+    ids[4321] = 77;
+    let (good, bad) = (upload(&[2, -1]), upload(&ids));
+    let table = stream.allocate(4 * 3 * 8).unwrap();
+    stream.upload(table.operand(layout(DType::F32, &[3, 8])), &[1.5f32; 24]).unwrap();
+    let gather = |stream: &Stream, ids: &Buffer, rows: usize| {
+        let dst = stream.allocate(4 * 8 * rows)?;
+        let to = dst.operand(layout(DType::F32, &[rows, 8]));
+        let ids = ids.operand(layout(DType::I64, &[rows]));
+        stream.record(Command::embedding(to, table.operand(layout(DType::F32, &[3, 8])), ids)?)?;
+        stream.download(dst.operand(layout(DType::F32, &[rows, 8])))?.read::<f32>()
+    };
+    assert_eq!(gather(&other, &good, 2).unwrap(), [1.5; 16]);
+    match gather(&stream, &bad, 5000) {
+        Err(Error::Fault { command: "embedding", message, .. }) => {
+            assert_eq!(&*message, "index 77 is outside an axis of size 3");
+        }
+        found => panic!("{found:?}"),
+    }
+    assert_eq!(gather(&other, &good, 2).unwrap(), [1.5; 16]);
+}

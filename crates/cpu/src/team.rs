@@ -4,8 +4,10 @@
 //! of its own, taken only if nobody waits for one, and leaves after a chunk when somebody does: so one
 //! caller uses all cores, and many callers use one each.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread::Thread;
 
 use crate::engine::Engine;
@@ -21,7 +23,8 @@ struct Work<'a> {
     next: AtomicUsize,
     /// Helpers that may still touch this value.
     helpers: AtomicUsize,
-    panicked: AtomicBool,
+    /// What the first chunk that panicked said.
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
     owner: Thread,
 }
 
@@ -39,8 +42,9 @@ impl Work<'_> {
             if chunk >= self.chunks {
                 return;
             }
-            if catch_unwind(AssertUnwindSafe(|| (self.body)(chunk))).is_err() {
-                self.panicked.store(true, Ordering::Relaxed);
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (self.body)(chunk))) {
+                let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
+                first.get_or_insert(panic);
                 // The rest is not worth computing.
                 self.next.store(self.chunks, Ordering::Relaxed);
             }
@@ -100,7 +104,7 @@ impl Parallel for Team<'_> {
             chunks,
             next: AtomicUsize::new(0),
             helpers: AtomicUsize::new(0),
-            panicked: AtomicBool::new(false),
+            panic: Mutex::new(None),
             owner: std::thread::current(),
         };
         self.recruit(&work);
@@ -120,6 +124,8 @@ impl Parallel for Team<'_> {
                 std::thread::park();
             }
         }
-        assert!(!work.panicked.load(Ordering::Relaxed), "a chunk of the kernel panicked");
+        if let Some(panic) = work.panic.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            resume_unwind(panic);
+        }
     }
 }

@@ -30,6 +30,15 @@ impl Dense {
         Self { dtype: layout.dtype(), shape: layout.shape().to_vec(), values }
     }
 
+    /// The element at the given coordinates.
+    ///
+    /// # Panics
+    ///
+    /// Coordinates outside the shape.
+    pub fn at(&self, place: &[usize]) -> Value {
+        self.values[index(&self.shape, place)]
+    }
+
     /// The elements repeated along axes of size 1, and along new leading axes, to have `shape`.
     ///
     /// # Panics
@@ -48,6 +57,25 @@ impl Dense {
         let values = walk(shape, &strides, 0).into_iter().map(|at| self.values[at]).collect();
         Self { dtype: self.dtype, shape: shape.to_vec(), values }
     }
+}
+
+/// The row-major index of coordinates in a shape.
+pub(crate) fn index(shape: &[usize], place: &[usize]) -> usize {
+    assert_eq!(shape.len(), place.len(), "coordinates of another rank");
+    shape.iter().zip(place).fold(0, |index, (&size, &at)| {
+        assert!(at < size, "{place:?} is outside {shape:?}");
+        index * size + at
+    })
+}
+
+/// The coordinates of every element of a shape, in row-major order.
+pub(crate) fn places(shape: &[usize]) -> Vec<Vec<usize>> {
+    let mut places = vec![Vec::new()];
+    for &size in shape {
+        let extend = |place: Vec<usize>| (0..size).map(move |at| [&place[..], &[at]].concat());
+        places = places.into_iter().flat_map(extend).collect();
+    }
+    places
 }
 
 /// Where each element lies in its buffer, counted in elements, in row-major order.

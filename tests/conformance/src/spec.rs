@@ -2,7 +2,7 @@
 
 use millstream_core::{
     Activation, Axes, BinaryOp, BufferLike, Command, Distribution, HostBytes, OpKind, Operand,
-    ReduceOp, Result, Scalar, UnaryOp,
+    PadParams, PoolParams, ReduceOp, ResizeParams, Result, Scalar, ScatterReduction, UnaryOp,
 };
 
 /// What a case computes. Operands are outputs first, then inputs, as in a [`Command`].
@@ -19,12 +19,30 @@ pub enum Spec {
     Unary(UnaryOp),
     /// `dst ← a, b`.
     Binary(BinaryOp),
+    /// `dst ← condition, a, b`.
+    Where,
+    /// `dst ← src`.
+    Clip {
+        /// The lower limit.
+        min: Option<Scalar>,
+        /// The upper limit.
+        max: Option<Scalar>,
+    },
     /// `dst ← src`.
     Reduce {
         /// How elements are combined.
         op: ReduceOp,
         /// The axes that vanish.
         axes: Axes,
+    },
+    /// `dst ← src`.
+    CumSum {
+        /// The axis.
+        axis: usize,
+        /// Leave out the element itself.
+        exclusive: bool,
+        /// Run from the end.
+        reverse: bool,
     },
     /// `dst ← src`.
     Softmax {
@@ -44,6 +62,26 @@ pub enum Spec {
         /// Whether a bias is given.
         bias: bool,
     },
+    /// `dst ← src, [weight]`.
+    RmsNorm {
+        /// How many trailing axes are normalised over.
+        axes: usize,
+        /// Added to the mean square.
+        epsilon: f32,
+        /// Whether a weight is given.
+        weight: bool,
+    },
+    /// `dst ← src, [weight], [bias]`.
+    GroupNorm {
+        /// Number of groups.
+        groups: usize,
+        /// Added to the variance.
+        epsilon: f32,
+        /// Whether a weight is given.
+        weight: bool,
+        /// Whether a bias is given.
+        bias: bool,
+    },
     /// `dst ← a, b, [bias], [residual]`.
     MatMul {
         /// Multiplies the product.
@@ -55,6 +93,55 @@ pub enum Spec {
         /// Applied last.
         activation: Activation,
     },
+    /// `dst, [indices] ← src`.
+    Pool {
+        /// Geometry and kind.
+        params: PoolParams,
+        /// Whether the places of the largest elements are asked for.
+        indices: bool,
+    },
+    /// `dst ← src, indices`.
+    Gather {
+        /// The axis.
+        axis: usize,
+    },
+    /// `dst ← src, indices`.
+    GatherElements {
+        /// The axis.
+        axis: usize,
+    },
+    /// `dst ← src, indices`.
+    GatherNd {
+        /// Leading axes that both share.
+        batch_axes: usize,
+    },
+    /// `dst ← src, indices, updates`.
+    ScatterElements {
+        /// The axis.
+        axis: usize,
+        /// How an update meets the old value.
+        reduction: ScatterReduction,
+    },
+    /// `dst ← src, indices, updates`.
+    ScatterNd {
+        /// How an update meets the old value.
+        reduction: ScatterReduction,
+    },
+    /// `dst ← table, ids`.
+    Embedding,
+    /// `values, indices ← src`.
+    TopK {
+        /// The axis.
+        axis: usize,
+        /// Largest rather than smallest.
+        largest: bool,
+        /// From the best on, else in the order of the indices.
+        sorted: bool,
+    },
+    /// `dst ← src`.
+    Resize(ResizeParams),
+    /// `dst ← src`.
+    Pad(PadParams),
     /// `dst ←` random numbers.
     Random {
         /// The distribution.
@@ -83,10 +170,25 @@ impl Spec {
             Spec::Copy => OpKind::Copy,
             Spec::Unary(_) => OpKind::Unary,
             Spec::Binary(_) => OpKind::Binary,
+            Spec::Where => OpKind::Where,
+            Spec::Clip { .. } => OpKind::Clip,
             Spec::Reduce { .. } => OpKind::Reduce,
+            Spec::CumSum { .. } => OpKind::CumSum,
             Spec::Softmax { .. } => OpKind::Softmax,
             Spec::LayerNorm { .. } => OpKind::LayerNorm,
+            Spec::RmsNorm { .. } => OpKind::RmsNorm,
+            Spec::GroupNorm { .. } => OpKind::GroupNorm,
             Spec::MatMul { .. } => OpKind::MatMul,
+            Spec::Pool { .. } => OpKind::Pool,
+            Spec::Gather { .. } => OpKind::Gather,
+            Spec::GatherElements { .. } => OpKind::GatherElements,
+            Spec::GatherNd { .. } => OpKind::GatherNd,
+            Spec::ScatterElements { .. } => OpKind::ScatterElements,
+            Spec::ScatterNd { .. } => OpKind::ScatterNd,
+            Spec::Embedding => OpKind::Embedding,
+            Spec::TopK { .. } => OpKind::TopK,
+            Spec::Resize(_) => OpKind::Resize,
+            Spec::Pad(_) => OpKind::Pad,
             Spec::Random { .. } => OpKind::Random,
             Spec::Upload { .. } => OpKind::Upload,
             Spec::Download => OpKind::Download,
@@ -96,7 +198,11 @@ impl Spec {
 
     /// How many of the operands are written.
     pub fn outputs(&self) -> usize {
-        usize::from(*self != Spec::Download)
+        match self {
+            Spec::Download => 0,
+            Spec::TopK { .. } | Spec::Pool { indices: true, .. } => 2,
+            _ => 1,
+        }
     }
 
     /// The Command for these operands. A download gets fresh host bytes, which the Command's
@@ -117,7 +223,12 @@ impl Spec {
             Spec::Copy => Command::copy(next(), next()),
             Spec::Unary(op) => Command::unary(*op, next(), next()),
             Spec::Binary(op) => Command::binary(*op, next(), next(), next()),
+            Spec::Where => Command::where_(next(), next(), next(), next()),
+            Spec::Clip { min, max } => Command::clip(next(), next(), *min, *max),
             Spec::Reduce { op, axes } => Command::reduce(*op, next(), next(), *axes),
+            Spec::CumSum { axis, exclusive, reverse } => {
+                Command::cumsum(next(), next(), *axis, *exclusive, *reverse)
+            }
             Spec::Softmax { axis, log } => Command::softmax(next(), next(), *axis, *log),
             Spec::LayerNorm { axes, epsilon, weight, bias } => {
                 let (dst, src) = (next(), next());
@@ -125,12 +236,46 @@ impl Spec {
                 let bias = bias.then(&mut next);
                 Command::layer_norm(dst, src, weight, bias, *axes, *epsilon)
             }
+            Spec::RmsNorm { axes, epsilon, weight } => {
+                let (dst, src) = (next(), next());
+                Command::rms_norm(dst, src, weight.then(&mut next), *axes, *epsilon)
+            }
+            Spec::GroupNorm { groups, epsilon, weight, bias } => {
+                let (dst, src) = (next(), next());
+                let weight = weight.then(&mut next);
+                let bias = bias.then(&mut next);
+                Command::group_norm(dst, src, weight, bias, *groups, *epsilon)
+            }
             Spec::MatMul { scale, bias, residual, activation } => {
                 let (dst, a, b) = (next(), next(), next());
                 let bias = bias.then(&mut next);
                 let residual = residual.then(&mut next);
                 Command::matmul(dst, a, b, bias, residual, *scale, *activation)
             }
+            Spec::Pool { params, indices } => {
+                let dst = next();
+                let indices = indices.then(&mut next);
+                Command::pool(dst, indices, next(), *params)
+            }
+            Spec::Gather { axis } => Command::gather(next(), next(), next(), *axis),
+            Spec::GatherElements { axis } => {
+                Command::gather_elements(next(), next(), next(), *axis)
+            }
+            Spec::GatherNd { batch_axes } => {
+                Command::gather_nd(next(), next(), next(), *batch_axes)
+            }
+            Spec::ScatterElements { axis, reduction } => {
+                Command::scatter_elements(next(), next(), next(), next(), *axis, *reduction)
+            }
+            Spec::ScatterNd { reduction } => {
+                Command::scatter_nd(next(), next(), next(), next(), *reduction)
+            }
+            Spec::Embedding => Command::embedding(next(), next(), next()),
+            Spec::TopK { axis, largest, sorted } => {
+                Command::top_k(next(), next(), next(), *axis, *largest, *sorted)
+            }
+            Spec::Resize(params) => Command::resize(next(), next(), *params),
+            Spec::Pad(params) => Command::pad(next(), next(), *params),
             Spec::Random { distribution, seed, offset } => {
                 Command::random(next(), *distribution, *seed, *offset)
             }

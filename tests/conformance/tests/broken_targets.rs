@@ -104,7 +104,17 @@ fn a_write_into_a_gap_or_an_input_is_noticed() {
 
 #[test]
 fn an_output_left_alone_is_noticed() {
-    for kind in [OpKind::Fill, OpKind::Copy, OpKind::Unary, OpKind::Binary, OpKind::Reduce] {
+    for kind in [
+        OpKind::Fill,
+        OpKind::Copy,
+        OpKind::Unary,
+        OpKind::Binary,
+        OpKind::Reduce,
+        OpKind::Where,
+        OpKind::Gather,
+        OpKind::Pad,
+        OpKind::TopK,
+    ] {
         let report = report("does nothing", &[kind], |case, outcome| {
             outcome.buffers = case.buffers.clone();
         });
@@ -226,6 +236,12 @@ fn typical_mistakes_of_kernels_are_noticed() {
             }
         }
     });
+    failing("misplaces in a second output", OpKind::TopK, "top_k/f32", |case, outcome| {
+        let places = case.outputs()[1];
+        if !places.layout.is_empty() {
+            outcome.buffers[places.buffer][position(&places.layout, 0)] ^= 1;
+        }
+    });
     failing("swaps host bytes", OpKind::Download, "download/f32", |_, outcome| {
         outcome.host.as_mut().unwrap().reverse();
     });
@@ -268,8 +284,15 @@ fn random_numbers_that_are_not_are_noticed() {
 
 #[test]
 fn bits_that_depend_on_the_batch_are_noticed() {
-    for kind in [OpKind::Reduce, OpKind::Softmax, OpKind::LayerNorm, OpKind::MatMul, OpKind::Unary]
-    {
+    for kind in [
+        OpKind::Reduce,
+        OpKind::Softmax,
+        OpKind::LayerNorm,
+        OpKind::MatMul,
+        OpKind::Unary,
+        OpKind::RmsNorm,
+        OpKind::Pool,
+    ] {
         let report = report("one step off in large batches", &[kind], |case, outcome| {
             if case.outputs()[0].layout.elements() > 16 {
                 change(case, outcome, |_, value| match value {

@@ -1,6 +1,6 @@
 //! Checks that several constructors share.
 
-use super::Operand;
+use super::{BufferLike, Operand};
 use crate::{DType, Error, Layout, Result};
 
 pub(super) struct Check(pub &'static str);
@@ -26,6 +26,13 @@ impl Check {
         }
     }
 
+    /// An output that may not be this input, not even in place.
+    pub fn apart<B: BufferLike>(&self, output: &Operand<B>, input: &Operand<B>) -> Result<()> {
+        self.that(!output.overlaps(input), || {
+            format!("output {:?} shares memory with input {:?}", output.layout, input.layout)
+        })
+    }
+
     pub fn same_shape(&self, input: &Layout, output: &Layout) -> Result<()> {
         self.that(input.shape() == output.shape(), || {
             format!("input has shape {:?}, output {:?}", input.shape(), output.shape())
@@ -42,6 +49,10 @@ impl Check {
         self.that(layout.dtype().is_float(), || {
             format!("needs a floating-point type, got {}", layout.dtype())
         })
+    }
+
+    pub fn number(&self, layout: &Layout) -> Result<()> {
+        self.that(layout.dtype() != DType::Bool, || "needs a number type, got bool".into())
     }
 
     pub fn dtype(&self, layout: &Layout, dtype: DType) -> Result<()> {

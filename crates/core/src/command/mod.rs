@@ -5,15 +5,23 @@
 
 mod activation;
 mod check;
+mod cumsum;
 mod elementwise;
+mod gather;
 mod host;
 mod matmul;
 mod normalise;
 mod op;
 mod operand;
+mod pad;
 mod params;
+mod pool;
 mod random;
 mod reduce;
+mod resize;
+mod scatter;
+mod select;
+mod top_k;
 
 pub use activation::Activation;
 pub use host::HostBytes;

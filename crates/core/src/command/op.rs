@@ -152,7 +152,7 @@ pub enum Op {
         axis: u8,
         /// Largest rather than smallest.
         largest: bool,
-        /// Whether they are in order.
+        /// Whether they come from the best on, else in the order of their indices.
         sorted: bool,
     },
     /// `dst ← src`: interpolation.

@@ -29,7 +29,7 @@ pub struct ConvParams {
 pub enum PoolKind {
     /// The largest element.
     Max,
-    /// The mean, with or without the padding.
+    /// The mean, with or without the padding, which is zero.
     Average {
         /// Count padded positions.
         include_padding: bool,
@@ -94,15 +94,23 @@ pub enum NearestRounding {
     Ceil,
 }
 
-/// How output coordinates map to input coordinates, by ONNX's names.
+/// How output coordinates map to input coordinates, by ONNX's names. `x` is the coordinate in the
+/// output, `from` and `to` are the sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum CoordinateMode {
+    /// `(x + 0.5) / scale - 0.5`.
     HalfPixel,
+    /// As [`HalfPixel`](Self::HalfPixel), moved by `from / 2 · (1 - to / (scale · from))`, so that the
+    /// middles meet.
     HalfPixelSymmetric,
+    /// As [`HalfPixel`](Self::HalfPixel), and 0 in an output of size 1.
     PytorchHalfPixel,
+    /// `x · (from - 1) / (to - 1)`, and 0 in an output of size 1.
     AlignCorners,
+    /// `x / scale`.
     Asymmetric,
+    /// `start · (from - 1) + x · (end - start) · (from - 1) / (to - 1)`, and the middle of the region in
+    /// an output of size 1.
     CropAndResize,
 }
 
@@ -113,15 +121,18 @@ pub struct ResizeParams {
     pub mode: ResizeMode,
     /// Coordinate mapping.
     pub coordinates: CoordinateMode,
-    /// Output size over input size, per axis.
+    /// Output size over input size, per axis; of a crop, over the size of the region. A scale need not
+    /// divide the sizes exactly, and coordinates are made from the scale as it is.
     pub scales: [f64; MAX_RANK],
-    /// Region of interest for [`CoordinateMode::CropAndResize`]: start and end per axis.
+    /// Region of interest for [`CoordinateMode::CropAndResize`]: start and end per axis, as fractions
+    /// of the input's last coordinate.
     pub region: [(f32, f32); MAX_RANK],
-    /// Value outside the region.
+    /// Value where a crop reaches outside the input, converted to the element type.
     pub extrapolation: f32,
-    /// Weights outside the input count as zero.
+    /// Weights outside the input count as zero and the others are scaled to sum to one; else the edge
+    /// element stands for all outside.
     pub exclude_outside: bool,
-    /// Low-pass filter when shrinking.
+    /// Stretch the filter when shrinking, so that every input element counts.
     pub antialias: bool,
 }
 
@@ -132,13 +143,13 @@ pub enum PadMode {
     Constant(Scalar),
     /// The edge element.
     Edge,
-    /// The mirror image without the edge.
+    /// The mirror image without the edge, from one end to the other and back.
     Reflect,
-    /// The other end.
+    /// The elements again, from the other end on.
     Wrap,
 }
 
-/// Parameters of padding. Negative widths crop.
+/// Parameters of padding. Negative widths crop; widths beyond the rank are 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PadParams {
     /// What the padding is filled with.

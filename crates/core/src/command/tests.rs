@@ -121,3 +121,5 @@ fn names_are_unique() {
 fn commands_stay_small_enough_to_copy() {
     assert!(std::mem::size_of::<BoundCommand>() <= 768, "{}", std::mem::size_of::<BoundCommand>());
 }
+
+mod index;

@@ -155,6 +155,16 @@ impl<T: Stored> Input<T> {
         Input { first, ..self }
     }
 
+    /// The first element.
+    ///
+    /// # Safety
+    ///
+    /// There is one, initialised, and nobody writes it.
+    pub unsafe fn first(&self) -> T::Compute {
+        // SAFETY: passed on.
+        unsafe { self.first.get().read() }.widen()
+    }
+
     /// Widens `to.len()` elements that lie one after another from `count` elements after the first.
     ///
     /// # Safety

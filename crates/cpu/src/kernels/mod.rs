@@ -13,18 +13,29 @@ mod activation;
 mod binary;
 mod block;
 mod copy;
+mod cumsum;
+mod fault;
+mod group_norm;
 mod host;
+mod index;
 mod integer;
 mod lanes;
 mod layer_norm;
 mod math;
 mod matmul;
 mod number;
+mod pad;
 mod parallel;
+mod pool;
 mod random;
 mod reduce;
+mod resize;
+mod rms_norm;
+mod select;
 mod simd;
+mod slice;
 mod softmax;
+mod top_k;
 mod unary;
 mod walk;
 
@@ -43,10 +54,25 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::Copy
             | OpKind::Unary
             | OpKind::Binary
+            | OpKind::Where
+            | OpKind::Clip
             | OpKind::Reduce
+            | OpKind::CumSum
             | OpKind::Softmax
             | OpKind::LayerNorm
+            | OpKind::RmsNorm
+            | OpKind::GroupNorm
             | OpKind::MatMul
+            | OpKind::Pool
+            | OpKind::Gather
+            | OpKind::GatherElements
+            | OpKind::GatherNd
+            | OpKind::ScatterElements
+            | OpKind::ScatterNd
+            | OpKind::Embedding
+            | OpKind::TopK
+            | OpKind::Resize
+            | OpKind::Pad
             | OpKind::Random
             | OpKind::Upload
             | OpKind::Download
@@ -58,7 +84,8 @@ pub fn supports(kind: OpKind) -> bool {
 ///
 /// # Panics
 ///
-/// A kind that is not [supported](supports).
+/// A kind that is not [supported](supports). Data that makes the Command impossible, such as an index
+/// outside its axis, unwinds with a message, and leaves what the Command writes half written.
 ///
 /// # Safety
 ///
@@ -78,8 +105,19 @@ pub unsafe fn execute(command: &BoundCommand, parallel: &dyn Parallel, clock_ns:
             Op::Binary { op } => {
                 binary::binary(*op, &outputs[0], &inputs[0], &inputs[1], parallel);
             }
+            Op::Where => {
+                select::where_(&outputs[0], [&inputs[0], &inputs[1], &inputs[2]], parallel)
+            }
+            Op::Clip { min, max } => {
+                select::clip(*min, *max, &outputs[0], &inputs[0], parallel);
+            }
             Op::Reduce { op, axes } => {
                 reduce::reduce(*op, *axes, &outputs[0], &inputs[0], parallel);
+            }
+            Op::CumSum { axis, exclusive, reverse } => {
+                let (axis, exclusive, reverse) = (usize::from(*axis), *exclusive, *reverse);
+                let way = cumsum::Way { axis, exclusive, reverse };
+                cumsum::cumsum(way, &outputs[0], &inputs[0], parallel);
             }
             Op::Softmax { axis, log } => {
                 softmax::softmax(usize::from(*axis), *log, &outputs[0], &inputs[0], parallel);
@@ -91,12 +129,53 @@ pub unsafe fn execute(command: &BoundCommand, parallel: &dyn Parallel, clock_ns:
                 let axes = usize::from(*axes);
                 layer_norm::layer_norm(axes, *epsilon, &outputs[0], src, weight, bias, parallel);
             }
+            Op::RmsNorm { axes, epsilon, weight } => {
+                let (weight, _) = take(*weight, &inputs[1..]);
+                let axes = usize::from(*axes);
+                rms_norm::rms_norm(axes, *epsilon, &outputs[0], &inputs[0], weight, parallel);
+            }
+            Op::GroupNorm { groups, epsilon, weight, bias } => {
+                let (weight, rest) = take(*weight, &inputs[1..]);
+                let (bias, _) = take(*bias, rest);
+                let group = group_norm::Parameters { groups: *groups as usize, weight, bias };
+                group_norm::group_norm(&group, *epsilon, &outputs[0], &inputs[0], parallel);
+            }
             Op::MatMul { epilogue } => {
                 let (bias, rest) = take(epilogue.bias, &inputs[2..]);
                 let (residual, _) = take(epilogue.residual, rest);
                 let factors = [&inputs[0], &inputs[1]];
                 matmul::matmul(epilogue, &outputs[0], factors, bias, residual, parallel);
             }
+            Op::Pool { params } => {
+                pool::pool(params, &outputs[0], outputs.get(1), &inputs[0], parallel);
+            }
+            Op::Gather { axis } => {
+                let axis = usize::from(*axis);
+                index::gather(axis, &outputs[0], &inputs[0], &inputs[1], parallel);
+            }
+            Op::Embedding => index::gather(0, &outputs[0], &inputs[0], &inputs[1], parallel),
+            Op::GatherElements { axis } => {
+                let axis = usize::from(*axis);
+                index::gather_elements(axis, &outputs[0], &inputs[0], &inputs[1], parallel);
+            }
+            Op::GatherNd { batch_axes } => {
+                let axes = usize::from(*batch_axes);
+                index::gather_nd(axes, &outputs[0], &inputs[0], &inputs[1], parallel);
+            }
+            Op::ScatterElements { axis, reduction } => {
+                let operands = scatter_operands(outputs, inputs);
+                index::scatter_elements(usize::from(*axis), *reduction, &operands, parallel);
+            }
+            Op::ScatterNd { reduction } => {
+                index::scatter_nd(*reduction, &scatter_operands(outputs, inputs), parallel);
+            }
+            Op::TopK { axis, largest, sorted } => {
+                let (axis, largest, sorted) = (usize::from(*axis), *largest, *sorted);
+                let choice = top_k::Choice { axis, largest, sorted };
+                top_k::top_k(choice, &outputs[0], &outputs[1], &inputs[0], parallel);
+            }
+            Op::Resize { params } => resize::resize(params, &outputs[0], &inputs[0], parallel),
+            Op::Pad { params } => pad::pad(params, &outputs[0], &inputs[0], parallel),
             Op::Random { distribution, seed, offset } => {
                 random::random(*distribution, *seed, *offset, &outputs[0], parallel);
             }
@@ -105,6 +184,18 @@ pub unsafe fn execute(command: &BoundCommand, parallel: &dyn Parallel, clock_ns:
             Op::Timestamp => host::timestamp(&outputs[0], clock_ns),
             other => unreachable!("the CPU device has no kernel for {}", other.name()),
         }
+    }
+}
+
+fn scatter_operands<'a>(
+    outputs: &'a [Operand<RawBuffer>],
+    inputs: &'a [Operand<RawBuffer>],
+) -> index::ScatterOperands<'a> {
+    index::ScatterOperands {
+        dst: &outputs[0],
+        src: &inputs[0],
+        indices: &inputs[1],
+        updates: &inputs[2],
     }
 }
 
@@ -134,10 +225,25 @@ mod tests {
                 "copy",
                 "unary",
                 "binary",
+                "where",
+                "clip",
                 "reduce",
+                "cumsum",
                 "softmax",
                 "layer_norm",
+                "rms_norm",
+                "group_norm",
                 "matmul",
+                "pool",
+                "gather",
+                "gather_elements",
+                "gather_nd",
+                "scatter_elements",
+                "scatter_nd",
+                "embedding",
+                "top_k",
+                "resize",
+                "pad",
                 "random",
                 "upload",
                 "download",

@@ -151,6 +151,57 @@ impl<const N: usize> Walk<N> {
         }
     }
 
+    /// Visits the elements `start .. start + len` of all operands as runs along the innermost axis, in
+    /// order: `visit(position of the first in each operand, elements in the run)`.
+    #[inline(always)]
+    pub fn rows(&self, start: usize, len: usize, mut visit: impl FnMut([usize; N], usize)) {
+        if len == 0 {
+            return;
+        }
+        let last = self.rank - 1;
+        let (_, mut place) = self.locate(0, start);
+        let mut positions: [usize; N] = std::array::from_fn(|operand| {
+            let strides = &self.strides[operand];
+            (0..self.rank).map(|axis| place[axis] * strides[axis]).sum()
+        });
+        let mut left = len;
+        loop {
+            let run = (self.shape[last] - place[last]).min(left);
+            visit(positions, run);
+            left -= run;
+            if left == 0 {
+                return;
+            }
+            let mut axis = last;
+            loop {
+                for (position, strides) in positions.iter_mut().zip(&self.strides) {
+                    *position -= place[axis] * strides[axis];
+                    *position += strides[axis - 1];
+                }
+                place[axis] = 0;
+                axis -= 1;
+                place[axis] += 1;
+                if place[axis] < self.shape[axis] {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Visits the elements `start .. start + len` in order, with their position in each operand.
+    #[inline(always)]
+    pub fn steps(&self, start: usize, len: usize, mut visit: impl FnMut([usize; N])) {
+        let strides: [usize; N] = std::array::from_fn(|operand| self.inner_stride(operand));
+        self.rows(start, len, |mut positions, count| {
+            for _ in 0..count {
+                visit(positions);
+                for (position, stride) in positions.iter_mut().zip(strides) {
+                    *position += stride;
+                }
+            }
+        });
+    }
+
     /// Splits a range of elements in blocks of at most `limit`. Blocks end at the ends of long rows,
     /// so that a row that lies densely can be used where it is.
     pub fn blocks(&self, range: Range<usize>, limit: usize, mut visit: impl FnMut(usize, usize)) {
@@ -209,6 +260,26 @@ mod tests {
                 assert_eq!(walk.position(0, start), all[start]);
                 let len = (all.len() - start).min(7);
                 assert_eq!(positions(&walk, start, len), all[start..start + len]);
+            }
+        }
+    }
+
+    #[test]
+    fn operands_are_visited_in_step() {
+        let dense = Layout::contiguous(DType::F32, &[3, 4, 5]).unwrap();
+        let turned = Layout::contiguous(DType::F32, &[5, 3, 4]).unwrap().permute(&[1, 2, 0]);
+        let layouts = [dense, turned.unwrap(), dense.slice(2, 0, 1, 1).unwrap()];
+        let [a, b, c] = layouts;
+        let c = c.broadcast_to(&[3, 4, 5]).unwrap();
+        let walk = Walk::in_order([&a, &b, &c]);
+        for start in 0..60 {
+            for len in [0, 1, 7, 60 - start].into_iter().filter(|len| start + len <= 60) {
+                let mut index = start;
+                walk.steps(start, len, |positions| {
+                    assert_eq!(positions, [a, b, c].map(|layout| layout.position(index)));
+                    index += 1;
+                });
+                assert_eq!(index, start + len);
             }
         }
     }

@@ -2,14 +2,23 @@
 
 mod binary;
 mod copy;
+mod cumsum;
 mod elementwise;
 mod fill;
+mod gather;
 mod host;
 mod layer_norm;
 pub(crate) mod matmul;
+mod norms;
+mod pad;
+mod pool;
 mod random;
 mod reduce;
+mod resize;
+mod scatter;
+mod select;
 mod softmax;
+mod top_k;
 mod unary;
 
 pub(crate) use unary::OPS as UNARY_OPS;
@@ -25,15 +34,30 @@ pub(crate) const FLOATS: [DType; 4] = [DType::F32, DType::F16, DType::BF16, DTyp
 const LARGE: usize = 131_077;
 
 /// The kinds that the suite has cases for.
-pub(crate) const COVERED: [OpKind; 12] = [
+pub(crate) const COVERED: &[OpKind] = &[
     OpKind::Fill,
     OpKind::Copy,
     OpKind::Unary,
     OpKind::Binary,
+    OpKind::Where,
+    OpKind::Clip,
     OpKind::Reduce,
+    OpKind::CumSum,
     OpKind::Softmax,
     OpKind::LayerNorm,
+    OpKind::RmsNorm,
+    OpKind::GroupNorm,
     OpKind::MatMul,
+    OpKind::Pool,
+    OpKind::Gather,
+    OpKind::GatherElements,
+    OpKind::GatherNd,
+    OpKind::ScatterElements,
+    OpKind::ScatterNd,
+    OpKind::Embedding,
+    OpKind::TopK,
+    OpKind::Resize,
+    OpKind::Pad,
     OpKind::Random,
     OpKind::Upload,
     OpKind::Download,
@@ -47,10 +71,25 @@ pub fn cases(kind: OpKind) -> Vec<Case> {
         OpKind::Copy => copy::cases(),
         OpKind::Unary => unary::cases(),
         OpKind::Binary => binary::cases(),
+        OpKind::Where => select::wheres(),
+        OpKind::Clip => select::clips(),
         OpKind::Reduce => reduce::cases(),
+        OpKind::CumSum => cumsum::cases(),
         OpKind::Softmax => softmax::cases(),
         OpKind::LayerNorm => layer_norm::cases(),
+        OpKind::RmsNorm => norms::rms(),
+        OpKind::GroupNorm => norms::group(),
         OpKind::MatMul => matmul::cases(),
+        OpKind::Pool => pool::cases(),
+        OpKind::Gather => gather::along(),
+        OpKind::GatherElements => gather::elements(),
+        OpKind::GatherNd => gather::tuples(),
+        OpKind::ScatterElements => scatter::elements(),
+        OpKind::ScatterNd => scatter::tuples(),
+        OpKind::Embedding => gather::embeddings(),
+        OpKind::TopK => top_k::cases(),
+        OpKind::Resize => resize::cases(),
+        OpKind::Pad => pad::cases(),
         OpKind::Random => random::cases(),
         OpKind::Upload => host::uploads(),
         OpKind::Download => host::downloads(),

@@ -8,7 +8,7 @@ use super::{Property, elements, hold, same};
 use crate::cases::{FLOATS, UNARY_OPS, domain};
 use crate::{CaseBuilder, Dense, Fault, Generator, Spec, Target, Value, View};
 
-type Run = fn(&dyn Target) -> Result<(), Fault>;
+pub(super) type Run = fn(&dyn Target) -> Result<(), Fault>;
 
 const PROPERTIES: [(&str, OpKind, Run); 6] = [
     ("unary/bits do not depend on the other elements", OpKind::Unary, unary),
@@ -25,9 +25,9 @@ pub(super) fn properties() -> impl Iterator<Item = Property> {
 }
 
 /// An operand by shape, view and values; outputs have no values.
-struct Part<'a>(&'a [usize], View, &'a [Value]);
+pub(super) struct Part<'a>(pub &'a [usize], pub View, pub &'a [Value]);
 
-fn run(
+pub(super) fn run(
     target: &dyn Target,
     dtype: DType,
     spec: Spec,
@@ -43,7 +43,7 @@ fn run(
 }
 
 /// Compares the elements of `whole` from `start` with all of `part`.
-fn compare(
+pub(super) fn compare(
     what: &str,
     whole: &Option<Dense>,
     start: usize,

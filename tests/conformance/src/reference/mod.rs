@@ -2,12 +2,21 @@
 
 mod binary;
 mod convert;
+mod cumsum;
+mod gather;
 mod integer;
 mod layer_norm;
 mod matmul;
+mod norms;
+mod pad;
+mod pool;
 mod reduce;
+mod resize;
+mod scatter;
+mod select;
 mod softmax;
 pub(crate) mod special;
+mod top_k;
 mod unary;
 
 pub use convert::convert;
@@ -17,7 +26,7 @@ use millstream_core::{DType, Distribution, Scalar, UnaryOp};
 use crate::{Case, Dense, Expected, Spec, Value, accuracy, decode};
 
 /// What is expected of each element that a case gives, in row-major order of its output, or of its
-/// input for a download.
+/// input for a download. Several outputs come one after the other.
 pub fn reference(case: &Case) -> Vec<Expected> {
     let inputs = case.input_values();
     let Some(output) = case.outputs().first().map(|output| output.layout) else {
@@ -34,13 +43,29 @@ pub fn reference(case: &Case) -> Vec<Expected> {
         Spec::Binary(op) => {
             binary::apply(*op, &inputs[0].broadcast(shape), &inputs[1].broadcast(shape))
         }
+        Spec::Where => {
+            select::choose(&[0, 1, 2].map(|input: usize| inputs[input].broadcast(shape)))
+        }
+        Spec::Clip { min, max } => select::clip(*min, *max, &inputs[0].broadcast(shape)),
         Spec::Reduce { op, axes } => reduce::apply(*op, *axes, &inputs[0]),
+        Spec::CumSum { axis, exclusive, reverse } => {
+            cumsum::apply(*axis, *exclusive, *reverse, &inputs[0])
+        }
         Spec::Softmax { axis, log } => softmax::apply(*axis, *log, &inputs[0]),
         Spec::LayerNorm { axes, epsilon, weight, bias } => {
             let mut rest = inputs[1..].iter();
             let weight = weight.then(|| rest.next().expect("weight"));
             let bias = bias.then(|| rest.next().expect("bias"));
             layer_norm::apply(*axes, f64::from(*epsilon), &inputs[0], weight, bias)
+        }
+        Spec::RmsNorm { axes, epsilon, .. } => {
+            norms::rms(*axes, f64::from(*epsilon), &inputs[0], inputs.get(1))
+        }
+        Spec::GroupNorm { groups, epsilon, weight, bias } => {
+            let mut rest = inputs[1..].iter();
+            let weight = weight.then(|| rest.next().expect("weight"));
+            let bias = bias.then(|| rest.next().expect("bias"));
+            norms::group(*groups, f64::from(*epsilon), &inputs[0], weight, bias)
         }
         Spec::MatMul { scale, bias, residual, activation } => {
             let mut rest = inputs[2..].iter();
@@ -50,6 +75,22 @@ pub fn reference(case: &Case) -> Vec<Expected> {
             }
             matmul::apply(shape, &inputs[0], &inputs[1], &sums, f64::from(*scale), *activation)
         }
+        Spec::Pool { params, indices } => pool::apply(params, *indices, shape, &inputs[0]),
+        Spec::Gather { axis } => gather::along(*axis, &inputs[0], &inputs[1]),
+        Spec::Embedding => gather::along(0, &inputs[0], &inputs[1]),
+        Spec::GatherElements { axis } => gather::elements(*axis, &inputs[0], &inputs[1]),
+        Spec::GatherNd { batch_axes } => gather::tuples(*batch_axes, &inputs[0], &inputs[1]),
+        Spec::ScatterElements { axis, reduction } => {
+            scatter::elements(*axis, *reduction, &inputs[0], &inputs[1], &inputs[2])
+        }
+        Spec::ScatterNd { reduction } => {
+            scatter::tuples(*reduction, &inputs[0], &inputs[1], &inputs[2])
+        }
+        Spec::TopK { axis, largest, sorted } => {
+            top_k::apply(*axis, shape[*axis], *largest, *sorted, &inputs[0])
+        }
+        Spec::Resize(params) => resize::apply(params, shape, &inputs[0]),
+        Spec::Pad(params) => pad::apply(params, shape, &inputs[0]),
         Spec::Random { distribution, .. } => vec![random_range(*distribution); output.elements()],
         Spec::Upload { bytes } => {
             let value = |bytes| Expected::Exact(decode(dtype, bytes));
@@ -61,6 +102,11 @@ pub fn reference(case: &Case) -> Vec<Expected> {
 }
 
 fn fill(value: Scalar, dtype: DType) -> Expected {
+    Expected::Exact(scalar(value, dtype))
+}
+
+/// A scalar as an element of a type.
+fn scalar(value: Scalar, dtype: DType) -> Value {
     // A scalar is rounded or wrapped where it is used; a fraction is cut off for an integer.
     let value = match value {
         Scalar::Float(value) if dtype.is_int() => Value::Int(value as i64),
@@ -68,7 +114,7 @@ fn fill(value: Scalar, dtype: DType) -> Expected {
         Scalar::Int(value) => Value::Int(value),
         Scalar::Bool(value) => Value::Int(i64::from(value)),
     };
-    Expected::Exact(convert(value, dtype))
+    convert(value, dtype)
 }
 
 /// What every random number keeps to; what they are together is a matter of properties.

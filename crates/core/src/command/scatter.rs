@@ -1,0 +1,108 @@
+//! Writing elements by index. Indices are as for [gathers](super::gather).
+
+use super::check::Check;
+use super::{BufferLike, Command, InPlace, Op, Operand, ScatterReduction};
+use crate::{DType, Result};
+
+impl<B: BufferLike> Command<B> {
+    /// `src` with single elements along an axis replaced, or combined with updates: the update at each
+    /// place goes to that place of `dst` with the coordinate on the axis replaced by the index there.
+    /// `indices` and `updates` have one shape, which on the other axes is no larger than `src`.
+    ///
+    /// Updates of one element are applied in row-major order, each rounded to the element type. `dst`
+    /// may be `src`.
+    ///
+    /// # Errors
+    ///
+    /// An axis that does not exist, indices of another type than `i32` or `i64`, types or shapes that
+    /// do not match, arithmetic on `bool`, or operands that do not fit their buffers or overlap.
+    pub fn scatter_elements(
+        dst: Operand<B>,
+        src: Operand<B>,
+        indices: Operand<B>,
+        updates: Operand<B>,
+        axis: usize,
+        reduction: ScatterReduction,
+    ) -> Result<Self> {
+        let check = Check("scatter_elements");
+        check.axis(axis, &src.layout)?;
+        check.scatter(&dst, &src, &indices, &updates, reduction)?;
+        check.inside(&indices.layout, &src.layout, axis)?;
+        check.that(updates.layout.shape() == indices.layout.shape(), || {
+            format!("updates {:?} for indices {:?}", updates.layout.shape(), indices.layout.shape())
+        })?;
+        let op = Op::ScatterElements { axis: axis as u8, reduction };
+        Self::assemble(op, [dst], [src, indices, updates], InPlace::SameLayout)
+    }
+
+    /// `src` with slices replaced, or combined with updates. The last axis of `indices` holds tuples of
+    /// coordinates for the first axes of `dst`; `updates` has the shape
+    /// `indices[..-1] + src[tuple..]`.
+    ///
+    /// Updates of one element are applied in row-major order, each rounded to the element type. `dst`
+    /// may be `src`.
+    ///
+    /// # Errors
+    ///
+    /// Tuples that are empty or longer than the axes there are, indices of another type than `i32` or
+    /// `i64`, types or shapes that do not match, arithmetic on `bool`, or operands that do not fit
+    /// their buffers or overlap.
+    pub fn scatter_nd(
+        dst: Operand<B>,
+        src: Operand<B>,
+        indices: Operand<B>,
+        updates: Operand<B>,
+        reduction: ScatterReduction,
+    ) -> Result<Self> {
+        let check = Check("scatter_nd");
+        check.scatter(&dst, &src, &indices, &updates, reduction)?;
+        let (leading, tuple) = check.tuples(&indices.layout, &src.layout, 0)?;
+        let slices = &src.layout.shape()[tuple..];
+        let expected = indices.layout.shape()[..leading].iter().chain(slices);
+        check.that(updates.layout.shape().iter().eq(expected), || {
+            format!(
+                "updates {:?} for indices {:?} and slices {slices:?}",
+                updates.layout.shape(),
+                indices.layout.shape()
+            )
+        })?;
+        let op = Op::ScatterNd { reduction };
+        Self::assemble(op, [dst], [src, indices, updates], InPlace::SameLayout)
+    }
+}
+
+impl ScatterReduction {
+    /// Every way.
+    pub const ALL: [ScatterReduction; 5] = {
+        use ScatterReduction::*;
+        [Replace, Add, Multiply, Max, Min]
+    };
+
+    /// Whether elements of the type can be combined so.
+    pub fn takes(self, dtype: DType) -> bool {
+        let arithmetic = matches!(self, ScatterReduction::Add | ScatterReduction::Multiply);
+        dtype != DType::Bool || !arithmetic
+    }
+}
+
+impl Check {
+    fn scatter<B: BufferLike>(
+        &self,
+        dst: &Operand<B>,
+        src: &Operand<B>,
+        indices: &Operand<B>,
+        updates: &Operand<B>,
+        reduction: ScatterReduction,
+    ) -> Result<()> {
+        self.same_dtype(&dst.layout, &src.layout)?;
+        self.same_shape(&src.layout, &dst.layout)?;
+        self.same_dtype(&updates.layout, &src.layout)?;
+        self.indices(&indices.layout)?;
+        self.that(reduction.takes(src.layout.dtype()), || {
+            format!("{reduction:?} of {} has no meaning", src.layout.dtype())
+        })?;
+        // The output is written before these are read.
+        self.apart(dst, indices)?;
+        self.apart(dst, updates)
+    }
+}

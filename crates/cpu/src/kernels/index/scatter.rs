@@ -1,0 +1,190 @@
+//! Writing by index.
+//!
+//! Updates of one element are applied in row-major order. So only what cannot meet is shared between
+//! threads: rows along the axis of single elements, and parts of slices.
+
+use millstream_core::{DType, Operand, RawBuffer, ScatterReduction};
+
+use super::super::block::base;
+use super::super::copy::copy;
+use super::super::integer::Int;
+use super::super::number::{Float, Stored, with_bits, with_float, with_int};
+use super::super::parallel::{CHUNK_ELEMENTS, Parallel, Shared, share};
+use super::super::walk::Walk;
+use super::{Slices, Tuple};
+
+/// Elements of a slice that are worth reading all indices for.
+const PART: usize = 256;
+
+/// The operands of a scatter.
+pub(in super::super) struct Operands<'a> {
+    pub dst: &'a Operand<RawBuffer>,
+    pub src: &'a Operand<RawBuffer>,
+    pub indices: &'a Operand<RawBuffer>,
+    pub updates: &'a Operand<RawBuffer>,
+}
+
+/// Single elements along an axis.
+///
+/// # Safety
+///
+/// As for [`execute`](super::super::execute).
+pub(in super::super) unsafe fn scatter_elements(
+    axis: usize,
+    reduction: ScatterReduction,
+    operands: &Operands<'_>,
+    parallel: &dyn Parallel,
+) {
+    let (updates, dst) = (&operands.updates.layout, &operands.dst.layout);
+    let strides = operands.indices.layout.strides();
+    let others = (0..dst.rank()).filter(|&other| other != axis);
+    let rows = Walk::from_axes(
+        others.map(|i| (updates.shape()[i], [updates.strides()[i], dst.strides()[i], strides[i]])),
+    );
+    let target = (dst.shape()[axis], dst.strides()[axis]);
+    // SAFETY: passed on.
+    let tuple = unsafe { Tuple::new(operands.indices, 0, [target]) };
+    let along = Along {
+        rows,
+        count: updates.shape()[axis],
+        update: updates.strides()[axis],
+        index: strides[axis],
+        tuple,
+    };
+    // SAFETY: passed on.
+    unsafe { run(&Places::Elements(along), reduction, operands, parallel) }
+}
+
+/// Slices by tuples.
+///
+/// # Safety
+///
+/// As for [`execute`](super::super::execute).
+pub(in super::super) unsafe fn scatter_nd(
+    reduction: ScatterReduction,
+    operands: &Operands<'_>,
+    parallel: &dyn Parallel,
+) {
+    let (updates, dst) = (&operands.updates.layout, &operands.dst.layout);
+    // SAFETY: passed on.
+    unsafe {
+        let slices = Slices::tuples(0, updates, dst, operands.indices);
+        run(&Places::Slices(slices), reduction, operands, parallel);
+    }
+}
+
+/// Where updates go.
+enum Places {
+    Elements(Along),
+    Slices(Slices),
+}
+
+/// Single elements along an axis.
+struct Along {
+    /// The other axes, of updates, output and indices.
+    rows: Walk<3>,
+    /// Updates along the axis.
+    count: usize,
+    /// Strides along the axis.
+    update: usize,
+    index: usize,
+    tuple: Tuple,
+}
+
+unsafe fn run(
+    places: &Places,
+    reduction: ScatterReduction,
+    operands: &Operands<'_>,
+    parallel: &dyn Parallel,
+) {
+    use ScatterReduction::{Add, Max, Min, Multiply, Replace};
+    let (dst, src) = (operands.dst, operands.src);
+    let dtype = dst.layout.dtype();
+    // SAFETY: passed on; the types are those of the operands.
+    unsafe {
+        if dst.buffer != src.buffer || dst.layout != src.layout {
+            copy(dst, src, parallel);
+        }
+        if reduction == Replace {
+            return with_bits!(dtype, T => apply::<T>(places, operands, parallel, |_, new| new));
+        }
+        if dtype.is_float() {
+            return with_float!(dtype, T => match reduction {
+                Add => apply::<T>(places, operands, parallel, |old, new| old + new),
+                Multiply => apply::<T>(places, operands, parallel, |old, new| old * new),
+                Max => apply::<T>(places, operands, parallel, Float::maximum),
+                Min | Replace => apply::<T>(places, operands, parallel, Float::minimum),
+            });
+        }
+        // Truth values are the numbers 0 and 1 here, of which only the larger or smaller is taken.
+        let dtype = if dtype == DType::Bool { DType::U8 } else { dtype };
+        with_int!(dtype, T => match reduction {
+            Add => apply::<T>(places, operands, parallel, Int::add),
+            Multiply => apply::<T>(places, operands, parallel, Int::mul),
+            Max => apply::<T>(places, operands, parallel, Ord::max),
+            Min | Replace => apply::<T>(places, operands, parallel, Ord::min),
+        });
+    }
+}
+
+unsafe fn apply<T: Stored>(
+    places: &Places,
+    operands: &Operands<'_>,
+    parallel: &dyn Parallel,
+    combine: impl Fn(T::Compute, T::Compute) -> T::Compute + Sync,
+) {
+    // SAFETY: passed on.
+    let (to, from) =
+        unsafe { (Shared::<T>::new(base(operands.dst)), Shared::<T>::new(base(operands.updates))) };
+    let combine = |place: usize, update: usize| {
+        // SAFETY: both lie inside their operands, and no other chunk touches the place.
+        unsafe {
+            let (place, update) = (to.get().add(place), from.get().add(update));
+            place.write(T::narrow(combine(place.read().widen(), update.read().widen())));
+        }
+    };
+    match places {
+        Places::Elements(along) => share(parallel, along.rows.elements(), along.count, |range| {
+            let one = |[update, place, index]: [usize; 3], i: usize| {
+                // SAFETY: the index is one of the indices.
+                let offset = unsafe { along.tuple.position(index + i * along.index) };
+                combine(place + offset, update + i * along.update);
+            };
+            let (start, len) = (range.start, range.len());
+            // Either order of the loops keeps the order within a row; this follows memory.
+            if along.rows.inner_stride(0) == 1 {
+                for i in 0..along.count {
+                    along.rows.steps(start, len, |positions| one(positions, i));
+                }
+            } else {
+                along.rows.steps(start, len, |positions| {
+                    (0..along.count).for_each(|i| one(positions, i));
+                });
+            }
+        }),
+        Places::Slices(slices) => {
+            let (count, size) = (slices.all.elements(), slices.slice.elements());
+            if count == 0 || size == 0 {
+                return;
+            }
+            let part = (CHUNK_ELEMENTS / count).max(PART);
+            let strides = [slices.slice.inner_stride(0), slices.slice.inner_stride(1)];
+            let body = |chunk: usize| {
+                let (start, len) = (chunk * part, part.min(size - chunk * part));
+                slices.all.steps(0, count, |[update, place, index]| {
+                    // SAFETY: the tuple lies inside the indices.
+                    let place = place + unsafe { slices.tuple.position(index) };
+                    slices.slice.rows(start, len, |[a, b], run| {
+                        for i in 0..run {
+                            combine(place + b + i * strides[1], update + a + i * strides[0]);
+                        }
+                    });
+                });
+            };
+            match size.div_ceil(part) {
+                1 => body(0),
+                parts => parallel.run(parts, &body),
+            }
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Interpolation between several elements per axis.
+//!
+//! The axes are split at the last one that changes. For each row of the output along that axis, the
+//! rows of the input that its other axes name are first mixed to one, element by element, and this is
+//! then mixed along the axis. Both loops run over neighbours in memory. The order in which the elements
+//! of one output are added depends on its taps alone.
+
+use millstream_core::{Operand, RawBuffer};
+
+use super::super::block::{BLOCK, Input, Output, Scratch, base};
+use super::super::number::{Float, StoredFloat};
+use super::super::parallel::{CHUNK_ELEMENTS, Parallel, share};
+use super::super::simd::{Job, vectorised};
+use super::super::walk::Walk;
+use super::taps::Taps;
+
+/// `taps` has one entry per axis; no axis behind `last` changes.
+///
+/// # Safety
+///
+/// As for [`execute`](super::super::super::execute), and the operands have the type `T`.
+pub(super) unsafe fn resize<T: StoredFloat>(
+    taps: &[Taps],
+    last: usize,
+    extrapolation: f32,
+    dst: &Operand<RawBuffer>,
+    src: &Operand<RawBuffer>,
+    parallel: &dyn Parallel,
+) {
+    let rank = dst.layout.rank();
+    let behind: usize = dst.layout.shape()[last + 1..].iter().product();
+    let from_size = src.layout.shape()[last];
+    // Long slices behind the axis are split, so that a row stays in the cache.
+    let part = (CHUNK_ELEMENTS / from_size).clamp(1, behind);
+    let parts = behind.div_ceil(part);
+    // SAFETY: passed on.
+    let mixer = unsafe {
+        let to = base::<T>(dst);
+        Mixer::<T> {
+            taps,
+            last,
+            target: Walk::over([&dst.layout], last..rank),
+            source: Walk::over([&src.layout], last..rank),
+            output: Output::new(to, 0),
+            input: Input::new(base(src), 0, to),
+            outside: <T::Compute as Float>::from_f32(extrapolation),
+            behind,
+            sizes: [from_size, dst.layout.shape()[last]],
+        }
+    };
+    let rows: usize = dst.layout.shape()[..last].iter().product();
+    let work = part.saturating_mul(from_size + 2 * dst.layout.shape()[last]);
+    share(parallel, rows * parts, work, |range| {
+        let mut mixed = Vec::new();
+        let mut sources = Vec::new();
+        for item in range {
+            let (row, first) = (item / parts, item % parts * part);
+            let len = part.min(behind - first);
+            let (target, inside) = mixer.sources(row, dst, src, &mut sources);
+            // SAFETY: rows and parts are disjoint in the output, and the sources are rows of the
+            // input.
+            unsafe {
+                if inside {
+                    mixer.mix(&sources, first, len, &mut mixed);
+                    mixer.write(target, Some(&mixed), first, len);
+                } else {
+                    mixer.write(target, None, first, len);
+                }
+            }
+        }
+    });
+}
+
+struct Mixer<'a, T: StoredFloat> {
+    taps: &'a [Taps],
+    last: usize,
+    /// One row of output and input, from the axis on.
+    target: Walk<1>,
+    source: Walk<1>,
+    output: Output<T>,
+    input: Input<T>,
+    outside: T::Compute,
+    /// Elements behind the axis.
+    behind: usize,
+    /// Sizes of the axis in input and output.
+    sizes: [usize; 2],
+}
+
+impl<T: StoredFloat> Mixer<'_, T> {
+    /// The rows of the input, and their weights, that make a row of the output. Gives the position of
+    /// the row in the output, and whether it lies inside the input.
+    fn sources(
+        &self,
+        row: usize,
+        dst: &Operand<RawBuffer>,
+        src: &Operand<RawBuffer>,
+        sources: &mut Vec<(usize, f64)>,
+    ) -> (usize, bool) {
+        sources.clear();
+        sources.push((0, 1.0));
+        let (mut rest, mut target, mut inside) = (row, 0, true);
+        for axis in (0..self.last).rev() {
+            let size = dst.layout.shape()[axis];
+            let at = rest % size;
+            rest /= size;
+            target += at * dst.layout.strides()[axis];
+            let Some(taps) = self.taps[axis].at(at) else {
+                inside = false;
+                continue;
+            };
+            let (stride, known) = (src.layout.strides()[axis], sources.len());
+            // The first tap takes the place of what is there, the others are added behind it.
+            for &(place, weight) in &taps[1..] {
+                for i in 0..known {
+                    let (position, product) = sources[i];
+                    sources.push((position + place * stride, product * weight));
+                }
+            }
+            for source in &mut sources[..known] {
+                source.0 += taps[0].0 * stride;
+                source.1 *= taps[0].1;
+            }
+        }
+        (target, inside)
+    }
+
+    /// Mixes rows of the input to one: of each slice behind the axis the elements from `first` on.
+    ///
+    /// # Safety
+    ///
+    /// The sources are rows of the input, which nobody writes.
+    unsafe fn mix(
+        &self,
+        sources: &[(usize, f64)],
+        first: usize,
+        len: usize,
+        mixed: &mut Vec<T::Compute>,
+    ) {
+        mixed.clear();
+        mixed.resize(self.sizes[0] * len, T::Compute::ZERO);
+        // Slices that are taken whole follow each other in the row.
+        let (slices, length) =
+            if len == self.behind { (1, self.sizes[0] * len) } else { (self.sizes[0], len) };
+        let mut scratch = Scratch::new();
+        for &(position, weight) in sources {
+            // SAFETY: passed on.
+            let input = unsafe { self.input.moved(position) };
+            let weight = <T::Compute as Float>::from_f64(weight);
+            for slice in 0..slices {
+                for start in (0..length).step_by(BLOCK) {
+                    let count = BLOCK.min(length - start);
+                    let from = slice * self.behind + first + start;
+                    // SAFETY: passed on.
+                    let values = unsafe { input.read(&self.source, from, count, &mut scratch) };
+                    let sums = &mut mixed[slice * length + start..][..count];
+                    vectorised(AddScaled { sums, values, weight });
+                }
+            }
+        }
+    }
+
+    /// Mixes along the axis and stores a row of the output; without a mixed row it lies outside.
+    ///
+    /// # Safety
+    ///
+    /// The row is one of the output, and nobody else touches these elements of its slices.
+    unsafe fn write(&self, target: usize, mixed: Option<&[T::Compute]>, first: usize, len: usize) {
+        // SAFETY: passed on.
+        let output = unsafe { self.output.moved(target) };
+        let taps = |x: usize| mixed.zip(self.taps[self.last].at(x));
+        let mut scratch = Scratch::new();
+        if self.behind == 1 {
+            for start in (0..self.sizes[1]).step_by(BLOCK) {
+                let count = BLOCK.min(self.sizes[1] - start);
+                // SAFETY: passed on; all is written.
+                unsafe {
+                    output.write(&self.target, start, count, &mut scratch, |to| {
+                        for (x, to) in (start..).zip(to) {
+                            let Some((mixed, taps)) = taps(x) else {
+                                to.write(self.outside);
+                                continue;
+                            };
+                            let sum = taps.iter().fold(T::Compute::ZERO, |sum, &(at, weight)| {
+                                sum + mixed[at] * <T::Compute as Float>::from_f64(weight)
+                            });
+                            to.write(sum);
+                        }
+                    });
+                }
+            }
+            return;
+        }
+        let mut sums = [T::Compute::ZERO; BLOCK];
+        for x in 0..self.sizes[1] {
+            for start in (0..len).step_by(BLOCK) {
+                let count = BLOCK.min(len - start);
+                let sums = &mut sums[..count];
+                match taps(x) {
+                    None => sums.fill(self.outside),
+                    Some((mixed, taps)) => {
+                        sums.fill(T::Compute::ZERO);
+                        for &(at, weight) in taps {
+                            let values = &mixed[at * len + start..][..count];
+                            let weight = <T::Compute as Float>::from_f64(weight);
+                            vectorised(AddScaled { sums: &mut *sums, values, weight });
+                        }
+                    }
+                }
+                let place = x * self.behind + first + start;
+                // SAFETY: passed on; all is written.
+                unsafe {
+                    output.write(&self.target, place, count, &mut scratch, |to| {
+                        for (to, &sum) in to.iter_mut().zip(&*sums) {
+                            to.write(sum);
+                        }
+                    });
+                }
+            }
+        }
+    }
+}
+
+struct AddScaled<'a, F> {
+    sums: &'a mut [F],
+    values: &'a [F],
+    weight: F,
+}
+
+impl<F: Float> Job for AddScaled<'_, F> {
+    #[inline(always)]
+    fn run(self) {
+        for (sum, &value) in self.sums.iter_mut().zip(self.values) {
+            *sum += value * self.weight;
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Interpolation, as ONNX's Resize defines it.
+
+mod interpolate;
+mod nearest;
+mod taps;
+
+#[cfg(test)]
+mod tests;
+
+use millstream_core::{DType, Operand, RawBuffer, ResizeMode, ResizeParams};
+
+use super::copy;
+use super::number::{with_bits, with_float};
+use super::parallel::Parallel;
+use taps::Scaled;
+
+/// # Safety
+///
+/// As for [`execute`](super::execute).
+pub(super) unsafe fn resize(
+    params: &ResizeParams,
+    dst: &Operand<RawBuffer>,
+    src: &Operand<RawBuffer>,
+    parallel: &dyn Parallel,
+) {
+    if dst.layout.is_empty() {
+        return;
+    }
+    let scaled = Scaled::all(params, dst, src);
+    let Some(last) = scaled.iter().rposition(|axis| !axis.is_kept()) else {
+        // SAFETY: passed on; no axis changes its size.
+        return unsafe { copy::copy(dst, src, parallel) };
+    };
+    let dtype = dst.layout.dtype();
+    // SAFETY: passed on; the types are those of the operands.
+    unsafe {
+        if let ResizeMode::Nearest(rounding) = params.mode {
+            let places: Vec<_> = scaled.iter().map(|axis| axis.nearest(rounding)).collect();
+            with_bits!(dtype, Bits => {
+                nearest::resize::<Bits>(&places, last, params.extrapolation, dst, src, parallel);
+            });
+        } else {
+            let taps: Vec<_> = scaled.iter().map(|axis| axis.taps(params)).collect();
+            with_float!(dtype, T => {
+                interpolate::resize::<T>(&taps, last, params.extrapolation, dst, src, parallel);
+            });
+        }
+    }
+}

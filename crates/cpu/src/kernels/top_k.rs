@@ -1,0 +1,179 @@
+//! The largest and smallest elements along an axis.
+
+use std::cmp::Ordering;
+
+use millstream_core::{DType, Operand, RawBuffer};
+
+use super::block::{BLOCK, Input, Output, Scratch, base};
+use super::number::{Stored, with_float, with_int};
+use super::parallel::{Parallel, share};
+use super::walk::Walk;
+
+/// Up to so many elements are kept on the stack, in order.
+const FEW: usize = 32;
+
+/// What is taken.
+#[derive(Clone, Copy)]
+pub(super) struct Choice {
+    pub axis: usize,
+    pub largest: bool,
+    pub sorted: bool,
+}
+
+/// # Safety
+///
+/// As for [`execute`](super::execute).
+pub(super) unsafe fn top_k(
+    choice: Choice,
+    values: &Operand<RawBuffer>,
+    indices: &Operand<RawBuffer>,
+    src: &Operand<RawBuffer>,
+    parallel: &dyn Parallel,
+) {
+    let dtype = src.layout.dtype();
+    // SAFETY: passed on; the types are those of the operands.
+    unsafe {
+        if dtype.is_float() {
+            with_float!(dtype, T => select::<T>(choice, values, indices, src, parallel));
+        } else {
+            with_int!(dtype, T => select::<T>(choice, values, indices, src, parallel));
+        }
+    }
+}
+
+/// An element and where it was.
+type Entry<C> = (C, usize);
+
+/// Whether `a` goes before `b`, and not only because of its place. NaN is the largest number.
+#[inline(always)]
+#[allow(clippy::eq_op, reason = "NaN is the one value that differs from itself")]
+fn better<C: Copy + PartialOrd>(largest: bool, a: C, b: C) -> bool {
+    if largest { a > b || (a != a && b == b) } else { a < b || (a == a && b != b) }
+}
+
+fn order<C: Copy + PartialOrd>(largest: bool, a: &Entry<C>, b: &Entry<C>) -> Ordering {
+    if better(largest, a.0, b.0) {
+        Ordering::Less
+    } else if better(largest, b.0, a.0) {
+        Ordering::Greater
+    } else {
+        a.1.cmp(&b.1)
+    }
+}
+
+unsafe fn select<T: Stored<Compute: PartialOrd>>(
+    choice: Choice,
+    values: &Operand<RawBuffer>,
+    indices: &Operand<RawBuffer>,
+    src: &Operand<RawBuffer>,
+    parallel: &dyn Parallel,
+) {
+    let layouts = [&values.layout, &indices.layout, &src.layout];
+    let rows = Walk::over(layouts, (0..src.layout.rank()).filter(|&other| other != choice.axis));
+    let row = Walk::over([&src.layout], [choice.axis]);
+    let k = values.layout.shape()[choice.axis];
+    if k == 0 {
+        return;
+    }
+    let steps = [&values.layout, &indices.layout].map(|layout| layout.strides()[choice.axis]);
+    // SAFETY: passed on.
+    let (to, places, from) = unsafe { (base::<T>(values), base::<i64>(indices), base::<T>(src)) };
+    let (to, places) = (Output::new(to, 0), Output::new(places, 1));
+    let input = Input::<T>::new(from, 0, std::ptr::null::<T>());
+    share(parallel, rows.elements(), row.elements(), |range| {
+        let mut many = Vec::new();
+        rows.steps(range.start, range.len(), |[value, index, first]| {
+            // SAFETY: the row is one of the input.
+            let input = unsafe { input.moved(first) };
+            let store = |entries: &mut [Entry<T::Compute>]| {
+                if !choice.sorted {
+                    entries.sort_unstable_by_key(|entry| entry.1);
+                }
+                for (i, &(found, place)) in entries.iter().enumerate() {
+                    // SAFETY: each output is stored once, by the chunk that has its row.
+                    unsafe {
+                        to.set(value + i * steps[0], T::narrow(found));
+                        places.set(index + i * steps[1], place as i64);
+                    }
+                }
+            };
+            if k <= FEW {
+                // SAFETY: nobody writes the input.
+                let mut entries = unsafe { few(&row, &input, k, choice.largest) };
+                store(&mut entries[..k]);
+                return;
+            }
+            many.clear();
+            // SAFETY: nobody writes the input.
+            unsafe { each(&row, &input, |x, place| many.push((x, place))) };
+            let by = |a: &Entry<_>, b: &Entry<_>| order(choice.largest, a, b);
+            if k < many.len() {
+                many.select_nth_unstable_by(k - 1, by);
+            }
+            if choice.sorted {
+                many[..k].sort_unstable_by(by);
+            }
+            store(&mut many[..k]);
+        });
+    });
+}
+
+/// Calls `visit(element, place)` for every element of a row.
+///
+/// # Safety
+///
+/// The row lies inside the input, which nobody writes.
+#[inline(always)]
+unsafe fn each<T: Stored>(
+    row: &Walk<1>,
+    input: &Input<T>,
+    mut visit: impl FnMut(T::Compute, usize),
+) {
+    let mut scratch = Scratch::new();
+    for first in (0..row.elements()).step_by(BLOCK) {
+        let len = BLOCK.min(row.elements() - first);
+        // SAFETY: passed on.
+        let block = unsafe { input.read(row, first, len, &mut scratch) };
+        for (i, &x) in block.iter().enumerate() {
+            visit(x, first + i);
+        }
+    }
+}
+
+/// The best `k` of a row, in order. There are as many.
+///
+/// # Safety
+///
+/// As for [`each`].
+unsafe fn few<T: Stored<Compute: PartialOrd>>(
+    row: &Walk<1>,
+    input: &Input<T>,
+    k: usize,
+    largest: bool,
+) -> [Entry<T::Compute>; FEW] {
+    // SAFETY: a row has at least `k` elements, which is not 0.
+    let first = unsafe { input.first() };
+    let mut best = [(first, 0); FEW];
+    let mut count = 0;
+    // SAFETY: passed on.
+    unsafe {
+        each(row, input, |x, place| {
+            if count == k && !better(largest, x, best[k - 1].0) {
+                return;
+            }
+            count = (count + 1).min(k);
+            let mut at = count - 1;
+            // An equal element that came earlier stays in front.
+            while at > 0 && better(largest, x, best[at - 1].0) {
+                best[at] = best[at - 1];
+                at -= 1;
+            }
+            best[at] = (x, place);
+        });
+    }
+    best
+}
+
+#[cfg(test)]
+#[path = "top_k_tests.rs"]
+mod tests;

@@ -1,0 +1,140 @@
+//! Pooling.
+
+use millstream_core::{DType, PoolKind, PoolParams};
+
+use super::FLOATS;
+use crate::generator::special_values;
+use crate::{Case, CaseBuilder, Generator, Spec, Value, View};
+
+/// Kernel, stride, dilation and padding before and after of one axis.
+type Window = [u32; 5];
+
+/// The input's and the output's spatial sizes, and the windows.
+type Geometry = (&'static [usize], &'static [usize], &'static [Window]);
+
+const GEOMETRIES: &[Geometry] = &[
+    (&[7], &[6], &[[2, 1, 1, 0, 0]]),
+    (&[7], &[3], &[[2, 2, 1, 0, 0]]),
+    // The same windows and one more.
+    (&[7], &[4], &[[2, 2, 1, 0, 0]]),
+    (&[8], &[8], &[[3, 1, 1, 1, 1]]),
+    (&[9], &[4], &[[3, 2, 2, 1, 1]]),
+    (&[5], &[1], &[[5, 1, 1, 0, 0]]),
+    (&[300], &[299], &[[4, 1, 1, 1, 1]]),
+    (&[1], &[1], &[[3, 1, 1, 1, 1]]),
+    (&[6, 7], &[3, 4], &[[2, 2, 1, 0, 0], [3, 2, 1, 1, 1]]),
+    (&[6, 7], &[6, 5], &[[3, 1, 1, 1, 1], [3, 1, 1, 0, 0]]),
+    (&[6, 9], &[1, 1], &[[6, 1, 1, 0, 0], [9, 1, 1, 0, 0]]),
+    (&[5, 6], &[3, 3], &[[2, 2, 1, 0, 1], [2, 3, 1, 1, 1]]),
+    (&[4, 5, 6], &[2, 5, 5], &[[2, 2, 1, 0, 0], [3, 1, 1, 1, 1], [2, 1, 1, 0, 0]]),
+    (&[3, 4, 4], &[2, 2, 3], &[[2, 2, 1, 0, 0], [3, 1, 1, 0, 0], [2, 1, 1, 0, 0]]),
+];
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for dtype in DType::ALL.into_iter().filter(|&dtype| dtype != DType::Bool) {
+        for kind in kinds(dtype) {
+            for (at, geometry) in GEOMETRIES.iter().enumerate() {
+                for [values, places, input] in [
+                    [View::Dense, View::Dense, View::Dense],
+                    [View::Mixed, View::Transposed, View::Stepped],
+                    [View::Stepped, View::Mixed, View::Transposed],
+                    [View::Shifted, View::Shifted, View::Repeated],
+                ] {
+                    for indices in [false, true] {
+                        if indices && kind != PoolKind::Max {
+                            continue;
+                        }
+                        let spec = Spec::Pool { params: params(kind, geometry.2), indices };
+                        let name = format!("pool/{dtype}/{kind:?}-{at}-{indices}-{input:?}");
+                        let outer = [2, 3];
+                        cases.push(case(
+                            name,
+                            spec,
+                            dtype,
+                            outer,
+                            geometry,
+                            [values, places, input],
+                        ));
+                    }
+                }
+            }
+            let empty = Spec::Pool { params: params(kind, GEOMETRIES[0].2), indices: false };
+            let views = [View::Dense; 3];
+            for outer in [[0, 3], [2, 0]] {
+                let name = format!("pool/{dtype}/{kind:?}-empty-{outer:?}");
+                cases.push(case(name, empty.clone(), dtype, outer, &GEOMETRIES[0], views));
+            }
+        }
+        cases.push(specials(dtype));
+    }
+    let large: Geometry = (&[70, 131], &[70, 131], &[[3, 1, 1, 1, 1], [3, 1, 1, 1, 1]]);
+    for kind in kinds(DType::F32) {
+        let spec = Spec::Pool { params: params(kind, large.2), indices: false };
+        let name = format!("pool/f32/{kind:?}-large");
+        cases.push(case(name, spec, DType::F32, [1, 4], &large, [View::Dense; 3]));
+    }
+    cases
+}
+
+fn kinds(dtype: DType) -> Vec<PoolKind> {
+    let mut kinds = vec![PoolKind::Max];
+    if FLOATS.contains(&dtype) {
+        kinds.extend([true, false].map(|include_padding| PoolKind::Average { include_padding }));
+    }
+    kinds
+}
+
+fn params(kind: PoolKind, windows: &[Window]) -> PoolParams {
+    let number = |part: usize, absent: u32| {
+        std::array::from_fn(|axis| windows.get(axis).map_or(absent, |window| window[part]))
+    };
+    PoolParams {
+        kind,
+        spatial: windows.len() as u8,
+        kernel: number(0, 1),
+        stride: number(1, 1),
+        dilation: number(2, 1),
+        pad_before: number(3, 0),
+        pad_after: number(4, 0),
+    }
+}
+
+fn case(
+    name: String,
+    spec: Spec,
+    dtype: DType,
+    outer: [usize; 2],
+    (from, to, _): &Geometry,
+    [values, places, input]: [View; 3],
+) -> Case {
+    let (from, to) = ([&outer[..], from].concat(), [&outer[..], to].concat());
+    let count = from.iter().product();
+    let mut elements = Generator::named(&name).elements(dtype, count, -4.0, 4.0);
+    // Ties, for the indices.
+    for value in elements.iter_mut().step_by(2).filter(|_| dtype.is_float()) {
+        *value = Value::Float(value.as_f64().round());
+    }
+    let indices = spec.outputs() == 2;
+    let mut case = CaseBuilder::new(name, spec).output(values.layout(dtype, &to));
+    if indices {
+        case = case.output(places.layout(DType::I64, &to));
+    }
+    case.input(input.layout(dtype, &from), &elements).build()
+}
+
+/// Windows that see NaN, infinities, and nothing but the lowest number.
+fn specials(dtype: DType) -> Case {
+    let mut values = special_values(dtype);
+    values.extend(vec![crate::limits(dtype).0; 4]);
+    if dtype.is_float() {
+        values.extend(vec![Value::Float(f64::NEG_INFINITY); 4]);
+    }
+    let count = values.len();
+    let params = params(PoolKind::Max, &[[3, 1, 1, 1, 1]]);
+    CaseBuilder::new(format!("pool/{dtype}/special"), Spec::Pool { params, indices: true })
+        .output(View::Dense.layout(dtype, &[1, 1, count]))
+        .output(View::Dense.layout(DType::I64, &[1, 1, count]))
+        .input(View::Dense.layout(dtype, &[1, 1, count]), &values)
+        .build()
+}

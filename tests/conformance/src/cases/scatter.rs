@@ -1,0 +1,132 @@
+//! Writing by index.
+
+use millstream_core::{DType, ScatterReduction};
+
+use super::gather::{INDEX_TYPES, indices, values};
+use crate::{Case, CaseBuilder, Generator, Spec, Value, View};
+
+/// Views of output, input (none for in place), indices and updates.
+const VIEWS: [(View, Option<View>, View, View); 3] = [
+    (View::Dense, Some(View::Dense), View::Dense, View::Dense),
+    (View::Mixed, Some(View::Transposed), View::Stepped, View::Transposed),
+    (View::Stepped, None, View::Transposed, View::Repeated),
+];
+
+fn count(shape: &[usize]) -> usize {
+    shape.iter().product()
+}
+
+/// Shapes of input, indices and updates.
+type Shapes<'a> = [&'a [usize]; 3];
+
+fn add(
+    cases: &mut Vec<Case>,
+    spec: impl Fn(ScatterReduction) -> Spec,
+    [input, by, updates]: Shapes<'_>,
+    fill: impl Fn(&mut Generator) -> Vec<Value>,
+) {
+    for reduction in ScatterReduction::ALL {
+        for dtype in DType::ALL.into_iter().filter(|&dtype| reduction.takes(dtype)) {
+            for (at, (to, from, by_view, update)) in VIEWS.into_iter().enumerate() {
+                let spec = spec(reduction);
+                let kind = spec.kind().name();
+                let name = format!("{kind}/{dtype}/{spec:?}-{input:?}-{by:?}-{at}");
+                let mut generator = Generator::named(&name);
+                let source = values(&mut generator, dtype, count(input));
+                let new = values(&mut generator, dtype, count(updates));
+                let places = fill(&mut generator);
+                let case = CaseBuilder::new(name, spec).output(to.layout(dtype, input));
+                let case = match from {
+                    Some(view) => case.input(view.layout(dtype, input), &source),
+                    None => case.in_place(&source),
+                };
+                cases.push(
+                    case.input(by_view.layout(INDEX_TYPES[at % 2], by), &places)
+                        .input(update.layout(dtype, updates), &new)
+                        .build(),
+                );
+            }
+        }
+    }
+}
+
+pub(super) fn elements() -> Vec<Case> {
+    const SHAPES: &[(&[usize], &[usize], usize)] = &[
+        (&[5], &[9], 0),
+        (&[4, 5], &[4, 5], 0),
+        (&[4, 5], &[3, 9], 1),
+        (&[3, 4, 5], &[2, 6, 4], 1),
+        (&[2, 1, 2, 3, 1, 2, 1, 2], &[2, 1, 2, 4, 1, 2, 1, 2], 3),
+        (&[4, 5], &[0, 5], 0),
+        (&[0, 5], &[0, 5], 1),
+    ];
+    let mut cases = Vec::new();
+    for &(input, by, axis) in SHAPES {
+        let spec = |reduction| Spec::ScatterElements { axis, reduction };
+        add(&mut cases, spec, [input, by, by], |generator| {
+            indices(generator, count(by), input[axis])
+        });
+    }
+    for (axis, by) in [(0, [1000, 50]), (1, [60, 900])] {
+        let spec = Spec::ScatterElements { axis, reduction: ScatterReduction::Add };
+        let name = format!("scatter_elements/f32/large-{axis}");
+        cases.push(large(name, spec, &by, &by, |generator| indices(generator, count(&by), 60)));
+    }
+    cases
+}
+
+pub(super) fn tuples() -> Vec<Case> {
+    const SHAPES: &[(&[usize], &[usize])] = &[
+        (&[5], &[1]),
+        (&[4, 3], &[9, 2]),
+        (&[4, 3], &[6, 1]),
+        (&[4, 3, 2], &[2, 3, 2]),
+        (&[2, 1, 2, 3, 1, 2, 1, 2], &[6, 4]),
+        (&[2, 1, 2, 3, 1, 2, 1, 2], &[6, 8]),
+        (&[4, 3], &[0, 2]),
+        (&[4, 0], &[2, 1]),
+    ];
+    let mut cases = Vec::new();
+    for &(input, by) in SHAPES {
+        let (&tuple, leading) = by.split_last().expect("indices have a last axis");
+        let updates = [leading, &input[tuple..]].concat();
+        let spec = |reduction| Spec::ScatterNd { reduction };
+        add(&mut cases, spec, [input, by, &updates], |generator| {
+            let mut places = Vec::new();
+            for _ in 0..count(leading) {
+                for &size in &input[..tuple] {
+                    places.extend(indices(generator, 1, size));
+                }
+            }
+            places
+        });
+    }
+    for (tuple, updates) in [(1, &[900, 70][..]), (2, &[5000])] {
+        let spec = Spec::ScatterNd { reduction: ScatterReduction::Multiply };
+        let name = format!("scatter_nd/f32/large-{tuple}");
+        let by = [updates[0], tuple];
+        cases.push(large(name, spec, &by, updates, |generator| indices(generator, count(&by), 60)));
+    }
+    cases
+}
+
+/// Updates of a matrix of 60 by 70, each element of which is met many times.
+fn large(
+    name: String,
+    spec: Spec,
+    by: &[usize],
+    updates: &[usize],
+    fill: impl Fn(&mut Generator) -> Vec<Value>,
+) -> Case {
+    let mut generator = Generator::named(&name);
+    let source = generator.elements(DType::F32, 60 * 70, 0.5, 1.5);
+    let places = fill(&mut generator);
+    let new = generator.elements(DType::F32, count(updates), 0.9, 1.1);
+    let layout = View::Dense.layout(DType::F32, &[60, 70]);
+    CaseBuilder::new(name, spec)
+        .output(layout)
+        .input(layout, &source)
+        .input(View::Dense.layout(DType::I64, by), &places)
+        .input(View::Dense.layout(DType::F32, updates), &new)
+        .build()
+}

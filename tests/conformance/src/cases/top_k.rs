@@ -1,0 +1,82 @@
+//! The largest and smallest elements along an axis.
+
+use millstream_core::DType;
+
+use crate::generator::special_values;
+use crate::{Case, CaseBuilder, Generator, Spec, Value, View};
+
+/// Shapes, the axis, and how many are taken.
+const SHAPES: &[(&[usize], usize, usize)] = &[
+    (&[1], 0, 1),
+    (&[67], 0, 5),
+    (&[5, 33], 1, 33),
+    (&[33, 5], 0, 7),
+    (&[3, 4, 5], 1, 2),
+    (&[3, 90], 1, 40),
+    (&[2, 1, 2, 3, 1, 2, 1, 2], 3, 2),
+    (&[4, 6], 1, 0),
+    (&[3, 0, 2], 1, 0),
+    (&[0, 4], 1, 3),
+];
+
+/// Views of values, indices and input.
+const VIEWS: [[View; 3]; 3] = [
+    [View::Dense, View::Dense, View::Dense],
+    [View::Mixed, View::Transposed, View::Stepped],
+    [View::Shifted, View::Mixed, View::Transposed],
+];
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for dtype in DType::ALL.into_iter().filter(|&dtype| dtype != DType::Bool) {
+        for (largest, sorted) in [(true, true), (true, false), (false, true), (false, false)] {
+            for &(shape, axis, k) in SHAPES {
+                for (at, views) in VIEWS.into_iter().enumerate() {
+                    let spec = Spec::TopK { axis, largest, sorted };
+                    let name =
+                        format!("top_k/{dtype}/{shape:?}-{axis}-{k}-{largest}-{sorted}-{at}");
+                    let count = shape.iter().product();
+                    let mut values = Generator::named(&name).elements(dtype, count, -4.0, 4.0);
+                    // Ties, for the indices.
+                    for value in values.iter_mut().step_by(2).filter(|_| dtype.is_float()) {
+                        *value = Value::Float(value.as_f64().round());
+                    }
+                    cases.push(case(name, spec, dtype, (shape, axis, k), views, &values));
+                }
+            }
+            let mut values = special_values(dtype);
+            values.extend(special_values(dtype));
+            let count = values.len();
+            let spec = Spec::TopK { axis: 0, largest, sorted };
+            for k in [9, count] {
+                let name = format!("top_k/{dtype}/special-{largest}-{sorted}-{k}");
+                let shape = (&[count][..], 0, k);
+                cases.push(case(name, spec.clone(), dtype, shape, VIEWS[0], &values));
+            }
+        }
+    }
+    for k in [10, 100] {
+        let name = format!("top_k/f32/large-{k}");
+        let values = Generator::named(&name).elements(DType::F32, 300 * 401, -4.0, 4.0);
+        let spec = Spec::TopK { axis: 1, largest: true, sorted: true };
+        cases.push(case(name, spec, DType::F32, (&[300, 401], 1, k), VIEWS[0], &values));
+    }
+    cases
+}
+
+fn case(
+    name: String,
+    spec: Spec,
+    dtype: DType,
+    (shape, axis, k): (&[usize], usize, usize),
+    [values, indices, input]: [View; 3],
+    elements: &[Value],
+) -> Case {
+    let mut taken = shape.to_vec();
+    taken[axis] = k;
+    CaseBuilder::new(name, spec)
+        .output(values.layout(dtype, &taken))
+        .output(indices.layout(DType::I64, &taken))
+        .input(input.layout(dtype, shape), elements)
+        .build()
+}

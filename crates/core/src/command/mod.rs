@@ -4,15 +4,21 @@
 //! operands that do not fit it, so a backend may rely on every rule that a constructor states.
 
 mod activation;
+mod attention;
 mod check;
+mod conv;
 mod elementwise;
+mod fourier;
 mod host;
+mod integer;
 mod matmul;
 mod normalise;
 mod op;
 mod operand;
 mod params;
+mod quantize;
 mod random;
+mod recurrent;
 mod reduce;
 
 pub use activation::Activation;
@@ -22,6 +28,7 @@ pub use op::{Op, OpKind};
 pub use operand::{Access, BufferLike, Operand, RawBuffer};
 pub use params::*;
 pub use random::Distribution;
+pub use recurrent::Recurrent;
 pub use reduce::{Axes, ReduceOp};
 
 pub use elementwise::{BinaryOp, UnaryOp};
@@ -167,5 +174,7 @@ enum InPlace {
     SameLayout,
 }
 
+#[cfg(test)]
+mod compute_tests;
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use millstream_core::DType;
+
 use crate::{Case, Dense, Expected, Outcome, Target, Value, reference};
 
 /// What was wrong with one run.
@@ -12,7 +14,7 @@ pub enum Fault {
     Run(String),
     /// An element is not what it should be.
     Element {
-        /// The index in row-major order.
+        /// The index in row-major order, counted on from one output to the next.
         index: usize,
         /// What it should be.
         expected: Expected,
@@ -111,29 +113,31 @@ fn check_guards(case: &Case, outcome: &Outcome) -> Result<(), Fault> {
 
 fn check_elements(case: &Case, outcome: &Outcome) -> Result<(), Fault> {
     let expected = reference(case);
-    let got = results(case, outcome)?;
-    let dtype = got.dtype;
-    if got.values.len() != expected.len() {
-        let (got, expected) = (got.values.len(), expected.len());
+    let mut got: Vec<(DType, Value)> = Vec::new();
+    for output in 0..case.outputs().len().max(1) {
+        let dense = results(case, outcome, output)?;
+        got.extend(dense.values.into_iter().map(|value| (dense.dtype, value)));
+    }
+    if got.len() != expected.len() {
+        let (got, expected) = (got.len(), expected.len());
         return Err(Fault::Run(format!("{got} elements came back, not {expected}")));
     }
-    let pairs = || expected.iter().zip(&got.values);
-    let wrong = pairs().filter(|(expected, got)| !expected.accepts(dtype, **got)).count();
-    match pairs().position(|(expected, got)| !expected.accepts(dtype, *got)) {
+    let wrong = |at: &usize| !expected[*at].accepts(got[*at].0, got[*at].1);
+    match (0..got.len()).find(wrong) {
         None => Ok(()),
         Some(index) => Err(Fault::Element {
             index,
             expected: expected[index],
-            got: got.values[index],
-            wrong,
+            got: got[index].1,
+            wrong: (0..got.len()).filter(wrong).count(),
             of: expected.len(),
         }),
     }
 }
 
-/// The elements that the operation gave: of its output, or of the host bytes of a download.
-pub(crate) fn results(case: &Case, outcome: &Outcome) -> Result<Dense, Fault> {
-    if let Some(output) = case.outputs().first() {
+/// The elements that the operation gave: of one of its outputs, or of the host bytes of a download.
+pub(crate) fn results(case: &Case, outcome: &Outcome, output: usize) -> Result<Dense, Fault> {
+    if let Some(output) = case.outputs().get(output) {
         return Ok(Dense::read(&output.layout, &outcome.buffers[output.buffer]));
     }
     let layout = case.inputs()[0].layout;

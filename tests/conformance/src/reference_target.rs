@@ -31,15 +31,21 @@ impl Target for ReferenceTarget {
         case.command(name).map_err(|error| error.to_string())?;
 
         let mut outcome = Outcome { buffers: case.buffers.clone(), host: None };
-        match case.outputs().first() {
-            Some(output) => {
-                let values = values(case, output.layout.dtype(), output.layout.elements());
-                write(&output.layout, &mut outcome.buffers[output.buffer], &values);
-            }
-            None => {
-                let dtype = case.inputs()[0].layout.dtype();
-                let values = values(case, dtype, case.inputs()[0].layout.elements());
-                outcome.host = Some(encode_all(dtype, &values));
+        let outputs = case.outputs();
+        if outputs.is_empty() {
+            let dtype = case.inputs()[0].layout.dtype();
+            let values = values(case, &vec![dtype; case.inputs()[0].layout.elements()]);
+            outcome.host = Some(encode_all(dtype, &values));
+        } else {
+            let dtypes: Vec<DType> = outputs
+                .iter()
+                .flat_map(|output| vec![output.layout.dtype(); output.layout.elements()])
+                .collect();
+            let mut values = &values(case, &dtypes)[..];
+            for output in outputs {
+                let (own, rest) = values.split_at(output.layout.elements());
+                write(&output.layout, &mut outcome.buffers[output.buffer], own);
+                values = rest;
             }
         }
         Ok(outcome)
@@ -50,18 +56,20 @@ impl Target for ReferenceTarget {
     }
 }
 
-fn values(case: &Case, dtype: DType, count: usize) -> Vec<Value> {
+/// The elements of all outputs, whose types are given.
+fn values(case: &Case, dtypes: &[DType]) -> Vec<Value> {
     match case.spec {
-        Spec::Random { distribution, seed, offset } => (0..count as u64)
-            .map(|at| Value::Float(random(dtype, distribution, seed, offset.wrapping_add(at))))
+        Spec::Random { distribution, seed, offset } => (offset..)
+            .zip(dtypes)
+            .map(|(at, &dtype)| Value::Float(random(dtype, distribution, seed, at)))
             .collect(),
         Spec::Timestamp => vec![Value::Int(clock())],
         _ => {
-            let value = |expected: &crate::Expected| match expected.best() {
+            let value = |(expected, &dtype): (&crate::Expected, &DType)| match expected.best() {
                 Some(value) => convert(value, dtype),
                 None => convert(Value::Int(0), dtype),
             };
-            reference(case).iter().map(value).collect()
+            reference(case).iter().zip(dtypes).map(value).collect()
         }
     }
 }

@@ -1,13 +1,19 @@
 //! The fixed cases, one room per family of operations.
 
+mod attention;
 mod binary;
+mod conv;
 mod copy;
 mod elementwise;
 mod fill;
+mod fourier;
 mod host;
+mod integer;
 mod layer_norm;
 pub(crate) mod matmul;
+mod quantize;
 mod random;
+mod recurrent;
 mod reduce;
 mod softmax;
 mod unary;
@@ -25,7 +31,7 @@ pub(crate) const FLOATS: [DType; 4] = [DType::F32, DType::F16, DType::BF16, DTyp
 const LARGE: usize = 131_077;
 
 /// The kinds that the suite has cases for.
-pub(crate) const COVERED: [OpKind; 12] = [
+pub(crate) const COVERED: &[OpKind] = &[
     OpKind::Fill,
     OpKind::Copy,
     OpKind::Unary,
@@ -34,6 +40,16 @@ pub(crate) const COVERED: [OpKind; 12] = [
     OpKind::Softmax,
     OpKind::LayerNorm,
     OpKind::MatMul,
+    OpKind::Conv,
+    OpKind::ConvTranspose,
+    OpKind::Attention,
+    OpKind::Recurrent,
+    OpKind::Dft,
+    OpKind::Stft,
+    OpKind::Quantize,
+    OpKind::Dequantize,
+    OpKind::MatMulInteger,
+    OpKind::ConvInteger,
     OpKind::Random,
     OpKind::Upload,
     OpKind::Download,
@@ -51,6 +67,16 @@ pub fn cases(kind: OpKind) -> Vec<Case> {
         OpKind::Softmax => softmax::cases(),
         OpKind::LayerNorm => layer_norm::cases(),
         OpKind::MatMul => matmul::cases(),
+        OpKind::Conv => conv::forward(),
+        OpKind::ConvTranspose => conv::transposed(),
+        OpKind::Attention => attention::cases(),
+        OpKind::Recurrent => recurrent::cases(),
+        OpKind::Dft => fourier::whole(),
+        OpKind::Stft => fourier::frames(),
+        OpKind::Quantize => quantize::to_integers(),
+        OpKind::Dequantize => quantize::from_integers(),
+        OpKind::MatMulInteger => integer::products(),
+        OpKind::ConvInteger => integer::convolutions(),
         OpKind::Random => random::cases(),
         OpKind::Upload => host::uploads(),
         OpKind::Download => host::downloads(),

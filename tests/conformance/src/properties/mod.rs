@@ -1,5 +1,6 @@
 //! Promises that only several runs together can show.
 
+mod batch;
 mod independence;
 pub(crate) mod philox;
 mod random;
@@ -47,6 +48,7 @@ pub fn properties(kind: OpKind) -> Vec<Property> {
         .iter()
         .map(|&(name, run)| Property { name, kind: OpKind::Random, bit_identical: false, run })
         .chain(independence::properties())
+        .chain(batch::properties())
         .chain([Property {
             name: "timestamp/the clock does not go back",
             kind: OpKind::Timestamp,
@@ -63,7 +65,7 @@ fn elements(target: &dyn Target, case: &Case) -> Result<Option<Dense>, Fault> {
         return Ok(None);
     }
     let outcome = target.run(case).map_err(Fault::Run)?;
-    results(case, &outcome).map(Some)
+    results(case, &outcome, 0).map(Some)
 }
 
 /// Whether two elements are the same number to the last bit. NaNs count as one.

@@ -84,6 +84,13 @@ impl<T: Copy> Tensor<T> {
     }
 }
 
+/// The lengths of sequences, with the distance between them.
+#[derive(Clone, Copy)]
+enum Lengths {
+    Short(Shared<i32>, usize),
+    Long(Shared<i64>, usize),
+}
+
 struct Layer<'a, T> {
     params: &'a RecurrentParams,
     time: usize,
@@ -99,7 +106,7 @@ struct Layer<'a, T> {
     bias: Option<Tensor<T>>,
     initial_hidden: Option<Tensor<T>>,
     initial_cell: Option<Tensor<T>>,
-    lengths: Option<(Shared<u8>, usize, DType)>,
+    lengths: Option<Lengths>,
 }
 
 /// One direction of some sequences.
@@ -140,9 +147,14 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Layer<'a, T> {
             initial_hidden: operands.initial_hidden.map(tensor),
             initial_cell: operands.initial_cell.map(tensor),
             lengths: operands.lengths.map(|lengths| {
+                let stride = lengths.layout.strides()[0];
                 // SAFETY: passed on.
-                let first = Shared::new(unsafe { base::<u8>(lengths) });
-                (first, lengths.layout.strides()[0], lengths.layout.dtype())
+                unsafe {
+                    match lengths.layout.dtype() {
+                        DType::I64 => Lengths::Long(Shared::new(base(lengths)), stride),
+                        _ => Lengths::Short(Shared::new(base(lengths)), stride),
+                    }
+                }
             }),
         }
     }
@@ -178,13 +190,14 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Layer<'a, T> {
 
     /// The length of a sequence, whatever number is given for it.
     unsafe fn length(&self, sequence: usize) -> usize {
-        let Some((first, stride, dtype)) = self.lengths else { return self.time };
-        let first = first.get();
         // SAFETY: there is a length for each sequence.
         let length = unsafe {
-            match dtype {
-                DType::I64 => first.cast::<i64>().add(sequence * stride).read(),
-                _ => i64::from(first.cast::<i32>().add(sequence * stride).read()),
+            match self.lengths {
+                Some(Lengths::Short(first, stride)) => {
+                    i64::from(first.get().add(sequence * stride).read())
+                }
+                Some(Lengths::Long(first, stride)) => first.get().add(sequence * stride).read(),
+                None => return self.time,
             }
         };
         usize::try_from(length).unwrap_or(0).min(self.time)

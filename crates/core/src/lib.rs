@@ -28,9 +28,9 @@ pub use backend::{
 pub use command::{
     Access, Activation, AttentionParams, Axes, BinaryOp, BoundCommand, BufferLike, Command,
     ConvParams, CoordinateMode, Distribution, Epilogue, HostBytes, MAX_SPATIAL, NearestRounding,
-    Op, OpKind, Operand, PadMode, PadParams, PoolKind, PoolParams, RawBuffer, RecurrentCell,
-    RecurrentDirection, RecurrentParams, ReduceOp, ResizeMode, ResizeParams, ScatterReduction,
-    UnaryOp,
+    Op, OpKind, Operand, PadMode, PadParams, PoolKind, PoolParams, RawBuffer, Recurrent,
+    RecurrentCell, RecurrentDirection, RecurrentParams, ReduceOp, ResizeMode, ResizeParams,
+    ScatterReduction, UnaryOp,
 };
 pub use counters::Counters;
 pub use device::{Config, Device, DeviceBuilder, Exhaustion, Health, HealthState, MAX_STREAMS};

@@ -1,8 +1,9 @@
 //! Operations as data, from which a Command is built.
 
 use millstream_core::{
-    Activation, Axes, BinaryOp, BufferLike, Command, Distribution, HostBytes, OpKind, Operand,
-    PadParams, PoolParams, ReduceOp, ResizeParams, Result, Scalar, ScatterReduction, UnaryOp,
+    Activation, Axes, BinaryOp, BufferLike, Command, ConvParams, Distribution, HostBytes, OpKind,
+    Operand, PadParams, PoolParams, Recurrent, RecurrentCell, RecurrentParams, ReduceOp,
+    ResizeParams, Result, Scalar, ScatterReduction, UnaryOp,
 };
 
 /// What a case computes. Operands are outputs first, then inputs, as in a [`Command`].
@@ -142,6 +143,77 @@ pub enum Spec {
     Resize(ResizeParams),
     /// `dst ← src`.
     Pad(PadParams),
+    /// `dst ← src, weight, [bias], [residual]`.
+    Conv {
+        /// The other direction; it has no residual.
+        transposed: bool,
+        /// Geometry.
+        params: ConvParams,
+        /// Multiplies the sums.
+        scale: f32,
+        /// Whether a bias is given.
+        bias: bool,
+        /// Whether a residual is given.
+        residual: bool,
+        /// Applied last.
+        activation: Activation,
+    },
+    /// `dst ← query, key, value, [mask]`.
+    Attention {
+        /// Multiplies the scores.
+        scale: f32,
+        /// A query sees only keys up to its own position.
+        causal: bool,
+        /// Whether a mask is given.
+        mask: bool,
+    },
+    /// `sequence, hidden, [cell] ← src, w_input, w_hidden, [bias], [hidden_0], [cell_0], [lengths]`.
+    Recurrent(RecurrentParams),
+    /// `dst ← src`.
+    Dft {
+        /// The axis.
+        axis: usize,
+        /// The inverse transform.
+        inverse: bool,
+        /// Only the non-redundant half.
+        onesided: bool,
+    },
+    /// `dst ← signal, [window]`.
+    Stft {
+        /// Samples per frame.
+        frame: usize,
+        /// Samples between frames.
+        hop: usize,
+        /// Only the non-redundant half.
+        onesided: bool,
+        /// Whether a window is given.
+        window: bool,
+    },
+    /// `dst ← src, scale, [zero]`.
+    Quantize {
+        /// The axis of per-channel scales.
+        axis: Option<usize>,
+        /// Whether a zero point is given.
+        zero: bool,
+        /// The other direction.
+        back: bool,
+    },
+    /// `dst ← a, b, [a_zero], [b_zero]`.
+    MatMulInteger {
+        /// Whether `a_zero` is given.
+        a_zero: bool,
+        /// Whether `b_zero` is given.
+        b_zero: bool,
+    },
+    /// `dst ← src, weight, [src_zero], [weight_zero]`.
+    ConvInteger {
+        /// Geometry.
+        params: ConvParams,
+        /// Whether `src_zero` is given.
+        src_zero: bool,
+        /// Whether `weight_zero` is given.
+        weight_zero: bool,
+    },
     /// `dst ←` random numbers.
     Random {
         /// The distribution.
@@ -189,6 +261,16 @@ impl Spec {
             Spec::TopK { .. } => OpKind::TopK,
             Spec::Resize(_) => OpKind::Resize,
             Spec::Pad(_) => OpKind::Pad,
+            Spec::Conv { transposed: false, .. } => OpKind::Conv,
+            Spec::Conv { transposed: true, .. } => OpKind::ConvTranspose,
+            Spec::Attention { .. } => OpKind::Attention,
+            Spec::Recurrent(_) => OpKind::Recurrent,
+            Spec::Dft { .. } => OpKind::Dft,
+            Spec::Stft { .. } => OpKind::Stft,
+            Spec::Quantize { back: false, .. } => OpKind::Quantize,
+            Spec::Quantize { back: true, .. } => OpKind::Dequantize,
+            Spec::MatMulInteger { .. } => OpKind::MatMulInteger,
+            Spec::ConvInteger { .. } => OpKind::ConvInteger,
             Spec::Random { .. } => OpKind::Random,
             Spec::Upload { .. } => OpKind::Upload,
             Spec::Download => OpKind::Download,
@@ -201,6 +283,7 @@ impl Spec {
         match self {
             Spec::Download => 0,
             Spec::TopK { .. } | Spec::Pool { indices: true, .. } => 2,
+            Spec::Recurrent(params) => 2 + usize::from(params.cell == RecurrentCell::Lstm),
             _ => 1,
         }
     }
@@ -276,6 +359,68 @@ impl Spec {
             }
             Spec::Resize(params) => Command::resize(next(), next(), *params),
             Spec::Pad(params) => Command::pad(next(), next(), *params),
+            Spec::Conv { transposed, params, scale, bias, residual, activation } => {
+                let (dst, src, weight) = (next(), next(), next());
+                let bias = bias.then(&mut next);
+                if *transposed {
+                    return Command::conv_transpose(
+                        dst,
+                        src,
+                        weight,
+                        bias,
+                        *params,
+                        *scale,
+                        *activation,
+                    );
+                }
+                let residual = residual.then(&mut next);
+                Command::conv(dst, src, weight, bias, residual, *params, *scale, *activation)
+            }
+            Spec::Attention { scale, causal, mask } => {
+                let (dst, query, key, value) = (next(), next(), next(), next());
+                let mask = mask.then(&mut next);
+                Command::attention(dst, query, key, value, mask, *scale, *causal)
+            }
+            Spec::Recurrent(params) => Command::recurrent(Recurrent {
+                cell: params.cell,
+                direction: params.direction,
+                sequence: next(),
+                last_hidden: next(),
+                last_cell: (params.cell == RecurrentCell::Lstm).then(&mut next),
+                src: next(),
+                input_weight: next(),
+                hidden_weight: next(),
+                bias: params.bias.then(&mut next),
+                initial_hidden: params.initial_hidden.then(&mut next),
+                initial_cell: params.initial_cell.then(&mut next),
+                lengths: params.lengths.then(&mut next),
+            }),
+            Spec::Dft { axis, inverse, onesided } => {
+                Command::dft(next(), next(), *axis, *inverse, *onesided)
+            }
+            Spec::Stft { frame, hop, onesided, window } => {
+                let (dst, signal) = (next(), next());
+                Command::stft(dst, signal, window.then(&mut next), *frame, *hop, *onesided)
+            }
+            Spec::Quantize { axis, zero, back } => {
+                let (dst, src, scale) = (next(), next(), next());
+                let zero = zero.then(&mut next);
+                match back {
+                    true => Command::dequantize(dst, src, scale, zero, *axis),
+                    false => Command::quantize(dst, src, scale, zero, *axis),
+                }
+            }
+            Spec::MatMulInteger { a_zero, b_zero } => {
+                let (dst, a, b) = (next(), next(), next());
+                let a_zero = a_zero.then(&mut next);
+                Command::matmul_integer(dst, a, b, a_zero, b_zero.then(&mut next))
+            }
+            Spec::ConvInteger { params, src_zero, weight_zero } => {
+                let (dst, src, weight) = (next(), next(), next());
+                let src_zero = src_zero.then(&mut next);
+                let weight_zero = weight_zero.then(&mut next);
+                Command::conv_integer(dst, src, weight, src_zero, weight_zero, *params)
+            }
             Spec::Random { distribution, seed, offset } => {
                 Command::random(next(), *distribution, *seed, *offset)
             }

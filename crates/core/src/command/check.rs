@@ -59,6 +59,12 @@ impl Check {
         self.that(layout.dtype() == dtype, || format!("needs {dtype}, got {}", layout.dtype()))
     }
 
+    pub fn byte(&self, layout: &Layout) -> Result<()> {
+        self.that(matches!(layout.dtype(), DType::U8 | DType::I8), || {
+            format!("needs u8 or i8, got {}", layout.dtype())
+        })
+    }
+
     pub fn axis(&self, axis: usize, layout: &Layout) -> Result<()> {
         self.that(axis < layout.rank(), || {
             format!("axis {axis} of an operand of rank {}", layout.rank())

@@ -4,11 +4,15 @@
 //! operands that do not fit it, so a backend may rely on every rule that a constructor states.
 
 mod activation;
+mod attention;
 mod check;
+mod conv;
 mod cumsum;
 mod elementwise;
+mod fourier;
 mod gather;
 mod host;
+mod integer;
 mod matmul;
 mod normalise;
 mod op;
@@ -16,7 +20,9 @@ mod operand;
 mod pad;
 mod params;
 mod pool;
+mod quantize;
 mod random;
+mod recurrent;
 mod reduce;
 mod resize;
 mod scatter;
@@ -30,6 +36,7 @@ pub use op::{Op, OpKind};
 pub use operand::{Access, BufferLike, Operand, RawBuffer};
 pub use params::*;
 pub use random::Distribution;
+pub use recurrent::Recurrent;
 pub use reduce::{Axes, ReduceOp};
 
 pub use elementwise::{BinaryOp, UnaryOp};
@@ -175,5 +182,7 @@ enum InPlace {
     SameLayout,
 }
 
+#[cfg(test)]
+mod compute_tests;
 #[cfg(test)]
 mod tests;

@@ -98,14 +98,17 @@ pub enum Op {
         /// What is done to each element of the product before it is stored.
         epilogue: Epilogue,
     },
-    /// `dst ← src, weight, [bias], [residual]`: convolution over 1 to 3 spatial axes.
+    /// `dst ← src, weight, [bias], [residual]`: convolution over 1 to 3 spatial axes. `src` is
+    /// `[batch, channels, spatial…]`, `weight` is `[outputs, channels / groups, kernel…]`, `dst` is
+    /// `[batch, outputs, spatial…]`; bias and residual are already broadcast to `dst`.
     Conv {
         /// Geometry.
         params: Box<ConvParams>,
         /// What is done to each element before it is stored.
         epilogue: Epilogue,
     },
-    /// `dst ← src, weight, [bias]`: transposed convolution over 1 to 3 spatial axes.
+    /// `dst ← src, weight, [bias]`: transposed convolution over 1 to 3 spatial axes. `weight` is
+    /// `[channels, outputs / groups, kernel…]`; the bias is already broadcast to `dst`.
     ConvTranspose {
         /// Geometry.
         params: Box<ConvParams>,
@@ -165,26 +168,46 @@ pub enum Op {
         /// Widths and mode.
         params: Box<PadParams>,
     },
-    /// `dst ← query, key, value, [mask]`: scaled dot-product attention.
+    /// `dst ← query, key, value, [mask]`: scaled dot-product attention; the mask is already broadcast
+    /// to `[batch, heads, queries, keys]`. A query that sees no key gives zeros.
     Attention {
         /// Scale, causality and head groups.
         params: AttentionParams,
     },
-    /// `sequence, hidden, [cell] ← src, w_input, w_hidden, [bias], [hidden_0], [cell_0], [lengths]`.
+    /// `sequence, hidden, [cell] ← src, w_input, w_hidden, [bias], [hidden_0], [cell_0], [lengths]`:
+    /// a recurrent layer over a whole sequence. Only an LSTM has cell states.
+    ///
+    /// | operand | shape |
+    /// |---|---|
+    /// | `src` | `[time, batch, input]` |
+    /// | `w_input` | `[directions, gates · hidden, input]` |
+    /// | `w_hidden` | `[directions, gates · hidden, hidden]` |
+    /// | `bias` | `[directions, 2, gates · hidden]`: that of the input, then that of the hidden state |
+    /// | `hidden_0`, `cell_0`, `hidden`, `cell` | `[directions, batch, hidden]` |
+    /// | `lengths` | `[batch]`, `i32` or `i64`, limited to `0 ..= time` |
+    /// | `sequence` | `[time, directions, batch, hidden]` |
+    ///
+    /// Rows of the weights are ordered by gate as in ONNX: input, output, forget, cell (`iofc`) for an
+    /// LSTM; update, reset, hidden (`zrh`) for a GRU. PyTorch's LSTM has `ifgo` (its `g` is the cell
+    /// gate) and its GRU `rzn` (its `n` is the hidden gate): permute the blocks of `hidden` rows of
+    /// both weights and biases. Beyond its length a sequence gives zeros, and `hidden` and `cell` are
+    /// those of its last step. The reverse direction starts at the last step of each sequence.
     Recurrent {
         /// Kind and direction.
         params: Box<RecurrentParams>,
     },
-    /// `dst ← src`: discrete Fourier transform along an axis; the last axis holds real and imaginary.
+    /// `dst ← src`: discrete Fourier transform along an axis; the last axis holds real and imaginary,
+    /// or has size 1 where numbers are real.
     Dft {
         /// The axis.
         axis: u8,
         /// The inverse transform.
         inverse: bool,
-        /// Only the non-redundant half.
+        /// Only the non-redundant half: of the result, or of the input of an inverse transform.
         onesided: bool,
     },
-    /// `dst ← signal, [window]`: short-time Fourier transform.
+    /// `dst ← signal, [window]`: short-time Fourier transform of `[batch, samples, 1 or 2]` to
+    /// `[batch, frames, bins, 2]`.
     Stft {
         /// Samples per frame.
         frame: u32,
@@ -193,22 +216,36 @@ pub enum Op {
         /// Only the non-redundant half.
         onesided: bool,
     },
-    /// `dst ← src, scale, [zero]`: to 8-bit integers.
+    /// `dst ← src, scale, [zero]`: `src / scale + zero` to 8-bit integers, halves to even, saturated.
+    /// Scale and zero are already broadcast to `dst`.
     Quantize {
         /// The axis of per-channel scales, or none for one scale.
         axis: Option<u8>,
     },
-    /// `dst ← src, scale, [zero]`: from 8-bit or 32-bit integers.
+    /// `dst ← src, scale, [zero]`: `(src - zero) · scale` from 8-bit or 32-bit integers. Scale and zero
+    /// are already broadcast to `dst`.
     Dequantize {
         /// The axis of per-channel scales, or none for one scale.
         axis: Option<u8>,
     },
-    /// `dst ← a, b, [a_zero], [b_zero]`: 8-bit matrix product with 32-bit sums.
-    MatMulInteger,
-    /// `dst ← src, weight, [src_zero], [weight_zero]`: 8-bit convolution with 32-bit sums.
+    /// `dst ← a, b, [a_zero], [b_zero]`: 8-bit matrix product with 32-bit sums, which wrap around.
+    /// Zero points are already broadcast: to `a` without its last axis, and to `b` without its last
+    /// but one, with size 1 on these.
+    MatMulInteger {
+        /// Whether `a_zero` is given.
+        a_zero: bool,
+        /// Whether `b_zero` is given.
+        b_zero: bool,
+    },
+    /// `dst ← src, weight, [src_zero], [weight_zero]`: 8-bit convolution with 32-bit sums, which wrap
+    /// around. `src_zero` is one number, `weight_zero` one per output channel; padding counts as zero.
     ConvInteger {
         /// Geometry.
         params: Box<ConvParams>,
+        /// Whether `src_zero` is given.
+        src_zero: bool,
+        /// Whether `weight_zero` is given.
+        weight_zero: bool,
     },
     /// `dst ←`: random numbers, a function of seed, offset and element index alone.
     Random {

@@ -20,8 +20,23 @@ pub struct ConvParams {
     pub dilation: [u32; MAX_SPATIAL],
     /// Channels are split in this many independent groups.
     pub groups: u32,
-    /// Added to one side of the output of a transposed convolution.
+    /// Added to the end of the output of a transposed convolution; not used by others.
     pub output_padding: [u32; MAX_SPATIAL],
+}
+
+impl ConvParams {
+    /// Steps and distances of 1, no padding, one group.
+    pub fn new(spatial: usize) -> Self {
+        Self {
+            spatial: spatial as u8,
+            stride: [1; MAX_SPATIAL],
+            pad_before: [0; MAX_SPATIAL],
+            pad_after: [0; MAX_SPATIAL],
+            dilation: [1; MAX_SPATIAL],
+            groups: 1,
+            output_padding: [0; MAX_SPATIAL],
+        }
+    }
 }
 
 /// What pooling takes from its window.
@@ -166,32 +181,60 @@ pub struct PadParams {
 pub struct AttentionParams {
     /// Multiplies the scores.
     pub scale: f32,
-    /// A query sees only keys up to its own position, counted from the end of both.
+    /// A query sees only keys up to its own position, counted from the end of both: query `i` of `q`
+    /// sees key `j` of `k` where `j + q <= i + k`.
     pub causal: bool,
-    /// Whether a mask is given: boolean, or added to the scores.
+    /// Whether a mask is given: boolean, true where a key is seen, or added to the scaled scores.
     pub mask: bool,
 }
 
 /// Kind of recurrent cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum RecurrentCell {
+    /// Long short-term memory: `c = f · c + i · g`, `h = o · tanh c`.
     Lstm,
+    /// Gated recurrent unit: `h = (1 - z) · n + z · h`.
     Gru {
-        /// Apply the reset gate after the hidden product (PyTorch's way).
+        /// Apply the reset gate after the hidden product and its bias (PyTorch's way) rather than to
+        /// the hidden state before it.
         linear_before_reset: bool,
     },
+    /// `h = tanh(…)`.
     RnnTanh,
+    /// `h = max(…, 0)`.
     RnnRelu,
+}
+
+impl RecurrentCell {
+    /// How many gates there are: rows of the weights per element of the hidden state.
+    pub const fn gates(self) -> usize {
+        match self {
+            RecurrentCell::Lstm => 4,
+            RecurrentCell::Gru { .. } => 3,
+            RecurrentCell::RnnTanh | RecurrentCell::RnnRelu => 1,
+        }
+    }
 }
 
 /// Direction of a recurrent layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum RecurrentDirection {
+    /// From the first step to the last.
     Forward,
+    /// From the last step to the first.
     Reverse,
+    /// Forward as the first direction, reverse as the second.
     Both,
+}
+
+impl RecurrentDirection {
+    /// How many directions there are.
+    pub const fn count(self) -> usize {
+        match self {
+            RecurrentDirection::Forward | RecurrentDirection::Reverse => 1,
+            RecurrentDirection::Both => 2,
+        }
+    }
 }
 
 /// Parameters of a recurrent layer.
@@ -201,9 +244,7 @@ pub struct RecurrentParams {
     pub cell: RecurrentCell,
     /// Direction.
     pub direction: RecurrentDirection,
-    /// Size of the hidden state.
-    pub hidden: u32,
-    /// Whether a bias is given.
+    /// Whether biases are given.
     pub bias: bool,
     /// Whether a first hidden state is given.
     pub initial_hidden: bool,

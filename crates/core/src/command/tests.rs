@@ -1,16 +1,16 @@
 use super::*;
 use crate::{DType, Layout};
 
-fn operand(id: usize, dtype: DType, shape: &[usize]) -> Operand<RawBuffer> {
+pub(super) fn operand(id: usize, dtype: DType, shape: &[usize]) -> Operand<RawBuffer> {
     let layout = Layout::contiguous(dtype, shape).unwrap();
     Operand::new(RawBuffer { address: id << 20, bytes: layout.extent_bytes() }, layout)
 }
 
-fn f32s(id: usize, shape: &[usize]) -> Operand<RawBuffer> {
+pub(super) fn f32s(id: usize, shape: &[usize]) -> Operand<RawBuffer> {
     operand(id, DType::F32, shape)
 }
 
-fn rejected<T: std::fmt::Debug>(result: Result<T>, part: &str) {
+pub(super) fn rejected<T: std::fmt::Debug>(result: Result<T>, part: &str) {
     let error = result.unwrap_err();
     assert!(matches!(error, Error::InvalidCommand { .. }), "{error:?}");
     assert!(error.to_string().contains(part), "{error} lacks {part:?}");

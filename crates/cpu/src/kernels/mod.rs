@@ -10,11 +10,15 @@
 //! family of operations has a room of its own.
 
 mod activation;
+mod attention;
 mod binary;
 mod block;
+mod byte_product;
+mod conv;
 mod copy;
 mod cumsum;
 mod fault;
+mod fourier;
 mod group_norm;
 mod host;
 mod index;
@@ -25,9 +29,12 @@ mod math;
 mod matmul;
 mod number;
 mod pad;
+mod panels;
 mod parallel;
 mod pool;
+mod quantize;
 mod random;
+mod recurrent;
 mod reduce;
 mod resize;
 mod rms_norm;
@@ -38,6 +45,7 @@ mod softmax;
 mod top_k;
 mod unary;
 mod walk;
+mod workspace;
 
 #[cfg(test)]
 mod testing;
@@ -73,6 +81,16 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::TopK
             | OpKind::Resize
             | OpKind::Pad
+            | OpKind::Conv
+            | OpKind::ConvTranspose
+            | OpKind::Attention
+            | OpKind::Recurrent
+            | OpKind::Dft
+            | OpKind::Stft
+            | OpKind::Quantize
+            | OpKind::Dequantize
+            | OpKind::MatMulInteger
+            | OpKind::ConvInteger
             | OpKind::Random
             | OpKind::Upload
             | OpKind::Download
@@ -176,6 +194,50 @@ pub unsafe fn execute(command: &BoundCommand, parallel: &dyn Parallel, clock_ns:
             }
             Op::Resize { params } => resize::resize(params, &outputs[0], &inputs[0], parallel),
             Op::Pad { params } => pad::pad(params, &outputs[0], &inputs[0], parallel),
+            Op::Conv { params, epilogue } => {
+                let operands = conv_operands(epilogue, &outputs[0], inputs);
+                conv::conv(params, epilogue, &operands, parallel);
+            }
+            Op::ConvTranspose { params, epilogue } => {
+                let operands = conv_operands(epilogue, &outputs[0], inputs);
+                conv::conv_transpose(params, epilogue, &operands, parallel);
+            }
+            Op::Attention { params } => {
+                let factors = [&inputs[0], &inputs[1], &inputs[2]];
+                attention::attention(params, &outputs[0], factors, inputs.get(3), parallel);
+            }
+            Op::Recurrent { params } => {
+                let operands = recurrent_operands(params, outputs, inputs);
+                recurrent::recurrent(params, &operands, parallel);
+            }
+            Op::Dft { axis, inverse, onesided } => {
+                let axis = usize::from(*axis);
+                fourier::dft(axis, *inverse, *onesided, &outputs[0], &inputs[0], parallel);
+            }
+            Op::Stft { frame, hop, .. } => {
+                let (frame, hop) = (*frame as usize, *hop as usize);
+                fourier::stft(frame, hop, &outputs[0], &inputs[0], inputs.get(1), parallel);
+            }
+            Op::Quantize { .. } => {
+                let factors = [&inputs[0], &inputs[1]];
+                quantize::quantize(&outputs[0], factors, inputs.get(2), parallel);
+            }
+            Op::Dequantize { .. } => {
+                let factors = [&inputs[0], &inputs[1]];
+                quantize::dequantize(&outputs[0], factors, inputs.get(2), parallel);
+            }
+            Op::MatMulInteger { a_zero, b_zero } => {
+                let (a_zero, rest) = take(*a_zero, &inputs[2..]);
+                let (b_zero, _) = take(*b_zero, rest);
+                let (factors, zeros) = ([&inputs[0], &inputs[1]], [a_zero, b_zero]);
+                byte_product::matmul_integer(&outputs[0], factors, zeros, parallel);
+            }
+            Op::ConvInteger { params, src_zero, weight_zero } => {
+                let operands = conv_operands(&Default::default(), &outputs[0], inputs);
+                let (src_zero, rest) = take(*src_zero, &inputs[2..]);
+                let (weight_zero, _) = take(*weight_zero, rest);
+                conv::conv_integer(params, &operands, [src_zero, weight_zero], parallel);
+            }
             Op::Random { distribution, seed, offset } => {
                 random::random(*distribution, *seed, *offset, &outputs[0], parallel);
             }
@@ -196,6 +258,39 @@ fn scatter_operands<'a>(
         src: &inputs[0],
         indices: &inputs[1],
         updates: &inputs[2],
+    }
+}
+
+fn conv_operands<'a>(
+    epilogue: &millstream_core::Epilogue,
+    dst: &'a Operand<RawBuffer>,
+    inputs: &'a [Operand<RawBuffer>],
+) -> conv::Operands<'a> {
+    let (bias, rest) = take(epilogue.bias, &inputs[2..]);
+    let (residual, _) = take(epilogue.residual, rest);
+    conv::Operands { dst, src: &inputs[0], weight: &inputs[1], bias, residual }
+}
+
+fn recurrent_operands<'a>(
+    params: &millstream_core::RecurrentParams,
+    outputs: &'a [Operand<RawBuffer>],
+    inputs: &'a [Operand<RawBuffer>],
+) -> recurrent::Operands<'a> {
+    let (bias, rest) = take(params.bias, &inputs[3..]);
+    let (initial_hidden, rest) = take(params.initial_hidden, rest);
+    let (initial_cell, rest) = take(params.initial_cell, rest);
+    let (lengths, _) = take(params.lengths, rest);
+    recurrent::Operands {
+        sequence: &outputs[0],
+        last_hidden: &outputs[1],
+        last_cell: outputs.get(2),
+        src: &inputs[0],
+        input_weight: &inputs[1],
+        hidden_weight: &inputs[2],
+        bias,
+        initial_hidden,
+        initial_cell,
+        lengths,
     }
 }
 
@@ -234,6 +329,8 @@ mod tests {
                 "rms_norm",
                 "group_norm",
                 "matmul",
+                "conv",
+                "conv_transpose",
                 "pool",
                 "gather",
                 "gather_elements",
@@ -244,6 +341,14 @@ mod tests {
                 "top_k",
                 "resize",
                 "pad",
+                "attention",
+                "recurrent",
+                "dft",
+                "stft",
+                "quantize",
+                "dequantize",
+                "matmul_integer",
+                "conv_integer",
                 "random",
                 "upload",
                 "download",

@@ -1,18 +1,24 @@
 //! The fixed cases, one room per family of operations.
 
+mod attention;
 mod binary;
+mod conv;
 mod copy;
 mod cumsum;
 mod elementwise;
 mod fill;
+mod fourier;
 mod gather;
 mod host;
+mod integer;
 mod layer_norm;
 pub(crate) mod matmul;
 mod norms;
 mod pad;
 mod pool;
+mod quantize;
 mod random;
+mod recurrent;
 mod reduce;
 mod resize;
 mod scatter;
@@ -58,6 +64,16 @@ pub(crate) const COVERED: &[OpKind] = &[
     OpKind::TopK,
     OpKind::Resize,
     OpKind::Pad,
+    OpKind::Conv,
+    OpKind::ConvTranspose,
+    OpKind::Attention,
+    OpKind::Recurrent,
+    OpKind::Dft,
+    OpKind::Stft,
+    OpKind::Quantize,
+    OpKind::Dequantize,
+    OpKind::MatMulInteger,
+    OpKind::ConvInteger,
     OpKind::Random,
     OpKind::Upload,
     OpKind::Download,
@@ -90,10 +106,19 @@ pub fn cases(kind: OpKind) -> Vec<Case> {
         OpKind::TopK => top_k::cases(),
         OpKind::Resize => resize::cases(),
         OpKind::Pad => pad::cases(),
+        OpKind::Conv => conv::forward(),
+        OpKind::ConvTranspose => conv::transposed(),
+        OpKind::Attention => attention::cases(),
+        OpKind::Recurrent => recurrent::cases(),
+        OpKind::Dft => fourier::whole(),
+        OpKind::Stft => fourier::frames(),
+        OpKind::Quantize => quantize::to_integers(),
+        OpKind::Dequantize => quantize::from_integers(),
+        OpKind::MatMulInteger => integer::products(),
+        OpKind::ConvInteger => integer::convolutions(),
         OpKind::Random => random::cases(),
         OpKind::Upload => host::uploads(),
         OpKind::Download => host::downloads(),
         OpKind::Timestamp => host::timestamps(),
-        _ => Vec::new(),
     }
 }

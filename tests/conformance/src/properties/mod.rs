@@ -1,5 +1,6 @@
 //! Promises that only several runs together can show.
 
+mod batch;
 mod independence;
 pub(crate) mod philox;
 mod random;
@@ -49,6 +50,7 @@ pub fn properties(kind: OpKind) -> Vec<Property> {
         .map(|&(name, run)| Property { name, kind: OpKind::Random, bit_identical: false, run })
         .chain(independence::properties())
         .chain(samples::properties())
+        .chain(batch::properties())
         .chain([Property {
             name: "timestamp/the clock does not go back",
             kind: OpKind::Timestamp,

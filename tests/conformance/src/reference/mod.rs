@@ -1,8 +1,11 @@
 //! The right answers: plain code in `f64` and `i64`, one room per family of operations.
 
+mod attention;
 mod binary;
+mod conv;
 mod convert;
 mod cumsum;
+mod fourier;
 mod gather;
 mod integer;
 mod layer_norm;
@@ -10,6 +13,8 @@ mod matmul;
 mod norms;
 mod pad;
 mod pool;
+mod quantize;
+mod recurrent;
 mod reduce;
 mod resize;
 mod scatter;
@@ -91,6 +96,37 @@ pub fn reference(case: &Case) -> Vec<Expected> {
         }
         Spec::Resize(params) => resize::apply(params, shape, &inputs[0]),
         Spec::Pad(params) => pad::apply(params, shape, &inputs[0]),
+        Spec::Conv { transposed, params, scale, bias, residual, activation } => {
+            let mut rest = inputs[2..].iter();
+            let mut sums: Vec<Dense> = Vec::new();
+            if *bias {
+                sums.push(conv::spread(rest.next().expect("bias"), shape, 1));
+            }
+            if *residual {
+                sums.push(rest.next().expect("residual").broadcast(shape));
+            }
+            let window = conv::Window { transposed: *transposed, params, shape };
+            let scale = f64::from(*scale);
+            conv::apply(&window, &inputs[0], &inputs[1], &sums, scale, *activation)
+        }
+        Spec::Attention { scale, causal, .. } => {
+            attention::apply(&inputs, f64::from(*scale), *causal)
+        }
+        Spec::Recurrent(params) => recurrent::apply(params, &inputs),
+        Spec::Dft { axis, inverse, onesided } => {
+            fourier::transform(*axis, *inverse, *onesided, &inputs[0], shape)
+        }
+        Spec::Stft { frame, hop, .. } => {
+            fourier::frames(*frame, *hop, &inputs[0], inputs.get(1), shape)
+        }
+        Spec::Quantize { axis, back, .. } => quantize::apply(*axis, *back, &inputs, dtype),
+        Spec::MatMulInteger { a_zero, b_zero } => {
+            quantize::product(shape, &inputs, *a_zero, *b_zero)
+        }
+        Spec::ConvInteger { params, src_zero, weight_zero } => {
+            let window = conv::Window { transposed: false, params, shape };
+            conv::integers(&window, &inputs, *src_zero, *weight_zero)
+        }
         Spec::Random { distribution, .. } => vec![random_range(*distribution); output.elements()],
         Spec::Upload { bytes } => {
             let value = |bytes| Expected::Exact(decode(dtype, bytes));

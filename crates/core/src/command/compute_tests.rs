@@ -1,0 +1,194 @@
+use super::tests::{f32s, operand, rejected};
+use super::*;
+use crate::DType;
+
+fn conv(
+    dst: &[usize],
+    src: &[usize],
+    weight: &[usize],
+    params: ConvParams,
+) -> Result<BoundCommand> {
+    let (dst, src, weight) = (f32s(1, dst), f32s(2, src), f32s(3, weight));
+    Command::conv(dst, src, weight, None, None, params, 1.0, Activation::None)
+}
+
+#[test]
+fn convolutions_check_sizes_groups_and_steps() {
+    let line = ConvParams::new(1);
+    assert!(conv(&[2, 4, 8], &[2, 3, 10], &[4, 3, 3], line).is_ok());
+    rejected(conv(&[2, 4, 9], &[2, 3, 10], &[4, 3, 3], line), "needs 8");
+    rejected(conv(&[1, 4, 8], &[2, 3, 10], &[4, 3, 3], line), "batches");
+    rejected(conv(&[2, 4, 8], &[2, 3, 10], &[4, 2, 3], line), "needs [4, 3]");
+    rejected(conv(&[2, 4, 8, 1], &[2, 3, 10], &[4, 3, 3], line), "1 spatial axes");
+    rejected(conv(&[2, 4, 1], &[2, 3, 2], &[4, 3, 3], line), "a window of 3 over 2");
+    rejected(conv(&[2, 4, 8], &[2, 3, 10], &[4, 3, 0], line), "no taps");
+    let still = ConvParams { stride: [0; 3], ..line };
+    rejected(conv(&[2, 4, 8], &[2, 3, 10], &[4, 3, 3], still), "stride");
+    let grouped = ConvParams { groups: 2, ..line };
+    rejected(conv(&[2, 4, 8], &[2, 3, 10], &[4, 1, 3], grouped), "2 groups");
+    rejected(conv(&[2, 4, 8], &[2, 3, 10], &[4, 1, 3], ConvParams { groups: 0, ..line }), "groups");
+    rejected(conv(&[2, 4], &[2, 3], &[4, 3], ConvParams::new(0)), "0 spatial axes");
+    let far = ConvParams { pad_before: [u32::MAX; 3], dilation: [u32::MAX; 3], ..line };
+    rejected(conv(&[2, 4, 8], &[2, 3, 10], &[4, 3, 3], far), "a window");
+    let wide = ConvParams { pad_before: [2, 0, 0], stride: [2; 3], dilation: [2, 1, 1], ..line };
+    assert!(conv(&[2, 4, 4], &[2, 3, 10], &[4, 3, 3], wide).is_ok());
+}
+
+#[test]
+fn a_bias_of_a_convolution_is_spread_over_its_channels() {
+    let bias = Some(f32s(4, &[4]));
+    let make = |bias| {
+        let (dst, src, weight) = (f32s(1, &[2, 4, 8]), f32s(2, &[2, 3, 10]), f32s(3, &[4, 3, 3]));
+        Command::conv(dst, src, weight, bias, None, ConvParams::new(1), 1.0, Activation::None)
+    };
+    assert_eq!(make(bias).unwrap().inputs()[2].layout.strides(), [0, 1, 0]);
+    rejected(make(Some(f32s(4, &[5]))), "needs [4]");
+}
+
+#[test]
+fn transposed_convolutions_check_sizes() {
+    let make = |dst: &[usize], params| {
+        let (dst, src, weight) = (f32s(1, dst), f32s(2, &[1, 2, 5]), f32s(3, &[2, 3, 3]));
+        Command::conv_transpose(dst, src, weight, None, params, 1.0, Activation::None)
+    };
+    let line = ConvParams { stride: [2, 1, 1], ..ConvParams::new(1) };
+    assert!(make(&[1, 3, 11], line).is_ok());
+    assert!(make(&[1, 3, 12], ConvParams { output_padding: [1, 0, 0], ..line }).is_ok());
+    rejected(make(&[1, 3, 12], line), "needs 11");
+    rejected(make(&[1, 3, 13], ConvParams { output_padding: [2, 0, 0], ..line }), "padding of 2");
+    rejected(make(&[1, 4, 11], line), "needs [2, 4]");
+}
+
+#[test]
+fn integer_convolutions_check_types_and_zero_points() {
+    let make = |dst, src_zero, weight_zero| {
+        let (src, weight) = (operand(2, DType::U8, &[1, 2, 5]), operand(3, DType::I8, &[3, 2, 2]));
+        Command::conv_integer(dst, src, weight, src_zero, weight_zero, ConvParams::new(1))
+    };
+    let dst = operand(1, DType::I32, &[1, 3, 4]);
+    let (one, each) = (operand(4, DType::U8, &[]), operand(5, DType::I8, &[3]));
+    let command = make(dst, Some(one), Some(each)).unwrap();
+    assert_eq!(command.inputs()[3].layout.strides(), [1]);
+    assert!(make(dst, None, Some(operand(5, DType::I8, &[1]))).is_ok());
+    rejected(make(dst, Some(operand(4, DType::I8, &[])), None), "differ");
+    rejected(make(dst, Some(operand(4, DType::U8, &[2])), None), "one element");
+    rejected(make(dst, None, Some(operand(5, DType::I8, &[2]))), "or [3]");
+    rejected(make(f32s(1, &[1, 3, 4]), None, None), "needs i32");
+}
+
+#[test]
+fn attention_checks_sizes_heads_and_masks() {
+    let make = |heads: usize, key: &[usize], value: &[usize], mask| {
+        let (dst, query) = (f32s(1, &[2, heads, 5, 3]), f32s(2, &[2, heads, 5, 8]));
+        Command::attention(dst, query, f32s(3, key), f32s(4, value), mask, 0.5, true)
+    };
+    let (key, value): (&[usize], &[usize]) = (&[2, 2, 7, 8], &[2, 2, 7, 3]);
+    let mask = operand(5, DType::Bool, &[5, 7]);
+    let command = make(4, key, value, Some(mask)).unwrap();
+    assert_eq!(command.inputs()[3].layout.strides(), [0, 0, 7, 1]);
+    rejected(make(3, key, value, None), "2 key heads");
+    rejected(make(4, &[2, 2, 7, 9], value, None), "do not match");
+    rejected(make(4, key, &[2, 2, 6, 3], None), "do not match");
+    rejected(make(4, key, value, Some(f32s(5, &[5, 6]))), "does not broadcast");
+    rejected(make(4, key, value, Some(operand(5, DType::I32, &[5, 7]))), "differ");
+    rejected(make(4, &[2, 14, 8], value, None), "needs 4 axes");
+}
+
+#[test]
+fn quantisation_checks_types_and_scales() {
+    let (dst, src) = (operand(1, DType::U8, &[2, 3]), f32s(2, &[2, 3]));
+    let quantize = |scale, zero, axis| Command::quantize(dst, src, scale, zero, axis);
+    let (one, three) = (f32s(3, &[]), f32s(3, &[3]));
+    assert!(quantize(one, Some(operand(4, DType::U8, &[1])), None).is_ok());
+    let command = quantize(three, None, Some(1)).unwrap();
+    assert_eq!(command.inputs()[1].layout.strides(), [0, 1]);
+    rejected(quantize(three, None, Some(0)), "needs [2]");
+    rejected(quantize(three, None, None), "one element");
+    rejected(quantize(three, None, Some(2)), "axis 2");
+    rejected(quantize(one, Some(operand(4, DType::I8, &[])), None), "needs u8");
+    rejected(Command::quantize(operand(1, DType::I32, &[2, 3]), src, one, None, None), "u8 or i8");
+    assert!(Command::dequantize(src, operand(1, DType::I32, &[2, 3]), one, None, None).is_ok());
+    rejected(Command::dequantize(src, operand(1, DType::I64, &[2, 3]), one, None, None), "or i32");
+}
+
+#[test]
+fn integer_products_check_sizes_and_zero_points() {
+    let make = |a_zero, b_zero| {
+        let (a, b) = (operand(2, DType::U8, &[5, 2, 3]), operand(3, DType::I8, &[3, 4]));
+        Command::matmul_integer(operand(1, DType::I32, &[5, 2, 4]), a, b, a_zero, b_zero)
+    };
+    let rows = operand(4, DType::U8, &[2]);
+    let command = make(Some(rows), Some(operand(5, DType::I8, &[4]))).unwrap();
+    assert_eq!(command.inputs()[2].layout.shape(), [5, 2, 1]);
+    assert_eq!(command.inputs()[2].layout.strides(), [0, 1, 0]);
+    assert_eq!(command.inputs()[3].layout.strides(), [0, 0, 1]);
+    assert!(make(Some(operand(4, DType::U8, &[5, 2, 1])), None).is_ok());
+    rejected(make(Some(operand(4, DType::U8, &[3])), None), "does not broadcast");
+    rejected(make(None, Some(operand(5, DType::U8, &[4]))), "differ");
+    let (a, b) = (operand(2, DType::U8, &[2, 3]), operand(3, DType::I8, &[4, 4]));
+    let dst = operand(1, DType::I32, &[2, 4]);
+    rejected(Command::matmul_integer(dst, a, b, None, None), "do not match");
+    rejected(Command::matmul_integer(dst, dst, b, None, None), "u8 or i8");
+}
+
+fn gru(batch: usize) -> Recurrent<RawBuffer> {
+    Recurrent {
+        cell: RecurrentCell::Gru { linear_before_reset: true },
+        direction: RecurrentDirection::Both,
+        sequence: f32s(1, &[6, 2, batch, 4]),
+        last_hidden: f32s(2, &[2, batch, 4]),
+        last_cell: None,
+        src: f32s(3, &[6, batch, 5]),
+        input_weight: f32s(4, &[2, 12, 5]),
+        hidden_weight: f32s(5, &[2, 12, 4]),
+        bias: Some(f32s(6, &[2, 2, 12])),
+        initial_hidden: Some(f32s(7, &[2, batch, 4])),
+        initial_cell: None,
+        lengths: Some(operand(8, DType::I32, &[batch])),
+    }
+}
+
+#[test]
+fn recurrent_layers_check_every_operand() {
+    let command = Command::recurrent(gru(3)).unwrap();
+    assert_eq!((command.outputs().len(), command.inputs().len()), (2, 6));
+    let with = |change: fn(&mut Recurrent<RawBuffer>)| {
+        let mut layer = gru(3);
+        change(&mut layer);
+        Command::recurrent(layer)
+    };
+    rejected(with(|l| l.src = f32s(3, &[6, 3])), "src has shape");
+    rejected(with(|l| l.input_weight = f32s(4, &[2, 16, 5])), "w_input");
+    rejected(with(|l| l.bias = Some(f32s(6, &[2, 24]))), "bias");
+    rejected(with(|l| l.sequence = f32s(1, &[6, 3, 8])), "sequence");
+    rejected(with(|l| l.lengths = Some(f32s(8, &[3]))), "lengths need");
+    rejected(with(|l| l.initial_cell = l.initial_hidden), "first cell state");
+    rejected(with(|l| l.last_cell = Some(f32s(9, &[2, 3, 4]))), "no other cell does");
+    rejected(with(|l| l.direction = RecurrentDirection::Forward), "w_input");
+}
+
+#[test]
+fn fourier_transforms_check_axes_and_lengths() {
+    let dft = |dst: &[usize], src: &[usize], axis, inverse, onesided| {
+        Command::dft(f32s(1, dst), f32s(2, src), axis, inverse, onesided)
+    };
+    assert!(dft(&[3, 8, 2], &[3, 8, 1], 1, false, false).is_ok());
+    assert!(dft(&[3, 5, 2], &[3, 8, 1], 1, false, true).is_ok());
+    assert!(dft(&[3, 9, 1], &[3, 5, 2], 1, true, true).is_ok());
+    rejected(dft(&[3, 8, 2], &[3, 8, 1], 2, false, false), "axis 2");
+    rejected(dft(&[3, 8, 2], &[3, 8, 1], 1, false, true), "sizes of axis 1");
+    rejected(dft(&[3, 5, 2], &[3, 8, 2], 1, false, true), "last axes");
+    rejected(dft(&[3, 8, 1], &[3, 8, 1], 1, false, false), "last axes");
+    rejected(dft(&[2, 8, 2], &[3, 8, 1], 1, false, false), "differ outside");
+    rejected(dft(&[3, 0, 2], &[3, 0, 1], 1, false, false), "no elements");
+    rejected(dft(&[2], &[2], 0, false, false), "2 or more");
+
+    let stft = |dst: &[usize], window: &[usize], frame, hop| {
+        Command::stft(f32s(1, dst), f32s(2, &[2, 20, 1]), Some(f32s(3, window)), frame, hop, true)
+    };
+    assert!(stft(&[2, 5, 5, 2], &[8], 8, 3).is_ok());
+    rejected(stft(&[2, 4, 5, 2], &[8], 8, 3), "needs [2, 5, 5, 2]");
+    rejected(stft(&[2, 5, 5, 2], &[7], 8, 3), "a window");
+    rejected(stft(&[2, 5, 5, 2], &[8], 8, 0), "hop");
+    rejected(stft(&[2, 5, 5, 2], &[8], 21, 3), "frames of 21");
+}

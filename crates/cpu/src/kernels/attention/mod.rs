@@ -1,0 +1,340 @@
+//! Scaled dot-product attention without the matrix of scores.
+//!
+//! A panel of queries, as many as a vector has lanes, meets the keys block by block: scores of one
+//! block, the softmax so far, and its product with the values. Queries are lanes and keys are rows
+//! throughout, so keys and values are read where they lie, scores need no turning between the two
+//! products, and a lane depends on no other. Blocks of keys are the same for every query, so the bits
+//! of a query depend neither on the batch nor on the other queries.
+
+mod softmax;
+
+#[cfg(test)]
+mod tests;
+
+use millstream_core::{AttentionParams, DType, Operand, RawBuffer};
+
+use super::block::base;
+use super::number::{Float, StoredFloat, with_float};
+use super::panels::{Panelled, Product};
+use super::parallel::{Parallel, Shared, share};
+use super::simd::Machine;
+use super::workspace::with_areas;
+use softmax::Softmax;
+
+/// Keys of a block.
+const BLOCK_KEYS: usize = 128;
+
+/// Multiplications that take about as long as one element of simple work.
+const PRODUCTS_PER_ELEMENT: usize = 16;
+
+/// # Safety
+///
+/// As for [`execute`](super::execute).
+pub(super) unsafe fn attention(
+    params: &AttentionParams,
+    dst: &Operand<RawBuffer>,
+    inputs: [&Operand<RawBuffer>; 3],
+    mask: Option<&Operand<RawBuffer>>,
+    parallel: &dyn Parallel,
+) {
+    if dst.layout.is_empty() {
+        return;
+    }
+    with_float!(dst.layout.dtype(), T => {
+        // SAFETY: passed on.
+        unsafe { Attention::<T>::new(params, dst, inputs, mask).run(Machine::detect(), parallel) };
+    });
+}
+
+/// An operand of four axes.
+#[derive(Clone, Copy)]
+struct Tensor<T> {
+    first: Shared<T>,
+    strides: [usize; 4],
+}
+
+impl<T: Copy> Tensor<T> {
+    /// # Safety
+    ///
+    /// The operand has the type `T`, and its address is a host pointer.
+    unsafe fn new(operand: &Operand<RawBuffer>) -> Self {
+        Tensor {
+            // SAFETY: passed on.
+            first: Shared::new(unsafe { base(operand) }),
+            strides: std::array::from_fn(|axis| operand.layout.strides()[axis]),
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The element belongs to the operand.
+    unsafe fn at(&self, place: [usize; 4]) -> *mut T {
+        let start: usize = place.iter().zip(&self.strides).map(|(at, by)| at * by).sum();
+        // SAFETY: passed on.
+        unsafe { self.first.get().add(start) }
+    }
+}
+
+/// A mask: truth values, or numbers to add.
+#[derive(Clone, Copy)]
+enum Mask<T> {
+    Seen(Tensor<u8>),
+    Added(Tensor<T>),
+}
+
+struct Attention<'a, T> {
+    params: &'a AttentionParams,
+    batch: usize,
+    heads: usize,
+    key_heads: usize,
+    queries: usize,
+    keys: usize,
+    size: usize,
+    value_size: usize,
+    dst: Tensor<T>,
+    query: Tensor<T>,
+    key: Tensor<T>,
+    value: Tensor<T>,
+    mask: Option<Mask<T>>,
+}
+
+/// The queries that one panel holds: those of the query heads of one key head, one after another.
+#[derive(Clone, Copy)]
+struct Panel {
+    batch: usize,
+    key_head: usize,
+    first: usize,
+    lanes: usize,
+}
+
+/// Areas that a panel works in.
+struct Areas<'a, F> {
+    /// The queries, turned: `[size][width]`.
+    query: &'a mut [F],
+    /// Scores of a block of keys, then their shares: `[keys][width]`.
+    scores: &'a mut [F],
+    /// The results so far: `[value size][width]`.
+    results: &'a mut [F],
+    /// A block of keys or values in the type that is computed in.
+    wide: &'a mut [F],
+}
+
+impl<'a, T: StoredFloat<Compute: Panelled>> Attention<'a, T> {
+    unsafe fn new(
+        params: &'a AttentionParams,
+        dst: &Operand<RawBuffer>,
+        [query, key, value]: [&Operand<RawBuffer>; 3],
+        mask: Option<&Operand<RawBuffer>>,
+    ) -> Self {
+        let (shape, key_shape) = (query.layout.shape(), key.layout.shape());
+        // SAFETY: passed on; truth values are bytes.
+        unsafe {
+            let mask = mask.map(|mask| match mask.layout.dtype() {
+                DType::Bool => Mask::Seen(Tensor::new(mask)),
+                _ => Mask::Added(Tensor::new(mask)),
+            });
+            Attention {
+                params,
+                batch: shape[0],
+                heads: shape[1],
+                key_heads: key_shape[1],
+                queries: shape[2],
+                keys: key_shape[2],
+                size: shape[3],
+                value_size: value.layout.shape()[3],
+                dst: Tensor::new(dst),
+                query: Tensor::new(query),
+                key: Tensor::new(key),
+                value: Tensor::new(value),
+                mask,
+            }
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`execute`](super::execute), and the machine at hand is this one or a better one.
+    unsafe fn run(&self, machine: Machine, parallel: &dyn Parallel) {
+        let width = T::Compute::width(machine);
+        let columns = self.heads / self.key_heads * self.queries;
+        let panels = columns.div_ceil(width);
+        let products = self.keys.saturating_mul(self.size + self.value_size).saturating_mul(width);
+        let work = products / PRODUCTS_PER_ELEMENT + width * self.value_size;
+        let sizes = [
+            self.size * width,
+            BLOCK_KEYS.min(self.keys) * width,
+            self.value_size * width,
+            if T::DIRECT { 0 } else { BLOCK_KEYS * self.size.max(self.value_size) },
+        ];
+        share(parallel, self.batch * self.key_heads * panels, work, |range| {
+            with_areas(sizes, |[query, scores, results, wide]: [&mut [T::Compute]; 4]| {
+                let mut areas = Areas { query, scores, results, wide };
+                for index in range.clone() {
+                    let (head, panel) = (index / panels, index % panels);
+                    let panel = Panel {
+                        batch: head / self.key_heads,
+                        key_head: head % self.key_heads,
+                        first: panel * width,
+                        lanes: width.min(columns - panel * width),
+                    };
+                    // SAFETY: panels are disjoint parts of the output; the rest is passed on.
+                    unsafe { self.panel(machine, width, panel, &mut areas) };
+                }
+            });
+        });
+    }
+
+    /// The head and the query of a lane.
+    fn query_of(&self, panel: Panel, lane: usize) -> (usize, usize) {
+        let column = panel.first + lane;
+        let head = panel.key_head * (self.heads / self.key_heads) + column / self.queries;
+        (head, column % self.queries)
+    }
+
+    /// How many keys a query may see.
+    fn visible(&self, query: usize) -> usize {
+        match self.params.causal {
+            true => (query + 1 + self.keys).saturating_sub(self.queries).min(self.keys),
+            false => self.keys,
+        }
+    }
+
+    unsafe fn panel(
+        &self,
+        machine: Machine,
+        width: usize,
+        panel: Panel,
+        areas: &mut Areas<'_, T::Compute>,
+    ) {
+        areas.query.fill(T::Compute::ZERO);
+        areas.results.fill(T::Compute::ZERO);
+        let mut visible = 0;
+        for lane in 0..panel.lanes {
+            let (head, query) = self.query_of(panel, lane);
+            visible = visible.max(self.visible(query));
+            // SAFETY: the query belongs to the operand; one of size 0 has no elements to point to.
+            let from = unsafe { self.query.at([panel.batch, head, query, 0]) };
+            for index in 0..self.size {
+                // SAFETY: as above.
+                let value = unsafe { from.add(index * self.query.strides[3]).read() };
+                areas.query[index * width + lane] = value.widen();
+            }
+        }
+        let mut softmax = Softmax::new();
+        for first in (0..visible).step_by(BLOCK_KEYS) {
+            let keys = BLOCK_KEYS.min(self.keys - first);
+            let scores = &mut areas.scores[..keys * width];
+            scores.fill(T::Compute::ZERO);
+            // SAFETY: passed on; the areas have the sizes that the products say.
+            unsafe {
+                let rows = (first, keys, self.size);
+                let (left, left_row, left_step) = self.block(&self.key, panel, rows, areas.wide);
+                let product = Product {
+                    rows: keys,
+                    columns: width,
+                    depth: self.size,
+                    left,
+                    left_row,
+                    left_step,
+                    right: areas.query.as_ptr(),
+                    right_panel: 0,
+                    right_step: width,
+                    sums: scores.as_mut_ptr(),
+                    stride: width,
+                };
+                T::Compute::add(product, machine);
+                self.prepare(width, panel, first, scores);
+                softmax.add(machine, width, scores, areas.results);
+                let rows = (first, keys, self.value_size);
+                let (left, left_step, left_row) = self.block(&self.value, panel, rows, areas.wide);
+                let product = Product {
+                    rows: self.value_size,
+                    depth: keys,
+                    left,
+                    left_row,
+                    left_step,
+                    right: scores.as_ptr(),
+                    sums: areas.results.as_mut_ptr(),
+                    ..product
+                };
+                T::Compute::add(product, machine);
+            }
+        }
+        for lane in 0..panel.lanes {
+            let (head, query) = self.query_of(panel, lane);
+            let total = softmax.total(lane);
+            // SAFETY: the lane is an element of the output that only this call touches.
+            let to = unsafe { self.dst.at([panel.batch, head, query, 0]) };
+            for index in 0..self.value_size {
+                let sum = areas.results[index * width + lane];
+                let value = if total == T::Compute::ZERO { total } else { sum / total };
+                // SAFETY: as above.
+                unsafe { to.add(index * self.dst.strides[3]).write(T::narrow(value)) };
+            }
+        }
+    }
+
+    /// Some keys or values in the type that is computed in, with the distances between them and between
+    /// their elements.
+    unsafe fn block(
+        &self,
+        from: &Tensor<T>,
+        panel: Panel,
+        (first, count, size): (usize, usize, usize),
+        wide: &mut [T::Compute],
+    ) -> (*const T::Compute, usize, usize) {
+        let [.., row, step] = from.strides;
+        // SAFETY: passed on; those of size 0 have no elements to point to.
+        let start = unsafe { from.at([panel.batch, panel.key_head, first, 0]) }.cast_const();
+        if T::DIRECT {
+            return (start.cast(), row, step);
+        }
+        for (index, to) in wide.chunks_exact_mut(size.max(1)).take(count).enumerate() {
+            for (i, to) in to[..size].iter_mut().enumerate() {
+                // SAFETY: passed on.
+                *to = unsafe { start.add(index * row + i * step).read() }.widen();
+            }
+        }
+        (wide.as_ptr(), size, 1)
+    }
+
+    /// Scales scores, adds the mask and hides what is not to be seen.
+    unsafe fn prepare(&self, width: usize, panel: Panel, first: usize, scores: &mut [T::Compute]) {
+        let scale = T::Compute::from_f32(self.params.scale);
+        scores.iter_mut().for_each(|score| *score = *score * scale);
+        let keys = scores.len() / width;
+        let hidden = -<T::Compute as Float>::INFINITY;
+        for lane in 0..panel.lanes {
+            if self.mask.is_none() && !self.params.causal {
+                break;
+            }
+            let (head, query) = self.query_of(panel, lane);
+            let place = [panel.batch, head, query, first];
+            match self.mask {
+                Some(Mask::Seen(mask)) => {
+                    // SAFETY: the mask has an element for every score.
+                    let from = unsafe { mask.at(place) };
+                    for key in 0..keys {
+                        // SAFETY: as above.
+                        if unsafe { from.add(key * mask.strides[3]).read() } == 0 {
+                            scores[key * width + lane] = hidden;
+                        }
+                    }
+                }
+                Some(Mask::Added(mask)) => {
+                    // SAFETY: the mask has an element for every score.
+                    let from = unsafe { mask.at(place) };
+                    for key in 0..keys {
+                        // SAFETY: as above.
+                        let value = unsafe { from.add(key * mask.strides[3]).read() };
+                        scores[key * width + lane] += value.widen();
+                    }
+                }
+                None => {}
+            }
+            for key in self.visible(query).saturating_sub(first)..keys {
+                scores[key * width + lane] = hidden;
+            }
+        }
+    }
+}

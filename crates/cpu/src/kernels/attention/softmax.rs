@@ -1,0 +1,99 @@
+//! The softmax of scores that come block by block, for each lane by itself.
+
+use super::super::number::Float;
+use super::super::simd::Machine;
+
+/// Lanes of the widest panel.
+const MOST: usize = 32;
+
+/// The largest score so far, and the sum of the powers of all relative to it, for each lane.
+pub(super) struct Softmax<F> {
+    tops: [F; MOST],
+    totals: [F; MOST],
+}
+
+impl<F: Float> Softmax<F> {
+    pub fn new() -> Self {
+        Softmax { tops: [-F::INFINITY; MOST], totals: [F::ZERO; MOST] }
+    }
+
+    /// The sum of the powers of a lane; 0 if nothing was seen.
+    pub fn total(&self, lane: usize) -> F {
+        self.totals[lane]
+    }
+
+    /// Turns rows of scores into powers and scales the results so far to match.
+    pub fn add(&mut self, machine: Machine, width: usize, scores: &mut [F], results: &mut [F]) {
+        match machine {
+            Machine::Portable => self.add_any(width, scores, results),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the machine has the features of its name.
+            Machine::Avx2 => unsafe { self.add_with_avx2(width, scores, results) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Machine::Avx512 => unsafe { self.add_with_avx512(width, scores, results) },
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma")]
+    fn add_with_avx2(&mut self, width: usize, scores: &mut [F], results: &mut [F]) {
+        self.add_any(width, scores, results);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma,avx512f")]
+    fn add_with_avx512(&mut self, width: usize, scores: &mut [F], results: &mut [F]) {
+        self.add_any(width, scores, results);
+    }
+
+    #[inline(always)]
+    fn add_any(&mut self, width: usize, scores: &mut [F], results: &mut [F]) {
+        // A width that is known keeps a row in registers.
+        match width {
+            32 => self.add_rows::<32>(scores, results),
+            16 => self.add_rows::<16>(scores, results),
+            8 => self.add_rows::<8>(scores, results),
+            _ => self.add_rows::<4>(scores, results),
+        }
+    }
+
+    #[inline(always)]
+    fn add_rows<const WIDTH: usize>(&mut self, scores: &mut [F], results: &mut [F]) {
+        let (rows, _) = scores.as_chunks_mut::<WIDTH>();
+        let before: [F; WIDTH] = std::array::from_fn(|lane| self.tops[lane]);
+        let mut tops = before;
+        for row in &*rows {
+            for lane in 0..WIDTH {
+                // A NaN is not larger than anything; it reaches the sum below.
+                tops[lane] = if row[lane] > tops[lane] { row[lane] } else { tops[lane] };
+            }
+        }
+        let mut base = [F::ZERO; WIDTH];
+        let mut factors = [F::ZERO; WIDTH];
+        for lane in 0..WIDTH {
+            // A lane that has seen nothing counts from 0, so that its powers are 0 and not NaN.
+            base[lane] = if tops[lane] == -F::INFINITY { F::ZERO } else { tops[lane] };
+            factors[lane] = (before[lane] - base[lane]).exp();
+        }
+        let mut totals = [F::ZERO; WIDTH];
+        for row in rows {
+            for lane in 0..WIDTH {
+                row[lane] = (row[lane] - base[lane]).exp();
+                totals[lane] += row[lane];
+            }
+        }
+        for lane in 0..WIDTH {
+            self.tops[lane] = tops[lane];
+            self.totals[lane] = self.totals[lane] * factors[lane] + totals[lane];
+        }
+        if before != tops {
+            let (rows, _) = results.as_chunks_mut::<WIDTH>();
+            for row in rows {
+                for lane in 0..WIDTH {
+                    row[lane] = row[lane] * factors[lane];
+                }
+            }
+        }
+    }
+}

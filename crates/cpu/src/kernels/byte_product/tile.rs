@@ -1,0 +1,166 @@
+//! The innermost loops.
+
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::{
+    _mm512_dpbusd_epi32, _mm512_loadu_si512, _mm512_set1_epi32, _mm512_storeu_si512,
+};
+
+/// Columns of a panel.
+pub(super) const WIDTH: usize = 32;
+
+/// Steps of the depth that are multiplied together.
+pub(super) const STEPS: usize = 4;
+
+/// `sums += left × right` over packed factors.
+#[derive(Clone, Copy)]
+pub(super) struct Tiles {
+    pub rows: usize,
+    pub columns: usize,
+    /// Groups of [`STEPS`] steps of the depth.
+    pub groups: usize,
+    /// Rows of `groups · STEPS` bytes.
+    pub left: *const u8,
+    /// Panels of `groups` times [`WIDTH`] columns of [`STEPS`] bytes.
+    pub right: *const i8,
+    /// Rows with room for whole panels.
+    pub sums: *mut i32,
+    /// Distance between rows of sums.
+    pub stride: usize,
+}
+
+impl Tiles {
+    /// Adds the products to the sums, which wrap around.
+    ///
+    /// # Safety
+    ///
+    /// The pointers are valid for the sizes given at each, and nobody else touches the sums.
+    pub unsafe fn add(self) {
+        // SAFETY: passed on; the features were detected.
+        unsafe {
+            #[cfg(target_arch = "x86_64")]
+            {
+                if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vnni") {
+                    return self.add_with_vnni();
+                }
+                if is_x86_feature_detected!("avx2") {
+                    return self.add_with_avx2();
+                }
+            }
+            self.add_portably();
+        }
+    }
+
+    /// Visits all tiles of up to `ROWS` rows: `tile(row, rows, panel)`.
+    #[inline(always)]
+    fn each<const ROWS: usize>(&self, mut tile: impl FnMut(usize, usize, usize)) {
+        for panel in 0..self.columns.div_ceil(WIDTH) {
+            for row in (0..self.rows).step_by(ROWS) {
+                tile(row, ROWS.min(self.rows - row), panel);
+            }
+        }
+    }
+
+    /// The panel of the right factor, and the sums of a tile.
+    #[inline(always)]
+    unsafe fn places(&self, row: usize, panel: usize) -> (*const u8, *const i8, *mut i32) {
+        // SAFETY: the row and the panel belong to the product.
+        unsafe {
+            (
+                self.left.add(row * self.groups * STEPS),
+                self.right.add(panel * self.groups * STEPS * WIDTH),
+                self.sums.add(row * self.stride + panel * WIDTH),
+            )
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`add`](Self::add).
+    #[inline(always)]
+    pub unsafe fn add_portably(&self) {
+        self.each::<1>(|row, _, panel| {
+            // SAFETY: passed on.
+            unsafe {
+                let (left, right, to) = self.places(row, panel);
+                let mut sums = to.cast::<[i32; WIDTH]>().read();
+                for group in 0..self.groups {
+                    let factors = left.add(group * STEPS).cast::<[u8; STEPS]>().read();
+                    let values = &*right.add(group * STEPS * WIDTH).cast::<[[i8; STEPS]; WIDTH]>();
+                    for (sum, values) in sums.iter_mut().zip(values) {
+                        for (&factor, &value) in factors.iter().zip(values) {
+                            *sum = sum.wrapping_add(i32::from(factor) * i32::from(value));
+                        }
+                    }
+                }
+                to.cast::<[i32; WIDTH]>().write(sums);
+            }
+        });
+    }
+
+    /// # Safety
+    ///
+    /// As for [`add`](Self::add), and the machine has AVX2.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    pub unsafe fn add_with_avx2(&self) {
+        // SAFETY: passed on.
+        unsafe { self.add_portably() }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`add`](Self::add), and the machine has AVX-512 VNNI.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512vnni")]
+    pub unsafe fn add_with_vnni(&self) {
+        self.each::<8>(|row, rows, panel| {
+            // SAFETY: passed on; no more rows are touched than there are.
+            unsafe {
+                let mut done = 0;
+                while done < rows {
+                    done += match rows - done {
+                        8.. => self.vnni_tile::<8>(row + done, panel),
+                        4.. => self.vnni_tile::<4>(row + done, panel),
+                        2.. => self.vnni_tile::<2>(row + done, panel),
+                        _ => self.vnni_tile::<1>(row + done, panel),
+                    };
+                }
+            }
+        });
+    }
+
+    /// Computes some rows of a panel, and says how many.
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vnni")]
+    unsafe fn vnni_tile<const ROWS: usize>(&self, row: usize, panel: usize) -> usize {
+        const HALF: usize = WIDTH / 2;
+        let step = self.groups * STEPS;
+        // SAFETY: the rows and the panel belong to the product, whose sums have room for whole panels;
+        // loads and stores need no alignment.
+        unsafe {
+            let (left, right, to) = self.places(row, panel);
+            let mut sums: [[_; 2]; ROWS] = std::array::from_fn(|row| {
+                let to = to.add(row * self.stride);
+                [_mm512_loadu_si512(to.cast()), _mm512_loadu_si512(to.add(HALF).cast())]
+            });
+            for group in 0..self.groups {
+                let values = right.add(group * STEPS * WIDTH);
+                let low = _mm512_loadu_si512(values.cast());
+                let high = _mm512_loadu_si512(values.add(STEPS * HALF).cast());
+                for (row, sums) in sums.iter_mut().enumerate() {
+                    let factors = left.add(row * step + group * STEPS).cast::<i32>();
+                    let factors = _mm512_set1_epi32(factors.read_unaligned());
+                    sums[0] = _mm512_dpbusd_epi32(sums[0], factors, low);
+                    sums[1] = _mm512_dpbusd_epi32(sums[1], factors, high);
+                }
+            }
+            for (row, &[low, high]) in sums.iter().enumerate() {
+                let to = to.add(row * self.stride);
+                _mm512_storeu_si512(to.cast(), low);
+                _mm512_storeu_si512(to.add(HALF).cast(), high);
+            }
+        }
+        ROWS
+    }
+}

@@ -1,0 +1,62 @@
+//! Convolution where every output channel sees a single input channel: nothing is shared that
+//! a product could make use of, so rows are added tap by tap.
+
+use super::super::number::{Float, StoredFloat};
+use super::super::panels::{Panelled, add_row};
+use super::super::parallel::{Parallel, share};
+use super::super::simd::Machine;
+use super::super::workspace::with_areas;
+use super::product::Conv;
+use super::window::{AXES, Segment};
+
+impl<T: StoredFloat<Compute: Panelled>> Conv<'_, T> {
+    /// Whether [`run_depthwise`](Self::run_depthwise) is the better way.
+    pub fn is_depthwise(&self) -> bool {
+        self.channels == 1 && self.rows <= 2
+    }
+
+    /// # Safety
+    ///
+    /// As for [`run`](Self::run), for a convolution with one input channel per group.
+    pub unsafe fn run_depthwise(&self, machine: Machine, parallel: &dyn Parallel) {
+        let outputs = self.window.outputs();
+        let work = outputs.saturating_mul(self.window.taps.len()) / 4 + outputs;
+        let channels = self.groups * self.rows;
+        let wide = self.window.axes[AXES - 1].outputs;
+        share(parallel, self.batch * channels, work, |range| {
+            let mut segments = Vec::new();
+            for plane in range {
+                let (batch, channel) = (plane / channels, plane % channels);
+                self.window.segments(batch * outputs, outputs, &mut segments);
+                with_areas([wide, wide], |[sums, seen]: [&mut [T::Compute]; 2]| {
+                    for &segment in &segments {
+                        // SAFETY: planes are disjoint parts of the output; the rest is passed on.
+                        unsafe { self.line(machine, channel, segment, (sums, seen)) };
+                    }
+                });
+            }
+        });
+    }
+
+    unsafe fn line(
+        &self,
+        machine: Machine,
+        channel: usize,
+        segment: Segment,
+        (sums, seen): (&mut [T::Compute], &mut [T::Compute]),
+    ) {
+        let (group, row) = (channel / self.rows, channel % self.rows);
+        sums.fill(T::Compute::ZERO);
+        for (index, tap) in self.window.taps.iter().enumerate() {
+            // SAFETY: passed on.
+            unsafe {
+                let zero = T::Compute::ZERO;
+                self.source.read(self.window, &segment, group, tap, zero, seen);
+                add_row(machine, self.weight.at(group, row, index), seen, sums);
+            }
+        }
+        let segment = Segment { column: 0, ..segment };
+        // SAFETY: passed on.
+        unsafe { self.finish.store(channel, &[segment], sums) };
+    }
+}

@@ -1,0 +1,136 @@
+//! Convolutions.
+//!
+//! A convolution is a product of the weights with a matrix of what each tap of the window sees at
+//! each output. That matrix is never whole: the panels of one block of the product are gathered at
+//! a time. Every sum is made in the order of the weights in memory order, so its bits depend neither
+//! on the batch nor on where a block begins. A transposed convolution is several convolutions, one
+//! for each residue of the outputs by the stride.
+
+mod depthwise;
+mod finish;
+mod gather;
+mod integer;
+mod product;
+mod weight;
+mod window;
+
+#[cfg(test)]
+mod tests;
+
+pub(super) use finish::store_run;
+pub(super) use integer::conv_integer;
+
+use millstream_core::{ConvParams, DType, Epilogue, Operand, RawBuffer};
+
+use super::block::base;
+use super::number::{StoredFloat, with_float};
+use super::panels::Panelled;
+use super::parallel::{Parallel, Shared};
+use super::simd::Machine;
+use finish::{Finish, Placed};
+use gather::Source;
+use product::Conv;
+use weight::Weight;
+use window::Window;
+
+/// The operands of a convolution.
+pub(super) struct Operands<'a> {
+    pub dst: &'a Operand<RawBuffer>,
+    pub src: &'a Operand<RawBuffer>,
+    pub weight: &'a Operand<RawBuffer>,
+    pub bias: Option<&'a Operand<RawBuffer>>,
+    pub residual: Option<&'a Operand<RawBuffer>>,
+}
+
+/// # Safety
+///
+/// As for [`execute`](super::execute).
+pub(super) unsafe fn conv(
+    params: &ConvParams,
+    epilogue: &Epilogue,
+    operands: &Operands<'_>,
+    parallel: &dyn Parallel,
+) {
+    let Operands { dst, src, weight, .. } = operands;
+    if dst.layout.is_empty() {
+        return;
+    }
+    let window = Window::of_conv(params, &dst.layout, &src.layout, &weight.layout);
+    let rows = weight.layout.shape()[0] / params.groups as usize;
+    let [row, channel] = [weight.layout.strides()[0], weight.layout.strides()[1]];
+    let strides = [rows.saturating_mul(row), row, channel];
+    with_float!(dst.layout.dtype(), T => {
+        // SAFETY: passed on.
+        unsafe { over::<T>(params, &window, epilogue, operands, strides, parallel) };
+    });
+}
+
+/// # Safety
+///
+/// As for [`execute`](super::execute).
+pub(super) unsafe fn conv_transpose(
+    params: &ConvParams,
+    epilogue: &Epilogue,
+    operands: &Operands<'_>,
+    parallel: &dyn Parallel,
+) {
+    let Operands { dst, src, weight, .. } = operands;
+    if dst.layout.is_empty() {
+        return;
+    }
+    let channels = weight.layout.shape()[0] / params.groups as usize;
+    let [channel, row] = [weight.layout.strides()[0], weight.layout.strides()[1]];
+    let strides = [channels.saturating_mul(channel), row, channel];
+    for window in Window::of_transpose(params, &dst.layout, &src.layout, &weight.layout) {
+        with_float!(dst.layout.dtype(), T => {
+            // SAFETY: passed on; the windows have disjoint outputs.
+            unsafe { over::<T>(params, &window, epilogue, operands, strides, parallel) };
+        });
+    }
+}
+
+/// Computes the outputs of one window.
+unsafe fn over<T: StoredFloat<Compute: Panelled>>(
+    params: &ConvParams,
+    window: &Window,
+    epilogue: &Epilogue,
+    operands: &Operands<'_>,
+    strides: [usize; 3],
+    parallel: &dyn Parallel,
+) {
+    let groups = params.groups as usize;
+    let (dst, src) = (&operands.dst.layout, &operands.src.layout);
+    // SAFETY: passed on; the output is not empty.
+    let conv = unsafe {
+        let placed = |operand: Option<&Operand<RawBuffer>>| {
+            operand.map(|operand| Placed::<T>::new(window, operand))
+        };
+        Conv::<T> {
+            window,
+            batch: dst.shape()[0],
+            groups,
+            rows: dst.shape()[1] / groups,
+            channels: src.shape()[1] / groups,
+            source: Source {
+                first: Shared::new(base(operands.src)),
+                batch_stride: src.strides()[0],
+                channel_stride: src.strides()[1],
+            },
+            weight: Weight::new(base(operands.weight), strides, &window.taps),
+            finish: Finish {
+                epilogue,
+                dst: Placed::new(window, operands.dst),
+                added: [placed(operands.bias), placed(operands.residual)],
+            },
+        }
+    };
+    let machine = Machine::detect();
+    // SAFETY: passed on; the machine was detected.
+    unsafe {
+        if conv.is_depthwise() {
+            conv.run_depthwise(machine, parallel);
+        } else {
+            conv.run(machine, parallel);
+        }
+    }
+}

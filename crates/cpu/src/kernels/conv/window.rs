@@ -1,0 +1,177 @@
+//! Where the taps of a window fall.
+
+use millstream_core::{ConvParams, Layout};
+
+/// Spatial axes; those that an operation does not have come first, with size 1.
+pub(super) const AXES: usize = 3;
+
+/// A spatial axis: output `j` reads position `j · step + offset` for every tap.
+#[derive(Clone, Debug)]
+pub(super) struct Axis {
+    pub outputs: usize,
+    /// Size and stride of the input.
+    pub size: usize,
+    pub stride: usize,
+    pub step: usize,
+    taps: Vec<Place>,
+    /// The outputs are every so manyth of the operation's, from this one on.
+    pub first: usize,
+    pub every: usize,
+}
+
+/// A tap on one axis: its offset in the input, and where it lies in the weight.
+type Place = (isize, usize);
+
+/// A tap of the window.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tap {
+    pub offsets: [isize; AXES],
+    /// Where it lies in the weight of one channel, in elements.
+    pub weight: usize,
+}
+
+const NONE: Axis =
+    Axis { outputs: 1, size: 1, stride: 0, step: 1, taps: Vec::new(), first: 0, every: 1 };
+
+/// A window over three axes.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    pub axes: [Axis; AXES],
+    /// The taps in the row-major order of the kernel.
+    pub taps: Vec<Tap>,
+}
+
+impl Window {
+    /// The window of a convolution.
+    pub fn of_conv(params: &ConvParams, dst: &Layout, src: &Layout, weight: &Layout) -> Self {
+        Self::new(usize::from(params.spatial), |axis| {
+            let (kernel, stride) = (weight.shape()[axis + 2], weight.strides()[axis + 2]);
+            let before = params.pad_before[axis] as isize;
+            let tap = |t: usize| (t as isize * params.dilation[axis] as isize - before, t * stride);
+            Axis {
+                outputs: dst.shape()[axis + 2],
+                size: src.shape()[axis + 2],
+                stride: src.strides()[axis + 2],
+                step: params.stride[axis] as usize,
+                taps: (0..kernel).map(tap).collect(),
+                first: 0,
+                every: 1,
+            }
+        })
+    }
+
+    /// The windows of a transposed convolution. Outputs that are a stride apart meet the same taps,
+    /// so that each set of them is a convolution with steps of 1.
+    pub fn of_transpose(
+        params: &ConvParams,
+        dst: &Layout,
+        src: &Layout,
+        weight: &Layout,
+    ) -> Vec<Self> {
+        let spatial = usize::from(params.spatial);
+        // A stride beyond the output leaves sets without any.
+        let sets = |axis: usize| (params.stride[axis] as usize).min(dst.shape()[axis + 2].max(1));
+        let count: usize = (0..spatial).map(sets).product();
+        let window = |index: usize| {
+            Self::new(spatial, |axis| {
+                let before: usize = (0..axis).map(sets).product();
+                let first = index / before % sets(axis);
+                let step = params.stride[axis] as isize;
+                let (kernel, stride) = (weight.shape()[axis + 2], weight.strides()[axis + 2]);
+                let shift = first as isize + params.pad_before[axis] as isize;
+                let taps = (0..kernel).filter_map(|t| {
+                    let distance = shift - t as isize * params.dilation[axis] as isize;
+                    (distance.rem_euclid(step) == 0)
+                        .then(|| (distance.div_euclid(step), t * stride))
+                });
+                Axis {
+                    outputs: (dst.shape()[axis + 2] - first).div_ceil(step as usize),
+                    size: src.shape()[axis + 2],
+                    stride: src.strides()[axis + 2],
+                    step: 1,
+                    taps: taps.collect(),
+                    first,
+                    every: step as usize,
+                }
+            })
+        };
+        (0..count).map(window).collect()
+    }
+
+    fn new(spatial: usize, axis: impl Fn(usize) -> Axis) -> Self {
+        let mut axes = [NONE; AXES];
+        for (index, place) in axes.iter_mut().enumerate() {
+            *place = match (index + spatial).checked_sub(AXES) {
+                Some(real) => axis(real),
+                None => Axis { taps: vec![(0, 0)], ..NONE },
+            };
+        }
+        let mut taps = Vec::new();
+        for &(first, a) in &axes[0].taps {
+            for &(second, b) in &axes[1].taps {
+                for &(third, c) in &axes[2].taps {
+                    taps.push(Tap { offsets: [first, second, third], weight: a + b + c });
+                }
+            }
+        }
+        Window { axes, taps }
+    }
+
+    /// Outputs of one channel.
+    pub fn outputs(&self) -> usize {
+        self.axes.iter().map(|axis| axis.outputs).product()
+    }
+
+    /// Strides of an operand of the shape of the output on the window's axes, and where it begins.
+    pub fn placed(&self, layout: &Layout) -> ([usize; AXES], usize) {
+        let spatial = layout.rank() - 2;
+        let mut start = 0;
+        let strides = std::array::from_fn(|index| match (index + spatial).checked_sub(AXES) {
+            Some(real) => {
+                let stride = layout.strides()[real + 2];
+                start += self.axes[index].first * stride;
+                stride * self.axes[index].every
+            }
+            None => 0,
+        });
+        (strides, start)
+    }
+
+    /// The part of a run of outputs on the last axis whose input exists.
+    pub fn inside(&self, start: isize, count: usize) -> std::ops::Range<usize> {
+        let axis = &self.axes[AXES - 1];
+        let (size, step) = (axis.size as isize, axis.step as isize);
+        let from = if start < 0 { (-start + step - 1) / step } else { 0 };
+        let to = if start >= size { 0 } else { (size - start + step - 1) / step };
+        let to = (to as usize).min(count);
+        (from as usize).min(to)..to
+    }
+}
+
+/// A run of outputs along the last axis, as a part of a block of columns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment {
+    /// The first column of the block.
+    pub column: usize,
+    pub count: usize,
+    pub batch: usize,
+    pub place: [usize; AXES],
+}
+
+impl Window {
+    /// The runs of `count` columns from `first` on. Columns are the outputs of one channel in row-major
+    /// order, of one batch element after another.
+    pub fn segments(&self, first: usize, count: usize, to: &mut Vec<Segment>) {
+        to.clear();
+        let [_, high, wide] = [0, 1, 2].map(|axis| self.axes[axis].outputs);
+        let outputs = self.outputs();
+        let mut column = 0;
+        while column < count {
+            let (batch, rest) = ((first + column) / outputs, (first + column) % outputs);
+            let place = [rest / (high * wide), rest / wide % high, rest % wide];
+            let run = (wide - place[2]).min(count - column);
+            to.push(Segment { column, count: run, batch, place });
+            column += run;
+        }
+    }
+}

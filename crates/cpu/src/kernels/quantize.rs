@@ -1,0 +1,192 @@
+//! Conversion to and from integers with a scale.
+
+use std::mem::MaybeUninit;
+
+use millstream_core::{DType, Operand, RawBuffer};
+
+use super::block::{Input, Output, Scratch, base, each_block};
+use super::number::{Float, Stored, with_float};
+use super::parallel::Parallel;
+use super::simd::{Job, vectorised};
+use super::walk::Walk;
+
+/// A type of quantised numbers.
+trait Quantised: Stored<Compute = Self> {
+    fn saturate<F: Float>(value: F) -> Self;
+    fn number<F: Float>(self) -> F;
+    /// The exact difference, rounded once.
+    fn minus<F: Float>(self, zero: Self) -> F;
+}
+
+macro_rules! quantised {
+    ($($type:ident by $wide:ident),*) => {
+        $(
+            impl Quantised for $type {
+                #[inline(always)]
+                fn saturate<F: Float>(value: F) -> Self {
+                    value.to_f64() as $type
+                }
+
+                #[inline(always)]
+                fn number<F: Float>(self) -> F {
+                    F::from_f64(f64::from(self))
+                }
+
+                #[inline(always)]
+                fn minus<F: Float>(self, zero: Self) -> F {
+                    F::from_f64(($wide::from(self) - $wide::from(zero)) as f64)
+                }
+            }
+        )*
+    };
+}
+
+quantised!(u8 by i32, i8 by i32, i32 by i64);
+
+/// Runs a body with `$type` standing for the type of quantised numbers.
+macro_rules! with_quantised {
+    ($dtype:expr, $type:ident => $body:expr) => {
+        match $dtype {
+            DType::U8 => {
+                type $type = u8;
+                $body
+            }
+            DType::I8 => {
+                type $type = i8;
+                $body
+            }
+            DType::I32 => {
+                type $type = i32;
+                $body
+            }
+            other => unreachable!("{other} is not a type of quantised numbers"),
+        }
+    };
+}
+
+/// # Safety
+///
+/// As for [`execute`](super::execute).
+pub(super) unsafe fn quantize(
+    dst: &Operand<RawBuffer>,
+    [src, scale]: [&Operand<RawBuffer>; 2],
+    zero: Option<&Operand<RawBuffer>>,
+    parallel: &dyn Parallel,
+) {
+    let walk = walk(dst, [src, scale], zero);
+    with_quantised!(dst.layout.dtype(), Q => with_float!(src.layout.dtype(), T => {
+        // SAFETY: passed on.
+        let (to, from, scales, zeros) = unsafe {
+            let to = base::<Q>(dst);
+            let zeros = zero.map(|zero| Input::<Q>::new(base(zero), 3, to));
+            (to, base::<T>(src), base::<f32>(scale), zeros)
+        };
+        let (output, input) = (Output::new(to, 0), Input::new(from, 1, to));
+        let scales = Input::new(scales, 2, to);
+        each_block(&walk, parallel, |start, len| {
+            let (mut a, mut b, mut c) = (Scratch::new(), Scratch::new(), Scratch::new());
+            let mut results = Scratch::new();
+            // SAFETY: blocks are disjoint, and the job writes all of its block.
+            unsafe {
+                let values = input.read(&walk, start, len, &mut a);
+                let scales = scales.read(&walk, start, len, &mut b);
+                let zeros = zeros.map(|zeros| zeros.read(&walk, start, len, &mut c));
+                output.write(&walk, start, len, &mut results, |to| {
+                    vectorised(ToIntegers { values, scales, zeros, to });
+                });
+            }
+        });
+    }));
+}
+
+/// # Safety
+///
+/// As for [`execute`](super::execute).
+pub(super) unsafe fn dequantize(
+    dst: &Operand<RawBuffer>,
+    [src, scale]: [&Operand<RawBuffer>; 2],
+    zero: Option<&Operand<RawBuffer>>,
+    parallel: &dyn Parallel,
+) {
+    let walk = walk(dst, [src, scale], zero);
+    with_quantised!(src.layout.dtype(), Q => with_float!(dst.layout.dtype(), T => {
+        // SAFETY: passed on.
+        let (to, from, scales, zeros) = unsafe {
+            let to = base::<T>(dst);
+            let zeros = zero.map(|zero| Input::<Q>::new(base(zero), 3, to));
+            (to, base::<Q>(src), base::<f32>(scale), zeros)
+        };
+        let (output, input) = (Output::new(to, 0), Input::new(from, 1, to));
+        let scales = Input::new(scales, 2, to);
+        each_block(&walk, parallel, |start, len| {
+            let (mut a, mut b, mut c) = (Scratch::new(), Scratch::new(), Scratch::new());
+            let mut results = Scratch::new();
+            // SAFETY: blocks are disjoint, and the job writes all of its block.
+            unsafe {
+                let values = input.read(&walk, start, len, &mut a);
+                let scales = scales.read(&walk, start, len, &mut b);
+                let zeros = zeros.map(|zeros| zeros.read(&walk, start, len, &mut c));
+                output.write(&walk, start, len, &mut results, |to| {
+                    vectorised(FromIntegers { values, scales, zeros, to });
+                });
+            }
+        });
+    }));
+}
+
+/// Output, input, scale and zero point; where there is none the scale stands in.
+fn walk(
+    dst: &Operand<RawBuffer>,
+    [src, scale]: [&Operand<RawBuffer>; 2],
+    zero: Option<&Operand<RawBuffer>>,
+) -> Walk<4> {
+    Walk::in_any_order([dst, src, scale, zero.unwrap_or(scale)].map(|operand| &operand.layout))
+}
+
+struct ToIntegers<'a, F, Q> {
+    values: &'a [F],
+    scales: &'a [f32],
+    zeros: Option<&'a [Q]>,
+    to: &'a mut [MaybeUninit<Q>],
+}
+
+impl<F: Float, Q: Quantised> Job for ToIntegers<'_, F, Q> {
+    #[inline(always)]
+    fn run(self) {
+        let whole = |value: F, scale: f32| {
+            let rounded = (value / F::from_f32(scale)).round_ties_even();
+            if rounded.is_nan() { F::ZERO } else { rounded }
+        };
+        let pairs = self.to.iter_mut().zip(self.values).zip(self.scales);
+        match self.zeros {
+            Some(zeros) => pairs.zip(zeros).for_each(|(((to, &value), &scale), &zero)| {
+                to.write(Q::saturate(whole(value, scale) + zero.number()));
+            }),
+            None => pairs.for_each(|((to, &value), &scale)| {
+                to.write(Q::saturate(whole(value, scale)));
+            }),
+        }
+    }
+}
+
+struct FromIntegers<'a, F, Q> {
+    values: &'a [Q],
+    scales: &'a [f32],
+    zeros: Option<&'a [Q]>,
+    to: &'a mut [MaybeUninit<F>],
+}
+
+impl<F: Float, Q: Quantised> Job for FromIntegers<'_, F, Q> {
+    #[inline(always)]
+    fn run(self) {
+        let pairs = self.to.iter_mut().zip(self.values).zip(self.scales);
+        match self.zeros {
+            Some(zeros) => pairs.zip(zeros).for_each(|(((to, &value), &scale), &zero)| {
+                to.write(value.minus::<F>(zero) * F::from_f32(scale));
+            }),
+            None => pairs.for_each(|((to, &value), &scale)| {
+                to.write(value.number::<F>() * F::from_f32(scale));
+            }),
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Recurrent layers.
+//!
+//! A chunk of work is one direction of a few sequences of the batch, from the first step to the last.
+//! The products with the input are made for several steps at a time, those with the hidden state step
+//! by step; both weights are packed once per chunk. Rows of a product do not depend on each other, so
+//! neither do sequences.
+
+mod cell;
+mod pack;
+mod state;
+mod steps;
+
+#[cfg(test)]
+mod tests;
+
+use millstream_core::{DType, Operand, RawBuffer, RecurrentDirection, RecurrentParams};
+
+use super::block::base;
+use super::number::{StoredFloat, with_float};
+use super::panels::Panelled;
+use super::parallel::{Parallel, Shared, share};
+use super::simd::Machine;
+
+/// Sequences of one chunk.
+const SEQUENCES: usize = 16;
+
+/// Multiplications that take about as long as one element of simple work.
+const PRODUCTS_PER_ELEMENT: usize = 16;
+
+/// The operands in the order of the Command.
+pub(super) struct Operands<'a> {
+    pub sequence: &'a Operand<RawBuffer>,
+    pub last_hidden: &'a Operand<RawBuffer>,
+    pub last_cell: Option<&'a Operand<RawBuffer>>,
+    pub src: &'a Operand<RawBuffer>,
+    pub input_weight: &'a Operand<RawBuffer>,
+    pub hidden_weight: &'a Operand<RawBuffer>,
+    pub bias: Option<&'a Operand<RawBuffer>>,
+    pub initial_hidden: Option<&'a Operand<RawBuffer>>,
+    pub initial_cell: Option<&'a Operand<RawBuffer>>,
+    pub lengths: Option<&'a Operand<RawBuffer>>,
+}
+
+/// # Safety
+///
+/// As for [`execute`](super::execute).
+pub(super) unsafe fn recurrent(
+    params: &RecurrentParams,
+    operands: &Operands<'_>,
+    parallel: &dyn Parallel,
+) {
+    with_float!(operands.src.layout.dtype(), T => {
+        // SAFETY: passed on.
+        let layer = unsafe { Layer::<T>::new(params, operands) };
+        // SAFETY: passed on; the machine was detected.
+        unsafe { layer.run(Machine::detect(), parallel) };
+    });
+}
+
+/// An operand with strides for up to four axes.
+#[derive(Clone, Copy)]
+struct Tensor<T> {
+    first: Shared<T>,
+    strides: [usize; 4],
+}
+
+impl<T: Copy> Tensor<T> {
+    unsafe fn new(operand: &Operand<RawBuffer>) -> Self {
+        let strides = operand.layout.strides();
+        Tensor {
+            // SAFETY: passed on.
+            first: Shared::new(unsafe { base(operand) }),
+            strides: std::array::from_fn(|axis| strides.get(axis).copied().unwrap_or(0)),
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The element belongs to the operand.
+    unsafe fn at(&self, place: [usize; 3]) -> *mut T {
+        let start: usize = place.iter().zip(&self.strides).map(|(at, by)| at * by).sum();
+        // SAFETY: passed on.
+        unsafe { self.first.get().add(start) }
+    }
+}
+
+/// The lengths of sequences, with the distance between them.
+#[derive(Clone, Copy)]
+enum Lengths {
+    Short(Shared<i32>, usize),
+    Long(Shared<i64>, usize),
+}
+
+struct Layer<'a, T> {
+    params: &'a RecurrentParams,
+    time: usize,
+    batch: usize,
+    input: usize,
+    hidden: usize,
+    sequence: Tensor<T>,
+    last_hidden: Tensor<T>,
+    last_cell: Option<Tensor<T>>,
+    src: Tensor<T>,
+    input_weight: Tensor<T>,
+    hidden_weight: Tensor<T>,
+    bias: Option<Tensor<T>>,
+    initial_hidden: Option<Tensor<T>>,
+    initial_cell: Option<Tensor<T>>,
+    lengths: Option<Lengths>,
+}
+
+/// One direction of some sequences.
+#[derive(Clone, Copy)]
+struct Part {
+    direction: usize,
+    reverse: bool,
+    /// The first sequence, and how many there are.
+    first: usize,
+    count: usize,
+}
+
+impl Part {
+    /// The time of a step of a sequence of some length, which is larger than the step.
+    fn time_of(self, step: usize, length: usize) -> usize {
+        if self.reverse { length - 1 - step } else { step }
+    }
+}
+
+impl<'a, T: StoredFloat<Compute: Panelled>> Layer<'a, T> {
+    unsafe fn new(params: &'a RecurrentParams, operands: &Operands<'_>) -> Self {
+        let shape = operands.src.layout.shape();
+        // SAFETY: passed on.
+        let tensor = |operand: &Operand<RawBuffer>| unsafe { Tensor::new(operand) };
+        Layer {
+            params,
+            time: shape[0],
+            batch: shape[1],
+            input: shape[2],
+            hidden: operands.hidden_weight.layout.shape()[2],
+            sequence: tensor(operands.sequence),
+            last_hidden: tensor(operands.last_hidden),
+            last_cell: operands.last_cell.map(tensor),
+            src: tensor(operands.src),
+            input_weight: tensor(operands.input_weight),
+            hidden_weight: tensor(operands.hidden_weight),
+            bias: operands.bias.map(tensor),
+            initial_hidden: operands.initial_hidden.map(tensor),
+            initial_cell: operands.initial_cell.map(tensor),
+            lengths: operands.lengths.map(|lengths| {
+                let stride = lengths.layout.strides()[0];
+                // SAFETY: passed on.
+                unsafe {
+                    match lengths.layout.dtype() {
+                        DType::I64 => Lengths::Long(Shared::new(base(lengths)), stride),
+                        _ => Lengths::Short(Shared::new(base(lengths)), stride),
+                    }
+                }
+            }),
+        }
+    }
+
+    /// Rows of the weights.
+    fn rows(&self) -> usize {
+        self.params.cell.gates() * self.hidden
+    }
+
+    /// # Safety
+    ///
+    /// As for [`execute`](super::execute), and the machine at hand is this one or a better one.
+    unsafe fn run(&self, machine: Machine, parallel: &dyn Parallel) {
+        if self.hidden == 0 {
+            return;
+        }
+        let chunks = self.batch.div_ceil(SEQUENCES);
+        let products = self.rows().saturating_mul(self.input + self.hidden);
+        let work = products.saturating_mul(self.time + 1) / PRODUCTS_PER_ELEMENT;
+        let directions = self.params.direction.count();
+        share(parallel, directions * chunks, work, |range| {
+            for index in range {
+                let (direction, chunk) = (index / chunks, index % chunks);
+                let first = chunk * SEQUENCES;
+                let reverse =
+                    direction == 1 || self.params.direction == RecurrentDirection::Reverse;
+                let count = SEQUENCES.min(self.batch - first);
+                // SAFETY: parts are disjoint in all outputs; the rest is passed on.
+                unsafe { self.part(machine, Part { direction, reverse, first, count }) };
+            }
+        });
+    }
+
+    /// The length of a sequence, whatever number is given for it.
+    unsafe fn length(&self, sequence: usize) -> usize {
+        // SAFETY: there is a length for each sequence.
+        let length = unsafe {
+            match self.lengths {
+                Some(Lengths::Short(first, stride)) => {
+                    i64::from(first.get().add(sequence * stride).read())
+                }
+                Some(Lengths::Long(first, stride)) => first.get().add(sequence * stride).read(),
+                None => return self.time,
+            }
+        };
+        usize::try_from(length).unwrap_or(0).min(self.time)
+    }
+}

@@ -1,0 +1,99 @@
+//! Attention.
+
+use millstream_core::DType;
+
+use super::FLOATS;
+use crate::{Case, CaseBuilder, Generator, Spec, Value, View};
+
+/// Batch, heads, key heads, queries, keys, size and value size.
+type Sizes = [usize; 7];
+
+const SIZES: &[Sizes] = &[
+    [1, 1, 1, 1, 1, 1, 1],
+    [2, 4, 2, 5, 7, 3, 4],
+    [1, 3, 1, 9, 4, 8, 2],
+    [2, 2, 2, 1, 33, 16, 16],
+    [1, 2, 1, 33, 17, 5, 31],
+    [1, 2, 2, 4, 0, 3, 2],
+    [2, 2, 2, 0, 4, 3, 2],
+    [1, 2, 2, 4, 4, 0, 2],
+    [1, 2, 2, 4, 4, 3, 0],
+    [0, 2, 2, 4, 4, 3, 2],
+];
+
+/// Output, query, key, value and mask.
+const VIEWS: [[View; 5]; 3] = [
+    [View::Dense; 5],
+    [View::Mixed, View::Transposed, View::Stepped, View::Shifted, View::Stepped],
+    [View::Transposed, View::Stepped, View::Transposed, View::Mixed, View::Repeated],
+];
+
+/// What a mask may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    None,
+    /// Truth values for every head.
+    Seen,
+    /// Numbers shared by all heads.
+    Added,
+}
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for dtype in FLOATS {
+        for &sizes in SIZES {
+            for causal in [false, true] {
+                for kind in [Kind::None, Kind::Seen, Kind::Added] {
+                    for views in VIEWS {
+                        cases.push(case(dtype, sizes, causal, kind, views));
+                    }
+                }
+            }
+        }
+    }
+    for dtype in [DType::F32, DType::F16] {
+        for causal in [false, true] {
+            let sizes = [1, 2, 1, 70, 300, 64, 64];
+            cases.push(case(dtype, sizes, causal, Kind::None, VIEWS[0]));
+            cases.push(case(dtype, sizes, causal, Kind::Seen, VIEWS[0]));
+        }
+    }
+    cases
+}
+
+fn case(dtype: DType, sizes: Sizes, causal: bool, kind: Kind, views: [View; 5]) -> Case {
+    let [batch, heads, key_heads, queries, keys, size, value_size] = sizes;
+    let name = format!("attention/{dtype}/{sizes:?}-{causal}-{kind:?}-{views:?}");
+    let mut generator = Generator::named(&name);
+    let mut values =
+        |dtype, shape: &[usize]| generator.elements(dtype, shape.iter().product(), -1.5, 1.5);
+    let (query, key) = ([batch, heads, queries, size], [batch, key_heads, keys, size]);
+    let value = [batch, key_heads, keys, value_size];
+    let spec = Spec::Attention { scale: 0.375, causal, mask: kind != Kind::None };
+    let case = CaseBuilder::new(name, spec)
+        .output(views[0].layout(dtype, &[batch, heads, queries, value_size]))
+        .input(views[1].layout(dtype, &query), &values(dtype, &query))
+        .input(views[2].layout(dtype, &key), &values(dtype, &key))
+        .input(views[3].layout(dtype, &value), &values(dtype, &value));
+    let mask = match kind {
+        Kind::None => return case.build(),
+        Kind::Seen => {
+            let shape = [batch, heads, queries, keys];
+            let mut seen = values(DType::Bool, &shape);
+            // One query that sees nothing.
+            seen.iter_mut().take(keys).for_each(|seen| *seen = Value::Int(0));
+            case.input(views[4].layout(DType::Bool, &shape), &seen)
+        }
+        Kind::Added => {
+            let shape = [queries, keys];
+            let mut added = values(dtype, &shape);
+            for (at, added) in added.iter_mut().enumerate() {
+                if at < keys || at % 5 == 3 {
+                    *added = Value::Float(f64::NEG_INFINITY);
+                }
+            }
+            case.input(views[4].layout(dtype, &shape), &added)
+        }
+    };
+    mask.build()
+}

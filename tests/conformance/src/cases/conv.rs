@@ -1,0 +1,211 @@
+//! Convolutions, plain and transposed.
+
+use millstream_core::{Activation, ConvParams, DType};
+
+use super::FLOATS;
+use super::matmul::ACTIVATIONS;
+use crate::{Case, CaseBuilder, Generator, Spec, View};
+
+/// A convolution by its sizes: batch, input and output channels, input and kernel.
+#[derive(Clone, Copy)]
+pub(super) struct Sizes<'a> {
+    pub batch: usize,
+    pub channels: [usize; 2],
+    pub input: &'a [usize],
+    pub kernel: &'a [usize],
+}
+
+const fn sizes<'a>(
+    batch: usize,
+    channels: [usize; 2],
+    input: &'a [usize],
+    kernel: &'a [usize],
+) -> Sizes<'a> {
+    Sizes { batch, channels, input, kernel }
+}
+
+/// Stride, padding before and after, dilation and groups, the same on every axis.
+type Steps = (u32, u32, u32, u32, u32);
+
+/// Sizes and steps that a convolution may meet, with one to three axes.
+pub(super) const PLAIN: &[(Sizes<'static>, Steps)] = &[
+    (sizes(2, [3, 5], &[9], &[3]), (1, 0, 0, 1, 1)),
+    (sizes(2, [3, 5], &[9], &[3]), (1, 1, 1, 1, 1)),
+    (sizes(3, [4, 6], &[11], &[2]), (2, 0, 1, 1, 2)),
+    (sizes(1, [2, 3], &[17], &[3]), (3, 2, 0, 2, 1)),
+    (sizes(1, [1, 1], &[1], &[1]), (1, 0, 0, 1, 1)),
+    (sizes(1, [1, 1], &[1], &[5]), (1, 2, 2, 1, 1)),
+    (sizes(2, [6, 6], &[13], &[3]), (1, 1, 1, 1, 6)),
+    (sizes(2, [4, 8], &[10], &[4]), (2, 1, 2, 1, 4)),
+    (sizes(1, [2, 8], &[10], &[3]), (1, 1, 1, 1, 2)),
+    (sizes(0, [3, 5], &[9], &[3]), (1, 0, 0, 1, 1)),
+    (sizes(2, [0, 5], &[9], &[3]), (1, 0, 0, 1, 1)),
+    (sizes(2, [3, 0], &[9], &[3]), (1, 0, 0, 1, 1)),
+    (sizes(2, [2, 3], &[0], &[2]), (1, 1, 2, 1, 1)),
+    (sizes(2, [33, 35], &[37], &[1]), (1, 0, 0, 1, 1)),
+    (sizes(2, [3, 4], &[7, 6], &[3, 2]), (1, 1, 0, 1, 1)),
+    (sizes(1, [2, 4], &[9, 8], &[3, 3]), (2, 1, 1, 2, 2)),
+    (sizes(2, [3, 3], &[6, 7], &[3, 3]), (1, 1, 1, 1, 3)),
+    (sizes(2, [2, 3], &[4, 5, 6], &[2, 3, 1]), (1, 1, 0, 1, 1)),
+    (sizes(1, [4, 2], &[5, 4, 5], &[2, 2, 3]), (2, 1, 1, 1, 2)),
+];
+
+const TRANSPOSED: &[(Sizes<'static>, Steps, u32)] = &[
+    (sizes(2, [3, 5], &[7], &[3]), (1, 0, 0, 1, 1), 0),
+    (sizes(2, [3, 5], &[7], &[3]), (2, 1, 0, 1, 1), 1),
+    (sizes(1, [4, 6], &[5], &[4]), (3, 2, 1, 1, 2), 2),
+    (sizes(1, [2, 2], &[5], &[2]), (4, 0, 0, 1, 1), 3),
+    (sizes(1, [2, 3], &[6], &[3]), (2, 1, 2, 3, 1), 2),
+    (sizes(2, [4, 4], &[6], &[3]), (2, 1, 1, 1, 4), 0),
+    (sizes(1, [3, 2], &[1], &[1]), (5, 0, 0, 1, 1), 4),
+    (sizes(0, [3, 5], &[7], &[3]), (1, 0, 0, 1, 1), 0),
+    (sizes(1, [0, 5], &[7], &[3]), (2, 0, 0, 1, 1), 0),
+    (sizes(2, [3, 4], &[4, 3], &[3, 2]), (2, 1, 0, 1, 1), 1),
+    (sizes(1, [4, 2], &[3, 4], &[2, 3]), (1, 1, 1, 2, 2), 0),
+    (sizes(1, [2, 3], &[3, 2, 3], &[2, 3, 2]), (2, 0, 1, 1, 1), 0),
+];
+
+pub(super) fn parameters(axes: usize, steps: Steps, output_padding: u32) -> ConvParams {
+    let (stride, before, after, dilation, groups) = steps;
+    let mut params = ConvParams { groups, ..ConvParams::new(axes) };
+    for axis in 0..axes {
+        params.stride[axis] = stride;
+        params.pad_before[axis] = before;
+        params.pad_after[axis] = after;
+        params.dilation[axis] = dilation;
+        params.output_padding[axis] = output_padding;
+    }
+    params
+}
+
+/// The shapes of output, input and weight.
+pub(super) fn shapes(sizes: Sizes, params: &ConvParams, transposed: bool) -> [Vec<usize>; 3] {
+    let groups = params.groups as usize;
+    let [inputs, outputs] = sizes.channels;
+    let output = (0..sizes.input.len()).map(|axis| {
+        let (size, kernel) = (sizes.input[axis] as i64, sizes.kernel[axis] as i64);
+        let padding = i64::from(params.pad_before[axis]) + i64::from(params.pad_after[axis]);
+        let window = (kernel - 1) * i64::from(params.dilation[axis]) + 1;
+        let stride = i64::from(params.stride[axis]);
+        let extra = i64::from(params.output_padding[axis]);
+        match transposed {
+            true => ((size - 1) * stride - padding + window + extra) as usize,
+            false => ((size + padding - window) / stride + 1) as usize,
+        }
+    });
+    let first = if transposed { [inputs, outputs / groups] } else { [outputs, inputs / groups] };
+    [
+        [sizes.batch, outputs].into_iter().chain(output).collect(),
+        [&[sizes.batch, inputs], sizes.input].concat(),
+        [&first, sizes.kernel].concat(),
+    ]
+}
+
+/// Outputs, inputs and weights laid out in different ways.
+pub(super) const VIEWS: [[View; 3]; 4] = [
+    [View::Dense, View::Dense, View::Dense],
+    [View::Mixed, View::Transposed, View::Stepped],
+    [View::Transposed, View::Stepped, View::Dense],
+    [View::Shifted, View::Repeated, View::Transposed],
+];
+
+fn case(
+    name: String,
+    dtype: DType,
+    shapes: &[Vec<usize>; 3],
+    views: [View; 3],
+    spec: Spec,
+) -> Case {
+    let Spec::Conv { bias, residual, .. } = spec else { unreachable!("not a convolution") };
+    let mut generator = Generator::named(&name);
+    let mut values = |shape: &[usize]| generator.elements(dtype, shape.iter().product(), -1.0, 1.0);
+    let [output, input, weight] = shapes;
+    let mut case = CaseBuilder::new(name, spec)
+        .output(views[0].layout(dtype, output))
+        .input(views[1].layout(dtype, input), &values(input))
+        .input(views[2].layout(dtype, weight), &values(weight));
+    if bias {
+        case = case.input(View::Stepped.layout(dtype, &output[1..2]), &values(&output[1..2]));
+    }
+    if residual {
+        case = case.input(View::Transposed.layout(dtype, output), &values(output));
+    }
+    case.build()
+}
+
+fn plain(transposed: bool, params: ConvParams) -> Spec {
+    let activation = Activation::None;
+    Spec::Conv { transposed, params, scale: 1.0, bias: false, residual: false, activation }
+}
+
+pub(super) fn forward() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for dtype in FLOATS {
+        for &(sizes, steps) in PLAIN {
+            let params = parameters(sizes.input.len(), steps, 0);
+            let shapes = shapes(sizes, &params, false);
+            for views in VIEWS {
+                let name =
+                    format!("conv/{dtype}/{:?}x{:?}-{steps:?}-{views:?}", shapes[1], shapes[2]);
+                cases.push(case(name, dtype, &shapes, views, plain(false, params)));
+            }
+        }
+        cases.extend(epilogues(dtype, false));
+    }
+    // More than one block of every kind, and a wide plane with few channels.
+    for (size, groups) in [
+        (sizes(1, [20, 130], &[131], &[3]), 1),
+        (sizes(1, [40, 40], &[19, 23], &[3, 3]), 40),
+        (sizes(1, [3, 8], &[40, 41], &[3, 3]), 1),
+    ] {
+        let params = parameters(size.input.len(), (1, 1, 1, 1, groups), 0);
+        let shapes = shapes(size, &params, false);
+        for dtype in [DType::F32, DType::BF16] {
+            let name = format!("conv/{dtype}/large-{:?}", shapes[1]);
+            cases.push(case(name, dtype, &shapes, VIEWS[0], plain(false, params)));
+        }
+    }
+    cases
+}
+
+pub(super) fn transposed() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for dtype in FLOATS {
+        for &(sizes, steps, extra) in TRANSPOSED {
+            let params = parameters(sizes.input.len(), steps, extra);
+            let shapes = shapes(sizes, &params, true);
+            for views in VIEWS {
+                let name = format!(
+                    "conv_transpose/{dtype}/{:?}x{:?}-{steps:?}-{extra}-{views:?}",
+                    shapes[1], shapes[2]
+                );
+                cases.push(case(name, dtype, &shapes, views, plain(true, params)));
+            }
+        }
+        cases.extend(epilogues(dtype, true));
+    }
+    cases
+}
+
+/// Every activation with scale, bias and residual, for a product and for single channels.
+fn epilogues(dtype: DType, transposed: bool) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for activation in ACTIVATIONS {
+        for (scale, bias, residual) in
+            [(1.0, true, false), (-0.5, false, true), (0.125, true, true), (0.0, true, false)]
+        {
+            for groups in [1, 4] {
+                let params = parameters(1, (2, 1, 1, 1, groups), 0);
+                let shapes = shapes(sizes(2, [4, 4], &[9], &[3]), &params, transposed);
+                let residual = residual && !transposed;
+                let spec = Spec::Conv { transposed, params, scale, bias, residual, activation };
+                let kind = if transposed { "conv_transpose" } else { "conv" };
+                let name = format!(
+                    "{kind}/{dtype}/epilogue-{activation:?}-{scale}-{bias}-{residual}-{groups}"
+                );
+                cases.push(case(name, dtype, &shapes, VIEWS[0], spec));
+            }
+        }
+    }
+    cases
+}

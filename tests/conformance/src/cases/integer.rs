@@ -1,0 +1,135 @@
+//! Products and convolutions of 8-bit integers.
+
+use millstream_core::DType;
+
+use super::conv::{PLAIN, VIEWS, parameters, shapes};
+use crate::{Case, CaseBuilder, Generator, Spec, Value, View};
+
+const TYPES: [[DType; 2]; 4] = [
+    [DType::U8, DType::I8],
+    [DType::U8, DType::U8],
+    [DType::I8, DType::I8],
+    [DType::I8, DType::U8],
+];
+
+/// Numbers over the whole range of a type.
+fn values(generator: &mut Generator, dtype: DType, count: usize) -> Vec<Value> {
+    generator.elements(dtype, count, 0.0, 0.0)
+}
+
+type Shapes<'a> = (&'a [usize], &'a [usize], &'a [usize]);
+
+const PRODUCTS: &[Shapes<'static>] = &[
+    (&[1, 1], &[1, 1], &[1, 1]),
+    (&[3, 5], &[3, 7], &[7, 5]),
+    (&[17, 33], &[17, 64], &[64, 33]),
+    (&[2, 3], &[2, 0], &[0, 3]),
+    (&[0, 3], &[0, 4], &[4, 3]),
+    (&[4, 2, 3], &[4, 2, 5], &[5, 3]),
+    (&[4, 2, 3], &[2, 5], &[4, 5, 3]),
+    (&[2, 3, 4, 5], &[2, 1, 4, 6], &[3, 6, 5]),
+    (&[9, 70], &[9, 130], &[130, 70]),
+];
+
+pub(super) fn products() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for [left, right] in TYPES {
+        for &(output, a, b) in PRODUCTS {
+            let (m, n) = (output[output.len() - 2], output[output.len() - 1]);
+            let upright = [m, 1];
+            let zeros: [(Option<&[usize]>, Option<&[usize]>); 5] = [
+                (None, None),
+                (Some(&[]), None),
+                (None, Some(&[])),
+                (Some(&[m]), Some(&[n])),
+                (Some(&upright), Some(&[1])),
+            ];
+            for (at, (a_zero, b_zero)) in zeros.into_iter().enumerate() {
+                let views = VIEWS[at % VIEWS.len()];
+                let name = format!("matmul_integer/{left}-{right}/{a:?}x{b:?}-{at}-{views:?}");
+                let mut generator = Generator::named(&name);
+                let mut fill =
+                    |dtype, shape: &[usize]| values(&mut generator, dtype, shape.iter().product());
+                let spec =
+                    Spec::MatMulInteger { a_zero: a_zero.is_some(), b_zero: b_zero.is_some() };
+                let mut case = CaseBuilder::new(name, spec)
+                    .output(views[0].layout(DType::I32, output))
+                    .input(views[1].layout(left, a), &fill(left, a))
+                    .input(views[2].layout(right, b), &fill(right, b));
+                for (zero, dtype) in [(a_zero, left), (b_zero, right)] {
+                    if let Some(shape) = zero {
+                        case = case.input(View::Shifted.layout(dtype, shape), &fill(dtype, shape));
+                    }
+                }
+                cases.push(case.build());
+            }
+        }
+        cases.push(large(left, right));
+        cases.push(overflow(left, right));
+    }
+    cases
+}
+
+fn large(left: DType, right: DType) -> Case {
+    let name = format!("matmul_integer/{left}-{right}/large");
+    let mut generator = Generator::named(&name);
+    CaseBuilder::new(name, Spec::MatMulInteger { a_zero: false, b_zero: false })
+        .output(View::Dense.layout(DType::I32, &[261, 270]))
+        .input(View::Dense.layout(left, &[261, 11]), &values(&mut generator, left, 261 * 11))
+        .input(View::Transposed.layout(right, &[11, 270]), &values(&mut generator, right, 11 * 270))
+        .build()
+}
+
+/// Sums of the largest products, for which 16 bits do not do.
+fn overflow(left: DType, right: DType) -> Case {
+    let most = |dtype| Value::Int(if dtype == DType::U8 { 255 } else { -128 });
+    CaseBuilder::new(
+        format!("matmul_integer/{left}-{right}/most"),
+        Spec::MatMulInteger { a_zero: false, b_zero: false },
+    )
+    .output(View::Dense.layout(DType::I32, &[2, 3]))
+    .input(View::Dense.layout(left, &[2, 3000]), &[most(left); 6000])
+    .input(View::Dense.layout(right, &[3000, 3]), &[most(right); 9000])
+    .build()
+}
+
+pub(super) fn convolutions() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for [left, right] in TYPES {
+        for &(sizes, steps) in PLAIN {
+            let params = parameters(sizes.input.len(), steps, 0);
+            let [output, input, weight] = shapes(sizes, &params, false);
+            let channels = [output[1]];
+            let zeros: [(Option<&[usize]>, Option<&[usize]>); 4] = [
+                (None, None),
+                (Some(&[]), Some(&[])),
+                (Some(&[1]), Some(&channels)),
+                (None, Some(&[1])),
+            ];
+            for (at, (src_zero, weight_zero)) in zeros.into_iter().enumerate() {
+                let views = VIEWS[at];
+                let name =
+                    format!("conv_integer/{left}-{right}/{input:?}x{weight:?}-{steps:?}-{at}");
+                let mut generator = Generator::named(&name);
+                let mut fill =
+                    |dtype, shape: &[usize]| values(&mut generator, dtype, shape.iter().product());
+                let spec = Spec::ConvInteger {
+                    params,
+                    src_zero: src_zero.is_some(),
+                    weight_zero: weight_zero.is_some(),
+                };
+                let mut case = CaseBuilder::new(name, spec)
+                    .output(views[0].layout(DType::I32, &output))
+                    .input(views[1].layout(left, &input), &fill(left, &input))
+                    .input(views[2].layout(right, &weight), &fill(right, &weight));
+                for (zero, dtype) in [(src_zero, left), (weight_zero, right)] {
+                    if let Some(shape) = zero {
+                        case = case.input(View::Shifted.layout(dtype, shape), &fill(dtype, shape));
+                    }
+                }
+                cases.push(case.build());
+            }
+        }
+    }
+    cases
+}

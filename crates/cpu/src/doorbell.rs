@@ -53,7 +53,10 @@ impl<Job> Doorbell<Job> {
 
     /// A stream's queue is worth a look.
     pub fn ring(&self, stream: u32) {
-        self.ready[stream as usize].0.store(true, Ordering::Release);
+        if self.ready[stream as usize].0.swap(true, Ordering::AcqRel) {
+            // Whoever set it wakes a worker, and the worker that takes it sees what came before this.
+            return;
+        }
         // Orders the flag before the look at the idle workers; see `sleep`.
         fence(Ordering::SeqCst);
         if let Some(worker) = self.claim_idle() {

@@ -1,6 +1,8 @@
 //! Cases that nobody thought of.
 
+mod places;
 mod recipe;
+mod windows;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};

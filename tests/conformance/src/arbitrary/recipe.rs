@@ -25,7 +25,7 @@ pub(super) struct Arrangement {
 }
 
 impl Arrangement {
-    fn layout(&self, dtype: DType, shape: &[usize]) -> Layout {
+    pub(super) fn layout(&self, dtype: DType, shape: &[usize]) -> Layout {
         let mut order: Vec<usize> = (0..shape.len()).collect();
         order.sort_by_key(|&axis| self.order[axis]);
         let mut room = 1;
@@ -41,7 +41,7 @@ impl Arrangement {
     }
 
     /// A layout that broadcasts to the shape.
-    fn input(&self, dtype: DType, shape: &[usize]) -> Layout {
+    pub(super) fn input(&self, dtype: DType, shape: &[usize]) -> Layout {
         let size =
             |(axis, &size): (usize, &usize)| if self.ones >> axis & 1 == 1 { 1 } else { size };
         let small: Vec<usize> = shape.iter().enumerate().map(size).collect();
@@ -63,7 +63,7 @@ pub(super) struct Recipe {
     pub seed: u64,
 }
 
-fn pick<T: Copy>(list: &[T], index: u8) -> T {
+pub(super) fn pick<T: Copy>(list: &[T], index: u8) -> T {
     list[usize::from(index) % list.len()]
 }
 
@@ -73,7 +73,7 @@ impl Recipe {
             let largest = self.shape.iter_mut().max().expect("a product above 1 has a factor");
             *largest /= 2;
         }
-        match self.kind % 12 {
+        match self.kind % 20 {
             0 => self.fill(),
             1 => self.copy(),
             2 | 3 => self.unary(),
@@ -82,21 +82,34 @@ impl Recipe {
             7 => self.softmax(),
             8 => self.layer_norm(),
             9 | 10 => self.matmul(),
+            11 => self.select(),
+            12 => self.cumsum(),
+            13 => self.norm(),
+            14 => self.gather(),
+            15 => self.scatter(),
+            16 => self.top_k(),
+            17 => self.pad(),
+            18 => self.window(),
             _ => self.transfer(),
         }
     }
 
-    fn start(&self, spec: Spec, dtype: DType, shape: &[usize]) -> CaseBuilder {
+    pub(super) fn start(&self, spec: Spec, dtype: DType, shape: &[usize]) -> CaseBuilder {
         let name = format!("arbitrary/{}/{dtype}", spec.kind().name());
         CaseBuilder::new(name, spec).output(self.arrangements[0].layout(dtype, shape))
     }
 
-    fn flag(&self, bit: u8) -> bool {
+    pub(super) fn flag(&self, bit: u8) -> bool {
         self.choice >> bit & 1 == 1
     }
 
     /// Values of a range, with a special one here and there.
-    fn values(&self, input: usize, layout: &Layout, (low, high): (f64, f64)) -> Vec<Value> {
+    pub(super) fn values(
+        &self,
+        input: usize,
+        layout: &Layout,
+        (low, high): (f64, f64),
+    ) -> Vec<Value> {
         let mut generator = Generator::new(self.seed.wrapping_add(input as u64));
         let special = special_values(layout.dtype());
         let mut values = generator.elements(layout.dtype(), layout.elements(), low, high);
@@ -109,7 +122,12 @@ impl Recipe {
     }
 
     /// Values of a range only, for operations that mix many elements.
-    fn plain(&self, input: usize, layout: &Layout, (low, high): (f64, f64)) -> Vec<Value> {
+    pub(super) fn plain(
+        &self,
+        input: usize,
+        layout: &Layout,
+        (low, high): (f64, f64),
+    ) -> Vec<Value> {
         let mut generator = Generator::new(self.seed.wrapping_add(input as u64));
         generator.elements(layout.dtype(), layout.elements(), low, high)
     }
@@ -273,7 +291,7 @@ impl Recipe {
         }
     }
 
-    fn need_rank(&mut self, rank: usize) {
+    pub(super) fn need_rank(&mut self, rank: usize) {
         while self.shape.len() < rank {
             self.shape.push(2);
         }

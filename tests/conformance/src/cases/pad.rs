@@ -5,8 +5,10 @@ use millstream_core::{DType, MAX_RANK, PadMode, PadParams, Scalar};
 use super::gather::values;
 use crate::{Case, CaseBuilder, Generator, Spec, View};
 
-/// Shapes and widths.
-const WIDTHS: &[(&[usize], &[(i64, i64)])] = &[
+/// A shape, and the widths before and after each axis.
+type Padding = (&'static [usize], &'static [(i64, i64)]);
+
+const WIDTHS: &[Padding] = &[
     (&[], &[]),
     (&[5], &[(2, 3)]),
     (&[5], &[(0, 0)]),
@@ -26,7 +28,7 @@ const WIDTHS: &[(&[usize], &[(i64, i64)])] = &[
 ];
 
 /// Widths that only a constant can fill.
-const FROM_NOTHING: &[(&[usize], &[(i64, i64)])] =
+const FROM_NOTHING: &[Padding] =
     &[(&[0], &[(2, 1)]), (&[2, 0], &[(1, 1), (2, 1)]), (&[3], &[(-3, 2)])];
 
 fn modes() -> Vec<PadMode> {

@@ -143,9 +143,8 @@ fn fill(value: Scalar, dtype: DType) -> Expected {
 
 /// A scalar as an element of a type.
 fn scalar(value: Scalar, dtype: DType) -> Value {
-    // A scalar is rounded or wrapped where it is used; a fraction is cut off for an integer.
+    // A scalar is converted where it is used, as an element would be.
     let value = match value {
-        Scalar::Float(value) if dtype.is_int() => Value::Int(value as i64),
         Scalar::Float(value) => Value::Float(value),
         Scalar::Int(value) => Value::Int(value),
         Scalar::Bool(value) => Value::Int(i64::from(value)),

@@ -6,10 +6,13 @@ use super::{near, scalar};
 use crate::dense::places;
 use crate::{Dense, Expected, accuracy};
 
+/// The elements along one axis that make an output, with their weights.
+type Weights = Vec<(usize, f64)>;
+
 pub(super) fn apply(params: &ResizeParams, shape: &[usize], input: &Dense) -> Vec<Expected> {
     let outside = scalar(Scalar::Float(params.extrapolation.into()), input.dtype);
     // For each axis and coordinate, the elements with their weights; none outside a crop.
-    let weights: Vec<Vec<Option<Vec<(usize, f64)>>>> = (0..shape.len())
+    let weights: Vec<Vec<Option<Weights>>> = (0..shape.len())
         .map(|axis| {
             let weights = |x: usize| axis_weights(params, axis, x, input.shape[axis], shape[axis]);
             (0..shape[axis]).map(weights).collect()
@@ -65,7 +68,7 @@ fn axis_weights(
     x: usize,
     from: usize,
     to: usize,
-) -> Option<Vec<(usize, f64)>> {
+) -> Option<Weights> {
     let crops = params.coordinates == CoordinateMode::CropAndResize;
     if from == to && params.scales[axis] == 1.0 && !crops {
         return Some(vec![(x, 1.0)]);
@@ -88,7 +91,7 @@ fn axis_weights(
     }
     let squeeze = if params.antialias { params.scales[axis].min(1.0) } else { 1.0 };
     let reach = (2.0 / squeeze).ceil() as i64 + 1;
-    let mut weights: Vec<(usize, f64)> = Vec::new();
+    let mut weights = Weights::new();
     for step in -reach..=reach {
         let place = at.floor() + step as f64;
         let inside = place >= 0.0 && place <= from as f64 - 1.0;

@@ -1,0 +1,151 @@
+//! Recipes of norms, padding, pooling and resizing.
+
+use millstream_core::{
+    CoordinateMode, DType, MAX_RANK, NearestRounding, PadMode, PadParams, PoolKind, PoolParams,
+    ResizeMode, ResizeParams, Scalar,
+};
+
+use super::recipe::{Recipe, pick};
+use crate::cases::FLOATS;
+use crate::{Case, Generator, Spec};
+
+impl Recipe {
+    pub(super) fn norm(mut self) -> Case {
+        self.need_rank(2);
+        let dtype = pick(&FLOATS, self.dtype);
+        let (weight, bias) = (self.flag(0), self.flag(1));
+        let rank = self.shape.len();
+        let (spec, tail, parameters) = if self.flag(2) {
+            let axes = 1 + usize::from(self.op) % rank;
+            let spec = Spec::RmsNorm { axes, epsilon: 1e-5, weight };
+            (spec, self.shape[rank - axes..].to_vec(), usize::from(weight))
+        } else {
+            let channels = self.shape[1];
+            let divides = |groups: &usize| channels.is_multiple_of(*groups);
+            let groups = [3, 2, 1].into_iter().find(divides).expect("1 divides every number");
+            let spec = Spec::GroupNorm { groups, epsilon: 1e-5, weight, bias };
+            (spec, vec![channels], usize::from(weight) + usize::from(bias))
+        };
+        let layout = self.arrangements[1].layout(dtype, &self.shape);
+        let mut case = self.start(spec, dtype, &self.shape);
+        case = case.input(layout, &self.plain(1, &layout, (-2.0, 3.0)));
+        for input in 2..2 + parameters {
+            let layout = self.arrangements[input].layout(dtype, &tail);
+            case = case.input(layout, &self.plain(input, &layout, (-1.5, 1.5)));
+        }
+        case.build()
+    }
+
+    pub(super) fn pad(self) -> Case {
+        let dtype = pick(&DType::ALL, self.dtype);
+        let modes =
+            [PadMode::Edge, PadMode::Reflect, PadMode::Wrap, PadMode::Constant(Scalar::Int(1))];
+        let mut params =
+            PadParams { mode: pick(&modes, self.op), before: [0; MAX_RANK], after: [0; MAX_RANK] };
+        let mut generator = Generator::new(self.seed);
+        let mut padded = self.shape.clone();
+        let mut changed = 0;
+        for (axis, size) in padded.iter_mut().enumerate() {
+            // A few axes are enough, and something is left of each.
+            if *size == 0 || changed == 3 || !self.flag(axis as u8) {
+                continue;
+            }
+            changed += 1;
+            let before = generator.below(4) as i64 - 1;
+            let before = before.max(1 - *size as i64);
+            let left = *size as i64 + before.min(0);
+            let after = (generator.below(4) as i64 - 1).max(1 - left);
+            (params.before[axis], params.after[axis]) = (before, after);
+            *size = (*size as i64 + before + after) as usize;
+        }
+        let source = self.arrangements[1].layout(dtype, &self.shape);
+        let case = self.start(Spec::Pad(params), dtype, &padded);
+        case.input(source, &self.values(1, &source, (-9.0, 9.0))).build()
+    }
+
+    pub(super) fn window(self) -> Case {
+        if self.flag(0) { self.pool() } else { self.resize() }
+    }
+
+    fn pool(mut self) -> Case {
+        self.need_rank(3);
+        self.shape.truncate(5);
+        let spatial = self.shape.len() - 2;
+        let average = PoolKind::Average { include_padding: self.flag(1) };
+        let kind = if self.flag(2) { PoolKind::Max } else { average };
+        let indices = kind == PoolKind::Max && self.flag(1);
+        let dtype = pick(&FLOATS, self.dtype);
+        let mut generator = Generator::new(self.seed);
+        let mut output = self.shape.clone();
+        let mut params = PoolParams {
+            kind,
+            spatial: spatial as u8,
+            kernel: [1; 3],
+            stride: [1; 3],
+            pad_before: [0; 3],
+            pad_after: [0; 3],
+            dilation: [1; 3],
+        };
+        for axis in 0..spatial {
+            self.shape[axis + 2] = self.shape[axis + 2].max(1);
+            let size = self.shape[axis + 2];
+            let kernel = 1 + generator.below(size.min(4));
+            let padding = [0; 2].map(|_| generator.below(kernel.min(2)));
+            let stride = 1 + generator.below(3);
+            // The last window may reach beyond the end, but must begin before it.
+            let room = size + padding[0] + padding[1] - kernel;
+            let ceil = room.div_ceil(stride) + 1;
+            let late = (ceil - 1) * stride >= size + padding[0];
+            let floor = room / stride + 1;
+            output[axis + 2] = if self.flag(3) && !late { ceil } else { floor };
+            params.kernel[axis] = kernel as u32;
+            params.stride[axis] = stride as u32;
+            params.pad_before[axis] = padding[0] as u32;
+            params.pad_after[axis] = padding[1] as u32;
+        }
+        let source = self.arrangements[1].layout(dtype, &self.shape);
+        let mut case = self.start(Spec::Pool { params, indices }, dtype, &output);
+        if indices {
+            case = case.output(self.arrangements[2].layout(DType::I64, &output));
+        }
+        case.input(source, &self.plain(1, &source, (-4.0, 4.0))).build()
+    }
+
+    fn resize(mut self) -> Case {
+        self.need_rank(1);
+        let modes = [
+            ResizeMode::Linear,
+            ResizeMode::Nearest(NearestRounding::PreferCeil),
+            ResizeMode::Cubic(-0.75),
+            ResizeMode::Nearest(NearestRounding::Floor),
+        ];
+        let coordinates = [
+            CoordinateMode::HalfPixel,
+            CoordinateMode::AlignCorners,
+            CoordinateMode::Asymmetric,
+            CoordinateMode::CropAndResize,
+        ];
+        let mut params = ResizeParams {
+            mode: pick(&modes, self.op),
+            coordinates: pick(&coordinates, self.choice >> 4),
+            scales: [1.0; MAX_RANK],
+            region: [(0.0, 1.0); MAX_RANK],
+            extrapolation: 1.5,
+            exclude_outside: self.flag(1),
+            antialias: self.flag(2),
+        };
+        let mut generator = Generator::new(self.seed);
+        let mut output = self.shape.clone();
+        // Two axes at most, wherever they are.
+        for axis in [self.inner % self.shape.len(), self.shape.len() - 1] {
+            self.shape[axis] = self.shape[axis].max(1);
+            output[axis] = 1 + generator.below(5);
+            params.scales[axis] = output[axis] as f64 / self.shape[axis] as f64;
+            params.region[axis] = (0.25, 1.125);
+        }
+        let dtype = pick(&FLOATS, self.dtype);
+        let source = self.arrangements[1].layout(dtype, &self.shape);
+        let case = self.start(Spec::Resize(params), dtype, &output);
+        case.input(source, &self.plain(1, &source, (-4.0, 4.0))).build()
+    }
+}

@@ -11,6 +11,7 @@ mod matmul;
 mod normalise;
 mod op;
 mod operand;
+mod packed;
 mod params;
 mod random;
 mod reduce;

@@ -25,12 +25,14 @@ mod random;
 mod reduce;
 mod simd;
 mod softmax;
+mod transpose;
 mod unary;
 mod walk;
 
 #[cfg(test)]
 mod testing;
 
+pub(crate) use matmul::packed_bytes;
 pub use parallel::{Parallel, Sequential};
 
 use millstream_core::{BoundCommand, Op, OpKind, Operand, RawBuffer};
@@ -47,6 +49,8 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::Softmax
             | OpKind::LayerNorm
             | OpKind::MatMul
+            | OpKind::PackWeights
+            | OpKind::MatMulPacked
             | OpKind::Random
             | OpKind::Upload
             | OpKind::Download
@@ -97,6 +101,13 @@ pub unsafe fn execute(command: &BoundCommand, parallel: &dyn Parallel, clock_ns:
                 let factors = [&inputs[0], &inputs[1]];
                 matmul::matmul(epilogue, &outputs[0], factors, bias, residual, parallel);
             }
+            Op::PackWeights => matmul::pack_weights(&outputs[0], &inputs[0], parallel),
+            Op::MatMulPacked { epilogue } => {
+                let (bias, rest) = take(epilogue.bias, &inputs[2..]);
+                let (residual, _) = take(epilogue.residual, rest);
+                let factors = [&inputs[0], &inputs[1]];
+                matmul::matmul_packed(epilogue, &outputs[0], factors, bias, residual, parallel);
+            }
             Op::Random { distribution, seed, offset } => {
                 random::random(*distribution, *seed, *offset, &outputs[0], parallel);
             }
@@ -138,6 +149,8 @@ mod tests {
                 "softmax",
                 "layer_norm",
                 "matmul",
+                "pack_weights",
+                "matmul_packed",
                 "random",
                 "upload",
                 "download",

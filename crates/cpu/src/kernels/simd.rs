@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 pub(super) enum Machine {
     /// What every machine of the architecture has.
     Portable,
-    /// 256-bit vectors and fused multiplication and addition.
+    /// 256-bit vectors, fused multiplication and addition, and conversions of `f16`.
     #[cfg(target_arch = "x86_64")]
     Avx2,
     /// 512-bit vectors too.
@@ -36,7 +36,10 @@ impl Machine {
         static MACHINE: OnceLock<Machine> = OnceLock::new();
         *MACHINE.get_or_init(|| {
             #[cfg(target_arch = "x86_64")]
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            if is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("f16c")
+            {
                 return if is_x86_feature_detected!("avx512f") {
                     Machine::Avx512
                 } else {

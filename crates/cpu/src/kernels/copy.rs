@@ -24,7 +24,7 @@ pub(super) unsafe fn fill(dst: &Operand<RawBuffer>, value: Scalar, parallel: &dy
         element.copy_from_slice(&bytes[..size_of::<Bits>()]);
         let value = Bits::from_ne_bytes(element);
         // SAFETY: passed on.
-        let output = Output::<Bits>::new(unsafe { base(dst) }, 0);
+        let output = Output::<Bits>::new(unsafe { base(dst) }, 0).of_elements(walk.elements());
         each_block(&walk, parallel, |start, len| {
             // SAFETY: blocks are disjoint parts of the output, and all of the block is filled.
             unsafe {
@@ -107,7 +107,8 @@ unsafe fn convert<S: Stored, D: Stored>(
     let walk = Walk::in_any_order([&dst.layout, &src.layout]);
     // SAFETY: passed on.
     let (to, from) = unsafe { (base::<D>(dst), base::<S>(src)) };
-    let (output, input) = (Output::new(to, 0), Input::new(from, 1, to));
+    let (output, input) =
+        (Output::new(to, 0).of_elements(walk.elements()), Input::new(from, 1, to));
     each_block(&walk, parallel, |start, len| {
         let (mut values, mut results) = (Scratch::new(), Scratch::new());
         // SAFETY: blocks are disjoint parts of the output; an input that is the output is read

@@ -21,6 +21,7 @@ mod math;
 mod matmul;
 mod number;
 mod parallel;
+mod past_cache;
 mod random;
 mod reduce;
 mod simd;

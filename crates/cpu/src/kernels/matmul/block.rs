@@ -1,45 +1,71 @@
-//! Computes one block of a product from a packed right factor.
+//! Computes one block of a product.
 //!
 //! A part of the right factor, [`DEPTH`] deep and as wide as the block, stays in the second-level
 //! cache while the rows pass; the rows of one tile stay in the first-level cache while the panels
 //! pass. Sums wait for the next part in the output itself where it has the type computed in.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use super::super::number::{Float, StoredFloat};
 use super::super::simd::Machine;
 use super::epilogue::{finish, store};
-use super::pack::pack_left;
-use super::problem::Block;
-use super::scratch::{Content, LEFT, SUMS, with_area};
+use super::pack::{pack_left, pack_right};
+use super::problem::{Block, Matrix};
+use super::scratch::{Content, LEFT, RIGHT, SUMS, with_area};
 use super::tile::{Multiplied, Shape, Tile, panels_together};
 
 /// Products that are added at a time.
-const DEPTH: usize = 384;
+const DEPTH: usize = 512;
 
 /// The most elements that a tile has on any machine.
 const LARGEST_TILE: usize = 14 * 32;
 
 /// Cuts `0..count` in as few parts of at most `most` as possible, of about one size.
-pub(super) fn parts(count: usize, most: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+pub(super) fn parts(count: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
     let parts = count.div_ceil(most);
     (0..parts).map(move |part| part * count / parts..(part + 1) * count / parts)
 }
 
-/// Computes a block. `right` is the first of its panels; `content` names the rows of the left factor,
-/// so that a thread packs them once for all blocks that it computes of them.
+/// Computes a block. `packed` is the first of its panels where the right factor is packed already;
+/// `content` names the rows of the left factor, so that a thread packs them once for all blocks that
+/// it computes of them.
 ///
 /// # Safety
 ///
 /// Nobody else touches the block of the output, the panels hold the right factor as
-/// [`pack_right`](super::pack::pack_right) packs it, and `machine` is at hand.
+/// [`pack_right`] packs it, and `machine` is at hand.
 pub(super) unsafe fn compute<T: Multiplied>(
     block: &Block<'_, T>,
-    right: *const T,
+    packed: Option<*const T>,
     content: Content,
     machine: Machine,
 ) {
     let shape = T::shape(machine);
+    let panels = if packed.is_some() { 0 } else { block.columns.next_multiple_of(shape.columns) };
+    with_area::<T, _>(&RIGHT, panels * block.depth.min(DEPTH), None, |area, _| {
+        let right = packed.map_or(Right::Plain(area), Right::Packed);
+        // SAFETY: passed on; the area has room for one part.
+        unsafe { with_right(block, right, content, shape, machine) };
+    });
+}
+
+/// Where the panels of the right factor come from.
+#[derive(Clone, Copy)]
+enum Right<T> {
+    /// The first of the panels.
+    Packed(*const T),
+    /// Each part is packed to this area when its turn comes.
+    Plain(*mut T),
+}
+
+unsafe fn with_right<T: Multiplied>(
+    block: &Block<'_, T>,
+    right: Right<T>,
+    content: Content,
+    shape: Shape,
+    machine: Machine,
+) {
     let in_place = T::DIRECT && block.dst.column_stride() == 1 && block.depth > 0;
     with_area::<T::Compute, _>(&LEFT, block.rows * block.depth, Some(content), |left, packed| {
         // SAFETY: passed on; the areas have room for what is put there.
@@ -77,11 +103,39 @@ unsafe fn pack_rows<T: Multiplied>(
     }
 }
 
+/// The right factor of one part.
+struct Panels<T> {
+    /// The first packed panel.
+    first: *const T,
+    /// Elements between packed panels.
+    stride: usize,
+    /// Panels of which the first few are used where they lie, and how many.
+    plain: Option<(Matrix<T>, usize)>,
+}
+
+impl<T: Copy> Panels<T> {
+    /// A panel, with the distance of its groups, and that of panels.
+    ///
+    /// # Safety
+    ///
+    /// The panel is one of the part.
+    unsafe fn at(&self, index: usize, width: usize) -> (*const T, usize, usize) {
+        match self.plain {
+            Some((matrix, count)) if index < count => {
+                // SAFETY: passed on.
+                let first = unsafe { matrix.at(0, index * width) };
+                (first.cast_const(), matrix.row_stride(), width)
+            }
+            _ => (self.first.wrapping_add(index * self.stride), width, self.stride),
+        }
+    }
+}
+
 struct Job<'a, 'b, T: StoredFloat> {
     block: &'a Block<'b, T>,
     shape: Shape,
     left: *const T::Compute,
-    right: *const T,
+    right: Right<T>,
     sums: *mut T::Compute,
     stride: usize,
     /// Whether the sums are the output.
@@ -103,11 +157,13 @@ impl<T: Multiplied> Job<'_, '_, T> {
             }
         }
         for part in parts(block.depth, DEPTH) {
+            // SAFETY: the part is one of the block.
+            let panels = unsafe { self.panels(&part) };
             for rows in parts(block.rows, self.shape.rows) {
                 // SAFETY: rows and part are of the block; every sum of the rows was written by the
                 // tiles when the last part is done.
                 unsafe {
-                    self.row_of_tiles(&rows, &part);
+                    self.row_of_tiles(&rows, &part, &panels);
                     if part.end == block.depth {
                         rows.for_each(|row| self.finish(row));
                     }
@@ -116,8 +172,35 @@ impl<T: Multiplied> Job<'_, '_, T> {
         }
     }
 
+    /// The right factor of one part, packed now if it is not yet.
+    unsafe fn panels(&self, part: &Range<usize>) -> Panels<T> {
+        let (block, panel) = (self.block, self.shape.columns);
+        // SAFETY: the part is one of the block; the area has room for it.
+        unsafe {
+            match self.right {
+                Right::Packed(first) => {
+                    let (first, stride) = (first.add(part.start * panel), panel * block.depth);
+                    Panels { first, stride, plain: None }
+                }
+                Right::Plain(area) => {
+                    let size = [part.len(), block.columns];
+                    let from = block.right.below(part.start);
+                    // Rows that are used once or twice are not worth packing; a panel that is not
+                    // full is, since a tile reads all of it.
+                    let direct = from.column_stride() == 1 && block.rows <= self.shape.rows;
+                    let first = if direct { block.columns / panel } else { 0 };
+                    let panels = first..block.columns.div_ceil(panel);
+                    pack_right(&from, size, panel, panels, area, self.machine);
+                    let stride = panel * part.len();
+                    let area = area.cast_const().wrapping_sub(first * stride);
+                    Panels { first: area, stride, plain: direct.then_some((from, first)) }
+                }
+            }
+        }
+    }
+
     /// Adds one part of the products to all sums of some rows.
-    unsafe fn row_of_tiles(&self, rows: &std::ops::Range<usize>, part: &std::ops::Range<usize>) {
+    unsafe fn row_of_tiles(&self, rows: &Range<usize>, part: &Range<usize>, right: &Panels<T>) {
         let (block, panel) = (self.block, self.shape.columns);
         let together = panels_together(rows.len(), self.machine);
         let mut column = 0;
@@ -126,13 +209,15 @@ impl<T: Multiplied> Job<'_, '_, T> {
             let panels = if room >= together { together } else { 1 };
             // SAFETY: rows, part and columns are of the block, and packed in this order.
             let tile = unsafe {
+                let (first, group_stride, panel_stride) = right.at(column / panel, panel);
                 Tile {
                     rows: rows.len(),
                     panels,
                     depth: part.len(),
                     left: self.left.add(part.start * block.rows + rows.start * part.len()),
-                    right: self.right.add(column * block.depth + part.start * panel),
-                    panel_stride: panel * block.depth,
+                    right: first,
+                    group_stride,
+                    panel_stride,
                     sums: self.sums.add(rows.start * self.stride + column),
                     stride: self.stride,
                     begin: part.start == 0,

@@ -130,6 +130,6 @@ pub(super) unsafe fn run<T: Multiplied>(
     let name = new_name();
     for batch in 0..problem.batches() {
         // SAFETY: passed on; the size of the packed weights was checked.
-        unsafe { multiply(&problem, name, batch, (0, columns), right, machine, parallel) };
+        unsafe { multiply(&problem, name, batch, Some(right), machine, parallel) };
     }
 }

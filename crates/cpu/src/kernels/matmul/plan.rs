@@ -9,6 +9,9 @@ pub(super) const MOST_COLUMNS: usize = 256;
 /// The most rows of tiles of a block.
 const MOST_TILES: usize = 24;
 
+/// The same where the right factor is packed again for each block: the more rows use it the better.
+const MOST_TILES_PACKING: usize = 72;
+
 /// Blocks that are enough to keep the threads of a machine busy.
 const ENOUGH: usize = 16;
 
@@ -29,9 +32,15 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// A plan for a product that is not empty.
-    pub fn new([rows, columns, depth]: [usize; 3], shape: Shape, machine: Machine) -> Self {
-        let down = rows.div_ceil(MOST_TILES * shape.rows);
+    /// A plan for a product that is not empty, whose right factor may be packed already.
+    pub fn new(
+        [rows, columns, depth]: [usize; 3],
+        packed: bool,
+        shape: Shape,
+        machine: Machine,
+    ) -> Self {
+        let tiles = if packed { MOST_TILES } else { MOST_TILES_PACKING };
+        let down = rows.div_ceil(tiles * shape.rows);
         let mut plan = Plan { rows: rows.div_ceil(down), columns: MOST_COLUMNS, down, across: 0 };
         let narrowest = if rows <= shape.rows {
             shape.columns * panels_together(rows, machine)
@@ -63,7 +72,7 @@ mod tests {
     fn blocks_cover_the_product_and_large_products_have_many() {
         let shape = Shape { rows: 14, columns: 32 };
         for size in [[1, 1024, 1024], [31, 1024, 1024], [200, 256, 768], [2048, 2048, 2048]] {
-            let plan = Plan::new(size, shape, Machine::Portable);
+            let plan = Plan::new(size, true, shape, Machine::Portable);
             assert!(plan.rows * plan.down >= size[0] && plan.columns * plan.across >= size[1]);
             assert!(plan.rows * (plan.down - 1) < size[0]);
             assert!(plan.columns * (plan.across - 1) < size[1]);
@@ -74,7 +83,8 @@ mod tests {
 
     #[test]
     fn a_small_product_is_one_block() {
-        let plan = Plan::new([8, 64, 64], Shape { rows: 14, columns: 32 }, Machine::Portable);
+        let shape = Shape { rows: 14, columns: 32 };
+        let plan = Plan::new([8, 64, 64], false, shape, Machine::Portable);
         assert_eq!((plan.down, plan.across), (1, 1));
     }
 }

@@ -51,6 +51,16 @@ impl<T: Copy> Matrix<T> {
         self.column_stride
     }
 
+    /// The matrix without its first rows.
+    ///
+    /// # Safety
+    ///
+    /// It has a row more than that.
+    pub unsafe fn below(self, rows: usize) -> Self {
+        // SAFETY: passed on.
+        unsafe { self.moved(rows * self.row_stride) }
+    }
+
     unsafe fn moved(self, count: usize) -> Self {
         // SAFETY: passed on.
         Matrix { first: Shared::new(unsafe { self.first.get().add(count) }), ..self }

@@ -8,9 +8,9 @@ use super::direct;
 use super::problem::Block;
 use super::vector::{Array, Vector, Widen};
 
-/// How far ahead of its use the right factor is asked for, in bytes. The machine's own prefetch
-/// follows a panel too, but begins anew at each page.
-const AHEAD: usize = 2048;
+/// How far ahead of its use the right factor is asked for, in groups. The machine's own prefetch
+/// follows a packed panel too, but begins anew at each page.
+const AHEAD: usize = 16;
 
 /// The largest tile that the registers of a machine hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub(super) struct Tile<T: StoredFloat> {
     pub left: *const T::Compute,
     /// `depth` groups of [`Shape::columns`] elements.
     pub right: *const T,
+    /// Elements between groups of the right factor.
+    pub group_stride: usize,
     /// Elements between panels of the right factor.
     pub panel_stride: usize,
     /// The sums, [`Shape::columns`] of each panel one after another in each row.
@@ -242,7 +244,7 @@ where
                 for (vector, value) in values.iter_mut().enumerate() {
                     *value = V::widen(right.add(vector * V::LANES));
                 }
-                let ahead = right.wrapping_byte_add(AHEAD);
+                let ahead = right.wrapping_add(AHEAD * tile.group_stride);
                 V::prefetch(ahead);
                 if columns * size_of::<T>() > 64 {
                     V::prefetch(ahead.wrapping_byte_add(64));
@@ -256,7 +258,7 @@ where
                     }
                 }
             }
-            (left, right) = (left.add(ROWS), right.add(columns));
+            (left, right) = (left.add(ROWS), right.wrapping_add(tile.group_stride));
         }
         for (index, sums) in sums.iter().enumerate() {
             for (panel, sums) in sums.iter().enumerate() {

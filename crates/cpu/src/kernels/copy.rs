@@ -8,6 +8,7 @@ use millstream_core::{DType, Operand, RawBuffer, Scalar, f32_round_to_odd};
 use super::block::{Input, Output, Scratch, base, each_block};
 use super::number::{Bool, Stored, with_bits};
 use super::parallel::Parallel;
+use super::transpose;
 use super::walk::Walk;
 
 /// Gives every element one value.
@@ -71,8 +72,13 @@ unsafe fn same_type<T: Stored<Compute = T>>(
     src: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
 ) {
-    // SAFETY: passed on.
-    unsafe { convert::<T, T>(dst, src, parallel, |value| value) }
+    let walk = Walk::in_any_order([&dst.layout, &src.layout]);
+    // SAFETY: passed on. A copy in place has one layout for both, which is not turned.
+    unsafe {
+        if !transpose::copy::<T>(&walk, base(dst), base(src), parallel) {
+            convert::<T, T>(dst, src, parallel, |value| value);
+        }
+    }
 }
 
 unsafe fn from_type<S: Stored>(

@@ -22,6 +22,7 @@ mod matmul;
 mod number;
 mod parallel;
 mod past_cache;
+pub(crate) mod peak;
 mod random;
 mod reduce;
 mod simd;

@@ -1,6 +1,8 @@
 //! Swaps the two axes of a matrix in memory.
 
+use super::parallel::{Parallel, Shared, share};
 use super::simd::Machine;
+use super::walk::Walk;
 
 /// A matrix of lines that is read and the columns that it becomes; strides count elements.
 #[derive(Clone, Copy)]
@@ -77,6 +79,61 @@ impl<T: Copy> Transposition<T> {
             (from, self.to.add(element * self.to_stride + line))
         }
     }
+}
+
+/// Lines and elements of a line that are done at a time, so that what is read stays in the
+/// first-level cache until all of it was used.
+const LINES: usize = 256;
+const ELEMENTS: usize = 64;
+
+/// Copies operand 1 of a walk to operand 0 if neighbours of the one lie apart in the other, as in a
+/// transposed matrix; else does nothing and says so.
+///
+/// # Safety
+///
+/// As for [`execute`](super::execute); the pointers are those of the first elements, and the operands
+/// do not overlap.
+pub(super) unsafe fn copy<T: Copy + Send + Sync>(
+    walk: &Walk<2>,
+    to: *mut T,
+    from: *const T,
+    parallel: &dyn Parallel,
+) -> bool {
+    let last = walk.axes().len() - 1;
+    let (lines, [to_inner, from_stride]) = walk.axes().nth(last).unwrap_or((1, [1, 1]));
+    let turned = walk.axes().position(|(_, [_, stride])| stride == 1);
+    let Some(axis) = turned.filter(|&axis| axis != last && to_inner == 1) else { return false };
+    let Some((length, [to_stride, _])) = walk.axes().nth(axis) else { return false };
+    if lines < 4 || length < 4 {
+        return false;
+    }
+    let others = walk.axes().enumerate().filter(|&(other, _)| other != axis && other != last);
+    let outer = Walk::from_axes(others.map(|(_, axis)| axis));
+    let (across, down) = (lines.div_ceil(LINES), length.div_ceil(ELEMENTS));
+    let machine = Machine::detect();
+    let (to, from) = (Shared::new(to), Shared::new(from.cast_mut()));
+    let work = LINES.min(lines) * ELEMENTS.min(length);
+    share(parallel, outer.elements() * down * across, work, |range| {
+        for index in range {
+            let (matrix, place) = (index / (down * across), index % (down * across));
+            let (line, element) = (place % across * LINES, place / across * ELEMENTS);
+            // SAFETY: parts of the walk are disjoint; the machine was detected.
+            unsafe {
+                let from = from.get().add(outer.position(1, matrix));
+                let to = to.get().add(outer.position(0, matrix));
+                let part = Transposition {
+                    from: from.add(line * from_stride + element).cast_const(),
+                    from_stride,
+                    to: to.add(element * to_stride + line),
+                    to_stride,
+                    lines: LINES.min(lines - line),
+                    length: ELEMENTS.min(length - element),
+                };
+                part.run(machine);
+            }
+        }
+    });
+    true
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -1,5 +1,6 @@
 //! The `millstream` program.
 
+mod bench;
 mod devices;
 mod stress;
 mod table;
@@ -18,6 +19,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Measures how fast this machine runs what.
+    Bench(bench::Arguments),
     /// Lists the devices of this machine.
     Devices(devices::Arguments),
     /// Runs many threads at once and checks every result against sequential work, bit for bit.
@@ -26,6 +29,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
+        Command::Bench(arguments) => bench::run(&arguments),
         Command::Devices(arguments) => devices::run(&arguments),
         Command::Stress(arguments) => stress::run(&arguments),
     };

@@ -7,7 +7,7 @@ use std::time::Instant;
 use smallvec::SmallVec;
 
 use crate::profiler::StreamProfile;
-use crate::{BoundCommand, Config, OpKind, Progress, Result};
+use crate::{BoundCommand, Config, Layout, OpKind, Progress, Result};
 
 /// What a backend says about its device.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,6 +115,12 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Whether it executes this kind of Command.
     fn supports(&self, kind: OpKind) -> bool;
+
+    /// Bytes that weights of this layout take when packed for matrix products, or `None` where
+    /// packing gains nothing; see [`Command::pack_weights`](crate::Command::pack_weights).
+    fn packed_bytes(&self, _weights: &Layout) -> Option<usize> {
+        None
+    }
 
     /// Memory of at least that size, or `None` when there is none left.
     ///

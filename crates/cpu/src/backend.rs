@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use millstream_core::{
-    Backend, BackendEntry, BackendInfo, Config, Error, OpKind, Queue, QueueContext, Result, Segment,
+    Backend, BackendEntry, BackendInfo, Config, Error, Layout, OpKind, Queue, QueueContext, Result,
+    Segment,
 };
 
 use crate::engine::Engine;
@@ -56,6 +57,10 @@ impl Backend for CpuBackend {
 
     fn supports(&self, kind: OpKind) -> bool {
         kernels::supports(kind)
+    }
+
+    fn packed_bytes(&self, weights: &Layout) -> Option<usize> {
+        kernels::packed_bytes(weights)
     }
 
     fn allocate(&self, bytes: usize) -> Result<Option<Segment>> {

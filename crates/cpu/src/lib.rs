@@ -14,5 +14,6 @@ mod doorbell;
 mod engine;
 pub mod kernels;
 mod memory;
+pub mod peak;
 mod queue;
 mod team;

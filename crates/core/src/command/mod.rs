@@ -17,6 +17,7 @@ mod matmul;
 mod normalise;
 mod op;
 mod operand;
+mod packed;
 mod pad;
 mod params;
 mod pool;

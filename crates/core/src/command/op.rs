@@ -98,6 +98,13 @@ pub enum Op {
         /// What is done to each element of the product before it is stored.
         epilogue: Epilogue,
     },
+    /// `packed ← weights`: weights in the order that this device's matrix products read them.
+    PackWeights,
+    /// `dst ← a, packed, [bias], [residual]`: matrix product with weights packed before.
+    MatMulPacked {
+        /// What is done to each element of the product before it is stored.
+        epilogue: Epilogue,
+    },
     /// `dst ← src, weight, [bias], [residual]`: convolution over 1 to 3 spatial axes. `src` is
     /// `[batch, channels, spatial…]`, `weight` is `[outputs, channels / groups, kernel…]`, `dst` is
     /// `[batch, outputs, spatial…]`; bias and residual are already broadcast to `dst`.
@@ -307,6 +314,7 @@ kinds! {
     TopK => "top_k", Resize => "resize", Pad => "pad", Attention => "attention",
     Recurrent => "recurrent", Dft => "dft", Stft => "stft", Quantize => "quantize",
     Dequantize => "dequantize", MatMulInteger => "matmul_integer", ConvInteger => "conv_integer",
+    PackWeights => "pack_weights", MatMulPacked => "matmul_packed",
     Random => "random", Upload => "upload", Download => "download", Timestamp => "timestamp",
 }
 
@@ -320,6 +328,7 @@ impl Op {
     pub fn activation(&self) -> Activation {
         match self {
             Op::MatMul { epilogue }
+            | Op::MatMulPacked { epilogue }
             | Op::Conv { epilogue, .. }
             | Op::ConvTranspose { epilogue, .. } => epilogue.activation,
             _ => Activation::None,

@@ -19,8 +19,8 @@ use crate::profiler::Profiler;
 use crate::stream::{Reason, StreamPool};
 use crate::sync::{Cached, OnceCache};
 use crate::{
-    Backend, BackendInfo, Buffer, Counters, Error, Kernel, KernelKey, MemoryStats, Op, OpKind,
-    Result, Stream,
+    Backend, BackendInfo, Buffer, Counters, DType, Error, Kernel, KernelKey, Layout, MemoryStats,
+    Op, OpKind, Result, Stream,
 };
 
 /// A device: a handle that costs nothing to copy and may be used from any thread.
@@ -146,6 +146,14 @@ impl Device {
     /// Whether it executes this kind of Command.
     pub fn supports(&self, kind: OpKind) -> bool {
         self.0.supported & (1 << kind as u8) != 0
+    }
+
+    /// The layout of a buffer for weights of this layout, packed for matrix products by
+    /// [`Command::pack_weights`](crate::Command::pack_weights). `None` where the device gains nothing
+    /// from it: then the weights are used as they are.
+    pub fn packed_layout(&self, weights: &Layout) -> Option<Layout> {
+        let bytes = self.0.backend.packed_bytes(weights)?;
+        Layout::contiguous(DType::U8, &[bytes]).ok()
     }
 
     /// The calling thread's current stream.

@@ -12,6 +12,7 @@ use millstream_core::{Operand, RawBuffer};
 
 use super::number::Stored;
 use super::parallel::{Parallel, Shared, share};
+use super::past_cache;
 use super::walk::Walk;
 
 /// Elements of one block: large enough to hide the work per block, small enough for the first-level
@@ -57,12 +58,27 @@ pub(super) struct Input<T> {
 pub(super) struct Output<T> {
     first: Shared<T>,
     operand: usize,
+    /// Whether dense runs are stored past the caches.
+    past_cache: bool,
 }
 
 impl<T: Stored> Output<T> {
     /// Operand `operand` of a walk, with its first element.
     pub fn new(first: *mut T, operand: usize) -> Self {
-        Output { first: Shared::new(first), operand }
+        Output { first: Shared::new(first), operand, past_cache: false }
+    }
+
+    /// The same operand, stored past the caches if so many elements are too large for them. A chunk
+    /// then ends with [`finish_chunk`](Self::finish_chunk), which [`each_block`] sees to.
+    pub fn of_elements(self, count: usize) -> Self {
+        Output { past_cache: count.saturating_mul(size_of::<T>()) >= past_cache::LARGE, ..self }
+    }
+
+    /// Makes what this thread has stored visible to others.
+    pub fn finish_chunk(&self) {
+        if self.past_cache {
+            past_cache::fence();
+        }
     }
 
     /// The same operand with all elements moved by `count` elements.
@@ -105,13 +121,19 @@ impl<T: Stored> Output<T> {
         let first = self.first.get();
         let stride = walk.inner_stride(self.operand);
         if T::DIRECT && stride == 1 && start % walk.inner() + len <= walk.inner() {
-            // SAFETY: the elements lie one after another inside the buffer, are of the type computed
-            // in, and are not accessed otherwise during the call.
-            let block = unsafe {
-                let first = first.add(walk.position(self.operand, start));
-                std::slice::from_raw_parts_mut(first.cast::<MaybeUninit<T::Compute>>(), len)
-            };
-            compute(block);
+            let first = first.wrapping_add(walk.position(self.operand, start));
+            let first = first.cast::<MaybeUninit<T::Compute>>();
+            if self.past_cache {
+                let block = &mut scratch.0[..len];
+                compute(block);
+                // SAFETY: the elements are in the buffer, of this type, and only this call accesses
+                // them.
+                unsafe { past_cache::store(block, first) };
+            } else {
+                // SAFETY: the elements lie one after another inside the buffer, are of the type
+                // computed in, and are not accessed otherwise during the call.
+                compute(unsafe { std::slice::from_raw_parts_mut(first, len) });
+            }
             return;
         }
         let block = &mut scratch.0[..len];
@@ -231,5 +253,11 @@ pub(super) fn each_block<const N: usize>(
     parallel: &dyn Parallel,
     body: impl Fn(usize, usize) + Sync,
 ) {
-    share(parallel, walk.elements(), 1, |range| walk.blocks(range, BLOCK, &body));
+    let large = walk.elements() >= past_cache::LARGE / size_of::<u64>();
+    share(parallel, walk.elements(), 1, |range| {
+        walk.blocks(range, BLOCK, &body);
+        if large {
+            past_cache::fence();
+        }
+    });
 }

@@ -8,6 +8,7 @@ use millstream_core::{DType, Operand, RawBuffer, Scalar, f32_round_to_odd};
 use super::block::{Input, Output, Scratch, base, each_block};
 use super::number::{Bool, Stored, with_bits};
 use super::parallel::Parallel;
+use super::transpose;
 use super::walk::Walk;
 
 /// Gives every element one value.
@@ -24,7 +25,7 @@ pub(super) unsafe fn fill(dst: &Operand<RawBuffer>, value: Scalar, parallel: &dy
         element.copy_from_slice(&bytes[..size_of::<Bits>()]);
         let value = Bits::from_ne_bytes(element);
         // SAFETY: passed on.
-        let output = Output::<Bits>::new(unsafe { base(dst) }, 0);
+        let output = Output::<Bits>::new(unsafe { base(dst) }, 0).of_elements(walk.elements());
         each_block(&walk, parallel, |start, len| {
             // SAFETY: blocks are disjoint parts of the output, and all of the block is filled.
             unsafe {
@@ -71,8 +72,13 @@ unsafe fn same_type<T: Stored<Compute = T>>(
     src: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
 ) {
-    // SAFETY: passed on.
-    unsafe { convert::<T, T>(dst, src, parallel, |value| value) }
+    let walk = Walk::in_any_order([&dst.layout, &src.layout]);
+    // SAFETY: passed on. A copy in place has one layout for both, which is not turned.
+    unsafe {
+        if !transpose::copy::<T>(&walk, base(dst), base(src), parallel) {
+            convert::<T, T>(dst, src, parallel, |value| value);
+        }
+    }
 }
 
 unsafe fn from_type<S: Stored>(
@@ -107,7 +113,8 @@ unsafe fn convert<S: Stored, D: Stored>(
     let walk = Walk::in_any_order([&dst.layout, &src.layout]);
     // SAFETY: passed on.
     let (to, from) = unsafe { (base::<D>(dst), base::<S>(src)) };
-    let (output, input) = (Output::new(to, 0), Input::new(from, 1, to));
+    let (output, input) =
+        (Output::new(to, 0).of_elements(walk.elements()), Input::new(from, 1, to));
     each_block(&walk, parallel, |start, len| {
         let (mut values, mut results) = (Scratch::new(), Scratch::new());
         // SAFETY: blocks are disjoint parts of the output; an input that is the output is read

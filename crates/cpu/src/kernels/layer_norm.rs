@@ -6,6 +6,7 @@ use super::block::{BLOCK, Input, Output, Scratch, base};
 use super::lanes::{LANES, accumulate, merge};
 use super::number::{Float, StoredFloat, with_float};
 use super::parallel::{Parallel, share};
+use super::simd::{Job, vectorised};
 use super::walk::Walk;
 
 /// # Safety
@@ -40,7 +41,7 @@ pub(super) unsafe fn layer_norm(
             Rows::<T> {
                 row,
                 epsilon: f64::from(epsilon),
-                output: Output::new(to, 0),
+                output: Output::new(to, 0).of_elements(dst.layout.elements()),
                 input: Input::new(base(src), 1, to),
                 weight: weight.map(|weight| Input::new(base(weight), 2, to)),
                 bias: bias.map(|bias| Input::new(base(bias), 3, to)),
@@ -48,9 +49,11 @@ pub(super) unsafe fn layer_norm(
         };
         share(parallel, rows.elements(), row.elements(), |range| {
             for index in range {
-                // SAFETY: rows are disjoint; what is its own output is read before it is written.
-                unsafe { job.run(rows.position(0, index), rows.position(1, index)) };
+                // Rows are disjoint; what is its own output is read before it is written.
+                let (to, from) = (rows.position(0, index), rows.position(1, index));
+                vectorised(Row { rows: &job, to, from });
             }
+            job.output.finish_chunk();
         });
     });
 }
@@ -65,12 +68,28 @@ struct Rows<T> {
     bias: Option<Input<T>>,
 }
 
+/// One row, at these positions. Nobody else touches that of the output, nor writes that of the inputs.
+struct Row<'a, T> {
+    rows: &'a Rows<T>,
+    to: usize,
+    from: usize,
+}
+
+impl<T: StoredFloat> Job for Row<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        // SAFETY: the value says so.
+        unsafe { self.rows.run(self.to, self.from) }
+    }
+}
+
 impl<T: StoredFloat> Rows<T> {
     /// Normalises the row at these positions.
     ///
     /// # Safety
     ///
     /// Nobody else touches the row of the output, nor writes the rows of the inputs.
+    #[inline(always)]
     unsafe fn run(&self, to: usize, from: usize) {
         let row = &self.row;
         let count = row.elements();

@@ -31,6 +31,8 @@ mod number;
 mod pad;
 mod panels;
 mod parallel;
+mod past_cache;
+pub(crate) mod peak;
 mod pool;
 mod quantize;
 mod random;
@@ -43,6 +45,7 @@ mod simd;
 mod slice;
 mod softmax;
 mod top_k;
+mod transpose;
 mod unary;
 mod walk;
 mod workspace;
@@ -50,6 +53,7 @@ mod workspace;
 #[cfg(test)]
 mod testing;
 
+pub(crate) use matmul::packed_bytes;
 pub use parallel::{Parallel, Sequential};
 
 use millstream_core::{BoundCommand, Op, OpKind, Operand, RawBuffer};
@@ -91,6 +95,8 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::Dequantize
             | OpKind::MatMulInteger
             | OpKind::ConvInteger
+            | OpKind::PackWeights
+            | OpKind::MatMulPacked
             | OpKind::Random
             | OpKind::Upload
             | OpKind::Download
@@ -238,6 +244,13 @@ pub unsafe fn execute(command: &BoundCommand, parallel: &dyn Parallel, clock_ns:
                 let (weight_zero, _) = take(*weight_zero, rest);
                 conv::conv_integer(params, &operands, [src_zero, weight_zero], parallel);
             }
+            Op::PackWeights => matmul::pack_weights(&outputs[0], &inputs[0], parallel),
+            Op::MatMulPacked { epilogue } => {
+                let (bias, rest) = take(epilogue.bias, &inputs[2..]);
+                let (residual, _) = take(epilogue.residual, rest);
+                let factors = [&inputs[0], &inputs[1]];
+                matmul::matmul_packed(epilogue, &outputs[0], factors, bias, residual, parallel);
+            }
             Op::Random { distribution, seed, offset } => {
                 random::random(*distribution, *seed, *offset, &outputs[0], parallel);
             }
@@ -329,6 +342,8 @@ mod tests {
                 "rms_norm",
                 "group_norm",
                 "matmul",
+                "pack_weights",
+                "matmul_packed",
                 "conv",
                 "conv_transpose",
                 "pool",

@@ -7,10 +7,10 @@ use std::sync::OnceLock;
 pub(super) enum Machine {
     /// What every machine of the architecture has.
     Portable,
-    /// 256-bit vectors and fused multiplication and addition.
+    /// 256-bit vectors, fused multiplication and addition, and conversions of `f16`.
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// 512-bit vectors too.
+    /// 512-bit vectors too, of all common element types.
     #[cfg(target_arch = "x86_64")]
     Avx512,
 }
@@ -36,12 +36,15 @@ impl Machine {
         static MACHINE: OnceLock<Machine> = OnceLock::new();
         *MACHINE.get_or_init(|| {
             #[cfg(target_arch = "x86_64")]
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                return if is_x86_feature_detected!("avx512f") {
-                    Machine::Avx512
-                } else {
-                    Machine::Avx2
-                };
+            if is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("f16c")
+            {
+                let wide = is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl");
+                return if wide { Machine::Avx512 } else { Machine::Avx2 };
             }
             Machine::Portable
         })
@@ -58,12 +61,25 @@ pub(super) trait Job {
 /// result are the same on each.
 #[inline(always)]
 pub(super) fn vectorised(job: impl Job) {
-    match Machine::detect() {
+    // SAFETY: the machine was detected.
+    unsafe { vectorised_for(Machine::detect(), job) }
+}
+
+/// Runs a job compiled for a machine.
+///
+/// # Safety
+///
+/// The machine at hand is this one or a better one.
+#[inline(always)]
+pub(super) unsafe fn vectorised_for(machine: Machine, job: impl Job) {
+    match machine {
         Machine::Portable => job.run(),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the features were detected. Wider vectors than these gain little outside of matrix
-        // products and lower the clock of some machines.
-        Machine::Avx2 | Machine::Avx512 => unsafe { with_avx2(job) },
+        // SAFETY: passed on.
+        Machine::Avx2 => unsafe { with_avx2(job) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: passed on.
+        Machine::Avx512 => unsafe { with_avx512(job) },
     }
 }
 
@@ -71,4 +87,43 @@ pub(super) fn vectorised(job: impl Job) {
 #[target_feature(enable = "avx2,fma")]
 fn with_avx2(job: impl Job) {
     job.run();
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+fn with_avx512(job: impl Job) {
+    job.run();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::math::{Float, functions};
+
+    struct Functions<'a>(&'a [f32], &'a mut Vec<u32>);
+
+    impl Job for Functions<'_> {
+        #[inline(always)]
+        fn run(self) {
+            for function in [Float::exp, Float::tanh, Float::erf, functions::gelu, functions::silu]
+            {
+                self.1.extend(self.0.iter().map(|&x| function(x).to_bits()));
+            }
+        }
+    }
+
+    #[test]
+    fn a_job_gives_the_same_bits_on_every_machine() {
+        let values: Vec<f32> = (-3000..3000).map(|i| i as f32 * 0.003).collect();
+        let results: Vec<Vec<u32>> = Machine::available()
+            .into_iter()
+            .map(|machine| {
+                let mut bits = Vec::new();
+                // SAFETY: the machine is available.
+                unsafe { vectorised_for(machine, Functions(&values, &mut bits)) };
+                bits
+            })
+            .collect();
+        assert!(results.windows(2).all(|pair| pair[0] == pair[1]));
+    }
 }

@@ -33,7 +33,8 @@ pub(super) unsafe fn softmax(
     with_float!(dst.layout.dtype(), T => {
         // SAFETY: passed on.
         let (to, from) = unsafe { (base::<T>(dst), base::<T>(src)) };
-        let (output, input) = (Output::new(to, 0), Input::new(from, 1, to));
+        let output = Output::new(to, 0).of_elements(dst.layout.elements());
+        let input = Input::new(from, 1, to);
         share(parallel, rows.elements(), row.elements(), |range| {
             for index in range {
                 // SAFETY: rows are disjoint; a row that is its own output is read before it is
@@ -41,16 +42,35 @@ pub(super) unsafe fn softmax(
                 unsafe {
                     let output = output.moved(rows.position(0, index));
                     let input = input.moved(rows.position(1, index));
-                    one_row(&row, log, &output, &input);
+                    vectorised(Row { row: &row, log, output, input });
                 }
             }
+            output.finish_chunk();
         });
     });
+}
+
+/// One row, at the first elements of output and input. Nobody else touches that of the output, nor
+/// writes that of the input.
+struct Row<'a, T> {
+    row: &'a Walk<2>,
+    log: bool,
+    output: Output<T>,
+    input: Input<T>,
+}
+
+impl<T: StoredFloat> Job for Row<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        // SAFETY: the value says so.
+        unsafe { one_row(self.row, self.log, &self.output, &self.input) }
+    }
 }
 
 /// # Safety
 ///
 /// Nobody else touches the row of the output, nor writes the row of the input.
+#[inline(always)]
 unsafe fn one_row<T: StoredFloat>(row: &Walk<2>, log: bool, output: &Output<T>, input: &Input<T>) {
     let count = row.elements();
     let blocks = (0..count).step_by(BLOCK).map(|first| (first, BLOCK.min(count - first)));
@@ -106,26 +126,14 @@ unsafe fn one_row<T: StoredFloat>(row: &Walk<2>, log: bool, output: &Output<T>, 
 }
 
 /// `e^(x - top)` of every value.
+#[inline(always)]
 fn exponentials<'a, F: Float>(values: &[F], top: F, powers: &'a mut [MaybeUninit<F>]) -> &'a [F] {
     debug_assert_eq!(values.len(), powers.len());
-    vectorised(Exponentials { values, top, powers });
-    // SAFETY: the job wrote one power for each value, and there are as many.
-    unsafe { powers.assume_init_ref() }
-}
-
-struct Exponentials<'a, F> {
-    values: &'a [F],
-    top: F,
-    powers: &'a mut [MaybeUninit<F>],
-}
-
-impl<F: Float> Job for Exponentials<'_, F> {
-    #[inline(always)]
-    fn run(self) {
-        for (power, &x) in self.powers.iter_mut().zip(self.values) {
-            power.write((x - self.top).exp());
-        }
+    for (power, &x) in powers.iter_mut().zip(values) {
+        power.write((x - top).exp());
     }
+    // SAFETY: the loop wrote one power for each value, and there are as many.
+    unsafe { powers.assume_init_ref() }
 }
 
 #[cfg(test)]

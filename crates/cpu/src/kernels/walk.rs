@@ -94,6 +94,11 @@ impl<const N: usize> Walk<N> {
         self.strides[operand][self.rank - 1]
     }
 
+    /// The axes, the innermost last.
+    pub fn axes(&self) -> impl DoubleEndedIterator<Item = Axis<N>> + ExactSizeIterator {
+        (0..self.rank).map(|axis| (self.shape[axis], self.strides.map(|strides| strides[axis])))
+    }
+
     /// Where an element of an operand lies, in elements from the operand's first.
     pub fn position(&self, operand: usize, index: usize) -> usize {
         self.locate(operand, index).0

@@ -71,7 +71,7 @@ unsafe fn map<S: Stored, D: Stored>(
     let walk = Walk::in_any_order([&dst.layout, &a.layout, &b.layout]);
     // SAFETY: passed on.
     let (to, a, b) = unsafe { (base::<D>(dst), base::<S>(a), base::<S>(b)) };
-    let output = Output::new(to, 0);
+    let output = Output::new(to, 0).of_elements(walk.elements());
     let (a, b) = (Input::new(a, 1, to), Input::new(b, 2, to));
     each_block(&walk, parallel, |start, len| {
         let (mut left, mut right, mut results) = (Scratch::new(), Scratch::new(), Scratch::new());

@@ -1,96 +1,271 @@
 //! Computes one block of a product.
+//!
+//! A part of the right factor, [`DEPTH`] deep and as wide as the block, stays in the second-level
+//! cache while the rows pass; the rows of one tile stay in the first-level cache while the panels
+//! pass. Sums wait for the next part in the output itself where it has the type computed in.
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use super::super::number::{Float, StoredFloat};
 use super::super::simd::Machine;
-use super::epilogue::finish;
-use super::pack::pack;
-use super::problem::Block;
-use super::scratch::with_areas;
-use super::tile::{Tile, add_row};
+use super::epilogue::{finish, store};
+use super::pack::{pack_left, pack_right};
+use super::problem::{Block, Matrix};
+use super::scratch::{Content, LEFT, RIGHT, SUMS, with_area};
+use super::tile::{Multiplied, Shape, Tile, panels_together};
 
-/// Products that are packed and added at a time.
-const BLOCK_DEPTH: usize = 256;
+/// Products that are added at a time.
+const DEPTH: usize = 512;
 
-/// Up to so many rows, the right factor is used where it lies if its rows are dense.
-const FEW_ROWS: usize = 3;
+/// The most elements that a tile has on any machine.
+const LARGEST_TILE: usize = 14 * 32;
 
-/// Computes a block with tiles of `ROWS` × `COLUMNS`.
+/// Cuts `0..count` in as few parts of at most `most` as possible, of about one size.
+pub(super) fn parts(count: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
+    let parts = count.div_ceil(most);
+    (0..parts).map(move |part| part * count / parts..(part + 1) * count / parts)
+}
+
+/// Computes a block. `packed` is the first of its panels where the right factor is packed already;
+/// `content` names the rows of the left factor, so that a thread packs them once for all blocks that
+/// it computes of them.
 ///
 /// # Safety
 ///
-/// Nobody else touches the block of the output, and `machine` is the one at hand.
-pub(super) unsafe fn compute<T: StoredFloat, const ROWS: usize, const COLUMNS: usize>(
+/// Nobody else touches the block of the output, the panels hold the right factor as
+/// [`pack_right`] packs it, and `machine` is at hand.
+pub(super) unsafe fn compute<T: Multiplied>(
     block: &Block<'_, T>,
+    packed: Option<*const T>,
+    content: Content,
     machine: Machine,
 ) {
-    let rows = block.rows.next_multiple_of(ROWS);
-    let stride = block.columns.next_multiple_of(COLUMNS);
-    let depth = block.depth.min(BLOCK_DEPTH);
-    let direct = T::DIRECT && block.rows <= FEW_ROWS && block.right.column_stride() == 1;
-    let sizes =
-        if direct { [rows * stride, 0, 0] } else { [rows * stride, rows * depth, stride * depth] };
-    with_areas::<T::Compute, _>(sizes, |[sums, left, right]| {
-        sums[..rows * stride].fill(T::Compute::ZERO);
-        // SAFETY: passed on.
+    let shape = T::shape(machine);
+    let panels = if packed.is_some() { 0 } else { block.columns.next_multiple_of(shape.columns) };
+    with_area::<T, _>(&RIGHT, panels * block.depth.min(DEPTH), None, |area, _| {
+        let right = packed.map_or(Right::Plain(area), Right::Packed);
+        // SAFETY: passed on; the area has room for one part.
+        unsafe { with_right(block, right, content, shape, machine) };
+    });
+}
+
+/// Where the panels of the right factor come from.
+#[derive(Clone, Copy)]
+enum Right<T> {
+    /// The first of the panels.
+    Packed(*const T),
+    /// Each part is packed to this area when its turn comes.
+    Plain(*mut T),
+}
+
+unsafe fn with_right<T: Multiplied>(
+    block: &Block<'_, T>,
+    right: Right<T>,
+    content: Content,
+    shape: Shape,
+    machine: Machine,
+) {
+    let in_place = T::DIRECT && block.dst.column_stride() == 1 && block.depth > 0;
+    with_area::<T::Compute, _>(&LEFT, block.rows * block.depth, Some(content), |left, packed| {
+        // SAFETY: passed on; the areas have room for what is put there.
         unsafe {
-            if direct {
-                by_rows(block, machine, sums, stride);
-            } else {
-                by_tiles::<T, ROWS, COLUMNS>(block, machine, sums, stride, left, right);
+            if !packed {
+                pack_rows(block, shape, left, machine);
             }
-            finish(block, sums, stride);
+            if in_place {
+                let (sums, stride) = (block.dst.at(0, 0).cast(), block.dst.row_stride());
+                Job { block, shape, left, right, sums, stride, in_place, machine }.run();
+                return;
+            }
+            let stride = block.columns.next_multiple_of(shape.columns);
+            with_area::<T::Compute, _>(&SUMS, block.rows * stride, None, |sums, _| {
+                Job { block, shape, left, right, sums, stride, in_place, machine }.run();
+            });
         }
     });
 }
 
-unsafe fn by_tiles<T: StoredFloat, const ROWS: usize, const COLUMNS: usize>(
+unsafe fn pack_rows<T: Multiplied>(
     block: &Block<'_, T>,
+    shape: Shape,
+    left: *mut T::Compute,
     machine: Machine,
-    sums: &mut [T::Compute],
-    stride: usize,
-    left: &mut [T::Compute],
-    right: &mut [T::Compute],
 ) {
-    for first in (0..block.depth).step_by(BLOCK_DEPTH) {
-        let depth = BLOCK_DEPTH.min(block.depth - first);
-        // SAFETY: the parts that are packed belong to the factors.
-        unsafe {
-            pack::<T, ROWS>(&block.left.transposed(), first, depth, block.rows, left);
-            pack::<T, COLUMNS>(&block.right, first, depth, block.columns, right);
-        }
-        // A panel of the right factor stays in the first-level cache while all of the left passes.
-        for column in (0..block.columns).step_by(COLUMNS) {
-            let right = right[column * depth..][..COLUMNS * depth].as_ptr();
-            for row in (0..block.rows).step_by(ROWS) {
-                let left = left[row * depth..][..ROWS * depth].as_ptr();
-                let sums = &mut sums[row * stride + column..][..(ROWS - 1) * stride + COLUMNS];
-                let rows = ROWS.min(block.rows - row);
-                let tile = Tile { rows, depth, left, right, sums: sums.as_mut_ptr(), stride };
-                // SAFETY: the slices above have the sizes that a tile asks for.
-                unsafe { tile.add::<ROWS, COLUMNS>(machine) };
+    for part in parts(block.depth, DEPTH) {
+        for rows in parts(block.rows, shape.rows) {
+            // SAFETY: passed on.
+            unsafe {
+                let to = left.add(part.start * block.rows + rows.start * part.len());
+                pack_left(&block.left, rows.start, rows.len(), part.clone(), to, machine);
             }
         }
     }
 }
 
-/// Streams the right factor once from the first row to the last.
-unsafe fn by_rows<T: StoredFloat>(
-    block: &Block<'_, T>,
-    machine: Machine,
-    sums: &mut [T::Compute],
+/// The right factor of one part.
+struct Panels<T> {
+    /// The first packed panel.
+    first: *const T,
+    /// Elements between packed panels.
     stride: usize,
-) {
-    for index in 0..block.depth {
-        // SAFETY: the row belongs to the right factor, is dense, of the type computed in, and
-        // nobody writes it.
-        let values = unsafe {
-            let first = block.right.at(index, 0).cast_const().cast::<T::Compute>();
-            std::slice::from_raw_parts(first, block.columns)
-        };
-        for row in 0..block.rows {
-            // SAFETY: the element belongs to the left factor.
-            let factor = unsafe { block.left.at(row, index).read() }.widen();
-            add_row(machine, factor, values, &mut sums[row * stride..][..block.columns]);
+    /// Panels of which the first few are used where they lie, and how many.
+    plain: Option<(Matrix<T>, usize)>,
+}
+
+impl<T: Copy> Panels<T> {
+    /// A panel, with the distance of its groups, and that of panels.
+    ///
+    /// # Safety
+    ///
+    /// The panel is one of the part.
+    unsafe fn at(&self, index: usize, width: usize) -> (*const T, usize, usize) {
+        match self.plain {
+            Some((matrix, count)) if index < count => {
+                // SAFETY: passed on.
+                let first = unsafe { matrix.at(0, index * width) };
+                (first.cast_const(), matrix.row_stride(), width)
+            }
+            _ => (self.first.wrapping_add(index * self.stride), width, self.stride),
+        }
+    }
+}
+
+struct Job<'a, 'b, T: StoredFloat> {
+    block: &'a Block<'b, T>,
+    shape: Shape,
+    left: *const T::Compute,
+    right: Right<T>,
+    sums: *mut T::Compute,
+    stride: usize,
+    /// Whether the sums are the output.
+    in_place: bool,
+    machine: Machine,
+}
+
+impl<T: Multiplied> Job<'_, '_, T> {
+    unsafe fn run(&self) {
+        let block = self.block;
+        if block.depth == 0 {
+            for row in 0..block.rows {
+                // SAFETY: the row is one of the sums; numbers of them are written, then read.
+                unsafe {
+                    let sums = self.sums.add(row * self.stride);
+                    (0..block.columns).for_each(|i| sums.add(i).write(T::Compute::ZERO));
+                    self.finish(row);
+                }
+            }
+        }
+        for part in parts(block.depth, DEPTH) {
+            // SAFETY: the part is one of the block.
+            let panels = unsafe { self.panels(&part) };
+            for rows in parts(block.rows, self.shape.rows) {
+                // SAFETY: rows and part are of the block; every sum of the rows was written by the
+                // tiles when the last part is done.
+                unsafe {
+                    self.row_of_tiles(&rows, &part, &panels);
+                    if part.end == block.depth {
+                        rows.for_each(|row| self.finish(row));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The right factor of one part, packed now if it is not yet.
+    unsafe fn panels(&self, part: &Range<usize>) -> Panels<T> {
+        let (block, panel) = (self.block, self.shape.columns);
+        // SAFETY: the part is one of the block; the area has room for it.
+        unsafe {
+            match self.right {
+                Right::Packed(first) => {
+                    let (first, stride) = (first.add(part.start * panel), panel * block.depth);
+                    Panels { first, stride, plain: None }
+                }
+                Right::Plain(area) => {
+                    let size = [part.len(), block.columns];
+                    let from = block.right.below(part.start);
+                    // Rows that are used once or twice are not worth packing; a panel that is not
+                    // full is, since a tile reads all of it.
+                    let direct = from.column_stride() == 1 && block.rows <= self.shape.rows;
+                    let first = if direct { block.columns / panel } else { 0 };
+                    let panels = first..block.columns.div_ceil(panel);
+                    pack_right(&from, size, panel, panels, area, self.machine);
+                    let stride = panel * part.len();
+                    let area = area.cast_const().wrapping_sub(first * stride);
+                    Panels { first: area, stride, plain: direct.then_some((from, first)) }
+                }
+            }
+        }
+    }
+
+    /// Adds one part of the products to all sums of some rows.
+    unsafe fn row_of_tiles(&self, rows: &Range<usize>, part: &Range<usize>, right: &Panels<T>) {
+        let (block, panel) = (self.block, self.shape.columns);
+        let together = panels_together(rows.len(), self.machine);
+        let mut column = 0;
+        while column < block.columns {
+            let room = (block.columns - column) / panel;
+            let panels = if room >= together { together } else { 1 };
+            // SAFETY: rows, part and columns are of the block, and packed in this order.
+            let tile = unsafe {
+                let (first, group_stride, panel_stride) = right.at(column / panel, panel);
+                Tile {
+                    rows: rows.len(),
+                    panels,
+                    depth: part.len(),
+                    left: self.left.add(part.start * block.rows + rows.start * part.len()),
+                    right: first,
+                    group_stride,
+                    panel_stride,
+                    sums: self.sums.add(rows.start * self.stride + column),
+                    stride: self.stride,
+                    begin: part.start == 0,
+                }
+            };
+            // SAFETY: as above. Only a panel that is not full reaches beyond the output.
+            unsafe {
+                if room == 0 && self.in_place {
+                    self.narrow_tile(tile, block.columns - column);
+                } else {
+                    T::add(tile, self.machine);
+                }
+            }
+            column += panels * panel;
+        }
+    }
+
+    /// A tile of which the first few columns count.
+    unsafe fn narrow_tile(&self, tile: Tile<T>, columns: usize) {
+        let mut sums = [const { MaybeUninit::<T::Compute>::uninit() }; LARGEST_TILE];
+        let (sums, stride) = (sums.as_mut_ptr().cast::<T::Compute>(), self.shape.columns);
+        // SAFETY: no tile is larger than this one; the columns that count are valid in the output.
+        unsafe {
+            if !tile.begin {
+                (0..tile.rows * stride).for_each(|i| sums.add(i).write(T::Compute::ZERO));
+                for row in 0..tile.rows {
+                    let from = tile.sums.add(row * tile.stride);
+                    sums.add(row * stride).copy_from_nonoverlapping(from, columns);
+                }
+            }
+            T::add(Tile { sums, stride, ..tile }, self.machine);
+            for row in 0..tile.rows {
+                let to = tile.sums.add(row * tile.stride);
+                to.copy_from_nonoverlapping(sums.add(row * stride), columns);
+            }
+        }
+    }
+
+    /// Makes results of the sums of a row.
+    unsafe fn finish(&self, row: usize) {
+        // SAFETY: the row is one of the block, and its sums are initialised.
+        unsafe {
+            let sums = self.sums.add(row * self.stride);
+            let sums = std::slice::from_raw_parts_mut(sums, self.block.columns);
+            finish(self.block, row, sums);
+            if !self.in_place {
+                store(&self.block.dst, row, sums);
+            }
         }
     }
 }

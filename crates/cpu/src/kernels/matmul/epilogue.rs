@@ -2,33 +2,32 @@
 
 use std::mem::MaybeUninit;
 
+use millstream_core::Activation;
+
 use super::super::activation;
 use super::super::number::{Float, StoredFloat};
 use super::super::simd::{Job, vectorised};
-use super::BLOCK_COLUMNS;
 use super::problem::{Block, Matrix};
 
-/// Stores `activation(scale · sum + bias + residual)` for every sum of a block.
+/// Makes `activation(scale · sum + bias + residual)` of the sums of a row of a block.
 ///
 /// # Safety
 ///
-/// Nobody else touches the block of the output.
+/// The row is one of the block, and `sums` are as many as it has columns.
 pub(super) unsafe fn finish<T: StoredFloat>(
     block: &Block<'_, T>,
+    row: usize,
     sums: &mut [T::Compute],
-    stride: usize,
 ) {
-    for row in 0..block.rows {
-        let sums = &mut sums[row * stride..][..block.columns];
+    if block.epilogue.scale != 1.0 {
+        vectorised(Scale { factor: block.epilogue.scale, sums: &mut *sums });
+    }
+    for extra in block.bias.iter().chain(&block.residual) {
         // SAFETY: passed on.
-        unsafe {
-            vectorised(Scale { factor: block.epilogue.scale, sums: &mut *sums });
-            for extra in block.bias.iter().chain(&block.residual) {
-                add(extra, row, sums);
-            }
-            vectorised(Activate { activation: block.epilogue.activation, sums: &mut *sums });
-            store(&block.dst, row, sums);
-        }
+        unsafe { add(extra, row, sums) };
+    }
+    if block.epilogue.activation != Activation::None {
+        vectorised(Activate { activation: block.epilogue.activation, sums });
     }
 }
 
@@ -41,16 +40,14 @@ impl<F: Float> Job for Scale<'_, F> {
     #[inline(always)]
     fn run(self) {
         let factor = F::from_f32(self.factor);
-        if factor != F::ONE {
-            for sum in self.sums {
-                *sum = factor * *sum;
-            }
+        for sum in self.sums {
+            *sum = factor * *sum;
         }
     }
 }
 
 struct Activate<'a, F> {
-    activation: millstream_core::Activation,
+    activation: Activation,
     sums: &'a mut [F],
 }
 
@@ -58,6 +55,20 @@ impl<F: Float> Job for Activate<'_, F> {
     #[inline(always)]
     fn run(self) {
         activation::apply(self.activation, self.sums);
+    }
+}
+
+struct Add<'a, F> {
+    values: &'a [F],
+    sums: &'a mut [F],
+}
+
+impl<F: Float> Job for Add<'_, F> {
+    #[inline(always)]
+    fn run(self) {
+        for (sum, &value) in self.sums.iter_mut().zip(self.values) {
+            *sum += value;
+        }
     }
 }
 
@@ -71,12 +82,18 @@ unsafe fn add<T: StoredFloat>(matrix: &Matrix<T>, row: usize, sums: &mut [T::Com
                 let value = first.read().widen();
                 sums.iter_mut().for_each(|sum| *sum += value);
             }
+            1 if T::DIRECT => {
+                let values = std::slice::from_raw_parts(first.cast::<T::Compute>(), sums.len());
+                vectorised(Add { values, sums });
+            }
             1 => {
-                let mut values = [const { MaybeUninit::uninit() }; BLOCK_COLUMNS];
-                let values = &mut values[..sums.len()];
-                T::widen_run(std::slice::from_raw_parts(first, sums.len()), values);
-                let values = values.assume_init_ref();
-                sums.iter_mut().zip(values).for_each(|(sum, &value)| *sum += value);
+                let mut wide = [const { MaybeUninit::uninit() }; 256];
+                for (index, sums) in sums.chunks_mut(wide.len()).enumerate() {
+                    let first = first.add(index * wide.len());
+                    let values = &mut wide[..sums.len()];
+                    T::widen_run(std::slice::from_raw_parts(first, sums.len()), values);
+                    vectorised(Add { values: values.assume_init_ref(), sums });
+                }
             }
             stride => {
                 for (i, sum) in sums.iter_mut().enumerate() {
@@ -87,9 +104,13 @@ unsafe fn add<T: StoredFloat>(matrix: &Matrix<T>, row: usize, sums: &mut [T::Com
     }
 }
 
-/// Stores a row, rounding to the element type.
-unsafe fn store<T: StoredFloat>(matrix: &Matrix<T>, row: usize, sums: &[T::Compute]) {
-    // SAFETY: the row belongs to the output, and nobody else touches it.
+/// Stores a row of a block, rounding to the element type.
+///
+/// # Safety
+///
+/// The row is one of the block, `sums` are as many as it has columns, and nobody else touches it.
+pub(super) unsafe fn store<T: StoredFloat>(matrix: &Matrix<T>, row: usize, sums: &[T::Compute]) {
+    // SAFETY: passed on.
     unsafe {
         let first = matrix.at(row, 0);
         let stride = matrix.column_stride();

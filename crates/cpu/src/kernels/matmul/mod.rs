@@ -1,34 +1,45 @@
 //! Matrix products.
 //!
-//! The result is cut in blocks that fit the second-level cache. For each, both factors are packed
-//! in the order that the innermost loop reads them, in the type that is computed in, so that this
-//! loop knows nothing of layouts and element types. Every element of a product is one sum over `k`
-//! in rising order, in one accumulator; blocking only interrupts it. So its bits depend neither on
-//! the other rows of a batch nor on where a block begins.
+//! Both factors are packed in the order that the innermost loop reads them, the right one in panels
+//! of the width of a tile, so that this loop knows nothing of layouts. Weights are packed once, by a
+//! Command of its own; any other right factor is packed part by part, just before it is used. Every
+//! element of a product is one sum over `k` in rising order, in one accumulator; blocking only interrupts it. So
+//! its bits depend neither on the other rows of a batch nor on where a block begins.
 
 mod block;
+mod direct;
 mod epilogue;
 mod pack;
+mod packed;
+mod plan;
 mod problem;
 mod scratch;
 mod tile;
+mod vector;
 
+#[cfg(test)]
+mod packed_tests;
 #[cfg(test)]
 mod tests;
 
 use millstream_core::{DType, Epilogue, Operand, RawBuffer};
 
-use super::number::{Float, StoredFloat, with_float};
-use super::parallel::{Parallel, share};
+use super::number::with_float;
+use super::parallel::{Parallel, Shared, share};
 use super::simd::Machine;
+use plan::{MOST_COLUMNS, Plan};
 use problem::Problem;
+use scratch::new_name;
+use tile::Multiplied;
 
-/// Rows and columns of a block of the result.
-const BLOCK_ROWS: usize = 192;
-const BLOCK_COLUMNS: usize = 256;
+pub(crate) use packed::packed_bytes;
+pub(super) use packed::{matmul_packed, pack_weights};
 
 /// Multiplications that take about as long as one element of simple work.
 const PRODUCTS_PER_ELEMENT: usize = 16;
+
+/// Products of a batch of up to this size are each computed by one thread.
+const SMALL_PRODUCT: usize = 8 << 20;
 
 /// # Safety
 ///
@@ -52,66 +63,69 @@ pub(super) unsafe fn matmul(
     });
 }
 
-/// Computes all blocks with the tiles of a machine.
+/// Computes all products of a problem with the tiles of a machine.
 ///
 /// # Safety
 ///
 /// As for [`execute`](super::execute), and the machine at hand is this one or a better one.
-unsafe fn run<T: StoredFloat>(problem: &Problem<T>, machine: Machine, parallel: &dyn Parallel)
-where
-    T::Compute: Tiled,
-{
-    let down = problem.rows.div_ceil(BLOCK_ROWS);
-    let across = problem.columns.div_ceil(BLOCK_COLUMNS);
-    let blocks = problem.batches() * down * across;
-    let area = problem.rows.min(BLOCK_ROWS) * problem.columns.min(BLOCK_COLUMNS);
+unsafe fn run<T: Multiplied>(problem: &Problem<T>, machine: Machine, parallel: &dyn Parallel) {
+    let name = new_name();
+    let size = problem.rows.saturating_mul(problem.columns).saturating_mul(problem.depth);
+    let work = size / PRODUCTS_PER_ELEMENT + problem.rows * problem.columns;
+    if direct::suits(problem) {
+        let across = problem.columns.div_ceil(MOST_COLUMNS);
+        share(parallel, problem.batches() * across, work / across, |range| {
+            for index in range {
+                let (batch, column) = (index / across, index % across * MOST_COLUMNS);
+                let columns = column..(column + MOST_COLUMNS).min(problem.columns);
+                // SAFETY: these are disjoint parts of the output; the rest is passed on.
+                unsafe { direct::compute(problem, batch, columns, machine) };
+            }
+        });
+    } else if problem.batches() > 1 && (size <= SMALL_PRODUCT || problem.batches() >= 16) {
+        share(parallel, problem.batches(), work, |range| {
+            for batch in range {
+                // SAFETY: each product has an output of its own; the rest is passed on.
+                unsafe { multiply(problem, name, batch, None, machine, &super::Sequential) };
+            }
+        });
+    } else {
+        for batch in 0..problem.batches() {
+            // SAFETY: passed on.
+            unsafe { multiply(problem, name, batch, None, machine, parallel) };
+        }
+    }
+}
+
+/// Computes one product of the batch, given the panels of the right factor if it is packed.
+///
+/// # Safety
+///
+/// As for [`run`], and `right` is as [`pack_right`](pack::pack_right) packs it.
+unsafe fn multiply<T: Multiplied>(
+    problem: &Problem<T>,
+    name: u64,
+    batch: usize,
+    right: Option<Shared<T>>,
+    machine: Machine,
+    parallel: &dyn Parallel,
+) {
+    let size = [problem.rows, problem.columns, problem.depth];
+    let plan = Plan::new(size, right.is_some(), T::shape(machine), machine);
+    let area = plan.rows * plan.columns;
     let work = area.saturating_mul(problem.depth) / PRODUCTS_PER_ELEMENT + area;
-    share(parallel, blocks, work, |range| {
-        for block in range {
-            let (batch, block) = (block / (down * across), block % (down * across));
-            let (row, column) = (block / across * BLOCK_ROWS, block % across * BLOCK_COLUMNS);
-            let block = problem.block(batch, row, column);
-            // SAFETY: blocks are disjoint parts of the output; the rest is passed on.
-            unsafe { T::Compute::compute(&block, machine) };
+    share(parallel, plan.down * plan.across, work, |range| {
+        for index in range {
+            let row = index / plan.across * plan.rows;
+            let column = index % plan.across * plan.columns;
+            let rows = row..(row + plan.rows).min(problem.rows);
+            let columns = column..(column + plan.columns).min(problem.columns);
+            let block = problem.block(batch, rows, columns);
+            // SAFETY: blocks are disjoint parts of the output; the panels of this one begin there.
+            unsafe {
+                let right = right.map(|right| right.get().add(column * problem.depth).cast_const());
+                block::compute(&block, right, (name, batch, row), machine);
+            }
         }
     });
 }
-
-/// A type with tiles of a size that suits the registers of each machine.
-trait Tiled: Float {
-    /// Computes one block of the result.
-    ///
-    /// # Safety
-    ///
-    /// Nobody else touches the block of the output, and the machine at hand is this one or
-    /// a better one.
-    unsafe fn compute<T: StoredFloat<Compute = Self>>(
-        block: &problem::Block<'_, T>,
-        machine: Machine,
-    );
-}
-
-macro_rules! tiled {
-    ($type:ident: portable $p:literal, avx2 $a:literal, avx512 $b:literal) => {
-        impl Tiled for $type {
-            unsafe fn compute<T: StoredFloat<Compute = Self>>(
-                block: &problem::Block<'_, T>,
-                machine: Machine,
-            ) {
-                // SAFETY: passed on.
-                unsafe {
-                    match machine {
-                        Machine::Portable => block::compute::<T, 4, $p>(block, machine),
-                        #[cfg(target_arch = "x86_64")]
-                        Machine::Avx2 => block::compute::<T, 6, $a>(block, machine),
-                        #[cfg(target_arch = "x86_64")]
-                        Machine::Avx512 => block::compute::<T, 8, $b>(block, machine),
-                    }
-                }
-            }
-        }
-    };
-}
-
-tiled!(f32: portable 8, avx2 16, avx512 32);
-tiled!(f64: portable 4, avx2 8, avx512 16);

@@ -1,90 +1,143 @@
-//! Copies a part of a factor to the order in which tiles read it.
+//! Copies factors to the order in which tiles read them.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use super::super::number::{Float, StoredFloat};
+use super::super::simd::Machine;
+use super::super::transpose::Transposition;
 use super::problem::Matrix;
 
-/// Packs `width` columns and `depth` rows of a matrix, from row `first` on, as panels of `PANEL`
-/// columns: all rows of the first panel, then of the next. The last panel is filled up with zeros.
-///
-/// For the left factor, whose panels are of rows, the matrix is given transposed.
+/// Packs panels of `panel` columns of the right factor, the first of them to `to`: all `depth` rows
+/// of one panel, then of the next. A panel that the matrix does not fill is filled up with zeros.
 ///
 /// # Safety
 ///
-/// The elements belong to the matrix, and nobody writes them.
-pub(super) unsafe fn pack<T: StoredFloat, const PANEL: usize>(
+/// The matrix has `depth` rows and `width` columns that nobody writes, `to` has room for the panels,
+/// and the machine is at hand.
+pub(super) unsafe fn pack_right<T: StoredFloat>(
     matrix: &Matrix<T>,
-    first: usize,
-    depth: usize,
-    width: usize,
-    to: &mut [T::Compute],
+    [depth, width]: [usize; 2],
+    panel: usize,
+    panels: Range<usize>,
+    to: *mut T,
+    machine: Machine,
 ) {
-    let panels = to.chunks_exact_mut(depth * PANEL).take(width.div_ceil(PANEL));
-    for (panel, to) in panels.enumerate() {
-        let column = panel * PANEL;
-        let columns = PANEL.min(width - column);
-        let (rows, _) = to.as_chunks_mut::<PANEL>();
-        if columns < PANEL {
-            rows.fill([T::Compute::ZERO; PANEL]);
-        }
+    let first = panels.start;
+    for index in panels {
+        let column = index * panel;
+        let columns = panel.min(width - column);
         // SAFETY: passed on.
         unsafe {
+            let to = to.add((index - first) * panel * depth);
+            let from = matrix.at(0, column).cast_const();
+            if columns < panel {
+                for i in 0..panel * depth {
+                    to.add(i).write(T::narrow(T::Compute::ZERO));
+                }
+            }
             if matrix.column_stride() == 1 {
-                by_rows(matrix, first, column, columns, rows);
+                match columns {
+                    // A length that is known makes this a few vector moves.
+                    32 => copy_rows::<[T; 32], T>(from, matrix.row_stride(), to, panel, depth),
+                    16 => copy_rows::<[T; 16], T>(from, matrix.row_stride(), to, panel, depth),
+                    8 => copy_rows::<[T; 8], T>(from, matrix.row_stride(), to, panel, depth),
+                    _ => {
+                        for row in 0..depth {
+                            let from = from.add(row * matrix.row_stride());
+                            to.add(row * panel).copy_from_nonoverlapping(from, columns);
+                        }
+                    }
+                }
+            } else if matrix.row_stride() == 1 {
+                let (from_stride, to_stride) = (matrix.column_stride(), panel);
+                let (lines, length) = (columns, depth);
+                Transposition { from, from_stride, to, to_stride, lines, length }.run(machine);
             } else {
-                by_columns(matrix, first, column, columns, rows);
+                for row in 0..depth {
+                    for i in 0..columns {
+                        to.add(row * panel + i).write(matrix.at(row, column + i).read());
+                    }
+                }
             }
         }
     }
 }
 
-/// Reads along rows, whose elements are neighbours.
-unsafe fn by_rows<T: StoredFloat, const PANEL: usize>(
-    matrix: &Matrix<T>,
-    first: usize,
-    column: usize,
-    columns: usize,
-    rows: &mut [[T::Compute; PANEL]],
+/// Copies the first `size_of::<Run>()` bytes of rows.
+#[inline(always)]
+unsafe fn copy_rows<Run, T>(
+    from: *const T,
+    from_stride: usize,
+    to: *mut T,
+    to_stride: usize,
+    rows: usize,
 ) {
-    let mut wide = [const { MaybeUninit::uninit() }; PANEL];
-    for (row, to) in rows.iter_mut().enumerate() {
-        // SAFETY: passed on.
-        let from = unsafe { matrix.at(first + row, column) };
-        if columns == PANEL {
-            // A length that is known makes this a few vector moves.
-            // SAFETY: passed on; `widen_run` writes all of `wide`.
-            unsafe {
-                T::widen_run(std::slice::from_raw_parts(from, PANEL), &mut wide);
-                to.copy_from_slice(wide.assume_init_ref());
-            }
-        } else {
-            for (i, to) in to[..columns].iter_mut().enumerate() {
-                // SAFETY: passed on.
-                *to = unsafe { from.add(i).read() }.widen();
-            }
+    for row in 0..rows {
+        // SAFETY: passed on; a run of elements is no more aligned than they are.
+        unsafe {
+            let run = from.add(row * from_stride).cast::<Run>().read();
+            to.add(row * to_stride).cast::<Run>().write(run);
         }
     }
 }
 
-/// Reads a few neighbouring rows of each column in turn: where the elements of a column are
-/// neighbours, a line of the cache is used up before the next is asked for.
-unsafe fn by_columns<T: StoredFloat, const PANEL: usize>(
+/// Packs rows of the left factor for one tile, from column `first` on: for each of `depth` columns
+/// the numbers of all `rows`.
+///
+/// # Safety
+///
+/// The rows and columns belong to the matrix, nobody writes them, `to` has room for them, and the
+/// machine is at hand.
+pub(super) unsafe fn pack_left<T: StoredFloat>(
     matrix: &Matrix<T>,
-    first: usize,
-    column: usize,
-    columns: usize,
-    rows: &mut [[T::Compute; PANEL]],
+    row: usize,
+    rows: usize,
+    columns: Range<usize>,
+    to: *mut T::Compute,
+    machine: Machine,
 ) {
-    const TOGETHER: usize = 16;
+    let (first, depth) = (columns.start, columns.len());
     let stride = matrix.row_stride();
-    for (part, rows) in rows.chunks_mut(TOGETHER).enumerate() {
-        for i in 0..columns {
-            // SAFETY: passed on.
-            let from = unsafe { matrix.at(first + part * TOGETHER, column + i) };
-            for (row, to) in rows.iter_mut().enumerate() {
-                // SAFETY: passed on.
-                to[i] = unsafe { from.add(row * stride).read() }.widen();
+    // SAFETY: passed on.
+    unsafe {
+        let from = matrix.at(row, first).cast_const();
+        if matrix.column_stride() != 1 {
+            for column in 0..depth {
+                for i in 0..rows {
+                    let number = matrix.at(row + i, first + column).read().widen();
+                    to.add(column * rows + i).write(number);
+                }
+            }
+        } else if T::DIRECT {
+            let from = from.cast::<T::Compute>();
+            let (from_stride, to_stride) = (stride, rows);
+            let (lines, length) = (rows, depth);
+            Transposition { from, from_stride, to, to_stride, lines, length }.run(machine);
+        } else {
+            widen_rows::<T>(from, stride, rows, depth, to);
+        }
+    }
+}
+
+unsafe fn widen_rows<T: StoredFloat>(
+    from: *const T,
+    stride: usize,
+    rows: usize,
+    depth: usize,
+    to: *mut T::Compute,
+) {
+    let mut wide = [const { MaybeUninit::uninit() }; 256];
+    for row in 0..rows {
+        for first in (0..depth).step_by(wide.len()) {
+            let count = wide.len().min(depth - first);
+            // SAFETY: the run belongs to the row; `widen_run` writes as many numbers as it is given.
+            unsafe {
+                let run = std::slice::from_raw_parts(from.add(row * stride + first), count);
+                T::widen_run(run, &mut wide[..count]);
+                for (i, number) in wide[..count].assume_init_ref().iter().enumerate() {
+                    to.add((first + i) * rows + row).write(*number);
+                }
             }
         }
     }

@@ -1,12 +1,13 @@
 //! What is multiplied: pointers, sizes and strides.
 
+use std::ops::Range;
+
 use millstream_core::{Epilogue, Operand, RawBuffer};
 
 use super::super::block::base;
 use super::super::number::Stored;
 use super::super::parallel::Shared;
 use super::super::walk::Walk;
-use super::{BLOCK_COLUMNS, BLOCK_ROWS};
 
 /// A matrix in memory; strides count elements.
 #[derive(Clone, Copy)]
@@ -17,6 +18,20 @@ pub(super) struct Matrix<T> {
 }
 
 impl<T: Copy> Matrix<T> {
+    /// The matrix of the last two axes of an operand, of which the first is `axis`.
+    ///
+    /// # Safety
+    ///
+    /// As for [`base`].
+    pub unsafe fn of(operand: &Operand<RawBuffer>, axis: usize) -> Self {
+        Matrix {
+            // SAFETY: passed on.
+            first: Shared::new(unsafe { base::<T>(operand) }),
+            row_stride: operand.layout.strides()[axis],
+            column_stride: operand.layout.strides()[axis + 1],
+        }
+    }
+
     /// The address of an element.
     ///
     /// # Safety
@@ -36,9 +51,14 @@ impl<T: Copy> Matrix<T> {
         self.column_stride
     }
 
-    /// The same matrix with rows and columns swapped.
-    pub fn transposed(self) -> Self {
-        Matrix { first: self.first, row_stride: self.column_stride, column_stride: self.row_stride }
+    /// The matrix without its first rows.
+    ///
+    /// # Safety
+    ///
+    /// It has a row more than that.
+    pub unsafe fn below(self, rows: usize) -> Self {
+        // SAFETY: passed on.
+        unsafe { self.moved(rows * self.row_stride) }
     }
 
     unsafe fn moved(self, count: usize) -> Self {
@@ -97,12 +117,8 @@ impl<'a, T: Stored> Problem<'a, T> {
         let operands = [dst, left, right, bias.unwrap_or(dst), residual.unwrap_or(dst)];
         let layouts = operands.map(|operand| &operand.layout);
         let leading = dst.layout.rank() - 2;
-        let mut matrices = operands.map(|operand| Matrix {
-            // SAFETY: passed on.
-            first: Shared::new(unsafe { base::<T>(operand) }),
-            row_stride: operand.layout.strides()[leading],
-            column_stride: operand.layout.strides()[leading + 1],
-        });
+        // SAFETY: passed on.
+        let mut matrices = operands.map(|operand| unsafe { Matrix::<T>::of(operand, leading) });
         let mut rows = dst.layout.shape()[leading];
         let mut batch_axes = leading;
         // Products that share the right factor and follow each other in memory are one product with
@@ -144,8 +160,14 @@ impl<'a, T: Stored> Problem<'a, T> {
         self.batch.elements()
     }
 
-    /// The block that begins at a row and column of a product of the batch.
-    pub fn block(&self, batch: usize, row: usize, column: usize) -> Block<'a, T> {
+    /// Whether the rows of the right factor are dense.
+    pub fn right_is_dense(&self) -> bool {
+        self.matrices[RIGHT].column_stride == 1
+    }
+
+    /// The block of some rows and columns of a product of the batch.
+    pub fn block(&self, batch: usize, rows: Range<usize>, columns: Range<usize>) -> Block<'a, T> {
+        let (row, column) = (rows.start, columns.start);
         let places = [(row, column), (row, 0), (0, column), (row, column), (row, column)];
         let matrix = |operand: usize| {
             let matrix = self.matrices[operand];
@@ -161,8 +183,8 @@ impl<'a, T: Stored> Problem<'a, T> {
             unsafe { matrix.moved(start) }
         };
         Block {
-            rows: (self.rows - row).min(BLOCK_ROWS),
-            columns: (self.columns - column).min(BLOCK_COLUMNS),
+            rows: rows.len(),
+            columns: columns.len(),
             depth: self.depth,
             epilogue: self.epilogue,
             dst: matrix(0),

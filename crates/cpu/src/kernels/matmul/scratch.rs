@@ -1,43 +1,73 @@
-//! Memory for packed factors, kept by each thread from one product to the next.
+//! Memory for packed factors and sums, kept by each thread from one product to the next.
 
 use std::cell::Cell;
-
-use super::super::number::Float;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::LocalKey;
 
 /// One line of the cache, so that packed panels begin on one.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Line(#[allow(dead_code, reason = "read as numbers")] [u8; 64]);
 
-thread_local! {
-    static KEPT: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
+/// One area of a thread, and what was put there last.
+pub(super) struct Area {
+    memory: Cell<Vec<Line>>,
+    content: Cell<Option<Content>>,
 }
 
-/// Calls `body` with three areas of at least so many numbers each. Their content is arbitrary.
-pub(super) fn with_areas<F: Float, R>(
-    sizes: [usize; 3],
-    body: impl FnOnce([&mut [F]; 3]) -> R,
-) -> R {
-    let lines = sizes.map(|size| (size * size_of::<F>()).div_ceil(size_of::<Line>()));
-    // Taken out while in use, so that a nested call, should there ever be one, gets its own.
-    let mut memory = KEPT.take();
-    let total = lines.iter().sum();
-    if memory.len() < total {
-        memory.resize(total, Line([0; 64]));
+/// What a packed left factor was made from: a product, by [`new_name`], and where its rows begin.
+pub(super) type Content = (u64, usize, usize);
+
+impl Area {
+    const fn new() -> Self {
+        Area { memory: Cell::new(Vec::new()), content: Cell::new(None) }
     }
-    let (first, rest) = memory.split_at_mut(lines[0]);
-    let (second, rest) = rest.split_at_mut(lines[1]);
-    let third = &mut rest[..lines[2]];
-    let result = body([first, second, third].map(numbers));
-    KEPT.set(memory);
-    result
 }
 
-fn numbers<F: Float>(lines: &mut [Line]) -> &mut [F] {
-    let count = size_of_val(lines) / size_of::<F>();
-    // SAFETY: `Float` is `f32` or `f64`, for which any initialised bytes are a value; a line is
-    // aligned for both, and the count covers exactly the same bytes.
-    unsafe { std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), count) }
+thread_local! {
+    /// For packed rows of the left factor.
+    pub(super) static LEFT: Area = const { Area::new() };
+    /// For the packed right factor.
+    pub(super) static RIGHT: Area = const { Area::new() };
+    /// For sums that cannot be kept in the output.
+    pub(super) static SUMS: Area = const { Area::new() };
+    static NEXT_NAME: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A number that no other product of the process has. Threads take many at a time.
+pub(super) fn new_name() -> u64 {
+    const TOGETHER: u64 = 1 << 20;
+    static BLOCKS: AtomicU64 = AtomicU64::new(0);
+    let mut name = NEXT_NAME.get();
+    if name.is_multiple_of(TOGETHER) {
+        name = BLOCKS.fetch_add(1, Ordering::Relaxed) * TOGETHER + 1;
+    }
+    NEXT_NAME.set(name + 1);
+    name
+}
+
+/// Calls `body` with an area of at least so many numbers and whether it holds `content` already.
+/// If not, its content is arbitrary, and `body` must put `content` there.
+pub(super) fn with_area<T: Copy, R>(
+    area: &'static LocalKey<Area>,
+    size: usize,
+    content: Option<Content>,
+    body: impl FnOnce(*mut T, bool) -> R,
+) -> R {
+    // Taken out while in use, so that a nested call, should there ever be one, gets its own.
+    let (mut memory, known) = area.with(|area| (area.memory.take(), area.content.take()));
+    let lines = (size * size_of::<T>()).div_ceil(size_of::<Line>());
+    let known = memory.len() >= lines && content.is_some() && known == content;
+    if memory.len() < lines {
+        memory.clear();
+        memory.resize(lines, Line([0; 64]));
+    }
+    let result = body(memory.as_mut_ptr().cast(), known);
+    area.with(|area| {
+        area.memory.set(memory);
+        area.content.set(content);
+    });
+    result
 }
 
 #[cfg(test)]
@@ -45,18 +75,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn areas_are_large_enough_aligned_and_apart() {
-        with_areas::<f32, _>([3, 0, 40], |[a, b, c]| {
-            assert!(a.len() >= 3 && c.len() >= 40);
-            assert!(b.is_empty());
-            assert_eq!(a.as_ptr() as usize % 64, 0);
-            a.fill(1.0);
-            c.fill(2.0);
-            // A nested use has memory of its own.
-            with_areas::<f64, _>([100, 100, 100], |areas| {
-                areas.into_iter().for_each(|area| area.fill(7.0));
+    fn areas_are_aligned_and_a_nested_use_has_its_own() {
+        with_area::<f32, _>(&SUMS, 40, None, |outer, _| {
+            assert_eq!(outer as usize % 64, 0);
+            with_area::<f64, _>(&SUMS, 40, None, |inner, _| {
+                assert_ne!(inner.cast(), outer);
             });
-            assert!(a.iter().all(|&x| x == 1.0) && c.iter().all(|&x| x == 2.0));
         });
+    }
+
+    #[test]
+    fn an_area_knows_its_content() {
+        let (first, second) = (new_name(), new_name());
+        assert_ne!(first, second);
+        let known = |name| with_area::<f32, _>(&LEFT, 100, Some((name, 0, 0)), |_, known| known);
+        assert_eq!([first, first, second, first].map(known), [false, true, false, false]);
+        with_area::<f32, _>(&LEFT, 1000, Some((first, 0, 0)), |_, known| assert!(!known));
+        with_area::<f32, _>(&LEFT, 10, None, |_, known| assert!(!known));
+        assert!(!known(first));
+    }
+
+    #[test]
+    fn names_differ_between_threads() {
+        let here = new_name();
+        let there = std::thread::spawn(new_name).join().unwrap();
+        assert_ne!(here, there);
     }
 }

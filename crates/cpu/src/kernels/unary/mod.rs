@@ -74,7 +74,8 @@ unsafe fn map<S: Stored, D: Stored>(
     let walk = Walk::in_any_order([&dst.layout, &src.layout]);
     // SAFETY: passed on.
     let (to, from) = unsafe { (base::<D>(dst), base::<S>(src)) };
-    let (output, input) = (Output::new(to, 0), Input::new(from, 1, to));
+    let (output, input) =
+        (Output::new(to, 0).of_elements(walk.elements()), Input::new(from, 1, to));
     each_block(&walk, parallel, |start, len| {
         let (mut values, mut results) = (Scratch::new(), Scratch::new());
         // SAFETY: blocks are disjoint parts of the output; an input that is the output is read

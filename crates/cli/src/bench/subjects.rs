@@ -1,0 +1,171 @@
+//! What is measured: each Command at several sizes.
+
+use millstream::{
+    Activation, Axes, BinaryOp, Buffer, Command, DType, Device, Distribution, HostBytes, Layout,
+    Operand, ReduceOp, Result, Stream, UnaryOp,
+};
+
+/// What one run of a Command does.
+#[derive(Clone, Copy)]
+pub(crate) enum Amount {
+    /// Floating-point operations, where they are what takes time.
+    Flops(f64),
+    /// Bytes of all operands, where moving them is.
+    Bytes(f64),
+}
+
+/// Records one Command.
+pub(crate) type Once = Box<dyn FnMut(&Stream) -> Result<()>>;
+
+/// One row of the table.
+pub(crate) struct Subject {
+    pub name: &'static str,
+    pub size: String,
+    pub amount: Amount,
+    /// Makes the operands.
+    pub prepare: Box<dyn Fn(&Device, &Stream) -> Result<Once>>,
+}
+
+/// A buffer of f32 with its layout.
+struct Value(Buffer, Layout);
+
+impl Value {
+    fn new(stream: &Stream, shape: &[usize]) -> Result<Self> {
+        let layout = Layout::contiguous(DType::F32, shape)?;
+        let value = Value(stream.allocate(layout.dense_bytes())?, layout);
+        let uniform = Distribution::Uniform { low: -2.0, high: 2.0 };
+        stream.record(Command::random(value.operand(), uniform, 1, 0)?)?;
+        Ok(value)
+    }
+
+    fn operand(&self) -> Operand<&Buffer> {
+        self.0.operand(self.1)
+    }
+}
+
+type Build = for<'a> fn(&'a Value, &'a [Value]) -> Result<Command<&'a Buffer>>;
+
+/// A Command that is bound by memory, of one output and some inputs.
+fn moving(name: &'static str, dst: &[usize], inputs: &[&[usize]], build: Build) -> Subject {
+    let dst = dst.to_vec();
+    let inputs: Vec<Vec<usize>> = inputs.iter().map(|shape| shape.to_vec()).collect();
+    let elements = |shape: &Vec<usize>| shape.iter().product::<usize>();
+    let count = elements(&dst) + inputs.iter().map(elements).sum::<usize>();
+    let size = inputs.first().unwrap_or(&dst);
+    let size = size.iter().map(ToString::to_string).collect::<Vec<_>>().join("×");
+    let prepare = move |_: &Device, stream: &Stream| -> Result<Once> {
+        let dst = Value::new(stream, &dst)?;
+        let inputs =
+            inputs.iter().map(|shape| Value::new(stream, shape)).collect::<Result<Vec<_>>>()?;
+        Ok(Box::new(move |stream| stream.record(build(&dst, &inputs)?).map(drop)))
+    };
+    let amount = Amount::Bytes((count * size_of::<f32>()) as f64);
+    Subject { name, size, amount, prepare: Box::new(prepare) }
+}
+
+fn matmul(m: usize, n: usize, k: usize, packed: bool) -> Subject {
+    let prepare = move |device: &Device, stream: &Stream| -> Result<Once> {
+        let [dst, a, b] = [[m, n], [m, k], [k, n]].map(|shape| Value::new(stream, &shape));
+        let (dst, a, mut b) = (dst?, a?, b?);
+        let layout = device.packed_layout(&b.1).filter(|_| packed);
+        let packed = layout.is_some();
+        if let Some(layout) = layout {
+            let weights = Value(stream.allocate(layout.dense_bytes())?, layout);
+            stream.record(Command::pack_weights(weights.operand(), b.operand())?)?;
+            weights.0.settle()?;
+            b = weights;
+        }
+        Ok(Box::new(move |stream| {
+            let product = if packed { Command::matmul_packed } else { Command::matmul };
+            let (dst, a, b) = (dst.operand(), a.operand(), b.operand());
+            stream.record(product(dst, a, b, None, None, 1.0, Activation::None)?).map(drop)
+        }))
+    };
+    Subject {
+        name: if packed { "matmul_packed" } else { "matmul" },
+        size: format!("{m}×{n}×{k}"),
+        amount: Amount::Flops(2.0 * m as f64 * n as f64 * k as f64),
+        prepare: Box::new(prepare),
+    }
+}
+
+/// Bytes between host and device.
+fn transfer(name: &'static str, elements: usize, up: bool) -> Subject {
+    let prepare = move |_: &Device, stream: &Stream| -> Result<Once> {
+        let value = Value::new(stream, &[elements])?;
+        let host = HostBytes::zeroed(elements * size_of::<f32>());
+        Ok(Box::new(move |stream| {
+            let host = host.clone();
+            let command = if up {
+                Command::upload(value.operand(), host)?
+            } else {
+                Command::download(host, value.operand())?
+            };
+            stream.record(command).map(drop)
+        }))
+    };
+    let amount = Amount::Bytes((2 * elements * size_of::<f32>()) as f64);
+    Subject { name, size: elements.to_string(), amount, prepare: Box::new(prepare) }
+}
+
+/// Every row.
+pub(crate) fn all() -> Vec<Subject> {
+    let mut all = Vec::new();
+    for size in [256, 512, 1024, 2048] {
+        all.extend([false, true].map(|packed| matmul(size, size, size, packed)));
+    }
+    all.extend([[64, 2048, 2048], [128, 1024, 256]].map(|[m, n, k]| matmul(m, n, k, true)));
+    all.extend([1, 4, 16, 31].map(|m| matmul(m, 1024, 1024, true)));
+    for count in [1 << 14, 1 << 20, 1 << 24] {
+        let flat: &[usize] = &[count];
+        let rows: &[usize] = &[count / 512, 512];
+        all.push(moving("fill", flat, &[], |d, _| Command::fill(d.operand(), 1.0f32)));
+        all.push(moving("copy", flat, &[flat], |d, i| Command::copy(d.operand(), i[0].operand())));
+        let turned = [512, count / 512];
+        all.push(moving("copy transposed", &turned, &[rows], |d, i| {
+            let turned = i[0].1.transpose(0, 1)?;
+            Command::copy(d.operand(), i[0].0.operand(turned))
+        }));
+        for (name, build) in UNARY {
+            all.push(moving(name, flat, &[flat], *build));
+        }
+        all.push(moving("binary add", flat, &[flat, flat], |d, i| {
+            Command::binary(BinaryOp::Add, d.operand(), i[0].operand(), i[1].operand())
+        }));
+        all.push(moving("softmax", rows, &[rows], |d, i| {
+            Command::softmax(d.operand(), i[0].operand(), 1, false)
+        }));
+        all.push(moving("softmax axis 0", rows, &[rows], |d, i| {
+            Command::softmax(d.operand(), i[0].operand(), 0, false)
+        }));
+        all.push(moving("layer_norm", rows, &[rows, &[512], &[512]], |d, i| {
+            let [src, weight, bias] = [0, 1, 2].map(|index| i[index].operand());
+            Command::layer_norm(d.operand(), src, Some(weight), Some(bias), 1, 1e-5)
+        }));
+        all.push(moving("reduce sum", &[count / 512, 1], &[rows], |d, i| {
+            Command::reduce(ReduceOp::Sum, d.operand(), i[0].operand(), Axes::new(&[1])?)
+        }));
+        all.push(moving("reduce sum axis 0", &[1, 512], &[rows], |d, i| {
+            Command::reduce(ReduceOp::Sum, d.operand(), i[0].operand(), Axes::new(&[0])?)
+        }));
+        all.push(moving("random uniform", flat, &[], |d, _| {
+            let uniform = Distribution::Uniform { low: 0.0, high: 1.0 };
+            Command::random(d.operand(), uniform, 1, 0)
+        }));
+        all.push(moving("random normal", flat, &[], |d, _| {
+            let normal = Distribution::Normal { mean: 0.0, deviation: 1.0 };
+            Command::random(d.operand(), normal, 1, 0)
+        }));
+        all.push(transfer("upload", count, true));
+        all.push(transfer("download", count, false));
+    }
+    all
+}
+
+/// The functions of one element that are measured.
+const UNARY: &[(&str, Build)] = &[
+    ("unary relu", |d, i| Command::unary(UnaryOp::Relu, d.operand(), i[0].operand())),
+    ("unary exp", |d, i| Command::unary(UnaryOp::Exp, d.operand(), i[0].operand())),
+    ("unary gelu", |d, i| Command::unary(UnaryOp::Gelu, d.operand(), i[0].operand())),
+    ("unary tanh", |d, i| Command::unary(UnaryOp::Tanh, d.operand(), i[0].operand())),
+];

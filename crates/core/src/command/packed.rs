@@ -1,0 +1,127 @@
+//! Weights that are packed once, and products with them.
+
+use super::check::Check;
+use super::matmul::Epilogue;
+use super::{Activation, BufferLike, Command, InPlace, Op, Operand};
+use crate::{DType, Result};
+
+impl<B: BufferLike> Command<B> {
+    /// `packed = weights`, in the order that matrix products of this device read them.
+    ///
+    /// `weights` is `[k, n]`, of any strides. The size of `packed` is the device's to say, see
+    /// [`Device::packed_layout`](crate::Device::packed_layout); what is in it is known to that device,
+    /// in this process, alone. Pack weights once when they are loaded, settle the packed buffer, and
+    /// drop the original.
+    ///
+    /// # Errors
+    ///
+    /// Weights that are not a matrix of a floating-point type, a `packed` that is not dense bytes, or
+    /// operands that do not fit their buffers or overlap. A `packed` of the wrong size is found by the
+    /// device, and fails the command.
+    pub fn pack_weights(packed: Operand<B>, weights: Operand<B>) -> Result<Self> {
+        let check = Check("pack_weights");
+        check.float(&weights.layout)?;
+        check.that(weights.layout.rank() == 2, || {
+            format!("weights of shape {:?} are not a matrix", weights.layout.shape())
+        })?;
+        check_packed(&check, &packed)?;
+        Self::assemble(Op::PackWeights, [packed], [weights], InPlace::No)
+    }
+
+    /// `dst = activation(scale · a × b + bias + residual)`, where `packed` was made from `b` by
+    /// [`pack_weights`](Self::pack_weights) on the same device.
+    ///
+    /// `a` is `[…, m, k]`, the weights were `[k, n]` of the same element type, `dst` is `[…, m, n]`;
+    /// leading axes of `a`, bias and residual broadcast to `dst`. The result has the same bits as that
+    /// of [`matmul`](Self::matmul).
+    ///
+    /// # Errors
+    ///
+    /// As for [`matmul`](Self::matmul), and a `packed` that is not dense bytes. Weights that were of
+    /// another shape are found by the device if their packed size differs, and fail the command.
+    #[allow(clippy::too_many_arguments)]
+    pub fn matmul_packed(
+        dst: Operand<B>,
+        a: Operand<B>,
+        packed: Operand<B>,
+        bias: Option<Operand<B>>,
+        residual: Option<Operand<B>>,
+        scale: f32,
+        activation: Activation,
+    ) -> Result<Self> {
+        let check = Check("matmul_packed");
+        check.float(&dst.layout)?;
+        for input in [&a].into_iter().chain(&bias).chain(&residual) {
+            check.same_dtype(&input.layout, &dst.layout)?;
+        }
+        check_packed(&check, &packed)?;
+        let (rank, a_rank) = (dst.layout.rank(), a.layout.rank());
+        let shapes = || format!("{:?} → {:?}", a.layout.shape(), dst.layout.shape());
+        if rank < 2 || a_rank < 2 {
+            return check.fail(format!("{}: ranks below 2", shapes()));
+        }
+        let mut shape = smallvec::SmallVec::<[usize; 8]>::from_slice(dst.layout.shape());
+        shape[rank - 1] = a.layout.shape()[a_rank - 1];
+        let same_rows = a.layout.shape()[a_rank - 2] == shape[rank - 2];
+        let Some(a_layout) = a.layout.broadcast_to(&shape).ok().filter(|_| same_rows) else {
+            return check.fail(format!("{}: sizes do not match", shapes()));
+        };
+        let epilogue =
+            Epilogue { scale, bias: bias.is_some(), residual: residual.is_some(), activation };
+        let mut inputs = smallvec::SmallVec::<[Operand<B>; 4]>::new();
+        inputs.push(Operand { buffer: a.buffer, layout: a_layout });
+        inputs.push(packed);
+        for extra in bias.into_iter().chain(residual) {
+            inputs.push(check.broadcast(extra, &dst.layout)?);
+        }
+        Self::assemble(Op::MatMulPacked { epilogue }, [dst], inputs, InPlace::No)
+    }
+}
+
+fn check_packed<B>(check: &Check, packed: &Operand<B>) -> Result<()> {
+    check.dtype(&packed.layout, DType::U8)?;
+    check.that(packed.layout.rank() == 1 && packed.layout.is_contiguous(), || {
+        format!("packed weights are dense bytes, got {:?}", packed.layout)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Activation, Command, DType, Layout, Operand, RawBuffer};
+
+    fn operand(dtype: DType, shape: &[usize], address: usize) -> Operand<RawBuffer> {
+        let layout = Layout::contiguous(dtype, shape).unwrap();
+        Operand::new(RawBuffer { address, bytes: layout.dense_bytes() }, layout)
+    }
+
+    fn product(
+        a: Operand<RawBuffer>,
+        packed: Operand<RawBuffer>,
+    ) -> crate::Result<Command<RawBuffer>> {
+        let dst = operand(DType::F32, &[2, 3, 5], 0x1000);
+        Command::matmul_packed(dst, a, packed, None, None, 1.0, Activation::None)
+    }
+
+    #[test]
+    fn weights_must_be_a_matrix_and_packed_ones_bytes() {
+        let bytes = operand(DType::U8, &[80], 0x1000);
+        let weights = |dtype, shape: &[usize]| operand(dtype, shape, 0x2000);
+        assert!(Command::pack_weights(bytes, weights(DType::F16, &[4, 5])).is_ok());
+        assert!(Command::pack_weights(bytes, weights(DType::I32, &[4, 5])).is_err());
+        assert!(Command::pack_weights(bytes, weights(DType::F32, &[1, 4, 5])).is_err());
+        let numbers = operand(DType::F32, &[20], 0x1000);
+        assert!(Command::pack_weights(numbers, weights(DType::F32, &[4, 5])).is_err());
+    }
+
+    #[test]
+    fn sizes_of_a_product_with_packed_weights_are_checked() {
+        let packed = operand(DType::U8, &[80], 0x2000);
+        let a = |shape: &[usize]| operand(DType::F32, shape, 0x3000);
+        assert!(product(a(&[2, 3, 4]), packed).is_ok());
+        assert!(product(a(&[3, 4]), packed).is_ok());
+        assert!(product(a(&[1, 4]), packed).is_err());
+        assert!(product(a(&[4]), packed).is_err());
+        assert!(product(a(&[3, 3, 4]), packed).is_err());
+        assert!(product(a(&[3, 4]), operand(DType::F32, &[20], 0x2000)).is_err());
+    }
+}

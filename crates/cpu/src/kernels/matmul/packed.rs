@@ -1,0 +1,135 @@
+//! Weights that are packed once.
+
+use millstream_core::{DType, Epilogue, Layout, Operand, RawBuffer};
+
+use super::super::block::base;
+use super::super::number::with_float;
+use super::super::parallel::{Parallel, Shared, share};
+use super::super::simd::Machine;
+use super::multiply;
+use super::pack::pack_right;
+use super::problem::{Matrix, Problem};
+use super::scratch::new_name;
+use super::tile::Multiplied;
+
+/// Bytes that packed weights of a layout take, which is `[k, n]` of a floating-point type.
+pub(crate) fn packed_bytes(layout: &Layout) -> Option<usize> {
+    if !layout.dtype().is_float() || layout.rank() != 2 {
+        return None;
+    }
+    Some(with_float!(layout.dtype(), T => bytes_of::<T>(layout.shape(), Machine::detect())))
+}
+
+fn bytes_of<T: Multiplied>(shape: &[usize], machine: Machine) -> usize {
+    shape[0] * shape[1].next_multiple_of(T::shape(machine).columns) * size_of::<T>()
+}
+
+/// # Safety
+///
+/// As for [`execute`](super::super::execute).
+pub(in super::super) unsafe fn pack_weights(
+    dst: &Operand<RawBuffer>,
+    src: &Operand<RawBuffer>,
+    parallel: &dyn Parallel,
+) {
+    with_float!(src.layout.dtype(), T => {
+        // SAFETY: passed on; the machine was detected.
+        unsafe { pack::<T>(dst, src, Machine::detect(), parallel) };
+    });
+}
+
+/// # Safety
+///
+/// As for [`execute`](super::super::execute); the weights have the type `T`, and the machine at hand
+/// is this one or a better one.
+pub(super) unsafe fn pack<T: Multiplied>(
+    dst: &Operand<RawBuffer>,
+    src: &Operand<RawBuffer>,
+    machine: Machine,
+    parallel: &dyn Parallel,
+) {
+    let size = [src.layout.shape()[0], src.layout.shape()[1]];
+    let ([depth, width], panel) = (size, T::shape(machine).columns);
+    check::<T>(dst, size, machine);
+    if src.layout.is_empty() {
+        return;
+    }
+    // SAFETY: passed on.
+    let (matrix, to) = unsafe { (Matrix::<T>::of(src, 0), Shared::new(base::<T>(dst))) };
+    share(parallel, width.div_ceil(panel), panel * depth / 2, |range| {
+        // SAFETY: panels are disjoint parts of the output, whose size was checked.
+        unsafe {
+            let to = to.get().add(range.start * panel * depth);
+            pack_right(&matrix, size, panel, range, to, machine);
+        }
+    });
+}
+
+/// # Panics
+///
+/// Packed weights of another size, or at an address that a block of memory does not have.
+fn check<T: Multiplied>(packed: &Operand<RawBuffer>, size: [usize; 2], machine: Machine) {
+    let bytes = bytes_of::<T>(&size, machine);
+    let address = packed.buffer.address + packed.layout.offset();
+    assert!(
+        packed.layout.elements() == bytes && address.is_multiple_of(align_of::<T>()),
+        "packed weights of {size:?} are {bytes} bytes here, got {}",
+        packed.layout.elements()
+    );
+}
+
+/// # Safety
+///
+/// As for [`execute`](super::super::execute).
+pub(in super::super) unsafe fn matmul_packed(
+    epilogue: &Epilogue,
+    dst: &Operand<RawBuffer>,
+    factors: [&Operand<RawBuffer>; 2],
+    bias: Option<&Operand<RawBuffer>>,
+    residual: Option<&Operand<RawBuffer>>,
+    parallel: &dyn Parallel,
+) {
+    with_float!(dst.layout.dtype(), T => {
+        let machine = Machine::detect();
+        // SAFETY: passed on; the machine was detected.
+        unsafe { run::<T>(epilogue, dst, factors, bias, residual, machine, parallel) };
+    });
+}
+
+/// # Safety
+///
+/// As for [`execute`](super::super::execute); the operands have the type `T`, and the machine at hand
+/// is this one or a better one.
+pub(super) unsafe fn run<T: Multiplied>(
+    epilogue: &Epilogue,
+    dst: &Operand<RawBuffer>,
+    [left, packed]: [&Operand<RawBuffer>; 2],
+    bias: Option<&Operand<RawBuffer>>,
+    residual: Option<&Operand<RawBuffer>>,
+    machine: Machine,
+    parallel: &dyn Parallel,
+) {
+    let shape = dst.layout.shape();
+    let rank = shape.len();
+    let (depth, columns) = (left.layout.shape()[rank - 1], shape[rank - 1]);
+    check::<T>(packed, [depth, columns], machine);
+    if dst.layout.is_empty() {
+        return;
+    }
+    // SAFETY: passed on.
+    let right = Shared::new(unsafe { base::<u8>(packed) }.cast::<T>());
+    // The factor that was packed, for its sizes alone: it stands for all products of the batch.
+    let mut whole: smallvec::SmallVec<[usize; 8]> = shape.into();
+    whole[rank - 2] = depth;
+    let plain = Layout::contiguous(dst.layout.dtype(), &[depth, columns])
+        .and_then(|layout| layout.broadcast_to(&whole))
+        .expect("smaller than the packed weights");
+    let plain = Operand::new(packed.buffer, plain);
+    // SAFETY: passed on.
+    let problem = unsafe { Problem::<T>::new(epilogue, dst, [left, &plain], bias, residual) };
+    let name = new_name();
+    for batch in 0..problem.batches() {
+        // SAFETY: passed on; the size of the packed weights was checked.
+        unsafe { multiply(&problem, name, batch, Some(right), machine, parallel) };
+    }
+}

@@ -1,0 +1,90 @@
+//! How a product is cut in blocks.
+
+use super::super::simd::Machine;
+use super::tile::{Shape, panels_together};
+
+/// The most columns of a block: with the depth of a part, what fits the second-level cache.
+pub(super) const MOST_COLUMNS: usize = 256;
+
+/// The most rows of tiles of a block.
+const MOST_TILES: usize = 24;
+
+/// The same where the right factor is packed again for each block: the more rows use it the better.
+const MOST_TILES_PACKING: usize = 72;
+
+/// Blocks that are enough to keep the threads of a machine busy.
+const ENOUGH: usize = 16;
+
+/// Cycles that a block is worth: handing one to another thread costs microseconds.
+const WORTH: usize = 60_000;
+
+/// Rows and columns of the blocks of a product. The bits of a result do not depend on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// Rows of a block.
+    pub rows: usize,
+    /// Columns of a block, a multiple of those of a panel.
+    pub columns: usize,
+    /// Blocks below each other.
+    pub down: usize,
+    /// Blocks beside each other.
+    pub across: usize,
+}
+
+impl Plan {
+    /// A plan for a product that is not empty, whose right factor may be packed already.
+    pub fn new(
+        [rows, columns, depth]: [usize; 3],
+        packed: bool,
+        shape: Shape,
+        machine: Machine,
+    ) -> Self {
+        let tiles = if packed { MOST_TILES } else { MOST_TILES_PACKING };
+        let down = rows.div_ceil(tiles * shape.rows);
+        let mut plan = Plan { rows: rows.div_ceil(down), columns: MOST_COLUMNS, down, across: 0 };
+        let narrowest = if rows <= shape.rows {
+            shape.columns * panels_together(rows, machine)
+        } else {
+            shape.columns.max(MOST_COLUMNS / 4)
+        };
+        let blocks = |plan: &Plan| rows.div_ceil(plan.rows) * columns.div_ceil(plan.columns);
+        let halves = |plan: &Plan| plan.cycles(depth) / 2 >= WORTH;
+        while blocks(&plan) < ENOUGH && halves(&plan) && plan.columns / 2 >= narrowest {
+            plan.columns /= 2;
+        }
+        while blocks(&plan) < ENOUGH / 4 && halves(&plan) && plan.rows >= 4 * shape.rows {
+            plan.rows = plan.rows.div_ceil(2);
+        }
+        Plan { down: rows.div_ceil(plan.rows), across: columns.div_ceil(plan.columns), ..plan }
+    }
+
+    /// About what a block takes, from the products of a cycle and the bytes that memory gives in one.
+    pub fn cycles(&self, depth: usize) -> usize {
+        (self.columns * depth).saturating_mul(self.rows + 12) / 32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_cover_the_product_and_large_products_have_many() {
+        let shape = Shape { rows: 14, columns: 32 };
+        for size in [[1, 1024, 1024], [31, 1024, 1024], [200, 256, 768], [2048, 2048, 2048]] {
+            let plan = Plan::new(size, true, shape, Machine::Portable);
+            assert!(plan.rows * plan.down >= size[0] && plan.columns * plan.across >= size[1]);
+            assert!(plan.rows * (plan.down - 1) < size[0]);
+            assert!(plan.columns * (plan.across - 1) < size[1]);
+            assert_eq!(plan.columns % shape.columns, 0);
+            assert!(plan.down * plan.across >= 4, "{size:?}: {plan:?}");
+        }
+    }
+
+    #[test]
+    fn a_small_product_is_one_block() {
+        let shape = Shape { rows: 14, columns: 32 };
+        let plan = Plan::new([8, 64, 64], false, shape, Machine::Portable);
+        assert_eq!((plan.down, plan.across), (1, 1));
+    }
+}

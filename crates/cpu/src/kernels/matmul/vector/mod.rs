@@ -1,0 +1,48 @@
+//! The registers that tiles are made of.
+
+mod portable;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use super::super::number::Float;
+
+pub(super) use portable::Array;
+
+/// Some numbers that are computed with in one instruction.
+///
+/// # Safety of all methods
+///
+/// The code that a call is inlined into is compiled for a machine that has the registers, and runs
+/// on one; pointers are valid for [`LANES`](Self::LANES) elements.
+pub(super) trait Vector: Copy {
+    /// What it holds.
+    type Number: Float;
+
+    /// How many numbers it holds.
+    const LANES: usize;
+
+    unsafe fn splat(number: Self::Number) -> Self;
+
+    unsafe fn load(from: *const Self::Number) -> Self;
+
+    unsafe fn store(self, to: *mut Self::Number);
+
+    /// `self + left · right`, in one rounding where the machine has an instruction for it.
+    ///
+    /// Every loop of a product uses this one, so all paths of a machine give the same bits.
+    unsafe fn add_product(self, left: Self, right: Self) -> Self;
+
+    /// Asks for the line of an address, which need not be valid.
+    #[inline(always)]
+    fn prefetch<T>(_: *const T) {}
+}
+
+/// Registers that elements of type `T` are loaded into.
+pub(super) trait Widen<T>: Vector {
+    /// Loads elements and converts them to numbers.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Vector`].
+    unsafe fn widen(from: *const T) -> Self;
+}

@@ -1,0 +1,52 @@
+//! Arrays, which every compiler turns into what the architecture has.
+
+use super::super::super::number::{Float, StoredFloat};
+use super::{Vector, Widen};
+
+/// Numbers that the compiler may keep in a register.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(in super::super) struct Array<F, const LANES: usize>([F; LANES]);
+
+/// Whether every machine of the architecture fuses; without an instruction for it, it is very slow.
+const FUSES: bool = cfg!(target_arch = "aarch64");
+
+impl<F: Float, const LANES: usize> Vector for Array<F, LANES> {
+    type Number = F;
+    const LANES: usize = LANES;
+
+    #[inline(always)]
+    unsafe fn splat(number: F) -> Self {
+        Array([number; LANES])
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const F) -> Self {
+        // SAFETY: passed on.
+        Array(unsafe { from.cast::<[F; LANES]>().read() })
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut F) {
+        // SAFETY: passed on.
+        unsafe { to.cast::<[F; LANES]>().write(self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn add_product(mut self, left: Self, right: Self) -> Self {
+        for lane in 0..LANES {
+            let (left, right) = (left.0[lane], right.0[lane]);
+            self.0[lane] =
+                if FUSES { left.mul_add(right, self.0[lane]) } else { self.0[lane] + left * right };
+        }
+        self
+    }
+}
+
+impl<T: StoredFloat, const LANES: usize> Widen<T> for Array<T::Compute, LANES> {
+    #[inline(always)]
+    unsafe fn widen(from: *const T) -> Self {
+        // SAFETY: passed on.
+        Array(std::array::from_fn(|lane| unsafe { from.add(lane).read() }.widen()))
+    }
+}

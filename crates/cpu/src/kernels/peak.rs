@@ -1,0 +1,108 @@
+//! Loops that do nothing but what the machine does best.
+
+use std::hint::black_box;
+
+use super::past_cache;
+use super::simd::{Job, Machine, vectorised};
+
+/// Sums under way at once, enough to hide the time of one addition.
+const SUMS: usize = 16;
+
+/// Multiplies and adds `rounds` times in all sums of all lanes; returns the number of operations.
+pub(crate) fn burn(rounds: usize) -> usize {
+    let lanes = match Machine::detect() {
+        Machine::Portable => burn_portable(rounds),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the machine was detected.
+        Machine::Avx2 => unsafe { x86::burn_avx2(rounds) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the machine was detected.
+        Machine::Avx512 => unsafe { x86::burn_avx512(rounds) },
+    };
+    2 * rounds * SUMS * lanes
+}
+
+fn burn_portable(rounds: usize) -> usize {
+    const LANES: usize = 4;
+    let factor = black_box([0.5f32; LANES]);
+    let mut sums = [[1f32; LANES]; SUMS / 2];
+    for _ in 0..2 * rounds {
+        for sum in &mut sums {
+            for lane in 0..LANES {
+                sum[lane] = sum[lane] * factor[lane] + factor[lane];
+            }
+        }
+    }
+    black_box(sums);
+    LANES
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+    use std::hint::black_box;
+
+    use super::SUMS;
+
+    #[target_feature(enable = "avx2,fma")]
+    pub fn burn_avx2(rounds: usize) -> usize {
+        let factor = black_box(_mm256_set1_ps(0.5));
+        let mut sums = [factor; SUMS / 2];
+        for _ in 0..2 * rounds {
+            for sum in &mut sums {
+                *sum = _mm256_fmadd_ps(*sum, factor, factor);
+            }
+        }
+        black_box(sums);
+        8
+    }
+
+    #[target_feature(enable = "avx512f")]
+    pub fn burn_avx512(rounds: usize) -> usize {
+        let factor = black_box(_mm512_set1_ps(0.5));
+        let mut sums = [factor; SUMS];
+        for _ in 0..rounds {
+            for sum in &mut sums {
+                *sum = _mm512_fmadd_ps(*sum, factor, factor);
+            }
+        }
+        black_box(sums);
+        16
+    }
+}
+
+/// Reads everything once.
+pub(crate) fn read(from: &[u32]) -> u32 {
+    struct Read<'a>(&'a [u32], &'a mut u32);
+
+    impl Job for Read<'_> {
+        #[inline(always)]
+        fn run(self) {
+            // Several sums, so that reading is all that takes time.
+            const LANES: usize = 64;
+            let mut sums = [0u32; LANES];
+            for group in self.0.as_chunks::<LANES>().0 {
+                for (sum, &value) in sums.iter_mut().zip(group) {
+                    *sum ^= value;
+                }
+            }
+            *self.1 = sums.iter().fold(0, |all, sum| all ^ sum);
+        }
+    }
+
+    let mut sum = 0;
+    vectorised(Read(from, &mut sum));
+    sum
+}
+
+/// Copies everything once, past the caches.
+///
+/// # Panics
+///
+/// Slices of different lengths.
+pub(crate) fn copy_past_cache(from: &[u32], to: &mut [u32]) {
+    assert_eq!(from.len(), to.len());
+    // SAFETY: the slices have one length, and a mutable one has no other user.
+    unsafe { past_cache::store(from, to.as_mut_ptr()) };
+    past_cache::fence();
+}

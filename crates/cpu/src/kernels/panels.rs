@@ -80,7 +80,7 @@ const PORTABLE_FUSES: bool = cfg!(target_arch = "aarch64");
 #[target_feature(enable = "avx2,fma")]
 unsafe fn with_avx2<F: Float, const WIDTH: usize>(product: Product<F>) {
     // SAFETY: passed on.
-    unsafe { product.add_all::<4, WIDTH, true>() }
+    unsafe { product.add_all::<6, WIDTH, true>() }
 }
 
 #[cfg(target_arch = "x86_64")]

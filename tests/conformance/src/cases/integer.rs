@@ -19,6 +19,9 @@ fn values(generator: &mut Generator, dtype: DType, count: usize) -> Vec<Value> {
 
 type Shapes<'a> = (&'a [usize], &'a [usize], &'a [usize]);
 
+/// The shapes of the zero points of both factors.
+type Zeros<'a> = (Option<&'a [usize]>, Option<&'a [usize]>);
+
 const PRODUCTS: &[Shapes<'static>] = &[
     (&[1, 1], &[1, 1], &[1, 1]),
     (&[3, 5], &[3, 7], &[7, 5]),
@@ -37,7 +40,7 @@ pub(super) fn products() -> Vec<Case> {
         for &(output, a, b) in PRODUCTS {
             let (m, n) = (output[output.len() - 2], output[output.len() - 1]);
             let upright = [m, 1];
-            let zeros: [(Option<&[usize]>, Option<&[usize]>); 5] = [
+            let zeros: [Zeros; 5] = [
                 (None, None),
                 (Some(&[]), None),
                 (None, Some(&[])),
@@ -100,7 +103,7 @@ pub(super) fn convolutions() -> Vec<Case> {
             let params = parameters(sizes.input.len(), steps, 0);
             let [output, input, weight] = shapes(sizes, &params, false);
             let channels = [output[1]];
-            let zeros: [(Option<&[usize]>, Option<&[usize]>); 4] = [
+            let zeros: [Zeros; 4] = [
                 (None, None),
                 (Some(&[]), Some(&[])),
                 (Some(&[1]), Some(&channels)),

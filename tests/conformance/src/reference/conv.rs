@@ -30,7 +30,7 @@ fn place(shape: &[usize; 5], at: [usize; 5]) -> usize {
 
 /// All coordinates of three axes.
 fn coordinates([a, b, c]: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
-    (0..a).flat_map(move |x| (0..b).flat_map(move |y| (0..c).map(move |z| [x, y, z])))
+    (0..a * b * c).map(move |index| [index / (b * c), index / c % b, index % c])
 }
 
 impl Window<'_> {

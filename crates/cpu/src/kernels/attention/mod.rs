@@ -6,6 +6,7 @@
 //! products, and a lane depends on no other. Blocks of keys are the same for every query, so the bits
 //! of a query depend neither on the batch nor on the other queries.
 
+mod mask;
 mod softmax;
 
 #[cfg(test)]
@@ -19,6 +20,7 @@ use super::panels::{Panelled, Product};
 use super::parallel::{Parallel, Shared, share};
 use super::simd::Machine;
 use super::workspace::with_areas;
+use mask::Mask;
 use softmax::Softmax;
 
 /// Keys of a block.
@@ -65,21 +67,12 @@ impl<T: Copy> Tensor<T> {
         }
     }
 
-    /// # Safety
-    ///
-    /// The element belongs to the operand.
-    unsafe fn at(&self, place: [usize; 4]) -> *mut T {
-        let start: usize = place.iter().zip(&self.strides).map(|(at, by)| at * by).sum();
-        // SAFETY: passed on.
-        unsafe { self.first.get().add(start) }
+    /// Where an element lies. An operand without elements may have any strides, and no element that
+    /// could be reached.
+    fn at(&self, place: [usize; 4]) -> *mut T {
+        let offsets = place.iter().zip(&self.strides).map(|(at, by)| at.wrapping_mul(*by));
+        self.first.get().wrapping_add(offsets.fold(0, usize::wrapping_add))
     }
-}
-
-/// A mask: truth values, or numbers to add.
-#[derive(Clone, Copy)]
-enum Mask<T> {
-    Seen(Tensor<u8>),
-    Added(Tensor<T>),
 }
 
 struct Attention<'a, T> {
@@ -212,10 +205,9 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Attention<'a, T> {
         for lane in 0..panel.lanes {
             let (head, query) = self.query_of(panel, lane);
             visible = visible.max(self.visible(query));
-            // SAFETY: the query belongs to the operand; one of size 0 has no elements to point to.
-            let from = unsafe { self.query.at([panel.batch, head, query, 0]) };
+            let from = self.query.at([panel.batch, head, query, 0]);
             for index in 0..self.size {
-                // SAFETY: as above.
+                // SAFETY: the element belongs to the operand.
                 let value = unsafe { from.add(index * self.query.strides[3]).read() };
                 areas.query[index * width + lane] = value.widen();
             }
@@ -263,12 +255,11 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Attention<'a, T> {
         for lane in 0..panel.lanes {
             let (head, query) = self.query_of(panel, lane);
             let total = softmax.total(lane);
-            // SAFETY: the lane is an element of the output that only this call touches.
-            let to = unsafe { self.dst.at([panel.batch, head, query, 0]) };
+            let to = self.dst.at([panel.batch, head, query, 0]);
             for index in 0..self.value_size {
                 let sum = areas.results[index * width + lane];
                 let value = if total == T::Compute::ZERO { total } else { sum / total };
-                // SAFETY: as above.
+                // SAFETY: the element belongs to the output, and only this call touches it.
                 unsafe { to.add(index * self.dst.strides[3]).write(T::narrow(value)) };
             }
         }
@@ -284,8 +275,7 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Attention<'a, T> {
         wide: &mut [T::Compute],
     ) -> (*const T::Compute, usize, usize) {
         let [.., row, step] = from.strides;
-        // SAFETY: passed on; those of size 0 have no elements to point to.
-        let start = unsafe { from.at([panel.batch, panel.key_head, first, 0]) }.cast_const();
+        let start = from.at([panel.batch, panel.key_head, first, 0]).cast_const();
         if T::DIRECT {
             return (start.cast(), row, step);
         }
@@ -296,45 +286,5 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Attention<'a, T> {
             }
         }
         (wide.as_ptr(), size, 1)
-    }
-
-    /// Scales scores, adds the mask and hides what is not to be seen.
-    unsafe fn prepare(&self, width: usize, panel: Panel, first: usize, scores: &mut [T::Compute]) {
-        let scale = T::Compute::from_f32(self.params.scale);
-        scores.iter_mut().for_each(|score| *score = *score * scale);
-        let keys = scores.len() / width;
-        let hidden = -<T::Compute as Float>::INFINITY;
-        for lane in 0..panel.lanes {
-            if self.mask.is_none() && !self.params.causal {
-                break;
-            }
-            let (head, query) = self.query_of(panel, lane);
-            let place = [panel.batch, head, query, first];
-            match self.mask {
-                Some(Mask::Seen(mask)) => {
-                    // SAFETY: the mask has an element for every score.
-                    let from = unsafe { mask.at(place) };
-                    for key in 0..keys {
-                        // SAFETY: as above.
-                        if unsafe { from.add(key * mask.strides[3]).read() } == 0 {
-                            scores[key * width + lane] = hidden;
-                        }
-                    }
-                }
-                Some(Mask::Added(mask)) => {
-                    // SAFETY: the mask has an element for every score.
-                    let from = unsafe { mask.at(place) };
-                    for key in 0..keys {
-                        // SAFETY: as above.
-                        let value = unsafe { from.add(key * mask.strides[3]).read() };
-                        scores[key * width + lane] += value.widen();
-                    }
-                }
-                None => {}
-            }
-            for key in self.visible(query).saturating_sub(first)..keys {
-                scores[key * width + lane] = hidden;
-            }
-        }
     }
 }

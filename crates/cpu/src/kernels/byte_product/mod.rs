@@ -63,9 +63,14 @@ pub(super) unsafe fn matmul_integer(
             let (row, column) = (index / across * BLOCK_ROWS, index % across * BLOCK_COLUMNS);
             let matrix = |operand: usize, row: usize, column: usize| Matrix {
                 first: first[operand],
-                start: batch.position(operand, product)
-                    + row * strides[operand][0]
-                    + column * strides[operand][1],
+                // Factors without depth have no elements, and may have any strides.
+                start: match depth {
+                    0 if operand <= 2 => 0,
+                    _ => {
+                        let [down, along] = strides[operand];
+                        batch.position(operand, product) + row * down + column * along
+                    }
+                },
                 strides: strides[operand],
             };
             let pair = Pair {

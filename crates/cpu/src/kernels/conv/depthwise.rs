@@ -6,6 +6,7 @@ use super::super::panels::{Panelled, add_row};
 use super::super::parallel::{Parallel, share};
 use super::super::simd::Machine;
 use super::super::workspace::with_areas;
+use super::gather::read_run;
 use super::product::Conv;
 use super::window::{AXES, Segment};
 
@@ -49,9 +50,19 @@ impl<T: StoredFloat<Compute: Panelled>> Conv<'_, T> {
         sums.fill(T::Compute::ZERO);
         for (index, tap) in self.window.taps.iter().enumerate() {
             // SAFETY: passed on.
+            let run = unsafe { self.source.run(self.window, &segment, group, tap) };
+            let Some((inside, from, stride)) = run else { continue };
+            let sums = &mut sums[inside];
+            // SAFETY: the elements of the run lie inside the input, which nobody writes; they are used
+            // where they lie if they are of the type computed in.
             unsafe {
-                let zero = T::Compute::ZERO;
-                self.source.read(self.window, &segment, group, tap, zero, seen);
+                let seen = if T::DIRECT && stride == 1 {
+                    std::slice::from_raw_parts(from.cast::<T::Compute>(), sums.len())
+                } else {
+                    let seen = &mut seen[..sums.len()];
+                    read_run(from, stride, seen);
+                    seen
+                };
                 add_row(machine, self.weight.at(group, row, index), seen, sums);
             }
         }

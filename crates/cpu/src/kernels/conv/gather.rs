@@ -1,6 +1,7 @@
 //! Reads what one tap of a window sees.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use super::super::number::Stored;
 use super::super::parallel::Shared;
@@ -15,12 +16,49 @@ pub(super) struct Source<T> {
 }
 
 impl<T: Stored> Source<T> {
+    /// What a tap sees of a channel at a run of outputs: which of them lie inside of the input, the
+    /// element of the first of these, and the distance to the next. None lies inside where there is no
+    /// element.
+    ///
+    /// # Safety
+    ///
+    /// The source is that of the window, and the segment and the channel belong to it.
+    #[inline(always)]
+    pub unsafe fn run(
+        &self,
+        window: &Window,
+        segment: &Segment,
+        channel: usize,
+        tap: &Tap,
+    ) -> Option<(Range<usize>, *const T, usize)> {
+        // An input without elements may have any strides; then nothing is made of the sum.
+        let batch = segment.batch.wrapping_mul(self.batch_stride);
+        let mut row = batch.wrapping_add(channel.wrapping_mul(self.channel_stride));
+        for index in 0..AXES - 1 {
+            let axis = &window.axes[index];
+            let position = (segment.place[index] * axis.step) as isize + tap.offsets[index];
+            if position < 0 || position >= axis.size as isize {
+                return None;
+            }
+            row = row.wrapping_add((position as usize).wrapping_mul(axis.stride));
+        }
+        let axis = &window.axes[AXES - 1];
+        let start = (segment.place[AXES - 1] * axis.step) as isize + tap.offsets[AXES - 1];
+        let inside = window.inside(start, segment.count);
+        if inside.is_empty() {
+            return None;
+        }
+        let first = (start + (inside.start * axis.step) as isize) as usize;
+        // SAFETY: the first position of the range lies inside the input.
+        let from = unsafe { self.first.get().cast_const().add(row + first * axis.stride) };
+        Some((inside, from, axis.step * axis.stride))
+    }
+
     /// Reads what a tap sees of a channel at a run of outputs, with `padding` outside of the input.
     ///
     /// # Safety
     ///
-    /// The source is that of the window, the segment and the channel belong to it, `to` has the length
-    /// of the segment, and nobody writes the source.
+    /// As for [`run`](Self::run); `to` has the length of the segment, and nobody writes the source.
     #[inline(always)]
     pub unsafe fn read(
         &self,
@@ -31,38 +69,34 @@ impl<T: Stored> Source<T> {
         padding: T::Compute,
         to: &mut [T::Compute],
     ) {
-        let mut row = segment.batch * self.batch_stride + channel * self.channel_stride;
-        for index in 0..AXES - 1 {
-            let axis = &window.axes[index];
-            let position = (segment.place[index] * axis.step) as isize + tap.offsets[index];
-            if position < 0 || position >= axis.size as isize {
-                to.fill(padding);
-                return;
-            }
-            row += position as usize * axis.stride;
-        }
-        let axis = &window.axes[AXES - 1];
-        let start = (segment.place[AXES - 1] * axis.step) as isize + tap.offsets[AXES - 1];
-        let inside = window.inside(start, segment.count);
+        // SAFETY: passed on.
+        let run = unsafe { self.run(window, segment, channel, tap) };
+        let Some((inside, from, stride)) = run else { return to.fill(padding) };
         to[..inside.start].fill(padding);
         to[inside.end..].fill(padding);
-        if inside.is_empty() {
-            return;
-        }
-        let first = (start + (inside.start * axis.step) as isize) as usize;
-        let to = &mut to[inside];
-        let stride = axis.step * axis.stride;
-        // SAFETY: the positions of the range lie inside the input, whose elements are initialised;
-        // what is written to `to` are numbers.
-        unsafe {
-            let from = self.first.get().cast_const().add(row + first * axis.stride);
-            match stride {
-                1 => T::widen_run(std::slice::from_raw_parts(from, to.len()), uninit(to)),
-                _ => {
-                    for (i, to) in to.iter_mut().enumerate() {
-                        *to = from.add(i * stride).read().widen();
-                    }
-                }
+        // SAFETY: the positions of the range lie inside the input, whose elements are initialised.
+        unsafe { read_run(from, stride, &mut to[inside]) };
+    }
+}
+
+/// Reads numbers in the type that is computed in.
+///
+/// # Safety
+///
+/// So many elements with that distance may be read.
+#[inline(always)]
+pub(in super::super) unsafe fn read_run<T: Stored>(
+    from: *const T,
+    stride: usize,
+    to: &mut [T::Compute],
+) {
+    // SAFETY: passed on; what is written to `to` are numbers.
+    unsafe {
+        if stride == 1 {
+            T::widen_run(std::slice::from_raw_parts(from, to.len()), uninit(to));
+        } else {
+            for (i, to) in to.iter_mut().enumerate() {
+                *to = from.add(i * stride).read().widen();
             }
         }
     }

@@ -18,6 +18,7 @@ mod window;
 mod tests;
 
 pub(super) use finish::store_run;
+pub(super) use gather::read_run;
 pub(super) use integer::conv_integer;
 
 use millstream_core::{ConvParams, DType, Epilogue, Operand, RawBuffer};

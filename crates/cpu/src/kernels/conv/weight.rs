@@ -63,11 +63,9 @@ impl<T: Stored> Weight<T> {
                     T::widen_run(from, uninit(to));
                     continue;
                 }
-                let mut step = columns.start;
-                for to in to {
+                for (step, to) in columns.clone().zip(to) {
                     let (channel, tap) = (step / self.taps.len(), step % self.taps.len());
                     *to = row.add(channel * self.channel + self.taps[tap]).read().widen();
-                    step += 1;
                 }
             }
         }

@@ -74,13 +74,11 @@ impl<T: Copy> Tensor<T> {
         }
     }
 
-    /// # Safety
-    ///
-    /// The element belongs to the operand.
-    unsafe fn at(&self, place: [usize; 3]) -> *mut T {
-        let start: usize = place.iter().zip(&self.strides).map(|(at, by)| at * by).sum();
-        // SAFETY: passed on.
-        unsafe { self.first.get().add(start) }
+    /// Where an element lies. An operand without elements may have any strides, and no element that
+    /// could be reached.
+    fn at(&self, place: [usize; 3]) -> *mut T {
+        let offsets = place.iter().zip(&self.strides).map(|(at, by)| at.wrapping_mul(*by));
+        self.first.get().wrapping_add(offsets.fold(0, usize::wrapping_add))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Weights and rows in the order that products read them.
+//! Weights in the order that products read them.
 
 use super::super::number::{Float, Stored};
 use super::Tensor;
@@ -37,17 +37,5 @@ pub(super) unsafe fn pack_gates<T: Stored<Compute: Float>>(
                 }
             }
         }
-    }
-}
-
-/// Reads a row of numbers.
-///
-/// # Safety
-///
-/// So many elements with that distance may be read.
-pub(super) unsafe fn read_row<T: Stored>(from: *const T, stride: usize, to: &mut [T::Compute]) {
-    for (i, to) in to.iter_mut().enumerate() {
-        // SAFETY: passed on.
-        *to = unsafe { from.add(i * stride).read() }.widen();
     }
 }

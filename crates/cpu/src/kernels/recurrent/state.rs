@@ -1,9 +1,8 @@
 //! Reads and writes states and results.
 
-use super::super::conv::store_run;
+use super::super::conv::{read_run, store_run};
 use super::super::number::{Float, StoredFloat};
 use super::super::panels::Panelled;
-use super::pack::read_row;
 use super::{Layer, Part, Tensor};
 
 impl<T: StoredFloat<Compute: Panelled>> Layer<'_, T> {
@@ -22,7 +21,7 @@ impl<T: StoredFloat<Compute: Panelled>> Layer<'_, T> {
         for (index, to) in to.chunks_exact_mut(self.hidden).enumerate() {
             let place = [part.direction, part.first + index, 0];
             // SAFETY: passed on.
-            unsafe { read_row(from.at(place), from.strides[2], to) };
+            unsafe { read_run(from.at(place), from.strides[2], to) };
         }
     }
 

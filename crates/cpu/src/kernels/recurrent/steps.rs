@@ -4,12 +4,13 @@ use std::ops::Range;
 
 use millstream_core::RecurrentCell;
 
+use super::super::conv::read_run;
 use super::super::number::{Float, StoredFloat};
 use super::super::panels::{Panelled, Product};
 use super::super::simd::{Machine, vectorised};
 use super::super::workspace::with_areas;
 use super::cell::{Reset, Step};
-use super::pack::{pack_gates, read_row};
+use super::pack::pack_gates;
 use super::{Layer, Part};
 
 /// Rows of input that are multiplied at a time.
@@ -63,7 +64,7 @@ impl<T: StoredFloat<Compute: Panelled>> Layer<'_, T> {
                 pack_gates(&self.hidden_weight, direction, self.hidden, size, hidden_weight);
                 if let Some(from) = &self.bias {
                     for (index, to) in bias.chunks_exact_mut(rows).enumerate() {
-                        read_row(from.at([direction, index, 0]), from.strides[2], to);
+                        read_run(from.at([direction, index, 0]), from.strides[2], to);
                     }
                 }
                 self.read_state(self.initial_hidden.as_ref(), part, hidden);
@@ -116,7 +117,7 @@ impl<T: StoredFloat<Compute: Panelled>> Layer<'_, T> {
                 let length = self.length(sequence);
                 if step < length {
                     let time = part.time_of(step, length);
-                    read_row(self.src.at([time, sequence, 0]), self.src.strides[2], to);
+                    read_run(self.src.at([time, sequence, 0]), self.src.strides[2], to);
                 } else {
                     to.fill(T::Compute::ZERO);
                 }

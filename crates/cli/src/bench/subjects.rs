@@ -17,13 +17,15 @@ pub(crate) enum Amount {
 /// Records one Command.
 pub(crate) type Once = Box<dyn FnMut(&Stream) -> Result<()>>;
 
+/// Makes the operands of a Command and what records it.
+pub(crate) type Prepare = Box<dyn Fn(&Device, &Stream) -> Result<Once>>;
+
 /// One row of the table.
 pub(crate) struct Subject {
     pub name: &'static str,
     pub size: String,
     pub amount: Amount,
-    /// Makes the operands.
-    pub prepare: Box<dyn Fn(&Device, &Stream) -> Result<Once>>,
+    pub prepare: Prepare,
 }
 
 /// A buffer of f32 with its layout.

@@ -5,7 +5,6 @@ use std::mem::MaybeUninit;
 use millstream_core::{DType, Operand, RawBuffer};
 
 use super::block::{BLOCK, Input, Output, Scratch, base};
-use super::lanes::{LANES, accumulate, merge};
 use super::number::{Float, StoredFloat, with_float};
 use super::parallel::{Parallel, share};
 use super::simd::{Job, vectorised};
@@ -76,23 +75,23 @@ unsafe fn one_row<T: StoredFloat>(row: &Walk<2>, log: bool, output: &Output<T>, 
     let blocks = (0..count).step_by(BLOCK).map(|first| (first, BLOCK.min(count - first)));
     let (mut values, mut results) = (Scratch::new(), Scratch::new());
 
-    let mut tops = [-<T::Compute as Float>::INFINITY; LANES];
+    let mut tops = [-<T::Compute as Float>::INFINITY; PARTIALS];
     for (first, len) in blocks.clone() {
         // SAFETY: passed on.
         let block = unsafe { input.read(row, first, len, &mut values) };
-        accumulate(&mut tops, first, block, |top, x, _| top.maximum(x));
+        combine(&mut tops, block, Float::maximum);
     }
     // The largest exponent becomes 0, so nothing overflows.
     let top = merge(tops, Float::maximum);
 
-    let mut sums = [0.0f64; LANES];
+    let mut sums = [0.0f64; PARTIALS];
     let mut powers = [const { MaybeUninit::uninit() }; KEPT];
     let place = |first| if count <= KEPT { first } else { 0 };
     for (first, len) in blocks.clone() {
         // SAFETY: passed on.
         let block = unsafe { input.read(row, first, len, &mut values) };
         let powers = exponentials(block, top, &mut powers[place(first)..][..len]);
-        accumulate(&mut sums, first, powers, |sum, power, _| sum + power.to_f64());
+        combine(&mut sums, powers, |sum, power| sum + power.to_f64());
     }
     let sum = merge(sums, |a, b| a + b);
 
@@ -123,6 +122,42 @@ unsafe fn one_row<T: StoredFloat>(row: &Walk<2>, log: bool, output: &Output<T>, 
             });
         }
     }
+}
+
+/// Partial results of one row: enough that they do not wait for each other. Element `i` goes to
+/// partial `i % PARTIALS`, so the order depends on the length of the row alone.
+const PARTIALS: usize = 32;
+
+const _: () = assert!(BLOCK.is_multiple_of(PARTIALS));
+
+/// Adds a block of a row, which begins at a multiple of [`PARTIALS`], to the partials.
+#[inline(always)]
+fn combine<C: Copy, P: Copy>(partials: &mut [P; PARTIALS], block: &[C], step: impl Fn(P, C) -> P) {
+    let (groups, rest) = block.as_chunks::<PARTIALS>();
+    // A copy that the compiler can keep in registers.
+    let mut local = *partials;
+    for group in groups {
+        for (partial, &value) in local.iter_mut().zip(group) {
+            *partial = step(*partial, value);
+        }
+    }
+    for (partial, &value) in local.iter_mut().zip(rest) {
+        *partial = step(*partial, value);
+    }
+    *partials = local;
+}
+
+/// Merges the partials of a row, in a fixed tree.
+#[inline(always)]
+fn merge<P: Copy>(mut partials: [P; PARTIALS], merge: impl Fn(P, P) -> P) -> P {
+    let mut half = PARTIALS / 2;
+    while half > 0 {
+        for i in 0..half {
+            partials[i] = merge(partials[i], partials[i + half]);
+        }
+        half /= 2;
+    }
+    partials[0]
 }
 
 /// `e^(x - top)` of every value.

@@ -31,6 +31,7 @@ pub(in super::super) trait Float:
     fn exp(self) -> Self;
     fn tanh(self) -> Self;
     fn erf(self) -> Self;
+    fn gelu(self) -> Self;
     fn abs(self) -> Self;
     fn sqrt(self) -> Self;
     fn exp_m1(self) -> Self;
@@ -74,7 +75,7 @@ pub(in super::super) trait Float:
 }
 
 macro_rules! float {
-    ($type:ident, exp: $exp:path, tanh: $tanh:path, erf: $erf:path) => {
+    ($type:ident, exp: $exp:path, tanh: $tanh:path, erf: $erf:path, gelu: $gelu:path) => {
         impl Float for $type {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -108,6 +109,11 @@ macro_rules! float {
             #[inline(always)]
             fn erf(self) -> Self {
                 $erf(self)
+            }
+
+            #[inline(always)]
+            fn gelu(self) -> Self {
+                $gelu(self)
             }
 
             float!(@same $type: abs, sqrt, exp_m1, ln, ln_1p, log2, sin, cos, tan, asin, acos, atan,
@@ -144,5 +150,6 @@ macro_rules! float {
     };
 }
 
-float!(f32, exp: exponential::exp, tanh: exponential::tanh, erf: erf::erf_f32);
-float!(f64, exp: f64::exp, tanh: f64::tanh, erf: erf::erf_f64);
+float!(f32, exp: exponential::exp, tanh: exponential::tanh, erf: erf::erf_f32,
+    gelu: erf::gelu_f32);
+float!(f64, exp: f64::exp, tanh: f64::tanh, erf: erf::erf_f64, gelu: erf::gelu_f64);

@@ -1,6 +1,6 @@
 //! Activations and other compositions, for either floating-point type.
 
-use std::f64::consts::{FRAC_1_SQRT_2, LN_2, PI};
+use std::f64::consts::{LN_2, PI};
 
 use super::Float;
 
@@ -22,8 +22,7 @@ pub fn silu<F: Float>(x: F) -> F {
 
 #[inline(always)]
 pub fn gelu<F: Float>(x: F) -> F {
-    let half = F::from_f32(0.5);
-    half * x * (F::ONE + (x * F::from_f64(FRAC_1_SQRT_2)).erf())
+    x.gelu()
 }
 
 #[inline(always)]

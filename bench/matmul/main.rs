@@ -5,6 +5,7 @@
 //! With one thread, time is that of the thread on its core, so that other programs do not count.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::{BufRead, Write};
 use std::time::{Duration, Instant};
 
@@ -26,10 +27,11 @@ fn main() -> Result<()> {
             packed: packed != 0.0,
             threads: threads as usize,
         };
-        if !products.contains_key(&setting) {
-            products.insert(setting, Product::new(setting)?);
-        }
-        let best = products[&setting].measure(Duration::from_secs_f64(seconds))?;
+        let product = match products.entry(setting) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => place.insert(Product::new(setting)?),
+        };
+        let best = product.measure(Duration::from_secs_f64(seconds))?;
         println!("{}", best.as_nanos());
         let _ = std::io::stdout().flush();
     }

@@ -29,7 +29,7 @@ fn main() -> Result<()> {
         };
         let product = match products.entry(setting) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(Product::new(setting)?),
+            Entry::Vacant(place) => place.insert(Product::new(setting)?),
         };
         let best = product.measure(Duration::from_secs_f64(seconds))?;
         println!("{}", best.as_nanos());

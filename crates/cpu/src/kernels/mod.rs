@@ -323,52 +323,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kinds_of_the_first_stage_are_supported() {
-        let names: Vec<_> =
-            OpKind::ALL.iter().filter(|&&kind| supports(kind)).map(|kind| kind.name()).collect();
-        assert_eq!(
-            names,
-            [
-                "fill",
-                "copy",
-                "unary",
-                "binary",
-                "where",
-                "clip",
-                "reduce",
-                "cumsum",
-                "softmax",
-                "layer_norm",
-                "rms_norm",
-                "group_norm",
-                "matmul",
-                "pack_weights",
-                "matmul_packed",
-                "conv",
-                "conv_transpose",
-                "pool",
-                "gather",
-                "gather_elements",
-                "gather_nd",
-                "scatter_elements",
-                "scatter_nd",
-                "embedding",
-                "top_k",
-                "resize",
-                "pad",
-                "attention",
-                "recurrent",
-                "dft",
-                "stft",
-                "quantize",
-                "dequantize",
-                "matmul_integer",
-                "conv_integer",
-                "random",
-                "upload",
-                "download",
-                "timestamp"
-            ]
-        );
+    fn every_kind_of_command_has_a_kernel() {
+        let missing: Vec<_> = OpKind::ALL.iter().filter(|&&kind| !supports(kind)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
     }
 }

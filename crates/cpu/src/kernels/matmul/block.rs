@@ -2,7 +2,8 @@
 //!
 //! A part of the right factor, [`DEPTH`] deep and as wide as the block, stays in the second-level
 //! cache while the rows pass; the rows of one tile stay in the first-level cache while the panels
-//! pass. Sums wait for the next part in the output itself where it has the type computed in.
+//! pass. Sums wait for the next part in the output itself where it has the type computed in and the
+//! rows are few, else in an area of the thread.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -17,6 +18,9 @@ use super::tile::{Multiplied, Shape, Tile, panels_together};
 
 /// Products that are added at a time.
 const DEPTH: usize = 512;
+
+/// Rows from which on sums of several parts are not kept in the output.
+const MANY_ROWS: usize = 384;
 
 /// The most elements that a tile has on any machine.
 const LARGEST_TILE: usize = 14 * 32;
@@ -66,7 +70,11 @@ unsafe fn with_right<T: Multiplied>(
     shape: Shape,
     machine: Machine,
 ) {
-    let in_place = T::DIRECT && block.dst.column_stride() == 1 && block.depth > 0;
+    // Many rows of an output may lie so that they displace each other in the caches, which sums that
+    // are needed again must not.
+    let again = block.depth > DEPTH && block.rows > MANY_ROWS;
+    let dense = T::DIRECT && block.dst.column_stride() == 1;
+    let in_place = dense && block.depth > 0 && !again;
     with_area::<T::Compute, _>(&LEFT, block.rows * block.depth, Some(content), |left, packed| {
         // SAFETY: passed on; the areas have room for what is put there.
         unsafe {

@@ -53,6 +53,7 @@ fn every_size_and_type_follows_the_definition() {
         [50, 1, 40],
         [193, 20, 257],
         [200, 513, 3],
+        [390, 530, 40],
     ];
     for dtype in FLOATS {
         for [m, k, n] in sizes {

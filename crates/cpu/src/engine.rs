@@ -113,11 +113,13 @@ impl Engine {
         }
     }
 
-    /// Executes, on the calling thread, what stands between a stream and a sequence number.
+    /// Executes, on the calling thread, what stands between a stream and a sequence number. One permit
+    /// serves for all of it, so that a call of several batches stands in line once.
     pub fn drive(&self, stream: u32, sequence: u64, deadline: Instant) {
         // What is to be reached, the last first: a blocked stream puts the one it waits for on top.
         // Waits name submitted work only, so this has no cycles.
         let mut targets = vec![WaitFor { stream, sequence }];
+        let mut permit = None;
         while let Some(&target) = targets.last() {
             let queue = self.queue(target.stream);
             let completed = queue.progress.completed();
@@ -129,22 +131,30 @@ impl Engine {
                 break;
             }
             match queue.begin() {
-                Begin::Run(batch) => match self.gate.take(Some(deadline)) {
-                    Some(()) => {
-                        let more = queue.execute(batch);
-                        self.gate.put(());
-                        // A worker that came for the rest in the meantime found the stream busy.
-                        if more && queue.progress.outcome(target.sequence) != Outcome::Pending {
-                            self.bell.ring(target.stream);
-                        }
+                Begin::Run(batch) => {
+                    permit = permit.or_else(|| self.gate.take(Some(deadline)));
+                    if permit.is_none() {
+                        queue.put_back(batch);
+                        continue;
                     }
-                    None => queue.put_back(batch),
-                },
+                    let more = queue.execute(batch);
+                    // A worker that came for the rest in the meantime found the stream busy.
+                    if more && queue.progress.outcome(target.sequence) != Outcome::Pending {
+                        self.bell.ring(target.stream);
+                    }
+                }
                 Begin::Blocked(wait) => targets.push(wait),
                 Begin::Busy | Begin::Empty => {
+                    // Nobody keeps a core from others while waiting.
+                    if permit.take().is_some() {
+                        self.gate.put(());
+                    }
                     queue.progress.wait_for_change(completed, target.sequence, Some(deadline));
                 }
             }
+        }
+        if permit.is_some() {
+            self.gate.put(());
         }
         // Out of time: what is left is for the workers.
         for target in targets {

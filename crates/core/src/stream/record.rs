@@ -25,9 +25,9 @@ pub(super) fn record(stream: &'static StreamInner, command: Command<&Buffer>) ->
         let mut recorder = stream.lock();
         if recorder.commands.len() >= device.config().batch_commands {
             // The last submit found the device full. Make room before the batch grows further.
-            if let Submitted::Full { oldest } = stream.submit(&mut recorder, Reason::Full)? {
+            if let Submitted::Full { until } = stream.submit(&mut recorder, Reason::Full)? {
                 drop(recorder);
-                stream.wait_for_room(oldest)?;
+                stream.wait_for_room(until)?;
                 continue;
             }
         }
@@ -119,19 +119,19 @@ pub(super) fn wait_for(stream: &'static StreamInner, point: Timepoint) -> Result
             return Ok(());
         }
         // Commands already recorded must not wait for it: they go in a batch before.
-        if let Submitted::Full { oldest } = stream.submit(&mut recorder, Reason::Flush)? {
+        if let Submitted::Full { until } = stream.submit(&mut recorder, Reason::Flush)? {
             drop(recorder);
-            stream.wait_for_room(oldest)?;
+            stream.wait_for_room(until)?;
         }
     }
 }
 
 impl StreamInner {
     /// Blocks, with no lock held, until a batch in flight has passed.
-    pub(super) fn wait_for_room(&'static self, oldest: u64) -> Result<()> {
+    pub(super) fn wait_for_room(&'static self, sequence: u64) -> Result<()> {
         self.counters().blocks.fetch_add(1, Ordering::Relaxed);
         // Only the room matters: a fault there is for those who wait for that work.
-        match self.wait_until_passed(oldest, None) {
+        match self.wait_until_passed(sequence, None) {
             Err(error @ (Error::Timeout { .. } | Error::DeviceLost { .. })) => Err(error),
             _ => Ok(()),
         }

@@ -28,7 +28,7 @@ pub(super) enum Submitted {
     /// Too many batches are in flight. The batch stays recorded.
     Full {
         /// The sequence number whose passing makes room.
-        oldest: u64,
+        until: u64,
     },
 }
 
@@ -44,10 +44,12 @@ impl StreamInner {
         }
         if recorder.in_flight.len() >= device.in_flight_cap() {
             self.queue().poll();
-            if let Some(oldest) = recorder.in_flight.front().map(|batch| batch.last)
-                && !self.progress().passed(oldest)
+            // Room for several batches at once, so that a fast recorder does not wait for every one.
+            let half = recorder.in_flight.get((recorder.in_flight.len() - 1) / 2);
+            if let Some(until) = half.map(|batch| batch.last)
+                && !self.progress().passed(until)
             {
-                return Ok(Submitted::Full { oldest });
+                return Ok(Submitted::Full { until });
             }
         }
         let count = recorder.commands.len();
@@ -83,9 +85,9 @@ impl StreamInner {
             let mut recorder = self.lock();
             match self.submit(&mut recorder, reason)? {
                 Submitted::All => return Ok(()),
-                Submitted::Full { oldest } => {
+                Submitted::Full { until } => {
                     drop(recorder);
-                    self.wait_for_room(oldest)?;
+                    self.wait_for_room(until)?;
                 }
             }
         }

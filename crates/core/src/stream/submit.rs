@@ -116,11 +116,13 @@ impl StreamInner {
         let started = Instant::now();
         // A time too long to add is as good as a day.
         let deadline = started.checked_add(time).unwrap_or(started + Duration::from_secs(86_400));
+        // The device is asked at least once, however short the time and however busy the machine.
+        let mut asked = false;
         loop {
             match self.progress().outcome(sequence) {
                 Outcome::Done => return Ok(()),
                 Outcome::Failed(error) => return Err(error),
-                Outcome::Pending if Instant::now() >= deadline => {
+                Outcome::Pending if asked && Instant::now() >= deadline => {
                     let unfinished = self.progress().completed() + 1;
                     return Err(Error::Timeout {
                         device: device.name().to_owned(),
@@ -131,6 +133,7 @@ impl StreamInner {
                     });
                 }
                 Outcome::Pending => {
+                    asked = true;
                     self.queue().wait(sequence, deadline).inspect_err(|error| {
                         device.note_error(error);
                     })?;

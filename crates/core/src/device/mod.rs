@@ -11,7 +11,7 @@ pub use config::{Config, Exhaustion, MAX_STREAMS};
 pub use health::{Health, HealthState};
 
 use std::fmt;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
 use self::health::Troubles;
 use crate::memory::DeviceMemory;
@@ -32,6 +32,8 @@ pub struct Device(&'static DeviceInner);
 
 /// The state of a device. On the hot path it is only read.
 pub(crate) struct DeviceInner {
+    /// The device opened before this one.
+    opened_before: Option<&'static DeviceInner>,
     info: BackendInfo,
     config: Config,
     backend: Box<dyn Backend>,
@@ -45,6 +47,29 @@ pub(crate) struct DeviceInner {
     memory: DeviceMemory,
     profiler: Profiler,
     kernels: OnceCache<KernelKey, Kernel>,
+}
+
+/// The device opened last. All devices hang together from here, so that what lives as long as the process
+/// is never mistaken for a leak.
+static NEWEST: AtomicPtr<DeviceInner> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Keeps a device for the rest of the process.
+fn keep(mut inner: Box<DeviceInner>) -> &'static DeviceInner {
+    let mut newest = NEWEST.load(Ordering::Acquire);
+    loop {
+        // SAFETY: null, or a device that is never freed.
+        inner.opened_before = unsafe { newest.as_ref() };
+        let kept = Box::into_raw(inner);
+        match NEWEST.compare_exchange(newest, kept, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: just made, and nobody frees it from here on.
+            Ok(_) => return unsafe { &*kept },
+            Err(current) => {
+                // SAFETY: made by `into_raw` above and not published.
+                inner = unsafe { Box::from_raw(kept) };
+                newest = current;
+            }
+        }
+    }
 }
 
 const OPEN: u8 = 0;
@@ -105,6 +130,7 @@ impl Device {
             .filter(|&&kind| backend.supports(kind))
             .fold(0, |set, &kind| set | 1u64 << kind as u8);
         let inner = DeviceInner {
+            opened_before: None,
             supported,
             generation: fork::generation(),
             status: AtomicU8::new(OPEN),
@@ -117,7 +143,7 @@ impl Device {
             config,
             backend,
         };
-        Ok(Device(Box::leak(Box::new(inner))))
+        Ok(Device(keep(Box::new(inner))))
     }
 
     pub(crate) fn from_inner(inner: &'static DeviceInner) -> Self {

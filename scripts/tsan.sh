@@ -15,10 +15,10 @@ tsan() { /usr/bin/cargo "$1" -Zbuild-std --target "$target" "${@:2}"; }
 
 tsan test -p millstream-core --tests
 tsan test -p millstream --test cpu_device
-tsan run -p millstream-cli -- stress --threads 8 --iterations 10
 if [ "$mode" = quick ]; then
     exit 0
 fi
+tsan run -p millstream-cli -- stress --threads 8
 tsan test -p millstream-cpu --lib
 tsan test -p millstream --test conformance
 tsan run -p millstream-cli -- stress --threads 31

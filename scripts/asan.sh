@@ -10,8 +10,8 @@ target="$(rustc -vV | sed -n 's/^host: //p')"
 
 cargo test --target "$target" -p millstream-core --tests
 cargo test --target "$target" -p millstream --test cpu_device
-cargo run --target "$target" -- stress --threads 8 --iterations 10
 if [ "$mode" = full ]; then
+    cargo run --target "$target" -- stress --threads 8
     cargo test --target "$target" -p millstream-cpu --lib
     cargo test --target "$target" -p millstream --test conformance --test fork --test exit
     cargo run --target "$target" -- stress --threads 31

@@ -14,6 +14,27 @@ impl Check {
         if holds { Ok(()) } else { self.fail(reason()) }
     }
 
+    /// Checks the sizes of a matrix product over the last two axes; the layouts of `[…, m, k]` and
+    /// `[…, k, n]` with their leading axes broadcast to those of `[…, m, n]`.
+    pub fn product(&self, dst: &Layout, a: &Layout, b: &Layout) -> Result<(Layout, Layout)> {
+        let shapes = || format!("{:?} × {:?} → {:?}", a.shape(), b.shape(), dst.shape());
+        let (rank, a_rank, b_rank) = (dst.rank(), a.rank(), b.rank());
+        if rank < 2 || a_rank < 2 || b_rank < 2 {
+            return self.fail(format!("{}: ranks below 2", shapes()));
+        }
+        let (m, n) = (dst.shape()[rank - 2], dst.shape()[rank - 1]);
+        let k = a.shape()[a_rank - 1];
+        if a.shape()[a_rank - 2] != m || b.shape()[b_rank - 2..] != [k, n] {
+            return self.fail(format!("{}: sizes do not match", shapes()));
+        }
+        let (a, b) =
+            (a.broadcast_to(&matrices_like(dst, m, k)), b.broadcast_to(&matrices_like(dst, k, n)));
+        match (a, b) {
+            (Ok(a), Ok(b)) => Ok((a, b)),
+            _ => self.fail(format!("{}: leading axes do not broadcast", shapes())),
+        }
+    }
+
     /// Broadcasts an input to the output's shape.
     pub fn broadcast<B>(&self, input: Operand<B>, output: &Layout) -> Result<Operand<B>> {
         match input.layout.broadcast_to(output.shape()) {
@@ -71,3 +92,13 @@ impl Check {
         })
     }
 }
+
+/// The shape of `dst`, of rank 2 or more, with other last two axes.
+pub(super) fn matrices_like(dst: &Layout, rows: usize, columns: usize) -> Shape {
+    let mut shape = Shape::from_slice(dst.shape());
+    shape[dst.rank() - 2] = rows;
+    shape[dst.rank() - 1] = columns;
+    shape
+}
+
+pub(super) type Shape = smallvec::SmallVec<[usize; crate::MAX_RANK]>;

@@ -2,11 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::check::Check;
+use super::check::{Check, matrices_like};
 use super::{BufferLike, Command, InPlace, Op, Operand};
 use crate::{DType, Layout, Result};
-
-type Shape = SmallVec<[usize; 8]>;
 
 impl<B: BufferLike> Command<B> {
     /// `dst = (a - a_zero) × (b - b_zero)` over the last two axes, of 8-bit integers to `i32`.
@@ -31,36 +29,17 @@ impl<B: BufferLike> Command<B> {
         check.dtype(&dst.layout, DType::I32)?;
         check.byte(&a.layout)?;
         check.byte(&b.layout)?;
-        let shapes = || {
-            format!("{:?} × {:?} → {:?}", a.layout.shape(), b.layout.shape(), dst.layout.shape())
-        };
-        let (rank, a_rank, b_rank) = (dst.layout.rank(), a.layout.rank(), b.layout.rank());
-        if rank < 2 || a_rank < 2 || b_rank < 2 {
-            return check.fail(format!("{}: ranks below 2", shapes()));
-        }
-        let (m, n) = (dst.layout.shape()[rank - 2], dst.layout.shape()[rank - 1]);
-        let k = a.layout.shape()[a_rank - 1];
-        if a.layout.shape()[a_rank - 2] != m || b.layout.shape()[b_rank - 2..] != [k, n] {
-            return check.fail(format!("{}: sizes do not match", shapes()));
-        }
-        let matrices = |rows: usize, columns: usize| -> Shape {
-            let mut shape = Shape::from_slice(dst.layout.shape());
-            shape[rank - 2] = rows;
-            shape[rank - 1] = columns;
-            shape
-        };
-        let (Ok(a_layout), Ok(b_layout)) =
-            (a.layout.broadcast_to(&matrices(m, k)), b.layout.broadcast_to(&matrices(k, n)))
-        else {
-            return check.fail(format!("{}: leading axes do not broadcast", shapes()));
-        };
+        let (a_layout, b_layout) = check.product(&dst.layout, &a.layout, &b.layout)?;
         let op = Op::MatMulInteger { a_zero: a_zero.is_some(), b_zero: b_zero.is_some() };
         let mut inputs = SmallVec::<[Operand<B>; 4]>::new();
         inputs.push(Operand { buffer: a.buffer, layout: a_layout });
         inputs.push(Operand { buffer: b.buffer, layout: b_layout });
-        for (zero, shape, matrix) in
-            [(a_zero, matrices(m, 1), &a_layout), (b_zero, matrices(1, n), &b_layout)]
-        {
+        let rank = dst.layout.rank();
+        let (m, n) = (dst.layout.shape()[rank - 2], dst.layout.shape()[rank - 1]);
+        for (zero, shape, matrix) in [
+            (a_zero, matrices_like(&dst.layout, m, 1), &a_layout),
+            (b_zero, matrices_like(&dst.layout, 1, n), &b_layout),
+        ] {
             let Some(zero) = zero else { continue };
             check.same_dtype(&zero.layout, matrix)?;
             // A vector for rows stands upright.

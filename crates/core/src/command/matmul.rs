@@ -51,27 +51,7 @@ impl<B: BufferLike> Command<B> {
         for input in [&a, &b].into_iter().chain(&bias).chain(&residual) {
             check.same_dtype(&input.layout, &dst.layout)?;
         }
-        let shapes = || {
-            format!("{:?} × {:?} → {:?}", a.layout.shape(), b.layout.shape(), dst.layout.shape())
-        };
-        let (rank, a_rank, b_rank) = (dst.layout.rank(), a.layout.rank(), b.layout.rank());
-        if rank < 2 || a_rank < 2 || b_rank < 2 {
-            return check.fail(format!("{}: ranks below 2", shapes()));
-        }
-        let (m, n) = (dst.layout.shape()[rank - 2], dst.layout.shape()[rank - 1]);
-        let k = a.layout.shape()[a_rank - 1];
-        if a.layout.shape()[a_rank - 2] != m || b.layout.shape()[b_rank - 2..] != [k, n] {
-            return check.fail(format!("{}: sizes do not match", shapes()));
-        }
-        let leading = |operand: &Operand<B>, rows: usize, columns: usize| {
-            let mut shape = smallvec::SmallVec::<[usize; 8]>::from_slice(dst.layout.shape());
-            shape[rank - 2] = rows;
-            shape[rank - 1] = columns;
-            operand.layout.broadcast_to(&shape)
-        };
-        let (Ok(a_layout), Ok(b_layout)) = (leading(&a, m, k), leading(&b, k, n)) else {
-            return check.fail(format!("{}: leading axes do not broadcast", shapes()));
-        };
+        let (a_layout, b_layout) = check.product(&dst.layout, &a.layout, &b.layout)?;
         let epilogue =
             Epilogue { scale, bias: bias.is_some(), residual: residual.is_some(), activation };
         let mut inputs = smallvec::SmallVec::<[Operand<B>; 4]>::new();

@@ -6,7 +6,7 @@
 
 use millstream_core::MAX_STREAMS;
 use millstream_core::sync::shim::{
-    AtomicBool, AtomicU64, Condvar, Mutex, Ordering, fence, lock, wait_until,
+    AtomicBool, AtomicU64, Condvar, Mutex, Ordering, fence, lock, spin_loop, wait_until,
 };
 
 /// Flags, idle workers and their beds. `Job` is what an idle worker can be called for directly.
@@ -115,8 +115,9 @@ impl<Job> Doorbell<Job> {
         }
     }
 
-    /// Sleeps until there is something to do. `None` when the bell was stopped.
-    pub fn sleep(&self, worker: usize) -> Option<Call<Job>> {
+    /// Sleeps until there is something to do, but first stays awake for a call as long as `linger`
+    /// says so. `None` when the bell was stopped.
+    pub fn sleep(&self, worker: usize, linger: impl Fn() -> bool) -> Option<Call<Job>> {
         let (word, bit) = (&self.idle[worker / 64], 1u64 << (worker % 64));
         word.fetch_or(bit, Ordering::AcqRel);
         // Either the ringer's look at the idle workers sees the bit, or the looks below see its flag.
@@ -124,6 +125,10 @@ impl<Job> Doorbell<Job> {
         let stopped = self.stopped.load(Ordering::Acquire);
         if (stopped || self.any_ready()) && word.fetch_and(!bit, Ordering::AcqRel) & bit != 0 {
             return (!stopped).then_some(Call::Look);
+        }
+        // Whoever clears the bit leaves a call, also for a worker that is awake.
+        while word.load(Ordering::Relaxed) & bit != 0 && linger() {
+            spin_loop();
         }
         // The bit is set, or somebody cleared it and is about to leave a call.
         let bed = &self.beds[worker];
@@ -170,10 +175,25 @@ mod tests {
     }
 
     #[test]
+    fn a_worker_that_lingers_gets_the_job_awake() {
+        let bell = Doorbell::new(1);
+        std::thread::scope(|scope| {
+            // Were it to sleep, nobody would have said so.
+            let worker = scope.spawn(|| bell.sleep(0, || true));
+            let mut job = 7;
+            while let Err(back) = bell.call(job) {
+                job = back;
+                std::thread::yield_now();
+            }
+            assert!(matches!(worker.join().unwrap(), Some(Call::Help(7))));
+        });
+    }
+
+    #[test]
     fn a_sleeping_worker_gets_the_job() {
         let bell = Doorbell::new(70);
         std::thread::scope(|scope| {
-            let sleeper = scope.spawn(|| bell.sleep(69));
+            let sleeper = scope.spawn(|| bell.sleep(69, || false));
             let mut job = 7;
             while let Err(back) = bell.call(job) {
                 job = back;
@@ -203,7 +223,7 @@ mod loom_tests {
                     while seen < 2 {
                         match bell.take_ready(0) {
                             Some(_) => seen += 1,
-                            None => assert!(bell.sleep(0).is_some()),
+                            None => assert!(bell.sleep(0, || false).is_some()),
                         }
                     }
                 })
@@ -227,7 +247,7 @@ mod loom_tests {
                     thread::spawn(move || {
                         while !bell.is_stopped() {
                             if bell.take_ready(0).is_none() {
-                                bell.sleep(worker);
+                                bell.sleep(worker, || false);
                             }
                         }
                     })
@@ -251,7 +271,32 @@ mod loom_tests {
                 thread::spawn(move || {
                     let mut helped = 0;
                     while !bell.is_stopped() {
-                        if let Some(Call::Help(job)) = bell.sleep(0) {
+                        if let Some(Call::Help(job)) = bell.sleep(0, || false) {
+                            helped += job;
+                        }
+                    }
+                    helped
+                })
+            };
+            let given = u8::from(bell.call(1).is_ok());
+            bell.stop();
+            assert_eq!(worker.join().unwrap(), given);
+        });
+    }
+
+    /// The same for a worker that stays awake for a while.
+    #[test]
+    fn loom_a_job_reaches_a_worker_that_lingers() {
+        loom::model(|| {
+            let bell = Arc::new(Doorbell::<u8>::with_streams(1, 1));
+            let worker = {
+                let bell = Arc::clone(&bell);
+                thread::spawn(move || {
+                    let mut helped = 0;
+                    while !bell.is_stopped() {
+                        let patience = std::cell::Cell::new(2);
+                        let linger = || patience.replace(patience.get() - 1) > 0;
+                        if let Some(Call::Help(job)) = bell.sleep(0, linger) {
                             helped += job;
                         }
                     }

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use millstream_core::sync::{FairPool, Permits};
 use millstream_core::{Error, MAX_STREAMS, Outcome, Result, WaitFor};
@@ -13,6 +13,10 @@ use millstream_core::{Error, MAX_STREAMS, Outcome, Result, WaitFor};
 use crate::doorbell::{Call, Doorbell};
 use crate::queue::{Begin, CpuQueue};
 use crate::team::Help;
+
+/// How long a worker that has helped stays awake for the next call. It keeps no permit meanwhile, and
+/// sleeps at once when all are taken, so it is in nobody's way.
+const LINGER: Duration = Duration::from_micros(50);
 
 pub(crate) struct Engine {
     queues: Box<[OnceLock<Arc<CpuQueue>>]>,
@@ -58,6 +62,7 @@ impl Engine {
     /// The life of a worker.
     fn work(&self, worker: usize) {
         let mut from = worker;
+        let mut helped = None;
         while !self.bell.is_stopped() {
             if let Some(stream) = self.bell.take_ready(from) {
                 // The next look starts behind this stream, so that none is starved.
@@ -65,8 +70,15 @@ impl Engine {
                 self.run_stream(stream);
                 continue;
             }
-            match self.bell.sleep(worker) {
-                Some(Call::Help(help)) => help.run(self),
+            // Whoever needed help will soon need it again, and waking takes longer than many commands.
+            let linger = || {
+                helped.is_some_and(|at: Instant| at.elapsed() < LINGER) && self.gate.free_word() > 0
+            };
+            match self.bell.sleep(worker, linger) {
+                Some(Call::Help(help)) => {
+                    help.run(self);
+                    helped = Some(Instant::now());
+                }
                 Some(Call::Look) => {}
                 None => return,
             }

@@ -7,6 +7,9 @@ use millstream_core::Segment;
 /// A cache line and the widest vector; the base of every block is a multiple of it.
 pub(crate) const ALIGNMENT: usize = 64;
 
+/// The size of a large page of the common architectures.
+const HUGE_PAGE: usize = 2 << 20;
+
 struct Owned {
     address: *mut u8,
     layout: Layout,
@@ -24,11 +27,30 @@ impl Drop for Owned {
 
 /// A segment from the system, or `None` when it has no memory.
 pub(crate) fn allocate(bytes: usize) -> Option<Segment> {
-    let layout = Layout::from_size_align(bytes.max(1), ALIGNMENT).ok()?;
+    let alignment = if bytes >= HUGE_PAGE { HUGE_PAGE } else { ALIGNMENT };
+    let layout = Layout::from_size_align(bytes.max(1), alignment).ok()?;
     // SAFETY: the size is not zero.
     let address = unsafe { alloc(layout) };
     let owned = (!address.is_null()).then_some(Owned { address, layout })?;
+    prefer_huge_pages(address, bytes);
     Some(Segment { address: address as usize, bytes, owner: Box::new(owned) })
+}
+
+/// Asks the system to back what is large with large pages: matrices that are read in many places at
+/// once need more small ones than the processor remembers the addresses of.
+pub(crate) fn prefer_huge_pages(address: *mut u8, bytes: usize) {
+    #[cfg(target_os = "linux")]
+    {
+        let skipped = address.align_offset(HUGE_PAGE);
+        let whole = bytes.saturating_sub(skipped) / HUGE_PAGE * HUGE_PAGE;
+        if whole > 0 {
+            // SAFETY: the range lies inside an allocation of the caller. This is advice: contents
+            // stay, and a system that does not take it says so in the result, which changes nothing.
+            unsafe { libc::madvise(address.add(skipped).cast(), whole, libc::MADV_HUGEPAGE) };
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (address, bytes);
 }
 
 /// The machine's memory, or what the process may have of it.

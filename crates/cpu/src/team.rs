@@ -13,8 +13,9 @@ use std::thread::Thread;
 use crate::engine::Engine;
 use crate::kernels::Parallel;
 
-/// How long the owner spins for helpers in their last chunk before it sleeps.
-const SPINS: u32 = 200;
+/// How long the owner spins for helpers in their last chunk before it sleeps: about as long as a chunk
+/// takes. Its permit is its own until then.
+const SPINS: u32 = 1000;
 
 /// One command's chunks. Lives on the stack of the thread that executes the command.
 struct Work<'a> {

@@ -3,11 +3,13 @@
 //! As in `matmul`, every sum is made in rising order of the depth in one accumulator, whatever the
 //! number of rows and columns, so a result has the same bits in a product of any size.
 
+use super::matmul::block::parts;
+use super::matmul::tile::{Multiplied, Tile, panels_together};
 use super::number::Float;
 use super::simd::Machine;
 use super::workspace::Plain;
 
-/// `sums += left × right`. The right factor lies in panels of [`width`](Panelled::width) columns, the
+/// `sums = left × right`, or added to what they are. The right factor lies in panels of [`width`](Panelled::width) columns, the
 /// last one filled up; rows of sums have room for whole panels.
 #[derive(Clone, Copy)]
 pub(super) struct Product<F> {
@@ -25,135 +27,63 @@ pub(super) struct Product<F> {
     pub sums: *mut F,
     /// Distance between rows of sums.
     pub stride: usize,
+    /// Whether the products begin the sums, which then need not be initialised.
+    pub begin: bool,
 }
 
 /// A type that products are computed in.
-pub(super) trait Panelled: Float + Plain {
+pub(super) trait Panelled: Multiplied<Compute = Self> + Float + Plain {
     /// Columns of a panel.
-    fn width(machine: Machine) -> usize;
+    fn width(machine: Machine) -> usize {
+        Self::shape(machine).columns
+    }
+}
 
-    /// Adds a product to its sums.
+impl Panelled for f32 {}
+impl Panelled for f64 {}
+
+impl<F: Panelled> Product<F> {
+    /// Computes the product.
     ///
     /// # Safety
     ///
     /// The pointers are valid for what the product says of them, nobody else touches the sums, and the
     /// machine at hand is this one or a better one.
-    unsafe fn add(product: Product<Self>, machine: Machine);
-}
-
-macro_rules! panelled {
-    ($type:ident: portable $p:literal, avx2 $a:literal, avx512 $b:literal) => {
-        impl Panelled for $type {
-            fn width(machine: Machine) -> usize {
-                match machine {
-                    Machine::Portable => $p,
-                    #[cfg(target_arch = "x86_64")]
-                    Machine::Avx2 => $a,
-                    #[cfg(target_arch = "x86_64")]
-                    Machine::Avx512 => $b,
-                }
-            }
-
-            unsafe fn add(product: Product<Self>, machine: Machine) {
-                // SAFETY: passed on; the machine has the features of its name.
+    pub unsafe fn run(self, machine: Machine) {
+        let shape = F::shape(machine);
+        let few = self.rows <= shape.rows;
+        let together = if few { panels_together(self.rows, machine) } else { 1 };
+        let (mut panel, count) = (0, self.columns.div_ceil(shape.columns));
+        while panel < count {
+            let panels = if count - panel >= together { together } else { 1 };
+            // A panel stays in the first-level cache while all rows pass.
+            for rows in parts(self.rows, shape.rows) {
+                // SAFETY: passed on; rows and panels are those of the product.
                 unsafe {
-                    match machine {
-                        Machine::Portable => product.add_all::<4, $p, PORTABLE_FUSES>(),
-                        #[cfg(target_arch = "x86_64")]
-                        Machine::Avx2 => with_avx2::<$type, $a>(product),
-                        #[cfg(target_arch = "x86_64")]
-                        Machine::Avx512 => with_avx512::<$type, $b>(product),
-                    }
+                    let tile = Tile {
+                        rows: rows.len(),
+                        panels,
+                        depth: self.depth,
+                        left: self.left.add(rows.start * self.left_row),
+                        left_row: self.left_row,
+                        left_step: self.left_step,
+                        right: self.right.add(panel * self.right_panel),
+                        group_stride: self.right_step,
+                        panel_stride: self.right_panel,
+                        sums: self.sums.add(rows.start * self.stride + panel * shape.columns),
+                        stride: self.stride,
+                        begin: self.begin,
+                    };
+                    <F as Multiplied>::add(tile, machine);
                 }
             }
+            panel += panels;
         }
-    };
+    }
 }
-
-panelled!(f32: portable 8, avx2 16, avx512 32);
-panelled!(f64: portable 4, avx2 8, avx512 16);
 
 /// Whether every machine of the architecture fuses; without an instruction for it, it is very slow.
-const PORTABLE_FUSES: bool = cfg!(target_arch = "aarch64");
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn with_avx2<F: Float, const WIDTH: usize>(product: Product<F>) {
-    // SAFETY: passed on.
-    unsafe { product.add_all::<6, WIDTH, true>() }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,avx512f")]
-unsafe fn with_avx512<F: Float, const WIDTH: usize>(product: Product<F>) {
-    // SAFETY: passed on.
-    unsafe { product.add_all::<8, WIDTH, true>() }
-}
-
-impl<F: Float> Product<F> {
-    #[inline(always)]
-    unsafe fn add_all<const ROWS: usize, const WIDTH: usize, const FUSED: bool>(self) {
-        for panel in 0..self.columns.div_ceil(WIDTH) {
-            let mut row = 0;
-            while row < self.rows {
-                // A panel stays in the first-level cache while all rows pass.
-                // SAFETY: the panel is one of the right factor.
-                let right = unsafe { self.right.add(panel * self.right_panel) };
-                let rest = self.rows - row;
-                // SAFETY: no more rows are touched than there are.
-                row += unsafe {
-                    if rest >= ROWS {
-                        self.tile::<ROWS, WIDTH, FUSED>(row, panel, right)
-                    } else if rest >= 4 {
-                        self.tile::<4, WIDTH, FUSED>(row, panel, right)
-                    } else if rest >= 2 {
-                        self.tile::<2, WIDTH, FUSED>(row, panel, right)
-                    } else {
-                        self.tile::<1, WIDTH, FUSED>(row, panel, right)
-                    }
-                };
-            }
-        }
-    }
-
-    /// Computes some rows of a panel, and says how many.
-    #[inline(always)]
-    unsafe fn tile<const SOME: usize, const WIDTH: usize, const FUSED: bool>(
-        &self,
-        row: usize,
-        panel: usize,
-        mut right: *const F,
-    ) -> usize {
-        // SAFETY: the rows belong to the sums.
-        let to = unsafe { self.sums.add(row * self.stride + panel * WIDTH) };
-        // SAFETY: the rows belong to the left factor.
-        let mut left = unsafe { self.left.add(row * self.left_row) };
-        // The sums stay in registers from the first product to the last.
-        let mut sums = [[F::ZERO; WIDTH]; SOME];
-        for (row, sums) in sums.iter_mut().enumerate() {
-            // SAFETY: rows of sums have room for whole panels.
-            *sums = unsafe { to.add(row * self.stride).cast::<[F; WIDTH]>().read() };
-        }
-        for _ in 0..self.depth {
-            // SAFETY: the step is one of `depth`.
-            let values = unsafe { &*right.cast::<[F; WIDTH]>() };
-            for (row, sums) in sums.iter_mut().enumerate() {
-                // SAFETY: the row and the step belong to the left factor.
-                let factor = unsafe { *left.add(row * self.left_row) };
-                for (sum, &value) in sums.iter_mut().zip(values) {
-                    *sum = multiply_add::<F, FUSED>(factor, value, *sum);
-                }
-            }
-            left = left.wrapping_add(self.left_step);
-            right = right.wrapping_add(self.right_step);
-        }
-        for (row, sums) in sums.iter().enumerate() {
-            // SAFETY: as above.
-            unsafe { to.add(row * self.stride).cast::<[F; WIDTH]>().write(*sums) };
-        }
-        SOME
-    }
-}
+pub(super) const PORTABLE_FUSES: bool = cfg!(target_arch = "aarch64");
 
 #[inline(always)]
 fn multiply_add<F: Float, const FUSED: bool>(left: F, right: F, accumulator: F) -> F {
@@ -218,9 +148,10 @@ mod tests {
             right_step: width,
             sums: sums.as_mut_ptr(),
             stride: panels * width,
+            begin: false,
         };
         // SAFETY: the vectors have the sizes of the product, and the machine is available.
-        unsafe { f32::add(product, machine) };
+        unsafe { product.run(machine) };
         for row in 0..rows {
             for column in 0..columns {
                 let (panel, place) = (column / width, column % width);

@@ -33,17 +33,11 @@ impl<T: Copy> Transposition<T> {
         unsafe {
             match machine {
                 #[cfg(target_arch = "x86_64")]
-                Machine::Avx2 | Machine::Avx512 if size_of::<T>() == 4 => {
-                    let words = Transposition::<f32> {
-                        from: self.from.cast(),
-                        from_stride: self.from_stride,
-                        to: self.to.cast(),
-                        to_stride: self.to_stride,
-                        lines: self.lines,
-                        length: self.length,
-                    };
-                    x86::words(words);
+                Machine::Avx512 if size_of::<T>() == 4 && self.lines > 4 && self.length >= 4 => {
+                    x86::wide_words(self.cast());
                 }
+                #[cfg(target_arch = "x86_64")]
+                Machine::Avx2 | Machine::Avx512 if size_of::<T>() == 4 => x86::words(self.cast()),
                 _ => self.by_elements(),
             }
         }
@@ -66,6 +60,18 @@ impl<T: Copy> Transposition<T> {
                     }
                 }
             }
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn cast<U>(self) -> Transposition<U> {
+        Transposition {
+            from: self.from.cast(),
+            from_stride: self.from_stride,
+            to: self.to.cast(),
+            to_stride: self.to_stride,
+            lines: self.lines,
+            length: self.length,
         }
     }
 
@@ -168,6 +174,65 @@ mod x86 {
                 }
             } else {
                 all.by_elements();
+            }
+        }
+    }
+
+    /// More than 4 lines of at least 4 words.
+    #[target_feature(enable = "avx2,avx512f,avx512vl")]
+    pub unsafe fn wide_words(all: Transposition<f32>) {
+        let count = all.lines.min(16);
+        for line in squares(all.lines, count) {
+            // SAFETY: squares lie inside the matrix.
+            unsafe {
+                let (from, to) = all.at(line, 0);
+                sixteen(from, all.from_stride, to, all.to_stride, count, all.length);
+            }
+        }
+    }
+
+    /// Up to 16 lines.
+    #[inline]
+    #[target_feature(enable = "avx2,avx512f,avx512vl")]
+    unsafe fn sixteen(
+        from: *const f32,
+        from_stride: usize,
+        to: *mut f32,
+        to_stride: usize,
+        lines: usize,
+        length: usize,
+    ) {
+        // The last line stands in for those that are not there; what becomes of it is not stored.
+        let mut starts = [from; 16];
+        for (index, start) in starts.iter_mut().enumerate() {
+            *start = from.wrapping_add(index.min(lines - 1) * from_stride);
+        }
+        let stored = u16::MAX >> (16 - lines);
+        for element in squares(length, 4) {
+            // SAFETY: four elements of each line are valid, and `lines` places of each column.
+            unsafe {
+                // Line 4q + i goes to quarter q of register i, so that two rounds of shuffles within
+                // quarters are enough.
+                let quarters = |i: usize| {
+                    let four = |quarter: usize| _mm_loadu_ps(starts[4 * quarter + i].add(element));
+                    let all = _mm512_castps128_ps512(four(0));
+                    let all = _mm512_mask_broadcast_f32x4(all, 0x00F0, four(1));
+                    let all = _mm512_mask_broadcast_f32x4(all, 0x0F00, four(2));
+                    _mm512_mask_broadcast_f32x4(all, 0xF000, four(3))
+                };
+                let [a, b, c, d] = [quarters(0), quarters(1), quarters(2), quarters(3)];
+                let (ab_low, ab_high) = (_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+                let (cd_low, cd_high) = (_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+                let columns = [
+                    _mm512_shuffle_ps::<0x44>(ab_low, cd_low),
+                    _mm512_shuffle_ps::<0xEE>(ab_low, cd_low),
+                    _mm512_shuffle_ps::<0x44>(ab_high, cd_high),
+                    _mm512_shuffle_ps::<0xEE>(ab_high, cd_high),
+                ];
+                for (index, column) in columns.into_iter().enumerate() {
+                    let to = to.add((element + index) * to_stride);
+                    _mm512_mask_storeu_ps(to, stored, column);
+                }
             }
         }
     }

@@ -11,8 +11,41 @@ pub(super) enum Mask<T> {
     Added(Tensor<T>),
 }
 
+impl<T: StoredFloat> Mask<T> {
+    /// Whether heads and queries share what they see, as for sentences that are filled up.
+    fn is_one_for_all_queries(self) -> bool {
+        let (Mask::Seen(Tensor { strides, .. }) | Mask::Added(Tensor { strides, .. })) = self;
+        strides[1] == 0 && strides[2] == 0
+    }
+
+    /// Adds what is the same for all lanes to rows of scores.
+    ///
+    /// # Safety
+    ///
+    /// The mask has an element for every row from that place on.
+    unsafe fn add_to_rows(self, width: usize, place: [usize; 4], scores: &mut [T::Compute]) {
+        let hidden = -<T::Compute as Float>::INFINITY;
+        for (key, row) in scores.chunks_exact_mut(width).enumerate() {
+            // SAFETY: passed on.
+            unsafe {
+                match self {
+                    Mask::Seen(mask) => {
+                        if mask.at(place).add(key * mask.strides[3]).read() == 0 {
+                            row.fill(hidden);
+                        }
+                    }
+                    Mask::Added(mask) => {
+                        let value = mask.at(place).add(key * mask.strides[3]).read().widen();
+                        row.iter_mut().for_each(|score| *score += value);
+                    }
+                }
+            }
+        }
+    }
+}
+
 impl<T: StoredFloat<Compute: Panelled>> Attention<'_, T> {
-    /// Scales scores, adds the mask and hides what is not to be seen.
+    /// Adds the mask to scores and hides what is not to be seen.
     ///
     /// # Safety
     ///
@@ -24,17 +57,24 @@ impl<T: StoredFloat<Compute: Panelled>> Attention<'_, T> {
         first: usize,
         scores: &mut [T::Compute],
     ) {
-        let scale = T::Compute::from_f32(self.params.scale);
-        scores.iter_mut().for_each(|score| *score = *score * scale);
         let keys = scores.len() / width;
         let hidden = -<T::Compute as Float>::INFINITY;
-        for lane in 0..panel.lanes {
-            if self.mask.is_none() && !self.params.causal {
-                break;
+        if self.mask.is_none() && !self.params.causal {
+            return;
+        }
+        if let Some(mask) = self.mask
+            && mask.is_one_for_all_queries()
+        {
+            // SAFETY: passed on.
+            unsafe { mask.add_to_rows(width, [panel.batch, 0, 0, first], scores) };
+            if !self.params.causal {
+                return;
             }
+        }
+        for lane in 0..panel.lanes {
             let (head, query) = self.query_of(panel, lane);
             let place = [panel.batch, head, query, first];
-            match self.mask {
+            match self.mask.filter(|mask| !mask.is_one_for_all_queries()) {
                 Some(Mask::Seen(mask)) => {
                     let from = mask.at(place);
                     for key in 0..keys {

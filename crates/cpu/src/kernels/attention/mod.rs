@@ -8,6 +8,7 @@
 
 mod mask;
 mod softmax;
+mod turn;
 
 #[cfg(test)]
 mod tests;
@@ -201,22 +202,14 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Attention<'a, T> {
     ) {
         areas.query.fill(T::Compute::ZERO);
         areas.results.fill(T::Compute::ZERO);
-        let mut visible = 0;
-        for lane in 0..panel.lanes {
-            let (head, query) = self.query_of(panel, lane);
-            visible = visible.max(self.visible(query));
-            let from = self.query.at([panel.batch, head, query, 0]);
-            for index in 0..self.size {
-                // SAFETY: the element belongs to the operand.
-                let value = unsafe { from.add(index * self.query.strides[3]).read() };
-                areas.query[index * width + lane] = value.widen();
-            }
-        }
+        // SAFETY: passed on.
+        unsafe { self.turn_queries(machine, width, panel, areas.query) };
+        let last = (0..panel.lanes).map(|lane| self.visible(self.query_of(panel, lane).1)).max();
+        let visible = last.unwrap_or(0);
         let mut softmax = Softmax::new();
         for first in (0..visible).step_by(BLOCK_KEYS) {
             let keys = BLOCK_KEYS.min(self.keys - first);
             let scores = &mut areas.scores[..keys * width];
-            scores.fill(T::Compute::ZERO);
             // SAFETY: passed on; the areas have the sizes that the products say.
             unsafe {
                 let rows = (first, keys, self.size);
@@ -233,8 +226,9 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Attention<'a, T> {
                     right_step: width,
                     sums: scores.as_mut_ptr(),
                     stride: width,
+                    begin: true,
                 };
-                T::Compute::add(product, machine);
+                product.run(machine);
                 self.prepare(width, panel, first, scores);
                 softmax.add(machine, width, scores, areas.results);
                 let rows = (first, keys, self.value_size);
@@ -247,22 +241,15 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Attention<'a, T> {
                     left_step,
                     right: scores.as_ptr(),
                     sums: areas.results.as_mut_ptr(),
+                    begin: false,
                     ..product
                 };
-                T::Compute::add(product, machine);
+                product.run(machine);
             }
         }
-        for lane in 0..panel.lanes {
-            let (head, query) = self.query_of(panel, lane);
-            let total = softmax.total(lane);
-            let to = self.dst.at([panel.batch, head, query, 0]);
-            for index in 0..self.value_size {
-                let sum = areas.results[index * width + lane];
-                let value = if total == T::Compute::ZERO { total } else { sum / total };
-                // SAFETY: the element belongs to the output, and only this call touches it.
-                unsafe { to.add(index * self.dst.strides[3]).write(T::narrow(value)) };
-            }
-        }
+        softmax.divide(machine, width, areas.results);
+        // SAFETY: passed on.
+        unsafe { self.turn_results(machine, width, panel, areas.results) };
     }
 
     /// Some keys or values in the type that is computed in, with the distances between them and between

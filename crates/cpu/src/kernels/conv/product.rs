@@ -15,7 +15,7 @@ const BLOCK_ROWS: usize = 128;
 const BLOCK_COLUMNS: usize = 256;
 
 /// Products that are gathered and added at a time.
-const BLOCK_DEPTH: usize = 256;
+const BLOCK_DEPTH: usize = 1024;
 
 /// Multiplications that take about as long as one element of simple work.
 const PRODUCTS_PER_ELEMENT: usize = 16;
@@ -73,7 +73,9 @@ impl<T: StoredFloat<Compute: Panelled>> Conv<'_, T> {
         let packed = if self.weight.is_direct() { 0 } else { rows * part };
         let sizes = [rows * stride, stride * part, packed, stride];
         with_areas(sizes, |[sums, right, left, seen]: [&mut [T::Compute]; 4]| {
-            sums.fill(T::Compute::ZERO);
+            if depth == 0 {
+                sums.fill(T::Compute::ZERO);
+            }
             seen.fill(T::Compute::ZERO);
             for first in (0..depth).step_by(BLOCK_DEPTH) {
                 let part = BLOCK_DEPTH.min(depth - first);
@@ -94,8 +96,9 @@ impl<T: StoredFloat<Compute: Panelled>> Conv<'_, T> {
                         right_step: width,
                         sums: sums.as_mut_ptr(),
                         stride,
+                        begin: first == 0,
                     };
-                    T::Compute::add(product, machine);
+                    product.run(machine);
                 }
             }
             for (index, sums) in sums.chunks_exact_mut(stride).enumerate() {

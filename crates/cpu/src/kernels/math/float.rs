@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Rem, Sub};
 
-use super::{erf, exponential};
+use super::{erf, exponential, falling};
 
 /// `f32` or `f64`.
 pub(in super::super) trait Float:
@@ -29,6 +29,8 @@ pub(in super::super) trait Float:
     fn from_f64(value: f64) -> Self;
     fn to_f64(self) -> f64;
     fn exp(self) -> Self;
+    /// `eˣ` for a number that is not above 0, in a loop for machines that fuse.
+    fn falling_exp(self) -> Self;
     fn tanh(self) -> Self;
     fn erf(self) -> Self;
     fn gelu(self) -> Self;
@@ -75,7 +77,7 @@ pub(in super::super) trait Float:
 }
 
 macro_rules! float {
-    ($type:ident, exp: $exp:path, tanh: $tanh:path, erf: $erf:path, gelu: $gelu:path) => {
+    ($type:ident, exp: $exp:path, falling: $falling:path, tanh: $tanh:path, erf: $erf:path, gelu: $gelu:path) => {
         impl Float for $type {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -99,6 +101,11 @@ macro_rules! float {
             #[inline(always)]
             fn exp(self) -> Self {
                 $exp(self)
+            }
+
+            #[inline(always)]
+            fn falling_exp(self) -> Self {
+                $falling(self)
             }
 
             #[inline(always)]
@@ -150,6 +157,6 @@ macro_rules! float {
     };
 }
 
-float!(f32, exp: exponential::exp, tanh: exponential::tanh, erf: erf::erf_f32,
+float!(f32, exp: exponential::exp, falling: falling::exp, tanh: exponential::tanh, erf: erf::erf_f32,
     gelu: erf::gelu_f32);
-float!(f64, exp: f64::exp, tanh: f64::tanh, erf: erf::erf_f64, gelu: erf::gelu_f64);
+float!(f64, exp: f64::exp, falling: f64::exp, tanh: f64::tanh, erf: erf::erf_f64, gelu: erf::gelu_f64);

@@ -6,6 +6,7 @@
 
 mod erf;
 mod exponential;
+mod falling;
 mod float;
 pub(super) mod functions;
 

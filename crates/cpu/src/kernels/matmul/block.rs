@@ -10,14 +10,14 @@ use std::ops::Range;
 
 use super::super::number::{Float, StoredFloat};
 use super::super::simd::Machine;
-use super::epilogue::{finish, store};
+use super::epilogue::{finish, is_plain, store};
 use super::pack::{pack_left, pack_right};
 use super::problem::{Block, Matrix};
 use super::scratch::{Content, LEFT, RIGHT, SUMS, with_area};
 use super::tile::{Multiplied, Shape, Tile, panels_together};
 
 /// Products that are added at a time.
-const DEPTH: usize = 512;
+const DEPTH: usize = 1024;
 
 /// Rows from which on sums of several parts are not kept in the output.
 const MANY_ROWS: usize = 384;
@@ -26,7 +26,7 @@ const MANY_ROWS: usize = 384;
 const LARGEST_TILE: usize = 14 * 32;
 
 /// Cuts `0..count` in as few parts of at most `most` as possible, of about one size.
-pub(super) fn parts(count: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
+pub(in super::super) fn parts(count: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
     let parts = count.div_ceil(most);
     (0..parts).map(move |part| part * count / parts..(part + 1) * count / parts)
 }
@@ -75,23 +75,77 @@ unsafe fn with_right<T: Multiplied>(
     let again = block.depth > DEPTH && block.rows > MANY_ROWS;
     let dense = T::DIRECT && block.dst.column_stride() == 1;
     let in_place = dense && block.depth > 0 && !again;
-    with_area::<T::Compute, _>(&LEFT, block.rows * block.depth, Some(content), |left, packed| {
-        // SAFETY: passed on; the areas have room for what is put there.
+    let unfinished = !in_place || !is_plain(block);
+    let with_left = |left: Left<T>| {
+        // SAFETY: passed on; the area has room for the sums.
         unsafe {
-            if !packed {
-                pack_rows(block, shape, left, machine);
-            }
             if in_place {
                 let (sums, stride) = (block.dst.at(0, 0).cast(), block.dst.row_stride());
-                Job { block, shape, left, right, sums, stride, in_place, machine }.run();
+                Job { block, shape, left, right, sums, stride, in_place, unfinished, machine }.run();
                 return;
             }
             let stride = block.columns.next_multiple_of(shape.columns);
             with_area::<T::Compute, _>(&SUMS, block.rows * stride, None, |sums, _| {
-                Job { block, shape, left, right, sums, stride, in_place, machine }.run();
+                Job { block, shape, left, right, sums, stride, in_place, unfinished, machine }.run();
             });
         }
+    };
+    if serves_as_it_lies(&block.left) {
+        return with_left(Left::Plain(block.left));
+    }
+    with_area::<T::Compute, _>(&LEFT, block.rows * block.depth, Some(content), |left, packed| {
+        if !packed {
+            // SAFETY: passed on; the area has room for the rows.
+            unsafe { pack_rows(block, shape, left, machine) };
+        }
+        with_left(Left::Packed(left));
     });
+}
+
+/// Where the rows of the left factor come from.
+#[derive(Clone, Copy)]
+enum Left<T: StoredFloat> {
+    /// All rows, packed by [`pack_rows`].
+    Packed(*const T::Compute),
+    /// The factor itself.
+    Plain(Matrix<T>),
+}
+
+impl<T: StoredFloat> Left<T> {
+    /// Some rows of one part: the first number, and the distances of rows and of groups.
+    ///
+    /// # Safety
+    ///
+    /// Rows and part are of the block, and as they were packed.
+    unsafe fn at(
+        self,
+        block: &Block<'_, T>,
+        rows: &Range<usize>,
+        part: &Range<usize>,
+    ) -> (*const T::Compute, usize, usize) {
+        // SAFETY: passed on.
+        unsafe {
+            match self {
+                Left::Packed(first) => {
+                    let place = part.start * block.rows + rows.start * part.len();
+                    (first.add(place), 1, rows.len())
+                }
+                Left::Plain(matrix) => {
+                    let first = matrix.at(rows.start, part.start).cast_const().cast();
+                    (first, matrix.row_stride(), matrix.column_stride())
+                }
+            }
+        }
+    }
+}
+
+/// Whether the rows of a tile are read where they lie. Rows a multiple of a page apart would displace
+/// each other in the first-level cache.
+fn serves_as_it_lies<T: StoredFloat>(left: &Matrix<T>) -> bool {
+    const PAGE: usize = 4096;
+    T::DIRECT
+        && left.column_stride() == 1
+        && !(left.row_stride() * size_of::<T>()).is_multiple_of(PAGE)
 }
 
 unsafe fn pack_rows<T: Multiplied>(
@@ -142,12 +196,14 @@ impl<T: Copy> Panels<T> {
 struct Job<'a, 'b, T: StoredFloat> {
     block: &'a Block<'b, T>,
     shape: Shape,
-    left: *const T::Compute,
+    left: Left<T>,
     right: Right<T>,
     sums: *mut T::Compute,
     stride: usize,
     /// Whether the sums are the output.
     in_place: bool,
+    /// Whether something is left to do with the sums.
+    unfinished: bool,
     machine: Machine,
 }
 
@@ -160,7 +216,9 @@ impl<T: Multiplied> Job<'_, '_, T> {
                 unsafe {
                     let sums = self.sums.add(row * self.stride);
                     (0..block.columns).for_each(|i| sums.add(i).write(T::Compute::ZERO));
-                    self.finish(row);
+                    if self.unfinished {
+                        self.finish(row);
+                    }
                 }
             }
         }
@@ -172,7 +230,7 @@ impl<T: Multiplied> Job<'_, '_, T> {
                 // tiles when the last part is done.
                 unsafe {
                     self.row_of_tiles(&rows, &part, &panels);
-                    if part.end == block.depth {
+                    if part.end == block.depth && self.unfinished {
                         rows.for_each(|row| self.finish(row));
                     }
                 }
@@ -218,11 +276,14 @@ impl<T: Multiplied> Job<'_, '_, T> {
             // SAFETY: rows, part and columns are of the block, and packed in this order.
             let tile = unsafe {
                 let (first, group_stride, panel_stride) = right.at(column / panel, panel);
+                let (first_left, left_row, left_step) = self.left.at(block, rows, part);
                 Tile {
                     rows: rows.len(),
                     panels,
                     depth: part.len(),
-                    left: self.left.add(part.start * block.rows + rows.start * part.len()),
+                    left: first_left,
+                    left_row,
+                    left_step,
                     right: first,
                     group_stride,
                     panel_stride,

@@ -9,6 +9,14 @@ use super::super::number::{Float, StoredFloat};
 use super::super::simd::{Job, vectorised};
 use super::problem::{Block, Matrix};
 
+/// Whether the sums are the results.
+pub(super) fn is_plain<T>(block: &Block<'_, T>) -> bool {
+    block.epilogue.scale == 1.0
+        && block.epilogue.activation == Activation::None
+        && block.bias.is_none()
+        && block.residual.is_none()
+}
+
 /// Makes `activation(scale · sum + bias + residual)` of the sums of a row of a block.
 ///
 /// # Safety

@@ -6,7 +6,7 @@
 //! element of a product is one sum over `k` in rising order, in one accumulator; blocking only interrupts it. So
 //! its bits depend neither on the other rows of a batch nor on where a block begins.
 
-mod block;
+pub(super) mod block;
 mod direct;
 mod epilogue;
 mod pack;
@@ -14,7 +14,7 @@ mod packed;
 mod plan;
 mod problem;
 mod scratch;
-mod tile;
+pub(super) mod tile;
 mod vector;
 
 #[cfg(test)]

@@ -4,7 +4,10 @@ use super::super::simd::Machine;
 use super::tile::{Shape, panels_together};
 
 /// The most columns of a block: with the depth of a part, what fits the second-level cache.
-pub(super) const MOST_COLUMNS: usize = 256;
+pub(super) const MOST_COLUMNS: usize = 128;
+
+/// Numbers of the right factor that stay in the second-level cache.
+const PART: usize = 128 << 10;
 
 /// The most rows of tiles of a block.
 const MOST_TILES: usize = 24;
@@ -41,7 +44,9 @@ impl Plan {
     ) -> Self {
         let tiles = if packed { MOST_TILES } else { MOST_TILES_PACKING };
         let down = rows.div_ceil(tiles * shape.rows);
-        let mut plan = Plan { rows: rows.div_ceil(down), columns: MOST_COLUMNS, down, across: 0 };
+        // A power of two, of which halves are whole panels still.
+        let most = if depth <= PART / (2 * MOST_COLUMNS) { 2 * MOST_COLUMNS } else { MOST_COLUMNS };
+        let mut plan = Plan { rows: rows.div_ceil(down), columns: most, down, across: 0 };
         let narrowest = if rows <= shape.rows {
             shape.columns * panels_together(rows, machine)
         } else {
@@ -52,7 +57,7 @@ impl Plan {
         while blocks(&plan) < ENOUGH && halves(&plan) && plan.columns / 2 >= narrowest {
             plan.columns /= 2;
         }
-        while blocks(&plan) < ENOUGH / 4 && halves(&plan) && plan.rows >= 4 * shape.rows {
+        while blocks(&plan) < ENOUGH / 2 && halves(&plan) && plan.rows >= 4 * shape.rows {
             plan.rows = plan.rows.div_ceil(2);
         }
         Plan { down: rows.div_ceil(plan.rows), across: columns.div_ceil(plan.columns), ..plan }

@@ -11,7 +11,7 @@ use super::super::walk::Walk;
 
 /// A matrix in memory; strides count elements.
 #[derive(Clone, Copy)]
-pub(super) struct Matrix<T> {
+pub(in super::super) struct Matrix<T> {
     first: Shared<T>,
     row_stride: usize,
     column_stride: usize,
@@ -84,7 +84,7 @@ pub(super) struct Problem<'a, T> {
 }
 
 /// One block of one product, with all that takes part in it.
-pub(super) struct Block<'a, T> {
+pub(in super::super) struct Block<'a, T> {
     pub rows: usize,
     pub columns: usize,
     pub depth: usize,

@@ -4,6 +4,8 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::LocalKey;
 
+use crate::memory::prefer_huge_pages;
+
 /// One line of the cache, so that packed panels begin on one.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
@@ -60,6 +62,8 @@ pub(super) fn with_area<T: Copy, R>(
     let known = memory.len() >= lines && content.is_some() && known == content;
     if memory.len() < lines {
         memory.clear();
+        memory.reserve_exact(lines);
+        prefer_huge_pages(memory.as_mut_ptr().cast(), lines * size_of::<Line>());
         memory.resize(lines, Line([0; 64]));
     }
     let result = body(memory.as_mut_ptr().cast(), known);

@@ -14,7 +14,7 @@ const AHEAD: usize = 16;
 
 /// The largest tile that the registers of a machine hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(in super::super) struct Shape {
     /// Rows of a tile at most.
     pub rows: usize,
     /// Columns of a panel of the right factor.
@@ -23,15 +23,18 @@ pub(super) struct Shape {
 
 /// One tile of the result and the panels of the factors that it is made of.
 #[derive(Clone, Copy)]
-pub(super) struct Tile<T: StoredFloat> {
+pub(in super::super) struct Tile<T: StoredFloat> {
     /// Rows of the tile; from 1 to [`Shape::rows`].
     pub rows: usize,
     /// Panels of the right factor that it spans; from 1 to what [`panels_together`] gives.
     pub panels: usize,
     /// Products to add to each element.
     pub depth: usize,
-    /// `depth` groups of `rows` numbers.
+    /// The number of row 0 in the first group.
     pub left: *const T::Compute,
+    /// Distances between the rows and between the groups of the left factor.
+    pub left_row: usize,
+    pub left_step: usize,
     /// `depth` groups of [`Shape::columns`] elements.
     pub right: *const T,
     /// Elements between groups of the right factor.
@@ -48,7 +51,7 @@ pub(super) struct Tile<T: StoredFloat> {
 
 /// How many panels a tile of few rows spans, so that enough sums are under way at once to hide the
 /// time that one addition takes.
-pub(super) fn panels_together(rows: usize, machine: Machine) -> usize {
+pub(in super::super) fn panels_together(rows: usize, machine: Machine) -> usize {
     match (rows, machine) {
         (1, _) => 4,
         (2, _) => 2,
@@ -59,7 +62,7 @@ pub(super) fn panels_together(rows: usize, machine: Machine) -> usize {
 }
 
 /// An element type that products are made of.
-pub(super) trait Multiplied: StoredFloat {
+pub(in super::super) trait Multiplied: StoredFloat {
     /// The tiles of a machine.
     fn shape(machine: Machine) -> Shape;
 
@@ -251,14 +254,15 @@ where
                 }
             }
             for (index, sums) in sums.iter_mut().enumerate() {
-                let factor = V::splat(*left.add(index));
+                let factor = V::splat(*left.add(index * tile.left_row));
                 for (sums, values) in sums.iter_mut().zip(values) {
                     for (sum, value) in sums.iter_mut().zip(values) {
                         *sum = sum.add_product(factor, value);
                     }
                 }
             }
-            (left, right) = (left.add(ROWS), right.wrapping_add(tile.group_stride));
+            left = left.wrapping_add(tile.left_step);
+            right = right.wrapping_add(tile.group_stride);
         }
         for (index, sums) in sums.iter().enumerate() {
             for (panel, sums) in sums.iter().enumerate() {

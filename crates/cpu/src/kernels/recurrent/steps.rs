@@ -162,9 +162,10 @@ impl<T: StoredFloat<Compute: Panelled>> Layer<'_, T> {
             right_step: width,
             sums: sums[first..].as_mut_ptr(),
             stride,
+            begin: false,
         };
         // SAFETY: passed on.
-        unsafe { T::Compute::add(product, machine) };
+        unsafe { product.run(machine) };
     }
 
     /// Takes all sequences of a part one step further. `index` is the step among those whose input was

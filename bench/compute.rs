@@ -1,7 +1,8 @@
 //! How close the kernels that multiply come to the machine's peak, on one thread.
 //!
-//! `cargo bench --bench compute` prints a table. All figures come from one run: repetitions of all
-//! settings are interleaved, and the best of each counts.
+//! `cargo bench --bench compute` prints a table, `cargo bench --bench compute -- conv` that of the
+//! settings with `conv` in their names. All figures come from one run: rounds of a few repetitions of
+//! each setting are interleaved, and the best of each counts.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -11,8 +12,9 @@ use millstream::{
     Recurrent, RecurrentCell, RecurrentDirection, Result, Stream,
 };
 
-/// Repetitions of each setting.
+/// Rounds, and repetitions of each setting in one.
 const ROUNDS: usize = 25;
+const REPETITIONS: usize = 4;
 
 type Make = Box<dyn Fn(&Stream) -> Result<()>>;
 
@@ -38,17 +40,26 @@ fn main() -> Result<()> {
         lstm(&stream)?,
         dft(&stream)?,
     ];
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    // The first stays: others are compared with it.
+    let mut index = 0;
+    settings.retain(|setting| {
+        index += 1;
+        index == 1 || words.iter().all(|word| setting.name.contains(word))
+    });
     let mut peak = 0.0f64;
     for _ in 0..ROUNDS {
         peak = peak.max(fma_peak());
         for setting in &mut settings {
-            let start = Instant::now();
-            (setting.record)(&stream)?;
-            stream.synchronize()?;
-            setting.best = setting.best.min(start.elapsed().as_secs_f64());
+            for _ in 0..REPETITIONS {
+                let start = Instant::now();
+                (setting.record)(&stream)?;
+                stream.synchronize()?;
+                setting.best = setting.best.min(start.elapsed().as_secs_f64());
+            }
         }
     }
-    println!("one thread, best of {ROUNDS}; f32 FMA peak {:.1} GFLOP/s\n", peak / 1e9);
+    println!("one thread, best of {ROUNDS} rounds; f32 FMA peak {:.1} GFLOP/s\n", peak / 1e9);
     println!("{:<26} {:>10} {:>10} {:>8} {:>12}", "command", "µs", "GOP/s", "peak", "f32 matmul");
     let matmul = settings[0].operations / settings[0].best;
     for setting in &settings {

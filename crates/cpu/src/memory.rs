@@ -7,6 +7,13 @@ use millstream_core::Segment;
 /// A cache line and the widest vector; the base of every block is a multiple of it.
 pub(crate) const ALIGNMENT: usize = 64;
 
+/// A large page, on most machines.
+const PAGE: usize = 2 << 20;
+
+/// Segments from this size on are made of large pages where the system has them, of which a machine
+/// remembers far more memory at a time than of small ones.
+const LARGE: usize = 2 * PAGE;
+
 struct Owned {
     address: *mut u8,
     layout: Layout,
@@ -24,12 +31,28 @@ impl Drop for Owned {
 
 /// A segment from the system, or `None` when it has no memory.
 pub(crate) fn allocate(bytes: usize) -> Option<Segment> {
-    let layout = Layout::from_size_align(bytes.max(1), ALIGNMENT).ok()?;
+    let alignment = if bytes >= LARGE { PAGE } else { ALIGNMENT };
+    let layout = Layout::from_size_align(bytes.max(1), alignment).ok()?;
     // SAFETY: the size is not zero.
     let address = unsafe { alloc(layout) };
     let owned = (!address.is_null()).then_some(Owned { address, layout })?;
+    if bytes >= LARGE {
+        ask_for_large_pages(address, bytes);
+    }
     Some(Segment { address: address as usize, bytes, owner: Box::new(owned) })
 }
+
+#[cfg(target_os = "linux")]
+fn ask_for_large_pages(address: *mut u8, bytes: usize) {
+    // What is left over at the end stays with small pages, or more would be used than asked for.
+    let bytes = bytes / PAGE * PAGE;
+    // SAFETY: the range belongs to an allocation that nobody else knows yet, and the advice does not
+    // change what is in it. A system that does not take it is none the worse.
+    unsafe { libc::madvise(address.cast(), bytes, libc::MADV_HUGEPAGE) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn ask_for_large_pages(_: *mut u8, _: usize) {}
 
 /// The machine's memory, or what the process may have of it.
 pub(crate) fn total() -> usize {

@@ -6,11 +6,34 @@
 use super::simd::Machine;
 
 /// Bytes from which on an output is stored past the caches.
-pub(super) const LARGE: usize = 24 << 20;
+const LARGE: usize = 24 << 20;
+
+/// Whether an output of so many bytes is stored past the caches.
+pub(super) fn is_large(bytes: usize) -> bool {
+    #[cfg(test)]
+    if ALWAYS.get() {
+        return true;
+    }
+    bytes >= LARGE
+}
+
+#[cfg(test)]
+thread_local! {
+    static ALWAYS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Runs a test as if every output were large.
+#[cfg(test)]
+pub(super) fn always<R>(test: impl FnOnce() -> R) -> R {
+    ALWAYS.set(true);
+    let result = test();
+    ALWAYS.set(false);
+    result
+}
 
 /// Bytes of results that are computed before they are stored. Stores past the caches wait for memory
 /// in the same few buffers as loads do, so long bursts of one keep the other waiting.
-pub(super) const BURST: usize = 512;
+pub(super) const BURST: usize = 1024;
 
 const LINE: usize = 64;
 
@@ -79,6 +102,19 @@ unsafe fn store_wide_lines(from: *const u8, to: *mut u8, lines: usize) {
 unsafe fn store_lines(_: Machine, from: *const u8, to: *mut u8, lines: usize) {
     // SAFETY: passed on.
     unsafe { to.copy_from_nonoverlapping(from, lines * LINE) }
+}
+
+/// Asks for the lines of `count` elements that will be read soon. Any address will do.
+#[inline(always)]
+pub(super) fn prefetch<T>(first: *const T, count: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for byte in (0..count * size_of::<T>()).step_by(LINE) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: the instruction reads nothing that the program could see, and never faults.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(first.cast::<i8>().wrapping_add(byte)) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (first, count);
 }
 
 /// Makes all that this thread has stored past the caches visible before what it does next.

@@ -29,10 +29,10 @@ pub(super) fn accumulate<C: Copy, P: Copy>(
         }
         index += LANES;
     }
-    for (lane, &value) in rest.iter().enumerate() {
-        local[lane] = step(local[lane], value, index + lane);
-    }
     *partials = local;
+    for (lane, &value) in rest.iter().enumerate() {
+        partials[lane] = step(partials[lane], value, index + lane);
+    }
 }
 
 /// Merges the partials of a row of `count` elements. Those that no element went to are left out.
@@ -43,11 +43,20 @@ pub(super) fn merge<P: Copy>(
     merge: impl Fn(P, P) -> P,
 ) -> P {
     let mut half = LANES / 2;
-    while half > 0 {
-        if half < count {
+    if count <= half {
+        half = count.next_power_of_two() / 2;
+        while half > 0 {
             for lane in 0..half {
                 partials[lane] = merge(partials[lane], partials[lane + half]);
             }
+            half /= 2;
+        }
+        return partials[0];
+    }
+    // The same with a length that is known, which the compiler turns into vectors.
+    while half > 0 {
+        for lane in 0..half {
+            partials[lane] = merge(partials[lane], partials[lane + half]);
         }
         half /= 2;
     }
@@ -86,15 +95,34 @@ impl<P: Copy, const WIDTH: usize> Columns<P, WIDTH> {
         unsafe { self.partials[index % LANES].assume_init_mut() }
     }
 
-    /// Merges the partials of a column.
+    /// Merges the partials of each column.
     #[inline(always)]
-    pub fn merge(&self, column: usize, function: impl Fn(P, P) -> P) -> P {
-        let mut partials = [self.start; LANES];
-        for (partial, lane) in partials.iter_mut().zip(&self.partials).take(self.count) {
-            // SAFETY: as many were initialised as there are rows.
-            *partial = unsafe { lane.assume_init_ref() }[column];
+    pub fn merge(mut self, merge: impl Fn(P, P) -> P) -> [P; WIDTH] {
+        if self.count == 0 {
+            return [self.start; WIDTH];
         }
-        merge(partials, self.count, function)
+        let used = self.count.min(LANES);
+        let mut half = used.next_power_of_two() / 2;
+        while half > 0 {
+            let (left, right) = self.partials.split_at_mut(half);
+            // Where no element went there is nothing to merge.
+            for (lane, (left, right)) in left.iter_mut().zip(right).enumerate() {
+                let right = if lane + half < used {
+                    // SAFETY: as many partials were initialised as there are rows, or all.
+                    unsafe { right.assume_init_ref() }
+                } else {
+                    &[self.start; WIDTH]
+                };
+                // SAFETY: as above; what is on the left of others was used too.
+                let left = unsafe { left.assume_init_mut() };
+                for (left, &right) in left.iter_mut().zip(right) {
+                    *left = merge(*left, right);
+                }
+            }
+            half /= 2;
+        }
+        // SAFETY: as above.
+        unsafe { self.partials[0].assume_init() }
     }
 }
 
@@ -130,8 +158,7 @@ mod tests {
                 columns.row(index)[1] += x;
             }
             let add = |a: f32, b: f32| a + b;
-            assert_eq!(columns.merge(1, add), merge(partials, count, add));
-            assert_eq!(columns.merge(2, add), 0.0);
+            assert_eq!(columns.merge(add), [0.0, merge(partials, count, add), 0.0]);
         }
     }
 }

@@ -137,7 +137,7 @@ impl<T: StoredFloat> Rows<T> {
                 let weight = self.weight.map(|w| w.read(row, first, len, &mut weights));
                 let bias = self.bias.map(|b| b.read(row, first, len, &mut biases));
                 output.write(row, first, len, &mut results, |results| {
-                    scale(values, mean, factor, weight, bias, results);
+                    vectorised(Scale { values, mean, factor, weight, bias, results });
                 });
             }
         }
@@ -162,31 +162,36 @@ impl<T: StoredFloat> Rows<T> {
 }
 
 /// The last step of a block; all slices have one length.
-#[inline(always)]
-fn scale<F: Float>(
-    values: &[F],
+struct Scale<'a, F> {
+    values: &'a [F],
     mean: F,
     factor: F,
-    weight: Option<&[F]>,
-    bias: Option<&[F]>,
-    results: &mut [MaybeUninit<F>],
-) {
-    let normal = |x: F| (x - mean) * factor;
-    let results = results.iter_mut().zip(values);
-    match (weight, bias) {
-        (None, None) => results.for_each(|(result, &x)| {
-            result.write(normal(x));
-        }),
-        (Some(weight), None) => results.zip(weight).for_each(|((result, &x), &w)| {
-            result.write(normal(x) * w);
-        }),
-        (None, Some(bias)) => results.zip(bias).for_each(|((result, &x), &b)| {
-            result.write(normal(x) + b);
-        }),
-        (Some(weight), Some(bias)) => {
-            results.zip(weight).zip(bias).for_each(|(((result, &x), &w), &b)| {
-                result.write(normal(x) * w + b);
-            });
+    weight: Option<&'a [F]>,
+    bias: Option<&'a [F]>,
+    results: &'a mut [MaybeUninit<F>],
+}
+
+impl<F: Float> Job for Scale<'_, F> {
+    #[inline(always)]
+    fn run(self) {
+        let Scale { values, mean, factor, weight, bias, results } = self;
+        let normal = |x: F| (x - mean) * factor;
+        let results = results.iter_mut().zip(values);
+        match (weight, bias) {
+            (None, None) => results.for_each(|(result, &x)| {
+                result.write(normal(x));
+            }),
+            (Some(weight), None) => results.zip(weight).for_each(|((result, &x), &w)| {
+                result.write(normal(x) * w);
+            }),
+            (None, Some(bias)) => results.zip(bias).for_each(|((result, &x), &b)| {
+                result.write(normal(x) + b);
+            }),
+            (Some(weight), Some(bias)) => {
+                results.zip(weight).zip(bias).for_each(|(((result, &x), &w), &b)| {
+                    result.write(normal(x) * w + b);
+                });
+            }
         }
     }
 }

@@ -149,8 +149,8 @@ where
             let (fold, place) = (self, column + position);
             vectorised(Run { fold, columns: &mut columns, place, before, count, len });
         });
-        for column in 0..len {
-            let result = (self.finish)(columns.merge(column, &self.merge));
+        for (column, &merged) in columns.merge(&self.merge)[..len].iter().enumerate() {
+            let result = (self.finish)(merged);
             // SAFETY: passed on.
             unsafe { self.output.set(shape.kept.position(0, first + column), result) };
         }

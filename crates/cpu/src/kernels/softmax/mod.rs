@@ -1,6 +1,7 @@
 //! Softmax and its logarithm along an axis.
 //!
-//! Rows take one loop, columns another; both combine the elements in the same order.
+//! Rows take one loop, columns another; both combine the elements in the same order: the powers of a
+//! block of a row are added in the type computed in, at most 16 to a partial, and blocks in `f64`.
 
 mod columns;
 mod rows;
@@ -11,7 +12,7 @@ mod tests;
 use millstream_core::{DType, Operand, RawBuffer};
 
 use super::block::{Input, Output, base};
-use super::number::{StoredFloat, with_float};
+use super::number::{Float, StoredFloat, with_float};
 use super::parallel::Parallel;
 use super::walk::Walk;
 
@@ -64,4 +65,10 @@ impl<T: StoredFloat> Task<T> {
         let dense = |walk: &Walk<2>| [0, 1].map(|operand| walk.inner_stride(operand)) == [1, 1];
         dense(&self.rows) && !dense(&self.row) && self.rows.inner() >= columns::FEWEST
     }
+}
+
+/// The larger of two. A NaN is not larger than anything; it reaches the sum of the powers.
+#[inline(always)]
+fn larger<F: Float>(top: F, x: F) -> F {
+    if x > top { x } else { top }
 }

@@ -7,7 +7,7 @@ use super::super::lanes::{LANES, accumulate, merge};
 use super::super::number::{Float, StoredFloat};
 use super::super::parallel::{Parallel, share};
 use super::super::simd::{Job, vectorised};
-use super::Task;
+use super::{Task, larger};
 
 /// Rows up to this length keep their exponentials; those of longer rows are computed twice.
 const KEPT: usize = 4 * BLOCK;
@@ -38,12 +38,11 @@ impl<T: StoredFloat> Job for Row<'_, T> {
     #[inline(always)]
     fn run(self) {
         let Task { rows, row, log, .. } = self.task;
-        let place = [0, 1].map(|operand| rows.position(operand, self.index));
+        let (to, from) = (rows.position(0, self.index), rows.position(1, self.index));
         let next = self.next.map(|next| rows.position(1, next));
         let count = row.elements();
         // SAFETY: the row exists.
-        let (output, input) =
-            unsafe { (self.task.output.moved(place[0]), self.task.input.moved(place[1])) };
+        let (output, input) = unsafe { (self.task.output.moved(to), self.task.input.moved(from)) };
         // SAFETY: the value says so.
         let top = unsafe { self.top(&input) };
 
@@ -58,13 +57,18 @@ impl<T: StoredFloat> Job for Row<'_, T> {
             // SAFETY: the value says so.
             let block = unsafe { input.read(row, first, len, &mut values) };
             let powers = exponentials(block, top, &mut powers[kept(first)..][..len]);
-            accumulate(&mut sums, first, powers, |sum, power, _| sum + power.to_f64());
+            let mut part = [<T::Compute as Float>::ZERO; LANES];
+            accumulate(&mut part, 0, powers, |sum, power, _| sum + power);
+            for (sum, part) in sums.iter_mut().zip(part) {
+                *sum += part.to_f64();
+            }
         }
         let sum = merge(sums, count, |a, b| a + b);
 
         let mut results = Scratch::new();
         let number = <T::Compute as Float>::from_f64;
-        let (log_sum, inverse) = (number(sum.ln()), number(1.0 / sum));
+        // What each power is multiplied by, or each logarithm less.
+        let total = number(if *log { sum.ln() } else { 1.0 / sum });
         for (first, len) in blocks(count, output.block()) {
             // SAFETY: the value says so; a block is read before it is written, and all of it is
             // written.
@@ -73,7 +77,7 @@ impl<T: StoredFloat> Job for Row<'_, T> {
                     let block = input.read(row, first, len, &mut values);
                     output.write(row, first, len, &mut results, |results| {
                         for (result, &x) in results.iter_mut().zip(block) {
-                            result.write((x - top) - log_sum);
+                            result.write((x - top) - total);
                         }
                     });
                     continue;
@@ -86,7 +90,7 @@ impl<T: StoredFloat> Job for Row<'_, T> {
                 };
                 output.write(row, first, len, &mut results, |results| {
                     for (result, &power) in results.iter_mut().zip(powers) {
-                        result.write(power * inverse);
+                        result.write(power * total);
                     }
                 });
             }
@@ -107,9 +111,9 @@ impl<T: StoredFloat> Row<'_, T> {
         for (first, len) in blocks(row.elements(), BLOCK) {
             // SAFETY: passed on.
             let block = unsafe { input.read(row, first, len, &mut values) };
-            accumulate(&mut tops, first, block, |top, x, _| top.maximum(x));
+            accumulate(&mut tops, first, block, |top, x, _| larger(top, x));
         }
-        merge(tops, row.elements(), Float::maximum)
+        merge(tops, row.elements(), larger)
     }
 }
 

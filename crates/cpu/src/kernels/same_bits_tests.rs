@@ -125,11 +125,11 @@ fn a_row_has_the_same_bits_in_any_batch() {
         let alone =
             |row: usize| Tensor::floats(DType::F32, &[1, count], &values[row * count..][..count]);
         let all = Tensor::floats(DType::F32, &[rows, count], &values);
-        let builds: [&dyn Fn(&Tensor, &Tensor) -> Result<BoundCommand>; 4] = [
-            &|dst, src| Command::softmax(dst.operand(), src.operand(), 1, false),
-            &|dst, src| Command::layer_norm(dst.operand(), src.operand(), None, None, 1, 1e-5),
-            &|dst, src| Command::rms_norm(dst.operand(), src.operand(), None, 1, 1e-5),
-            &|dst, src| Command::unary(UnaryOp::Gelu, dst.operand(), src.operand()),
+        let builds: [fn(&Tensor, &Tensor) -> Result<BoundCommand>; 4] = [
+            |dst, src| Command::softmax(dst.operand(), src.operand(), 1, false),
+            |dst, src| Command::layer_norm(dst.operand(), src.operand(), None, None, 1, 1e-5),
+            |dst, src| Command::rms_norm(dst.operand(), src.operand(), None, 1, 1e-5),
+            |dst, src| Command::unary(UnaryOp::Gelu, dst.operand(), src.operand()),
         ];
         for build in builds {
             let together = Tensor::output(DType::F32, &[rows, count]);

@@ -49,7 +49,7 @@ pub(super) fn gelu_f32(x: f32) -> f32 {
     let shifted = exponent + SHIFT;
     let f = exponent - (shifted - SHIFT);
     let g = f * f;
-    let power = (1.0 + f * 0.693_147_2)
+    let power = (1.0 + f * std::f32::consts::LN_2)
         + g * ((0.240_226_48 + f * 0.055_503_325)
             + g * ((9.618_437e-3 + f * 1.339_887_9e-3) + g * 1.535_335_9e-4));
     let half = f32::from_bits(power.to_bits().wrapping_add(shifted.to_bits() << 23));

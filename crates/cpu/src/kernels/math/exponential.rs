@@ -18,7 +18,7 @@ pub(super) fn exp(x: f32) -> f32 {
     // so that they need not all wait for each other.
     let s = r * r;
     let pairs = (0.499_999_93 + r * 0.166_665_2)
-        + s * ((0.041_668_388 + r * 8.368_718e-3) + s * 1.381_458_6e-3);
+        + s * ((0.041_668_39 + r * 8.368_718e-3) + s * 1.381_458_6e-3);
     let power = 1.0 + (r + s * pairs);
     // 2ⁿ in two factors, since n may lie outside the exponents of normal numbers. The first is added
     // to the exponent.

@@ -10,7 +10,7 @@
 //! Everything here uses only integer operations and the addition, subtraction, multiplication,
 //! division and square root of `f32`, which IEEE 754 rounds in one way. So a device that does not
 //! contract multiplications and additions makes the same bits; the platform's mathematical library
-//! plays no part.
+//! plays no part. Nor is there a branch, so that a loop over blocks becomes one over vectors.
 //!
 //! # Example
 //!
@@ -33,6 +33,7 @@ const KEY_STEPS: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 pub const BLOCK_WORDS: u64 = 4;
 
 /// The Philox 4×32-10 bijection of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3".
+#[inline(always)]
 pub fn philox4x32(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     for _ in 0..ROUNDS {
         let first = u64::from(MULTIPLIERS[0]) * u64::from(counter[0]);
@@ -49,21 +50,24 @@ pub fn philox4x32(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
 }
 
 /// Four random words: block `index` of the sequence of `seed`.
+#[inline(always)]
 pub fn block(seed: u64, index: u64) -> [u32; 4] {
     philox4x32([index as u32, (index >> 32) as u32, 0, 0], [seed as u32, (seed >> 32) as u32])
 }
 
 /// A number in `0 .. 1`, a multiple of 2⁻²⁴, from the high 24 bits of a random word.
+#[inline(always)]
 pub fn uniform(word: u32) -> f32 {
     // 24 bits fit the significand of `f32`, so nothing is rounded and 1 is never reached.
-    (word >> 8) as f32 * UNIT
+    small(word >> 8) * UNIT
 }
 
 /// Two independent numbers of the standard normal distribution from two random words, by the
 /// transform of Box and Muller. Their magnitude is below 5.8.
+#[inline(always)]
 pub fn normal_pair(radius: u32, angle: u32) -> (f32, f32) {
     // One is added so that the argument lies in (0, 1] and the logarithm is finite.
-    let radius = (-2.0 * logarithm(((radius >> 8) + 1) as f32 * UNIT)).sqrt();
+    let radius = (-2.0 * logarithm(small((radius >> 8) + 1) * UNIT)).sqrt();
     let (sine, cosine) = turn(angle >> 8);
     (radius * cosine, radius * sine)
 }
@@ -79,6 +83,7 @@ pub fn normal_at(seed: u64, position: u64) -> f32 {
 }
 
 /// The four standard normal numbers of a block.
+#[inline(always)]
 pub fn normals(words: [u32; 4]) -> [f32; 4] {
     let (first, second) = normal_pair(words[0], words[1]);
     let (third, fourth) = normal_pair(words[2], words[3]);
@@ -89,6 +94,7 @@ pub fn normals(words: [u32; 4]) -> [f32; 4] {
 const UNIT: f32 = 1.0 / (1 << 24) as f32;
 
 /// The natural logarithm of a normal number in (0, 1], within 2 units in the last place.
+#[inline(always)]
 fn logarithm(value: f32) -> f32 {
     // value = 2^exponent · fraction, with the fraction between √½ and √2.
     let bits = value.to_bits() as i32;
@@ -105,6 +111,7 @@ fn logarithm(value: f32) -> f32 {
 }
 
 /// Sine and cosine of `steps` parts of 2²⁴ of a full turn.
+#[inline(always)]
 fn turn(steps: u32) -> (f32, f32) {
     const QUARTER: u32 = 1 << 22;
     // The nearest quarter is taken off as integers, which leaves at most an eighth of a turn.
@@ -118,12 +125,23 @@ fn turn(steps: u32) -> (f32, f32) {
         + t * (-0.5
             + t * (1.0 / 24.0
                 + t * (-1.0 / 720.0 + t * (1.0 / 40_320.0 + t * (-1.0 / 3_628_800.0)))));
-    match quarter % 4 {
-        0 => (sine, cosine),
-        1 => (cosine, -sine),
-        2 => (-sine, -cosine),
-        _ => (-cosine, sine),
-    }
+    // Odd quarters swap the two. The sine is negative in quarters 2 and 3, the cosine in 1 and 2.
+    let odd = quarter & 1 != 0;
+    let (first, second) = if odd { (cosine, sine) } else { (sine, cosine) };
+    (negated(first, quarter & 2), negated(second, (quarter + 1) & 2))
+}
+
+/// The number with its sign changed if `flip` is 2 and not 0.
+#[inline(always)]
+fn negated(value: f32, flip: u32) -> f32 {
+    f32::from_bits(value.to_bits() ^ flip << 30)
+}
+
+/// An integer below 2³¹ as a number: the conversion of signed integers is the one that every machine
+/// has an instruction for.
+#[inline(always)]
+fn small(value: u32) -> f32 {
+    value as i32 as f32
 }
 
 #[cfg(test)]

@@ -4,7 +4,10 @@ use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::Instant;
 
-use crate::kernels::peak::{burn, copy_past_cache, read};
+use millstream_core::Segment;
+
+use crate::kernels::peak::{add_past_cache, burn, copy_past_cache, fill_past_cache, read};
+use crate::memory;
 
 /// Repetitions, of which the best counts.
 const REPETITIONS: usize = 5;
@@ -18,18 +21,90 @@ pub fn flops(threads: usize) -> f64 {
     done.iter().sum::<usize>() as f64 / seconds
 }
 
-/// Bytes per second that so many threads together read from memory or copy past the caches,
-/// whichever is more; a copied byte counts twice. Takes some tenths of a second.
-pub fn bandwidth(threads: usize) -> f64 {
-    const BYTES: usize = 128 << 20;
-    let words = BYTES / size_of::<u32>() / threads;
-    let mut memory: Vec<_> = (0..threads).map(|_| (vec![1u32; words], vec![2u32; words])).collect();
-    let bytes = (threads * words * size_of::<u32>()) as f64;
-    let reading = best_seconds(&mut memory, |(from, _)| {
-        black_box(read(from));
-    });
-    let copying = best_seconds(&mut memory, |(from, to)| copy_past_cache(from, to));
-    (bytes / reading).max(2.0 * bytes / copying)
+/// In which proportion a loop reads and writes memory. What a machine moves per second depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Traffic {
+    /// Only reads, as a reduction does.
+    Read,
+    /// Only writes, as a fill does.
+    Write,
+    /// Writes as much as it reads, as a function of one element does.
+    Copy,
+    /// Reads twice what it writes, as the sum of two operands does.
+    Add,
+}
+
+impl Traffic {
+    /// All kinds.
+    pub const ALL: [Traffic; 4] = [Traffic::Read, Traffic::Write, Traffic::Copy, Traffic::Add];
+
+    /// Bytes moved for each byte of one operand.
+    fn operands(self) -> usize {
+        match self {
+            Traffic::Read | Traffic::Write => 1,
+            Traffic::Copy => 2,
+            Traffic::Add => 3,
+        }
+    }
+}
+
+/// Memory to measure the machine's memory with: three operands, each far larger than any cache, of the
+/// kind that the device gives to Commands, shared between threads in long ranges.
+pub struct Memory {
+    parts: Vec<Part>,
+    _owners: [Segment; OPERANDS],
+}
+
+const OPERANDS: usize = 3;
+
+/// One thread's part of each operand.
+struct Part([&'static mut [u32]; OPERANDS]);
+
+impl Memory {
+    /// Bytes of one operand.
+    const BYTES: usize = 256 << 20;
+
+    /// Memory for so many threads, all of it touched.
+    ///
+    /// # Panics
+    ///
+    /// The system does not have three quarters of a gigabyte.
+    pub fn new(threads: usize) -> Self {
+        Self::of_bytes(threads, Self::BYTES)
+    }
+
+    fn of_bytes(threads: usize, bytes: usize) -> Self {
+        let words = bytes / size_of::<u32>() / threads;
+        let owners: [_; OPERANDS] =
+            std::array::from_fn(|_| memory::allocate(bytes).expect("memory to measure with"));
+        let part = |thread: usize| {
+            Part(owners.each_ref().map(|owner| {
+                let first = (owner.address as *mut u32).wrapping_add(thread * words);
+                // SAFETY: the words lie in a segment that lives as long as this value, aligned, and
+                // are those of one part; they are initialised before anybody sees them.
+                unsafe {
+                    first.write_bytes(1, words);
+                    std::slice::from_raw_parts_mut(first, words)
+                }
+            }))
+        };
+        Memory { parts: (0..threads).map(part).collect(), _owners: owners }
+    }
+
+    /// Bytes per second that the threads together move with this traffic, each as fast as it can:
+    /// with the widest loads, and stores past the caches. Takes some tenths of a second.
+    pub fn bandwidth(&mut self, traffic: Traffic) -> f64 {
+        let seconds = best_seconds(&mut self.parts, |Part([to, a, b])| match traffic {
+            Traffic::Read => {
+                black_box(read(a));
+            }
+            Traffic::Write => fill_past_cache(to),
+            Traffic::Copy => copy_past_cache(a, to),
+            Traffic::Add => add_past_cache(a, b, to),
+        });
+        let words: usize = self.parts.iter().map(|Part([to, ..])| to.len()).sum();
+        (words * size_of::<u32>() * traffic.operands()) as f64 / seconds
+    }
 }
 
 /// Has one thread do each part of the work, all at once; the seconds of the slowest.
@@ -56,10 +131,16 @@ fn best_seconds<W: Send>(parts: &mut [W], work: impl Fn(&mut W) + Sync) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn peaks_are_plausible() {
-        let (flops, bandwidth) = (super::flops(1), super::bandwidth(2));
+        let flops = flops(1);
         assert!(flops > 1e8 && flops < 1e13, "{flops:e}");
-        assert!(bandwidth > 1e8 && bandwidth < 1e13, "{bandwidth:e}");
+        let mut memory = Memory::of_bytes(2, 4 << 20);
+        for traffic in Traffic::ALL {
+            let bandwidth = memory.bandwidth(traffic);
+            assert!(bandwidth > 1e8 && bandwidth < 1e13, "{traffic:?}: {bandwidth:e}");
+        }
     }
 }

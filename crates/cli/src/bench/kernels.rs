@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use millstream::cpu::peak::{self, Memory, Traffic};
 use millstream::{Device, Result, Stream};
 use serde_json::json;
 
@@ -38,16 +39,39 @@ struct Row {
 
 /// What the machine can do at most.
 struct Peaks {
+    threads: usize,
+    memory: Memory,
     flops: f64,
-    bandwidth: f64,
+    /// Bytes per second, for each of [`Traffic::ALL`].
+    bandwidths: [f64; Traffic::ALL.len()],
 }
 
 impl Peaks {
+    fn new(threads: usize) -> Self {
+        let memory = Memory::new(threads);
+        let mut peaks = Peaks { threads, memory, flops: 0.0, bandwidths: Default::default() };
+        peaks.measure(&Amount::Flops(0.0));
+        for traffic in Traffic::ALL {
+            peaks.measure(&Amount::Bytes(0.0, traffic));
+        }
+        peaks
+    }
+
     /// Looks again; what other programs take away at one moment does not count.
-    fn measure(&mut self, threads: usize, memory: bool) {
-        self.flops = self.flops.max(millstream::cpu::peak::flops(threads));
-        if memory {
-            self.bandwidth = self.bandwidth.max(millstream::cpu::peak::bandwidth(threads));
+    fn measure(&mut self, amount: &Amount) {
+        match *amount {
+            Amount::Flops(_) => self.flops = self.flops.max(peak::flops(self.threads)),
+            Amount::Bytes(_, traffic) => {
+                let best = &mut self.bandwidths[traffic as usize];
+                *best = best.max(self.memory.bandwidth(traffic));
+            }
+        }
+    }
+
+    fn of(&self, amount: &Amount) -> f64 {
+        match *amount {
+            Amount::Flops(_) => self.flops,
+            Amount::Bytes(_, traffic) => self.bandwidths[traffic as usize],
         }
     }
 }
@@ -66,11 +90,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         .collect();
 
     let bar = progress_bar(subjects.len() as u64);
-    let mut peaks = Peaks { flops: 0.0, bandwidth: 0.0 };
+    let mut peaks = Peaks::new(threads);
     let mut rows = Vec::new();
-    for (index, subject) in subjects.into_iter().enumerate() {
+    for subject in subjects {
         bar.set_message(subject.name);
-        peaks.measure(threads, index % 4 == 0);
+        peaks.measure(&subject.amount);
         let budget = Duration::from_millis(arguments.milliseconds);
         let seconds = measure(&device, &stream, &subject, budget)?;
         rows.push(Row {
@@ -120,11 +144,11 @@ fn progress_bar(rows: u64) -> ProgressBar {
 impl Row {
     /// Billions of operations or bytes per second, and the fraction of the peak.
     fn rate(&self, peaks: &Peaks) -> (f64, &'static str, f64) {
-        let (per_second, unit, peak) = match self.amount {
-            Amount::Flops(count) => (count / self.seconds, "GFLOP/s", peaks.flops),
-            Amount::Bytes(count) => (count / self.seconds, "GB/s", peaks.bandwidth),
+        let (per_second, unit) = match self.amount {
+            Amount::Flops(count) => (count / self.seconds, "GFLOP/s"),
+            Amount::Bytes(count, _) => (count / self.seconds, "GB/s"),
         };
-        (per_second / 1e9, unit, per_second / peak)
+        (per_second / 1e9, unit, per_second / peaks.of(&self.amount))
     }
 }
 
@@ -143,11 +167,16 @@ fn print_json(device: Device, threads: usize, peaks: &Peaks, rows: &[Row]) {
             })
         })
         .collect();
+    let bandwidths: serde_json::Map<_, _> = Traffic::ALL
+        .into_iter()
+        .zip(peaks.bandwidths)
+        .map(|(traffic, bandwidth)| (name(traffic).to_owned(), json!(bandwidth / 1e9)))
+        .collect();
     let all = json!({
         "device": device.name(),
         "threads": threads,
         "peak_gflops": peaks.flops / 1e9,
-        "peak_gb_per_s": peaks.bandwidth / 1e9,
+        "peak_gb_per_s": bandwidths,
         "rows": rows,
     });
     println!("{all}");
@@ -169,10 +198,25 @@ fn print_table(threads: usize, peaks: &Peaks, rows: &[Row]) {
         })
         .collect();
     table::print(&["command", "size", "µs", "rate", "unit", "of peak"], &cells);
+    let bandwidths = Traffic::ALL
+        .into_iter()
+        .zip(peaks.bandwidths)
+        .map(|(traffic, bandwidth)| format!("{} {:.1}", name(traffic), bandwidth / 1e9))
+        .collect::<Vec<_>>()
+        .join(", ");
     println!(
-        "\n{threads} threads; peak measured in this run: {:.0} GFLOP/s, {:.1} GB/s. Rates above 1 of \
-         the memory's are those of caches.",
+        "\n{threads} threads; peaks measured in this run: {:.0} GFLOP/s; GB/s beyond the caches: \
+         {bandwidths}. A row is compared with the peak of its own traffic; rates above 1 are those \
+         of caches.",
         peaks.flops / 1e9,
-        peaks.bandwidth / 1e9
     );
+}
+
+fn name(traffic: Traffic) -> &'static str {
+    match traffic {
+        Traffic::Read => "read",
+        Traffic::Write => "write",
+        Traffic::Copy => "copy",
+        Traffic::Add => "add",
+    }
 }

@@ -1,5 +1,6 @@
 //! What is measured: each Command at several sizes.
 
+use millstream::cpu::peak::Traffic;
 use millstream::{
     Activation, Axes, BinaryOp, Buffer, Command, DType, Device, Distribution, HostBytes, Layout,
     Operand, ReduceOp, Result, Stream, UnaryOp,
@@ -10,8 +11,8 @@ use millstream::{
 pub(crate) enum Amount {
     /// Floating-point operations, where they are what takes time.
     Flops(f64),
-    /// Bytes of all operands, where moving them is.
-    Bytes(f64),
+    /// Bytes of all operands, where moving them is, and how they are moved.
+    Bytes(f64, Traffic),
 }
 
 /// Records one Command.
@@ -52,7 +53,16 @@ fn moving(name: &'static str, dst: &[usize], inputs: &[&[usize]], build: Build) 
     let dst = dst.to_vec();
     let inputs: Vec<Vec<usize>> = inputs.iter().map(|shape| shape.to_vec()).collect();
     let elements = |shape: &Vec<usize>| shape.iter().product::<usize>();
-    let count = elements(&dst) + inputs.iter().map(elements).sum::<usize>();
+    let (written, read) = (elements(&dst), inputs.iter().map(elements).sum::<usize>());
+    let traffic = if read == 0 {
+        Traffic::Write
+    } else if read >= 4 * written {
+        Traffic::Read
+    } else if 2 * read >= 3 * written {
+        Traffic::Add
+    } else {
+        Traffic::Copy
+    };
     let size = inputs.first().unwrap_or(&dst);
     let size = size.iter().map(ToString::to_string).collect::<Vec<_>>().join("×");
     let prepare = move |_: &Device, stream: &Stream| -> Result<Once> {
@@ -61,7 +71,7 @@ fn moving(name: &'static str, dst: &[usize], inputs: &[&[usize]], build: Build) 
             inputs.iter().map(|shape| Value::new(stream, shape)).collect::<Result<Vec<_>>>()?;
         Ok(Box::new(move |stream| stream.record(build(&dst, &inputs)?).map(drop)))
     };
-    let amount = Amount::Bytes((count * size_of::<f32>()) as f64);
+    let amount = Amount::Bytes(((written + read) * size_of::<f32>()) as f64, traffic);
     Subject { name, size, amount, prepare: Box::new(prepare) }
 }
 
@@ -106,7 +116,7 @@ fn transfer(name: &'static str, elements: usize, up: bool) -> Subject {
             stream.record(command).map(drop)
         }))
     };
-    let amount = Amount::Bytes((2 * elements * size_of::<f32>()) as f64);
+    let amount = Amount::Bytes((2 * elements * size_of::<f32>()) as f64, Traffic::Copy);
     Subject { name, size: elements.to_string(), amount, prepare: Box::new(prepare) }
 }
 
@@ -118,7 +128,8 @@ pub(crate) fn all() -> Vec<Subject> {
     }
     all.extend([[64, 2048, 2048], [128, 1024, 256]].map(|[m, n, k]| matmul(m, n, k, true)));
     all.extend([1, 4, 16, 31].map(|m| matmul(m, 1024, 1024, true)));
-    for count in [1 << 14, 1 << 20, 1 << 24] {
+    // In the caches of a core, of the machine, about as large as those, and far beyond.
+    for count in [1 << 14, 1 << 20, 1 << 24, 1 << 26] {
         let flat: &[usize] = &[count];
         let rows: &[usize] = &[count / 512, 512];
         all.push(moving("fill", flat, &[], |d, _| Command::fill(d.operand(), 1.0f32)));

@@ -19,6 +19,12 @@ use super::walk::Walk;
 /// cache to hold a few.
 pub(super) const BLOCK: usize = 512;
 
+/// The blocks of a dense row of `count` elements, as first element and length.
+#[inline(always)]
+pub(super) fn blocks(count: usize, block: usize) -> impl Iterator<Item = (usize, usize)> + Clone {
+    (0..count).step_by(block).map(move |first| (first, block.min(count - first)))
+}
+
 /// Memory of one block. It is not initialised, so that small commands do not pay for a large block.
 pub(super) struct Scratch<C>([MaybeUninit<C>; BLOCK]);
 
@@ -71,7 +77,38 @@ impl<T: Stored> Output<T> {
     /// The same operand, stored past the caches if so many elements are too large for them. A chunk
     /// then ends with [`finish_chunk`](Self::finish_chunk), which [`each_block`] sees to.
     pub fn of_elements(self, count: usize) -> Self {
-        Output { past_cache: count.saturating_mul(size_of::<T>()) >= past_cache::LARGE, ..self }
+        Output { past_cache: past_cache::is_large(count.saturating_mul(size_of::<T>())), ..self }
+    }
+
+    /// Whether the operand is stored past the caches, and so its inputs likely come from beyond them.
+    #[inline(always)]
+    pub fn is_past_cache(&self) -> bool {
+        self.past_cache
+    }
+
+    /// Elements to compute before they are stored.
+    #[inline(always)]
+    pub fn block(&self) -> usize {
+        if self.past_cache { past_cache::BURST / size_of::<T>() } else { BLOCK }
+    }
+
+    /// Stores dense results, `count` elements from the first.
+    ///
+    /// # Safety
+    ///
+    /// The elements lie inside the buffer and nobody else touches them.
+    #[inline(always)]
+    pub unsafe fn narrow(&self, count: usize, from: &[T::Compute]) {
+        // SAFETY: passed on; where no conversion is needed, the types are the same in memory.
+        unsafe {
+            let to = self.first.get().add(count);
+            if T::DIRECT && self.past_cache {
+                past_cache::store(from, to.cast());
+            } else {
+                let to = std::slice::from_raw_parts_mut(to.cast::<MaybeUninit<T>>(), from.len());
+                T::narrow_run(from, to);
+            }
+        }
     }
 
     /// Makes what this thread has stored visible to others.
@@ -187,6 +224,13 @@ impl<T: Stored> Input<T> {
         unsafe { self.first.get().read() }.widen()
     }
 
+    /// Asks for elements that will be read soon, `count` elements from the first, of which there need
+    /// be none.
+    #[inline(always)]
+    pub fn prefetch(&self, count: usize, len: usize) {
+        past_cache::prefetch(self.first.get().wrapping_add(count), len);
+    }
+
     /// Widens `to.len()` elements that lie one after another from `count` elements after the first.
     ///
     /// # Safety
@@ -253,9 +297,11 @@ pub(super) fn each_block<const N: usize>(
     parallel: &dyn Parallel,
     body: impl Fn(usize, usize) + Sync,
 ) {
-    let large = walk.elements() >= past_cache::LARGE / size_of::<u64>();
+    // Whatever the type, so that it need not be known here; small blocks and a fence cost little.
+    let large = past_cache::is_large(walk.elements().saturating_mul(size_of::<u64>()));
+    let block = if large { past_cache::BURST / size_of::<f32>() } else { BLOCK };
     share(parallel, walk.elements(), 1, |range| {
-        walk.blocks(range, BLOCK, &body);
+        walk.blocks(range, block, &body);
         if large {
             past_cache::fence();
         }

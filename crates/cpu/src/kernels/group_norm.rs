@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use millstream_core::{DType, Layout, Operand, RawBuffer};
 
-use super::block::{BLOCK, Input, Output, Scratch, base};
+use super::block::{BLOCK, Input, Output, Scratch, base, blocks};
 use super::lanes::{LANES, accumulate, merge};
 use super::number::{Float, Stored, StoredFloat, with_float};
 use super::parallel::{Parallel, Shared, share};
@@ -52,7 +52,7 @@ pub(super) unsafe fn group_norm(
                 channels,
                 strides,
                 epsilon: f64::from(epsilon),
-                output: Output::new(to, 0),
+                output: Output::new(to, 0).of_elements(dst.layout.elements()),
                 input: Input::new(base(src), 1, to),
                 weight: parameters.weight.map(|weight| PerChannel::new(weight)),
                 bias: parameters.bias.map(|bias| PerChannel::new(bias)),
@@ -64,6 +64,7 @@ pub(super) unsafe fn group_norm(
                 // SAFETY: groups are disjoint; what is its own output is read before it is written.
                 unsafe { job.run(all.position(0, index), all.position(1, index), first) };
             }
+            job.output.finish_chunk();
         });
     });
 }
@@ -105,10 +106,6 @@ struct Groups<T> {
     bias: Option<PerChannel<T>>,
 }
 
-fn blocks(count: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..count).step_by(BLOCK).map(move |first| (first, BLOCK.min(count - first)))
-}
-
 impl<T: StoredFloat> Groups<T> {
     /// Normalises the group at these positions, which starts with channel `first`.
     ///
@@ -131,7 +128,7 @@ impl<T: StoredFloat> Groups<T> {
                 let input = input.moved(channel * self.strides[1]);
                 let weight = self.weight.map(|weight| weight.get(first + channel));
                 let bias = self.bias.map(|bias| bias.get(first + channel));
-                for (start, len) in blocks(self.channel.elements()) {
+                for (start, len) in blocks(self.channel.elements(), output.block()) {
                     let values = input.read(&self.channel, start, len, &mut values);
                     output.write(&self.channel, start, len, &mut results, |to| {
                         vectorised(Normalise { mean, factor, weight, bias, values, to });
@@ -152,12 +149,12 @@ impl<T: StoredFloat> Groups<T> {
         let mut values = Scratch::new();
         let mut pass = |mean: f64, square: bool| {
             let mut sums = [0.0f64; LANES];
-            for (first, len) in blocks(count) {
+            for (first, len) in blocks(count, BLOCK) {
                 // SAFETY: passed on.
                 let block = unsafe { input.read(&self.group, first, len, &mut values) };
                 vectorised(Moments { sums: &mut sums, mean, square, first, block });
             }
-            merge(sums, |a, b| a + b) / count as f64
+            merge(sums, count, |a, b| a + b) / count as f64
         };
         let mean = pass(0.0, false);
         (mean, pass(mean, true))

@@ -4,8 +4,10 @@
 //! fixed tree. So the order depends on the length of the row alone, and the partials, which do not
 //! wait for each other, become vectors.
 
+use std::mem::MaybeUninit;
+
 /// Partial results of one row.
-pub(super) const LANES: usize = 8;
+pub(super) const LANES: usize = 32;
 
 /// Adds a part of a row to the partials. `first` is the index of the part in the row, a multiple of
 /// [`LANES`]; `step` gets the index of each value.
@@ -27,17 +29,101 @@ pub(super) fn accumulate<C: Copy, P: Copy>(
         }
         index += LANES;
     }
-    for (lane, &value) in rest.iter().enumerate() {
-        local[lane] = step(local[lane], value, index + lane);
-    }
     *partials = local;
+    for (lane, &value) in rest.iter().enumerate() {
+        partials[lane] = step(partials[lane], value, index + lane);
+    }
 }
 
-/// Merges the partials of a row.
+/// Merges the partials of a row of `count` elements. Those that no element went to are left out.
 #[inline(always)]
-pub(super) fn merge<P: Copy>(partials: [P; LANES], merge: impl Fn(P, P) -> P) -> P {
-    let [a, b, c, d, e, f, g, h] = partials;
-    merge(merge(merge(a, e), merge(c, g)), merge(merge(b, f), merge(d, h)))
+pub(super) fn merge<P: Copy>(
+    mut partials: [P; LANES],
+    count: usize,
+    merge: impl Fn(P, P) -> P,
+) -> P {
+    let mut half = LANES / 2;
+    if count <= half {
+        half = count.next_power_of_two() / 2;
+        while half > 0 {
+            for lane in 0..half {
+                partials[lane] = merge(partials[lane], partials[lane + half]);
+            }
+            half /= 2;
+        }
+        return partials[0];
+    }
+    // The same with a length that is known, which the compiler turns into vectors.
+    while half > 0 {
+        for lane in 0..half {
+            partials[lane] = merge(partials[lane], partials[lane + half]);
+        }
+        half /= 2;
+    }
+    partials[0]
+}
+
+/// The partials of `WIDTH` neighbouring columns, whose elements come row by row.
+pub(super) struct Columns<P, const WIDTH: usize> {
+    partials: [MaybeUninit<[P; WIDTH]>; LANES],
+    start: P,
+    /// Elements of each column.
+    count: usize,
+}
+
+impl<P: Copy, const WIDTH: usize> Columns<P, WIDTH> {
+    /// Columns of `count` elements, of which none has been seen.
+    #[inline(always)]
+    pub fn new(start: P, count: usize) -> Self {
+        let mut partials = [const { MaybeUninit::uninit() }; LANES];
+        // Short columns do not pay for partials that nothing goes to.
+        for partial in partials.iter_mut().take(count) {
+            partial.write([start; WIDTH]);
+        }
+        Columns { partials, start, count }
+    }
+
+    /// The partials that row `index` goes to.
+    ///
+    /// # Panics
+    ///
+    /// There is no such row.
+    #[inline(always)]
+    pub fn row(&mut self, index: usize) -> &mut [P; WIDTH] {
+        assert!(index < self.count);
+        // SAFETY: as many partials as there are rows were initialised, or all.
+        unsafe { self.partials[index % LANES].assume_init_mut() }
+    }
+
+    /// Merges the partials of each column.
+    #[inline(always)]
+    pub fn merge(mut self, merge: impl Fn(P, P) -> P) -> [P; WIDTH] {
+        if self.count == 0 {
+            return [self.start; WIDTH];
+        }
+        let used = self.count.min(LANES);
+        let mut half = used.next_power_of_two() / 2;
+        while half > 0 {
+            let (left, right) = self.partials.split_at_mut(half);
+            // Where no element went there is nothing to merge.
+            for (lane, (left, right)) in left.iter_mut().zip(right).enumerate() {
+                let right = if lane + half < used {
+                    // SAFETY: as many partials were initialised as there are rows, or all.
+                    unsafe { right.assume_init_ref() }
+                } else {
+                    &[self.start; WIDTH]
+                };
+                // SAFETY: as above; what is on the left of others was used too.
+                let left = unsafe { left.assume_init_mut() };
+                for (left, &right) in left.iter_mut().zip(right) {
+                    *left = merge(*left, right);
+                }
+            }
+            half /= 2;
+        }
+        // SAFETY: as above.
+        unsafe { self.partials[0].assume_init() }
+    }
 }
 
 #[cfg(test)]
@@ -46,16 +132,33 @@ mod tests {
 
     #[test]
     fn every_value_is_combined_once_whatever_the_parts() {
-        let values: Vec<u64> = (1..=37).collect();
-        for split in [0, 8, 16, 32] {
-            let mut partials = [0; LANES];
-            accumulate(&mut partials, 0, &values[..split], |sum, value, _| sum + value);
-            accumulate(&mut partials, split, &values[split..], |sum, value, index| {
-                assert_eq!(value, index as u64 + 1);
-                sum + value
-            });
-            assert_eq!(partials[0], 1 + 9 + 17 + 25 + 33);
-            assert_eq!(merge(partials, |a, b| a + b), 37 * 38 / 2);
+        let values: Vec<u64> = (1..=100).collect();
+        for count in [0, 1, 2, 5, 16, 17, 31, 32, 33, 64, 100] {
+            for split in [0, 32, 64].into_iter().filter(|&split| split <= count) {
+                let mut partials = [0; LANES];
+                accumulate(&mut partials, 0, &values[..split], |sum, value, _| sum + value);
+                accumulate(&mut partials, split, &values[split..count], |sum, value, index| {
+                    assert_eq!(value, index as u64 + 1);
+                    sum + value
+                });
+                let sum = count as u64 * (count as u64 + 1) / 2;
+                assert_eq!(merge(partials, count, |a, b| a + b), sum);
+            }
+        }
+    }
+
+    #[test]
+    fn columns_combine_in_the_order_of_rows() {
+        for count in [0, 1, 5, 32, 100] {
+            let values: Vec<f32> = (0..count).map(|i| (i as f32).sin()).collect();
+            let mut partials = [0.0; LANES];
+            accumulate(&mut partials, 0, &values, |sum, x, _| sum + x);
+            let mut columns = Columns::<f32, 3>::new(0.0, count);
+            for (index, x) in values.iter().enumerate() {
+                columns.row(index)[1] += x;
+            }
+            let add = |a: f32, b: f32| a + b;
+            assert_eq!(columns.merge(add), [0.0, merge(partials, count, add), 0.0]);
         }
     }
 }

@@ -24,9 +24,9 @@ mod host;
 mod index;
 mod integer;
 mod lanes;
-mod layer_norm;
 mod math;
 mod matmul;
+mod norm;
 mod number;
 mod pad;
 mod panels;
@@ -39,7 +39,6 @@ mod random;
 mod recurrent;
 mod reduce;
 mod resize;
-mod rms_norm;
 mod select;
 mod simd;
 mod slice;
@@ -50,6 +49,8 @@ mod unary;
 mod walk;
 mod workspace;
 
+#[cfg(test)]
+mod same_bits_tests;
 #[cfg(test)]
 mod testing;
 
@@ -151,12 +152,16 @@ pub unsafe fn execute(command: &BoundCommand, parallel: &dyn Parallel, clock_ns:
                 let (weight, rest) = take(*weight, rest);
                 let (bias, _) = take(*bias, rest);
                 let axes = usize::from(*axes);
-                layer_norm::layer_norm(axes, *epsilon, &outputs[0], src, weight, bias, parallel);
+                let parameters =
+                    norm::Parameters { axes, epsilon: *epsilon, centred: true, weight, bias };
+                norm::norm(&parameters, &outputs[0], src, parallel);
             }
             Op::RmsNorm { axes, epsilon, weight } => {
                 let (weight, _) = take(*weight, &inputs[1..]);
-                let axes = usize::from(*axes);
-                rms_norm::rms_norm(axes, *epsilon, &outputs[0], &inputs[0], weight, parallel);
+                let (axes, epsilon) = (usize::from(*axes), *epsilon);
+                let parameters =
+                    norm::Parameters { axes, epsilon, centred: false, weight, bias: None };
+                norm::norm(&parameters, &outputs[0], &inputs[0], parallel);
             }
             Op::GroupNorm { groups, epsilon, weight, bias } => {
                 let (weight, rest) = take(*weight, &inputs[1..]);

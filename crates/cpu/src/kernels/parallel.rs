@@ -22,7 +22,10 @@ impl Parallel for Sequential {
 /// Elements of simple work that are worth a chunk: handing one to another thread costs microseconds.
 pub(super) const CHUNK_ELEMENTS: usize = 16 * 1024;
 
-/// Shares `0..items` in ranges of about [`CHUNK_ELEMENTS`] of work, of which one item has
+/// Chunks of a command so long that they may be larger: memory is best read in long ranges.
+const MOST_CHUNKS: usize = 1024;
+
+/// Shares `0..items` in ranges of about [`CHUNK_ELEMENTS`] of work or more, of which one item has
 /// `work_per_item`. A single range runs on the calling thread at once.
 pub(super) fn share(
     parallel: &dyn Parallel,
@@ -33,7 +36,8 @@ pub(super) fn share(
     if items == 0 {
         return;
     }
-    let per_chunk = (CHUNK_ELEMENTS / work_per_item.max(1)).max(1);
+    let least = (CHUNK_ELEMENTS / work_per_item.max(1)).max(1);
+    let per_chunk = least * (items / (least * MOST_CHUNKS)).max(1);
     let chunks = items.div_ceil(per_chunk);
     if chunks == 1 {
         body(0..items);
@@ -102,5 +106,9 @@ mod tests {
         assert_eq!(found, [(0, 4), (4, 8), (8, 10)]);
         assert_eq!(runs, [3]);
         assert_eq!(ranges(2, usize::MAX).0, [(0, 1), (1, 2)]);
+        let (found, _) = ranges(3 * MOST_CHUNKS * CHUNK_ELEMENTS + 1, 1);
+        assert_eq!(found.len(), MOST_CHUNKS + 1);
+        assert!(found.windows(2).all(|pair| pair[0].1 == pair[1].0));
+        assert_eq!(found[MOST_CHUNKS].1, 3 * MOST_CHUNKS * CHUNK_ELEMENTS + 1);
     }
 }

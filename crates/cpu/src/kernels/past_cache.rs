@@ -3,8 +3,39 @@
 //! A plain store first reads the line that it changes. For an output that no cache could keep, that
 //! is a third to a half of all traffic for nothing.
 
+use super::simd::Machine;
+
 /// Bytes from which on an output is stored past the caches.
-pub(super) const LARGE: usize = 24 << 20;
+const LARGE: usize = 24 << 20;
+
+/// Whether an output of so many bytes is stored past the caches.
+pub(super) fn is_large(bytes: usize) -> bool {
+    #[cfg(test)]
+    if ALWAYS.get() {
+        return true;
+    }
+    bytes >= LARGE
+}
+
+#[cfg(test)]
+thread_local! {
+    static ALWAYS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Runs a test as if every output were large.
+#[cfg(test)]
+pub(super) fn always<R>(test: impl FnOnce() -> R) -> R {
+    ALWAYS.set(true);
+    let result = test();
+    ALWAYS.set(false);
+    result
+}
+
+/// Bytes of results that are computed before they are stored. Stores past the caches wait for memory
+/// in the same few buffers as loads do, so long bursts of one keep the other waiting.
+pub(super) const BURST: usize = 1024;
+
+const LINE: usize = 64;
 
 /// Copies a dense run past the caches. Whoever hands the run to another thread calls [`fence`] first.
 ///
@@ -13,7 +44,6 @@ pub(super) const LARGE: usize = 24 << 20;
 /// `to` is valid for as many elements, is not part of `from`, and nobody else touches it.
 #[inline(always)]
 pub(super) unsafe fn store<T: Copy>(from: &[T], to: *mut T) {
-    const LINE: usize = 64;
     let head = (to.align_offset(LINE)).min(from.len());
     let per_line = LINE / size_of::<T>();
     let lines = (from.len() - head) / per_line;
@@ -21,21 +51,26 @@ pub(super) unsafe fn store<T: Copy>(from: &[T], to: *mut T) {
     // SAFETY: the parts cover the run; those in between are lines of the cache, aligned as such.
     unsafe {
         to.copy_from_nonoverlapping(from.as_ptr(), head);
-        for line in 0..lines {
-            let first = head + line * per_line;
-            store_line(from.as_ptr().add(first).cast(), to.add(first).cast());
-        }
+        store_lines(Machine::detect(), from.as_ptr().add(head).cast(), to.add(head).cast(), lines);
         let rest = from.len() - tail;
         to.add(tail).copy_from_nonoverlapping(from.as_ptr().add(tail), rest);
     }
 }
 
+/// # Safety
+///
+/// The machine at hand is this one or a better one; so many lines are valid on both sides, and `to`
+/// begins one.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn store_line(from: *const u8, to: *mut u8) {
+unsafe fn store_lines(machine: Machine, from: *const u8, to: *mut u8, lines: usize) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
-    for part in 0..4 {
-        // SAFETY: 64 bytes are valid on both sides, and `to` begins a line.
+    if machine == Machine::Avx512 {
+        // SAFETY: passed on.
+        return unsafe { store_wide_lines(from, to, lines) };
+    }
+    for part in 0..lines * (LINE / size_of::<__m128i>()) {
+        // SAFETY: the parts make up the lines; every machine has these instructions.
         unsafe {
             let value = _mm_loadu_si128(from.cast::<__m128i>().add(part));
             _mm_stream_si128(to.cast::<__m128i>().add(part), value);
@@ -43,11 +78,43 @@ unsafe fn store_line(from: *const u8, to: *mut u8) {
     }
 }
 
+/// # Safety
+///
+/// As for [`store_lines`].
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn store_wide_lines(from: *const u8, to: *mut u8, lines: usize) {
+    use std::arch::x86_64::{__m512i, _mm512_loadu_si512, _mm512_stream_si512};
+    for line in 0..lines {
+        // SAFETY: passed on.
+        unsafe {
+            let value = _mm512_loadu_si512(from.cast::<__m512i>().add(line));
+            _mm512_stream_si512(to.cast::<__m512i>().add(line), value);
+        }
+    }
+}
+
+/// # Safety
+///
+/// So many lines are valid on both sides.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-unsafe fn store_line(from: *const u8, to: *mut u8) {
-    // SAFETY: 64 bytes are valid on both sides.
-    unsafe { to.copy_from_nonoverlapping(from, 64) }
+unsafe fn store_lines(_: Machine, from: *const u8, to: *mut u8, lines: usize) {
+    // SAFETY: passed on.
+    unsafe { to.copy_from_nonoverlapping(from, lines * LINE) }
+}
+
+/// Asks for the lines of `count` elements that will be read soon. Any address will do.
+#[inline(always)]
+pub(super) fn prefetch<T>(first: *const T, count: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for byte in (0..count * size_of::<T>()).step_by(LINE) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: the instruction reads nothing that the program could see, and never faults.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(first.cast::<i8>().wrapping_add(byte)) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (first, count);
 }
 
 /// Makes all that this thread has stored past the caches visible before what it does next.
@@ -76,6 +143,22 @@ mod tests {
                 assert_eq!(to[first..first + from.len()], from);
                 assert!(to[..first].iter().chain(&to[first + from.len()..]).all(|&x| x == 0));
             }
+        }
+    }
+
+    #[test]
+    fn every_machine_stores_whole_lines() {
+        #[repr(align(64))]
+        struct Lines([u8; 5 * LINE]);
+
+        let from = Lines(std::array::from_fn(|i| i as u8));
+        for machine in Machine::available() {
+            let mut to = Lines([0; 5 * LINE]);
+            // SAFETY: the machine is available, and four lines are valid on both sides.
+            unsafe { store_lines(machine, from.0.as_ptr(), to.0.as_mut_ptr(), 4) };
+            fence();
+            assert_eq!(to.0[..4 * LINE], from.0[..4 * LINE]);
+            assert_eq!(to.0[4 * LINE..], [0; LINE]);
         }
     }
 }

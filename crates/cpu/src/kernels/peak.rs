@@ -5,6 +5,9 @@ use std::hint::black_box;
 use super::past_cache;
 use super::simd::{Job, Machine, vectorised};
 
+/// Words that are stored past the caches at once.
+const BURST: usize = past_cache::BURST / size_of::<u32>();
+
 /// Sums under way at once, enough to hide the time of one addition.
 const SUMS: usize = 16;
 
@@ -95,6 +98,16 @@ pub(crate) fn read(from: &[u32]) -> u32 {
     sum
 }
 
+/// Fills everything once, past the caches.
+pub(crate) fn fill_past_cache(to: &mut [u32]) {
+    let values = black_box([1; BURST]);
+    for block in to.chunks_mut(BURST) {
+        // SAFETY: there are as many values as the block has at most, and nobody else uses it.
+        unsafe { past_cache::store(&values[..block.len()], block.as_mut_ptr()) };
+    }
+    past_cache::fence();
+}
+
 /// Copies everything once, past the caches.
 ///
 /// # Panics
@@ -104,5 +117,28 @@ pub(crate) fn copy_past_cache(from: &[u32], to: &mut [u32]) {
     assert_eq!(from.len(), to.len());
     // SAFETY: the slices have one length, and a mutable one has no other user.
     unsafe { past_cache::store(from, to.as_mut_ptr()) };
+    past_cache::fence();
+}
+
+/// Adds everything once, past the caches.
+pub(crate) fn add_past_cache(a: &[u32], b: &[u32], to: &mut [u32]) {
+    struct Add<'a>([&'a [u32]; 2], &'a mut [u32]);
+
+    impl Job for Add<'_> {
+        #[inline(always)]
+        fn run(self) {
+            let [a, b] = self.0.map(|from| from.as_chunks::<BURST>().0);
+            for ((a, b), to) in a.iter().zip(b).zip(self.1.as_chunks_mut::<BURST>().0) {
+                let mut sums = [0; BURST];
+                for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
+                    *sum = a.wrapping_add(*b);
+                }
+                // SAFETY: a block has as many elements, and nobody else uses it.
+                unsafe { past_cache::store(&sums, to.as_mut_ptr()) };
+            }
+        }
+    }
+
+    vectorised(Add([a, b], to));
     past_cache::fence();
 }

@@ -8,6 +8,7 @@ use millstream_core::{DType, Distribution, Operand, RawBuffer};
 use super::block::{Output, Scratch, base, each_block};
 use super::number::{Float, StoredFloat, with_float};
 use super::parallel::Parallel;
+use super::simd::{Job, vectorised};
 use super::walk::Walk;
 
 /// Fills an operand with random numbers.
@@ -38,52 +39,94 @@ unsafe fn typed<T: StoredFloat>(
     // The number of an element is its place in the row-major order, whatever the memory.
     let walk = Walk::in_order([&dst.layout]);
     // SAFETY: passed on.
-    let output = Output::<T>::new(unsafe { base(dst) }, 0);
+    let output = Output::<T>::new(unsafe { base(dst) }, 0).of_elements(walk.elements());
     each_block(&walk, parallel, |start, len| {
         let position = offset.wrapping_add(start as u64);
-        // SAFETY: blocks are disjoint parts of the output, and `generate` writes all it is given.
+        // SAFETY: blocks are disjoint parts of the output, and all of a block is written.
         unsafe {
-            output.write(&walk, start, len, &mut Scratch::new(), |block| match distribution {
+            output.write(&walk, start, len, &mut Scratch::new(), |results| match distribution {
                 Distribution::Uniform { low, high } => {
-                    generate(
-                        seed,
-                        position,
-                        block,
-                        |words| words.map(uniform),
-                        |unit| between(low, high, unit),
-                    );
+                    let numbers = Uniform { low, high };
+                    vectorised(Generate { seed, position, results, numbers });
                 }
                 Distribution::Normal { mean, deviation } => {
-                    generate(seed, position, block, normals, |unit| mean + deviation * unit);
+                    let numbers = Normal { mean, deviation };
+                    vectorised(Generate { seed, position, results, numbers });
                 }
             });
         }
     });
 }
 
-/// Writes the numbers from `position` on. Whole blocks of the generator are made once.
-fn generate<F: Float>(
-    seed: u64,
-    position: u64,
-    results: &mut [MaybeUninit<F>],
-    numbers: impl Fn([u32; 4]) -> [f32; 4],
-    finish: impl Fn(f32) -> f32,
-) {
-    let mut position = position;
-    let mut left = results;
-    while !left.is_empty() {
-        let values = numbers(block(seed, position / BLOCK_WORDS));
-        let values = &values[(position % BLOCK_WORDS) as usize..];
-        let (now, later) = left.split_at_mut(values.len().min(left.len()));
-        for (result, &value) in now.iter_mut().zip(values) {
-            result.write(F::from_f32(finish(value)));
-        }
-        position = position.wrapping_add(now.len() as u64);
-        left = later;
+/// Numbers made of the words of one block of the generator.
+trait Numbers {
+    fn of(&self, words: [u32; 4]) -> [f32; 4];
+}
+
+struct Uniform {
+    low: f32,
+    high: f32,
+}
+
+impl Numbers for Uniform {
+    #[inline(always)]
+    fn of(&self, words: [u32; 4]) -> [f32; 4] {
+        words.map(|word| between(self.low, self.high, uniform(word)))
     }
 }
 
+struct Normal {
+    mean: f32,
+    deviation: f32,
+}
+
+impl Numbers for Normal {
+    #[inline(always)]
+    fn of(&self, words: [u32; 4]) -> [f32; 4] {
+        normals(words).map(|unit| self.mean + self.deviation * unit)
+    }
+}
+
+/// Writes the numbers from `position` on.
+struct Generate<'a, F, N> {
+    seed: u64,
+    position: u64,
+    results: &'a mut [MaybeUninit<F>],
+    numbers: N,
+}
+
+impl<F: Float, N: Numbers> Job for Generate<'_, F, N> {
+    #[inline(always)]
+    fn run(self) {
+        let Generate { seed, position, results, numbers } = self;
+        let (mut index, inside) = (position / BLOCK_WORDS, (position % BLOCK_WORDS) as usize);
+        let mut rest = results;
+        if inside != 0 {
+            let (head, later) = rest.split_at_mut(rest.len().min(4 - inside));
+            head.copy_from_slice(&make(seed, index, &numbers)[inside..][..head.len()]);
+            (rest, index) = (later, index + 1);
+        }
+        let (whole, tail) = rest.as_chunks_mut::<4>();
+        for (i, results) in whole.iter_mut().enumerate() {
+            *results = make(seed, index + i as u64, &numbers);
+        }
+        if !tail.is_empty() {
+            let last = make(seed, index + whole.len() as u64, &numbers);
+            tail.copy_from_slice(&last[..tail.len()]);
+        }
+    }
+}
+
+/// The numbers of one block of the generator.
+#[inline(always)]
+fn make<F: Float>(seed: u64, index: u64, numbers: &impl Numbers) -> [MaybeUninit<F>; 4] {
+    // Positions wrap around, and so does the number of their block.
+    let words = block(seed, index % (u64::MAX / BLOCK_WORDS + 1));
+    numbers.of(words).map(|value| MaybeUninit::new(F::from_f32(value)))
+}
+
 /// The point of `low ..= high` at a fraction of the way, which is below 1.
+#[inline(always)]
 fn between(low: f32, high: f32, fraction: f32) -> f32 {
     let span = high - low;
     if span.is_finite() {

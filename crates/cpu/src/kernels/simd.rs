@@ -33,6 +33,10 @@ impl Machine {
 
     /// The best that this machine has.
     pub fn detect() -> Self {
+        #[cfg(test)]
+        if let Some(machine) = FORCED.get() {
+            return machine;
+        }
         static MACHINE: OnceLock<Machine> = OnceLock::new();
         *MACHINE.get_or_init(|| {
             #[cfg(target_arch = "x86_64")]
@@ -49,6 +53,23 @@ impl Machine {
             Machine::Portable
         })
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    static FORCED: std::cell::Cell<Option<Machine>> = const { std::cell::Cell::new(None) };
+}
+
+/// Runs a test once on every available machine, as far as this thread goes.
+#[cfg(test)]
+pub(super) fn on_every_machine<R>(mut test: impl FnMut() -> R) -> Vec<R> {
+    let one = |machine| {
+        FORCED.set(Some(machine));
+        let result = test();
+        FORCED.set(None);
+        result
+    };
+    Machine::available().into_iter().map(one).collect()
 }
 
 /// A loop worth compiling for several machines. `run` and all it calls in the loop must be

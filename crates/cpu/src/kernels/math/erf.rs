@@ -34,22 +34,27 @@ pub(super) fn erf_f32(x: f32) -> f32 {
 #[inline(always)]
 pub(super) fn gelu_f32(x: f32) -> f32 {
     // x Φ(x) = max(x, 0) - |x|/2 · erfc(|x|/√2), in which nothing cancels, and erfc(a/√2) is
-    // exp(-a P(a)) with P fitted up to where it no longer counts.
+    // 2^(a P(a)) with P fitted up to where it no longer counts. Terms are added in pairs, so that they
+    // need not all wait for each other.
     const END: f32 = 5.75;
     let size = x.abs();
     let a = if size > END { END } else { size };
-    let p = 0.797_885_7
-        + a * (0.318_299_23
-            + a * (0.036_371_64
-                + a * (-4.842_980_8e-3
-                    + a * (1.865_953_4e-5
-                        + a * (1.867_982_2e-4
-                            + a * (-5.149_726e-5
-                                + a * (7.433_604_4e-6
-                                    + a * (-5.872_605_6e-7 + a * 1.994_598_8e-8))))))));
-    let complement = select(size > END, 0.0, exp(-(a * p)));
+    let b = a * a;
+    let low = (-1.151_111 - a * 0.459_162_06) + b * (-0.052_627_9 + a * 7.245_898_5e-3);
+    let high = (-2.724_772_6e-4 - a * 1.312_976e-4) + b * (2.801_905_5e-5 - a * 1.898_894_2e-6);
+    let exponent = a * (low + b * b * high);
+    // The integer part moves to the low bits of the significand, less one for the half; the rest lies
+    // between -½ and ½.
+    const SHIFT: f32 = 12_582_911.0;
+    let shifted = exponent + SHIFT;
+    let f = exponent - (shifted - SHIFT);
+    let g = f * f;
+    let power = (1.0 + f * std::f32::consts::LN_2)
+        + g * ((0.240_226_48 + f * 0.055_503_325)
+            + g * ((9.618_437e-3 + f * 1.339_887_9e-3) + g * 1.535_335_9e-4));
+    let half = f32::from_bits(power.to_bits().wrapping_add(shifted.to_bits() << 23));
     let positive = if x <= 0.0 { 0.0 } else { x };
-    positive - 0.5 * a * complement
+    positive - a * select(size > END, 0.0, half)
 }
 
 /// `x Φ(x)` from the error function.

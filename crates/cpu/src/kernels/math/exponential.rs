@@ -14,15 +14,18 @@ pub(super) fn exp(x: f32) -> f32 {
     let n = shifted - SHIFT;
     // ln 2 in two parts: the product of the first with n is exact.
     let r = (x - n * 0.693_145_75) - n * 1.428_606_8e-6;
-    // The Taylor series to the seventh power; what is left out is below 2⁻²⁷.
-    let series =
-        1.0 / 6.0 + r * (1.0 / 24.0 + r * (1.0 / 120.0 + r * (1.0 / 720.0 + r * (1.0 / 5_040.0))));
-    let power = 1.0 + (r + r * r * (0.5 + r * series));
-    // 2ⁿ in two factors, since n may lie outside the exponents of normal numbers.
+    // 1 + r + r² P(r), where P is fitted; what is left out is below 2⁻²⁸. Terms are added in pairs,
+    // so that they need not all wait for each other.
+    let s = r * r;
+    let pairs = (0.499_999_93 + r * 0.166_665_2)
+        + s * ((0.041_668_39 + r * 8.368_718e-3) + s * 1.381_458_6e-3);
+    let power = 1.0 + (r + s * pairs);
+    // 2ⁿ in two factors, since n may lie outside the exponents of normal numbers. The first is added
+    // to the exponent.
     let n = shifted.to_bits().wrapping_sub(SHIFT.to_bits()) as i32;
     let half = n >> 1;
-    let scale = |n: i32| f32::from_bits((n.wrapping_add(127) as u32) << 23);
-    power * scale(half) * scale(n.wrapping_sub(half))
+    let first = f32::from_bits(power.to_bits().wrapping_add((half as u32) << 23));
+    first * f32::from_bits((n.wrapping_sub(half).wrapping_add(127) as u32) << 23)
 }
 
 /// `tanh x`, within 3 units in the last place.

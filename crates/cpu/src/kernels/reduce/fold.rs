@@ -1,17 +1,22 @@
 //! The loops of all reductions.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use millstream_core::{Axes, Operand, RawBuffer};
 
-use super::super::block::{BLOCK, Input, Output, Scratch, base};
-use super::super::lanes::{self, LANES, accumulate};
+use super::super::block::{BLOCK, Input, Output, Scratch, base, blocks};
+use super::super::lanes::{Columns, LANES, accumulate, merge};
 use super::super::number::Stored;
 use super::super::parallel::{Parallel, share};
+use super::super::simd::{Job, vectorised};
 use super::super::walk::Walk;
 
 /// Neighbouring outputs that are computed together when their inputs are neighbours in memory.
-const TILE: usize = 32;
+const TILE: usize = 64;
+
+/// How many rows of memory ahead are asked for.
+const AHEAD: usize = 8;
 
 /// What is reduced to what.
 pub(super) struct Plan<'a> {
@@ -71,32 +76,145 @@ impl<'a> Plan<'a> {
         let (to, from) = unsafe { (base::<D>(self.dst), base::<S>(self.src)) };
         let (output, input) = (Output::new(to, 0), Input::new(from, 0, to));
         let shape = &self.shape;
-        let store = |index, partials| {
-            let result = finish(lanes::merge(partials, &merge));
-            // SAFETY: each output is stored once, by the chunk that has it.
-            unsafe { output.set(shape.kept.position(0, index), result) };
-        };
-        let outputs = shape.kept.elements();
-        if shape.is_columnar() {
-            let tiles = outputs.div_ceil(TILE);
-            share(self.parallel, tiles, shape.count().saturating_mul(TILE), |range| {
-                let range = range.start * TILE..(range.end * TILE).min(outputs);
-                shape.kept.blocks(range, TILE, |first, len| {
-                    // SAFETY: a block does not go beyond a row, so the inputs are neighbours.
-                    let partials = unsafe { shape.columns(&input, first, len, start, &step) };
-                    for column in 0..len {
-                        store(first + column, partials.map(|lane| lane[column]));
-                    }
-                });
-            });
-        } else {
-            share(self.parallel, outputs, shape.count(), |range| {
-                for index in range {
-                    // SAFETY: the element belongs to the input, which nobody writes.
-                    let partials = unsafe { shape.row(&input, index, start, &step) };
-                    store(index, partials);
-                }
-            });
+        let fold = Fold { shape, output, input, start, step, merge, finish };
+        let (outputs, count) = (self.shape.kept.elements(), self.count());
+        let columnar = self.shape.is_columnar();
+        let (unit, width) = if columnar { (TILE, TILE.min(outputs)) } else { (1, 1) };
+        let units = outputs.div_ceil(unit);
+        share(self.parallel, units, count.saturating_mul(width), |range| {
+            let range = range.start * unit..(range.end * unit).min(outputs);
+            if columnar {
+                // SAFETY: a block does not go beyond a row, so the inputs are neighbours.
+                shape.kept.blocks(range, TILE, |first, len| unsafe { fold.tile(first, len) });
+            } else {
+                vectorised(Rows { fold: &fold, range });
+            }
+        });
+    }
+}
+
+/// How elements are combined.
+struct Fold<'a, S, D, P, Step, Merge, Finish> {
+    shape: &'a Shape,
+    output: Output<D>,
+    input: Input<S>,
+    start: P,
+    step: Step,
+    merge: Merge,
+    finish: Finish,
+}
+
+impl<S, D, P, Step, Merge, Finish> Fold<'_, S, D, P, Step, Merge, Finish>
+where
+    S: Stored,
+    D: Stored,
+    P: Copy,
+    Step: Fn(P, S::Compute, usize) -> P,
+    Merge: Fn(P, P) -> P,
+    Finish: Fn(P) -> D,
+{
+    /// Computes an output.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else has this output, nor writes the input.
+    #[inline(always)]
+    unsafe fn one(&self, index: usize) {
+        let (shape, count) = (self.shape, self.shape.count());
+        let (mut partials, mut scratch) = ([self.start; LANES], Scratch::new());
+        if count > 0 {
+            // SAFETY: there is an element, so the input has a first one.
+            let input = unsafe { self.input.moved(shape.kept.position(1, index)) };
+            for (first, len) in blocks(count, BLOCK) {
+                // SAFETY: the elements belong to the input.
+                let block = unsafe { input.read(&shape.reduced, first, len, &mut scratch) };
+                accumulate(&mut partials, first, block, &self.step);
+            }
+        }
+        let result = (self.finish)(merge(partials, count, &self.merge));
+        // SAFETY: passed on.
+        unsafe { self.output.set(shape.kept.position(0, index), result) };
+    }
+
+    /// Computes neighbouring outputs.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else has these outputs, nor writes the input, and their inputs are neighbours too.
+    unsafe fn tile(&self, first: usize, len: usize) {
+        let shape = self.shape;
+        let mut columns = Columns::new(self.start, shape.count());
+        let column = shape.kept.position(1, first);
+        shape.reduced.runs(0, 0, shape.count(), |position, before, count| {
+            let (fold, place) = (self, column + position);
+            vectorised(Run { fold, columns: &mut columns, place, before, count, len });
+        });
+        for (column, &merged) in columns.merge(&self.merge)[..len].iter().enumerate() {
+            let result = (self.finish)(merged);
+            // SAFETY: passed on.
+            unsafe { self.output.set(shape.kept.position(0, first + column), result) };
+        }
+    }
+}
+
+/// Some outputs of a fold, which nobody else has; nobody writes the input.
+struct Rows<'a, F> {
+    fold: &'a F,
+    range: Range<usize>,
+}
+
+impl<S, D, P, Step, Merge, Finish> Job for Rows<'_, Fold<'_, S, D, P, Step, Merge, Finish>>
+where
+    S: Stored,
+    D: Stored,
+    P: Copy,
+    Step: Fn(P, S::Compute, usize) -> P,
+    Merge: Fn(P, P) -> P,
+    Finish: Fn(P) -> D,
+{
+    #[inline(always)]
+    fn run(self) {
+        for index in self.range {
+            // SAFETY: the value says so.
+            unsafe { self.fold.one(index) };
+        }
+    }
+}
+
+/// `count` rows of `len` columns, from `place` on, of which `before` came before; they belong to the
+/// input, and nobody writes them.
+struct Run<'a, F, P> {
+    fold: &'a F,
+    columns: &'a mut Columns<P, TILE>,
+    place: usize,
+    before: usize,
+    count: usize,
+    len: usize,
+}
+
+impl<S, D, P, Step, Merge, Finish> Job for Run<'_, Fold<'_, S, D, P, Step, Merge, Finish>, P>
+where
+    S: Stored,
+    P: Copy,
+    Step: Fn(P, S::Compute, usize) -> P,
+{
+    #[inline(always)]
+    fn run(self) {
+        let stride = self.fold.shape.reduced.inner_stride(0);
+        let mut values = [const { MaybeUninit::uninit() }; TILE];
+        let values = &mut values[..self.len];
+        for row in 0..self.count {
+            let place = self.place + row * stride;
+            self.fold.input.prefetch(place.wrapping_add(AHEAD.wrapping_mul(stride)), self.len);
+            // SAFETY: the elements belong to the input, and all are written to `values`.
+            let values = unsafe {
+                self.fold.input.widen(place, values);
+                values.assume_init_ref()
+            };
+            let index = self.before + row;
+            for (partial, &value) in self.columns.row(index).iter_mut().zip(values) {
+                *partial = (self.fold.step)(*partial, value, index);
+            }
         }
     }
 }
@@ -113,62 +231,6 @@ impl Shape {
             && self.kept.inner() >= TILE / 4
             && self.reduced.inner_stride(0) != 1
             && self.count() > 1
-    }
-
-    /// The partials of one output.
-    unsafe fn row<S: Stored, P: Copy>(
-        &self,
-        input: &Input<S>,
-        index: usize,
-        start: P,
-        step: impl Fn(P, S::Compute, usize) -> P,
-    ) -> [P; LANES] {
-        let mut partials = [start; LANES];
-        let mut scratch = Scratch::new();
-        let count = self.count();
-        if count == 0 {
-            return partials;
-        }
-        // SAFETY: passed on.
-        let input = unsafe { input.moved(self.kept.position(1, index)) };
-        for first in (0..count).step_by(BLOCK) {
-            let len = BLOCK.min(count - first);
-            // SAFETY: passed on.
-            let block = unsafe { input.read(&self.reduced, first, len, &mut scratch) };
-            accumulate(&mut partials, first, block, &step);
-        }
-        partials
-    }
-
-    /// The partials of neighbouring outputs.
-    unsafe fn columns<S: Stored, P: Copy>(
-        &self,
-        input: &Input<S>,
-        first: usize,
-        len: usize,
-        start: P,
-        step: impl Fn(P, S::Compute, usize) -> P,
-    ) -> [[P; TILE]; LANES] {
-        let mut partials = [[start; TILE]; LANES];
-        let mut values = [const { MaybeUninit::uninit() }; TILE];
-        let values = &mut values[..len];
-        let column = self.kept.position(1, first);
-        let stride = self.reduced.inner_stride(0);
-        self.reduced.runs(0, 0, self.count(), |position, before, count| {
-            for i in 0..count {
-                // SAFETY: `len` elements from here on belong to the input, and all are written to
-                // `values`.
-                let values = unsafe {
-                    input.widen(column + position + i * stride, values);
-                    values.assume_init_ref()
-                };
-                let index = before + i;
-                for (partial, &value) in partials[index % LANES].iter_mut().zip(values) {
-                    *partial = step(*partial, value, index);
-                }
-            }
-        });
-        partials
     }
 }
 

@@ -1,0 +1,125 @@
+//! Many columns at once, where the memory goes across the rows.
+
+use std::mem::MaybeUninit;
+
+use super::super::block::{BLOCK, blocks};
+use super::super::lanes::{Columns, LANES};
+use super::super::number::{Float, StoredFloat};
+use super::super::parallel::{Parallel, share};
+use super::super::simd::{Job, vectorised};
+use super::{Task, larger};
+
+/// Fewer columns than this are not worth it.
+pub(super) const FEWEST: usize = 8;
+
+/// Columns at once: some lines of each row of memory.
+const WIDTH: usize = 64;
+
+/// How many rows of memory ahead are asked for.
+const AHEAD: usize = 8;
+
+/// # Safety
+///
+/// As for [`execute`](super::super::execute).
+pub(super) unsafe fn run<T: StoredFloat>(task: &Task<T>, parallel: &dyn Parallel) {
+    let inner = task.rows.inner();
+    // Strips end where the columns are no longer neighbours.
+    let strips = inner.div_ceil(WIDTH);
+    let all = task.rows.elements() / inner * strips;
+    share(parallel, all, task.row.elements().saturating_mul(WIDTH.min(inner)), |range| {
+        for strip in range {
+            let column = strip % strips * WIDTH;
+            let width = WIDTH.min(inner - column);
+            // Strips are disjoint; what is its own output is read before it is written.
+            let first = strip / strips * inner + column;
+            let first = [0, 1].map(|operand| task.rows.position(operand, first));
+            vectorised(Strip { task, first, width });
+        }
+        task.output.finish_chunk();
+    });
+}
+
+/// Neighbouring columns. Nobody else touches those of the output, nor writes those of the input.
+struct Strip<'a, T> {
+    task: &'a Task<T>,
+    /// Where it starts, in output and input.
+    first: [usize; 2],
+    width: usize,
+}
+
+impl<T: StoredFloat> Job for Strip<'_, T> {
+    // No loop is inside a closure: one that is not inlined stays with the instructions of every
+    // machine.
+    #[inline(always)]
+    fn run(self) {
+        let number = <T::Compute as Float>::from_f64;
+        let Task { row, log, output, .. } = self.task;
+        let (log, count) = (*log, row.elements());
+        let mut scratch = [const { MaybeUninit::uninit() }; WIDTH];
+        let mut tops = [-<T::Compute as Float>::INFINITY; WIDTH];
+        for index in 0..count {
+            for (top, &x) in tops.iter_mut().zip(self.values(index, &mut scratch)) {
+                *top = larger(*top, x);
+            }
+        }
+        let mut sums = Columns::<f64, WIDTH>::new(0.0, count);
+        for (first, len) in blocks(count, BLOCK) {
+            let mut part = Columns::<T::Compute, WIDTH>::new(<T::Compute as Float>::ZERO, len);
+            for index in 0..len {
+                let values = self.values(first + index, &mut scratch);
+                for ((sum, &x), &top) in part.row(index).iter_mut().zip(values).zip(&tops) {
+                    *sum += (x - top).exp();
+                }
+            }
+            for lane in 0..len.min(LANES) {
+                for (sum, part) in sums.row(lane).iter_mut().zip(part.row(lane)) {
+                    *sum += part.to_f64();
+                }
+            }
+        }
+        // What each power is multiplied by, or each logarithm less.
+        let mut totals = [<T::Compute as Float>::ZERO; WIDTH];
+        let sums = sums.merge(|a, b| a + b);
+        for (total, sum) in totals[..self.width].iter_mut().zip(sums) {
+            *total = number(if log { sum.ln() } else { 1.0 / sum });
+        }
+        let stride = row.inner_stride(0);
+        let mut results = [<T::Compute as Float>::ZERO; WIDTH];
+        let results = &mut results[..self.width];
+        for index in 0..count {
+            let values = self.values(index, &mut scratch).iter().zip(&tops).zip(&totals);
+            if log {
+                for (result, ((&x, &top), &total)) in results.iter_mut().zip(values) {
+                    *result = (x - top) - total;
+                }
+            } else {
+                for (result, ((&x, &top), &total)) in results.iter_mut().zip(values) {
+                    *result = (x - top).exp() * total;
+                }
+            }
+            // SAFETY: the elements are those of the strip.
+            unsafe { output.narrow(self.first[0] + index * stride, results) };
+        }
+    }
+}
+
+impl<T: StoredFloat> Strip<'_, T> {
+    /// The strip's part of a row of memory.
+    #[inline(always)]
+    fn values<'b>(
+        &self,
+        index: usize,
+        scratch: &'b mut [MaybeUninit<T::Compute>; WIDTH],
+    ) -> &'b [T::Compute] {
+        let input = &self.task.input;
+        let stride = self.task.row.inner_stride(1);
+        let place = self.first[1] + index * stride;
+        input.prefetch(place.wrapping_add(AHEAD.wrapping_mul(stride)), self.width);
+        let values = &mut scratch[..self.width];
+        // SAFETY: the elements are those of the strip, and all values are written.
+        unsafe {
+            input.widen(place, values);
+            values.assume_init_ref()
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Softmax and its logarithm along an axis.
+//!
+//! Rows take one loop, columns another; both combine the elements in the same order: the powers of a
+//! block of a row are added in the type computed in, at most 16 to a partial, and blocks in `f64`.
+
+mod columns;
+mod rows;
+
+#[cfg(test)]
+mod tests;
+
+use millstream_core::{DType, Operand, RawBuffer};
+
+use super::block::{Input, Output, base};
+use super::number::{Float, StoredFloat, with_float};
+use super::parallel::Parallel;
+use super::walk::Walk;
+
+/// # Safety
+///
+/// As for [`execute`](super::execute).
+pub(super) unsafe fn softmax(
+    axis: usize,
+    log: bool,
+    dst: &Operand<RawBuffer>,
+    src: &Operand<RawBuffer>,
+    parallel: &dyn Parallel,
+) {
+    let layouts = [&dst.layout, &src.layout];
+    let rows = Walk::over(layouts, (0..dst.layout.rank()).filter(|&other| other != axis));
+    let row = Walk::over(layouts, [axis]);
+    if row.elements() == 0 {
+        return;
+    }
+    with_float!(dst.layout.dtype(), T => {
+        // SAFETY: passed on.
+        let (to, from) = unsafe { (base::<T>(dst), base::<T>(src)) };
+        let output = Output::new(to, 0).of_elements(dst.layout.elements());
+        let task = Task { rows, row, log, output, input: Input::new(from, 1, to) };
+        // SAFETY: passed on.
+        unsafe {
+            if task.is_columnar() {
+                columns::run(&task, parallel);
+            } else {
+                rows::run(&task, parallel);
+            }
+        }
+    });
+}
+
+/// One command.
+struct Task<T> {
+    /// Where rows start, in output and input.
+    rows: Walk<2>,
+    /// One row of output and input.
+    row: Walk<2>,
+    log: bool,
+    output: Output<T>,
+    input: Input<T>,
+}
+
+impl<T: StoredFloat> Task<T> {
+    /// Whether neighbours in memory belong to neighbouring rows.
+    fn is_columnar(&self) -> bool {
+        let dense = |walk: &Walk<2>| [0, 1].map(|operand| walk.inner_stride(operand)) == [1, 1];
+        dense(&self.rows) && !dense(&self.row) && self.rows.inner() >= columns::FEWEST
+    }
+}
+
+/// The larger of two. A NaN is not larger than anything; it reaches the sum of the powers.
+#[inline(always)]
+fn larger<F: Float>(top: F, x: F) -> F {
+    if x > top { x } else { top }
+}

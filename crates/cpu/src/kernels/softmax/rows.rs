@@ -1,0 +1,129 @@
+//! One row after another.
+
+use std::mem::MaybeUninit;
+
+use super::super::block::{BLOCK, Input, Scratch, blocks};
+use super::super::lanes::{LANES, accumulate, merge};
+use super::super::number::{Float, StoredFloat};
+use super::super::parallel::{Parallel, share};
+use super::super::simd::{Job, vectorised};
+use super::{Task, larger};
+
+/// Rows up to this length keep their exponentials; those of longer rows are computed twice.
+const KEPT: usize = 4 * BLOCK;
+
+/// # Safety
+///
+/// As for [`execute`](super::super::execute).
+pub(super) unsafe fn run<T: StoredFloat>(task: &Task<T>, parallel: &dyn Parallel) {
+    share(parallel, task.rows.elements(), task.row.elements(), |range| {
+        for index in range.clone() {
+            // Rows are disjoint; a row that is its own output is read before it is written.
+            let next = (index + 1 < range.end && task.output.is_past_cache()).then_some(index + 1);
+            vectorised(Row { task, index, next });
+        }
+        task.output.finish_chunk();
+    });
+}
+
+/// One row. Nobody else touches that of the output, nor writes that of the input.
+struct Row<'a, T> {
+    task: &'a Task<T>,
+    index: usize,
+    /// The row that is worth asking for meanwhile.
+    next: Option<usize>,
+}
+
+impl<T: StoredFloat> Job for Row<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        let Task { rows, row, log, .. } = self.task;
+        let (to, from) = (rows.position(0, self.index), rows.position(1, self.index));
+        let next = self.next.map(|next| rows.position(1, next));
+        let count = row.elements();
+        // SAFETY: the row exists.
+        let (output, input) = unsafe { (self.task.output.moved(to), self.task.input.moved(from)) };
+        // SAFETY: the value says so.
+        let top = unsafe { self.top(&input) };
+
+        let mut values = Scratch::new();
+        let mut sums = [0.0f64; LANES];
+        let mut powers = [const { MaybeUninit::uninit() }; KEPT];
+        let kept = |first| if count <= KEPT { first } else { 0 };
+        for (first, len) in blocks(count, BLOCK) {
+            if let Some(next) = next {
+                self.task.input.prefetch(next + first, len);
+            }
+            // SAFETY: the value says so.
+            let block = unsafe { input.read(row, first, len, &mut values) };
+            let powers = exponentials(block, top, &mut powers[kept(first)..][..len]);
+            let mut part = [<T::Compute as Float>::ZERO; LANES];
+            accumulate(&mut part, 0, powers, |sum, power, _| sum + power);
+            for (sum, part) in sums.iter_mut().zip(part) {
+                *sum += part.to_f64();
+            }
+        }
+        let sum = merge(sums, count, |a, b| a + b);
+
+        let mut results = Scratch::new();
+        let number = <T::Compute as Float>::from_f64;
+        // What each power is multiplied by, or each logarithm less.
+        let total = number(if *log { sum.ln() } else { 1.0 / sum });
+        for (first, len) in blocks(count, output.block()) {
+            // SAFETY: the value says so; a block is read before it is written, and all of it is
+            // written.
+            unsafe {
+                if *log {
+                    let block = input.read(row, first, len, &mut values);
+                    output.write(row, first, len, &mut results, |results| {
+                        for (result, &x) in results.iter_mut().zip(block) {
+                            result.write((x - top) - total);
+                        }
+                    });
+                    continue;
+                }
+                let powers = if count <= KEPT {
+                    powers[first..][..len].assume_init_ref()
+                } else {
+                    let block = input.read(row, first, len, &mut values);
+                    exponentials(block, top, &mut powers[..len])
+                };
+                output.write(row, first, len, &mut results, |results| {
+                    for (result, &power) in results.iter_mut().zip(powers) {
+                        result.write(power * total);
+                    }
+                });
+            }
+        }
+    }
+}
+
+impl<T: StoredFloat> Row<'_, T> {
+    /// The largest element. Taken off all, it makes the largest exponent 0, so nothing overflows.
+    ///
+    /// # Safety
+    ///
+    /// Nobody writes the row.
+    #[inline(always)]
+    unsafe fn top(&self, input: &Input<T>) -> T::Compute {
+        let row = &self.task.row;
+        let (mut tops, mut values) = ([-<T::Compute as Float>::INFINITY; LANES], Scratch::new());
+        for (first, len) in blocks(row.elements(), BLOCK) {
+            // SAFETY: passed on.
+            let block = unsafe { input.read(row, first, len, &mut values) };
+            accumulate(&mut tops, first, block, |top, x, _| larger(top, x));
+        }
+        merge(tops, row.elements(), larger)
+    }
+}
+
+/// `e^(x - top)` of every value.
+#[inline(always)]
+fn exponentials<'a, F: Float>(values: &[F], top: F, powers: &'a mut [MaybeUninit<F>]) -> &'a [F] {
+    debug_assert_eq!(values.len(), powers.len());
+    for (power, &x) in powers.iter_mut().zip(values) {
+        power.write((x - top).exp());
+    }
+    // SAFETY: the loop wrote one power for each value, and there are as many.
+    unsafe { powers.assume_init_ref() }
+}

@@ -49,6 +49,7 @@
 //!
 //! # Finding your way
 //!
+//! - [`Tensor`] and [`nn`] are networks as one writes them in PyTorch; what follows is what they stand on.
 //! - [`Device`] opens devices; [`Config`] lists every setting and its environment variable.
 //! - [`Stream`] is an in-order timeline; [`Event`] and [`Timepoint`] are points on it.
 //! - [`Command`] is what a device can compute; its constructors check everything.
@@ -59,6 +60,10 @@ pub use millstream_core::*;
 
 /// The embedded CPU device, which [`Device::cpu`] opens.
 pub use millstream_cpu as cpu;
+
+/// Tensors, layers and weights.
+pub use millstream_nn as nn;
+pub use millstream_nn::Tensor;
 
 /// The README's code is compiled and run with the other examples.
 #[cfg(doctest)]

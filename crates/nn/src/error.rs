@@ -1,5 +1,7 @@
 //! What can go wrong above the runtime.
 
+use crate::WeightProblem;
+
 /// The result of a call into this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -41,6 +43,12 @@ pub enum Error {
         path: String,
         /// What is wrong with it.
         reason: String,
+    },
+    /// Weights that do not fit the model.
+    #[error("{}", crate::weights::listed(problems))]
+    Weights {
+        /// Every tensor that does not fit.
+        problems: Vec<WeightProblem>,
     },
 }
 

@@ -6,7 +6,7 @@ mod tests;
 
 use std::path::Path;
 
-use millstream_core::{DType, Device};
+use millstream_core::Device;
 
 use self::header::Header;
 use crate::{Error, Result, Tensor};
@@ -42,13 +42,7 @@ impl Tensor {
             let (dtype, shape, found) = (header.dtype, &header.shape, data.len());
             return Err(format(format!("{found} bytes of data for {dtype} of shape {shape:?}")));
         }
-        let mut data = std::borrow::Cow::from(data);
-        if header.big_endian != cfg!(target_endian = "big") && header.dtype.size() > 1 {
-            data.to_mut().chunks_exact_mut(header.dtype.size()).for_each(<[u8]>::reverse);
-        }
-        if header.dtype == DType::Bool {
-            data.to_mut().iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
-        }
+        let data = crate::bytes::from_file(data, header.dtype, header.big_endian);
         let mut shape = header.shape;
         if !header.fortran_order {
             return Self::from_bytes(&data, &shape, header.dtype, device);

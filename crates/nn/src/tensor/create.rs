@@ -1,5 +1,7 @@
 //! Making tensors.
 
+use std::borrow::Cow;
+
 use millstream_core::{Command, DType, Device, Distribution, HostBytes, Scalar};
 
 use super::{Recorder, Tensor};
@@ -151,7 +153,12 @@ impl Tensor {
             return invalid("from_slice", format!("{given} {dtype} elements for shape {shape:?}"));
         }
         let result = recorder.output(dtype, shape)?;
-        recorder.record(Command::upload(result.operand(), HostBytes::copy_of(bytes)))?;
+        let mut bytes = Cow::from(bytes);
+        if dtype == DType::Bool {
+            // Devices rely on 0 and 1.
+            bytes.to_mut().iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+        }
+        recorder.record(Command::upload(result.operand(), HostBytes::copy_of(&bytes)))?;
         Ok(result)
     }
 }

@@ -13,6 +13,19 @@ impl Tensor {
         Ok(self.viewed(layout.map_err(|error| Error::named(op, error))?))
     }
 
+    /// Any layout over the same memory, from `offset` elements behind the first on.
+    pub(crate) fn strided(
+        &self,
+        op: &'static str,
+        shape: &[usize],
+        strides: &[usize],
+        offset: usize,
+    ) -> Result<Self> {
+        let layout = Layout::strided(self.dtype(), shape, strides, self.layout.offset())
+            .and_then(|layout| layout.shifted(offset));
+        self.view(op, layout)
+    }
+
     /// Swaps two axes.
     ///
     /// # Errors

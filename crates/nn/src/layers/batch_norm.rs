@@ -25,7 +25,8 @@ impl Default for BatchNormOptions {
 /// Scales and shifts each channel (axis 1) by the mean and variance seen in training.
 ///
 /// Parameters, all `[num_features]`: `weight`, `bias`, `running_mean`, `running_var`. They become one scale
-/// and one shift per channel when the layer is made.
+/// and one shift per channel when the layer is made. Behind a convolution,
+/// [`Conv::with_batch_norm`](super::Conv::with_batch_norm) makes one layer of both.
 pub struct BatchNorm {
     scale: Tensor,
     shift: Tensor,
@@ -61,6 +62,16 @@ impl BatchNorm {
             scale: scale.to_dtype(dtype)?.settle()?,
             shift: shift.to_dtype(dtype)?.settle()?,
         })
+    }
+
+    /// What each channel is multiplied with.
+    pub fn scale(&self) -> &Tensor {
+        &self.scale
+    }
+
+    /// What is then added to each channel.
+    pub fn shift(&self) -> &Tensor {
+        &self.shift
     }
 }
 

@@ -1,8 +1,8 @@
 //! Convolutions.
 
-use millstream_core::{Activation, ConvParams, MAX_SPATIAL};
+use millstream_core::{Activation, ConvParams, DType, MAX_SPATIAL};
 
-use super::Module;
+use super::{BatchNorm, Module};
 use crate::error::invalid;
 use crate::{Init, Result, Tensor, Weights};
 
@@ -29,6 +29,7 @@ impl<const N: usize> Default for ConvOptions<N> {
 
 impl<const N: usize> ConvOptions<N> {
     fn params(&self, op: &'static str) -> Result<ConvParams> {
+        const { assert!(N >= 1 && N <= MAX_SPATIAL, "1 to 3 spatial axes") };
         let Some(groups) = u32::try_from(self.groups).ok().filter(|&groups| groups > 0) else {
             return invalid(op, format!("{} groups", self.groups));
         };
@@ -49,6 +50,16 @@ impl<const N: usize> ConvOptions<N> {
 /// Convolution of `[batch, in_channels, spatial…]` over `N` spatial axes.
 ///
 /// Parameters: `weight` `[out_channels, in_channels / groups, kernel…]`, `bias` `[out_channels]`.
+///
+/// Devices convolve over 1 to 3 axes; four do not compile:
+///
+/// ```compile_fail
+/// # use millstream_cpu as _;
+/// # use millstream_core::{DType, Device};
+/// # use millstream_nn::{Conv, Weights};
+/// let weights = Weights::random(1, DType::F32, &Device::cpu().unwrap());
+/// let _ = Conv::<4>::new(1, 1, [1; 4], Default::default(), &weights);
+/// ```
 pub struct Conv<const N: usize> {
     weight: Tensor,
     bias: Option<Tensor>,
@@ -85,6 +96,33 @@ impl<const N: usize> Conv<N> {
             weights,
         )?;
         Ok(Self { weight, bias, params })
+    }
+
+    /// This convolution and a batch normalisation behind it, as one.
+    ///
+    /// # Errors
+    ///
+    /// Another number of channels, or no memory.
+    pub fn with_batch_norm(&self, norm: &BatchNorm) -> Result<Self> {
+        let dtype = self.weight.dtype();
+        let scale = norm.scale().to_dtype(DType::F64)?;
+        let mut per_output = vec![1; N + 2];
+        per_output[0] = scale.elements();
+        let weight = self.weight.to_dtype(DType::F64)?.mul(scale.reshape(&per_output)?)?;
+        let shift = norm.shift().to_dtype(DType::F64)?;
+        let bias = match &self.bias {
+            Some(bias) => (bias.to_dtype(DType::F64)? * scale)?.add(shift)?,
+            None => shift,
+        };
+        if weight.shape() != self.weight.shape() {
+            let (weight, channels) = (self.weight.shape(), norm.scale().elements());
+            return invalid("conv", format!("weight {weight:?} and a norm of {channels} channels"));
+        }
+        Ok(Self {
+            weight: weight.to_dtype(dtype)?.settle()?,
+            bias: Some(bias.to_dtype(dtype)?.settle()?),
+            params: self.params,
+        })
     }
 }
 

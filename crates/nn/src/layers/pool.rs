@@ -12,6 +12,7 @@ fn params<const N: usize>(
     stride: [u32; N],
     padding: [u32; N],
 ) -> PoolParams {
+    const { assert!(N >= 1 && N <= MAX_SPATIAL, "1 to 3 spatial axes") };
     let wide = |narrow: [u32; N], rest: u32| -> [u32; MAX_SPATIAL] {
         std::array::from_fn(|axis| narrow.get(axis).copied().unwrap_or(rest))
     };

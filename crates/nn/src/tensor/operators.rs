@@ -6,6 +6,29 @@ use super::Tensor;
 use super::binary::TensorOrScalar;
 use crate::Result;
 
+/// A number on the left of an operator. One type of each kind, so that literals need no suffix.
+macro_rules! left_numbers {
+    ($operator:ident $method:ident $($number:ty)*) => {
+        $(
+            impl $operator<&Tensor> for $number {
+                type Output = Result<Tensor>;
+
+                fn $method(self, tensor: &Tensor) -> Result<Tensor> {
+                    self.as_tensor(stringify!($method), tensor)?.$method(tensor)
+                }
+            }
+
+            impl $operator<Tensor> for $number {
+                type Output = Result<Tensor>;
+
+                fn $method(self, tensor: Tensor) -> Result<Tensor> {
+                    self.$method(&tensor)
+                }
+            }
+        )*
+    };
+}
+
 macro_rules! operators {
     ($($operator:ident $method:ident),*) => {
         $(
@@ -24,6 +47,8 @@ macro_rules! operators {
                     Tensor::$method(&self, other)
                 }
             }
+
+            left_numbers!($operator $method f64 i64);
         )*
     };
 }

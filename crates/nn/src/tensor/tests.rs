@@ -46,6 +46,8 @@ fn operators_take_tensors_and_numbers() {
     let a = range(&[3]);
     assert_eq!(values(&(&a + &a).unwrap()), [0.0, 2.0, 4.0]);
     assert_eq!(values(&((&a * 2.0).unwrap() - 1).unwrap()), [-1.0, 1.0, 3.0]);
+    assert_eq!(values(&(1.0 - &a).unwrap()), [1.0, 0.0, -1.0]);
+    assert_eq!(values(&(2 * a.clone()).unwrap()), [0.0, 2.0, 4.0]);
     assert_eq!(values(&(-&a).unwrap()), [0.0, -1.0, -2.0]);
     assert_eq!(values(&a.pow(2.0).unwrap()), [0.0, 1.0, 4.0]);
     let large = a.ge(1.0).unwrap();

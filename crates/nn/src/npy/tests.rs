@@ -1,4 +1,5 @@
 use millstream_core::{DType, Device};
+use proptest::prelude::*;
 
 use super::header::{Header, write};
 use crate::{Error, Tensor, f16};
@@ -70,5 +71,26 @@ fn hostile_headers_are_errors() {
         [&b""[..], b"\x93NUMPY", b"\x93NUMPY\x02\x00\xff\xff\xff\xff", b"\x93NUMPY\x09\x00\0\0"]
     {
         assert!(matches!(Tensor::from_npy(bytes, &device), Err(Error::Format { .. })));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn damaged_files_are_errors_or_consistent(
+        changes in prop::collection::vec((0usize..90, any::<u8>()), 1..6),
+        length in 0usize..200,
+    ) {
+        let device = Device::cpu().unwrap();
+        let tensor = Tensor::ones(&[2, 3], DType::F32, &device).unwrap();
+        let mut bytes = tensor.to_npy().unwrap();
+        for (place, byte) in changes {
+            bytes[place] = byte;
+        }
+        bytes.truncate(length.max(1));
+        if let Ok(read) = Tensor::from_npy(&bytes, &device) {
+            prop_assert_eq!(read.to_bytes().unwrap().len(), read.layout().dense_bytes());
+        }
     }
 }

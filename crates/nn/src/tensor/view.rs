@@ -2,11 +2,14 @@
 
 use std::ops::{Bound, RangeBounds};
 
-use millstream_core::Layout;
+use millstream_core::{Layout, MAX_RANK};
+use smallvec::SmallVec;
 
 use super::Tensor;
 use crate::error::invalid;
 use crate::{Axis, Error, Result};
+
+type Sizes = SmallVec<[usize; MAX_RANK]>;
 
 impl Tensor {
     fn view(&self, op: &'static str, layout: millstream_core::Result<Layout>) -> Result<Self> {
@@ -55,7 +58,7 @@ impl Tensor {
         let order = order
             .iter()
             .map(|axis| axis.resolve("permute", self.rank()))
-            .collect::<Result<smallvec::SmallVec<[usize; 8]>>>()?;
+            .collect::<Result<Sizes>>()?;
         self.view("permute", self.layout.permute(&order))
     }
 
@@ -141,7 +144,8 @@ impl Tensor {
     }
 
     pub(super) fn without(&self, axis: usize) -> Result<Self> {
-        let (mut shape, mut strides) = (self.shape().to_vec(), self.layout.strides().to_vec());
+        let mut shape = Sizes::from_slice(self.shape());
+        let mut strides = Sizes::from_slice(self.layout.strides());
         shape.remove(axis);
         strides.remove(axis);
         let layout = Layout::strided(self.dtype(), &shape, &strides, self.layout.offset());
@@ -155,7 +159,8 @@ impl Tensor {
     /// An axis beyond the end, or too many axes.
     pub fn unsqueeze(&self, axis: impl Axis) -> Result<Self> {
         let axis = axis.resolve("unsqueeze", self.rank() + 1)?;
-        let (mut shape, mut strides) = (self.shape().to_vec(), self.layout.strides().to_vec());
+        let mut shape = Sizes::from_slice(self.shape());
+        let mut strides = Sizes::from_slice(self.layout.strides());
         shape.insert(axis, 1);
         strides.insert(axis, 0);
         let layout = Layout::strided(self.dtype(), &shape, &strides, self.layout.offset());

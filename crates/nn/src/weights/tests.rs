@@ -2,6 +2,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use millstream_core::{DType, Device};
+use proptest::prelude::*;
 
 use super::header;
 use crate::{Error, Init, Linear, Tensor, WeightProblem, Weights, save};
@@ -180,4 +181,40 @@ fn a_type_without_a_name_here_is_only_a_problem_if_it_is_needed() {
     assert!(error.contains("F8_E4M3"), "{error}");
     std::fs::write(&path, b"").unwrap();
     assert!(Weights::open(&path, &device()).is_err());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..Default::default() })]
+
+    /// Whatever is changed in a file, what it says lies inside it.
+    #[test]
+    fn damaged_files_are_errors_or_consistent(
+        changes in prop::collection::vec((0usize..200, any::<u8>()), 0..6),
+        digits in prop::collection::vec((0usize..200, b'0'..=b'9'), 0..6),
+        length in 0usize..260,
+    ) {
+        let text = concat!(
+            "{\"a\": {\"dtype\": \"F32\", \"shape\": [2, 3], \"data_offsets\": [0, 24]}, ",
+            "\"b\": {\"dtype\": \"BOOL\", \"shape\": [], \"data_offsets\": [24, 25]}}"
+        );
+        let mut bytes = file(text, 25);
+        for (place, byte) in changes {
+            bytes[place % text.len()] = byte;
+        }
+        for (place, digit) in digits {
+            let place = 8 + place % text.len();
+            if bytes[place].is_ascii_digit() {
+                bytes[place] = digit;
+            }
+        }
+        bytes.truncate(length.max(1));
+        if let Ok(entries) = header::read(&bytes) {
+            for entry in entries.values() {
+                prop_assert!(bytes.get(entry.place.clone()).is_some());
+                if let Ok(dtype) = entry.dtype {
+                    prop_assert_eq!(entry.shape.iter().product::<usize>() * dtype.size(), entry.place.len());
+                }
+            }
+        }
+    }
 }

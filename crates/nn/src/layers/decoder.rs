@@ -1,7 +1,8 @@
 //! Transformer decoders.
 
 use super::AttentionMask;
-use super::attention::{MultiheadAttention, Use};
+use super::attention::MultiheadAttention;
+use super::projection::Use;
 use super::transformer::{FeedForward, Residual, TransformerOptions, attend_self};
 use crate::{Result, Tensor, Weights};
 

@@ -1,7 +1,8 @@
 //! Transformer encoders.
 
-use super::attention::{MultiheadAttention, Use};
+use super::attention::MultiheadAttention;
 use super::norm::LayerNorm;
+use super::projection::Use;
 use super::transformer::{FeedForward, Residual, TransformerOptions, attend_self};
 use super::{AttentionMask, Module};
 use crate::{Result, Tensor, Weights};

@@ -13,6 +13,7 @@ mod matrix;
 mod module;
 mod norm;
 mod pool;
+mod projection;
 mod recurrent;
 mod sequential;
 mod transformer;

@@ -2,9 +2,10 @@
 
 use millstream_core::Activation;
 
-use super::attention::{MultiheadAttention, MultiheadAttentionOptions, Use};
+use super::attention::{MultiheadAttention, MultiheadAttentionOptions};
 use super::linear::Linear;
 use super::norm::{LayerNorm, LayerNormOptions};
+use super::projection::Use;
 use super::{AttentionMask, Module};
 use crate::{Result, Tensor, Weights};
 
@@ -55,7 +56,11 @@ impl TransformerOptions {
         heads: usize,
         weights: &Weights,
     ) -> Result<MultiheadAttention> {
-        let options = MultiheadAttentionOptions { bias: self.bias, batch_first: self.batch_first };
+        let options = MultiheadAttentionOptions {
+            bias: self.bias,
+            batch_first: self.batch_first,
+            ..Default::default()
+        };
         MultiheadAttention::for_use(what, size, heads, options, weights)
     }
 }

@@ -9,7 +9,7 @@ use millstream_nn::{
 use crate::fixture::{each, module};
 
 const BATCH_FIRST: MultiheadAttentionOptions =
-    MultiheadAttentionOptions { bias: true, batch_first: true };
+    MultiheadAttentionOptions { bias: true, batch_first: true, kdim: None, vdim: None };
 
 fn options() -> TransformerOptions {
     TransformerOptions { dim_feedforward: 40, batch_first: true, ..Default::default() }
@@ -49,6 +49,18 @@ fn cross_attention() {
     each("attention_cross", |fixture| {
         let layer = fixture.load(|weights| MultiheadAttention::new(24, 3, BATCH_FIRST, weights))?;
         let [q, k, v] = [0, 1, 2].map(|index| fixture.input(index));
+        fixture.expect("output", &layer.forward(&q, &k, &v, &AttentionMask::none())?)
+    });
+}
+
+#[test]
+fn keys_and_values_of_other_sizes() {
+    each("attention_sizes", |fixture| {
+        let options =
+            MultiheadAttentionOptions { kdim: Some(10), vdim: Some(14), ..Default::default() };
+        let layer = fixture.load(|weights| MultiheadAttention::new(24, 3, options, weights))?;
+        let [q, k, v] = [0, 1, 2].map(|index| fixture.input(index));
+        assert!(layer.forward(&q, &q, &q, &AttentionMask::none()).is_err());
         fixture.expect("output", &layer.forward(&q, &k, &v, &AttentionMask::none())?)
     });
 }

@@ -192,8 +192,11 @@ proptest! {
     }
 
     #[test]
-    fn pieces_join_to_the_whole(shape in shapes(), axis in 0usize..4, size in 1usize..4) {
-        prop_assume!(!shape.is_empty());
+    fn pieces_join_to_the_whole(
+        shape in prop::collection::vec(0usize..5, 1..4),
+        axis in 0usize..4,
+        size in 1usize..4,
+    ) {
         let (tensor, naive) = both(&shape);
         let axis = axis % shape.len();
         for pieces in [tensor.split(size, axis).unwrap(), tensor.chunk(size, axis).unwrap()] {

@@ -47,8 +47,38 @@
 //! # }
 //! ```
 //!
+//! Networks are written with tensors and layers, which make the Commands themselves:
+//!
+//! ```
+//! use millstream::nn::{Linear, Module, ReLU, Sequential, Weights};
+//! use millstream::{DType, Device, Tensor};
+//!
+//! # fn main() -> millstream::nn::Result<()> {
+//! let device = Device::cpu()?;
+//! let weights = Weights::random(1, DType::F32, &device); // or Weights::open("model.safetensors", &device)?
+//! let model = weights.load(|weights| {
+//!     Ok(Sequential::new()
+//!         .push(Linear::new(8, 16, true, &weights.child("0"))?)
+//!         .push(ReLU)
+//!         .push(Linear::new(16, 2, true, &weights.child("2"))?))
+//! })?;
+//! std::thread::scope(|scope| {
+//!     for seed in 0..8 {
+//!         let model = &model;
+//!         scope.spawn(move || -> millstream::nn::Result<()> {
+//!             let output = model.forward(&Tensor::randn(&[1, 8], seed, DType::F32, &device)?)?;
+//!             println!("{output}");
+//!             Ok(())
+//!         });
+//!     }
+//! });
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Finding your way
 //!
+//! - [`Tensor`] and [`nn`] are networks as one writes them in PyTorch; what follows is what they stand on.
 //! - [`Device`] opens devices; [`Config`] lists every setting and its environment variable.
 //! - [`Stream`] is an in-order timeline; [`Event`] and [`Timepoint`] are points on it.
 //! - [`Command`] is what a device can compute; its constructors check everything.
@@ -59,6 +89,10 @@ pub use millstream_core::*;
 
 /// The embedded CPU device, which [`Device::cpu`] opens.
 pub use millstream_cpu as cpu;
+
+/// Tensors, layers and weights.
+pub use millstream_nn as nn;
+pub use millstream_nn::Tensor;
 
 /// The README's code is compiled and run with the other examples.
 #[cfg(doctest)]

@@ -1,0 +1,94 @@
+//! Axes and sizes as callers like to write them: negative numbers count from the end.
+
+use std::ops::RangeFull;
+
+use millstream_core::Axes;
+
+use crate::Result;
+use crate::error::invalid;
+
+/// The number of an axis. A negative one counts from the end: -1 is the last axis.
+pub trait Axis: Copy {
+    /// The number, which may be negative.
+    fn number(self) -> isize;
+
+    #[doc(hidden)]
+    fn resolve(self, op: &'static str, rank: usize) -> Result<usize> {
+        let number = self.number();
+        let axis = if number < 0 { number.checked_add_unsigned(rank) } else { Some(number) };
+        match axis.and_then(|axis| usize::try_from(axis).ok()).filter(|&axis| axis < rank) {
+            Some(axis) => Ok(axis),
+            None => invalid(op, format!("axis {number} of a tensor with {rank} axes")),
+        }
+    }
+}
+
+/// The size of an axis, where -1 stands for what is left.
+pub trait Size: Copy {
+    /// The size, or `None` for what is left; too small a number counts as a size nothing has.
+    fn size(self) -> Option<usize>;
+}
+
+macro_rules! integers {
+    ($($integer:ty),*) => {
+        $(
+            impl Axis for $integer {
+                fn number(self) -> isize {
+                    isize::try_from(self).unwrap_or(isize::MAX)
+                }
+            }
+
+            impl Size for $integer {
+                fn size(self) -> Option<usize> {
+                    match usize::try_from(self) {
+                        Ok(size) => Some(size),
+                        Err(_) if isize::try_from(self) == Ok(-1) => None,
+                        Err(_) => Some(usize::MAX),
+                    }
+                }
+            }
+
+            impl AxisSet for $integer {
+                fn axes(&self, op: &'static str, rank: usize) -> Result<Axes> {
+                    [*self].axes(op, rank)
+                }
+            }
+        )*
+    };
+}
+
+integers!(i32, isize, usize);
+
+/// One axis, several (`[0, -1]`), or all (`..`).
+pub trait AxisSet {
+    #[doc(hidden)]
+    fn axes(&self, op: &'static str, rank: usize) -> Result<Axes>;
+}
+
+impl<A: Axis> AxisSet for [A] {
+    fn axes(&self, op: &'static str, rank: usize) -> Result<Axes> {
+        let axes = self
+            .iter()
+            .map(|axis| axis.resolve(op, rank))
+            .collect::<Result<smallvec::SmallVec<[usize; 8]>>>()?;
+        Axes::new(&axes).map_err(|error| crate::Error::named(op, error))
+    }
+}
+
+impl<A: Axis, const N: usize> AxisSet for [A; N] {
+    fn axes(&self, op: &'static str, rank: usize) -> Result<Axes> {
+        self[..].axes(op, rank)
+    }
+}
+
+impl<S: AxisSet + ?Sized> AxisSet for &S {
+    fn axes(&self, op: &'static str, rank: usize) -> Result<Axes> {
+        (**self).axes(op, rank)
+    }
+}
+
+impl AxisSet for RangeFull {
+    fn axes(&self, _: &'static str, rank: usize) -> Result<Axes> {
+        Ok(Axes::all(rank))
+    }
+}

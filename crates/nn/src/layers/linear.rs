@@ -1,0 +1,88 @@
+//! Fully connected layers.
+
+use millstream_core::Activation;
+
+use super::Module;
+use super::matrix::{Finish, Matrix};
+use crate::{Init, Result, Tensor, Weights};
+
+/// `x × weightᵀ + bias` over the last axis, as one Command.
+///
+/// Parameters: `weight` `[out_features, in_features]`, `bias` `[out_features]`. The weight is packed for
+/// the device when the layer is made.
+///
+/// # Example
+///
+/// ```
+/// # use millstream_cpu as _;
+/// use millstream_core::{Activation, DType, Device};
+/// use millstream_nn::{Linear, Module, Tensor, Weights};
+///
+/// # fn main() -> millstream_nn::Result<()> {
+/// let device = Device::cpu()?;
+/// let weight = Tensor::from_slice(&[1f32, 2.0, 3.0, -4.0], &[2, 2], &device)?;
+/// let bias = Tensor::from_slice(&[10f32, 20.0], &[2], &device)?;
+/// let tensors = [("fc.weight".to_owned(), weight), ("fc.bias".to_owned(), bias)];
+/// let weights = Weights::from_tensors(tensors.into(), &device);
+///
+/// let layer = Linear::new(2, 2, true, &weights.child("fc"))?;
+/// let input = Tensor::from_slice(&[1f32, 10.0], &[1, 2], &device)?;
+/// assert_eq!(layer.forward(&input)?.to_vec::<f32>()?, [31.0, -17.0]);
+/// let activated = layer.forward_activated(&input, Activation::Relu)?; // still one Command
+/// assert_eq!(activated.to_vec::<f32>()?, [31.0, 0.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Linear {
+    matrix: Matrix,
+    bias: Option<Tensor>,
+}
+
+impl Linear {
+    /// Takes `weight`, and `bias` if there is to be one.
+    ///
+    /// # Errors
+    ///
+    /// Weights that are missing or of another shape, or no memory.
+    pub fn new(
+        in_features: usize,
+        out_features: usize,
+        bias: bool,
+        weights: &Weights,
+    ) -> Result<Self> {
+        let init = Init::fan_in(in_features);
+        let weight = weights.fetch("weight", &[out_features, in_features], init)?;
+        let bias = bias.then(|| weights.get("bias", &[out_features], init)).transpose()?;
+        Self::from_tensors(&weight, bias)
+    }
+
+    pub(super) fn from_tensors(weight: &Tensor, bias: Option<Tensor>) -> Result<Self> {
+        let bias = bias.map(Tensor::settle).transpose()?;
+        Ok(Self { matrix: Matrix::new(weight)?, bias })
+    }
+
+    /// The layer, plus a residual, and then an activation, as one Command.
+    ///
+    /// # Errors
+    ///
+    /// As for [`forward`](Module::forward), or a residual that does not broadcast to the result.
+    pub fn forward_fused(
+        &self,
+        input: &Tensor,
+        residual: Option<&Tensor>,
+        activation: Activation,
+    ) -> Result<Tensor> {
+        let finish = Finish { bias: self.bias.as_ref(), residual, activation };
+        self.matrix.multiply("linear", input, finish)
+    }
+}
+
+impl Module for Linear {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        self.forward_fused(input, None, Activation::None)
+    }
+
+    fn forward_activated(&self, input: &Tensor, activation: Activation) -> Result<Tensor> {
+        self.forward_fused(input, None, activation)
+    }
+}

@@ -1,0 +1,91 @@
+//! Which keys a query sees.
+
+use millstream_core::DType;
+
+use crate::error::invalid;
+use crate::{Result, Tensor};
+
+/// Which keys each query sees, made once and used by any number of layers and calls.
+///
+/// As in PyTorch's modules, `true` in a mask of `bool` *hides* a key, and a mask of numbers is added to the
+/// scores.
+///
+/// # Example
+///
+/// ```
+/// # use millstream_cpu as _;
+/// use millstream_core::Device;
+/// use millstream_nn::{AttentionMask, Tensor};
+///
+/// # fn main() -> millstream_nn::Result<()> {
+/// let device = Device::cpu()?;
+/// let padding = Tensor::from_slice(&[false, false, true], &[1, 3], &device)?;
+/// let mask = AttentionMask::causal().and_key_padding(&padding)?;
+/// # let _ = mask;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct AttentionMask {
+    /// As the Command takes it: true where a key is seen, or added.
+    seen: Option<Tensor>,
+    causal: bool,
+}
+
+impl AttentionMask {
+    /// Every query sees every key.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// A query sees the keys up to its own place.
+    pub fn causal() -> Self {
+        Self { seen: None, causal: true }
+    }
+
+    /// PyTorch's `attn_mask`: `[queries, keys]`, or a shape that broadcasts to
+    /// `[batch, heads, queries, keys]`.
+    ///
+    /// # Errors
+    ///
+    /// A mask of three axes, which would be taken for heads: split them with
+    /// [`unflatten`](Tensor::unflatten) first. Or no memory.
+    pub fn new(attn_mask: &Tensor) -> Result<Self> {
+        if !matches!(attn_mask.rank(), 2 | 4) {
+            let shape = attn_mask.shape();
+            return invalid("attn_mask", format!("shape {shape:?}, needs 2 or 4 axes"));
+        }
+        let seen = match attn_mask.dtype() {
+            DType::Bool => attn_mask.logical_not()?,
+            _ => attn_mask.clone(),
+        };
+        Ok(Self { seen: Some(seen), causal: false })
+    }
+
+    /// Hides, beside what is hidden, the keys where PyTorch's `key_padding_mask` `[batch, keys]` is true.
+    ///
+    /// # Errors
+    ///
+    /// A mask that is not `bool` or has another number of axes, or no memory.
+    pub fn and_key_padding(self, key_padding_mask: &Tensor) -> Result<Self> {
+        let &[batch, keys] = key_padding_mask.shape() else {
+            let shape = key_padding_mask.shape();
+            return invalid("key_padding_mask", format!("shape {shape:?}, needs [batch, keys]"));
+        };
+        let padding = key_padding_mask.logical_not()?.reshape(&[batch, 1, 1, keys])?;
+        let seen = match &self.seen {
+            None => padding,
+            Some(seen) if seen.dtype() == DType::Bool => seen.logical_and(&padding)?,
+            Some(added) => padding.where_cond(added, f64::NEG_INFINITY)?,
+        };
+        Ok(Self { seen: Some(seen), causal: self.causal })
+    }
+
+    pub(super) fn seen(&self) -> Option<&Tensor> {
+        self.seen.as_ref()
+    }
+
+    pub(super) fn is_causal(&self) -> bool {
+        self.causal
+    }
+}

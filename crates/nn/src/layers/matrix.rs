@@ -1,0 +1,76 @@
+//! A weight matrix in the order that its device multiplies with.
+
+use millstream_core::{Activation, Command, DType};
+
+use crate::error::invalid;
+use crate::tensor::Recorder;
+use crate::{Result, Tensor};
+
+/// What is added to a product before the activation.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Finish<'a> {
+    pub bias: Option<&'a Tensor>,
+    pub residual: Option<&'a Tensor>,
+    pub activation: Activation,
+}
+
+/// A settled matrix of `[inputs, outputs]`, packed where the device gains from it.
+pub(super) struct Matrix {
+    storage: Tensor,
+    packed: bool,
+    dtype: DType,
+    inputs: usize,
+    outputs: usize,
+}
+
+impl Matrix {
+    /// From weights of `[outputs, inputs]`, as PyTorch has them.
+    pub fn new(weight: &Tensor) -> Result<Self> {
+        let turned = weight.t()?;
+        let &[inputs, outputs] = turned.shape() else {
+            return invalid("linear", format!("weights of shape {:?}", weight.shape()));
+        };
+        let dtype = weight.dtype();
+        let device = weight.device();
+        let (storage, packed) = match device.packed_layout(turned.layout()) {
+            Some(layout) => {
+                let recorder = Recorder::new("pack_weights", &device)?;
+                let packed = recorder.output(layout.dtype(), layout.shape())?;
+                recorder.record(Command::pack_weights(packed.operand(), turned.operand()))?;
+                (packed, true)
+            }
+            None => (turned, false),
+        };
+        Ok(Self { storage: storage.settle()?, packed, dtype, inputs, outputs })
+    }
+
+    /// `activation(input × matrix + bias + residual)`.
+    pub fn multiply(&self, op: &'static str, input: &Tensor, finish: Finish) -> Result<Tensor> {
+        let (inputs, outputs) = (self.inputs, self.outputs);
+        if input.shape().last() != Some(&inputs) || input.dtype() != self.dtype {
+            let (found, dtype) = (input.layout(), self.dtype);
+            return invalid(
+                op,
+                format!("input {found:?} for {dtype} weights [{outputs}, {inputs}]"),
+            );
+        }
+        if input.rank() == 1 {
+            return self.multiply(op, &input.unsqueeze(0)?, finish)?.squeeze(0);
+        }
+        let mut shape = smallvec::SmallVec::<[usize; 8]>::from_slice(input.shape());
+        shape[input.rank() - 1] = outputs;
+        let recorder = Recorder::new(op, &input.device())?;
+        let result = recorder.output(self.dtype, &shape)?;
+        let build = if self.packed { Command::matmul_packed } else { Command::matmul };
+        recorder.record(build(
+            result.operand(),
+            input.operand(),
+            self.storage.operand(),
+            finish.bias.map(Tensor::operand),
+            finish.residual.map(Tensor::operand),
+            1.0,
+            finish.activation,
+        ))?;
+        Ok(result)
+    }
+}

@@ -1,0 +1,38 @@
+//! Layers, with PyTorch's names, arguments and parameter names.
+
+mod activations;
+mod attention;
+mod batch_norm;
+mod conv;
+mod decoder;
+mod embedding;
+mod encoder;
+mod linear;
+mod mask;
+mod matrix;
+mod module;
+mod norm;
+mod pool;
+mod projection;
+mod recurrent;
+mod sequential;
+mod transformer;
+
+pub use activations::*;
+pub use attention::{MultiheadAttention, MultiheadAttentionOptions};
+pub use batch_norm::{BatchNorm, BatchNorm1d, BatchNorm2d, BatchNormOptions};
+pub use conv::{
+    Conv, Conv1d, Conv2d, Conv3d, ConvOptions, ConvTranspose, ConvTranspose1d, ConvTranspose2d,
+    ConvTransposeOptions,
+};
+pub use decoder::TransformerDecoderLayer;
+pub use embedding::Embedding;
+pub use encoder::{TransformerEncoder, TransformerEncoderLayer};
+pub use linear::Linear;
+pub use mask::AttentionMask;
+pub use module::Module;
+pub use norm::{GroupNorm, GroupNormOptions, LayerNorm, LayerNormOptions, RMSNorm, RMSNormOptions};
+pub use pool::{AvgPool, AvgPool2d, MaxPool, MaxPool2d};
+pub use recurrent::{GRU, LSTM, RNN, RecurrentOptions, RecurrentState};
+pub use sequential::Sequential;
+pub use transformer::TransformerOptions;

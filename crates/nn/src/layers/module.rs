@@ -1,0 +1,105 @@
+//! What all layers are.
+
+use millstream_core::Activation;
+
+use crate::{Result, Tensor};
+
+/// A layer or a model: a function of one tensor.
+///
+/// # Thread safety
+///
+/// A module does not change. Any number of threads may call it at once, and each call gets the bits that
+/// it would get alone.
+///
+/// # Example
+///
+/// ```
+/// # use millstream_cpu as _;
+/// use millstream_core::{DType, Device};
+/// use millstream_nn::{Linear, Module, Result, Tensor, Weights};
+///
+/// struct Gate {
+///     value: Linear,
+///     gate: Linear,
+/// }
+///
+/// impl Module for Gate {
+///     fn forward(&self, input: &Tensor) -> Result<Tensor> {
+///         self.value.forward(input)? * self.gate.forward(input)?.sigmoid()?
+///     }
+/// }
+///
+/// # fn main() -> Result<()> {
+/// let device = Device::cpu()?;
+/// let gate = Weights::random(1, DType::F32, &device).load(|weights| {
+///     Ok(Gate {
+///         value: Linear::new(4, 4, true, &weights.child("value"))?,
+///         gate: Linear::new(4, 4, true, &weights.child("gate"))?,
+///     })
+/// })?;
+/// std::thread::scope(|scope| {
+///     for _ in 0..8 {
+///         scope.spawn(|| gate.forward(&Tensor::ones(&[1, 4], DType::F32, &device)?)?.to_vec::<f32>());
+///     }
+/// });
+/// # Ok(())
+/// # }
+/// ```
+///
+/// What threads cannot share is no module:
+///
+/// ```compile_fail
+/// # use millstream_nn::{Module, Result, Tensor};
+/// struct Counting(std::cell::Cell<u32>);
+///
+/// impl Module for Counting {
+///     fn forward(&self, input: &Tensor) -> Result<Tensor> {
+///         self.0.set(self.0.get() + 1);
+///         Ok(input.clone())
+///     }
+/// }
+/// ```
+pub trait Module: Send + Sync {
+    /// Applies the module.
+    ///
+    /// # Errors
+    ///
+    /// An input of the wrong shape or type, or no memory.
+    fn forward(&self, input: &Tensor) -> Result<Tensor>;
+
+    /// Applies the module and then an activation; layers that can do both in one Command do.
+    ///
+    /// # Errors
+    ///
+    /// As for [`forward`](Self::forward).
+    fn forward_activated(&self, input: &Tensor, activation: Activation) -> Result<Tensor> {
+        self.forward(input)?.activate(activation)
+    }
+
+    /// The activation that this module is, where it is one that a layer before it can apply.
+    fn as_activation(&self) -> Option<Activation> {
+        None
+    }
+}
+
+macro_rules! pointers {
+    ($($pointer:ty),*) => {
+        $(
+            impl<M: Module + ?Sized> Module for $pointer {
+                fn forward(&self, input: &Tensor) -> Result<Tensor> {
+                    (**self).forward(input)
+                }
+
+                fn forward_activated(&self, input: &Tensor, activation: Activation) -> Result<Tensor> {
+                    (**self).forward_activated(input, activation)
+                }
+
+                fn as_activation(&self) -> Option<Activation> {
+                    (**self).as_activation()
+                }
+            }
+        )*
+    };
+}
+
+pointers!(&M, Box<M>, std::sync::Arc<M>);

@@ -1,0 +1,74 @@
+//! Pooling.
+
+use millstream_core::{MAX_SPATIAL, PoolKind, PoolParams};
+
+use super::Module;
+use super::conv::unbatched;
+use crate::{Result, Tensor};
+
+fn params<const N: usize>(
+    kind: PoolKind,
+    kernel: [u32; N],
+    stride: [u32; N],
+    padding: [u32; N],
+) -> PoolParams {
+    const { assert!(N >= 1 && N <= MAX_SPATIAL, "1 to 3 spatial axes") };
+    let wide = |narrow: [u32; N], rest: u32| -> [u32; MAX_SPATIAL] {
+        std::array::from_fn(|axis| narrow.get(axis).copied().unwrap_or(rest))
+    };
+    PoolParams {
+        kind,
+        spatial: N as u8,
+        kernel: wide(kernel, 1),
+        stride: wide(stride, 1),
+        pad_before: wide(padding, 0),
+        pad_after: wide(padding, 0),
+        dilation: [1; MAX_SPATIAL],
+    }
+}
+
+/// The largest element of each window of `[batch, channels, spatial…]`.
+#[derive(Clone, Copy, Debug)]
+pub struct MaxPool<const N: usize>(PoolParams);
+
+/// The largest element of windows over two axes.
+pub type MaxPool2d = MaxPool<2>;
+
+impl<const N: usize> MaxPool<N> {
+    /// Windows of a size, with a step and with padding that is never the largest.
+    pub fn new(kernel_size: [u32; N], stride: [u32; N], padding: [u32; N]) -> Self {
+        Self(params(PoolKind::Max, kernel_size, stride, padding))
+    }
+}
+
+impl<const N: usize> Module for MaxPool<N> {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        unbatched::<N>(input, |input| input.pool(self.0))
+    }
+}
+
+/// The mean of each window of `[batch, channels, spatial…]`.
+#[derive(Clone, Copy, Debug)]
+pub struct AvgPool<const N: usize>(PoolParams);
+
+/// The mean of windows over two axes.
+pub type AvgPool2d = AvgPool<2>;
+
+impl<const N: usize> AvgPool<N> {
+    /// Windows of a size, with a step and with padding of zeros, which count if `count_include_pad`.
+    pub fn new(
+        kernel_size: [u32; N],
+        stride: [u32; N],
+        padding: [u32; N],
+        count_include_pad: bool,
+    ) -> Self {
+        let kind = PoolKind::Average { include_padding: count_include_pad };
+        Self(params(kind, kernel_size, stride, padding))
+    }
+}
+
+impl<const N: usize> Module for AvgPool<N> {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        unbatched::<N>(input, |input| input.pool(self.0))
+    }
+}

@@ -1,0 +1,70 @@
+//! Parameters of recurrent layers, from PyTorch's order of gates to that of the Command.
+
+use millstream_core::{RecurrentCell, RecurrentDirection};
+
+use super::RecurrentOptions;
+use crate::error::invalid;
+use crate::{Init, Result, Tensor, Weights};
+
+/// The parameters of one layer, as the Command takes them.
+pub struct Layer {
+    pub direction: RecurrentDirection,
+    pub input_weight: Tensor,
+    pub hidden_weight: Tensor,
+    pub bias: Option<Tensor>,
+}
+
+/// Which of PyTorch's blocks of rows comes first, second, …
+fn gates(cell: RecurrentCell) -> &'static [usize] {
+    match cell {
+        // Input, forget, cell, output there; input, output, forget, cell here.
+        RecurrentCell::Lstm => &[0, 3, 1, 2],
+        // Reset, update, new there; update, reset, new here.
+        RecurrentCell::Gru { .. } => &[1, 0, 2],
+        RecurrentCell::RnnTanh | RecurrentCell::RnnRelu => &[0],
+    }
+}
+
+pub fn layers(
+    cell: RecurrentCell,
+    input_size: usize,
+    hidden_size: usize,
+    options: &RecurrentOptions,
+    weights: &Weights,
+) -> Result<Vec<Layer>> {
+    let direction = match options.bidirectional {
+        true => RecurrentDirection::Both,
+        false => RecurrentDirection::Forward,
+    };
+    if options.num_layers == 0 || hidden_size == 0 {
+        let layers = options.num_layers;
+        return invalid("recurrent", format!("{layers} layers with a state of {hidden_size}"));
+    }
+    let suffixes = &["", "_reverse"][..direction.count()];
+    let rows = hidden_size.saturating_mul(cell.gates());
+    let init = Init::fan_in(hidden_size);
+    let fetch = |name: &str, layer: usize, shape: &[usize]| {
+        let all = suffixes.iter().map(|suffix| {
+            let tensor = weights.fetch(&format!("{name}_l{layer}{suffix}"), shape, init)?;
+            let blocks =
+                gates(cell).iter().map(|gate| tensor.narrow(0, gate * hidden_size, hidden_size));
+            Tensor::cat(&blocks.collect::<Result<Vec<_>>>()?, 0)
+        });
+        Tensor::stack(&all.collect::<Result<Vec<_>>>()?, 0)
+    };
+    (0..options.num_layers)
+        .map(|layer| {
+            let inputs = if layer == 0 { input_size } else { hidden_size * direction.count() };
+            let bias = || {
+                let both = [fetch("bias_ih", layer, &[rows])?, fetch("bias_hh", layer, &[rows])?];
+                Tensor::stack(&both, 1)?.settle()
+            };
+            Ok(Layer {
+                direction,
+                input_weight: fetch("weight_ih", layer, &[rows, inputs])?.settle()?,
+                hidden_weight: fetch("weight_hh", layer, &[rows, hidden_size])?.settle()?,
+                bias: options.bias.then(bias).transpose()?,
+            })
+        })
+        .collect()
+}

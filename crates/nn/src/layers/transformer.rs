@@ -1,0 +1,124 @@
+//! What transformer layers have in common.
+
+use millstream_core::Activation;
+
+use super::attention::{MultiheadAttention, MultiheadAttentionOptions};
+use super::linear::Linear;
+use super::norm::{LayerNorm, LayerNormOptions};
+use super::projection::Use;
+use super::{AttentionMask, Module};
+use crate::{Result, Tensor, Weights};
+
+/// The options of transformer layers, with PyTorch's defaults.
+#[derive(Clone, Copy, Debug)]
+pub struct TransformerOptions {
+    /// The size between the two linear layers.
+    pub dim_feedforward: usize,
+    /// What is applied between them.
+    pub activation: Activation,
+    /// Added to the variance by the norms.
+    pub layer_norm_eps: f32,
+    /// Whether tensors are `[batch, length, d_model]` rather than `[length, batch, d_model]`.
+    pub batch_first: bool,
+    /// Whether a norm comes before its block rather than behind the sum.
+    pub norm_first: bool,
+    /// Whether linear layers and norms have biases.
+    pub bias: bool,
+}
+
+impl Default for TransformerOptions {
+    fn default() -> Self {
+        Self {
+            dim_feedforward: 2048,
+            activation: Activation::Relu,
+            layer_norm_eps: 1e-5,
+            batch_first: false,
+            norm_first: false,
+            bias: true,
+        }
+    }
+}
+
+impl TransformerOptions {
+    pub(super) fn norm(&self, size: usize, weights: &Weights) -> Result<LayerNorm> {
+        let options = LayerNormOptions {
+            eps: self.layer_norm_eps,
+            bias: self.bias,
+            elementwise_affine: true,
+        };
+        LayerNorm::new(&[size], options, weights)
+    }
+
+    pub(super) fn attention(
+        &self,
+        what: Use,
+        size: usize,
+        heads: usize,
+        weights: &Weights,
+    ) -> Result<MultiheadAttention> {
+        let options = MultiheadAttentionOptions {
+            bias: self.bias,
+            batch_first: self.batch_first,
+            ..Default::default()
+        };
+        MultiheadAttention::for_use(what, size, heads, options, weights)
+    }
+}
+
+/// A block with its norm: `x + block(norm(x))`, or `norm(x + block(x))`.
+pub(super) struct Residual {
+    norm: LayerNorm,
+    norm_first: bool,
+}
+
+impl Residual {
+    pub fn new(options: &TransformerOptions, size: usize, weights: &Weights) -> Result<Self> {
+        Ok(Self { norm: options.norm(size, weights)?, norm_first: options.norm_first })
+    }
+
+    /// `block` is given its input and what to add to its result, which must be new memory.
+    pub fn around(
+        &self,
+        input: &Tensor,
+        block: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor>,
+    ) -> Result<Tensor> {
+        if self.norm_first {
+            block(&self.norm.forward(input)?, input)
+        } else {
+            self.norm.forward_in_place(block(input, input)?)
+        }
+    }
+}
+
+/// The two linear layers of a transformer layer.
+pub(super) struct FeedForward {
+    linear1: Linear,
+    linear2: Linear,
+    activation: Activation,
+}
+
+impl FeedForward {
+    pub fn new(options: &TransformerOptions, size: usize, weights: &Weights) -> Result<Self> {
+        let (inner, bias) = (options.dim_feedforward, options.bias);
+        Ok(Self {
+            linear1: Linear::new(size, inner, bias, &weights.child("linear1"))?,
+            linear2: Linear::new(inner, size, bias, &weights.child("linear2"))?,
+            activation: options.activation,
+        })
+    }
+
+    pub fn forward(&self, input: &Tensor, residual: &Tensor) -> Result<Tensor> {
+        let inner = self.linear1.forward_activated(input, self.activation)?;
+        self.linear2.forward_fused(&inner, Some(residual), Activation::None)
+    }
+}
+
+/// Self-attention plus a residual.
+pub(super) fn attend_self(
+    attention: &MultiheadAttention,
+    input: &Tensor,
+    mask: &AttentionMask,
+    residual: &Tensor,
+) -> Result<Tensor> {
+    attention.forward_fused(input, input, input, mask, Some(residual))
+}

@@ -1,0 +1,26 @@
+//! Tensors, layers and weights: networks as one writes them in PyTorch, run by Millstream.
+//!
+//! Start with [`Tensor`], [`Module`] and [`Weights`]. Everything here makes
+//! [`Command`](millstream_core::Command)s on the calling thread's stream and nothing else, so it runs on
+//! every device, and any thread may use any tensor or layer.
+
+mod axis;
+mod bytes;
+mod error;
+mod layers;
+mod npy;
+mod tensor;
+mod value;
+mod weights;
+
+pub use axis::{Axis, AxisSet, Size};
+pub use error::{Error, Result};
+pub use half::{bf16, f16};
+pub use layers::*;
+pub use tensor::{Tensor, TensorOrScalar};
+pub use value::Value;
+pub use weights::{Init, WeightProblem, Weights, save};
+
+// The tests' device registers itself.
+#[cfg(test)]
+use millstream_cpu as _;

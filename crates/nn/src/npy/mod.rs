@@ -1,0 +1,82 @@
+//! NumPy's `.npy` files.
+
+mod header;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use millstream_core::Device;
+
+use self::header::Header;
+use crate::{Error, Result, Tensor};
+
+impl Tensor {
+    /// Reads a `.npy` file.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read or is not valid, an element type there is none for, or no memory.
+    pub fn read_npy(path: impl AsRef<Path>, device: &Device) -> Result<Self> {
+        let path = path.as_ref();
+        let name = || path.display().to_string();
+        let bytes = std::fs::read(path)
+            .map_err(|error| Error::Read { path: name(), message: error.to_string() })?;
+        Self::from_npy(&bytes, device).map_err(|error| match error {
+            Error::Format { reason, .. } => Error::Format { path: name(), reason },
+            other => other,
+        })
+    }
+
+    /// Reads the bytes of a `.npy` file.
+    ///
+    /// # Errors
+    ///
+    /// As for [`read_npy`](Self::read_npy).
+    pub fn from_npy(bytes: &[u8], device: &Device) -> Result<Self> {
+        let format = |reason| Error::Format { path: "the .npy data".into(), reason };
+        let (header, data) = Header::read(bytes).map_err(format)?;
+        let elements = header.shape.iter().try_fold(1usize, |sum, &size| sum.checked_mul(size));
+        let needed = elements.and_then(|count| count.checked_mul(header.dtype.size()));
+        if needed != Some(data.len()) {
+            let (dtype, shape, found) = (header.dtype, &header.shape, data.len());
+            return Err(format(format!("{found} bytes of data for {dtype} of shape {shape:?}")));
+        }
+        let data = crate::bytes::from_file(data, header.dtype, header.big_endian);
+        let mut shape = header.shape;
+        if !header.fortran_order {
+            return Self::from_bytes(&data, &shape, header.dtype, device);
+        }
+        shape.reverse();
+        let order: Vec<usize> = (0..shape.len()).rev().collect();
+        Self::from_bytes(&data, &shape, header.dtype, device)?.permute(&order)
+    }
+
+    /// Writes a `.npy` file. Waits for the values.
+    ///
+    /// # Errors
+    ///
+    /// `bf16`, which NumPy does not have, what went wrong while the values were computed, or a file that
+    /// cannot be written.
+    pub fn write_npy(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        std::fs::write(path, self.to_npy()?).map_err(|error| Error::Write {
+            path: path.display().to_string(),
+            message: error.to_string(),
+        })
+    }
+
+    /// The bytes of a `.npy` file with these values. Waits for them.
+    ///
+    /// # Errors
+    ///
+    /// As for [`write_npy`](Self::write_npy).
+    pub fn to_npy(&self) -> Result<Vec<u8>> {
+        let Some(mut bytes) = header::write(self.dtype(), self.shape()) else {
+            let reason = format!("NumPy has no {}: convert with to_dtype first", self.dtype());
+            return Err(Error::Invalid { op: "to_npy", reason });
+        };
+        bytes.extend(self.to_bytes()?);
+        Ok(bytes)
+    }
+}

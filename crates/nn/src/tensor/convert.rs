@@ -1,0 +1,50 @@
+//! Copies: to another element type, device or order in memory.
+
+use millstream_core::{Command, DType, Device};
+
+use super::{Recorder, Tensor};
+use crate::Result;
+
+impl Tensor {
+    /// The same values in another element type, or this tensor if it has that type. Conversion is that of
+    /// Rust's `as`; to `bool` it asks whether a value is other than zero.
+    ///
+    /// # Errors
+    ///
+    /// No memory.
+    pub fn to_dtype(&self, dtype: DType) -> Result<Self> {
+        if dtype == self.dtype() { Ok(self.clone()) } else { self.copied("to_dtype", dtype) }
+    }
+
+    /// The same values on another device, or this tensor if it is there. Waits for the values.
+    ///
+    /// # Errors
+    ///
+    /// What went wrong while they were computed, or no memory.
+    pub fn to_device(&self, device: &Device) -> Result<Self> {
+        if *device == self.device() {
+            return Ok(self.clone());
+        }
+        Self::from_bytes(&self.to_bytes()?, self.shape(), self.dtype(), device)
+    }
+
+    /// The same values lying densely in row-major order; this tensor if they do.
+    ///
+    /// # Errors
+    ///
+    /// No memory.
+    pub fn contiguous(&self) -> Result<Self> {
+        if self.is_contiguous() {
+            Ok(self.clone())
+        } else {
+            self.copied("contiguous", self.dtype())
+        }
+    }
+
+    pub(super) fn copied(&self, op: &'static str, dtype: DType) -> Result<Self> {
+        let recorder = Recorder::new(op, &self.device())?;
+        let result = recorder.output(dtype, self.shape())?;
+        recorder.record(Command::copy(result.operand(), self.operand()))?;
+        Ok(result)
+    }
+}

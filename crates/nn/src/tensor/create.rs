@@ -1,0 +1,164 @@
+//! Making tensors.
+
+use std::borrow::Cow;
+
+use millstream_core::{Command, DType, Device, Distribution, HostBytes, Scalar};
+
+use super::{Recorder, Tensor};
+use crate::error::invalid;
+use crate::{Result, Value};
+
+impl Tensor {
+    /// All elements the same.
+    ///
+    /// # Errors
+    ///
+    /// A shape that cannot be, or no memory.
+    pub fn full(
+        shape: &[usize],
+        value: impl Into<Scalar>,
+        dtype: DType,
+        device: &Device,
+    ) -> Result<Self> {
+        let recorder = Recorder::new("full", device)?;
+        let result = recorder.output(dtype, shape)?;
+        recorder.record(Command::fill(result.operand(), value))?;
+        Ok(result)
+    }
+
+    /// All elements 0.
+    ///
+    /// # Errors
+    ///
+    /// As for [`full`](Self::full).
+    pub fn zeros(shape: &[usize], dtype: DType, device: &Device) -> Result<Self> {
+        Self::full(shape, 0i64, dtype, device)
+    }
+
+    /// All elements 1.
+    ///
+    /// # Errors
+    ///
+    /// As for [`full`](Self::full).
+    pub fn ones(shape: &[usize], dtype: DType, device: &Device) -> Result<Self> {
+        Self::full(shape, 1i64, dtype, device)
+    }
+
+    /// `start`, `start + step`, … up to but without `end`.
+    ///
+    /// # Errors
+    ///
+    /// A step of 0 or in the wrong direction, numbers that are not finite, or no memory.
+    pub fn arange(start: f64, end: f64, step: f64, dtype: DType, device: &Device) -> Result<Self> {
+        let count = ((end - start) / step).ceil();
+        // Above 2^53 neighbouring counts are no longer told apart.
+        if !(0.0..=9e15).contains(&count) || step == 0.0 {
+            return invalid("arange", format!("{start} to {end} by {step} has no such elements"));
+        }
+        // First the device's memory, whose lack is an error.
+        let recorder = Recorder::new("arange", device)?;
+        let result = recorder.output(dtype, &[count as usize])?;
+        let mut bytes = Vec::with_capacity(result.layout.dense_bytes());
+        for index in 0..count as usize {
+            let value = start + index as f64 * step;
+            let scalar = if dtype.is_int() { Scalar::Int(value as i64) } else { value.into() };
+            bytes.extend_from_slice(&scalar.to_bytes(dtype)[..dtype.size()]);
+        }
+        recorder.record(Command::upload(result.operand(), HostBytes::copy_of(&bytes)))?;
+        Ok(result)
+    }
+
+    /// Evenly distributed in `0 .. 1`; the seed decides every element.
+    ///
+    /// # Errors
+    ///
+    /// A type that is not floating point, or no memory.
+    pub fn rand(shape: &[usize], seed: u64, dtype: DType, device: &Device) -> Result<Self> {
+        Self::random(
+            "rand",
+            shape,
+            Distribution::Uniform { low: 0.0, high: 1.0 },
+            seed,
+            dtype,
+            device,
+        )
+    }
+
+    /// Normally distributed around 0 with a deviation of 1; the seed decides every element.
+    ///
+    /// # Errors
+    ///
+    /// A type that is not floating point, or no memory.
+    pub fn randn(shape: &[usize], seed: u64, dtype: DType, device: &Device) -> Result<Self> {
+        let normal = Distribution::Normal { mean: 0.0, deviation: 1.0 };
+        Self::random("randn", shape, normal, seed, dtype, device)
+    }
+
+    pub(crate) fn random(
+        op: &'static str,
+        shape: &[usize],
+        distribution: Distribution,
+        seed: u64,
+        dtype: DType,
+        device: &Device,
+    ) -> Result<Self> {
+        let recorder = Recorder::new(op, device)?;
+        let result = recorder.output(dtype, shape)?;
+        recorder.record(Command::random(result.operand(), distribution, seed, 0))?;
+        Ok(result)
+    }
+
+    /// From elements in row-major order.
+    ///
+    /// # Errors
+    ///
+    /// Another number of elements than the shape has, or no memory.
+    pub fn from_slice<T: Value>(values: &[T], shape: &[usize], device: &Device) -> Result<Self> {
+        Self::from_bytes(&T::bytes_of(values), shape, T::DTYPE, device)
+    }
+
+    /// From elements in row-major order; as [`from_slice`](Self::from_slice), with one axis.
+    ///
+    /// # Errors
+    ///
+    /// No memory.
+    pub fn from_vec<T: Value>(values: Vec<T>, device: &Device) -> Result<Self> {
+        Self::from_slice(&values, &[values.len()], device)
+    }
+
+    /// A tensor of rank 0.
+    ///
+    /// # Errors
+    ///
+    /// No memory.
+    pub fn scalar<T: Value>(value: T, device: &Device) -> Result<Self> {
+        Self::from_slice(&[value], &[], device)
+    }
+
+    /// From the bytes of elements in row-major order, in the order of bytes of this machine.
+    ///
+    /// # Errors
+    ///
+    /// Another number of bytes than the shape needs, or no memory.
+    pub fn from_bytes(
+        bytes: &[u8],
+        shape: &[usize],
+        dtype: DType,
+        device: &Device,
+    ) -> Result<Self> {
+        let recorder = Recorder::new("from_slice", device)?;
+        let needed = shape.iter().try_fold(dtype.size(), |sum, &size| sum.checked_mul(size));
+        if needed != Some(bytes.len()) {
+            let given = bytes.len() / dtype.size();
+            return invalid("from_slice", format!("{given} {dtype} elements for shape {shape:?}"));
+        }
+        let result = recorder.output(dtype, shape)?;
+        let mut bytes = Cow::from(bytes);
+        if dtype == DType::Bool {
+            // Devices rely on 0 and 1.
+            bytes.to_mut().iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+        }
+        recorder.record(Command::upload(result.operand(), HostBytes::copy_of(&bytes)))?;
+        Ok(result)
+    }
+}

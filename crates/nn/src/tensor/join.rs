@@ -1,0 +1,89 @@
+//! Joining tensors, and padding them.
+
+use millstream_core::{Command, MAX_RANK, PadMode, PadParams};
+
+use super::{Recorder, Tensor};
+use crate::error::invalid;
+use crate::{Axis, Error, Result};
+
+impl Tensor {
+    /// Tensors one after another along an axis.
+    ///
+    /// # Errors
+    ///
+    /// No tensors, shapes that differ on other axes, types that differ, or no memory.
+    pub fn cat<T: AsRef<Tensor>>(tensors: &[T], axis: impl Axis) -> Result<Self> {
+        let Some(first) = tensors.first().map(AsRef::as_ref) else {
+            return invalid("cat", "no tensors".into());
+        };
+        let axis = axis.resolve("cat", first.rank())?;
+        let mut shape = first.shape().to_vec();
+        shape[axis] = 0;
+        for tensor in tensors.iter().map(AsRef::as_ref) {
+            let fits = tensor.rank() == first.rank()
+                && (0..shape.len()).all(|at| at == axis || tensor.shape()[at] == shape[at]);
+            if !fits || tensor.dtype() != first.dtype() {
+                let (one, other) = (&first.layout, &tensor.layout);
+                return invalid("cat", format!("{one:?} and {other:?} along axis {axis}"));
+            }
+            shape[axis] = shape[axis].saturating_add(tensor.shape()[axis]);
+        }
+        let recorder = Recorder::new("cat", &first.device())?;
+        let result = recorder.output(first.dtype(), &shape)?;
+        let mut start = 0;
+        for tensor in tensors.iter().map(AsRef::as_ref) {
+            let count = tensor.shape()[axis];
+            let place = result.layout.slice(axis, start, count, 1);
+            let place = place.map_err(|error| Error::named("cat", error))?;
+            recorder.record(Command::copy(result.buffer.operand(place), tensor.operand()))?;
+            start += count;
+        }
+        Ok(result)
+    }
+
+    /// Tensors of one shape side by side along a new axis.
+    ///
+    /// # Errors
+    ///
+    /// As for [`cat`](Self::cat).
+    pub fn stack<T: AsRef<Tensor>>(tensors: &[T], axis: impl Axis) -> Result<Self> {
+        let rank = tensors.first().map_or(0, |tensor| tensor.as_ref().rank());
+        let axis = axis.resolve("stack", rank + 1)?;
+        let widened = tensors
+            .iter()
+            .map(|tensor| tensor.as_ref().unsqueeze(axis))
+            .collect::<Result<Vec<_>>>()?;
+        Self::cat(&widened, axis)
+    }
+
+    /// Adds elements before the first and after the last of each axis: one pair of widths per axis.
+    /// Negative widths crop.
+    ///
+    /// # Errors
+    ///
+    /// Widths for another number of axes, more to crop than there is, or no memory.
+    pub fn pad(&self, widths: &[(i64, i64)], mode: PadMode) -> Result<Self> {
+        let misfit = || invalid("pad", format!("widths {widths:?} for shape {:?}", self.shape()));
+        if widths.len() != self.rank() {
+            return misfit();
+        }
+        let mut params = PadParams { mode, before: [0; MAX_RANK], after: [0; MAX_RANK] };
+        let mut shape = self.shape().to_vec();
+        for (axis, &(before, after)) in widths.iter().enumerate() {
+            (params.before[axis], params.after[axis]) = (before, after);
+            let size = shape[axis] as i128 + i128::from(before) + i128::from(after);
+            let Ok(size) = usize::try_from(size) else { return misfit() };
+            shape[axis] = size;
+        }
+        let recorder = Recorder::new("pad", &self.device())?;
+        let result = recorder.output(self.dtype(), &shape)?;
+        recorder.record(Command::pad(result.operand(), self.operand(), params))?;
+        Ok(result)
+    }
+}
+
+impl AsRef<Tensor> for Tensor {
+    fn as_ref(&self) -> &Tensor {
+        self
+    }
+}

@@ -1,0 +1,32 @@
+//! From an operation to a Command on the calling thread's stream.
+
+use millstream_core::{Buffer, Command, DType, Device, Layout, Stream};
+
+use super::Tensor;
+use crate::{Error, Result};
+
+/// Records the Commands of one operation.
+pub(crate) struct Recorder {
+    op: &'static str,
+    stream: Stream,
+}
+
+impl Recorder {
+    /// For an operation, by the name that its errors have.
+    pub fn new(op: &'static str, device: &Device) -> Result<Self> {
+        Ok(Self { op, stream: device.stream()? })
+    }
+
+    /// A tensor to be written by a Command of this recorder, before anybody else sees it.
+    pub fn output(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
+        let layout = Layout::contiguous(dtype, shape).map_err(|e| Error::named(self.op, e))?;
+        Ok(Tensor { buffer: self.stream.allocate(layout.dense_bytes())?, layout })
+    }
+
+    /// Records a Command, or says why it could not be built.
+    pub fn record(&self, command: millstream_core::Result<Command<&Buffer>>) -> Result<()> {
+        let command = command.map_err(|error| Error::named(self.op, error))?;
+        self.stream.record(command)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,130 @@
+use millstream_core::{DType, Device};
+
+use super::Tensor;
+
+fn device() -> Device {
+    Device::cpu().unwrap()
+}
+
+fn range(shape: &[usize]) -> Tensor {
+    let count = shape.iter().product::<usize>() as f64;
+    Tensor::arange(0.0, count, 1.0, DType::F32, &device()).unwrap().reshape(shape).unwrap()
+}
+
+fn values(tensor: &Tensor) -> Vec<f32> {
+    tensor.to_vec().unwrap()
+}
+
+#[test]
+fn errors_name_the_operation_and_both_shapes() {
+    let (a, b) = (range(&[2, 3]), range(&[4]));
+    assert_eq!(a.add(&b).unwrap_err().to_string(), "add: shapes [2, 3] and [4] do not broadcast");
+    assert_eq!((&a / &b).unwrap_err().to_string(), "div: shapes [2, 3] and [4] do not broadcast");
+    assert_eq!(
+        a.matmul(&a).unwrap_err().to_string(),
+        "matmul: shapes [2, 3] and [2, 3] do not match"
+    );
+    assert_eq!(a.reshape(&[4, -1]).unwrap_err().to_string(), "reshape: shape [2, 3] to [4, -1]");
+    assert_eq!(a.softmax(2).unwrap_err().to_string(), "softmax: axis 2 of a tensor with 2 axes");
+    assert!(a.to_vec::<i64>().unwrap_err().to_string().contains("to_dtype"));
+    let whole = a.to_dtype(DType::I32).unwrap();
+    assert!(whole.mul(0.5).unwrap_err().to_string().starts_with("mul: 0.5 is no i32"));
+}
+
+#[test]
+fn ranges_that_cannot_be_are_errors() {
+    let range = |start, end, step| Tensor::arange(start, end, step, DType::I64, &device());
+    assert_eq!(range(5.0, 0.0, -2.0).unwrap().to_vec::<i64>().unwrap(), [5, 3, 1]);
+    assert!(range(0.0, 1.0, 0.0).is_err());
+    assert!(range(0.0, 1.0, -1.0).is_err());
+    assert!(range(0.0, f64::NAN, 1.0).is_err());
+    assert!(range(0.0, 1e15, 1.0).unwrap_err().is_retryable(), "out of memory");
+}
+
+#[test]
+fn operators_take_tensors_and_numbers() {
+    let a = range(&[3]);
+    assert_eq!(values(&(&a + &a).unwrap()), [0.0, 2.0, 4.0]);
+    assert_eq!(values(&((&a * 2.0).unwrap() - 1).unwrap()), [-1.0, 1.0, 3.0]);
+    assert_eq!(values(&(1.0 - &a).unwrap()), [1.0, 0.0, -1.0]);
+    assert_eq!(values(&(2 * a.clone()).unwrap()), [0.0, 2.0, 4.0]);
+    assert_eq!(values(&(-&a).unwrap()), [0.0, -1.0, -2.0]);
+    assert_eq!(values(&a.pow(2.0).unwrap()), [0.0, 1.0, 4.0]);
+    let large = a.ge(1.0).unwrap();
+    assert_eq!(large.to_vec::<bool>().unwrap(), [false, true, true]);
+    assert_eq!(values(&large.where_cond(&a, 9.0).unwrap()), [9.0, 1.0, 2.0]);
+}
+
+#[test]
+fn products_broadcast_and_take_vectors() {
+    let (a, v) = (range(&[2, 1, 2, 3]), range(&[3]));
+    assert_eq!(values(&range(&[2, 3]).matmul(&v).unwrap()), [5.0, 14.0]);
+    assert_eq!(v.matmul(&range(&[3, 2])).unwrap().shape(), [2]);
+    assert_eq!(v.matmul(&v).unwrap().to_scalar::<f32>().unwrap(), 5.0);
+    assert_eq!(a.matmul(&range(&[4, 3, 5])).unwrap().shape(), [2, 4, 2, 5]);
+    assert_eq!(a.matmul(&v).unwrap().shape(), [2, 1, 2]);
+}
+
+#[test]
+fn reductions_drop_or_keep_axes() {
+    let a = range(&[2, 3, 4]);
+    assert_eq!(a.sum(.., false).unwrap().to_scalar::<f32>().unwrap(), 276.0);
+    assert_eq!(a.mean([0, -1], false).unwrap().shape(), [3]);
+    assert_eq!(a.max(1, true).unwrap().shape(), [2, 1, 4]);
+    assert_eq!(a.argmax(-1, false).unwrap().to_vec::<i64>().unwrap(), [3; 6]);
+    assert_eq!(values(&range(&[4]).cumsum(0).unwrap()), [0.0, 1.0, 3.0, 6.0]);
+    assert_eq!(range(&[4]).var(.., 1, false).unwrap().to_scalar::<f32>().unwrap(), 5.0 / 3.0);
+}
+
+#[test]
+fn joining_choosing_and_padding() {
+    let a = range(&[2, 3]);
+    assert_eq!(Tensor::cat(&[&a, &a], 1).unwrap().shape(), [2, 6]);
+    assert_eq!(Tensor::stack(&[&a, &a, &a], -1).unwrap().shape(), [2, 3, 3]);
+    let ids = Tensor::from_vec(vec![1i64, 0, 1], &device()).unwrap();
+    assert_eq!(values(&a.embedding(&ids).unwrap()), [3.0, 4.0, 5.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+    assert_eq!(values(&a.index_select(1, &ids).unwrap()), [1.0, 0.0, 1.0, 4.0, 3.0, 4.0]);
+    let places = Tensor::from_slice(&[2i64, 0], &[2, 1], &device()).unwrap();
+    assert_eq!(values(&a.gather(1, &places).unwrap()), [2.0, 3.0]);
+    let (best, at) = a.topk(1, 1, true).unwrap();
+    assert_eq!((values(&best), at.to_vec::<i64>().unwrap()), (vec![2.0, 5.0], vec![2, 2]));
+    let zero = millstream_core::PadMode::Constant(0.0.into());
+    assert_eq!(a.pad(&[(0, 1), (2, -1)], zero).unwrap().shape(), [3, 4]);
+    assert!(a.pad(&[(0, 0), (-2, -2)], zero).is_err());
+    assert_eq!(a.item::<f32>(&[1, 2]).unwrap(), 5.0);
+    assert!(a.item::<f32>(&[2, 0]).is_err());
+}
+
+#[test]
+fn an_index_out_of_range_is_reported_by_the_call_that_waits() {
+    let ids = Tensor::from_vec(vec![7i64], &device()).unwrap();
+    let rows = range(&[2, 3]).embedding(&ids);
+    assert!(rows.and_then(|rows| rows.to_vec::<f32>()).is_err());
+    assert_eq!(values(&range(&[2])), [0.0, 1.0], "the stream goes on");
+}
+
+#[test]
+fn tensors_print_as_in_pytorch() {
+    let print = |tensor: &Tensor| tensor.to_string();
+    assert_eq!(print(&range(&[2, 2])), "tensor([[0., 1.],\n        [2., 3.]])");
+    assert_eq!(
+        print(&(&range(&[2, 2]) / -2.0).unwrap()),
+        "tensor([[-0.0000, -0.5000],\n        [-1.0000, -1.5000]])"
+    );
+    assert_eq!(print(&Tensor::scalar(2.5f32, &device()).unwrap()), "tensor(2.5000)");
+    assert_eq!(print(&range(&[2]).to_dtype(DType::I32).unwrap()), "tensor([0, 1], dtype=i32)");
+    assert_eq!(print(&range(&[2]).gt(0.5).unwrap()), "tensor([false,  true])");
+    assert_eq!(
+        print(&Tensor::zeros(&[0, 3], DType::F32, &device()).unwrap()),
+        "tensor([], size=[0, 3])"
+    );
+    let wide = Tensor::from_vec(vec![1e-5f32, 1.0, f32::NAN], &device()).unwrap();
+    assert_eq!(print(&wide), "tensor([1.0000e-05, 1.0000e+00,        nan])");
+    assert_eq!(
+        print(&range(&[2000])),
+        "tensor([0.0000e+00, 1.0000e+00, 2.0000e+00,  ..., 1.9970e+03, 1.9980e+03,\n        1.9990e+03])"
+    );
+    let text = print(&Tensor::ones(&[40, 2, 20], DType::F32, &device()).unwrap());
+    assert!(text.starts_with("tensor([[[1., 1., 1.,  ..., 1., 1., 1.],\n         [1.,"), "{text}");
+    assert!(text.contains("]],\n\n        ...,\n\n        [[1."), "{text}");
+}

@@ -1,0 +1,60 @@
+//! Rust types that tensors are made from and read as.
+
+use std::borrow::Cow;
+
+use half::{bf16, f16};
+use millstream_core::{DType, Element, as_bytes, from_bytes};
+
+/// A Rust type that a tensor's elements can be given or read as.
+///
+/// It is every [`Element`] and `bool`, and nothing else.
+pub trait Value: Copy + Send + Sync + sealed::Sealed + 'static {
+    /// The element type it is stored as.
+    const DTYPE: DType;
+
+    #[doc(hidden)]
+    fn bytes_of(values: &[Self]) -> Cow<'_, [u8]>;
+
+    #[doc(hidden)]
+    fn from_bytes(bytes: &[u8]) -> Vec<Self>;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! value {
+    ($($rust:ty),*) => {
+        $(
+            impl sealed::Sealed for $rust {}
+
+            impl Value for $rust {
+                const DTYPE: DType = <$rust as Element>::DTYPE;
+
+                fn bytes_of(values: &[Self]) -> Cow<'_, [u8]> {
+                    as_bytes(values).into()
+                }
+
+                fn from_bytes(bytes: &[u8]) -> Vec<Self> {
+                    from_bytes(bytes)
+                }
+            }
+        )*
+    };
+}
+
+value!(f32, f16, bf16, f64, i8, u8, i32, i64);
+
+impl sealed::Sealed for bool {}
+
+impl Value for bool {
+    const DTYPE: DType = DType::Bool;
+
+    fn bytes_of(values: &[Self]) -> Cow<'_, [u8]> {
+        values.iter().map(|&value| u8::from(value)).collect()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Vec<Self> {
+        bytes.iter().map(|&byte| byte != 0).collect()
+    }
+}

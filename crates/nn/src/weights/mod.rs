@@ -1,0 +1,152 @@
+//! Weights: where layers get their parameters from.
+
+mod file;
+mod header;
+mod load;
+mod problem;
+mod random;
+mod save;
+mod shards;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use millstream_core::{DType, Device};
+
+use self::load::Notes;
+use self::shards::Shards;
+use crate::{Result, Tensor};
+
+pub use problem::WeightProblem;
+pub(crate) use problem::listed;
+pub use random::Init;
+pub use save::save;
+
+/// Named tensors that layers are built from, by the names of a PyTorch state dictionary.
+///
+/// A layer takes what it needs from the place it is given: [`child`](Self::child) goes down by a name,
+/// as attributes do in PyTorch. [`load`](Self::load) builds a whole model and reports everything that is
+/// missing, left over or of another shape in one error.
+///
+/// Weights are complete and settled when a layer has them, so any number of threads read them at no cost.
+///
+/// # Example
+///
+/// ```
+/// # use millstream_cpu as _;
+/// use millstream_core::{DType, Device};
+/// use millstream_nn::{Linear, Module, ReLU, Sequential, Tensor, Weights};
+///
+/// fn mlp(weights: &Weights) -> millstream_nn::Result<Sequential> {
+///     Ok(Sequential::new()
+///         .push(Linear::new(4, 8, true, &weights.child("0"))?)
+///         .push(ReLU)
+///         .push(Linear::new(8, 2, true, &weights.child("2"))?))
+/// }
+///
+/// # fn main() -> millstream_nn::Result<()> {
+/// let device = Device::cpu()?;
+/// let weights = Weights::random(7, DType::F32, &device); // or Weights::open("model.safetensors", &device)?
+/// let model = weights.load(mlp)?;
+/// let output = model.forward(&Tensor::ones(&[3, 4], DType::F32, &device)?)?;
+/// assert_eq!(output.shape(), [3, 2]);
+///
+/// let none = Weights::from_tensors(Default::default(), &device);
+/// let error = none.load(mlp).err().unwrap().to_string();
+/// assert!(error.contains("0.weight") && error.contains("2.bias"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Weights {
+    source: Arc<Source>,
+    device: Device,
+    /// What floating-point tensors are converted to.
+    dtype: Option<DType>,
+    prefix: String,
+    /// Where problems go while a model is loaded.
+    notes: Option<Arc<Notes>>,
+}
+
+#[derive(Debug)]
+enum Source {
+    Files(Shards),
+    Tensors(HashMap<String, Tensor>),
+    Random { seed: u64, dtype: DType },
+}
+
+impl Weights {
+    fn new(source: Source, device: &Device) -> Self {
+        let source = Arc::new(source);
+        Self { source, device: *device, dtype: None, prefix: String::new(), notes: None }
+    }
+
+    /// Opens a `.safetensors` file, the index of a model in several files
+    /// (`model.safetensors.index.json`), or a folder with one of these. Files are mapped, not read: they
+    /// must not change while the weights are in use.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read or is not valid, or one above the limits on headers and counts.
+    pub fn open(path: impl AsRef<Path>, device: &Device) -> Result<Self> {
+        Ok(Self::new(Source::Files(Shards::open(path.as_ref())?), device))
+    }
+
+    /// Takes tensors that are already there.
+    pub fn from_tensors(tensors: HashMap<String, Tensor>, device: &Device) -> Self {
+        Self::new(Source::Tensors(tensors), device)
+    }
+
+    /// Weights that exist under every name, for measurements and tests. The seed and the name decide each
+    /// of them.
+    pub fn random(seed: u64, dtype: DType, device: &Device) -> Self {
+        Self::new(Source::Random { seed, dtype }, device)
+    }
+
+    /// The same weights, with those of floating point converted to a type as they are loaded.
+    pub fn to_dtype(mut self, dtype: DType) -> Self {
+        self.dtype = Some(dtype);
+        self
+    }
+
+    /// The weights below a name: `weights.child("encoder").child("layers.0")`.
+    pub fn child(&self, name: impl std::fmt::Display) -> Self {
+        let mut child = self.clone();
+        child.prefix = format!("{}{name}.", self.prefix);
+        child
+    }
+
+    /// The device they are loaded to.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The full names of all tensors from here down, sorted; of random weights there are none.
+    pub fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = match &*self.source {
+            Source::Files(shards) => shards.names().map(str::to_owned).collect(),
+            Source::Tensors(tensors) => tensors.keys().cloned().collect(),
+            Source::Random { .. } => Vec::new(),
+        };
+        names.retain(|name| name.starts_with(&self.prefix));
+        names.sort_unstable();
+        names
+    }
+
+    /// The shape of a tensor, if there is one of that name; random weights have the shape asked for.
+    pub fn shape_of(&self, name: &str) -> Option<Vec<usize>> {
+        let name = self.full_name(name);
+        match &*self.source {
+            Source::Files(shards) => shards.find(&name).map(|(_, entry)| entry.shape.clone()),
+            Source::Tensors(tensors) => tensors.get(&name).map(|tensor| tensor.shape().to_vec()),
+            Source::Random { .. } => None,
+        }
+    }
+
+    fn full_name(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+}

@@ -1,0 +1,75 @@
+//! Writing `.safetensors` files.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::header::TYPES;
+use crate::{Error, Result, Tensor};
+
+/// Writes tensors to a `.safetensors` file, in the given order. Waits for their values.
+///
+/// The file is complete or not there: it is written beside its place and then moved.
+///
+/// # Errors
+///
+/// What went wrong while the values were computed, a name that is there twice, or a file that cannot be
+/// written.
+pub fn save<'a>(
+    path: impl AsRef<Path>,
+    tensors: impl IntoIterator<Item = (&'a str, &'a Tensor)>,
+) -> Result<()> {
+    let path = path.as_ref();
+    let tensors: Vec<(&str, &Tensor)> = tensors.into_iter().collect();
+    let header = header(&tensors)?;
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}.part", std::process::id()));
+    let written = write(beside.as_ref(), &header, &tensors, path);
+    if written.is_err() {
+        // What is left of a failed attempt is of no use, and the first error is the one that counts.
+        let _ = std::fs::remove_file(&beside);
+    }
+    written
+}
+
+fn header(tensors: &[(&str, &Tensor)]) -> Result<Vec<u8>> {
+    let mut entries = Map::new();
+    let mut end = 0;
+    for (name, tensor) in tensors {
+        let start = end;
+        end += tensor.layout().dense_bytes();
+        let dtype = TYPES.iter().find(|(_, dtype)| *dtype == tensor.dtype());
+        let entry = json!({
+            "dtype": dtype.map_or("", |(name, _)| name),
+            "shape": tensor.shape(),
+            "data_offsets": [start, end],
+        });
+        let reserved = *name == "__metadata__";
+        if reserved || entries.insert((*name).to_owned(), entry).is_some() {
+            return crate::error::invalid("save", format!("the name {name:?} is taken"));
+        }
+    }
+    let mut text = Value::Object(entries).to_string().into_bytes();
+    // Data begins at a multiple of 8.
+    text.resize(text.len().next_multiple_of(8), b' ');
+    Ok(text)
+}
+
+fn write(beside: &Path, header: &[u8], tensors: &[(&str, &Tensor)], path: &Path) -> Result<()> {
+    let failed = |error: std::io::Error| Error::Write {
+        path: path.display().to_string(),
+        message: error.to_string(),
+    };
+    let mut file = BufWriter::new(File::create(beside).map_err(failed)?);
+    file.write_all(&(header.len() as u64).to_le_bytes()).map_err(failed)?;
+    file.write_all(header).map_err(failed)?;
+    for (_, tensor) in tensors {
+        let bytes = tensor.to_bytes()?;
+        let bytes = crate::bytes::from_file(&bytes, tensor.dtype(), false);
+        file.write_all(&bytes).map_err(failed)?;
+    }
+    file.into_inner().map_err(|error| failed(error.into_error()))?.sync_all().map_err(failed)?;
+    std::fs::rename(beside, path).map_err(failed)
+}

@@ -2,7 +2,8 @@
 //!
 //! `cargo bench --bench compute` prints a table, `cargo bench --bench compute -- conv` that of the
 //! settings with `conv` in their names. All figures come from one run: rounds of a few repetitions of
-//! each setting are interleaved, and the best of each counts.
+//! each setting are interleaved, and the best of each counts; the fraction of the peak is the median of
+//! the rounds.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -24,6 +25,8 @@ struct Setting {
     operations: f64,
     record: Make,
     best: f64,
+    /// The fraction of the peak, which is measured just before and after, in each round.
+    fractions: Vec<f64>,
 }
 
 fn main() -> Result<()> {
@@ -47,29 +50,37 @@ fn main() -> Result<()> {
         index += 1;
         index == 1 || words.iter().all(|word| setting.name.contains(word))
     });
-    let mut peak = 0.0f64;
+    // The clock of the machine may change at any time, so a setting is compared with the peak of the
+    // same moment.
+    let (mut peak, mut before) = (0.0f64, fma_peak());
     for _ in 0..ROUNDS {
-        peak = peak.max(fma_peak());
         for setting in &mut settings {
+            let mut best = f64::INFINITY;
             for _ in 0..REPETITIONS {
                 let start = Instant::now();
                 (setting.record)(&stream)?;
                 stream.synchronize()?;
-                setting.best = setting.best.min(start.elapsed().as_secs_f64());
+                best = best.min(start.elapsed().as_secs_f64());
             }
+            let after = fma_peak();
+            setting.fractions.push(setting.operations / best / after.max(before));
+            setting.best = setting.best.min(best);
+            peak = peak.max(after);
+            before = after;
         }
     }
     println!("one thread, best of {ROUNDS} rounds; f32 FMA peak {:.1} GFLOP/s\n", peak / 1e9);
     println!("{:<26} {:>10} {:>10} {:>8} {:>12}", "command", "µs", "GOP/s", "peak", "f32 matmul");
     let matmul = settings[0].operations / settings[0].best;
-    for setting in &settings {
+    for setting in &mut settings {
+        setting.fractions.sort_by(f64::total_cmp);
         let rate = setting.operations / setting.best;
         println!(
             "{:<26} {:>10.1} {:>10.1} {:>8.2} {:>12.2}",
             setting.name,
             setting.best * 1e6,
             rate / 1e9,
-            rate / peak,
+            setting.fractions[ROUNDS / 2],
             rate / matmul
         );
     }
@@ -101,7 +112,7 @@ fn setting(
             parts.iter().map(|(buffer, layout)| buffer.operand(*layout)).collect();
         stream.record(command(&operands)?).map(|_| ())
     });
-    Ok(Setting { name, operations, record, best: f64::INFINITY })
+    Ok(Setting { name, operations, record, best: f64::INFINITY, fractions: Vec::new() })
 }
 
 fn matmul(stream: &Stream, name: &'static str, dtype: DType, n: usize) -> Result<Setting> {

@@ -53,14 +53,21 @@ pub(super) fn merge<P: Copy>(
         }
         return partials[0];
     }
-    // The same with a length that is known, which the compiler turns into vectors.
-    while half > 0 {
-        for lane in 0..half {
-            partials[lane] = merge(partials[lane], partials[lane + half]);
-        }
-        half /= 2;
-    }
+    // The same with lengths that are known, which the compiler turns into vectors.
+    fold::<P, 16>(&mut partials, &merge);
+    fold::<P, 8>(&mut partials, &merge);
+    fold::<P, 4>(&mut partials, &merge);
+    fold::<P, 2>(&mut partials, &merge);
+    fold::<P, 1>(&mut partials, &merge);
     partials[0]
+}
+
+/// Merges the second `HALF` of the partials with the first.
+#[inline(always)]
+fn fold<P: Copy, const HALF: usize>(partials: &mut [P; LANES], merge: &impl Fn(P, P) -> P) {
+    for lane in 0..HALF {
+        partials[lane] = merge(partials[lane], partials[lane + HALF]);
+    }
 }
 
 /// The partials of `WIDTH` neighbouring columns, whose elements come row by row.

@@ -83,7 +83,7 @@ impl<F: Panelled> Product<F> {
 }
 
 /// Whether every machine of the architecture fuses; without an instruction for it, it is very slow.
-pub(super) const PORTABLE_FUSES: bool = cfg!(target_arch = "aarch64");
+const PORTABLE_FUSES: bool = cfg!(target_arch = "aarch64");
 
 #[inline(always)]
 fn multiply_add<F: Float, const FUSED: bool>(left: F, right: F, accumulator: F) -> F {

@@ -201,11 +201,13 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Attention<'a, T> {
         areas: &mut Areas<'_, T::Compute>,
     ) {
         areas.query.fill(T::Compute::ZERO);
-        areas.results.fill(T::Compute::ZERO);
         // SAFETY: passed on.
         unsafe { self.turn_queries(machine, width, panel, areas.query) };
         let last = (0..panel.lanes).map(|lane| self.visible(self.query_of(panel, lane).1)).max();
         let visible = last.unwrap_or(0);
+        if visible == 0 {
+            areas.results.fill(T::Compute::ZERO);
+        }
         let mut softmax = Softmax::new();
         for first in (0..visible).step_by(BLOCK_KEYS) {
             let keys = BLOCK_KEYS.min(self.keys - first);
@@ -241,7 +243,7 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Attention<'a, T> {
                     left_step,
                     right: scores.as_ptr(),
                     sums: areas.results.as_mut_ptr(),
-                    begin: false,
+                    begin: first == 0,
                     ..product
                 };
                 product.run(machine);

@@ -1,7 +1,6 @@
 //! The softmax of scores that come block by block, for each lane by itself.
 
 use super::super::number::Float;
-use super::super::panels::PORTABLE_FUSES;
 use super::super::simd::{Job, Machine, vectorised_for};
 
 /// Lanes of the widest panel.
@@ -26,10 +25,10 @@ impl<F: Float> Softmax<F> {
         unsafe { vectorised_for(machine, Scale { width, factors: &one_over, results }) };
     }
 
-    /// Turns rows of scores into powers and scales the results so far to match.
+    /// Turns rows of scores into powers and scales the results so far, if any, to match.
     pub fn add(&mut self, machine: Machine, width: usize, scores: &mut [F], results: &mut [F]) {
         match machine {
-            Machine::Portable => self.add_any::<PORTABLE_FUSES>(width, scores, results),
+            Machine::Portable => self.add_any(width, scores, results),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the machine has the features of its name.
             Machine::Avx2 => unsafe { self.add_with_avx2(width, scores, results) },
@@ -42,28 +41,28 @@ impl<F: Float> Softmax<F> {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma")]
     fn add_with_avx2(&mut self, width: usize, scores: &mut [F], results: &mut [F]) {
-        self.add_any::<true>(width, scores, results);
+        self.add_any(width, scores, results);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma,avx512f")]
     fn add_with_avx512(&mut self, width: usize, scores: &mut [F], results: &mut [F]) {
-        self.add_any::<true>(width, scores, results);
+        self.add_any(width, scores, results);
     }
 
     #[inline(always)]
-    fn add_any<const FUSED: bool>(&mut self, width: usize, scores: &mut [F], results: &mut [F]) {
+    fn add_any(&mut self, width: usize, scores: &mut [F], results: &mut [F]) {
         // A width that is known keeps a row in registers.
         match width {
-            32 => self.add_rows::<32, FUSED>(scores, results),
-            16 => self.add_rows::<16, FUSED>(scores, results),
-            8 => self.add_rows::<8, FUSED>(scores, results),
-            _ => self.add_rows::<4, FUSED>(scores, results),
+            32 => self.add_rows::<32>(scores, results),
+            16 => self.add_rows::<16>(scores, results),
+            8 => self.add_rows::<8>(scores, results),
+            _ => self.add_rows::<4>(scores, results),
         }
     }
 
     #[inline(always)]
-    fn add_rows<const WIDTH: usize, const FUSED: bool>(&mut self, scores: &mut [F], results: &mut [F]) {
+    fn add_rows<const WIDTH: usize>(&mut self, scores: &mut [F], results: &mut [F]) {
         let (rows, _) = scores.as_chunks_mut::<WIDTH>();
         let before: [F; WIDTH] = std::array::from_fn(|lane| self.tops[lane]);
         let mut tops = before;
@@ -78,12 +77,12 @@ impl<F: Float> Softmax<F> {
         for lane in 0..WIDTH {
             // A lane that has seen nothing counts from 0, so that its powers are 0 and not NaN.
             base[lane] = if tops[lane] == -F::INFINITY { F::ZERO } else { tops[lane] };
-            factors[lane] = power::<F, FUSED>(before[lane] - base[lane]);
+            factors[lane] = (before[lane] - base[lane]).falling_exp();
         }
         let mut totals = [F::ZERO; WIDTH];
         for row in rows {
             for lane in 0..WIDTH {
-                row[lane] = power::<F, FUSED>(row[lane] - base[lane]);
+                row[lane] = (row[lane] - base[lane]).falling_exp();
                 totals[lane] += row[lane];
             }
         }
@@ -91,24 +90,20 @@ impl<F: Float> Softmax<F> {
             self.tops[lane] = tops[lane];
             self.totals[lane] = self.totals[lane] * factors[lane] + totals[lane];
         }
-        if before != tops {
-            scale_rows::<F, WIDTH>(&factors, results);
+        // Before the first block there are no results.
+        if before != tops && before != [-F::INFINITY; WIDTH] {
+            scale_rows(WIDTH, &factors, results);
         }
     }
 }
 
-/// `eˣ` of a number that is not above 0.
+/// Multiplies each lane of all rows. The width is no constant here, or the compiler would make vectors
+/// of rows and not of lanes.
 #[inline(always)]
-fn power<F: Float, const FUSED: bool>(x: F) -> F {
-    if FUSED { x.falling_exp() } else { x.exp() }
-}
-
-#[inline(always)]
-fn scale_rows<F: Float, const WIDTH: usize>(factors: &[F; WIDTH], results: &mut [F]) {
-    let (rows, _) = results.as_chunks_mut::<WIDTH>();
-    for row in rows {
-        for lane in 0..WIDTH {
-            row[lane] = row[lane] * factors[lane];
+fn scale_rows<F: Float>(width: usize, factors: &[F], results: &mut [F]) {
+    for row in results.chunks_exact_mut(width) {
+        for (result, &factor) in row.iter_mut().zip(factors) {
+            *result = *result * factor;
         }
     }
 }
@@ -123,10 +118,6 @@ struct Scale<'a, F> {
 impl<F: Float> Job for Scale<'_, F> {
     #[inline(always)]
     fn run(self) {
-        for row in self.results.chunks_exact_mut(self.width) {
-            for (result, &factor) in row.iter_mut().zip(self.factors) {
-                *result = *result * factor;
-            }
-        }
+        scale_rows(self.width, self.factors, self.results);
     }
 }

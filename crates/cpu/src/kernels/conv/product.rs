@@ -11,8 +11,8 @@ use super::weight::Weight;
 use super::window::{Segment, Window};
 
 /// Output channels and columns of a block of the result.
-const BLOCK_ROWS: usize = 128;
-const BLOCK_COLUMNS: usize = 256;
+const BLOCK_ROWS: usize = 256;
+const BLOCK_COLUMNS: usize = 128;
 
 /// Products that are gathered and added at a time.
 const BLOCK_DEPTH: usize = 1024;

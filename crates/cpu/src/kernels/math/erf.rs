@@ -40,21 +40,25 @@ pub(super) fn gelu_f32(x: f32) -> f32 {
     let size = x.abs();
     let a = if size > END { END } else { size };
     let b = a * a;
-    let low = (-1.151_111 - a * 0.459_162_06) + b * (-0.052_627_9 + a * 7.245_898_5e-3);
-    let high = (-2.724_772_6e-4 - a * 1.312_976e-4) + b * (2.801_905_5e-5 - a * 1.898_894_2e-6);
-    let exponent = a * (low + b * b * high);
+    let low =
+        b.mul_add(a.mul_add(7.245_898_5e-3, -0.052_627_9), a.mul_add(-0.459_162_06, -1.151_111));
+    let high = b.mul_add(
+        a.mul_add(-1.898_894_2e-6, 2.801_905_5e-5),
+        a.mul_add(-1.312_976e-4, -2.724_772_6e-4),
+    );
+    let exponent = a * (b * b).mul_add(high, low);
     // The integer part moves to the low bits of the significand, less one for the half; the rest lies
     // between -½ and ½.
     const SHIFT: f32 = 12_582_911.0;
     let shifted = exponent + SHIFT;
     let f = exponent - (shifted - SHIFT);
     let g = f * f;
-    let power = (1.0 + f * std::f32::consts::LN_2)
-        + g * ((0.240_226_48 + f * 0.055_503_325)
-            + g * ((9.618_437e-3 + f * 1.339_887_9e-3) + g * 1.535_335_9e-4));
+    let high = g.mul_add(1.535_335_9e-4, f.mul_add(1.339_887_9e-3, 9.618_437e-3));
+    let high = g.mul_add(high, f.mul_add(0.055_503_325, 0.240_226_48));
+    let power = g.mul_add(high, f.mul_add(std::f32::consts::LN_2, 1.0));
     let half = f32::from_bits(power.to_bits().wrapping_add(shifted.to_bits() << 23));
     let positive = if x <= 0.0 { 0.0 } else { x };
-    positive - a * select(size > END, 0.0, half)
+    a.mul_add(-select(size > END, 0.0, half), positive)
 }
 
 /// `x Φ(x)` from the error function.

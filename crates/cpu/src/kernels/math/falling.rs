@@ -1,9 +1,8 @@
-//! Powers of e for softmaxes, with fused operations.
+//! Powers of e for softmaxes.
 
 use super::select;
 
-/// `eˣ` for `x` not above 0, within 2 units in the last place; 0 where it would be subnormal. For
-/// loops that are compiled for machines that fuse: elsewhere each operation is a call.
+/// `eˣ` for `x` not above 0, within 2 units in the last place; 0 where it would be subnormal.
 #[inline(always)]
 pub(super) fn exp(x: f32) -> f32 {
     const LEAST: f32 = -87.0;

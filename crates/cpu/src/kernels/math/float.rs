@@ -29,7 +29,7 @@ pub(in super::super) trait Float:
     fn from_f64(value: f64) -> Self;
     fn to_f64(self) -> f64;
     fn exp(self) -> Self;
-    /// `eˣ` for a number that is not above 0, in a loop for machines that fuse.
+    /// `eˣ` for a number that is not above 0, 0 where it would be subnormal.
     fn falling_exp(self) -> Self;
     fn tanh(self) -> Self;
     fn erf(self) -> Self;

@@ -81,12 +81,14 @@ unsafe fn with_right<T: Multiplied>(
         unsafe {
             if in_place {
                 let (sums, stride) = (block.dst.at(0, 0).cast(), block.dst.row_stride());
-                Job { block, shape, left, right, sums, stride, in_place, unfinished, machine }.run();
+                Job { block, shape, left, right, sums, stride, in_place, unfinished, machine }
+                    .run();
                 return;
             }
             let stride = block.columns.next_multiple_of(shape.columns);
             with_area::<T::Compute, _>(&SUMS, block.rows * stride, None, |sums, _| {
-                Job { block, shape, left, right, sums, stride, in_place, unfinished, machine }.run();
+                Job { block, shape, left, right, sums, stride, in_place, unfinished, machine }
+                    .run();
             });
         }
     };

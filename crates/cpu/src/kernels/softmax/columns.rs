@@ -68,7 +68,7 @@ impl<T: StoredFloat> Job for Strip<'_, T> {
             for index in 0..len {
                 let values = self.values(first + index, &mut scratch);
                 for ((sum, &x), &top) in part.row(index).iter_mut().zip(values).zip(&tops) {
-                    *sum += (x - top).exp();
+                    *sum += (x - top).falling_exp();
                 }
             }
             for lane in 0..len.min(LANES) {
@@ -94,7 +94,7 @@ impl<T: StoredFloat> Job for Strip<'_, T> {
                 }
             } else {
                 for (result, ((&x, &top), &total)) in results.iter_mut().zip(values) {
-                    *result = (x - top).exp() * total;
+                    *result = (x - top).falling_exp() * total;
                 }
             }
             // SAFETY: the elements are those of the strip.

@@ -56,9 +56,7 @@ impl<T: StoredFloat> Job for Row<'_, T> {
             }
             // SAFETY: the value says so.
             let block = unsafe { input.read(row, first, len, &mut values) };
-            let powers = exponentials(block, top, &mut powers[kept(first)..][..len]);
-            let mut part = [<T::Compute as Float>::ZERO; LANES];
-            accumulate(&mut part, 0, powers, |sum, power, _| sum + power);
+            let part = sum_of_exponentials(block, top, &mut powers[kept(first)..][..len]);
             for (sum, part) in sums.iter_mut().zip(part) {
                 *sum += part.to_f64();
             }
@@ -122,8 +120,33 @@ impl<T: StoredFloat> Row<'_, T> {
 fn exponentials<'a, F: Float>(values: &[F], top: F, powers: &'a mut [MaybeUninit<F>]) -> &'a [F] {
     debug_assert_eq!(values.len(), powers.len());
     for (power, &x) in powers.iter_mut().zip(values) {
-        power.write((x - top).exp());
+        power.write((x - top).falling_exp());
     }
     // SAFETY: the loop wrote one power for each value, and there are as many.
     unsafe { powers.assume_init_ref() }
+}
+
+/// The same, with their sums in each lane.
+#[inline(always)]
+fn sum_of_exponentials<F: Float>(
+    values: &[F],
+    top: F,
+    powers: &mut [MaybeUninit<F>],
+) -> [F; LANES] {
+    let mut sums = [F::ZERO; LANES];
+    let (groups, rest) = values.as_chunks::<LANES>();
+    let (to, to_rest) = powers.as_chunks_mut::<LANES>();
+    for (to, group) in to.iter_mut().zip(groups) {
+        for lane in 0..LANES {
+            let power = (group[lane] - top).falling_exp();
+            to[lane].write(power);
+            sums[lane] += power;
+        }
+    }
+    for (lane, (to, &x)) in to_rest.iter_mut().zip(rest).enumerate() {
+        let power = (x - top).falling_exp();
+        to.write(power);
+        sums[lane] += power;
+    }
+    sums
 }

@@ -1,7 +1,7 @@
 //! The conformance suite on the CPU device, through streams and memory as users go.
 
 use millstream::{Buffer, DType, Device, Layout, Op, OpKind, Stream};
-use millstream_conformance::{Case, Outcome, Target, proptest_target, run_all};
+use millstream_conformance::{Case, Outcome, Target, cases, proptest_target, run_all};
 
 /// A device, taken through the public interface.
 struct OnDevice {
@@ -74,4 +74,37 @@ fn invariant_10_the_cpu_device_conforms_and_rows_do_not_depend_on_their_batch() 
 fn random_cases_conform_on_one_thread_and_on_four() {
     proptest_target(&OnDevice::new("cpu, one thread", 1, false), 2000);
     proptest_target(&OnDevice::new("cpu, four threads", 4, true), 2000);
+}
+
+/// Cases of every kind, from 31 threads with a stream each, every thread beginning at another case, so
+/// that all kinds run beside each other.
+#[test]
+fn thirty_one_streams_at_once_give_the_bits_of_one() {
+    const THREADS: usize = 31;
+    const OF_A_KIND: usize = 16;
+    let alone = OnDevice::new("cpu, one stream", 1, false);
+    let shared = OnDevice::new("cpu, 31 streams", 2, true);
+    let samples: Vec<Case> = OpKind::ALL
+        .iter()
+        .flat_map(|&kind| {
+            let all = cases(kind);
+            let step = all.len().div_ceil(OF_A_KIND).max(1);
+            all.into_iter().step_by(step)
+        })
+        .collect();
+    let expected: Vec<Outcome> = samples.iter().map(|case| alone.run(case).unwrap()).collect();
+    let barrier = std::sync::Barrier::new(THREADS);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (shared, samples, expected, barrier) = (&shared, &samples, &expected, &barrier);
+            scope.spawn(move || {
+                barrier.wait();
+                for index in 0..samples.len() {
+                    let index = (index + thread * samples.len() / THREADS) % samples.len();
+                    let found = shared.run(&samples[index]).unwrap();
+                    assert!(found == expected[index], "{} differs", samples[index].name);
+                }
+            });
+        }
+    });
 }

@@ -86,6 +86,8 @@ fn thirty_one_streams_at_once_give_the_bits_of_one() {
     let shared = OnDevice::new("cpu, 31 streams", 2, true);
     let samples: Vec<Case> = OpKind::ALL
         .iter()
+        // The time is another each time.
+        .filter(|&&kind| kind != OpKind::Timestamp)
         .flat_map(|&kind| {
             let all = cases(kind);
             let step = all.len().div_ceil(OF_A_KIND).max(1);

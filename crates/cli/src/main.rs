@@ -2,12 +2,15 @@
 
 mod bench;
 mod devices;
+mod progress;
 mod stress;
 mod table;
+mod workloads;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use millstream::nn::Error;
 
 /// Runs neural networks from many threads on one device.
 #[derive(Parser)]
@@ -19,7 +22,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Measures how fast this machine runs what.
+    /// Measures models from many threads, each answer checked bit for bit.
     Bench(bench::Arguments),
     /// Lists the devices of this machine.
     Devices(devices::Arguments),
@@ -30,8 +33,8 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Bench(arguments) => bench::run(&arguments),
-        Command::Devices(arguments) => devices::run(&arguments),
-        Command::Stress(arguments) => stress::run(&arguments),
+        Command::Devices(arguments) => devices::run(&arguments).map_err(Error::from),
+        Command::Stress(arguments) => stress::run(&arguments).map_err(Error::from),
     };
     match result {
         Ok(code) => code,

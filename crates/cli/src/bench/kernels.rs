@@ -6,12 +6,11 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
 use millstream::{Device, Result, Stream};
 use serde_json::json;
 
 use super::subjects::{self, Amount, Subject};
-use crate::table;
+use crate::{progress, table};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -65,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         .filter(|subject| arguments.only.as_ref().is_none_or(|part| subject.name.contains(part)))
         .collect();
 
-    let bar = progress_bar(subjects.len() as u64);
+    let bar = progress::bar(subjects.len());
     let mut peaks = Peaks { flops: 0.0, bandwidth: 0.0 };
     let mut rows = Vec::new();
     for (index, subject) in subjects.into_iter().enumerate() {
@@ -106,15 +105,6 @@ fn measure(device: &Device, stream: &Stream, subject: &Subject, budget: Duration
             return Ok(best);
         }
     }
-}
-
-fn progress_bar(rows: u64) -> ProgressBar {
-    // Drawn on standard error, and only on a terminal.
-    let bar = ProgressBar::new(rows);
-    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg} ({elapsed})");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
 }
 
 impl Row {

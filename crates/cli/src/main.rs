@@ -5,6 +5,7 @@ mod devices;
 mod progress;
 mod stress;
 mod table;
+mod trace;
 mod workloads;
 
 use std::process::ExitCode;
@@ -28,6 +29,8 @@ enum Command {
     Devices(devices::Arguments),
     /// Runs many threads at once and checks every result against sequential work, bit for bit.
     Stress(stress::Arguments),
+    /// Writes the timeline of a model called from many threads, for Perfetto.
+    Trace(trace::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Devices(arguments) => devices::run(&arguments).map_err(Error::from),
         Command::Stress(arguments) => stress::run(&arguments).map_err(Error::from),
+        Command::Trace(arguments) => trace::run(&arguments),
     };
     match result {
         Ok(code) => code,

@@ -100,6 +100,29 @@ fn bench_kernels_is_still_there() {
 }
 
 #[test]
+fn trace_has_rows_for_streams_and_callers() {
+    let file = std::env::temp_dir().join(format!("millstream-trace-{}.json", std::process::id()));
+    let name = file.to_str().unwrap();
+    let arguments = ["trace", "--workload", "mlp", "--threads", "3", "--calls", "4", "-o", name];
+    let output = millstream(&arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("matmul"));
+    let trace: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let named = |name: &str| events.iter().filter(|event| event["name"] == name).count();
+    assert_eq!((named("matmul_packed"), named("download")), (3 * 4 * 3, 3 * 4));
+    let rows = |label: &str| {
+        let labels = events.iter().filter_map(|event| event["args"]["name"].as_str());
+        labels.filter(|name| name.starts_with(label)).count()
+    };
+    assert_eq!(rows("caller "), 3);
+    assert!(rows("stream ") >= 3);
+    let arrows = |end: &str| events.iter().filter(|event| event["ph"] == end).count();
+    assert_eq!((arrows("s"), arrows("f")), (3 * 4, 3 * 4));
+}
+
+#[test]
 fn mistakes_get_a_clear_message_and_a_status() {
     for (arguments, part) in [
         (&["stress", "--scenario", "nonsense"][..], "--scenario list"),

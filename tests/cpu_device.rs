@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Barrier, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use millstream::profiler::{Activity, ThreadLabel};
 use millstream::{
     Activation, Backend, BackendInfo, Batch, BinaryOp, Buffer, Command, Config, DType, Device,
     Distribution, Error, Event, HealthState, Layout, OpKind, Operand, Progress, Queue,
@@ -305,12 +306,17 @@ fn the_profiler_has_a_row_per_stream_and_is_safe_with_many_threads() {
     device.profiler().stop();
     let rows = device.profiler().take();
     assert_eq!(rows.len(), 8);
-    let spans: Vec<_> = rows.iter().flat_map(|(_, spans, _)| spans).collect();
+    let spans: Vec<_> = rows.iter().flat_map(|row| &row.spans).collect();
     assert_eq!(spans.len(), 6);
     for pair in spans.windows(2) {
         assert!(pair[0].end_ns <= pair[1].start_ns, "commands of a stream do not overlap");
         assert!(pair[0].sequence < pair[1].sequence);
     }
+    let visits: Vec<_> = rows.iter().flat_map(|row| &row.visits).collect();
+    assert!(visits.iter().any(|visit| visit.activity == Activity::Record));
+    assert!(visits.iter().any(|visit| visit.activity == Activity::Execute));
+    // This thread waited, so it did both itself.
+    assert!(visits.iter().all(|visit| visit.thread == ThreadLabel::current()));
     device.close().unwrap();
 }
 

@@ -2,12 +2,16 @@
 
 mod bench;
 mod devices;
+mod progress;
 mod stress;
 mod table;
+mod trace;
+mod workloads;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use millstream::nn::Error;
 
 /// Runs neural networks from many threads on one device.
 #[derive(Parser)]
@@ -19,19 +23,22 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Measures how fast this machine runs what.
+    /// Measures models from many threads, each answer checked bit for bit.
     Bench(bench::Arguments),
     /// Lists the devices of this machine.
     Devices(devices::Arguments),
     /// Runs many threads at once and checks every result against sequential work, bit for bit.
     Stress(stress::Arguments),
+    /// Writes the timeline of a model called from many threads, for Perfetto.
+    Trace(trace::Arguments),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Bench(arguments) => bench::run(&arguments),
-        Command::Devices(arguments) => devices::run(&arguments),
-        Command::Stress(arguments) => stress::run(&arguments),
+        Command::Devices(arguments) => devices::run(&arguments).map_err(Error::from),
+        Command::Stress(arguments) => stress::run(&arguments).map_err(Error::from),
+        Command::Trace(arguments) => trace::run(&arguments),
     };
     match result {
         Ok(code) => code,

@@ -53,11 +53,83 @@ fn one_scenario_can_be_chosen_and_all_can_be_listed() {
 }
 
 #[test]
+fn bench_measures_models_checks_every_answer_and_draws() {
+    let plot = std::env::temp_dir().join(format!("millstream-{}.svg", std::process::id()));
+    let plot_name = plot.to_str().unwrap();
+    let output = millstream(&[
+        "bench",
+        "--workload",
+        "mlp,encoder",
+        "--threads",
+        "1,3",
+        "--seconds",
+        "0.05",
+        "--json",
+        "--plot",
+        plot_name,
+    ]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let json = json(&output);
+    assert_eq!(json["device"], "cpu");
+    let rows = json["rows"].as_array().unwrap();
+    let named: Vec<_> = rows.iter().map(|row| (&row["workload"], &row["threads"])).collect();
+    let expected = [("mlp", 1), ("mlp", 3), ("encoder", 1), ("encoder", 3)];
+    assert!(
+        named
+            .iter()
+            .zip(expected)
+            .all(|(row, (name, threads))| *row.0 == name && *row.1 == threads)
+    );
+    for row in rows {
+        assert_eq!((&row["errors"], &row["mismatches"]), (&0.into(), &0.into()), "{row}");
+        assert_eq!(row["mode"], "direct");
+        for figure in ["calls_per_s", "p50_us", "p99_us", "efficiency", "single_core_calls_per_s"] {
+            assert!(row[figure].as_f64().unwrap() > 0.0, "{row}");
+        }
+    }
+    let drawn = std::fs::read_to_string(&plot).unwrap();
+    std::fs::remove_file(&plot).unwrap();
+    assert_eq!(drawn.matches("<polyline").count(), 4);
+}
+
+#[test]
+fn bench_kernels_is_still_there() {
+    let output =
+        millstream(&["bench", "kernels", "--only", "softmax", "--milliseconds", "1", "--json"]);
+    assert!(!json(&output)["rows"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn trace_has_rows_for_streams_and_callers() {
+    let file = std::env::temp_dir().join(format!("millstream-trace-{}.json", std::process::id()));
+    let name = file.to_str().unwrap();
+    let arguments = ["trace", "--workload", "mlp", "--threads", "3", "--calls", "4", "-o", name];
+    let output = millstream(&arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("matmul"));
+    let trace: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let named = |name: &str| events.iter().filter(|event| event["name"] == name).count();
+    assert_eq!((named("matmul_packed"), named("download")), (3 * 4 * 3, 3 * 4));
+    let rows = |label: &str| {
+        let labels = events.iter().filter_map(|event| event["args"]["name"].as_str());
+        labels.filter(|name| name.starts_with(label)).count()
+    };
+    assert_eq!(rows("caller "), 3);
+    assert!(rows("stream ") >= 3);
+    let arrows = |end: &str| events.iter().filter(|event| event["ph"] == end).count();
+    assert_eq!((arrows("s"), arrows("f")), (3 * 4, 3 * 4));
+}
+
+#[test]
 fn mistakes_get_a_clear_message_and_a_status() {
     for (arguments, part) in [
         (&["stress", "--scenario", "nonsense"][..], "--scenario list"),
         (&["stress", "--device", "warp"], "known here: cpu"),
         (&["stress", "--threads", "0"], "0 is not in 1..=4096"),
+        (&["bench", "--workload", "nonsense"], "mlp-large"),
+        (&["bench", "--seconds", "0"], "from 0.001"),
         (&["dance"], "unrecognized subcommand"),
     ] {
         let output = millstream(arguments);

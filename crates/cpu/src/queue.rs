@@ -146,7 +146,7 @@ impl CpuQueue {
                 spans.push(Span { kind, sequence, start_ns, end_ns: now_ns() });
             }
         }
-        self.profile.add(spans);
+        self.profile.add_executed(&spans);
         result
     }
 

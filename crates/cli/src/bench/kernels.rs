@@ -6,13 +6,12 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
 use millstream::cpu::peak::{self, Memory, Traffic};
 use millstream::{Device, Result, Stream};
 use serde_json::json;
 
 use super::subjects::{self, Amount, Subject};
-use crate::table;
+use crate::{progress, table};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -89,7 +88,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         .filter(|subject| arguments.only.as_ref().is_none_or(|part| subject.name.contains(part)))
         .collect();
 
-    let bar = progress_bar(subjects.len() as u64);
+    let bar = progress::bar(subjects.len());
     let mut peaks = Peaks::new(threads);
     let mut rows = Vec::new();
     for subject in subjects {
@@ -130,15 +129,6 @@ fn measure(device: &Device, stream: &Stream, subject: &Subject, budget: Duration
             return Ok(best);
         }
     }
-}
-
-fn progress_bar(rows: u64) -> ProgressBar {
-    // Drawn on standard error, and only on a terminal.
-    let bar = ProgressBar::new(rows);
-    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg} ({elapsed})");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
 }
 
 impl Row {

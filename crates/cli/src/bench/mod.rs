@@ -1,17 +1,24 @@
 //! `millstream bench`: how fast this machine runs what.
 
 mod kernels;
+mod measure;
+mod models;
+mod plot;
+mod report;
 mod subjects;
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use millstream::Result;
+use millstream::nn::Result;
 
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    what: What,
+    what: Option<What>,
+    #[command(flatten)]
+    models: models::Arguments,
 }
 
 #[derive(Subcommand)]
@@ -22,6 +29,7 @@ enum What {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     match &arguments.what {
-        What::Kernels(arguments) => kernels::run(arguments),
+        Some(What::Kernels(arguments)) => Ok(kernels::run(arguments)?),
+        None => models::run(&arguments.models),
     }
 }

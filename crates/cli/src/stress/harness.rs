@@ -1,5 +1,6 @@
 //! Running work on many threads and comparing its results.
 
+use std::fmt::Display;
 use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
 
@@ -44,7 +45,7 @@ impl Outcome {
     }
 
     /// Counts one call, and its error or mismatch if it has one.
-    pub fn count(&mut self, what: &str, got: Result<Vec<u8>>, expected: &[u8]) {
+    pub fn count<E: Display>(&mut self, what: &str, got: Result<Vec<u8>, E>, expected: &[u8]) {
         self.ops += 1;
         match got {
             Err(error) => self.error(format!("{what}: {error}")),
@@ -83,6 +84,11 @@ impl Outcome {
 }
 
 impl Context {
+    /// The same with fewer calls, for scenarios whose point is size, not number.
+    pub fn fewer(&self, by: usize) -> Self {
+        Self { iterations: self.iterations.div_ceil(by), name: self.name.clone(), ..*self }
+    }
+
     /// Another device of the same kind, with settings of its own; closed after `work`.
     pub fn with_own_device(
         &self,
@@ -106,19 +112,38 @@ impl Context {
 
     /// Runs `call(thread, iteration)` on every thread and compares each answer with what the same call
     /// gave when it was made before, alone.
-    pub fn compare(&self, call: impl Fn(usize, usize) -> Result<Vec<u8>> + Sync) -> Outcome {
+    pub fn compare<E: Display + Send + Sync>(
+        &self,
+        call: impl Fn(usize, usize) -> Result<Vec<u8>, E> + Sync,
+    ) -> Outcome {
         self.compare_with(&call, |_| {})
     }
 
-    /// Like [`compare`](Self::compare); `meanwhile` runs on the calling thread while the others work.
-    pub fn compare_with(
+    /// Like [`compare`](Self::compare), where every call of a thread is another one.
+    pub fn compare_all<E: Display + Send + Sync>(
         &self,
-        call: &(impl Fn(usize, usize) -> Result<Vec<u8>> + Sync),
+        call: impl Fn(usize, usize) -> Result<Vec<u8>, E> + Sync,
+    ) -> Outcome {
+        self.compare_variants(self.iterations, &call, |_| {})
+    }
+
+    /// Like [`compare`](Self::compare); `meanwhile` runs on the calling thread while the others work.
+    pub fn compare_with<E: Display + Send + Sync>(
+        &self,
+        call: &(impl Fn(usize, usize) -> Result<Vec<u8>, E> + Sync),
         meanwhile: impl FnOnce(&Mutex<Outcome>),
     ) -> Outcome {
         // A few different calls per thread are enough to tell answers apart.
-        let variants = self.iterations.min(3);
-        let expected: Vec<Vec<Result<Vec<u8>>>> = (0..self.threads)
+        self.compare_variants(self.iterations.min(3), call, meanwhile)
+    }
+
+    fn compare_variants<E: Display + Send + Sync>(
+        &self,
+        variants: usize,
+        call: &(impl Fn(usize, usize) -> Result<Vec<u8>, E> + Sync),
+        meanwhile: impl FnOnce(&Mutex<Outcome>),
+    ) -> Outcome {
+        let expected: Vec<Vec<Result<Vec<u8>, E>>> = (0..self.threads)
             .map(|thread| (0..variants).map(|variant| call(thread, variant)).collect())
             .collect();
         self.on_threads(meanwhile, |thread, outcome| {

@@ -5,15 +5,13 @@ mod scenarios;
 mod values;
 
 use std::process::ExitCode;
-use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use millstream::{Device, Error, Result};
 use serde_json::json;
 
 use self::harness::{Context, Outcome};
 use self::scenarios::{ALL, Scenario};
-use crate::table;
+use crate::{progress, table};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -46,7 +44,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let threads = arguments.threads as usize;
     let iterations = arguments.iterations.map_or((400 / threads).max(10), |count| count as usize);
 
-    let bar = progress_bar(chosen.len() as u64);
+    let bar = progress::bar(chosen.len());
     let mut rows: Vec<(&Scenario, Outcome)> = Vec::new();
     for scenario in chosen {
         bar.set_message(scenario.name);
@@ -84,15 +82,6 @@ fn choose(names: &[String]) -> Result<Vec<&'static Scenario>> {
             })
         })
         .collect()
-}
-
-fn progress_bar(scenarios: u64) -> ProgressBar {
-    // Drawn on standard error, and only on a terminal.
-    let bar = ProgressBar::new(scenarios);
-    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg} ({elapsed})");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
 }
 
 fn print_json(device: Device, threads: usize, rows: &[(&Scenario, Outcome)]) {

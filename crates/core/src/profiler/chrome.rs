@@ -1,49 +1,116 @@
 //! Chrome's trace format, which Perfetto reads. Written by hand: it is one flat list of records.
 
-use std::fmt::Write;
+use std::collections::BTreeSet;
+use std::fmt::{Display, Write};
 
-use super::Span;
+use super::{Activity, StreamTrace, ThreadLabel, Visit};
 
-pub(super) fn trace(device: &str, streams: &[(u32, Vec<Span>, u64)]) -> String {
-    let mut json = String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
-    name(&mut json, "process_name", 0, &format!("millstream {device}"));
-    for (stream, spans, dropped) in streams {
-        let label = match dropped {
-            0 => format!("stream {stream}"),
-            dropped => format!("stream {stream} ({dropped} older spans dropped)"),
-        };
-        json.push(',');
-        name(&mut json, "thread_name", *stream, &label);
-        for span in spans {
-            let duration = span.end_ns.saturating_sub(span.start_ns);
-            // Writing to a String cannot fail.
-            let _ = write!(
-                json,
-                ",{{\"ph\":\"X\",\"pid\":1,\"tid\":{stream},\"name\":\"{}\",\"ts\":{}.{:03},\
-                 \"dur\":{}.{:03},\"args\":{{\"sequence\":{}}}}}",
-                span.kind.name(),
-                span.start_ns / 1000,
-                span.start_ns % 1000,
-                duration / 1000,
-                duration % 1000,
-                span.sequence,
-            );
-        }
+/// The two groups of rows, "processes" to the format.
+const STREAMS: u32 = 1;
+const THREADS: u32 = 2;
+
+pub(super) fn trace(device: &str, streams: &[StreamTrace]) -> String {
+    let mut trace = Trace(String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":["));
+    trace.name("process_name", STREAMS, 0, &format!("millstream {device}: streams"));
+    let visits = || streams.iter().flat_map(|trace| &trace.visits);
+    let threads: BTreeSet<&ThreadLabel> = visits().map(|visit| &visit.thread).collect();
+    if !threads.is_empty() {
+        trace.name("process_name", THREADS, 0, &format!("millstream {device}: threads"));
     }
-    json.push_str("]}\n");
-    json
+    for thread in threads {
+        trace.name("thread_name", THREADS, thread.id(), thread);
+    }
+    for stream in streams {
+        trace.stream(stream);
+    }
+    trace.0.push_str("]}\n");
+    trace.0
 }
 
-fn name(json: &mut String, kind: &str, thread: u32, label: &str) {
-    let escaped: String = label
-        .chars()
-        .flat_map(|character| {
-            let escape = matches!(character, '"' | '\\').then_some('\\');
-            escape.into_iter().chain([if character.is_control() { ' ' } else { character }])
-        })
-        .collect();
-    let _ = write!(
-        json,
-        "{{\"ph\":\"M\",\"pid\":1,\"tid\":{thread},\"name\":\"{kind}\",\"args\":{{\"name\":\"{escaped}\"}}}}"
-    );
+struct Trace(String);
+
+/// Nanoseconds as the format's microseconds.
+struct Micros(u64);
+
+impl Display for Micros {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{:03}", self.0 / 1000, self.0 % 1000)
+    }
+}
+
+// Writing to a String cannot fail.
+impl Trace {
+    fn begin(&mut self, kind: &str, group: u32, row: u32, name: &str) {
+        if self.0.ends_with('}') {
+            self.0.push(',');
+        }
+        let _ =
+            write!(self.0, "{{\"ph\":\"{kind}\",\"pid\":{group},\"tid\":{row},\"name\":\"{name}\"");
+    }
+
+    fn name(&mut self, what: &str, group: u32, row: u32, label: &impl Display) {
+        self.begin("M", group, row, what);
+        self.0.push_str(",\"args\":{\"name\":\"");
+        for character in label.to_string().chars() {
+            if matches!(character, '"' | '\\') {
+                self.0.push('\\');
+            }
+            self.0.push(if character.is_control() { ' ' } else { character });
+        }
+        self.0.push_str("\"}}");
+    }
+
+    fn slice(&mut self, row: (u32, u32), name: &str, start_ns: u64, end_ns: u64) {
+        self.begin("X", row.0, row.1, name);
+        let (start, duration) = (Micros(start_ns), Micros(end_ns.saturating_sub(start_ns)));
+        let _ = write!(self.0, ",\"ts\":{start},\"dur\":{duration},\"args\":{{");
+    }
+
+    fn stream(&mut self, trace: &StreamTrace) {
+        let stream = trace.stream;
+        match trace.dropped {
+            0 => self.name("thread_name", STREAMS, stream, &format!("stream {stream}")),
+            dropped => {
+                let label = format!("stream {stream} ({dropped} older spans dropped)");
+                self.name("thread_name", STREAMS, stream, &label);
+            }
+        }
+        for span in &trace.spans {
+            self.slice((STREAMS, stream), span.kind.name(), span.start_ns, span.end_ns);
+            let _ = write!(self.0, "\"sequence\":{}}}}}", span.sequence);
+        }
+        for visit in &trace.visits {
+            self.visit(trace, visit);
+        }
+    }
+
+    fn visit(&mut self, trace: &StreamTrace, visit: &Visit) {
+        let (stream, thread) = (trace.stream, visit.thread.id());
+        let name = match visit.activity {
+            Activity::Record => "record",
+            Activity::Execute => "execute",
+        };
+        self.slice((THREADS, thread), name, visit.start_ns, visit.end_ns);
+        let (first, last) = (visit.first, visit.last);
+        let _ = write!(self.0, "\"stream\":{stream},\"first\":{first},\"last\":{last}}}}}");
+        if visit.activity == Activity::Record {
+            // Streams run in order, so their spans are sorted.
+            let place = trace.spans.partition_point(|span| span.sequence < first);
+            let run = trace.spans.get(place).filter(|span| span.sequence == first);
+            if let Some(span) = run {
+                self.arrow("s", (THREADS, thread), stream, first, visit.end_ns);
+                self.arrow("f", (STREAMS, stream), stream, first, span.start_ns);
+            }
+        }
+    }
+
+    /// One end of an arrow; both have the same number.
+    fn arrow(&mut self, end: &str, row: (u32, u32), stream: u32, first: u64, at_ns: u64) {
+        self.begin(end, row.0, row.1, "submit");
+        let at = Micros(at_ns);
+        let _ = write!(
+            self.0,
+            ",\"cat\":\"submit\",\"id\":\"{stream}.{first}\",\"bp\":\"e\",\"ts\":{at}}}"
+        );
+    }
 }

@@ -1,74 +1,26 @@
 //! What ran when: a ring of spans per stream, exported for Perfetto.
 
 mod chrome;
+mod stream;
+mod thread;
 
-use std::collections::VecDeque;
+#[cfg(test)]
+mod tests;
+
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
-use crate::{Error, OpKind, Result};
+pub use stream::{Activity, Span, StreamProfile, StreamTrace, Visit};
+pub use thread::ThreadLabel;
 
-/// Spans kept per stream; the oldest go first.
-const RING: usize = 16 * 1024;
+use crate::{Error, Result};
 
 /// Nanoseconds of a clock that starts with the process and never goes back.
 pub fn now_ns() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
-}
-
-/// One command that ran.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// What ran.
-    pub kind: OpKind,
-    /// Its sequence number.
-    pub sequence: u64,
-    /// When it began, see [`now_ns`].
-    pub start_ns: u64,
-    /// When it ended.
-    pub end_ns: u64,
-}
-
-/// The spans of one stream. A backend adds to it; each stream has its own lock.
-pub struct StreamProfile {
-    enabled: Arc<AtomicBool>,
-    ring: Mutex<Ring>,
-}
-
-#[derive(Default)]
-struct Ring {
-    spans: VecDeque<Span>,
-    dropped: u64,
-}
-
-impl StreamProfile {
-    /// Whether spans are wanted. Ask before taking the time.
-    pub fn enabled(&self) -> bool {
-        self.enabled.load(Ordering::Relaxed)
-    }
-
-    /// Adds spans, if they are wanted.
-    pub fn add(&self, spans: impl IntoIterator<Item = Span>) {
-        if !self.enabled() {
-            return;
-        }
-        let mut ring = self.ring.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        for span in spans {
-            if ring.spans.len() == RING {
-                ring.spans.pop_front();
-                ring.dropped += 1;
-            }
-            ring.spans.push_back(span);
-        }
-    }
-
-    fn take(&self) -> (Vec<Span>, u64) {
-        let mut ring = self.ring.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        (ring.spans.drain(..).collect(), std::mem::take(&mut ring.dropped))
-    }
 }
 
 /// A device's profiler. Off until it is started; safe to use from any thread at any time.
@@ -89,8 +41,7 @@ impl Profiler {
 
     /// A stream's own ring; made once, when the stream is.
     pub(crate) fn stream(&self, stream: u32) -> Arc<StreamProfile> {
-        let enabled = Arc::clone(&self.enabled);
-        let profile = Arc::new(StreamProfile { enabled, ring: Mutex::default() });
+        let profile = Arc::new(StreamProfile::new(Arc::clone(&self.enabled)));
         self.streams().push((stream, Arc::clone(&profile)));
         profile
     }
@@ -110,23 +61,23 @@ impl Profiler {
         self.enabled.store(false, Ordering::Relaxed);
     }
 
-    /// The spans of each stream so far, and how many of the oldest were dropped; forgets them.
-    pub fn take(&self) -> Vec<(u32, Vec<Span>, u64)> {
-        let mut streams: Vec<_> = self
-            .streams()
-            .iter()
-            .map(|(stream, profile)| {
-                let (spans, dropped) = profile.take();
-                (*stream, spans, dropped)
-            })
-            .collect();
-        streams.sort_by_key(|(stream, ..)| *stream);
+    /// What is known of each stream so far; forgets it.
+    pub fn take(&self) -> Vec<StreamTrace> {
+        let mut streams: Vec<_> =
+            self.streams().iter().map(|(stream, profile)| profile.take(*stream)).collect();
+        streams.sort_by_key(|trace| trace.stream);
         streams
     }
 
-    /// The spans so far in Chrome's trace format, one row per stream; forgets them.
+    /// What is known so far in Chrome's trace format: a row per stream with its commands, a row per thread
+    /// with the batches that it recorded and executed, and arrows from recording to the stream. Forgets it.
     pub fn to_json(&self) -> String {
-        chrome::trace(&self.device, &self.take())
+        self.chrome_json(&self.take())
+    }
+
+    /// What [`take`](Self::take) gave, as [`to_json`](Self::to_json) writes it.
+    pub fn chrome_json(&self, streams: &[StreamTrace]) -> String {
+        chrome::trace(&self.device, streams)
     }
 
     /// Writes [`to_json`](Self::to_json) to a file that Perfetto and `chrome://tracing` open.
@@ -140,57 +91,5 @@ impl Profiler {
             path: path.display().to_string(),
             message: error.to_string(),
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn span(sequence: u64) -> Span {
-        Span {
-            kind: OpKind::MatMul,
-            sequence,
-            start_ns: sequence * 1000,
-            end_ns: sequence * 1000 + 500,
-        }
-    }
-
-    #[test]
-    fn nothing_is_kept_while_it_is_off() {
-        let profiler = Profiler::new("test");
-        let profile = profiler.stream(0);
-        profile.add([span(1)]);
-        profiler.start();
-        profile.add([span(2)]);
-        profiler.stop();
-        profile.add([span(3)]);
-        assert_eq!(profiler.take(), [(0, vec![span(2)], 0)]);
-    }
-
-    #[test]
-    fn the_ring_is_bounded_and_keeps_the_newest() {
-        let profiler = Profiler::new("test");
-        let profile = profiler.stream(0);
-        profiler.start();
-        profile.add((0..RING as u64 + 10).map(span));
-        let (_, spans, dropped) = profiler.take().remove(0);
-        assert_eq!((spans.len(), dropped), (RING, 10));
-        assert_eq!(spans[0], span(10));
-    }
-
-    #[test]
-    fn the_trace_has_one_row_per_stream() {
-        let profiler = Profiler::new("a \"quoted\" name");
-        let profiles = [profiler.stream(0), profiler.stream(7)];
-        profiler.start();
-        for profile in &profiles {
-            profile.add([span(1)]);
-        }
-        let json = profiler.to_json();
-        assert!(json.contains(r#""name":"stream 0""#) && json.contains(r#""name":"stream 7""#));
-        assert!(json.contains(r#""ts":1.000,"dur":0.500"#), "{json}");
-        assert!(json.contains(r#"a \"quoted\" name"#));
-        assert_eq!(json.matches('{').count(), json.matches('}').count());
     }
 }

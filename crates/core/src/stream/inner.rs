@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use crate::counters::LiveCounters;
 use crate::device::DeviceInner;
 use crate::memory::{Block, StreamCache};
+use crate::profiler::StreamProfile;
 use crate::sync::ReturnStack;
 use crate::sync::shim::AtomicU64;
 use crate::{BoundCommand, Device, OpKind, Progress, Queue, QueueContext, Result, WaitFor};
@@ -29,6 +30,7 @@ pub(crate) struct StreamInner {
     submitted: AtomicU64,
     returns: ReturnStack<Block>,
     counters: LiveCounters,
+    profile: Arc<StreamProfile>,
 }
 
 /// What the stream's lock guards.
@@ -40,6 +42,8 @@ pub(crate) struct Recorder {
     pub waits: SmallVec<[WaitFor; 2]>,
     /// [`Progress::epoch`] when the batch was begun.
     pub epoch: u64,
+    /// When the batch was begun, if somebody wants to know.
+    pub begun_ns: Option<u64>,
     /// The sequence number of the last command recorded.
     pub recorded: u64,
     /// Batches that the device may still be working on.
@@ -60,10 +64,11 @@ pub(crate) struct InFlight {
 impl StreamInner {
     pub fn new(id: u32, device: &'static DeviceInner) -> Result<Self> {
         let progress = Arc::new(Progress::new());
+        let profile = device.profiler().stream(id);
         let queue = device.backend().new_queue(QueueContext {
             stream: id,
             progress: Arc::clone(&progress),
-            profile: device.profiler().stream(id),
+            profile: Arc::clone(&profile),
         })?;
         Ok(Self {
             id,
@@ -75,6 +80,7 @@ impl StreamInner {
             submitted: AtomicU64::new(0),
             returns: ReturnStack::new(),
             counters: LiveCounters::default(),
+            profile,
         })
     }
 
@@ -100,6 +106,10 @@ impl StreamInner {
 
     pub fn counters(&self) -> &LiveCounters {
         &self.counters
+    }
+
+    pub fn profile(&self) -> &StreamProfile {
+        &self.profile
     }
 
     pub fn returns(&self) -> &ReturnStack<Block> {

@@ -11,6 +11,7 @@ use super::submit::{Reason, Submitted};
 use super::{StreamInner, Timepoint};
 use crate::command::Access;
 use crate::counters::LiveCounters;
+use crate::profiler::now_ns;
 use crate::progress::Outcome;
 use crate::{Buffer, Command, Error, Result, WaitFor};
 
@@ -33,6 +34,7 @@ pub(super) fn record(stream: &'static StreamInner, command: Command<&Buffer>) ->
         }
         if recorder.commands.is_empty() {
             recorder.epoch = stream.progress().epoch();
+            recorder.begun_ns = stream.profile().enabled().then(now_ns);
         }
         let sequence = recorder.recorded + 1;
         for (access, operand) in command.accesses() {

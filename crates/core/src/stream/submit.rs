@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::StreamInner;
 use super::inner::{InFlight, Recorder};
 use crate::counters::LiveCounters;
+use crate::profiler::now_ns;
 use crate::progress::Outcome;
 use crate::{Batch, Error, Result};
 
@@ -56,6 +57,9 @@ impl StreamInner {
         let (first, last) = (recorder.recorded + 1 - count as u64, recorder.recorded);
         let kinds = recorder.commands.iter().map(|command| command.op().kind()).collect();
         recorder.in_flight.push_back(InFlight { first, last, kinds });
+        if let Some(begun_ns) = recorder.begun_ns.take() {
+            self.profile().add_recorded(first, last, begun_ns, now_ns());
+        }
         let waits = std::mem::take(&mut recorder.waits);
         let counters = self.counters();
         LiveCounters::add_locked(&counters.submits, 1);

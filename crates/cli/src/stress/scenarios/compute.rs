@@ -20,13 +20,7 @@ pub(super) fn basic(context: &Context) -> Outcome {
 }
 
 pub(super) fn large(context: &Context) -> Outcome {
-    // The same few results are asked for again and again: the point is size, not number.
-    let few = Context {
-        iterations: context.iterations.div_ceil(10),
-        name: context.name.clone(),
-        ..*context
-    };
-    few.compare(|thread, iteration| {
+    context.fewer(10).compare(|thread, iteration| {
         let math = Math::current(&context.device)?;
         let a = math.randn(&[1024, 1024], seed(thread, iteration))?;
         let b = math.unary(UnaryOp::Tanh, &a)?;
@@ -56,35 +50,8 @@ fn with_weights(
     })
 }
 
-pub(super) fn linear(context: &Context) -> Outcome {
-    with_weights(context, &[&[256, 512], &[512]], |math, weights, thread, iteration| {
-        let x = math.randn(&[4, 256], seed(thread, iteration))?;
-        math.linear(&x, &weights[0], Some(&weights[1]), None, 1.0, Activation::None)
-    })
-}
-
-pub(super) fn mlp(context: &Context) -> Outcome {
-    let shapes: &[&[usize]] = &[&[256, 512], &[512], &[512, 512], &[512], &[512, 256], &[256]];
-    with_weights(context, shapes, |math, weights, thread, iteration| {
-        let x = math.randn(&[2, 256], seed(thread, iteration))?;
-        let layer = |x: &Value, index: usize, activation| {
-            math.linear(x, &weights[index], Some(&weights[index + 1]), None, 1.0, activation)
-        };
-        let x = layer(&x, 0, Activation::Relu)?;
-        let x = layer(&x, 2, Activation::Relu)?;
-        layer(&x, 4, Activation::None)
-    })
-}
-
-pub(super) fn layer_norm(context: &Context) -> Outcome {
-    with_weights(context, &[&[256], &[256]], |math, weights, thread, iteration| {
-        let x = math.randn(&[16, 32, 256], seed(thread, iteration))?;
-        math.layer_norm(&x, &weights[0], &weights[1])
-    })
-}
-
 /// An encoder layer with 4 heads of 64 and a feed-forward part of 1024, on 32 positions.
-pub(super) fn encoder(context: &Context) -> Outcome {
+pub(super) fn commands(context: &Context) -> Outcome {
     let (width, heads, length) = (256, 4, 32);
     let size = width / heads;
     let shapes: &[&[usize]] = &[

@@ -60,11 +60,7 @@ pub(super) fn soak(context: &Context) -> Outcome {
         |builder| builder,
         |context| {
             let rounds = 6;
-            let part = Context {
-                iterations: context.iterations.div_ceil(rounds),
-                name: context.name.clone(),
-                ..*context
-            };
+            let part = context.fewer(rounds);
             let mut total = Outcome::default();
             let mut settled = 0;
             for round in 0..rounds {

@@ -2,6 +2,7 @@
 
 mod compute;
 mod memory;
+mod models;
 mod sharing;
 mod streams;
 
@@ -18,13 +19,30 @@ pub(crate) struct Scenario {
 pub(crate) const ALL: &[Scenario] = &[
     Scenario { name: "basic", about: "random numbers, matmul, relu, sync", run: compute::basic },
     Scenario { name: "large", about: "chains on 1024 × 1024 elements", run: compute::large },
-    Scenario { name: "linear", about: "one shared settled weight", run: compute::linear },
-    Scenario { name: "mlp", about: "256-512-512-256 with shared weights", run: compute::mlp },
-    Scenario { name: "layer-norm", about: "layer norm of (16, 32, 256)", run: compute::layer_norm },
+    Scenario {
+        name: "commands",
+        about: "a transformer encoder layer from commands",
+        run: compute::commands,
+    },
+    Scenario { name: "linear", about: "a shared linear layer", run: models::linear },
+    Scenario { name: "mlp", about: "a shared 256-512-512-256", run: models::mlp },
+    Scenario {
+        name: "conv1d",
+        about: "three convolutions, 1-64-64-1, on (4, 1, 1024)",
+        run: models::conv1d,
+    },
+    Scenario { name: "layer-norm", about: "layer norm of (16, 32, 256)", run: models::layer_norm },
     Scenario {
         name: "encoder",
-        about: "a transformer encoder layer from commands",
-        run: compute::encoder,
+        about: "a transformer encoder layer on (4, 128, 256)",
+        run: models::encoder,
+    },
+    Scenario { name: "lstm", about: "two layers of LSTM on (4, 24, 64)", run: models::lstm },
+    Scenario { name: "mixed", about: "all these models in turn", run: models::mixed },
+    Scenario {
+        name: "unique-calls",
+        about: "a model with another shape in every call",
+        run: models::unique_calls,
     },
     Scenario {
         name: "unique-shapes",
@@ -34,8 +52,13 @@ pub(crate) const ALL: &[Scenario] = &[
     Scenario { name: "random", about: "parts of one random sequence", run: compute::random },
     Scenario {
         name: "cold-start",
-        about: "everybody's first call at once, on a new device",
-        run: streams::cold_start,
+        about: "everybody's first call of all models at once, on a new device",
+        run: models::cold_start,
+    },
+    Scenario {
+        name: "warm-start",
+        about: "the same, when the device and the models are warm",
+        run: models::warm_start,
     },
     Scenario {
         name: "producer-consumer",

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 
-use millstream::{BinaryOp, Command, Result, Stream, UnaryOp};
+use millstream::{BinaryOp, Command, Error, Result, Stream, UnaryOp};
 
 use super::super::harness::{Context, Outcome};
 use super::super::values::{Math, Value};
@@ -56,7 +56,7 @@ pub(super) fn producer_consumer(context: &Context) -> Outcome {
             let receiver =
                 receivers[thread].lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             for (iteration, expected) in expected.iter().enumerate() {
-                let result = (|| {
+                let result = (|| -> Result<Option<Vec<u8>>> {
                     let math = Math::current(&context.device)?;
                     let input = if thread == 0 {
                         math.randn(&[33, 65], iteration as u64)?
@@ -80,7 +80,7 @@ pub(super) fn producer_consumer(context: &Context) -> Outcome {
                     Ok(None) if thread + 1 < length => outcome.ops += 1,
                     Ok(None) => outcome.error("the value never arrived"),
                     Ok(Some(bytes)) => {
-                        outcome.count(&format!("chain {iteration}"), Ok(bytes), expected)
+                        outcome.count::<Error>(&format!("chain {iteration}"), Ok(bytes), expected)
                     }
                     Err(error) => outcome.count(&format!("thread {thread}"), Err(error), expected),
                 }

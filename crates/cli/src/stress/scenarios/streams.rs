@@ -13,29 +13,6 @@ fn small(context: &Context, seed: u64) -> Result<Vec<u8>> {
     math.read(&math.matmul(&a, &a.transposed()?)?)
 }
 
-pub(super) fn cold_start(context: &Context) -> Outcome {
-    // The expected answer comes from the old device, so that the new one has seen nothing.
-    let expected = match small(context, 9) {
-        Ok(expected) => expected,
-        Err(error) => {
-            let mut outcome = Outcome::default();
-            outcome.error(error);
-            return outcome;
-        }
-    };
-    context.with_own_device(
-        |builder| builder,
-        |context| {
-            context.on_threads(
-                |_| {},
-                |thread, outcome| {
-                    outcome.count(&format!("thread {thread}"), small(context, 9), &expected)
-                },
-            )
-        },
-    )
-}
-
 pub(super) fn synchronize_all(context: &Context) -> Outcome {
     let call = |thread: usize, iteration: usize| {
         let math = Math::current(&context.device)?;
@@ -55,7 +32,7 @@ pub(super) fn synchronize_all(context: &Context) -> Outcome {
 }
 
 pub(super) fn events(context: &Context) -> Outcome {
-    context.compare(|thread, iteration| {
+    context.compare(|thread, iteration| -> Result<Vec<u8>> {
         let device = &context.device;
         let (first, second) = (Stream::new(device)?, Stream::new(device)?);
         let produce = Math { stream: first.clone() };

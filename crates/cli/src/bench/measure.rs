@@ -1,0 +1,159 @@
+//! One model called from some threads for some time.
+
+use std::sync::{Barrier, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use millstream::nn::{Result, Sequential};
+use millstream::{Device, Tensor};
+
+use crate::workloads::{Workload, call};
+
+/// Inputs that a thread uses in turn, so that the answer to the call before is noticed.
+const INPUTS: usize = 2;
+
+/// What is measured, and the right answers. Thread `t` uses the inputs `t` and `t + 1`.
+pub(crate) struct Subject<'a> {
+    pub workload: &'a Workload,
+    pub device: Device,
+    pub model: &'a Sequential,
+    pub answers: &'a [Vec<u8>],
+}
+
+/// What came of it.
+#[derive(Default)]
+pub(crate) struct Sample {
+    pub calls_per_second: f64,
+    pub errors: u64,
+    pub mismatches: u64,
+    /// The first error in words.
+    pub problem: Option<String>,
+    latencies: Vec<Duration>,
+}
+
+/// The answers to the inputs that so many threads use, one call after another.
+pub(crate) fn answers(
+    workload: &Workload,
+    device: &Device,
+    model: &Sequential,
+    threads: usize,
+) -> Result<Vec<Vec<u8>>> {
+    (0..threads + INPUTS - 1).map(|seed| call(model, &workload.input(seed, device)?)).collect()
+}
+
+impl Sample {
+    /// The latency, in microseconds, that a share of the calls stays within.
+    pub fn percentile(&self, share: f64) -> f64 {
+        let last = self.latencies.len().saturating_sub(1);
+        let place = (self.latencies.len() as f64 * share).ceil() as usize;
+        let latency = self.latencies.get(place.saturating_sub(1).min(last));
+        latency.map_or(0.0, |latency| latency.as_secs_f64() * 1e6)
+    }
+
+    fn error(&mut self, thread: usize, error: &impl ToString) {
+        self.errors += 1;
+        self.problem.get_or_insert_with(|| format!("thread {thread}: {}", error.to_string()));
+    }
+
+    fn merge(&mut self, other: Sample) {
+        self.errors += other.errors;
+        self.mismatches += other.mismatches;
+        self.problem = self.problem.take().or(other.problem);
+        self.latencies.extend(other.latencies);
+    }
+}
+
+impl Subject<'_> {
+    /// Calls from so many threads, which start together and are warm by then.
+    pub fn measure(&self, threads: usize, time: Duration) -> Sample {
+        let barrier = Barrier::new(threads);
+        let total = Mutex::new((Sample::default(), None::<(Instant, Instant)>));
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                let (barrier, total) = (&barrier, &total);
+                scope.spawn(move || {
+                    let inputs = self.prepare(thread);
+                    barrier.wait();
+                    let started = Instant::now();
+                    let sample = self.call_until(started + time, thread, inputs);
+                    let ended = Instant::now();
+                    let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
+                    total.0.merge(sample);
+                    let (first, last) = total.1.unwrap_or((started, ended));
+                    total.1 = Some((first.min(started), last.max(ended)));
+                });
+            }
+        });
+        let (mut sample, span) = total.into_inner().unwrap_or_else(PoisonError::into_inner);
+        sample.latencies.sort_unstable();
+        let elapsed = span.map_or(0.0, |(first, last)| (last - first).as_secs_f64());
+        sample.calls_per_second = sample.latencies.len() as f64 / elapsed.max(1e-9);
+        sample
+    }
+
+    /// The inputs of a thread, each used once.
+    fn prepare(&self, thread: usize) -> Result<Vec<Tensor>> {
+        let inputs: Vec<Tensor> = (thread..thread + INPUTS)
+            .map(|seed| self.workload.input(seed, &self.device))
+            .collect::<Result<_>>()?;
+        for input in &inputs {
+            call(self.model, input)?;
+        }
+        Ok(inputs)
+    }
+
+    /// Only right answers count as calls. Comparing is no part of the latency, but of the time that
+    /// the rate is taken over.
+    fn call_until(&self, end: Instant, thread: usize, inputs: Result<Vec<Tensor>>) -> Sample {
+        let mut sample = Sample::default();
+        let inputs = match inputs {
+            Ok(inputs) => inputs,
+            Err(error) => {
+                sample.error(thread, &error);
+                return sample;
+            }
+        };
+        for (input, expected) in inputs.iter().zip(&self.answers[thread..]).cycle() {
+            let before = Instant::now();
+            let answer = call(self.model, input);
+            let after = Instant::now();
+            match answer {
+                Ok(answer) if answer == *expected => sample.latencies.push(after - before),
+                Ok(_) => sample.mismatches += 1,
+                Err(error) => sample.error(thread, &error),
+            }
+            if after >= end {
+                break;
+            }
+        }
+        sample
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_of_the_calls_that_were_made() {
+        let latencies = (1..=100).map(Duration::from_micros).collect();
+        let sample = Sample { latencies, ..Default::default() };
+        assert_eq!(
+            [0.5, 0.99, 1.0].map(|share| sample.percentile(share).round()),
+            [50., 99., 100.]
+        );
+        assert_eq!(Sample::default().percentile(0.5), 0.0);
+    }
+
+    #[test]
+    fn a_wrong_answer_is_noticed() {
+        let device = Device::cpu().unwrap();
+        let workload = crate::workloads::chosen(&["mlp".into()])[0];
+        let model = workload.load(&device).unwrap();
+        let mut answers = answers(workload, &device, &model, 2).unwrap();
+        assert_ne!(answers[0], answers[1]);
+        answers[2][7] ^= 1;
+        let subject = Subject { workload, device, model: &model, answers: &answers };
+        let sample = subject.measure(2, Duration::from_millis(20));
+        assert!(sample.mismatches > 0 && sample.errors == 0 && sample.calls_per_second > 0.0);
+    }
+}

@@ -1,0 +1,124 @@
+//! Rows of measurements as a table and as JSON.
+
+use serde_json::{Value, json};
+
+use super::measure::Sample;
+use super::models::Mode;
+use crate::table;
+use crate::workloads::Workload;
+
+pub(crate) struct Report<'a> {
+    pub device: &'a str,
+    pub cores: usize,
+    pub seconds: f64,
+    pub rows: Vec<Row>,
+}
+
+pub(crate) struct Row {
+    pub workload: &'static Workload,
+    pub mode: Mode,
+    pub threads: usize,
+    pub sample: Sample,
+    /// Calls per second of one caller on one core, in the same run.
+    pub single_core: f64,
+    /// The rate over what as many cores as can be busy would give.
+    pub efficiency: f64,
+}
+
+pub(crate) fn row(
+    workload: &'static Workload,
+    mode: Mode,
+    threads: usize,
+    sample: Sample,
+    single_core: f64,
+    cores: usize,
+) -> Row {
+    let ceiling = single_core * threads.min(cores) as f64;
+    let efficiency = if ceiling > 0.0 { sample.calls_per_second / ceiling } else { 0.0 };
+    Row { workload, mode, threads, sample, single_core, efficiency }
+}
+
+impl Row {
+    pub fn p99(&self) -> f64 {
+        self.sample.percentile(0.99)
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "workload": self.workload.name,
+            "mode": self.mode.name(),
+            "threads": self.threads,
+            "calls_per_s": self.sample.calls_per_second,
+            "p50_us": self.sample.percentile(0.5),
+            "p99_us": self.p99(),
+            "errors": self.sample.errors,
+            "mismatches": self.sample.mismatches,
+            "efficiency": self.efficiency,
+            "single_core_calls_per_s": self.single_core,
+        })
+    }
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.workload.name.to_owned(),
+            self.mode.name().to_owned(),
+            self.threads.to_string(),
+            format!("{:.0}", self.sample.calls_per_second),
+            format!("{:.0}", self.sample.percentile(0.5)),
+            format!("{:.0}", self.p99()),
+            format!("{:.2}", self.efficiency),
+            format!("{:.0}", self.single_core),
+            self.sample.errors.to_string(),
+            self.sample.mismatches.to_string(),
+        ]
+    }
+}
+
+impl Report<'_> {
+    pub fn is_clean(&self) -> bool {
+        self.rows.iter().all(|row| row.sample.errors == 0 && row.sample.mismatches == 0)
+    }
+
+    pub fn json(&self) -> Value {
+        let rows: Vec<Value> = self.rows.iter().map(Row::json).collect();
+        json!({ "device": self.device, "cores": self.cores, "seconds": self.seconds, "rows": rows })
+    }
+
+    pub fn print(&self) {
+        let header = [
+            "workload",
+            "mode",
+            "threads",
+            "calls/s",
+            "p50 µs",
+            "p99 µs",
+            "efficiency",
+            "one core",
+            "errors",
+            "mismatches",
+        ];
+        let cells: Vec<_> = self.rows.iter().map(Row::cells).collect();
+        table::print(&header, &cells);
+        println!();
+        let mut last = "";
+        for row in self
+            .rows
+            .iter()
+            .filter(|row| row.workload.name != std::mem::replace(&mut last, row.workload.name))
+        {
+            println!("{}: {}", row.workload.name, row.workload.about);
+        }
+        println!(
+            "\n{} with {} cores; every answer compared bit for bit with the sequential one. \"one core\" is \
+             the best\nrate of one caller on one core in this run; efficiency is calls/s over that times the \
+             threads or cores,\nwhichever is less. A lone caller may use all cores, so its efficiency can be \
+             above 1.",
+            self.device, self.cores
+        );
+        for row in &self.rows {
+            if let Some(problem) = &row.sample.problem {
+                eprintln!("{}, {} threads: {problem}", row.workload.name, row.threads);
+            }
+        }
+    }
+}

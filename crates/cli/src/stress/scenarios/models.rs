@@ -1,0 +1,202 @@
+//! Scenarios about models: many threads call layers that they share.
+
+use millstream::nn::{
+    Conv1d, ConvOptions, LSTM, LayerNorm, Linear, Module, ReLU, RecurrentOptions, Result,
+    Sequential, TransformerEncoderLayer, TransformerOptions, Weights,
+};
+use millstream::{DType, Device, Tensor};
+
+use super::super::harness::{Context, Outcome};
+
+/// A model and the shape of its input.
+struct Model {
+    input: &'static [usize],
+    build: fn(&Weights) -> Result<Sequential>,
+}
+
+const LINEAR: Model = Model {
+    input: &[4, 256],
+    build: |weights| Ok(Sequential::new().push(Linear::new(256, 512, true, weights)?)),
+};
+
+const MLP: Model = Model {
+    input: &[2, 256],
+    build: |weights| {
+        Ok(Sequential::new()
+            .push(Linear::new(256, 512, true, &weights.child(0))?)
+            .push(ReLU)
+            .push(Linear::new(512, 512, true, &weights.child(2))?)
+            .push(ReLU)
+            .push(Linear::new(512, 256, true, &weights.child(4))?))
+    },
+};
+
+const CONV1D: Model = Model {
+    input: &[4, 1, 1024],
+    build: |weights| {
+        let options = ConvOptions { padding: [1], ..Default::default() };
+        Ok(Sequential::new()
+            .push(Conv1d::new(1, 64, [3], options, &weights.child(0))?)
+            .push(ReLU)
+            .push(Conv1d::new(64, 64, [3], options, &weights.child(2))?)
+            .push(ReLU)
+            .push(Conv1d::new(64, 1, [3], options, &weights.child(4))?))
+    },
+};
+
+const LAYER_NORM: Model = Model {
+    input: &[16, 32, 256],
+    build: |weights| {
+        Ok(Sequential::new().push(LayerNorm::new(&[256], Default::default(), weights)?))
+    },
+};
+
+const ENCODER: Model =
+    Model { input: &[4, 128, 256], build: |weights| encoder_layer(256, 1024, weights) };
+
+const RECURRENT: Model = Model {
+    input: &[4, 24, 64],
+    build: |weights| {
+        let options = RecurrentOptions { num_layers: 2, batch_first: true, ..Default::default() };
+        Ok(Sequential::new().push(LSTM::new(64, 96, options, weights)?))
+    },
+};
+
+const MIXED: [Model; 6] = [LINEAR, MLP, CONV1D, LAYER_NORM, ENCODER, RECURRENT];
+
+fn encoder_layer(size: usize, inner: usize, weights: &Weights) -> Result<Sequential> {
+    let options =
+        TransformerOptions { dim_feedforward: inner, batch_first: true, ..Default::default() };
+    Ok(Sequential::new().push(TransformerEncoderLayer::new(size, 4, options, weights)?))
+}
+
+impl Model {
+    fn load(&self, device: &Device) -> Result<Sequential> {
+        Weights::random(77, DType::F32, device).load(self.build)
+    }
+
+    fn call(&self, model: &Sequential, seed: usize, device: &Device) -> Result<Vec<u8>> {
+        model.forward(&Tensor::randn(self.input, seed as u64, DType::F32, device)?)?.to_bytes()
+    }
+}
+
+/// Calls with loaded models; an error while loading is the outcome.
+fn loaded<T>(models: Result<T>, work: impl FnOnce(&T) -> Outcome) -> Outcome {
+    match models {
+        Ok(models) => work(&models),
+        Err(error) => {
+            let mut outcome = Outcome::default();
+            outcome.error(format!("weights: {error}"));
+            outcome
+        }
+    }
+}
+
+fn seed(thread: usize, iteration: usize) -> usize {
+    thread * 1000 + iteration
+}
+
+fn one(context: &Context, model: &Model) -> Outcome {
+    let device = &context.device;
+    loaded(model.load(device), |layers| {
+        context.compare(|thread, iteration| model.call(layers, seed(thread, iteration), device))
+    })
+}
+
+pub(super) fn linear(context: &Context) -> Outcome {
+    one(context, &LINEAR)
+}
+
+pub(super) fn mlp(context: &Context) -> Outcome {
+    one(context, &MLP)
+}
+
+pub(super) fn conv1d(context: &Context) -> Outcome {
+    one(context, &CONV1D)
+}
+
+pub(super) fn layer_norm(context: &Context) -> Outcome {
+    one(context, &LAYER_NORM)
+}
+
+pub(super) fn encoder(context: &Context) -> Outcome {
+    one(&context.fewer(2), &ENCODER)
+}
+
+pub(super) fn lstm(context: &Context) -> Outcome {
+    one(context, &RECURRENT)
+}
+
+fn load_all(device: &Device) -> Result<Vec<Sequential>> {
+    MIXED.iter().map(|model| model.load(device)).collect()
+}
+
+/// Threads go round through all models, each from another start.
+pub(super) fn mixed(context: &Context) -> Outcome {
+    let device = &context.device;
+    loaded(load_all(device), |layers| {
+        context.compare(|thread, iteration| {
+            let index = (thread + iteration) % MIXED.len();
+            MIXED[index].call(&layers[index], seed(thread, iteration), device)
+        })
+    })
+}
+
+/// The answers of all models to inputs that every thread uses.
+fn answers(layers: &[Sequential], device: &Device) -> Result<Vec<Vec<u8>>> {
+    MIXED.iter().zip(layers).map(|(model, layers)| model.call(layers, 9, device)).collect()
+}
+
+/// Every thread calls every model once, all starting together, each with another model.
+fn everything_once(context: &Context, layers: &[Sequential], expected: &[Vec<u8>]) -> Outcome {
+    context.on_threads(
+        |_| {},
+        |thread, outcome| {
+            for step in 0..MIXED.len() {
+                let index = (thread + step) % MIXED.len();
+                let what = format!("thread {thread}, model {index}");
+                let answer = MIXED[index].call(&layers[index], 9, &context.device);
+                outcome.count(&what, answer, &expected[index]);
+            }
+        },
+    )
+}
+
+/// On a new device that has loaded models and computed nothing; the right answers come from the old one.
+pub(super) fn cold_start(context: &Context) -> Outcome {
+    let device = &context.device;
+    let expected = load_all(device).and_then(|layers| answers(&layers, device));
+    loaded(expected, |expected| {
+        context.with_own_device(
+            |builder| builder,
+            |context| {
+                loaded(load_all(&context.device), |layers| {
+                    everything_once(context, layers, expected)
+                })
+            },
+        )
+    })
+}
+
+pub(super) fn warm_start(context: &Context) -> Outcome {
+    let device = &context.device;
+    let prepared = load_all(device).and_then(|layers| {
+        let expected = answers(&layers, device)?;
+        Ok((layers, expected))
+    });
+    loaded(prepared, |(layers, expected)| everything_once(context, layers, expected))
+}
+
+/// No two calls have the same shape.
+pub(super) fn unique_calls(context: &Context) -> Outcome {
+    let device = &context.device;
+    let weights = Weights::random(78, DType::F32, device);
+    loaded(weights.load(|weights| encoder_layer(32, 64, weights)), |layers| {
+        context.compare_all(|thread, iteration| {
+            let number = thread * context.iterations + iteration;
+            let shape = [1 + number % 8, 1 + number / 8, 32];
+            let input = Tensor::randn(&shape, number as u64, DType::F32, device)?;
+            layers.forward(&input)?.to_bytes()
+        })
+    })
+}

@@ -1,0 +1,101 @@
+//! The models that are built in, for measuring and tracing.
+
+use millstream::nn::{
+    Conv1d, ConvOptions, Linear, Module, ReLU, Result, Sequential, TransformerEncoderLayer,
+    TransformerOptions, Weights,
+};
+use millstream::{DType, Device, Tensor};
+
+/// A model with random weights and the shape of its input.
+pub(crate) struct Workload {
+    pub name: &'static str,
+    pub about: &'static str,
+    input: &'static [usize],
+    build: fn(&Weights) -> Result<Sequential>,
+}
+
+pub(crate) const ALL: &[Workload] = &[
+    Workload { name: "mm", about: "512² matmul + ReLU", input: &[512, 512], build: mm },
+    Workload {
+        name: "mlp",
+        about: "512-1024-1024-512 with ReLU, batch 1",
+        input: &[1, 512],
+        build: |weights| linears(&[512, 1024, 1024, 512], weights),
+    },
+    Workload {
+        name: "mlp-large",
+        about: "2048-2048-2048 with ReLU, batch 64",
+        input: &[64, 2048],
+        build: |weights| linears(&[2048, 2048, 2048], weights),
+    },
+    Workload {
+        name: "conv1d",
+        about: "3 convolutions of 256 channels, kernel 3, with ReLU, on (1, 80, 200)",
+        input: &[1, 80, 200],
+        build: conv1d,
+    },
+    Workload {
+        name: "encoder",
+        about: "a transformer encoder layer, d=256 h=4 ff=1024, on (1, 128, 256)",
+        input: &[1, 128, 256],
+        build: encoder,
+    },
+];
+
+/// Their names, for the command line.
+pub(crate) fn names() -> Vec<&'static str> {
+    ALL.iter().map(|workload| workload.name).collect()
+}
+
+/// Those with the given names, or all if none is given.
+pub(crate) fn chosen(names: &[String]) -> Vec<&'static Workload> {
+    let wanted = |workload: &&Workload| names.iter().any(|name| name == workload.name);
+    ALL.iter().filter(|workload| names.is_empty() || wanted(workload)).collect()
+}
+
+impl Workload {
+    /// The model, with the same weights on every device.
+    pub fn load(&self, device: &Device) -> Result<Sequential> {
+        Weights::random(1, DType::F32, device).load(self.build)
+    }
+
+    /// One of its inputs.
+    pub fn input(&self, seed: usize, device: &Device) -> Result<Tensor> {
+        Tensor::randn(self.input, seed as u64, DType::F32, device)
+    }
+}
+
+/// One call as its caller sees it: from a tensor to the answer's bytes on the host.
+pub(crate) fn call(model: &Sequential, input: &Tensor) -> Result<Vec<u8>> {
+    model.forward(input)?.to_bytes()
+}
+
+fn mm(weights: &Weights) -> Result<Sequential> {
+    Ok(Sequential::new().push(Linear::new(512, 512, false, weights)?).push(ReLU))
+}
+
+/// Linear layers with ReLU between them.
+fn linears(sizes: &[usize], weights: &Weights) -> Result<Sequential> {
+    let mut model = Sequential::new();
+    for (index, pair) in sizes.windows(2).enumerate() {
+        model = if index == 0 { model } else { model.push(ReLU) };
+        model = model.push(Linear::new(pair[0], pair[1], true, &weights.child(2 * index))?);
+    }
+    Ok(model)
+}
+
+fn conv1d(weights: &Weights) -> Result<Sequential> {
+    let options = ConvOptions { padding: [1], ..Default::default() };
+    let mut model = Sequential::new();
+    for (index, channels) in [80, 256, 256].into_iter().enumerate() {
+        let layer = Conv1d::new(channels, 256, [3], options, &weights.child(2 * index))?;
+        model = model.push(layer).push(ReLU);
+    }
+    Ok(model)
+}
+
+fn encoder(weights: &Weights) -> Result<Sequential> {
+    let options =
+        TransformerOptions { dim_feedforward: 1024, batch_first: true, ..Default::default() };
+    Ok(Sequential::new().push(TransformerEncoderLayer::new(256, 4, options, weights)?))
+}

@@ -8,6 +8,7 @@ mod axis;
 mod bytes;
 mod error;
 mod layers;
+pub mod models;
 mod npy;
 mod tensor;
 mod value;

@@ -56,7 +56,7 @@ impl Linear {
         Self::from_tensors(&weight, bias)
     }
 
-    pub(super) fn from_tensors(weight: &Tensor, bias: Option<Tensor>) -> Result<Self> {
+    pub(crate) fn from_tensors(weight: &Tensor, bias: Option<Tensor>) -> Result<Self> {
         let bias = bias.map(Tensor::settle).transpose()?;
         Ok(Self { matrix: Matrix::new(weight)?, bias })
     }

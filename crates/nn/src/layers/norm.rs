@@ -55,7 +55,7 @@ impl LayerNorm {
     }
 
     /// Over a tensor that nobody else has seen, whose memory becomes the result's.
-    pub(super) fn forward_in_place(&self, fresh: Tensor) -> Result<Tensor> {
+    pub(crate) fn forward_in_place(&self, fresh: Tensor) -> Result<Tensor> {
         let recorder = Recorder::new("layer_norm", &fresh.device())?;
         let (weight, bias) = (self.weight.as_ref(), self.bias.as_ref());
         recorder.record(Command::layer_norm(

@@ -1,0 +1,152 @@
+//! Encoders of the BERT type, and sentence embeddings made with them.
+
+mod config;
+mod layer;
+mod sentence;
+
+use std::path::Path;
+
+use millstream_core::{DType, Device};
+
+pub use config::BertConfig;
+pub use sentence::SentenceEncoder;
+
+use self::layer::{Layer, norm};
+use crate::error::invalid;
+use crate::{Init, LayerNorm, Result, Tensor, Weights};
+
+/// An encoder of the BERT type: from tokens to one vector for each. A layer is seven Commands.
+///
+/// Parameters have the names of Transformers' `BertModel`. The pooler is left out.
+///
+/// # Example
+///
+/// ```no_run
+/// # use millstream_cpu as _;
+/// use millstream_core::Device;
+/// use millstream_nn::{Tensor, models::bert::Bert};
+///
+/// # fn main() -> millstream_nn::Result<()> {
+/// let device = Device::cpu()?;
+/// let bert = Bert::open("all-MiniLM-L6-v2", &device)?;
+/// let ids = Tensor::from_slice(&[101i64, 7592, 2088, 102], &[1, 4], &device)?;
+/// let hidden = bert.forward(&ids, None, None)?;
+/// assert_eq!(hidden.shape(), [1, 4, bert.config().hidden_size]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Bert {
+    config: BertConfig,
+    words: Tensor,
+    positions: Tensor,
+    types: Tensor,
+    /// Positions with the first type added, which is that of all tokens in most calls.
+    typed_positions: Tensor,
+    norm: LayerNorm,
+    layers: Vec<Layer>,
+}
+
+impl Bert {
+    /// Loads `config.json` and the weights of a folder.
+    ///
+    /// # Errors
+    ///
+    /// Files that cannot be read or are not valid, weights that do not fit the settings, or no memory.
+    pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self> {
+        let folder = folder.as_ref();
+        let config = BertConfig::open(folder.join("config.json"))?;
+        let weights = Weights::open(folder, device)?;
+        // Models with a head of their own have the encoder below this name.
+        let below = weights.child("bert");
+        let weights = if below.names().is_empty() { weights } else { below };
+        weights.load(|weights| Self::new(config, weights))
+    }
+
+    /// Takes the parameters.
+    ///
+    /// # Errors
+    ///
+    /// Weights that are missing or of another shape, or no memory.
+    pub fn new(config: BertConfig, weights: &Weights) -> Result<Self> {
+        let embeddings = weights.child("embeddings");
+        let table = |name: &str, rows: usize| {
+            let init = Init::Normal { deviation: 0.02 };
+            embeddings.child(name).get("weight", &[rows, config.hidden_size], init)
+        };
+        let positions = table("position_embeddings", config.max_position_embeddings)?;
+        let types = table("token_type_embeddings", config.type_vocab_size)?;
+        let typed_positions = positions.add(&types.narrow(0, 0, 1)?)?.settle()?;
+        embeddings.ignore("position_ids");
+        weights.ignore("pooler.dense.weight");
+        weights.ignore("pooler.dense.bias");
+        let layers = weights.child("encoder.layer");
+        let layer = |index| Layer::new(&config, &layers.child(index));
+        Ok(Self {
+            words: table("word_embeddings", config.vocab_size)?,
+            norm: norm(&config, &embeddings)?,
+            layers: (0..config.num_hidden_layers).map(layer).collect::<Result<_>>()?,
+            positions,
+            types,
+            typed_positions,
+            config,
+        })
+    }
+
+    /// The model's sizes.
+    pub fn config(&self) -> &BertConfig {
+        &self.config
+    }
+
+    /// The device that the model is on.
+    pub fn device(&self) -> Device {
+        self.words.device()
+    }
+
+    /// The element type that it computes in.
+    pub fn dtype(&self) -> DType {
+        self.words.dtype()
+    }
+
+    /// A vector for every token: `[batch, length, hidden_size]`.
+    ///
+    /// `ids` are `[batch, length]`, `i32` or `i64`. `seen` is `bool` of the same shape, false where an input
+    /// is padded; `types` is like `ids`, and 0 everywhere unless given.
+    ///
+    /// # Errors
+    ///
+    /// Shapes or types that do not fit, more tokens than the model has positions, or no memory. A token that
+    /// the vocabulary does not have is reported by the call that waits for the result.
+    pub fn forward(
+        &self,
+        ids: &Tensor,
+        seen: Option<&Tensor>,
+        types: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        let &[batch, length] = ids.shape() else {
+            return invalid("bert", format!("ids of shape {:?}, need 2 axes", ids.shape()));
+        };
+        let most = self.config.max_position_embeddings;
+        if length > most {
+            return invalid("bert", format!("{length} tokens, the model has {most} positions"));
+        }
+        let fits = |tensor: &&Tensor| tensor.shape() != ids.shape();
+        if let Some(other) = [seen, types].into_iter().flatten().find(fits) {
+            let (ids, other) = (ids.shape(), other.shape());
+            return invalid("bert", format!("ids of shape {ids:?} with a mask or types {other:?}"));
+        }
+        let words = self.words.embedding(ids)?;
+        let sum = match types {
+            None => words.add(&self.typed_positions.narrow(0, 0, length)?)?,
+            Some(types) => {
+                let typed = words.add(&self.types.embedding(types)?)?;
+                typed.add(&self.positions.narrow(0, 0, length)?)?
+            }
+        };
+        let seen = seen.map(|seen| seen.reshape(&[batch, 1, 1, length])).transpose()?;
+        let mut hidden = self.norm.forward_in_place(sum)?;
+        for layer in &self.layers {
+            hidden = layer.forward(&hidden, seen.as_ref())?;
+        }
+        Ok(hidden)
+    }
+}

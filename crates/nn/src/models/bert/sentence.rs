@@ -1,0 +1,195 @@
+//! Sentence embeddings.
+
+use std::path::Path;
+
+use millstream_core::Device;
+use serde_json::Value;
+
+use super::Bert;
+use crate::models::config::{self, Config};
+use crate::models::tokenizer::WordPiece;
+use crate::{Result, Tensor};
+
+/// Sentences of one batch: enough to fill the device, few enough to bound memory.
+const BATCH: usize = 32;
+/// Added to the mean square, so that a vector of zeros stays one.
+const SMALLEST: f32 = 1e-24;
+
+/// From sentences to vectors whose products say how alike the sentences are.
+///
+/// As Sentence Transformers computes them: the mean over the tokens of a sentence, scaled to length 1 where
+/// the model says so. A folder needs `config.json`, weights and `tokenizer.json`; `modules.json` and
+/// `sentence_bert_config.json` are heeded where they are.
+///
+/// # Thread safety
+///
+/// Any number of threads may call it at once; each call gets the bits that it would get alone.
+///
+/// # Example
+///
+/// ```no_run
+/// # use millstream_cpu as _;
+/// use millstream_core::Device;
+/// use millstream_nn::models::bert::SentenceEncoder;
+///
+/// # fn main() -> millstream_nn::Result<()> {
+/// let encoder = SentenceEncoder::open("all-MiniLM-L6-v2", &Device::cpu()?)?;
+/// let vectors = encoder.encode(&["A cat sits on the mat.", "Somewhere a cat is sitting."])?;
+/// println!("{}", vectors.matmul(&vectors.t()?)?);
+/// # Ok(())
+/// # }
+/// ```
+pub struct SentenceEncoder {
+    bert: Bert,
+    tokenizer: WordPiece,
+    max_tokens: usize,
+    /// What scales a vector to length 1 when its mean square is scaled to 1 first.
+    unit: Option<Tensor>,
+}
+
+impl SentenceEncoder {
+    /// Loads a folder.
+    ///
+    /// # Errors
+    ///
+    /// Files that cannot be read or are not valid, a model that does something else after the encoder than
+    /// to take the mean and to normalise it, weights that do not fit the settings, or no memory.
+    pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self> {
+        let folder = folder.as_ref();
+        let normalise = read_modules(folder)?;
+        let tokenizer = WordPiece::open(folder.join("tokenizer.json"))?;
+        let settings = Config::open_optional(&folder.join("sentence_bert_config.json"))?;
+        settings.only("do_lower_case", false)?;
+        let asked = match settings.value("max_seq_length") {
+            Some(_) => Some(settings.size("max_seq_length")?),
+            None => tokenizer.max_tokens(),
+        };
+        let bert = Bert::open(folder, device)?;
+        let (size, most) = (bert.config().hidden_size, bert.config().max_position_embeddings);
+        if tokenizer.vocabulary_size() > bert.config().vocab_size {
+            let (words, known) = (tokenizer.vocabulary_size(), bert.config().vocab_size);
+            let reason = format!("it has {words} words, the model knows {known}");
+            return Err(config::invalid(folder.join("tokenizer.json").display(), reason));
+        }
+        let unit = 1.0 / (size as f64).sqrt();
+        let unit = normalise.then(|| Tensor::full(&[size], unit, bert.dtype(), device)?.settle());
+        Ok(Self {
+            max_tokens: asked.unwrap_or(most).min(most),
+            unit: unit.transpose()?,
+            bert,
+            tokenizer,
+        })
+    }
+
+    /// The encoder below.
+    pub fn bert(&self) -> &Bert {
+        &self.bert
+    }
+
+    /// The most tokens of a sentence that count; what comes after them is left out.
+    pub fn max_tokens(&self) -> usize {
+        self.max_tokens
+    }
+
+    /// The tokens of a sentence as the model is given them.
+    pub fn tokens(&self, sentence: &str) -> Vec<u32> {
+        self.tokenizer.encode(sentence, self.max_tokens)
+    }
+
+    /// A vector for every sentence: `[sentences, hidden_size]`.
+    ///
+    /// # Errors
+    ///
+    /// No memory.
+    pub fn encode<S: AsRef<str>>(&self, sentences: &[S]) -> Result<Tensor> {
+        let device = self.bert.device();
+        let tokens: Vec<_> = sentences.iter().map(|text| self.tokens(text.as_ref())).collect();
+        if tokens.is_empty() {
+            let shape = [0, self.bert.config().hidden_size];
+            return Tensor::zeros(&shape, self.bert.dtype(), &device);
+        }
+        if tokens.len() <= BATCH {
+            return self.encode_batch(&tokens.iter().collect::<Vec<_>>());
+        }
+        // Sentences of like length together, so that little is padded.
+        let mut order: Vec<usize> = (0..tokens.len()).collect();
+        order.sort_by_key(|&index| tokens[index].len());
+        let batches = order
+            .chunks(BATCH)
+            .map(|chunk| {
+                self.encode_batch(&chunk.iter().map(|&index| &tokens[index]).collect::<Vec<_>>())
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let mut places = vec![0i64; order.len()];
+        order.iter().enumerate().for_each(|(place, &index)| places[index] = place as i64);
+        Tensor::cat(&batches, 0)?.index_select(0, &Tensor::from_vec(places, &device)?)
+    }
+
+    fn encode_batch(&self, sentences: &[&Vec<u32>]) -> Result<Tensor> {
+        let device = self.bert.device();
+        let longest = sentences.iter().map(|tokens| tokens.len()).max().unwrap_or(0);
+        let shape = [sentences.len(), longest];
+        let elements = sentences.len() * longest;
+        let mut ids = vec![i64::from(self.tokenizer.pad_token()); elements];
+        let (mut seen, mut shares) = (vec![false; elements], vec![0f32; elements]);
+        for (row, tokens) in sentences.iter().enumerate() {
+            let places = row * longest..row * longest + tokens.len();
+            seen[places.clone()].fill(true);
+            shares[places.clone()].fill(1.0 / tokens.len() as f32);
+            ids[places].iter_mut().zip(*tokens).for_each(|(id, &token)| *id = token.into());
+        }
+        let ids = Tensor::from_slice(&ids, &shape, &device)?;
+        let padded = seen.contains(&false);
+        let seen = padded.then(|| Tensor::from_slice(&seen, &shape, &device)).transpose()?;
+        let hidden = self.bert.forward(&ids, seen.as_ref(), None)?;
+        // The mean over the tokens as a product: each has its share, and padding none.
+        let shares = Tensor::from_slice(&shares, &[sentences.len(), 1, longest], &device)?;
+        let mean = shares.to_dtype(hidden.dtype())?.matmul(&hidden)?.squeeze(1)?;
+        match &self.unit {
+            None => Ok(mean),
+            Some(unit) => mean.rms_norm(1, Some(unit), SMALLEST),
+        }
+    }
+}
+
+/// What Sentence Transformers does after the encoder: whether the mean is normalised.
+fn read_modules(folder: &Path) -> Result<bool> {
+    let path = folder.join("modules.json");
+    if !path.exists() {
+        return Ok(true);
+    }
+    let error = |reason: String| config::invalid(path.display(), reason);
+    let Value::Array(modules) = config::read(&path)? else {
+        return Err(error("it is not a list".into()));
+    };
+    let mut normalise = false;
+    for (index, module) in modules.iter().enumerate() {
+        let text = |key| module.get(key).and_then(Value::as_str).unwrap_or_default();
+        match (index, text("type").rsplit('.').next().unwrap_or_default()) {
+            (0, "Transformer") => {}
+            (1, "Pooling") => {
+                // A folder's own files only.
+                let name = Path::new(text("path")).file_name().unwrap_or_default();
+                read_pooling(&folder.join(name).join("config.json"))?;
+            }
+            (2, "Normalize") => normalise = true,
+            (_, name) => return Err(error(format!("module {index} is {name:?}"))),
+        }
+    }
+    if modules.len() < 2 {
+        return Err(error("it has no pooling".into()));
+    }
+    Ok(normalise)
+}
+
+fn read_pooling(path: &Path) -> Result<()> {
+    let pooling = Config::open(path)?;
+    pooling.only("pooling_mode_mean_tokens", true)?;
+    pooling.only("pooling_mode", "mean")?;
+    for other in
+        ["cls_token", "max_tokens", "mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken"]
+    {
+        pooling.only(&format!("pooling_mode_{other}"), false)?;
+    }
+    Ok(())
+}

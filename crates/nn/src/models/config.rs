@@ -1,0 +1,143 @@
+//! The JSON files beside a model's weights. Nothing in them is believed.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use millstream_core::Activation;
+use serde_json::{Map, Value};
+
+use crate::{Error, Result};
+
+/// Tokenizers of the largest vocabularies have a few tens of megabytes.
+const LONGEST: u64 = 64 << 20;
+/// Far above any model, and low enough that products of two sizes fit.
+const LARGEST_SIZE: u64 = 1 << 24;
+const MOST_LAYERS: usize = 1024;
+
+/// A file of settings.
+pub struct Config {
+    path: String,
+    values: Map<String, Value>,
+}
+
+impl Config {
+    pub fn open(path: &Path) -> Result<Self> {
+        match read(path)? {
+            Value::Object(values) => Ok(Self { path: path.display().to_string(), values }),
+            _ => Err(invalid(path.display(), "it is not an object")),
+        }
+    }
+
+    /// As [`open`](Self::open), where the file may be missing.
+    pub fn open_optional(path: &Path) -> Result<Self> {
+        match path.exists() {
+            true => Self::open(path),
+            false => Ok(Self { path: path.display().to_string(), values: Map::new() }),
+        }
+    }
+
+    pub fn error(&self, reason: impl std::fmt::Display) -> Error {
+        invalid(&self.path, reason)
+    }
+
+    /// A value that is there and not null.
+    pub fn value(&self, key: &str) -> Option<&Value> {
+        self.values.get(key).filter(|value| !value.is_null())
+    }
+
+    /// A value as `read` understands it.
+    pub fn read<T>(&self, key: &str, read: impl FnOnce(&Value) -> Option<T>) -> Result<Option<T>> {
+        match self.value(key) {
+            None => Ok(None),
+            Some(value) => match read(value) {
+                Some(value) => Ok(Some(value)),
+                None => {
+                    let shown: String = value.to_string().chars().take(100).collect();
+                    Err(self.error(format!("{key:?} is {shown}")))
+                }
+            },
+        }
+    }
+
+    fn needed<T>(&self, key: &str, value: Option<T>) -> Result<T> {
+        value.ok_or_else(|| self.error(format!("{key:?} is missing")))
+    }
+
+    /// A size above 0.
+    pub fn size(&self, key: &str) -> Result<usize> {
+        let size = |value: &Value| value.as_u64().filter(|size| (1..=LARGEST_SIZE).contains(size));
+        self.needed(key, self.read(key, size)?).map(|size| size as usize)
+    }
+
+    pub fn layers(&self, key: &str) -> Result<usize> {
+        match self.size(key)? {
+            layers if layers > MOST_LAYERS => {
+                Err(self.error(format!("{key:?} is {layers}, above {MOST_LAYERS}")))
+            }
+            layers => Ok(layers),
+        }
+    }
+
+    /// The number of heads, which divides the size that they share.
+    pub fn heads(&self, key: &str, size: usize) -> Result<usize> {
+        match self.size(key)? {
+            heads if !size.is_multiple_of(heads) => {
+                Err(self.error(format!("{heads} heads do not divide a size of {size}")))
+            }
+            heads => Ok(heads),
+        }
+    }
+
+    pub fn number(&self, key: &str) -> Result<Option<f32>> {
+        self.read(key, |value| value.as_f64().map(|number| number as f32))
+    }
+
+    pub fn text(&self, key: &str) -> Result<Option<String>> {
+        self.read(key, |value| value.as_str().map(str::to_owned))
+    }
+
+    /// An activation by the name that Transformers has for it.
+    pub fn activation(&self, key: &str) -> Result<Activation> {
+        let name = self.needed(key, self.text(key)?)?;
+        Ok(match name.as_str() {
+            "relu" => Activation::Relu,
+            "gelu" | "gelu_python" => Activation::Gelu,
+            "gelu_new" | "gelu_pytorch_tanh" | "gelu_fast" => Activation::GeluTanh,
+            "silu" | "swish" => Activation::Silu,
+            "tanh" => Activation::Tanh,
+            _ => return Err(self.error(format!("{key:?} is {name:?}, which is not known"))),
+        })
+    }
+
+    /// Refuses a setting that is there and has another value than the one that is supported.
+    pub fn only(&self, key: &str, supported: impl Into<Value>) -> Result<()> {
+        let supported = supported.into();
+        match self.value(key) {
+            Some(value) if *value != supported => {
+                let shown: String = value.to_string().chars().take(100).collect();
+                Err(self.error(format!("{key:?} is {shown}, supported is {supported}")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The contents of a JSON file.
+pub fn read(path: &Path) -> Result<Value> {
+    let failed = |error: std::io::Error| Error::Read {
+        path: path.display().to_string(),
+        message: error.to_string(),
+    };
+    let mut text = Vec::new();
+    let file = File::open(path).map_err(failed)?;
+    file.take(LONGEST + 1).read_to_end(&mut text).map_err(failed)?;
+    if text.len() as u64 > LONGEST {
+        return Err(invalid(path.display(), format!("it has more than {LONGEST} bytes")));
+    }
+    serde_json::from_slice(&text).map_err(|error| invalid(path.display(), error))
+}
+
+pub fn invalid(path: impl std::fmt::Display, reason: impl std::fmt::Display) -> Error {
+    Error::Format { path: path.to_string(), reason: reason.to_string() }
+}

@@ -1,0 +1,98 @@
+//! From text to the numbers that BERT-type models take.
+
+mod normalise;
+mod read;
+mod special;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::path::Path;
+
+use self::normalise::Normaliser;
+use self::special::SpecialTokens;
+use self::words::Vocabulary;
+use crate::Result;
+
+/// The WordPiece tokenizer of a `tokenizer.json`, as BERT-type models have it.
+///
+/// It gives the numbers that the `tokenizers` library gives for a single text. Texts are data: nothing in
+/// one is an error.
+///
+/// # Thread safety
+///
+/// It does not change; any number of threads may use it at once.
+///
+/// # Example
+///
+/// ```no_run
+/// use millstream_nn::models::tokenizer::WordPiece;
+///
+/// # fn main() -> millstream_nn::Result<()> {
+/// let tokenizer = WordPiece::open("all-MiniLM-L6-v2/tokenizer.json")?;
+/// assert_eq!(tokenizer.encode("Hello, world!", 256), [101, 7592, 1010, 2088, 999, 102]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct WordPiece {
+    normaliser: Normaliser,
+    vocabulary: Vocabulary,
+    special: SpecialTokens,
+    /// What comes before and after a text.
+    before: Vec<u32>,
+    after: Vec<u32>,
+    pad_token: u32,
+    max_tokens: Option<usize>,
+}
+
+impl WordPiece {
+    /// Reads a `tokenizer.json`.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read or is not valid, or one of a tokenizer that is not BERT's.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        read::open(path.as_ref())
+    }
+
+    /// The tokens of a text, with those that come before and after every text, at most `max_tokens` together.
+    pub fn encode(&self, text: &str, max_tokens: usize) -> Vec<u32> {
+        let room = max_tokens.saturating_sub(self.before.len() + self.after.len());
+        let mut tokens = self.before.clone();
+        let most = tokens.len().saturating_add(room);
+        self.special.split(text, |piece| {
+            match piece {
+                special::Piece::Token(token) => tokens.push(token),
+                special::Piece::Text(text) => {
+                    let normal = self.normaliser.apply(text);
+                    for word in words::split(&normal) {
+                        self.vocabulary.push_pieces(word, &mut tokens);
+                        if tokens.len() >= most {
+                            break;
+                        }
+                    }
+                }
+            }
+            tokens.len() < most
+        });
+        tokens.truncate(most);
+        tokens.extend_from_slice(&self.after);
+        tokens
+    }
+
+    /// What fills up a text that is shorter than others of its batch.
+    pub fn pad_token(&self) -> u32 {
+        self.pad_token
+    }
+
+    /// One more than the largest token.
+    pub fn vocabulary_size(&self) -> usize {
+        self.vocabulary.size().max(self.special.size())
+    }
+
+    /// The most tokens of a text, where the file says so.
+    pub fn max_tokens(&self) -> Option<usize> {
+        self.max_tokens
+    }
+}

@@ -1,0 +1,110 @@
+"""The workloads of `millstream bench` in PyTorch, for `compare.py`.
+
+Reads a request per line from standard input and writes a line of JSON for each. Threads share one model;
+each has an input of its own and starts at a barrier, warm.
+"""
+
+import json
+import math
+import sys
+import threading
+import time
+
+import torch
+from torch import nn
+
+
+def linears(sizes):
+    layers = []
+    for inputs, outputs in zip(sizes, sizes[1:]):
+        layers += [nn.Linear(inputs, outputs), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+def conv1d():
+    layers = []
+    for channels in (80, 256, 256):
+        layers += [nn.Conv1d(channels, 256, 3, padding=1), nn.ReLU()]
+    return nn.Sequential(*layers)
+
+
+WORKLOADS = {
+    "mm": (lambda: nn.Sequential(nn.Linear(512, 512, bias=False), nn.ReLU()), (512, 512)),
+    "mlp": (lambda: linears([512, 1024, 1024, 512]), (1, 512)),
+    "mlp-large": (lambda: linears([2048, 2048, 2048]), (64, 2048)),
+    "conv1d": (conv1d, (1, 80, 200)),
+    "encoder": (
+        lambda: nn.TransformerEncoderLayer(256, 4, 1024, dropout=0.0, batch_first=True),
+        (1, 128, 256),
+    ),
+}
+
+
+def measure(model, shape, threads, seconds, inside):
+    """Latencies of all threads, and the time from the first start to the last end."""
+    barrier, latencies, spans, problems = threading.Barrier(threads), [], [], []
+
+    def work():
+        try:
+            # Both settings belong to the thread.
+            torch.set_num_threads(inside)
+            with torch.inference_mode():
+                values = torch.randn(shape)
+                model(values)
+                model(values)
+                barrier.wait()
+                own, started = [], time.perf_counter()
+                while True:
+                    before = time.perf_counter()
+                    model(values)
+                    after = time.perf_counter()
+                    own.append(after - before)
+                    if after - started >= seconds:
+                        break
+            latencies.extend(own)
+            spans.append((started, after))
+        except Exception as error:
+            problems.append(error)
+            barrier.abort()
+
+    callers = [threading.Thread(target=work) for _ in range(threads)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    if problems:
+        raise problems[0]
+    return sorted(latencies), max(end for _, end in spans) - min(start for start, _ in spans)
+
+
+def answer(models, request):
+    name, inside = request["workload"], request["inside"]
+    build, shape = WORKLOADS[name]
+    if name not in models:
+        models[name] = build().eval()
+    torch.set_num_threads(inside)
+    rows = []
+    for threads in request["threads"]:
+        latencies, elapsed = measure(models[name], shape, threads, request["seconds"], inside)
+        percentile = lambda share: latencies[math.ceil(len(latencies) * share) - 1] * 1e6
+        rows.append(
+            {
+                "workload": name,
+                "threads": threads,
+                "calls_per_s": len(latencies) / elapsed,
+                "p50_us": percentile(0.5),
+                "p99_us": percentile(0.99),
+            }
+        )
+    return {"rows": rows}
+
+
+def main():
+    models = {}
+    print(json.dumps({"version": torch.__version__}), flush=True)
+    for line in sys.stdin:
+        print(json.dumps(answer(models, json.loads(line))), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -48,7 +48,7 @@ impl Download {
     /// Another element type, the fault of the work, a timeout, or a device that is gone.
     pub fn read<T: Element>(self) -> Result<Vec<T>> {
         check_dtype::<T>("download", self.dtype)?;
-        self.bytes().map(|bytes| from_bytes(&bytes))
+        self.arrived().map(from_bytes)
     }
 
     /// Waits for the elements, as they lie in memory.
@@ -57,8 +57,12 @@ impl Download {
     ///
     /// The fault of the work, a timeout, or a device that is gone.
     pub fn bytes(self) -> Result<Vec<u8>> {
+        self.arrived().map(<[u8]>::to_vec)
+    }
+
+    fn arrived(&self) -> Result<&[u8]> {
         self.point.wait()?;
         // SAFETY: the only command that writes the bytes has passed, and nobody can record another.
-        Ok(unsafe { self.bytes.as_slice() }.to_vec())
+        Ok(unsafe { self.bytes.as_slice() })
     }
 }

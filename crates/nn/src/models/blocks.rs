@@ -20,7 +20,7 @@ pub fn joined(size: usize, names: &[&str], weights: &Weights) -> Result<Linear> 
 /// `[batch, heads, length, size / heads]`.
 pub fn heads(product: &Tensor, part: usize, size: usize, heads: usize) -> Result<Tensor> {
     let part = product.narrow(2, part * size, size)?;
-    part.unflatten(2, &[heads, size / heads])?.transpose(1, 2)
+    part.unflatten(2, &[heads, size.checked_div(heads).unwrap_or(0)])?.transpose(1, 2)
 }
 
 /// Attention whose heads are joined again: `[batch, length, size]`. The mask is true where a key is seen.

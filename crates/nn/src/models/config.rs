@@ -89,12 +89,29 @@ impl Config {
         }
     }
 
-    pub fn number(&self, key: &str) -> Result<Option<f32>> {
-        self.read(key, |value| value.as_f64().map(|number| number as f32))
+    pub fn number(&self, key: &str) -> Result<Option<f64>> {
+        self.read(key, Value::as_f64)
+    }
+
+    pub fn bool(&self, key: &str, default: bool) -> Result<bool> {
+        Ok(self.read(key, Value::as_bool)?.unwrap_or(default))
     }
 
     pub fn text(&self, key: &str) -> Result<Option<String>> {
         self.read(key, |value| value.as_str().map(str::to_owned))
+    }
+
+    /// A token's number.
+    pub fn token(&self, key: &str) -> Result<Option<u32>> {
+        self.read(key, token)
+    }
+
+    /// One token or several.
+    pub fn tokens(&self, key: &str) -> Result<Option<Vec<u32>>> {
+        self.read(key, |value| match value {
+            Value::Array(values) => values.iter().map(token).collect(),
+            value => Some(vec![token(value)?]),
+        })
     }
 
     /// An activation by the name that Transformers has for it.
@@ -140,4 +157,8 @@ pub fn read(path: &Path) -> Result<Value> {
 
 pub fn invalid(path: impl std::fmt::Display, reason: impl std::fmt::Display) -> Error {
     Error::Format { path: path.to_string(), reason: reason.to_string() }
+}
+
+fn token(value: &Value) -> Option<u32> {
+    value.as_u64().and_then(|number| u32::try_from(number).ok())
 }

@@ -1,6 +1,7 @@
 //! Whole models, loaded from the folders that Transformers saves them in.
 //!
 //! - [`bert`]: encoders of the BERT type, and sentence embeddings made with them.
+//! - [`m2m100`]: translation models of the M2M100 and NLLB type, with greedy and beam decoding.
 //! - [`tokenizer`]: from text to the numbers that BERT-type models take.
 //!
 //! A model does not change once it is loaded. Any number of threads may call it at once, and each call gets
@@ -9,4 +10,5 @@
 pub mod bert;
 mod blocks;
 mod config;
+pub mod m2m100;
 pub mod tokenizer;

@@ -52,7 +52,7 @@ impl BertConfig {
             hidden_act: config.activation("hidden_act")?,
             max_position_embeddings: config.size("max_position_embeddings")?,
             type_vocab_size: config.size("type_vocab_size")?,
-            layer_norm_eps: config.number("layer_norm_eps")?.unwrap_or(1e-12),
+            layer_norm_eps: config.number("layer_norm_eps")?.unwrap_or(1e-12) as f32,
         })
     }
 }

@@ -1,0 +1,67 @@
+//! One call's way through the decoder, step by step.
+
+use super::cache::Cache;
+use super::{M2M100, Memory};
+use crate::{Result, Tensor};
+
+/// What a call has decoded so far, of `beams` outputs for each of `batch` inputs.
+pub struct Decoding<'a> {
+    model: &'a M2M100,
+    memory: Memory,
+    caches: Vec<Cache>,
+    batch: usize,
+    beams: usize,
+    steps: usize,
+    /// Where each beam's tokens lie: the beam that it was at each step.
+    history: Vec<Vec<usize>>,
+}
+
+impl<'a> Decoding<'a> {
+    pub fn new(model: &'a M2M100, memory: Memory, beams: usize) -> Self {
+        let batch = memory.batch;
+        let caches = memory.layers.iter().map(|_| Cache::default()).collect();
+        let history = vec![Vec::new(); batch * beams];
+        Self { model, memory, caches, batch, beams, steps: 0, history }
+    }
+
+    /// Puts beams in the place of others: beam `i` of the next step goes on from `parents[i]`. Beams are
+    /// counted through all inputs, and stay with theirs.
+    pub fn reorder(&mut self, parents: &[usize]) {
+        self.history = parents.iter().map(|&parent| self.history[parent].clone()).collect();
+    }
+
+    /// Takes the next token of every output, and gives the states from which those after them follow:
+    /// `[batch, beams, d_model]`.
+    pub fn step(&mut self, tokens: &[u32]) -> Result<Tensor> {
+        let config = &self.model.config;
+        let (size, heads) = (config.d_model, config.decoder_attention_heads);
+        let shape = [self.batch, self.beams];
+        let mut hidden = self.model.embeddings.step(tokens, self.steps, &shape)?;
+        for (index, beams) in self.history.iter_mut().enumerate() {
+            beams.push(index % self.beams);
+        }
+        self.steps += 1;
+        let seen = self.seen()?;
+        let layers = self.model.decoder.iter().zip(&self.memory.layers).zip(&mut self.caches);
+        for ((layer, memory), cache) in layers {
+            hidden = layer.forward(&hidden, memory, self.memory.seen.as_ref(), |product| {
+                cache.attend(product, size, heads, seen.as_ref())
+            })?;
+        }
+        Ok(hidden)
+    }
+
+    /// The keys that each beam sees, among those of all beams of its input.
+    fn seen(&self) -> Result<Option<Tensor>> {
+        if self.beams == 1 {
+            return Ok(None);
+        }
+        let keys = self.steps * self.beams;
+        let mut seen = vec![false; self.history.len() * keys];
+        for (row, beams) in seen.chunks_exact_mut(keys).zip(&self.history) {
+            beams.iter().enumerate().for_each(|(step, &beam)| row[step * self.beams + beam] = true);
+        }
+        let shape = [self.batch, 1, self.beams, keys];
+        Tensor::from_slice(&seen, &shape, &self.model.embeddings.device()).map(Some)
+    }
+}

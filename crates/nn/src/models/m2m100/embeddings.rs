@@ -1,0 +1,122 @@
+//! Tokens and their places as vectors.
+
+use millstream_core::Device;
+
+use super::M2M100Config;
+use crate::error::invalid;
+use crate::{Result, Tensor};
+
+/// Of the table of places, which is made on the host.
+const MOST_ELEMENTS: usize = 1 << 28;
+
+/// The table of tokens, scaled, and the table of places.
+pub struct Embeddings {
+    tokens: Tensor,
+    places: Tensor,
+    config: M2M100Config,
+}
+
+/// Tokens of several inputs, each filled up to the length of the longest.
+pub struct Padded {
+    pub ids: Vec<u32>,
+    pub shape: [usize; 2],
+}
+
+impl Embeddings {
+    pub fn new(config: &M2M100Config, table: &Tensor) -> Result<Self> {
+        let tokens = match config.scale_embedding {
+            true => table.mul((config.d_model as f64).sqrt())?,
+            false => table.clone(),
+        };
+        let Some(places) = sinusoids(config) else {
+            let (places, size) = (config.max_position_embeddings, config.d_model);
+            return invalid("m2m100", format!("{places} places of size {size}"));
+        };
+        let shape = [places.len() / config.d_model, config.d_model];
+        let places = Tensor::from_slice(&places, &shape, &table.device())?;
+        Ok(Self {
+            tokens: tokens.settle()?,
+            places: places.to_dtype(table.dtype())?.settle()?,
+            config: config.clone(),
+        })
+    }
+
+    pub fn device(&self) -> Device {
+        self.tokens.device()
+    }
+
+    /// Inputs side by side, all of which must be in the vocabulary and have places.
+    pub fn pad<I: AsRef<[u32]>>(&self, op: &'static str, inputs: &[I]) -> Result<Padded> {
+        let (pad, vocabulary) = (self.config.pad_token_id, self.config.vocab_size);
+        let longest = inputs.iter().map(|input| input.as_ref().len()).max().unwrap_or(0);
+        let most = self.config.max_position_embeddings;
+        if longest > most {
+            return invalid(op, format!("{longest} tokens, the model has {most} places"));
+        }
+        let mut ids = vec![pad; inputs.len() * longest];
+        for (index, input) in inputs.iter().map(AsRef::as_ref).enumerate() {
+            if input.iter().all(|&token| token == pad) {
+                return invalid(op, format!("input {index} has no tokens"));
+            }
+            if let Some(token) = input.iter().find(|&&token| token as usize >= vocabulary) {
+                return invalid(op, format!("token {token} of {vocabulary} in input {index}"));
+            }
+            ids[index * longest..][..input.len()].copy_from_slice(input);
+        }
+        Ok(Padded { ids, shape: [inputs.len(), longest] })
+    }
+
+    /// Vectors of inputs. Padding has no place, and does not move what comes after it.
+    pub fn inputs(&self, padded: &Padded) -> Result<Tensor> {
+        let pad = self.config.pad_token_id;
+        let mut places = Vec::with_capacity(padded.ids.len());
+        for input in padded.ids.chunks(padded.shape[1].max(1)) {
+            let mut place = pad;
+            places.extend(input.iter().map(|&token| {
+                place += u32::from(token != pad);
+                if token == pad { pad } else { place }
+            }));
+        }
+        self.rows(&padded.ids, &places, &padded.shape)
+    }
+
+    /// Vectors of the tokens that come at one place of several outputs.
+    pub fn step(&self, tokens: &[u32], place: usize, shape: &[usize]) -> Result<Tensor> {
+        let pad = self.config.pad_token_id;
+        let here = pad + 1 + place as u32;
+        let places: Vec<u32> =
+            tokens.iter().map(|&token| if token == pad { pad } else { here }).collect();
+        self.rows(tokens, &places, shape)
+    }
+
+    fn rows(&self, tokens: &[u32], places: &[u32], shape: &[usize]) -> Result<Tensor> {
+        let rows = |table: &Tensor, numbers: &[u32]| {
+            let numbers: Vec<i64> = numbers.iter().copied().map(i64::from).collect();
+            table.embedding(&Tensor::from_slice(&numbers, shape, &self.device())?)
+        };
+        rows(&self.tokens, tokens)?.add(&rows(&self.places, places)?)
+    }
+}
+
+/// A row for every place: sines, then cosines. Places begin behind the number of the token for padding, whose
+/// row is zero. `None` where there is no such table.
+fn sinusoids(config: &M2M100Config) -> Option<Vec<f32>> {
+    let (size, pad) = (config.d_model, config.pad_token_id as usize);
+    let half = size / 2;
+    let rows = config.max_position_embeddings.checked_add(pad)?.checked_add(1)?;
+    let elements = rows.checked_mul(size).filter(|&elements| elements <= MOST_ELEMENTS)?;
+    if half < 2 {
+        return None;
+    }
+    let step = (10000f64.ln() / (half - 1) as f64) as f32;
+    let rates: Vec<f32> = (0..half).map(|index| (index as f32 * -step).exp()).collect();
+    let mut table = vec![0f32; elements];
+    for (place, row) in table.chunks_exact_mut(size).enumerate().filter(|(place, _)| *place != pad)
+    {
+        for (index, &rate) in rates.iter().enumerate() {
+            let angle = place as f32 * rate;
+            (row[index], row[half + index]) = (angle.sin(), angle.cos());
+        }
+    }
+    Some(table)
+}

@@ -1,0 +1,198 @@
+//! Translation models of the M2M100 and NLLB type.
+
+mod beams;
+#[cfg(test)]
+mod beams_tests;
+mod cache;
+mod config;
+mod decoding;
+mod embeddings;
+mod generate;
+mod layers;
+mod options;
+
+use std::path::Path;
+
+use millstream_core::Device;
+
+pub use config::M2M100Config;
+pub use options::{EarlyStopping, GenerationOptions};
+
+use self::embeddings::Embeddings;
+use self::layers::{DecoderLayer, EncoderLayer, attend_itself, norm};
+use crate::error::invalid;
+use crate::{Init, LayerNorm, Linear, Module, Result, Tensor, Weights};
+
+/// An encoder and a decoder of the M2M100 type, which NLLB models have too.
+///
+/// Parameters have the names of Transformers' `M2M100ForConditionalGeneration`. Inputs and outputs are tokens;
+/// the tokens of text come from the model's own tokenizer, which is not part of this crate. The table of tokens
+/// is there twice, for looking up and packed for the last product.
+///
+/// # Thread safety
+///
+/// Any number of threads may call it at once; each call gets the bits that it would get alone.
+///
+/// # Example
+///
+/// ```no_run
+/// # use millstream_cpu as _;
+/// use millstream_core::Device;
+/// use millstream_nn::models::m2m100::M2M100;
+///
+/// # fn main() -> millstream_nn::Result<()> {
+/// let model = M2M100::open("m2m100_418M", &Device::cpu()?)?;
+/// let mut options = model.generation_options().clone();
+/// options.forced_bos_token_id = Some(128028); // French
+/// options.num_beams = 5;
+/// let inputs = [vec![128022, 2, 9, 71, 2], vec![128022, 30, 2]];
+/// println!("{:?}", model.generate(&inputs, &options)?);
+/// # Ok(())
+/// # }
+/// ```
+pub struct M2M100 {
+    config: M2M100Config,
+    options: GenerationOptions,
+    embeddings: Embeddings,
+    encoder: Vec<EncoderLayer>,
+    encoder_norm: LayerNorm,
+    decoder: Vec<DecoderLayer>,
+    decoder_norm: LayerNorm,
+    head: Linear,
+}
+
+/// What the decoder needs of the inputs.
+struct Memory {
+    batch: usize,
+    /// Keys and values of the inputs, side by side, for each layer.
+    layers: Vec<Tensor>,
+    /// `[batch, 1, 1, length]`, false where inputs are padded.
+    seen: Option<Tensor>,
+}
+
+impl M2M100 {
+    /// Loads `config.json`, `generation_config.json` and the weights of a folder.
+    ///
+    /// # Errors
+    ///
+    /// Files that cannot be read or are not valid, weights that do not fit the settings, or no memory.
+    pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self> {
+        let folder = folder.as_ref();
+        let config = M2M100Config::open(folder.join("config.json"))?;
+        let options = GenerationOptions::open(folder)?;
+        Weights::open(folder, device)?.load(|weights| Self::new(config, options, weights))
+    }
+
+    /// Takes the parameters, and the options that calls start from.
+    ///
+    /// # Errors
+    ///
+    /// Weights that are missing or of another shape, or no memory.
+    pub fn new(
+        config: M2M100Config,
+        options: GenerationOptions,
+        weights: &Weights,
+    ) -> Result<Self> {
+        let (encoder, decoder) = (weights.child("model.encoder"), weights.child("model.decoder"));
+        for (part, name) in [&encoder, &decoder].into_iter().flat_map(|part| {
+            // Copies of the table, and what is computed from sizes, are in some files.
+            ["embed_tokens.weight", "embed_positions.weights"].map(|name| (part, name))
+        }) {
+            part.ignore(name);
+        }
+        weights.ignore("lm_head.weight");
+        let (size, init) = (config.d_model, Init::Normal { deviation: 0.02 });
+        let table = weights.fetch("model.shared.weight", &[config.vocab_size, size], init)?;
+        let (encoders, decoders) = (encoder.child("layers"), decoder.child("layers"));
+        let encoder_layer = |index| EncoderLayer::new(&config, &encoders.child(index));
+        let decoder_layer = |index| DecoderLayer::new(&config, &decoders.child(index));
+        Ok(Self {
+            embeddings: Embeddings::new(&config, &table)?,
+            encoder: (0..config.encoder_layers).map(encoder_layer).collect::<Result<_>>()?,
+            encoder_norm: norm(size, "layer_norm", &encoder)?,
+            decoder: (0..config.decoder_layers).map(decoder_layer).collect::<Result<_>>()?,
+            decoder_norm: norm(size, "layer_norm", &decoder)?,
+            head: Linear::from_tensors(&table, None)?,
+            config,
+            options,
+        })
+    }
+
+    /// The model's sizes.
+    pub fn config(&self) -> &M2M100Config {
+        &self.config
+    }
+
+    /// The options that come with the model, to start from.
+    pub fn generation_options(&self) -> &GenerationOptions {
+        &self.options
+    }
+
+    /// The outputs for inputs of any lengths, from `decoder_start_token_id` to the token that ends each.
+    ///
+    /// Inputs may hold `pad_token_id`, which is not seen; shorter ones are filled up with it.
+    ///
+    /// # Errors
+    ///
+    /// Inputs that are empty, too long or not in the vocabulary, options that the model cannot have, or no
+    /// memory.
+    pub fn generate<I: AsRef<[u32]>>(
+        &self,
+        inputs: &[I],
+        options: &GenerationOptions,
+    ) -> Result<Vec<Vec<u32>>> {
+        options.check(&self.config)?;
+        if inputs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let memory = self.encode("generate", inputs)?;
+        match options.num_beams {
+            1 => generate::greedy(self, memory, options),
+            _ => generate::beam_search(self, memory, options),
+        }
+    }
+
+    /// The scores of all tokens to come after each token of given outputs, one for each input:
+    /// `[inputs, length, vocab_size]`. What is behind the end of a shorter output has no meaning.
+    ///
+    /// # Errors
+    ///
+    /// As for [`generate`](Self::generate), or another number of outputs than inputs.
+    pub fn logits<I: AsRef<[u32]>, O: AsRef<[u32]>>(
+        &self,
+        inputs: &[I],
+        outputs: &[O],
+    ) -> Result<Tensor> {
+        if inputs.len() != outputs.len() || inputs.is_empty() {
+            let (inputs, outputs) = (inputs.len(), outputs.len());
+            return invalid("logits", format!("{inputs} inputs with {outputs} outputs"));
+        }
+        let memory = self.encode("logits", inputs)?;
+        let mut hidden = self.embeddings.inputs(&self.embeddings.pad("logits", outputs)?)?;
+        let (size, heads) = (self.config.d_model, self.config.decoder_attention_heads);
+        for (layer, kept) in self.decoder.iter().zip(&memory.layers) {
+            hidden = layer.forward(&hidden, kept, memory.seen.as_ref(), |product| {
+                attend_itself(product, size, heads, None, true)
+            })?;
+        }
+        self.logits_of(&hidden)
+    }
+
+    fn encode<I: AsRef<[u32]>>(&self, op: &'static str, inputs: &[I]) -> Result<Memory> {
+        let padded = self.embeddings.pad(op, inputs)?;
+        let [batch, length] = padded.shape;
+        let seen: Vec<bool> =
+            padded.ids.iter().map(|&token| token != self.config.pad_token_id).collect();
+        let seen = seen
+            .contains(&false)
+            .then(|| Tensor::from_slice(&seen, &[batch, 1, 1, length], &self.embeddings.device()))
+            .transpose()?;
+        let mut hidden = self.embeddings.inputs(&padded)?;
+        for layer in &self.encoder {
+            hidden = layer.forward(&hidden, seen.as_ref())?;
+        }
+        let encoded = self.encoder_norm.forward(&hidden)?;
+        let layers = self.decoder.iter().map(|layer| layer.remember(&encoded));
+        Ok(Memory { batch, layers: layers.collect::<Result<_>>()?, seen })
+    }
+}

@@ -15,6 +15,8 @@ use crate::workloads::Workload;
 use crate::{progress, workloads};
 
 #[derive(clap::Args)]
+// The arguments around it have a group of that name already.
+#[group(skip)]
 pub(crate) struct Arguments {
     /// The models, separated by commas; by default all.
     #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(workloads::names()))]

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# All checks at length: what CI runs, then the sanitizers over everything, a soak and the runtime bench.
+# All checks at length: what CI runs, then the sanitizers over everything, broken files, a soak and the runtime bench.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 bash .ci/run
 bash scripts/asan.sh full
 bash scripts/tsan.sh full
+bash scripts/fuzz.sh 300
 cargo run --release -- stress --scenario soak --iterations 20000
 cargo bench --bench runtime

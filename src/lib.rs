@@ -79,6 +79,7 @@
 //! # Finding your way
 //!
 //! - [`Tensor`] and [`nn`] are networks as one writes them in PyTorch; what follows is what they stand on.
+//! - [`nn::models`] has whole models, as Transformers saves them.
 //! - [`Device`] opens devices; [`Config`] lists every setting and its environment variable.
 //! - [`Stream`] is an in-order timeline; [`Event`] and [`Timepoint`] are points on it.
 //! - [`Command`] is what a device can compute; its constructors check everything.
@@ -90,7 +91,7 @@ pub use millstream_core::*;
 /// The embedded CPU device, which [`Device::cpu`] opens.
 pub use millstream_cpu as cpu;
 
-/// Tensors, layers and weights.
+/// Tensors, layers, weights and models.
 pub use millstream_nn as nn;
 pub use millstream_nn::Tensor;
 

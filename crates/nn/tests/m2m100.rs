@@ -41,7 +41,7 @@ fn options(model: &M2M100, given: &Value) -> GenerationOptions {
             "eos_token_id" => {
                 options.eos_token_ids = serde_json::from_value(value.clone()).unwrap();
             }
-            "early_stopping" if *value == Value::from("never") => {
+            "early_stopping" if value == "never" => {
                 options.early_stopping = EarlyStopping::WhenImpossibleToImprove;
             }
             "early_stopping" => options.early_stopping = EarlyStopping::WhenFull,

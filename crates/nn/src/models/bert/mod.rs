@@ -3,6 +3,8 @@
 mod config;
 mod layer;
 mod sentence;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! An M2M100-type translation model, called by eight threads at once: greedy and with beams.
 //!
-//!     cargo run --release --example 08-translate [folder [token ...]]
+//!     cargo run --release --example 10-translate [folder [token ...]]
 //!
 //! The folder is a model as Transformers saves it, the tokens are an input. Without them it is the small
 //! random model of the tests, whose words mean nothing.

@@ -1,7 +1,7 @@
 //! Finds the sentence closest in meaning to each question; every question is a thread of its own.
 //!
 //!     crates/nn/fixtures/minilm.py --fetch
-//!     cargo run --release --example 07-sentences target/models/minilm
+//!     cargo run --release --example 09-sentences target/models/minilm
 //!
 //! The folder is a BERT-type sentence encoder as Transformers saves it.
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use millstream_core::sync::{FairPool, Permits};
 use millstream_core::{Error, MAX_STREAMS, Outcome, Result, WaitFor};
 
+use crate::callers::Callers;
 use crate::doorbell::{Call, Doorbell};
 use crate::queue::{Begin, CpuQueue};
 use crate::team::Help;
@@ -23,6 +24,7 @@ pub(crate) struct Engine {
     pub gate: FairPool<Permits>,
     pub bell: Doorbell<Help>,
     pub intra_op: bool,
+    pub callers: Callers,
 }
 
 impl Engine {
@@ -32,6 +34,7 @@ impl Engine {
             gate: FairPool::permits(threads as u32),
             bell: Doorbell::new(threads),
             intra_op: intra_op && threads > 1,
+            callers: Callers::new(),
         })
     }
 
@@ -166,6 +169,8 @@ impl Engine {
             }
         }
         if permit.is_some() {
+            // Before the permit can go to a helper.
+            self.callers.leaves(stream);
             self.gate.put(());
         }
         // Out of time: what is left is for the workers.

@@ -10,6 +10,7 @@
 //! the same bits for any number of threads and streams.
 
 mod backend;
+mod callers;
 mod doorbell;
 mod engine;
 pub mod kernels;

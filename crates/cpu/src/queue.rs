@@ -122,7 +122,7 @@ impl CpuQueue {
     }
 
     fn run_commands(&self, batch: &Batch) -> Result<(), (u64, Error)> {
-        let team = Team(&self.engine);
+        let team = Team { engine: &self.engine, stream: self.stream };
         let profiled = self.profile.enabled();
         let mut spans = Vec::with_capacity(if profiled { batch.commands.len() } else { 0 });
         let mut result = Ok(());

@@ -1,8 +1,8 @@
 //! Several threads on one command.
 //!
 //! The thread that executes a command shares its chunks with idle workers. Each helper needs a permit
-//! of its own, taken only if nobody waits for one, and leaves after a chunk when somebody does: so one
-//! caller uses all cores, and many callers use one each.
+//! of its own, taken only if nobody waits for one or will likely do so at once, and leaves after a chunk
+//! when somebody does: so one caller uses all cores, and many callers use one each.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -72,12 +72,19 @@ impl Help {
 }
 
 /// Shares the chunks of a command between the calling thread and idle workers.
-pub(crate) struct Team<'a>(pub &'a Engine);
+pub(crate) struct Team<'a> {
+    pub engine: &'a Engine,
+    /// The stream that the command belongs to.
+    pub stream: u32,
+}
 
 impl Team<'_> {
     /// Calls idle workers, as many as there are chunks left for and free permits.
     fn recruit(&self, work: &Work<'_>) {
-        let engine = self.0;
+        let engine = self.engine;
+        if engine.callers.expects_another(self.stream) {
+            return;
+        }
         while work.next.load(Ordering::Relaxed) + work.helpers.load(Ordering::Relaxed) < work.chunks
         {
             if engine.gate.try_take().is_none() {
@@ -96,7 +103,7 @@ impl Team<'_> {
 
 impl Parallel for Team<'_> {
     fn run(&self, chunks: usize, body: &(dyn Fn(usize) + Sync)) {
-        if chunks <= 1 || !self.0.intra_op {
+        if chunks <= 1 || !self.engine.intra_op {
             (0..chunks).for_each(body);
             return;
         }
@@ -111,7 +118,7 @@ impl Parallel for Team<'_> {
         self.recruit(&work);
         // A core that becomes free while a long command runs is asked to join.
         work.run_chunks(|| {
-            if self.0.gate.free_word() > 0 {
+            if self.engine.gate.free_word() > 0 {
                 self.recruit(&work);
             }
             false

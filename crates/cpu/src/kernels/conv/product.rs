@@ -14,6 +14,9 @@ use super::window::{Segment, Window};
 const BLOCK_ROWS: usize = 256;
 const BLOCK_COLUMNS: usize = 128;
 
+/// Blocks that are too few to share well.
+const FEW_BLOCKS: usize = 4;
+
 /// Products that are gathered and added at a time.
 const BLOCK_DEPTH: usize = 1024;
 
@@ -41,15 +44,19 @@ impl<T: StoredFloat<Compute: Panelled>> Conv<'_, T> {
     pub unsafe fn run(&self, machine: Machine, parallel: &dyn Parallel) {
         let columns = self.batch * self.window.outputs();
         let depth = self.channels * self.window.taps.len();
-        let (down, across) = (self.rows.div_ceil(BLOCK_ROWS), columns.div_ceil(BLOCK_COLUMNS));
-        let area = self.rows.min(BLOCK_ROWS) * columns.min(BLOCK_COLUMNS);
+        let across = columns.div_ceil(BLOCK_COLUMNS);
+        // Few blocks are halved, so that several threads have about as much to do each.
+        let few = self.groups * self.rows.div_ceil(BLOCK_ROWS) * across < FEW_BLOCKS;
+        let most = if few { BLOCK_ROWS / 2 } else { BLOCK_ROWS };
+        let down = self.rows.div_ceil(most);
+        let area = self.rows.min(most) * columns.min(BLOCK_COLUMNS);
         let work = area.saturating_mul(depth) / PRODUCTS_PER_ELEMENT + area;
         share(parallel, self.groups * down * across, work, |range| {
             let mut segments = Vec::new();
             for block in range {
                 let (group, block) = (block / (down * across), block % (down * across));
-                let (row, column) = (block / across * BLOCK_ROWS, block % across * BLOCK_COLUMNS);
-                let rows = BLOCK_ROWS.min(self.rows - row);
+                let (row, column) = (block / across * most, block % across * BLOCK_COLUMNS);
+                let rows = most.min(self.rows - row);
                 let count = BLOCK_COLUMNS.min(columns - column);
                 self.window.segments(column, count, &mut segments);
                 // SAFETY: blocks are disjoint parts of the output; the rest is passed on.

@@ -12,6 +12,7 @@ use millstream_core::{Error, MAX_STREAMS, Outcome, Result, WaitFor};
 
 use crate::callers::Callers;
 use crate::doorbell::{Call, Doorbell};
+use crate::helpers::Helpers;
 use crate::queue::{Begin, CpuQueue};
 use crate::team::Help;
 
@@ -25,6 +26,7 @@ pub(crate) struct Engine {
     pub bell: Doorbell<Help>,
     pub intra_op: bool,
     pub callers: Callers,
+    pub helpers: Helpers,
 }
 
 impl Engine {
@@ -35,6 +37,7 @@ impl Engine {
             bell: Doorbell::new(threads),
             intra_op: intra_op && threads > 1,
             callers: Callers::new(),
+            helpers: Helpers::new(),
         })
     }
 
@@ -51,6 +54,11 @@ impl Engine {
                     })
             })
             .collect()
+    }
+
+    /// Cores that no permit is out for.
+    pub fn free_cores(&self) -> usize {
+        self.gate.free_word() as usize
     }
 
     pub fn add_queue(&self, stream: u32, queue: Arc<CpuQueue>) {
@@ -74,9 +82,8 @@ impl Engine {
                 continue;
             }
             // Whoever needed help will soon need it again, and waking takes longer than many commands.
-            let linger = || {
-                helped.is_some_and(|at: Instant| at.elapsed() < LINGER) && self.gate.free_word() > 0
-            };
+            let linger =
+                || helped.is_some_and(|at: Instant| at.elapsed() < LINGER) && self.free_cores() > 0;
             match self.bell.sleep(worker, linger) {
                 Some(Call::Help(help)) => {
                     help.run(self);

@@ -13,6 +13,7 @@ mod backend;
 mod callers;
 mod doorbell;
 mod engine;
+mod helpers;
 pub mod kernels;
 mod memory;
 pub mod peak;

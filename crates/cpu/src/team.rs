@@ -1,8 +1,8 @@
 //! Several threads on one command.
 //!
-//! The thread that executes a command shares its chunks with idle workers. Each helper needs a permit
-//! of its own, taken only if nobody waits for one or will likely do so at once, and leaves after a chunk
-//! when somebody does: so one caller uses all cores, and many callers use one each.
+//! The thread that executes a command shares its chunks with idle workers, as many as there are cores
+//! that nobody has a permit for or will likely want one for at once. A helper leaves after a chunk when
+//! somebody takes the permit: so one caller uses all cores, and many callers use one each.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -57,13 +57,13 @@ impl Work<'_> {
 }
 
 impl Help {
-    /// Helps until there is nothing left or somebody waits for a permit, then gives the permit back.
+    /// Helps until there is nothing left or somebody needs the core.
     pub fn run(self, engine: &Engine) {
         // SAFETY: the owner keeps the work alive until `helpers` is 0, which counts this one in.
         let work = unsafe { &*self.0 };
-        work.run_chunks(|| engine.gate.has_waiters());
+        work.run_chunks(|| engine.helpers.are_too_many(engine.free_cores()));
         let owner = work.owner.clone();
-        engine.gate.put(());
+        engine.helpers.leave();
         // After this the work may be gone.
         if work.helpers.fetch_sub(1, Ordering::Release) == 1 {
             owner.unpark();
@@ -79,7 +79,7 @@ pub(crate) struct Team<'a> {
 }
 
 impl Team<'_> {
-    /// Calls idle workers, as many as there are chunks left for and free permits.
+    /// Calls idle workers, as many as there are chunks left for and free cores.
     fn recruit(&self, work: &Work<'_>) {
         let engine = self.engine;
         if engine.callers.expects_another(self.stream) {
@@ -87,14 +87,14 @@ impl Team<'_> {
         }
         while work.next.load(Ordering::Relaxed) + work.helpers.load(Ordering::Relaxed) < work.chunks
         {
-            if engine.gate.try_take().is_none() {
+            if !engine.helpers.join(engine.free_cores()) {
                 return;
             }
             work.helpers.fetch_add(1, Ordering::Relaxed);
             let help = Help(std::ptr::from_ref(work).cast());
             if engine.bell.call(help).is_err() {
                 work.helpers.fetch_sub(1, Ordering::Relaxed);
-                engine.gate.put(());
+                engine.helpers.leave();
                 return;
             }
         }
@@ -118,7 +118,7 @@ impl Parallel for Team<'_> {
         self.recruit(&work);
         // A core that becomes free while a long command runs is asked to join.
         work.run_chunks(|| {
-            if self.engine.gate.free_word() > 0 {
+            if self.engine.free_cores() > 0 {
                 self.recruit(&work);
             }
             false

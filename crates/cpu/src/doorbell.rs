@@ -174,12 +174,11 @@ mod tests {
         assert_eq!(Doorbell::new(2).call(7), Err(7));
     }
 
-    #[test]
-    fn a_worker_that_lingers_gets_the_job_awake() {
-        let bell = Doorbell::new(1);
+    /// A worker goes to sleep; the job that it is then called for reaches it.
+    fn reaches(workers: usize, worker: usize, linger: impl Fn() -> bool + Sync) {
+        let bell = Doorbell::new(workers);
         std::thread::scope(|scope| {
-            // Were it to sleep, nobody would have said so.
-            let worker = scope.spawn(|| bell.sleep(0, || true));
+            let worker = scope.spawn(|| bell.sleep(worker, &linger));
             let mut job = 7;
             while let Err(back) = bell.call(job) {
                 job = back;
@@ -190,17 +189,14 @@ mod tests {
     }
 
     #[test]
+    fn a_worker_that_lingers_gets_the_job_awake() {
+        // Were it to sleep, nobody would have said so.
+        reaches(1, 0, || true);
+    }
+
+    #[test]
     fn a_sleeping_worker_gets_the_job() {
-        let bell = Doorbell::new(70);
-        std::thread::scope(|scope| {
-            let sleeper = scope.spawn(|| bell.sleep(69, || false));
-            let mut job = 7;
-            while let Err(back) = bell.call(job) {
-                job = back;
-                std::thread::yield_now();
-            }
-            assert!(matches!(sleeper.join().unwrap(), Some(Call::Help(7))));
-        });
+        reaches(70, 69, || false);
     }
 }
 

@@ -231,18 +231,6 @@ impl<T: Stored> Input<T> {
         past_cache::prefetch(self.first.get().wrapping_add(count), len);
     }
 
-    /// Asks for what follows a block that is about to be read, far enough ahead that it arrives while
-    /// blocks before it are computed.
-    #[inline(always)]
-    pub fn prefetch_after<const N: usize>(&self, walk: &Walk<N>, start: usize, len: usize) {
-        if walk.inner_stride(self.operand) == 1 {
-            self.prefetch(
-                walk.position(self.operand, start) + past_cache::AHEAD / size_of::<T>(),
-                len,
-            );
-        }
-    }
-
     /// Widens `to.len()` elements that lie one after another from `count` elements after the first.
     ///
     /// # Safety

@@ -35,9 +35,6 @@ pub(super) fn always<R>(test: impl FnOnce() -> R) -> R {
 /// in the same few buffers as loads do, so long bursts of one keep the other waiting.
 pub(super) const BURST: usize = 1024;
 
-/// Bytes between what is read and what is asked for meanwhile.
-pub(super) const AHEAD: usize = 2048;
-
 const LINE: usize = 64;
 
 /// Copies a dense run past the caches. Whoever hands the run to another thread calls [`fence`] first.

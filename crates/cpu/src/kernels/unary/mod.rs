@@ -81,9 +81,6 @@ unsafe fn map<S: Stored, D: Stored>(
         // SAFETY: blocks are disjoint parts of the output; an input that is the output is read
         // before the same elements are written.
         unsafe {
-            if output.is_past_cache() {
-                input.prefetch_after(&walk, start, len);
-            }
             let values = input.read(&walk, start, len, &mut values);
             output.write(&walk, start, len, &mut results, |block| function(values, block));
         }

@@ -18,6 +18,9 @@ struct CpuBackend {
     threads: usize,
 }
 
+/// Batches that may be begun beyond the number of cores; see [`Engine`].
+const SPARE: usize = 1;
+
 /// Threads that can compute at the same time here.
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
@@ -44,7 +47,9 @@ impl CpuBackend {
             return Err(Error::UnknownDevice { name: format!("cpu:{index}"), known: "cpu".into() });
         }
         let threads = config.threads.unwrap_or_else(cores);
-        let engine = Engine::new(threads, config.intra_op);
+        // Who asks for a number of threads gets no more than that.
+        let spare = if config.threads.is_none() { SPARE } else { 0 };
+        let engine = Engine::new(threads, spare, config.intra_op);
         let workers = Mutex::new(engine.start_workers(threads)?);
         Ok(Box::new(Self { engine, workers, threads }))
     }

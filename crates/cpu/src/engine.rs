@@ -1,7 +1,9 @@
 //! Who executes what, and when.
 //!
 //! A thread that waits for a stream executes it itself; workers execute what nobody waits for. Either
-//! way a batch needs a permit, and there are as many as cores, handed out in order of arrival.
+//! way a batch needs a permit, handed out in order of arrival. There are as many as cores and one more:
+//! a thread that is handed a permit must first wake up, and in the meantime the core of the one that gave
+//! it would idle.
 
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -27,13 +29,17 @@ pub(crate) struct Engine {
     pub intra_op: bool,
     pub callers: Callers,
     pub helpers: Helpers,
+    /// Permits beyond cores.
+    spare: usize,
 }
 
 impl Engine {
-    pub fn new(threads: usize, intra_op: bool) -> Arc<Self> {
+    /// An engine for that many cores, with `spare` permits more.
+    pub fn new(threads: usize, spare: usize, intra_op: bool) -> Arc<Self> {
         Arc::new(Self {
             queues: (0..MAX_STREAMS).map(|_| OnceLock::new()).collect(),
-            gate: FairPool::permits(threads as u32),
+            gate: FairPool::permits((threads + spare) as u32),
+            spare,
             bell: Doorbell::new(threads),
             intra_op: intra_op && threads > 1,
             callers: Callers::new(),
@@ -58,7 +64,7 @@ impl Engine {
 
     /// Cores that no permit is out for.
     pub fn free_cores(&self) -> usize {
-        self.gate.free_word() as usize
+        (self.gate.free_word() as usize).saturating_sub(self.spare)
     }
 
     pub fn add_queue(&self, stream: u32, queue: Arc<CpuQueue>) {

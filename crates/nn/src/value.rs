@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use half::{bf16, f16};
-use millstream_core::{DType, Element, as_bytes, from_bytes};
+use millstream_core::{DType, Download, Element, as_bytes};
+
+use crate::Result;
 
 /// A Rust type that a tensor's elements can be given or read as.
 ///
@@ -16,7 +18,7 @@ pub trait Value: Copy + Send + Sync + sealed::Sealed + 'static {
     fn bytes_of(values: &[Self]) -> Cow<'_, [u8]>;
 
     #[doc(hidden)]
-    fn from_bytes(bytes: &[u8]) -> Vec<Self>;
+    fn read(download: Download) -> Result<Vec<Self>>;
 }
 
 mod sealed {
@@ -35,8 +37,8 @@ macro_rules! value {
                     as_bytes(values).into()
                 }
 
-                fn from_bytes(bytes: &[u8]) -> Vec<Self> {
-                    from_bytes(bytes)
+                fn read(download: Download) -> Result<Vec<Self>> {
+                    Ok(download.read()?)
                 }
             }
         )*
@@ -54,7 +56,7 @@ impl Value for bool {
         values.iter().map(|&value| u8::from(value)).collect()
     }
 
-    fn from_bytes(bytes: &[u8]) -> Vec<Self> {
-        bytes.iter().map(|&byte| byte != 0).collect()
+    fn read(download: Download) -> Result<Vec<Self>> {
+        Ok(download.read::<u8>()?.into_iter().map(|byte| byte != 0).collect())
     }
 }

@@ -1,12 +1,16 @@
 //! Transfers between host and device, and the device's clock.
 
-use std::cell::UnsafeCell;
-use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
 use std::sync::Arc;
+use std::{alloc, fmt};
 
 use super::check::Check;
 use super::{BufferLike, Command, InPlace, Op, Operand};
-use crate::{DType, Result};
+use crate::{DType, Element, Result, from_bytes};
+
+/// Every address of host bytes is a multiple of this, whatever the element type.
+const ALIGNMENT: usize = 8;
 
 /// Bytes on the host that an upload reads or a download writes. Clones name the same bytes.
 ///
@@ -17,9 +21,9 @@ use crate::{DType, Result};
 pub struct HostBytes(Arc<HostMemory>);
 
 struct HostMemory {
-    // u64 elements so that any dtype can be read in place.
-    words: UnsafeCell<Box<[u64]>>,
-    bytes: usize,
+    start: NonNull<u8>,
+    /// What it was allocated with; a vector of elements with this alignment can take it over.
+    layout: alloc::Layout,
 }
 
 // SAFETY: the bytes are only reached through the unsafe accessors of `HostBytes`, whose callers
@@ -28,29 +32,64 @@ unsafe impl Send for HostMemory {}
 // SAFETY: as above.
 unsafe impl Sync for HostMemory {}
 
+impl HostMemory {
+    fn allocate(bytes: usize, align: usize) -> Self {
+        let layout = alloc::Layout::from_size_align(bytes, align);
+        let layout = layout.expect("operands are smaller than the address space");
+        if bytes == 0 {
+            return Self { start: NonNull::<u64>::dangling().cast(), layout };
+        }
+        // SAFETY: the size is not zero.
+        let start = unsafe { alloc::alloc(layout) };
+        let start = NonNull::new(start).unwrap_or_else(|| alloc::handle_alloc_error(layout));
+        Self { start, layout }
+    }
+}
+
+impl Drop for HostMemory {
+    fn drop(&mut self) {
+        if self.layout.size() > 0 {
+            // SAFETY: allocated with this layout, and nobody else has it.
+            unsafe { alloc::dealloc(self.start.as_ptr(), self.layout) };
+        }
+    }
+}
+
 impl HostBytes {
     /// Zeroed bytes.
     pub fn zeroed(bytes: usize) -> Self {
-        let words = vec![0u64; bytes.div_ceil(8)].into_boxed_slice();
-        HostBytes(Arc::new(HostMemory { words: UnsafeCell::new(words), bytes }))
+        let host = Self::unwritten(bytes, ALIGNMENT);
+        // SAFETY: nobody else has this value yet.
+        unsafe { host.as_mut_ptr().write_bytes(0, bytes) };
+        host
     }
 
     /// A copy of some bytes.
     pub fn copy_of(bytes: &[u8]) -> Self {
-        let host = Self::zeroed(bytes.len());
+        let host = Self::unwritten(bytes.len(), ALIGNMENT);
         // SAFETY: nobody else has this value yet.
         unsafe { host.as_mut_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         host
     }
 
+    /// Bytes that a download will write, allocated as a vector of elements of this alignment would be
+    /// wherever such memory is aligned for every element type, as it is with the usual allocators.
+    pub(crate) fn unwritten(bytes: usize, align: usize) -> Self {
+        let mut memory = HostMemory::allocate(bytes, align);
+        if !memory.start.as_ptr().addr().is_multiple_of(ALIGNMENT) {
+            memory = HostMemory::allocate(bytes, ALIGNMENT);
+        }
+        HostBytes(Arc::new(memory))
+    }
+
     /// How many bytes there are.
     pub fn len(&self) -> usize {
-        self.0.bytes
+        self.0.layout.size()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.bytes == 0
+        self.len() == 0
     }
 
     /// The first byte, aligned for every element type, for reading.
@@ -60,18 +99,49 @@ impl HostBytes {
 
     /// The first byte, aligned for every element type, for writing by a device.
     pub fn as_mut_ptr(&self) -> *mut u8 {
-        // SAFETY: only the pointer to the boxed slice is read, never changed after creation.
-        unsafe { (*self.0.words.get()).as_mut_ptr().cast() }
+        self.0.start.as_ptr()
     }
 
     /// The bytes.
     ///
     /// # Safety
     ///
-    /// No command that writes them is unfinished, and none is started while the slice lives.
+    /// No command that writes them is unfinished, and none is started while the slice lives. The
+    /// target of a download has been written by it.
     pub unsafe fn as_slice(&self) -> &[u8] {
-        // SAFETY: `len` bytes were allocated and initialised; the caller excludes writers.
+        // SAFETY: `len` bytes were allocated, and written as the caller says; it excludes writers.
         unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len()) }
+    }
+
+    /// The elements as a vector: the same memory if nobody else has it and it was allocated like one,
+    /// else a copy.
+    ///
+    /// # Safety
+    ///
+    /// As for [`as_slice`](Self::as_slice).
+    pub(crate) unsafe fn into_vec<T: Element>(self) -> Vec<T> {
+        let bytes = self.len();
+        let like_a_vector = self.0.layout.align() == align_of::<T>()
+            && bytes > 0
+            && bytes.is_multiple_of(size_of::<T>());
+        if !like_a_vector {
+            // SAFETY: as the caller says.
+            return from_bytes(unsafe { self.as_slice() });
+        }
+        match Arc::try_unwrap(self.0) {
+            Ok(memory) => {
+                let (memory, count) = (ManuallyDrop::new(memory), bytes / size_of::<T>());
+                // SAFETY: allocated by the global allocator with the size and alignment of `count`
+                // elements; every byte is written, and any bit pattern is a valid `Element`. It is
+                // not freed here.
+                unsafe { Vec::from_raw_parts(memory.start.as_ptr().cast(), count, count) }
+            }
+            Err(shared) => {
+                let shared = HostBytes(shared);
+                // SAFETY: as the caller says.
+                from_bytes(unsafe { shared.as_slice() })
+            }
+        }
     }
 }
 
@@ -136,5 +206,39 @@ impl<B: BufferLike> Command<B> {
             format!("needs one element, got {:?}", dst.layout.shape())
         })?;
         Self::assemble(Op::Timestamp, [dst], [], InPlace::No)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(values: &[f32], align: usize) -> HostBytes {
+        let host = HostBytes::unwritten(size_of_val(values), align);
+        assert!(host.as_ptr().addr().is_multiple_of(ALIGNMENT));
+        // SAFETY: as many bytes as the values have, and nobody else has them.
+        unsafe { host.as_mut_ptr().cast::<f32>().copy_from_nonoverlapping(values.as_ptr(), 3) };
+        host
+    }
+
+    #[test]
+    fn a_vector_takes_the_memory_over_when_nobody_else_has_it() {
+        let host = written(&[1.0, 2.0, 3.0], align_of::<f32>());
+        let start = host.as_ptr();
+        // SAFETY: written, and no command is under way.
+        let vector = unsafe { host.into_vec::<f32>() };
+        assert_eq!(vector, [1.0, 2.0, 3.0]);
+        assert_eq!(vector.as_ptr().cast(), start);
+    }
+
+    #[test]
+    fn shared_memory_and_other_element_types_are_copied() {
+        let host = written(&[1.0, 2.0, 3.0], align_of::<f32>());
+        // SAFETY: written, and no command is under way.
+        assert_eq!(unsafe { host.clone().into_vec::<f32>() }, [1.0, 2.0, 3.0]);
+        // SAFETY: as above.
+        assert_eq!(unsafe { host.into_vec::<u8>() }.len(), 12);
+        // SAFETY: nothing to write.
+        assert!(unsafe { HostBytes::unwritten(0, 4).into_vec::<f32>() }.is_empty());
     }
 }

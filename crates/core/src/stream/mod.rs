@@ -184,6 +184,15 @@ impl Stream {
         transfer::download(self, src)
     }
 
+    /// Waits for the elements of `src` on the host, as they lie in memory.
+    ///
+    /// # Errors
+    ///
+    /// As for [`download`](Self::download) and [`Download::bytes`].
+    pub fn download_bytes(&self, src: Operand<&Buffer>) -> Result<Vec<u8>> {
+        transfer::download_bytes(self, src)
+    }
+
     /// What the stream did so far.
     pub fn counters(&self) -> Counters {
         self.inner.counters().read()

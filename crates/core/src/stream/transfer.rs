@@ -1,7 +1,7 @@
 //! Transfers between host and device.
 
 use super::{Stream, Timepoint};
-use crate::dtype::{as_bytes, from_bytes};
+use crate::dtype::as_bytes;
 use crate::{Buffer, Command, DType, Element, Error, HostBytes, Operand, Result};
 
 /// `u8` also carries `bool`; everything else must be what it is.
@@ -22,7 +22,16 @@ pub(super) fn upload<T: Element>(
 }
 
 pub(super) fn download(stream: &Stream, src: Operand<&Buffer>) -> Result<Download> {
-    let bytes = HostBytes::zeroed(src.layout.dense_bytes());
+    download_aligned(stream, src, src.layout.dtype().size())
+}
+
+pub(super) fn download_bytes(stream: &Stream, src: Operand<&Buffer>) -> Result<Vec<u8>> {
+    download_aligned(stream, src, 1)?.bytes()
+}
+
+/// `align` is that of the elements of the vector that will take the memory over.
+fn download_aligned(stream: &Stream, src: Operand<&Buffer>, align: usize) -> Result<Download> {
+    let bytes = HostBytes::unwritten(src.layout.dense_bytes(), align);
     let point = stream.record(Command::download(bytes.clone(), src)?)?;
     Ok(Download { bytes, dtype: src.layout.dtype(), point })
 }
@@ -48,7 +57,7 @@ impl Download {
     /// Another element type, the fault of the work, a timeout, or a device that is gone.
     pub fn read<T: Element>(self) -> Result<Vec<T>> {
         check_dtype::<T>("download", self.dtype)?;
-        self.arrived().map(from_bytes)
+        self.take()
     }
 
     /// Waits for the elements, as they lie in memory.
@@ -57,12 +66,12 @@ impl Download {
     ///
     /// The fault of the work, a timeout, or a device that is gone.
     pub fn bytes(self) -> Result<Vec<u8>> {
-        self.arrived().map(<[u8]>::to_vec)
+        self.take()
     }
 
-    fn arrived(&self) -> Result<&[u8]> {
+    fn take<T: Element>(self) -> Result<Vec<T>> {
         self.point.wait()?;
         // SAFETY: the only command that writes the bytes has passed, and nobody can record another.
-        Ok(unsafe { self.bytes.as_slice() })
+        Ok(unsafe { self.bytes.into_vec() })
     }
 }

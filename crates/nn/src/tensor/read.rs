@@ -18,7 +18,7 @@ impl Tensor {
                 format!("the elements are {found}, not {asked}: convert them with to_dtype first"),
             );
         }
-        Ok(T::from_bytes(&self.to_bytes()?))
+        T::read(self.device().stream()?.download(self.operand())?)
     }
 
     /// The bytes of the elements in row-major order. Waits until they are there.
@@ -27,7 +27,7 @@ impl Tensor {
     ///
     /// What went wrong while they were computed, or a timeout.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        Ok(self.device().stream()?.download(self.operand())?.bytes()?)
+        Ok(self.device().stream()?.download_bytes(self.operand())?)
     }
 
     /// The one element of a tensor that has one. Waits until it is there.

@@ -131,7 +131,11 @@ impl Config {
     pub fn only(&self, key: &str, supported: impl Into<Value>) -> Result<()> {
         let supported = supported.into();
         match self.value(key) {
-            Some(value) if *value != supported => {
+            // 1 and 1.0 are one number.
+            Some(value)
+                if *value != supported
+                    && (value.as_f64().is_none() || value.as_f64() != supported.as_f64()) =>
+            {
                 let shown: String = value.to_string().chars().take(100).collect();
                 Err(self.error(format!("{key:?} is {shown}, supported is {supported}")))
             }

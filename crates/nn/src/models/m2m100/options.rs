@@ -11,6 +11,33 @@ use crate::models::config::Config;
 
 const MOST_BEAMS: usize = 64;
 
+/// Settings that would change the output, with the only value that does not.
+const NEUTRAL: [(&str, f64); 9] = [
+    ("num_beam_groups", 1.0),
+    ("no_repeat_ngram_size", 0.0),
+    ("encoder_no_repeat_ngram_size", 0.0),
+    ("repetition_penalty", 1.0),
+    ("encoder_repetition_penalty", 1.0),
+    ("diversity_penalty", 0.0),
+    ("min_length", 0.0),
+    ("min_new_tokens", 0.0),
+    ("num_return_sequences", 1.0),
+];
+
+/// Switches that would change the output unless they are off.
+const OFF: [&str; 2] = ["do_sample", "renormalize_logits"];
+
+/// Settings that would change the output unless they are absent or null.
+const UNSUPPORTED: [&str; 7] = [
+    "bad_words_ids",
+    "force_words_ids",
+    "constraints",
+    "suppress_tokens",
+    "begin_suppress_tokens",
+    "exponential_decay_length_penalty",
+    "sequence_bias",
+];
+
 /// When a beam search ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum EarlyStopping {
@@ -69,13 +96,24 @@ impl GenerationOptions {
             true => Config::open(&own)?,
             false => Config::open(&folder.join("config.json"))?,
         };
-        config.only("do_sample", false)?;
-        config.only("num_beam_groups", 1)?;
-        config.only("no_repeat_ngram_size", 0)?;
+        for (key, neutral) in NEUTRAL {
+            config.only(key, neutral)?;
+        }
+        for key in OFF {
+            config.only(key, false)?;
+        }
+        for key in UNSUPPORTED {
+            config.only(key, Value::Null)?;
+        }
         let default = Self::default();
         let size = |key, default| match config.value(key) {
             Some(_) => config.size(key),
             None => Ok(default),
+        };
+        // As in Transformers it goes before `max_length`, and does not count the first token.
+        let max_length = match config.value("max_new_tokens") {
+            Some(_) => config.size("max_new_tokens")?.saturating_add(1),
+            None => size("max_length", default.max_length)?,
         };
         let early_stopping = config.read("early_stopping", |value| match value {
             Value::Bool(false) => Some(EarlyStopping::WhenUnlikelyToImprove),
@@ -87,7 +125,7 @@ impl GenerationOptions {
         })?;
         let start = config.token("decoder_start_token_id")?;
         Ok(Self {
-            max_length: size("max_length", default.max_length)?,
+            max_length,
             num_beams: size("num_beams", default.num_beams)?,
             length_penalty: config.number("length_penalty")?.unwrap_or(default.length_penalty),
             early_stopping: early_stopping.unwrap_or_default(),
@@ -131,5 +169,46 @@ impl GenerationOptions {
             1 => self.forced_bos_token_id,
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(settings: &str) -> Result<GenerationOptions> {
+        let name = format!("millstream-generation-{:?}", std::thread::current().id());
+        let folder = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("generation_config.json"), settings).unwrap();
+        let options = GenerationOptions::open(&folder);
+        std::fs::remove_dir_all(&folder).unwrap();
+        options
+    }
+
+    #[test]
+    fn settings_that_would_change_the_output_are_refused_by_name() {
+        for key in NEUTRAL.map(|(key, _)| key).into_iter().chain(OFF) {
+            let message = open(&format!("{{{key:?}: 3}}")).unwrap_err().to_string();
+            assert!(message.contains(key) && message.contains('3'), "{message}");
+        }
+        for key in UNSUPPORTED {
+            let message = open(&format!("{{{key:?}: [[5]]}}")).unwrap_err().to_string();
+            assert!(message.contains(key), "{message}");
+        }
+    }
+
+    #[test]
+    fn neutral_settings_are_taken_whatever_way_they_are_written() {
+        let options = open(
+            r#"{"do_sample": false, "num_beam_groups": 1, "repetition_penalty": 1.0, "min_length": 0,
+                "bad_words_ids": null, "max_length": 7}"#,
+        );
+        assert_eq!(options.unwrap().max_length, 7);
+    }
+
+    #[test]
+    fn new_tokens_go_before_the_length() {
+        assert_eq!(open(r#"{"max_new_tokens": 9, "max_length": 7}"#).unwrap().max_length, 10);
     }
 }

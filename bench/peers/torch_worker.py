@@ -1,7 +1,8 @@
 """The workloads of `millstream bench` in PyTorch, for `compare.py`.
 
 Reads a request per line from standard input and writes a line of JSON for each. Threads share one model;
-each has an input of its own and starts at a barrier, warm.
+each has an input of its own and starts at a barrier, warm. As in `millstream bench`, every answer is compared
+with that of the first call, which is no part of the latency, but of the time that the rate is taken over.
 """
 
 import json
@@ -41,8 +42,9 @@ WORKLOADS = {
 
 
 def measure(model, shape, threads, seconds, inside):
-    """Latencies of all threads, and the time from the first start to the last end."""
+    """Latencies of all threads, the time from the first start to the last end, and other answers."""
     barrier, latencies, spans, problems = threading.Barrier(threads), [], [], []
+    mismatches = []
 
     def work():
         try:
@@ -51,17 +53,19 @@ def measure(model, shape, threads, seconds, inside):
             with torch.inference_mode():
                 values = torch.randn(shape)
                 model(values)
-                model(values)
+                expected, wrong = model(values), 0
                 barrier.wait()
                 own, started = [], time.perf_counter()
                 while True:
                     before = time.perf_counter()
-                    model(values)
+                    answer = model(values)
                     after = time.perf_counter()
                     own.append(after - before)
+                    wrong += not torch.equal(answer, expected)
                     if after - started >= seconds:
                         break
             latencies.extend(own)
+            mismatches.append(wrong)
             spans.append((started, after))
         except Exception as error:
             problems.append(error)
@@ -74,7 +78,8 @@ def measure(model, shape, threads, seconds, inside):
         caller.join()
     if problems:
         raise problems[0]
-    return sorted(latencies), max(end for _, end in spans) - min(start for start, _ in spans)
+    elapsed = max(end for _, end in spans) - min(start for start, _ in spans)
+    return sorted(latencies), elapsed, sum(mismatches)
 
 
 def answer(models, request):
@@ -85,7 +90,9 @@ def answer(models, request):
     torch.set_num_threads(inside)
     rows = []
     for threads in request["threads"]:
-        latencies, elapsed = measure(models[name], shape, threads, request["seconds"], inside)
+        latencies, elapsed, mismatches = measure(
+            models[name], shape, threads, request["seconds"], inside
+        )
         percentile = lambda share: latencies[math.ceil(len(latencies) * share) - 1] * 1e6
         rows.append(
             {
@@ -94,6 +101,7 @@ def answer(models, request):
                 "calls_per_s": len(latencies) / elapsed,
                 "p50_us": percentile(0.5),
                 "p99_us": percentile(0.99),
+                "mismatches": mismatches,
             }
         )
     return {"rows": rows}

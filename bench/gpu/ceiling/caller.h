@@ -8,7 +8,7 @@
 #include "products.h"
 
 constexpr int INPUTS = 2;
-// Up to here a kernel of one block moves a value between host and device sooner than a copy engine does.
+// Up to here `flag` moves values with a kernel of one block, beyond with the copy engines.
 constexpr size_t SMALL = 64 << 10;
 
 enum Way { SYNC, FLAG, WAYS };
@@ -119,8 +119,6 @@ class Caller {
             values.push_back(on_device<float>(size_t(model.workload.batch) * layer.shape.out));
         calls = on_device<unsigned>(1);
         flag = pinned<unsigned>(1);
-        // What was set up above went through the default stream.
-        DO(cudaStreamSynchronize(cudaStreamLegacy));
     }
 
     // Once nobody makes a caller any more: memory is better not asked for while somebody captures.

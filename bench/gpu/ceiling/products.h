@@ -142,12 +142,17 @@ inline Product fastest(const Lane &lane, const Layer &layer, int batch) {
     float *input = on_device(values), *answer = on_device<float>(size_t(batch) * layer.shape.out);
     const Product *best = nullptr;
     float least = std::numeric_limits<float>::infinity();
+    std::string last = "no proposal";
     for (const Product &product : found) {
-        float time = milliseconds(lane, product, input, answer);
-        if (time < least) least = time, best = &product;
+        try {
+            float time = milliseconds(lane, product, input, answer);
+            if (time < least) least = time, best = &product;
+        } catch (const std::exception &problem) {
+            last = problem.what(); // It was proposed, but does not run: another one will.
+        }
     }
     DO(cudaFree(input));
     DO(cudaFree(answer));
-    if (!best) throw std::runtime_error("no algorithm for a layer");
+    if (!best) throw std::runtime_error("nothing computes a layer: " + last);
     return *best;
 }

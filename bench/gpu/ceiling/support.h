@@ -22,15 +22,18 @@ inline void check(cublasStatus_t status, const char *what) {
 }
 #define DO(call) check((call), #call)
 
+// Both are done when they return: the streams here do not wait for the default stream.
 template <class T> T *on_device(size_t count) {
     void *memory = nullptr;
     DO(cudaMalloc(&memory, count * sizeof(T)));
     DO(cudaMemset(memory, 0, count * sizeof(T)));
+    DO(cudaStreamSynchronize(cudaStreamLegacy));
     return static_cast<T *>(memory);
 }
 inline float *on_device(const std::vector<float> &values) {
     float *memory = on_device<float>(values.size());
     DO(cudaMemcpy(memory, values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice));
+    DO(cudaStreamSynchronize(cudaStreamLegacy));
     return memory;
 }
 template <class T> T *pinned(size_t count) {

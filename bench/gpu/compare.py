@@ -132,8 +132,8 @@ def head(about):
     return (
         "# Millstream on a GPU beside PyTorch and a plain C++ ceiling\n\n"
         f"{about['date']}, {about['gpu']} with driver {about['driver']}, {about['cores']} × {about['cpu']}; "
-        f"PyTorch {about.get('torch', '–')}, CUDA {about.get('cuda', '–')}, cuDNN {about.get('cudnn', '–')}, "
-        f"cuBLAS of the ceiling {about.get('cublas', '–')}.\n"
+        f"PyTorch {about.get('torch', '–')}, CUDA {about.get('cuda', '–')}, "
+        f"cuDNN {about.get('cudnn', '–')}, cuBLAS of the ceiling {about.get('cublas', '–')}.\n"
         f"All measured in turn in one run by `bench/gpu/compare.py` ([how](README.md)); medians of "
         f"{len(about['seconds'])} rounds, of {lengths} s per measurement. f32, TF32 off; every call moves "
         f"{moved} and waits. Beside a ceiling's rate stands its better way of waiting.\n\n"

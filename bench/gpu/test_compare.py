@@ -112,8 +112,8 @@ class Comparing(unittest.TestCase):
 
         status, printed = call(["--workloads", "mlp"], fakes(clock, ours), clock)
         self.assertEqual(status, 0)
-        self.assertIn("| mlp, threads 31: rate / best of 1 to 16 | 0.75 | at least 0.9 | does not hold |", printed)
-        self.assertIn("| mlp, threads 1: rate / ceiling | 0.04 | at least 0.9 | does not hold |", printed)
+        for line in ["threads 31: rate / best of 1 to 16 | 0.75", "threads 1: rate / ceiling | 0.04"]:
+            self.assertIn(f"| mlp, {line} | at least 0.9 | does not hold |", printed)
 
     def test_a_part_that_fails_stands_in_the_table_and_the_rest_goes_on(self):
         clock = Clock()

@@ -65,7 +65,54 @@ impl Workload {
     }
 }
 
-/// One call as its caller sees it: from a tensor to the answer's bytes on the host.
+/// Where callers have their inputs.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub(crate) enum Origin {
+    /// On the device already: a call moves only the answer.
+    Device,
+    /// In host memory: a call moves the input there and the answer back.
+    Host,
+}
+
+impl Origin {
+    pub fn name(self) -> &'static str {
+        match self {
+            Origin::Device => "device",
+            Origin::Host => "host",
+        }
+    }
+}
+
+/// An input as its caller holds it.
+pub(crate) enum Input {
+    Device(Tensor),
+    Host { bytes: Vec<u8>, shape: Vec<usize>, device: Device },
+}
+
+impl Input {
+    pub fn new(tensor: Tensor, origin: Origin) -> Result<Self> {
+        Ok(match origin {
+            Origin::Device => Input::Device(tensor),
+            Origin::Host => Input::Host {
+                bytes: tensor.to_bytes()?,
+                shape: tensor.shape().to_vec(),
+                device: tensor.device(),
+            },
+        })
+    }
+
+    /// One call as its caller sees it: from where the input is to the answer's bytes on the host.
+    pub fn call(&self, model: &Sequential) -> Result<Vec<u8>> {
+        match self {
+            Input::Device(tensor) => call(model, tensor),
+            Input::Host { bytes, shape, device } => {
+                call(model, &Tensor::from_bytes(bytes, shape, DType::F32, device)?)
+            }
+        }
+    }
+}
+
+/// One call from a tensor to the answer's bytes on the host.
 pub(crate) fn call(model: &Sequential, input: &Tensor) -> Result<Vec<u8>> {
     model.forward(input)?.to_bytes()
 }

@@ -93,6 +93,16 @@ fn bench_measures_models_checks_every_answer_and_draws() {
 }
 
 #[test]
+fn bench_takes_inputs_from_the_host() {
+    let arguments = ["--workload", "mlp", "--threads", "2", "--seconds", "0.02", "--json"];
+    let output = millstream(&[&["bench", "--input", "host"], &arguments[..]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let json = json(&output);
+    assert_eq!((&json["input"], &json["rows"][0]["mismatches"]), (&"host".into(), &0.into()));
+    assert!(json["rows"][0]["calls_per_s"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
 fn bench_kernels_is_still_there() {
     let output =
         millstream(&["bench", "kernels", "--only", "softmax", "--milliseconds", "1", "--json"]);

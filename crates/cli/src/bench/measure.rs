@@ -3,10 +3,10 @@
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use millstream::Device;
 use millstream::nn::{Result, Sequential};
-use millstream::{Device, Tensor};
 
-use crate::workloads::{Workload, call};
+use crate::workloads::{Input, Origin, Workload, call};
 
 /// Inputs that a thread uses in turn, so that the answer to the call before is noticed.
 const INPUTS: usize = 2;
@@ -15,6 +15,7 @@ const INPUTS: usize = 2;
 pub(crate) struct Subject<'a> {
     pub workload: &'a Workload,
     pub device: Device,
+    pub origin: Origin,
     pub model: &'a Sequential,
     pub answers: &'a [Vec<u8>],
 }
@@ -91,19 +92,19 @@ impl Subject<'_> {
     }
 
     /// The inputs of a thread, each used once.
-    fn prepare(&self, thread: usize) -> Result<Vec<Tensor>> {
-        let inputs: Vec<Tensor> = (thread..thread + INPUTS)
-            .map(|seed| self.workload.input(seed, &self.device))
+    fn prepare(&self, thread: usize) -> Result<Vec<Input>> {
+        let inputs: Vec<Input> = (thread..thread + INPUTS)
+            .map(|seed| Input::new(self.workload.input(seed, &self.device)?, self.origin))
             .collect::<Result<_>>()?;
         for input in &inputs {
-            call(self.model, input)?;
+            input.call(self.model)?;
         }
         Ok(inputs)
     }
 
     /// Only right answers count as calls. Comparing is no part of the latency, but of the time that
     /// the rate is taken over.
-    fn call_until(&self, end: Instant, thread: usize, inputs: Result<Vec<Tensor>>) -> Sample {
+    fn call_until(&self, end: Instant, thread: usize, inputs: Result<Vec<Input>>) -> Sample {
         let mut sample = Sample::default();
         let inputs = match inputs {
             Ok(inputs) => inputs,
@@ -114,7 +115,7 @@ impl Subject<'_> {
         };
         for (input, expected) in inputs.iter().zip(&self.answers[thread..]).cycle() {
             let before = Instant::now();
-            let answer = call(self.model, input);
+            let answer = input.call(self.model);
             let after = Instant::now();
             match answer {
                 Ok(answer) if answer == *expected => sample.latencies.push(after - before),
@@ -152,8 +153,10 @@ mod tests {
         let mut answers = answers(workload, &device, &model, 2).unwrap();
         assert_ne!(answers[0], answers[1]);
         answers[2][7] ^= 1;
-        let subject = Subject { workload, device, model: &model, answers: &answers };
-        let sample = subject.measure(2, Duration::from_millis(20));
-        assert!(sample.mismatches > 0 && sample.errors == 0 && sample.calls_per_second > 0.0);
+        for origin in [Origin::Device, Origin::Host] {
+            let subject = Subject { workload, device, origin, model: &model, answers: &answers };
+            let sample = subject.measure(2, Duration::from_millis(20));
+            assert!(sample.mismatches > 0 && sample.errors == 0 && sample.calls_per_second > 0.0);
+        }
     }
 }

@@ -11,7 +11,7 @@ use millstream::nn::{Error, Result};
 use super::measure::{Subject, answers};
 use super::report::{Report, Row};
 use super::{plot, report};
-use crate::workloads::Workload;
+use crate::workloads::{Origin, Workload};
 use crate::{progress, workloads};
 
 #[derive(clap::Args)]
@@ -31,6 +31,9 @@ pub(crate) struct Arguments {
     /// How calls reach the device.
     #[arg(long, value_delimiter = ',', default_value = "direct")]
     mode: Vec<Mode>,
+    /// Where callers have their inputs.
+    #[arg(long, value_enum, default_value = "device")]
+    input: Origin,
     /// Seconds per row.
     #[arg(long, default_value_t = 1.0, value_parser = seconds)]
     seconds: f64,
@@ -79,7 +82,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     one_core.close()?;
 
     let cores = device.info().parallelism;
-    let report = Report { device: device.name(), cores, seconds: arguments.seconds, rows };
+    let report = Report {
+        device: device.name(),
+        cores,
+        input: arguments.input.name(),
+        seconds: arguments.seconds,
+        rows,
+    };
     if arguments.json {
         println!("{}", report.json());
     } else {
@@ -104,10 +113,11 @@ fn measure(
 ) -> Result<Vec<Row>> {
     let time = Duration::from_secs_f64(arguments.seconds);
     let most = arguments.threads.iter().max().map_or(1, |&most| most as usize);
+    let origin = arguments.input;
     let alone = workload.load(&one_core)?;
     let answers = &answers(workload, &one_core, &alone, most)?[..];
-    let alone = Subject { workload, device: one_core, model: &alone, answers };
-    let shared = Subject { workload, device, model: &workload.load(&device)?, answers };
+    let alone = Subject { workload, device: one_core, origin, model: &alone, answers };
+    let shared = Subject { workload, device, origin, model: &workload.load(&device)?, answers };
     let (mut rows, mut single_core) = (Vec::new(), 0f64);
     for &mode in &arguments.mode {
         for &threads in &arguments.threads {

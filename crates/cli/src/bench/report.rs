@@ -10,6 +10,7 @@ use crate::workloads::Workload;
 pub(crate) struct Report<'a> {
     pub device: &'a str,
     pub cores: usize,
+    pub input: &'static str,
     pub seconds: f64,
     pub rows: Vec<Row>,
 }
@@ -81,7 +82,13 @@ impl Report<'_> {
 
     pub fn json(&self) -> Value {
         let rows: Vec<Value> = self.rows.iter().map(Row::json).collect();
-        json!({ "device": self.device, "cores": self.cores, "seconds": self.seconds, "rows": rows })
+        json!({
+            "device": self.device,
+            "cores": self.cores,
+            "input": self.input,
+            "seconds": self.seconds,
+            "rows": rows,
+        })
     }
 
     pub fn print(&self) {

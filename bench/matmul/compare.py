@@ -12,15 +12,14 @@ of the calling thread on its core (so that other programs do not count); with mo
 import argparse
 import datetime
 import json
-import os
 import pathlib
 import subprocess
 import sys
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-VENV = TARGET / "bench-venv"
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from environment import ROOT, enter, machine  # noqa: E402
+
 PACKAGES = ["numpy", "torch", "threadpoolctl"]
 
 # Rows, columns and depth; the least fraction of the best peer that is wanted.
@@ -33,21 +32,6 @@ SIZES = [
     ((128, 1536, 384), 1.0),
     ((200, 256, 768), 1.0),
 ] + [((m, 1024, 1024), 1.0) for m in (1, 2, 4, 8, 16, 31)]
-
-
-def environment():
-    """Runs this script again inside its virtual environment, which is made on first use."""
-    python = VENV / "bin" / "python"
-    if pathlib.Path(sys.prefix).resolve() == VENV.resolve():
-        return
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
-    installed = subprocess.run(
-        [python, "-c", f"import {', '.join(PACKAGES)}"], capture_output=True, check=False
-    )
-    if installed.returncode != 0:
-        subprocess.run([python, "-m", "pip", "install", "-q", *PACKAGES], check=True)
-    os.execv(python, [python, __file__, *sys.argv[1:]])
 
 
 class Ours:
@@ -163,17 +147,8 @@ def table(best, thread_counts):
     return rows, "\n".join(lines)
 
 
-def machine():
-    words = [
-        line.split(":", 1)[1].strip()
-        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
-        if line.startswith("model name")
-    ]
-    return f"{len(words)} × {words[0]}" if words else "unknown machine"
-
-
 def main():
-    environment()
+    enter(PACKAGES)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--seconds", type=float, default=0.1, help="per setting and round")

@@ -20,27 +20,12 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
-VENV = TARGET / "bench-venv"
+sys.path.insert(0, str(HERE.parent))
+from environment import ROOT, TARGET, enter, machine  # noqa: E402
+
 PACKAGES = ["numpy", "torch"]
 WORKLOADS = ["mm", "mlp", "mlp-large", "conv1d", "encoder"]
 PEERS = ["torch", "candle"]
-
-
-def environment():
-    """Runs this script again inside its virtual environment, which is made on first use."""
-    python = VENV / "bin" / "python"
-    if pathlib.Path(sys.prefix).resolve() == VENV.resolve():
-        return
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
-    installed = subprocess.run(
-        [python, "-c", f"import {', '.join(PACKAGES)}"], capture_output=True, check=False
-    )
-    if installed.returncode != 0:
-        subprocess.run([python, "-m", "pip", "install", "-q", *PACKAGES], check=True)
-    os.execv(python, [python, __file__, *sys.argv[1:]])
 
 
 def build(folder, target):
@@ -143,22 +128,13 @@ def table(best, arguments):
     return rows, "\n".join(lines)
 
 
-def machine():
-    words = [
-        line.split(":", 1)[1].strip()
-        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
-        if line.startswith("model name")
-    ]
-    return f"{len(words)} × {words[0]}" if words else "unknown machine"
-
-
 def candle_version():
     lock = (HERE / "candle" / "Cargo.lock").read_text()
     return lock.split('name = "candle-core"\nversion = "')[1].split('"')[0]
 
 
 def main():
-    environment()
+    enter(PACKAGES)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.0, help="per row and round")

@@ -1,6 +1,6 @@
 //! One model called from some threads for some time.
 
-use std::sync::{Barrier, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLock, mpsc};
 use std::time::{Duration, Instant};
 
 use millstream::Device;
@@ -64,16 +64,21 @@ impl Sample {
 }
 
 impl Subject<'_> {
-    /// Calls from so many threads, which start together and are warm by then.
+    /// Calls from so many threads, which start together and are warm by then. Those that cannot be started
+    /// are errors of the sample; the others do not wait for them.
     pub fn measure(&self, threads: usize, time: Duration) -> Sample {
-        let barrier = Barrier::new(threads);
+        let gate = RwLock::new(());
         let total = Mutex::new((Sample::default(), None::<(Instant, Instant)>));
         std::thread::scope(|scope| {
+            let closed = gate.write().unwrap_or_else(PoisonError::into_inner);
+            // Nothing is sent: the channel ends when every thread is ready and has dropped its end.
+            let (ready, all_ready) = mpsc::channel::<()>();
             for thread in 0..threads {
-                let (barrier, total) = (&barrier, &total);
-                scope.spawn(move || {
+                let (ready, gate, total) = (ready.clone(), &gate, &total);
+                let work = move || {
                     let inputs = self.prepare(thread);
-                    barrier.wait();
+                    drop(ready);
+                    drop(gate.read());
                     let started = Instant::now();
                     let sample = self.call_until(started + time, thread, inputs);
                     let ended = Instant::now();
@@ -81,8 +86,16 @@ impl Subject<'_> {
                     total.0.merge(sample);
                     let (first, last) = total.1.unwrap_or((started, ended));
                     total.1 = Some((first.min(started), last.max(ended)));
-                });
+                };
+                if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, work) {
+                    let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
+                    total.0.error(thread, &error);
+                }
             }
+            drop(ready);
+            // An error is what is waited for.
+            let _ = all_ready.recv();
+            drop(closed);
         });
         let (mut sample, span) = total.into_inner().unwrap_or_else(PoisonError::into_inner);
         sample.latencies.sort_unstable();

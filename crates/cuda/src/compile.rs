@@ -19,11 +19,7 @@ impl Drop for Program {
 
 /// The options of every compilation, which a cache of its results must know as well.
 pub(crate) fn options(architecture: &str) -> [String; 3] {
-    [
-        format!("--gpu-architecture={architecture}"),
-        "--std=c++17".into(),
-        "--device-as-default-execution-space".into(),
-    ]
+    [format!("--gpu-architecture={architecture}"), "--std=c++17".into(), "--fmad=true".into()]
 }
 
 /// The version of the compiler, which a cache of its results must know as well.
@@ -65,7 +61,10 @@ pub(crate) fn compile(name: &str, source: &str, architecture: &str) -> Result<Ve
         unsafe { sys::nvrtcCompileProgram(program.0, pointers.len() as i32, pointers.as_ptr()) };
     if status != nvrtcResult::NVRTC_SUCCESS {
         let log = log(&program).unwrap_or_default();
-        return Err(failed(name, format!("nvrtcCompileProgram gave {status:?} for {architecture}: {log}")));
+        return Err(failed(
+            name,
+            format!("nvrtcCompileProgram gave {status:?} for {architecture}: {log}"),
+        ));
     }
     let mut bytes = 0;
     // SAFETY: the program was compiled, and `bytes` is a place for the result.

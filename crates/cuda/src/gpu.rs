@@ -230,7 +230,8 @@ impl Gpu {
 
     fn build(&self, key: &Key) -> Result<Function> {
         let entry = key.entry();
-        let image = compile::compile(&entry, &source(key, Dialect::Cuda), &self.properties.architecture())?;
+        let image =
+            compile::compile(&entry, &source(key, Dialect::Cuda), &self.properties.architecture())?;
         let failed = |failure: Failure| Error::Compile {
             key: entry.clone(),
             message: failure.to_string().into(),

@@ -81,7 +81,9 @@ fn folders() -> Vec<PathBuf> {
     let pythons = environments.map(PathBuf::from).chain(["/usr/local".into(), "/usr".into()]);
     for python in pythons.map(|root: PathBuf| root.join("lib")) {
         let versions = std::fs::read_dir(python).into_iter().flatten().flatten();
-        for version in versions.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"python")) {
+        for version in
+            versions.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"python"))
+        {
             for packages in ["site-packages", "dist-packages"] {
                 folders.push(version.path().join(packages).join("nvidia/cu13/lib"));
             }
@@ -94,7 +96,8 @@ fn folders() -> Vec<PathBuf> {
 fn preload(name: &str) {
     for folder in folders() {
         let path = folder.join(name);
-        let Some(text) = path.exists().then(|| CString::new(path.into_os_string().into_encoded_bytes()))
+        let Some(text) =
+            path.exists().then(|| CString::new(path.into_os_string().into_encoded_bytes()))
         else {
             continue;
         };

@@ -186,16 +186,19 @@ impl Blas {
     /// # Errors
     ///
     /// What the library said.
-    pub fn new(context: &Arc<Context>, capability: (i32, i32), tf32: bool) -> Result<Self, Failure> {
+    pub fn new(
+        context: &Arc<Context>,
+        capability: (i32, i32),
+        tf32: bool,
+    ) -> Result<Self, Failure> {
         context.make_current()?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: the context is current, and `handle` is a place for the result.
         check("cublasLtCreate", unsafe { sys::cublasLtCreate(&mut handle) })?;
         // What NVIDIA recommends for each generation.
         let wanted = if capability.0 >= 9 { 32 << 20 } else { 4 << 20 };
-        let workspace = [wanted, 4 << 20]
-            .into_iter()
-            .find_map(|bytes| DeviceMemory::new(context, bytes).ok());
+        let workspace =
+            [wanted, 4 << 20].into_iter().find_map(|bytes| DeviceMemory::new(context, bytes).ok());
         let (known, prepared) = (HashMap::new(), Vec::new());
         Ok(Self { handle, workspace, tf32, known, prepared })
     }
@@ -271,7 +274,9 @@ impl Blas {
                 &mut count,
             )
         };
-        if status == cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED || (count == 0 && status == cublasStatus_t::CUBLAS_STATUS_SUCCESS) {
+        if status == cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED
+            || (count == 0 && status == cublasStatus_t::CUBLAS_STATUS_SUCCESS)
+        {
             return Ok(None);
         }
         check("cublasLtMatmulAlgoGetHeuristic", status)?;
@@ -308,7 +313,11 @@ impl Blas {
         let single = [product.scale, beta];
         let double = single.map(f64::from);
         let number = |place: usize| -> *const c_void {
-            if prepared.wide { (&raw const double[place]).cast() } else { (&raw const single[place]).cast() }
+            if prepared.wide {
+                (&raw const double[place]).cast()
+            } else {
+                (&raw const single[place]).cast()
+            }
         };
         let workspace = self.workspace.as_ref().map_or(0, DeviceMemory::address);
         // SAFETY: descriptors live as long as `self`; numbers live through the call; the workspace is used

@@ -69,13 +69,7 @@ struct View {
 
 impl View {
     fn transposed(self) -> Self {
-        Self {
-            rows: self.columns,
-            columns: self.rows,
-            row: self.column,
-            column: self.row,
-            ..self
-        }
+        Self { rows: self.columns, columns: self.rows, row: self.column, column: self.row, ..self }
     }
 
     /// The distance between rows if these are dense and do not overlap.
@@ -95,7 +89,7 @@ impl View {
         };
         let leading = view.leading()?;
         let stride = if batch > 1 { self.batch } else { 0 };
-        let bits = (self.address | leading * size | stride * size | 16).trailing_zeros();
+        let bits = (self.address | (leading * size) | (stride * size) | 16).trailing_zeros();
         Some(Matrix {
             rows: view.columns as u64,
             columns: view.rows as u64,
@@ -117,7 +111,11 @@ fn batch_axis(operands: &[&Operand<RawBuffer>]) -> Option<(usize, SmallVec<[usiz
         let own = |operand: &Operand<RawBuffer>| operand.layout.strides()[axis];
         if size == 1 {
             strides = operands.iter().map(|operand| own(operand)).collect();
-        } else if operands.iter().zip(&strides).any(|(operand, stride)| own(operand) != stride * size) {
+        } else if operands
+            .iter()
+            .zip(&strides)
+            .any(|(operand, stride)| own(operand) != stride * size)
+        {
             return None;
         }
         size *= shape[axis];
@@ -200,7 +198,8 @@ impl Views {
             return;
         }
         let batch = std::mem::replace(&mut self.batch, 1);
-        let views = [Some(&mut self.result), Some(&mut self.a), self.bias.as_mut(), self.residual.as_mut()];
+        let views =
+            [Some(&mut self.result), Some(&mut self.a), self.bias.as_mut(), self.residual.as_mut()];
         for view in views.into_iter().flatten() {
             if view.rows == 1 {
                 view.row = view.batch;
@@ -223,7 +222,8 @@ impl Views {
         let Views { result, a, b, bias, residual, batch } = self;
         let plain = |view: &View| view.matrix(size, batch).filter(|matrix| !matrix.transposed);
         let result_matrix = plain(&result)?;
-        let mut rest = Epilogue { scale: 1.0, activation: epilogue.activation, ..Epilogue::default() };
+        let mut rest =
+            Epilogue { scale: 1.0, activation: epilogue.activation, ..Epilogue::default() };
         // A bias that is one row rides on the product; cuBLASLt has no such thing for f64.
         let one_row = bias.filter(|bias| {
             let row = bias.row == 0 || bias.rows == 1;

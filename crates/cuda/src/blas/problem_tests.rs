@@ -80,7 +80,8 @@ impl Case {
     fn check(&self) -> Product {
         let command = self.command();
         let product = map(&command).expect("cuBLASLt can express it");
-        let mut memory: Vec<f32> = (0..5 * 4096).map(|i| ((i * 37 + 11) % 23) as f32 - 11.0).collect();
+        let mut memory: Vec<f32> =
+            (0..5 * 4096).map(|i| ((i * 37 + 11) % 23) as f32 - 11.0).collect();
         let before = memory.clone();
         execute(&product, &mut memory);
         let dst = &command.outputs()[0].layout;
@@ -107,9 +108,12 @@ impl Case {
             }
             sum *= 0.5;
             for (extra, rest) in command.inputs()[2..].iter().zip(
-                [self.bias.map(|_| product.rest.bias), self.residual.map(|_| product.rest.residual)]
-                    .into_iter()
-                    .flatten(),
+                [
+                    self.bias.map(|_| product.rest.bias),
+                    self.residual.map(|_| product.rest.residual),
+                ]
+                .into_iter()
+                .flatten(),
             ) {
                 sum += if rest { 0.0 } else { value(extra, &index) };
             }

@@ -80,7 +80,10 @@ impl Failure {
     /// The error for it when it concerns a device as a whole.
     pub fn to_error(&self, device: &str) -> Error {
         if self.sticky {
-            return Error::DeviceLost { device: device.to_owned(), reason: self.to_string().into() };
+            return Error::DeviceLost {
+                device: device.to_owned(),
+                reason: self.to_string().into(),
+            };
         }
         Error::Unavailable { name: device.to_owned(), reason: self.to_string() }
     }

@@ -22,7 +22,7 @@ pub(crate) struct Instance<G = Graph> {
     pub graph: G,
     pub staging: Option<Arc<Staging>>,
     /// What the graph uses beside its operands.
-    pub keep: Vec<Box<dyn Any + Send>>,
+    pub _keep: Vec<Box<dyn Any + Send>>,
 }
 
 struct Plan<G> {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     fn plain(graph: u32) -> Instance<u32> {
-        Instance { graph, staging: None, keep: Vec::new() }
+        Instance { graph, staging: None, _keep: Vec::new() }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use millstream_core::{BoundCommand, Error, Layout, Op, Operand, RawBuffer, Result};
-use millstream_kernels::{Lowered, lower, lower_copy, lower_epilogue};
+use millstream_kernels::{Lowered, lower, lower_copy};
 
 use super::staging::{self, Staging};
 use super::steps::{Places, Steps};
@@ -186,26 +186,11 @@ impl Preparer {
     /// A matrix product: by the library where it can, by a kernel of ours where it cannot. (A kernel for
     /// products of very few rows, with bias and activation in one, would be tried here first.)
     fn product(&mut self, command: &BoundCommand, index: usize) -> Result<()> {
-        if let Some(product) = blas::map(command)
+        if let Some(product) = blas::map(command).filter(|product| product.is_complete())
             && let Some(ready) = self.search(&product)?
         {
             self.steps.product(ready);
-            if product.is_complete() {
-                return Ok(());
-            }
-            let mut inputs = command.inputs()[2..].iter();
-            let Op::MatMul { epilogue } = command.op() else { return Ok(()) };
-            let bias = epilogue.bias.then(|| inputs.next()).flatten();
-            let residual = epilogue.residual.then(|| inputs.next()).flatten();
-            let rest = &product.rest;
-            let lowered = lower_epilogue(
-                rest,
-                &command.outputs()[0],
-                bias.filter(|_| rest.bias),
-                residual.filter(|_| rest.residual),
-                &self.gpu.limits,
-            );
-            return self.kernels(&lowered);
+            return Ok(());
         }
         self.kernels(&lower(command, index as u32, &self.gpu.limits)?)
     }
@@ -226,4 +211,3 @@ fn dense_at(address: usize, layout: &Layout) -> Result<Operand<RawBuffer>> {
     let dense = Layout::contiguous(layout.dtype(), layout.shape())?;
     Ok(Operand::new(RawBuffer { address, bytes: dense.dense_bytes() }, dense))
 }
-

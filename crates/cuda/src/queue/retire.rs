@@ -69,7 +69,8 @@ impl CudaQueue {
         let Some(note) = self.page.fault(entry.tick) else { return Verdict::Done };
         let index = note.index.min(entry.batch.commands.len().saturating_sub(1));
         let sequence = first + index as u64;
-        let command = entry.batch.commands.get(index).map_or("batch", |command| command.op().name());
+        let command =
+            entry.batch.commands.get(index).map_or("batch", |command| command.op().name());
         let message = fault_message(note.code).into();
         Verdict::Failed(sequence, Error::Fault { stream: self.id, sequence, command, message })
     }
@@ -78,7 +79,9 @@ impl CudaQueue {
     fn end(&self, entry: Entry, verdict: Verdict) {
         let last = entry.batch.last;
         let (good, failed) = match verdict {
-            Verdict::Failed(sequence, error) => (sequence - entry.batch.first, Some((sequence, error))),
+            Verdict::Failed(sequence, error) => {
+                (sequence - entry.batch.first, Some((sequence, error)))
+            }
             _ => (u64::MAX, None),
         };
         // Once something is broken, nothing after it is told before all of it is.

@@ -95,7 +95,9 @@ impl Signature {
         std::mem::discriminant(activation).hash(self);
         match activation {
             Activation::LeakyRelu { slope } => self.float(*slope),
-            Activation::Clip { min, max } => [*min, *max].map(|value| self.float(value)).into(),
+            Activation::Clip { min, max } => {
+                [*min, *max].into_iter().for_each(|value| self.float(value))
+            }
             _ => {}
         }
     }
@@ -112,10 +114,13 @@ impl Signature {
         match op {
             HardSigmoid { alpha: a, beta: b }
             | Selu { alpha: a, gamma: b }
-            | Shrink { lambda: a, bias: b } => [*a, *b].map(|value| self.float(value)).into(),
-            LeakyRelu { slope: a } | Elu { alpha: a } | Celu { alpha: a } | ThresholdedRelu { alpha: a } => {
-                self.float(*a)
+            | Shrink { lambda: a, bias: b } => {
+                [*a, *b].into_iter().for_each(|value| self.float(value))
             }
+            LeakyRelu { slope: a }
+            | Elu { alpha: a }
+            | Celu { alpha: a }
+            | ThresholdedRelu { alpha: a } => self.float(*a),
             IsInf { positive, negative } => (positive, negative).hash(self),
             _ => {}
         }

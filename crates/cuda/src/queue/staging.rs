@@ -135,9 +135,10 @@ mod tests {
     #[test]
     fn places_do_not_overlap_and_are_aligned() {
         let mut places = Places::default();
-        assert_eq!([places.take(1), places.take(256), places.take(257), places.take(0)], [
-            0, 256, 512, 1024
-        ]);
+        assert_eq!(
+            [places.take(1), places.take(256), places.take(257), places.take(0)],
+            [0, 256, 512, 1024]
+        );
         assert_eq!(places.total(), 1024);
     }
 

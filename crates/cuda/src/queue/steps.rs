@@ -6,6 +6,7 @@
 
 use std::any::Any;
 use std::ffi::c_void;
+use std::sync::Arc;
 
 use cudarc::driver::sys;
 use millstream_core::Result;
@@ -26,16 +27,24 @@ enum Step {
         function: &'static Function,
         groups: [u32; 3],
         threads: u32,
-        /// Where its arguments begin among the words: one word each, but for the last, which takes the
-        /// rest if `packed`.
+        /// Where its arguments begin among the words: one word each, but for a struct at the end, which
+        /// takes as many as it is large.
         words: usize,
         arguments: usize,
     },
     Product(Ready),
     /// From host memory that the device can reach.
-    CopyIn { target: usize, source: *const u8, bytes: usize },
+    CopyIn {
+        target: usize,
+        source: *const u8,
+        bytes: usize,
+    },
     /// To host memory that the device can reach.
-    CopyOut { target: *mut u8, source: usize, bytes: usize },
+    CopyOut {
+        target: *mut u8,
+        source: usize,
+        bytes: usize,
+    },
 }
 
 /// Where the memory of a queue lies that kernels are told of.
@@ -54,7 +63,7 @@ pub(crate) struct Places {
 pub(crate) struct Steps {
     list: Vec<Step>,
     words: Vec<u64>,
-    /// What must outlive the batch.
+    /// What must outlive the batch, and those before it.
     pub keep: Vec<Box<dyn Any + Send>>,
 }
 
@@ -70,11 +79,10 @@ pub(crate) struct Stopped {
 }
 
 impl Steps {
-    /// Forgets everything but the room it takes.
+    /// Forgets the steps. What must outlive a batch stays until one is launched that can keep it.
     pub fn clear(&mut self) {
         self.list.clear();
         self.words.clear();
-        self.keep.clear();
     }
 
     /// How many there are.
@@ -86,7 +94,13 @@ impl Steps {
         let first = self.words.len();
         self.words.extend(words);
         let groups = [groups, 1, 1];
-        self.list.push(Step::Kernel { function, groups, threads, words: first, arguments: words.len() });
+        self.list.push(Step::Kernel {
+            function,
+            groups,
+            threads,
+            words: first,
+            arguments: words.len(),
+        });
     }
 
     /// A kernel of the common source.
@@ -94,16 +108,22 @@ impl Steps {
     /// # Errors
     ///
     /// What the compiler said.
-    pub fn launch(&mut self, gpu: &'static Gpu, launch: &Launch, scratch: usize, faults: usize) -> Result<()> {
+    pub fn launch(
+        &mut self,
+        gpu: &'static Gpu,
+        launch: &Launch,
+        scratch: usize,
+        faults: usize,
+    ) -> Result<()> {
         let function = match gpu.kernel(launch.key)? {
             Cached::Shared(function) => function,
             Cached::Own(function) => {
-                // The cache is full. The batch keeps its own, which must stay where it is.
-                let own = Box::new(function);
-                // SAFETY: the box goes into `keep`, which outlives every use of this list, and neither
-                // moves what it holds.
-                let function = unsafe { &*std::ptr::from_ref::<Function>(&own) };
-                self.keep.push(own);
+                // The cache is full. The batch keeps its own.
+                let own = Arc::new(function);
+                let pointer = Arc::as_ptr(&own);
+                self.keep.push(Box::new(own));
+                // SAFETY: what was just put into `keep` outlives every use of this list.
+                let function: &'static Function = unsafe { &*pointer };
                 function
             }
         };
@@ -136,7 +156,14 @@ impl Steps {
     }
 
     /// Bytes from `source`, in host memory that the device sees at `seen`.
-    pub fn copy_in(&mut self, gpu: &'static Gpu, target: usize, source: *const u8, seen: usize, bytes: usize) {
+    pub fn copy_in(
+        &mut self,
+        gpu: &'static Gpu,
+        target: usize,
+        source: *const u8,
+        seen: usize,
+        bytes: usize,
+    ) {
         if bytes <= SMALL_COPY {
             self.copy(gpu, target, seen, bytes);
         } else {
@@ -145,7 +172,14 @@ impl Steps {
     }
 
     /// Bytes to `target`, in host memory that the device sees at `seen`.
-    pub fn copy_out(&mut self, gpu: &'static Gpu, target: *mut u8, seen: usize, source: usize, bytes: usize) {
+    pub fn copy_out(
+        &mut self,
+        gpu: &'static Gpu,
+        target: *mut u8,
+        seen: usize,
+        source: usize,
+        bytes: usize,
+    ) {
         if bytes <= SMALL_COPY {
             self.copy(gpu, seen, source, bytes);
         } else {
@@ -196,7 +230,8 @@ impl Steps {
     pub unsafe fn run(&mut self, stream: &Stream, blas: &mut Option<Blas>) -> Result<(), Stopped> {
         for taken in 0..self.list.len() {
             // SAFETY: the caller's promise.
-            unsafe { self.step(taken, stream, blas) }.map_err(|failure| Stopped { taken, failure })?;
+            unsafe { self.step(taken, stream, blas) }
+                .map_err(|failure| Stopped { taken, failure })?;
         }
         Ok(())
     }
@@ -204,7 +239,12 @@ impl Steps {
     /// # Safety
     ///
     /// As for [`run`](Self::run).
-    unsafe fn step(&mut self, index: usize, stream: &Stream, blas: &mut Option<Blas>) -> Result<(), Failure> {
+    unsafe fn step(
+        &mut self,
+        index: usize,
+        stream: &Stream,
+        blas: &mut Option<Blas>,
+    ) -> Result<(), Failure> {
         match &self.list[index] {
             Step::Kernel { function, groups, threads, words, arguments } => {
                 let mut pointers = [std::ptr::null_mut::<c_void>(); MAX_ARGUMENTS];

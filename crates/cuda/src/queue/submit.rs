@@ -54,7 +54,11 @@ enum Waits {
 }
 
 impl Encoder {
-    pub fn new(gpu: &'static Gpu, settings: Settings, places: steps::Places) -> Result<Self, Failure> {
+    pub fn new(
+        gpu: &'static Gpu,
+        settings: Settings,
+        places: steps::Places,
+    ) -> Result<Self, Failure> {
         Ok(Self {
             gpu,
             settings,
@@ -100,7 +104,13 @@ impl Encoder {
         Ok(launched)
     }
 
-    fn replay(&mut self, queue: &CudaQueue, batch: &Batch, plan: usize, instance: usize) -> Result<Launched> {
+    fn replay(
+        &mut self,
+        queue: &CudaQueue,
+        batch: &Batch,
+        plan: usize,
+        instance: usize,
+    ) -> Result<Launched> {
         let instance = self.plans.instance(plan, instance);
         let staging = instance.staging.clone();
         if let Some(staging) = &staging {
@@ -112,7 +122,13 @@ impl Encoder {
     }
 
     /// Captures the batch into a graph and launches that; step by step where it cannot be captured.
-    fn capture(&mut self, queue: &CudaQueue, batch: &Batch, plan: usize, bytes: usize) -> Result<Launched> {
+    fn capture(
+        &mut self,
+        queue: &CudaQueue,
+        batch: &Batch,
+        plan: usize,
+        bytes: usize,
+    ) -> Result<Launched> {
         let staging = match bytes {
             0 => None,
             _ => Some(Staging::new(&self.gpu.context, bytes).map_err(|f| self.gpu.note(&f))?),
@@ -138,11 +154,17 @@ impl Encoder {
         };
         let mut keep = std::mem::take(&mut steps.keep);
         keep.extend(self.preparer.kept_scratch().map(|scratch| Box::new(scratch) as Box<_>));
-        let index = self.plans.add(plan, Instance { graph, staging, keep });
+        let index = self.plans.add(plan, Instance { graph, staging, _keep: keep });
         self.replay(queue, batch, plan, index)
     }
 
-    fn launch_steps(&mut self, queue: &CudaQueue, batch: &Batch, bytes: usize, profiled: bool) -> Result<Launched> {
+    fn launch_steps(
+        &mut self,
+        queue: &CudaQueue,
+        batch: &Batch,
+        bytes: usize,
+        profiled: bool,
+    ) -> Result<Launched> {
         let stamps = profiled.then_some(Stamps { place: bytes });
         let total = bytes + if profiled { (batch.commands.len() + 1) * 8 } else { 0 };
         let staging = match total {
@@ -186,9 +208,7 @@ impl Encoder {
         let error = self.gpu.note(&stopped.failure);
         self.gpu.check()?;
         let Preparer { steps, blas, .. } = &mut self.preparer;
-        let keep = std::mem::take(&mut steps.keep);
         steps.clear();
-        steps.keep = keep;
         steps.tick(self.gpu, self.places);
         // SAFETY: the tick writes the queue's own memory.
         if let Err(again) = unsafe { steps.run(&queue.stream, blas) } {

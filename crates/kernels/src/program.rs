@@ -1,6 +1,6 @@
 //! The list of programs.
 
-use crate::lower::{copy, fill};
+use crate::lower;
 
 /// A program text and what it is specialised by. Each family in [`crate::lower`] defines its own.
 pub(crate) struct Definition {
@@ -35,10 +35,20 @@ macro_rules! programs {
 
 // One line per program, in the order of the alphabet.
 programs! {
+    /// Functions of two elements.
+    Binary => lower::binary::PROGRAM,
+    /// Limits of each element.
+    Clip => lower::clip::PROGRAM,
     /// Strided copies and conversions.
-    Copy => copy::PROGRAM,
+    Copy => lower::copy::PROGRAM,
+    /// What a library's matrix product leaves to be done.
+    Epilogue => lower::epilogue::PROGRAM,
     /// One value everywhere.
-    Fill => fill::PROGRAM,
+    Fill => lower::fill::PROGRAM,
+    /// One of two elements, by a condition.
+    Select => lower::select::PROGRAM,
+    /// Functions of one element.
+    Unary => lower::unary::PROGRAM,
 }
 
 impl Program {

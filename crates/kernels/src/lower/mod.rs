@@ -1,20 +1,34 @@
 //! From Commands to launches, one file per family of operations.
 
+pub(crate) mod binary;
+pub(crate) mod clip;
 pub(crate) mod copy;
+pub(crate) mod epilogue;
 pub(crate) mod fill;
+pub(crate) mod select;
+pub(crate) mod unary;
 
 use millstream_core::{BoundCommand, DType, Error, Op, OpKind};
 
 use crate::{Limits, Lowered};
 
 pub use copy::lower_copy;
+pub use epilogue::lower_epilogue;
 
 /// The kinds that [`lower`] knows. One line per family.
-const SUPPORTED: &[&[OpKind]] = &[&[OpKind::Copy], &[OpKind::Fill]];
+#[rustfmt::skip]
+const SUPPORTED: &[OpKind] = &[
+    OpKind::Binary,
+    OpKind::Clip,
+    OpKind::Copy,
+    OpKind::Fill,
+    OpKind::Unary,
+    OpKind::Where,
+];
 
 /// Whether [`lower`] knows this kind of operation.
 pub fn supports(kind: OpKind) -> bool {
-    SUPPORTED.iter().any(|kinds| kinds.contains(&kind))
+    SUPPORTED.contains(&kind)
 }
 
 /// The launches of a Command. `index` is its place in its batch, for fault records. An empty output
@@ -35,8 +49,12 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         return Err(unsupported(op, "there is no 64-bit floating point"));
     }
     match op {
+        Op::Binary { op } => Ok(binary::lower(command, *op, limits)),
+        Op::Clip { min, max } => Ok(clip::lower(command, *min, *max, limits)),
         Op::Copy => copy::lower(command, limits),
         Op::Fill { value } => Ok(fill::lower(command, *value, limits)),
+        Op::Unary { op } => Ok(unary::lower(command, *op, limits)),
+        Op::Where => Ok(select::lower(command, limits)),
         _ => Err(unsupported(op, "no kernel does it")),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Load a model once, call it from any number of threads: it never crashes, never mixes up answers, and
 //! takes no global lock. This crate is the front door: it re-exports the runtime and brings the embedded
-//! CPU device along.
+//! CPU device along, and the CUDA device with its feature `cuda`, which is on by default.
 //!
 //! # Quick start
 //!
@@ -90,6 +90,10 @@ pub use millstream_core::*;
 
 /// The embedded CPU device, which [`Device::cpu`] opens.
 pub use millstream_cpu as cpu;
+
+// Linked so that `Device::open("cuda")` finds it; everything else is in the common interface.
+#[cfg(feature = "cuda")]
+use millstream_cuda as _;
 
 /// Tensors, layers, weights and models.
 pub use millstream_nn as nn;

@@ -1,18 +1,33 @@
-//! The conformance suite on the CPU device, through streams and memory as users go.
+//! The conformance suite on the CPU device, and on a CUDA device if there is one, through streams and
+//! memory as users go.
 
 use millstream::{Buffer, DType, Device, Layout, Op, OpKind, Stream};
-use millstream_conformance::{Case, Outcome, Target, cases, proptest_target, run_all};
+use millstream_conformance::{Case, Outcome, Target, cases, check, proptest_target, run_all};
 
 /// A device, taken through the public interface.
 struct OnDevice {
     device: Device,
     name: &'static str,
+    bit_identical: bool,
 }
 
 impl OnDevice {
     fn new(name: &'static str, threads: usize, intra_op: bool) -> Self {
         let device = Device::builder("cpu").threads(threads).intra_op(intra_op).open().unwrap();
-        Self { device, name }
+        Self { device, name, bit_identical: true }
+    }
+
+    /// The CUDA device, if there is one. `MILLSTREAM_REQUIRE_CUDA=1` makes it an error if there is none.
+    fn cuda() -> Option<Self> {
+        match Device::builder("cuda").open() {
+            Ok(device) => Some(Self { device, name: "cuda", bit_identical: false }),
+            Err(error) => {
+                let required = std::env::var_os("MILLSTREAM_REQUIRE_CUDA").is_some();
+                assert!(!required, "{error}");
+                eprintln!("SKIPPED: {error}");
+                None
+            }
+        }
     }
 
     fn execute(&self, case: &Case) -> millstream::Result<Outcome> {
@@ -56,7 +71,7 @@ impl Target for OnDevice {
     }
 
     fn is_bit_identical(&self) -> bool {
-        true
+        self.bit_identical
     }
 }
 
@@ -76,16 +91,13 @@ fn random_cases_conform_on_one_thread_and_on_four() {
     proptest_target(&OnDevice::new("cpu, four threads", 4, true), 2000);
 }
 
-/// Cases of every kind, from 31 threads with a stream each, every thread beginning at another case, so
-/// that all kinds run beside each other.
-#[test]
-fn thirty_one_streams_at_once_give_the_bits_of_one() {
-    const THREADS: usize = 31;
+const THREADS: usize = 31;
+
+/// Some cases of every kind that a target supports.
+fn samples(target: &OnDevice) -> Vec<Case> {
     const OF_A_KIND: usize = 16;
-    let alone = OnDevice::new("cpu, one stream", 1, false);
-    let shared = OnDevice::new("cpu, 31 streams", 2, true);
-    let samples: Vec<Case> = OpKind::ALL
-        .iter()
+    let kinds = OpKind::ALL.iter().filter(|&&kind| target.supports(kind));
+    kinds
         // The time is another each time.
         .filter(|&&kind| kind != OpKind::Timestamp)
         .flat_map(|&kind| {
@@ -93,7 +105,16 @@ fn thirty_one_streams_at_once_give_the_bits_of_one() {
             let step = all.len().div_ceil(OF_A_KIND).max(1);
             all.into_iter().step_by(step)
         })
-        .collect();
+        .collect()
+}
+
+/// Cases of every kind, from 31 threads with a stream each, every thread beginning at another case, so
+/// that all kinds run beside each other.
+#[test]
+fn thirty_one_streams_at_once_give_the_bits_of_one() {
+    let alone = OnDevice::new("cpu, one stream", 1, false);
+    let shared = OnDevice::new("cpu, 31 streams", 2, true);
+    let samples = samples(&shared);
     let expected: Vec<Outcome> = samples.iter().map(|case| alone.run(case).unwrap()).collect();
     let barrier = std::sync::Barrier::new(THREADS);
     std::thread::scope(|scope| {
@@ -105,6 +126,42 @@ fn thirty_one_streams_at_once_give_the_bits_of_one() {
                     let index = (index + thread * samples.len() / THREADS) % samples.len();
                     let found = shared.run(&samples[index]).unwrap();
                     assert!(found == expected[index], "{} differs", samples[index].name);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn the_cuda_device_conforms() {
+    let Some(target) = OnDevice::cuda() else { return };
+    let report = run_all(&target);
+    println!("{report}");
+    assert!(report.is_clean(), "{report}");
+}
+
+#[test]
+fn random_cases_conform_on_the_cuda_device() {
+    let Some(target) = OnDevice::cuda() else { return };
+    proptest_target(&target, 500);
+}
+
+/// The same on a CUDA device, within the bounds of the suite: not every sum there has one order.
+#[test]
+fn thirty_one_streams_at_once_conform_on_the_cuda_device() {
+    let Some(target) = OnDevice::cuda() else { return };
+    let samples = samples(&target);
+    let barrier = std::sync::Barrier::new(THREADS);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (target, samples, barrier) = (&target, &samples, &barrier);
+            scope.spawn(move || {
+                barrier.wait();
+                for index in 0..samples.len() {
+                    let index = (index + thread * samples.len() / THREADS) % samples.len();
+                    if let Err(failure) = check(target, &samples[index]) {
+                        panic!("thread {thread}: {failure}");
+                    }
                 }
             });
         }

@@ -27,6 +27,22 @@ fn devices_lists_the_cpu() {
 }
 
 #[test]
+fn without_a_gpu_the_cuda_device_is_listed_with_what_is_missing() {
+    let json = json(&millstream(&["devices", "--json"]));
+    let devices = json["devices"].as_array().unwrap();
+    let cuda = devices.iter().find(|device| device["backend"] == "cuda").unwrap();
+    let output = millstream(&["trace", "--device", "cuda", "-o", "/dev/null", "--calls", "1"]);
+    if cuda["available"] == true {
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        return;
+    }
+    let reason = cuda["reason"].as_str().unwrap();
+    assert!(reason.starts_with("device cuda cannot be opened: "), "{reason}");
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains(reason));
+}
+
+#[test]
 fn stress_passes_all_scenarios_and_prints_json() {
     let output = millstream(&["stress", "--threads", "4", "--iterations", "4", "--json"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -136,7 +152,7 @@ fn trace_has_rows_for_streams_and_callers() {
 fn mistakes_get_a_clear_message_and_a_status() {
     for (arguments, part) in [
         (&["stress", "--scenario", "nonsense"][..], "--scenario list"),
-        (&["stress", "--device", "warp"], "known here: cpu"),
+        (&["stress", "--device", "warp"], "known here: cuda, cpu"),
         (&["stress", "--threads", "0"], "0 is not in 1..=4096"),
         (&["bench", "--workload", "nonsense"], "mlp-large"),
         (&["bench", "--seconds", "0"], "from 0.001"),

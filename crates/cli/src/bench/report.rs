@@ -100,7 +100,7 @@ impl Report<'_> {
             "p50 µs",
             "p99 µs",
             "efficiency",
-            "one core",
+            if self.device.starts_with("cpu") { "one core" } else { "one caller" },
             "errors",
             "mismatches",
         ];
@@ -115,13 +115,22 @@ impl Report<'_> {
         {
             println!("{}: {}", row.workload.name, row.workload.about);
         }
-        println!(
-            "\n{} with {} cores; every answer compared bit for bit with the sequential one. \"one core\" is \
-             the best\nrate of one caller on one core in this run; efficiency is calls/s over that times the \
-             threads or cores,\nwhichever is less. A lone caller may use all cores, so its efficiency can be \
-             above 1.",
-            self.device, self.cores
-        );
+        if self.device.starts_with("cpu") {
+            println!(
+                "\n{} with {} cores; every answer compared bit for bit with the sequential one. \"one core\" \
+                 is the best\nrate of one caller on one core in this run; efficiency is calls/s over that \
+                 times the threads or cores,\nwhichever is less. A lone caller may use all cores, so its \
+                 efficiency can be above 1.",
+                self.device, self.cores
+            );
+        } else {
+            println!(
+                "\n{} with {} multiprocessors; every answer compared bit for bit with the sequential one. \
+                 \"one caller\" is the\nbest rate of one caller in this run, who may use the whole device; \
+                 efficiency is calls/s over that times\nthe threads or multiprocessors, whichever is less.",
+                self.device, self.cores
+            );
+        }
         for row in &self.rows {
             if let Some(problem) = &row.sample.problem {
                 eprintln!("{}, {} threads: {problem}", row.workload.name, row.threads);

@@ -1,0 +1,179 @@
+//! The CUDA device as a backend.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use millstream_core::{
+    Backend, BackendEntry, BackendInfo, Batch, Config, MAX_STREAMS, OpKind, Queue, QueueContext,
+    Result, Segment,
+};
+
+use crate::driver::DeviceMemory;
+use crate::gpu::{self, Gpu};
+use crate::libraries::unavailable;
+use crate::queue::CudaQueue;
+use crate::settings::Settings;
+use crate::watcher::{Watched, Watcher};
+
+struct CudaBackend {
+    shared: Arc<Shared>,
+}
+
+/// What the queues of a device share.
+pub(crate) struct Shared {
+    pub gpu: &'static Gpu,
+    pub settings: Settings,
+    pub watcher: Watcher,
+    queues: Box<[OnceLock<Arc<CudaQueue>>]>,
+    spinning: AtomicUsize,
+    spinners: usize,
+}
+
+/// The right to spin.
+pub(crate) struct Spinner<'a>(&'a AtomicUsize);
+
+impl Drop for Spinner<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Shared {
+    /// The queue of a stream that was used.
+    pub fn queue(&self, stream: u32) -> Option<&Arc<CudaQueue>> {
+        self.queues.get(stream as usize)?.get()
+    }
+
+    /// The right to spin, unless as many spin already as the machine can spare cores.
+    pub fn spinner(&self) -> Option<Spinner<'_>> {
+        let spinner = Spinner(&self.spinning);
+        let before = self.spinning.fetch_add(1, Ordering::Relaxed);
+        (before < self.spinners).then_some(spinner)
+    }
+}
+
+impl AsRef<Watcher> for Shared {
+    fn as_ref(&self) -> &Watcher {
+        &self.watcher
+    }
+}
+
+impl Watched for Shared {
+    fn has_sleepers(&self, id: u32) -> bool {
+        self.queue(id).is_some_and(|queue| queue.parked.load(Ordering::Acquire) > 0)
+    }
+
+    fn advance(&self, id: u32) -> bool {
+        let ready = self.queue(id).filter(|queue| queue.is_ready());
+        ready.is_some_and(|queue| {
+            queue.poll();
+            !queue.is_ready()
+        })
+    }
+}
+
+impl CudaBackend {
+    fn open(index: usize, config: &Config) -> Result<Box<dyn Backend>> {
+        let settings = Settings::from_env()?;
+        let gpu = Gpu::open(index, config)?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let shared = Arc::new(Shared {
+            gpu,
+            settings,
+            watcher: Watcher::default(),
+            queues: (0..MAX_STREAMS).map(|_| OnceLock::new()).collect(),
+            spinning: AtomicUsize::new(0),
+            // One core is left to the watcher; on a single one nobody gains from spinning.
+            spinners: cores - 1,
+        });
+        Watcher::start(Arc::clone(&shared))
+            .map_err(|error| unavailable(format!("its thread cannot be started: {error}")))?;
+        Ok(Box::new(Self { shared }))
+    }
+}
+
+impl Backend for CudaBackend {
+    fn info(&self) -> BackendInfo {
+        self.shared.gpu.properties.info()
+    }
+
+    fn supports(&self, kind: OpKind) -> bool {
+        matches!(kind, OpKind::Upload | OpKind::Download | OpKind::Timestamp)
+            || millstream_kernels::supports(kind)
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Option<Segment>> {
+        let gpu = self.shared.gpu;
+        gpu.check()?;
+        match DeviceMemory::new(&gpu.context, bytes) {
+            Ok(memory) => {
+                Ok(Some(Segment { address: memory.address(), bytes, owner: Box::new(memory) }))
+            }
+            Err(failure) if failure.out_of_memory => Ok(None),
+            Err(failure) => Err(gpu.note(&failure)),
+        }
+    }
+
+    fn new_queue(&self, context: QueueContext) -> Result<Arc<dyn Queue>> {
+        self.shared.gpu.check()?;
+        let stream = context.stream;
+        let queue = Arc::new(CudaQueue::new(Arc::clone(&self.shared), context)?);
+        if let Some(place) = self.shared.queues.get(stream as usize) {
+            // Core asks once per stream.
+            let _ = place.set(Arc::clone(&queue));
+        }
+        Ok(queue)
+    }
+
+    fn close(&self) {
+        self.shared.watcher.stop();
+        for queue in self.shared.queues.iter().filter_map(OnceLock::get) {
+            queue.close();
+        }
+    }
+}
+
+impl Queue for CudaQueue {
+    fn submit(&self, batch: Batch) -> Result<()> {
+        self.submit_batch(batch)
+    }
+
+    fn poll(&self) {
+        self.retire();
+    }
+
+    fn wait(&self, sequence: u64, deadline: Instant) -> Result<()> {
+        self.wait_until(sequence, deadline)
+    }
+}
+
+millstream_core::inventory::submit! {
+    BackendEntry {
+        name: "cuda",
+        preference: 100,
+        list: || Ok(gpu::all()?.iter().map(gpu::Properties::info).collect()),
+        open: CudaBackend::open,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use millstream_core::Device;
+
+    #[test]
+    fn without_a_driver_opening_and_listing_say_what_is_missing() {
+        let listed = Device::list();
+        let (_, list) = listed.iter().find(|(name, _)| *name == "cuda").unwrap();
+        match list {
+            // With a GPU the tests of the root crate see to the rest.
+            Ok(list) => assert!(list.iter().all(|info| info.name.starts_with("cuda:"))),
+            Err(listed) => {
+                let opened = Device::open("cuda").unwrap_err();
+                assert_eq!(opened.to_string(), listed.to_string());
+                assert!(opened.to_string().starts_with("device cuda cannot be opened: "));
+                assert!(opened.to_string().len() > 60, "{opened}");
+            }
+        }
+    }
+}

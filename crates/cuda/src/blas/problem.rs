@@ -1,0 +1,288 @@
+//! From a matrix product in our words to one in those of cuBLASLt, without copying an operand.
+//!
+//! cuBLASLt thinks in columns: what is row-major `m × n` to us is column-major `n × m` to it. So it is
+//! asked for `dstᵀ = bᵀ × aᵀ`: its first operand is our second, and the other way round. An operand that is
+//! transposed by its strides is one that it reads transposed. Pure functions: nothing here needs a GPU.
+
+use millstream_core::{Activation, BoundCommand, DType, Epilogue, Op, Operand, RawBuffer};
+use smallvec::SmallVec;
+
+/// One operand as cuBLASLt sees it: column-major.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Matrix {
+    /// Rows as they lie in memory, before transposing.
+    pub rows: u64,
+    /// Columns as they lie in memory, before transposing.
+    pub columns: u64,
+    /// Elements from one column to the next.
+    pub leading: i64,
+    /// Elements from one matrix of the batch to the next.
+    pub batch_stride: i64,
+    /// Whether it is used transposed.
+    pub transposed: bool,
+    /// Bytes that all its columns are aligned to, at most 16.
+    pub alignment: u32,
+}
+
+/// Everything that decides which algorithm is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Problem {
+    pub dtype: DType,
+    pub batch: i32,
+    /// cuBLASLt's first operand: our `b`.
+    pub first: Matrix,
+    /// cuBLASLt's second operand: our `a`.
+    pub second: Matrix,
+    /// What is added, if anything is; else the same as `result`.
+    pub added: Matrix,
+    pub adds: bool,
+    pub result: Matrix,
+    /// Whether a row is added to every row.
+    pub bias: bool,
+    pub relu: bool,
+}
+
+/// A product with its addresses, and what is left to be done afterwards.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Product {
+    pub problem: Problem,
+    pub first: usize,
+    pub second: usize,
+    pub added: usize,
+    pub result: usize,
+    pub bias: usize,
+    pub scale: f32,
+    /// Done by a kernel of ours, in place.
+    pub rest: Epilogue,
+}
+
+/// A matrix of ours, by strides.
+#[derive(Clone, Copy)]
+struct View {
+    rows: usize,
+    columns: usize,
+    row: usize,
+    column: usize,
+    batch: usize,
+    address: usize,
+}
+
+impl View {
+    fn transposed(self) -> Self {
+        Self { rows: self.columns, columns: self.rows, row: self.column, column: self.row, ..self }
+    }
+
+    /// The distance between rows if these are dense and do not overlap.
+    fn leading(&self) -> Option<usize> {
+        let dense = self.column == 1 || self.columns == 1;
+        match self.rows {
+            1 => dense.then_some(self.columns),
+            _ => (dense && self.row >= self.columns).then_some(self.row),
+        }
+    }
+
+    /// As cuBLASLt sees it: row-major to us is column-major and transposed to it.
+    fn matrix(&self, size: usize, batch: usize) -> Option<Matrix> {
+        let (view, transposed) = match self.leading() {
+            Some(_) => (*self, false),
+            None => (self.transposed(), true),
+        };
+        let leading = view.leading()?;
+        let stride = if batch > 1 { self.batch } else { 0 };
+        let bits = (self.address | (leading * size) | (stride * size) | 16).trailing_zeros();
+        Some(Matrix {
+            rows: view.columns as u64,
+            columns: view.rows as u64,
+            leading: i64::try_from(leading).ok()?,
+            batch_stride: i64::try_from(stride).ok()?,
+            transposed,
+            alignment: 1 << bits,
+        })
+    }
+}
+
+/// Joins the leading axes of all operands to one, if their strides allow it: its size and the stride of
+/// each operand along it.
+fn batch_axis(operands: &[&Operand<RawBuffer>]) -> Option<(usize, SmallVec<[usize; 5]>)> {
+    let shape = operands[0].layout.shape();
+    let mut size = 1;
+    let mut strides: SmallVec<[usize; 5]> = operands.iter().map(|_| 0).collect();
+    for axis in (0..shape.len() - 2).rev().filter(|&axis| shape[axis] > 1) {
+        let own = |operand: &Operand<RawBuffer>| operand.layout.strides()[axis];
+        if size == 1 {
+            strides = operands.iter().map(|operand| own(operand)).collect();
+        } else if operands
+            .iter()
+            .zip(&strides)
+            .any(|(operand, stride)| own(operand) != stride * size)
+        {
+            return None;
+        }
+        size *= shape[axis];
+    }
+    Some((size, strides))
+}
+
+/// The product for cuBLASLt, or `None` where only a kernel of ours can do it.
+pub(crate) fn map(command: &BoundCommand) -> Option<Product> {
+    let Op::MatMul { epilogue } = command.op() else { return None };
+    let dst = &command.outputs()[0];
+    let (a, b) = (&command.inputs()[0], &command.inputs()[1]);
+    let mut extra = command.inputs()[2..].iter();
+    let bias = epilogue.bias.then(|| extra.next()).flatten();
+    let residual = epilogue.residual.then(|| extra.next()).flatten();
+    let dtype = dst.layout.dtype();
+    let rank = dst.layout.rank();
+    if !dtype.is_float() || rank < 2 || [a, b].iter().any(|operand| operand.layout.rank() != rank) {
+        return None;
+    }
+    let (m, n) = (dst.layout.shape()[rank - 2], dst.layout.shape()[rank - 1]);
+    let k = a.layout.shape()[rank - 1];
+    let small = |size: usize| (1..1 << 31).contains(&size);
+    if dst.layout.is_empty() || ![m, n, k].into_iter().all(small) {
+        return None;
+    }
+    let operands: SmallVec<[&Operand<RawBuffer>; 5]> =
+        [dst, a, b].into_iter().chain(bias).chain(residual).collect();
+    let (batch, strides) = batch_axis(&operands)?;
+    let views: SmallVec<[View; 5]> = operands
+        .iter()
+        .zip(&strides)
+        .map(|(operand, &batch)| {
+            let (layout, shape) = (&operand.layout, operand.layout.shape());
+            View {
+                rows: shape[rank - 2],
+                columns: shape[rank - 1],
+                row: layout.strides()[rank - 2],
+                column: layout.strides()[rank - 1],
+                batch,
+                address: operand.buffer.address + layout.start_bytes(),
+            }
+        })
+        .collect();
+    let mut views = Views {
+        result: views[0],
+        a: views[1],
+        b: views[2],
+        bias: bias.map(|_| views[3]),
+        residual: residual.and(views.last().copied()),
+        batch,
+    };
+    views.fold_batch();
+    if views.result.leading().is_none() {
+        views.transpose();
+    }
+    views.product(dtype, epilogue)
+}
+
+/// All operands of one product.
+#[derive(Clone, Copy)]
+struct Views {
+    result: View,
+    a: View,
+    b: View,
+    bias: Option<View>,
+    residual: Option<View>,
+    batch: usize,
+}
+
+impl Views {
+    /// Many matrices times one are one tall matrix times one, if they lie one below the other.
+    fn fold_batch(&mut self) {
+        if self.batch == 1 || self.b.batch != 0 {
+            return;
+        }
+        let below = |view: &View| view.rows == 1 || view.batch == view.row * view.rows;
+        let tall = [Some(self.result), Some(self.a), self.bias, self.residual];
+        if !tall.iter().flatten().all(below) {
+            return;
+        }
+        let batch = std::mem::replace(&mut self.batch, 1);
+        let views =
+            [Some(&mut self.result), Some(&mut self.a), self.bias.as_mut(), self.residual.as_mut()];
+        for view in views.into_iter().flatten() {
+            if view.rows == 1 {
+                view.row = view.batch;
+            }
+            view.rows *= batch;
+            view.batch = 0;
+        }
+    }
+
+    /// The same product with everything transposed.
+    fn transpose(&mut self) {
+        self.result = self.result.transposed();
+        (self.a, self.b) = (self.b.transposed(), self.a.transposed());
+        self.bias = self.bias.map(View::transposed);
+        self.residual = self.residual.map(View::transposed);
+    }
+
+    fn product(self, dtype: DType, epilogue: &Epilogue) -> Option<Product> {
+        let size = dtype.size();
+        let Views { result, a, b, bias, residual, batch } = self;
+        let plain = |view: &View| view.matrix(size, batch).filter(|matrix| !matrix.transposed);
+        let result_matrix = plain(&result)?;
+        let mut rest =
+            Epilogue { scale: 1.0, activation: epilogue.activation, ..Epilogue::default() };
+        // A bias that is one row rides on the product; cuBLASLt has no such thing for f64.
+        let one_row = bias.filter(|bias| {
+            let row = bias.row == 0 || bias.rows == 1;
+            let dense = bias.column == 1 || bias.columns == 1;
+            row && dense
+                && (batch == 1 || bias.batch == 0)
+                && bias.address % 16 == 0
+                && dtype != DType::F64
+        });
+        rest.bias = bias.is_some() && one_row.is_none();
+        // A residual is the matrix that is added; so is a bias that is no row, if there is no residual.
+        let mut added = residual.and_then(|view| plain(&view).map(|matrix| (view, matrix)));
+        rest.residual = residual.is_some() && added.is_none();
+        if rest.bias && residual.is_none() {
+            added = bias.and_then(|view| plain(&view).map(|matrix| (view, matrix)));
+            rest.bias = added.is_none();
+        }
+        let relu = epilogue.activation == Activation::Relu
+            && !rest.bias
+            && !rest.residual
+            && dtype != DType::F64;
+        if relu {
+            rest.activation = Activation::None;
+        }
+        let (added_view, added_matrix) = added.unwrap_or((result, result_matrix));
+        let product = Product {
+            problem: Problem {
+                dtype,
+                batch: i32::try_from(batch).ok()?,
+                first: b.matrix(size, batch)?,
+                second: a.matrix(size, batch)?,
+                added: added_matrix,
+                adds: added.is_some(),
+                result: result_matrix,
+                bias: one_row.is_some(),
+                relu,
+            },
+            first: b.address,
+            second: a.address,
+            added: added_view.address,
+            result: result.address,
+            bias: one_row.map_or(0, |bias| bias.address),
+            scale: epilogue.scale,
+            rest,
+        };
+        // A second rounding to 16 bits would be one too many.
+        let half = matches!(dtype, DType::F16 | DType::BF16);
+        (!half || product.is_complete()).then_some(product)
+    }
+}
+
+impl Product {
+    /// Whether nothing is left to be done after the product.
+    pub fn is_complete(&self) -> bool {
+        let rest = &self.rest;
+        !rest.bias && !rest.residual && rest.activation == Activation::None
+    }
+}
+
+#[cfg(test)]
+#[path = "problem_tests.rs"]
+mod tests;

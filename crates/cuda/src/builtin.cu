@@ -1,0 +1,67 @@
+// The few kernels that belong to this backend alone: completion, transfers and the clock.
+
+typedef unsigned int u32;
+typedef unsigned long long u64;
+struct __align__(16) Block { u32 word[4]; };
+
+// What the host sees of a queue. `faulted` is the tick of the batch whose fault word is in `fault`; the
+// host sets it back to 0 when nothing is in flight.
+struct Page {
+    u64 tick;
+    u64 unused[7];
+    u64 faulted;
+    u64 fault;
+};
+
+// One more batch is through: everything before it on the stream is visible to the host when the tick is.
+static __device__ void finish(u64* counter, u32* faults, volatile Page* page) {
+    u64 tick = *counter + 1;
+    *counter = tick;
+    u32 fault = ((volatile u32*)faults)[1];
+    if (fault != 0) {
+        if (page->faulted == 0) {
+            page->fault = fault;
+            __threadfence_system();
+            page->faulted = tick;
+        }
+        faults[0] = 0;
+        faults[1] = 0;
+    }
+    __threadfence_system();
+    page->tick = tick;
+}
+
+static __device__ void copy(char* target, const char* source, u64 bytes, u64 first, u64 step) {
+    u64 bits = (u64)target | (u64)source | bytes;
+    if (bits % 16 == 0) {
+        for (u64 i = first; i < bytes / 16; i += step) ((Block*)target)[i] = ((const Block*)source)[i];
+    } else if (bits % 4 == 0) {
+        for (u64 i = first; i < bytes / 4; i += step) ((u32*)target)[i] = ((const u32*)source)[i];
+    } else {
+        for (u64 i = first; i < bytes; i += step) target[i] = source[i];
+    }
+}
+
+extern "C" __global__ void ms_tick(u64* counter, u32* faults, Page* page) {
+    if (threadIdx.x == 0) finish(counter, faults, page);
+}
+
+extern "C" __global__ void ms_copy(char* target, const char* source, u64 bytes) {
+    u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    copy(target, source, bytes, first, (u64)gridDim.x * blockDim.x);
+}
+
+// A small download and the tick in one. Only with one group.
+extern "C" __global__ void ms_copy_tick(char* target, const char* source, u64 bytes, u64* counter, u32* faults, Page* page) {
+    copy(target, source, bytes, threadIdx.x, blockDim.x);
+    __threadfence_system();
+    __syncthreads();
+    if (threadIdx.x == 0) finish(counter, faults, page);
+}
+
+// The device's clock in nanoseconds.
+extern "C" __global__ void ms_time(u64* target) {
+    u64 time;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
+    *target = time;
+}

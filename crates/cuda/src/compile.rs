@@ -1,0 +1,145 @@
+//! NVRTC: from CUDA C++ to machine code for one architecture.
+//!
+//! Machine code rather than PTX: a driver refuses PTX of a compiler newer than itself, but takes machine
+//! code of the same major version.
+
+use std::ffi::{CStr, CString};
+
+use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
+use millstream_core::{Error, Result};
+
+struct Program(nvrtcProgram);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: created in `compile` and destroyed only here.
+        unsafe { sys::nvrtcDestroyProgram(&mut self.0) };
+    }
+}
+
+/// The options of every compilation, which a cache of its results must know as well.
+pub(crate) fn options(architecture: &str) -> [String; 3] {
+    [format!("--gpu-architecture={architecture}"), "--std=c++17".into(), "--fmad=true".into()]
+}
+
+/// The version of the compiler, which a cache of its results must know as well.
+pub(crate) fn version() -> Result<(i32, i32)> {
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: two places for the results.
+    check("nvrtcVersion", "nvrtc", unsafe { sys::nvrtcVersion(&mut major, &mut minor) })?;
+    Ok((major, minor))
+}
+
+/// Machine code for an architecture such as `sm_90`.
+///
+/// # Errors
+///
+/// What the compiler said, line by line.
+pub(crate) fn compile(name: &str, source: &str, architecture: &str) -> Result<Vec<u8>> {
+    let bad = |what: &str| failed(name, format!("{what} holds a zero byte"));
+    let text = CString::new(source).map_err(|_| bad("the source"))?;
+    let file = CString::new(format!("{name}.cu")).map_err(|_| bad("the name"))?;
+    let mut program = Program(std::ptr::null_mut());
+    // SAFETY: both texts end in a zero and live through the call; there are no headers.
+    check("nvrtcCreateProgram", name, unsafe {
+        sys::nvrtcCreateProgram(
+            &mut program.0,
+            text.as_ptr(),
+            file.as_ptr(),
+            0,
+            std::ptr::null(),
+            std::ptr::null(),
+        )
+    })?;
+    let options = options(architecture)
+        .map(|option| CString::new(option).map_err(|_| bad("an option")))
+        .into_iter()
+        .collect::<Result<Vec<_>>>()?;
+    let pointers: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
+    // SAFETY: the program was created above; the options end in a zero and live through the call.
+    let status =
+        unsafe { sys::nvrtcCompileProgram(program.0, pointers.len() as i32, pointers.as_ptr()) };
+    if status != nvrtcResult::NVRTC_SUCCESS {
+        let log = log(&program).unwrap_or_default();
+        return Err(failed(
+            name,
+            format!("nvrtcCompileProgram gave {status:?} for {architecture}: {log}"),
+        ));
+    }
+    let mut bytes = 0;
+    // SAFETY: the program was compiled, and `bytes` is a place for the result.
+    check("nvrtcGetCUBINSize", name, unsafe { sys::nvrtcGetCUBINSize(program.0, &mut bytes) })?;
+    let mut image = vec![0u8; bytes];
+    // SAFETY: the place is as large as the compiler asked for.
+    check("nvrtcGetCUBIN", name, unsafe {
+        sys::nvrtcGetCUBIN(program.0, image.as_mut_ptr().cast())
+    })?;
+    if image.is_empty() {
+        return Err(failed(name, format!("the compiler gave no machine code for {architecture}")));
+    }
+    Ok(image)
+}
+
+fn log(program: &Program) -> Result<String> {
+    let mut bytes = 0;
+    // SAFETY: a program, and a place for the result.
+    check("nvrtcGetProgramLogSize", "log", unsafe {
+        sys::nvrtcGetProgramLogSize(program.0, &mut bytes)
+    })?;
+    let mut text = vec![0u8; bytes];
+    // SAFETY: the place is as large as the compiler asked for.
+    check("nvrtcGetProgramLog", "log", unsafe {
+        sys::nvrtcGetProgramLog(program.0, text.as_mut_ptr().cast())
+    })?;
+    Ok(String::from_utf8_lossy(&text).trim_end_matches('\0').to_owned())
+}
+
+fn failed(name: &str, message: String) -> Error {
+    Error::Compile { key: name.to_owned(), message: message.into() }
+}
+
+fn check(call: &str, name: &str, status: nvrtcResult) -> Result<()> {
+    if status == nvrtcResult::NVRTC_SUCCESS {
+        return Ok(());
+    }
+    // SAFETY: gives a constant text for any status.
+    let text = unsafe { CStr::from_ptr(sys::nvrtcGetErrorString(status)) };
+    Err(failed(name, format!("{call} gave {status:?} ({})", text.to_string_lossy())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether NVRTC can be loaded here; says so when it cannot.
+    fn present() -> bool {
+        // SAFETY: opens and closes the library.
+        let present = unsafe { sys::is_culib_present() };
+        if !present {
+            assert!(std::env::var_os("MILLSTREAM_REQUIRE_NVRTC").is_none(), "NVRTC is missing");
+            eprintln!("SKIPPED: NVRTC is not in LD_LIBRARY_PATH");
+        }
+        present
+    }
+
+    #[test]
+    fn the_kernels_of_this_backend_compile_for_every_architecture() {
+        if !present() {
+            return;
+        }
+        for architecture in ["sm_80", "sm_90", "sm_100", "sm_120"] {
+            let image = compile("builtin", crate::builtin::SOURCE, architecture).unwrap();
+            assert_eq!(image[..4], *b"\x7fELF", "{architecture}");
+        }
+    }
+
+    #[test]
+    fn a_mistake_is_reported_with_its_line() {
+        if !present() {
+            return;
+        }
+        let error = compile("bad", "\n__global__ void k() { nonsense(); }", "sm_90").unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("bad.cu(2)") && text.contains("nonsense"), "{text}");
+    }
+}

@@ -1,0 +1,111 @@
+//! Compiled code on the device.
+
+use std::ffi::{CString, c_void};
+use std::sync::Arc;
+
+use cudarc::driver::sys::{self, CUfunction, CUmodule};
+
+use super::{Failure, Stream, check};
+
+/// Loaded code. Unloaded with its last function.
+pub(crate) struct Module(CUmodule);
+
+// SAFETY: the driver lets any thread use any module.
+unsafe impl Send for Module {}
+// SAFETY: as above.
+unsafe impl Sync for Module {}
+
+/// A kernel that can be launched.
+#[derive(Clone)]
+pub(crate) struct Function {
+    raw: CUfunction,
+    /// Keeps the code loaded.
+    _module: Arc<Module>,
+}
+
+// SAFETY: the driver lets any thread launch any function.
+unsafe impl Send for Function {}
+// SAFETY: as above.
+unsafe impl Sync for Function {}
+
+impl Module {
+    /// Loads a compiled program.
+    ///
+    /// # Errors
+    ///
+    /// What the driver said.
+    pub fn load(image: &[u8]) -> Result<Arc<Self>, Failure> {
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the image is a whole ELF file, whose size the driver finds in its header; the context is
+        // current.
+        check("cuModuleLoadData", unsafe {
+            sys::cuModuleLoadData(&mut raw, image.as_ptr().cast())
+        })?;
+        Ok(Arc::new(Self(raw)))
+    }
+
+    /// A kernel by name, ready to run: nothing is left to be loaded at its first launch.
+    ///
+    /// # Errors
+    ///
+    /// No kernel of that name, or what else the driver said.
+    pub fn function(self: &Arc<Self>, name: &str) -> Result<Function, Failure> {
+        let text = CString::new(name).map_err(|_| {
+            Failure::of_library("cuModuleGetFunction", "bad name".into(), name.to_owned())
+        })?;
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the module lives as long as its owner, the name ends in a zero.
+        check("cuModuleGetFunction", unsafe {
+            sys::cuModuleGetFunction(&mut raw, self.0, text.as_ptr())
+        })?;
+        // SAFETY: the function was just found.
+        check("cuFuncLoad", unsafe { sys::cuFuncLoad(raw) })?;
+        Ok(Function { raw, _module: Arc::clone(self) })
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        // SAFETY: loaded above and unloaded only here, when no function of it is left.
+        unsafe { sys::cuModuleUnload(self.0) };
+    }
+}
+
+impl Function {
+    /// Launches the kernel.
+    ///
+    /// # Safety
+    ///
+    /// `arguments` point to as many values, of the sizes, as the kernel has parameters, and what these
+    /// values say may be done: every address is valid for what the kernel does with it until it has run.
+    ///
+    /// # Errors
+    ///
+    /// What the driver said.
+    pub unsafe fn launch(
+        &self,
+        stream: &Stream,
+        groups: [u32; 3],
+        threads: u32,
+        arguments: &mut [*mut c_void],
+    ) -> Result<(), Failure> {
+        let [x, y, z] = groups;
+        // SAFETY: the handles live as long as their owners; the rest is the caller's promise.
+        let status = unsafe {
+            sys::cuLaunchKernel(
+                self.raw,
+                x,
+                y,
+                z,
+                threads,
+                1,
+                1,
+                0,
+                stream.raw(),
+                arguments.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        };
+        check("cuLaunchKernel", status)
+    }
+}

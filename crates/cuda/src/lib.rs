@@ -1,0 +1,27 @@
+//! The CUDA device of Millstream.
+//!
+//! Linking this crate is all it takes: `Device::open("cuda")` finds it, and says what is missing on a
+//! machine without an NVIDIA driver. (A crate that names nothing of it must say
+//! `use millstream_cuda as _;`; the `millstream` crate does, with its feature `cuda`.)
+//!
+//! All libraries of NVIDIA are loaded when a device is opened, never linked. Each stream has a queue
+//! with a CUDA stream, a cuBLASLt handle and staging memory of its own, so that streams share no lock of
+//! ours. A batch that comes again is replayed as a CUDA graph. Completion is a word in host memory that
+//! the last kernel of every batch writes, so that looking costs a load.
+//!
+//! | environment variable | meaning | default |
+//! |---|---|---|
+//! | `MILLSTREAM_CUDA_TF32` | `1`: products of `f32` may round their inputs to TF32 | `0` |
+//! | `MILLSTREAM_CUDA_GRAPHS` | `0`: batches that come again are not replayed as graphs | `1` |
+//! | `MILLSTREAM_CUDA_LIBRARIES` | folders to look for NVRTC and cuBLASLt in first, separated by `:` | none |
+
+mod backend;
+mod blas;
+mod builtin;
+mod compile;
+mod driver;
+mod gpu;
+mod libraries;
+mod queue;
+mod settings;
+mod watcher;

@@ -1,0 +1,107 @@
+//! The queue of one stream.
+//!
+//! Two locks: `encoder` is held through a submit, by one thread at a time as core promises; `flight` is
+//! held for moments. Neither is held while waiting for the device.
+
+mod flight;
+mod page;
+mod plans;
+mod prepare;
+mod retire;
+mod signature;
+mod staging;
+mod steps;
+mod submit;
+mod wait;
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use millstream_core::profiler::StreamProfile;
+use millstream_core::{Outcome, Progress, QueueContext, Result};
+
+use self::flight::Flight;
+use self::page::Page;
+use self::submit::Encoder;
+use crate::backend::Shared;
+use crate::driver::{DeviceMemory, Failure, Stream};
+use crate::gpu::Gpu;
+
+/// The queue of one stream. Aligned so that queues share no cache line.
+#[repr(align(128))]
+pub(crate) struct CudaQueue {
+    id: u32,
+    gpu: &'static Gpu,
+    shared: Arc<Shared>,
+    pub progress: Arc<Progress>,
+    profile: Arc<StreamProfile>,
+    page: Page,
+    /// The count of batches and the fault record, on the device.
+    _words: DeviceMemory,
+    /// Where batches run.
+    pub stream: Stream,
+    /// None when the device was closed.
+    encoder: Mutex<Option<Encoder>>,
+    flight: Mutex<Flight>,
+    /// The tick of the oldest batch in flight: a look at it and at the page says whether there is
+    /// anything to do, without a lock.
+    front: AtomicU64,
+    /// Threads that sleep until this stream comes further.
+    pub parked: AtomicU32,
+}
+
+impl CudaQueue {
+    /// # Errors
+    ///
+    /// Whatever keeps the device from having one more queue.
+    pub fn new(shared: Arc<Shared>, context: QueueContext) -> Result<Self> {
+        let gpu = shared.gpu;
+        let made = || -> Result<_, Failure> {
+            gpu.context.make_current()?;
+            let page = Page::new(&gpu.context)?;
+            let words = DeviceMemory::zeroed(&gpu.context, 256)?;
+            let places = steps::Places {
+                counter: words.address(),
+                faults: words.address() + 128,
+                page: page.address(),
+            };
+            Ok((page, words, Stream::new()?, Encoder::new(gpu, shared.settings, places)?))
+        };
+        let (page, words, stream, encoder) = made().map_err(|failure| gpu.note(&failure))?;
+        Ok(Self {
+            id: context.stream,
+            gpu,
+            shared,
+            progress: context.progress,
+            profile: context.profile,
+            page,
+            _words: words,
+            stream,
+            encoder: Mutex::new(Some(encoder)),
+            flight: Mutex::default(),
+            front: AtomicU64::new(u64::MAX),
+            parked: AtomicU32::new(0),
+        })
+    }
+
+    fn flight(&self) -> MutexGuard<'_, Flight> {
+        self.flight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_known(&self, sequence: u64) -> bool {
+        self.progress.outcome(sequence) != Outcome::Pending
+    }
+
+    /// Whether the oldest batch in flight is through. Two loads.
+    pub fn is_ready(&self) -> bool {
+        self.page.tick() >= self.front.load(Ordering::Acquire)
+    }
+
+    /// Gives back what the queue needs for submitting. Nothing is submitted any more.
+    pub fn close(&self) {
+        let encoder = self.encoder.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if self.gpu.context.make_current().is_ok() {
+            drop(encoder);
+        }
+    }
+}

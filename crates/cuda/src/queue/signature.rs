@@ -1,0 +1,262 @@
+//! What makes two batches the same: operations, layouts and addresses, as a row of words.
+//!
+//! What a transfer carries is no part of it, only where it goes and how much it is. Built at every submit
+//! into a buffer that is used again, so it allocates nothing.
+
+use std::hash::{Hash, Hasher};
+
+use millstream_core::{Activation, BoundCommand, Distribution, Epilogue, Op, Scalar, UnaryOp};
+
+/// A batch as words.
+#[derive(Default)]
+pub(crate) struct Signature {
+    words: Vec<u64>,
+}
+
+/// Appends what is hashed, so that everything with a derived `Hash` can be written down.
+impl Hasher for Signature {
+    fn finish(&self) -> u64 {
+        // The multiply and rotate of FxHash: the words are ours, nobody chooses them to collide.
+        self.words.iter().fold(0, |hash: u64, word| {
+            (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95)
+        })
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.words.push(bytes.len() as u64);
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.words.push(u64::from_ne_bytes(word));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.words.push(word);
+    }
+
+    fn write_u8(&mut self, value: u8) {
+        self.words.push(value.into());
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.words.push(value.into());
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.words.push(value as u64);
+    }
+}
+
+impl Signature {
+    /// Writes a batch down in place of the one before. `false` for a batch that holds something this
+    /// does not know how to write, which is then never replayed.
+    pub fn write_batch(&mut self, commands: &[BoundCommand]) -> bool {
+        self.words.clear();
+        commands.iter().all(|command| {
+            self.words.push(command.op().kind() as u64);
+            for (_, operand) in command.accesses() {
+                let layout = &operand.layout;
+                let kind = layout.dtype() as u64 | (layout.rank() as u64) << 8;
+                self.words.extend([operand.buffer.address as u64, kind, layout.offset() as u64]);
+                self.words.extend(layout.shape().iter().map(|&size| size as u64));
+                self.words.extend(layout.strides().iter().map(|&stride| stride as u64));
+            }
+            self.operation(command.op())
+        })
+    }
+
+    /// The words.
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    fn float(&mut self, value: f32) {
+        // By bits: 0 and -0 are equal, but their results are not.
+        self.words.push(value.to_bits().into());
+    }
+
+    fn scalar(&mut self, value: &Scalar) {
+        match value {
+            Scalar::Float(value) => self.words.extend([0, value.to_bits()]),
+            Scalar::Int(value) => self.words.extend([1, value.cast_unsigned()]),
+            Scalar::Bool(value) => self.words.extend([2, (*value).into()]),
+        }
+    }
+
+    fn optional(&mut self, value: Option<&Scalar>) {
+        self.words.push(value.is_some().into());
+        if let Some(value) = value {
+            self.scalar(value);
+        }
+    }
+
+    fn activation(&mut self, activation: &Activation) {
+        std::mem::discriminant(activation).hash(self);
+        match activation {
+            Activation::LeakyRelu { slope } => self.float(*slope),
+            Activation::Clip { min, max } => {
+                [*min, *max].into_iter().for_each(|value| self.float(value))
+            }
+            _ => {}
+        }
+    }
+
+    fn epilogue(&mut self, epilogue: &Epilogue) {
+        (epilogue.bias, epilogue.residual).hash(self);
+        self.float(epilogue.scale);
+        self.activation(&epilogue.activation);
+    }
+
+    fn unary(&mut self, op: &UnaryOp) {
+        use UnaryOp::*;
+        std::mem::discriminant(op).hash(self);
+        match op {
+            HardSigmoid { alpha: a, beta: b }
+            | Selu { alpha: a, gamma: b }
+            | Shrink { lambda: a, bias: b } => {
+                [*a, *b].into_iter().for_each(|value| self.float(value))
+            }
+            LeakyRelu { slope: a }
+            | Elu { alpha: a }
+            | Celu { alpha: a }
+            | ThresholdedRelu { alpha: a } => self.float(*a),
+            IsInf { positive, negative } => (positive, negative).hash(self),
+            _ => {}
+        }
+    }
+
+    fn operation(&mut self, op: &Op) -> bool {
+        match op {
+            Op::Fill { value } => self.scalar(value),
+            Op::Copy | Op::Where | Op::Embedding | Op::Timestamp => {}
+            // Where they go and how much they are is in the operand.
+            Op::Upload { .. } | Op::Download { .. } => {}
+            Op::Unary { op } => self.unary(op),
+            Op::Binary { op } => op.hash(self),
+            Op::Clip { min, max } => {
+                self.optional(min.as_ref());
+                self.optional(max.as_ref());
+            }
+            Op::Reduce { op, axes } => (op, axes).hash(self),
+            Op::CumSum { axis, exclusive, reverse } => (axis, exclusive, reverse).hash(self),
+            Op::Softmax { axis, log } => (axis, log).hash(self),
+            Op::LayerNorm { axes, epsilon, weight, bias } => {
+                (axes, weight, bias).hash(self);
+                self.float(*epsilon);
+            }
+            Op::RmsNorm { axes, epsilon, weight } => {
+                (axes, weight).hash(self);
+                self.float(*epsilon);
+            }
+            Op::GroupNorm { groups, epsilon, weight, bias } => {
+                (groups, weight, bias).hash(self);
+                self.float(*epsilon);
+            }
+            Op::MatMul { epilogue } => self.epilogue(epilogue),
+            Op::Conv { params, epilogue } | Op::ConvTranspose { params, epilogue } => {
+                params.hash(self);
+                self.epilogue(epilogue);
+            }
+            Op::Pool { params } => params.hash(self),
+            Op::Gather { axis } | Op::GatherElements { axis } => axis.hash(self),
+            Op::GatherNd { batch_axes } => batch_axes.hash(self),
+            Op::ScatterElements { axis, reduction } => (axis, reduction).hash(self),
+            Op::ScatterNd { reduction } => reduction.hash(self),
+            Op::TopK { axis, largest, sorted } => (axis, largest, sorted).hash(self),
+            Op::Attention { params } => {
+                (params.causal, params.mask).hash(self);
+                self.float(params.scale);
+            }
+            Op::Recurrent { params } => params.hash(self),
+            Op::Dft { axis, inverse, onesided } => (axis, inverse, onesided).hash(self),
+            Op::Stft { frame, hop, onesided } => (frame, hop, onesided).hash(self),
+            Op::Quantize { axis } | Op::Dequantize { axis } => axis.hash(self),
+            Op::MatMulInteger { a_zero, b_zero } => (a_zero, b_zero).hash(self),
+            Op::ConvInteger { params, src_zero, weight_zero } => {
+                (params, src_zero, weight_zero).hash(self)
+            }
+            Op::Random { distribution, seed, offset } => {
+                let (kind, first, second) = match distribution {
+                    Distribution::Uniform { low, high } => (0, low, high),
+                    Distribution::Normal { mean, deviation } => (1, mean, deviation),
+                };
+                self.words.extend([kind, *seed, *offset]);
+                self.float(*first);
+                self.float(*second);
+            }
+            // Resizing, padding, and what this version does not know.
+            _ => return false,
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use millstream_core::{BinaryOp, Command, DType, HostBytes, Layout, Operand, RawBuffer};
+
+    use super::*;
+
+    fn operand(address: usize, shape: &[usize]) -> Operand<RawBuffer> {
+        let layout = Layout::contiguous(DType::F32, shape).unwrap();
+        Operand::new(RawBuffer { address, bytes: 4096 }, layout)
+    }
+
+    fn of(commands: &[BoundCommand]) -> (Vec<u64>, u64) {
+        let mut signature = Signature::default();
+        assert!(signature.write_batch(commands));
+        (signature.words().to_vec(), signature.finish())
+    }
+
+    #[test]
+    fn what_is_the_same_has_one_signature_and_what_differs_has_another() {
+        let fill = |address, value: f32| Command::fill(operand(address, &[4]), value).unwrap();
+        assert_eq!(of(&[fill(64, 1.0)]), of(&[fill(64, 1.0)]));
+        let all = [
+            of(&[fill(64, 1.0)]),
+            of(&[fill(128, 1.0)]),
+            of(&[fill(64, 2.0)]),
+            of(&[fill(64, 0.0)]),
+            of(&[fill(64, -0.0)]),
+            of(&[fill(64, 1.0), fill(64, 1.0)]),
+            of(&[Command::fill(operand(64, &[2, 2]), 1.0f32).unwrap()]),
+            of(&[Command::unary(UnaryOp::Exp, operand(0, &[4]), operand(64, &[4])).unwrap()]),
+            of(&[Command::unary(UnaryOp::Log, operand(0, &[4]), operand(64, &[4])).unwrap()]),
+        ];
+        for (index, one) in all.iter().enumerate() {
+            for other in &all[..index] {
+                assert!(one.0 != other.0 && one.1 != other.1, "{one:?} {other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn operations_of_one_kind_differ_by_their_parameters() {
+        let random = |seed| {
+            let normal = Distribution::Normal { mean: 0.0, deviation: 1.0 };
+            Command::random(operand(0, &[4]), normal, seed, 0).unwrap()
+        };
+        assert_ne!(of(&[random(1)]).0, of(&[random(2)]).0);
+        let binary = |op| {
+            Command::binary(op, operand(0, &[4]), operand(64, &[4]), operand(128, &[4])).unwrap()
+        };
+        assert_ne!(of(&[binary(BinaryOp::Add)]).0, of(&[binary(BinaryOp::Sub)]).0);
+        let matmul = |activation| {
+            let (dst, a, b) = (operand(0, &[2, 2]), operand(64, &[2, 2]), operand(128, &[2, 2]));
+            Command::matmul(dst, a, b, None, None, 1.0, activation).unwrap()
+        };
+        let slope = |slope| matmul(Activation::LeakyRelu { slope });
+        assert_ne!(of(&[slope(0.1)]).0, of(&[slope(0.2)]).0);
+        assert_ne!(of(&[matmul(Activation::Silu)]).0, of(&[matmul(Activation::Tanh)]).0);
+    }
+
+    #[test]
+    fn contents_of_transfers_do_not_count() {
+        let upload = |value: u8| {
+            let bytes = HostBytes::copy_of(&[value; 16]);
+            Command::upload(operand(64, &[4]), bytes).unwrap()
+        };
+        assert_eq!(of(&[upload(1)]), of(&[upload(2)]));
+    }
+}

@@ -1,0 +1,167 @@
+//! Host memory through which uploads and downloads go.
+//!
+//! A batch has one piece, in which every transfer has its place: found again by walking the Commands, so
+//! nothing is written down. A piece is busy from the submit until somebody has seen the batch complete.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use millstream_core::{BoundCommand, Op};
+
+use crate::driver::{Context, Failure, Pinned};
+
+/// Pieces up to this size are kept for later batches.
+const KEPT_BYTES: usize = 1 << 20;
+/// How many are kept; as many as batches can well be in flight.
+const KEPT_PIECES: usize = 16;
+/// Every transfer begins at a multiple of this.
+const ALIGNMENT: usize = 256;
+
+/// One piece.
+pub(crate) struct Staging {
+    memory: Pinned,
+    busy: AtomicBool,
+}
+
+impl Staging {
+    /// # Errors
+    ///
+    /// No memory, or what the driver said.
+    pub fn new(context: &Arc<Context>, bytes: usize) -> Result<Arc<Self>, Failure> {
+        Ok(Arc::new(Self { memory: Pinned::new(context, bytes)?, busy: AtomicBool::new(false) }))
+    }
+
+    /// The memory.
+    pub fn memory(&self) -> &Pinned {
+        &self.memory
+    }
+
+    /// Whether a batch uses it.
+    pub fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Acquire)
+    }
+
+    /// A batch uses it from here on.
+    pub fn occupy(&self) {
+        self.busy.store(true, Ordering::Relaxed);
+    }
+
+    /// The batch is through, and its downloads are copied.
+    pub fn release(&self) {
+        self.busy.store(false, Ordering::Release);
+    }
+}
+
+/// Deals out places one behind the other.
+#[derive(Default)]
+pub(crate) struct Places {
+    next: usize,
+}
+
+impl Places {
+    /// A place of that size.
+    pub fn take(&mut self, bytes: usize) -> usize {
+        let place = self.next;
+        self.next += bytes.next_multiple_of(ALIGNMENT);
+        place
+    }
+
+    /// What all so far take together.
+    pub fn total(&self) -> usize {
+        self.next
+    }
+}
+
+/// Calls `visit` with every transfer's index, Command and place; gives the size of all.
+pub(crate) fn transfers<'a>(
+    commands: &'a [BoundCommand],
+    mut visit: impl FnMut(usize, &'a BoundCommand, usize),
+) -> Places {
+    let mut places = Places::default();
+    for (index, command) in commands.iter().enumerate() {
+        if let Op::Upload { source: bytes } | Op::Download { target: bytes } = command.op() {
+            visit(index, command, places.take(bytes.len()));
+        }
+    }
+    places
+}
+
+/// The pieces of a queue.
+#[derive(Default)]
+pub(crate) struct StagingPool {
+    pieces: Vec<Arc<Staging>>,
+}
+
+impl StagingPool {
+    /// A piece of at least that size that nobody uses.
+    ///
+    /// # Errors
+    ///
+    /// No memory, or what the driver said.
+    pub fn take(&mut self, context: &Arc<Context>, bytes: usize) -> Result<Arc<Staging>, Failure> {
+        let fits = |piece: &&Arc<Staging>| !piece.is_busy() && piece.memory().bytes() >= bytes;
+        let smallest = self.pieces.iter().filter(fits).min_by_key(|piece| piece.memory().bytes());
+        if let Some(piece) = smallest {
+            return Ok(Arc::clone(piece));
+        }
+        let piece = Staging::new(context, rounded(bytes))?;
+        if keeps(bytes) {
+            if self.pieces.len() >= KEPT_PIECES {
+                // The others are too small or busy: the oldest goes when its batch is through.
+                self.pieces.remove(0);
+            }
+            self.pieces.push(Arc::clone(&piece));
+        }
+        Ok(piece)
+    }
+}
+
+/// Whether a piece of that size is kept for later.
+fn keeps(bytes: usize) -> bool {
+    bytes <= KEPT_BYTES
+}
+
+/// The size that a piece is made with, so that others find it useful.
+fn rounded(bytes: usize) -> usize {
+    if keeps(bytes) { bytes.next_power_of_two().max(64 << 10) } else { bytes }
+}
+
+#[cfg(test)]
+mod tests {
+    use millstream_core::{Command, DType, HostBytes, Layout, Operand, RawBuffer};
+
+    use super::*;
+
+    #[test]
+    fn places_do_not_overlap_and_are_aligned() {
+        let mut places = Places::default();
+        assert_eq!(
+            [places.take(1), places.take(256), places.take(257), places.take(0)],
+            [0, 256, 512, 1024]
+        );
+        assert_eq!(places.total(), 1024);
+    }
+
+    #[test]
+    fn transfers_find_the_same_places_every_time() {
+        let operand = |bytes: usize| {
+            let layout = Layout::contiguous(DType::U8, &[bytes]).unwrap();
+            Operand::new(RawBuffer { address: 0, bytes }, layout)
+        };
+        let commands = [
+            Command::upload(operand(300), HostBytes::zeroed(300)).unwrap(),
+            Command::fill(operand(8), 0i64).unwrap(),
+            Command::download(HostBytes::zeroed(5), operand(5)).unwrap(),
+        ];
+        let mut found = Vec::new();
+        let total = transfers(&commands, |index, _, place| found.push((index, place))).total();
+        assert_eq!((found, total), (vec![(0, 0), (2, 512)], 768));
+    }
+
+    #[test]
+    fn small_pieces_are_kept_and_large_ones_go() {
+        assert!(keeps(KEPT_BYTES) && !keeps(KEPT_BYTES + 1));
+        assert_eq!((rounded(1), rounded(100_000)), (64 << 10, 128 << 10));
+        assert_eq!(rounded(5 << 20), 5 << 20);
+    }
+}

@@ -1,0 +1,284 @@
+//! What a batch becomes: calls of the driver, with all their arguments, in order.
+//!
+//! Everything that can fail for a reason of its own (compiling, allocating, searching an algorithm) has
+//! happened when a list of steps is complete; what is left is to hand it to a stream, directly or under
+//! capture. The lists are used again from batch to batch.
+
+use std::any::Any;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use cudarc::driver::sys;
+use millstream_core::Result;
+use millstream_core::sync::Cached;
+use millstream_kernels::{Launch, Slot};
+
+use crate::blas::{Blas, Ready};
+use crate::builtin::{COPY_THREADS, SMALL_COPY};
+use crate::driver::{Failure, Function, Stream, check};
+use crate::gpu::Gpu;
+
+/// Arguments that a kernel has at most: its buffers and one struct.
+const MAX_ARGUMENTS: usize = 24;
+
+/// One call.
+enum Step {
+    Kernel {
+        function: &'static Function,
+        groups: [u32; 3],
+        threads: u32,
+        /// Where its arguments begin among the words: one word each, but for a struct at the end, which
+        /// takes as many as it is large.
+        words: usize,
+        arguments: usize,
+    },
+    Product(Ready),
+    /// From host memory that the device can reach.
+    CopyIn {
+        target: usize,
+        source: *const u8,
+        bytes: usize,
+    },
+    /// To host memory that the device can reach.
+    CopyOut {
+        target: *mut u8,
+        source: usize,
+        bytes: usize,
+    },
+}
+
+/// Where the memory of a queue lies that kernels are told of.
+#[derive(Clone, Copy)]
+pub(crate) struct Places {
+    /// The count of batches, on the device.
+    pub counter: usize,
+    /// The fault record, on the device.
+    pub faults: usize,
+    /// What the host sees.
+    pub page: usize,
+}
+
+/// The calls of one batch.
+#[derive(Default)]
+pub(crate) struct Steps {
+    list: Vec<Step>,
+    words: Vec<u64>,
+    /// What must outlive the batch, and those before it.
+    pub keep: Vec<Box<dyn Any + Send>>,
+}
+
+// SAFETY: the addresses in it are those of memory that any thread may use.
+unsafe impl Send for Steps {}
+
+/// A step that failed.
+pub(crate) struct Stopped {
+    /// How many steps were taken before.
+    pub taken: usize,
+    /// Why.
+    pub failure: Failure,
+}
+
+impl Steps {
+    /// Forgets the steps. What must outlive a batch stays until one is launched that can keep it.
+    pub fn clear(&mut self) {
+        self.list.clear();
+        self.words.clear();
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    fn kernel(&mut self, function: &'static Function, groups: u32, threads: u32, words: &[u64]) {
+        let first = self.words.len();
+        self.words.extend(words);
+        let groups = [groups, 1, 1];
+        self.list.push(Step::Kernel {
+            function,
+            groups,
+            threads,
+            words: first,
+            arguments: words.len(),
+        });
+    }
+
+    /// A kernel of the common source.
+    ///
+    /// # Errors
+    ///
+    /// What the compiler said.
+    pub fn launch(
+        &mut self,
+        gpu: &'static Gpu,
+        launch: &Launch,
+        scratch: usize,
+        faults: usize,
+    ) -> Result<()> {
+        let function = match gpu.kernel(launch.key)? {
+            Cached::Shared(function) => function,
+            Cached::Own(function) => {
+                // The cache is full. The batch keeps its own.
+                let own = Arc::new(function);
+                let pointer = Arc::as_ptr(&own);
+                self.keep.push(Box::new(own));
+                // SAFETY: what was just put into `keep` outlives every use of this list.
+                let function: &'static Function = unsafe { &*pointer };
+                function
+            }
+        };
+        let first = self.words.len();
+        self.words.extend(launch.slots.iter().map(|slot| match *slot {
+            Slot::Address(address) => address as u64,
+            Slot::Workspace(offset) => (scratch + offset) as u64,
+            Slot::Faults => faults as u64,
+        }));
+        let params = launch.params.as_bytes().chunks_exact(8);
+        self.words.extend(params.map(|word| {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(word);
+            u64::from_ne_bytes(bytes)
+        }));
+        self.list.push(Step::Kernel {
+            function,
+            groups: launch.groups,
+            threads: launch.threads,
+            words: first,
+            // The struct is passed by address, as one argument, whatever its size.
+            arguments: launch.slots.len() + usize::from(!launch.params.as_bytes().is_empty()),
+        });
+        Ok(())
+    }
+
+    /// A product of the library.
+    pub fn product(&mut self, ready: Ready) {
+        self.list.push(Step::Product(ready));
+    }
+
+    /// Bytes from `source`, in host memory that the device sees at `seen`.
+    pub fn copy_in(
+        &mut self,
+        gpu: &'static Gpu,
+        target: usize,
+        source: *const u8,
+        seen: usize,
+        bytes: usize,
+    ) {
+        if bytes <= SMALL_COPY {
+            self.copy(gpu, target, seen, bytes);
+        } else {
+            self.list.push(Step::CopyIn { target, source, bytes });
+        }
+    }
+
+    /// Bytes to `target`, in host memory that the device sees at `seen`.
+    pub fn copy_out(
+        &mut self,
+        gpu: &'static Gpu,
+        target: *mut u8,
+        seen: usize,
+        source: usize,
+        bytes: usize,
+    ) {
+        if bytes <= SMALL_COPY {
+            self.copy(gpu, seen, source, bytes);
+        } else {
+            self.list.push(Step::CopyOut { target, source, bytes });
+        }
+    }
+
+    fn copy(&mut self, gpu: &'static Gpu, target: usize, source: usize, bytes: usize) {
+        let groups = bytes.div_ceil(16 * COPY_THREADS as usize).max(1) as u32;
+        let words = [target, source, bytes].map(|word| word as u64);
+        self.kernel(&gpu.builtins.copy, groups, COPY_THREADS, &words);
+    }
+
+    /// The clock, written to an address.
+    pub fn time(&mut self, gpu: &'static Gpu, target: usize) {
+        self.kernel(&gpu.builtins.time, 1, 1, &[target as u64]);
+    }
+
+    /// The end of the batch.
+    pub fn tick(&mut self, gpu: &'static Gpu, places: Places) {
+        let words = [places.counter, places.faults, places.page].map(|word| word as u64);
+        self.kernel(&gpu.builtins.tick, 1, 32, &words);
+    }
+
+    /// A small download and the end of the batch in one.
+    pub fn copy_out_and_tick(
+        &mut self,
+        gpu: &'static Gpu,
+        seen: usize,
+        source: usize,
+        bytes: usize,
+        places: Places,
+    ) {
+        let Places { counter, faults, page } = places;
+        let words = [seen, source, bytes, counter, faults, page].map(|word| word as u64);
+        self.kernel(&gpu.builtins.copy_tick, 1, COPY_THREADS, &words);
+    }
+
+    /// Hands all steps to a stream.
+    ///
+    /// # Safety
+    ///
+    /// Every address in the Commands that the steps were made from is valid until the batch has run.
+    ///
+    /// # Errors
+    ///
+    /// The first step that failed; those after it are not taken.
+    pub unsafe fn run(&mut self, stream: &Stream, blas: &mut Option<Blas>) -> Result<(), Stopped> {
+        for taken in 0..self.list.len() {
+            // SAFETY: the caller's promise.
+            unsafe { self.step(taken, stream, blas) }
+                .map_err(|failure| Stopped { taken, failure })?;
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    ///
+    /// As for [`run`](Self::run).
+    unsafe fn step(
+        &mut self,
+        index: usize,
+        stream: &Stream,
+        blas: &mut Option<Blas>,
+    ) -> Result<(), Failure> {
+        match &self.list[index] {
+            Step::Kernel { function, groups, threads, words, arguments } => {
+                let mut pointers = [std::ptr::null_mut::<c_void>(); MAX_ARGUMENTS];
+                let Some(pointers) = pointers.get_mut(..*arguments) else {
+                    let text = format!("{arguments} arguments");
+                    return Err(Failure::of_library("cuLaunchKernel", "too many".into(), text));
+                };
+                for (word, pointer) in self.words[*words..].iter().zip(&mut *pointers) {
+                    *pointer = std::ptr::from_ref(word).cast_mut().cast();
+                }
+                // SAFETY: the words are those that the kernel's parameters take, one each and the last as
+                // many as its struct is large; addresses are the caller's promise.
+                unsafe { function.launch(stream, *groups, *threads, pointers) }
+            }
+            Step::Product(ready) => match blas {
+                // SAFETY: the caller's promise.
+                Some(blas) => unsafe { blas.run(ready, stream) },
+                None => {
+                    let text = "the queue has no handle".into();
+                    Err(Failure::of_library("cublasLtMatmul", "not prepared".into(), text))
+                }
+            },
+            &Step::CopyIn { target, source, bytes } => {
+                // SAFETY: `source` lies in the batch's staging memory; the target is the caller's promise.
+                check("cuMemcpyHtoDAsync", unsafe {
+                    sys::cuMemcpyHtoDAsync_v2(target as u64, source.cast(), bytes, stream.raw())
+                })
+            }
+            &Step::CopyOut { target, source, bytes } => {
+                // SAFETY: as above.
+                check("cuMemcpyDtoHAsync", unsafe {
+                    sys::cuMemcpyDtoHAsync_v2(target.cast(), source as u64, bytes, stream.raw())
+                })
+            }
+        }
+    }
+}

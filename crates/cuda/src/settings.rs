@@ -1,0 +1,57 @@
+//! Settings of this device alone, from the environment.
+
+use millstream_core::{Error, Result};
+
+/// What can be set; see the crate's documentation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// Products of `f32` may round their inputs to TF32.
+    pub tf32: bool,
+    /// Batches that come again are replayed as graphs.
+    pub graphs: bool,
+}
+
+impl Settings {
+    /// The defaults, changed by what the environment says.
+    ///
+    /// # Errors
+    ///
+    /// A variable that is neither 0 nor 1.
+    pub fn from_env() -> Result<Self> {
+        Self::from_lookup(|key| {
+            std::env::var_os(key).map(|value| value.to_string_lossy().into_owned())
+        })
+    }
+
+    fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self> {
+        let switch = |key: &str, default: bool| match lookup(key).as_deref() {
+            None => Ok(default),
+            Some("0") => Ok(false),
+            Some("1") => Ok(true),
+            Some(value) => Err(Error::InvalidConfig {
+                key: key.to_owned(),
+                value: value.to_owned(),
+                expected: "0 or 1",
+            }),
+        };
+        Ok(Self {
+            tf32: switch("MILLSTREAM_CUDA_TF32", false)?,
+            graphs: switch("MILLSTREAM_CUDA_GRAPHS", true)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_strict_and_default_to_exact_products() {
+        let none = Settings::from_lookup(|_| None).unwrap();
+        assert_eq!(none, Settings { tf32: false, graphs: true });
+        let on = Settings::from_lookup(|_| Some("1".into())).unwrap();
+        assert!(on.tf32 && on.graphs);
+        let error = Settings::from_lookup(|_| Some("yes".into())).unwrap_err();
+        assert!(error.to_string().contains("MILLSTREAM_CUDA_TF32"), "{error}");
+    }
+}

@@ -1,0 +1,164 @@
+//! One thread per device that wakes those who sleep.
+//!
+//! Threads that have waited for long sleep; this one looks at the pages of their queues in turn and takes
+//! finished batches off, which wakes them. So a hundred sleepers cost one core, and the driver is not
+//! asked. Without sleepers it sleeps itself.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread::{JoinHandle, Thread};
+use std::time::{Duration, Instant};
+
+/// How long it stays awake after the last sleeper, since the next one mostly comes at once.
+const LINGER: Duration = Duration::from_micros(50);
+/// When nothing has finished for this long, it sleeps between looks: the work is long, so a little more
+/// does not show.
+const PATIENCE: Duration = Duration::from_millis(2);
+/// How long it then sleeps.
+const NAP: Duration = Duration::from_micros(50);
+
+/// What the watcher does with a queue that somebody sleeps for.
+pub(crate) trait Watched: Send + Sync + 'static {
+    /// Whether somebody still sleeps for queue `id`.
+    fn has_sleepers(&self, id: u32) -> bool;
+    /// Takes finished batches off; whether there were any.
+    fn advance(&self, id: u32) -> bool;
+}
+
+/// The handle of the watcher.
+#[derive(Default)]
+pub(crate) struct Watcher {
+    /// Queues, by bit, that somebody sleeps for.
+    wanted: AtomicU64,
+    stop: AtomicBool,
+    thread: OnceLock<Thread>,
+    join: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Watcher {
+    /// Starts the thread. `state` gives the watched queues and this watcher.
+    ///
+    /// # Errors
+    ///
+    /// The system has no thread to give.
+    pub fn start<W: Watched + AsRef<Watcher>>(state: std::sync::Arc<W>) -> std::io::Result<()> {
+        let own = std::sync::Arc::clone(&state);
+        let builder = std::thread::Builder::new().name("millstream cuda watcher".into());
+        let join = builder.spawn(move || own.as_ref().as_ref().run(&*own))?;
+        let watcher: &Watcher = state.as_ref().as_ref();
+        let _ = watcher.thread.set(join.thread().clone());
+        *watcher.join.lock().unwrap_or_else(PoisonError::into_inner) = Some(join);
+        Ok(())
+    }
+
+    /// Somebody sleeps for queue `id`. Its count of sleepers is up already.
+    pub fn watch(&self, id: u32) {
+        let before = self.wanted.fetch_or(1 << id, Ordering::SeqCst);
+        if before == 0
+            && let Some(thread) = self.thread.get()
+        {
+            thread.unpark();
+        }
+    }
+
+    /// Ends the thread.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+        let join = self.join.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(join) = join {
+            // It computes nothing that could panic, and has nothing to report.
+            let _ = join.join();
+        }
+    }
+
+    fn run(&self, queues: &dyn Watched) {
+        let mut last = Instant::now();
+        while !self.stop.load(Ordering::Relaxed) {
+            let wanted = self.wanted.load(Ordering::SeqCst);
+            let mut left = wanted;
+            let mut advanced = false;
+            while left != 0 {
+                let id = left.trailing_zeros();
+                left &= left - 1;
+                advanced |= queues.advance(id);
+                if !queues.has_sleepers(id) {
+                    self.wanted.fetch_and(!(1 << id), Ordering::SeqCst);
+                    // One may have come between the look and the forgetting.
+                    if queues.has_sleepers(id) {
+                        self.wanted.fetch_or(1 << id, Ordering::SeqCst);
+                    }
+                }
+            }
+            if advanced {
+                last = Instant::now();
+                continue;
+            }
+            std::hint::spin_loop();
+            let idle = last.elapsed();
+            if wanted == 0 && idle > LINGER {
+                std::thread::park();
+                last = Instant::now();
+            } else if idle > PATIENCE {
+                std::thread::sleep(NAP);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Queues {
+        watcher: Watcher,
+        sleepers: AtomicU32,
+        advances: AtomicU32,
+    }
+
+    impl AsRef<Watcher> for Queues {
+        fn as_ref(&self) -> &Watcher {
+            &self.watcher
+        }
+    }
+
+    impl Watched for Queues {
+        fn has_sleepers(&self, _: u32) -> bool {
+            self.sleepers.load(Ordering::SeqCst) > 0
+        }
+        fn advance(&self, id: u32) -> bool {
+            assert_eq!(id, 5);
+            self.advances.fetch_add(1, Ordering::SeqCst);
+            // Wakes its sleeper.
+            self.sleepers.store(0, Ordering::SeqCst);
+            true
+        }
+    }
+
+    #[test]
+    fn sleepers_are_served_again_and_again_and_the_thread_ends() {
+        let queues = Arc::new(Queues::default());
+        Watcher::start(Arc::clone(&queues)).unwrap();
+        for round in 0..100 {
+            queues.sleepers.store(1, Ordering::SeqCst);
+            queues.watcher.watch(5);
+            let deadline = Instant::now() + Duration::from_secs(20);
+            while queues.sleepers.load(Ordering::SeqCst) > 0 {
+                assert!(Instant::now() < deadline, "round {round}");
+                std::thread::yield_now();
+            }
+            if round % 10 == 0 {
+                // Long enough for the watcher to fall asleep.
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        }
+        assert!(queues.advances.load(Ordering::SeqCst) >= 100);
+        queues.watcher.stop();
+    }
+}

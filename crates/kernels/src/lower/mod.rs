@@ -1,0 +1,64 @@
+//! From Commands to launches, one file per family of operations.
+
+pub(crate) mod binary;
+pub(crate) mod clip;
+pub(crate) mod copy;
+pub(crate) mod epilogue;
+pub(crate) mod fill;
+pub(crate) mod select;
+pub(crate) mod unary;
+
+use millstream_core::{BoundCommand, DType, Error, Op, OpKind};
+
+use crate::{Limits, Lowered};
+
+pub use copy::lower_copy;
+pub use epilogue::lower_epilogue;
+
+/// The kinds that [`lower`] knows. One line per family.
+#[rustfmt::skip]
+const SUPPORTED: &[OpKind] = &[
+    OpKind::Binary,
+    OpKind::Clip,
+    OpKind::Copy,
+    OpKind::Fill,
+    OpKind::Unary,
+    OpKind::Where,
+];
+
+/// Whether [`lower`] knows this kind of operation.
+pub fn supports(kind: OpKind) -> bool {
+    SUPPORTED.contains(&kind)
+}
+
+/// The launches of a Command. `index` is its place in its batch, for fault records. An empty output
+/// gives no launches.
+///
+/// # Errors
+///
+/// [`Error::Unsupported`] for an operation that is not done by kernels, or `f64` on a device without.
+pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowered, Error> {
+    // Only operations that read indices can meet a fault.
+    let _ = index;
+    let wide = |dtype: DType| dtype == DType::F64;
+    let op = command.op();
+    // Copies of f64 as it is move bytes; everything else computes.
+    let moves = matches!(op, Op::Fill { .. } | Op::Copy);
+    if !limits.f64 && !moves && command.accesses().any(|(_, operand)| wide(operand.layout.dtype()))
+    {
+        return Err(unsupported(op, "there is no 64-bit floating point"));
+    }
+    match op {
+        Op::Binary { op } => Ok(binary::lower(command, *op, limits)),
+        Op::Clip { min, max } => Ok(clip::lower(command, *min, *max, limits)),
+        Op::Copy => copy::lower(command, limits),
+        Op::Fill { value } => Ok(fill::lower(command, *value, limits)),
+        Op::Unary { op } => Ok(unary::lower(command, *op, limits)),
+        Op::Where => Ok(select::lower(command, limits)),
+        _ => Err(unsupported(op, "no kernel does it")),
+    }
+}
+
+fn unsupported(op: &Op, reason: &str) -> Error {
+    Error::Unsupported { op: op.name(), device: "this device".into(), reason: reason.into() }
+}

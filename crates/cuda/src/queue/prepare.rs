@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use millstream_core::{BoundCommand, Error, Layout, Op, Operand, RawBuffer, Result};
-use millstream_kernels::{Lowered, lower, lower_copy};
+use millstream_kernels::{Lowered, lower, lower_copy, lower_epilogue};
 
 use super::staging::{self, Staging};
 use super::steps::{Places, Steps};
@@ -186,11 +186,23 @@ impl Preparer {
     /// A matrix product: by the library where it can, by a kernel of ours where it cannot. (A kernel for
     /// products of very few rows, with bias and activation in one, would be tried here first.)
     fn product(&mut self, command: &BoundCommand, index: usize) -> Result<()> {
-        if let Some(product) = blas::map(command).filter(|product| product.is_complete())
+        let product = blas::map(command);
+        if let (Op::MatMul { epilogue }, Some(product)) = (command.op(), product)
             && let Some(ready) = self.search(&product)?
         {
             self.steps.product(ready);
-            return Ok(());
+            let mut extra = command.inputs()[2..].iter();
+            let bias = epilogue.bias.then(|| extra.next()).flatten();
+            let residual = epilogue.residual.then(|| extra.next()).flatten();
+            let rest = &product.rest;
+            let lowered = lower_epilogue(
+                rest,
+                &command.outputs()[0],
+                bias.filter(|_| rest.bias),
+                residual.filter(|_| rest.residual),
+                &self.gpu.limits,
+            );
+            return self.kernels(&lowered);
         }
         self.kernels(&lower(command, index as u32, &self.gpu.limits)?)
     }

@@ -83,6 +83,8 @@ impl Preparer {
                         return Ok(());
                     }
                 }
+                // Without staging memory there is nothing to be transferred.
+                (Op::Upload { .. } | Op::Download { .. }, None) => {}
                 (Op::Timestamp, _) => {
                     let dst = &command.outputs()[0];
                     self.steps.time(self.gpu, dst.buffer.address + dst.layout.start_bytes());

@@ -185,14 +185,13 @@ impl Preparer {
         Ok(false)
     }
 
-    /// A matrix product: by the library where it can, by a kernel of ours where it cannot. (A kernel for
-    /// products of very few rows, with bias and activation in one, would be tried here first.)
+    /// A matrix product: of few rows by a kernel for that, else by the library where it can, else by a
+    /// kernel of the common source.
     fn product(&mut self, command: &BoundCommand, index: usize) -> Result<()> {
         let product = blas::map(command);
         if let (Op::MatMul { epilogue }, Some(product)) = (command.op(), product)
-            && let Some(ready) = self.search(&product)?
+            && (self.steps.few_rows(self.gpu, &product) || self.search(&product)?)
         {
-            self.steps.product(ready);
             let mut extra = command.inputs()[2..].iter();
             let bias = epilogue.bias.then(|| extra.next()).flatten();
             let residual = epilogue.residual.then(|| extra.next()).flatten();
@@ -209,14 +208,16 @@ impl Preparer {
         self.kernels(&lower(command, index as u32, &self.gpu.limits)?)
     }
 
-    fn search(&mut self, product: &blas::Product) -> Result<Option<blas::Ready>> {
+    /// Adds a step of the library; `false` if it has no algorithm.
+    fn search(&mut self, product: &blas::Product) -> Result<bool> {
         if self.blas.is_none() {
             let capability = self.gpu.properties.capability;
             let blas = Blas::new(&self.gpu.context, capability, self.settings.tf32);
             self.blas = Some(blas.map_err(|failure| self.refusal(&failure, 0))?);
         }
-        let Some(blas) = &mut self.blas else { return Ok(None) };
-        blas.prepare(product).map_err(|failure| self.gpu.note(&failure))
+        let Some(blas) = &mut self.blas else { return Ok(false) };
+        let ready = blas.prepare(product).map_err(|failure| self.gpu.note(&failure))?;
+        Ok(ready.map(|ready| self.steps.product(ready)).is_some())
     }
 }
 

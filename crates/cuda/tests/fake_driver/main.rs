@@ -32,6 +32,7 @@ mod linux {
         ("both_devices_are_listed", both_devices_are_listed),
         ("transfers_of_any_size_arrive", transfers_of_any_size_arrive),
         ("replayed_batches_give_new_answers", replayed_batches_give_new_answers),
+        ("products_of_few_rows_are_right", products_of_few_rows_are_right),
         ("one_batch_may_be_in_flight_many_times", one_batch_may_be_in_flight_many_times),
         ("many_threads_get_their_own_answers", many_threads_get_their_own_answers),
         ("streams_come_in_order", streams_come_in_order),
@@ -220,6 +221,49 @@ mod linux {
         }
         // Two plans, each launched directly once.
         assert_eq!(graph_launches(), 2 * 99);
+    }
+
+    /// With the weights lying as PyTorch has them, where there is a kernel of its own for few rows.
+    fn products_of_few_rows_are_right() {
+        let stream = open().stream().unwrap();
+        for rows in 1..=6 {
+            for (inputs, outputs) in [(24, 20), (16, 1), (7, 5)] {
+                let value = |i: usize| ((i * 13 + rows) % 9) as f32 - 4.0;
+                let upload = |layout: Layout, first: usize| {
+                    let values: Vec<f32> =
+                        (0..layout.elements()).map(|i| value(i + first)).collect();
+                    let buffer = stream.allocate(layout.dense_bytes()).unwrap();
+                    stream.upload(buffer.operand(layout), &values).unwrap();
+                    (buffer, values)
+                };
+                let (x, x_values) = upload(matrix(rows, inputs), 1);
+                let (w, w_values) = upload(matrix(outputs, inputs), 2);
+                let (b, b_values) = upload(row(outputs), 3);
+                let (r, r_values) = upload(matrix(rows, outputs), 4);
+                let y = stream.allocate(matrix(rows, outputs).dense_bytes()).unwrap();
+                let product = Command::matmul(
+                    y.operand(matrix(rows, outputs)),
+                    x.operand(matrix(rows, inputs)),
+                    w.operand(matrix(outputs, inputs).transpose(0, 1).unwrap()),
+                    Some(b.operand(row(outputs))),
+                    Some(r.operand(matrix(rows, outputs))),
+                    0.5,
+                    Activation::Relu,
+                );
+                stream.record(product.unwrap()).unwrap();
+                let got = stream.download(y.operand(matrix(rows, outputs))).unwrap();
+                let expected: Vec<f32> = (0..rows * outputs)
+                    .map(|place| {
+                        let (row, column) = (place / outputs, place % outputs);
+                        let products = (0..inputs)
+                            .map(|i| x_values[row * inputs + i] * w_values[column * inputs + i]);
+                        let sum = 0.5 * products.sum::<f32>();
+                        (sum + b_values[column] + r_values[place]).max(0.0)
+                    })
+                    .collect();
+                assert_eq!(got.read::<f32>().unwrap(), expected, "{rows} × {inputs} × {outputs}");
+            }
+        }
     }
 
     fn graph_launches() -> u64 {

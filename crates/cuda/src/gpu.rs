@@ -155,7 +155,8 @@ impl Properties {
             ),
             memory_bytes: self.memory,
             parallelism: self.processors as usize,
-            queue_capacity: 512,
+            // The driver blocks at about a thousand launches of one stream; a full batch is some hundred.
+            queue_capacity: 9,
             alignment: 64,
         }
     }

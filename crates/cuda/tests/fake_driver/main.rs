@@ -43,6 +43,7 @@ mod linux {
         ("a_closed_device_gives_its_memory_back", a_closed_device_gives_its_memory_back),
         ("a_lost_device_fails_closed", a_lost_device_fails_closed),
         ("a_forked_child_is_told", a_forked_child_is_told),
+        ("main_may_return_while_threads_work", main_may_return_while_threads_work),
     ];
 
     pub fn main() -> ExitCode {
@@ -464,6 +465,26 @@ mod linux {
         assert_eq!(device.health().state, HealthState::Lost);
         let reopened = Device::builder("cuda").open();
         assert!(matches!(reopened, Err(Error::DeviceLost { .. })));
+    }
+
+    fn main_may_return_while_threads_work() {
+        let device = open();
+        let (started, all_started) = std::sync::mpsc::channel();
+        for thread in 0..8 {
+            let started = started.clone();
+            std::thread::spawn(move || {
+                let stream = device.stream().unwrap();
+                let layer = Layer::new(&stream).unwrap();
+                for call in 0.. {
+                    let input = Layer::input(thread + call);
+                    assert_eq!(layer.call(&stream, &input).unwrap(), Layer::expected(&input));
+                    let _ = started.send(());
+                }
+            });
+        }
+        for _ in 0..100 {
+            all_started.recv().unwrap();
+        }
     }
 
     fn a_forked_child_is_told() {

@@ -34,6 +34,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if std::env::var_os("CUDA_DEVICE_MAX_CONNECTIONS").is_none() {
+        // As many streams side by side as a GPU can have; the driver reads it when it is first used.
+        // SAFETY: no other thread has been started.
+        unsafe { std::env::set_var("CUDA_DEVICE_MAX_CONNECTIONS", "32") };
+    }
     let result = match Arguments::parse().command {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Devices(arguments) => devices::run(&arguments).map_err(Error::from),

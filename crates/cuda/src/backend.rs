@@ -99,8 +99,8 @@ impl Backend for CudaBackend {
     }
 
     fn supports(&self, kind: OpKind) -> bool {
-        matches!(kind, OpKind::Upload | OpKind::Download | OpKind::Timestamp)
-            || millstream_kernels::supports(kind)
+        use OpKind::{Download, MatMul, Timestamp, Upload};
+        matches!(kind, MatMul | Upload | Download | Timestamp) || millstream_kernels::supports(kind)
     }
 
     fn allocate(&self, bytes: usize) -> Result<Option<Segment>> {

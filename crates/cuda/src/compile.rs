@@ -1,12 +1,14 @@
 //! NVRTC: from CUDA C++ to machine code for one architecture.
 //!
 //! Machine code rather than PTX: a driver refuses PTX of a compiler newer than itself, but takes machine
-//! code of the same major version.
+//! code of the same major version. Results are kept on disk; see [`cache`](crate::cache).
 
 use std::ffi::{CStr, CString};
 
 use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use millstream_core::{Error, Result};
+
+use crate::cache;
 
 struct Program(nvrtcProgram);
 
@@ -17,17 +19,24 @@ impl Drop for Program {
     }
 }
 
-/// The options of every compilation, which a cache of its results must know as well.
+/// The options of every compilation.
 pub(crate) fn options(architecture: &str) -> [String; 3] {
     [format!("--gpu-architecture={architecture}"), "--std=c++17".into(), "--fmad=true".into()]
 }
 
-/// The version of the compiler, which a cache of its results must know as well.
-pub(crate) fn version() -> Result<(i32, i32)> {
-    let (mut major, mut minor) = (0, 0);
-    // SAFETY: two places for the results.
-    check("nvrtcVersion", "nvrtc", unsafe { sys::nvrtcVersion(&mut major, &mut minor) })?;
-    Ok((major, minor))
+/// Machine code for an architecture such as `sm_90`, from the disk if it was compiled before.
+///
+/// # Errors
+///
+/// What the compiler said, line by line.
+pub(crate) fn compile_once(name: &str, source: &str, architecture: &str) -> Result<Vec<u8>> {
+    let key = cache::Key::of(&options(architecture), source);
+    if let Some(image) = cache::load(key) {
+        return Ok(image);
+    }
+    let image = compile(name, source, architecture)?;
+    cache::store(key, &image);
+    Ok(image)
 }
 
 /// Machine code for an architecture such as `sm_90`.

@@ -155,7 +155,8 @@ impl Properties {
             ),
             memory_bytes: self.memory,
             parallelism: self.processors as usize,
-            queue_capacity: 512,
+            // The driver blocks at about a thousand launches of one stream; a full batch is some hundred.
+            queue_capacity: 9,
             alignment: 64,
         }
     }
@@ -194,17 +195,11 @@ impl Gpu {
         let name = format!("cuda:{}", properties.ordinal);
         let failed = |failure: Failure| failure.to_error(&name);
         let context = Arc::new(Context::retain(properties.device).map_err(failed)?);
-        let image = compile::compile("builtin", builtin::SOURCE, &properties.architecture())?;
+        let image = compile::compile_once("builtin", builtin::SOURCE, &properties.architecture())?;
         let builtins = Builtins::load(&image).map_err(failed)?;
         let clock_offset = calibrate(&context, &builtins).map_err(failed)?;
         Ok(Self {
-            limits: Limits {
-                max_threads: properties.max_threads,
-                shared_bytes: properties.shared_bytes,
-                simd_width: 32,
-                f64: true,
-                parallel_groups: properties.processors * 4,
-            },
+            limits: limits(properties.max_threads, properties.shared_bytes, properties.processors),
             kernels: OnceCache::new(config.kernel_cache),
             lost: OnceLock::new(),
             properties,
@@ -230,8 +225,11 @@ impl Gpu {
 
     fn build(&self, key: &Key) -> Result<Function> {
         let entry = key.entry();
-        let image =
-            compile::compile(&entry, &source(key, Dialect::Cuda), &self.properties.architecture())?;
+        let image = compile::compile_once(
+            &entry,
+            &source(key, Dialect::Cuda),
+            &self.properties.architecture(),
+        )?;
         let failed = |failure: Failure| Error::Compile {
             key: entry.clone(),
             message: failure.to_string().into(),
@@ -271,6 +269,12 @@ impl Gpu {
         }
         failure.to_error(&self.name())
     }
+}
+
+/// What kernels may count on.
+pub(crate) fn limits(max_threads: u32, shared_bytes: u32, processors: u32) -> Limits {
+    let parallel_groups = processors * 4;
+    Limits { max_threads, shared_bytes, simd_width: 32, f64: true, parallel_groups }
 }
 
 /// What to add to the GPU's clock to get the host's, from the quickest of a few looks.

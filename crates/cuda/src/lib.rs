@@ -13,11 +13,13 @@
 //! |---|---|---|
 //! | `MILLSTREAM_CUDA_TF32` | `1`: products of `f32` may round their inputs to TF32 | `0` |
 //! | `MILLSTREAM_CUDA_GRAPHS` | `0`: batches that come again are not replayed as graphs | `1` |
+//! | `MILLSTREAM_CACHE_DIR` | the folder of compiled kernels; `off` for none | `millstream` in the user's cache folder |
 //! | `MILLSTREAM_CUDA_LIBRARIES` | folders to look for NVRTC and cuBLASLt in first, separated by `:` | none |
 
 mod backend;
 mod blas;
 mod builtin;
+mod cache;
 mod compile;
 mod driver;
 mod gpu;
@@ -25,3 +27,32 @@ mod libraries;
 mod queue;
 mod settings;
 mod watcher;
+
+use millstream_core::Result;
+use millstream_kernels::{Dialect, Key, Limits, source};
+
+/// What kernels may count on, on a GPU with so many multiprocessors of a data centre's kind.
+pub fn usual_limits(processors: u32) -> Limits {
+    gpu::limits(1024, 48 << 10, processors)
+}
+
+/// Compiles a kernel into the cache on disk, for an architecture such as `sm_90`. Needs NVRTC but no GPU:
+/// for images that are built on one machine and run on another.
+///
+/// # Errors
+///
+/// No compiler, or what it said.
+pub fn precompile(key: &Key, architecture: &str) -> Result<()> {
+    libraries::check_compiler()?;
+    compile::compile_once(&key.entry(), &source(key, Dialect::Cuda), architecture).map(drop)
+}
+
+/// Compiles the kernels that belong to this backend alone; as [`precompile`].
+///
+/// # Errors
+///
+/// No compiler, or what it said.
+pub fn precompile_builtins(architecture: &str) -> Result<()> {
+    libraries::check_compiler()?;
+    compile::compile_once("builtin", builtin::SOURCE, architecture).map(drop)
+}

@@ -5,8 +5,9 @@
 //! toolkit, or of a Python package); they are opened from there first, after which the loader knows them
 //! by name.
 
+#[cfg(unix)]
 use std::ffi::CString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use cudarc::{cublaslt, driver, nvrtc};
@@ -30,6 +31,36 @@ pub(crate) fn check() -> Result<()> {
     }
 }
 
+/// Whether NVRTC is there, which needs no driver.
+///
+/// # Errors
+///
+/// How to get it.
+pub(crate) fn check_compiler() -> Result<()> {
+    match absent(&[NVRTC]) {
+        None => Ok(()),
+        Some(reason) => Err(unavailable(reason)),
+    }
+}
+
+/// A library that may lie where the loader does not look.
+struct Library {
+    name: &'static str,
+    is_present: fn() -> bool,
+}
+
+const NVRTC: Library = Library {
+    name: "libnvrtc.so.13",
+    // SAFETY: opens and closes the library, whose initialisers are NVIDIA's own.
+    is_present: || unsafe { nvrtc::sys::is_culib_present() },
+};
+
+const BLAS: Library = Library {
+    name: "libcublasLt.so.13",
+    // SAFETY: as above.
+    is_present: || unsafe { cublaslt::sys::is_culib_present() },
+};
+
 fn missing() -> Option<String> {
     // SAFETY: opens and closes the library, whose initialisers are NVIDIA's own.
     if !unsafe { driver::sys::is_culib_present() } {
@@ -39,22 +70,21 @@ fn missing() -> Option<String> {
                 .into(),
         );
     }
-    // SAFETY: as above.
-    let nvrtc_present = || unsafe { nvrtc::sys::is_culib_present() };
-    // SAFETY: as above.
-    let blas_present = || unsafe { cublaslt::sys::is_culib_present() };
-    let mut absent = Vec::new();
-    for (name, present) in [
-        ("libnvrtc.so.13", &nvrtc_present as &dyn Fn() -> bool),
-        ("libcublasLt.so.13", &blas_present),
-    ] {
-        if !present() {
-            preload(name);
-            if !present() {
-                absent.push(name);
+    absent(&[NVRTC, BLAS])
+}
+
+/// What is missing of some libraries, and how to get it.
+fn absent(libraries: &[Library]) -> Option<String> {
+    let absent: Vec<_> = libraries
+        .iter()
+        .filter(|library| {
+            !(library.is_present)() && {
+                preload(library.name);
+                !(library.is_present)()
             }
-        }
-    }
+        })
+        .map(|library| library.name)
+        .collect();
     (!absent.is_empty()).then(|| {
         format!(
             "{} cannot be loaded: install the CUDA 13 toolkit or `pip install nvidia-cuda-nvrtc \
@@ -92,27 +122,33 @@ fn folders() -> Vec<PathBuf> {
     folders
 }
 
-/// Opens a library from one of the folders for the rest of the process, with what lies beside it.
+/// Opens a library from one of the folders for the rest of the process. NVRTC opens a second file by name
+/// when it compiles, so that is opened first.
 fn preload(name: &str) {
-    for folder in folders() {
-        let path = folder.join(name);
-        let Some(text) =
-            path.exists().then(|| CString::new(path.into_os_string().into_encoded_bytes()))
-        else {
-            continue;
-        };
-        #[cfg(unix)]
-        if let Ok(text) = text {
-            // SAFETY: a path that ends in a zero; the library's initialisers are NVIDIA's own. The handle
-            // is kept for good, so nothing ever runs that was unloaded.
-            let handle = unsafe { libc::dlopen(text.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
-            if !handle.is_null() {
-                return;
-            }
+    for folder in folders().into_iter().filter(|folder| folder.join(name).exists()) {
+        let beside = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        for entry in beside.filter(|entry| {
+            entry.file_name().as_encoded_bytes().starts_with(b"libnvrtc-builtins.so")
+        }) {
+            open(&entry.path());
         }
-        #[cfg(not(unix))]
-        drop(text);
+        if open(&folder.join(name)) {
+            return;
+        }
     }
+}
+
+#[cfg(unix)]
+fn open(path: &Path) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_encoded_bytes()) else { return false };
+    // SAFETY: a path that ends in a zero; the library's initialisers are NVIDIA's own. The handle is kept
+    // for good, so nothing ever runs that was unloaded.
+    !unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) }.is_null()
+}
+
+#[cfg(not(unix))]
+fn open(_: &Path) -> bool {
+    false
 }
 
 #[cfg(test)]

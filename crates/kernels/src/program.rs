@@ -41,12 +41,20 @@ programs! {
     Clip => lower::clip::PROGRAM,
     /// Strided copies and conversions.
     Copy => lower::copy::PROGRAM,
+    /// Running sums.
+    CumSum => lower::cumsum::PROGRAM,
     /// What a library's matrix product leaves to be done.
     Epilogue => lower::epilogue::PROGRAM,
     /// One value everywhere.
     Fill => lower::fill::PROGRAM,
+    /// Layer, group and root-mean-square normalisation.
+    Norm => lower::norm::PROGRAM,
+    /// Reductions.
+    Reduce => lower::reduce::PROGRAM,
     /// One of two elements, by a condition.
     Select => lower::select::PROGRAM,
+    /// Softmax and its logarithm.
+    Softmax => lower::softmax::PROGRAM,
     /// Functions of one element.
     Unary => lower::unary::PROGRAM,
 }

@@ -16,6 +16,10 @@ use crate::driver::{Context, DeviceMemory, Failure, Stream};
 /// Products that a queue remembers the algorithm of; beyond that it starts anew.
 const REMEMBERED: usize = 512;
 
+/// The only way in which parts of a sum are added up: with all bits, and in an order of their own.
+const COMPUTE_TYPE_REDUCTION: u32 =
+    sys::cublasLtReductionScheme_t::CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE as u32;
+
 /// What a queue needs for products.
 pub(crate) struct Blas {
     handle: sys::cublasLtHandle_t,
@@ -138,6 +142,8 @@ impl Preference {
         })?;
         let preference = Self(raw);
         preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace as u64)?;
+        // Partial sums meet in the type that is computed in, never in that of the result.
+        preference.set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, COMPUTE_TYPE_REDUCTION)?;
         for (which, matrix) in [
             (CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &problem.first),
             (CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &problem.second),

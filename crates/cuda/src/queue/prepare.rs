@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use millstream_core::{BoundCommand, Error, Layout, Op, Operand, RawBuffer, Result};
-use millstream_kernels::{Lowered, lower, lower_copy};
+use millstream_kernels::{Lowered, lower, lower_copy, lower_epilogue};
 
 use super::staging::{self, Staging};
 use super::steps::{Places, Steps};
@@ -83,6 +83,8 @@ impl Preparer {
                         return Ok(());
                     }
                 }
+                // Without staging memory there is nothing to be transferred.
+                (Op::Upload { .. } | Op::Download { .. }, None) => {}
                 (Op::Timestamp, _) => {
                     let dst = &command.outputs()[0];
                     self.steps.time(self.gpu, dst.buffer.address + dst.layout.start_bytes());
@@ -183,26 +185,39 @@ impl Preparer {
         Ok(false)
     }
 
-    /// A matrix product: by the library where it can, by a kernel of ours where it cannot. (A kernel for
-    /// products of very few rows, with bias and activation in one, would be tried here first.)
+    /// A matrix product: of few rows by a kernel for that, else by the library where it can, else by a
+    /// kernel of the common source.
     fn product(&mut self, command: &BoundCommand, index: usize) -> Result<()> {
-        if let Some(product) = blas::map(command).filter(|product| product.is_complete())
-            && let Some(ready) = self.search(&product)?
+        let product = blas::map(command);
+        if let (Op::MatMul { epilogue }, Some(product)) = (command.op(), product)
+            && (self.steps.few_rows(self.gpu, &product) || self.search(&product)?)
         {
-            self.steps.product(ready);
-            return Ok(());
+            let mut extra = command.inputs()[2..].iter();
+            let bias = epilogue.bias.then(|| extra.next()).flatten();
+            let residual = epilogue.residual.then(|| extra.next()).flatten();
+            let rest = &product.rest;
+            let lowered = lower_epilogue(
+                rest,
+                &command.outputs()[0],
+                bias.filter(|_| rest.bias),
+                residual.filter(|_| rest.residual),
+                &self.gpu.limits,
+            );
+            return self.kernels(&lowered);
         }
         self.kernels(&lower(command, index as u32, &self.gpu.limits)?)
     }
 
-    fn search(&mut self, product: &blas::Product) -> Result<Option<blas::Ready>> {
+    /// Adds a step of the library; `false` if it has no algorithm.
+    fn search(&mut self, product: &blas::Product) -> Result<bool> {
         if self.blas.is_none() {
             let capability = self.gpu.properties.capability;
             let blas = Blas::new(&self.gpu.context, capability, self.settings.tf32);
             self.blas = Some(blas.map_err(|failure| self.refusal(&failure, 0))?);
         }
-        let Some(blas) = &mut self.blas else { return Ok(None) };
-        blas.prepare(product).map_err(|failure| self.gpu.note(&failure))
+        let Some(blas) = &mut self.blas else { return Ok(false) };
+        let ready = blas.prepare(product).map_err(|failure| self.gpu.note(&failure))?;
+        Ok(ready.map(|ready| self.steps.product(ready)).is_some())
     }
 }
 

@@ -3,14 +3,20 @@
 pub(crate) mod binary;
 pub(crate) mod clip;
 pub(crate) mod copy;
+pub(crate) mod cumsum;
 pub(crate) mod epilogue;
 pub(crate) mod fill;
+pub(crate) mod norm;
+pub(crate) mod reduce;
+mod rows;
 pub(crate) mod select;
+pub(crate) mod softmax;
 pub(crate) mod unary;
 
 use millstream_core::{BoundCommand, DType, Error, Op, OpKind};
 
 use crate::{Limits, Lowered};
+use norm::Norm;
 
 pub use copy::lower_copy;
 pub use epilogue::lower_epilogue;
@@ -21,7 +27,13 @@ const SUPPORTED: &[OpKind] = &[
     OpKind::Binary,
     OpKind::Clip,
     OpKind::Copy,
+    OpKind::CumSum,
     OpKind::Fill,
+    OpKind::GroupNorm,
+    OpKind::LayerNorm,
+    OpKind::Reduce,
+    OpKind::RmsNorm,
+    OpKind::Softmax,
     OpKind::Unary,
     OpKind::Where,
 ];
@@ -52,7 +64,24 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         Op::Binary { op } => Ok(binary::lower(command, *op, limits)),
         Op::Clip { min, max } => Ok(clip::lower(command, *min, *max, limits)),
         Op::Copy => copy::lower(command, limits),
+        Op::CumSum { axis, exclusive, reverse } => {
+            Ok(cumsum::lower(command, usize::from(*axis), *exclusive, *reverse, limits))
+        }
         Op::Fill { value } => Ok(fill::lower(command, *value, limits)),
+        Op::GroupNorm { groups, epsilon, weight, bias } => {
+            let norm = Norm { rms: false, epsilon: *epsilon, weight: *weight, bias: *bias };
+            Ok(norm.over_groups(command, *groups as usize, limits))
+        }
+        Op::LayerNorm { axes, epsilon, weight, bias } => {
+            let norm = Norm { rms: false, epsilon: *epsilon, weight: *weight, bias: *bias };
+            Ok(norm.over_last(command, usize::from(*axes), limits))
+        }
+        Op::Reduce { op, axes } => Ok(reduce::lower(command, *op, *axes, limits)),
+        Op::RmsNorm { axes, epsilon, weight } => {
+            let norm = Norm { rms: true, epsilon: *epsilon, weight: *weight, bias: false };
+            Ok(norm.over_last(command, usize::from(*axes), limits))
+        }
+        Op::Softmax { axis, log } => Ok(softmax::lower(command, usize::from(*axis), *log, limits)),
         Op::Unary { op } => Ok(unary::lower(command, *op, limits)),
         Op::Where => Ok(select::lower(command, limits)),
         _ => Err(unsupported(op, "no kernel does it")),

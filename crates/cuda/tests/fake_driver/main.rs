@@ -1,0 +1,515 @@
+//! The whole backend on a driver that runs on the host: submitting, completion, graphs, transfers, order
+//! between streams, faults and a lost device, from many threads. What a real GPU adds is the real kernels
+//! and the real driver's mind; the tests of the root crate run there.
+//!
+//! A program of its own: it builds the driver with `cc`, and starts itself once per test with the driver
+//! in the loader's path.
+
+#[cfg(not(target_os = "linux"))]
+fn main() {}
+
+#[cfg(target_os = "linux")]
+fn main() -> std::process::ExitCode {
+    linux::main()
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::path::{Path, PathBuf};
+    use std::process::{Command as Process, ExitCode};
+    use std::sync::Barrier;
+    use std::time::{Duration, Instant};
+
+    use millstream_core::{
+        Activation, Buffer, Command, DType, Device, Error, Event, HealthState, Layout, Result,
+        Stream,
+    };
+    use millstream_cuda as _;
+
+    type Test = (&'static str, fn());
+
+    const TESTS: &[Test] = &[
+        ("both_devices_are_listed", both_devices_are_listed),
+        ("transfers_of_any_size_arrive", transfers_of_any_size_arrive),
+        ("replayed_batches_give_new_answers", replayed_batches_give_new_answers),
+        ("products_of_few_rows_are_right", products_of_few_rows_are_right),
+        ("one_batch_may_be_in_flight_many_times", one_batch_may_be_in_flight_many_times),
+        ("many_threads_get_their_own_answers", many_threads_get_their_own_answers),
+        ("streams_come_in_order", streams_come_in_order),
+        ("a_fault_fails_its_stream_and_no_other", a_fault_fails_its_stream_and_no_other),
+        ("waits_end_at_their_deadline", waits_end_at_their_deadline),
+        ("a_lack_of_memory_is_no_fault", a_lack_of_memory_is_no_fault),
+        ("the_profiler_has_spans_of_the_device", the_profiler_has_spans_of_the_device),
+        ("a_closed_device_gives_its_memory_back", a_closed_device_gives_its_memory_back),
+        ("a_lost_device_fails_closed", a_lost_device_fails_closed),
+        ("a_forked_child_is_told", a_forked_child_is_told),
+        ("main_may_return_while_threads_work", main_may_return_while_threads_work),
+    ];
+
+    pub fn main() -> ExitCode {
+        if let Ok(name) = std::env::var("MILLSTREAM_FAKE_DRIVER_TEST") {
+            let test = TESTS.iter().find(|test| test.0 == name).expect("a test of that name");
+            test.1();
+            return ExitCode::SUCCESS;
+        }
+        let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+        let Some(folder) = build_driver() else {
+            println!("SKIPPED: there is no C compiler (cc)");
+            return ExitCode::SUCCESS;
+        };
+        let mut failed = 0;
+        println!();
+        for (name, _) in TESTS {
+            if filter.as_ref().is_some_and(|filter| !name.contains(filter.as_str())) {
+                continue;
+            }
+            let passed = run_alone(name, &folder);
+            println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
+            failed += usize::from(!passed);
+        }
+        println!("\ntest result: {failed} failed\n");
+        if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+
+    fn build_driver() -> Option<PathBuf> {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fake-driver");
+        std::fs::create_dir_all(&folder).expect("a folder for the driver");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_driver/driver.c");
+        let library = folder.join("libcuda.so");
+        let mut compiler = Process::new("cc");
+        compiler.args([
+            "-std=gnu11",
+            "-O1",
+            "-g",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-fPIC",
+            "-shared",
+        ]);
+        let status = compiler.arg(source).arg("-o").arg(&library).arg("-lpthread").status().ok()?;
+        assert!(status.success(), "the driver does not compile");
+        for name in ["libnvrtc.so", "libcublasLt.so"] {
+            let link = folder.join(name);
+            let _ = std::fs::remove_file(&link);
+            std::os::unix::fs::symlink(&library, link).expect("a link to the driver");
+        }
+        Some(folder)
+    }
+
+    fn run_alone(name: &str, folder: &Path) -> bool {
+        let mut child = Process::new(std::env::current_exe().expect("this program"))
+            .env("MILLSTREAM_FAKE_DRIVER_TEST", name)
+            .env("LD_LIBRARY_PATH", folder)
+            .env("MILLSTREAM_CACHE_DIR", "off")
+            .spawn()
+            .expect("this program starts again");
+        let deadline = Instant::now() + Duration::from_secs(120);
+        loop {
+            match child.try_wait().expect("its own child") {
+                Some(status) => return status.success(),
+                None if Instant::now() > deadline => {
+                    println!("{name} hangs");
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    return false;
+                }
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
+    }
+
+    fn open() -> Device {
+        Device::builder("cuda").open().expect("the driver is in the path")
+    }
+
+    fn row(count: usize) -> Layout {
+        Layout::contiguous(DType::F32, &[count]).unwrap()
+    }
+
+    fn bytes(count: usize) -> Layout {
+        Layout::contiguous(DType::U8, &[count]).unwrap()
+    }
+
+    fn matrix(rows: usize, columns: usize) -> Layout {
+        Layout::contiguous(DType::F32, &[rows, columns]).unwrap()
+    }
+
+    fn plant(stream: &Stream, trouble: &[u8; 3]) -> Result<()> {
+        let buffer = stream.allocate(3)?;
+        stream.upload(buffer.operand(bytes(3)), trouble).map(drop)
+    }
+
+    /// `relu(2 x × w + b)`, with `w` all ones below the diagonal and on it.
+    struct Layer {
+        x: Buffer,
+        w: Buffer,
+        b: Buffer,
+        y: Buffer,
+    }
+
+    const SIZE: usize = 24;
+
+    impl Layer {
+        fn new(stream: &Stream) -> Result<Self> {
+            let [x, y, b] = [(); 3].map(|()| stream.allocate(row(SIZE).dense_bytes()));
+            let (x, y, b) = (x?, y?, b?);
+            let w = stream.allocate(matrix(SIZE, SIZE).dense_bytes())?;
+            let ones: Vec<f32> =
+                (0..SIZE * SIZE).map(|i| f32::from(u8::from(i / SIZE >= i % SIZE))).collect();
+            stream.upload(w.operand(matrix(SIZE, SIZE)), &ones)?;
+            stream.upload(b.operand(row(SIZE)), &[-3.0f32; SIZE])?;
+            w.settle()?;
+            b.settle()?;
+            Ok(Self { x, w, b, y })
+        }
+
+        fn call(&self, stream: &Stream, input: &[f32]) -> Result<Vec<f32>> {
+            let one = matrix(1, SIZE);
+            stream.upload(self.x.operand(one), input)?;
+            stream.record(Command::matmul(
+                self.y.operand(one),
+                self.x.operand(one),
+                self.w.operand(matrix(SIZE, SIZE)),
+                Some(self.b.operand(row(SIZE))),
+                None,
+                2.0,
+                Activation::Relu,
+            )?)?;
+            stream.download(self.y.operand(one))?.read()
+        }
+
+        fn expected(input: &[f32]) -> Vec<f32> {
+            let tail = |from: usize| 2.0 * input[from..].iter().sum::<f32>() - 3.0;
+            (0..SIZE).map(|column| tail(column).max(0.0)).collect()
+        }
+
+        fn input(seed: usize) -> Vec<f32> {
+            (0..SIZE).map(|i| ((i * 7 + seed * 5) % 11) as f32 - 4.0).collect()
+        }
+    }
+
+    fn both_devices_are_listed() {
+        let list = Device::list();
+        let (_, list) = list.iter().find(|(name, _)| *name == "cuda").unwrap();
+        let names: Vec<_> = list.as_ref().unwrap().iter().map(|info| &info.name[..]).collect();
+        assert_eq!(names, ["cuda:0", "cuda:1"]);
+        assert!(Device::open("cuda:1").unwrap().info().description.contains("Fake GPU 1"));
+        let error = Device::open("cuda:2").unwrap_err().to_string();
+        assert!(error.contains("cuda:0, cuda:1"), "{error}");
+    }
+
+    fn transfers_of_any_size_arrive() {
+        let stream = open().stream().unwrap();
+        for count in [0, 1, 2, 4, 1000, 64 << 10, (64 << 10) + 1, 5 << 20] {
+            let values: Vec<u8> = (0..count).map(|i| (i * 7 % 251) as u8).collect();
+            let buffer = stream.allocate(count).unwrap();
+            stream.upload(buffer.operand(bytes(count)), &values).unwrap();
+            let got = stream.download(buffer.operand(bytes(count))).unwrap();
+            assert!(got.bytes().unwrap() == values, "{count} bytes");
+        }
+    }
+
+    fn replayed_batches_give_new_answers() {
+        let device = open();
+        let stream = device.stream().unwrap();
+        let layers = [Layer::new(&stream).unwrap(), Layer::new(&stream).unwrap()];
+        for call in 0..100 {
+            for layer in &layers {
+                let input = Layer::input(call);
+                assert_eq!(layer.call(&stream, &input).unwrap(), Layer::expected(&input), "{call}");
+            }
+        }
+        // Two plans, each launched directly once.
+        assert_eq!(graph_launches(), 2 * 99);
+    }
+
+    /// With the weights lying as PyTorch has them, where there is a kernel of its own for few rows.
+    fn products_of_few_rows_are_right() {
+        let stream = open().stream().unwrap();
+        for rows in 1..=6 {
+            for (inputs, outputs) in [(24, 20), (16, 1), (7, 5)] {
+                let value = |i: usize| ((i * 13 + rows) % 9) as f32 - 4.0;
+                let upload = |layout: Layout, first: usize| {
+                    let values: Vec<f32> =
+                        (0..layout.elements()).map(|i| value(i + first)).collect();
+                    let buffer = stream.allocate(layout.dense_bytes()).unwrap();
+                    stream.upload(buffer.operand(layout), &values).unwrap();
+                    (buffer, values)
+                };
+                let (x, x_values) = upload(matrix(rows, inputs), 1);
+                let (w, w_values) = upload(matrix(outputs, inputs), 2);
+                let (b, b_values) = upload(row(outputs), 3);
+                let (r, r_values) = upload(matrix(rows, outputs), 4);
+                let y = stream.allocate(matrix(rows, outputs).dense_bytes()).unwrap();
+                let product = Command::matmul(
+                    y.operand(matrix(rows, outputs)),
+                    x.operand(matrix(rows, inputs)),
+                    w.operand(matrix(outputs, inputs).transpose(0, 1).unwrap()),
+                    Some(b.operand(row(outputs))),
+                    Some(r.operand(matrix(rows, outputs))),
+                    0.5,
+                    Activation::Relu,
+                );
+                stream.record(product.unwrap()).unwrap();
+                let got = stream.download(y.operand(matrix(rows, outputs))).unwrap();
+                let expected: Vec<f32> = (0..rows * outputs)
+                    .map(|place| {
+                        let (row, column) = (place / outputs, place % outputs);
+                        let products = (0..inputs)
+                            .map(|i| x_values[row * inputs + i] * w_values[column * inputs + i]);
+                        let sum = 0.5 * products.sum::<f32>();
+                        (sum + b_values[column] + r_values[place]).max(0.0)
+                    })
+                    .collect();
+                assert_eq!(got.read::<f32>().unwrap(), expected, "{rows} × {inputs} × {outputs}");
+            }
+        }
+    }
+
+    fn graph_launches() -> u64 {
+        // SAFETY: the library is loaded, and the function takes nothing.
+        unsafe {
+            let library = libc::dlopen(c"libcuda.so".as_ptr(), libc::RTLD_NOW);
+            let function = libc::dlsym(library, c"fake_graph_launches".as_ptr());
+            assert!(!function.is_null());
+            std::mem::transmute::<*mut libc::c_void, extern "C" fn() -> u64>(function)()
+        }
+    }
+
+    fn one_batch_may_be_in_flight_many_times() {
+        let stream = open().stream().unwrap();
+        let buffers = [(); 2].map(|()| stream.allocate(row(100).dense_bytes()).unwrap());
+        let mut downloads = Vec::new();
+        for call in 0..300 {
+            for (index, buffer) in buffers.iter().enumerate() {
+                let value = (call * 2 + index) as f32;
+                stream.upload(buffer.operand(row(100)), &[value; 100]).unwrap();
+            }
+            for buffer in &buffers {
+                downloads.push(stream.download(buffer.operand(row(100))).unwrap());
+            }
+            stream.flush().unwrap();
+        }
+        for (index, download) in downloads.into_iter().enumerate() {
+            let values = download.read::<f32>().unwrap();
+            assert!(values.iter().all(|&value| value == index as f32), "{index}: {}", values[0]);
+        }
+        assert!(graph_launches() > 0);
+    }
+
+    fn many_threads_get_their_own_answers() {
+        const THREADS: usize = 40;
+        let device = open();
+        let barrier = Barrier::new(THREADS);
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let barrier = &barrier;
+                scope.spawn(move || {
+                    barrier.wait();
+                    let stream = device.stream().unwrap();
+                    let layer = Layer::new(&stream).unwrap();
+                    for call in 0..200 {
+                        let input = Layer::input(thread * 1000 + call);
+                        let got = layer.call(&stream, &input).unwrap();
+                        assert_eq!(got, Layer::expected(&input), "thread {thread}, call {call}");
+                    }
+                });
+            }
+        });
+        assert_eq!(device.health().faults, 0);
+    }
+
+    fn streams_come_in_order() {
+        let device = open();
+        let streams: Vec<Stream> = (0..8).map(|_| Stream::new(&device).unwrap()).collect();
+        let layer = Layer::new(&streams[0]).unwrap();
+        for round in 0..200 {
+            // Each value is written by one stream, used by a second and read by a third.
+            let input = Layer::input(round);
+            let one = matrix(1, SIZE);
+            let pick = |step: usize| &streams[(round * 3 + step * 5) % 8];
+            pick(0).upload(layer.x.operand(one), &input).unwrap();
+            let product = Command::matmul(
+                layer.y.operand(one),
+                layer.x.operand(one),
+                layer.w.operand(matrix(SIZE, SIZE)),
+                Some(layer.b.operand(row(SIZE))),
+                None,
+                2.0,
+                Activation::Relu,
+            );
+            pick(1).record(product.unwrap()).unwrap();
+            let got = pick(2).download(layer.y.operand(one)).unwrap().read::<f32>().unwrap();
+            assert_eq!(got, Layer::expected(&input), "round {round}");
+        }
+    }
+
+    fn a_fault_fails_its_stream_and_no_other() {
+        let device = open();
+        let (bad, good) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
+        for round in 0..50 {
+            let consumer = Stream::new(&device).unwrap();
+            let shared = bad.allocate(row(4).dense_bytes()).unwrap();
+            plant(&bad, b"BAD").unwrap();
+            bad.upload(shared.operand(row(4)), &[1.0f32; 4]).unwrap();
+            let doomed = bad.download(shared.operand(row(4))).unwrap();
+            bad.flush().unwrap();
+            // Submitted after it, and waiting for it on another stream.
+            let later = bad.download(shared.operand(row(4)));
+            let consumed = consumer.download(shared.operand(row(4)));
+            let own = good.allocate(row(4).dense_bytes()).unwrap();
+            good.upload(own.operand(row(4)), &[7.0f32; 4]).unwrap();
+            let fine = good.download(own.operand(row(4))).unwrap().read::<f32>().unwrap();
+            assert_eq!(fine, [7.0; 4]);
+            for download in [Ok(doomed), later, consumed].into_iter().flatten() {
+                let error = download.read::<f32>().unwrap_err();
+                let text = error.to_string();
+                assert!(matches!(error, Error::Fault { command: "upload", .. }), "{round}: {text}");
+                assert!(text.contains("outside its axis"), "{text}");
+            }
+            // What comes later runs. The first synchronize tells the fault.
+            assert!(bad.synchronize().is_err());
+            let again = bad.allocate(row(4).dense_bytes()).unwrap();
+            bad.upload(again.operand(row(4)), &[5.0f32; 4]).unwrap();
+            let after = bad.download(again.operand(row(4))).unwrap().read::<f32>().unwrap();
+            assert_eq!(after, [5.0; 4]);
+        }
+        assert_eq!(device.health().state, HealthState::Healthy);
+    }
+
+    fn waits_end_at_their_deadline() {
+        let stream = open().stream().unwrap();
+        plant(&stream, b"ZZZ").unwrap();
+        let point = stream.timepoint();
+        let started = Instant::now();
+        let error = point.wait_within(Duration::from_millis(20)).unwrap_err();
+        assert!(matches!(error, Error::Timeout { command: "upload", .. }), "{error}");
+        assert!(started.elapsed() < Duration::from_millis(150), "{:?}", started.elapsed());
+        point.wait().unwrap();
+        assert!(started.elapsed() > Duration::from_millis(150));
+    }
+
+    fn a_lack_of_memory_is_no_fault() {
+        let device = open();
+        let mut held = Vec::new();
+        let error = loop {
+            match device.allocate(20 << 20) {
+                Ok(buffer) => held.push(buffer),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, Error::OutOfMemory { .. }) && held.len() > 5, "{error}");
+        drop(held);
+        let stream = device.stream().unwrap();
+        let layer = Layer::new(&stream).unwrap();
+        let input = Layer::input(1);
+        assert_eq!(layer.call(&stream, &input).unwrap(), Layer::expected(&input));
+        assert_eq!(device.health().state, HealthState::Healthy);
+    }
+
+    fn the_profiler_has_spans_of_the_device() {
+        let device = open();
+        let stream = Stream::new(&device).unwrap();
+        let layer = Layer::new(&stream).unwrap();
+        stream.synchronize().unwrap();
+        device.profiler().start();
+        let begun = millstream_core::profiler::now_ns();
+        for call in 0..10 {
+            let input = Layer::input(call);
+            assert_eq!(layer.call(&stream, &input).unwrap(), Layer::expected(&input));
+        }
+        let ended = millstream_core::profiler::now_ns();
+        let traces = device.profiler().take();
+        let spans: Vec<_> = traces.into_iter().flat_map(|trace| trace.spans).collect();
+        let names: Vec<_> = spans.iter().map(|span| span.kind.name()).collect();
+        assert_eq!(names, ["upload", "matmul", "download"].repeat(10));
+        let slack = 5_000_000;
+        for span in &spans {
+            assert!(span.start_ns <= span.end_ns);
+            assert!(span.start_ns + slack > begun && span.end_ns < ended + slack, "{span:?}");
+        }
+        let (before, after) = (Event::timed(&stream).unwrap(), Event::timed(&stream).unwrap());
+        assert!(before.elapsed(&after).unwrap() < Duration::from_secs(10));
+    }
+
+    fn a_closed_device_gives_its_memory_back() {
+        for _ in 0..20 {
+            let device = open();
+            let stream = device.stream().unwrap();
+            let layer = Layer::new(&stream).unwrap();
+            for call in 0..5 {
+                let input = Layer::input(call);
+                assert_eq!(layer.call(&stream, &input).unwrap(), Layer::expected(&input));
+            }
+            // Far more than there is, if the devices before had kept theirs.
+            let large = device.allocate(100 << 20).unwrap();
+            drop((large, layer));
+            device.close().unwrap();
+            assert!(matches!(device.stream(), Err(Error::DeviceClosed { .. })));
+        }
+    }
+
+    fn a_lost_device_fails_closed() {
+        let device = open();
+        let (bad, other) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
+        let buffer = other.allocate(16).unwrap();
+        plant(&bad, b"DIE").unwrap();
+        let started = Instant::now();
+        let error = bad.synchronize().unwrap_err();
+        assert!(matches!(error, Error::DeviceLost { .. }), "{error}");
+        assert!(error.to_string().contains("gave CUDA_ERROR_ILLEGAL_ADDRESS"), "{error}");
+        assert!(started.elapsed() < Duration::from_secs(5));
+        let refused = other.upload(buffer.operand(bytes(16)), &[0u8; 16]);
+        assert!(matches!(refused, Err(Error::DeviceLost { .. })));
+        assert_eq!(device.health().state, HealthState::Lost);
+        let reopened = Device::builder("cuda").open();
+        assert!(matches!(reopened, Err(Error::DeviceLost { .. })));
+    }
+
+    fn main_may_return_while_threads_work() {
+        let device = open();
+        let (started, all_started) = std::sync::mpsc::channel();
+        for thread in 0..8 {
+            let started = started.clone();
+            std::thread::spawn(move || {
+                let stream = device.stream().unwrap();
+                let layer = Layer::new(&stream).unwrap();
+                for call in 0.. {
+                    let input = Layer::input(thread + call);
+                    assert_eq!(layer.call(&stream, &input).unwrap(), Layer::expected(&input));
+                    let _ = started.send(());
+                }
+            });
+        }
+        for _ in 0..100 {
+            all_started.recv().unwrap();
+        }
+    }
+
+    fn a_forked_child_is_told() {
+        let device = open();
+        let stream = device.stream().unwrap();
+        let buffer = stream.allocate(16).unwrap();
+        // SAFETY: the child only calls what is promised to work after a fork, and leaves with `_exit`.
+        match unsafe { libc::fork() } {
+            0 => {
+                let inherited = matches!(stream.synchronize(), Err(Error::Forked { .. }));
+                let again = Device::open("cuda").err().map(|error| error.to_string());
+                drop(buffer);
+                let told = again.is_some_and(|text| text.contains("forked"));
+                // SAFETY: ends the child without the parent's exit handlers.
+                unsafe { libc::_exit(i32::from(!(inherited && told))) }
+            }
+            child => {
+                assert!(child > 0);
+                let mut status = 0;
+                // SAFETY: `status` is a place for the result.
+                unsafe { libc::waitpid(child, &mut status, 0) };
+                assert_eq!(status, 0);
+                stream.upload(buffer.operand(bytes(16)), &[0u8; 16]).unwrap();
+                stream.synchronize().unwrap();
+            }
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! The list of programs.
 
-use crate::lower::{copy, fill};
+use crate::lower::{copy, fill, gemv, matmul};
 
 /// A program text and what it is specialised by. Each family in [`crate::lower`] defines its own.
 pub(crate) struct Definition {
@@ -39,6 +39,12 @@ programs! {
     Copy => copy::PROGRAM,
     /// One value everywhere.
     Fill => fill::PROGRAM,
+    /// Matrix products with few rows.
+    Gemv => gemv::PROGRAM,
+    /// Matrix products with few rows, by columns.
+    GemvColumns => gemv::COLUMNS_PROGRAM,
+    /// Matrix products in tiles.
+    Matmul => matmul::PROGRAM,
 }
 
 impl Program {

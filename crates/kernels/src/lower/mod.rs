@@ -1,16 +1,22 @@
 //! From Commands to launches, one file per family of operations.
 
+mod activation;
 pub(crate) mod copy;
 pub(crate) mod fill;
+pub(crate) mod gemv;
+pub(crate) mod matmul;
+mod product;
 
 use millstream_core::{BoundCommand, DType, Error, Op, OpKind};
 
 use crate::{Limits, Lowered};
 
 pub use copy::lower_copy;
+pub use gemv::lower_gemv;
 
 /// The kinds that [`lower`] knows. One line per family.
-const SUPPORTED: &[&[OpKind]] = &[&[OpKind::Copy], &[OpKind::Fill]];
+const SUPPORTED: &[&[OpKind]] =
+    &[&[OpKind::Copy], &[OpKind::Fill], &[OpKind::MatMul, OpKind::MatMulInteger]];
 
 /// Whether [`lower`] knows this kind of operation.
 pub fn supports(kind: OpKind) -> bool {
@@ -37,6 +43,10 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
     match op {
         Op::Copy => copy::lower(command, limits),
         Op::Fill { value } => Ok(fill::lower(command, *value, limits)),
+        Op::MatMul { epilogue } => Ok(matmul::lower(command, epilogue, limits)),
+        Op::MatMulInteger { a_zero, b_zero } => {
+            Ok(matmul::lower_integer(command, *a_zero, *b_zero, limits))
+        }
         _ => Err(unsupported(op, "no kernel does it")),
     }
 }

@@ -1,6 +1,7 @@
 //! From Commands to launches, one file per family of operations.
 
 mod activation;
+pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod fill;
 pub(crate) mod gemv;
@@ -15,8 +16,12 @@ pub use copy::lower_copy;
 pub use gemv::lower_gemv;
 
 /// The kinds that [`lower`] knows. One line per family.
-const SUPPORTED: &[&[OpKind]] =
-    &[&[OpKind::Copy], &[OpKind::Fill], &[OpKind::MatMul, OpKind::MatMulInteger]];
+const SUPPORTED: &[&[OpKind]] = &[
+    &[OpKind::Copy],
+    &[OpKind::Fill],
+    &[OpKind::MatMul, OpKind::MatMulInteger],
+    &[OpKind::Conv, OpKind::ConvTranspose, OpKind::ConvInteger],
+];
 
 /// Whether [`lower`] knows this kind of operation.
 pub fn supports(kind: OpKind) -> bool {
@@ -43,6 +48,13 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
     match op {
         Op::Copy => copy::lower(command, limits),
         Op::Fill { value } => Ok(fill::lower(command, *value, limits)),
+        Op::Conv { params, epilogue } => Ok(conv::lower(command, params, epilogue, false, limits)),
+        Op::ConvTranspose { params, epilogue } => {
+            Ok(conv::lower(command, params, epilogue, true, limits))
+        }
+        Op::ConvInteger { params, src_zero, weight_zero } => {
+            Ok(conv::lower_integer(command, params, *src_zero, *weight_zero, limits))
+        }
         Op::MatMul { epilogue } => Ok(matmul::lower(command, epilogue, limits)),
         Op::MatMulInteger { a_zero, b_zero } => {
             Ok(matmul::lower_integer(command, *a_zero, *b_zero, limits))

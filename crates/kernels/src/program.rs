@@ -1,6 +1,6 @@
 //! The list of programs.
 
-use crate::lower::{conv, copy, fill, gemv, matmul};
+use crate::lower::{attention, conv, copy, fill, gemv, matmul};
 
 /// A program text and what it is specialised by. Each family in [`crate::lower`] defines its own.
 pub(crate) struct Definition {
@@ -35,6 +35,8 @@ macro_rules! programs {
 
 // One line per program, in the order of the alphabet.
 programs! {
+    /// Attention.
+    Attention => attention::PROGRAM,
     /// Convolutions in tiles.
     Conv => conv::PROGRAM,
     /// Convolutions with a thread for each output.

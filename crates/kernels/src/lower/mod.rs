@@ -1,6 +1,7 @@
 //! From Commands to launches, one file per family of operations.
 
 mod activation;
+pub(crate) mod attention;
 pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod fill;
@@ -17,6 +18,7 @@ pub use gemv::lower_gemv;
 
 /// The kinds that [`lower`] knows. One line per family.
 const SUPPORTED: &[&[OpKind]] = &[
+    &[OpKind::Attention],
     &[OpKind::Copy],
     &[OpKind::Fill],
     &[OpKind::MatMul, OpKind::MatMulInteger],
@@ -48,6 +50,7 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
     match op {
         Op::Copy => copy::lower(command, limits),
         Op::Fill { value } => Ok(fill::lower(command, *value, limits)),
+        Op::Attention { params } => Ok(attention::lower(command, params, limits)),
         Op::Conv { params, epilogue } => Ok(conv::lower(command, params, epilogue, false, limits)),
         Op::ConvTranspose { params, epilogue } => {
             Ok(conv::lower(command, params, epilogue, true, limits))

@@ -1,6 +1,6 @@
 //! The list of programs.
 
-use crate::lower::{attention, conv, copy, fill, gemv, matmul};
+use crate::lower::{attention, conv, copy, fill, gemv, matmul, pool, recurrent};
 
 /// A program text and what it is specialised by. Each family in [`crate::lower`] defines its own.
 pub(crate) struct Definition {
@@ -51,6 +51,14 @@ programs! {
     GemvColumns => gemv::COLUMNS_PROGRAM,
     /// Matrix products in tiles.
     Matmul => matmul::PROGRAM,
+    /// Pooling.
+    Pool => pool::PROGRAM,
+    /// The last states of a recurrent layer.
+    RecurrentFinish => recurrent::FINISH_PROGRAM,
+    /// The first states of a recurrent layer.
+    RecurrentStart => recurrent::START_PROGRAM,
+    /// Steps of a recurrent layer.
+    RecurrentSteps => recurrent::STEPS_PROGRAM,
 }
 
 impl Program {

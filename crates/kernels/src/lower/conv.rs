@@ -13,7 +13,7 @@ use crate::walk::is_wide;
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 /// Axes of an operand: batch, channels and spatial ones.
-const AXES: usize = MAX_SPATIAL + 2;
+pub(super) const AXES: usize = MAX_SPATIAL + 2;
 
 params! {
     /// What `conv` and `conv_direct` are told.
@@ -102,12 +102,14 @@ struct Conv<'a> {
     transposed: bool,
 }
 
-fn strides(operand: &Operand<RawBuffer>) -> [u64; AXES] {
+/// The strides of an operand, with 0 for the axes that it lacks.
+pub(super) fn strides(operand: &Operand<RawBuffer>) -> [u64; AXES] {
     let strides = operand.layout.strides();
     std::array::from_fn(|axis| strides.get(axis).map_or(0, |&stride| stride as u64))
 }
 
-fn spatial(shape: &[usize]) -> [u64; MAX_SPATIAL] {
+/// The spatial sizes of a shape, with 1 for the axes that it lacks.
+pub(super) fn spatial(shape: &[usize]) -> [u64; MAX_SPATIAL] {
     std::array::from_fn(|axis| shape.get(axis + 2).map_or(1, |&size| size as u64))
 }
 

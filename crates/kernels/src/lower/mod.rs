@@ -7,7 +7,9 @@ pub(crate) mod copy;
 pub(crate) mod fill;
 pub(crate) mod gemv;
 pub(crate) mod matmul;
+pub(crate) mod pool;
 mod product;
+pub(crate) mod recurrent;
 
 use millstream_core::{BoundCommand, DType, Error, Op, OpKind};
 
@@ -23,6 +25,8 @@ const SUPPORTED: &[&[OpKind]] = &[
     &[OpKind::Fill],
     &[OpKind::MatMul, OpKind::MatMulInteger],
     &[OpKind::Conv, OpKind::ConvTranspose, OpKind::ConvInteger],
+    &[OpKind::Pool],
+    &[OpKind::Recurrent],
 ];
 
 /// Whether [`lower`] knows this kind of operation.
@@ -62,6 +66,8 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         Op::MatMulInteger { a_zero, b_zero } => {
             Ok(matmul::lower_integer(command, *a_zero, *b_zero, limits))
         }
+        Op::Pool { params } => Ok(pool::lower(command, params, limits)),
+        Op::Recurrent { params } => Ok(recurrent::lower(command, params, limits)),
         _ => Err(unsupported(op, "no kernel does it")),
     }
 }

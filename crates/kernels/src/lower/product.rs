@@ -37,7 +37,8 @@ impl Matrix {
         Self { offset: 0, row: 0, column: 0, ..self }
     }
 
-    fn turned(self) -> Self {
+    /// Its transpose.
+    pub fn turned(self) -> Self {
         Self { row: self.column, column: self.row, ..self }
     }
 
@@ -114,7 +115,7 @@ impl Product {
 
     /// Takes axes of the batch, outermost first. Those that one `b` serves become rows, where memory
     /// allows it: fewer, larger products.
-    fn take_batch(&mut self, mut axes: SmallVec<[(usize, [usize; 5]); MAX_RANK]>) {
+    pub fn take_batch(&mut self, mut axes: SmallVec<[(usize, [usize; 5]); MAX_RANK]>) {
         axes.retain(|axis| axis.0 != 1);
         // The zero points of `b` have no rows.
         let integer = self.matrices[DST].dtype == DType::I32;

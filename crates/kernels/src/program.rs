@@ -1,6 +1,6 @@
 //! The list of programs.
 
-use crate::lower::{attention, conv, copy, fill, gemv, matmul, pool, recurrent};
+use crate::lower::{attention, conv, copy, fill, fourier, gemv, matmul, pool, recurrent};
 
 /// A program text and what it is specialised by. Each family in [`crate::lower`] defines its own.
 pub(crate) struct Definition {
@@ -45,6 +45,10 @@ programs! {
     Copy => copy::PROGRAM,
     /// One value everywhere.
     Fill => fill::PROGRAM,
+    /// Fourier transforms.
+    Fourier => fourier::PROGRAM,
+    /// Roots of unity.
+    FourierRoots => fourier::ROOTS_PROGRAM,
     /// Matrix products with few rows.
     Gemv => gemv::PROGRAM,
     /// Matrix products with few rows, by columns.

@@ -5,6 +5,7 @@ pub(crate) mod attention;
 pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod fill;
+pub(crate) mod fourier;
 pub(crate) mod gemv;
 pub(crate) mod matmul;
 pub(crate) mod pool;
@@ -22,6 +23,7 @@ pub use gemv::lower_gemv;
 const SUPPORTED: &[&[OpKind]] = &[
     &[OpKind::Attention],
     &[OpKind::Copy],
+    &[OpKind::Dft, OpKind::Stft],
     &[OpKind::Fill],
     &[OpKind::MatMul, OpKind::MatMulInteger],
     &[OpKind::Conv, OpKind::ConvTranspose, OpKind::ConvInteger],
@@ -53,6 +55,9 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
     }
     match op {
         Op::Copy => copy::lower(command, limits),
+        Op::Dft { axis, inverse, onesided } => {
+            Ok(fourier::lower_dft(command, usize::from(*axis), *inverse, *onesided, limits))
+        }
         Op::Fill { value } => Ok(fill::lower(command, *value, limits)),
         Op::Attention { params } => Ok(attention::lower(command, params, limits)),
         Op::Conv { params, epilogue } => Ok(conv::lower(command, params, epilogue, false, limits)),
@@ -68,6 +73,9 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         }
         Op::Pool { params } => Ok(pool::lower(command, params, limits)),
         Op::Recurrent { params } => Ok(recurrent::lower(command, params, limits)),
+        Op::Stft { frame, hop, .. } => {
+            Ok(fourier::lower_stft(command, *frame as usize, *hop as usize, limits))
+        }
         _ => Err(unsupported(op, "no kernel does it")),
     }
 }

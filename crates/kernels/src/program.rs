@@ -1,6 +1,6 @@
 //! The list of programs.
 
-use crate::lower::{attention, conv, copy, fill, fourier, gemv, matmul, pool, recurrent};
+use crate::lower;
 
 /// A program text and what it is specialised by. Each family in [`crate::lower`] defines its own.
 pub(crate) struct Definition {
@@ -36,33 +36,51 @@ macro_rules! programs {
 // One line per program, in the order of the alphabet.
 programs! {
     /// Attention.
-    Attention => attention::PROGRAM,
+    Attention => lower::attention::PROGRAM,
+    /// Functions of two elements.
+    Binary => lower::binary::PROGRAM,
+    /// Limits of each element.
+    Clip => lower::clip::PROGRAM,
     /// Convolutions in tiles.
-    Conv => conv::PROGRAM,
+    Conv => lower::conv::PROGRAM,
     /// Convolutions with a thread for each output.
-    ConvDirect => conv::DIRECT_PROGRAM,
+    ConvDirect => lower::conv::DIRECT_PROGRAM,
     /// Strided copies and conversions.
-    Copy => copy::PROGRAM,
+    Copy => lower::copy::PROGRAM,
+    /// Running sums.
+    CumSum => lower::cumsum::PROGRAM,
+    /// What a library's matrix product leaves to be done.
+    Epilogue => lower::epilogue::PROGRAM,
     /// One value everywhere.
-    Fill => fill::PROGRAM,
+    Fill => lower::fill::PROGRAM,
     /// Fourier transforms.
-    Fourier => fourier::PROGRAM,
+    Fourier => lower::fourier::PROGRAM,
     /// Roots of unity.
-    FourierRoots => fourier::ROOTS_PROGRAM,
+    FourierRoots => lower::fourier::ROOTS_PROGRAM,
     /// Matrix products with few rows.
-    Gemv => gemv::PROGRAM,
+    Gemv => lower::gemv::PROGRAM,
     /// Matrix products with few rows, by columns.
-    GemvColumns => gemv::COLUMNS_PROGRAM,
+    GemvColumns => lower::gemv::COLUMNS_PROGRAM,
     /// Matrix products in tiles.
-    Matmul => matmul::PROGRAM,
+    Matmul => lower::matmul::PROGRAM,
+    /// Layer, group and root-mean-square normalisation.
+    Norm => lower::norm::PROGRAM,
     /// Pooling.
-    Pool => pool::PROGRAM,
+    Pool => lower::pool::PROGRAM,
     /// The last states of a recurrent layer.
-    RecurrentFinish => recurrent::FINISH_PROGRAM,
+    RecurrentFinish => lower::recurrent::FINISH_PROGRAM,
     /// The first states of a recurrent layer.
-    RecurrentStart => recurrent::START_PROGRAM,
+    RecurrentStart => lower::recurrent::START_PROGRAM,
     /// Steps of a recurrent layer.
-    RecurrentSteps => recurrent::STEPS_PROGRAM,
+    RecurrentSteps => lower::recurrent::STEPS_PROGRAM,
+    /// Reductions.
+    Reduce => lower::reduce::PROGRAM,
+    /// One of two elements, by a condition.
+    Select => lower::select::PROGRAM,
+    /// Softmax and its logarithm.
+    Softmax => lower::softmax::PROGRAM,
+    /// Functions of one element.
+    Unary => lower::unary::PROGRAM,
 }
 
 impl Program {

@@ -5,7 +5,7 @@ use millstream_core::{
 };
 use smallvec::smallvec;
 
-use super::activation::activation_code;
+use super::epilogue::activation_code;
 use super::matmul::tile;
 use crate::params::params;
 use crate::program::Definition;

@@ -3,7 +3,7 @@
 use millstream_core::{BoundCommand, DType, Op};
 use smallvec::smallvec;
 
-use super::activation::activation_code;
+use super::epilogue::activation_code;
 use super::product::{A, B, DST, Product};
 use crate::params::params;
 use crate::program::Definition;

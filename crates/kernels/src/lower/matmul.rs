@@ -3,7 +3,7 @@
 use millstream_core::{BoundCommand, DType, Epilogue};
 use smallvec::smallvec;
 
-use super::activation::activation_code;
+use super::epilogue::activation_code;
 use super::gemv;
 use super::product::{A, B, DST, Product};
 use crate::params::params;

@@ -35,10 +35,16 @@ macro_rules! programs {
 
 // One line per program, in the order of the alphabet.
 programs! {
+    /// Attention.
+    Attention => lower::attention::PROGRAM,
     /// Functions of two elements.
     Binary => lower::binary::PROGRAM,
     /// Limits of each element.
     Clip => lower::clip::PROGRAM,
+    /// Convolutions in tiles.
+    Conv => lower::conv::PROGRAM,
+    /// Convolutions with a thread for each output.
+    ConvDirect => lower::conv::DIRECT_PROGRAM,
     /// Strided copies and conversions.
     Copy => lower::copy::PROGRAM,
     /// Running sums.
@@ -47,8 +53,26 @@ programs! {
     Epilogue => lower::epilogue::PROGRAM,
     /// One value everywhere.
     Fill => lower::fill::PROGRAM,
+    /// Fourier transforms.
+    Fourier => lower::fourier::PROGRAM,
+    /// Roots of unity.
+    FourierRoots => lower::fourier::ROOTS_PROGRAM,
+    /// Matrix products with few rows.
+    Gemv => lower::gemv::PROGRAM,
+    /// Matrix products with few rows, by columns.
+    GemvColumns => lower::gemv::COLUMNS_PROGRAM,
+    /// Matrix products in tiles.
+    Matmul => lower::matmul::PROGRAM,
     /// Layer, group and root-mean-square normalisation.
     Norm => lower::norm::PROGRAM,
+    /// Pooling.
+    Pool => lower::pool::PROGRAM,
+    /// The last states of a recurrent layer.
+    RecurrentFinish => lower::recurrent::FINISH_PROGRAM,
+    /// The first states of a recurrent layer.
+    RecurrentStart => lower::recurrent::START_PROGRAM,
+    /// Steps of a recurrent layer.
+    RecurrentSteps => lower::recurrent::STEPS_PROGRAM,
     /// Reductions.
     Reduce => lower::reduce::PROGRAM,
     /// One of two elements, by a condition.

@@ -19,7 +19,7 @@ pub enum Dialect {
 impl Dialect {
     /// What is written before every program: the words that dialects spell differently, then what all
     /// programs share.
-    fn prelude(self) -> [&'static str; 6] {
+    fn prelude(self) -> [&'static str; 8] {
         let own = match self {
             Dialect::Cuda => include_str!("../programs/prelude/cuda.metal"),
             Dialect::Metal => include_str!("../programs/prelude/metal.metal"),
@@ -32,6 +32,8 @@ impl Dialect {
             include_str!("../programs/common/group.metal"),
             include_str!("../programs/common/walk.metal"),
             include_str!("../programs/common/elementwise.metal"),
+            include_str!("../programs/common/tile.metal"),
+            include_str!("../programs/common/window.metal"),
         ]
     }
 }

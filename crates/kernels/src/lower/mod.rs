@@ -1,12 +1,20 @@
 //! From Commands to launches, one file per family of operations.
 
+pub(crate) mod attention;
 pub(crate) mod binary;
 pub(crate) mod clip;
+pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod cumsum;
 pub(crate) mod epilogue;
 pub(crate) mod fill;
+pub(crate) mod fourier;
+pub(crate) mod gemv;
+pub(crate) mod matmul;
 pub(crate) mod norm;
+pub(crate) mod pool;
+mod product;
+pub(crate) mod recurrent;
 pub(crate) mod reduce;
 mod rows;
 pub(crate) mod select;
@@ -20,20 +28,31 @@ use norm::Norm;
 
 pub use copy::lower_copy;
 pub use epilogue::lower_epilogue;
+pub use gemv::lower_gemv;
 
 /// The kinds that [`lower`] knows. One line per family.
 #[rustfmt::skip]
 const SUPPORTED: &[OpKind] = &[
+    OpKind::Attention,
     OpKind::Binary,
     OpKind::Clip,
+    OpKind::Conv,
+    OpKind::ConvInteger,
+    OpKind::ConvTranspose,
     OpKind::Copy,
     OpKind::CumSum,
+    OpKind::Dft,
     OpKind::Fill,
     OpKind::GroupNorm,
     OpKind::LayerNorm,
+    OpKind::MatMul,
+    OpKind::MatMulInteger,
+    OpKind::Pool,
+    OpKind::Recurrent,
     OpKind::Reduce,
     OpKind::RmsNorm,
     OpKind::Softmax,
+    OpKind::Stft,
     OpKind::Unary,
     OpKind::Where,
 ];
@@ -64,6 +83,26 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         Op::Binary { op } => Ok(binary::lower(command, *op, limits)),
         Op::Clip { min, max } => Ok(clip::lower(command, *min, *max, limits)),
         Op::Copy => copy::lower(command, limits),
+        Op::Dft { axis, inverse, onesided } => {
+            Ok(fourier::lower_dft(command, usize::from(*axis), *inverse, *onesided, limits))
+        }
+        Op::Attention { params } => Ok(attention::lower(command, params, limits)),
+        Op::Conv { params, epilogue } => Ok(conv::lower(command, params, epilogue, false, limits)),
+        Op::ConvTranspose { params, epilogue } => {
+            Ok(conv::lower(command, params, epilogue, true, limits))
+        }
+        Op::ConvInteger { params, src_zero, weight_zero } => {
+            Ok(conv::lower_integer(command, params, *src_zero, *weight_zero, limits))
+        }
+        Op::MatMul { epilogue } => Ok(matmul::lower(command, epilogue, limits)),
+        Op::MatMulInteger { a_zero, b_zero } => {
+            Ok(matmul::lower_integer(command, *a_zero, *b_zero, limits))
+        }
+        Op::Pool { params } => Ok(pool::lower(command, params, limits)),
+        Op::Recurrent { params } => Ok(recurrent::lower(command, params, limits)),
+        Op::Stft { frame, hop, .. } => {
+            Ok(fourier::lower_stft(command, *frame as usize, *hop as usize, limits))
+        }
         Op::CumSum { axis, exclusive, reverse } => {
             Ok(cumsum::lower(command, usize::from(*axis), *exclusive, *reverse, limits))
         }

@@ -1,0 +1,159 @@
+// Attention with the softmax taken on the way. A group has QUERIES queries of one head; its simd groups share
+// the keys, 32 at a time: a lane has a key for the scores and then columns of the values for their sum. What
+// the simd groups have found is joined at the end. Nobody waits for anybody in between.
+
+#define AHEAD 8
+#define COLUMNS (32 * CHUNKS)
+#define MOST_HELD 128
+#define MOST_SIMDS 8
+#define MASK_SEEN 1
+#define MASK_ADDED 2
+
+typedef Index<WIDE>::Type I;
+typedef Element<DTYPE>::Stored S;
+typedef Element<DTYPE>::Value V;
+typedef Pack<S, VECTOR> P;
+
+// exp(x - top), and nothing where nothing was seen at all.
+FN V power(V x, V top) { return top == (V)-INFINITE ? (V)0 : m_exp(x - top); }
+
+KERNEL_5(dst, query, key, value, mask) {
+    const Thread t = THREAD;
+    SHARED V held[HELD ? QUERIES * MOST_HELD : 1];
+    SHARED V joined[QUERIES * COLUMNS];
+    SHARED V tops[MOST_SIMDS * QUERIES];
+    SHARED V sums[MOST_SIMDS * QUERIES];
+    const I queries = (I)p.queries, keys = (I)p.keys, size = (I)p.size, columns = (I)p.value_size;
+    const I q0 = (I)t.group * QUERIES, c0 = (I)t.group_z * COLUMNS;
+    const u32 simds = t.count / 32;
+    for (I item = t.group_y; item < (I)p.items; item += t.groups_y) {
+        const I batch = item / (I)p.heads, head = item - batch * (I)p.heads;
+        const I key_head = head / (I)p.sharing;
+        const I q_at = (I)p.offset[1] + batch * (I)p.stride[1][0] + head * (I)p.stride[1][1];
+        const I k_at = (I)p.offset[2] + batch * (I)p.stride[2][0] + key_head * (I)p.stride[2][1];
+        const I v_at = (I)p.offset[3] + batch * (I)p.stride[3][0] + key_head * (I)p.stride[3][1];
+        I rows[QUERIES], seen[QUERIES];
+        I most = 0;
+        V top[QUERIES], sum[QUERIES], acc[QUERIES][CHUNKS];
+        UNROLL for (u32 q = 0; q < QUERIES; ++q) {
+            rows[q] = q0 + q < queries ? q0 + q : queries - 1;
+            // How many keys the query sees.
+            const i64 last = (i64)rows[q] + p.shift;
+            seen[q] = last < 0 ? 0 : last < (i64)keys ? (I)last + 1 : keys;
+            most = seen[q] > most ? seen[q] : most;
+            top[q] = (V)-INFINITE;
+            sum[q] = 0;
+            UNROLL for (u32 c = 0; c < CHUNKS; ++c) acc[q][c] = 0;
+        }
+        if (HELD) {
+            for (u32 i = t.index; i < QUERIES * (u32)size; i += t.count) {
+                const u32 q = i / (u32)size, d = i % (u32)size;
+                const I row = q0 + q < queries ? q0 + q : queries - 1;
+                held[q * MOST_HELD + d] = load<DTYPE>(query, q_at + row * (I)p.stride[1][2] + d * (I)p.stride[1][3]);
+            }
+            group_barrier();
+        }
+        for (I j0 = t.simd * 32; j0 < most; j0 += simds * 32) {
+            const I j = j0 + t.lane < keys ? j0 + t.lane : keys - 1;
+            DEVICE const S* own = (DEVICE const S*)key + (k_at + j * (I)p.stride[2][2]);
+            V score[QUERIES];
+            UNROLL for (u32 q = 0; q < QUERIES; ++q) score[q] = 0;
+            for (I d0 = 0; d0 < size; d0 += VECTOR * AHEAD) {
+                P part[AHEAD];
+                UNROLL for (u32 u = 0; u < AHEAD; ++u) {
+                    const I d = d0 + u * VECTOR;
+                    if (d < size) part[u] = *(DEVICE const P*)(own + d * (VECTOR > 1 ? 1 : (I)p.stride[2][3]));
+                }
+                UNROLL for (u32 u = 0; u < AHEAD; ++u) {
+                    if (d0 + u * VECTOR < size) {
+                        UNROLL for (u32 e = 0; e < VECTOR; ++e) {
+                            const I d = d0 + u * VECTOR + e;
+                            const V x = Element<DTYPE>::get(part[u].e[e]);
+                            UNROLL for (u32 q = 0; q < QUERIES; ++q) {
+                                const V y = HELD ? held[q * MOST_HELD + (u32)d]
+                                    : load<DTYPE>(query, q_at + rows[q] * (I)p.stride[1][2] + d * (I)p.stride[1][3]);
+                                score[q] += x * y;
+                            }
+                        }
+                    }
+                }
+            }
+            UNROLL for (u32 q = 0; q < QUERIES; ++q) {
+                score[q] *= (V)p.scale;
+                bool visible = j0 + t.lane < seen[q];
+#if MASK != 0
+                if (visible) {
+                    const I m_at = (I)p.offset[4] + batch * (I)p.stride[4][0] + head * (I)p.stride[4][1]
+                        + rows[q] * (I)p.stride[4][2] + j * (I)p.stride[4][3];
+#if MASK == MASK_SEEN
+                    visible = mask[m_at] != 0;
+#else
+                    score[q] += load<DTYPE>(mask, m_at);
+#endif
+                }
+#endif
+                if (!visible) score[q] = (V)-INFINITE;
+                const V higher = m_max(top[q], lanes_join<Max>(score[q]));
+                const V less = power(top[q], higher);
+                top[q] = higher;
+                score[q] = power(score[q], higher);
+                sum[q] = sum[q] * less + score[q];
+                UNROLL for (u32 c = 0; c < CHUNKS; ++c) acc[q][c] *= less;
+            }
+            for (u32 first = 0; first < 32 && j0 + first < most; first += AHEAD) {
+                V x[AHEAD][CHUNKS];
+                UNROLL for (u32 u = 0; u < AHEAD; ++u) {
+                    UNROLL for (u32 c = 0; c < CHUNKS; ++c) {
+                        const I at = j0 + first + u, column = c0 + c * 32 + t.lane;
+                        x[u][c] = 0;
+                        if (at < most && column < columns) {
+                            x[u][c] = load<DTYPE>(value, v_at + at * (I)p.stride[3][2] + column * (I)p.stride[3][3]);
+                        }
+                    }
+                }
+                UNROLL for (u32 u = 0; u < AHEAD; ++u) {
+                    UNROLL for (u32 q = 0; q < QUERIES; ++q) {
+                        const V share = lane_read(score[q], first + u);
+                        UNROLL for (u32 c = 0; c < CHUNKS; ++c) acc[q][c] += share * x[u][c];
+                    }
+                }
+            }
+        }
+        UNROLL for (u32 q = 0; q < QUERIES; ++q) {
+            const V own = lanes_join<Sum>(sum[q]);
+            if (t.lane == 0) {
+                tops[t.simd * QUERIES + q] = top[q];
+                sums[t.simd * QUERIES + q] = own;
+            }
+        }
+        group_barrier();
+        UNROLL for (u32 q = 0; q < QUERIES; ++q) {
+            V highest = (V)-INFINITE, total = 0;
+            for (u32 simd = 0; simd < simds; ++simd) highest = m_max(highest, tops[simd * QUERIES + q]);
+            for (u32 simd = 0; simd < simds; ++simd) {
+                total += sums[simd * QUERIES + q] * power(tops[simd * QUERIES + q], highest);
+            }
+            const V share = total == (V)0 ? (V)0 : power(top[q], highest) / total;
+            UNROLL for (u32 c = 0; c < CHUNKS; ++c) acc[q][c] *= share;
+        }
+        for (u32 simd = 0; simd < simds; ++simd) {
+            if (t.simd == simd) {
+                UNROLL for (u32 q = 0; q < QUERIES; ++q) {
+                    UNROLL for (u32 c = 0; c < CHUNKS; ++c) {
+                        const u32 at = q * COLUMNS + c * 32 + t.lane;
+                        joined[at] = simd == 0 ? acc[q][c] : joined[at] + acc[q][c];
+                    }
+                }
+            }
+            group_barrier();
+        }
+        for (u32 i = t.index; i < QUERIES * COLUMNS; i += t.count) {
+            const I row = q0 + i / COLUMNS, column = c0 + i % COLUMNS;
+            if (row < queries && column < columns) {
+                store<DTYPE>(dst, (I)p.offset[0] + batch * (I)p.stride[0][0] + head * (I)p.stride[0][1]
+                    + row * (I)p.stride[0][2] + column * (I)p.stride[0][3], joined[i]);
+            }
+        }
+        group_barrier();
+    }
+}

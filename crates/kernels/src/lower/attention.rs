@@ -1,0 +1,131 @@
+//! Attention.
+
+use millstream_core::{AttentionParams, BoundCommand, DType, Operand, RawBuffer};
+use smallvec::smallvec;
+
+use crate::params::params;
+use crate::program::Definition;
+use crate::walk::is_wide;
+use crate::{Key, Launch, Limits, Lowered, Program, Slot};
+
+/// Simd groups that a group has at most.
+const MOST_SIMDS: usize = 8;
+/// The largest query that is held in group memory.
+const MOST_HELD: usize = 128;
+
+params! {
+    /// What `attention` is told.
+    AttentionLaunch {
+        /// Of output, query, key, value and mask.
+        offset: [u64; 5],
+        /// Of batch, head, row and column of each.
+        stride: [[u64; 4]; 5],
+        /// Heads of the whole batch.
+        items: u64,
+        heads: u64,
+        /// Heads that one key head serves.
+        sharing: u64,
+        queries: u64,
+        keys: u64,
+        size: u64,
+        value_size: u64,
+        /// Query `i` sees key `j` where `j <= i + shift`.
+        shift: i64,
+        scale: f32,
+    }
+}
+
+pub(crate) const PROGRAM: Definition = Definition {
+    name: "attention",
+    text: include_str!("../../programs/attention.metal"),
+    constants: &["DTYPE", "MASK", "QUERIES", "CHUNKS", "VECTOR", "HELD", "WIDE"],
+    params: AttentionLaunch::declaration,
+};
+
+pub(super) fn lower(command: &BoundCommand, params: &AttentionParams, limits: &Limits) -> Lowered {
+    let (dst, inputs) = (&command.outputs()[0], command.inputs());
+    if dst.layout.is_empty() {
+        return Lowered::default();
+    }
+    let [query, key, value] = [&inputs[0], &inputs[1], &inputs[2]];
+    let mask = inputs.get(3);
+    let shape = |operand: &Operand<RawBuffer>, axis: usize| operand.layout.shape()[axis];
+    let (items, heads) = (shape(dst, 0) * shape(dst, 1), shape(dst, 1));
+    let (queries, keys) = (shape(query, 2), shape(key, 2));
+    let (size, value_size) = (shape(query, 3), shape(value, 3));
+    let operands = [Some(dst), Some(query), Some(key), Some(value), mask];
+    let offset = |operand: &Operand<RawBuffer>| operand.layout.offset() as u64;
+    let strides = |operand: &Operand<RawBuffer>| {
+        std::array::from_fn(|axis| operand.layout.strides()[axis] as u64)
+    };
+    let launch = AttentionLaunch {
+        offset: operands.map(|operand| operand.map_or(0, offset)),
+        stride: operands.map(|operand| operand.map_or([0; 4], strides)),
+        items: items as u64,
+        heads: heads as u64,
+        sharing: (heads / shape(key, 1)) as u64,
+        queries: queries as u64,
+        keys: keys as u64,
+        size: size as u64,
+        value_size: value_size as u64,
+        shift: if params.causal { keys as i64 - queries as i64 } else { i64::MAX >> 1 },
+        scale: params.scale,
+    };
+    let dtype = dst.layout.dtype();
+    let mask_code = match mask {
+        None => 0,
+        Some(mask) if mask.layout.dtype() == DType::Bool => 1,
+        Some(_) => 2,
+    };
+    let rows = rows(queries, items, limits);
+    let chunks = value_size.div_ceil(32).next_power_of_two().min(4);
+    let constants = [
+        dtype as i32,
+        mask_code,
+        rows as i32,
+        chunks as i32,
+        vector(key) as i32,
+        (size <= MOST_HELD).into(),
+        is_wide(operands.into_iter().flatten()).into(),
+    ];
+    let simds = keys.div_ceil(32).clamp(1, MOST_SIMDS).min(limits.max_threads as usize / 32);
+    let launch = Launch {
+        key: Key::new(Program::Attention, &constants),
+        groups: [
+            queries.div_ceil(rows) as u32,
+            items.min(65535) as u32,
+            value_size.div_ceil(32 * chunks) as u32,
+        ],
+        threads: 32 * simds as u32,
+        slots: operands.iter().map(|operand| Slot::from(operand.unwrap_or(dst))).collect(),
+        params: launch.pack(),
+    };
+    Lowered { launches: smallvec![launch], workspace: 0 }
+}
+
+/// Queries of a group: few where there are few in all, so that all of the device has work; else more,
+/// so that each key is read less often.
+fn rows(queries: usize, items: usize, limits: &Limits) -> usize {
+    let groups = queries.div_ceil(8).saturating_mul(items);
+    match queries {
+        1 => 1,
+        _ if groups >= 2 * limits.parallel_groups as usize => 8,
+        _ => 4,
+    }
+}
+
+/// Elements of a key that can be taken at once: 16 bytes, or one.
+fn vector(key: &Operand<RawBuffer>) -> usize {
+    let (layout, element) = (&key.layout, key.layout.dtype().size());
+    let vector = 16 / element;
+    let start = key.buffer.address + layout.offset() * element;
+    let whole = layout.shape()[3].is_multiple_of(vector)
+        && layout.strides()[3] == 1
+        && start.is_multiple_of(16)
+        && layout.strides()[..3].iter().all(|stride| stride.is_multiple_of(vector));
+    if whole { vector } else { 1 }
+}
+
+#[cfg(test)]
+#[path = "attention_tests.rs"]
+mod tests;

@@ -1,0 +1,212 @@
+//! Convolutions of every kind.
+
+use millstream_core::{
+    Activation, BoundCommand, ConvParams, Epilogue, MAX_SPATIAL, Operand, RawBuffer,
+};
+use smallvec::smallvec;
+
+use super::epilogue::activation_code;
+use super::matmul::tile;
+use crate::params::params;
+use crate::program::Definition;
+use crate::walk::is_wide;
+use crate::{Key, Launch, Limits, Lowered, Program, Slot};
+
+/// Axes of an operand: batch, channels and spatial ones.
+pub(super) const AXES: usize = MAX_SPATIAL + 2;
+
+params! {
+    /// What `conv` and `conv_direct` are told.
+    ConvLaunch {
+        /// Of output, input, weight, bias and residual; or, of integers, the two zero points.
+        offset: [u64; 5],
+        dst_stride: [u64; AXES],
+        src_stride: [u64; AXES],
+        weight_stride: [u64; AXES],
+        residual_stride: [u64; AXES],
+        bias_stride: u64,
+        groups: u64,
+        /// Input channels of a group.
+        channels: u64,
+        /// Output channels of a group.
+        outputs: u64,
+        /// Places of the window in the whole batch.
+        positions: u64,
+        /// Channels of a group times taps.
+        depth: u64,
+        out_size: [u64; MAX_SPATIAL],
+        in_size: [u64; MAX_SPATIAL],
+        taps: [u64; MAX_SPATIAL],
+        step: [u64; MAX_SPATIAL],
+        dilation: [u64; MAX_SPATIAL],
+        pad: [u64; MAX_SPATIAL],
+        scale: f32,
+        first: f32,
+        second: f32,
+        /// Tiles from top to bottom.
+        tiles: u32,
+        has_bias: u32,
+        has_residual: u32,
+    }
+}
+
+pub(crate) const PROGRAM: Definition = Definition {
+    name: "conv",
+    text: include_str!("../../programs/conv.metal"),
+    constants: &["DST", "SRC", "WEIGHT", "ACT", "SPATIAL", "TILE", "SLICES", "WIDE"],
+    params: ConvLaunch::declaration,
+};
+
+pub(crate) const DIRECT_PROGRAM: Definition = Definition {
+    name: "conv_direct",
+    text: include_str!("../../programs/conv_direct.metal"),
+    constants: &["DST", "SRC", "WEIGHT", "ACT", "SPATIAL", "TRANSPOSED", "WIDE"],
+    params: ConvLaunch::declaration,
+};
+
+/// `dst ← src, weight, [bias], [residual]`, in either direction.
+pub(super) fn lower(
+    command: &BoundCommand,
+    params: &ConvParams,
+    epilogue: &Epilogue,
+    transposed: bool,
+    limits: &Limits,
+) -> Lowered {
+    let mut extra = command.inputs()[2..].iter();
+    let bias = epilogue.bias.then(|| extra.next()).flatten();
+    let residual = epilogue.residual.then(|| extra.next()).flatten();
+    let conv = Conv { command, params, bias, residual, transposed };
+    conv.lower(epilogue.scale, epilogue.activation, limits)
+}
+
+/// `dst ← src, weight, [src_zero], [weight_zero]`.
+pub(super) fn lower_integer(
+    command: &BoundCommand,
+    params: &ConvParams,
+    src_zero: bool,
+    weight_zero: bool,
+    limits: &Limits,
+) -> Lowered {
+    let mut extra = command.inputs()[2..].iter();
+    let bias = src_zero.then(|| extra.next()).flatten();
+    let residual = weight_zero.then(|| extra.next()).flatten();
+    let conv = Conv { command, params, bias, residual, transposed: false };
+    conv.lower(1.0, Activation::None, limits)
+}
+
+struct Conv<'a> {
+    command: &'a BoundCommand,
+    params: &'a ConvParams,
+    bias: Option<&'a Operand<RawBuffer>>,
+    residual: Option<&'a Operand<RawBuffer>>,
+    transposed: bool,
+}
+
+/// The strides of an operand, with 0 for the axes that it lacks.
+pub(super) fn strides(operand: &Operand<RawBuffer>) -> [u64; AXES] {
+    let strides = operand.layout.strides();
+    std::array::from_fn(|axis| strides.get(axis).map_or(0, |&stride| stride as u64))
+}
+
+/// The spatial sizes of a shape, with 1 for the axes that it lacks.
+pub(super) fn spatial(shape: &[usize]) -> [u64; MAX_SPATIAL] {
+    std::array::from_fn(|axis| shape.get(axis + 2).map_or(1, |&size| size as u64))
+}
+
+impl Conv<'_> {
+    fn lower(&self, scale: f32, activation: Activation, limits: &Limits) -> Lowered {
+        let (dst, inputs) = (&self.command.outputs()[0], self.command.inputs());
+        if dst.layout.is_empty() {
+            return Lowered::default();
+        }
+        let (src, weight) = (&inputs[0], &inputs[1]);
+        let dtype = dst.layout.dtype();
+        let groups = self.params.groups as usize;
+        let channels = src.layout.shape()[1] / groups;
+        let outputs = dst.layout.shape()[1] / groups;
+        let positions = dst.layout.elements() / dst.layout.shape()[1];
+        let taps: usize = weight.layout.shape()[2..].iter().product();
+        let wide = is_wide([dst, src, weight].into_iter().chain(self.residual)) || self.is_far();
+        let (act, first, second) = activation_code(activation);
+        let direct = self.transposed || (groups > 1 && outputs < 8);
+        let (tile, slices) = tile(outputs, positions, groups, dtype, limits);
+        let tiles = outputs.div_ceil(tile as usize);
+        let offset = |operand: &Operand<RawBuffer>| operand.layout.offset() as u64;
+        let launch = ConvLaunch {
+            offset: [
+                offset(dst),
+                offset(src),
+                offset(weight),
+                self.bias.map_or(0, offset),
+                self.residual.map_or(0, offset),
+            ],
+            dst_stride: strides(dst),
+            src_stride: strides(src),
+            weight_stride: strides(weight),
+            residual_stride: self.residual.map_or([0; AXES], strides),
+            bias_stride: self.bias.map_or(0, |bias| strides(bias)[1]),
+            groups: groups as u64,
+            channels: channels as u64,
+            outputs: outputs as u64,
+            positions: positions as u64,
+            depth: (channels * taps) as u64,
+            out_size: spatial(dst.layout.shape()),
+            in_size: spatial(src.layout.shape()),
+            taps: spatial(weight.layout.shape()),
+            step: self.params.stride.map(u64::from),
+            dilation: self.params.dilation.map(u64::from),
+            pad: self.params.pad_before.map(u64::from),
+            scale,
+            first,
+            second,
+            tiles: tiles as u32,
+            has_bias: self.bias.is_some().into(),
+            has_residual: self.residual.is_some().into(),
+        };
+        let [to, from, by] = [dst, src, weight].map(|operand| operand.layout.dtype() as i32);
+        let axes = i32::from(self.params.spatial);
+        let (key, groups, threads) = if direct {
+            let constants = [to, from, by, act, axes, self.transposed.into(), wide.into()];
+            let threads = limits.usual_threads();
+            let groups = limits.groups_for(dst.layout.elements(), threads);
+            (Key::new(Program::ConvDirect, &constants), [groups, 1, 1], threads)
+        } else {
+            let constants = [to, from, by, act, axes, tile as i32, slices as i32, wide.into()];
+            let columns = positions.div_ceil(tile as usize);
+            (
+                Key::new(Program::Conv, &constants),
+                [(tiles * columns) as u32, groups.min(65535) as u32, 1],
+                tile * tile / 16 * slices,
+            )
+        };
+        let extra = |operand: Option<&Operand<RawBuffer>>| Slot::from(operand.unwrap_or(dst));
+        let slots = smallvec![
+            Slot::from(dst),
+            Slot::from(src),
+            Slot::from(weight),
+            extra(self.bias),
+            extra(self.residual),
+        ];
+        let launch = Launch { key, groups, threads, slots, params: launch.pack() };
+        Lowered { launches: smallvec![launch], workspace: 0 }
+    }
+
+    /// Whether padding or steps lead so far that 32 bits would wrap around into the input.
+    fn is_far(&self) -> bool {
+        let (dst, inputs) = (&self.command.outputs()[0], self.command.inputs());
+        let (small, large) = if self.transposed { (&inputs[0], dst) } else { (dst, &inputs[0]) };
+        (0..usize::from(self.params.spatial)).any(|axis| {
+            let number = |values: &[u32; MAX_SPATIAL]| u64::from(values[axis]);
+            let size = |operand: &Operand<RawBuffer>| operand.layout.shape()[axis + 2] as u64;
+            let kernel = inputs[1].layout.shape()[axis + 2] as u64;
+            let steps = size(small).saturating_mul(number(&self.params.stride));
+            let taps = kernel.saturating_mul(number(&self.params.dilation));
+            steps.saturating_add(taps).saturating_add(number(&self.params.pad_before)) + size(large)
+                >= 1 << 31
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "conv_tests.rs"]
+mod tests;

@@ -1,0 +1,46 @@
+use millstream_core::{Command, DType, Layout};
+
+use super::*;
+
+const LIMITS: Limits = Limits {
+    max_threads: 1024,
+    shared_bytes: 48 << 10,
+    simd_width: 32,
+    f64: true,
+    parallel_groups: 132,
+};
+
+fn operand(place: usize, shape: &[usize]) -> Operand<RawBuffer> {
+    let layout = Layout::contiguous(DType::F32, shape).unwrap();
+    Operand::new(RawBuffer { address: place << 32, bytes: layout.extent_bytes() }, layout)
+}
+
+fn convolution(dst: &[usize], src: &[usize], weight: &[usize], params: ConvParams) -> Launch {
+    let (dst, src, weight) = (operand(1, dst), operand(2, src), operand(3, weight));
+    let command =
+        Command::conv(dst, src, weight, None, None, params, 1.0, Activation::Relu).unwrap();
+    crate::lower(&command, 0, &LIMITS).unwrap().launches[0].clone()
+}
+
+#[test]
+fn many_channels_go_in_tiles() {
+    let params = ConvParams { pad_before: [1; 3], pad_after: [1; 3], ..ConvParams::new(1) };
+    let launch = convolution(&[1, 256, 200], &[1, 80, 200], &[256, 80, 3], params);
+    assert_eq!((launch.key.program(), launch.groups), (Program::Conv, [8 * 7, 1, 1]));
+    assert_eq!(launch.threads, 256);
+}
+
+#[test]
+fn single_channels_go_one_by_one() {
+    let params = ConvParams { groups: 64, ..ConvParams::new(2) };
+    let launch = convolution(&[1, 64, 30, 30], &[1, 64, 32, 32], &[64, 1, 3, 3], params);
+    assert_eq!(launch.key.program(), Program::ConvDirect);
+}
+
+#[test]
+fn far_padding_is_counted_in_64_bits() {
+    let far =
+        ConvParams { pad_before: [1 << 31, 0, 0], stride: [1 << 31, 1, 1], ..ConvParams::new(1) };
+    let launch = convolution(&[1, 8, 2], &[1, 8, 9], &[8, 8, 1], far);
+    assert!(launch.key.constants().any(|constant| constant == ("WIDE", 1)));
+}

@@ -1,0 +1,137 @@
+//! Products with few rows, or few columns: a model at batch 1.
+
+use millstream_core::{BoundCommand, DType, Op};
+use smallvec::smallvec;
+
+use super::epilogue::activation_code;
+use super::product::{A, B, DST, Product};
+use crate::params::params;
+use crate::program::Definition;
+use crate::{Key, Launch, Limits, Lowered, Program};
+
+/// Rows that these kernels take at most.
+const MOST_ROWS: usize = 4;
+
+params! {
+    /// What `gemv` and `gemv_columns` are told.
+    GemvParams {
+        m: u64,
+        n: u64,
+        k: u64,
+        batch: u64,
+        offset: [u64; 5],
+        /// From one matrix of the batch to the next.
+        step: [u64; 5],
+        row: [u64; 5],
+        column: [u64; 5],
+        scale: f32,
+        first: f32,
+        second: f32,
+        has_bias: u32,
+        has_residual: u32,
+    }
+}
+
+pub(crate) const PROGRAM: Definition = Definition {
+    name: "gemv",
+    text: include_str!("../../programs/gemv.metal"),
+    constants: &["DTYPE", "ACT", "ROWS", "VECTOR", "LANES", "WIDE"],
+    params: GemvParams::declaration,
+};
+
+pub(crate) const COLUMNS_PROGRAM: Definition = Definition {
+    name: "gemv_columns",
+    text: include_str!("../../programs/gemv_columns.metal"),
+    constants: &["DTYPE", "ACT", "ROWS", "COLUMNS", "WIDE"],
+    params: GemvParams::declaration,
+};
+
+/// The launch of a matmul with at most 4 rows or columns in all, or `None` for any other Command and
+/// for batches that no single step leads through.
+///
+/// [`lower`](crate::lower()) takes it by itself. A backend with a library for products should ask here
+/// first: such a product is bound by reading the matrix once, which one launch without a barrier does
+/// as fast as memory allows, with bias, residual and activation on the way.
+pub fn lower_gemv(command: &BoundCommand, limits: &Limits) -> Option<Lowered> {
+    let Op::MatMul { epilogue } = command.op() else { return None };
+    let product = Product::of(command, epilogue)?;
+    Some(Lowered { launches: smallvec![launch(&product, limits)?], workspace: 0 })
+}
+
+/// The launch of a product with few rows or columns.
+pub(super) fn launch(product: &Product, limits: &Limits) -> Option<Launch> {
+    if product.batch.axes.len() != 1 {
+        return None;
+    }
+    if product.m <= MOST_ROWS && product.m <= product.n {
+        return Some(rows(product, limits));
+    }
+    (product.n <= MOST_ROWS).then(|| rows(&product.clone().turned(), limits))
+}
+
+fn rows(product: &Product, limits: &Limits) -> Launch {
+    let Product { m, n, k, .. } = *product;
+    let matrices = &product.matrices;
+    let dtype = matrices[DST].dtype;
+    let (batch, step) = product.batch.axes[0];
+    let (act, first, second) = activation_code(product.activation);
+    let params = GemvParams {
+        m: m as u64,
+        n: n as u64,
+        k: k as u64,
+        batch: batch as u64,
+        offset: matrices.map(|matrix| matrix.offset as u64),
+        step: step.map(|step| step as u64),
+        row: matrices.map(|matrix| matrix.row as u64),
+        column: matrices.map(|matrix| matrix.column as u64),
+        scale: product.scale,
+        first,
+        second,
+        has_bias: product.bias.into(),
+        has_residual: product.residual.into(),
+    };
+    let rows = if m == 1 { 1 } else { MOST_ROWS as i32 };
+    let (dtype_code, wide) = (dtype as i32, i32::from(product.wide));
+    let (key, groups, threads) = if matrices[B].row <= matrices[B].column {
+        let vector = vector(product, dtype);
+        // A short sum would leave most lanes without work.
+        let lanes = if k.div_ceil(vector) <= 16 { 8 } else { 32 };
+        let constants = [dtype_code, act, rows, vector as i32, lanes, wide];
+        let threads = limits.max_threads.min(128);
+        (
+            Key::new(Program::Gemv, &constants),
+            n.div_ceil(threads as usize / lanes as usize),
+            threads,
+        )
+    } else {
+        // Neighbours that fill what memory gives at once.
+        let columns = if dtype.size() == 2 { 16 } else { 8 };
+        let constants = [dtype_code, act, rows, columns, wide];
+        (
+            Key::new(Program::GemvColumns, &constants),
+            n.div_ceil(columns as usize),
+            limits.usual_threads(),
+        )
+    };
+    Launch {
+        key,
+        groups: [groups as u32, batch.min(65535) as u32, 1],
+        threads,
+        slots: product.slots(),
+        params: params.pack(),
+    }
+}
+
+/// Elements along the depth that both factors allow to be taken at once.
+fn vector(product: &Product, dtype: DType) -> usize {
+    let vector = 16 / dtype.size();
+    let (a, b) = (&product.matrices[A], &product.matrices[B]);
+    let whole = product.k.is_multiple_of(vector)
+        && product.takes_vectors(A, a.column, if product.m == 1 { 0 } else { a.row })
+        && product.takes_vectors(B, b.row, if product.n == 1 { 0 } else { b.column });
+    if whole { vector } else { 1 }
+}
+
+#[cfg(test)]
+#[path = "gemv_tests.rs"]
+mod tests;

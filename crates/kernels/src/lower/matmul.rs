@@ -1,0 +1,117 @@
+//! Matrix products in tiles, of floating point and of 8-bit integers.
+
+use millstream_core::{BoundCommand, DType, Epilogue};
+use smallvec::smallvec;
+
+use super::epilogue::activation_code;
+use super::gemv;
+use super::product::{A, B, DST, Product};
+use crate::params::params;
+use crate::program::Definition;
+use crate::walk::Walk;
+use crate::{Key, Launch, Limits, Lowered, Program};
+
+params! {
+    /// What `matmul` is told.
+    MatmulParams {
+        batch: Walk<5>,
+        m: u64,
+        n: u64,
+        k: u64,
+        row: [u64; 5],
+        column: [u64; 5],
+        scale: f32,
+        first: f32,
+        second: f32,
+        /// Tiles from top to bottom.
+        tiles: u32,
+        has_bias: u32,
+        has_residual: u32,
+        /// Whether neighbours along the depth are nearer in memory.
+        a_depth_first: u32,
+        b_depth_first: u32,
+    }
+}
+
+pub(crate) const PROGRAM: Definition = Definition {
+    name: "matmul",
+    text: include_str!("../../programs/matmul.metal"),
+    constants: &["DST", "A", "B", "ACT", "TILE", "SLICES", "RANK", "WIDE"],
+    params: MatmulParams::declaration,
+};
+
+pub(super) fn lower(command: &BoundCommand, epilogue: &Epilogue, limits: &Limits) -> Lowered {
+    let Some(product) = Product::of(command, epilogue) else { return Lowered::default() };
+    let launch = gemv::launch(&product, limits).unwrap_or_else(|| launch(&product, limits));
+    Lowered { launches: smallvec![launch], workspace: 0 }
+}
+
+pub(super) fn lower_integer(
+    command: &BoundCommand,
+    a_zero: bool,
+    b_zero: bool,
+    limits: &Limits,
+) -> Lowered {
+    let epilogue = Epilogue { bias: a_zero, residual: b_zero, ..Epilogue::default() };
+    let Some(product) = Product::of(command, &epilogue) else { return Lowered::default() };
+    Lowered { launches: smallvec![launch(&product, limits)], workspace: 0 }
+}
+
+/// The side of a tile, and how many parts of a group share its depth.
+pub(super) fn tile(m: usize, n: usize, batch: usize, dtype: DType, limits: &Limits) -> (u32, u32) {
+    let groups = m.div_ceil(64).saturating_mul(n.div_ceil(64)).saturating_mul(batch);
+    if limits.max_threads < 256 {
+        return (32, 1);
+    }
+    if groups >= limits.parallel_groups as usize {
+        return (64, 1);
+    }
+    (32, if dtype == DType::F64 { 2 } else { 4 })
+}
+
+/// A product in tiles.
+pub(super) fn launch(product: &Product, limits: &Limits) -> Launch {
+    let Product { m, n, k, .. } = *product;
+    let matrices = &product.matrices;
+    let batch = product.batch.elements();
+    let (tile, slices) = tile(m, n, batch, matrices[DST].dtype, limits);
+    let (act, first, second) = activation_code(product.activation);
+    let constants = [
+        matrices[DST].dtype as i32,
+        matrices[A].dtype as i32,
+        matrices[B].dtype as i32,
+        act,
+        tile as i32,
+        slices as i32,
+        if product.batch.axes.len() == 1 { 1 } else { 8 },
+        product.wide.into(),
+    ];
+    let tiles = m.div_ceil(tile as usize);
+    let params = MatmulParams {
+        batch: product.batch.walk(matrices.map(|matrix| matrix.offset)),
+        m: m as u64,
+        n: n as u64,
+        k: k as u64,
+        row: matrices.map(|matrix| matrix.row as u64),
+        column: matrices.map(|matrix| matrix.column as u64),
+        scale: product.scale,
+        first,
+        second,
+        tiles: tiles as u32,
+        has_bias: product.bias.into(),
+        has_residual: product.residual.into(),
+        a_depth_first: (matrices[A].column <= matrices[A].row).into(),
+        b_depth_first: (matrices[B].row <= matrices[B].column).into(),
+    };
+    Launch {
+        key: Key::new(Program::Matmul, &constants),
+        groups: [(tiles * n.div_ceil(tile as usize)) as u32, batch.min(65535) as u32, 1],
+        threads: tile * tile / 16 * slices,
+        slots: product.slots(),
+        params: params.pack(),
+    }
+}
+
+#[cfg(test)]
+#[path = "matmul_tests.rs"]
+mod tests;

@@ -1,0 +1,172 @@
+//! Matrix products as numbers: sizes, strides and what is done to each element.
+
+use millstream_core::{Activation, BoundCommand, DType, Epilogue, MAX_RANK, Operand, RawBuffer};
+use smallvec::SmallVec;
+
+use crate::Slot;
+use crate::walk::{Axes, is_wide};
+
+/// One of the matrices of a product. An absent one has strides of 0 and stands where the output does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Matrix {
+    pub slot: Slot,
+    pub dtype: DType,
+    /// Where it starts, in elements.
+    pub offset: usize,
+    /// Distance of rows, in elements.
+    pub row: usize,
+    /// Distance of columns, in elements.
+    pub column: usize,
+}
+
+impl Matrix {
+    /// The last two axes of an operand.
+    pub fn of(operand: &Operand<RawBuffer>) -> Self {
+        let (rank, strides) = (operand.layout.rank(), operand.layout.strides());
+        Self {
+            slot: operand.into(),
+            dtype: operand.layout.dtype(),
+            offset: operand.layout.offset(),
+            row: strides[rank - 2],
+            column: strides[rank - 1],
+        }
+    }
+
+    /// Stands for a matrix that is not there.
+    pub fn absent(self) -> Self {
+        Self { offset: 0, row: 0, column: 0, ..self }
+    }
+
+    /// Its transpose.
+    pub fn turned(self) -> Self {
+        Self { row: self.column, column: self.row, ..self }
+    }
+
+    fn start(&self) -> Option<usize> {
+        match self.slot {
+            Slot::Address(address) => Some(address + self.offset * self.dtype.size()),
+            _ => None,
+        }
+    }
+}
+
+pub(super) const DST: usize = 0;
+pub(super) const A: usize = 1;
+pub(super) const B: usize = 2;
+pub(super) const BIAS: usize = 3;
+pub(super) const RESIDUAL: usize = 4;
+
+/// `activation(scale · a × b + bias + residual)` for every matrix of a batch.
+#[derive(Clone, Debug)]
+pub(super) struct Product {
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    pub batch: Axes<5>,
+    /// Output, factors, bias and residual. In a product of integers the last two are the zero points
+    /// of `a` and of `b`.
+    pub matrices: [Matrix; 5],
+    pub bias: bool,
+    pub residual: bool,
+    pub scale: f32,
+    pub activation: Activation,
+    /// Whether positions need 64 bits.
+    pub wide: bool,
+}
+
+impl Product {
+    /// That of a Command whose operands are `dst ← a, b, [bias], [residual]`. `None` where there is
+    /// nothing to compute.
+    pub fn of(command: &BoundCommand, epilogue: &Epilogue) -> Option<Self> {
+        let (dst, inputs) = (&command.outputs()[0], command.inputs());
+        if dst.layout.is_empty() {
+            return None;
+        }
+        let mut extra = inputs[2..].iter();
+        let bias = epilogue.bias.then(|| extra.next()).flatten();
+        let residual = epilogue.residual.then(|| extra.next()).flatten();
+        let rank = dst.layout.rank();
+        let (m, n) = (dst.layout.shape()[rank - 2], dst.layout.shape()[rank - 1]);
+        let k = inputs[0].layout.shape()[rank - 1];
+        let operands = [Some(dst), Some(&inputs[0]), Some(&inputs[1]), bias, residual];
+        let absent = Matrix::of(dst).absent();
+        let matrices = operands.map(|operand| operand.map_or(absent, Matrix::of));
+        let batch = (0..rank - 2).map(|axis| {
+            let stride = |operand: Option<&Operand<RawBuffer>>| {
+                operand.map_or(0, |operand| operand.layout.strides()[axis])
+            };
+            (dst.layout.shape()[axis], operands.map(stride))
+        });
+        let mut product = Self {
+            m,
+            n,
+            k,
+            batch: Axes::merge(std::iter::empty()),
+            matrices,
+            bias: epilogue.bias,
+            residual: epilogue.residual,
+            scale: epilogue.scale,
+            activation: epilogue.activation,
+            wide: is_wide(operands.into_iter().flatten()),
+        };
+        product.take_batch(batch.collect());
+        Some(product)
+    }
+
+    /// Takes axes of the batch, outermost first. Those that one `b` serves become rows, where memory
+    /// allows it: fewer, larger products.
+    pub fn take_batch(&mut self, mut axes: SmallVec<[(usize, [usize; 5]); MAX_RANK]>) {
+        axes.retain(|axis| axis.0 != 1);
+        // The zero points of `b` have no rows.
+        let integer = self.matrices[DST].dtype == DType::I32;
+        while let Some(&(size, strides)) = axes.last() {
+            if strides[B] != 0 || (integer && strides[RESIDUAL] != 0) {
+                break;
+            }
+            let fits = [DST, A, BIAS, RESIDUAL]
+                .iter()
+                .all(|&which| strides[which] == self.m * self.matrices[which].row);
+            if self.m == 1 {
+                for which in [DST, A, BIAS, RESIDUAL] {
+                    self.matrices[which].row = strides[which];
+                }
+            } else if !fits {
+                break;
+            }
+            self.m *= size;
+            axes.pop();
+        }
+        self.batch = Axes::merge(axes.into_iter());
+    }
+
+    /// The same product with rows and columns exchanged: `dstᵀ = bᵀ × aᵀ`.
+    pub fn turned(mut self) -> Self {
+        (self.m, self.n) = (self.n, self.m);
+        self.matrices = self.matrices.map(Matrix::turned);
+        self.matrices.swap(A, B);
+        for axis in &mut self.batch.axes {
+            axis.1.swap(A, B);
+        }
+        self
+    }
+
+    /// The slots in the order of the programs.
+    pub fn slots(&self) -> SmallVec<[Slot; 6]> {
+        self.matrices.iter().map(|matrix| matrix.slot).collect()
+    }
+
+    /// Whether 16 bytes of a matrix can be taken at once along an axis of distance 1, given the
+    /// distance of its other axis.
+    pub fn takes_vectors(&self, which: usize, along: usize, across: usize) -> bool {
+        let matrix = &self.matrices[which];
+        let vector = 16 / matrix.dtype.size();
+        along == 1
+            && across.is_multiple_of(vector)
+            && matrix.start().is_some_and(|start| start.is_multiple_of(16))
+            && self
+                .batch
+                .axes
+                .iter()
+                .all(|axis| axis.0 == 1 || axis.1[which].is_multiple_of(vector))
+    }
+}

@@ -1,0 +1,324 @@
+//! Recurrent layers: the products of all inputs at once, then step by step.
+
+use millstream_core::{
+    Activation, BoundCommand, DType, Operand, RawBuffer, RecurrentCell, RecurrentDirection,
+    RecurrentParams,
+};
+use smallvec::smallvec;
+
+use super::matmul;
+use super::product::{Matrix, Product};
+use crate::params::params;
+use crate::program::Definition;
+use crate::walk::{Axes, is_wide};
+use crate::{Key, Launch, Limits, Lowered, Program, Slot};
+
+/// All steps are one launch while the hidden weights, which one group then reads in every step, have no
+/// more bytes than this for each group that the device runs at once.
+const FEW_BYTES: usize = 1 << 10;
+
+/// States of each unit: see `recurrent_start.metal`.
+const STATES: usize = 5;
+
+params! {
+    /// What `recurrent_start` is told: of first hidden state, first cell state and lengths.
+    StartParams {
+        directions: u64,
+        batch: u64,
+        hidden: u64,
+        time: u64,
+        offset: [u64; 3],
+        stride: [[u64; 3]; 3],
+        has_hidden: u32,
+        has_cell: u32,
+        has_lengths: u32,
+    }
+}
+
+params! {
+    /// What `recurrent_steps` is told.
+    StepsParams {
+        directions: u64,
+        batch: u64,
+        hidden: u64,
+        time: u64,
+        /// The first step, and how many there are.
+        first: u64,
+        steps: u64,
+        weight_offset: u64,
+        weight: [u64; 3],
+        bias_offset: u64,
+        bias: [u64; 3],
+        sequence_offset: u64,
+        sequence: [u64; 4],
+        /// Bit `d` is set where direction `d` begins at the end.
+        reverse: u32,
+        /// 1 for the first half of a step, 2 for the second.
+        halves: u32,
+        has_bias: u32,
+    }
+}
+
+params! {
+    /// What `recurrent_finish` is told: of sequence, last hidden state and last cell state.
+    FinishParams {
+        directions: u64,
+        batch: u64,
+        hidden: u64,
+        time: u64,
+        offset: [u64; 3],
+        stride: [[u64; 4]; 3],
+        has_cell: u32,
+    }
+}
+
+pub(crate) const START_PROGRAM: Definition = Definition {
+    name: "recurrent_start",
+    text: include_str!("../../programs/recurrent_start.metal"),
+    constants: &["DTYPE", "LENGTHS"],
+    params: StartParams::declaration,
+};
+
+pub(crate) const STEPS_PROGRAM: Definition = Definition {
+    name: "recurrent_steps",
+    text: include_str!("../../programs/recurrent_steps.metal"),
+    constants: &["DTYPE", "CELL"],
+    params: StepsParams::declaration,
+};
+
+pub(crate) const FINISH_PROGRAM: Definition = Definition {
+    name: "recurrent_finish",
+    text: include_str!("../../programs/recurrent_finish.metal"),
+    constants: &["DTYPE"],
+    params: FinishParams::declaration,
+};
+
+type Raw = Operand<RawBuffer>;
+
+/// A layer with its operands by name.
+struct Layer<'a> {
+    params: &'a RecurrentParams,
+    dtype: DType,
+    time: usize,
+    batch: usize,
+    hidden: usize,
+    directions: usize,
+    outputs: &'a [Raw],
+    src: &'a Raw,
+    input_weight: &'a Raw,
+    hidden_weight: &'a Raw,
+    bias: Option<&'a Raw>,
+    initial_hidden: Option<&'a Raw>,
+    initial_cell: Option<&'a Raw>,
+    lengths: Option<&'a Raw>,
+}
+
+/// The strides of the first axes of an operand that may be absent.
+fn strides<const N: usize>(operand: Option<&Raw>) -> [u64; N] {
+    std::array::from_fn(|axis| {
+        let stride = operand.and_then(|operand| operand.layout.strides().get(axis));
+        stride.map_or(0, |&stride| stride as u64)
+    })
+}
+
+fn offset(operand: Option<&Raw>) -> u64 {
+    operand.map_or(0, |operand| operand.layout.offset() as u64)
+}
+
+pub(super) fn lower(command: &BoundCommand, params: &RecurrentParams, limits: &Limits) -> Lowered {
+    let (outputs, inputs) = (command.outputs(), command.inputs());
+    let mut rest = inputs[3..].iter();
+    let mut take = |given: bool| given.then(|| rest.next()).flatten();
+    let shape = inputs[0].layout.shape();
+    let layer = Layer {
+        params,
+        dtype: inputs[0].layout.dtype(),
+        time: shape[0],
+        batch: shape[1],
+        hidden: inputs[2].layout.shape()[2],
+        directions: params.direction.count(),
+        outputs,
+        src: &inputs[0],
+        input_weight: &inputs[1],
+        hidden_weight: &inputs[2],
+        bias: take(params.bias),
+        initial_hidden: take(params.initial_hidden),
+        initial_cell: take(params.initial_cell),
+        lengths: take(params.lengths),
+    };
+    if layer.units() == 0 {
+        return Lowered::default();
+    }
+    layer.lower(limits)
+}
+
+impl Layer<'_> {
+    fn units(&self) -> usize {
+        self.directions * self.batch * self.hidden
+    }
+
+    /// The type that states and products are kept in.
+    fn exact(&self) -> DType {
+        if self.dtype == DType::F64 { DType::F64 } else { DType::F32 }
+    }
+
+    fn lower(&self, limits: &Limits) -> Lowered {
+        let mut lowered = Lowered::default();
+        let states = lowered.reserve(STATES * self.units() * self.exact().size());
+        let sizes = lowered.reserve(self.batch * 4);
+        lowered.launches.push(self.start(states, sizes, limits));
+        if self.time > 0 {
+            let rows = self.params.cell.gates() * self.hidden;
+            let elements = self.directions * self.time * self.batch * rows;
+            let products = lowered.reserve(elements * self.exact().size());
+            lowered.launches.push(matmul::launch(&self.product(products, rows), limits));
+            self.steps(&mut lowered, [states, sizes, products], limits);
+        }
+        lowered.launches.push(self.finish(states, sizes, limits));
+        lowered
+    }
+
+    fn start(&self, states: Slot, sizes: Slot, limits: &Limits) -> Launch {
+        let given = [self.initial_hidden, self.initial_cell, self.lengths];
+        let lengths = self.lengths.map_or(DType::I32, |lengths| lengths.layout.dtype());
+        let params = StartParams {
+            directions: self.directions as u64,
+            batch: self.batch as u64,
+            hidden: self.hidden as u64,
+            time: self.time as u64,
+            offset: given.map(offset),
+            stride: given.map(strides),
+            has_hidden: given[0].is_some().into(),
+            has_cell: given[1].is_some().into(),
+            has_lengths: given[2].is_some().into(),
+        };
+        let slot = |operand: Option<&Raw>| operand.map_or(states, Slot::from);
+        let threads = limits.usual_threads();
+        Launch {
+            key: Key::new(Program::RecurrentStart, &[self.dtype as i32, lengths as i32]),
+            groups: [limits.groups_for(self.units(), threads), 1, 1],
+            threads,
+            slots: smallvec![states, sizes, slot(given[0]), slot(given[1]), slot(given[2])],
+            params: params.pack(),
+        }
+    }
+
+    /// The inputs of all steps times their weights, with their bias: `[directions, time, batch, rows]`.
+    fn product(&self, products: Slot, rows: usize) -> Product {
+        let stride = |operand: &Raw, axis: usize| operand.layout.strides()[axis];
+        let dst = Matrix { slot: products, dtype: self.exact(), offset: 0, row: rows, column: 1 };
+        let weight = Matrix::of(self.input_weight);
+        let bias = self.bias.map_or(dst.absent(), |bias| Matrix { row: 0, ..Matrix::of(bias) });
+        let directions = [
+            self.time * self.batch * rows,
+            0,
+            stride(self.input_weight, 0),
+            self.bias.map_or(0, |bias| stride(bias, 0)),
+            0,
+        ];
+        let steps = [self.batch * rows, stride(self.src, 0), 0, 0, 0];
+        let elements = self.directions * self.time * self.batch * rows;
+        let mut product = Product {
+            m: self.batch,
+            n: rows,
+            k: self.src.layout.shape()[2],
+            batch: Axes::merge(std::iter::empty()),
+            matrices: [dst, Matrix::of(self.src), weight.turned(), bias, dst.absent()],
+            bias: self.bias.is_some(),
+            residual: false,
+            scale: 1.0,
+            activation: Activation::None,
+            wide: elements >= 1 << 30
+                || is_wide([self.src, self.input_weight].into_iter().chain(self.bias)),
+        };
+        product.take_batch(smallvec![(self.directions, directions), (self.time, steps)]);
+        product
+    }
+
+    fn steps(&self, lowered: &mut Lowered, [states, sizes, products]: [Slot; 3], limits: &Limits) {
+        let cell = match self.params.cell {
+            RecurrentCell::Lstm => 0,
+            RecurrentCell::Gru { linear_before_reset: false } => 1,
+            RecurrentCell::Gru { linear_before_reset: true } => 2,
+            RecurrentCell::RnnTanh => 3,
+            RecurrentCell::RnnRelu => 4,
+        };
+        let sequence = &self.outputs[0];
+        let threads = limits.usual_threads();
+        let step = |first: usize, steps: usize, groups: usize, halves: u32| {
+            let params = StepsParams {
+                directions: self.directions as u64,
+                batch: self.batch as u64,
+                hidden: self.hidden as u64,
+                time: self.time as u64,
+                first: first as u64,
+                steps: steps as u64,
+                weight_offset: offset(Some(self.hidden_weight)),
+                weight: strides(Some(self.hidden_weight)),
+                bias_offset: offset(self.bias),
+                bias: strides(self.bias),
+                sequence_offset: offset(Some(sequence)),
+                sequence: strides(Some(sequence)),
+                reverse: match self.params.direction {
+                    RecurrentDirection::Forward => 0b00,
+                    RecurrentDirection::Reverse => 0b01,
+                    RecurrentDirection::Both => 0b10,
+                },
+                halves,
+                has_bias: self.bias.is_some().into(),
+            };
+            Launch {
+                key: Key::new(Program::RecurrentSteps, &[self.dtype as i32, cell]),
+                groups: [groups as u32, (self.directions * self.batch).min(65535) as u32, 1],
+                threads,
+                slots: smallvec![
+                    Slot::from(sequence),
+                    states,
+                    sizes,
+                    products,
+                    Slot::from(self.hidden_weight),
+                    self.bias.map_or(states, Slot::from),
+                ],
+                params: params.pack(),
+            }
+        };
+        let weights = self.params.cell.gates() * self.hidden * self.hidden * self.dtype.size();
+        if weights <= FEW_BYTES * limits.parallel_groups as usize {
+            lowered.launches.push(step(0, self.time, 1, 3));
+            return;
+        }
+        let groups = self.hidden.div_ceil(threads as usize / 32);
+        for at in 0..self.time {
+            if cell == 1 {
+                lowered.launches.push(step(at, 1, groups, 1));
+            }
+            lowered.launches.push(step(at, 1, groups, 2));
+        }
+    }
+
+    fn finish(&self, states: Slot, sizes: Slot, limits: &Limits) -> Launch {
+        let given = [Some(&self.outputs[0]), Some(&self.outputs[1]), self.outputs.get(2)];
+        let params = FinishParams {
+            directions: self.directions as u64,
+            batch: self.batch as u64,
+            hidden: self.hidden as u64,
+            time: self.time as u64,
+            offset: given.map(offset),
+            stride: given.map(strides),
+            has_cell: given[2].is_some().into(),
+        };
+        let slot = |operand: Option<&Raw>| operand.map_or(states, Slot::from);
+        let threads = limits.usual_threads();
+        Launch {
+            key: Key::new(Program::RecurrentFinish, &[self.dtype as i32]),
+            groups: [limits.groups_for(self.units(), threads), 1, 1],
+            threads,
+            slots: smallvec![slot(given[0]), slot(given[1]), slot(given[2]), states, sizes],
+            params: params.pack(),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "recurrent_tests.rs"]
+mod tests;

@@ -1,0 +1,59 @@
+//! What a kernel is compiled from.
+
+use std::fmt::Write;
+
+use millstream_core::KernelKey;
+
+use crate::Program;
+
+/// Constants that a key can hold.
+pub const MAX_CONSTANTS: usize = 16;
+
+/// A kernel: a program text specialised by constants. No strings, so it is cheap on the hot path.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct Key {
+    program: Program,
+    constants: [i32; MAX_CONSTANTS],
+}
+
+impl Key {
+    /// A program with its constants, in the order of [`Program::constant_names`].
+    ///
+    /// # Panics
+    ///
+    /// Another number of constants than the program names, which is a mistake in this crate.
+    pub fn new(program: Program, constants: &[i32]) -> Self {
+        assert_eq!(constants.len(), program.constant_names().len(), "constants of {program:?}");
+        let mut all = [0; MAX_CONSTANTS];
+        all[..constants.len()].copy_from_slice(constants);
+        Self { program, constants: all }
+    }
+
+    /// The program.
+    pub fn program(&self) -> Program {
+        self.program
+    }
+
+    /// The constants with their names.
+    pub fn constants(&self) -> impl Iterator<Item = (&'static str, i32)> + '_ {
+        self.program.constant_names().iter().copied().zip(self.constants)
+    }
+
+    /// The name of the function in the source: a C identifier that no other key has.
+    pub fn entry(&self) -> String {
+        let mut entry = format!("ms_{}", self.program.name());
+        for (_, value) in self.constants() {
+            let sign = if value < 0 { "m" } else { "" };
+            let _ = write!(entry, "_{sign}{}", value.unsigned_abs());
+        }
+        entry
+    }
+
+    /// The key as the rest of Millstream names it.
+    pub fn to_core(&self) -> KernelKey {
+        KernelKey {
+            name: self.program.name().into(),
+            constants: self.constants().map(|(name, value)| (name.into(), value.into())).collect(),
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Kernels of Millstream's GPU devices, written once.
+//!
+//! [`lower`] turns a Command into [`Launch`]es, each with a [`Key`]; [`source`] turns a key into text for
+//! a compiler. Nothing here knows a GPU's interface or runs a compiler: a backend does both.
+//!
+//! # The arguments of a kernel
+//!
+//! The same in every dialect: the buffers in the order of [`Launch::slots`], each a pointer to bytes,
+//! then one struct by value, whose bytes are [`Launch::params`]. Groups have one axis of threads.
+//!
+//! # Faults
+//!
+//! A kernel that meets impossible data goes on harmlessly and leaves a note in the fault record: two
+//! words, of which the second becomes `code << 16 | index + 1` unless somebody was faster. `index` is
+//! the Command's place in its batch, and [`fault_message`] has words for the code.
+
+mod fault;
+mod key;
+mod launch;
+mod lower;
+mod params;
+mod program;
+mod source;
+mod walk;
+
+pub use fault::{INDEX_OUT_OF_RANGE, fault_message};
+pub use key::{Key, MAX_CONSTANTS};
+pub use launch::{Launch, Limits, Lowered, Slot};
+pub use lower::{lower, lower_copy, supports};
+pub use params::Params;
+pub use program::Program;
+pub use source::{Dialect, source, source_of_many};

@@ -1,0 +1,62 @@
+//! Strided copies and conversions.
+
+use millstream_core::{BoundCommand, DType, Error, Operand, RawBuffer};
+use smallvec::smallvec;
+
+use crate::params::params;
+use crate::program::Definition;
+use crate::walk::{Plan, Walk};
+use crate::{Key, Launch, Limits, Lowered, Program, Slot};
+
+params! {
+    /// What `copy` is told.
+    CopyParams {
+        walk: Walk<2>,
+        tail: u32,
+    }
+}
+
+pub(crate) const PROGRAM: Definition = Definition {
+    name: "copy",
+    text: include_str!("../../programs/copy.metal"),
+    constants: &["TO", "FROM", "RANK", "WIDE", "VECTOR", "STEPS"],
+    params: CopyParams::declaration,
+};
+
+/// Element types that only stand for their size, for copies that convert nothing.
+fn raw(size: usize) -> i32 {
+    match size {
+        1 => DType::U8 as i32,
+        2 => 9,
+        4 => DType::I32 as i32,
+        _ => DType::I64 as i32,
+    }
+}
+
+pub(super) fn lower(command: &BoundCommand, limits: &Limits) -> Result<Lowered, Error> {
+    let (dst, src) = (&command.outputs()[0], &command.inputs()[0]);
+    let converts = dst.layout.dtype() != src.layout.dtype();
+    let has_f64 = [dst, src].iter().any(|operand| operand.layout.dtype() == DType::F64);
+    if converts && has_f64 && !limits.f64 {
+        return Err(super::unsupported(command.op(), "there is no 64-bit floating point"));
+    }
+    Ok(lower_copy(dst, src, limits))
+}
+
+/// `dst[i] = src[i]` between any layouts of one shape, converting: what a backend needs for uploads
+/// and downloads that are not dense.
+pub fn lower_copy(dst: &Operand<RawBuffer>, src: &Operand<RawBuffer>, limits: &Limits) -> Lowered {
+    let Some(plan) = Plan::new([dst, src], limits) else { return Lowered::default() };
+    let (to, from) = (dst.layout.dtype(), src.layout.dtype());
+    let (to, from) =
+        if to == from { (raw(to.size()), raw(to.size())) } else { (to as i32, from as i32) };
+    let constants = [to, from, plan.rank, plan.wide, plan.vector, plan.steps];
+    let launch = Launch {
+        key: Key::new(Program::Copy, &constants),
+        groups: plan.groups,
+        threads: plan.threads,
+        slots: smallvec![Slot::from(dst), Slot::from(src)],
+        params: CopyParams { walk: plan.walk, tail: plan.tail }.pack(),
+    };
+    Lowered { launches: smallvec![launch], workspace: 0 }
+}

@@ -1,0 +1,75 @@
+//! From a key to a text that a compiler takes.
+
+use std::fmt::Write;
+
+use crate::Key;
+use crate::launch::USUAL_THREADS;
+
+/// The languages that a program can be given in.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Dialect {
+    /// CUDA C++ as NVRTC takes it.
+    Cuda,
+    /// Metal Shading Language.
+    Metal,
+    /// C++ for OpenCL as clang takes it, run by the fibers of this crate's tests.
+    Host,
+}
+
+impl Dialect {
+    /// What is written before every program: the words that dialects spell differently, then what all
+    /// programs share.
+    fn prelude(self) -> [&'static str; 5] {
+        let own = match self {
+            Dialect::Cuda => include_str!("../programs/prelude/cuda.metal"),
+            Dialect::Metal => include_str!("../programs/prelude/metal.metal"),
+            Dialect::Host => include_str!("../programs/prelude/host.metal"),
+        };
+        [
+            own,
+            include_str!("../programs/common/numbers.metal"),
+            include_str!("../programs/common/math.metal"),
+            include_str!("../programs/common/group.metal"),
+            include_str!("../programs/common/walk.metal"),
+        ]
+    }
+}
+
+/// The source of one kernel, self-contained. Its function is [`Key::entry`].
+pub fn source(key: &Key, dialect: Dialect) -> String {
+    let mut text = dialect.prelude().concat();
+    specialise(&mut text, key);
+    text
+}
+
+/// One source for many kernels, which takes a compiler far less time than many sources do.
+///
+/// Not for [`Dialect::Metal`], which has no C linkage: there the namespaces would be part of the
+/// names.
+pub fn source_of_many(keys: &[Key], dialect: Dialect) -> String {
+    let mut text = dialect.prelude().concat();
+    for (index, key) in keys.iter().enumerate() {
+        let _ = writeln!(text, "namespace kernel_{index} {{");
+        specialise(&mut text, key);
+        let _ = writeln!(text, "}}");
+        for (name, _) in key.constants() {
+            let _ = writeln!(text, "#undef {name}");
+        }
+        text.push_str("#undef THREADS\n#undef ENTRY\n");
+    }
+    text
+}
+
+fn specialise(text: &mut String, key: &Key) {
+    let definition = key.program().definition();
+    for (name, value) in key.constants() {
+        let _ = writeln!(text, "#define {name} ({value})");
+    }
+    if key.constants().all(|(name, _)| name != "THREADS") {
+        let _ = writeln!(text, "#define THREADS {USUAL_THREADS}");
+    }
+    let _ = writeln!(text, "#define ENTRY {}", key.entry());
+    text.push_str(&(definition.params)());
+    let _ = writeln!(text, "#line 1 \"{}.metal\"", definition.name);
+    text.push_str(definition.text);
+}

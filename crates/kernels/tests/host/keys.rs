@@ -1,0 +1,62 @@
+//! The kernels that the conformance suite needs.
+
+use std::collections::BTreeSet;
+
+use millstream_conformance::cases;
+use millstream_core::{BoundCommand, Layout, Op, OpKind, Operand, RawBuffer};
+use millstream_kernels::{Key, Limits, Lowered, lower, lower_copy, supports};
+
+/// The kinds that `MILLSTREAM_KERNELS_KINDS` names, as in `fill,copy`; without it all that there are.
+pub fn chosen_kinds() -> Vec<OpKind> {
+    let chosen = std::env::var("MILLSTREAM_KERNELS_KINDS").unwrap_or_default();
+    let wanted = |kind: &OpKind| {
+        can_run(*kind)
+            && (chosen.is_empty() || chosen.split(',').any(|name| name.trim() == kind.name()))
+    };
+    OpKind::ALL.iter().copied().filter(wanted).collect()
+}
+
+/// Whether there are kernels for it, counting the copies that transfers are made of.
+pub fn can_run(kind: OpKind) -> bool {
+    matches!(kind, OpKind::Upload | OpKind::Download) || supports(kind)
+}
+
+/// The launches of a command. Transfers are a backend's own; here they go through dense bytes at
+/// `staging`.
+pub fn lower_any(
+    command: &BoundCommand,
+    staging: usize,
+    limits: &Limits,
+) -> Result<Lowered, String> {
+    let dense = |operand: &Operand<RawBuffer>| {
+        let layout = Layout::contiguous(operand.layout.dtype(), operand.layout.shape()).unwrap();
+        Operand::new(RawBuffer { address: staging, bytes: layout.dense_bytes() }, layout)
+    };
+    match command.op() {
+        Op::Upload { .. } => {
+            let dst = &command.outputs()[0];
+            Ok(lower_copy(dst, &dense(dst), limits))
+        }
+        Op::Download { .. } => {
+            let src = &command.inputs()[0];
+            Ok(lower_copy(&dense(src), src, limits))
+        }
+        _ => lower(command, 5, limits).map_err(|error| error.to_string()),
+    }
+}
+
+/// The keys of all fixed cases of some kinds.
+pub fn keys(kinds: &[OpKind], limits: &Limits) -> Result<BTreeSet<Key>, String> {
+    let mut keys = BTreeSet::new();
+    for case in kinds.iter().flat_map(|&kind| cases(kind)) {
+        let name = |buffer: usize| RawBuffer {
+            address: (buffer + 1) << 32,
+            bytes: case.buffers[buffer].len(),
+        };
+        let failed = |error: String| format!("{}: {error}", case.name);
+        let command = case.command(name).map_err(|error| failed(error.to_string()))?;
+        let lowered = lower_any(&command, 1 << 40, limits).map_err(failed)?;
+        keys.extend(lowered.launches.iter().map(|launch| launch.key));
+    }
+    Ok(keys)
+}

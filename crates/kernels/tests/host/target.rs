@@ -1,0 +1,111 @@
+//! The host dialect as a device of the conformance suite.
+
+use millstream_conformance::{Case, Outcome, Spec, Target};
+use millstream_core::{Op, OpKind, RawBuffer};
+use millstream_kernels::{Limits, Slot, fault_message};
+
+use crate::keys::{can_run, keys, lower_any};
+use crate::library::Library;
+use crate::memory::Bytes;
+use crate::toolchain::Sanitizer;
+
+/// Orders in which the runtime lets threads run.
+const FORWARD: i32 = 0;
+const ADVERSARIAL: i32 = 3;
+
+pub struct Host {
+    library: Library,
+    limits: Limits,
+    kinds: Vec<OpKind>,
+}
+
+impl Host {
+    pub fn new(library: Library, kinds: Vec<OpKind>) -> Self {
+        // ThreadSanitizer follows at most 255 fibers.
+        let small = library.toolchain().sanitizer == Sanitizer::Thread;
+        let limits = Limits {
+            max_threads: if small { 64 } else { 256 },
+            shared_bytes: 32 << 10,
+            simd_width: 32,
+            f64: true,
+            parallel_groups: 4,
+        };
+        Self { library, limits, kinds }
+    }
+
+    /// Compiles the kernels of all fixed cases.
+    pub fn prepare(&self) -> Result<usize, String> {
+        let keys = keys(&self.kinds, &self.limits)?;
+        self.library.prepare(&keys)?;
+        Ok(keys.len())
+    }
+
+    fn execute(&self, case: &Case, order: i32) -> Result<Outcome, String> {
+        let buffers: Vec<Bytes> = case.buffers.iter().map(|bytes| Bytes::of(bytes)).collect();
+        let name = |buffer: usize| RawBuffer {
+            address: buffers[buffer].address(),
+            bytes: case.buffers[buffer].len(),
+        };
+        let command = case.command(name).map_err(|error| error.to_string())?;
+        let host_bytes = match (&case.spec, command.op()) {
+            (Spec::Upload { bytes }, _) => bytes.clone(),
+            (_, Op::Download { target }) => vec![0; target.len()],
+            _ => Vec::new(),
+        };
+        let staging = Bytes::of(&host_bytes);
+        let lowered = lower_any(&command, staging.address(), &self.limits)?;
+        // Scratch memory starts as garbage.
+        let workspace = Bytes::of(&vec![0xcd; lowered.workspace]);
+        let faults = Bytes::of(&[0; 8]);
+        for launch in &lowered.launches {
+            let addresses: Vec<u64> = launch
+                .slots
+                .iter()
+                .map(|slot| match slot {
+                    Slot::Address(address) => *address as u64,
+                    Slot::Workspace(offset) => (workspace.address() + offset) as u64,
+                    Slot::Faults => faults.address() as u64,
+                })
+                .collect();
+            let (groups, threads) = (launch.groups, launch.threads);
+            // SAFETY: the buffers live until the end of this function, and the launch was made for them.
+            unsafe {
+                let params = launch.params.as_bytes();
+                self.library.run(&launch.key, groups, threads, &addresses, params, order)?;
+            }
+        }
+        let fault = faults.to_vec(8);
+        let fault = u32::from_ne_bytes([fault[4], fault[5], fault[6], fault[7]]);
+        if fault != 0 {
+            return Err(format!(
+                "{} (command {})",
+                fault_message(fault >> 16),
+                (fault & 0xffff) - 1
+            ));
+        }
+        let buffers = buffers.iter().zip(&case.buffers).map(|(own, first)| own.to_vec(first.len()));
+        let host = matches!(case.spec, Spec::Download).then(|| staging.to_vec(host_bytes.len()));
+        Ok(Outcome { buffers: buffers.collect(), host })
+    }
+}
+
+impl Target for Host {
+    fn name(&self) -> &str {
+        "host dialect"
+    }
+
+    fn supports(&self, kind: OpKind) -> bool {
+        self.kinds.contains(&kind) && can_run(kind)
+    }
+
+    /// Runs twice, with threads in orders as different as they get: every kernel promises the same
+    /// bits each time.
+    fn run(&self, case: &Case) -> Result<Outcome, String> {
+        let outcome = self.execute(case, ADVERSARIAL)?;
+        let other = case.name.bytes().map(i32::from).sum::<i32>() % ADVERSARIAL + FORWARD;
+        if self.execute(case, other)? != outcome {
+            return Err(format!("thread order {other} gives other bits than the adversarial one"));
+        }
+        Ok(outcome)
+    }
+}

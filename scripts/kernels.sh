@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Executes every kernel on the host, with and without sanitizers, and compiles every kernel for CUDA:
+# scripts/kernels.sh [host|asan|tsan|nvrtc|all]. MILLSTREAM_KERNELS_KINDS=fill,copy restricts all of them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+target=${CARGO_TARGET_DIR:-target}
+mkdir -p "$target"
+target=$(cd "$target" && pwd)
+export MILLSTREAM_KERNELS_REQUIRED=1
+
+need_clang() {
+    command -v clang-22 >/dev/null && [ -n "$(runtime asan)" ] && return
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends clang-22 libclang-rt-22-dev
+}
+
+# The library that has to be in the process before anything that a sanitizer watches.
+runtime() {
+    local path
+    path=$(clang-22 -print-file-name="libclang_rt.$1-x86_64.so")
+    [ "$path" = "${path##*/}" ] || echo "$path"
+}
+
+host() {
+    need_clang
+    cargo test -p millstream-kernels --test host -- --nocapture
+}
+
+nvrtc() {
+    local venv=$target/nvrtc/venv
+    [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
+    "$venv/bin/pip" install -q --disable-pip-version-check 'nvidia-cuda-nvrtc==13.0.*'
+    rm -rf "$target/nvrtc/sources"
+    cargo run -q -p millstream-kernels --example sources -- "$target/nvrtc/sources" cuda
+    "$venv/bin/python" scripts/nvrtc.py "$target/nvrtc/sources" sm_80 sm_90 sm_100
+}
+
+case ${1:-all} in
+    host) host ;;
+    nvrtc) nvrtc ;;
+    all) host && nvrtc ;;
+    *) echo "usage: $0 [host|nvrtc|all]" >&2; exit 2 ;;
+esac

@@ -1,6 +1,6 @@
 //! The list of programs.
 
-use crate::lower::{copy, fill};
+use crate::lower::{copy, fill, gather, pad, quantize, random, scatter, top_k};
 
 /// A program text and what it is specialised by. Each family in [`crate::lower`] defines its own.
 pub(crate) struct Definition {
@@ -39,6 +39,20 @@ programs! {
     Copy => copy::PROGRAM,
     /// One value everywhere.
     Fill => fill::PROGRAM,
+    /// Elements by index.
+    Gather => gather::PROGRAM,
+    /// Padding and cropping.
+    Pad => pad::PROGRAM,
+    /// To and from integers with a scale.
+    Quantize => quantize::PROGRAM,
+    /// Random numbers.
+    Random => random::PROGRAM,
+    /// Elements written by index.
+    Scatter => scatter::PROGRAM,
+    /// Rows sorted in memory.
+    Sort => top_k::SORT,
+    /// The best of tiles.
+    TopK => top_k::TILES,
 }
 
 impl Program {

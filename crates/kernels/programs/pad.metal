@@ -16,20 +16,9 @@ FN i64 source_of(i64 place, i64 kept) {
     return MODE == 2 && turn >= kept ? period - turn : turn;
 }
 
-// The value, whose bytes are repeated to 8.
-template <int S> struct Filler {
-    FN typename Raw<S>::Stored of(u64 value) { return (typename Raw<S>::Stored)value; }
-};
-template <> struct Filler<16> {
-    FN Pack<u64, 2> of(u64 value) {
-        const Pack<u64, 2> both = {{value, value}};
-        return both;
-    }
-};
-
 KERNEL_2(dst, src) {
     const Thread t = THREAD;
-    const Stored filler = Filler<SIZE>::of(p.value);
+    const Stored filler = RawFill<SIZE>::of(p.value);
     for (I i = first_item<I>(t); i < (I)p.walk.count; i += all_items<I>(t)) {
         I rest = i, to = (I)p.walk.offset[0], from = (I)p.walk.offset[1];
         bool inside = true;

@@ -42,18 +42,9 @@ template <int N> FN void several(DEVICE u8* dst, DEVICE const u8* src, DEVICE co
     *(DEVICE Pack<To, N>*)((DEVICE To*)dst + at[0]) = out;
 }
 
+#define APPLY(N) several<N>(dst, src, scales, zeros, at, p.zero);
 KERNEL_4(dst, src, scales, zeros) {
     const Thread t = THREAD;
-    for (I i = first_item<I>(t); i < (I)p.walk.count; i += all_items<I>(t)) {
-        I at[4];
-        locate<RANK, 4, I>(p.walk, i, at);
-        several<VECTOR>(dst, src, scales, zeros, at, p.zero);
-    }
-    if (VECTOR > 1 && RANK == 1) {
-        for (u32 i = first_item<u32>(t); i < p.tail; i += all_items<u32>(t)) {
-            I at[4];
-            locate_tail<4, I, VECTOR>(p.walk, i, STEPS, at);
-            several<1>(dst, src, scales, zeros, at, p.zero);
-        }
-    }
+    FOR_ALL_ELEMENTS(4, APPLY)
 }
+#undef APPLY

@@ -6,31 +6,28 @@
 
 typedef Index<WIDE>::Type I;
 
-template <int HOW, int D> struct Combine {
-    typedef typename Element<D>::Stored Stored;
-    FN Stored apply(Stored old, Stored update) {
-        typedef typename Element<D>::Value Value;
-        const Value a = Element<D>::get(old), b = Element<D>::get(update);
-        const Value result = HOW == 1 ? sum_of(a, b) : HOW == 2 ? product_of(a, b) : HOW == 3 ? m_max(a, b) : m_min(a, b);
-        return Element<D>::put(result);
-    }
-    // Integers wrap around.
-    FN i32 sum_of(i32 a, i32 b) { return (i32)((u32)a + (u32)b); }
-    FN i64 sum_of(i64 a, i64 b) { return (i64)((u64)a + (u64)b); }
-    FN f32 sum_of(f32 a, f32 b) { return a + b; }
-    FN i32 product_of(i32 a, i32 b) { return (i32)((u32)a * (u32)b); }
-    FN i64 product_of(i64 a, i64 b) { return (i64)((u64)a * (u64)b); }
-    FN f32 product_of(f32 a, f32 b) { return a * b; }
-#if HAS_F64
-    FN f64 sum_of(f64 a, f64 b) { return a + b; }
-    FN f64 product_of(f64 a, f64 b) { return a * b; }
+#if REDUCTION == 0
+typedef Raw<TYPE>::Stored Stored;
+#else
+typedef Element<TYPE>::Stored Stored;
+typedef Element<TYPE>::Value Value;
+FN Stored combine(Stored old, Stored update) {
+    const Value a = Element<TYPE>::get(old), b = Element<TYPE>::get(update);
+#if REDUCTION == 1 && TYPE <= F64
+    return Element<TYPE>::put(exact_add(a, b));
+#elif REDUCTION == 1
+    return Element<TYPE>::put(wrapping_add(a, b));
+#elif REDUCTION == 2 && TYPE <= F64
+    return Element<TYPE>::put(exact_mul(a, b));
+#elif REDUCTION == 2
+    return Element<TYPE>::put(wrapping_mul(a, b));
+#elif REDUCTION == 3
+    return Element<TYPE>::put(m_max(a, b));
+#else
+    return Element<TYPE>::put(m_min(a, b));
 #endif
-};
-template <int D> struct Combine<0, D> {
-    typedef typename Raw<D>::Stored Stored;
-    FN Stored apply(Stored old, Stored update) { return update; }
-};
-typedef Combine<REDUCTION, TYPE>::Stored Stored;
+}
+#endif
 
 // Items that a thread looks at before the group talks, and the length of the queue.
 enum { ITEMS = 2, QUEUE = 4 * THREADS };
@@ -104,14 +101,14 @@ KERNEL_4(dst, indices, updates, faults) {
                 DEVICE Stored* to = (DEVICE Stored*)dst + (places[q] + within[1]);
                 DEVICE const Stored* from = (DEVICE const Stored*)updates + within[0];
                 u32 k = q;
-                if (REDUCTION == 0) {
-                    while (next[k] < queued) k = next[k];
-                    *to = from[sources[k]];
-                } else {
-                    Stored value = *to;
-                    for (; k < queued; k = next[k]) value = Combine<REDUCTION, TYPE>::apply(value, from[sources[k]]);
-                    *to = value;
-                }
+#if REDUCTION == 0
+                while (next[k] < queued) k = next[k];
+                *to = from[sources[k]];
+#else
+                Stored value = *to;
+                for (; k < queued; k = next[k]) value = combine(value, from[sources[k]]);
+                *to = value;
+#endif
             }
         }
         queued = 0;

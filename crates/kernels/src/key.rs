@@ -39,6 +39,16 @@ impl Key {
         self.program.constant_names().iter().copied().zip(self.constants)
     }
 
+    /// The same program with one constant changed, if it has a constant of that name. Only for constants
+    /// that the launch does not depend on.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: i32) -> Self {
+        if let Some(at) = self.program.constant_names().iter().position(|known| *known == name) {
+            self.constants[at] = value;
+        }
+        self
+    }
+
     /// The name of the function in the source: a C identifier that no other key has.
     pub fn entry(&self) -> String {
         let mut entry = format!("ms_{}", self.program.name());

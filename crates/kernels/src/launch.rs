@@ -80,7 +80,6 @@ pub struct Lowered {
 
 impl Lowered {
     /// Reserves scratch memory, aligned to 256 bytes.
-    #[allow(dead_code)]
     pub(crate) fn reserve(&mut self, bytes: usize) -> Slot {
         let at = self.workspace;
         self.workspace = at + bytes.next_multiple_of(256);

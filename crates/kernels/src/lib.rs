@@ -26,7 +26,7 @@ mod walk;
 pub use fault::{INDEX_OUT_OF_RANGE, fault_message};
 pub use key::{Key, MAX_CONSTANTS};
 pub use launch::{Launch, Limits, Lowered, Slot};
-pub use lower::{lower, lower_copy, supports};
+pub use lower::{lower, lower_copy, lower_epilogue, supports};
 pub use params::Params;
 pub use program::Program;
 pub use source::{Dialect, source, source_of_many};

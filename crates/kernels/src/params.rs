@@ -107,8 +107,6 @@ pub(crate) use params;
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     params! {
         /// Of every width.
         Mixed { large: u64, small: u32, half: f32, more: [i32; 3], last: [[u64; 2]; 2] }

@@ -1,6 +1,6 @@
 //! The list of programs.
 
-use crate::lower::{copy, fill, gather, pad, quantize, random, scatter, top_k};
+use crate::lower;
 
 /// A program text and what it is specialised by. Each family in [`crate::lower`] defines its own.
 pub(crate) struct Definition {
@@ -35,24 +35,46 @@ macro_rules! programs {
 
 // One line per program, in the order of the alphabet.
 programs! {
+    /// Functions of two elements.
+    Binary => lower::binary::PROGRAM,
+    /// Limits of each element.
+    Clip => lower::clip::PROGRAM,
     /// Strided copies and conversions.
-    Copy => copy::PROGRAM,
+    Copy => lower::copy::PROGRAM,
+    /// Running sums.
+    CumSum => lower::cumsum::PROGRAM,
+    /// What a library's matrix product leaves to be done.
+    Epilogue => lower::epilogue::PROGRAM,
     /// One value everywhere.
-    Fill => fill::PROGRAM,
+    Fill => lower::fill::PROGRAM,
     /// Elements by index.
-    Gather => gather::PROGRAM,
+    Gather => lower::gather::PROGRAM,
+    /// Layer, group and root-mean-square normalisation.
+    Norm => lower::norm::PROGRAM,
     /// Padding and cropping.
-    Pad => pad::PROGRAM,
+    Pad => lower::pad::PROGRAM,
     /// To and from integers with a scale.
-    Quantize => quantize::PROGRAM,
+    Quantize => lower::quantize::PROGRAM,
     /// Random numbers.
-    Random => random::PROGRAM,
+    Random => lower::random::PROGRAM,
+    /// Reductions.
+    Reduce => lower::reduce::PROGRAM,
+    /// Interpolation.
+    Resize => lower::resize::PROGRAM,
+    /// Which elements are interpolated between.
+    ResizeTaps => lower::resize::TAPS,
     /// Elements written by index.
-    Scatter => scatter::PROGRAM,
+    Scatter => lower::scatter::PROGRAM,
+    /// One of two elements, by a condition.
+    Select => lower::select::PROGRAM,
+    /// Softmax and its logarithm.
+    Softmax => lower::softmax::PROGRAM,
     /// Rows sorted in memory.
-    Sort => top_k::SORT,
+    Sort => lower::top_k::SORT,
     /// The best of tiles.
-    TopK => top_k::TILES,
+    TopK => lower::top_k::TILES,
+    /// Functions of one element.
+    Unary => lower::unary::PROGRAM,
 }
 
 impl Program {

@@ -70,6 +70,34 @@ impl<const OPERANDS: usize> Axes<OPERANDS> {
         Self::merge(axes.into_iter())
     }
 
+    /// The axes of operands except one, from the largest stride of the second operand to the smallest: for
+    /// operations along an axis that treat all others alike.
+    pub fn without(operands: [&Operand<RawBuffer>; OPERANDS], left_out: usize) -> Self {
+        let shape = operands[0].layout.shape();
+        let mut axes: SmallVec<[(usize, [usize; OPERANDS]); MAX_RANK]> = (0..shape.len())
+            .filter(|&axis| axis != left_out)
+            .map(|axis| (shape[axis], operands.map(|operand| operand.layout.strides()[axis])))
+            .collect();
+        axes.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[OPERANDS - 1]));
+        Self::merge(axes.into_iter())
+    }
+
+    /// Elements per vector for dense rows of `size` elements that start where this walk leads; 1 where
+    /// memory does not allow vectors.
+    pub fn vector(&self, operands: [&Operand<RawBuffer>; OPERANDS], size: usize) -> usize {
+        let vector = 16 / operands[0].layout.dtype().size();
+        let aligned = operands.iter().enumerate().all(|(k, operand)| {
+            let element = operand.layout.dtype().size();
+            (operand.buffer.address + operand.layout.offset() * element)
+                .is_multiple_of(vector * element)
+                && self
+                    .axes
+                    .iter()
+                    .all(|(count, stride)| *count == 1 || stride[k].is_multiple_of(vector))
+        });
+        if aligned && size >= vector { vector } else { 1 }
+    }
+
     /// Elements in all.
     pub fn elements(&self) -> usize {
         self.axes.iter().map(|axis| axis.0).product()

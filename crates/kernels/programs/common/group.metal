@@ -29,3 +29,63 @@ template <typename J, typename T> FN T group_join(Thread t, T value, T identity,
 FN void fault(DEVICE u8* faults, u32 code, u32 index) {
     atomic_cas((DEVICE u32*)faults + 1, 0, code << 16 | (index + 1));
 }
+
+// States are structs with static `empty`, `join(a, b)` and `other(a, mask)`, which is that of the lane
+// whose number differs in `mask`. Merged over a simd group, then over the group; every thread gets the
+// result. `scratch` as for group_join.
+template <typename S> FN S lanes_merge(S state) {
+    for (u32 mask = 16; mask > 0; mask >>= 1) state = S::join(state, S::other(state, mask));
+    return state;
+}
+template <typename S> FN S group_merge(Thread t, S state, IN_SHARED S* scratch) {
+    state = lanes_merge(state);
+    if (t.count <= 32) return state;
+    if (t.lane == 0) scratch[t.simd] = state;
+    group_barrier();
+    if (t.lane < t.count / 32) state = scratch[t.lane]; else state = S::empty();
+    state = lanes_merge(state);
+    group_barrier();
+    return state;
+}
+
+// A sum of exponentials, taken relative to the largest exponent so far.
+template <typename T> struct Exponentials {
+    T top, sum;
+    FN Exponentials empty() {
+        Exponentials s;
+        s.top = -(T)INFINITE;
+        s.sum = (T)0;
+        return s;
+    }
+    FN Exponentials of(T x) {
+        Exponentials s;
+        s.top = x;
+        s.sum = (T)1;
+        return s;
+    }
+    // Once the top is infinite or NaN the sum means nothing.
+    FN Exponentials join(Exponentials a, Exponentials b) {
+        Exponentials s;
+        s.top = m_max(a.top, b.top);
+        if (s.top == -(T)INFINITE) s.sum = (T)0;
+        else s.sum = a.sum * m_exp(a.top - s.top) + b.sum * m_exp(b.top - s.top);
+        return s;
+    }
+    FN Exponentials other(Exponentials a, u32 mask) {
+        Exponentials s;
+        s.top = lane_xor(a.top, mask);
+        s.sum = lane_xor(a.sum, mask);
+        return s;
+    }
+};
+// Adds one exponent, with one exponential.
+template <typename T> FN Exponentials<T> add_exponent(Exponentials<T> s, T x) {
+    if (x <= s.top) {
+        if (x != -(T)INFINITE) s.sum += m_exp(x - s.top);
+    } else {
+        s.sum = s.sum * m_exp(s.top - x) + (T)1;
+        s.top = x;
+    }
+    return s;
+}
+template <typename T> FN bool is_finite(T x) { return x - x == (T)0; }

@@ -27,3 +27,13 @@ FN bool tuple_position(IN_PARAMS Tuple& tuple, DEVICE const u8* indices, I at, I
 
 // What is moved as it is, 16 bytes at most.
 template <> struct Raw<16> { typedef Pack<u64, 2> Stored; };
+// One element over and over, whose bytes are repeated to 8.
+template <int S> struct RawFill {
+    FN typename Raw<S>::Stored of(u64 bytes) { return (typename Raw<S>::Stored)bytes; }
+};
+template <> struct RawFill<16> {
+    FN Pack<u64, 2> of(u64 bytes) {
+        const Pack<u64, 2> both = {{bytes, bytes}};
+        return both;
+    }
+};

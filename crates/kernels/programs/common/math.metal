@@ -49,6 +49,7 @@ FN f32 m_asinh(f32 x) {
     return x < 0.0f ? -y : (x == 0.0f ? x : y);
 }
 FN f32 m_acosh(f32 x) {
+    if (!(x >= 1.0f)) return f32_of(0x7fc00000u);
     if (x > 1.0e8f) return m_log(x) + 0.693147180559945309f;
     const f32 d = x - 1.0f;
     return m_log1p(d + m_sqrt(d * (x + 1.0f)));
@@ -67,16 +68,17 @@ FN f32 m_fmod(f32 x, f32 y) {
     i32 ea = (i32)(a >> 23), eb = (i32)(b >> 23);
     a &= 0x7fffffu;
     b &= 0x7fffffu;
-    if (ea == 0) ea = 1; else a |= 0x800000u;
-    if (eb == 0) eb = 1; else b |= 0x800000u;
+    // Subnormal numbers get their leading bit, and exponents that f32 does not have.
+    if (ea != 0) a |= 0x800000u; else for (ea = 1; a < 0x800000u; --ea) a <<= 1;
+    if (eb != 0) b |= 0x800000u; else for (eb = 1; b < 0x800000u; --eb) b <<= 1;
     for (; ea > eb; --ea) {
         if (a >= b) a -= b;
         a <<= 1;
     }
     if (a >= b) a -= b;
     if (a == 0) return f32_of(sign);
-    for (; a < 0x800000u && eb > 1; --eb) a <<= 1;
-    if (a < 0x800000u) return f32_of(sign | a);
+    for (; a < 0x800000u; --eb) a <<= 1;
+    if (eb < 1) return f32_of(sign | a >> (1 - eb));
     return f32_of(sign | ((u32)eb << 23) | (a & 0x7fffffu));
 }
 #endif

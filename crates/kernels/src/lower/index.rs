@@ -163,3 +163,10 @@ impl Tuple {
         self
     }
 }
+
+/// The bytes of an element, over and over.
+pub(super) fn repeated(element: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.iter_mut().zip(element.iter().cycle()).for_each(|(to, &from)| *to = from);
+    u64::from_ne_bytes(bytes)
+}

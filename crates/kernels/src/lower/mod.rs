@@ -1,36 +1,66 @@
 //! From Commands to launches, one file per family of operations.
 
+pub(crate) mod binary;
+pub(crate) mod clip;
 pub(crate) mod copy;
+pub(crate) mod cumsum;
+pub(crate) mod epilogue;
 pub(crate) mod fill;
 pub(crate) mod gather;
 pub(crate) mod index;
+pub(crate) mod norm;
 pub(crate) mod pad;
 pub(crate) mod quantize;
 pub(crate) mod random;
+pub(crate) mod reduce;
+pub(crate) mod resize;
+mod rows;
 pub(crate) mod scatter;
+pub(crate) mod select;
+pub(crate) mod softmax;
 pub(crate) mod top_k;
+pub(crate) mod unary;
 
 use millstream_core::{BoundCommand, DType, Error, Op, OpKind};
 
 use crate::{Limits, Lowered};
+use norm::Norm;
 
 pub use copy::lower_copy;
+pub use epilogue::lower_epilogue;
 
 /// The kinds that [`lower`] knows. One line per family.
-const SUPPORTED: &[&[OpKind]] = &[
-    &[OpKind::Copy],
-    &[OpKind::Fill],
-    &[OpKind::Gather, OpKind::Embedding, OpKind::GatherElements, OpKind::GatherNd],
-    &[OpKind::Pad],
-    &[OpKind::Quantize, OpKind::Dequantize],
-    &[OpKind::Random],
-    &[OpKind::ScatterElements, OpKind::ScatterNd],
-    &[OpKind::TopK],
+#[rustfmt::skip]
+const SUPPORTED: &[OpKind] = &[
+    OpKind::Binary,
+    OpKind::Clip,
+    OpKind::Copy,
+    OpKind::CumSum,
+    OpKind::Dequantize,
+    OpKind::Embedding,
+    OpKind::Fill,
+    OpKind::Gather,
+    OpKind::GatherElements,
+    OpKind::GatherNd,
+    OpKind::GroupNorm,
+    OpKind::LayerNorm,
+    OpKind::Pad,
+    OpKind::Quantize,
+    OpKind::Random,
+    OpKind::Reduce,
+    OpKind::Resize,
+    OpKind::RmsNorm,
+    OpKind::ScatterElements,
+    OpKind::ScatterNd,
+    OpKind::Softmax,
+    OpKind::TopK,
+    OpKind::Unary,
+    OpKind::Where,
 ];
 
 /// Whether [`lower`] knows this kind of operation.
 pub fn supports(kind: OpKind) -> bool {
-    SUPPORTED.iter().any(|kinds| kinds.contains(&kind))
+    SUPPORTED.contains(&kind)
 }
 
 /// The launches of a Command. `index` is its place in its batch, for fault records. An empty output
@@ -49,7 +79,12 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         return Err(unsupported(op, "there is no 64-bit floating point"));
     }
     match op {
+        Op::Binary { op } => Ok(binary::lower(command, *op, limits)),
+        Op::Clip { min, max } => Ok(clip::lower(command, *min, *max, limits)),
         Op::Copy => copy::lower(command, limits),
+        Op::CumSum { axis, exclusive, reverse } => {
+            Ok(cumsum::lower(command, usize::from(*axis), *exclusive, *reverse, limits))
+        }
         Op::Fill { value } => Ok(fill::lower(command, *value, limits)),
         Op::Gather { .. } | Op::Embedding | Op::GatherElements { .. } | Op::GatherNd { .. } => {
             Ok(gather::lower(command, index, limits))
@@ -60,10 +95,27 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         Op::Random { distribution, seed, offset } => {
             Ok(random::lower(command, *distribution, (*seed, *offset), limits))
         }
+        Op::Resize { params } => Ok(resize::lower(command, params, limits)),
         Op::ScatterElements { .. } | Op::ScatterNd { .. } => scatter::lower(command, index, limits),
         Op::TopK { axis, largest, sorted } => {
             top_k::lower(command, usize::from(*axis), (*largest, *sorted), limits)
         }
+        Op::GroupNorm { groups, epsilon, weight, bias } => {
+            let norm = Norm { rms: false, epsilon: *epsilon, weight: *weight, bias: *bias };
+            Ok(norm.over_groups(command, *groups as usize, limits))
+        }
+        Op::LayerNorm { axes, epsilon, weight, bias } => {
+            let norm = Norm { rms: false, epsilon: *epsilon, weight: *weight, bias: *bias };
+            Ok(norm.over_last(command, usize::from(*axes), limits))
+        }
+        Op::Reduce { op, axes } => Ok(reduce::lower(command, *op, *axes, limits)),
+        Op::RmsNorm { axes, epsilon, weight } => {
+            let norm = Norm { rms: true, epsilon: *epsilon, weight: *weight, bias: false };
+            Ok(norm.over_last(command, usize::from(*axes), limits))
+        }
+        Op::Softmax { axis, log } => Ok(softmax::lower(command, usize::from(*axis), *log, limits)),
+        Op::Unary { op } => Ok(unary::lower(command, *op, limits)),
+        Op::Where => Ok(select::lower(command, limits)),
         _ => Err(unsupported(op, "no kernel does it")),
     }
 }
@@ -77,6 +129,7 @@ fn moves_by_index(op: &Op) -> bool {
         Op::ScatterElements { reduction, .. } | Op::ScatterNd { reduction } => {
             *reduction == Replace
         }
+        Op::Resize { params } => matches!(params.mode, millstream_core::ResizeMode::Nearest(_)),
         _ => false,
     }
 }
@@ -84,3 +137,6 @@ fn moves_by_index(op: &Op) -> bool {
 fn unsupported(op: &Op, reason: &str) -> Error {
     Error::Unsupported { op: op.name(), device: "this device".into(), reason: reason.into() }
 }
+
+#[cfg(test)]
+mod index_tests;

@@ -3,7 +3,7 @@
 use millstream_core::{BoundCommand, MAX_RANK, Operand, PadMode, PadParams, RawBuffer};
 use smallvec::{SmallVec, smallvec};
 
-use super::index::widest_unit;
+use super::index::{repeated, widest_unit};
 use crate::params::params;
 use crate::program::Definition;
 use crate::walk::{Walk, is_wide};
@@ -145,11 +145,4 @@ fn axes(
         merged.push(Axis { size: 1, strides: [1, 1], lead: 0, kept: 1 });
     }
     (merged, offset)
-}
-
-/// The bytes of an element, over and over.
-fn repeated(element: &[u8]) -> u64 {
-    let mut bytes = [0; 8];
-    bytes.iter_mut().zip(element.iter().cycle()).for_each(|(to, &from)| *to = from);
-    u64::from_ne_bytes(bytes)
 }

@@ -12,8 +12,8 @@ use crate::toolchain::Toolchain;
 /// Kernels per shared object: enough to share the cost of the prelude, few enough to share the work.
 const BATCH: usize = 40;
 
-/// A kernel. Its group memory is static, so that one thread at a time may run it.
-pub type Entry = Arc<Mutex<*const c_void>>;
+/// The address of a kernel. Its group memory is static, so that one thread at a time may run it.
+pub type Entry = Arc<Mutex<usize>>;
 
 type Dispatch = unsafe extern "C" fn(
     *const c_void,
@@ -31,12 +31,6 @@ pub struct Library {
     dispatch: Dispatch,
     entries: Mutex<HashMap<Key, Entry>>,
 }
-
-// SAFETY: the pointers are addresses of functions that stay loaded for good; the one thing about them
-// that is not safe to share, their static memory, is behind the mutex of each entry.
-unsafe impl Send for Library {}
-// SAFETY: as above.
-unsafe impl Sync for Library {}
 
 impl Library {
     pub fn new(toolchain: Toolchain) -> Result<Self, String> {
@@ -79,7 +73,7 @@ impl Library {
         let handle = open(&path, libc::RTLD_LOCAL)?;
         for key in keys {
             let entry = symbol(handle, &format!("launch_{}", key.entry()))?;
-            self.entries.lock().unwrap().insert(*key, Arc::new(Mutex::new(entry)));
+            self.entries.lock().unwrap().insert(*key, Arc::new(Mutex::new(entry as usize)));
         }
         Ok(())
     }
@@ -112,7 +106,7 @@ impl Library {
         // SAFETY: the caller vouches for the memory; the function and the kernel stay loaded.
         let message = unsafe {
             (self.dispatch)(
-                *kernel,
+                *kernel as *const c_void,
                 groups.as_ptr(),
                 threads,
                 buffers.as_ptr(),

@@ -45,6 +45,7 @@ const KERNEL_FLAGS: &[&str] = &[
     "-fvisibility=hidden",
     "-Werror",
     "-Wno-unused-value",
+    "-Wno-tautological-compare",
     "-shared",
     "-fPIC",
 ];

@@ -1,0 +1,65 @@
+//! What a library's matrix product leaves to be done.
+
+use millstream_core::{Activation, Epilogue, Operand, RawBuffer};
+use smallvec::smallvec;
+
+use crate::params::params;
+use crate::program::Definition;
+use crate::walk::{Plan, Walk};
+use crate::{Key, Launch, Limits, Lowered, Program, Slot};
+
+params! {
+    /// What `epilogue` is told.
+    EpilogueParams { walk: Walk<3>, tail: u32, a: f32, b: f32 }
+}
+
+pub(crate) const PROGRAM: Definition = Definition {
+    name: "epilogue",
+    text: include_str!("../../programs/epilogue.metal"),
+    constants: &["DTYPE", "ACT", "HAS", "RANK", "WIDE", "VECTOR", "STEPS"],
+    params: EpilogueParams::declaration,
+};
+
+/// The number of an activation in `activate` of the program texts, and its parameters.
+pub(crate) fn activation_code(activation: Activation) -> (i32, f32, f32) {
+    match activation {
+        Activation::None => (0, 0.0, 0.0),
+        Activation::Relu => (1, 0.0, 0.0),
+        Activation::Gelu => (2, 0.0, 0.0),
+        Activation::GeluTanh => (3, 0.0, 0.0),
+        Activation::Silu => (4, 0.0, 0.0),
+        Activation::Sigmoid => (5, 0.0, 0.0),
+        Activation::Tanh => (6, 0.0, 0.0),
+        Activation::LeakyRelu { slope } => (7, slope, 0.0),
+        Activation::HardSwish => (8, 0.0, 0.0),
+        Activation::Clip { min, max } => (9, min, max),
+    }
+}
+
+/// `dst = activation(dst + bias + residual)` in place, with bias and residual broadcast to `dst`: what a
+/// library's product leaves to be done. The scale is the library's part.
+pub fn lower_epilogue(
+    epilogue: &Epilogue,
+    dst: &Operand<RawBuffer>,
+    bias: Option<&Operand<RawBuffer>>,
+    residual: Option<&Operand<RawBuffer>>,
+    limits: &Limits,
+) -> Lowered {
+    let (act, a, b) = activation_code(epilogue.activation);
+    let has = i32::from(bias.is_some()) | i32::from(residual.is_some()) << 1;
+    if act == 0 && has == 0 {
+        return Lowered::default();
+    }
+    let operands = [dst, bias.unwrap_or(dst), residual.unwrap_or(dst)];
+    let Some(plan) = Plan::new(operands, limits) else { return Lowered::default() };
+    let dtype = dst.layout.dtype() as i32;
+    let constants = [dtype, act, has, plan.rank, plan.wide, plan.vector, plan.steps];
+    let launch = Launch {
+        key: Key::new(Program::Epilogue, &constants),
+        groups: plan.groups,
+        threads: plan.threads,
+        slots: operands.iter().map(|&operand| Slot::from(operand)).collect(),
+        params: EpilogueParams { walk: plan.walk, tail: plan.tail, a, b }.pack(),
+    };
+    Lowered { launches: smallvec![launch], workspace: 0 }
+}

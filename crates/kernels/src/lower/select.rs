@@ -1,0 +1,37 @@
+//! One of two elements, by a condition.
+
+use millstream_core::BoundCommand;
+use smallvec::smallvec;
+
+use crate::params::params;
+use crate::program::Definition;
+use crate::walk::{Plan, Walk};
+use crate::{Key, Launch, Limits, Lowered, Program, Slot};
+
+params! {
+    /// What `select` is told.
+    SelectParams { walk: Walk<4>, tail: u32 }
+}
+
+pub(crate) const PROGRAM: Definition = Definition {
+    name: "select",
+    text: include_str!("../../programs/select.metal"),
+    constants: &["SIZE", "RANK", "WIDE", "VECTOR", "STEPS"],
+    params: SelectParams::declaration,
+};
+
+pub(super) fn lower(command: &BoundCommand, limits: &Limits) -> Lowered {
+    let (dst, inputs) = (&command.outputs()[0], command.inputs());
+    let operands = [dst, &inputs[0], &inputs[1], &inputs[2]];
+    let Some(plan) = Plan::new(operands, limits) else { return Lowered::default() };
+    let size = dst.layout.dtype().size() as i32;
+    let constants = [size, plan.rank, plan.wide, plan.vector, plan.steps];
+    let launch = Launch {
+        key: Key::new(Program::Select, &constants),
+        groups: plan.groups,
+        threads: plan.threads,
+        slots: operands.iter().map(|&operand| Slot::from(operand)).collect(),
+        params: SelectParams { walk: plan.walk, tail: plan.tail }.pack(),
+    };
+    Lowered { launches: smallvec![launch], workspace: 0 }
+}

@@ -57,6 +57,8 @@ programs! {
     Fourier => lower::fourier::PROGRAM,
     /// Roots of unity.
     FourierRoots => lower::fourier::ROOTS_PROGRAM,
+    /// Elements by index.
+    Gather => lower::gather::PROGRAM,
     /// Matrix products with few rows.
     Gemv => lower::gemv::PROGRAM,
     /// Matrix products with few rows, by columns.
@@ -65,8 +67,14 @@ programs! {
     Matmul => lower::matmul::PROGRAM,
     /// Layer, group and root-mean-square normalisation.
     Norm => lower::norm::PROGRAM,
+    /// Padding and cropping.
+    Pad => lower::pad::PROGRAM,
     /// Pooling.
     Pool => lower::pool::PROGRAM,
+    /// To and from integers with a scale.
+    Quantize => lower::quantize::PROGRAM,
+    /// Random numbers.
+    Random => lower::random::PROGRAM,
     /// The last states of a recurrent layer.
     RecurrentFinish => lower::recurrent::FINISH_PROGRAM,
     /// The first states of a recurrent layer.
@@ -75,10 +83,20 @@ programs! {
     RecurrentSteps => lower::recurrent::STEPS_PROGRAM,
     /// Reductions.
     Reduce => lower::reduce::PROGRAM,
+    /// Interpolation.
+    Resize => lower::resize::PROGRAM,
+    /// Which elements are interpolated between.
+    ResizeTaps => lower::resize::TAPS,
+    /// Elements written by index.
+    Scatter => lower::scatter::PROGRAM,
     /// One of two elements, by a condition.
     Select => lower::select::PROGRAM,
     /// Softmax and its logarithm.
     Softmax => lower::softmax::PROGRAM,
+    /// Rows sorted in memory.
+    Sort => lower::top_k::SORT,
+    /// The best of tiles.
+    TopK => lower::top_k::TILES,
     /// Functions of one element.
     Unary => lower::unary::PROGRAM,
 }

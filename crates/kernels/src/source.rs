@@ -19,7 +19,7 @@ pub enum Dialect {
 impl Dialect {
     /// What is written before every program: the words that dialects spell differently, then what all
     /// programs share.
-    fn prelude(self) -> [&'static str; 8] {
+    fn prelude(self) -> [&'static str; 10] {
         let own = match self {
             Dialect::Cuda => include_str!("../programs/prelude/cuda.metal"),
             Dialect::Metal => include_str!("../programs/prelude/metal.metal"),
@@ -34,6 +34,8 @@ impl Dialect {
             include_str!("../programs/common/elementwise.metal"),
             include_str!("../programs/common/tile.metal"),
             include_str!("../programs/common/window.metal"),
+            include_str!("../programs/common/index.metal"),
+            include_str!("../programs/common/sorting.metal"),
         ]
     }
 }

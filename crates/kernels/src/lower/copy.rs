@@ -24,7 +24,7 @@ pub(crate) const PROGRAM: Definition = Definition {
 };
 
 /// Element types that only stand for their size, for copies that convert nothing.
-fn raw(size: usize) -> i32 {
+pub(super) fn raw(size: usize) -> i32 {
     match size {
         1 => DType::U8 as i32,
         2 => 9,

@@ -9,16 +9,24 @@ pub(crate) mod cumsum;
 pub(crate) mod epilogue;
 pub(crate) mod fill;
 pub(crate) mod fourier;
+pub(crate) mod gather;
 pub(crate) mod gemv;
+pub(crate) mod index;
 pub(crate) mod matmul;
 pub(crate) mod norm;
+pub(crate) mod pad;
 pub(crate) mod pool;
 mod product;
+pub(crate) mod quantize;
+pub(crate) mod random;
 pub(crate) mod recurrent;
 pub(crate) mod reduce;
+pub(crate) mod resize;
 mod rows;
+pub(crate) mod scatter;
 pub(crate) mod select;
 pub(crate) mod softmax;
+pub(crate) mod top_k;
 pub(crate) mod unary;
 
 use millstream_core::{BoundCommand, DType, Error, Op, OpKind};
@@ -41,18 +49,30 @@ const SUPPORTED: &[OpKind] = &[
     OpKind::ConvTranspose,
     OpKind::Copy,
     OpKind::CumSum,
+    OpKind::Dequantize,
     OpKind::Dft,
+    OpKind::Embedding,
     OpKind::Fill,
+    OpKind::Gather,
+    OpKind::GatherElements,
+    OpKind::GatherNd,
     OpKind::GroupNorm,
     OpKind::LayerNorm,
     OpKind::MatMul,
     OpKind::MatMulInteger,
+    OpKind::Pad,
     OpKind::Pool,
+    OpKind::Quantize,
+    OpKind::Random,
     OpKind::Recurrent,
     OpKind::Reduce,
+    OpKind::Resize,
     OpKind::RmsNorm,
+    OpKind::ScatterElements,
+    OpKind::ScatterNd,
     OpKind::Softmax,
     OpKind::Stft,
+    OpKind::TopK,
     OpKind::Unary,
     OpKind::Where,
 ];
@@ -69,12 +89,10 @@ pub fn supports(kind: OpKind) -> bool {
 ///
 /// [`Error::Unsupported`] for an operation that is not done by kernels, or `f64` on a device without.
 pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowered, Error> {
-    // Only operations that read indices can meet a fault.
-    let _ = index;
     let wide = |dtype: DType| dtype == DType::F64;
     let op = command.op();
     // Copies of f64 as it is move bytes; everything else computes.
-    let moves = matches!(op, Op::Fill { .. } | Op::Copy);
+    let moves = matches!(op, Op::Fill { .. } | Op::Copy) || moves_by_index(op);
     if !limits.f64 && !moves && command.accesses().any(|(_, operand)| wide(operand.layout.dtype()))
     {
         return Err(unsupported(op, "there is no 64-bit floating point"));
@@ -107,6 +125,20 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
             Ok(cumsum::lower(command, usize::from(*axis), *exclusive, *reverse, limits))
         }
         Op::Fill { value } => Ok(fill::lower(command, *value, limits)),
+        Op::Gather { .. } | Op::Embedding | Op::GatherElements { .. } | Op::GatherNd { .. } => {
+            Ok(gather::lower(command, index, limits))
+        }
+        Op::Pad { params } => Ok(pad::lower(command, params, limits)),
+        Op::Quantize { .. } => Ok(quantize::lower(command, false, limits)),
+        Op::Dequantize { .. } => Ok(quantize::lower(command, true, limits)),
+        Op::Random { distribution, seed, offset } => {
+            Ok(random::lower(command, *distribution, (*seed, *offset), limits))
+        }
+        Op::Resize { params } => Ok(resize::lower(command, params, limits)),
+        Op::ScatterElements { .. } | Op::ScatterNd { .. } => scatter::lower(command, index, limits),
+        Op::TopK { axis, largest, sorted } => {
+            top_k::lower(command, usize::from(*axis), (*largest, *sorted), limits)
+        }
         Op::GroupNorm { groups, epsilon, weight, bias } => {
             let norm = Norm { rms: false, epsilon: *epsilon, weight: *weight, bias: *bias };
             Ok(norm.over_groups(command, *groups as usize, limits))
@@ -127,6 +159,23 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
     }
 }
 
+/// Whether an operation only moves elements to or from where indices or widths say.
+fn moves_by_index(op: &Op) -> bool {
+    use millstream_core::ScatterReduction::Replace;
+    match op {
+        Op::Gather { .. } | Op::Embedding | Op::GatherElements { .. } => true,
+        Op::GatherNd { .. } | Op::Pad { .. } => true,
+        Op::ScatterElements { reduction, .. } | Op::ScatterNd { reduction } => {
+            *reduction == Replace
+        }
+        Op::Resize { params } => matches!(params.mode, millstream_core::ResizeMode::Nearest(_)),
+        _ => false,
+    }
+}
+
 fn unsupported(op: &Op, reason: &str) -> Error {
     Error::Unsupported { op: op.name(), device: "this device".into(), reason: reason.into() }
 }
+
+#[cfg(test)]
+mod index_tests;

@@ -4,9 +4,11 @@
 //! as `scripts/kernels.sh` does. `MILLSTREAM_KERNELS_KINDS=fill,copy` restricts them to some kinds of
 //! operation.
 
+mod faults;
 mod keys;
 mod library;
 mod memory;
+mod rows;
 mod target;
 mod toolchain;
 

@@ -1,0 +1,220 @@
+//! The largest and smallest elements along an axis.
+//!
+//! Rows are cut into tiles that a group sorts, of which the best are kept, until one tile is left. Where
+//! most of a tile would be kept, rows are sorted as a whole instead, in memory.
+
+use millstream_core::{BoundCommand, DType, Error, Operand, RawBuffer};
+use smallvec::smallvec;
+
+use super::copy::raw;
+use crate::params::params;
+use crate::program::Definition;
+use crate::walk::{Axes, Walk};
+use crate::{Key, Launch, Limits, Lowered, Program, Slot};
+
+params! {
+    /// What `top_k` and `sort` are told.
+    TopKParams {
+        /// Rows of values, indices and input.
+        rows: Walk<3>,
+        /// The row that the walk starts at.
+        first_row: u64,
+        /// Steps along the axis.
+        value_step: u64,
+        index_step: u64,
+        step: u64,
+        /// Elements of a row, or entries that an earlier pass left of it.
+        length: u64,
+        /// How many are wanted.
+        k: u64,
+        /// Tiles of a row.
+        tiles: u64,
+        /// Entries of a row in memory, a power of two.
+        padded: u64,
+        /// The step of sorting.
+        run: u64,
+        distance: u64,
+        /// The largest come first.
+        falls: u32,
+        /// Results are in the order of their places.
+        by_place: u32,
+    }
+}
+
+pub(crate) const TILES: Definition = Definition {
+    name: "top_k",
+    text: include_str!("../../programs/top_k.metal"),
+    constants: &["TYPE", "FROM", "COUNT"],
+    params: TopKParams::declaration,
+};
+
+pub(crate) const SORT: Definition = Definition {
+    name: "sort",
+    text: include_str!("../../programs/sort.metal"),
+    constants: &["TYPE", "STAGE", "COUNT"],
+    params: TopKParams::declaration,
+};
+
+/// Rows are sorted in memory in as many parts as keep the scratch memory about this small.
+const SORT_BYTES: usize = 256 << 20;
+
+/// One Command on its way.
+struct TopK<'a> {
+    operands: [&'a Operand<RawBuffer>; 3],
+    params: TopKParams,
+    limits: &'a Limits,
+    rows: usize,
+    /// Bytes of an entry: a rank and a place.
+    entry: usize,
+    lowered: Lowered,
+}
+
+pub(super) fn lower(
+    command: &BoundCommand,
+    axis: usize,
+    (largest, sorted): (bool, bool),
+    limits: &Limits,
+) -> Result<Lowered, Error> {
+    let ([values, indices], [src]) = (command.outputs(), command.inputs()) else {
+        return Ok(Lowered::default());
+    };
+    if values.layout.is_empty() {
+        return Ok(Lowered::default());
+    }
+    let operands = [values, indices, src];
+    let steps = operands.map(|operand| operand.layout.strides()[axis] as u64);
+    let others = (0..src.layout.rank()).filter(|&other| other != axis).map(|other| {
+        (src.layout.shape()[other], operands.map(|operand| operand.layout.strides()[other]))
+    });
+    let rows = Axes::merge(others);
+    let (length, k) = (src.layout.shape()[axis], values.layout.shape()[axis]);
+    let entry = if src.layout.dtype().size() == 8 { 16 } else { 8 };
+    if entry == 8 && u32::try_from(length).is_err() {
+        return Err(super::unsupported(command.op(), "a row has more than 2³² elements"));
+    }
+    let params = TopKParams {
+        rows: rows.walk(operands.map(|operand| operand.layout.offset())),
+        first_row: 0,
+        value_step: steps[0],
+        index_step: steps[1],
+        step: steps[2],
+        length: length as u64,
+        k: k as u64,
+        tiles: 1,
+        padded: 0,
+        run: 0,
+        distance: 0,
+        falls: largest.into(),
+        by_place: (!sorted).into(),
+    };
+    let rows = rows.elements();
+    let mut top_k = TopK { operands, params, limits, rows, entry, lowered: Lowered::default() };
+    if length > top_k.tile() && k > top_k.tile() / 2 {
+        top_k.sort();
+    } else {
+        top_k.select();
+    }
+    Ok(top_k.lowered)
+}
+
+impl TopK<'_> {
+    /// Entries that a group sorts at most: 16 KiB of them.
+    fn tile(&self) -> usize {
+        (16 << 10) / self.entry
+    }
+
+    fn dtype(&self) -> DType {
+        self.operands[2].layout.dtype()
+    }
+
+    fn launch(&mut self, key: Key, count: usize, items: usize, memory: [Slot; 2]) {
+        let [values, indices, src] = self.operands.map(Slot::from);
+        let threads = self.limits.usual_threads().min((count / 2) as u32);
+        self.lowered.launches.push(Launch {
+            key,
+            groups: [self.limits.groups_for(items, 1), 1, 1],
+            threads,
+            slots: smallvec![values, indices, src, memory[0], memory[1]],
+            params: self.params.pack(),
+        });
+    }
+
+    /// Passes over tiles, each of which leaves its best.
+    fn select(&mut self) {
+        let (mut length, k) = (self.params.length as usize, self.params.k as usize);
+        // Entries that nobody reads or writes lie anywhere.
+        let mut found = Slot::from(self.operands[2]);
+        for pass in 0.. {
+            let count = [64, 512].into_iter().find(|&count| length <= count).unwrap_or(self.tile());
+            let tiles = length.div_ceil(count);
+            let kept = match tiles {
+                1 => found,
+                _ => self.lowered.reserve(self.rows * tiles * k * self.entry),
+            };
+            (self.params.length, self.params.tiles) = (length as u64, tiles as u64);
+            let dtype = if pass == 0 { self.dtype() as i32 } else { raw(self.dtype().size()) };
+            let key = Key::new(Program::TopK, &[dtype, (pass > 0).into(), count as i32]);
+            self.launch(key, count, self.rows * tiles, [found, kept]);
+            if tiles == 1 {
+                return;
+            }
+            (length, found) = (tiles * k, kept);
+        }
+    }
+
+    /// Sorts whole rows in memory, and takes the first of each.
+    fn sort(&mut self) {
+        let (length, k) = (self.params.length as usize, self.params.k as usize);
+        let padded = length.next_power_of_two();
+        let short = k.next_power_of_two().max(self.tile());
+        let row = (padded + short) * self.entry;
+        let part = (SORT_BYTES / row).clamp(1, self.rows);
+        let whole = self.lowered.reserve(part * padded * self.entry);
+        let by_place = self.params.by_place != 0;
+        let best = match by_place {
+            true => self.lowered.reserve(part * short * self.entry),
+            false => whole,
+        };
+        let src = Slot::from(self.operands[2]);
+        for first in (0..self.rows).step_by(part) {
+            let rows = part.min(self.rows - first);
+            (self.params.first_row, self.params.rows.count) = (first as u64, rows as u64);
+            self.params.padded = padded as u64;
+            self.stage(0, rows * padded / self.tile(), [src, whole]);
+            self.merge(rows, padded, whole);
+            if by_place {
+                (self.params.length, self.params.padded) = (padded as u64, short as u64);
+                self.stage(3, rows * short / self.tile(), [whole, best]);
+                self.merge(rows, short, best);
+                self.params.length = length as u64;
+            }
+            let groups = (rows * k).div_ceil(self.limits.usual_threads() as usize);
+            self.stage(4, groups, [best, src]);
+        }
+    }
+
+    /// Joins sorted tiles to sorted rows.
+    fn merge(&mut self, rows: usize, padded: usize, memory: Slot) {
+        let tile = self.tile();
+        let mut run = 2 * tile;
+        while run <= padded {
+            self.params.run = run as u64;
+            let mut distance = run / 2;
+            while distance >= tile {
+                self.params.distance = distance as u64;
+                let pairs = rows * padded / 2;
+                self.stage(1, pairs.div_ceil(self.limits.usual_threads() as usize), [memory; 2]);
+                distance /= 2;
+            }
+            self.stage(2, rows * padded / tile, [memory; 2]);
+            run *= 2;
+        }
+    }
+
+    fn stage(&mut self, stage: i32, items: usize, memory: [Slot; 2]) {
+        let dtype = if stage == 0 { self.dtype() as i32 } else { raw(self.dtype().size()) };
+        let tile = self.tile();
+        let key = Key::new(Program::Sort, &[dtype, stage, tile as i32]);
+        self.launch(key, tile, items, memory);
+    }
+}

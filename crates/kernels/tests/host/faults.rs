@@ -1,0 +1,42 @@
+//! Indices outside their axis leave a note and touch nothing else.
+
+use millstream_conformance::{Case, CaseBuilder, Spec, Target, Value, View};
+use millstream_core::{DType, OpKind, ScatterReduction};
+
+use crate::host;
+use crate::keys::chosen_kinds;
+
+fn expect_fault(kind: OpKind, case: Case) {
+    let Some(host) = host().filter(|_| chosen_kinds().contains(&kind)) else { return };
+    let error = host.run(&case).expect_err("the index is outside");
+    assert_eq!(error, "an index lies outside its axis (command 5)", "{}", case.name);
+}
+
+#[test]
+fn reading_outside_an_axis_is_a_fault() {
+    for index in [3, -4, i64::MAX, i64::MIN] {
+        let case = CaseBuilder::new(format!("gather of {index}"), Spec::Gather { axis: 0 })
+            .output(View::Dense.layout(DType::F32, &[2, 4]))
+            .input(View::Dense.layout(DType::F32, &[3, 4]), &[Value::Float(1.0); 12])
+            .input(View::Dense.layout(DType::I64, &[2]), &[Value::Int(1), Value::Int(index)]);
+        expect_fault(OpKind::Gather, case.build());
+    }
+    let case = CaseBuilder::new("gather of nothing", Spec::Gather { axis: 0 })
+        .output(View::Dense.layout(DType::F32, &[1, 4]))
+        .input(View::Dense.layout(DType::F32, &[0, 4]), &[])
+        .input(View::Dense.layout(DType::I32, &[1]), &[Value::Int(0)]);
+    expect_fault(OpKind::Gather, case.build());
+}
+
+#[test]
+fn writing_outside_an_axis_is_a_fault() {
+    for index in [3, -4, i64::MAX, i64::MIN] {
+        let spec = Spec::ScatterNd { reduction: ScatterReduction::Replace };
+        let case = CaseBuilder::new(format!("scatter to {index}"), spec)
+            .output(View::Dense.layout(DType::F32, &[3, 4]))
+            .input(View::Dense.layout(DType::F32, &[3, 4]), &[Value::Float(1.0); 12])
+            .input(View::Dense.layout(DType::I64, &[1, 1]), &[Value::Int(index)])
+            .input(View::Dense.layout(DType::F32, &[1, 4]), &[Value::Float(2.0); 4]);
+        expect_fault(OpKind::ScatterNd, case.build());
+    }
+}

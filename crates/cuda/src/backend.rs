@@ -26,14 +26,15 @@ pub(crate) struct Shared {
     pub settings: Settings,
     pub watcher: Watcher,
     queues: Box<[OnceLock<Arc<CudaQueue>>]>,
-    spinning: AtomicUsize,
-    spinners: usize,
+    /// Threads that wait for a queue.
+    waiting: AtomicUsize,
+    cores: usize,
 }
 
-/// The right to spin.
-pub(crate) struct Spinner<'a>(&'a AtomicUsize);
+/// A thread that waits, as long as it lives.
+pub(crate) struct Waiter<'a>(&'a AtomicUsize);
 
-impl Drop for Spinner<'_> {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -45,11 +46,10 @@ impl Shared {
         self.queues.get(stream as usize)?.get()
     }
 
-    /// The right to spin, unless as many spin already as the machine can spare cores.
-    pub fn spinner(&self) -> Option<Spinner<'_>> {
-        let spinner = Spinner(&self.spinning);
-        let before = self.spinning.fetch_add(1, Ordering::Relaxed);
-        (before < self.spinners).then_some(spinner)
+    /// Counts the calling thread among those who wait; gives how many there are per core, rounded up.
+    pub fn wait(&self) -> (Waiter<'_>, usize) {
+        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed) + 1;
+        (Waiter(&self.waiting), waiting.div_ceil(self.cores))
     }
 }
 
@@ -83,9 +83,8 @@ impl CudaBackend {
             settings,
             watcher: Watcher::default(),
             queues: (0..MAX_STREAMS).map(|_| OnceLock::new()).collect(),
-            spinning: AtomicUsize::new(0),
-            // One core is left to the watcher; on a single one nobody gains from spinning.
-            spinners: cores - 1,
+            waiting: AtomicUsize::new(0),
+            cores,
         });
         Watcher::start(Arc::clone(&shared))
             .map_err(|error| unavailable(format!("its thread cannot be started: {error}")))?;

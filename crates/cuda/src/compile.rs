@@ -8,7 +8,7 @@ use std::ffi::{CStr, CString};
 use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use millstream_core::{Error, Result};
 
-use crate::cache;
+use crate::{cache, settings};
 
 struct Program(nvrtcProgram);
 
@@ -34,7 +34,9 @@ pub(crate) fn compile_once(name: &str, source: &str, architecture: &str) -> Resu
     if let Some(image) = cache::load(key) {
         return Ok(image);
     }
+    let started = std::time::Instant::now();
     let image = compile(name, source, architecture)?;
+    settings::log(|| format!("compiled {name} in {:?}", started.elapsed()));
     cache::store(key, &image);
     Ok(image)
 }

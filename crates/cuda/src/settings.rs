@@ -1,6 +1,16 @@
 //! Settings of this device alone, from the environment.
 
+use std::sync::OnceLock;
+
 use millstream_core::{Error, Result};
+
+/// Tells something on standard error, if `MILLSTREAM_CUDA_LOG` is 1. For slow paths only.
+pub(crate) fn log(text: impl FnOnce() -> String) {
+    static WANTED: OnceLock<bool> = OnceLock::new();
+    if *WANTED.get_or_init(|| std::env::var_os("MILLSTREAM_CUDA_LOG").is_some_and(|v| v == "1")) {
+        eprintln!("millstream cuda: {}", text());
+    }
+}
 
 /// What can be set; see the crate's documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Compiled code on the device.
 
 use std::ffi::{CString, c_void};
+use std::fmt::Write;
 use std::sync::Arc;
 
 use cudarc::driver::sys::{self, CUfunction, CUmodule};
@@ -19,6 +20,8 @@ unsafe impl Sync for Module {}
 #[derive(Clone)]
 pub(crate) struct Function {
     raw: CUfunction,
+    /// For errors.
+    name: Arc<str>,
     /// Keeps the code loaded.
     _module: Arc<Module>,
 }
@@ -60,7 +63,7 @@ impl Module {
         })?;
         // SAFETY: the function was just found.
         check("cuFuncLoad", unsafe { sys::cuFuncLoad(raw) })?;
-        Ok(Function { raw, _module: Arc::clone(self) })
+        Ok(Function { raw, name: name.into(), _module: Arc::clone(self) })
     }
 }
 
@@ -106,6 +109,9 @@ impl Function {
                 std::ptr::null_mut(),
             )
         };
-        check("cuLaunchKernel", status)
+        check("cuLaunchKernel", status).map_err(|mut failure| {
+            let _ = write!(failure.text, ", {} with {groups:?} groups of {threads}", self.name);
+            failure
+        })
     }
 }

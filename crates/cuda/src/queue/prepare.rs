@@ -11,7 +11,7 @@ use crate::blas::{self, Blas};
 use crate::builtin::SMALL_COPY;
 use crate::driver::{DeviceMemory, Failure};
 use crate::gpu::Gpu;
-use crate::settings::Settings;
+use crate::settings::{self, Settings};
 
 /// The smallest scratch memory that is taken.
 const SMALLEST_SCRATCH: usize = 1 << 20;
@@ -217,6 +217,9 @@ impl Preparer {
         }
         let Some(blas) = &mut self.blas else { return Ok(false) };
         let ready = blas.prepare(product).map_err(|failure| self.gpu.note(&failure))?;
+        if ready.is_none() {
+            settings::log(|| format!("no algorithm for {:?}", product.problem));
+        }
         Ok(ready.map(|ready| self.steps.product(ready)).is_some())
     }
 }

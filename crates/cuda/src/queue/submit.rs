@@ -15,7 +15,7 @@ use super::staging::{self, Staging, StagingPool};
 use super::steps::{self, Stopped};
 use crate::driver::{Event, Failure, Graph, Stream};
 use crate::gpu::Gpu;
-use crate::settings::Settings;
+use crate::settings::{self, Settings};
 
 /// Batches that transfer more than this are not replayed: a graph keeps its staging memory.
 const REPLAYED_BYTES: usize = 1 << 20;
@@ -33,6 +33,8 @@ pub(super) struct Encoder {
     signature: Signature,
     plans: Plans,
     pool: StagingPool,
+    /// What batches in flight may still use: dropped when the next batch is through.
+    retired: Vec<Box<dyn Any + Send>>,
     ticks: u64,
     places: steps::Places,
 }
@@ -68,6 +70,7 @@ impl Encoder {
             signature: Signature::default(),
             plans: Plans::default(),
             pool: StagingPool::default(),
+            retired: Vec::new(),
             ticks: 0,
             places,
         })
@@ -79,7 +82,6 @@ impl Encoder {
     ///
     /// Nothing of it was launched.
     fn launch(&mut self, queue: &CudaQueue, batch: &Batch) -> Result<Launched> {
-        let mut evicted = Vec::new();
         let bytes = staging::transfers(&batch.commands, |_, _, _| {}).total();
         let profiled = queue.profile.enabled();
         let replayable = self.settings.graphs
@@ -90,8 +92,8 @@ impl Encoder {
         let known = match replayable {
             false => Known::Launch,
             true => {
-                let hash = self.signature.finish();
-                self.plans.look_up(hash, self.signature.words(), |instance| evicted.push(instance))
+                let evict = |instance| self.retired.push(Box::new(instance));
+                self.plans.look_up(self.signature.finish(), self.signature.words(), evict)
             }
         };
         let mut launched = match known {
@@ -99,8 +101,7 @@ impl Encoder {
             Known::Capture(plan) => self.capture(queue, batch, plan, bytes),
             Known::Launch => self.launch_steps(queue, batch, bytes, profiled),
         }?;
-        // Batches in flight may use them; they are through before this one.
-        launched.keep.extend(evicted.into_iter().map(|instance| Box::new(instance) as Box<_>));
+        launched.keep.append(&mut self.retired);
         Ok(launched)
     }
 
@@ -116,7 +117,10 @@ impl Encoder {
         if let Some(staging) = &staging {
             fill(batch, staging);
         }
-        instance.graph.launch(&queue.stream).map_err(|failure| self.gpu.note(&failure))?;
+        instance.graph.launch(&queue.stream).map_err(|failure| {
+            staging.iter().for_each(|staging| staging.release());
+            self.gpu.note(&failure)
+        })?;
         self.ticks += 1;
         Ok(Launched { staging, stamps: None, doomed: None, keep: Vec::new() })
     }
@@ -147,11 +151,13 @@ impl Encoder {
         let graph = match captured {
             Ok(graph) => graph,
             Err(failure) if failure.sticky => return Err(self.gpu.note(&failure)),
-            Err(_) => {
+            Err(failure) => {
+                settings::log(|| format!("stream {}: not captured: {failure}", queue.id));
                 self.plans.refuse(plan);
                 return self.run_steps(queue, batch, staging, None);
             }
         };
+        settings::log(|| format!("stream {}: captured {} steps", queue.id, steps.len()));
         let mut keep = std::mem::take(&mut steps.keep);
         keep.extend(self.preparer.kept_scratch().map(|scratch| Box::new(scratch) as Box<_>));
         let index = self.plans.add(plan, Instance { graph, staging, _keep: keep });
@@ -215,14 +221,7 @@ impl Encoder {
             // Nobody can say any more when the device is through.
             return Err(self.gpu.lose(&again.failure));
         }
-        let command = batch.commands.first().map_or("batch", |command| command.op().name());
-        Ok(match error {
-            Error::Unavailable { reason, .. } => {
-                let (stream, sequence) = (queue.id, batch.first);
-                Error::Fault { stream, sequence, command, message: reason.into() }
-            }
-            error => error,
-        })
+        Ok(queue.named(batch, error))
     }
 }
 
@@ -264,6 +263,7 @@ impl CudaQueue {
             }
             Err(error) => Err(error),
         };
+        let launched = launched.map_err(|error| self.named(&batch, error));
         let mut flight = self.flight();
         flight.launching = false;
         let result = launched.map(|Launched { staging, stamps, doomed, keep }| {
@@ -272,6 +272,14 @@ impl CudaQueue {
         });
         self.settle(&mut flight);
         result
+    }
+
+    /// An error of a call, with the batch that it was made for.
+    fn named(&self, batch: &Batch, error: Error) -> Error {
+        let Error::Unavailable { reason, .. } = error else { return error };
+        let command = batch.commands.first().map_or("batch", |command| command.op().name());
+        let (stream, sequence, message) = (self.id, batch.first, reason.into());
+        Error::Fault { stream, sequence, command, message }
     }
 
     /// Whether the batch may run. Under the lock that faults are handled under, so none slips between

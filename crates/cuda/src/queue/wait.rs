@@ -1,8 +1,9 @@
 //! Waiting for a stream.
 //!
-//! A short spin on the page, since most calls are short; then sleep, woken by the device's watcher. A
-//! sleeper also looks by itself now and then: nothing depends on the watcher but how soon it wakes up,
-//! and a fault of the hardware shows only when the driver is asked.
+//! First a look again and again, since most calls are short: a moment without leaving the core, then giving
+//! it to whoever needs it between looks, so that a few waiters per core cost no wake-ups. Then sleep, woken
+//! by the device's watcher. A sleeper also looks by itself now and then: nothing depends on the watcher but
+//! how soon it wakes up, and a fault of the hardware shows only when the driver is asked.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -11,8 +12,12 @@ use millstream_core::Result;
 
 use super::CudaQueue;
 
-/// How long a waiter spins, if there are cores for it.
+/// How long a waiter looks without leaving its core, if there is one for each.
 const SPIN: Duration = Duration::from_micros(30);
+/// How long it looks in all before it sleeps.
+const LOOK: Duration = Duration::from_micros(300);
+/// With more waiters per core than this, it sleeps at once.
+const CROWD: usize = 4;
 /// How long a sleeper sleeps at most before it looks by itself: the first time, and in the end.
 const FIRST_SLICE: Duration = Duration::from_micros(500);
 const LAST_SLICE: Duration = Duration::from_millis(20);
@@ -24,7 +29,8 @@ impl CudaQueue {
     pub(crate) fn wait_until(&self, sequence: u64, deadline: Instant) -> Result<()> {
         self.gpu.check()?;
         self.retire();
-        if self.is_known(sequence) || self.spin(sequence, deadline) {
+        let (_waiter, per_core) = self.shared.wait();
+        if self.is_known(sequence) || self.look(sequence, deadline, per_core) {
             return Ok(());
         }
         let _parked = Parked::new(self);
@@ -36,17 +42,21 @@ impl CudaQueue {
             if self.is_known(sequence) || Instant::now() >= deadline {
                 return Ok(());
             }
-            if slice < LAST_SLICE {
-                slice *= 2;
+            if Instant::now() >= until {
+                slice = (slice * 2).min(LAST_SLICE);
+                self.look_at_hardware()?;
             }
-            self.look_at_hardware()?;
         }
     }
 
-    /// Gives `true` when the outcome is known.
-    fn spin(&self, sequence: u64, deadline: Instant) -> bool {
-        let Some(_spinner) = self.shared.spinner() else { return false };
-        let until = (Instant::now() + SPIN).min(deadline);
+    /// Looks for a while. Gives `true` when the outcome is known.
+    fn look(&self, sequence: u64, deadline: Instant, per_core: usize) -> bool {
+        if per_core > CROWD {
+            return false;
+        }
+        let started = Instant::now();
+        let until = (started + LOOK).min(deadline);
+        let alone = if per_core == 1 { started + SPIN } else { started };
         loop {
             for _ in 0..LOOKS {
                 if self.is_ready() {
@@ -57,8 +67,12 @@ impl CudaQueue {
                 }
                 std::hint::spin_loop();
             }
-            if Instant::now() >= until {
+            let now = Instant::now();
+            if now >= until {
                 return false;
+            }
+            if now >= alone {
+                std::thread::yield_now();
             }
         }
     }

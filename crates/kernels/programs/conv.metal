@@ -3,9 +3,10 @@
 // the product of 8-bit integers less their zero points, which are in `bias` (input) and `residual`.
 
 #define DEPTH (16 * SLICES)
-#define PER_SLICE (TILE * TILE / 16)
+#define PER_SLICE (TILE_M * TILE_N / 16)
 #define COUNT (PER_SLICE * SLICES)
-#define LOADS (TILE * DEPTH / COUNT)
+#define LOADS_A (TILE_M * DEPTH / COUNT)
+#define LOADS_B (TILE_N * DEPTH / COUNT)
 
 typedef Index<WIDE>::Type I;
 typedef Element<DST>::Value V;
@@ -36,16 +37,15 @@ FN Step step_of(IN_PARAMS Params& p, I k) {
 
 KERNEL_5(dst, src, weight, bias, residual) {
     const Thread t = THREAD;
-    SHARED P a_tile[TILE_PACKS(TILE, DEPTH)];
-    SHARED P b_tile[TILE_PACKS(TILE, DEPTH)];
-    SHARED V scratch[SLICES > 1 ? 16 * (SLICES - 1) * PER_SLICE : 1];
+    SHARED P a_tile[TILE_PACKS(TILE_M, DEPTH) + TILE_PACKS(TILE_N, DEPTH)];
+    IN_SHARED P* b_tile = a_tile + TILE_PACKS(TILE_M, DEPTH);
     SHARED Step steps[2 * DEPTH];
-    const I m0 = (I)(t.group % p.tiles) * TILE, n0 = (I)(t.group / p.tiles) * TILE;
+    const I m0 = (I)(t.group % p.tiles) * TILE_M, n0 = (I)(t.group / p.tiles) * TILE_N;
     const u32 in_slice = t.index % PER_SLICE, slice = t.index / PER_SLICE;
-    const u32 row = in_slice / (TILE / 4), column = in_slice % (TILE / 4);
+    const u32 row = in_slice / (TILE_N / 4), column = in_slice % (TILE_N / 4);
     const I outputs = (I)p.outputs, positions = (I)p.positions, depth = (I)p.depth;
     // The place of the window that this thread gathers for.
-    const I own = n0 + t.index % TILE;
+    const I own = n0 + t.index % TILE_N;
     const bool gathers = own < positions;
     I from[SPATIAL];
     const I own_batch = window_place<SPATIAL, I>(p.out_size, gathers ? own : 0, from);
@@ -62,24 +62,26 @@ KERNEL_5(dst, src, weight, bias, residual) {
         const I group_weight = (I)p.offset[2] + group * outputs * (I)p.weight_stride[0];
         V acc[16];
         UNROLL for (int i = 0; i < 16; ++i) acc[i] = 0;
-        V next_a[LOADS], next_b[LOADS];
+        V next_a[LOADS_A], next_b[LOADS_B];
         for (u32 k = t.index; k < 2 * DEPTH; k += COUNT) steps[k] = step_of(p, k);
         group_barrier();
         u32 phase = 0;
         for (I k0 = 0; k0 < depth + DEPTH; k0 += DEPTH) {
             if (k0 > 0) {
-                UNROLL for (u32 i = 0; i < LOADS; ++i) {
+                UNROLL for (u32 i = 0; i < LOADS_A; ++i) {
                     const u32 e = t.index + i * COUNT;
-                    tile_put<TILE>(a_tile, e % DEPTH, e / DEPTH, next_a[i]);
-                    tile_put<TILE>(b_tile, e / TILE, e % TILE, next_b[i]);
+                    tile_put<TILE_M>(a_tile, e % DEPTH, e / DEPTH, next_a[i]);
+                }
+                UNROLL for (u32 i = 0; i < LOADS_B; ++i) {
+                    const u32 e = t.index + i * COUNT;
+                    tile_put<TILE_N>(b_tile, e / TILE_N, e % TILE_N, next_b[i]);
                 }
                 group_barrier();
             }
             if (k0 < depth) {
-                UNROLL for (u32 i = 0; i < LOADS; ++i) {
+                UNROLL for (u32 i = 0; i < LOADS_A; ++i) {
                     const u32 e = t.index + i * COUNT;
                     next_a[i] = 0;
-                    next_b[i] = 0;
                     const I m = m0 + e / DEPTH;
                     if (m < outputs && k0 + e % DEPTH < depth) {
                         next_a[i] = load<WEIGHT>(weight, group_weight + m * (I)p.weight_stride[0] + steps[phase + e % DEPTH].weight);
@@ -89,8 +91,12 @@ KERNEL_5(dst, src, weight, bias, residual) {
                         }
 #endif
                     }
-                    const Step step = steps[phase + e / TILE];
-                    bool inside = gathers && k0 + e / TILE < depth;
+                }
+                UNROLL for (u32 i = 0; i < LOADS_B; ++i) {
+                    const u32 e = t.index + i * COUNT;
+                    next_b[i] = 0;
+                    const Step step = steps[phase + e / TILE_N];
+                    bool inside = gathers && k0 + e / TILE_N < depth;
                     UNROLL for (int axis = 0; axis < SPATIAL; ++axis) {
                         inside = inside && from[axis] + step.tap[axis] < (I)p.in_size[axis];
                     }
@@ -107,12 +113,12 @@ KERNEL_5(dst, src, weight, bias, residual) {
                 for (u32 k = t.index; k < DEPTH; k += COUNT) {
                     steps[DEPTH - phase + k] = step_of(p, k0 + DEPTH + k);
                 }
-                tile_multiply<TILE, TILE, 16>(a_tile, b_tile, slice * 16, row, column, acc);
+                tile_multiply<TILE_M, TILE_N, 16>(a_tile, b_tile, slice * 16, row, column, acc);
                 group_barrier();
             }
             phase = DEPTH - phase;
         }
-        tile_join<SLICES, PER_SLICE>(t.index, scratch, acc);
+        tile_join<SLICES, PER_SLICE>(t.index, (IN_SHARED V*)a_tile, acc);
         if (slice == 0) {
             UNROLL for (u32 j = 0; j < 4; ++j) {
                 const I n = n0 + column * 4 + j;

@@ -1,10 +1,12 @@
-// Matrix products in tiles of TILE × TILE, a thread having 4 × 4 of it. SLICES parts of a group share the
+// Matrix products in tiles of TILE_M × TILE_N, a thread having 4 × 4 of it. SLICES parts of a group share the
 // depth of a tile among them. DST of i32 is the product of 8-bit integers less their zero points; then
 // `bias` and `residual` are those of `a` and `b`.
 
 #define DEPTH (16 * SLICES)
-#define PER_SLICE (TILE * TILE / 16)
-#define LOADS (TILE * DEPTH / (PER_SLICE * SLICES))
+#define PER_SLICE (TILE_M * TILE_N / 16)
+#define COUNT (PER_SLICE * SLICES)
+#define LOADS_A (TILE_M * DEPTH / COUNT)
+#define LOADS_B (TILE_N * DEPTH / COUNT)
 
 typedef Index<WIDE>::Type I;
 typedef Element<DST>::Value V;
@@ -12,12 +14,11 @@ typedef Pack<V, 4> P;
 
 KERNEL_5(dst, a, b, bias, residual) {
     const Thread t = THREAD;
-    SHARED P a_tile[TILE_PACKS(TILE, DEPTH)];
-    SHARED P b_tile[TILE_PACKS(TILE, DEPTH)];
-    SHARED V scratch[SLICES > 1 ? 16 * (SLICES - 1) * PER_SLICE : 1];
-    const I m0 = (I)(t.group % p.tiles) * TILE, n0 = (I)(t.group / p.tiles) * TILE;
+    SHARED P a_tile[TILE_PACKS(TILE_M, DEPTH) + TILE_PACKS(TILE_N, DEPTH)];
+    IN_SHARED P* b_tile = a_tile + TILE_PACKS(TILE_M, DEPTH);
+    const I m0 = (I)(t.group % p.tiles) * TILE_M, n0 = (I)(t.group / p.tiles) * TILE_N;
     const u32 in_slice = t.index % PER_SLICE, slice = t.index / PER_SLICE;
-    const u32 row = in_slice / (TILE / 4), column = in_slice % (TILE / 4);
+    const u32 row = in_slice / (TILE_N / 4), column = in_slice % (TILE_N / 4);
     const I m = (I)p.m, n = (I)p.n, depth = (I)p.k;
     const I a_row = (I)p.row[1], a_column = (I)p.column[1], b_row = (I)p.row[2], b_column = (I)p.column[2];
     for (I batch = t.group_y; batch < (I)p.batch.count; batch += t.groups_y) {
@@ -25,48 +26,54 @@ KERNEL_5(dst, a, b, bias, residual) {
         locate<RANK, 5, I>(p.batch, batch, at);
         V acc[16];
         UNROLL for (int i = 0; i < 16; ++i) acc[i] = 0;
-        V next_a[LOADS], next_b[LOADS];
+        V next_a[LOADS_A], next_b[LOADS_B];
         for (I k0 = 0; k0 < depth + DEPTH; k0 += DEPTH) {
             // The tile that was fetched while the one before it was multiplied.
             if (k0 > 0) {
-                UNROLL for (u32 i = 0; i < LOADS; ++i) {
-                    const u32 e = t.index + i * (PER_SLICE * SLICES);
-                    const u32 ka = p.a_depth_first != 0 ? e % DEPTH : e / TILE;
-                    const u32 kb = p.b_depth_first != 0 ? e % DEPTH : e / TILE;
-                    tile_put<TILE>(a_tile, ka, p.a_depth_first != 0 ? e / DEPTH : e % TILE, next_a[i]);
-                    tile_put<TILE>(b_tile, kb, p.b_depth_first != 0 ? e / DEPTH : e % TILE, next_b[i]);
+                UNROLL for (u32 i = 0; i < LOADS_A; ++i) {
+                    const u32 e = t.index + i * COUNT;
+                    const u32 k = p.a_depth_first != 0 ? e % DEPTH : e / TILE_M;
+                    tile_put<TILE_M>(a_tile, k, p.a_depth_first != 0 ? e / DEPTH : e % TILE_M, next_a[i]);
+                }
+                UNROLL for (u32 i = 0; i < LOADS_B; ++i) {
+                    const u32 e = t.index + i * COUNT;
+                    const u32 k = p.b_depth_first != 0 ? e % DEPTH : e / TILE_N;
+                    tile_put<TILE_N>(b_tile, k, p.b_depth_first != 0 ? e / DEPTH : e % TILE_N, next_b[i]);
                 }
                 group_barrier();
             }
             if (k0 < depth) {
-                UNROLL for (u32 i = 0; i < LOADS; ++i) {
-                    const u32 e = t.index + i * (PER_SLICE * SLICES);
-                    const I ka = k0 + (p.a_depth_first != 0 ? e % DEPTH : e / TILE);
-                    const I kb = k0 + (p.b_depth_first != 0 ? e % DEPTH : e / TILE);
-                    const I am = m0 + (p.a_depth_first != 0 ? e / DEPTH : e % TILE);
-                    const I bn = n0 + (p.b_depth_first != 0 ? e / DEPTH : e % TILE);
+                UNROLL for (u32 i = 0; i < LOADS_A; ++i) {
+                    const u32 e = t.index + i * COUNT;
+                    const I k = k0 + (p.a_depth_first != 0 ? e % DEPTH : e / TILE_M);
+                    const I y = m0 + (p.a_depth_first != 0 ? e / DEPTH : e % TILE_M);
                     next_a[i] = 0;
-                    next_b[i] = 0;
-                    if (am < m && ka < depth) {
-                        next_a[i] = load<A>(a, at[1] + am * a_row + ka * a_column);
+                    if (y < m && k < depth) {
+                        next_a[i] = load<A>(a, at[1] + y * a_row + k * a_column);
 #if DST == I32
-                        if (p.has_bias != 0) next_a[i] -= load<A>(bias, at[3] + am * (I)p.row[3]);
+                        if (p.has_bias != 0) next_a[i] -= load<A>(bias, at[3] + y * (I)p.row[3]);
 #endif
                     }
-                    if (bn < n && kb < depth) {
-                        next_b[i] = load<B>(b, at[2] + kb * b_row + bn * b_column);
+                }
+                UNROLL for (u32 i = 0; i < LOADS_B; ++i) {
+                    const u32 e = t.index + i * COUNT;
+                    const I k = k0 + (p.b_depth_first != 0 ? e % DEPTH : e / TILE_N);
+                    const I x = n0 + (p.b_depth_first != 0 ? e / DEPTH : e % TILE_N);
+                    next_b[i] = 0;
+                    if (x < n && k < depth) {
+                        next_b[i] = load<B>(b, at[2] + k * b_row + x * b_column);
 #if DST == I32
-                        if (p.has_residual != 0) next_b[i] -= load<B>(residual, at[4] + bn * (I)p.column[4]);
+                        if (p.has_residual != 0) next_b[i] -= load<B>(residual, at[4] + x * (I)p.column[4]);
 #endif
                     }
                 }
             }
             if (k0 > 0) {
-                tile_multiply<TILE, TILE, 16>(a_tile, b_tile, slice * 16, row, column, acc);
+                tile_multiply<TILE_M, TILE_N, 16>(a_tile, b_tile, slice * 16, row, column, acc);
                 group_barrier();
             }
         }
-        tile_join<SLICES, PER_SLICE>(t.index, scratch, acc);
+        tile_join<SLICES, PER_SLICE>(t.index, (IN_SHARED V*)a_tile, acc);
         if (slice == 0) {
             UNROLL for (u32 i = 0; i < 4; ++i) {
                 UNROLL for (u32 j = 0; j < 4; ++j) {

@@ -6,7 +6,7 @@ use millstream_core::{
 use smallvec::smallvec;
 
 use super::epilogue::activation_code;
-use super::matmul::tile;
+use super::matmul::Tile;
 use crate::params::params;
 use crate::program::Definition;
 use crate::walk::is_wide;
@@ -53,7 +53,7 @@ params! {
 pub(crate) const PROGRAM: Definition = Definition {
     name: "conv",
     text: include_str!("../../programs/conv.metal"),
-    constants: &["DST", "SRC", "WEIGHT", "ACT", "SPATIAL", "TILE", "SLICES", "WIDE"],
+    constants: &["DST", "SRC", "WEIGHT", "ACT", "SPATIAL", "TILE_M", "TILE_N", "SLICES", "WIDE"],
     params: ConvLaunch::declaration,
 };
 
@@ -129,8 +129,8 @@ impl Conv<'_> {
         let wide = is_wide([dst, src, weight].into_iter().chain(self.residual)) || self.is_far();
         let (act, first, second) = activation_code(activation);
         let direct = self.transposed || (groups > 1 && outputs < 8);
-        let (tile, slices) = tile(outputs, positions, groups, dtype, limits);
-        let tiles = outputs.div_ceil(tile as usize);
+        let tile = Tile::choose(outputs, positions, groups, dtype, limits);
+        let [rows, columns] = tile.groups(outputs, positions);
         let offset = |operand: &Operand<RawBuffer>| operand.layout.offset() as u64;
         let launch = ConvLaunch {
             offset: [
@@ -159,7 +159,7 @@ impl Conv<'_> {
             scale,
             first,
             second,
-            tiles: tiles as u32,
+            tiles: rows as u32,
             has_bias: self.bias.is_some().into(),
             has_residual: self.residual.is_some().into(),
         };
@@ -171,13 +171,10 @@ impl Conv<'_> {
             let groups = limits.groups_for(dst.layout.elements(), threads);
             (Key::new(Program::ConvDirect, &constants), [groups, 1, 1], threads)
         } else {
-            let constants = [to, from, by, act, axes, tile as i32, slices as i32, wide.into()];
-            let columns = positions.div_ceil(tile as usize);
-            (
-                Key::new(Program::Conv, &constants),
-                [(tiles * columns) as u32, groups.min(65535) as u32, 1],
-                tile * tile / 16 * slices,
-            )
+            let [m, n, slices] = [tile.m, tile.n, tile.slices].map(|size| size as i32);
+            let constants = [to, from, by, act, axes, m, n, slices, wide.into()];
+            let groups = [(rows * columns) as u32, groups.min(65535) as u32, 1];
+            (Key::new(Program::Conv, &constants), groups, tile.threads())
         };
         let extra = |operand: Option<&Operand<RawBuffer>>| Slot::from(operand.unwrap_or(dst));
         let slots = smallvec![

@@ -26,7 +26,7 @@ fn convolution(dst: &[usize], src: &[usize], weight: &[usize], params: ConvParam
 fn many_channels_go_in_tiles() {
     let params = ConvParams { pad_before: [1; 3], pad_after: [1; 3], ..ConvParams::new(1) };
     let launch = convolution(&[1, 256, 200], &[1, 80, 200], &[256, 80, 3], params);
-    assert_eq!((launch.key.program(), launch.groups), (Program::Conv, [8 * 7, 1, 1]));
+    assert_eq!((launch.key.program(), launch.groups), (Program::Conv, [8 * 13, 1, 1]));
     assert_eq!(launch.threads, 256);
 }
 

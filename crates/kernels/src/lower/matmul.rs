@@ -36,7 +36,7 @@ params! {
 pub(crate) const PROGRAM: Definition = Definition {
     name: "matmul",
     text: include_str!("../../programs/matmul.metal"),
-    constants: &["DST", "A", "B", "ACT", "TILE", "SLICES", "RANK", "WIDE"],
+    constants: &["DST", "A", "B", "ACT", "TILE_M", "TILE_N", "SLICES", "RANK", "WIDE"],
     params: MatmulParams::declaration,
 };
 
@@ -57,16 +57,42 @@ pub(super) fn lower_integer(
     Lowered { launches: smallvec![launch(&product, limits)], workspace: 0 }
 }
 
-/// The side of a tile, and how many parts of a group share its depth.
-pub(super) fn tile(m: usize, n: usize, batch: usize, dtype: DType, limits: &Limits) -> (u32, u32) {
-    let groups = m.div_ceil(64).saturating_mul(n.div_ceil(64)).saturating_mul(batch);
-    if limits.max_threads < 256 {
-        return (32, 1);
+/// How a product is cut: the tile that a group has, and how many parts of the group share its depth.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Tile {
+    pub m: u32,
+    pub n: u32,
+    pub slices: u32,
+}
+
+impl Tile {
+    /// The largest tile that still gives all of the device something to do. What is lost in size is
+    /// gained in depth, so that groups are equally large.
+    pub fn choose(m: usize, n: usize, batch: usize, dtype: DType, limits: &Limits) -> Self {
+        if limits.max_threads < 256 {
+            return Self { m: 32, n: 32, slices: 1 };
+        }
+        let groups =
+            |side: usize| m.div_ceil(side).saturating_mul(n.div_ceil(side)).saturating_mul(batch);
+        // f64 takes twice the memory.
+        let share = if dtype == DType::F64 { 2 } else { 1 };
+        let wanted = limits.parallel_groups as usize;
+        match () {
+            _ if groups(64) >= wanted => Self { m: 64, n: 64, slices: 1 },
+            _ if groups(32) >= wanted / 2 => Self { m: 32, n: 32, slices: 4 / share },
+            _ => Self { m: 32, n: 16, slices: 8 / share },
+        }
     }
-    if groups >= limits.parallel_groups as usize {
-        return (64, 1);
+
+    /// Groups from top to bottom, and from left to right.
+    pub fn groups(&self, m: usize, n: usize) -> [usize; 2] {
+        [m.div_ceil(self.m as usize), n.div_ceil(self.n as usize)]
     }
-    (32, if dtype == DType::F64 { 2 } else { 4 })
+
+    /// Threads of a group.
+    pub fn threads(&self) -> u32 {
+        self.m * self.n / 16 * self.slices
+    }
 }
 
 /// A product in tiles.
@@ -74,19 +100,20 @@ pub(super) fn launch(product: &Product, limits: &Limits) -> Launch {
     let Product { m, n, k, .. } = *product;
     let matrices = &product.matrices;
     let batch = product.batch.elements();
-    let (tile, slices) = tile(m, n, batch, matrices[DST].dtype, limits);
+    let tile = Tile::choose(m, n, batch, matrices[DST].dtype, limits);
+    let [rows, columns] = tile.groups(m, n);
     let (act, first, second) = activation_code(product.activation);
     let constants = [
         matrices[DST].dtype as i32,
         matrices[A].dtype as i32,
         matrices[B].dtype as i32,
         act,
-        tile as i32,
-        slices as i32,
+        tile.m as i32,
+        tile.n as i32,
+        tile.slices as i32,
         if product.batch.axes.len() == 1 { 1 } else { 8 },
         product.wide.into(),
     ];
-    let tiles = m.div_ceil(tile as usize);
     let params = MatmulParams {
         batch: product.batch.walk(matrices.map(|matrix| matrix.offset)),
         m: m as u64,
@@ -97,7 +124,7 @@ pub(super) fn launch(product: &Product, limits: &Limits) -> Launch {
         scale: product.scale,
         first,
         second,
-        tiles: tiles as u32,
+        tiles: rows as u32,
         has_bias: product.bias.into(),
         has_residual: product.residual.into(),
         a_depth_first: (matrices[A].column <= matrices[A].row).into(),
@@ -105,8 +132,8 @@ pub(super) fn launch(product: &Product, limits: &Limits) -> Launch {
     };
     Launch {
         key: Key::new(Program::Matmul, &constants),
-        groups: [(tiles * n.div_ceil(tile as usize)) as u32, batch.min(65535) as u32, 1],
-        threads: tile * tile / 16 * slices,
+        groups: [(rows * columns) as u32, batch.min(65535) as u32, 1],
+        threads: tile.threads(),
         slots: product.slots(),
         params: params.pack(),
     }

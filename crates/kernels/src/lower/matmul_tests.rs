@@ -26,9 +26,11 @@ fn product(dtype: DType, dst: &[usize], a: &[usize], b: &[usize]) -> Launch {
 fn large_products_have_large_tiles_and_small_ones_share_the_depth() {
     let large = product(DType::F32, &[1024, 1024], &[1024, 64], &[64, 1024]);
     assert_eq!((large.groups, large.threads), ([256, 1, 1], 256));
+    let medium = product(DType::F32, &[512, 256], &[512, 64], &[64, 256]);
+    assert_eq!((medium.groups, medium.threads), ([128, 1, 1], 256));
     let small = product(DType::F32, &[128, 256], &[128, 64], &[64, 256]);
-    assert_eq!((small.groups, small.threads), ([32, 1, 1], 256));
-    assert_ne!(small.key, large.key);
+    assert_eq!((small.groups, small.threads), ([64, 1, 1], 256));
+    assert_ne!(small.key, medium.key);
     let double = product(DType::F64, &[128, 256], &[128, 64], &[64, 256]);
     assert_eq!(double.threads, 128);
 }
@@ -36,11 +38,11 @@ fn large_products_have_large_tiles_and_small_ones_share_the_depth() {
 #[test]
 fn a_batch_with_one_right_factor_is_one_product() {
     let joined = product(DType::F32, &[8, 20, 256], &[8, 20, 64], &[64, 256]);
-    assert_eq!(joined.groups, [40, 1, 1]);
+    assert_eq!(joined.groups, [5 * 16, 1, 1]);
     let single = product(DType::F32, &[160, 1, 256], &[160, 1, 64], &[64, 256]);
-    assert_eq!(single.groups, [40, 1, 1]);
+    assert_eq!(single.groups, [5 * 16, 1, 1]);
     let apart = product(DType::F32, &[8, 20, 256], &[8, 20, 64], &[8, 64, 256]);
-    assert_eq!(apart.groups, [8, 8, 1]);
+    assert_eq!(apart.groups, [16, 8, 1]);
 }
 
 #[test]

@@ -56,6 +56,11 @@ pub(super) fn cases() -> Vec<Case> {
             let sizes = [1, 2, 1, 40, 140, 16, 16];
             cases.push(case(dtype, sizes, causal, Kind::None, VIEWS[0]));
             cases.push(case(dtype, sizes, causal, Kind::Seen, VIEWS[0]));
+            // Heads as models have them, and some that are larger.
+            for sizes in [[1, 4, 2, 9, 70, 64, 64], [1, 1, 1, 3, 33, 160, 150]] {
+                cases.push(case(dtype, sizes, causal, Kind::None, VIEWS[0]));
+                cases.push(case(dtype, sizes, causal, Kind::Added, VIEWS[1]));
+            }
         }
     }
     cases

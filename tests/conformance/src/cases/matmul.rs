@@ -78,7 +78,15 @@ pub(super) fn cases() -> Vec<Case> {
             add(shapes, dense, &plain);
             add(shapes, [View::Mixed, View::Transposed, View::Stepped], &plain);
         }
+        // Few rows or columns, with weights as linear layers have them.
+        for (m, n, k) in [(1, 40, 64), (2, 33, 64), (4, 19, 1104), (1, 35, 1104), (37, 3, 64)] {
+            for b in [View::Dense, View::Transposed] {
+                add((&[m, n], &[m, k], &[k, n]), [View::Dense, View::Dense, b], &plain);
+                add((&[3, m, n], &[3, m, k], &[3, k, n]), [View::Dense, View::Dense, b], &plain);
+            }
+        }
         cases.extend(epilogues(dtype));
+        cases.extend(single_rows(dtype));
         cases.push(specials(dtype));
     }
     for (m, n, k) in [(129, 257, 65), (1, 1031, 511), (301, 7, 401), (64, 64, 2048)] {
@@ -146,6 +154,27 @@ fn epilogues(dtype: DType) -> Vec<Case> {
                     cases.push(case.build());
                 }
             }
+        }
+    }
+    cases
+}
+
+/// Layers at batch 1.
+fn single_rows(dtype: DType) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for activation in ACTIVATIONS {
+        for view in [View::Dense, View::Transposed] {
+            let spec = Spec::MatMul { scale: 0.5, bias: true, residual: true, activation };
+            let name = format!("matmul/{dtype}/row-{activation:?}-{view:?}");
+            let mut generator = Generator::named(&name);
+            let mut values = |count| generator.elements(dtype, count, -1.0, 1.0);
+            let case = CaseBuilder::new(name, spec)
+                .output(View::Dense.layout(dtype, &[1, 20]))
+                .input(View::Dense.layout(dtype, &[1, 136]), &values(136))
+                .input(view.layout(dtype, &[136, 20]), &values(136 * 20))
+                .input(View::Dense.layout(dtype, &[20]), &values(20))
+                .input(View::Shifted.layout(dtype, &[1, 20]), &values(20));
+            cases.push(case.build());
         }
     }
     cases

@@ -54,6 +54,7 @@ KERNEL_5(values, indices, src, found, kept) {
         }
         group_barrier();
 #if STAGE == 2
+        KEEP_LOOP
         for (u32 distance = COUNT / 2; distance > 0; distance >>= 1) {
             bitonic_step<LONG, COUNT>(t, entries, first, p.run, distance);
         }

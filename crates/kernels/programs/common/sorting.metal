@@ -67,6 +67,7 @@ template <> struct Entry<1> {
 // `first` is the place of entries[0] in the whole.
 template <int LONG, int COUNT>
 FN void bitonic_step(Thread t, IN_SHARED Entry<LONG>* entries, u64 first, u64 run, u32 distance) {
+    KEEP_LOOP
     for (u32 i = t.index; i < COUNT / 2; i += t.count) {
         const u32 low = 2 * i - (i & (distance - 1)), high = low + distance;
         const bool rises = ((first + low) & run) == 0;
@@ -81,7 +82,9 @@ FN void bitonic_step(Thread t, IN_SHARED Entry<LONG>* entries, u64 first, u64 ru
 // Sorts from runs of `run` entries on; the whole of COUNT falls or rises as `first` says.
 template <int LONG, int COUNT>
 FN void bitonic_sort(Thread t, IN_SHARED Entry<LONG>* entries, u64 first) {
+    KEEP_LOOP
     for (u32 run = 2; run <= COUNT; run <<= 1) {
+        KEEP_LOOP
         for (u32 distance = run / 2; distance > 0; distance >>= 1) {
             bitonic_step<LONG, COUNT>(t, entries, first, run, distance);
         }

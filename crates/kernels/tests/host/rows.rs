@@ -6,48 +6,6 @@ use millstream_core::{DType, OpKind, ScatterReduction};
 use crate::host;
 use crate::keys::chosen_kinds;
 
-fn top_k(dtype: DType, shape: [usize; 2], k: usize, largest: bool, sorted: bool) {
-    let Some(host) = host() else { return };
-    let name = format!("top_k/{dtype}/rows-{shape:?}-{k}-{largest}-{sorted}");
-    let mut values = Generator::named(&name).elements(dtype, shape[0] * shape[1], -99.0, 99.0);
-    // Ties, for the indices, and NaN.
-    for (at, value) in values.iter_mut().enumerate().filter(|_| dtype.is_float()) {
-        match at % 50 {
-            7 => *value = Value::Float(f64::NAN),
-            0..25 => *value = Value::Float(value.as_f64().round()),
-            _ => {}
-        }
-    }
-    let case = CaseBuilder::new(name, Spec::TopK { axis: 1, largest, sorted })
-        .output(View::Transposed.layout(dtype, &[shape[0], k]))
-        .output(View::Dense.layout(DType::I64, &[shape[0], k]))
-        .input(View::Stepped.layout(dtype, &shape), &values)
-        .build();
-    check(host, &case).unwrap_or_else(|failure| panic!("{failure}"));
-}
-
-#[test]
-fn the_best_of_long_rows_are_found_in_passes() {
-    if !chosen_kinds().contains(&OpKind::TopK) {
-        return;
-    }
-    for (dtype, k) in [(DType::F32, 1), (DType::F16, 100), (DType::I8, 1000), (DType::F64, 300)] {
-        top_k(dtype, [2, 9000], k, true, true);
-        top_k(dtype, [2, 9000], k, false, false);
-    }
-}
-
-#[test]
-fn long_rows_are_sorted_where_most_of_them_is_wanted() {
-    if !chosen_kinds().contains(&OpKind::TopK) {
-        return;
-    }
-    for (dtype, k) in [(DType::F32, 5000), (DType::U8, 3000), (DType::I64, 4999)] {
-        top_k(dtype, [3, 5000], k, true, false);
-        top_k(dtype, [3, 5000], k, false, true);
-    }
-}
-
 #[test]
 fn updates_beyond_the_queue_of_a_group_keep_their_order() {
     let Some(host) = host().filter(|_| chosen_kinds().contains(&OpKind::ScatterElements)) else {

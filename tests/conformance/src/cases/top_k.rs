@@ -61,6 +61,26 @@ pub(super) fn cases() -> Vec<Case> {
         let spec = Spec::TopK { axis: 1, largest: true, sorted: true };
         cases.push(case(name, spec, DType::F32, (&[300, 401], 1, k), VIEWS[0], &values));
     }
+    cases.extend(long());
+    cases
+}
+
+/// Rows that no group of threads holds as a whole, and of which few or most are wanted.
+fn long() -> Vec<Case> {
+    const WANTED: [(usize, bool, bool); 3] =
+        [(100, true, true), (1800, false, false), (3500, true, true)];
+    let mut cases = Vec::new();
+    for dtype in [DType::F32, DType::F16, DType::U8, DType::I64] {
+        for (k, largest, sorted) in WANTED {
+            let name = format!("top_k/{dtype}/long-{k}-{largest}-{sorted}");
+            let mut values = Generator::named(&name).elements(dtype, 2 * 3500, -99.0, 99.0);
+            for value in values.iter_mut().step_by(3).filter(|_| dtype.is_float()) {
+                *value = Value::Float(value.as_f64().round());
+            }
+            let spec = Spec::TopK { axis: 1, largest, sorted };
+            cases.push(case(name, spec, dtype, (&[2, 3500], 1, k), VIEWS[1], &values));
+        }
+    }
     cases
 }
 

@@ -7,6 +7,7 @@
 mod keys;
 mod library;
 mod memory;
+mod planted;
 mod target;
 mod toolchain;
 

@@ -4,16 +4,13 @@ use millstream_conformance::{Case, Outcome, Spec, Target};
 use millstream_core::{Op, OpKind, RawBuffer};
 use millstream_kernels::{Limits, Slot, fault_message};
 
-use crate::keys::{can_run, keys, lower_any};
+use crate::keys::{can_run, is_wide, keys, lower_any, mark};
 use crate::library::Library;
 use crate::memory::Bytes;
 use crate::toolchain::Sanitizer;
 
 /// The last of the orders in which the runtime lets threads run.
 const ADVERSARIAL: i32 = 3;
-
-/// One case of so many is run with 64-bit positions too.
-pub const WIDE_EVERY: i32 = 37;
 
 pub struct Host {
     library: Library,
@@ -102,12 +99,10 @@ impl Target for Host {
     }
 
     /// Runs twice, with threads in orders as different as they get: every kernel promises the same
-    /// bits each time. Some cases count in 64 bits the second time, as for operands that are far larger
-    /// than any here.
+    /// bits each time. Some cases count in 64 bits the second time.
     fn run(&self, case: &Case) -> Result<Outcome, String> {
         let outcome = self.execute(case, ADVERSARIAL, false)?;
-        let mark = case.name.bytes().map(i32::from).sum::<i32>();
-        let (other, wide) = (mark % ADVERSARIAL, mark % WIDE_EVERY == 0);
+        let (other, wide) = (mark(case) % ADVERSARIAL, is_wide(case));
         if self.execute(case, other, wide)? != outcome {
             return Err(format!(
                 "order {other} (wide: {wide}) gives other bits than the first run"

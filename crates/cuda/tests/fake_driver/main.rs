@@ -36,6 +36,7 @@ mod linux {
         ("many_threads_get_their_own_answers", many_threads_get_their_own_answers),
         ("streams_come_in_order", streams_come_in_order),
         ("a_fault_fails_its_stream_and_no_other", a_fault_fails_its_stream_and_no_other),
+        ("what_comes_before_a_fault_is_sound", what_comes_before_a_fault_is_sound),
         ("waits_end_at_their_deadline", waits_end_at_their_deadline),
         ("a_lack_of_memory_is_no_fault", a_lack_of_memory_is_no_fault),
         ("the_profiler_has_spans_of_the_device", the_profiler_has_spans_of_the_device),
@@ -335,6 +336,30 @@ mod linux {
             assert_eq!(after, [5.0; 4]);
         }
         assert_eq!(device.health().state, HealthState::Healthy);
+    }
+
+    /// A batch that is submitted when what it waits for has failed already, while an earlier one runs.
+    fn what_comes_before_a_fault_is_sound() {
+        let device = open();
+        let (bad, consumer) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
+        let shared = bad.allocate(row(4).dense_bytes()).unwrap();
+        let own = consumer.allocate(row(4).dense_bytes()).unwrap();
+        plant(&bad, b"ZZZ").unwrap();
+        plant(&bad, b"BAD").unwrap();
+        bad.upload(shared.operand(row(4)), &[1.0f32; 4]).unwrap();
+        bad.flush().unwrap();
+        for _ in 0..3 {
+            plant(&consumer, b"ZZZ").unwrap();
+        }
+        consumer.upload(own.operand(row(4)), &[7.0f32; 4]).unwrap();
+        let sound = consumer.download(own.operand(row(4))).unwrap();
+        consumer.flush().unwrap();
+        let doomed = consumer.download(shared.operand(row(4))).unwrap();
+        assert!(bad.synchronize().is_err());
+        consumer.flush().unwrap();
+        let error = doomed.read::<f32>().unwrap_err();
+        assert!(matches!(error, Error::Fault { .. }), "{error}");
+        assert_eq!(sound.read::<f32>().unwrap(), [7.0; 4]);
     }
 
     fn waits_end_at_their_deadline() {

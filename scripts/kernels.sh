@@ -27,6 +27,25 @@ host() {
     cargo test -p millstream-kernels --test host -- --nocapture
 }
 
+# Kernels are built with the sanitizer, the test around them is not.
+sanitized() {
+    need_clang
+    local library
+    library=$(runtime "$1")
+    [ -n "$library" ] || { echo "clang-22 has no $1 runtime" >&2; exit 1; }
+    CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="env LD_PRELOAD=$library" \
+        MILLSTREAM_KERNELS_SANITIZER=$2 \
+        cargo test -p millstream-kernels --test host -- --nocapture --test-threads=1
+}
+
+asan() {
+    ASAN_OPTIONS=detect_leaks=0:halt_on_error=1:detect_stack_use_after_return=0 sanitized asan address
+}
+
+tsan() {
+    TSAN_OPTIONS=halt_on_error=1:exitcode=66:ignore_noninstrumented_modules=1 sanitized tsan thread
+}
+
 nvrtc() {
     local venv=$target/nvrtc/venv
     [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
@@ -38,7 +57,9 @@ nvrtc() {
 
 case ${1:-all} in
     host) host ;;
+    asan) asan ;;
+    tsan) tsan ;;
     nvrtc) nvrtc ;;
-    all) host && nvrtc ;;
-    *) echo "usage: $0 [host|nvrtc|all]" >&2; exit 2 ;;
+    all) host; asan; tsan; nvrtc ;;
+    *) echo "usage: $0 [host|asan|tsan|nvrtc|all]" >&2; exit 2 ;;
 esac

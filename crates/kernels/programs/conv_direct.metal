@@ -69,7 +69,7 @@ KERNEL_5(dst, src, weight, bias, residual) {
         if (p.has_residual != 0) {
             sum += load<DST>(residual, window_at<SPATIAL, I>(p.offset[4], p.residual_stride, batch, channel, place));
         }
-        sum = activate<ACT>(sum, (V)p.first, (V)p.second);
+        sum = activate_any(p.act, sum, (V)p.first, (V)p.second);
 #endif
         store<DST>(dst, window_at<SPATIAL, I>(p.offset[0], p.dst_stride, batch, channel, place), sum);
     }

@@ -48,7 +48,7 @@ KERNEL_5(dst, a, b, bias, residual) {
                 if (p.has_residual != 0) {
                     value += load<DTYPE>(residual, (I)p.offset[4] + batch * (I)p.step[4] + row * (I)p.row[4] + column * (I)p.column[4]);
                 }
-                value = activate<ACT>(value, (V)p.first, (V)p.second);
+                value = activate_any(p.act, value, (V)p.first, (V)p.second);
                 store<DTYPE>(dst, (I)p.offset[0] + batch * (I)p.step[0] + row * (I)p.row[0] + column * (I)p.column[0], value);
             }
         }

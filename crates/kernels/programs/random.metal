@@ -44,7 +44,8 @@ FN f32 logarithm(f32 value) {
 // Cosine for `odd` 0, sine for `odd` 1, of parts of 2^24 of a full turn.
 FN f32 turn(u32 steps, u32 odd) {
     const u32 quarter = (steps + (1u << 21)) >> 22;
-    const f32 x = mul((f32)((i32)steps - (i32)(quarter << 22)), 6.28318530717958647692f * 5.9604644775390625e-8f);
+    const i32 left = (i32)steps - (i32)(quarter << 22);
+    const f32 x = mul((f32)left, 6.28318530717958647692f * 5.9604644775390625e-8f);
     const f32 t = mul(x, x);
     f32 result;
     // Odd quarters swap the two.

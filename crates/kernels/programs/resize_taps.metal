@@ -14,7 +14,7 @@ FN Real real(u64 bits) {
     const u32 exponent = (u32)(bits >> 52) & 0x7ffu;
     const u32 sign = (u32)(bits >> 63) << 31;
     if (exponent < 897) return f32_of(sign);
-    return f32_of(sign | (exponent - 896) << 23 | ((u32)(bits >> 29) & 0x7fffffu)) ;
+    return f32_of(sign | (exponent - 896) << 23 | ((u32)(bits >> 29) & 0x7fffffu));
 }
 #endif
 template <int D> struct Weights { typedef f32 Type; };
@@ -49,8 +49,10 @@ FN Real nearest(u32 mode, Real at) {
     return mode == 2 ? down : up;
 }
 
-// The weight at a distance; `a` sets how far a cubic one swings below zero.
-FN Real weight_at(IN_PARAMS Params& p, Real x) {
+// The weight of element `k`, which lies near or far; `a` sets how far a cubic one swings below zero.
+FN Real weight_of(IN_PARAMS Params& p, u32 axis, i64 k, Real at, Real narrow) {
+    if (p.exclude_outside != 0 && (k < 0 || k >= (i64)p.from[axis])) return (Real)0;
+    const Real x = m_abs((Real)k - at) * narrow;
     if (p.mode == 4) return x < (Real)1 ? (Real)1 - x : (Real)0;
     const Real a = (Real)p.cubic;
     if (x <= (Real)1) return ((a + (Real)2) * x - (a + (Real)3)) * x * x + (Real)1;
@@ -93,8 +95,7 @@ KERNEL_1(table) {
         u32 count = 0;
         Real sum = (Real)0;
         for (i64 k = begin; k <= end; ++k) {
-            Real weight = weight_at(p, m_abs((Real)k - at) * narrow);
-            if (p.exclude_outside != 0 && (k < 0 || k >= (i64)p.from[axis])) weight = (Real)0;
+            const Real weight = weight_of(p, axis, k, at, narrow);
             if (count == 0 && weight == (Real)0) continue;
             if (count == 0) first = k;
             if (count == p.taps[axis]) break;
@@ -110,9 +111,7 @@ KERNEL_1(table) {
         }
         if (p.antialias != 0 || p.exclude_outside != 0) {
             for (u32 k = 0; k < count; ++k) {
-                Real weight = weight_at(p, m_abs((Real)(first + k) - at) * narrow);
-                if (p.exclude_outside != 0 && (first + k < 0 || first + k >= (i64)p.from[axis])) weight = (Real)0;
-                weights[k] = (Weight)(weight / sum);
+                weights[k] = (Weight)(weight_of(p, axis, first + k, at, narrow) / sum);
             }
         }
         put_record(record, first, count);

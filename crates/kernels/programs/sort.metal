@@ -31,7 +31,8 @@ KERNEL_5(values, indices, src, found, kept) {
         u64 at[3];
         locate<8, 3, u64>(p.rows, row + p.first_row, at);
         const u64 place = E::place(((DEVICE const E*)found)[row * p.padded + i]);
-        ((DEVICE Stored*)values)[at[0] + i * p.value_step] = ((DEVICE const Stored*)src)[at[2] + place * p.step];
+        const Stored value = ((DEVICE const Stored*)src)[at[2] + place * p.step];
+        ((DEVICE Stored*)values)[at[0] + i * p.value_step] = value;
         ((DEVICE i64*)indices)[at[1] + i * p.index_step] = (i64)place;
     }
 #else
@@ -44,7 +45,10 @@ KERNEL_5(values, indices, src, found, kept) {
         for (u32 i = t.index; i < COUNT; i += t.count) {
             E entry = E::last();
 #if STAGE == 0
-            if (first + i < p.length) entry = E::of(Rank<TYPE>::of(((DEVICE const Stored*)src)[at[2] + (first + i) * p.step]), first + i, p.falls);
+            if (first + i < p.length) {
+                const Stored value = ((DEVICE const Stored*)src)[at[2] + (first + i) * p.step];
+                entry = E::of(Rank<TYPE>::of(value), first + i, p.falls);
+            }
 #elif STAGE == 3
             if (first + i < p.k) entry = E::placed(((DEVICE const E*)found)[row * p.length + first + i]);
 #else
@@ -61,7 +65,9 @@ KERNEL_5(values, indices, src, found, kept) {
 #else
         bitonic_sort<LONG, COUNT>(t, entries, first);
 #endif
-        for (u32 i = t.index; i < COUNT; i += t.count) ((DEVICE E*)kept)[row * p.padded + first + i] = entries[i];
+        for (u32 i = t.index; i < COUNT; i += t.count) {
+            ((DEVICE E*)kept)[row * p.padded + first + i] = entries[i];
+        }
         group_barrier();
     }
 #endif

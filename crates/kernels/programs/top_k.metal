@@ -46,7 +46,8 @@ KERNEL_5(values, indices, src, found, kept) {
             }
             for (u32 i = t.index; i < p.k; i += t.count) {
                 const u64 place = E::place(entries[i]);
-                ((DEVICE Stored*)values)[at[0] + i * p.value_step] = ((DEVICE const Stored*)src)[at[2] + place * p.step];
+                const Stored value = ((DEVICE const Stored*)src)[at[2] + place * p.step];
+                ((DEVICE Stored*)values)[at[0] + i * p.value_step] = value;
                 ((DEVICE i64*)indices)[at[1] + i * p.index_step] = (i64)place;
             }
         }

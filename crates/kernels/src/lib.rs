@@ -14,6 +14,7 @@
 //! words, of which the second becomes `code << 16 | index + 1` unless somebody was faster. `index` is
 //! the Command's place in its batch, and [`fault_message`] has words for the code.
 
+pub mod cache;
 mod fault;
 mod key;
 mod launch;

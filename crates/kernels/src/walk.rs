@@ -106,7 +106,9 @@ impl<const OPERANDS: usize> Axes<OPERANDS> {
     /// The rank that a kernel is compiled for: few values, so that few kernels are.
     pub fn rank(&self) -> i32 {
         match self.axes.len() {
-            rank @ 0..=4 => rank.max(1) as i32,
+            0..=1 => 1,
+            2 => 2,
+            3..=4 => 4,
             _ => MAX_RANK as i32,
         }
     }

@@ -23,7 +23,7 @@ pub enum Exhaustion {
 /// | environment variable | setting | values | default |
 /// |---|---|---|---|
 /// | `MILLSTREAM_DEVICE` | what `Device::best` opens | a device's name | the most capable |
-/// | `MILLSTREAM_STREAMS` | `streams` | 1 to 64 | 32 |
+/// | `MILLSTREAM_STREAMS` | `streams` | 1 to 64 | 64 |
 /// | `MILLSTREAM_EXHAUSTION` | `exhaustion` | `share`, `wait`, `wait:MILLISECONDS`, `fail` | `share` |
 /// | `MILLSTREAM_MEMORY_LIMIT` | `memory_limit` | bytes, with `K`, `M`, `G` or `T` (powers of 1024) | the device's memory |
 /// | `MILLSTREAM_MEMORY_HIGH` | `memory_high` | percent of the limit, 1 to 100 | 90 |
@@ -65,7 +65,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            streams: 32,
+            streams: MAX_STREAMS,
             exhaustion: Exhaustion::Share,
             memory_limit: None,
             memory_high: 90,

@@ -115,3 +115,17 @@ template <int ACT, typename T> FN T activate(T x, T a, T b) {
     if (ACT == ACT_CLIP) return m_min(m_max(x, a), b);
     return x;
 }
+// The same where the number of the activation is only known at run time: for kernels that are not worth one
+// more for each activation.
+template <typename T> FN T activate_any(u32 act, T x, T a, T b) {
+    if (act == ACT_RELU) return activate<ACT_RELU>(x, a, b);
+    if (act == ACT_GELU) return activate<ACT_GELU>(x, a, b);
+    if (act == ACT_GELU_TANH) return activate<ACT_GELU_TANH>(x, a, b);
+    if (act == ACT_SILU) return activate<ACT_SILU>(x, a, b);
+    if (act == ACT_SIGMOID) return activate<ACT_SIGMOID>(x, a, b);
+    if (act == ACT_TANH) return activate<ACT_TANH>(x, a, b);
+    if (act == ACT_LEAKY_RELU) return activate<ACT_LEAKY_RELU>(x, a, b);
+    if (act == ACT_HARD_SWISH) return activate<ACT_HARD_SWISH>(x, a, b);
+    if (act == ACT_CLIP) return activate<ACT_CLIP>(x, a, b);
+    return x;
+}

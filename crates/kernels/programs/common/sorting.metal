@@ -79,7 +79,7 @@ FN void bitonic_step(Thread t, IN_SHARED Entry<LONG>* entries, u64 first, u64 ru
     }
     group_barrier();
 }
-// Sorts from runs of `run` entries on; the whole of COUNT falls or rises as `first` says.
+// Sorts COUNT entries; they fall or rise as their place in the whole, `first`, says.
 template <int LONG, int COUNT>
 FN void bitonic_sort(Thread t, IN_SHARED Entry<LONG>* entries, u64 first) {
     KEEP_LOOP

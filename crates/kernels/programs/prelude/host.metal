@@ -42,6 +42,13 @@ void host_simd_barrier(void);
 const void* host_exchange(const void* value, u32 size);
 u32 host_atomic_cas(u64 at, u32 expected, u32 desired);
 u32 host_atomic_add(u64 at, u32 value);
+// Variables of this object: nothing but what groups share. The runtime spoils it before a launch.
+extern __attribute__((visibility("hidden"))) __global char __bss_start[];
+extern __attribute__((visibility("hidden"))) __global char _end[];
+__attribute__((visibility("default"))) void host_shared(u64* range) {
+    range[0] = (u64)&__bss_start[0];
+    range[1] = (u64)&_end[0];
+}
 }
 #define THREAD (((const HostCall*)host_call)->thread)
 #define JOIN_(a, b) a##b

@@ -47,6 +47,8 @@ params! {
         tiles: u32,
         has_bias: u32,
         has_residual: u32,
+        /// The activation, for kernels that have no constant for it.
+        act: u32,
     }
 }
 
@@ -60,7 +62,7 @@ pub(crate) const PROGRAM: Definition = Definition {
 pub(crate) const DIRECT_PROGRAM: Definition = Definition {
     name: "conv_direct",
     text: include_str!("../../programs/conv_direct.metal"),
-    constants: &["DST", "SRC", "WEIGHT", "ACT", "SPATIAL", "TRANSPOSED", "WIDE"],
+    constants: &["DST", "SRC", "WEIGHT", "SPATIAL", "TRANSPOSED", "WIDE"],
     params: ConvLaunch::declaration,
 };
 
@@ -162,11 +164,12 @@ impl Conv<'_> {
             tiles: rows as u32,
             has_bias: self.bias.is_some().into(),
             has_residual: self.residual.is_some().into(),
+            act: act as u32,
         };
         let [to, from, by] = [dst, src, weight].map(|operand| operand.layout.dtype() as i32);
         let axes = i32::from(self.params.spatial);
         let (key, groups, threads) = if direct {
-            let constants = [to, from, by, act, axes, self.transposed.into(), wide.into()];
+            let constants = [to, from, by, axes, self.transposed.into(), wide.into()];
             let threads = limits.usual_threads();
             let groups = limits.groups_for(dst.layout.elements(), threads);
             (Key::new(Program::ConvDirect, &constants), [groups, 1, 1], threads)

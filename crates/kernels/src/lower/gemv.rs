@@ -29,6 +29,8 @@ params! {
         second: f32,
         has_bias: u32,
         has_residual: u32,
+        /// The activation, for the kernel that has no constant for it.
+        act: u32,
     }
 }
 
@@ -42,7 +44,7 @@ pub(crate) const PROGRAM: Definition = Definition {
 pub(crate) const COLUMNS_PROGRAM: Definition = Definition {
     name: "gemv_columns",
     text: include_str!("../../programs/gemv_columns.metal"),
-    constants: &["DTYPE", "ACT", "ROWS", "COLUMNS", "WIDE"],
+    constants: &["DTYPE", "ROWS", "COLUMNS", "WIDE"],
     params: GemvParams::declaration,
 };
 
@@ -89,6 +91,7 @@ fn rows(product: &Product, limits: &Limits) -> Launch {
         second,
         has_bias: product.bias.into(),
         has_residual: product.residual.into(),
+        act: act as u32,
     };
     let rows = if m == 1 { 1 } else { MOST_ROWS as i32 };
     let (dtype_code, wide) = (dtype as i32, i32::from(product.wide));
@@ -106,7 +109,7 @@ fn rows(product: &Product, limits: &Limits) -> Launch {
     } else {
         // Neighbours that fill what memory gives at once.
         let columns = if dtype.size() == 2 { 16 } else { 8 };
-        let constants = [dtype_code, act, rows, columns, wide];
+        let constants = [dtype_code, rows, columns, wide];
         (
             Key::new(Program::GemvColumns, &constants),
             n.div_ceil(columns as usize),

@@ -32,9 +32,12 @@ params! {
 pub(crate) const PROGRAM: Definition = Definition {
     name: "pool",
     text: include_str!("../../programs/pool.metal"),
-    constants: &["DTYPE", "KIND", "SPATIAL", "WIDE"],
+    constants: &["DTYPE", "KIND", "SPATIAL", "LANES", "WIDE"],
     params: PoolLaunch::declaration,
 };
+
+/// Taps from which on a simd group shares a window.
+const MANY_TAPS: u64 = 32;
 
 pub(super) fn lower(command: &BoundCommand, params: &PoolParams, limits: &Limits) -> Lowered {
     let (dst, src) = (&command.outputs()[0], &command.inputs()[0]);
@@ -64,11 +67,14 @@ pub(super) fn lower(command: &BoundCommand, params: &PoolParams, limits: &Limits
         has_indices: indices.is_some().into(),
     };
     let wide = is_wide(operands.into_iter().flatten()) || is_far(params, dst.layout.shape());
-    let constants = [dst.layout.dtype() as i32, kind, i32::from(params.spatial), wide.into()];
+    let taps = launch.taps.iter().fold(1u64, |taps, &size| taps.saturating_mul(size));
+    let lanes = if taps >= MANY_TAPS { 32 } else { 1 };
+    let constants =
+        [dst.layout.dtype() as i32, kind, i32::from(params.spatial), lanes, wide.into()];
     let threads = limits.usual_threads();
     let launch = Launch {
         key: Key::new(Program::Pool, &constants),
-        groups: [limits.groups_for(dst.layout.elements(), threads), 1, 1],
+        groups: [limits.groups_for(dst.layout.elements() * lanes as usize, threads), 1, 1],
         threads,
         slots: operands.iter().map(|operand| Slot::from(operand.unwrap_or(dst))).collect(),
         params: launch.pack(),

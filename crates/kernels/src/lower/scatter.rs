@@ -41,7 +41,8 @@ pub(super) fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Resu
         true => Lowered::default(),
         false => lower_copy(dst, src, limits),
     };
-    if dst.layout.is_empty() || updates.layout.is_empty() {
+    // Updates of an output without elements are all faults.
+    if updates.layout.is_empty() {
         return Ok(lowered);
     }
     let (dense, indexed, by) = (&updates.layout, &dst.layout, &indices.layout);

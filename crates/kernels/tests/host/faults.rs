@@ -39,4 +39,11 @@ fn writing_outside_an_axis_is_a_fault() {
             .input(View::Dense.layout(DType::F32, &[1, 4]), &[Value::Float(2.0); 4]);
         expect_fault(OpKind::ScatterNd, case.build());
     }
+    let spec = Spec::ScatterElements { axis: 0, reduction: ScatterReduction::Add };
+    let case = CaseBuilder::new("scatter to nothing", spec)
+        .output(View::Dense.layout(DType::F32, &[0, 4]))
+        .input(View::Dense.layout(DType::F32, &[0, 4]), &[])
+        .input(View::Dense.layout(DType::I32, &[1, 4]), &[Value::Int(0); 4])
+        .input(View::Dense.layout(DType::F32, &[1, 4]), &[Value::Float(2.0); 4]);
+    expect_fault(OpKind::ScatterElements, case.build());
 }

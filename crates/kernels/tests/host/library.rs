@@ -12,11 +12,33 @@ use crate::toolchain::Toolchain;
 /// Kernels per shared object: enough to share the cost of the prelude, few enough to share the work.
 const BATCH: usize = 40;
 
-/// The address of a kernel. Its group memory is static, so that one thread at a time may run it.
-pub type Entry = Arc<Mutex<usize>>;
+/// A kernel.
+#[derive(Clone)]
+struct Kernel {
+    /// Group memory is static, and spoilt before each run, so that one thread at a time may run any kernel
+    /// of an object.
+    turn: Arc<Mutex<()>>,
+    /// The address.
+    function: usize,
+    /// Where the memory that groups share begins and ends, of this and the kernels compiled with it.
+    shared: [u64; 2],
+}
+
+impl Kernel {
+    fn find(handle: *mut c_void, entry: &str, turn: &Arc<Mutex<()>>) -> Result<Self, String> {
+        let function = symbol(handle, &format!("launch_{entry}"))? as usize;
+        let range = symbol(handle, "host_shared")?;
+        // SAFETY: the prelude of the host dialect defines this function.
+        let range = unsafe { std::mem::transmute::<*const c_void, extern "C" fn(*mut u64)>(range) };
+        let mut shared = [0; 2];
+        range(shared.as_mut_ptr());
+        Ok(Self { turn: Arc::clone(turn), function, shared })
+    }
+}
 
 type Dispatch = unsafe extern "C" fn(
     *const c_void,
+    *const u64,
     *const u32,
     u32,
     *const u64,
@@ -29,7 +51,7 @@ type Dispatch = unsafe extern "C" fn(
 pub struct Library {
     toolchain: Toolchain,
     dispatch: Dispatch,
-    entries: Mutex<HashMap<Key, Entry>>,
+    kernels: Mutex<HashMap<Key, Kernel>>,
 }
 
 impl Library {
@@ -38,7 +60,7 @@ impl Library {
         let dispatch = symbol(runtime, "host_dispatch")?;
         // SAFETY: the runtime defines the function with exactly these parameters.
         let dispatch = unsafe { std::mem::transmute::<*const c_void, Dispatch>(dispatch) };
-        Ok(Self { toolchain, dispatch, entries: Mutex::default() })
+        Ok(Self { toolchain, dispatch, kernels: Mutex::default() })
     }
 
     pub fn toolchain(&self) -> &Toolchain {
@@ -71,17 +93,18 @@ impl Library {
     fn load(&self, keys: &[Key]) -> Result<(), String> {
         let path = self.toolchain.kernels(&source_of_many(keys, Dialect::Host))?;
         let handle = open(&path, libc::RTLD_LOCAL)?;
+        let turn = Arc::default();
         for key in keys {
-            let entry = symbol(handle, &format!("launch_{}", key.entry()))?;
-            self.entries.lock().unwrap().insert(*key, Arc::new(Mutex::new(entry as usize)));
+            let kernel = Kernel::find(handle, &key.entry(), &turn)?;
+            self.kernels.lock().unwrap().insert(*key, kernel);
         }
         Ok(())
     }
 
-    fn entry(&self, key: &Key) -> Result<Entry, String> {
-        let known = |library: &Self| library.entries.lock().unwrap().get(key).cloned();
-        if let Some(entry) = known(self) {
-            return Ok(entry);
+    fn kernel(&self, key: &Key) -> Result<Kernel, String> {
+        let known = |library: &Self| library.kernels.lock().unwrap().get(key).cloned();
+        if let Some(kernel) = known(self) {
+            return Ok(kernel);
         }
         self.load(&[*key])?;
         Ok(known(self).expect("just loaded"))
@@ -101,12 +124,48 @@ impl Library {
         params: &[u8],
         order: i32,
     ) -> Result<(), String> {
-        let entry = self.entry(key)?;
-        let kernel = entry.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        // SAFETY: the caller vouches for the memory; the function and the kernel stay loaded.
+        let kernel = self.kernel(key)?;
+        // SAFETY: the caller vouches for the memory; the kernel stays loaded.
+        unsafe { self.dispatch(&kernel, groups, threads, buffers, params, order) }
+            .map_err(|message| format!("{}: {message}", key.entry()))
+    }
+
+    /// Compiles a text of its own and runs its kernel `planted`, which takes no params worth a name.
+    ///
+    /// # Safety
+    ///
+    /// The buffers are those that the kernel takes.
+    pub unsafe fn run_text(
+        &self,
+        text: &str,
+        threads: u32,
+        buffers: &[u64],
+        order: i32,
+    ) -> Result<(), String> {
+        let handle = open(&self.toolchain.kernels(text)?, libc::RTLD_LOCAL)?;
+        let kernel = Kernel::find(handle, "planted", &Arc::default())?;
+        // SAFETY: the caller vouches for the buffers; params of 8 bytes are all that such a text has.
+        unsafe { self.dispatch(&kernel, [1, 1, 1], threads, buffers, &[0; 8], order) }
+    }
+
+    /// # Safety
+    ///
+    /// `kernel` is still loaded, with the buffers and params that it takes.
+    unsafe fn dispatch(
+        &self,
+        kernel: &Kernel,
+        groups: [u32; 3],
+        threads: u32,
+        buffers: &[u64],
+        params: &[u8],
+        order: i32,
+    ) -> Result<(), String> {
+        let _turn = kernel.turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        // SAFETY: the caller vouches for the kernel and its memory.
         let message = unsafe {
             (self.dispatch)(
-                *kernel as *const c_void,
+                kernel.function as *const c_void,
+                kernel.shared.as_ptr(),
                 groups.as_ptr(),
                 threads,
                 buffers.as_ptr(),
@@ -120,8 +179,7 @@ impl Library {
             return Ok(());
         }
         // SAFETY: the runtime gives static texts.
-        let message = unsafe { CStr::from_ptr(message) }.to_string_lossy();
-        Err(format!("{}: {message}", key.entry()))
+        Err(unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned())
     }
 }
 

@@ -8,6 +8,7 @@ mod faults;
 mod keys;
 mod library;
 mod memory;
+mod planted;
 mod rows;
 mod target;
 mod toolchain;

@@ -13,7 +13,7 @@ use crate::toolchain::Sanitizer;
 const ADVERSARIAL: i32 = 3;
 
 pub struct Host {
-    library: Library,
+    pub library: Library,
     limits: Limits,
     kinds: Vec<OpKind>,
 }

@@ -83,7 +83,9 @@ impl Toolchain {
         // ThreadSanitizer must not see the fibers' own bookkeeping.
         let (flags, sanitizer) = match self.sanitizer {
             Sanitizer::Thread => ([&flags[..], &["-DWITH_TSAN"]].concat(), Sanitizer::None),
-            other => (flags.to_vec(), other),
+            // Sanitizers keep variables of their own among those of the kernels.
+            Sanitizer::None => ([&flags[..], &["-DSPOIL"]].concat(), Sanitizer::None),
+            Sanitizer::Address => (flags.to_vec(), Sanitizer::Address),
         };
         let plain = Self {
             clang: self.clang,
@@ -113,6 +115,8 @@ impl Toolchain {
             .arg(&unfinished)
             .arg("-")
             .args(libraries)
+            // A sanitizer that is loaded into this process is not meant for the compiler.
+            .env_remove("LD_PRELOAD")
             .stdin(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

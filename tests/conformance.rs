@@ -143,7 +143,7 @@ fn the_cuda_device_conforms() {
 #[test]
 fn random_cases_conform_on_the_cuda_device() {
     let Some(target) = OnDevice::cuda() else { return };
-    proptest_target(&target, 500);
+    proptest_target(&target, 200);
 }
 
 /// The same on a CUDA device, within the bounds of the suite: not every sum there has one order.

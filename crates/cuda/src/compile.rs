@@ -1,14 +1,17 @@
 //! NVRTC: from CUDA C++ to machine code for one architecture.
 //!
 //! Machine code rather than PTX: a driver refuses PTX of a compiler newer than itself, but takes machine
-//! code of the same major version. Results are kept on disk; see [`cache`](crate::cache).
+//! code of the same major version. Results are kept on disk; see [`millstream_kernels::cache`].
 
 use std::ffi::{CStr, CString};
+use std::sync::OnceLock;
+use std::time::Instant;
 
 use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use millstream_core::{Error, Result};
+use millstream_kernels::cache::{Cache, CacheKey};
 
-use crate::{cache, settings};
+use crate::settings;
 
 struct Program(nvrtcProgram);
 
@@ -30,15 +33,29 @@ pub(crate) fn options(architecture: &str) -> [String; 3] {
 ///
 /// What the compiler said, line by line.
 pub(crate) fn compile_once(name: &str, source: &str, architecture: &str) -> Result<Vec<u8>> {
-    let key = cache::Key::of(&options(architecture), source);
-    if let Some(image) = cache::load(key) {
-        return Ok(image);
-    }
-    let started = std::time::Instant::now();
-    let image = compile(name, source, architecture)?;
-    settings::log(|| format!("compiled {name} in {:?}", started.elapsed()));
-    cache::store(key, &image);
-    Ok(image)
+    let build = || {
+        let started = Instant::now();
+        let image = compile(name, source, architecture)?;
+        settings::log(|| format!("compiled {name} in {:?}", started.elapsed()));
+        Ok(image)
+    };
+    let Some(cache) = cache() else { return build() };
+    // Compilers of one major version give code that does the same, so which of them it was is no part
+    // of the key.
+    let options = options(architecture).join(" ");
+    let key = CacheKey::of(&[b"cuda 13", options.as_bytes(), source.as_bytes()]);
+    cache.get_or_build(key, build)
+}
+
+/// The kernels on disk, unless they are switched off or cannot be had, which only costs time.
+fn cache() -> Option<&'static Cache> {
+    static CACHE: OnceLock<Option<Cache>> = OnceLock::new();
+    let open = || {
+        let off = std::env::var_os("MILLSTREAM_CACHE_DIR").is_some_and(|value| value == "off");
+        let told = |error| settings::log(|| format!("no cache of kernels: {error}"));
+        (!off).then(|| Cache::open().map_err(told).ok()).flatten()
+    };
+    CACHE.get_or_init(open).as_ref()
 }
 
 /// Machine code for an architecture such as `sm_90`.

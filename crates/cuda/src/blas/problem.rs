@@ -276,35 +276,6 @@ impl Views {
 }
 
 impl Product {
-    /// The arguments of the kernel for few rows, if the product is one: few rows, and a matrix whose
-    /// columns are dense, in blocks of 16 bytes.
-    pub fn of_few_rows(&self, most: usize) -> Option<[u64; 13]> {
-        let Problem { dtype, batch, first, second, added, result, adds, bias, relu } =
-            &self.problem;
-        let blocks = (first.rows as usize * dtype.size()).is_multiple_of(16);
-        let aligned = first.alignment == 16 && second.alignment == 16;
-        let fits =
-            *batch == 1 && result.columns <= most as u64 && first.transposed && !second.transposed;
-        if !(fits && blocks && aligned) || *dtype == DType::F64 {
-            return None;
-        }
-        Some([
-            self.second as u64,
-            second.leading as u64,
-            self.first as u64,
-            first.leading as u64,
-            self.result as u64,
-            result.leading as u64,
-            if *bias { self.bias as u64 } else { 0 },
-            if *adds { self.added as u64 } else { 0 },
-            added.leading as u64,
-            result.rows,
-            first.rows,
-            self.scale.to_bits().into(),
-            (*relu).into(),
-        ])
-    }
-
     /// Whether nothing is left to be done after the product.
     pub fn is_complete(&self) -> bool {
         let rest = &self.rest;

@@ -51,7 +51,14 @@ pub(crate) struct Flight {
 impl Flight {
     /// Everything from `first` on fails, as soon as the device is through with it.
     pub fn break_from(&mut self, first: u64, error: Error) {
-        self.broken.get_or_insert(Broken { first, error });
+        if self.broken.as_ref().is_none_or(|broken| first < broken.first) {
+            self.broken = Some(Broken { first, error });
+        }
+    }
+
+    /// Whether the batch with that last sequence number comes before everything that is to fail.
+    pub fn is_sound(&self, last: u64) -> bool {
+        self.broken.as_ref().is_none_or(|broken| last < broken.first)
     }
 
     /// The fault that can be told now, with the last sequence number that it fails.
@@ -106,6 +113,20 @@ mod tests {
         assert_eq!((broken.first, last), (1, 2));
         assert_eq!(broken.error, fault("first".into()));
         assert!(flight.take_broken().is_none());
+    }
+
+    #[test]
+    fn the_earliest_fault_counts_and_what_comes_before_it_is_sound() {
+        let mut flight = Flight { submitted: 9, ..Default::default() };
+        let fault = |text: &str| Error::DeviceClosed { device: text.into() };
+        flight.break_from(5, fault("later"));
+        assert!(flight.is_sound(4) && !flight.is_sound(5) && !flight.is_sound(9));
+        flight.break_from(3, fault("earlier"));
+        flight.break_from(4, fault("between"));
+        assert!(flight.is_sound(2) && !flight.is_sound(3));
+        let (broken, _) = flight.take_broken().unwrap();
+        assert_eq!((broken.first, broken.error), (3, fault("earlier")));
+        assert!(flight.is_sound(9));
     }
 
     #[test]

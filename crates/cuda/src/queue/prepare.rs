@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use millstream_core::{BoundCommand, Error, Layout, Op, Operand, RawBuffer, Result};
-use millstream_kernels::{Lowered, lower, lower_copy, lower_epilogue};
+use millstream_kernels::{Lowered, lower, lower_copy, lower_epilogue, lower_gemv};
 
 use super::staging::{self, Staging};
 use super::steps::{Places, Steps};
@@ -188,9 +188,12 @@ impl Preparer {
     /// A matrix product: of few rows by a kernel for that, else by the library where it can, else by a
     /// kernel of the common source.
     fn product(&mut self, command: &BoundCommand, index: usize) -> Result<()> {
+        if let Some(lowered) = lower_gemv(command, &self.gpu.limits) {
+            return self.kernels(&lowered);
+        }
         let product = blas::map(command);
         if let (Op::MatMul { epilogue }, Some(product)) = (command.op(), product)
-            && (self.steps.few_rows(self.gpu, &product) || self.search(&product)?)
+            && self.search(&product)?
         {
             let mut extra = command.inputs()[2..].iter();
             let bias = epilogue.bias.then(|| extra.next()).flatten();

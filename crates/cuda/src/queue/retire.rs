@@ -84,9 +84,9 @@ impl CudaQueue {
             }
             _ => (u64::MAX, None),
         };
-        // Once something is broken, nothing after it is told before all of it is.
-        let broken = self.flight().broken.is_some();
-        if !broken {
+        // What comes after a fault fails with it, and is told when all of it can be.
+        let sound = self.flight().is_sound(last);
+        if sound {
             copy_downloads(&entry, good);
             self.report_spans(&entry);
         }
@@ -103,7 +103,8 @@ impl CudaQueue {
         flight.retiring = false;
         match failed {
             Some((sequence, error)) => flight.break_from(sequence, error),
-            None if flight.broken.is_none() => self.progress.advance(last),
+            // A fault that was noticed meanwhile lies later.
+            None if sound => self.progress.advance(last),
             None => {}
         }
         self.settle(&mut flight);

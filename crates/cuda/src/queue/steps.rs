@@ -13,8 +13,8 @@ use millstream_core::Result;
 use millstream_core::sync::Cached;
 use millstream_kernels::{Launch, Slot};
 
-use crate::blas::{Blas, Product, Ready};
-use crate::builtin::{COPY_THREADS, FEW_ROWS, ROWS_THREADS, SMALL_COPY};
+use crate::blas::{Blas, Ready};
+use crate::builtin::{COPY_THREADS, SMALL_COPY};
 use crate::driver::{Failure, Function, Stream, check};
 use crate::gpu::Gpu;
 
@@ -148,19 +148,6 @@ impl Steps {
             arguments: launch.slots.len() + usize::from(!launch.params.as_bytes().is_empty()),
         });
         Ok(())
-    }
-
-    /// A product of few rows; `false` if there is no kernel for it.
-    pub fn few_rows(&mut self, gpu: &'static Gpu, product: &Product) -> bool {
-        let rows = product.problem.result.columns as usize;
-        let (Some(words), Some(function)) =
-            (product.of_few_rows(FEW_ROWS), gpu.builtins.rows(product.problem.dtype, rows))
-        else {
-            return false;
-        };
-        let columns = product.problem.result.rows as u32;
-        self.kernel(function, columns.div_ceil(ROWS_THREADS / 32), ROWS_THREADS, &words);
-        true
     }
 
     /// A product of the library.

@@ -27,7 +27,7 @@ typedef struct Item {
     struct Item* next;
     enum { KERNEL, COPY, RECORD, WAIT, PRODUCT } kind;
     Function* function;
-    u64 words[16];
+    u64 words[6];
     Event* event;
     u64 generation;
     Product product;
@@ -78,22 +78,6 @@ static void multiply(const Product* p) {
             }
 }
 
-// Products of few rows, for f32.
-static void few_rows(const u64* w, u64 rows) {
-    for (u64 row = 0; row < rows; row++)
-        for (u64 column = 0; column < w[9]; column++) {
-            float sum = 0, scale;
-            uint32_t bits = (uint32_t)w[11];
-            memcpy(&scale, &bits, 4);
-            for (u64 i = 0; i < w[10]; i++) sum += ((const float*)w[0])[row * w[1] + i] * ((const float*)w[2])[column * w[3] + i];
-            sum *= scale;
-            if (w[6]) sum += ((const float*)w[6])[column];
-            if (w[7]) sum += ((const float*)w[7])[row * w[8] + column];
-            if (w[12] && sum < 0) sum = 0;
-            ((float*)w[4])[row * w[5] + column] = sum;
-        }
-}
-
 static void run(Stream* stream, Item* item) {
     u64* w = item->words;
     switch (item->kind) {
@@ -102,7 +86,6 @@ static void run(Stream* stream, Item* item) {
         if (!strcmp(name, "ms_tick")) finish(stream, (u64*)w[0], (uint32_t*)w[1], (Page*)w[2]);
         else if (!strcmp(name, "ms_copy")) copy(stream, w[0], w[1], w[2]);
         else if (!strcmp(name, "ms_copy_tick")) { copy(stream, w[0], w[1], w[2]); finish(stream, (u64*)w[3], (uint32_t*)w[4], (Page*)w[5]); }
-        else if (!strncmp(name, "ms_rows_F32_", 12)) few_rows(w, name[12] - '0');
         else if (!strcmp(name, "ms_time")) { struct timespec now; clock_gettime(CLOCK_REALTIME, &now); *(u64*)w[0] = now.tv_sec * 1000000000ull + now.tv_nsec; }
         break;
     }
@@ -253,7 +236,7 @@ CUresult cuLaunchKernel(Function* function, unsigned x, unsigned y, unsigned z, 
     (void)y; (void)z; (void)ty; (void)tz; (void)shared; (void)extra;
     if (!current || x == 0 || threads == 0 || threads > 1024) return INVALID;
     Item item = { .kind = KERNEL, .function = function };
-    int count = !strcmp(function->name, "ms_tick") || !strcmp(function->name, "ms_copy") ? 3 : !strcmp(function->name, "ms_copy_tick") ? 6 : !strcmp(function->name, "ms_time") ? 1 : !strncmp(function->name, "ms_rows_F32_", 12) ? 13 : 0;
+    int count = !strcmp(function->name, "ms_tick") || !strcmp(function->name, "ms_copy") ? 3 : !strcmp(function->name, "ms_copy_tick") ? 6 : !strcmp(function->name, "ms_time") ? 1 : 0;
     for (int i = 0; i < count; i++) item.words[i] = *(u64*)arguments[i];
     return give(stream, item);
 }

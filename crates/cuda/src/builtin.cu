@@ -13,11 +13,19 @@ struct Page {
     u64 fault;
 };
 
+// The kernel may have been started while the one before it still runs: waits for that one, and lets the next
+// be started.
+static __device__ void begin() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 // One more batch is through: everything before it on the stream is visible to the host when the tick is.
-static __device__ void finish(u64* counter, u32* faults, volatile Page* page) {
-    u64 tick = *counter + 1;
+// `tick` and `fault` were read before.
+static __device__ void finish(u64 tick, u32 fault, u64* counter, u32* faults, volatile Page* page) {
     *counter = tick;
-    u32 fault = ((volatile u32*)faults)[1];
     if (fault != 0) {
         if (page->faulted == 0) {
             page->fault = fault;
@@ -43,24 +51,35 @@ static __device__ void copy(char* target, const char* source, u64 bytes, u64 fir
 }
 
 extern "C" __global__ void ms_tick(u64* counter, u32* faults, Page* page) {
-    if (threadIdx.x == 0) finish(counter, faults, page);
+    begin();
+    if (threadIdx.x == 0) finish(*counter + 1, ((volatile u32*)faults)[1], counter, faults, page);
 }
 
 extern "C" __global__ void ms_copy(char* target, const char* source, u64 bytes) {
+    begin();
     u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     copy(target, source, bytes, first, (u64)gridDim.x * blockDim.x);
 }
 
-// A small download and the tick in one. Only with one group.
+// A small download and the tick in one. Only with one group. The fence of `finish` comes after the barrier,
+// so it orders what all threads wrote before the tick.
 extern "C" __global__ void ms_copy_tick(char* target, const char* source, u64 bytes, u64* counter, u32* faults, Page* page) {
+    begin();
+    u64 tick = 0;
+    u32 fault = 0;
+    if (threadIdx.x == 0) {
+        // Asked for before the copy, so that they arrive with it.
+        tick = *(volatile u64*)counter + 1;
+        fault = ((volatile u32*)faults)[1];
+    }
     copy(target, source, bytes, threadIdx.x, blockDim.x);
-    __threadfence_system();
     __syncthreads();
-    if (threadIdx.x == 0) finish(counter, faults, page);
+    if (threadIdx.x == 0) finish(tick, fault, counter, faults, page);
 }
 
 // The device's clock in nanoseconds.
 extern "C" __global__ void ms_time(u64* target) {
+    begin();
     u64 time;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
     *target = time;

@@ -27,13 +27,14 @@ impl Builtins {
     /// # Errors
     ///
     /// What the driver said.
-    pub fn load(image: &[u8]) -> Result<Self, Failure> {
+    pub fn load(image: &[u8], overlaps: bool) -> Result<Self, Failure> {
         let module = Module::load(image)?;
+        let function = |name| module.function(name, overlaps);
         Ok(Self {
-            tick: module.function("ms_tick")?,
-            copy: module.function("ms_copy")?,
-            copy_tick: module.function("ms_copy_tick")?,
-            time: module.function("ms_time")?,
+            tick: function("ms_tick")?,
+            copy: function("ms_copy")?,
+            copy_tick: function("ms_copy_tick")?,
+            time: function("ms_time")?,
         })
     }
 }

@@ -17,9 +17,13 @@ use crate::builtin::{self, Builtins};
 use crate::compile;
 use crate::driver::{Context, Failure, Function, Module, Pinned, Stream, check};
 use crate::libraries::{self, unavailable};
+use crate::settings::Settings;
 
 /// The oldest CUDA that the driver may speak.
 const OLDEST_DRIVER: i32 = 13_000;
+
+/// The first compute capability whose kernels can wait themselves for the one before.
+const OVERLAP_SINCE: (i32, i32) = (9, 0);
 
 /// What is known about a GPU without opening it.
 #[derive(Clone, Debug)]
@@ -42,6 +46,8 @@ pub(crate) struct Gpu {
     pub builtins: Builtins,
     pub limits: Limits,
     kernels: OnceCache<Key, Function>,
+    /// Kernels are started while the one before them still runs.
+    overlaps: bool,
     /// What to add to the GPU's clock to get the host's.
     clock_offset: i64,
     lost: OnceLock<Arc<str>>,
@@ -194,14 +200,16 @@ impl Gpu {
     fn new(properties: Properties, config: &Config) -> Result<Self> {
         let name = format!("cuda:{}", properties.ordinal);
         let failed = |failure: Failure| failure.to_error(&name);
+        let overlaps = Settings::from_env()?.overlap && properties.capability >= OVERLAP_SINCE;
         let context = Arc::new(Context::retain(properties.device).map_err(failed)?);
         let image = compile::compile_once("builtin", builtin::SOURCE, &properties.architecture())?;
-        let builtins = Builtins::load(&image).map_err(failed)?;
+        let builtins = Builtins::load(&image, overlaps).map_err(failed)?;
         let clock_offset = calibrate(&context, &builtins).map_err(failed)?;
         Ok(Self {
             limits: limits(properties.max_threads, properties.shared_bytes, properties.processors),
             kernels: OnceCache::new(config.kernel_cache),
             lost: OnceLock::new(),
+            overlaps,
             properties,
             context,
             builtins,
@@ -235,7 +243,9 @@ impl Gpu {
             message: failure.to_string().into(),
         };
         self.context.make_current().map_err(failed)?;
-        Module::load(&image).and_then(|module| module.function(&entry)).map_err(failed)
+        Module::load(&image)
+            .and_then(|module| module.function(&entry, self.overlaps))
+            .map_err(failed)
     }
 
     /// A time of the GPU's clock on the host's.

@@ -13,6 +13,7 @@
 //! |---|---|---|
 //! | `MILLSTREAM_CUDA_TF32` | `1`: products of `f32` may round their inputs to TF32 | `0` |
 //! | `MILLSTREAM_CUDA_GRAPHS` | `0`: batches that come again are not replayed as graphs | `1` |
+//! | `MILLSTREAM_CUDA_OVERLAP` | `0`: no kernel is started before the one before it has ended | `1` |
 //! | `MILLSTREAM_CUDA_LOG` | `1`: what is compiled, captured and left to slower ways, on standard error | `0` |
 //! | `MILLSTREAM_CACHE_DIR` | the folder of compiled kernels; `off` for none | `millstream/kernels` in the user's cache folder |
 //! | `MILLSTREAM_CUDA_LIBRARIES` | folders to look for NVRTC and cuBLASLt in first, separated by `:` | none |

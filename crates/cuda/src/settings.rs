@@ -19,6 +19,8 @@ pub(crate) struct Settings {
     pub tf32: bool,
     /// Batches that come again are replayed as graphs.
     pub graphs: bool,
+    /// Kernels may be started while the one before them still runs.
+    pub overlap: bool,
 }
 
 impl Settings {
@@ -47,6 +49,7 @@ impl Settings {
         Ok(Self {
             tf32: switch("MILLSTREAM_CUDA_TF32", false)?,
             graphs: switch("MILLSTREAM_CUDA_GRAPHS", true)?,
+            overlap: switch("MILLSTREAM_CUDA_OVERLAP", true)?,
         })
     }
 }
@@ -58,7 +61,7 @@ mod tests {
     #[test]
     fn settings_are_strict_and_default_to_exact_products() {
         let none = Settings::from_lookup(|_| None).unwrap();
-        assert_eq!(none, Settings { tf32: false, graphs: true });
+        assert_eq!(none, Settings { tf32: false, graphs: true, overlap: true });
         let on = Settings::from_lookup(|_| Some("1".into())).unwrap();
         assert!(on.tf32 && on.graphs);
         let error = Settings::from_lookup(|_| Some("yes".into())).unwrap_err();

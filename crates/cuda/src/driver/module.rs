@@ -4,7 +4,10 @@ use std::ffi::{CString, c_void};
 use std::fmt::Write;
 use std::sync::Arc;
 
-use cudarc::driver::sys::{self, CUfunction, CUmodule};
+use cudarc::driver::sys::{
+    self, CUfunction, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue,
+    CUlaunchConfig, CUmodule,
+};
 
 use super::{Failure, Stream, check};
 
@@ -22,6 +25,8 @@ pub(crate) struct Function {
     raw: CUfunction,
     /// For errors.
     name: Arc<str>,
+    /// It may be started while the kernel before it on its stream still runs: it waits for that one itself.
+    overlaps: bool,
     /// Keeps the code loaded.
     _module: Arc<Module>,
 }
@@ -47,12 +52,13 @@ impl Module {
         Ok(Arc::new(Self(raw)))
     }
 
-    /// A kernel by name, ready to run: nothing is left to be loaded at its first launch.
+    /// A kernel by name, ready to run: nothing is left to be loaded at its first launch. One that `overlaps`
+    /// waits itself for the kernel before it, as all kernels of ours do where the architecture knows how.
     ///
     /// # Errors
     ///
     /// No kernel of that name, or what else the driver said.
-    pub fn function(self: &Arc<Self>, name: &str) -> Result<Function, Failure> {
+    pub fn function(self: &Arc<Self>, name: &str, overlaps: bool) -> Result<Function, Failure> {
         let text = CString::new(name).map_err(|_| {
             Failure::of_library("cuModuleGetFunction", "bad name".into(), name.to_owned())
         })?;
@@ -63,7 +69,7 @@ impl Module {
         })?;
         // SAFETY: the function was just found.
         check("cuFuncLoad", unsafe { sys::cuFuncLoad(raw) })?;
-        Ok(Function { raw, name: name.into(), _module: Arc::clone(self) })
+        Ok(Function { raw, name: name.into(), overlaps, _module: Arc::clone(self) })
     }
 }
 
@@ -92,24 +98,30 @@ impl Function {
         threads: u32,
         arguments: &mut [*mut c_void],
     ) -> Result<(), Failure> {
-        let [x, y, z] = groups;
-        // SAFETY: the handles live as long as their owners; the rest is the caller's promise.
-        let status = unsafe {
-            sys::cuLaunchKernel(
-                self.raw,
-                x,
-                y,
-                z,
-                threads,
-                1,
-                1,
-                0,
-                stream.raw(),
-                arguments.as_mut_ptr(),
-                std::ptr::null_mut(),
-            )
+        let mut overlap = CUlaunchAttribute {
+            id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+            pad: [0; 4],
+            value: CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
         };
-        check("cuLaunchKernel", status).map_err(|mut failure| {
+        let config = CUlaunchConfig {
+            gridDimX: groups[0],
+            gridDimY: groups[1],
+            gridDimZ: groups[2],
+            blockDimX: threads,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: 0,
+            hStream: stream.raw(),
+            attrs: &raw mut overlap,
+            numAttrs: self.overlaps.into(),
+        };
+        // SAFETY: the handles live as long as their owners, and the attribute through the call; the rest is
+        // the caller's promise.
+        let status = unsafe {
+            let arguments = arguments.as_mut_ptr();
+            sys::cuLaunchKernelEx(&raw const config, self.raw, arguments, std::ptr::null_mut())
+        };
+        check("cuLaunchKernelEx", status).map_err(|mut failure| {
             let _ = write!(failure.text, ", {} with {groups:?} groups of {threads}", self.name);
             failure
         })

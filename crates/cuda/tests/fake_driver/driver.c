@@ -240,6 +240,11 @@ CUresult cuLaunchKernel(Function* function, unsigned x, unsigned y, unsigned z, 
     for (int i = 0; i < count; i++) item.words[i] = *(u64*)arguments[i];
     return give(stream, item);
 }
+typedef struct { unsigned groups[3], threads[3], shared; Stream* stream; void* attributes; unsigned count; } LaunchConfig;
+CUresult cuLaunchKernelEx(const LaunchConfig* config, Function* function, void** arguments, void** extra) {
+    const unsigned *g = config->groups, *t = config->threads;
+    return cuLaunchKernel(function, g[0], g[1], g[2], t[0], t[1], t[2], config->shared, config->stream, arguments, extra);
+}
 static CUresult transfer(u64 target, u64 source, size_t bytes, Stream* stream) {
     Item item = { .kind = COPY, .words = { target, source, bytes } };
     return give(stream, item);

@@ -28,7 +28,13 @@ struct Thread {
     u32 groups, groups_y, groups_z;
     u32 index, count, lane, simd;
 };
+// A kernel may be started while the one before it on its stream still runs: what that one writes is there
+// after the wait, and all of it is. Every kernel asks for its thread before it touches memory.
 FN Thread this_thread() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
     const Thread t = {blockIdx.x, blockIdx.y, blockIdx.z, gridDim.x, gridDim.y, gridDim.z,
                       threadIdx.x, blockDim.x, threadIdx.x & 31u, threadIdx.x >> 5};
     return t;

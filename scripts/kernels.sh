@@ -52,7 +52,8 @@ nvrtc() {
     "$venv/bin/pip" install -q --disable-pip-version-check 'nvidia-cuda-nvrtc==13.0.*'
     rm -rf "$target/nvrtc/sources"
     cargo run -q -p millstream-kernels --example sources -- "$target/nvrtc/sources" cuda
-    "$venv/bin/python" scripts/nvrtc.py "$target/nvrtc/sources" sm_80 sm_90 sm_100
+    # shellcheck disable=SC2086 # a list of words
+    "$venv/bin/python" scripts/nvrtc.py "$target/nvrtc/sources" ${MILLSTREAM_KERNELS_ARCHITECTURES:-sm_80 sm_90 sm_100}
 }
 
 case ${1:-all} in

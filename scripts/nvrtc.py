@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
 """Compiles CUDA sources with NVRTC, which needs no GPU: nvrtc.py DIRECTORY ARCHITECTURE...
 
-Prints the log of each failure, and ends with status 1 if there was one. Runs two processes.
+Prints the log of each failure, and ends with status 1 if there was one. Runs two processes. What has
+compiled once is remembered in DIRECTORY.done and not tried again.
 """
 
 import ctypes
 import glob
+import hashlib
 import multiprocessing
 import os
 import sys
 import time
+
+
+OPTIONS = [b"--std=c++17", b"--fmad=true"]
 
 
 def library():
@@ -26,14 +31,20 @@ def library():
 
 def compile_one(job):
     """The log of one source for one architecture, or nothing when all went well."""
-    path, architecture = job
+    path, architecture, done = job
     nvrtc = library()
     with open(path, "rb") as file:
         text = file.read()
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    nvrtc.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    made_from = f"{architecture} {major.value}.{minor.value} {OPTIONS}".encode() + text
+    stamp = os.path.join(done, hashlib.sha256(made_from).hexdigest())
+    if os.path.exists(stamp):
+        return path, architecture, 0, ""
     program = ctypes.c_void_p()
     name = os.path.basename(path).encode()
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), text, name, 0, None, None)
-    options = [f"--gpu-architecture={architecture}".encode(), b"--std=c++17", b"--fmad=true"]
+    options = [f"--gpu-architecture={architecture}".encode(), *OPTIONS]
     array = (ctypes.c_char_p * len(options))(*options)
     status = nvrtc.nvrtcCompileProgram(program, len(options), array)
     size = ctypes.c_size_t()
@@ -41,13 +52,19 @@ def compile_one(job):
     log = ctypes.create_string_buffer(size.value)
     nvrtc.nvrtcGetProgramLog(program, log)
     nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    if status == 0:
+        with open(stamp, "w", encoding="utf-8"):
+            pass
     # Names of kernels are in the source, so a line of the log leads to the key.
     return path, architecture, status, log.value.decode(errors="replace")
 
 
 def main():
     directory, architectures = sys.argv[1], sys.argv[2:]
-    jobs = [(path, arch) for path in sorted(glob.glob(f"{directory}/*.cu")) for arch in architectures]
+    done = directory.rstrip("/") + ".done"
+    os.makedirs(done, exist_ok=True)
+    paths = sorted(glob.glob(f"{directory}/*.cu"))
+    jobs = [(path, architecture, done) for path in paths for architecture in architectures]
     if not jobs:
         sys.exit(f"{directory} has no sources")
     start, failures = time.monotonic(), 0

@@ -6,6 +6,8 @@ cd "$(dirname "$0")/.."
 bash .ci/run
 bash scripts/asan.sh full
 bash scripts/tsan.sh full
+bash scripts/kernels.sh asan
+bash scripts/kernels.sh tsan
 bash scripts/fuzz.sh 300
 cargo run --release -- stress --scenario soak --iterations 20000
 cargo bench --bench runtime

@@ -78,3 +78,48 @@ fn specialise(text: &mut String, key: &Key) {
     let _ = writeln!(text, "#line 1 \"{}.metal\"", definition.name);
     text.push_str(definition.text);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Program;
+
+    #[test]
+    fn a_source_has_its_constants_params_and_entry() {
+        let key = Key::new(Program::Fill, &[4, 1, 0, 4]);
+        let text = source(&key, Dialect::Cuda);
+        for part in ["#define SIZE (4)", "#define VECTOR (4)", "struct Params", "Walk<1> walk;"] {
+            assert!(text.contains(part), "{part}");
+        }
+        assert!(text.contains(&format!("#define ENTRY {}", key.entry())));
+    }
+
+    #[test]
+    fn only_metal_has_a_header() {
+        let key = Key::new(Program::Copy, &[0, 1, 1, 0, 4, 3]);
+        assert!(source(&key, Dialect::Metal).contains("#include <metal_stdlib>"));
+        for dialect in [Dialect::Cuda, Dialect::Host] {
+            assert!(!source(&key, dialect).contains("#include"), "{dialect:?}");
+        }
+    }
+
+    #[test]
+    fn entries_are_different_and_say_what_they_are() {
+        let key = Key::new(Program::Copy, &[0, 1, 1, 0, 4, 3]);
+        assert_eq!(key.entry(), "ms_copy_0_1_1_0_4_3");
+        assert_ne!(key.entry(), key.with("WIDE", 1).entry());
+        assert_eq!(key.with("NO_SUCH", 1), key);
+        let core = key.to_core();
+        assert_eq!((core.name.as_str(), core.constants.len()), ("copy", 6));
+        assert_eq!(core.constants[1], ("FROM".to_string(), 1));
+    }
+
+    #[test]
+    fn programs_have_names_of_their_own_and_few_enough_constants() {
+        let mut names: Vec<_> = Program::ALL.iter().map(|program| program.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Program::ALL.len());
+        assert!(Program::ALL.iter().all(|p| p.constant_names().len() <= crate::MAX_CONSTANTS));
+    }
+}

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use millstream_conformance::{Case, cases};
-use millstream_core::{BoundCommand, Layout, Op, OpKind, Operand, RawBuffer};
-use millstream_kernels::{Key, Limits, Lowered, lower, lower_copy, supports};
+use millstream_core::{
+    Activation, BoundCommand, DType, Epilogue, Layout, Op, OpKind, Operand, RawBuffer,
+};
+use millstream_kernels::{Key, Limits, Lowered, lower, lower_copy, lower_epilogue, supports};
 
 /// The kinds that `MILLSTREAM_KERNELS_KINDS` names, as in `fill,copy`; without it all that there are.
 pub fn chosen_kinds() -> Vec<OpKind> {
@@ -71,5 +73,40 @@ pub fn keys(kinds: &[OpKind], limits: &Limits) -> Result<BTreeSet<Key>, String> 
             keys.extend(lowered.launches.iter().map(|launch| launch.key.with("WIDE", 1)));
         }
     }
+    keys.extend(epilogues(limits));
     Ok(keys)
+}
+
+/// The kernels that follow a library's matrix product, which no case has: with a bias per column.
+fn epilogues(limits: &Limits) -> Vec<Key> {
+    let activations = [
+        Activation::None,
+        Activation::Relu,
+        Activation::Gelu,
+        Activation::GeluTanh,
+        Activation::Silu,
+        Activation::Sigmoid,
+        Activation::Tanh,
+        Activation::LeakyRelu { slope: 0.1 },
+        Activation::HardSwish,
+        Activation::Clip { min: 0.0, max: 6.0 },
+    ];
+    let operand = |address: usize, dtype: DType, shape: &[usize]| {
+        let layout = Layout::contiguous(dtype, shape).unwrap().broadcast_to(&[16, 32]).unwrap();
+        Operand::new(RawBuffer { address, bytes: layout.extent_bytes() }, layout)
+    };
+    let mut keys = Vec::new();
+    for activation in activations {
+        for dtype in [DType::F32, DType::F16, DType::BF16] {
+            for residual in [false, true] {
+                let epilogue = Epilogue { scale: 1.0, bias: true, residual, activation };
+                let (dst, bias) =
+                    (operand(1 << 32, dtype, &[16, 32]), operand(2 << 32, dtype, &[32]));
+                let added = residual.then(|| operand(3 << 32, dtype, &[16, 32]));
+                let lowered = lower_epilogue(&epilogue, &dst, Some(&bias), added.as_ref(), limits);
+                keys.extend(lowered.launches.iter().map(|launch| launch.key));
+            }
+        }
+    }
+    keys
 }

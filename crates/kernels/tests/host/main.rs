@@ -4,6 +4,7 @@
 //! as `scripts/kernels.sh` does. `MILLSTREAM_KERNELS_KINDS=fill,copy` restricts them to some kinds of
 //! operation.
 
+mod epilogue;
 mod faults;
 mod keys;
 mod library;

@@ -2,7 +2,7 @@
 
 use millstream_conformance::{Case, Outcome, Spec, Target};
 use millstream_core::{Op, OpKind, RawBuffer};
-use millstream_kernels::{Limits, Slot, fault_message};
+use millstream_kernels::{Limits, Lowered, Slot, fault_message};
 
 use crate::keys::{can_run, is_wide, keys, lower_any, mark};
 use crate::library::Library;
@@ -14,7 +14,7 @@ const ADVERSARIAL: i32 = 3;
 
 pub struct Host {
     pub library: Library,
-    limits: Limits,
+    pub limits: Limits,
     kinds: Vec<OpKind>,
 }
 
@@ -39,20 +39,12 @@ impl Host {
         Ok(keys.len())
     }
 
-    fn execute(&self, case: &Case, order: i32, wide: bool) -> Result<Outcome, String> {
-        let buffers: Vec<Bytes> = case.buffers.iter().map(|bytes| Bytes::of(bytes)).collect();
-        let name = |buffer: usize| RawBuffer {
-            address: buffers[buffer].address(),
-            bytes: case.buffers[buffer].len(),
-        };
-        let command = case.command(name).map_err(|error| error.to_string())?;
-        let host_bytes = match (&case.spec, command.op()) {
-            (Spec::Upload { bytes }, _) => bytes.clone(),
-            (_, Op::Download { target }) => vec![0; target.len()],
-            _ => Vec::new(),
-        };
-        let staging = Bytes::of(&host_bytes);
-        let lowered = lower_any(&command, staging.address(), &self.limits)?;
+    /// Runs launches in order.
+    ///
+    /// # Safety
+    ///
+    /// The addresses in them are those of buffers that were lowered for.
+    pub unsafe fn launch(&self, lowered: &Lowered, order: i32, wide: bool) -> Result<(), String> {
         // Scratch memory starts as garbage.
         let workspace = Bytes::of(&vec![0xcd; lowered.workspace]);
         let faults = Bytes::of(&[0; 8]);
@@ -68,7 +60,7 @@ impl Host {
                 .collect();
             let key = if wide { launch.key.with("WIDE", 1) } else { launch.key };
             let (groups, threads) = (launch.groups, launch.threads);
-            // SAFETY: the buffers live until the end of this function, and the launch was made for them.
+            // SAFETY: the caller vouches for the addresses; the rest lives until the end of this function.
             unsafe {
                 let params = launch.params.as_bytes();
                 self.library.run(&key, groups, threads, &addresses, params, order)?;
@@ -83,6 +75,25 @@ impl Host {
                 (fault & 0xffff) - 1
             ));
         }
+        Ok(())
+    }
+
+    fn execute(&self, case: &Case, order: i32, wide: bool) -> Result<Outcome, String> {
+        let buffers: Vec<Bytes> = case.buffers.iter().map(|bytes| Bytes::of(bytes)).collect();
+        let name = |buffer: usize| RawBuffer {
+            address: buffers[buffer].address(),
+            bytes: case.buffers[buffer].len(),
+        };
+        let command = case.command(name).map_err(|error| error.to_string())?;
+        let host_bytes = match (&case.spec, command.op()) {
+            (Spec::Upload { bytes }, _) => bytes.clone(),
+            (_, Op::Download { target }) => vec![0; target.len()],
+            _ => Vec::new(),
+        };
+        let staging = Bytes::of(&host_bytes);
+        let lowered = lower_any(&command, staging.address(), &self.limits)?;
+        // SAFETY: the buffers live until the end of this function, and the launches were made for them.
+        unsafe { self.launch(&lowered, order, wide)? };
         let buffers = buffers.iter().zip(&case.buffers).map(|(own, first)| own.to_vec(first.len()));
         let host = matches!(case.spec, Spec::Download).then(|| staging.to_vec(host_bytes.len()));
         Ok(Outcome { buffers: buffers.collect(), host })

@@ -1,7 +1,9 @@
 //! Batches that came before, and their graphs.
 //!
 //! A batch that is seen for the first time leaves only a number behind. When it comes again it gets a
-//! plan: its words, and a graph that was captured from its steps. A graph's transfers go through staging
+//! plan: its words, and a graph that was captured from its steps. Where graphs go again before they were
+//! worth it, as with threads that share a stream and mix their calls in ever new ways, a batch must come more
+//! often before it is captured. A graph's transfers go through staging
 //! memory of its own, so a plan that is in flight already takes a second graph, up to a bound.
 
 use std::any::Any;
@@ -14,8 +16,12 @@ use crate::driver::Graph;
 const PLANS: usize = 64;
 /// Graphs that a plan has at most; beyond that a batch is launched step by step.
 const GRAPHS: usize = 3;
-/// Numbers of batches that were seen once.
+/// Numbers of batches that were seen and have no plan.
 const SEEN: usize = 256;
+/// Replays that make up for a capture.
+const WORTH: u32 = 16;
+/// The most sights that a batch needs before it is captured.
+const MOST_PATIENCE: u32 = 64;
 
 /// A graph and the staging memory that it was captured with.
 pub(crate) struct Instance<G = Graph> {
@@ -29,6 +35,7 @@ struct Plan<G> {
     hash: u64,
     words: Box<[u64]>,
     used: u64,
+    replays: u32,
     instances: Vec<Instance<G>>,
     /// It could not be captured, and is not tried again.
     refused: bool,
@@ -37,9 +44,12 @@ struct Plan<G> {
 /// The plans of a queue.
 pub(crate) struct Plans<G = Graph> {
     plans: Vec<Plan<G>>,
-    seen: Box<[u64; SEEN]>,
+    /// Numbers of batches, and how often each was seen. 0 marks an empty place.
+    seen: Box<[(u64, u32); SEEN]>,
     next_seen: usize,
     clock: u64,
+    /// How often a batch must have been seen before it is captured.
+    patience: u32,
 }
 
 /// What is known about a batch.
@@ -55,7 +65,8 @@ pub(crate) enum Known {
 
 impl<G> Default for Plans<G> {
     fn default() -> Self {
-        Self { plans: Vec::new(), seen: Box::new([0; SEEN]), next_seen: 0, clock: 0 }
+        let seen = Box::new([(0, 0); SEEN]);
+        Self { plans: Vec::new(), seen, next_seen: 0, clock: 0, patience: 1 }
     }
 }
 
@@ -80,27 +91,44 @@ impl<G> Plans<G> {
                 instance.staging.as_ref().is_none_or(|staging| !staging.is_busy())
             };
             return match plan.instances.iter().position(free) {
-                Some(instance) => Known::Replay(index, instance),
+                Some(instance) => {
+                    plan.replays = plan.replays.saturating_add(1);
+                    if plan.replays == WORTH {
+                        self.patience = 1;
+                    }
+                    Known::Replay(index, instance)
+                }
                 None if plan.instances.len() < GRAPHS => Known::Capture(index),
                 None => Known::Launch,
             };
         }
-        // 0 marks an empty place.
         let mark = hash.max(1);
-        if !self.seen.contains(&mark) {
-            self.seen[self.next_seen] = mark;
-            self.next_seen = (self.next_seen + 1) % SEEN;
-            return Known::Launch;
+        match self.seen.iter_mut().find(|seen| seen.0 == mark) {
+            Some(seen) if seen.1 >= self.patience => {}
+            Some(seen) => {
+                seen.1 += 1;
+                return Known::Launch;
+            }
+            None => {
+                self.seen[self.next_seen] = (mark, 1);
+                self.next_seen = (self.next_seen + 1) % SEEN;
+                return Known::Launch;
+            }
         }
         if self.plans.len() == PLANS
             && let Some(oldest) = (0..PLANS).min_by_key(|&index| self.plans[index].used)
         {
-            self.plans.swap_remove(oldest).instances.into_iter().for_each(&mut evicted);
+            let gone = self.plans.swap_remove(oldest);
+            if gone.replays < WORTH {
+                self.patience = (self.patience * 2).min(MOST_PATIENCE);
+            }
+            gone.instances.into_iter().for_each(&mut evicted);
         }
         self.plans.push(Plan {
             hash,
             words: words.into(),
             used: self.clock,
+            replays: 0,
             instances: Vec::new(),
             refused: false,
         });
@@ -193,6 +221,31 @@ mod tests {
             assert!(matches!(look_up(&mut plans, 0), Known::Replay(..)));
         }
         assert_eq!((plans.len(), gone), (PLANS, vec![1]));
+    }
+
+    #[test]
+    fn graphs_that_were_not_worth_it_make_it_harder_for_the_next() {
+        let mut plans = Plans::default();
+        let captures = |plans: &mut Plans<u32>, numbers: std::ops::Range<u64>| {
+            let captured = numbers.filter(|&number| {
+                look_up(plans, number);
+                match look_up(plans, number) {
+                    Known::Capture(plan) => {
+                        plans.add(plan, plain(0));
+                        true
+                    }
+                    _ => false,
+                }
+            });
+            captured.count()
+        };
+        // As many as fit are captured; the next pushes out one that was never replayed.
+        assert_eq!(captures(&mut plans, 0..200), PLANS + 1);
+        // One that is worth it makes it easy again.
+        for _ in 0..WORTH {
+            assert!(matches!(look_up(&mut plans, 60), Known::Replay(..)));
+        }
+        assert_eq!(captures(&mut plans, 1000..1001), 1);
     }
 
     #[test]

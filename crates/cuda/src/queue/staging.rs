@@ -10,8 +10,11 @@ use millstream_core::{BoundCommand, Op};
 
 use crate::driver::{Context, Failure, Pinned};
 
-/// Pieces up to this size are kept for later batches.
-const KEPT_BYTES: usize = 1 << 20;
+/// Pieces up to this size are kept for later batches: registering host memory takes far longer than most
+/// batches.
+const KEPT_BYTES: usize = 32 << 20;
+/// What all that are kept take together.
+const KEPT_TOTAL: usize = 64 << 20;
 /// How many are kept; as many as batches can well be in flight.
 const KEPT_PIECES: usize = 16;
 /// Every transfer begins at a multiple of this.
@@ -106,13 +109,19 @@ impl StagingPool {
         }
         let piece = Staging::new(context, rounded(bytes))?;
         if keeps(bytes) {
-            if self.pieces.len() >= KEPT_PIECES {
-                // The others are too small or busy: the oldest goes when its batch is through.
+            // The others are too small or busy: the oldest go when their batches are through.
+            while self.pieces.len() >= KEPT_PIECES
+                || self.kept() + piece.memory().bytes() > KEPT_TOTAL
+            {
                 self.pieces.remove(0);
             }
             self.pieces.push(Arc::clone(&piece));
         }
         Ok(piece)
+    }
+
+    fn kept(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.memory().bytes()).sum()
     }
 }
 
@@ -162,6 +171,7 @@ mod tests {
     fn small_pieces_are_kept_and_large_ones_go() {
         assert!(keeps(KEPT_BYTES) && !keeps(KEPT_BYTES + 1));
         assert_eq!((rounded(1), rounded(100_000)), (64 << 10, 128 << 10));
-        assert_eq!(rounded(5 << 20), 5 << 20);
+        assert_eq!(rounded(5 << 20), 8 << 20);
+        assert_eq!(rounded(40 << 20), 40 << 20);
     }
 }

@@ -4,14 +4,14 @@ mod problem;
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_void};
-use std::sync::Arc;
 
 use cudarc::cublaslt::sys::{self, cublasStatus_t};
 use millstream_core::DType;
 
 pub(crate) use problem::{Matrix, Problem, Product, map};
 
-use crate::driver::{Context, DeviceMemory, Failure, Stream};
+use crate::driver::{DeviceMemory, Failure, Stream};
+use crate::gpu::Gpu;
 
 /// Products that a queue remembers the algorithm of; beyond that it starts anew.
 const REMEMBERED: usize = 512;
@@ -186,25 +186,21 @@ fn data_type(dtype: DType) -> sys::cudaDataType_t {
 }
 
 impl Blas {
-    /// A handle with a workspace. With little memory left the workspace is small or missing, and some
-    /// algorithms with it.
+    /// A handle with a workspace, whose size depends on the GPU alone: so every queue finds the same
+    /// algorithms, and its results have the same bits. Without memory for it there is none.
     ///
     /// # Errors
     ///
     /// What the library said.
-    pub fn new(
-        context: &Arc<Context>,
-        capability: (i32, i32),
-        tf32: bool,
-    ) -> Result<Self, Failure> {
-        context.make_current()?;
+    pub fn new(gpu: &Gpu, tf32: bool) -> Result<Self, Failure> {
+        gpu.context.make_current()?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: the context is current, and `handle` is a place for the result.
         check("cublasLtCreate", unsafe { sys::cublasLtCreate(&mut handle) })?;
-        // What NVIDIA recommends for each generation.
-        let wanted = if capability.0 >= 9 { 32 << 20 } else { 4 << 20 };
-        let workspace =
-            [wanted, 4 << 20].into_iter().find_map(|bytes| DeviceMemory::new(context, bytes).ok());
+        // What NVIDIA recommends for each generation, but a small part of the memory for all queues.
+        let recommended = if gpu.properties.capability.0 >= 9 { 32 << 20 } else { 4 << 20 };
+        let bytes = recommended.min(gpu.properties.memory / 1024);
+        let workspace = DeviceMemory::new(&gpu.context, bytes).ok();
         let (known, prepared) = (HashMap::new(), Vec::new());
         Ok(Self { handle, workspace, tf32, known, prepared })
     }

@@ -214,8 +214,7 @@ impl Preparer {
     /// Adds a step of the library; `false` if it has no algorithm.
     fn search(&mut self, product: &blas::Product) -> Result<bool> {
         if self.blas.is_none() {
-            let capability = self.gpu.properties.capability;
-            let blas = Blas::new(&self.gpu.context, capability, self.settings.tf32);
+            let blas = Blas::new(self.gpu, self.settings.tf32);
             self.blas = Some(blas.map_err(|failure| self.refusal(&failure, 0))?);
         }
         let Some(blas) = &mut self.blas else { return Ok(false) };

@@ -16,7 +16,7 @@ typedef unsigned long long u64;
 typedef int CUresult;
 enum { OK = 0, INVALID = 1, OUT_OF_MEMORY = 2, NOT_READY = 600, ILLEGAL_ADDRESS = 700, CAPTURE_UNSUPPORTED = 900 };
 
-static const u64 MEMORY = 256u << 20;
+static const u64 MEMORY = 512u << 20;
 static u64 allocated;
 static volatile int dead;
 

@@ -427,7 +427,7 @@ mod linux {
                 assert_eq!(layer.call(&stream, &input).unwrap(), Layer::expected(&input));
             }
             // Far more than there is, if the devices before had kept theirs.
-            let large = device.allocate(100 << 20).unwrap();
+            let large = device.allocate(300 << 20).unwrap();
             drop((large, layer));
             device.close().unwrap();
             assert!(matches!(device.stream(), Err(Error::DeviceClosed { .. })));

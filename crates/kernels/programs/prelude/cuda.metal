@@ -21,6 +21,7 @@ typedef double f64;
 #define TABLE static __device__ const
 #define IN_TABLE const
 #define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("unroll 1")
 
 struct Thread {
     u32 group, group_y, group_z;

@@ -22,6 +22,7 @@ typedef double f64;
 #define TABLE __constant const
 #define IN_TABLE __constant const
 #define UNROLL
+#define ROLLED
 
 struct Thread {
     u32 group, group_y, group_z;

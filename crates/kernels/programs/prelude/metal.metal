@@ -21,6 +21,7 @@ typedef float f32;
 #define TABLE constant const
 #define IN_TABLE constant const
 #define UNROLL _Pragma("clang loop unroll(full)")
+#define ROLLED _Pragma("clang loop unroll(disable)")
 
 struct Thread {
     u32 group, group_y, group_z;

@@ -47,7 +47,6 @@ params! {
         tiles: u32,
         has_bias: u32,
         has_residual: u32,
-        /// The activation, for kernels that have no constant for it.
         act: u32,
     }
 }
@@ -55,7 +54,7 @@ params! {
 pub(crate) const PROGRAM: Definition = Definition {
     name: "conv",
     text: include_str!("../../programs/conv.metal"),
-    constants: &["DST", "SRC", "WEIGHT", "ACT", "SPATIAL", "TILE_M", "TILE_N", "SLICES", "WIDE"],
+    constants: &["DST", "SRC", "WEIGHT", "SPATIAL", "TILE_M", "TILE_N", "SLICES", "WIDE"],
     params: ConvLaunch::declaration,
 };
 
@@ -175,7 +174,7 @@ impl Conv<'_> {
             (Key::new(Program::ConvDirect, &constants), [groups, 1, 1], threads)
         } else {
             let [m, n, slices] = [tile.m, tile.n, tile.slices].map(|size| size as i32);
-            let constants = [to, from, by, act, axes, m, n, slices, wide.into()];
+            let constants = [to, from, by, axes, m, n, slices, wide.into()];
             let groups = [(rows * columns) as u32, groups.min(65535) as u32, 1];
             (Key::new(Program::Conv, &constants), groups, tile.threads())
         };

@@ -130,7 +130,12 @@ impl Conv<'_> {
         let wide = is_wide([dst, src, weight].into_iter().chain(self.residual)) || self.is_far();
         let (act, first, second) = activation_code(activation);
         let direct = self.transposed || (groups > 1 && outputs < 8);
-        let tile = Tile::choose(outputs, positions, groups, dtype, limits);
+        let mut tile = Tile::choose(outputs, positions, groups, dtype, limits);
+        // The deepest tile leaves little of 32 KiB for the steps along the depth.
+        let tight = limits.shared_bytes < 40 << 10 && (wide || self.params.spatial > 1);
+        if tight && tile.n < 32 {
+            tile.slices /= 2;
+        }
         let [rows, columns] = tile.groups(outputs, positions);
         let offset = |operand: &Operand<RawBuffer>| operand.layout.offset() as u64;
         let launch = ConvLaunch {

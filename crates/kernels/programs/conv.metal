@@ -120,27 +120,27 @@ KERNEL_5(dst, src, weight, bias, residual) {
         }
         tile_join<SLICES, PER_SLICE>(t.index, (IN_SHARED V*)a_tile, acc);
         if (slice == 0) {
-            UNROLL for (u32 j = 0; j < 4; ++j) {
-                const I n = n0 + column * 4 + j;
-                I place[SPATIAL];
-                const I batch = window_place<SPATIAL, I>(p.out_size, n < positions ? n : 0, place);
-                UNROLL for (u32 i = 0; i < 4; ++i) {
-                    const I m = m0 + row * 4 + i;
-                    if (m < outputs && n < positions) {
-                        const I channel = group * outputs + m;
-                        V value = acc[4 * i + j];
+            // Once for all 16, so that the activations are not written out so many times.
+            V results[16];
+            UNROLL for (int i = 0; i < 16; ++i) results[i] = acc[i];
+            KEEP_LOOP for (u32 i = 0; i < 16; ++i) {
+                const I m = m0 + row * 4 + i / 4, n = n0 + column * 4 + i % 4;
+                if (m < outputs && n < positions) {
+                    I place[SPATIAL];
+                    const I batch = window_place<SPATIAL, I>(p.out_size, n, place);
+                    const I channel = group * outputs + m;
+                    V value = results[i];
 #if DST != I32
-                        value *= (V)p.scale;
-                        if (p.has_bias != 0) {
-                            value += load<DST>(bias, (I)p.offset[3] + channel * (I)p.bias_stride);
-                        }
-                        if (p.has_residual != 0) {
-                            value += load<DST>(residual, window_at<SPATIAL, I>(p.offset[4], p.residual_stride, batch, channel, place));
-                        }
-                        value = activate<ACT>(value, (V)p.first, (V)p.second);
-#endif
-                        store<DST>(dst, window_at<SPATIAL, I>(p.offset[0], p.dst_stride, batch, channel, place), value);
+                    value *= (V)p.scale;
+                    if (p.has_bias != 0) {
+                        value += load<DST>(bias, (I)p.offset[3] + channel * (I)p.bias_stride);
                     }
+                    if (p.has_residual != 0) {
+                        value += load<DST>(residual, window_at<SPATIAL, I>(p.offset[4], p.residual_stride, batch, channel, place));
+                    }
+                    value = activate_any(p.act, value, (V)p.first, (V)p.second);
+#endif
+                    store<DST>(dst, window_at<SPATIAL, I>(p.offset[0], p.dst_stride, batch, channel, place), value);
                 }
             }
         }

@@ -75,23 +75,24 @@ KERNEL_5(dst, a, b, bias, residual) {
         }
         tile_join<SLICES, PER_SLICE>(t.index, (IN_SHARED V*)a_tile, acc);
         if (slice == 0) {
-            UNROLL for (u32 i = 0; i < 4; ++i) {
-                UNROLL for (u32 j = 0; j < 4; ++j) {
-                    const I y = m0 + row * 4 + i, x = n0 + column * 4 + j;
-                    if (y < m && x < n) {
-                        V value = acc[4 * i + j];
+            // Once for all 16, so that the activations are not written out so many times.
+            V results[16];
+            UNROLL for (int i = 0; i < 16; ++i) results[i] = acc[i];
+            KEEP_LOOP for (u32 i = 0; i < 16; ++i) {
+                const I y = m0 + row * 4 + i / 4, x = n0 + column * 4 + i % 4;
+                if (y < m && x < n) {
+                    V value = results[i];
 #if DST != I32
-                        value *= (V)p.scale;
-                        if (p.has_bias != 0) {
-                            value += (V)load<A>(bias, at[3] + y * (I)p.row[3] + x * (I)p.column[3]);
-                        }
-                        if (p.has_residual != 0) {
-                            value += (V)load<A>(residual, at[4] + y * (I)p.row[4] + x * (I)p.column[4]);
-                        }
-                        value = activate<ACT>(value, (V)p.first, (V)p.second);
-#endif
-                        store<DST>(dst, at[0] + y * (I)p.row[0] + x * (I)p.column[0], value);
+                    value *= (V)p.scale;
+                    if (p.has_bias != 0) {
+                        value += (V)load<A>(bias, at[3] + y * (I)p.row[3] + x * (I)p.column[3]);
                     }
+                    if (p.has_residual != 0) {
+                        value += (V)load<A>(residual, at[4] + y * (I)p.row[4] + x * (I)p.column[4]);
+                    }
+                    value = activate_any(p.act, value, (V)p.first, (V)p.second);
+#endif
+                    store<DST>(dst, at[0] + y * (I)p.row[0] + x * (I)p.column[0], value);
                 }
             }
         }

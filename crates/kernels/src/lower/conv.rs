@@ -47,7 +47,6 @@ params! {
         tiles: u32,
         has_bias: u32,
         has_residual: u32,
-        /// The activation, for kernels that have no constant for it.
         act: u32,
     }
 }
@@ -55,7 +54,7 @@ params! {
 pub(crate) const PROGRAM: Definition = Definition {
     name: "conv",
     text: include_str!("../../programs/conv.metal"),
-    constants: &["DST", "SRC", "WEIGHT", "ACT", "SPATIAL", "TILE_M", "TILE_N", "SLICES", "WIDE"],
+    constants: &["DST", "SRC", "WEIGHT", "SPATIAL", "TILE_M", "TILE_N", "SLICES", "WIDE"],
     params: ConvLaunch::declaration,
 };
 
@@ -131,7 +130,12 @@ impl Conv<'_> {
         let wide = is_wide([dst, src, weight].into_iter().chain(self.residual)) || self.is_far();
         let (act, first, second) = activation_code(activation);
         let direct = self.transposed || (groups > 1 && outputs < 8);
-        let tile = Tile::choose(outputs, positions, groups, dtype, limits);
+        let mut tile = Tile::choose(outputs, positions, groups, dtype, limits);
+        // The deepest tile leaves little of 32 KiB for the steps along the depth.
+        let tight = limits.shared_bytes < 40 << 10 && (wide || self.params.spatial > 1);
+        if tight && tile.n < 32 {
+            tile.slices /= 2;
+        }
         let [rows, columns] = tile.groups(outputs, positions);
         let offset = |operand: &Operand<RawBuffer>| operand.layout.offset() as u64;
         let launch = ConvLaunch {
@@ -175,7 +179,7 @@ impl Conv<'_> {
             (Key::new(Program::ConvDirect, &constants), [groups, 1, 1], threads)
         } else {
             let [m, n, slices] = [tile.m, tile.n, tile.slices].map(|size| size as i32);
-            let constants = [to, from, by, act, axes, m, n, slices, wide.into()];
+            let constants = [to, from, by, axes, m, n, slices, wide.into()];
             let groups = [(rows * columns) as u32, groups.min(65535) as u32, 1];
             (Key::new(Program::Conv, &constants), groups, tile.threads())
         };

@@ -25,6 +25,7 @@ params! {
         second: f32,
         /// Tiles from top to bottom.
         tiles: u32,
+        act: u32,
         has_bias: u32,
         has_residual: u32,
         /// Whether neighbours along the depth are nearer in memory.
@@ -36,7 +37,7 @@ params! {
 pub(crate) const PROGRAM: Definition = Definition {
     name: "matmul",
     text: include_str!("../../programs/matmul.metal"),
-    constants: &["DST", "A", "B", "ACT", "TILE_M", "TILE_N", "SLICES", "RANK", "WIDE"],
+    constants: &["DST", "A", "B", "TILE_M", "TILE_N", "SLICES", "RANK", "WIDE"],
     params: MatmulParams::declaration,
 };
 
@@ -107,7 +108,6 @@ pub(super) fn launch(product: &Product, limits: &Limits) -> Launch {
         matrices[DST].dtype as i32,
         matrices[A].dtype as i32,
         matrices[B].dtype as i32,
-        act,
         tile.m as i32,
         tile.n as i32,
         tile.slices as i32,
@@ -125,6 +125,7 @@ pub(super) fn launch(product: &Product, limits: &Limits) -> Launch {
         first,
         second,
         tiles: rows as u32,
+        act: act as u32,
         has_bias: product.bias.into(),
         has_residual: product.residual.into(),
         a_depth_first: (matrices[A].column <= matrices[A].row).into(),

@@ -8,8 +8,19 @@ typedef Element<DTYPE>::Stored S;
 typedef Element<DTYPE>::Value V;
 typedef Pack<S, VECTOR> P;
 
+// The next elements of a column that a lane takes.
+FN void fetch(IN_THREAD P* w, DEVICE const S* weights, I first, I depth, I step) {
+    UNROLL for (u32 u = 0; u < AHEAD; ++u) {
+        const I k = first + u * (LANES * VECTOR);
+        if (k < depth) w[u] = *(DEVICE const P*)(weights + k * step);
+    }
+}
+
 KERNEL_5(dst, a, b, bias, residual) {
-    const Thread t = THREAD;
+    const Thread t = EARLY_THREAD;
+    // Where the kernel before does not write `b`, as is usual for weights, its first elements are asked for
+    // while that one still runs.
+    if (p.early == 0) after_the_one_before();
     const u32 lane = t.lane % LANES;
     const I column = ((I)t.group * (t.count / 32) + t.simd) * (32 / LANES) + t.lane / LANES;
     const bool inside = column < (I)p.n;
@@ -19,6 +30,11 @@ KERNEL_5(dst, a, b, bias, residual) {
     const I mine = lane < (u32)p.m ? lane : 0;
     const bool stores = inside && lane < (u32)p.m;
     for (I batch = t.group_y; batch < (I)p.batch; batch += t.groups_y) {
+        DEVICE const S* weights = (DEVICE const S*)b + ((I)p.offset[2] + batch * (I)p.step[2] + n * (I)p.column[2]);
+        const I step = VECTOR > 1 ? 1 : (I)p.row[2];
+        P w[AHEAD];
+        fetch(w, weights, lane * VECTOR, depth, step);
+        if (p.early != 0) after_the_one_before();
         V extra = 0;
         if (stores && p.has_bias != 0) {
             extra += load<DTYPE>(bias, (I)p.offset[3] + batch * (I)p.step[3] + mine * (I)p.row[3] + n * (I)p.column[3]);
@@ -26,7 +42,6 @@ KERNEL_5(dst, a, b, bias, residual) {
         if (stores && p.has_residual != 0) {
             extra += load<DTYPE>(residual, (I)p.offset[4] + batch * (I)p.step[4] + mine * (I)p.row[4] + n * (I)p.column[4]);
         }
-        DEVICE const S* weights = (DEVICE const S*)b + ((I)p.offset[2] + batch * (I)p.step[2] + n * (I)p.column[2]);
         DEVICE const S* rows[ROWS];
         V sum[ROWS][4];
         UNROLL for (u32 r = 0; r < ROWS; ++r) {
@@ -35,11 +50,6 @@ KERNEL_5(dst, a, b, bias, residual) {
             UNROLL for (u32 e = 0; e < 4; ++e) sum[r][e] = 0;
         }
         for (I k0 = lane * VECTOR; k0 < depth; k0 += LANES * VECTOR * AHEAD) {
-            P w[AHEAD];
-            UNROLL for (u32 u = 0; u < AHEAD; ++u) {
-                const I k = k0 + u * (LANES * VECTOR);
-                if (k < depth) w[u] = *(DEVICE const P*)(weights + k * (VECTOR > 1 ? 1 : (I)p.row[2]));
-            }
             UNROLL for (u32 r = 0; r < ROWS; ++r) {
                 P x[AHEAD];
                 UNROLL for (u32 u = 0; u < AHEAD; ++u) {
@@ -54,6 +64,7 @@ KERNEL_5(dst, a, b, bias, residual) {
                     }
                 }
             }
+            fetch(w, weights, k0 + LANES * VECTOR * AHEAD, depth, step);
         }
         V result = 0;
         UNROLL for (u32 r = 0; r < ROWS; ++r) {

@@ -89,7 +89,7 @@ impl Preparer {
                     let dst = &command.outputs()[0];
                     self.steps.time(self.gpu, dst.buffer.address + dst.layout.start_bytes());
                 }
-                (Op::MatMul { .. }, _) => self.product(command, index)?,
+                (Op::MatMul { .. }, _) => self.product(commands, index)?,
                 _ => self.kernels(&lower(command, index as u32, &self.gpu.limits)?)?,
             }
         }
@@ -187,8 +187,10 @@ impl Preparer {
 
     /// A matrix product: of few rows by a kernel for that, else by the library where it can, else by a
     /// kernel of the common source.
-    fn product(&mut self, command: &BoundCommand, index: usize) -> Result<()> {
-        if let Some(lowered) = lower_gemv(command, &self.gpu.limits) {
+    fn product(&mut self, commands: &[BoundCommand], index: usize) -> Result<()> {
+        let command = &commands[index];
+        let before = index.checked_sub(1).and_then(|before| commands.get(before));
+        if let Some(lowered) = lower_gemv(command, is_early(before, command), &self.gpu.limits) {
             return self.kernels(&lowered);
         }
         let product = blas::map(command);
@@ -224,6 +226,20 @@ impl Preparer {
         }
         Ok(ready.map(|ready| self.steps.product(ready)).is_some())
     }
+}
+
+/// Whether the second factor of a product is there while the Command before it still runs. The first of a
+/// batch has only the end of another before it, which writes nothing of ours, and everything before that has
+/// ended when it starts.
+fn is_early(before: Option<&BoundCommand>, product: &BoundCommand) -> bool {
+    let factor = product.inputs()[1].buffer;
+    before.is_none_or(|before| {
+        before.outputs().iter().all(|output| {
+            let written = output.buffer;
+            written.address + written.bytes <= factor.address
+                || factor.address + factor.bytes <= written.address
+        })
+    })
 }
 
 /// Elements of a layout's shape and type, dense at an address.

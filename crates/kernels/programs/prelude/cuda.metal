@@ -29,17 +29,27 @@ struct Thread {
     u32 index, count, lane, simd;
 };
 // A kernel may be started while the one before it on its stream still runs: what that one writes is there
-// after the wait, and all of it is. Every kernel asks for its thread before it touches memory.
-FN Thread this_thread() {
+// after this, and all of it is. Only then may the next be started, so that when a kernel starts, at most the
+// one before it is still running.
+FN void after_the_one_before() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
+}
+FN Thread early_thread() {
     const Thread t = {blockIdx.x, blockIdx.y, blockIdx.z, gridDim.x, gridDim.y, gridDim.z,
                       threadIdx.x, blockDim.x, threadIdx.x & 31u, threadIdx.x >> 5};
     return t;
 }
+FN Thread this_thread() {
+    after_the_one_before();
+    return early_thread();
+}
+// Every kernel asks for its thread before it touches memory. One that asks for EARLY_THREAD calls
+// after_the_one_before() itself, before it touches anything that the one before may write.
 #define THREAD this_thread()
+#define EARLY_THREAD early_thread()
 #define KERNEL_HEAD extern "C" __global__ void BOUNDS ENTRY
 #define KERNEL_TAIL const __grid_constant__ Params p
 // A constant THREADS is the size of the group; otherwise groups have at most 256 threads.

@@ -51,6 +51,8 @@ __attribute__((visibility("default"))) void host_shared(u64* range) {
 }
 }
 #define THREAD (((const HostCall*)host_call)->thread)
+#define EARLY_THREAD THREAD
+#define after_the_one_before()
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 #define BUFFER(n) (DEVICE u8*)c->buffers[n]

@@ -33,6 +33,8 @@ static inline Thread this_thread(uint3 group, uint3 groups, uint index, uint3 co
     return t;
 }
 #define THREAD this_thread(metal_group, metal_groups, metal_index, metal_count)
+#define EARLY_THREAD THREAD
+#define after_the_one_before()
 #define KERNEL_TAIL(n) constant Params& p [[buffer(n)]], \
     uint3 metal_group [[threadgroup_position_in_grid]], uint3 metal_groups [[threadgroups_per_grid]], \
     uint metal_index [[thread_index_in_threadgroup]], uint3 metal_count [[threads_per_threadgroup]]

@@ -29,6 +29,8 @@ params! {
         second: f32,
         has_bias: u32,
         has_residual: u32,
+        /// Whether `b` is there before the kernel before has ended.
+        early: u32,
         /// The activation, for the kernel that has no constant for it.
         act: u32,
     }
@@ -53,25 +55,27 @@ pub(crate) const COLUMNS_PROGRAM: Definition = Definition {
 ///
 /// [`lower`](crate::lower()) takes it by itself. A backend with a library for products should ask here
 /// first: such a product is bound by reading the matrix once, which one launch without a barrier does
-/// as fast as memory allows, with bias, residual and activation on the way.
-pub fn lower_gemv(command: &BoundCommand, limits: &Limits) -> Option<Lowered> {
+/// as fast as memory allows, with bias, residual and activation on the way. `early` says that the launch
+/// before this one, on the same stream, does not write `b`: a dialect whose kernels may be started before
+/// the one before has ended then reads it at once.
+pub fn lower_gemv(command: &BoundCommand, early: bool, limits: &Limits) -> Option<Lowered> {
     let Op::MatMul { epilogue } = command.op() else { return None };
     let product = Product::of(command, epilogue)?;
-    Some(Lowered { launches: smallvec![launch(&product, limits)?], workspace: 0 })
+    Some(Lowered { launches: smallvec![launch(&product, early, limits)?], workspace: 0 })
 }
 
 /// The launch of a product with few rows or columns.
-pub(super) fn launch(product: &Product, limits: &Limits) -> Option<Launch> {
+pub(super) fn launch(product: &Product, early: bool, limits: &Limits) -> Option<Launch> {
     if product.batch.axes.len() != 1 {
         return None;
     }
     if product.m <= MOST_ROWS && product.m <= product.n {
-        return Some(rows(product, limits));
+        return Some(rows(product, early, limits));
     }
-    (product.n <= MOST_ROWS).then(|| rows(&product.clone().turned(), limits))
+    (product.n <= MOST_ROWS).then(|| rows(&product.clone().turned(), false, limits))
 }
 
-fn rows(product: &Product, limits: &Limits) -> Launch {
+fn rows(product: &Product, early: bool, limits: &Limits) -> Launch {
     let Product { m, n, k, .. } = *product;
     let matrices = &product.matrices;
     let dtype = matrices[DST].dtype;
@@ -91,6 +95,7 @@ fn rows(product: &Product, limits: &Limits) -> Launch {
         second,
         has_bias: product.bias.into(),
         has_residual: product.residual.into(),
+        early: early.into(),
         act: act as u32,
     };
     let rows = if m == 1 { 1 } else { MOST_ROWS as i32 };

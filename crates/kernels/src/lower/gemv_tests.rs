@@ -40,7 +40,7 @@ fn constant(launch: &Launch, name: &str) -> i32 {
 
 #[test]
 fn a_layer_at_batch_1_is_one_launch_with_a_simd_group_per_output() {
-    let lowered = lower_gemv(&linear(DType::F32, 1, 1024, 512), &LIMITS).unwrap();
+    let lowered = lower_gemv(&linear(DType::F32, 1, 1024, 512), false, &LIMITS).unwrap();
     assert_eq!((lowered.launches.len(), lowered.workspace), (1, 0));
     let launch = &lowered.launches[0];
     assert_eq!(
@@ -49,7 +49,7 @@ fn a_layer_at_batch_1_is_one_launch_with_a_simd_group_per_output() {
     );
     assert_eq!((constant(launch, "VECTOR"), constant(launch, "LANES")), (4, 32));
     assert_eq!(constant(launch, "ROWS"), 1);
-    let half = lower_gemv(&linear(DType::BF16, 3, 64, 512), &LIMITS).unwrap();
+    let half = lower_gemv(&linear(DType::BF16, 3, 64, 512), false, &LIMITS).unwrap();
     assert_eq!(
         (constant(&half.launches[0], "VECTOR"), constant(&half.launches[0], "ROWS")),
         (8, 4)
@@ -58,14 +58,14 @@ fn a_layer_at_batch_1_is_one_launch_with_a_simd_group_per_output() {
 
 #[test]
 fn short_sums_share_a_simd_group() {
-    let lowered = lower_gemv(&linear(DType::F32, 1, 1000, 64), &LIMITS).unwrap();
+    let lowered = lower_gemv(&linear(DType::F32, 1, 1000, 64), false, &LIMITS).unwrap();
     assert_eq!(constant(&lowered.launches[0], "LANES"), 8);
     assert_eq!(lowered.launches[0].groups, [63, 1, 1]);
 }
 
 #[test]
 fn more_rows_are_left_to_others() {
-    assert!(lower_gemv(&linear(DType::F32, 5, 1024, 512), &LIMITS).is_none());
+    assert!(lower_gemv(&linear(DType::F32, 5, 1024, 512), false, &LIMITS).is_none());
     let lowered = crate::lower(&linear(DType::F32, 5, 1024, 512), 0, &LIMITS).unwrap();
     assert_eq!(lowered.launches[0].key.program(), Program::Matmul);
 }
@@ -82,7 +82,7 @@ fn weights_that_lie_the_other_way_go_by_columns() {
         Activation::None,
     )
     .unwrap();
-    let lowered = lower_gemv(&command, &LIMITS).unwrap();
+    let lowered = lower_gemv(&command, false, &LIMITS).unwrap();
     assert_eq!(lowered.launches[0].key.program(), Program::GemvColumns);
     assert_eq!((lowered.launches[0].groups, lowered.launches[0].threads), ([16, 1, 1], 256));
 }
@@ -99,7 +99,7 @@ fn few_columns_are_few_rows_of_the_turned_product() {
         Activation::None,
     )
     .unwrap();
-    let launch = &lower_gemv(&command, &LIMITS).unwrap().launches[0];
+    let launch = &lower_gemv(&command, false, &LIMITS).unwrap().launches[0];
     assert_eq!((launch.key.program(), launch.groups), (Program::Gemv, [64, 1, 1]));
     assert_eq!(constant(launch, "VECTOR"), 4);
 }

@@ -43,7 +43,7 @@ pub(crate) const PROGRAM: Definition = Definition {
 
 pub(super) fn lower(command: &BoundCommand, epilogue: &Epilogue, limits: &Limits) -> Lowered {
     let Some(product) = Product::of(command, epilogue) else { return Lowered::default() };
-    let launch = gemv::launch(&product, limits).unwrap_or_else(|| launch(&product, limits));
+    let launch = gemv::launch(&product, false, limits).unwrap_or_else(|| launch(&product, limits));
     Lowered { launches: smallvec![launch], workspace: 0 }
 }
 

@@ -146,6 +146,17 @@ fn random_cases_conform_on_the_cuda_device() {
     proptest_target(&target, 200);
 }
 
+/// Some cases of every kind, one after another: what compute-sanitizer is run on, which takes too long for all.
+#[test]
+fn a_sample_conforms_on_the_cuda_device() {
+    let Some(target) = OnDevice::cuda() else { return };
+    for case in samples(&target) {
+        if let Err(failure) = check(&target, &case) {
+            panic!("{failure}");
+        }
+    }
+}
+
 /// The same on a CUDA device, within the bounds of the suite: not every sum there has one order.
 #[test]
 fn thirty_one_streams_at_once_conform_on_the_cuda_device() {

@@ -221,6 +221,7 @@ impl Backend for Nothing {
             parallelism: 1,
             queue_capacity: 64,
             alignment: 64,
+            streams: 32,
         }
     }
 

@@ -90,6 +90,7 @@ fn invariant_02_a_stream_stuck_in_submit_disturbs_no_other() {
                 parallelism: 1,
                 queue_capacity: 64,
                 alignment: 64,
+                streams: 32,
             }
         }
         fn supports(&self, kind: OpKind) -> bool {

@@ -24,6 +24,8 @@ pub struct BackendInfo {
     pub queue_capacity: usize,
     /// Every address it hands out is a multiple of this.
     pub alignment: usize,
+    /// Streams of a pool whose size nobody has chosen; at most [`MAX_STREAMS`](crate::MAX_STREAMS).
+    pub streams: u32,
 }
 
 /// A piece of device memory. Dropping it gives it back.

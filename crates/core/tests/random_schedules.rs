@@ -145,7 +145,7 @@ proptest! {
 #[test]
 fn threads_on_shared_streams_keep_the_protocol() {
     let (device, control) = device_with(|config| {
-        config.streams = 4;
+        config.streams = Some(4);
         config.batch_commands = 3;
         config.in_flight = 2;
     });

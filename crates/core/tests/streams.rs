@@ -42,7 +42,7 @@ fn invariant_01_any_thread_uses_waits_for_and_drops_any_buffer() {
 #[test]
 fn invariant_03_submits_of_a_shared_stream_never_overlap() {
     let (device, control) = device_with(|config| {
-        config.streams = 2;
+        config.streams = Some(2);
         config.batch_commands = 2;
     });
     std::thread::scope(|scope| {
@@ -294,7 +294,7 @@ fn exhaustion_wait_serves_everybody_in_the_end() {
 fn exhaustion_share_serves_everybody_at_once_and_counts_it() {
     let results = forty_threads(Exhaustion::Share, Duration::ZERO);
     assert!(results.iter().all(Result::is_ok));
-    let (device, control) = device_with(|config| config.streams = 2);
+    let (device, control) = device_with(|config| config.streams = Some(2));
     let leased = Stream::new(&device).unwrap();
     let shared = Stream::new(&device).unwrap();
     assert_eq!(leased.id(), shared.id());
@@ -308,10 +308,10 @@ fn exhaustion_share_serves_everybody_at_once_and_counts_it() {
 
 #[test]
 fn a_pool_of_one_stream_works() {
-    let (device, _) = device_with(|config| config.streams = 1);
+    let (device, _) = device_with(|config| config.streams = Some(1));
     assert_eq!(Stream::new(&device).unwrap().id(), 0);
     let (failing, _) = device_with(|config| {
-        config.streams = 1;
+        config.streams = Some(1);
         config.exhaustion = Exhaustion::Wait(None);
     });
     assert!(

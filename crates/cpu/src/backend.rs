@@ -38,6 +38,7 @@ fn info(threads: usize) -> BackendInfo {
         parallelism: threads,
         queue_capacity: usize::MAX,
         alignment: memory::ALIGNMENT,
+        streams: 32,
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute, CUresult};
 use millstream_core::profiler::now_ns;
 use millstream_core::sync::{Cached, OnceCache};
-use millstream_core::{BackendInfo, Config, Error, Result};
+use millstream_core::{BackendInfo, Config, Error, MAX_STREAMS, Result};
 use millstream_kernels::{Dialect, Key, Limits, source};
 
 use crate::builtin::{self, Builtins};
@@ -164,6 +164,7 @@ impl Properties {
             // The driver blocks at about a thousand launches of one stream; a full batch is some hundred.
             queue_capacity: 9,
             alignment: 64,
+            streams: MAX_STREAMS,
         }
     }
 

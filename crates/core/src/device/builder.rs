@@ -47,7 +47,7 @@ impl DeviceBuilder {
 
     /// Streams in the pool, the default stream included.
     pub fn streams(self, streams: u32) -> Self {
-        self.set(|config| config.streams = streams)
+        self.set(|config| config.streams = Some(streams))
     }
 
     /// What a thread gets when every stream is leased.

@@ -23,7 +23,7 @@ pub enum Exhaustion {
 /// | environment variable | setting | values | default |
 /// |---|---|---|---|
 /// | `MILLSTREAM_DEVICE` | what `Device::best` opens | a device's name | the most capable |
-/// | `MILLSTREAM_STREAMS` | `streams` | 1 to 64 | 64 |
+/// | `MILLSTREAM_STREAMS` | `streams` | 1 to 64 | as the device likes it: 32, on GPUs 64 |
 /// | `MILLSTREAM_EXHAUSTION` | `exhaustion` | `share`, `wait`, `wait:MILLISECONDS`, `fail` | `share` |
 /// | `MILLSTREAM_MEMORY_LIMIT` | `memory_limit` | bytes, with `K`, `M`, `G` or `T` (powers of 1024) | the device's memory |
 /// | `MILLSTREAM_MEMORY_HIGH` | `memory_high` | percent of the limit, 1 to 100 | 90 |
@@ -38,8 +38,8 @@ pub enum Exhaustion {
 /// Parsing is strict: a value that does not parse is an error when a device is opened, never ignored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Streams in the pool, the default stream included.
-    pub streams: u32,
+    /// Streams in the pool, the default stream included, or as many as the device likes to have.
+    pub streams: Option<u32>,
     /// What a thread gets when every stream is leased.
     pub exhaustion: Exhaustion,
     /// Device memory that may be taken, or all.
@@ -65,7 +65,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            streams: MAX_STREAMS,
+            streams: None,
             exhaustion: Exhaustion::Share,
             memory_limit: None,
             memory_high: 90,
@@ -101,7 +101,7 @@ impl Config {
             })
         };
         if let Some(streams) = number("MILLSTREAM_STREAMS", 1, 64, "1 to 64")? {
-            config.streams = streams as u32;
+            config.streams = Some(streams as u32);
         }
         if let Some(value) = lookup("MILLSTREAM_EXHAUSTION") {
             config.exhaustion = parse_exhaustion(&value)?;
@@ -152,7 +152,8 @@ impl Config {
             let holds = (low..=high).contains(&value);
             if holds { Ok(()) } else { Err(invalid(key, &value.to_string(), expected)) }
         };
-        within("streams", self.streams as usize, 1, MAX_STREAMS as usize, "1 to 64")?;
+        let streams = self.streams.unwrap_or(1) as usize;
+        within("streams", streams, 1, MAX_STREAMS as usize, "1 to 64")?;
         within("memory_high", self.memory_high as usize, 1, 100, "percent, 1 to 100")?;
         within(
             "memory_low",
@@ -233,7 +234,7 @@ mod tests {
         ])
         .unwrap();
         let expected = Config {
-            streams: 7,
+            streams: Some(7),
             exhaustion: Exhaustion::Wait(Some(Duration::from_millis(100))),
             memory_limit: Some(3 << 20),
             memory_high: 80,

@@ -120,7 +120,7 @@ impl Device {
     /// # Errors
     ///
     /// Settings out of range.
-    pub fn with_backend(backend: Box<dyn Backend>, config: Config) -> Result<Self> {
+    pub fn with_backend(backend: Box<dyn Backend>, mut config: Config) -> Result<Self> {
         config.check()?;
         fork::watch();
         let info = backend.info();
@@ -129,13 +129,15 @@ impl Device {
             .iter()
             .filter(|&&kind| backend.supports(kind))
             .fold(0, |set, &kind| set | 1u64 << kind as u8);
+        let streams = config.streams.unwrap_or(info.streams.clamp(1, MAX_STREAMS));
+        config.streams = Some(streams);
         let inner = DeviceInner {
             opened_before: None,
             supported,
             generation: fork::generation(),
             status: AtomicU8::new(OPEN),
             troubles: Troubles::default(),
-            pool: StreamPool::new(config.streams),
+            pool: StreamPool::new(streams),
             memory: DeviceMemory::new(limit, config.memory_high, config.memory_low),
             profiler: Profiler::new(&info.name),
             kernels: OnceCache::new(config.kernel_cache),

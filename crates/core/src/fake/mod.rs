@@ -54,6 +54,7 @@ impl Backend for FakeBackend {
             parallelism: 1,
             queue_capacity: 64,
             alignment: 256,
+            streams: 32,
         }
     }
 

@@ -72,7 +72,8 @@ pub(super) fn soak(context: &Context) -> Outcome {
                 }
                 // Which stream a thread gets is chance, so in short runs some are used late: a stream's
                 // working set here is below 8 MiB.
-                let working_set = context.device.config().streams as usize * (8 << 20);
+                let streams = context.device.config().streams.unwrap_or(1) as usize;
+                let working_set = streams * (8 << 20);
                 total.expect(
                     memory.reserved <= working_set.max(settled + settled / 2),
                     &format!("memory grew from {settled} to {} bytes", memory.reserved),

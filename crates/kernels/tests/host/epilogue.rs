@@ -7,6 +7,7 @@ use millstream_core::{
 use millstream_kernels::lower_epilogue;
 
 use crate::host;
+use crate::keys::ACTIVATIONS;
 use crate::memory::Bytes;
 
 fn expected(activation: Activation, x: f64) -> f64 {
@@ -30,21 +31,9 @@ fn expected(activation: Activation, x: f64) -> f64 {
 #[test]
 fn the_epilogue_adds_and_activates() {
     let Some(host) = host() else { return };
-    let activations = [
-        Activation::None,
-        Activation::Relu,
-        Activation::Gelu,
-        Activation::GeluTanh,
-        Activation::Silu,
-        Activation::Sigmoid,
-        Activation::Tanh,
-        Activation::LeakyRelu { slope: 0.1 },
-        Activation::HardSwish,
-        Activation::Clip { min: -0.5, max: 1.5 },
-    ];
     // Rows of whole vectors, and rows with a remainder.
     for (columns, has) in [(8usize, 3u8), (8, 1), (8, 2), (7, 3), (5, 0)] {
-        for activation in activations {
+        for activation in ACTIVATIONS {
             check(host, columns, has, activation);
         }
     }

@@ -77,26 +77,28 @@ pub fn keys(kinds: &[OpKind], limits: &Limits) -> Result<BTreeSet<Key>, String> 
     Ok(keys)
 }
 
+/// Every activation.
+pub const ACTIVATIONS: [Activation; 10] = [
+    Activation::None,
+    Activation::Relu,
+    Activation::Gelu,
+    Activation::GeluTanh,
+    Activation::Silu,
+    Activation::Sigmoid,
+    Activation::Tanh,
+    Activation::LeakyRelu { slope: 0.1 },
+    Activation::HardSwish,
+    Activation::Clip { min: -0.5, max: 1.5 },
+];
+
 /// The kernels that follow a library's matrix product, which no case has: with a bias per column.
 fn epilogues(limits: &Limits) -> Vec<Key> {
-    let activations = [
-        Activation::None,
-        Activation::Relu,
-        Activation::Gelu,
-        Activation::GeluTanh,
-        Activation::Silu,
-        Activation::Sigmoid,
-        Activation::Tanh,
-        Activation::LeakyRelu { slope: 0.1 },
-        Activation::HardSwish,
-        Activation::Clip { min: 0.0, max: 6.0 },
-    ];
     let operand = |address: usize, dtype: DType, shape: &[usize]| {
         let layout = Layout::contiguous(dtype, shape).unwrap().broadcast_to(&[16, 32]).unwrap();
         Operand::new(RawBuffer { address, bytes: layout.extent_bytes() }, layout)
     };
     let mut keys = Vec::new();
-    for activation in activations {
+    for activation in ACTIVATIONS {
         for dtype in [DType::F32, DType::F16, DType::BF16] {
             for residual in [false, true] {
                 let epilogue = Epilogue { scale: 1.0, bias: true, residual, activation };

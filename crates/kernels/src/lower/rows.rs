@@ -1,6 +1,69 @@
-//! What operations on rows share: who makes a row.
+//! What operations on rows share: where rows lie, and who makes a row.
 
-use crate::Limits;
+use millstream_core::{Operand, RawBuffer};
+use smallvec::smallvec;
+
+use crate::params::params;
+use crate::walk::{Axes, Walk};
+use crate::{Key, Launch, Limits, Lowered, Slot};
+
+params! {
+    /// What programs are told that make rows of `dst` from rows of `src`.
+    RowParams {
+        /// Where rows start in dst and src.
+        rows: Walk<2>,
+        /// Elements of a row.
+        size: u64,
+        /// Strides along a row in dst and src.
+        to: u64,
+        from: u64,
+    }
+}
+
+/// The rows along one axis of two operands of one shape.
+pub(super) struct Rows<'a> {
+    pub dst: &'a Operand<RawBuffer>,
+    pub src: &'a Operand<RawBuffer>,
+    /// Where rows start.
+    pub starts: Axes<2>,
+    /// Elements of a row.
+    pub size: usize,
+    /// Strides along a row.
+    pub to: usize,
+    pub from: usize,
+}
+
+impl<'a> Rows<'a> {
+    pub fn new(dst: &'a Operand<RawBuffer>, src: &'a Operand<RawBuffer>, axis: usize) -> Self {
+        let (to, from) = (dst.layout.strides()[axis], src.layout.strides()[axis]);
+        let size = src.layout.shape()[axis];
+        Self { dst, src, starts: Axes::without([dst, src], axis), size, to, from }
+    }
+
+    /// Whether neighbours in memory are in different rows, and there are enough rows.
+    pub fn are_across(&self) -> bool {
+        self.starts.axes[0].1[1] < self.from && self.starts.elements() >= 32
+    }
+
+    /// The one launch that makes all rows.
+    pub fn launch(&self, key: Key, worker: Worker, limits: &Limits) -> Lowered {
+        let threads = limits.usual_threads();
+        let params = RowParams {
+            rows: self.starts.walk([self.dst.layout.offset(), self.src.layout.offset()]),
+            size: self.size as u64,
+            to: self.to as u64,
+            from: self.from as u64,
+        };
+        let launch = Launch {
+            key,
+            groups: worker.groups(self.starts.elements(), threads, limits),
+            threads,
+            slots: smallvec![Slot::from(self.dst), Slot::from(self.src)],
+            params: params.pack(),
+        };
+        Lowered { launches: smallvec![launch], workspace: 0 }
+    }
+}
 
 /// Who makes a row. The number is the constant `MODE` of the program texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

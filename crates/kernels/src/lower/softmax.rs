@@ -1,32 +1,17 @@
 //! Softmax and its logarithm.
 
 use millstream_core::BoundCommand;
-use smallvec::smallvec;
 
-use super::rows::Worker;
-use crate::params::params;
+use super::rows::{RowParams, Rows, Worker};
 use crate::program::Definition;
-use crate::walk::{Axes, Walk, is_wide};
-use crate::{Key, Launch, Limits, Lowered, Program, Slot};
-
-params! {
-    /// What `softmax` is told.
-    SoftmaxParams {
-        /// Where rows start in dst and src.
-        rows: Walk<2>,
-        /// Elements of a row.
-        size: u64,
-        /// Strides along a row in dst and src.
-        to: u64,
-        from: u64,
-    }
-}
+use crate::walk::is_wide;
+use crate::{Key, Limits, Lowered, Program};
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "softmax",
     text: include_str!("../../programs/softmax.metal"),
     constants: &["DTYPE", "LOG", "RANK", "WIDE", "VECTOR", "MODE"],
-    params: SoftmaxParams::declaration,
+    params: RowParams::declaration,
 };
 
 pub(super) fn lower(command: &BoundCommand, axis: usize, log: bool, limits: &Limits) -> Lowered {
@@ -34,34 +19,21 @@ pub(super) fn lower(command: &BoundCommand, axis: usize, log: bool, limits: &Lim
     if dst.layout.is_empty() {
         return Lowered::default();
     }
-    let (to, from) = (dst.layout.strides()[axis], src.layout.strides()[axis]);
-    let size = src.layout.shape()[axis];
-    let rows = Axes::without([dst, src], axis);
-    let across = rows.axes[0].1[1] < from && rows.elements() >= 32;
-    let worker = Worker::for_rows(size, across);
-    let dense = size == 1 || (to, from) == (1, 1);
-    let vector = if worker != Worker::Thread && dense { rows.vector([dst, src], size) } else { 1 };
-    let threads = limits.usual_threads();
+    let rows = Rows::new(dst, src, axis);
+    let worker = Worker::for_rows(rows.size, rows.are_across());
+    let dense = rows.size == 1 || (rows.to, rows.from) == (1, 1);
+    let vector = match worker {
+        Worker::Thread => 1,
+        _ if dense => rows.starts.vector([dst, src], rows.size),
+        _ => 1,
+    };
     let constants = [
         src.layout.dtype() as i32,
         log.into(),
-        rows.rank(),
+        rows.starts.rank(),
         is_wide([dst, src]).into(),
         vector as i32,
         worker as i32,
     ];
-    let params = SoftmaxParams {
-        rows: rows.walk([dst.layout.offset(), src.layout.offset()]),
-        size: size as u64,
-        to: to as u64,
-        from: from as u64,
-    };
-    let launch = Launch {
-        key: Key::new(Program::Softmax, &constants),
-        groups: worker.groups(rows.elements(), threads, limits),
-        threads,
-        slots: smallvec![Slot::from(dst), Slot::from(src)],
-        params: params.pack(),
-    };
-    Lowered { launches: smallvec![launch], workspace: 0 }
+    rows.launch(Key::new(Program::Softmax, &constants), worker, limits)
 }

@@ -61,8 +61,9 @@ extern "C" __global__ void ms_copy(char* target, const char* source, u64 bytes) 
     copy(target, source, bytes, first, (u64)gridDim.x * blockDim.x);
 }
 
-// A small download and the tick in one. Only with one group. The fence of `finish` comes after the barrier,
-// so it orders what all threads wrote before the tick.
+// A download and the tick in one. Each group's fence comes after its barrier, so it orders what all its threads
+// wrote before the group counts as arrived; the last one to arrive ticks. How many have is kept behind the
+// counter, and is 0 between kernels.
 extern "C" __global__ void ms_copy_tick(char* target, const char* source, u64 bytes, u64* counter, u32* faults, Page* page) {
     begin();
     u64 tick = 0;
@@ -72,9 +73,16 @@ extern "C" __global__ void ms_copy_tick(char* target, const char* source, u64 by
         tick = *(volatile u64*)counter + 1;
         fault = ((volatile u32*)faults)[1];
     }
-    copy(target, source, bytes, threadIdx.x, blockDim.x);
+    copy(target, source, bytes, (u64)blockIdx.x * blockDim.x + threadIdx.x, (u64)gridDim.x * blockDim.x);
     __syncthreads();
-    if (threadIdx.x == 0) finish(tick, fault, counter, faults, page);
+    if (threadIdx.x != 0) return;
+    if (gridDim.x > 1) {
+        u32* arrived = (u32*)(counter + 1);
+        __threadfence_system();
+        if (atomicAdd(arrived, 1) + 1 < gridDim.x) return;
+        *arrived = 0;
+    }
+    finish(tick, fault, counter, faults, page);
 }
 
 // The device's clock in nanoseconds.

@@ -5,8 +5,12 @@ use crate::driver::{Failure, Function, Module};
 /// Their source, for the compiler.
 pub(crate) const SOURCE: &str = include_str!("builtin.cu");
 
-/// Small transfers are done by one kernel, up to this size: starting a copy engine takes longer.
-pub(crate) const SMALL_COPY: usize = 64 << 10;
+/// Transfers up to this size are done by a kernel: starting a copy engine in the middle of a batch takes about
+/// 10 µs, and a kernel moves bytes as fast as the bus does. Beyond, multiprocessors have better things to do.
+pub(crate) const KERNEL_COPY: usize = 2 << 20;
+
+/// Groups that copy at most; more move nothing faster.
+pub(crate) const COPY_GROUPS: usize = 16;
 
 /// Threads of a group that copies.
 pub(crate) const COPY_THREADS: u32 = 512;
@@ -17,7 +21,7 @@ pub(crate) struct Builtins {
     pub tick: Function,
     /// `(target, source, bytes)`.
     pub copy: Function,
-    /// `(target, source, bytes, counter, faults, page)`, in one group.
+    /// `(target, source, bytes, counter, faults, page)`.
     pub copy_tick: Function,
     /// `(target)`: the clock.
     pub time: Function,

@@ -1,8 +1,11 @@
 // Attention with the softmax taken on the way. A group has QUERIES queries of one head; its simd groups share
 // the keys, 32 at a time: a lane has a key for the scores and then columns of the values for their sum. What
-// the simd groups have found is joined at the end. Nobody waits for anybody in between.
+// the simd groups have found is joined at the end. Nobody waits for anybody in between. Keys and values are
+// asked for before what comes first is done.
 
 #define AHEAD 8
+// Packs of a key that are asked for at once: most keys are no longer.
+#define KEY_AHEAD (VECTOR > 1 ? 64 / VECTOR : 8)
 #define COLUMNS (32 * CHUNKS)
 #define MOST_HELD 128
 #define MOST_SIMDS 8
@@ -13,13 +16,34 @@ typedef Index<WIDE>::Type I;
 typedef Element<DTYPE>::Stored S;
 typedef Element<DTYPE>::Value V;
 typedef Pack<S, VECTOR> P;
+typedef Pack<V, VECTOR> W;
 
 // exp(x - top), and nothing where nothing was seen at all.
 FN V power(V x, V top) { return top == (V)-INFINITE ? (V)0 : m_exp(x - top); }
 
+// Packs of the key at `own`, from element `d0` on.
+FN void fetch_key(IN_THREAD P* part, DEVICE const S* own, I d0, I size, I step) {
+    UNROLL for (u32 u = 0; u < KEY_AHEAD; ++u) {
+        const I d = d0 + u * VECTOR;
+        if (d < size) part[u] = *(DEVICE const P*)(own + d * (VECTOR > 1 ? 1 : step));
+    }
+}
+
+// Columns of the values from `first` up to `end`, from `value` on; 0 beyond.
+FN void fetch_values(IN_THREAD V* x, DEVICE const u8* value, IN_PARAMS Params& p, I at, I first, I end, I column) {
+    UNROLL for (u32 u = 0; u < AHEAD; ++u) {
+        UNROLL for (u32 c = 0; c < CHUNKS; ++c) {
+            x[u * CHUNKS + c] = 0;
+            if (first + u < end && column + c * 32 < (I)p.value_size) {
+                x[u * CHUNKS + c] = load<DTYPE>(value, at + (first + u) * (I)p.stride[3][2] + (column + c * 32) * (I)p.stride[3][3]);
+            }
+        }
+    }
+}
+
 KERNEL_5(dst, query, key, value, mask) {
     const Thread t = THREAD;
-    SHARED V held[HELD ? QUERIES * MOST_HELD : 1];
+    SHARED W held[HELD ? QUERIES * MOST_HELD / VECTOR : 1];
     SHARED V joined[QUERIES * COLUMNS];
     SHARED V tops[MOST_SIMDS * QUERIES];
     SHARED V sums[MOST_SIMDS * QUERIES];
@@ -45,38 +69,53 @@ KERNEL_5(dst, query, key, value, mask) {
             sum[q] = 0;
             UNROLL for (u32 c = 0; c < CHUNKS; ++c) acc[q][c] = 0;
         }
+        P part[KEY_AHEAD];
+        DEVICE const S* own = (DEVICE const S*)key;
+        I j0 = t.simd * 32;
+        if (j0 < most) {
+            const I j = j0 + t.lane < keys ? j0 + t.lane : keys - 1;
+            own = (DEVICE const S*)key + (k_at + j * (I)p.stride[2][2]);
+            fetch_key(part, own, 0, size, (I)p.stride[2][3]);
+        }
         if (HELD) {
             for (u32 i = t.index; i < QUERIES * (u32)size; i += t.count) {
                 const u32 q = i / (u32)size, d = i % (u32)size;
                 const I row = q0 + q < queries ? q0 + q : queries - 1;
-                held[q * MOST_HELD + d] = load<DTYPE>(query, q_at + row * (I)p.stride[1][2] + d * (I)p.stride[1][3]);
+                ((IN_SHARED V*)held)[q * MOST_HELD + d] = load<DTYPE>(query, q_at + row * (I)p.stride[1][2] + d * (I)p.stride[1][3]);
             }
             group_barrier();
         }
-        for (I j0 = t.simd * 32; j0 < most; j0 += simds * 32) {
-            const I j = j0 + t.lane < keys ? j0 + t.lane : keys - 1;
-            DEVICE const S* own = (DEVICE const S*)key + (k_at + j * (I)p.stride[2][2]);
+        while (j0 < most) {
+            const I end = j0 + 32 < most ? j0 + 32 : most;
+            V x[AHEAD * CHUNKS];
+            fetch_values(x, value, p, v_at, j0, end, c0 + t.lane);
             V score[QUERIES];
             UNROLL for (u32 q = 0; q < QUERIES; ++q) score[q] = 0;
-            for (I d0 = 0; d0 < size; d0 += VECTOR * AHEAD) {
-                P part[AHEAD];
-                UNROLL for (u32 u = 0; u < AHEAD; ++u) {
+            for (I d0 = 0; d0 < size; d0 += VECTOR * KEY_AHEAD) {
+                if (d0 > 0) fetch_key(part, own, d0, size, (I)p.stride[2][3]);
+                UNROLL for (u32 u = 0; u < KEY_AHEAD; ++u) {
                     const I d = d0 + u * VECTOR;
-                    if (d < size) part[u] = *(DEVICE const P*)(own + d * (VECTOR > 1 ? 1 : (I)p.stride[2][3]));
-                }
-                UNROLL for (u32 u = 0; u < AHEAD; ++u) {
-                    if (d0 + u * VECTOR < size) {
-                        UNROLL for (u32 e = 0; e < VECTOR; ++e) {
-                            const I d = d0 + u * VECTOR + e;
-                            const V x = Element<DTYPE>::get(part[u].e[e]);
-                            UNROLL for (u32 q = 0; q < QUERIES; ++q) {
-                                const V y = HELD ? held[q * MOST_HELD + (u32)d]
-                                    : load<DTYPE>(query, q_at + rows[q] * (I)p.stride[1][2] + d * (I)p.stride[1][3]);
-                                score[q] += x * y;
+                    if (d < size) {
+                        UNROLL for (u32 q = 0; q < QUERIES; ++q) {
+                            W y;
+                            if (HELD) {
+                                y = held[(q * MOST_HELD + (u32)d) / VECTOR];
+                            } else {
+                                UNROLL for (u32 e = 0; e < VECTOR; ++e) {
+                                    y.e[e] = load<DTYPE>(query, q_at + rows[q] * (I)p.stride[1][2] + (d + e) * (I)p.stride[1][3]);
+                                }
                             }
+                            UNROLL for (u32 e = 0; e < VECTOR; ++e) score[q] += Element<DTYPE>::get(part[u].e[e]) * y.e[e];
                         }
                     }
                 }
+            }
+            const I j = j0 + t.lane < keys ? j0 + t.lane : keys - 1;
+            const I next = j0 + simds * 32;
+            if (next < most) {
+                const I after = next + t.lane < keys ? next + t.lane : keys - 1;
+                own = (DEVICE const S*)key + (k_at + after * (I)p.stride[2][2]);
+                fetch_key(part, own, 0, size, (I)p.stride[2][3]);
             }
             UNROLL for (u32 q = 0; q < QUERIES; ++q) {
                 score[q] *= (V)p.scale;
@@ -100,30 +139,24 @@ KERNEL_5(dst, query, key, value, mask) {
                 sum[q] = sum[q] * less + score[q];
                 UNROLL for (u32 c = 0; c < CHUNKS; ++c) acc[q][c] *= less;
             }
-            for (u32 first = 0; first < 32 && j0 + first < most; first += AHEAD) {
-                V x[AHEAD][CHUNKS];
-                UNROLL for (u32 u = 0; u < AHEAD; ++u) {
-                    UNROLL for (u32 c = 0; c < CHUNKS; ++c) {
-                        const I at = j0 + first + u, column = c0 + c * 32 + t.lane;
-                        x[u][c] = 0;
-                        if (at < most && column < columns) {
-                            x[u][c] = load<DTYPE>(value, v_at + at * (I)p.stride[3][2] + column * (I)p.stride[3][3]);
-                        }
-                    }
-                }
+            for (u32 first = 0; first < 32 && j0 + first < end; first += AHEAD) {
+                V y[AHEAD * CHUNKS];
+                fetch_values(y, value, p, v_at, j0 + first + AHEAD, end, c0 + t.lane);
                 UNROLL for (u32 u = 0; u < AHEAD; ++u) {
                     UNROLL for (u32 q = 0; q < QUERIES; ++q) {
                         const V share = lane_read(score[q], first + u);
-                        UNROLL for (u32 c = 0; c < CHUNKS; ++c) acc[q][c] += share * x[u][c];
+                        UNROLL for (u32 c = 0; c < CHUNKS; ++c) acc[q][c] += share * x[u * CHUNKS + c];
                     }
                 }
+                UNROLL for (u32 i = 0; i < AHEAD * CHUNKS; ++i) x[i] = y[i];
             }
+            j0 = next;
         }
         UNROLL for (u32 q = 0; q < QUERIES; ++q) {
-            const V own = lanes_join<Sum>(sum[q]);
+            const V total = lanes_join<Sum>(sum[q]);
             if (t.lane == 0) {
                 tops[t.simd * QUERIES + q] = top[q];
-                sums[t.simd * QUERIES + q] = own;
+                sums[t.simd * QUERIES + q] = total;
             }
         }
         group_barrier();

@@ -11,29 +11,7 @@
 typedef Index<WIDE>::Type I;
 typedef Element<DST>::Value V;
 typedef Pack<V, 4> P;
-
-// What one step along the depth means: distances in input and weight, and the tap's place.
-struct Step {
-    I src, weight;
-    I tap[SPATIAL];
-};
-
-FN Step step_of(IN_PARAMS Params& p, I k) {
-    Step step;
-    step.src = 0;
-    step.weight = 0;
-    UNROLL for (int axis = SPATIAL - 1; axis >= 0; --axis) {
-        const I next = k / (I)p.taps[axis];
-        const I tap = k - next * (I)p.taps[axis];
-        step.tap[axis] = tap * (I)p.dilation[axis];
-        step.src += step.tap[axis] * (I)p.src_stride[axis + 2];
-        step.weight += tap * (I)p.weight_stride[axis + 2];
-        k = next;
-    }
-    step.src += k * (I)p.src_stride[1];
-    step.weight += k * (I)p.weight_stride[1];
-    return step;
-}
+typedef WindowStep<SPATIAL, I> Step;
 
 KERNEL_5(dst, src, weight, bias, residual) {
     const Thread t = THREAD;
@@ -63,7 +41,7 @@ KERNEL_5(dst, src, weight, bias, residual) {
         V acc[16];
         UNROLL for (int i = 0; i < 16; ++i) acc[i] = 0;
         V next_a[LOADS_A], next_b[LOADS_B];
-        for (u32 k = t.index; k < 2 * DEPTH; k += COUNT) steps[k] = step_of(p, k);
+        for (u32 k = t.index; k < 2 * DEPTH; k += COUNT) steps[k] = window_step<SPATIAL, I>(p, k);
         group_barrier();
         u32 phase = 0;
         for (I k0 = 0; k0 < depth + DEPTH; k0 += DEPTH) {
@@ -111,7 +89,7 @@ KERNEL_5(dst, src, weight, bias, residual) {
             if (k0 > 0) {
                 // What the steps of the tile before were needed for is done.
                 for (u32 k = t.index; k < DEPTH; k += COUNT) {
-                    steps[DEPTH - phase + k] = step_of(p, k0 + DEPTH + k);
+                    steps[DEPTH - phase + k] = window_step<SPATIAL, I>(p, k0 + DEPTH + k);
                 }
                 tile_multiply<TILE_M, TILE_N, 16>(a_tile, b_tile, slice * 16, row, column, acc);
                 group_barrier();

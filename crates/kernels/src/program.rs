@@ -43,6 +43,8 @@ programs! {
     Clip => lower::clip::PROGRAM,
     /// Convolutions in tiles.
     Conv => lower::conv::PROGRAM,
+    /// Small convolutions, whose depth is shared.
+    ConvDepth => lower::conv::DEPTH_PROGRAM,
     /// Convolutions with a thread for each output.
     ConvDirect => lower::conv::DIRECT_PROGRAM,
     /// Strided copies and conversions.
@@ -65,6 +67,8 @@ programs! {
     GemvColumns => lower::gemv::COLUMNS_PROGRAM,
     /// Matrix products in tiles.
     Matmul => lower::matmul::PROGRAM,
+    /// Small matrix products along the depth of both factors.
+    MatmulDepth => lower::matmul_depth::PROGRAM,
     /// Layer, group and root-mean-square normalisation.
     Norm => lower::norm::PROGRAM,
     /// Padding and cropping.

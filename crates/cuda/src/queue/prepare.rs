@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use millstream_core::{BoundCommand, Error, Layout, Op, Operand, RawBuffer, Result};
-use millstream_kernels::{Lowered, lower, lower_copy, lower_epilogue, lower_gemv};
+use millstream_core::{BoundCommand, DType, Error, Layout, Op, Operand, RawBuffer, Result};
+use millstream_kernels::{Lowered, lower, lower_copy, lower_depth, lower_epilogue, lower_gemv};
 
 use super::staging::{self, Staging};
 use super::steps::{Places, Steps};
 use crate::blas::{self, Blas};
-use crate::builtin::SMALL_COPY;
+use crate::builtin::KERNEL_COPY;
 use crate::driver::{DeviceMemory, Failure};
 use crate::gpu::Gpu;
 use crate::settings::{self, Settings};
@@ -175,7 +175,7 @@ impl Preparer {
             return Ok(false);
         }
         let source = src.buffer.address + src.layout.start_bytes();
-        if is_last && bytes <= SMALL_COPY {
+        if is_last && bytes <= KERNEL_COPY {
             self.steps.copy_out_and_tick(self.gpu, seen, source, bytes, self.places);
             return Ok(true);
         }
@@ -185,12 +185,16 @@ impl Preparer {
         Ok(false)
     }
 
-    /// A matrix product: of few rows by a kernel for that, else by the library where it can, else by a
-    /// kernel of the common source.
+    /// A matrix product: of few rows or a small one by a kernel for that, else by the library where it can,
+    /// else by a kernel of the common source. Types of 16 bits have tensor cores in the library.
     fn product(&mut self, commands: &[BoundCommand], index: usize) -> Result<()> {
         let command = &commands[index];
         let before = index.checked_sub(1).and_then(|before| commands.get(before));
-        if let Some(lowered) = lower_gemv(command, is_early(before, command), &self.gpu.limits) {
+        let (early, limits) = (is_early(before, command), &self.gpu.limits);
+        let is_f32 = command.outputs()[0].layout.dtype() == DType::F32;
+        let own = lower_gemv(command, early, limits)
+            .or_else(|| lower_depth(command, early, limits).filter(|_| is_f32));
+        if let Some(lowered) = own {
             return self.kernels(&lowered);
         }
         let product = blas::map(command);

@@ -14,7 +14,7 @@ use millstream_core::sync::Cached;
 use millstream_kernels::{Launch, Slot};
 
 use crate::blas::{Blas, Ready};
-use crate::builtin::{COPY_THREADS, SMALL_COPY};
+use crate::builtin::{COPY_GROUPS, COPY_THREADS, KERNEL_COPY};
 use crate::driver::{Failure, Function, Stream, check};
 use crate::gpu::Gpu;
 
@@ -164,7 +164,7 @@ impl Steps {
         seen: usize,
         bytes: usize,
     ) {
-        if bytes <= SMALL_COPY {
+        if bytes <= KERNEL_COPY {
             self.copy(gpu, target, seen, bytes);
         } else {
             self.list.push(Step::CopyIn { target, source, bytes });
@@ -180,7 +180,7 @@ impl Steps {
         source: usize,
         bytes: usize,
     ) {
-        if bytes <= SMALL_COPY {
+        if bytes <= KERNEL_COPY {
             self.copy(gpu, seen, source, bytes);
         } else {
             self.list.push(Step::CopyOut { target, source, bytes });
@@ -188,9 +188,8 @@ impl Steps {
     }
 
     fn copy(&mut self, gpu: &'static Gpu, target: usize, source: usize, bytes: usize) {
-        let groups = bytes.div_ceil(16 * COPY_THREADS as usize).max(1) as u32;
         let words = [target, source, bytes].map(|word| word as u64);
-        self.kernel(&gpu.builtins.copy, groups, COPY_THREADS, &words);
+        self.kernel(&gpu.builtins.copy, copy_groups(bytes), COPY_THREADS, &words);
     }
 
     /// The clock, written to an address.
@@ -204,7 +203,7 @@ impl Steps {
         self.kernel(&gpu.builtins.tick, 1, 32, &words);
     }
 
-    /// A small download and the end of the batch in one.
+    /// A download and the end of the batch in one.
     pub fn copy_out_and_tick(
         &mut self,
         gpu: &'static Gpu,
@@ -215,7 +214,7 @@ impl Steps {
     ) {
         let Places { counter, faults, page } = places;
         let words = [seen, source, bytes, counter, faults, page].map(|word| word as u64);
-        self.kernel(&gpu.builtins.copy_tick, 1, COPY_THREADS, &words);
+        self.kernel(&gpu.builtins.copy_tick, copy_groups(bytes), COPY_THREADS, &words);
     }
 
     /// Hands all steps to a stream.
@@ -281,4 +280,9 @@ impl Steps {
             }
         }
     }
+}
+
+/// Groups of a kernel that copies: each thread has 16 bytes, up to a bound.
+fn copy_groups(bytes: usize) -> u32 {
+    bytes.div_ceil(16 * COPY_THREADS as usize).clamp(1, COPY_GROUPS) as u32
 }

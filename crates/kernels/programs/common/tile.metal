@@ -39,3 +39,46 @@ FN void tile_join(u32 index, IN_SHARED V* scratch, IN_THREAD V* acc) {
     }
     group_barrier();
 }
+
+// Tiles of 8 · ROWS × 4 · COLUMNS whose depth is shared by simd groups. Each has a stage of its own: 16 elements
+// of every row of both factors, and a pitch of one pack more, so that 8 rows meet different banks. Lane 4 · y + x
+// has the results of rows y, y + 8, … and columns x, x + 4, …
+#define STAGE_DEPTH 16
+#define STAGE_PITCH (STAGE_DEPTH / 4 + 1)
+#define STAGE_PACKS(M, N) (((M) + (N)) * STAGE_PITCH)
+// Room for a stage, or for what a simd group has found in the end.
+#define STAGE_ROOM(M, N) (STAGE_PACKS(M, N) > (M) * (N) / 4 ? STAGE_PACKS(M, N) : (M) * (N) / 4)
+
+template <int ROWS, int COLUMNS, typename V>
+FN void stage_multiply(IN_SHARED const Pack<V, 4>* a, IN_SHARED const Pack<V, 4>* b, u32 lane, IN_THREAD V* acc) {
+    UNROLL for (u32 k = 0; k < STAGE_DEPTH / 4; ++k) {
+        Pack<V, 4> x[ROWS], y[COLUMNS];
+        UNROLL for (u32 i = 0; i < ROWS; ++i) x[i] = a[(lane / 4 + 8 * i) * STAGE_PITCH + k];
+        UNROLL for (u32 j = 0; j < COLUMNS; ++j) y[j] = b[(lane % 4 + 4 * j) * STAGE_PITCH + k];
+        UNROLL for (u32 i = 0; i < ROWS; ++i) {
+            UNROLL for (u32 j = 0; j < COLUMNS; ++j) {
+                UNROLL for (u32 e = 0; e < 4; ++e) acc[i * COLUMNS + j] += x[i].e[e] * y[j].e[e];
+            }
+        }
+    }
+}
+
+// Puts what every simd group has found one behind the other, where the stages were.
+template <int ROWS, int COLUMNS, typename V>
+FN void stage_gather(IN_SHARED V* sums, Thread t, IN_THREAD const V* acc) {
+    group_barrier();
+    UNROLL for (u32 i = 0; i < ROWS; ++i) {
+        UNROLL for (u32 j = 0; j < COLUMNS; ++j) {
+            const u32 row = t.lane / 4 + 8 * i, column = t.lane % 4 + 4 * j;
+            sums[(t.simd * 8 * ROWS + row) * 4 * COLUMNS + column] = acc[i * COLUMNS + j];
+        }
+    }
+    group_barrier();
+}
+
+// The sum of one result over all simd groups, always in one order.
+template <int SLICES, int SIZE, typename V> FN V stage_sum(IN_SHARED const V* sums, u32 at) {
+    V value = 0;
+    UNROLL for (u32 slice = 0; slice < SLICES; ++slice) value += sums[slice * SIZE + at];
+    return value;
+}

@@ -7,6 +7,7 @@ use smallvec::smallvec;
 
 use super::epilogue::activation_code;
 use super::matmul::Tile;
+use super::matmul_depth::{self, VECTOR};
 use crate::params::params;
 use crate::program::Definition;
 use crate::walk::is_wide;
@@ -16,7 +17,7 @@ use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 pub(super) const AXES: usize = MAX_SPATIAL + 2;
 
 params! {
-    /// What `conv` and `conv_direct` are told.
+    /// What `conv`, `conv_depth` and `conv_direct` are told.
     ConvLaunch {
         /// Of output, input, weight, bias and residual; or, of integers, the two zero points.
         offset: [u64; 5],
@@ -62,6 +63,13 @@ pub(crate) const DIRECT_PROGRAM: Definition = Definition {
     name: "conv_direct",
     text: include_str!("../../programs/conv_direct.metal"),
     constants: &["DST", "SRC", "WEIGHT", "SPATIAL", "TRANSPOSED", "WIDE"],
+    params: ConvLaunch::declaration,
+};
+
+pub(crate) const DEPTH_PROGRAM: Definition = Definition {
+    name: "conv_depth",
+    text: include_str!("../../programs/conv_depth.metal"),
+    constants: &["DTYPE", "ROWS", "COLUMNS", "SLICES", "SPATIAL", "DENSE", "WIDE"],
     params: ConvLaunch::declaration,
 };
 
@@ -130,13 +138,20 @@ impl Conv<'_> {
         let wide = is_wide([dst, src, weight].into_iter().chain(self.residual)) || self.is_far();
         let (act, first, second) = activation_code(activation);
         let direct = self.transposed || (groups > 1 && outputs < 8);
+        let depth = channels * taps;
+        let small = (!direct && matmul_depth::is_float(dtype))
+            .then(|| self.depth_tile(outputs, positions, groups, depth, wide, limits))
+            .flatten();
         let mut tile = Tile::choose(outputs, positions, groups, dtype, limits);
         // The deepest tile leaves little of 32 KiB for the steps along the depth.
         let tight = limits.shared_bytes < 40 << 10 && (wide || self.params.spatial > 1);
         if tight && tile.n < 32 {
             tile.slices /= 2;
         }
-        let [rows, columns] = tile.groups(outputs, positions);
+        let [rows, columns] = match small {
+            Some(tile) => tile.groups(outputs, positions),
+            None => tile.groups(outputs, positions),
+        };
         let offset = |operand: &Operand<RawBuffer>| operand.layout.offset() as u64;
         let launch = ConvLaunch {
             offset: [
@@ -155,7 +170,7 @@ impl Conv<'_> {
             channels: channels as u64,
             outputs: outputs as u64,
             positions: positions as u64,
-            depth: (channels * taps) as u64,
+            depth: depth as u64,
             out_size: spatial(dst.layout.shape()),
             in_size: spatial(src.layout.shape()),
             taps: spatial(weight.layout.shape()),
@@ -177,6 +192,12 @@ impl Conv<'_> {
             let threads = limits.usual_threads();
             let groups = limits.groups_for(dst.layout.elements(), threads);
             (Key::new(Program::ConvDirect, &constants), [groups, 1, 1], threads)
+        } else if let Some(tile) = small {
+            let [rows_of_lane, columns_of_lane, slices] = tile.constants();
+            let dense = i32::from(self.is_dense(depth));
+            let constants = [to, rows_of_lane, columns_of_lane, slices, axes, dense, wide.into()];
+            let groups = [(rows * columns) as u32, groups.min(65535) as u32, 1];
+            (Key::new(Program::ConvDepth, &constants), groups, tile.threads(limits))
         } else {
             let [m, n, slices] = [tile.m, tile.n, tile.slices].map(|size| size as i32);
             let constants = [to, from, by, axes, m, n, slices, wide.into()];
@@ -193,6 +214,44 @@ impl Conv<'_> {
         ];
         let launch = Launch { key, groups, threads, slots, params: launch.pack() };
         Lowered { launches: smallvec![launch], workspace: 0 }
+    }
+
+    /// The tile of a small convolution, whose depth simd groups share; `None` for any other.
+    fn depth_tile(
+        &self,
+        outputs: usize,
+        positions: usize,
+        groups: usize,
+        depth: usize,
+        wide: bool,
+        limits: &Limits,
+    ) -> Option<matmul_depth::Tile> {
+        let mut tile = matmul_depth::Tile::choose(outputs, positions, depth, groups, limits)?;
+        let word = if wide { 8 } else { 4 };
+        let step = (2 + usize::from(self.params.spatial)) * word;
+        while tile.slices > 1 && tile.shared_bytes(step) > limits.shared_bytes as usize {
+            tile.slices /= 2;
+        }
+        Some(tile)
+    }
+
+    /// Whether the weights of an output lie one behind the other, and can be taken several at once.
+    fn is_dense(&self, depth: usize) -> bool {
+        let weight = &self.command.inputs()[1];
+        let (layout, size) = (&weight.layout, weight.layout.dtype().size());
+        let strides = layout.strides();
+        let mut dense = 1;
+        for axis in (1..layout.rank()).rev() {
+            if layout.shape()[axis] > 1 && strides[axis] != dense {
+                return false;
+            }
+            dense *= layout.shape()[axis];
+        }
+        let start = weight.buffer.address + layout.start_bytes();
+        let pack = VECTOR * size;
+        depth.is_multiple_of(VECTOR)
+            && (layout.shape()[0] == 1 || strides[0].is_multiple_of(VECTOR))
+            && start.is_multiple_of(pack)
     }
 
     /// Whether padding or steps lead so far that 32 bits would wrap around into the input.

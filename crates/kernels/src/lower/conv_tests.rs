@@ -16,18 +16,32 @@ fn operand(place: usize, shape: &[usize]) -> Operand<RawBuffer> {
 }
 
 fn convolution(dst: &[usize], src: &[usize], weight: &[usize], params: ConvParams) -> Launch {
+    lowered(dst, src, weight, params, &LIMITS)
+}
+
+fn lowered(
+    dst: &[usize],
+    src: &[usize],
+    weight: &[usize],
+    params: ConvParams,
+    limits: &Limits,
+) -> Launch {
     let (dst, src, weight) = (operand(1, dst), operand(2, src), operand(3, weight));
     let command =
         Command::conv(dst, src, weight, None, None, params, 1.0, Activation::Relu).unwrap();
-    crate::lower(&command, 0, &LIMITS).unwrap().launches[0].clone()
+    crate::lower(&command, 0, limits).unwrap().launches[0].clone()
 }
 
 #[test]
 fn many_channels_go_in_tiles() {
     let params = ConvParams { pad_before: [1; 3], pad_after: [1; 3], ..ConvParams::new(1) };
-    let launch = convolution(&[1, 256, 200], &[1, 80, 200], &[256, 80, 3], params);
+    let launch = convolution(&[1, 256, 400], &[1, 80, 400], &[256, 80, 3], params);
     assert_eq!((launch.key.program(), launch.groups), (Program::Conv, [8 * 13, 1, 1]));
     assert_eq!(launch.threads, 256);
+    let gpu = Limits { parallel_groups: 4 * 132, ..LIMITS };
+    let launch = lowered(&[1, 256, 200], &[1, 80, 200], &[256, 80, 3], params, &gpu);
+    assert_eq!((launch.key.program(), launch.groups), (Program::ConvDepth, [8 * 13, 1, 1]));
+    assert!(launch.key.constants().any(|constant| constant == ("DENSE", 1)));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::{Key, Launch, Limits, Lowered, Program};
 const MOST_ROWS: usize = 4;
 
 params! {
-    /// What `gemv` and `gemv_columns` are told.
+    /// What `gemv`, `gemv_columns` and `matmul_depth` are told.
     GemvParams {
         m: u64,
         n: u64,
@@ -31,7 +31,7 @@ params! {
         has_residual: u32,
         /// Whether `b` is there before the kernel before has ended.
         early: u32,
-        /// The activation, for the kernel that has no constant for it.
+        /// The activation, for kernels that have no constant for it.
         act: u32,
     }
 }
@@ -75,29 +75,39 @@ pub(super) fn launch(product: &Product, early: bool, limits: &Limits) -> Option<
     (product.n <= MOST_ROWS).then(|| rows(&product.clone().turned(), false, limits))
 }
 
+impl GemvParams {
+    /// Those of a product whose batch has one axis.
+    pub(super) fn of(product: &Product, early: bool) -> Self {
+        let matrices = &product.matrices;
+        let (batch, step) = product.batch.axes[0];
+        let (act, first, second) = activation_code(product.activation);
+        Self {
+            m: product.m as u64,
+            n: product.n as u64,
+            k: product.k as u64,
+            batch: batch as u64,
+            offset: matrices.map(|matrix| matrix.offset as u64),
+            step: step.map(|step| step as u64),
+            row: matrices.map(|matrix| matrix.row as u64),
+            column: matrices.map(|matrix| matrix.column as u64),
+            scale: product.scale,
+            first,
+            second,
+            has_bias: product.bias.into(),
+            has_residual: product.residual.into(),
+            early: early.into(),
+            act: act as u32,
+        }
+    }
+}
+
 fn rows(product: &Product, early: bool, limits: &Limits) -> Launch {
     let Product { m, n, k, .. } = *product;
     let matrices = &product.matrices;
     let dtype = matrices[DST].dtype;
-    let (batch, step) = product.batch.axes[0];
-    let (act, first, second) = activation_code(product.activation);
-    let params = GemvParams {
-        m: m as u64,
-        n: n as u64,
-        k: k as u64,
-        batch: batch as u64,
-        offset: matrices.map(|matrix| matrix.offset as u64),
-        step: step.map(|step| step as u64),
-        row: matrices.map(|matrix| matrix.row as u64),
-        column: matrices.map(|matrix| matrix.column as u64),
-        scale: product.scale,
-        first,
-        second,
-        has_bias: product.bias.into(),
-        has_residual: product.residual.into(),
-        early: early.into(),
-        act: act as u32,
-    };
+    let (batch, _) = product.batch.axes[0];
+    let params = GemvParams::of(product, early);
+    let act = params.act as i32;
     let rows = if m == 1 { 1 } else { MOST_ROWS as i32 };
     let (dtype_code, wide) = (dtype as i32, i32::from(product.wide));
     let (key, groups, threads) = if matrices[B].row <= matrices[B].column {
@@ -142,4 +152,4 @@ fn vector(product: &Product, dtype: DType) -> usize {
 
 #[cfg(test)]
 #[path = "gemv_tests.rs"]
-mod tests;
+pub(super) mod tests;

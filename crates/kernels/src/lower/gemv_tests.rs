@@ -2,7 +2,7 @@ use millstream_core::{Activation, Command, Layout, Operand, RawBuffer};
 
 use super::*;
 
-const LIMITS: Limits = Limits {
+pub(in crate::lower) const LIMITS: Limits = Limits {
     max_threads: 1024,
     shared_bytes: 48 << 10,
     simd_width: 32,
@@ -19,7 +19,12 @@ fn dense(dtype: DType, shape: &[usize]) -> Layout {
 }
 
 /// A product of `rows` rows with a weight of shape `[outputs, depth]`, as linear layers have it.
-fn linear(dtype: DType, rows: usize, outputs: usize, depth: usize) -> BoundCommand {
+pub(in crate::lower) fn linear(
+    dtype: DType,
+    rows: usize,
+    outputs: usize,
+    depth: usize,
+) -> BoundCommand {
     let weight = dense(dtype, &[outputs, depth]).transpose(0, 1).unwrap();
     let bias = dense(dtype, &[outputs]).broadcast_to(&[rows, outputs]).unwrap();
     Command::matmul(
@@ -34,7 +39,7 @@ fn linear(dtype: DType, rows: usize, outputs: usize, depth: usize) -> BoundComma
     .unwrap()
 }
 
-fn constant(launch: &Launch, name: &str) -> i32 {
+pub(in crate::lower) fn constant(launch: &Launch, name: &str) -> i32 {
     launch.key.constants().find(|constant| constant.0 == name).unwrap().1
 }
 
@@ -67,7 +72,7 @@ fn short_sums_share_a_simd_group() {
 fn more_rows_are_left_to_others() {
     assert!(lower_gemv(&linear(DType::F32, 5, 1024, 512), false, &LIMITS).is_none());
     let lowered = crate::lower(&linear(DType::F32, 5, 1024, 512), 0, &LIMITS).unwrap();
-    assert_eq!(lowered.launches[0].key.program(), Program::Matmul);
+    assert_eq!(lowered.launches[0].key.program(), Program::MatmulDepth);
 }
 
 #[test]

@@ -4,8 +4,8 @@ use millstream_core::{BoundCommand, DType, Epilogue};
 use smallvec::smallvec;
 
 use super::epilogue::activation_code;
-use super::gemv;
 use super::product::{A, B, DST, Product};
+use super::{gemv, matmul_depth};
 use crate::params::params;
 use crate::program::Definition;
 use crate::walk::Walk;
@@ -43,7 +43,9 @@ pub(crate) const PROGRAM: Definition = Definition {
 
 pub(super) fn lower(command: &BoundCommand, epilogue: &Epilogue, limits: &Limits) -> Lowered {
     let Some(product) = Product::of(command, epilogue) else { return Lowered::default() };
-    let launch = gemv::launch(&product, false, limits).unwrap_or_else(|| launch(&product, limits));
+    let launch = gemv::launch(&product, false, limits)
+        .or_else(|| matmul_depth::launch(&product, false, limits))
+        .unwrap_or_else(|| launch(&product, limits));
     Lowered { launches: smallvec![launch], workspace: 0 }
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod gather;
 pub(crate) mod gemv;
 pub(crate) mod index;
 pub(crate) mod matmul;
+pub(crate) mod matmul_depth;
 pub(crate) mod norm;
 pub(crate) mod pad;
 pub(crate) mod pool;
@@ -37,6 +38,7 @@ use norm::Norm;
 pub use copy::lower_copy;
 pub use epilogue::lower_epilogue;
 pub use gemv::lower_gemv;
+pub use matmul_depth::lower_depth;
 
 /// The kinds that [`lower`] knows. One line per family.
 #[rustfmt::skip]

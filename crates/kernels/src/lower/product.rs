@@ -158,11 +158,16 @@ impl Product {
     /// Whether 16 bytes of a matrix can be taken at once along an axis of distance 1, given the
     /// distance of its other axis.
     pub fn takes_vectors(&self, which: usize, along: usize, across: usize) -> bool {
+        self.takes_packs(which, along, across, 16 / self.matrices[which].dtype.size())
+    }
+
+    /// The same for so many elements.
+    pub fn takes_packs(&self, which: usize, along: usize, across: usize, vector: usize) -> bool {
         let matrix = &self.matrices[which];
-        let vector = 16 / matrix.dtype.size();
+        let bytes = vector * matrix.dtype.size();
         along == 1
             && across.is_multiple_of(vector)
-            && matrix.start().is_some_and(|start| start.is_multiple_of(16))
+            && matrix.start().is_some_and(|start| start.is_multiple_of(bytes))
             && self
                 .batch
                 .axes

@@ -1,7 +1,8 @@
 //! `millstream bench kernels`: one table of all Commands.
 //!
-//! The peaks are measured again before each row, and the best of the run counts: a figure is never
-//! compared with one of another day.
+//! On the CPU device the peaks are measured again before each row, and the best of the run counts: a figure is
+//! never compared with one of another day. On others a row is the time that a Command adds to a batch, which is
+//! what it costs within a model; a call of its own costs more.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -10,12 +11,15 @@ use millstream::cpu::peak::{self, Memory, Traffic};
 use millstream::{Device, Result, Stream};
 use serde_json::json;
 
-use super::subjects::{self, Amount, Subject};
+use super::subjects::{self, Amount, Once, Subject};
 use crate::{progress, table};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Threads of the device; by default all cores.
+    /// The device, by name.
+    #[arg(long, default_value = "cpu")]
+    device: String,
+    /// Threads of the CPU device; by default all cores.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: Option<u32>,
     /// Only rows whose name contains this.
@@ -76,26 +80,33 @@ impl Peaks {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let mut builder = Device::builder("cpu");
+    let mut builder = Device::builder(&arguments.device);
     if let Some(threads) = arguments.threads {
         builder = builder.threads(threads as usize);
     }
     let device = builder.open()?;
+    let is_cpu = device.name() == "cpu";
     let threads = device.info().parallelism;
     let stream = Stream::new(&device)?;
     let subjects: Vec<Subject> = subjects::all()
         .into_iter()
         .filter(|subject| arguments.only.as_ref().is_none_or(|part| subject.name.contains(part)))
+        .filter(|subject| is_cpu || subject.name != "matmul_packed")
         .collect();
 
     let bar = progress::bar(subjects.len());
-    let mut peaks = Peaks::new(threads);
+    let mut peaks = is_cpu.then(|| Peaks::new(threads));
     let mut rows = Vec::new();
     for subject in subjects {
         bar.set_message(subject.name);
-        peaks.measure(&subject.amount);
         let budget = Duration::from_millis(arguments.milliseconds);
-        let seconds = measure(&device, &stream, &subject, budget)?;
+        let seconds = match &mut peaks {
+            Some(peaks) => {
+                peaks.measure(&subject.amount);
+                alone(&device, &stream, &subject, budget)?
+            }
+            None => within_a_batch(&device, &stream, &subject, budget)?,
+        };
         rows.push(Row {
             name: subject.name.into(),
             size: subject.size,
@@ -107,24 +118,56 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     bar.finish_and_clear();
     if arguments.json {
-        print_json(device, threads, &peaks, &rows);
+        print_json(&device, peaks.as_ref(), &rows);
     } else {
-        print_table(threads, &peaks, &rows);
+        print_table(&device, peaks.as_ref(), &rows);
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The best time of one Command.
-fn measure(device: &Device, stream: &Stream, subject: &Subject, budget: Duration) -> Result<f64> {
+fn alone(device: &Device, stream: &Stream, subject: &Subject, budget: Duration) -> Result<f64> {
     let mut once = (subject.prepare)(device, stream)?;
     stream.synchronize()?;
+    best_of(budget, || batch(stream, &mut once, 1))
+}
+
+/// What a Command adds to the time of a batch: that of many less that of few, by how many there are more.
+fn within_a_batch(
+    device: &Device,
+    stream: &Stream,
+    subject: &Subject,
+    budget: Duration,
+) -> Result<f64> {
+    const FEW: usize = 4;
+    const MANY: usize = 36;
+    let mut once = (subject.prepare)(device, stream)?;
+    stream.synchronize()?;
+    // The device may have to see a batch a few times before it is quick.
+    for _ in 0..4 {
+        batch(stream, &mut once, FEW)?;
+        batch(stream, &mut once, MANY)?;
+    }
+    let few = best_of(budget / 4, || batch(stream, &mut once, FEW))?;
+    let many = best_of(budget * 3 / 4, || batch(stream, &mut once, MANY))?;
+    Ok((many - few).max(0.0) / (MANY - FEW) as f64)
+}
+
+/// Seconds of a batch of so many.
+fn batch(stream: &Stream, once: &mut Once, count: usize) -> Result<f64> {
+    let start = Instant::now();
+    for _ in 0..count {
+        once(stream)?;
+    }
+    stream.synchronize()?;
+    Ok(start.elapsed().as_secs_f64())
+}
+
+fn best_of(budget: Duration, mut measured: impl FnMut() -> Result<f64>) -> Result<f64> {
     let started = Instant::now();
     let mut best = f64::INFINITY;
     loop {
-        let start = Instant::now();
-        once(stream)?;
-        stream.synchronize()?;
-        best = best.min(start.elapsed().as_secs_f64());
+        best = best.min(measured()?);
         if started.elapsed() >= budget {
             return Ok(best);
         }
@@ -132,17 +175,17 @@ fn measure(device: &Device, stream: &Stream, subject: &Subject, budget: Duration
 }
 
 impl Row {
-    /// Billions of operations or bytes per second, and the fraction of the peak.
-    fn rate(&self, peaks: &Peaks) -> (f64, &'static str, f64) {
+    /// Billions of operations or bytes per second, and the fraction of the peak where one was measured.
+    fn rate(&self, peaks: Option<&Peaks>) -> (f64, &'static str, Option<f64>) {
         let (per_second, unit) = match self.amount {
             Amount::Flops(count) => (count / self.seconds, "GFLOP/s"),
             Amount::Bytes(count, _) => (count / self.seconds, "GB/s"),
         };
-        (per_second / 1e9, unit, per_second / peaks.of(&self.amount))
+        (per_second / 1e9, unit, peaks.map(|peaks| per_second / peaks.of(&self.amount)))
     }
 }
 
-fn print_json(device: Device, threads: usize, peaks: &Peaks, rows: &[Row]) {
+fn print_json(device: &Device, peaks: Option<&Peaks>, rows: &[Row]) {
     let rows: Vec<_> = rows
         .iter()
         .map(|row| {
@@ -157,22 +200,24 @@ fn print_json(device: Device, threads: usize, peaks: &Peaks, rows: &[Row]) {
             })
         })
         .collect();
-    let bandwidths: serde_json::Map<_, _> = Traffic::ALL
-        .into_iter()
-        .zip(peaks.bandwidths)
-        .map(|(traffic, bandwidth)| (name(traffic).to_owned(), json!(bandwidth / 1e9)))
-        .collect();
+    let bandwidths = |peaks: &Peaks| -> serde_json::Map<_, _> {
+        Traffic::ALL
+            .into_iter()
+            .zip(peaks.bandwidths)
+            .map(|(traffic, bandwidth)| (name(traffic).to_owned(), json!(bandwidth / 1e9)))
+            .collect()
+    };
     let all = json!({
         "device": device.name(),
-        "threads": threads,
-        "peak_gflops": peaks.flops / 1e9,
-        "peak_gb_per_s": bandwidths,
+        "threads": peaks.map(|peaks| peaks.threads),
+        "peak_gflops": peaks.map(|peaks| peaks.flops / 1e9),
+        "peak_gb_per_s": peaks.map(bandwidths),
         "rows": rows,
     });
     println!("{all}");
 }
 
-fn print_table(threads: usize, peaks: &Peaks, rows: &[Row]) {
+fn print_table(device: &Device, peaks: Option<&Peaks>, rows: &[Row]) {
     let cells: Vec<_> = rows
         .iter()
         .map(|row| {
@@ -183,11 +228,19 @@ fn print_table(threads: usize, peaks: &Peaks, rows: &[Row]) {
                 format!("{:.1}", row.seconds * 1e6),
                 format!("{rate:.1}"),
                 unit.to_owned(),
-                format!("{fraction:.2}"),
+                fraction.map_or("–".into(), |fraction| format!("{fraction:.2}")),
             ]
         })
         .collect();
     table::print(&["command", "size", "µs", "rate", "unit", "of peak"], &cells);
+    let Some(peaks) = peaks else {
+        println!(
+            "\n{}: {}. What a Command adds to the time of a batch.",
+            device.name(),
+            device.info().description
+        );
+        return;
+    };
     let bandwidths = Traffic::ALL
         .into_iter()
         .zip(peaks.bandwidths)
@@ -195,9 +248,10 @@ fn print_table(threads: usize, peaks: &Peaks, rows: &[Row]) {
         .collect::<Vec<_>>()
         .join(", ");
     println!(
-        "\n{threads} threads; peaks measured in this run: {:.0} GFLOP/s; GB/s beyond the caches: \
+        "\n{} threads; peaks measured in this run: {:.0} GFLOP/s; GB/s beyond the caches: \
          {bandwidths}. A row is compared with the peak of its own traffic; rates above 1 are those \
          of caches.",
+        peaks.threads,
         peaks.flops / 1e9,
     );
 }

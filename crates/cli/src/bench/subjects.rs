@@ -2,8 +2,8 @@
 
 use millstream::cpu::peak::Traffic;
 use millstream::{
-    Activation, Axes, BinaryOp, Buffer, Command, DType, Device, Distribution, HostBytes, Layout,
-    Operand, ReduceOp, Result, Stream, UnaryOp,
+    Activation, Axes, BinaryOp, Buffer, Command, ConvParams, DType, Device, Distribution,
+    HostBytes, Layout, Operand, ReduceOp, Result, Stream, UnaryOp,
 };
 
 /// What one run of a Command does.
@@ -101,6 +101,82 @@ fn matmul(m: usize, n: usize, k: usize, packed: bool) -> Subject {
     }
 }
 
+/// A linear layer: weights as PyTorch keeps them, bias and ReLU.
+fn linear(rows: usize, outputs: usize, inputs: usize) -> Subject {
+    let prepare = move |_: &Device, stream: &Stream| -> Result<Once> {
+        let [dst, src] = [[rows, outputs], [rows, inputs]].map(|shape| Value::new(stream, &shape));
+        let [weight, bias] =
+            [&[outputs, inputs][..], &[outputs]].map(|shape| Value::new(stream, shape));
+        let (dst, src, weight, bias) = (dst?, src?, weight?, bias?);
+        Ok(Box::new(move |stream| {
+            let (weight, bias) = (
+                weight.0.operand(weight.1.transpose(0, 1)?),
+                bias.0.operand(bias.1.broadcast_to(&[rows, outputs])?),
+            );
+            let (dst, src) = (dst.operand(), src.operand());
+            let command =
+                Command::matmul(dst, src, weight, Some(bias), None, 1.0, Activation::Relu)?;
+            stream.record(command).map(drop)
+        }))
+    };
+    Subject {
+        name: "linear",
+        size: format!("{rows}×{outputs}×{inputs}"),
+        amount: Amount::Flops(2.0 * rows as f64 * outputs as f64 * inputs as f64),
+        prepare: Box::new(prepare),
+    }
+}
+
+/// Attention of `heads` heads of 64 elements, over queries and keys as a projection leaves them.
+fn attention(heads: usize, length: usize) -> Subject {
+    const SIZE: usize = 64;
+    let prepare = move |_: &Device, stream: &Stream| -> Result<Once> {
+        let all = Value::new(stream, &[1, length, 3 * heads, SIZE])?;
+        let dst = Value::new(stream, &[1, length, heads, SIZE])?;
+        Ok(Box::new(move |stream| {
+            let part = |which: usize| -> Result<Operand<&Buffer>> {
+                let rows = all.1.slice(2, which * heads, heads, 1)?.transpose(1, 2)?;
+                Ok(all.0.operand(rows))
+            };
+            let dst = dst.0.operand(dst.1.transpose(1, 2)?);
+            let (query, key, value) = (part(0)?, part(1)?, part(2)?);
+            let command = Command::attention(dst, query, key, value, None, 0.125, false)?;
+            stream.record(command).map(drop)
+        }))
+    };
+    Subject {
+        name: "attention",
+        size: format!("{heads}×{length}×{SIZE}"),
+        amount: Amount::Flops(4.0 * (heads * length * length * SIZE) as f64),
+        prepare: Box::new(prepare),
+    }
+}
+
+/// A convolution of one axis with three taps, bias and ReLU.
+fn conv1d(outputs: usize, inputs: usize, length: usize) -> Subject {
+    let prepare = move |_: &Device, stream: &Stream| -> Result<Once> {
+        let [dst, src] =
+            [[1, outputs, length], [1, inputs, length]].map(|shape| Value::new(stream, &shape));
+        let [weight, bias] =
+            [&[outputs, inputs, 3][..], &[outputs]].map(|shape| Value::new(stream, shape));
+        let (dst, src, weight, bias) = (dst?, src?, weight?, bias?);
+        let params = ConvParams { pad_before: [1; 3], pad_after: [1; 3], ..ConvParams::new(1) };
+        Ok(Box::new(move |stream| {
+            let (dst, src) = (dst.operand(), src.operand());
+            let (weight, bias) = (weight.operand(), Some(bias.operand()));
+            let command =
+                Command::conv(dst, src, weight, bias, None, params, 1.0, Activation::Relu)?;
+            stream.record(command).map(drop)
+        }))
+    };
+    Subject {
+        name: "conv1d",
+        size: format!("{outputs}×{inputs}×3×{length}"),
+        amount: Amount::Flops(6.0 * (outputs * inputs * length) as f64),
+        prepare: Box::new(prepare),
+    }
+}
+
 /// Bytes between host and device.
 fn transfer(name: &'static str, elements: usize, up: bool) -> Subject {
     let prepare = move |_: &Device, stream: &Stream| -> Result<Once> {
@@ -128,6 +204,23 @@ pub(crate) fn all() -> Vec<Subject> {
     }
     all.extend([[64, 2048, 2048], [128, 1024, 256]].map(|[m, n, k]| matmul(m, n, k, true)));
     all.extend([1, 4, 16, 31].map(|m| matmul(m, 1024, 1024, true)));
+    // Those of the models of `millstream bench`.
+    let layers = [
+        [1, 1024, 1024],
+        [128, 768, 256],
+        [128, 256, 256],
+        [128, 1024, 256],
+        [128, 256, 1024],
+        [512, 512, 512],
+        [64, 2048, 2048],
+    ];
+    all.extend(layers.map(|[rows, outputs, inputs]| linear(rows, outputs, inputs)));
+    all.extend([[4, 128], [8, 512]].map(|[heads, length]| attention(heads, length)));
+    all.extend([[256, 80, 200], [256, 256, 200]].map(|[m, n, length]| conv1d(m, n, length)));
+    all.push(moving("layer_norm", &[128, 256], &[&[128, 256], &[256], &[256]], |d, i| {
+        let [src, weight, bias] = [0, 1, 2].map(|index| i[index].operand());
+        Command::layer_norm(d.operand(), src, Some(weight), Some(bias), 1, 1e-5)
+    }));
     // In the caches of a core, of the machine, about as large as those, and far beyond.
     for count in [1 << 14, 1 << 20, 1 << 24, 1 << 26] {
         let flat: &[usize] = &[count];

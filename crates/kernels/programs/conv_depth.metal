@@ -2,6 +2,7 @@
 // the outputs of a group of channels, columns the places of the window, and the depth is channels and taps. The
 // depth is shared by simd groups, as in `matmul_depth`. DENSE says that weights lie along the depth.
 
+#define SLICES (THREADS / 32)
 #define TILE_M (8 * ROWS)
 #define TILE_N (4 * COLUMNS)
 #define LOADS_A ROWS
@@ -91,7 +92,7 @@ KERNEL_5(dst, src, weight, bias, residual) {
         }
         IN_SHARED V* sums = (IN_SHARED V*)stages;
         stage_gather<ROWS, COLUMNS>(sums, t, acc);
-        KEEP_LOOP for (u32 at = t.index; at < TILE_M * TILE_N; at += 32 * SLICES) {
+        KEEP_LOOP for (u32 at = t.index; at < TILE_M * TILE_N; at += THREADS) {
             const I m = m0 + at / TILE_N, n = n0 + at % TILE_N;
             if (m < outputs && n < positions) {
                 I to[SPATIAL];

@@ -2,6 +2,7 @@
 // are. A group has a tile of 8 · ROWS × 4 · COLUMNS results. Its simd groups share the depth, 16 elements at a
 // time, and meet only at the end: what is waited for is memory, once, and not each other.
 
+#define SLICES (THREADS / 32)
 #define TILE_M (8 * ROWS)
 #define TILE_N (4 * COLUMNS)
 #define LOADS_A (TILE_M / 8)
@@ -71,7 +72,7 @@ KERNEL_5(dst, a, b, bias, residual) {
         }
         IN_SHARED V* sums = (IN_SHARED V*)stages;
         stage_gather<ROWS, COLUMNS>(sums, t, acc);
-        KEEP_LOOP for (u32 at = t.index; at < TILE_M * TILE_N; at += 32 * SLICES) {
+        KEEP_LOOP for (u32 at = t.index; at < TILE_M * TILE_N; at += THREADS) {
             const I y = m0 + at / TILE_N, x = n0 + at % TILE_N;
             if (y < m && x < n) {
                 V value = (V)p.scale * stage_sum<SLICES, TILE_M * TILE_N>(sums, at);

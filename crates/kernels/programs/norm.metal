@@ -1,7 +1,7 @@
 // Layer, group and root-mean-square normalisation. MODE says who makes a row: 0 a thread, 1 a simd
 // group, 2 a group. Operands are dst, src, weight and bias; bits of HAS say which of the last two there
 // are, and RMS leaves the mean out. The variance is that of distances from the mean, never a difference
-// of squares.
+// of squares. Rows of whole vectors, at most HELD for each worker, are read once and kept; HELD is 0 for others.
 
 typedef Index<WIDE>::Type I;
 typedef Element<DTYPE>::Value T;
@@ -31,6 +31,22 @@ FN T row_sum(DEVICE const u8* src, IN_PARAMS Params& p, I start, bool squares, T
     return sum;
 }
 
+#if HELD > 0
+// The same of elements that are kept.
+FN T held_sum(IN_THREAD const Values<DTYPE, VECTOR>* held, bool squares, T mean, I own, I workers, I vectors) {
+    T sum = (T)0;
+    UNROLL for (u32 v = 0; v < HELD; ++v) {
+        if (own + v * workers < vectors) {
+            UNROLL for (int k = 0; k < VECTOR; ++k) {
+                const T d = held[v].e[k] - mean;
+                sum += squares ? d * d : d;
+            }
+        }
+    }
+    return sum;
+}
+#endif
+
 FN T normal(T x, T mean, T inverse, T weight, T bias) {
     x = (x - mean) * inverse;
     if ((HAS & 1) != 0) x *= weight;
@@ -57,6 +73,31 @@ KERNEL_4(dst, src, weight, bias) {
     for (I row = first; row < (I)p.rows.count; row += step) {
         I from[4];
         locate<KEPT, 4, I>(p.rows, row, from);
+#if HELD > 0
+        const I vectors = size / VECTOR;
+        Values<DTYPE, VECTOR> x[HELD], w[HELD], b[HELD];
+        UNROLL for (u32 v = 0; v < HELD; ++v) {
+            const I i = (own + v * workers) * VECTOR;
+            if (i < size) {
+                x[v] = load_values<DTYPE, VECTOR, 1>(src, from[1] + i);
+                if ((HAS & 1) != 0) w[v] = load_values<DTYPE, VECTOR, 1>(weight, from[2] + i);
+                if ((HAS & 2) != 0) b[v] = load_values<DTYPE, VECTOR, 1>(bias, from[3] + i);
+            }
+        }
+        T mean = (T)0;
+        if (!RMS) mean = TOTAL(held_sum(x, false, (T)0, own, workers, vectors)) / count;
+        const T variance = TOTAL(held_sum(x, true, mean, own, workers, vectors)) / count;
+        const T inverse = (T)1 / m_sqrt(variance + (T)p.epsilon);
+        UNROLL for (u32 v = 0; v < HELD; ++v) {
+            const I i = (own + v * workers) * VECTOR;
+            if (i < size) {
+                UNROLL for (int k = 0; k < VECTOR; ++k) {
+                    x[v].e[k] = normal(x[v].e[k], mean, inverse, w[v].e[k], b[v].e[k]);
+                }
+                store_values<DTYPE, VECTOR>(dst, from[0] + i, x[v]);
+            }
+        }
+#else
         T mean = (T)0;
         if (!RMS) mean = TOTAL(row_sum(src, p, from[1], false, (T)0, own, workers)) / count;
         const T variance = TOTAL(row_sum(src, p, from[1], true, mean, own, workers)) / count;
@@ -82,6 +123,7 @@ KERNEL_4(dst, src, weight, bias) {
             const T x = load<DTYPE>(src, from[1] + at[1]);
             store<DTYPE>(dst, from[0] + at[0], normal(x, mean, inverse, w, b));
         }
+#endif
     }
 #undef TOTAL
 }

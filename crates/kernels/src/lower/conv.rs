@@ -69,7 +69,7 @@ pub(crate) const DIRECT_PROGRAM: Definition = Definition {
 pub(crate) const DEPTH_PROGRAM: Definition = Definition {
     name: "conv_depth",
     text: include_str!("../../programs/conv_depth.metal"),
-    constants: &["DTYPE", "ROWS", "COLUMNS", "SLICES", "SPATIAL", "DENSE", "WIDE"],
+    constants: &["DTYPE", "ROWS", "COLUMNS", "THREADS", "SPATIAL", "DENSE", "WIDE"],
     params: ConvLaunch::declaration,
 };
 
@@ -193,9 +193,9 @@ impl Conv<'_> {
             let groups = limits.groups_for(dst.layout.elements(), threads);
             (Key::new(Program::ConvDirect, &constants), [groups, 1, 1], threads)
         } else if let Some(tile) = small {
-            let [rows_of_lane, columns_of_lane, slices] = tile.constants();
+            let [rows_of_lane, columns_of_lane, threads] = tile.constants(limits);
             let dense = i32::from(self.is_dense(depth));
-            let constants = [to, rows_of_lane, columns_of_lane, slices, axes, dense, wide.into()];
+            let constants = [to, rows_of_lane, columns_of_lane, threads, axes, dense, wide.into()];
             let groups = [(rows * columns) as u32, groups.min(65535) as u32, 1];
             (Key::new(Program::ConvDepth, &constants), groups, tile.threads(limits))
         } else {

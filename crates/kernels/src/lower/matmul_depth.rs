@@ -12,13 +12,15 @@ use crate::{Key, Launch, Limits, Lowered, Program};
 const MOST_WORK: usize = 1 << 27;
 /// Elements that are taken at once.
 pub(super) const VECTOR: usize = 4;
+/// Depths from here on are shared by more simd groups.
+const LONG_DEPTH: usize = 512;
 /// Elements along the depth that a simd group has in its stage.
 const STAGE_DEPTH: usize = 16;
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "matmul_depth",
     text: include_str!("../../programs/matmul_depth.metal"),
-    constants: &["DTYPE", "ROWS", "COLUMNS", "SLICES", "WIDE"],
+    constants: &["DTYPE", "ROWS", "COLUMNS", "THREADS", "WIDE"],
     params: GemvParams::declaration,
 };
 
@@ -58,13 +60,15 @@ impl Tile {
             rows * columns * batch
         };
         let tile = TILES.iter().find(|tile| groups(tile) <= processors)?;
-        let slices = tile.slices.min(limits.max_threads / limits.simd_width);
+        // Of a small tile, a long depth is worth more of them.
+        let more = if tile.rows * tile.columns <= 4 && k >= LONG_DEPTH { 2 } else { 1 };
+        let slices = (tile.slices * more).min(limits.max_threads / limits.simd_width);
         Some(Self { slices, ..*tile })
     }
 
-    /// As the programs name them: `ROWS`, `COLUMNS` and `SLICES`.
-    pub fn constants(&self) -> [i32; 3] {
-        [self.rows, self.columns, self.slices].map(|size| size as i32)
+    /// As the programs name them: `ROWS`, `COLUMNS` and `THREADS`.
+    pub fn constants(&self, limits: &Limits) -> [i32; 3] {
+        [self.rows, self.columns, self.threads(limits)].map(|size| size as i32)
     }
 
     /// Threads of a group.
@@ -114,8 +118,8 @@ pub(super) fn launch(product: &Product, early: bool, limits: &Limits) -> Option<
     let (batch, _) = product.batch.axes[0];
     let tile = Tile::choose(m, n, k, batch, limits)?;
     let [rows, columns] = tile.groups(m, n);
-    let [rows_of_lane, columns_of_lane, slices] = tile.constants();
-    let constants = [dtype as i32, rows_of_lane, columns_of_lane, slices, product.wide.into()];
+    let [rows_of_lane, columns_of_lane, threads] = tile.constants(limits);
+    let constants = [dtype as i32, rows_of_lane, columns_of_lane, threads, product.wide.into()];
     Some(Launch {
         key: Key::new(Program::MatmulDepth, &constants),
         groups: [(rows * columns) as u32, batch.min(65535) as u32, 1],

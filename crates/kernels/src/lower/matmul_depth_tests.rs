@@ -8,7 +8,7 @@ fn tile(rows: usize, outputs: usize, depth: usize) -> Option<[i32; 3]> {
     let launch = lower_depth(&linear(DType::F32, rows, outputs, depth), true, &GPU)?;
     let launch = &launch.launches[0];
     let (rows, columns) = (constant(launch, "ROWS"), constant(launch, "COLUMNS"));
-    assert_eq!(launch.threads as i32, 32 * constant(launch, "SLICES"));
+    assert_eq!(launch.threads as i32, constant(launch, "THREADS"));
     Some([8 * rows, 4 * columns, launch.groups[0] as i32])
 }
 
@@ -35,5 +35,10 @@ fn large_products_and_other_orders_are_left_to_others() {
 fn small_groups_have_fewer_slices() {
     let limits = Limits { max_threads: 64, ..GPU };
     let lowered = lower_depth(&linear(DType::BF16, 128, 256, 256), false, &limits).unwrap();
-    assert_eq!((lowered.launches[0].threads, constant(&lowered.launches[0], "SLICES")), (64, 2));
+    assert_eq!((lowered.launches[0].threads, constant(&lowered.launches[0], "THREADS")), (64, 64));
+    // And a long depth has more, where there is little else to do.
+    let threads = |rows| {
+        lower_depth(&linear(DType::F32, rows, 1024, 1024), false, &GPU).unwrap().launches[0].threads
+    };
+    assert_eq!((threads(8), threads(32)), (512, 256));
 }

@@ -23,9 +23,18 @@ params! {
 pub(crate) const PROGRAM: Definition = Definition {
     name: "norm",
     text: include_str!("../../programs/norm.metal"),
-    constants: &["DTYPE", "RMS", "HAS", "KEPT", "RANK", "WIDE", "VECTOR", "MODE"],
+    constants: &["DTYPE", "RMS", "HAS", "KEPT", "RANK", "WIDE", "VECTOR", "MODE", "HELD"],
     params: NormParams::declaration,
 };
+
+/// Vectors that a worker keeps at most.
+const MOST_HELD: usize = 4;
+
+/// Vectors that each of so many threads keeps of a row; 0 if there are too many.
+fn held(vectors: usize, threads: u32) -> usize {
+    let each = vectors.div_ceil(threads as usize).next_power_of_two();
+    if each <= MOST_HELD { each } else { 0 }
+}
 
 /// Size and strides of dst, src, weight and bias along one axis.
 type Axis = (usize, [usize; 4]);
@@ -110,7 +119,12 @@ impl Norm {
         let vector =
             if worker != Worker::Thread && dense { rows.vector(operands, size) } else { 1 };
         let has = i32::from(self.weight) | i32::from(self.bias) << 1;
-        let threads = limits.usual_threads();
+        let threads = worker.threads(rows.elements(), limits);
+        let held = match worker {
+            Worker::Thread => 0,
+            _ if vector == 1 || !size.is_multiple_of(vector) => 0,
+            _ => held(size / vector, threads / worker.per_group(threads)),
+        };
         let offset = |parameter: Option<&Operand<RawBuffer>>| {
             parameter.map_or(0, |parameter| parameter.layout.offset())
         };
@@ -129,6 +143,7 @@ impl Norm {
             is_wide(operands).into(),
             vector as i32,
             worker as i32,
+            held as i32,
         ];
         let params =
             NormParams { rows: rows.walk(offsets), row: row.walk([0; 4]), epsilon: self.epsilon };

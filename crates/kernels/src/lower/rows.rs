@@ -47,7 +47,7 @@ impl<'a> Rows<'a> {
 
     /// The one launch that makes all rows.
     pub fn launch(&self, key: Key, worker: Worker, limits: &Limits) -> Lowered {
-        let threads = limits.usual_threads();
+        let threads = worker.threads(self.starts.elements(), limits);
         let params = RowParams {
             rows: self.starts.walk([self.dst.layout.offset(), self.src.layout.offset()]),
             size: self.size as u64,
@@ -95,6 +95,19 @@ impl Worker {
             Worker::Simd => threads / 32,
             Worker::Group => 1,
         }
+    }
+
+    /// The size of a group for so many rows: few rows are spread over as many processors as there are.
+    pub fn threads(self, rows: usize, limits: &Limits) -> u32 {
+        let mut threads = limits.usual_threads();
+        let processors = limits.parallel_groups as usize / 4;
+        while self == Worker::Simd
+            && threads > limits.simd_width
+            && rows.div_ceil(self.per_group(threads) as usize) < processors
+        {
+            threads /= 2;
+        }
+        threads
     }
 
     /// Groups for so many rows.

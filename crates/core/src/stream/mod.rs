@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::pool::Lease;
-use crate::{Buffer, Command, Counters, Device, Element, Operand, Result};
+use crate::{Buffer, Command, Counters, Device, Element, HostBytes, Operand, Result};
 
 /// An in-order timeline of a device: commands recorded on it run one after the other.
 ///
@@ -173,6 +173,12 @@ impl Stream {
     /// As for [`record`](Self::record), or another number of elements than `dst` has.
     pub fn upload<T: Element>(&self, dst: Operand<&Buffer>, values: &[T]) -> Result<Timepoint> {
         transfer::upload(self, dst, values)
+    }
+
+    /// A copy of some bytes, for [`Command::upload`] on this stream: in memory that its device reads by
+    /// itself where that gains, so that the upload copies nothing more, however often it is repeated.
+    pub fn host_copy_of(&self, bytes: &[u8]) -> HostBytes {
+        transfer::host_copy_of(self, bytes)
     }
 
     /// Records a copy of an operand's elements, in row-major order, to the host.

@@ -115,3 +115,23 @@ fn bytes_can_be_kept_where_the_device_reads_them() {
     assert_eq!(stream.host_copy_of(&[1; LENT * 4]).len(), LENT * 4, "from the heap now");
     assert!(HostBytes::copy_of(&[1]).keep_address().is_none());
 }
+
+#[test]
+fn what_is_uploaded_can_be_made_in_place() {
+    let (_, control, stream, _) = setup();
+    let ramp = |values: &mut [f32]| (0..).zip(values).for_each(|(i, value)| *value = i as f32);
+    for elements in [0, 3, LENT] {
+        let host = stream.host_filled_by(elements, ramp);
+        assert_eq!(host.len(), elements * 4);
+        assert_eq!(host.keep_address().is_some(), elements == LENT);
+        let mut expected = vec![0f32; elements];
+        ramp(&mut expected);
+        // SAFETY: nothing writes them any more.
+        assert_eq!(unsafe { host.as_slice() }, millstream_core::as_bytes(&expected));
+    }
+    let panicked = std::panic::catch_unwind(|| {
+        stream.host_filled_by(LENT, |_: &mut [f32]| panic!("of whoever writes"))
+    });
+    assert!(panicked.is_err());
+    assert_eq!(control.host_pieces(), (1, 0));
+}

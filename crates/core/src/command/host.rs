@@ -91,6 +91,15 @@ impl HostBytes {
         self
     }
 
+    /// The elements, for writing. Only for what was just made and is initialised.
+    pub(crate) fn elements_mut<T: Element>(&mut self) -> &mut [T] {
+        let count = self.len() / size_of::<T>();
+        assert!(Arc::get_mut(&mut self.0).is_some(), "nobody else has them");
+        // SAFETY: that many elements fit, aligned, and any bit pattern is one. Nobody else has them, and
+        // nobody gets them while `self` is borrowed.
+        unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr().cast(), count) }
+    }
+
     /// Bytes of somebody else's.
     ///
     /// # Safety

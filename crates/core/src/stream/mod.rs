@@ -181,6 +181,31 @@ impl Stream {
         transfer::host_copy_of(self, bytes)
     }
 
+    /// Elements that `write` writes, in memory as for [`host_copy_of`](Self::host_copy_of): for callers
+    /// that make what they upload, and need not copy it. What `write` finds there is whatever was there.
+    ///
+    /// ```
+    /// # use millstream_core::{fake, Command, Config, DType, Layout};
+    /// # fn main() -> millstream_core::Result<()> {
+    /// # let (device, _) = fake::device(Config::default(), 1 << 20, 1)?;
+    /// let stream = device.stream()?;
+    /// let layout = Layout::contiguous(DType::F32, &[1024])?;
+    /// let buffer = stream.allocate(layout.dense_bytes())?;
+    /// let ramp = stream.host_filled_by(1024, |values: &mut [f32]| {
+    ///     values.iter_mut().enumerate().for_each(|(index, value)| *value = index as f32);
+    /// });
+    /// stream.record(Command::upload(buffer.operand(layout), ramp)?)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn host_filled_by<T: Element>(
+        &self,
+        elements: usize,
+        write: impl FnOnce(&mut [T]),
+    ) -> HostBytes {
+        transfer::host_filled_by(self, elements, write)
+    }
+
     /// Records a copy of an operand's elements, in row-major order, to the host.
     ///
     /// # Errors

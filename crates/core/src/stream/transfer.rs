@@ -27,6 +27,17 @@ pub(super) fn host_copy_of(stream: &Stream, bytes: &[u8]) -> HostBytes {
     }
 }
 
+pub(super) fn host_filled_by<T: Element>(
+    stream: &Stream,
+    elements: usize,
+    write: impl FnOnce(&mut [T]),
+) -> HostBytes {
+    let bytes = elements.saturating_mul(size_of::<T>());
+    let mut host = reached(stream, bytes).unwrap_or_else(|| HostBytes::zeroed(bytes));
+    write(host.elements_mut());
+    host
+}
+
 pub(super) fn upload<T: Element>(
     stream: &Stream,
     dst: Operand<&Buffer>,

@@ -4,7 +4,7 @@ use millstream::nn::{
     Conv1d, ConvOptions, Linear, Module, ReLU, Result, Sequential, TransformerEncoderLayer,
     TransformerOptions, Weights,
 };
-use millstream::{DType, Device, Tensor};
+use millstream::{DType, Device, Download, HostBytes, Tensor};
 
 /// A model with random weights and the shape of its input.
 pub(crate) struct Workload {
@@ -86,7 +86,7 @@ impl Origin {
 /// An input as its caller holds it.
 pub(crate) enum Input {
     Device(Tensor),
-    Host { bytes: Vec<u8>, shape: Vec<usize>, device: Device },
+    Host { bytes: HostBytes, shape: Vec<usize>, device: Device },
 }
 
 impl Input {
@@ -94,27 +94,30 @@ impl Input {
         Ok(match origin {
             Origin::Device => Input::Device(tensor),
             Origin::Host => Input::Host {
-                bytes: tensor.to_bytes()?,
+                // Prepared where the device reads it, as the peers of `bench/gpu` do.
+                bytes: tensor.device().stream()?.host_copy_of(&tensor.to_bytes()?),
                 shape: tensor.shape().to_vec(),
                 device: tensor.device(),
             },
         })
     }
 
-    /// One call as its caller sees it: from where the input is to the answer's bytes on the host.
-    pub fn call(&self, model: &Sequential) -> Result<Vec<u8>> {
+    /// One call as its caller sees it: from where the input is to the answer on the host.
+    pub fn call(&self, model: &Sequential) -> Result<Download> {
         match self {
             Input::Device(tensor) => call(model, tensor),
             Input::Host { bytes, shape, device } => {
-                call(model, &Tensor::from_bytes(bytes, shape, DType::F32, device)?)
+                call(model, &Tensor::from_host(bytes.clone(), shape, DType::F32, device)?)
             }
         }
     }
 }
 
-/// One call from a tensor to the answer's bytes on the host.
-pub(crate) fn call(model: &Sequential, input: &Tensor) -> Result<Vec<u8>> {
-    model.forward(input)?.to_bytes()
+/// One call from a tensor to the answer, which is on the host when this returns.
+pub(crate) fn call(model: &Sequential, input: &Tensor) -> Result<Download> {
+    let answer = model.forward(input)?.download()?;
+    answer.view_bytes()?;
+    Ok(answer)
 }
 
 fn mm(weights: &Weights) -> Result<Sequential> {

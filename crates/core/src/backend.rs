@@ -7,7 +7,7 @@ use std::time::Instant;
 use smallvec::SmallVec;
 
 use crate::profiler::StreamProfile;
-use crate::{BoundCommand, Config, Layout, OpKind, Progress, Result};
+use crate::{BoundCommand, Config, HostBytes, Layout, OpKind, Progress, Result};
 
 /// What a backend says about its device.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,6 +96,13 @@ pub trait Queue: Send + Sync {
     ///
     /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device is gone.
     fn wait(&self, sequence: u64, deadline: Instant) -> Result<()>;
+
+    /// Host memory that the device reads and writes by itself, for a transfer of so many bytes; mostly
+    /// from a [`HostPool`](crate::HostPool). `None` where that gains nothing or none is left: then the
+    /// transfer has memory from the heap. Called with no lock held.
+    fn host_memory(&self, _bytes: usize) -> Option<HostBytes> {
+        None
+    }
 }
 
 /// What a kernel is compiled from: an operation specialised by a list of constants.

@@ -38,7 +38,7 @@ pub use dtype::{DType, Element, as_bytes, from_bytes};
 pub use error::{Error, Result};
 pub use generator::Generator;
 pub use layout::{Layout, MAX_RANK, broadcast_shapes};
-pub use memory::{Buffer, MemoryStats, StreamMemory};
+pub use memory::{Buffer, HostBounds, HostPiece, HostPool, MemoryStats, StreamMemory};
 pub use progress::{Outcome, Progress};
 pub use rounding::{bf16_from_f64, f16_from_f64, f32_round_to_odd};
 pub use scalar::Scalar;

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use millstream_core::{
-    Backend, BackendEntry, BackendInfo, Batch, Config, MAX_STREAMS, OpKind, Queue, QueueContext,
-    Result, Segment,
+    Backend, BackendEntry, BackendInfo, Batch, Config, HostBytes, MAX_STREAMS, OpKind, Queue,
+    QueueContext, Result, Segment,
 };
 
 use crate::driver::DeviceMemory;
@@ -144,6 +144,10 @@ impl Queue for CudaQueue {
 
     fn wait(&self, sequence: u64, deadline: Instant) -> Result<()> {
         self.wait_until(sequence, deadline)
+    }
+
+    fn host_memory(&self, bytes: usize) -> Option<HostBytes> {
+        self.host.take(bytes)
     }
 }
 

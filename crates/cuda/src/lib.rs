@@ -5,7 +5,7 @@
 //! `use millstream_cuda as _;`; the `millstream` crate does, with its feature `cuda`.)
 //!
 //! All libraries of NVIDIA are loaded when a device is opened, never linked. Each stream has a queue
-//! with a CUDA stream, a cuBLASLt handle and staging memory of its own, so that streams share no lock of
+//! with a CUDA stream, a cuBLASLt handle and pinned memory of its own, so that streams share no lock of
 //! ours. A batch that comes again is replayed as a CUDA graph. Completion is a word in host memory that
 //! the last kernel of every batch writes, so that looking costs a load.
 //!

@@ -19,6 +19,9 @@ pub trait Value: Copy + Send + Sync + sealed::Sealed + 'static {
 
     #[doc(hidden)]
     fn read(download: Download) -> Result<Vec<Self>>;
+
+    #[doc(hidden)]
+    fn read_into(download: Download, target: &mut [Self]) -> Result<()>;
 }
 
 mod sealed {
@@ -40,6 +43,10 @@ macro_rules! value {
                 fn read(download: Download) -> Result<Vec<Self>> {
                     Ok(download.read()?)
                 }
+
+                fn read_into(download: Download, target: &mut [Self]) -> Result<()> {
+                    Ok(download.read_into(target)?)
+                }
             }
         )*
     };
@@ -57,6 +64,12 @@ impl Value for bool {
     }
 
     fn read(download: Download) -> Result<Vec<Self>> {
-        Ok(download.read::<u8>()?.into_iter().map(|byte| byte != 0).collect())
+        Ok(download.view::<u8>()?.iter().map(|&byte| byte != 0).collect())
+    }
+
+    fn read_into(download: Download, target: &mut [Self]) -> Result<()> {
+        let bytes = download.view::<u8>()?;
+        target.iter_mut().zip(bytes).for_each(|(value, &byte)| *value = byte != 0);
+        Ok(())
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::{Mutex, PoisonError, RwLock, mpsc};
 use std::time::{Duration, Instant};
 
-use millstream::Device;
 use millstream::nn::{Result, Sequential};
+use millstream::{Device, Download};
 
 use crate::workloads::{Input, Origin, Workload, call};
 
@@ -38,7 +38,8 @@ pub(crate) fn answers(
     model: &Sequential,
     threads: usize,
 ) -> Result<Vec<Vec<u8>>> {
-    (0..threads + INPUTS - 1).map(|seed| call(model, &workload.input(seed, device)?)).collect()
+    let answer = |seed| Ok(call(model, &workload.input(seed, device)?)?.bytes()?);
+    (0..threads + INPUTS - 1).map(answer).collect()
 }
 
 impl Sample {
@@ -130,10 +131,11 @@ impl Subject<'_> {
             let before = Instant::now();
             let answer = input.call(self.model);
             let after = Instant::now();
-            match answer {
-                Ok(answer) if answer == *expected => sample.latencies.push(after - before),
-                Ok(_) => sample.mismatches += 1,
-                Err(error) => sample.error(thread, &error),
+            match answer.as_ref().map(Download::view_bytes) {
+                Ok(Ok(answer)) if answer == *expected => sample.latencies.push(after - before),
+                Ok(Ok(_)) => sample.mismatches += 1,
+                Ok(Err(error)) => sample.error(thread, &error),
+                Err(error) => sample.error(thread, error),
             }
             if after >= end {
                 break;

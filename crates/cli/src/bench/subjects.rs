@@ -2,8 +2,8 @@
 
 use millstream::cpu::peak::Traffic;
 use millstream::{
-    Activation, Axes, BinaryOp, Buffer, Command, ConvParams, DType, Device, Distribution,
-    HostBytes, Layout, Operand, ReduceOp, Result, Stream, UnaryOp,
+    Activation, Axes, BinaryOp, Buffer, Command, ConvParams, DType, Device, Distribution, Layout,
+    Operand, ReduceOp, Result, Stream, UnaryOp,
 };
 
 /// What one run of a Command does.
@@ -181,7 +181,7 @@ fn conv1d(outputs: usize, inputs: usize, length: usize) -> Subject {
 fn transfer(name: &'static str, elements: usize, up: bool) -> Subject {
     let prepare = move |_: &Device, stream: &Stream| -> Result<Once> {
         let value = Value::new(stream, &[elements])?;
-        let host = HostBytes::zeroed(elements * size_of::<f32>());
+        let host = stream.host_copy_of(&vec![0; elements * size_of::<f32>()]);
         Ok(Box::new(move |stream| {
             let host = host.clone();
             let command = if up {

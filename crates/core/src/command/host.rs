@@ -1,5 +1,6 @@
 //! Transfers between host and device, and the device's clock.
 
+use std::any::Any;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -17,13 +18,24 @@ const ALIGNMENT: usize = 8;
 /// Who may touch them is settled by sequence: for an upload nobody writes after creation; for a
 /// download only the device writes, before its command completes, and only the owner of the pending
 /// download reads, after that. Both sides go through `unsafe` accessors that state this.
+///
+/// They lie on the heap, or in a piece that a device has lent because it reaches it by itself (see
+/// [`HostPool`](crate::HostPool)). The last clone gives the memory back, on whichever thread that is.
 #[derive(Clone)]
 pub struct HostBytes(Arc<HostMemory>);
+
+/// What memory that is not from the heap belongs to, and what keeps it.
+pub(crate) trait Lender: Any + Send + Sync {
+    /// Nobody uses the memory any more.
+    fn give_back(&self);
+}
 
 struct HostMemory {
     start: NonNull<u8>,
     /// What it was allocated with; a vector of elements with this alignment can take it over.
     layout: alloc::Layout,
+    /// None for memory from the heap.
+    lender: Option<Arc<dyn Lender>>,
 }
 
 // SAFETY: the bytes are only reached through the unsafe accessors of `HostBytes`, whose callers
@@ -37,18 +49,20 @@ impl HostMemory {
         let layout = alloc::Layout::from_size_align(bytes, align);
         let layout = layout.expect("operands are smaller than the address space");
         if bytes == 0 {
-            return Self { start: NonNull::<u64>::dangling().cast(), layout };
+            return Self { start: NonNull::<u64>::dangling().cast(), layout, lender: None };
         }
         // SAFETY: the size is not zero.
         let start = unsafe { alloc::alloc(layout) };
         let start = NonNull::new(start).unwrap_or_else(|| alloc::handle_alloc_error(layout));
-        Self { start, layout }
+        Self { start, layout, lender: None }
     }
 }
 
 impl Drop for HostMemory {
     fn drop(&mut self) {
-        if self.layout.size() > 0 {
+        if let Some(lender) = &self.lender {
+            lender.give_back();
+        } else if self.layout.size() > 0 {
             // SAFETY: allocated with this layout, and nobody else has it.
             unsafe { alloc::dealloc(self.start.as_ptr(), self.layout) };
         }
@@ -66,10 +80,48 @@ impl HostBytes {
 
     /// A copy of some bytes.
     pub fn copy_of(bytes: &[u8]) -> Self {
-        let host = Self::unwritten(bytes.len(), ALIGNMENT);
-        // SAFETY: nobody else has this value yet.
-        unsafe { host.as_mut_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-        host
+        Self::unwritten(bytes.len(), ALIGNMENT).written_with(bytes)
+    }
+
+    /// The same, with a copy of as many bytes. Only for what was just made.
+    pub(crate) fn written_with(self, bytes: &[u8]) -> Self {
+        assert!(self.len() == bytes.len() && Arc::strong_count(&self.0) == 1);
+        // SAFETY: as large as that, and nobody else has this value yet.
+        unsafe { self.as_mut_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        self
+    }
+
+    /// The elements, for writing. Only for what was just made and is initialised.
+    pub(crate) fn elements_mut<T: Element>(&mut self) -> &mut [T] {
+        let count = self.len() / size_of::<T>();
+        assert!(Arc::get_mut(&mut self.0).is_some(), "nobody else has them");
+        // SAFETY: that many elements fit, aligned, and any bit pattern is one. Nobody else has them, and
+        // nobody gets them while `self` is borrowed.
+        unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr().cast(), count) }
+    }
+
+    /// Bytes of somebody else's.
+    ///
+    /// # Safety
+    ///
+    /// As long as `lender` lives there are so many bytes at `start`, aligned for every element type, and
+    /// nobody else touches them before it is told that they are given back.
+    pub(crate) unsafe fn lent(start: NonNull<u8>, bytes: usize, lender: Arc<dyn Lender>) -> Self {
+        let layout = alloc::Layout::from_size_align(bytes, ALIGNMENT);
+        let layout = layout.expect("pieces are smaller than the address space");
+        HostBytes(Arc::new(HostMemory { start, layout, lender: Some(lender) }))
+    }
+
+    /// What lent them, if it is that.
+    pub(crate) fn lender<L: Lender>(&self) -> Option<&L> {
+        let lender: &dyn Any = &**self.0.lender.as_ref()?;
+        lender.downcast_ref()
+    }
+
+    /// What keeps memory that a device has lent where it is, without keeping it from being lent again; for
+    /// a backend that has written its address down. `None` for memory from the heap.
+    pub fn keep_address(&self) -> Option<Box<dyn Any + Send>> {
+        Some(Box::new(Arc::clone(self.0.lender.as_ref()?)))
     }
 
     /// Bytes that a download will write, allocated as a vector of elements of this alignment would be
@@ -121,7 +173,8 @@ impl HostBytes {
     /// As for [`as_slice`](Self::as_slice).
     pub(crate) unsafe fn into_vec<T: Element>(self) -> Vec<T> {
         let bytes = self.len();
-        let like_a_vector = self.0.layout.align() == align_of::<T>()
+        let like_a_vector = self.0.lender.is_none()
+            && self.0.layout.align() == align_of::<T>()
             && bytes > 0
             && bytes.is_multiple_of(size_of::<T>());
         if !like_a_vector {

@@ -32,6 +32,7 @@ mod top_k;
 
 pub use activation::Activation;
 pub use host::HostBytes;
+pub(crate) use host::Lender;
 pub use matmul::Epilogue;
 pub use op::{Op, OpKind};
 pub use operand::{Access, BufferLike, Operand, RawBuffer};

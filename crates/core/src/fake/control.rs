@@ -46,6 +46,11 @@ impl FakeControl {
         self.0.lock().memory_taken
     }
 
+    /// Pieces of host memory that there are, and how many of them are lent for transfers.
+    pub fn host_pieces(&self) -> (usize, usize) {
+        self.0.host.count()
+    }
+
     /// Finishes every batch that can finish.
     pub fn run_all(&self) {
         let mut state = self.0.lock();

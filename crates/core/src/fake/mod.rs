@@ -15,6 +15,7 @@
 
 mod command_buffer;
 mod control;
+mod host;
 mod order;
 mod queue;
 mod state;
@@ -81,6 +82,7 @@ impl Backend for FakeBackend {
 
     fn close(&self) {
         self.0.lock().closed = true;
+        self.0.host.close();
     }
 }
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::CommandBuffer;
+use super::host::HostMemory;
 use super::state::Shared;
-use crate::{Batch, Error, Outcome, Progress, Queue, Result};
+use crate::{Batch, Error, HostBytes, Outcome, Progress, Queue, Result};
 
 pub(super) struct FakeQueue {
     shared: Arc<Shared>,
@@ -86,5 +87,9 @@ impl Queue for FakeQueue {
         // Nothing moves: hung, or held back by a stream that is.
         progress.wait(sequence, Some(deadline));
         Ok(())
+    }
+
+    fn host_memory(&self, bytes: usize) -> Option<HostBytes> {
+        self.shared.host.take(bytes, |size| Some(HostMemory::new(size)))
     }
 }

@@ -3,13 +3,18 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use super::host::{self, HostMemory};
 use super::order::{Accesses, Clock, MemoryAccess, join};
 use crate::command::Access;
-use crate::{Batch, Error, Kernel, KernelKey, MAX_STREAMS, Progress, Result, WaitFor};
+use crate::{
+    Batch, BoundCommand, Error, HostBytes, HostPool, Kernel, KernelKey, MAX_STREAMS, Op, Progress,
+    Result, WaitFor,
+};
 
 pub(super) struct Shared {
     pub memory_bytes: usize,
     in_flight_cap: usize,
+    pub host: HostPool<HostMemory>,
     state: Mutex<State>,
 }
 
@@ -44,6 +49,8 @@ struct Pending {
     last: u64,
     waits: Vec<WaitFor>,
     names: Vec<&'static str>,
+    /// What the device reads and writes until it is through.
+    _host: Vec<HostBytes>,
 }
 
 /// What is to go wrong.
@@ -62,6 +69,14 @@ pub(super) struct Faults {
     pub failing_compiles: u64,
 }
 
+/// The host's side of a transfer.
+fn transferred(command: &BoundCommand) -> Option<HostBytes> {
+    match command.op() {
+        Op::Upload { source: host } | Op::Download { target: host } => Some(host.clone()),
+        _ => None,
+    }
+}
+
 fn countdown(counter: &mut Option<u64>) -> bool {
     match counter {
         Some(0) => true,
@@ -76,7 +91,8 @@ fn countdown(counter: &mut Option<u64>) -> bool {
 impl Shared {
     pub fn new(memory_bytes: usize, in_flight_cap: usize, seed: u64) -> Self {
         let state = State { next_address: 1 << 20, random: seed | 1, ..State::default() };
-        Self { memory_bytes, in_flight_cap, state: Mutex::new(state) }
+        let host = HostPool::new(host::BOUNDS);
+        Self { memory_bytes, in_flight_cap, host, state: Mutex::new(state) }
     }
 
     pub fn lock(&self) -> MutexGuard<'_, State> {
@@ -176,6 +192,7 @@ impl Shared {
             last: batch.last,
             waits: batch.waits.to_vec(),
             names: batch.commands.iter().map(|command| command.op().name()).collect(),
+            _host: batch.commands.iter().filter_map(transferred).collect(),
         });
         Ok(())
     }

@@ -8,6 +8,7 @@
 
 mod block;
 mod cache;
+mod host_pool;
 mod ladder;
 #[cfg(all(test, loom))]
 mod loom_tests;
@@ -22,6 +23,7 @@ pub(crate) use block::Block;
 pub use block::Buffer;
 pub(crate) use cache::StreamCache;
 pub use cache::StreamMemory;
+pub use host_pool::{HostBounds, HostPiece, HostPool};
 pub use stats::MemoryStats;
 
 use self::settled::Retired;

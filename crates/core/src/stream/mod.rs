@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::pool::Lease;
-use crate::{Buffer, Command, Counters, Device, Element, Operand, Result};
+use crate::{Buffer, Command, Counters, Device, Element, HostBytes, Operand, Result};
 
 /// An in-order timeline of a device: commands recorded on it run one after the other.
 ///
@@ -173,6 +173,37 @@ impl Stream {
     /// As for [`record`](Self::record), or another number of elements than `dst` has.
     pub fn upload<T: Element>(&self, dst: Operand<&Buffer>, values: &[T]) -> Result<Timepoint> {
         transfer::upload(self, dst, values)
+    }
+
+    /// A copy of some bytes, for [`Command::upload`] on this stream: in memory that its device reads by
+    /// itself where that gains, so that the upload copies nothing more, however often it is repeated.
+    pub fn host_copy_of(&self, bytes: &[u8]) -> HostBytes {
+        transfer::host_copy_of(self, bytes)
+    }
+
+    /// Elements that `write` writes, in memory as for [`host_copy_of`](Self::host_copy_of): for callers
+    /// that make what they upload, and need not copy it. What `write` finds there is whatever was there.
+    ///
+    /// ```
+    /// # use millstream_core::{fake, Command, Config, DType, Layout};
+    /// # fn main() -> millstream_core::Result<()> {
+    /// # let (device, _) = fake::device(Config::default(), 1 << 20, 1)?;
+    /// let stream = device.stream()?;
+    /// let layout = Layout::contiguous(DType::F32, &[1024])?;
+    /// let buffer = stream.allocate(layout.dense_bytes())?;
+    /// let ramp = stream.host_filled_by(1024, |values: &mut [f32]| {
+    ///     values.iter_mut().enumerate().for_each(|(index, value)| *value = index as f32);
+    /// });
+    /// stream.record(Command::upload(buffer.operand(layout), ramp)?)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn host_filled_by<T: Element>(
+        &self,
+        elements: usize,
+        write: impl FnOnce(&mut [T]),
+    ) -> HostBytes {
+        transfer::host_filled_by(self, elements, write)
     }
 
     /// Records a copy of an operand's elements, in row-major order, to the host.

@@ -2,12 +2,14 @@
 //! built from. Each primitive has loom tests beside it (`RUSTFLAGS="--cfg loom"`).
 
 pub mod fair_pool;
+pub mod loan;
 pub mod once_cache;
 pub mod return_stack;
 pub mod shim;
 pub mod timeline;
 
 pub use fair_pool::{FairPool, Permits, Slots};
+pub use loan::Loan;
 pub use once_cache::{Cached, OnceCache};
 pub use return_stack::{Linked, ReturnStack};
 pub use timeline::Timeline;

@@ -143,6 +143,11 @@ impl Pinned {
         self.host.as_ptr()
     }
 
+    /// The same, which is never null.
+    pub fn start(&self) -> NonNull<u8> {
+        self.host
+    }
+
     /// The address as the device sees it.
     pub fn address(&self) -> usize {
         self.device as usize

@@ -1,9 +1,11 @@
 //! The queue of one stream.
 //!
-//! Two locks: `encoder` is held through a submit, by one thread at a time as core promises; `flight` is
-//! held for moments. Neither is held while waiting for the device.
+//! Three locks: `encoder` is held through a submit, by one thread at a time as core promises; `flight` is
+//! held for moments; `host` has its own, held by who records a large transfer. None is held while waiting
+//! for the device.
 
 mod flight;
+mod host;
 mod page;
 mod plans;
 mod prepare;
@@ -21,6 +23,7 @@ use millstream_core::profiler::StreamProfile;
 use millstream_core::{Outcome, Progress, QueueContext, Result};
 
 use self::flight::Flight;
+use self::host::HostMemory;
 use self::page::Page;
 use self::submit::Encoder;
 use crate::backend::Shared;
@@ -43,6 +46,8 @@ pub(crate) struct CudaQueue {
     /// None when the device was closed.
     encoder: Mutex<Option<Encoder>>,
     flight: Mutex<Flight>,
+    /// What transfers have on the host; with a lock of its own, for those who take from it.
+    pub host: HostMemory,
     /// The tick of the oldest batch in flight: a look at it and at the page says whether there is
     /// anything to do, without a lock.
     front: AtomicU64,
@@ -79,6 +84,7 @@ impl CudaQueue {
             stream,
             encoder: Mutex::new(Some(encoder)),
             flight: Mutex::default(),
+            host: HostMemory::new(gpu),
             front: AtomicU64::new(u64::MAX),
             parked: AtomicU32::new(0),
         })
@@ -102,6 +108,7 @@ impl CudaQueue {
         let encoder = self.encoder.lock().unwrap_or_else(PoisonError::into_inner).take();
         if self.gpu.context.make_current().is_ok() {
             drop(encoder);
+            self.host.close();
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use millstream_core::{BoundCommand, DType, Error, Layout, Op, Operand, RawBuffer, Result};
 use millstream_kernels::{Lowered, lower, lower_copy, lower_depth, lower_epilogue, lower_gemv};
 
+use super::host::Seen;
 use super::staging::{self, Staging};
 use super::steps::{Places, Steps};
 use crate::blas::{self, Blas};
@@ -74,22 +75,26 @@ impl Preparer {
         for (index, command) in commands.iter().enumerate() {
             self.stamp(staging, stamps, index);
             let is_last = index + 1 == commands.len() && stamps.is_none();
-            match (command.op(), staging) {
-                (Op::Upload { source }, Some(staging)) => {
-                    self.upload(command, staging, places.take(source.len()))?;
+            let gpu = self.gpu.properties.ordinal;
+            match command.op() {
+                // Where the bytes are nowhere there are none.
+                Op::Upload { source } => {
+                    if let Some(seen) = places.see(gpu, source, staging) {
+                        self.upload(command, seen)?;
+                    }
                 }
-                (Op::Download { target }, Some(staging)) => {
-                    if self.download(command, staging, places.take(target.len()), is_last)? {
+                Op::Download { target } => {
+                    if let Some(seen) = places.see(gpu, target, staging)
+                        && self.download(command, seen, is_last)?
+                    {
                         return Ok(());
                     }
                 }
-                // Without staging memory there is nothing to be transferred.
-                (Op::Upload { .. } | Op::Download { .. }, None) => {}
-                (Op::Timestamp, _) => {
+                Op::Timestamp => {
                     let dst = &command.outputs()[0];
                     self.steps.time(self.gpu, dst.buffer.address + dst.layout.start_bytes());
                 }
-                (Op::MatMul { .. }, _) => self.product(commands, index)?,
+                Op::MatMul { .. } => self.product(commands, index)?,
                 _ => self.kernels(&lower(command, index as u32, &self.gpu.limits)?)?,
             }
         }
@@ -139,49 +144,39 @@ impl Preparer {
         self.scratch.clone()
     }
 
-    fn upload(&mut self, command: &BoundCommand, staging: &Staging, place: usize) -> Result<()> {
+    fn upload(&mut self, command: &BoundCommand, seen: Seen) -> Result<()> {
         let dst = &command.outputs()[0];
-        let (bytes, seen) = (dst.layout.dense_bytes(), staging.memory().address() + place);
+        let bytes = dst.layout.dense_bytes();
         if dst.layout.is_empty() {
             return Ok(());
         }
         if dst.layout.is_contiguous() {
             let target = dst.buffer.address + dst.layout.start_bytes();
-            // SAFETY: the staging memory is as large as all places together.
-            let source = unsafe { staging.memory().host().add(place) };
-            self.steps.copy_in(self.gpu, target, source, seen, bytes);
+            self.steps.copy_in(self.gpu, target, seen.host, seen.address, bytes);
             return Ok(());
         }
-        let dense = dense_at(seen, &dst.layout)?;
+        let dense = dense_at(seen.address, &dst.layout)?;
         self.kernels(&lower_copy(dst, &dense, &self.gpu.limits))
     }
 
     /// Gives `true` if the batch ends with it.
-    fn download(
-        &mut self,
-        command: &BoundCommand,
-        staging: &Staging,
-        place: usize,
-        is_last: bool,
-    ) -> Result<bool> {
+    fn download(&mut self, command: &BoundCommand, seen: Seen, is_last: bool) -> Result<bool> {
         let src = &command.inputs()[0];
-        let (bytes, seen) = (src.layout.dense_bytes(), staging.memory().address() + place);
+        let bytes = src.layout.dense_bytes();
         if src.layout.is_empty() {
             return Ok(false);
         }
         if !src.layout.is_contiguous() {
-            let dense = dense_at(seen, &src.layout)?;
+            let dense = dense_at(seen.address, &src.layout)?;
             self.kernels(&lower_copy(&dense, src, &self.gpu.limits))?;
             return Ok(false);
         }
         let source = src.buffer.address + src.layout.start_bytes();
         if is_last && bytes <= KERNEL_COPY {
-            self.steps.copy_out_and_tick(self.gpu, seen, source, bytes, self.places);
+            self.steps.copy_out_and_tick(self.gpu, seen.address, source, bytes, self.places);
             return Ok(true);
         }
-        // SAFETY: the staging memory is as large as all places together.
-        let target = unsafe { staging.memory().host().add(place) };
-        self.steps.copy_out(self.gpu, target, seen, source, bytes);
+        self.steps.copy_out(self.gpu, seen.host, seen.address, source, bytes);
         Ok(false)
     }
 

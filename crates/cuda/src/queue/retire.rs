@@ -87,7 +87,7 @@ impl CudaQueue {
         // What comes after a fault fails with it, and is told when all of it can be.
         let sound = self.flight().is_sound(last);
         if sound {
-            copy_downloads(&entry, good);
+            self.copy_downloads(&entry, good);
             self.report_spans(&entry);
         }
         if let Some(staging) = &entry.staging {
@@ -138,21 +138,23 @@ impl CudaQueue {
             end_ns: stamp(index + 1),
         }));
     }
-}
 
-/// Copies the downloads among the first `good` Commands to where they were asked for.
-fn copy_downloads(entry: &Entry, good: u64) {
-    let Some(memory) = entry.staging.as_ref().map(|staging| staging.memory()) else { return };
-    staging::transfers(&entry.batch.commands, |index, command, place| {
-        if let Op::Download { target } = command.op()
-            && (index as u64) < good
-        {
-            // SAFETY: the batch is through, so the device writes the staging memory no more, and has no
-            // place there of another size; nobody reads the target before progress is made.
-            unsafe {
-                let source = memory.host().add(place);
-                target.as_mut_ptr().copy_from_nonoverlapping(source, target.len());
+    /// Copies the downloads among the first `good` Commands to where they were asked for. Those to memory
+    /// that the GPU reaches by itself are there.
+    fn copy_downloads(&self, entry: &Entry, good: u64) {
+        let Some(memory) = entry.staging.as_ref().map(|staging| staging.memory()) else { return };
+        let gpu = self.gpu.properties.ordinal;
+        staging::transfers(gpu, &entry.batch.commands, |index, command, place| {
+            if let Op::Download { target } = command.op()
+                && (index as u64) < good
+            {
+                // SAFETY: the batch is through, so the device writes the staging memory no more, and has no
+                // place there of another size; nobody reads the target before progress is made.
+                unsafe {
+                    let source = memory.host().add(place);
+                    target.as_mut_ptr().copy_from_nonoverlapping(source, target.len());
+                }
             }
-        }
-    });
+        });
+    }
 }

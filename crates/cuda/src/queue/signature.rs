@@ -1,15 +1,19 @@
 //! What makes two batches the same: operations, layouts and addresses, as a row of words.
 //!
-//! What a transfer carries is no part of it, only where it goes and how much it is. Built at every submit
+//! What a transfer carries is no part of it, only where it goes and how much it is; and where it comes from or
+//! goes on the host, if the GPU reaches that by itself. Built at every submit
 //! into a buffer that is used again, so it allocates nothing.
 
 use std::hash::{Hash, Hasher};
 
 use millstream_core::{Activation, BoundCommand, Distribution, Epilogue, Op, Scalar, UnaryOp};
 
+use super::host::reached;
+
 /// A batch as words.
-#[derive(Default)]
 pub(crate) struct Signature {
+    /// The number of the GPU that the batches are for.
+    gpu: usize,
     words: Vec<u64>,
 }
 
@@ -49,6 +53,10 @@ impl Hasher for Signature {
 }
 
 impl Signature {
+    pub fn new(gpu: usize) -> Self {
+        Self { gpu, words: Vec::new() }
+    }
+
     /// Writes a batch down in place of the one before. `false` for a batch that holds something this
     /// does not know how to write, which is then never replayed.
     pub fn write_batch(&mut self, commands: &[BoundCommand]) -> bool {
@@ -130,8 +138,10 @@ impl Signature {
         match op {
             Op::Fill { value } => self.scalar(value),
             Op::Copy | Op::Where | Op::Embedding | Op::Timestamp => {}
-            // Where they go and how much they are is in the operand.
-            Op::Upload { .. } | Op::Download { .. } => {}
+            // Where they go on the device and how much they are is in the operand.
+            Op::Upload { source: host } | Op::Download { target: host } => {
+                self.words.push(reached(self.gpu, host).unwrap_or(0) as u64);
+            }
             Op::Unary { op } => self.unary(op),
             Op::Binary { op } => op.hash(self),
             Op::Clip { min, max } => {
@@ -204,7 +214,7 @@ mod tests {
     }
 
     fn of(commands: &[BoundCommand]) -> (Vec<u64>, u64) {
-        let mut signature = Signature::default();
+        let mut signature = Signature::new(0);
         assert!(signature.write_batch(commands));
         (signature.words().to_vec(), signature.finish())
     }

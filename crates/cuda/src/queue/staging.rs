@@ -1,4 +1,5 @@
-//! Host memory through which uploads and downloads go.
+//! Host memory through which uploads and downloads go that are small, or lie on the heap. (Others go
+//! straight from and to where they lie; see `host.rs`.)
 //!
 //! A batch has one piece, in which every transfer has its place: found again by walking the Commands, so
 //! nothing is written down. A piece is busy from the submit until somebody has seen the batch complete.
@@ -6,13 +7,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use millstream_core::{BoundCommand, Op};
+use millstream_core::{BoundCommand, HostBytes, Op};
 
+use super::host::{Seen, reached};
 use crate::driver::{Context, Failure, Pinned};
 
 /// Pieces up to this size are kept for later batches: registering host memory takes far longer than most
 /// batches.
-const KEPT_BYTES: usize = 32 << 20;
+pub(super) const KEPT_BYTES: usize = 32 << 20;
 /// What all that are kept take together.
 const KEPT_TOTAL: usize = 64 << 20;
 /// How many are kept; as many as batches can well be in flight.
@@ -73,17 +75,32 @@ impl Places {
     pub fn total(&self) -> usize {
         self.next
     }
+
+    /// Where a transfer's bytes are for the GPU with that number: where they lie if it reaches them, else
+    /// at the next place. `None` if they need a place and there is no staging memory.
+    pub fn see(&mut self, gpu: usize, host: &HostBytes, staging: Option<&Staging>) -> Option<Seen> {
+        if let Some(address) = reached(gpu, host) {
+            return Some(Seen { host: host.as_mut_ptr(), address });
+        }
+        let (place, memory) = (self.take(host.len()), staging?.memory());
+        // SAFETY: the staging memory is as large as all places together.
+        let host = unsafe { memory.host().add(place) };
+        Some(Seen { host, address: memory.address() + place })
+    }
 }
 
-/// Calls `visit` with every transfer's index, Command and place; gives the size of all.
+/// Calls `visit` with the index, Command and place of every transfer that has one; gives the size of all.
 pub(crate) fn transfers<'a>(
+    gpu: usize,
     commands: &'a [BoundCommand],
     mut visit: impl FnMut(usize, &'a BoundCommand, usize),
 ) -> Places {
     let mut places = Places::default();
     for (index, command) in commands.iter().enumerate() {
-        if let Op::Upload { source: bytes } | Op::Download { target: bytes } = command.op() {
-            visit(index, command, places.take(bytes.len()));
+        if let Op::Upload { source: host } | Op::Download { target: host } = command.op()
+            && reached(gpu, host).is_none()
+        {
+            visit(index, command, places.take(host.len()));
         }
     }
     places
@@ -163,7 +180,7 @@ mod tests {
             Command::download(HostBytes::zeroed(5), operand(5)).unwrap(),
         ];
         let mut found = Vec::new();
-        let total = transfers(&commands, |index, _, place| found.push((index, place))).total();
+        let total = transfers(0, &commands, |index, _, place| found.push((index, place))).total();
         assert_eq!((found, total), (vec![(0, 0), (2, 512)], 768));
     }
 

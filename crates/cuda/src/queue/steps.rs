@@ -267,7 +267,7 @@ impl Steps {
                 }
             },
             &Step::CopyIn { target, source, bytes } => {
-                // SAFETY: `source` lies in the batch's staging memory; the target is the caller's promise.
+                // SAFETY: `source` lies in host memory that the batch keeps; the target is the caller's promise.
                 check("cuMemcpyHtoDAsync", unsafe {
                     sys::cuMemcpyHtoDAsync_v2(target as u64, source.cast(), bytes, stream.raw())
                 })

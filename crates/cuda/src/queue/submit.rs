@@ -8,6 +8,7 @@ use millstream_core::{Batch, Error, Op, Outcome, Result};
 
 use super::CudaQueue;
 use super::flight::Entry;
+use super::host;
 use super::plans::{Instance, Known, Plans};
 use super::prepare::{Preparer, Stamps};
 use super::signature::Signature;
@@ -17,7 +18,7 @@ use crate::driver::{Event, Failure, Graph, Stream};
 use crate::gpu::Gpu;
 use crate::settings::{self, Settings};
 
-/// Batches that transfer more than this are not replayed: a graph keeps its staging memory.
+/// Batches that transfer more than this through staging memory are not replayed: a graph keeps its own.
 const REPLAYED_BYTES: usize = 1 << 20;
 /// Batches of fewer steps are launched as they are: a graph would not be quicker.
 const FEWEST_STEPS: usize = 3;
@@ -67,7 +68,7 @@ impl Encoder {
             capture: Stream::new()?,
             event: Event::new()?,
             preparer: Preparer::new(gpu, settings, places),
-            signature: Signature::default(),
+            signature: Signature::new(gpu.properties.ordinal),
             plans: Plans::default(),
             pool: StagingPool::default(),
             retired: Vec::new(),
@@ -82,7 +83,8 @@ impl Encoder {
     ///
     /// Nothing of it was launched.
     fn launch(&mut self, queue: &CudaQueue, batch: &Batch) -> Result<Launched> {
-        let bytes = staging::transfers(&batch.commands, |_, _, _| {}).total();
+        let ordinal = self.gpu.properties.ordinal;
+        let bytes = staging::transfers(ordinal, &batch.commands, |_, _, _| {}).total();
         let profiled = queue.profile.enabled();
         let replayable = self.settings.graphs
             && !profiled
@@ -115,7 +117,7 @@ impl Encoder {
         let instance = self.plans.instance(plan, instance);
         let staging = instance.staging.clone();
         if let Some(staging) = &staging {
-            fill(batch, staging);
+            fill(self.gpu, batch, staging);
         }
         instance.graph.launch(&queue.stream).map_err(|failure| {
             staging.iter().for_each(|staging| staging.release());
@@ -160,6 +162,7 @@ impl Encoder {
         settings::log(|| format!("stream {}: captured {} steps", queue.id, steps.len()));
         let mut keep = std::mem::take(&mut steps.keep);
         keep.extend(self.preparer.kept_scratch().map(|scratch| Box::new(scratch) as Box<_>));
+        keep.extend(host::kept_addresses(&batch.commands));
         let index = self.plans.add(plan, Instance { graph, staging, _keep: keep });
         self.replay(queue, batch, plan, index)
     }
@@ -190,7 +193,7 @@ impl Encoder {
         stamps: Option<Stamps>,
     ) -> Result<Launched> {
         if let Some(staging) = &staging {
-            fill(batch, staging);
+            fill(self.gpu, batch, staging);
         }
         let Preparer { steps, blas, .. } = &mut self.preparer;
         // SAFETY: operands lie in blocks of this device's segments, which core keeps until this batch has
@@ -226,9 +229,9 @@ impl Encoder {
 }
 
 /// Copies what is uploaded to its place, and marks the memory as used.
-fn fill(batch: &Batch, staging: &Staging) {
+fn fill(gpu: &Gpu, batch: &Batch, staging: &Staging) {
     staging.occupy();
-    staging::transfers(&batch.commands, |_, command, place| {
+    staging::transfers(gpu.properties.ordinal, &batch.commands, |_, command, place| {
         if let Op::Upload { source } = command.op() {
             // SAFETY: the staging memory is as large as all places together and used by nobody else;
             // nobody writes to the source of an upload after its creation.

@@ -168,8 +168,10 @@ CUresult cuMemFree_v2(u64 address) {
     return OK;
 }
 CUresult cuMemsetD8_v2(u64 address, unsigned char value, size_t bytes) { memset((void*)address, value, bytes); return OK; }
-CUresult cuMemHostRegister_v2(void* host, size_t bytes, unsigned flags) { (void)host; (void)bytes; return flags == 3 ? OK : INVALID; }
-CUresult cuMemHostUnregister(void* host) { (void)host; return OK; }
+static u64 registered;
+u64 fake_registered(void) { return registered; }
+CUresult cuMemHostRegister_v2(void* host, size_t bytes, unsigned flags) { (void)host; (void)bytes; if (flags != 3) return INVALID; __sync_add_and_fetch(&registered, 1); return OK; }
+CUresult cuMemHostUnregister(void* host) { (void)host; __sync_sub_and_fetch(&registered, 1); return OK; }
 CUresult cuMemHostGetDevicePointer_v2(u64* address, void* host, unsigned flags) { (void)flags; *address = (u64)host; return OK; }
 CUresult cuMemHostAlloc(void** host, size_t bytes, unsigned flags) { (void)flags; *host = calloc(1, bytes); return OK; }
 CUresult cuMemFreeHost(void* host) { free(host); return OK; }

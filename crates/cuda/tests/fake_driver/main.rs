@@ -14,6 +14,9 @@ fn main() -> std::process::ExitCode {
 }
 
 #[cfg(target_os = "linux")]
+mod transfers;
+
+#[cfg(target_os = "linux")]
 mod linux {
     use std::path::{Path, PathBuf};
     use std::process::{Command as Process, ExitCode};
@@ -26,9 +29,9 @@ mod linux {
     };
     use millstream_cuda as _;
 
-    type Test = (&'static str, fn());
+    pub type Test = (&'static str, fn());
 
-    const TESTS: &[Test] = &[
+    const OWN_TESTS: &[Test] = &[
         ("both_devices_are_listed", both_devices_are_listed),
         ("transfers_of_any_size_arrive", transfers_of_any_size_arrive),
         ("replayed_batches_give_new_answers", replayed_batches_give_new_answers),
@@ -46,9 +49,13 @@ mod linux {
         ("main_may_return_while_threads_work", main_may_return_while_threads_work),
     ];
 
+    fn tests() -> impl Iterator<Item = &'static Test> {
+        OWN_TESTS.iter().chain(crate::transfers::TESTS)
+    }
+
     pub fn main() -> ExitCode {
         if let Ok(name) = std::env::var("MILLSTREAM_FAKE_DRIVER_TEST") {
-            let test = TESTS.iter().find(|test| test.0 == name).expect("a test of that name");
+            let test = tests().find(|test| test.0 == name).expect("a test of that name");
             test.1();
             return ExitCode::SUCCESS;
         }
@@ -59,7 +66,7 @@ mod linux {
         };
         let mut failed = 0;
         println!();
-        for (name, _) in TESTS {
+        for (name, _) in tests() {
             if filter.as_ref().is_some_and(|filter| !name.contains(filter.as_str())) {
                 continue;
             }
@@ -119,15 +126,15 @@ mod linux {
         }
     }
 
-    fn open() -> Device {
+    pub fn open() -> Device {
         Device::builder("cuda").open().expect("the driver is in the path")
     }
 
-    fn row(count: usize) -> Layout {
+    pub fn row(count: usize) -> Layout {
         Layout::contiguous(DType::F32, &[count]).unwrap()
     }
 
-    fn bytes(count: usize) -> Layout {
+    pub fn bytes(count: usize) -> Layout {
         Layout::contiguous(DType::U8, &[count]).unwrap()
     }
 
@@ -135,7 +142,7 @@ mod linux {
         Layout::contiguous(DType::F32, &[rows, columns]).unwrap()
     }
 
-    fn plant(stream: &Stream, trouble: &[u8; 3]) -> Result<()> {
+    pub fn plant(stream: &Stream, trouble: &[u8; 3]) -> Result<()> {
         let buffer = stream.allocate(3)?;
         stream.upload(buffer.operand(bytes(3)), trouble).map(drop)
     }
@@ -227,11 +234,16 @@ mod linux {
         assert_eq!(graph_launches(), 2 * 99);
     }
 
-    fn graph_launches() -> u64 {
-        // SAFETY: the library is loaded, and the function takes nothing.
+    pub fn graph_launches() -> u64 {
+        ask(c"fake_graph_launches")
+    }
+
+    /// Asks the driver for a number.
+    pub fn ask(name: &std::ffi::CStr) -> u64 {
+        // SAFETY: the library is loaded, and its functions of such names take nothing.
         unsafe {
             let library = libc::dlopen(c"libcuda.so".as_ptr(), libc::RTLD_NOW);
-            let function = libc::dlsym(library, c"fake_graph_launches".as_ptr());
+            let function = libc::dlsym(library, name.as_ptr());
             assert!(!function.is_null());
             std::mem::transmute::<*mut libc::c_void, extern "C" fn() -> u64>(function)()
         }

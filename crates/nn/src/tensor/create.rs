@@ -64,7 +64,7 @@ impl Tensor {
             let scalar = if dtype.is_int() { Scalar::Int(value as i64) } else { value.into() };
             bytes.extend_from_slice(&scalar.to_bytes(dtype)[..dtype.size()]);
         }
-        recorder.record(Command::upload(result.operand(), HostBytes::copy_of(&bytes)))?;
+        recorder.upload(&result, recorder.host_copy_of(&bytes))?;
         Ok(result)
     }
 
@@ -147,18 +147,63 @@ impl Tensor {
         device: &Device,
     ) -> Result<Self> {
         let recorder = Recorder::new("from_slice", device)?;
-        let needed = shape.iter().try_fold(dtype.size(), |sum, &size| sum.checked_mul(size));
-        if needed != Some(bytes.len()) {
-            let given = bytes.len() / dtype.size();
-            return invalid("from_slice", format!("{given} {dtype} elements for shape {shape:?}"));
-        }
+        check_size("from_slice", bytes.len(), shape, dtype)?;
         let result = recorder.output(dtype, shape)?;
         let mut bytes = Cow::from(bytes);
         if dtype == DType::Bool {
             // Devices rely on 0 and 1.
             bytes.to_mut().iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
         }
-        recorder.record(Command::upload(result.operand(), HostBytes::copy_of(&bytes)))?;
+        recorder.upload(&result, recorder.host_copy_of(&bytes))?;
         Ok(result)
     }
+
+    /// From bytes as [`from_bytes`](Self::from_bytes) takes them, which are not copied before the device
+    /// reads them. [`Stream::host_copy_of`](millstream_core::Stream::host_copy_of) puts them where that is
+    /// quickest; a clone can be used for the next tensor.
+    ///
+    /// ```
+    /// use millstream_core::{DType, Device};
+    /// use millstream_nn::Tensor;
+    /// # use millstream_cpu as _;
+    /// # fn main() -> millstream_nn::Result<()> {
+    /// let device = Device::cpu()?;
+    /// let pixels = vec![1u8; 3 * 32 * 32];
+    /// let image = device.stream()?.host_copy_of(&pixels);
+    /// for _ in 0..3 {
+    ///     let input = Tensor::from_host(image.clone(), &[1, 3, 32, 32], DType::U8, &device)?;
+    ///     assert_eq!(input.to_vec::<u8>()?, pixels);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Another number of bytes than the shape needs, `bool` (whose bytes must be looked at first: use
+    /// [`from_slice`](Self::from_slice)), or no memory.
+    pub fn from_host(
+        bytes: HostBytes,
+        shape: &[usize],
+        dtype: DType,
+        device: &Device,
+    ) -> Result<Self> {
+        let recorder = Recorder::new("from_host", device)?;
+        check_size("from_host", bytes.len(), shape, dtype)?;
+        if dtype == DType::Bool {
+            return invalid("from_host", "bools are made by from_slice".into());
+        }
+        let result = recorder.output(dtype, shape)?;
+        recorder.upload(&result, bytes)?;
+        Ok(result)
+    }
+}
+
+fn check_size(op: &'static str, bytes: usize, shape: &[usize], dtype: DType) -> Result<()> {
+    let needed = shape.iter().try_fold(dtype.size(), |sum, &size| sum.checked_mul(size));
+    if needed == Some(bytes) {
+        return Ok(());
+    }
+    let given = bytes / dtype.size();
+    invalid(op, format!("{given} {dtype} elements for shape {shape:?}"))
 }

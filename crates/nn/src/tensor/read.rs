@@ -1,5 +1,7 @@
 //! Reading values, which waits for them.
 
+use millstream_core::Download;
+
 use super::Tensor;
 use crate::error::invalid;
 use crate::{Result, Value};
@@ -11,14 +13,59 @@ impl Tensor {
     ///
     /// Another element type, what went wrong while they were computed, or a timeout.
     pub fn to_vec<T: Value>(&self) -> Result<Vec<T>> {
-        if T::DTYPE != self.dtype() {
-            let (asked, found) = (T::DTYPE, self.dtype());
-            return invalid(
-                "to_vec",
-                format!("the elements are {found}, not {asked}: convert them with to_dtype first"),
-            );
+        self.check_dtype::<T>("to_vec")?;
+        T::read(self.download()?)
+    }
+
+    /// Copies the elements in row-major order to `target`, which can be used again for the next answer.
+    /// Waits until they are there.
+    ///
+    /// ```
+    /// use millstream_core::{DType, Device};
+    /// use millstream_nn::Tensor;
+    /// # use millstream_cpu as _;
+    /// # fn main() -> millstream_nn::Result<()> {
+    /// let device = Device::cpu()?;
+    /// let mut answer = [0f32; 4];
+    /// for value in 1..4 {
+    ///     Tensor::full(&[2, 2], value as f32, DType::F32, &device)?.read_into(&mut answer)?;
+    ///     assert_eq!(answer, [value as f32; 4]);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Another number of elements, or as for [`to_vec`](Self::to_vec).
+    pub fn read_into<T: Value>(&self, target: &mut [T]) -> Result<()> {
+        self.check_dtype::<T>("read_into")?;
+        if target.len() != self.elements() {
+            let (room, shape) = (target.len(), self.shape());
+            return invalid("read_into", format!("room for {room} elements of shape {shape:?}"));
         }
-        T::read(self.device().stream()?.download(self.operand())?)
+        T::read_into(self.download()?, target)
+    }
+
+    /// The elements on their way to the host: to wait for later, or to look at where they lie
+    /// ([`Download::view`]).
+    ///
+    /// # Errors
+    ///
+    /// What went wrong while they were computed, if that is known already.
+    pub fn download(&self) -> Result<Download> {
+        Ok(self.device().stream()?.download(self.operand())?)
+    }
+
+    fn check_dtype<T: Value>(&self, op: &'static str) -> Result<()> {
+        if T::DTYPE == self.dtype() {
+            return Ok(());
+        }
+        let (asked, found) = (T::DTYPE, self.dtype());
+        invalid(
+            op,
+            format!("the elements are {found}, not {asked}: convert them with to_dtype first"),
+        )
     }
 
     /// The bytes of the elements in row-major order. Waits until they are there.

@@ -1,6 +1,6 @@
 //! From an operation to a Command on the calling thread's stream.
 
-use millstream_core::{Buffer, Command, DType, Device, Layout, Stream};
+use millstream_core::{Buffer, Command, DType, Device, HostBytes, Layout, Stream};
 
 use super::Tensor;
 use crate::{Error, Result};
@@ -28,5 +28,15 @@ impl Recorder {
         let command = command.map_err(|error| Error::named(self.op, error))?;
         self.stream.record(command)?;
         Ok(())
+    }
+
+    /// A copy of some bytes where the device reads them best.
+    pub fn host_copy_of(&self, bytes: &[u8]) -> HostBytes {
+        self.stream.host_copy_of(bytes)
+    }
+
+    /// Fills an output with bytes of the host.
+    pub fn upload(&self, output: &Tensor, bytes: HostBytes) -> Result<()> {
+        self.record(Command::upload(output.operand(), bytes))
     }
 }

@@ -128,3 +128,36 @@ fn tensors_print_as_in_pytorch() {
     assert!(text.starts_with("tensor([[[1., 1., 1.,  ..., 1., 1., 1.],\n         [1.,"), "{text}");
     assert!(text.contains("]],\n\n        ...,\n\n        [[1."), "{text}");
 }
+
+#[test]
+fn values_are_read_into_what_is_there() {
+    let a = range(&[2, 3]);
+    let mut got = [9f32; 6];
+    a.t().unwrap().read_into(&mut got).unwrap();
+    assert_eq!(got, [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
+    let large = a.ge(4.0).unwrap();
+    let mut flags = [true; 6];
+    large.read_into(&mut flags).unwrap();
+    assert_eq!(flags, [false, false, false, false, true, true]);
+    assert_eq!(large.to_vec::<bool>().unwrap(), flags);
+    let error = a.read_into(&mut [0f32; 5]).unwrap_err().to_string();
+    assert_eq!(error, "read_into: room for 5 elements of shape [2, 3]");
+    let error = a.read_into(&mut [0i64; 6]).unwrap_err().to_string();
+    assert!(error.starts_with("read_into: the elements are f32, not i64"), "{error}");
+    assert_eq!(a.download().unwrap().view::<f32>().unwrap(), values(&a));
+}
+
+#[test]
+fn tensors_are_made_from_bytes_of_the_host_without_a_copy() {
+    let device = device();
+    let host = device.stream().unwrap().host_filled_by(4, |values: &mut [f32]| values.fill(2.5));
+    for _ in 0..2 {
+        let made = Tensor::from_host(host.clone(), &[2, 2], DType::F32, &device).unwrap();
+        assert_eq!(values(&made), [2.5; 4]);
+    }
+    let refused = |shape: &[usize], dtype| {
+        Tensor::from_host(host.clone(), shape, dtype, &device).unwrap_err().to_string()
+    };
+    assert_eq!(refused(&[5], DType::F32), "from_host: 4 f32 elements for shape [5]");
+    assert_eq!(refused(&[16], DType::Bool), "from_host: bools are made by from_slice");
+}

@@ -1,0 +1,271 @@
+//! Host memory that a device reaches by itself, lent to transfers and used again.
+//!
+//! Making such memory takes far longer than most transfers, so a queue keeps it. Taking a piece needs the
+//! lock of the pool, which only takers of that stream use; giving it back is one store, by whichever thread
+//! drops the last clone. Always the first of the smallest that are free is lent: a caller that does the same
+//! again and again gets the same addresses, and what a backend has written down with them stays good.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use crate::HostBytes;
+use crate::command::Lender;
+use crate::sync::Loan;
+use crate::sync::shim::{Mutex, lock};
+
+/// Host memory that a device reaches by itself.
+///
+/// # Safety
+///
+/// As long as the value lives, there are [`bytes`](Self::bytes) initialised bytes at
+/// [`start`](Self::start), a multiple of 8, which nothing else touches.
+pub unsafe trait HostPiece: Send + Sync + 'static {
+    /// The first byte.
+    fn start(&self) -> NonNull<u8>;
+
+    /// The size.
+    fn bytes(&self) -> usize;
+}
+
+/// What a pool lends and keeps.
+#[derive(Clone, Copy, Debug)]
+pub struct HostBounds {
+    /// The smallest transfer that gets a piece.
+    pub smallest: usize,
+    /// The largest.
+    pub largest: usize,
+    /// How many pieces there are at most.
+    pub pieces: usize,
+    /// What all of them take together at most.
+    pub total: usize,
+}
+
+/// The pieces of a queue. When a bound is reached, pieces that nobody uses make room, and if that is not
+/// enough nothing is lent.
+pub struct HostPool<M> {
+    bounds: HostBounds,
+    state: Mutex<State<M>>,
+}
+
+struct State<M> {
+    pieces: Vec<Kept<M>>,
+    clock: u64,
+    closed: bool,
+}
+
+struct Kept<M> {
+    piece: Arc<Piece<M>>,
+    /// The clock when it was lent last.
+    used: u64,
+}
+
+struct Piece<M> {
+    loan: Loan,
+    memory: M,
+}
+
+impl<M: HostPiece> Lender for Piece<M> {
+    fn give_back(&self) {
+        self.loan.give_back();
+    }
+}
+
+impl<M: HostPiece> Kept<M> {
+    /// Nobody has it, and nobody counts on its address. Only takers, under the lock, change that.
+    fn is_spare(&self) -> bool {
+        !self.piece.loan.is_taken() && Arc::strong_count(&self.piece) == 1
+    }
+}
+
+impl<M: HostPiece> HostPool<M> {
+    /// An empty pool.
+    pub fn new(bounds: HostBounds) -> Self {
+        let state = State { pieces: Vec::new(), clock: 0, closed: false };
+        Self { bounds, state: Mutex::new(state) }
+    }
+
+    /// Lends a piece for a transfer of so many bytes; `make` makes one of at least the size that it is
+    /// given. `None` for a size out of bounds, when too much is lent, when `make` gave nothing, or after
+    /// [`close`](Self::close).
+    pub fn take(&self, bytes: usize, make: impl FnOnce(usize) -> Option<M>) -> Option<HostBytes> {
+        if bytes < self.bounds.smallest.max(1) || bytes > self.bounds.largest {
+            return None;
+        }
+        // Declared before the guard, so that what goes is given back without the lock.
+        let mut gone = Vec::new();
+        let mut state = lock(&self.state);
+        if state.closed {
+            return None;
+        }
+        let index = match state.first_free(bytes) {
+            Some(index) => index,
+            None => {
+                let size = bytes.next_power_of_two().min(self.bounds.largest);
+                if !state.make_room(size, &self.bounds, &mut gone) {
+                    return None;
+                }
+                let memory = make(size).filter(|memory| memory.bytes() >= bytes)?;
+                let piece = Arc::new(Piece { loan: Loan::new(), memory });
+                state.pieces.push(Kept { piece, used: 0 });
+                state.pieces.len() - 1
+            }
+        };
+        state.clock += 1;
+        let clock = state.clock;
+        let kept = &mut state.pieces[index];
+        kept.used = clock;
+        if !kept.piece.loan.take() {
+            return None;
+        }
+        let (start, piece) = (kept.piece.memory.start(), Arc::clone(&kept.piece));
+        // SAFETY: the piece is at least that large, as `HostPiece` promises, and lent to nobody else until
+        // it is given back.
+        Some(unsafe { HostBytes::lent(start, bytes, piece) })
+    }
+
+    /// Lends nothing any more. What is lent goes when it is given back.
+    pub fn close(&self) {
+        let mut state = lock(&self.state);
+        state.closed = true;
+        let pieces = std::mem::take(&mut state.pieces);
+        drop(state);
+        drop(pieces);
+    }
+
+    /// How many pieces there are, and how many of them are lent.
+    pub fn count(&self) -> (usize, usize) {
+        let state = lock(&self.state);
+        let lent = state.pieces.iter().filter(|kept| kept.piece.loan.is_taken()).count();
+        (state.pieces.len(), lent)
+    }
+}
+
+impl<M: HostPiece> State<M> {
+    /// The first of the smallest pieces that are large enough and free.
+    fn first_free(&self, bytes: usize) -> Option<usize> {
+        let size = |index: &usize| self.pieces[*index].piece.memory.bytes();
+        let fits =
+            |index: &usize| size(index) >= bytes && !self.pieces[*index].piece.loan.is_taken();
+        // The minimum that comes first.
+        (0..self.pieces.len()).filter(fits).min_by_key(size)
+    }
+
+    /// Whether there is room for one more of that size, if need be because spare ones went.
+    fn make_room(&mut self, size: usize, bounds: &HostBounds, gone: &mut Vec<Kept<M>>) -> bool {
+        let mut total: usize = self.pieces.iter().map(|kept| kept.piece.memory.bytes()).sum();
+        while self.pieces.len() >= bounds.pieces || total + size > bounds.total {
+            let spare = (0..self.pieces.len()).filter(|&index| self.pieces[index].is_spare());
+            let Some(oldest) = spare.min_by_key(|&index| self.pieces[index].used) else {
+                return false;
+            };
+            let oldest = self.pieces.remove(oldest);
+            total -= oldest.piece.memory.bytes();
+            gone.push(oldest);
+        }
+        true
+    }
+}
+
+impl HostBytes {
+    /// The piece that these bytes lie in, if a [`HostPool`] of such pieces has lent it. They begin where it
+    /// does.
+    pub fn piece<M: HostPiece>(&self) -> Option<&M> {
+        self.lender::<Piece<M>>().map(|piece| &piece.memory)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    struct Plain(Box<[u64]>);
+
+    // SAFETY: the box has that many bytes, aligned, initialised and its own.
+    unsafe impl HostPiece for Plain {
+        fn start(&self) -> NonNull<u8> {
+            NonNull::from(&self.0[0]).cast()
+        }
+
+        fn bytes(&self) -> usize {
+            self.0.len() * 8
+        }
+    }
+
+    fn make(bytes: usize) -> Option<Plain> {
+        Some(Plain(vec![0; bytes.div_ceil(8)].into()))
+    }
+
+    fn pool() -> HostPool<Plain> {
+        HostPool::new(HostBounds { smallest: 16, largest: 1024, pieces: 4, total: 2048 })
+    }
+
+    fn take(pool: &HostPool<Plain>, bytes: usize) -> Option<HostBytes> {
+        pool.take(bytes, make)
+    }
+
+    #[test]
+    fn a_piece_comes_back_from_any_thread_and_is_lent_again() {
+        let pool = pool();
+        let host = take(&pool, 100).unwrap();
+        assert_eq!((host.len(), pool.count()), (100, (1, 1)));
+        assert_eq!(host.piece::<Plain>().unwrap().bytes(), 128);
+        let (address, clone) = (host.as_ptr(), host.clone());
+        std::thread::spawn(move || drop(host)).join().unwrap();
+        assert_eq!(pool.count(), (1, 1));
+        drop(clone);
+        assert_eq!(pool.count(), (1, 0));
+        assert_eq!(take(&pool, 128).unwrap().as_ptr(), address);
+    }
+
+    #[test]
+    fn a_caller_that_does_the_same_gets_the_same_addresses() {
+        let pool = pool();
+        let addresses = || {
+            let lent = [100, 500, 100].map(|bytes| take(&pool, bytes).unwrap());
+            // Given back in another order than taken.
+            let addresses = lent.each_ref().map(HostBytes::as_ptr);
+            let [first, second, third] = lent;
+            drop((second, first, third));
+            addresses
+        };
+        let first = addresses();
+        assert!((0..5).all(|_| addresses() == first));
+        assert_eq!(pool.count(), (3, 0));
+    }
+
+    #[test]
+    fn at_a_bound_spare_pieces_go_and_then_nothing_is_lent() {
+        let pool = pool();
+        assert!(take(&pool, 15).is_none() && take(&pool, 1025).is_none());
+        let held = [(); 4].map(|()| take(&pool, 16).unwrap());
+        assert!(take(&pool, 16).is_none());
+        // Free, but a backend counts on its address.
+        let kept = held[0].keep_address().unwrap();
+        drop(held);
+        assert_eq!(pool.count(), (4, 0));
+        let large = take(&pool, 1024).unwrap();
+        assert_eq!(pool.count(), (4, 1));
+        // As much as there may be in all is not there beside the small one that is kept.
+        assert!(take(&pool, 1024).is_none());
+        drop((kept, large));
+        let both = [take(&pool, 1024), take(&pool, 1024)];
+        assert!(both.iter().all(Option::is_some) && pool.count() == (2, 2));
+    }
+
+    #[test]
+    fn what_is_lent_outlives_a_pool_that_is_closed() {
+        let pool = pool();
+        let host = take(&pool, 16).unwrap().written_with(&[7; 16]);
+        pool.close();
+        assert!(take(&pool, 16).is_none() && pool.count() == (0, 0));
+        drop(pool);
+        // SAFETY: written, and no command is under way.
+        assert_eq!(unsafe { host.into_vec::<u8>() }, [7; 16]);
+    }
+
+    #[test]
+    fn where_none_can_be_made_none_is_lent() {
+        assert!(pool().take(16, |_| None).is_none());
+        assert!(pool().take(16, |_| make(8)).is_none());
+    }
+}

@@ -6,8 +6,9 @@ use crate::driver::{Failure, Function, Module};
 pub(crate) const SOURCE: &str = include_str!("builtin.cu");
 
 /// Transfers up to this size are done by a kernel: starting a copy engine in the middle of a batch takes about
-/// 10 µs, and a kernel moves bytes as fast as the bus does. Beyond, multiprocessors have better things to do.
-pub(crate) const KERNEL_COPY: usize = 2 << 20;
+/// 10 µs, and a kernel moves bytes as fast as the bus does. Beyond, with many threads, multiprocessors have better
+/// things to do: copies of 512 KB by kernels cost a quarter of the throughput on an H200.
+pub(crate) const KERNEL_COPY: usize = 256 << 10;
 
 /// Groups that copy at most; more move nothing faster.
 pub(crate) const COPY_GROUPS: usize = 16;

@@ -4,28 +4,38 @@
 // asked for before what comes first is done.
 
 #define AHEAD 8
-// Packs of a key that are asked for at once: most keys are no longer.
-#define KEY_AHEAD (VECTOR > 1 ? 64 / VECTOR : 8)
+// Elements of a key that are asked for at once: most keys are no longer.
+#define KEY_AHEAD 64
 #define COLUMNS (32 * CHUNKS)
 #define MOST_HELD 128
-#define MOST_SIMDS 8
+// f64 takes twice the memory.
+#define MOST_SIMDS (DTYPE == F64 ? 4 : 8)
 #define MASK_SEEN 1
 #define MASK_ADDED 2
 
 typedef Index<WIDE>::Type I;
 typedef Element<DTYPE>::Stored S;
 typedef Element<DTYPE>::Value V;
-typedef Pack<S, VECTOR> P;
-typedef Pack<V, VECTOR> W;
+typedef Pack<S, 4> P;
+typedef Pack<V, 4> W;
 
 // exp(x - top), and nothing where nothing was seen at all.
 FN V power(V x, V top) { return top == (V)-INFINITE ? (V)0 : m_exp(x - top); }
 
-// Packs of the key at `own`, from element `d0` on.
-FN void fetch_key(IN_THREAD P* part, DEVICE const S* own, I d0, I size, I step) {
-    UNROLL for (u32 u = 0; u < KEY_AHEAD; ++u) {
-        const I d = d0 + u * VECTOR;
-        if (d < size) part[u] = *(DEVICE const P*)(own + d * (VECTOR > 1 ? 1 : step));
+// KEY_AHEAD elements of 32 keys from `j0` on, a lane having four of each eighth key: neighbours in memory are
+// fetched by neighbours. 0 beyond the size.
+FN void fetch_keys(IN_THREAD P* part, DEVICE const S* key, IN_PARAMS Params& p, u32 lane, I j0, I d0) {
+    UNROLL for (u32 i = 0; i < KEY_AHEAD / 4; ++i) {
+        const I j = j0 + lane / 4 + i % 4 * 8, d = d0 + i / 4 * STAGE_DEPTH + lane % 4 * 4;
+        DEVICE const S* own = key + (j < (I)p.keys ? j : (I)p.keys - 1) * (I)p.stride[2][2];
+        if (VECTOR > 1 && d < (I)p.size) {
+            part[i] = *(DEVICE const P*)(own + d);
+        } else {
+            UNROLL for (u32 e = 0; e < 4; ++e) {
+                part[i].e[e] = 0;
+                if (VECTOR == 1 && d + e < (I)p.size) part[i].e[e] = own[(d + e) * (I)p.stride[2][3]];
+            }
+        }
     }
 }
 
@@ -43,13 +53,17 @@ FN void fetch_values(IN_THREAD V* x, DEVICE const u8* value, IN_PARAMS Params& p
 
 KERNEL_5(dst, query, key, value, mask) {
     const Thread t = THREAD;
-    SHARED W held[HELD ? QUERIES * MOST_HELD / VECTOR : 1];
+    SHARED W held[HELD ? QUERIES * MOST_HELD / 4 : 1];
+    SHARED W stages[MOST_SIMDS * 32 * STAGE_PITCH];
     SHARED V joined[QUERIES * COLUMNS];
     SHARED V tops[MOST_SIMDS * QUERIES];
     SHARED V sums[MOST_SIMDS * QUERIES];
     const I queries = (I)p.queries, keys = (I)p.keys, size = (I)p.size, columns = (I)p.value_size;
     const I q0 = (I)t.group * QUERIES, c0 = (I)t.group_z * COLUMNS;
     const u32 simds = t.count / 32;
+    // Of the simd group alone: elements of its keys, and then what its queries have for them.
+    IN_SHARED W* stage = stages + t.simd * 32 * STAGE_PITCH;
+    IN_SHARED V* shares = (IN_SHARED V*)stage;
     for (I item = t.group_y; item < (I)p.items; item += t.groups_y) {
         const I batch = item / (I)p.heads, head = item - batch * (I)p.heads;
         const I key_head = head / (I)p.sharing;
@@ -69,19 +83,17 @@ KERNEL_5(dst, query, key, value, mask) {
             sum[q] = 0;
             UNROLL for (u32 c = 0; c < CHUNKS; ++c) acc[q][c] = 0;
         }
-        P part[KEY_AHEAD];
-        DEVICE const S* own = (DEVICE const S*)key;
+        P part[KEY_AHEAD / 4];
         I j0 = t.simd * 32;
-        if (j0 < most) {
-            const I j = j0 + t.lane < keys ? j0 + t.lane : keys - 1;
-            own = (DEVICE const S*)key + (k_at + j * (I)p.stride[2][2]);
-            fetch_key(part, own, 0, size, (I)p.stride[2][3]);
-        }
+        if (j0 < most) fetch_keys(part, (DEVICE const S*)key + k_at, p, t.lane, j0, 0);
         if (HELD) {
-            for (u32 i = t.index; i < QUERIES * (u32)size; i += t.count) {
-                const u32 q = i / (u32)size, d = i % (u32)size;
+            const u32 padded = ((u32)size + STAGE_DEPTH - 1) / STAGE_DEPTH * STAGE_DEPTH;
+            for (u32 i = t.index; i < QUERIES * padded; i += t.count) {
+                const u32 q = i / padded, d = i % padded;
                 const I row = q0 + q < queries ? q0 + q : queries - 1;
-                ((IN_SHARED V*)held)[q * MOST_HELD + d] = load<DTYPE>(query, q_at + row * (I)p.stride[1][2] + d * (I)p.stride[1][3]);
+                V x = 0;
+                if (d < (u32)size) x = load<DTYPE>(query, q_at + row * (I)p.stride[1][2] + d * (I)p.stride[1][3]);
+                ((IN_SHARED V*)held)[q * MOST_HELD + d] = x;
             }
             group_barrier();
         }
@@ -91,32 +103,41 @@ KERNEL_5(dst, query, key, value, mask) {
             fetch_values(x, value, p, v_at, j0, end, c0 + t.lane);
             V score[QUERIES];
             UNROLL for (u32 q = 0; q < QUERIES; ++q) score[q] = 0;
-            for (I d0 = 0; d0 < size; d0 += VECTOR * KEY_AHEAD) {
-                if (d0 > 0) fetch_key(part, own, d0, size, (I)p.stride[2][3]);
-                UNROLL for (u32 u = 0; u < KEY_AHEAD; ++u) {
-                    const I d = d0 + u * VECTOR;
-                    if (d < size) {
-                        UNROLL for (u32 q = 0; q < QUERIES; ++q) {
-                            W y;
-                            if (HELD) {
-                                y = held[(q * MOST_HELD + (u32)d) / VECTOR];
-                            } else {
-                                UNROLL for (u32 e = 0; e < VECTOR; ++e) {
-                                    y.e[e] = load<DTYPE>(query, q_at + rows[q] * (I)p.stride[1][2] + (d + e) * (I)p.stride[1][3]);
+            for (I d0 = 0; d0 < size; d0 += KEY_AHEAD) {
+                if (d0 > 0) fetch_keys(part, (DEVICE const S*)key + k_at, p, t.lane, j0, d0);
+                UNROLL for (u32 u = 0; u < KEY_AHEAD / STAGE_DEPTH; ++u) {
+                    const I first = d0 + u * STAGE_DEPTH;
+                    if (first < size) {
+                        simd_group_barrier();
+                        UNROLL for (u32 i = 0; i < 4; ++i) {
+                            W values;
+                            UNROLL for (u32 e = 0; e < 4; ++e) values.e[e] = Element<DTYPE>::get(part[4 * u + i].e[e]);
+                            stage[(t.lane / 4 + 8 * i) * STAGE_PITCH + t.lane % 4] = values;
+                        }
+                        simd_group_barrier();
+                        UNROLL for (u32 k = 0; k < STAGE_DEPTH / 4; ++k) {
+                            const W z = stage[t.lane * STAGE_PITCH + k];
+                            UNROLL for (u32 q = 0; q < QUERIES; ++q) {
+                                W y;
+                                if (HELD) {
+                                    y = held[q * (MOST_HELD / 4) + (u32)first / 4 + k];
+                                } else {
+                                    UNROLL for (u32 e = 0; e < 4; ++e) {
+                                        const I d = first + k * 4 + e;
+                                        y.e[e] = 0;
+                                        if (d < size) y.e[e] = load<DTYPE>(query, q_at + rows[q] * (I)p.stride[1][2] + d * (I)p.stride[1][3]);
+                                    }
                                 }
+                                UNROLL for (u32 e = 0; e < 4; ++e) score[q] += z.e[e] * y.e[e];
                             }
-                            UNROLL for (u32 e = 0; e < VECTOR; ++e) score[q] += Element<DTYPE>::get(part[u].e[e]) * y.e[e];
                         }
                     }
                 }
             }
             const I j = j0 + t.lane < keys ? j0 + t.lane : keys - 1;
             const I next = j0 + simds * 32;
-            if (next < most) {
-                const I after = next + t.lane < keys ? next + t.lane : keys - 1;
-                own = (DEVICE const S*)key + (k_at + after * (I)p.stride[2][2]);
-                fetch_key(part, own, 0, size, (I)p.stride[2][3]);
-            }
+            if (next < most) fetch_keys(part, (DEVICE const S*)key + k_at, p, t.lane, next, 0);
+            simd_group_barrier();
             UNROLL for (u32 q = 0; q < QUERIES; ++q) {
                 score[q] *= (V)p.scale;
                 bool visible = j0 + t.lane < seen[q];
@@ -138,14 +159,18 @@ KERNEL_5(dst, query, key, value, mask) {
                 score[q] = power(score[q], higher);
                 sum[q] = sum[q] * less + score[q];
                 UNROLL for (u32 c = 0; c < CHUNKS; ++c) acc[q][c] *= less;
+                shares[q * 32 + t.lane] = score[q];
             }
+            simd_group_barrier();
             for (u32 first = 0; first < 32 && j0 + first < end; first += AHEAD) {
                 V y[AHEAD * CHUNKS];
                 fetch_values(y, value, p, v_at, j0 + first + AHEAD, end, c0 + t.lane);
-                UNROLL for (u32 u = 0; u < AHEAD; ++u) {
+                UNROLL for (u32 u = 0; u < AHEAD; u += 4) {
                     UNROLL for (u32 q = 0; q < QUERIES; ++q) {
-                        const V share = lane_read(score[q], first + u);
-                        UNROLL for (u32 c = 0; c < CHUNKS; ++c) acc[q][c] += share * x[u * CHUNKS + c];
+                        const W share = stage[(q * 32 + first + u) / 4];
+                        UNROLL for (u32 e = 0; e < 4; ++e) {
+                            UNROLL for (u32 c = 0; c < CHUNKS; ++c) acc[q][c] += share.e[e] * x[(u + e) * CHUNKS + c];
+                        }
                     }
                 }
                 UNROLL for (u32 i = 0; i < AHEAD * CHUNKS; ++i) x[i] = y[i];

@@ -7,6 +7,8 @@
 #define TILE_N (4 * COLUMNS)
 #define LOADS_A ROWS
 #define LOADS_B (TILE_N * STAGE_DEPTH / 32)
+// Results that a thread stores.
+#define STORES ((TILE_M * TILE_N + THREADS - 1) / THREADS)
 // Neighbouring lanes gather for neighbouring places; so many elements along the depth at once.
 #define ABREAST (32 / TILE_N)
 
@@ -44,6 +46,24 @@ KERNEL_5(dst, src, weight, bias, residual) {
         UNROLL for (u32 i = 0; i < ROWS * COLUMNS; ++i) acc[i] = 0;
         Q next_a[LOADS_A];
         S next_b[LOADS_B];
+        // What is added to the results is asked for before they are known.
+        V extra[STORES];
+        UNROLL for (u32 i = 0; i < STORES; ++i) {
+            const u32 at = t.index + i * THREADS;
+            const I m = m0 + at / TILE_N, n = n0 + at % TILE_N;
+            const I channel = group * outputs + m;
+            extra[i] = 0;
+            if (at < TILE_M * TILE_N && m < outputs && n < positions) {
+                if (p.has_bias != 0) {
+                    extra[i] += load<DTYPE>(bias, (I)p.offset[3] + channel * (I)p.bias_stride);
+                }
+                if (p.has_residual != 0) {
+                    I to[SPATIAL];
+                    const I batch = window_place<SPATIAL, I>(p.out_size, n, to);
+                    extra[i] += load<DTYPE>(residual, window_at<SPATIAL, I>(p.offset[4], p.residual_stride, batch, channel, to));
+                }
+            }
+        }
         // One round more than there is to multiply: what a round fetches the next one puts and multiplies.
         for (I k0 = t.simd * STAGE_DEPTH; k0 < depth + SLICES * STAGE_DEPTH; k0 += SLICES * STAGE_DEPTH) {
             const bool multiplies = k0 >= SLICES * STAGE_DEPTH;
@@ -92,21 +112,14 @@ KERNEL_5(dst, src, weight, bias, residual) {
         }
         IN_SHARED V* sums = (IN_SHARED V*)stages;
         stage_gather<ROWS, COLUMNS>(sums, t, acc);
-        KEEP_LOOP for (u32 at = t.index; at < TILE_M * TILE_N; at += THREADS) {
+        stage_finish<STORES, SLICES, TILE_M * TILE_N, THREADS>(sums, t.index, p, extra);
+        UNROLL for (u32 i = 0; i < STORES; ++i) {
+            const u32 at = t.index + i * THREADS;
             const I m = m0 + at / TILE_N, n = n0 + at % TILE_N;
-            if (m < outputs && n < positions) {
+            if (at < TILE_M * TILE_N && m < outputs && n < positions) {
                 I to[SPATIAL];
                 const I batch = window_place<SPATIAL, I>(p.out_size, n, to);
-                const I channel = group * outputs + m;
-                V value = (V)p.scale * stage_sum<SLICES, TILE_M * TILE_N>(sums, at);
-                if (p.has_bias != 0) {
-                    value += load<DTYPE>(bias, (I)p.offset[3] + channel * (I)p.bias_stride);
-                }
-                if (p.has_residual != 0) {
-                    value += load<DTYPE>(residual, window_at<SPATIAL, I>(p.offset[4], p.residual_stride, batch, channel, to));
-                }
-                value = activate_any(p.act, value, (V)p.first, (V)p.second);
-                store<DTYPE>(dst, window_at<SPATIAL, I>(p.offset[0], p.dst_stride, batch, channel, to), value);
+                store<DTYPE>(dst, window_at<SPATIAL, I>(p.offset[0], p.dst_stride, batch, group * outputs + m, to), extra[i]);
             }
         }
         group_barrier();

@@ -7,6 +7,8 @@
 #define TILE_N (4 * COLUMNS)
 #define LOADS_A (TILE_M / 8)
 #define LOADS_B (TILE_N / 8)
+// Results that a thread stores.
+#define STORES ((TILE_M * TILE_N + THREADS - 1) / THREADS)
 
 typedef Index<WIDE>::Type I;
 typedef Element<DTYPE>::Stored S;
@@ -57,10 +59,25 @@ KERNEL_5(dst, a, b, bias, residual) {
         V acc[ROWS * COLUMNS];
         UNROLL for (u32 i = 0; i < ROWS * COLUMNS; ++i) acc[i] = 0;
         Q next_a[LOADS_A], next_b[LOADS_B];
+        V extra[STORES];
         const I own = t.simd * STAGE_DEPTH + t.lane % 4 * 4;
         fetch<LOADS_B>(next_b, rows_b, own, depth);
         if (p.early != 0) after_the_one_before();
         fetch<LOADS_A>(next_a, rows_a, own, depth);
+        // What is added to the results is asked for before they are known.
+        UNROLL for (u32 i = 0; i < STORES; ++i) {
+            const u32 at = t.index + i * THREADS;
+            const I y = m0 + at / TILE_N, x = n0 + at % TILE_N;
+            extra[i] = 0;
+            if (at < TILE_M * TILE_N && y < m && x < n) {
+                if (p.has_bias != 0) {
+                    extra[i] += load<DTYPE>(bias, (I)p.offset[3] + batch * (I)p.step[3] + y * (I)p.row[3] + x * (I)p.column[3]);
+                }
+                if (p.has_residual != 0) {
+                    extra[i] += load<DTYPE>(residual, (I)p.offset[4] + batch * (I)p.step[4] + y * (I)p.row[4] + x * (I)p.column[4]);
+                }
+            }
+        }
         for (I k0 = 0; k0 + t.simd * STAGE_DEPTH < depth; k0 += SLICES * STAGE_DEPTH) {
             simd_group_barrier();
             put<LOADS_A>(stage, t.lane, next_a);
@@ -72,18 +89,12 @@ KERNEL_5(dst, a, b, bias, residual) {
         }
         IN_SHARED V* sums = (IN_SHARED V*)stages;
         stage_gather<ROWS, COLUMNS>(sums, t, acc);
-        KEEP_LOOP for (u32 at = t.index; at < TILE_M * TILE_N; at += THREADS) {
+        stage_finish<STORES, SLICES, TILE_M * TILE_N, THREADS>(sums, t.index, p, extra);
+        UNROLL for (u32 i = 0; i < STORES; ++i) {
+            const u32 at = t.index + i * THREADS;
             const I y = m0 + at / TILE_N, x = n0 + at % TILE_N;
-            if (y < m && x < n) {
-                V value = (V)p.scale * stage_sum<SLICES, TILE_M * TILE_N>(sums, at);
-                if (p.has_bias != 0) {
-                    value += load<DTYPE>(bias, (I)p.offset[3] + batch * (I)p.step[3] + y * (I)p.row[3] + x * (I)p.column[3]);
-                }
-                if (p.has_residual != 0) {
-                    value += load<DTYPE>(residual, (I)p.offset[4] + batch * (I)p.step[4] + y * (I)p.row[4] + x * (I)p.column[4]);
-                }
-                value = activate_any(p.act, value, (V)p.first, (V)p.second);
-                store<DTYPE>(dst, (I)p.offset[0] + batch * (I)p.step[0] + y * (I)p.row[0] + x * (I)p.column[0], value);
+            if (at < TILE_M * TILE_N && y < m && x < n) {
+                store<DTYPE>(dst, (I)p.offset[0] + batch * (I)p.step[0] + y * (I)p.row[0] + x * (I)p.column[0], extra[i]);
             }
         }
         group_barrier();

@@ -76,9 +76,26 @@ FN void stage_gather(IN_SHARED V* sums, Thread t, IN_THREAD const V* acc) {
     group_barrier();
 }
 
-// The sum of one result over all simd groups, always in one order.
-template <int SLICES, int SIZE, typename V> FN V stage_sum(IN_SHARED const V* sums, u32 at) {
-    V value = 0;
-    UNROLL for (u32 slice = 0; slice < SLICES; ++slice) value += sums[slice * SIZE + at];
-    return value;
+// The results that a thread stores, every COUNT-th from `first` on: scale and activation are `p`'s, and `results`
+// has what is added to each. Sums over simd groups are always taken in one order.
+template <int STORES, int SLICES, int SIZE, int COUNT, typename V, typename P>
+FN void stage_finish(IN_SHARED V* sums, u32 first, IN_PARAMS P& p, IN_THREAD V* results) {
+    UNROLL for (u32 i = 0; i < STORES; ++i) {
+        const u32 at = first + i * COUNT;
+        if (at < SIZE) {
+            V value = 0;
+            UNROLL for (u32 slice = 0; slice < SLICES; ++slice) value += sums[slice * SIZE + at];
+            results[i] += (V)p.scale * value;
+            if (p.act == ACT_RELU) results[i] = activate<ACT_RELU>(results[i], (V)0, (V)0);
+            if (p.act > ACT_RELU) sums[at] = results[i];
+        }
+    }
+    if (p.act <= ACT_RELU) return;
+    // Other activations in one loop for all, so that they are not written out so many times. Nobody else has these.
+    KEEP_LOOP for (u32 at = first; at < SIZE; at += COUNT) {
+        sums[at] = activate_any(p.act, sums[at], (V)p.first, (V)p.second);
+    }
+    UNROLL for (u32 i = 0; i < STORES; ++i) {
+        if (first + i * COUNT < SIZE) results[i] = sums[first + i * COUNT];
+    }
 }

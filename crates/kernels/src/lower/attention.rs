@@ -88,7 +88,8 @@ pub(super) fn lower(command: &BoundCommand, params: &AttentionParams, limits: &L
         (size <= MOST_HELD).into(),
         is_wide(operands.into_iter().flatten()).into(),
     ];
-    let simds = keys.div_ceil(32).clamp(1, MOST_SIMDS).min(limits.max_threads as usize / 32);
+    let most_simds = if dtype == DType::F64 { MOST_SIMDS / 2 } else { MOST_SIMDS };
+    let simds = keys.div_ceil(32).clamp(1, most_simds).min(limits.max_threads as usize / 32);
     let launch = Launch {
         key: Key::new(Program::Attention, &constants),
         groups: [
@@ -109,21 +110,21 @@ fn rows(queries: usize, items: usize, limits: &Limits) -> usize {
     let groups = queries.div_ceil(8).saturating_mul(items);
     match queries {
         1 => 1,
-        _ if groups >= 2 * limits.parallel_groups as usize => 8,
+        _ if groups >= limits.parallel_groups as usize / 2 => 8,
         _ => 4,
     }
 }
 
-/// Elements of a key that can be taken at once: 16 bytes, or one.
+/// Elements of a key that can be taken at once: four, or one.
 fn vector(key: &Operand<RawBuffer>) -> usize {
+    const VECTOR: usize = 4;
     let (layout, element) = (&key.layout, key.layout.dtype().size());
-    let vector = 16 / element;
     let start = key.buffer.address + layout.offset() * element;
-    let whole = layout.shape()[3].is_multiple_of(vector)
+    let whole = layout.shape()[3].is_multiple_of(VECTOR)
         && layout.strides()[3] == 1
-        && start.is_multiple_of(16)
-        && layout.strides()[..3].iter().all(|stride| stride.is_multiple_of(vector));
-    if whole { vector } else { 1 }
+        && start.is_multiple_of(VECTOR * element)
+        && layout.strides()[..3].iter().all(|stride| stride.is_multiple_of(VECTOR));
+    if whole { VECTOR } else { 1 }
 }
 
 #[cfg(test)]

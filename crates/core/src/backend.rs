@@ -96,6 +96,11 @@ pub trait Queue: Send + Sync {
     ///
     /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device is gone.
     fn wait(&self, sequence: u64, deadline: Instant) -> Result<()>;
+
+    /// How many batches it recognised and ran again as they were, without preparing them anew.
+    fn replays(&self) -> u64 {
+        0
+    }
 }
 
 /// What a kernel is compiled from: an operation specialised by a list of constants.

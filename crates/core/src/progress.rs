@@ -144,7 +144,7 @@ impl Progress {
     /// Blocks until the device is through with more than `completed`, the outcome of `sequence` is
     /// known, or the deadline has passed. For a caller that may go on with the work itself.
     pub fn wait_for_change(&self, completed: u64, sequence: u64, deadline: Option<Instant>) {
-        self.completed.wait(deadline, |now| {
+        self.completed.wait(completed + 1, deadline, |now| {
             (now > completed || self.outcome_at(sequence, now) != Outcome::Pending).then_some(())
         });
     }
@@ -155,7 +155,7 @@ impl Progress {
             Outcome::Pending => None,
             outcome => Some(outcome),
         };
-        self.completed.wait(deadline, known).unwrap_or(Outcome::Pending)
+        self.completed.wait(sequence, deadline, known).unwrap_or(Outcome::Pending)
     }
 
     fn log(&self) -> std::sync::MutexGuard<'_, FaultLog> {

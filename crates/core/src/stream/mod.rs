@@ -8,6 +8,7 @@ mod record;
 mod submit;
 mod timepoint;
 mod transfer;
+mod turn;
 
 pub use event::Event;
 pub(crate) use inner::StreamInner;
@@ -15,6 +16,7 @@ pub(crate) use pool::StreamPool;
 pub(crate) use submit::Reason;
 pub use timepoint::Timepoint;
 pub use transfer::Download;
+pub(crate) use turn::thread_number;
 
 use std::fmt;
 use std::sync::Arc;
@@ -195,7 +197,7 @@ impl Stream {
 
     /// What the stream did so far.
     pub fn counters(&self) -> Counters {
-        self.inner.counters().read()
+        self.inner.read_counters()
     }
 
     pub(crate) fn inner(&self) -> &'static StreamInner {

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use smallvec::SmallVec;
 
 use super::submit::{Reason, Submitted};
+use super::turn::{Manners, Next, thread_number};
 use super::{StreamInner, Timepoint};
 use crate::command::Access;
 use crate::counters::LiveCounters;
@@ -21,9 +22,27 @@ pub(super) fn record(stream: &'static StreamInner, command: Command<&Buffer>) ->
     let device = stream.device_inner();
     device.check()?;
     device.check_support(command.op())?;
-    let waits = dependencies(stream, &command)?;
+    let mut epoch = stream.progress().epoch();
+    let mut waits = dependencies(stream, &command)?;
+    let thread = thread_number();
+    let mut manners = Manners::default();
     loop {
         let mut recorder = stream.lock();
+        if stream.is_shared() {
+            match stream.take_turn(&mut recorder, thread, &mut manners)? {
+                Next::Record => {}
+                Next::LetFinish(first) => {
+                    drop(recorder);
+                    stream.let_finish(first);
+                    continue;
+                }
+                Next::MakeRoom(until) => {
+                    drop(recorder);
+                    stream.wait_for_room(until)?;
+                    continue;
+                }
+            }
+        }
         if recorder.commands.len() >= device.config().batch_commands {
             // The last submit found the device full. Make room before the batch grows further.
             if let Submitted::Full { until } = stream.submit(&mut recorder, Reason::Full)? {
@@ -34,6 +53,14 @@ pub(super) fn record(stream: &'static StreamInner, command: Command<&Buffer>) ->
         }
         if recorder.commands.is_empty() {
             recorder.epoch = stream.progress().epoch();
+            if recorder.epoch != epoch {
+                // Something here failed since the look at what the command depends on.
+                epoch = recorder.epoch;
+                drop(recorder);
+                waits = dependencies(stream, &command)?;
+                continue;
+            }
+            recorder.turn.thread = thread;
             recorder.begun_ns = stream.profile().enabled().then(now_ns);
         }
         let sequence = recorder.recorded + 1;

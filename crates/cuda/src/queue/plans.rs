@@ -2,8 +2,8 @@
 //!
 //! A batch that is seen for the first time leaves only a number behind. When it comes again it gets a
 //! plan: its words, and a graph that was captured from its steps. Where graphs go again before they were
-//! worth it, as with threads that share a stream and mix their calls in ever new ways, a batch must come more
-//! often before it is captured. A graph's transfers go through staging
+//! worth it, as with threads that hand a stream around and mix their calls in ever new ways, a batch must come
+//! more often before it is captured. A graph's transfers go through staging
 //! memory of its own, so a plan that is in flight already takes a second graph, up to a bound.
 
 use std::any::Any;

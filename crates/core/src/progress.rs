@@ -5,11 +5,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use crate::sync::Timeline;
-use crate::{Error, Result};
+use crate::{BoundCommand, Error, Result};
 
 /// Failed ranges that are kept apart. Beyond this the oldest two become one that also covers what lies
 /// between them: a result nobody read in all that time is then reported as failed, never the reverse.
 const MAX_FAULTS: usize = 64;
+
+/// Lists of commands that are kept for later batches of a stream, and the most that each has room for.
+const SPARES: usize = 2;
+const SPARE_COMMANDS: usize = 64;
 
 /// What became of a sequence number.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +38,8 @@ pub struct Progress {
     /// Grows with every fault; 0 means that nothing ever failed, and no lock is needed to know it.
     epoch: AtomicU64,
     log: Mutex<FaultLog>,
+    /// Lists of commands of batches that are through, empty.
+    spares: Mutex<Vec<Vec<BoundCommand>>>,
 }
 
 #[derive(Default)]
@@ -90,6 +96,28 @@ impl Progress {
             self.epoch.fetch_add(1, Ordering::Release);
         }
         self.completed.wake();
+    }
+
+    /// Takes the commands of a batch that is through, before its progress is told. The list is used again:
+    /// it is large, and stays in the caches of the core that works with it.
+    pub fn give_back(&self, mut commands: Vec<BoundCommand>) {
+        commands.clear();
+        if commands.capacity() <= SPARE_COMMANDS {
+            let mut spares = self.spares();
+            if spares.len() < SPARES {
+                spares.push(commands);
+            }
+        }
+    }
+
+    /// An empty list for the commands of a batch, with room for `count` if it is a new one.
+    pub(crate) fn spare(&self, count: usize) -> Vec<BoundCommand> {
+        let spare = self.spares().pop();
+        spare.unwrap_or_else(|| Vec::with_capacity(count))
+    }
+
+    fn spares(&self) -> std::sync::MutexGuard<'_, Vec<Vec<BoundCommand>>> {
+        self.spares.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// A number that changes with every fault. A batch remembers it from the time it was begun, and

@@ -199,7 +199,7 @@ impl Device {
     ///
     /// As for [`Stream::allocate`].
     pub fn allocate(&self, bytes: usize) -> Result<Buffer> {
-        self.stream()?.allocate(bytes)
+        Stream::visit(self)?.allocate(bytes)
     }
 
     /// Waits until everything recorded on any stream so far has finished. A stream that fails does not

@@ -52,6 +52,17 @@ impl Stream {
         current::stream(device.inner())
     }
 
+    /// The calling thread's current stream, for the length of one operation: a handle that does not keep the
+    /// lease and costs nothing to drop. Kept for longer, it may name a stream that another thread has leased
+    /// meanwhile, which is safe, as sharing is.
+    ///
+    /// # Errors
+    ///
+    /// As for [`current`](Self::current).
+    pub fn visit(device: &Device) -> Result<Self> {
+        current::visit(device.inner())
+    }
+
     /// A stream of its own, leased until the last clone is dropped. When all are leased, the device's
     /// setting decides, as for threads.
     ///
@@ -111,7 +122,18 @@ impl Stream {
     /// An operand that another device owns or that is not valid because the command that made it
     /// failed, an operation the device does not have, a timeout when too much is in flight, or a device
     /// that is gone. After an error nothing was recorded.
-    pub fn record(&self, command: Command<&Buffer>) -> Result<Timepoint> {
+    #[inline]
+    pub fn record(&self, mut command: Command<&Buffer>) -> Result<Timepoint> {
+        record::record(self.inner, &mut command)
+    }
+
+    /// Like [`record`](Self::record), for a Command that lies somewhere already: a Command is large, and this
+    /// spares a copy of it. It is of no use afterwards.
+    ///
+    /// # Errors
+    ///
+    /// As for [`record`](Self::record).
+    pub fn record_from(&self, command: &mut Command<&Buffer>) -> Result<Timepoint> {
         record::record(self.inner, command)
     }
 

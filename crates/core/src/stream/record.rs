@@ -18,12 +18,16 @@ use crate::{Buffer, Command, Error, Result, WaitFor};
 
 type Waits = SmallVec<[WaitFor; 2]>;
 
-pub(super) fn record(stream: &'static StreamInner, command: Command<&Buffer>) -> Result<Timepoint> {
+/// Leaves a Command that is of no use: it is large, so it is not handed from one to the next.
+pub(super) fn record(
+    stream: &'static StreamInner,
+    command: &mut Command<&Buffer>,
+) -> Result<Timepoint> {
     let device = stream.device_inner();
     device.check()?;
     device.check_support(command.op())?;
     let mut epoch = stream.progress().epoch();
-    let mut waits = dependencies(stream, &command)?;
+    let mut waits = dependencies(stream, command)?;
     let thread = thread_number();
     let mut manners = Manners::default();
     loop {
@@ -57,7 +61,7 @@ pub(super) fn record(stream: &'static StreamInner, command: Command<&Buffer>) ->
                 // Something here failed since the look at what the command depends on.
                 epoch = recorder.epoch;
                 drop(recorder);
-                waits = dependencies(stream, &command)?;
+                waits = dependencies(stream, command)?;
                 continue;
             }
             recorder.turn.thread = thread;
@@ -70,13 +74,13 @@ pub(super) fn record(stream: &'static StreamInner, command: Command<&Buffer>) ->
                 block.note_use(stream, access, sequence);
             }
         }
-        for wait in waits {
+        for &wait in &waits {
             recorder.add_wait(wait);
         }
         let counters = stream.counters();
         LiveCounters::add_locked(&counters.commands, 1);
         LiveCounters::add_locked(&counters.bytes, command.bytes() as u64);
-        recorder.commands.push(command.bind(|buffer| buffer.raw()));
+        command.bind_into(&mut recorder.commands, |buffer| buffer.raw());
         recorder.recorded = sequence;
         stream.set_recorded(sequence);
         if recorder.commands.len() >= device.config().batch_commands {

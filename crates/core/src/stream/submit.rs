@@ -72,7 +72,7 @@ impl StreamInner {
         }
         LiveCounters::add_locked(&counters.waits, waits.len() as u64);
         let batch = Batch {
-            commands: std::mem::replace(&mut recorder.commands, Vec::with_capacity(count)),
+            commands: std::mem::replace(&mut recorder.commands, self.progress().spare(count)),
             first,
             last,
             waits,

@@ -5,7 +5,9 @@
 
 use std::hash::{Hash, Hasher};
 
-use millstream_core::{Activation, BoundCommand, Distribution, Epilogue, Op, Scalar, UnaryOp};
+use millstream_core::{
+    Activation, BoundCommand, Distribution, Epilogue, Op, Operand, RawBuffer, Scalar, UnaryOp,
+};
 
 /// A batch as words.
 #[derive(Default)]
@@ -56,14 +58,25 @@ impl Signature {
         commands.iter().all(|command| {
             self.words.push(command.op().kind() as u64);
             for (_, operand) in command.accesses() {
-                let layout = &operand.layout;
-                let kind = layout.dtype() as u64 | (layout.rank() as u64) << 8;
-                self.words.extend([operand.buffer.address as u64, kind, layout.offset() as u64]);
-                self.words.extend(layout.shape().iter().map(|&size| size as u64));
-                self.words.extend(layout.strides().iter().map(|&stride| stride as u64));
+                self.operand(operand);
             }
             self.operation(command.op())
         })
+    }
+
+    fn operand(&mut self, operand: &Operand<RawBuffer>) {
+        let layout = &operand.layout;
+        let (rank, shape, strides) = (layout.rank(), layout.shape(), layout.strides());
+        let start = self.words.len();
+        // Room is asked for once per operand.
+        self.words.resize(start + 3 + 2 * rank, 0);
+        let (head, axes) = self.words[start..].split_at_mut(3);
+        head[0] = operand.buffer.address as u64;
+        head[1] = layout.dtype() as u64 | (rank as u64) << 8;
+        head[2] = layout.offset() as u64;
+        for (words, (&size, &stride)) in axes.chunks_exact_mut(2).zip(shape.iter().zip(strides)) {
+            words.copy_from_slice(&[size as u64, stride as u64]);
+        }
     }
 
     /// The words.
@@ -194,7 +207,7 @@ impl Signature {
 
 #[cfg(test)]
 mod tests {
-    use millstream_core::{BinaryOp, Command, DType, HostBytes, Layout, Operand, RawBuffer};
+    use millstream_core::{BinaryOp, Command, DType, HostBytes, Layout};
 
     use super::*;
 

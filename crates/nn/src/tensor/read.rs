@@ -1,5 +1,7 @@
 //! Reading values, which waits for them.
 
+use millstream_core::Stream;
+
 use super::Tensor;
 use crate::error::invalid;
 use crate::{Result, Value};
@@ -18,7 +20,7 @@ impl Tensor {
                 format!("the elements are {found}, not {asked}: convert them with to_dtype first"),
             );
         }
-        T::read(self.device().stream()?.download(self.operand())?)
+        T::read(Stream::visit(&self.device())?.download(self.operand())?)
     }
 
     /// The bytes of the elements in row-major order. Waits until they are there.
@@ -27,7 +29,7 @@ impl Tensor {
     ///
     /// What went wrong while they were computed, or a timeout.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        Ok(self.device().stream()?.download_bytes(self.operand())?)
+        Ok(Stream::visit(&self.device())?.download_bytes(self.operand())?)
     }
 
     /// The one element of a tensor that has one. Waits until it is there.

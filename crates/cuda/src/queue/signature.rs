@@ -18,10 +18,18 @@ pub(crate) struct Signature {
 /// Appends what is hashed, so that everything with a derived `Hash` can be written down.
 impl Hasher for Signature {
     fn finish(&self) -> u64 {
-        // The multiply and rotate of FxHash: the words are ours, nobody chooses them to collide.
-        self.words.iter().fold(0, |hash: u64, word| {
-            (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95)
-        })
+        // The multiply and rotate of FxHash: the words are ours, nobody chooses them to collide. Four
+        // numbers side by side, since each step waits for the one before.
+        let step =
+            |hash: u64, word: u64| (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+        let mut hashes = [0u64, 1, 2, 3];
+        let (rows, rest) = self.words.as_chunks::<4>();
+        for row in rows {
+            for (hash, &word) in hashes.iter_mut().zip(row) {
+                *hash = step(*hash, word);
+            }
+        }
+        rest.iter().chain(&hashes).fold(self.words.len() as u64, |hash, &word| step(hash, word))
     }
 
     fn write(&mut self, bytes: &[u8]) {
@@ -66,16 +74,20 @@ impl Signature {
 
     fn operand(&mut self, operand: &Operand<RawBuffer>) {
         let layout = &operand.layout;
-        let (rank, shape, strides) = (layout.rank(), layout.shape(), layout.strides());
-        let start = self.words.len();
-        // Room is asked for once per operand.
-        self.words.resize(start + 3 + 2 * rank, 0);
-        let (head, axes) = self.words[start..].split_at_mut(3);
-        head[0] = operand.buffer.address as u64;
-        head[1] = layout.dtype() as u64 | (rank as u64) << 8;
-        head[2] = layout.offset() as u64;
-        for (words, (&size, &stride)) in axes.chunks_exact_mut(2).zip(shape.iter().zip(strides)) {
-            words.copy_from_slice(&[size as u64, stride as u64]);
+        let (address, offset) = (operand.buffer.address as u64, layout.offset() as u64);
+        let kind = layout.dtype() as u64 | (layout.rank() as u64) << 8;
+        match (layout.shape(), layout.strides()) {
+            // Most are matrices: a length that is known makes for a few plain stores.
+            (&[rows, columns], &[down, right]) => {
+                let axes = [rows, columns, down, right].map(|word| word as u64);
+                let [rows, columns, down, right] = axes;
+                self.words.extend_from_slice(&[address, kind, offset, rows, columns, down, right]);
+            }
+            (shape, strides) => {
+                self.words.extend_from_slice(&[address, kind, offset]);
+                self.words.extend(shape.iter().map(|&size| size as u64));
+                self.words.extend(strides.iter().map(|&stride| stride as u64));
+            }
         }
     }
 

@@ -94,7 +94,7 @@ impl Encoder {
             false => Known::Launch,
             true => {
                 let evict = |instance| self.retired.push(Box::new(instance));
-                self.plans.look_up(self.signature.finish(), self.signature.words(), evict)
+                self.plans.look_up(|| self.signature.finish(), self.signature.words(), evict)
             }
         };
         let mut launched = match known {

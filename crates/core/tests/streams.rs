@@ -317,7 +317,7 @@ fn a_batch_of_a_shared_stream_holds_the_commands_of_one_thread() {
     let elsewhere = |work: &(dyn Fn() + Sync)| {
         std::thread::scope(|scope| scope.spawn(work).join().unwrap());
     };
-    for round in 0..20 {
+    for round in 0..2 {
         for _ in 0..3 {
             fill(first, &buffers[0]).unwrap();
         }
@@ -336,6 +336,32 @@ fn a_batch_of_a_shared_stream_holds_the_commands_of_one_thread() {
         assert_eq!(first.counters().submits, round * 3 + 3);
         assert_eq!(first.counters().commands, (round + 1) * 7);
     }
+    control.assert_no_violations();
+}
+
+/// Where threads record without asking for results, waiting for each other would be in vain, and batches of
+/// one Command would be dear.
+#[test]
+fn lazy_threads_that_share_a_stream_mix_their_batches() {
+    let (device, control) = device_with(|config| config.streams = Some(2));
+    let barrier = Barrier::new(2);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let stream = Stream::new(&device).unwrap();
+                let buffer = stream.allocate(64).unwrap();
+                for _ in 0..500 {
+                    // In turn, so that every Command finds one of the other thread before it.
+                    barrier.wait();
+                    fill(&stream, &buffer).unwrap();
+                }
+            });
+        }
+    });
+    device.synchronize().unwrap();
+    let counters = device.counters();
+    assert_eq!(counters.commands, 1000);
+    assert!(counters.submits < 200, "{counters:?}");
     control.assert_no_violations();
 }
 

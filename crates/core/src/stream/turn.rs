@@ -4,8 +4,8 @@
 //! thread: mixed with those of others, in ever new ways, it would never be one that the device has seen
 //! before, and could not be replayed. So a thread that comes while another has Commands that are not
 //! submitted lets it finish: that one is about to ask for its result, and hands them over by itself. If it
-//! takes its time, its Commands are submitted for it. A stream on which that is the rule is not waited for
-//! any more.
+//! takes its time, its Commands are submitted for it. On a stream where that is the rule, since its threads
+//! record without asking for results, nobody waits any more, and batches are mixed: they are large at least.
 
 use std::time::{Duration, Instant};
 
@@ -86,10 +86,11 @@ impl StreamInner {
                 }
                 in_time
             }
+            _ if !recorder.turn.is_courteous() => return Ok(Next::Record),
             _ => {
                 manners.turns += 1;
                 manners.waits_for = Some((first, Instant::now() + PATIENCE));
-                manners.turns <= MOST_TURNS && recorder.turn.is_courteous()
+                manners.turns <= MOST_TURNS
             }
         };
         if in_time {
@@ -120,7 +121,7 @@ const LOOKS: usize = 64;
 
 /// What a thread that records does next.
 pub(super) enum Next {
-    /// The batch is its own.
+    /// The batch is its own, or may be mixed.
     Record,
     /// Another thread is still at the batch with that first sequence number.
     LetFinish(u64),

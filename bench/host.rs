@@ -4,6 +4,10 @@
 //! download, hands them to the device, and takes the time up to there; then it waits. The median of many
 //! calls is printed, per call and per Command, beside the whole call. `MILLSTREAM_CUDA_GRAPHS=0` shows the
 //! same without replay. `--json` prints JSON.
+//!
+//! Without a GPU, the driver of `crates/cuda/tests/fake_driver` shows what of this is ours: `cargo test -p
+//! millstream-cuda` builds it into `target/tmp/fake-driver`, which goes into `LD_LIBRARY_PATH`, with
+//! `FAKE_DRIVER_AT_ONCE=1` and `MILLSTREAM_CACHE_DIR=off`.
 
 use std::time::{Duration, Instant};
 

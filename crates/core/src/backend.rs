@@ -103,6 +103,11 @@ pub trait Queue: Send + Sync {
     fn host_memory(&self, _bytes: usize) -> Option<HostBytes> {
         None
     }
+
+    /// How many batches it recognised and ran again as they were, without preparing them anew.
+    fn replays(&self) -> u64 {
+        0
+    }
 }
 
 /// What a kernel is compiled from: an operation specialised by a list of constants.

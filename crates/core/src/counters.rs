@@ -19,6 +19,9 @@ pub struct Counters {
     pub blocks: u64,
     /// Times the stream was handed to a thread although another one had it.
     pub shares: u64,
+    /// Batches that the device recognised and ran again as they were; see
+    /// [`Queue::replays`](crate::Queue::replays).
+    pub replays: u64,
 }
 
 impl std::ops::Add for Counters {
@@ -33,6 +36,7 @@ impl std::ops::Add for Counters {
             waits: self.waits + other.waits,
             blocks: self.blocks + other.blocks,
             shares: self.shares + other.shares,
+            replays: self.replays + other.replays,
         }
     }
 }
@@ -64,6 +68,8 @@ impl LiveCounters {
             waits: self.waits.load(Ordering::Relaxed),
             blocks: self.blocks.load(Ordering::Relaxed),
             shares: self.shares.load(Ordering::Relaxed),
+            // The queue knows.
+            replays: 0,
         }
     }
 }

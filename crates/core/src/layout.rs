@@ -31,14 +31,20 @@ impl Layout {
     ///
     /// A rank above [`MAX_RANK`], or more elements than can be addressed.
     pub fn contiguous(dtype: DType, shape: &[usize]) -> Result<Self> {
-        let mut strides = [0; MAX_RANK];
         check_rank(shape.len())?;
+        let mut layout = Self::scalar(dtype);
+        layout.rank = shape.len() as u8;
         let mut step = 1usize;
-        for axis in (0..shape.len()).rev() {
-            strides[axis] = step;
-            step = step.checked_mul(shape[axis].max(1)).ok_or_else(|| too_large(shape))?;
+        for (axis, &size) in shape.iter().enumerate().rev() {
+            layout.shape[axis] = size;
+            layout.strides[axis] = step;
+            step = step.checked_mul(size.max(1)).ok_or_else(|| too_large(shape))?;
         }
-        Self::strided(dtype, shape, &strides[..shape.len()], 0)
+        // The last element is the one before as many as there are.
+        step.checked_mul(dtype.size())
+            .filter(|&bytes| bytes <= isize::MAX as usize)
+            .ok_or_else(|| too_large(shape))?;
+        Ok(layout)
     }
 
     /// A layout with one element and rank 0.
@@ -71,13 +77,7 @@ impl Layout {
         };
         layout.shape[..shape.len()].copy_from_slice(shape);
         layout.strides[..shape.len()].copy_from_slice(strides);
-        layout.checked_extent().ok_or_else(|| too_large(shape))?;
-        shape
-            .iter()
-            .try_fold(dtype.size(), |product, &size| product.checked_mul(size.max(1)))
-            .filter(|&bytes| bytes <= isize::MAX as usize)
-            .ok_or_else(|| too_large(shape))?;
-        Ok(layout)
+        if layout.is_addressable() { Ok(layout) } else { Err(too_large(shape)) }
     }
 
     fn checked_extent(&self) -> Option<usize> {
@@ -158,7 +158,8 @@ impl Layout {
     ///
     /// The test is sufficient for every layout made by slicing and permuting a dense one.
     pub fn is_injective(&self) -> bool {
-        if self.is_empty() {
+        // Most are, and need no order of axes to see it.
+        if self.is_contiguous() {
             return true;
         }
         let mut axes: [usize; MAX_RANK] = std::array::from_fn(|axis| axis);
@@ -186,19 +187,45 @@ impl Layout {
     ///
     /// An axis that is neither 1 nor the size asked for.
     pub fn broadcast_to(&self, shape: &[usize]) -> Result<Self> {
+        let mut result = *self;
+        result.stretch(shape)?;
+        Ok(result)
+    }
+
+    /// [`broadcast_to`](Self::broadcast_to) in place. Nothing is changed when it fails.
+    pub(crate) fn stretch(&mut self, shape: &[usize]) -> Result<()> {
+        if self.shape() == shape {
+            return Ok(());
+        }
         check_rank(shape.len())?;
-        let misfit =
-            || invalid(format!("shape {:?} does not broadcast to {shape:?}", self.shape()));
-        let added = shape.len().checked_sub(self.rank()).ok_or_else(misfit)?;
+        let fits = |(&own, &wanted): (&usize, &usize)| own == wanted || own == 1;
+        let tail = shape.len().checked_sub(self.rank()).map(|added| &shape[added..]);
+        if !tail.is_some_and(|tail| self.shape().iter().zip(tail).all(fits)) {
+            let own = self.shape();
+            return Err(invalid(format!("shape {own:?} does not broadcast to {shape:?}")));
+        }
+        let added = shape.len() - self.rank();
         let mut strides = [0; MAX_RANK];
         for axis in 0..self.rank() {
-            if self.shape[axis] == shape[added + axis] {
-                strides[added + axis] = self.strides[axis];
-            } else if self.shape[axis] != 1 {
-                return Err(misfit());
-            }
+            let repeats = self.shape[axis] != shape[added + axis];
+            strides[added + axis] = if repeats { 0 } else { self.strides[axis] };
         }
-        Self::strided(self.dtype, shape, &strides[..shape.len()], self.offset)
+        let (old, old_strides) = (self.rank, std::mem::replace(&mut self.strides, strides));
+        let old_shape = self.shape;
+        self.rank = shape.len() as u8;
+        self.shape[..shape.len()].copy_from_slice(shape);
+        if self.is_addressable() {
+            return Ok(());
+        }
+        (self.rank, self.shape, self.strides) = (old, old_shape, old_strides);
+        Err(too_large(shape))
+    }
+
+    /// Whether its extent, and its elements if they lay densely, can be addressed.
+    fn is_addressable(&self) -> bool {
+        let product = |product: usize, &size: &usize| product.checked_mul(size.max(1));
+        let dense = self.shape().iter().try_fold(self.dtype.size(), product);
+        dense.is_some_and(|bytes| bytes <= isize::MAX as usize) && self.checked_extent().is_some()
     }
 
     /// The axes in another order: axis `i` of the result is axis `order[i]` of this layout.

@@ -5,11 +5,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use crate::sync::Timeline;
-use crate::{Error, Result};
+use crate::{BoundCommand, Error, Result};
 
 /// Failed ranges that are kept apart. Beyond this the oldest two become one that also covers what lies
 /// between them: a result nobody read in all that time is then reported as failed, never the reverse.
 const MAX_FAULTS: usize = 64;
+
+/// Lists of commands that are kept for later batches of a stream, and the most that each has room for.
+const SPARES: usize = 2;
+const SPARE_COMMANDS: usize = 64;
 
 /// What became of a sequence number.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +38,8 @@ pub struct Progress {
     /// Grows with every fault; 0 means that nothing ever failed, and no lock is needed to know it.
     epoch: AtomicU64,
     log: Mutex<FaultLog>,
+    /// Lists of commands of batches that are through, empty.
+    spares: Mutex<Vec<Vec<BoundCommand>>>,
 }
 
 #[derive(Default)]
@@ -92,6 +98,28 @@ impl Progress {
         self.completed.wake();
     }
 
+    /// Takes the commands of a batch that is through, before its progress is told. The list is used again:
+    /// it is large, and stays in the caches of the core that works with it.
+    pub fn give_back(&self, mut commands: Vec<BoundCommand>) {
+        commands.clear();
+        if commands.capacity() <= SPARE_COMMANDS {
+            let mut spares = self.spares();
+            if spares.len() < SPARES {
+                spares.push(commands);
+            }
+        }
+    }
+
+    /// An empty list for the commands of a batch, with room for `count` if it is a new one.
+    pub(crate) fn spare(&self, count: usize) -> Vec<BoundCommand> {
+        let spare = self.spares().pop();
+        spare.unwrap_or_else(|| Vec::with_capacity(count))
+    }
+
+    fn spares(&self) -> std::sync::MutexGuard<'_, Vec<Vec<BoundCommand>>> {
+        self.spares.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
     /// A number that changes with every fault. A batch remembers it from the time it was begun, and
     /// fails if it has changed when the batch is submitted: its commands may read what failed.
     pub fn epoch(&self) -> u64 {
@@ -144,7 +172,7 @@ impl Progress {
     /// Blocks until the device is through with more than `completed`, the outcome of `sequence` is
     /// known, or the deadline has passed. For a caller that may go on with the work itself.
     pub fn wait_for_change(&self, completed: u64, sequence: u64, deadline: Option<Instant>) {
-        self.completed.wait(deadline, |now| {
+        self.completed.wait(completed + 1, deadline, |now| {
             (now > completed || self.outcome_at(sequence, now) != Outcome::Pending).then_some(())
         });
     }
@@ -155,7 +183,7 @@ impl Progress {
             Outcome::Pending => None,
             outcome => Some(outcome),
         };
-        self.completed.wait(deadline, known).unwrap_or(Outcome::Pending)
+        self.completed.wait(sequence, deadline, known).unwrap_or(Outcome::Pending)
     }
 
     fn log(&self) -> std::sync::MutexGuard<'_, FaultLog> {

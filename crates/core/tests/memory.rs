@@ -5,7 +5,7 @@ mod common;
 use std::sync::{Arc, Barrier};
 
 use common::*;
-use millstream_core::{Error, Stream};
+use millstream_core::{BufferLike, Error, Stream};
 
 #[test]
 fn a_dropped_block_is_used_again_on_its_stream_at_once() {
@@ -333,4 +333,40 @@ fn zero_bytes_are_a_buffer_too() {
     assert_eq!(buffer.bytes(), 0);
     fill(&stream, &buffer).unwrap();
     stream.synchronize().unwrap();
+}
+
+/// What a device replays it knows by its addresses: a thread gets the blocks that it had before, whoever
+/// else uses the stream between, and in whatever order they came back.
+#[test]
+fn a_call_gets_the_blocks_of_the_call_before() {
+    let (device, control) = device_with(|config| config.streams = Some(2));
+    let addresses = |stream: &Stream, backwards: bool| {
+        let mut buffers: Vec<_> = (0..5).map(|_| stream.allocate(1000).unwrap()).collect();
+        let addresses: Vec<_> = buffers.iter().map(|buffer| buffer.identity()).collect();
+        if backwards {
+            buffers.reverse();
+        }
+        buffers.into_iter().for_each(drop);
+        addresses
+    };
+    let alone = Stream::new(&device).unwrap();
+    let first = addresses(&alone, false);
+    for round in 0..10 {
+        assert_eq!(addresses(&alone, round % 2 == 0), first);
+    }
+    let shared = Stream::new(&device).unwrap();
+    assert_eq!(shared.id(), alone.id());
+    let barrier = Barrier::new(4);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let own = addresses(&shared, false);
+                barrier.wait();
+                for round in 0..200 {
+                    assert_eq!(addresses(&shared, round % 2 == 0), own);
+                }
+            });
+        }
+    });
+    control.assert_no_violations();
 }

@@ -306,6 +306,65 @@ fn exhaustion_share_serves_everybody_at_once_and_counts_it() {
     control.assert_no_violations();
 }
 
+/// Threads that share a stream do not share its batches: whoever comes lets the other finish, and after a
+/// while submits for it.
+#[test]
+fn a_batch_of_a_shared_stream_holds_the_commands_of_one_thread() {
+    let (device, control) = device_with(|config| config.streams = Some(2));
+    let streams = [(); 2].map(|()| Stream::new(&device).unwrap());
+    let buffers = streams.each_ref().map(|stream| stream.allocate(64).unwrap());
+    let [first, second] = &streams;
+    let elsewhere = |work: &(dyn Fn() + Sync)| {
+        std::thread::scope(|scope| scope.spawn(work).join().unwrap());
+    };
+    for round in 0..2 {
+        for _ in 0..3 {
+            fill(first, &buffers[0]).unwrap();
+        }
+        assert_eq!(first.counters().submits, round * 3, "nobody else came");
+        elsewhere(&|| {
+            for _ in 0..2 {
+                fill(second, &buffers[1]).unwrap();
+            }
+            assert_eq!(second.counters().submits, round * 3 + 1, "only what was there before");
+        });
+        // What was recorded by another thread goes first, and is not mixed with this.
+        fill(first, &buffers[0]).unwrap();
+        assert_eq!(first.counters().submits, round * 3 + 2);
+        fill(first, &buffers[0]).unwrap();
+        first.synchronize().unwrap();
+        assert_eq!(first.counters().submits, round * 3 + 3);
+        assert_eq!(first.counters().commands, (round + 1) * 7);
+    }
+    control.assert_no_violations();
+}
+
+/// Where threads record without asking for results, waiting for each other would be in vain, and batches of
+/// one Command would be dear.
+#[test]
+fn lazy_threads_that_share_a_stream_mix_their_batches() {
+    let (device, control) = device_with(|config| config.streams = Some(2));
+    let barrier = Barrier::new(2);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let stream = Stream::new(&device).unwrap();
+                let buffer = stream.allocate(64).unwrap();
+                for _ in 0..500 {
+                    // In turn, so that every Command finds one of the other thread before it.
+                    barrier.wait();
+                    fill(&stream, &buffer).unwrap();
+                }
+            });
+        }
+    });
+    device.synchronize().unwrap();
+    let counters = device.counters();
+    assert_eq!(counters.commands, 1000);
+    assert!(counters.submits < 200, "{counters:?}");
+    control.assert_no_violations();
+}
+
 #[test]
 fn a_pool_of_one_stream_works() {
     let (device, _) = device_with(|config| config.streams = Some(1));

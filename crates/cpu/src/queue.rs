@@ -107,7 +107,7 @@ impl CpuQueue {
     pub fn execute(&self, batch: Batch) -> bool {
         let result = self.run_commands(&batch);
         let last = batch.last;
-        drop(batch);
+        self.progress.give_back(batch.commands);
         let more = {
             let mut pending = self.lock();
             pending.running = false;

@@ -26,15 +26,15 @@ pub(crate) struct Shared {
     pub settings: Settings,
     pub watcher: Watcher,
     queues: Box<[OnceLock<Arc<CudaQueue>>]>,
-    /// Threads that wait for a queue.
-    waiting: AtomicUsize,
+    /// Threads that wait for a queue and do not sleep.
+    looking: AtomicUsize,
     cores: usize,
 }
 
-/// A thread that waits, as long as it lives.
-pub(crate) struct Waiter<'a>(&'a AtomicUsize);
+/// A thread that waits without sleeping, as long as it lives.
+pub(crate) struct Looker<'a>(&'a AtomicUsize);
 
-impl Drop for Waiter<'_> {
+impl Drop for Looker<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -46,10 +46,10 @@ impl Shared {
         self.queues.get(stream as usize)?.get()
     }
 
-    /// Counts the calling thread among those who wait; gives how many there are per core, rounded up.
-    pub fn wait(&self) -> (Waiter<'_>, usize) {
-        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed) + 1;
-        (Waiter(&self.waiting), waiting.div_ceil(self.cores))
+    /// Counts the calling thread among those who look; gives how many there are per core, rounded up.
+    pub fn looker(&self) -> (Looker<'_>, usize) {
+        let looking = self.looking.fetch_add(1, Ordering::Relaxed) + 1;
+        (Looker(&self.looking), looking.div_ceil(self.cores))
     }
 }
 
@@ -83,7 +83,7 @@ impl CudaBackend {
             settings,
             watcher: Watcher::default(),
             queues: (0..MAX_STREAMS).map(|_| OnceLock::new()).collect(),
-            waiting: AtomicUsize::new(0),
+            looking: AtomicUsize::new(0),
             cores,
         });
         Watcher::start(Arc::clone(&shared))
@@ -148,6 +148,10 @@ impl Queue for CudaQueue {
 
     fn host_memory(&self, bytes: usize) -> Option<HostBytes> {
         self.host.take(bytes)
+    }
+
+    fn replays(&self) -> u64 {
+        self.replays.load(Ordering::Relaxed)
     }
 }
 

@@ -17,31 +17,51 @@ impl Check {
     /// Checks the sizes of a matrix product over the last two axes; the layouts of `[…, m, k]` and
     /// `[…, k, n]` with their leading axes broadcast to those of `[…, m, n]`.
     pub fn product(&self, dst: &Layout, a: &Layout, b: &Layout) -> Result<(Layout, Layout)> {
-        let shapes = || format!("{:?} × {:?} → {:?}", a.shape(), b.shape(), dst.shape());
+        let (mut a, mut b) = (*a, *b);
+        self.stretch_product(dst, &mut a, &mut b)?;
+        Ok((a, b))
+    }
+
+    /// As [`product`](Self::product), with the layouts changed in place, which mostly changes nothing.
+    pub fn stretch_product(&self, dst: &Layout, a: &mut Layout, b: &mut Layout) -> Result<()> {
+        let shapes = |a: &Layout, b: &Layout| {
+            format!("{:?} × {:?} → {:?}", a.shape(), b.shape(), dst.shape())
+        };
         let (rank, a_rank, b_rank) = (dst.rank(), a.rank(), b.rank());
         if rank < 2 || a_rank < 2 || b_rank < 2 {
-            return self.fail(format!("{}: ranks below 2", shapes()));
+            return self.fail(format!("{}: ranks below 2", shapes(a, b)));
         }
         let (m, n) = (dst.shape()[rank - 2], dst.shape()[rank - 1]);
         let k = a.shape()[a_rank - 1];
         if a.shape()[a_rank - 2] != m || b.shape()[b_rank - 2..] != [k, n] {
-            return self.fail(format!("{}: sizes do not match", shapes()));
+            return self.fail(format!("{}: sizes do not match", shapes(a, b)));
         }
-        let (a, b) =
-            (a.broadcast_to(&matrices_like(dst, m, k)), b.broadcast_to(&matrices_like(dst, k, n)));
-        match (a, b) {
-            (Ok(a), Ok(b)) => Ok((a, b)),
-            _ => self.fail(format!("{}: leading axes do not broadcast", shapes())),
+        let leading = &dst.shape()[..rank - 2];
+        if a.shape()[..a_rank - 2] == *leading && b.shape()[..b_rank - 2] == *leading {
+            return Ok(());
+        }
+        let stretched = a
+            .stretch(&matrices_like(dst, m, k))
+            .and_then(|()| b.stretch(&matrices_like(dst, k, n)));
+        match stretched {
+            Ok(()) => Ok(()),
+            Err(_) => self.fail(format!("{}: leading axes do not broadcast", shapes(a, b))),
         }
     }
 
     /// Broadcasts an input to the output's shape.
-    pub fn broadcast<B>(&self, input: Operand<B>, output: &Layout) -> Result<Operand<B>> {
-        match input.layout.broadcast_to(output.shape()) {
-            Ok(layout) => Ok(Operand { buffer: input.buffer, layout }),
+    pub fn broadcast<B>(&self, mut input: Operand<B>, output: &Layout) -> Result<Operand<B>> {
+        self.stretch(&mut input.layout, output)?;
+        Ok(input)
+    }
+
+    /// As [`broadcast`](Self::broadcast), in place.
+    pub fn stretch(&self, input: &mut Layout, output: &Layout) -> Result<()> {
+        match input.stretch(output.shape()) {
+            Ok(()) => Ok(()),
             Err(_) => self.fail(format!(
                 "input of shape {:?} does not broadcast to output {:?}",
-                input.layout.shape(),
+                input.shape(),
                 output.shape()
             )),
         }

@@ -2,7 +2,7 @@
 
 use super::check::Check;
 use super::{Activation, BufferLike, Command, InPlace, Op, Operand};
-use crate::Result;
+use crate::{Layout, Result};
 
 /// What is done to each element of a product before it is stored:
 /// `activation(scale · product + bias + residual)`.
@@ -39,8 +39,8 @@ impl<B: BufferLike> Command<B> {
     #[allow(clippy::too_many_arguments)]
     pub fn matmul(
         dst: Operand<B>,
-        a: Operand<B>,
-        b: Operand<B>,
+        mut a: Operand<B>,
+        mut b: Operand<B>,
         bias: Option<Operand<B>>,
         residual: Option<Operand<B>>,
         scale: f32,
@@ -48,18 +48,32 @@ impl<B: BufferLike> Command<B> {
     ) -> Result<Self> {
         let check = Check("matmul");
         check.float(&dst.layout)?;
-        for input in [&a, &b].into_iter().chain(&bias).chain(&residual) {
+        for input in [Some(&a), Some(&b), bias.as_ref(), residual.as_ref()].into_iter().flatten() {
             check.same_dtype(&input.layout, &dst.layout)?;
         }
-        let (a_layout, b_layout) = check.product(&dst.layout, &a.layout, &b.layout)?;
+        check.stretch_product(&dst.layout, &mut a.layout, &mut b.layout)?;
         let epilogue =
             Epilogue { scale, bias: bias.is_some(), residual: residual.is_some(), activation };
-        let mut inputs = smallvec::SmallVec::<[Operand<B>; 4]>::new();
-        inputs.push(Operand { buffer: a.buffer, layout: a_layout });
-        inputs.push(Operand { buffer: b.buffer, layout: b_layout });
-        for extra in bias.into_iter().chain(residual) {
-            inputs.push(check.broadcast(extra, &dst.layout)?);
-        }
-        Self::assemble(Op::MatMul { epilogue }, [dst], inputs, InPlace::No)
+        let mut command = Self::of(Op::MatMul { epilogue });
+        command.outputs = 1;
+        command.push(dst.buffer, &dst.layout);
+        command.push(a.buffer, &a.layout);
+        command.push(b.buffer, &b.layout);
+        command.push_stretched(&check, bias, &dst.layout)?;
+        command.push_stretched(&check, residual, &dst.layout)?;
+        command.check(InPlace::No)?;
+        Ok(command)
+    }
+
+    /// Adds an operand, if there is one, broadcast to the shape of `output`.
+    pub(super) fn push_stretched(
+        &mut self,
+        check: &Check,
+        operand: Option<Operand<B>>,
+        output: &Layout,
+    ) -> Result<()> {
+        let Some(Operand { buffer, ref layout }) = operand else { return Ok(()) };
+        self.push(buffer, layout);
+        self.operands.last_mut().map_or(Ok(()), |last| check.stretch(&mut last.layout, output))
     }
 }

@@ -45,10 +45,12 @@ pub use elementwise::{BinaryOp, UnaryOp};
 
 use smallvec::SmallVec;
 
-use crate::{Error, Result};
+use crate::{Error, Layout, Result};
 
 /// Operands a Command holds without an allocation of its own.
 const INLINE_OPERANDS: usize = 4;
+
+type Operands<B> = SmallVec<[Operand<B>; INLINE_OPERANDS]>;
 
 /// One operation with its operands.
 ///
@@ -73,7 +75,7 @@ const INLINE_OPERANDS: usize = 4;
 pub struct Command<B> {
     op: Op,
     outputs: u8,
-    operands: SmallVec<[Operand<B>; INLINE_OPERANDS]>,
+    operands: Operands<B>,
 }
 
 /// A Command whose operands are device addresses, as a backend gets it.
@@ -121,6 +123,44 @@ impl<B> Command<B> {
         }
     }
 
+    /// Without operands.
+    fn of(op: Op) -> Self {
+        Command { op, outputs: 0, operands: SmallVec::new() }
+    }
+
+    /// Adds an operand. Written where it stays: it is large, and a value on its way is copied.
+    fn push(&mut self, buffer: B, layout: &Layout) {
+        let count = self.operands.len();
+        self.operands.reserve(1);
+        // SAFETY: there is room for one more behind the last, and both its fields are written before it
+        // counts.
+        unsafe {
+            let place = self.operands.as_mut_ptr().add(count);
+            (&raw mut (*place).buffer).write(buffer);
+            (&raw mut (*place).layout).copy_from_nonoverlapping(layout, 1);
+            self.operands.set_len(count + 1);
+        }
+    }
+
+    /// Like [`bind`](Self::bind), at the end of a list. Leaves a Command that is of no use.
+    pub(crate) fn bind_into<C>(&mut self, list: &mut Vec<Command<C>>, name: impl Fn(&B) -> C) {
+        let count = list.len();
+        list.reserve(1);
+        // SAFETY: there is room for one more behind the last, and all its fields are written before it
+        // counts; nothing here panics between.
+        let bound = unsafe {
+            let place = list.as_mut_ptr().add(count);
+            (&raw mut (*place).op).write(std::mem::replace(&mut self.op, Op::Copy));
+            (&raw mut (*place).outputs).write(self.outputs);
+            (&raw mut (*place).operands).write(SmallVec::new());
+            list.set_len(count + 1);
+            &mut *place
+        };
+        for operand in &self.operands {
+            bound.push(name(&operand.buffer), &operand.layout);
+        }
+    }
+
     /// Like [`bind`](Self::bind), for a name that cannot always be given.
     ///
     /// # Errors
@@ -137,42 +177,62 @@ impl<B> Command<B> {
 }
 
 impl<B: BufferLike> Command<B> {
-    /// Joins checked parts. Every constructor ends here, so the rules that hold for all Commands are
-    /// checked here: operands lie inside their buffers, outputs do not overlap themselves, and an
-    /// output shares memory with an input only where `in_place` says that this works.
+    /// Joins checked parts. Every constructor ends in [`check`](Self::check).
     fn assemble(
         op: Op,
         outputs: impl IntoIterator<Item = Operand<B>>,
         inputs: impl IntoIterator<Item = Operand<B>>,
         in_place: InPlace,
     ) -> Result<Self> {
-        let mut operands: SmallVec<[Operand<B>; INLINE_OPERANDS]> = outputs.into_iter().collect();
-        let outputs = operands.len();
-        operands.extend(inputs);
-        let error = |reason| Error::InvalidCommand { op: op.name(), reason };
-        for operand in &operands {
-            operand.check_bounds().map_err(error)?;
+        let mut command = Self::of(op);
+        for Operand { buffer, layout } in outputs {
+            command.push(buffer, &layout);
         }
-        let (written, read) = operands.split_at(outputs);
-        for (index, output) in written.iter().enumerate() {
-            if !output.layout.is_injective() {
-                return Err(error(format!("output {:?} overlaps itself", output.layout)));
-            }
-            if written[..index].iter().any(|other| output.overlaps(other)) {
-                return Err(error("two outputs share memory".into()));
-            }
-            for input in read.iter().filter(|input| output.overlaps(input)) {
-                let same = in_place == InPlace::SameLayout && output.layout == input.layout;
-                if !same {
-                    return Err(error(format!(
-                        "output {:?} shares memory with input {:?}",
-                        output.layout, input.layout
-                    )));
-                }
-            }
+        command.outputs = command.operands.len() as u8;
+        for Operand { buffer, layout } in inputs {
+            command.push(buffer, &layout);
         }
-        Ok(Command { op, outputs: outputs as u8, operands })
+        command.check(in_place)?;
+        Ok(command)
     }
+
+    /// Checks the rules that hold for all Commands: operands lie inside their buffers, outputs do not
+    /// overlap themselves, and an output shares memory with an input only where `in_place` says that this
+    /// works. By reference: operands are large, and a Command on its way from hand to hand is copied.
+    fn check(&self, in_place: InPlace) -> Result<()> {
+        check_operands(usize::from(self.outputs), &self.operands, in_place)
+            .map_err(|reason| Error::InvalidCommand { op: self.op.name(), reason })
+    }
+}
+
+/// Whether operands, outputs first, keep the rules that hold for all Commands.
+fn check_operands<B: BufferLike>(
+    outputs: usize,
+    operands: &[Operand<B>],
+    in_place: InPlace,
+) -> Result<(), String> {
+    for operand in operands {
+        operand.check_bounds()?;
+    }
+    let (written, read) = operands.split_at(outputs);
+    for (index, output) in written.iter().enumerate() {
+        if !output.layout.is_injective() {
+            return Err(format!("output {:?} overlaps itself", output.layout));
+        }
+        if written[..index].iter().any(|other| output.overlaps(other)) {
+            return Err("two outputs share memory".into());
+        }
+        for input in read.iter().filter(|input| output.overlaps(input)) {
+            let same = in_place == InPlace::SameLayout && output.layout == input.layout;
+            if !same {
+                return Err(format!(
+                    "output {:?} shares memory with input {:?}",
+                    output.layout, input.layout
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether an output may be the same memory as an input.

@@ -42,7 +42,7 @@ impl<B: BufferLike> Command<B> {
     #[allow(clippy::too_many_arguments)]
     pub fn matmul_packed(
         dst: Operand<B>,
-        a: Operand<B>,
+        mut a: Operand<B>,
         packed: Operand<B>,
         bias: Option<Operand<B>>,
         residual: Option<Operand<B>>,
@@ -63,18 +63,23 @@ impl<B: BufferLike> Command<B> {
         let mut shape = smallvec::SmallVec::<[usize; 8]>::from_slice(dst.layout.shape());
         shape[rank - 1] = a.layout.shape()[a_rank - 1];
         let same_rows = a.layout.shape()[a_rank - 2] == shape[rank - 2];
-        let Some(a_layout) = a.layout.broadcast_to(&shape).ok().filter(|_| same_rows) else {
-            return check.fail(format!("{}: sizes do not match", shapes()));
-        };
+        if !same_rows || a.layout.shape() != &shape[..] {
+            let Some(wide) = a.layout.broadcast_to(&shape).ok().filter(|_| same_rows) else {
+                return check.fail(format!("{}: sizes do not match", shapes()));
+            };
+            a.layout = wide;
+        }
         let epilogue =
             Epilogue { scale, bias: bias.is_some(), residual: residual.is_some(), activation };
-        let mut inputs = smallvec::SmallVec::<[Operand<B>; 4]>::new();
-        inputs.push(Operand { buffer: a.buffer, layout: a_layout });
-        inputs.push(packed);
-        for extra in bias.into_iter().chain(residual) {
-            inputs.push(check.broadcast(extra, &dst.layout)?);
-        }
-        Self::assemble(Op::MatMulPacked { epilogue }, [dst], inputs, InPlace::No)
+        let mut command = Self::of(Op::MatMulPacked { epilogue });
+        command.outputs = 1;
+        command.push(dst.buffer, &dst.layout);
+        command.push(a.buffer, &a.layout);
+        command.push(packed.buffer, &packed.layout);
+        command.push_stretched(&check, bias, &dst.layout)?;
+        command.push_stretched(&check, residual, &dst.layout)?;
+        command.check(InPlace::No)?;
+        Ok(command)
     }
 }
 

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 use self::health::Troubles;
 use crate::memory::DeviceMemory;
 use crate::profiler::Profiler;
-use crate::stream::{Reason, StreamPool};
+use crate::stream::{Reason, StreamInner, StreamPool};
 use crate::sync::{Cached, OnceCache};
 use crate::{
     Backend, BackendInfo, Buffer, Counters, DType, Error, Kernel, KernelKey, Layout, MemoryStats,
@@ -199,7 +199,7 @@ impl Device {
     ///
     /// As for [`Stream::allocate`].
     pub fn allocate(&self, bytes: usize) -> Result<Buffer> {
-        self.stream()?.allocate(bytes)
+        Stream::visit(self)?.allocate(bytes)
     }
 
     /// Waits until everything recorded on any stream so far has finished. A stream that fails does not
@@ -240,7 +240,7 @@ impl Device {
 
     /// What all streams did so far.
     pub fn counters(&self) -> Counters {
-        let streams = self.0.pool.created().map(|stream| stream.counters().read());
+        let streams = self.0.pool.created().map(StreamInner::read_counters);
         streams.fold(Counters::default(), std::ops::Add::add)
     }
 

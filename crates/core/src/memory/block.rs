@@ -25,6 +25,8 @@ pub(crate) struct Block {
     pub(crate) home: &'static StreamInner,
     /// The size asked for; at most the size of the class.
     pub(super) bytes: AtomicUsize,
+    /// The number of the thread that it was last allocated for.
+    thread: AtomicUsize,
     settled: AtomicBool,
     /// Whether `uses` has entries.
     foreign: AtomicBool,
@@ -68,6 +70,7 @@ impl Block {
             slab: slab as u32,
             home,
             bytes: AtomicUsize::new(0),
+            thread: AtomicUsize::new(0),
             settled: AtomicBool::new(false),
             foreign: AtomicBool::new(false),
             changing: Changing {
@@ -82,8 +85,9 @@ impl Block {
 
     /// Makes the block ready for a new holder. Commands recorded so far may still use it; they all lie
     /// on the home stream, so another stream that comes to it first waits for them.
-    pub(super) fn prepare(&self, bytes: usize, recorded: u64) {
+    pub(super) fn prepare(&self, bytes: usize, recorded: u64, thread: usize) {
         self.bytes.store(bytes, Ordering::Relaxed);
+        self.thread.store(thread, Ordering::Relaxed);
         self.settled.store(false, Ordering::Relaxed);
         self.changing.written.store(recorded, Ordering::Relaxed);
         self.changing.holders.store(1, Ordering::Relaxed);
@@ -91,6 +95,11 @@ impl Block {
 
     fn uses(&self) -> std::sync::MutexGuard<'_, SmallVec<[ForeignUse; 2]>> {
         self.changing.uses.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// The number of the thread that it was last allocated for.
+    pub(super) fn thread(&self) -> usize {
+        self.thread.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_settled(&self) -> bool {

@@ -2,6 +2,11 @@
 //!
 //! Guarded by the stream's own lock. A block is free for the home stream as soon as its last handle is
 //! gone, because what comes later on that stream runs later. Only uses by other streams defer it.
+//!
+//! Which of the free blocks is taken matters to devices that replay what they have seen before, which they
+//! know by its addresses: a call that does the same as the one before should get the same blocks. So it is
+//! the one at the lowest address, in whatever order they came back; and where threads share the stream,
+//! first one that the thread had before, then one that nobody had.
 
 use std::ptr::NonNull;
 
@@ -13,7 +18,7 @@ use crate::stream::StreamInner;
 #[derive(Default)]
 pub(crate) struct StreamCache {
     /// Free blocks by class.
-    free: Vec<Vec<NonNull<Block>>>,
+    free: Vec<Vec<FreeBlock>>,
     /// Blocks without holders that another stream may still be using.
     deferred: Vec<NonNull<Block>>,
     slabs: Vec<Option<Slab>>,
@@ -24,6 +29,19 @@ pub(crate) struct StreamCache {
     cached: usize,
     deferred_bytes: usize,
 }
+
+/// A free block, with what decides whether it is taken.
+#[derive(Clone, Copy)]
+struct FreeBlock {
+    address: usize,
+    /// The thread that had it last.
+    thread: usize,
+    pointer: NonNull<Block>,
+}
+
+/// How many blocks of a class are looked at, the last ones that came back: enough for what a model has at
+/// once, few enough to be looked at in no time.
+const CANDIDATES: usize = 64;
 
 struct Slab {
     segment: Segment,
@@ -97,7 +115,8 @@ impl StreamCache {
         if self.free.len() <= class {
             self.free.resize_with(class + 1, Vec::new);
         }
-        self.free[class].push(pointer);
+        let (address, thread) = (block.address, block.thread());
+        self.free[class].push(FreeBlock { address, thread, pointer });
         self.cached += class_bytes(class);
         if let Some(slab) = &mut self.slabs[block.slab as usize] {
             slab.free += 1;
@@ -106,23 +125,41 @@ impl StreamCache {
         }
     }
 
-    /// A free block of a class, or one carved from a slab that has room.
-    pub fn take(&mut self, class: usize, home: &'static StreamInner) -> Option<NonNull<Block>> {
-        let block = match self.free.get_mut(class).and_then(Vec::pop) {
-            Some(pointer) => {
-                // SAFETY: the cache owned the block until here.
-                let slab = unsafe { pointer.as_ref() }.slab as usize;
-                if let Some(slab) = &mut self.slabs[slab] {
-                    slab.free -= 1;
-                }
-                self.cached -= class_bytes(class);
-                pointer
-            }
-            None => self.carve(class, home)?,
-        };
+    /// A free block of a class, or one carved from a slab that has room, for a thread.
+    pub fn take(
+        &mut self,
+        class: usize,
+        home: &'static StreamInner,
+        thread: usize,
+    ) -> Option<NonNull<Block>> {
+        let shared = home.is_shared();
+        let own = self.take_free(class, |block| !shared || block.thread == thread);
+        let block = own
+            .or_else(|| self.carve(class, home))
+            .or_else(|| if shared { self.take_free(class, |_| true) } else { None })?;
         self.in_use += class_bytes(class);
         self.peak = self.peak.max(self.in_use);
         Some(block)
+    }
+
+    /// The free block at the lowest address among the last ones that suit.
+    fn take_free(
+        &mut self,
+        class: usize,
+        suits: impl Fn(&FreeBlock) -> bool,
+    ) -> Option<NonNull<Block>> {
+        let free = self.free.get_mut(class)?;
+        let first = free.len().saturating_sub(CANDIDATES);
+        let candidates = free[first..].iter().enumerate().filter(|(_, block)| suits(block));
+        let (index, _) = candidates.min_by_key(|(_, block)| block.address)?;
+        let pointer = free.swap_remove(first + index).pointer;
+        // SAFETY: the cache owned the block until here.
+        let slab = unsafe { pointer.as_ref() }.slab as usize;
+        if let Some(slab) = &mut self.slabs[slab] {
+            slab.free -= 1;
+        }
+        self.cached -= class_bytes(class);
+        Some(pointer)
     }
 
     fn carve(&mut self, class: usize, home: &'static StreamInner) -> Option<NonNull<Block>> {
@@ -170,7 +207,7 @@ impl StreamCache {
                 self.open[slab.class] = None;
             }
             if let Some(free) = self.free.get_mut(slab.class) {
-                free.retain(|&pointer| {
+                free.retain(|&FreeBlock { pointer, .. }| {
                     // SAFETY: the cache owns its free blocks.
                     let of_slab = unsafe { pointer.as_ref() }.slab as usize == index;
                     if of_slab {

@@ -1,7 +1,7 @@
 //! What is tried, in order, when a stream's cache has no block: a new segment within the budget, own
 //! deferred blocks, own cache, the caches of other streams, and waiting until the device is idle.
 
-use super::{Buffer, prepare, size_class, trim_device, trim_stream};
+use super::{Buffer, from_cache, size_class, trim_device, trim_stream};
 use crate::Result;
 use crate::stream::StreamInner;
 
@@ -48,13 +48,6 @@ pub(super) fn grow(stream: &'static StreamInner, class: usize, bytes: usize) -> 
         }
     }
     Err(super::out_of_memory(device, bytes))
-}
-
-fn from_cache(stream: &'static StreamInner, class: usize, bytes: usize) -> Option<Buffer> {
-    let mut recorder = stream.lock();
-    recorder.cache.collect(stream);
-    let block = recorder.cache.take(class, stream)?;
-    Some(prepare(block, bytes, recorder.recorded))
 }
 
 /// A deferred block waits for commands of other streams, which nobody may have submitted yet.

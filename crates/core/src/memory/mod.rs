@@ -28,7 +28,7 @@ pub use stats::MemoryStats;
 
 use self::settled::Retired;
 use crate::device::DeviceInner;
-use crate::stream::StreamInner;
+use crate::stream::{StreamInner, thread_number};
 use crate::{Error, Result, Segment};
 
 /// What a device holds, across its streams.
@@ -90,22 +90,22 @@ pub(crate) fn allocate(stream: &'static StreamInner, bytes: usize) -> Result<Buf
         return Err(out_of_memory(device, bytes));
     }
     let class = size_class::class_of(bytes);
-    let cached = {
-        let mut recorder = stream.lock();
-        recorder.cache.collect(stream);
-        recorder.cache.take(class, stream).map(|block| prepare(block, bytes, recorder.recorded))
-    };
-    match cached {
+    match from_cache(stream, class, bytes) {
         Some(buffer) => Ok(buffer),
         None => ladder::grow(stream, class, bytes),
     }
 }
 
-fn prepare(block: NonNull<Block>, bytes: usize, recorded: u64) -> Buffer {
+/// Memory that the stream has already.
+fn from_cache(stream: &'static StreamInner, class: usize, bytes: usize) -> Option<Buffer> {
+    let thread = thread_number();
+    let mut recorder = stream.lock();
+    recorder.cache.collect(stream);
+    let block = recorder.cache.take(class, stream, thread)?;
     // SAFETY: the cache handed the block over; nobody else has it.
-    unsafe { block.as_ref() }.prepare(bytes, recorded);
+    unsafe { block.as_ref() }.prepare(bytes, recorder.recorded, thread);
     // SAFETY: prepared with one holder just now.
-    unsafe { Buffer::from_prepared(block) }
+    Some(unsafe { Buffer::from_prepared(block) })
 }
 
 /// The last handle of a block is gone.

@@ -16,18 +16,28 @@ fn of(streams: &[Stream], device: &DeviceInner) -> Option<usize> {
 }
 
 pub(super) fn stream(device: &'static DeviceInner) -> Result<Stream> {
+    find(device, Stream::clone)
+}
+
+/// The current stream without a share in its lease, which the thread keeps.
+pub(super) fn visit(device: &'static DeviceInner) -> Result<Stream> {
+    find(device, |stream| Stream { inner: stream.inner, _lease: None })
+}
+
+fn find(device: &'static DeviceInner, name: impl Fn(&Stream) -> Stream) -> Result<Stream> {
     device.check()?;
     let known = CURRENT.try_with(|streams| {
         let streams = streams.borrow();
-        of(&streams, device).map(|index| streams[index].clone())
+        of(&streams, device).map(|index| name(&streams[index]))
     });
     match known {
         Ok(Some(stream)) => Ok(stream),
         Ok(None) => {
             // The lease may wait for another thread, so nothing is borrowed here.
             let stream = device.pool().lease_for_thread(device)?;
-            CURRENT.with(|streams| streams.borrow_mut().insert(0, stream.clone()));
-            Ok(stream)
+            let named = name(&stream);
+            CURRENT.with(|streams| streams.borrow_mut().insert(0, stream));
+            Ok(named)
         }
         // The thread is ending and its own lease is gone.
         Err(_) => device.pool().default_stream(device),

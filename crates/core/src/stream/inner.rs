@@ -6,13 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use smallvec::SmallVec;
 
+use super::turn::Turn;
 use crate::counters::LiveCounters;
 use crate::device::DeviceInner;
 use crate::memory::{Block, StreamCache};
 use crate::profiler::StreamProfile;
 use crate::sync::ReturnStack;
 use crate::sync::shim::AtomicU64;
-use crate::{BoundCommand, Device, OpKind, Progress, Queue, QueueContext, Result, WaitFor};
+use crate::{
+    BoundCommand, Counters, Device, OpKind, Progress, Queue, QueueContext, Result, WaitFor,
+};
 
 /// One stream. Aligned so that streams share no cache line.
 ///
@@ -44,6 +47,8 @@ pub(crate) struct Recorder {
     pub epoch: u64,
     /// When the batch was begun, if somebody wants to know.
     pub begun_ns: Option<u64>,
+    /// Whose batch it is.
+    pub turn: Turn,
     /// The sequence number of the last command recorded.
     pub recorded: u64,
     /// Batches that the device may still be working on.
@@ -108,12 +113,22 @@ impl StreamInner {
         &self.counters
     }
 
+    /// What the stream did so far, with what only its queue knows.
+    pub fn read_counters(&self) -> Counters {
+        Counters { replays: self.queue.replays(), ..self.counters.read() }
+    }
+
     pub fn profile(&self) -> &StreamProfile {
         &self.profile
     }
 
     pub fn returns(&self) -> &ReturnStack<Block> {
         &self.returns
+    }
+
+    /// Whether the pool has ever given it to a thread although another one had it.
+    pub fn is_shared(&self) -> bool {
+        self.counters.shares.load(Ordering::Relaxed) != 0
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Recorder> {

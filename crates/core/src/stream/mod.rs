@@ -8,6 +8,7 @@ mod record;
 mod submit;
 mod timepoint;
 mod transfer;
+mod turn;
 
 pub use event::Event;
 pub(crate) use inner::StreamInner;
@@ -15,6 +16,7 @@ pub(crate) use pool::StreamPool;
 pub(crate) use submit::Reason;
 pub use timepoint::Timepoint;
 pub use transfer::Download;
+pub(crate) use turn::thread_number;
 
 use std::fmt;
 use std::sync::Arc;
@@ -48,6 +50,17 @@ impl Stream {
     /// No stream is left and the device is not set to share, or the device is gone.
     pub fn current(device: &Device) -> Result<Self> {
         current::stream(device.inner())
+    }
+
+    /// The calling thread's current stream, for the length of one operation: a handle that does not keep the
+    /// lease and costs nothing to drop. Kept for longer, it may name a stream that another thread has leased
+    /// meanwhile, which is safe, as sharing is.
+    ///
+    /// # Errors
+    ///
+    /// As for [`current`](Self::current).
+    pub fn visit(device: &Device) -> Result<Self> {
+        current::visit(device.inner())
     }
 
     /// A stream of its own, leased until the last clone is dropped. When all are leased, the device's
@@ -109,7 +122,18 @@ impl Stream {
     /// An operand that another device owns or that is not valid because the command that made it
     /// failed, an operation the device does not have, a timeout when too much is in flight, or a device
     /// that is gone. After an error nothing was recorded.
-    pub fn record(&self, command: Command<&Buffer>) -> Result<Timepoint> {
+    #[inline]
+    pub fn record(&self, mut command: Command<&Buffer>) -> Result<Timepoint> {
+        record::record(self.inner, &mut command)
+    }
+
+    /// Like [`record`](Self::record), for a Command that lies somewhere already: a Command is large, and this
+    /// spares a copy of it. It is of no use afterwards.
+    ///
+    /// # Errors
+    ///
+    /// As for [`record`](Self::record).
+    pub fn record_from(&self, command: &mut Command<&Buffer>) -> Result<Timepoint> {
         record::record(self.inner, command)
     }
 
@@ -226,7 +250,7 @@ impl Stream {
 
     /// What the stream did so far.
     pub fn counters(&self) -> Counters {
-        self.inner.counters().read()
+        self.inner.read_counters()
     }
 
     pub(crate) fn inner(&self) -> &'static StreamInner {

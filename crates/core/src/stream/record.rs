@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use smallvec::SmallVec;
 
 use super::submit::{Reason, Submitted};
+use super::turn::{Manners, Next, thread_number};
 use super::{StreamInner, Timepoint};
 use crate::command::Access;
 use crate::counters::LiveCounters;
@@ -17,13 +18,35 @@ use crate::{Buffer, Command, Error, Result, WaitFor};
 
 type Waits = SmallVec<[WaitFor; 2]>;
 
-pub(super) fn record(stream: &'static StreamInner, command: Command<&Buffer>) -> Result<Timepoint> {
+/// Leaves a Command that is of no use: it is large, so it is not handed from one to the next.
+pub(super) fn record(
+    stream: &'static StreamInner,
+    command: &mut Command<&Buffer>,
+) -> Result<Timepoint> {
     let device = stream.device_inner();
     device.check()?;
     device.check_support(command.op())?;
-    let waits = dependencies(stream, &command)?;
+    let mut epoch = stream.progress().epoch();
+    let mut waits = dependencies(stream, command)?;
+    let thread = thread_number();
+    let mut manners = Manners::default();
     loop {
         let mut recorder = stream.lock();
+        if stream.is_shared() {
+            match stream.take_turn(&mut recorder, thread, &mut manners)? {
+                Next::Record => {}
+                Next::LetFinish(first) => {
+                    drop(recorder);
+                    stream.let_finish(first);
+                    continue;
+                }
+                Next::MakeRoom(until) => {
+                    drop(recorder);
+                    stream.wait_for_room(until)?;
+                    continue;
+                }
+            }
+        }
         if recorder.commands.len() >= device.config().batch_commands {
             // The last submit found the device full. Make room before the batch grows further.
             if let Submitted::Full { until } = stream.submit(&mut recorder, Reason::Full)? {
@@ -34,6 +57,14 @@ pub(super) fn record(stream: &'static StreamInner, command: Command<&Buffer>) ->
         }
         if recorder.commands.is_empty() {
             recorder.epoch = stream.progress().epoch();
+            if recorder.epoch != epoch {
+                // Something here failed since the look at what the command depends on.
+                epoch = recorder.epoch;
+                drop(recorder);
+                waits = dependencies(stream, command)?;
+                continue;
+            }
+            recorder.turn.thread = thread;
             recorder.begun_ns = stream.profile().enabled().then(now_ns);
         }
         let sequence = recorder.recorded + 1;
@@ -43,13 +74,13 @@ pub(super) fn record(stream: &'static StreamInner, command: Command<&Buffer>) ->
                 block.note_use(stream, access, sequence);
             }
         }
-        for wait in waits {
+        for &wait in &waits {
             recorder.add_wait(wait);
         }
         let counters = stream.counters();
         LiveCounters::add_locked(&counters.commands, 1);
         LiveCounters::add_locked(&counters.bytes, command.bytes() as u64);
-        recorder.commands.push(command.bind(|buffer| buffer.raw()));
+        command.bind_into(&mut recorder.commands, |buffer| buffer.raw());
         recorder.recorded = sequence;
         stream.set_recorded(sequence);
         if recorder.commands.len() >= device.config().batch_commands {

@@ -19,6 +19,8 @@ pub(crate) enum Reason {
     Flush,
     /// Somebody is about to wait for it.
     Wait,
+    /// Another thread wants to use the stream.
+    Turn,
 }
 
 /// What became of a submit.
@@ -63,10 +65,14 @@ impl StreamInner {
         let waits = std::mem::take(&mut recorder.waits);
         let counters = self.counters();
         LiveCounters::add_locked(&counters.submits, 1);
-        LiveCounters::add_locked(&counters.flushes, u64::from(reason != Reason::Full));
+        let asked_for = matches!(reason, Reason::Flush | Reason::Wait);
+        LiveCounters::add_locked(&counters.flushes, u64::from(asked_for));
+        if asked_for {
+            recorder.turn.earn();
+        }
         LiveCounters::add_locked(&counters.waits, waits.len() as u64);
         let batch = Batch {
-            commands: std::mem::replace(&mut recorder.commands, Vec::with_capacity(count)),
+            commands: std::mem::replace(&mut recorder.commands, self.progress().spare(count)),
             first,
             last,
             waits,

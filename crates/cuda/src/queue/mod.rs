@@ -53,6 +53,8 @@ pub(crate) struct CudaQueue {
     front: AtomicU64,
     /// Threads that sleep until this stream comes further.
     pub parked: AtomicU32,
+    /// Batches that were replayed. Counted with the encoder locked.
+    pub replays: AtomicU64,
 }
 
 impl CudaQueue {
@@ -87,6 +89,7 @@ impl CudaQueue {
             host: HostMemory::new(gpu),
             front: AtomicU64::new(u64::MAX),
             parked: AtomicU32::new(0),
+            replays: AtomicU64::new(0),
         })
     }
 

@@ -2,8 +2,8 @@
 //!
 //! A batch that is seen for the first time leaves only a number behind. When it comes again it gets a
 //! plan: its words, and a graph that was captured from its steps. Where graphs go again before they were
-//! worth it, as with threads that share a stream and mix their calls in ever new ways, a batch must come more
-//! often before it is captured. A graph's transfers go through staging
+//! worth it, as with threads that hand a stream around and mix their calls in ever new ways, a batch must come
+//! more often before it is captured. A graph's transfers go through staging
 //! memory of its own, so a plan that is in flight already takes a second graph, up to a bound.
 
 use std::any::Any;
@@ -48,6 +48,8 @@ pub(crate) struct Plans<G = Graph> {
     seen: Box<[(u64, u32); SEEN]>,
     next_seen: usize,
     clock: u64,
+    /// The index of the plan that was found last: mostly it is wanted again.
+    latest: usize,
     /// How often a batch must have been seen before it is captured.
     patience: u32,
 }
@@ -66,22 +68,27 @@ pub(crate) enum Known {
 impl<G> Default for Plans<G> {
     fn default() -> Self {
         let seen = Box::new([(0, 0); SEEN]);
-        Self { plans: Vec::new(), seen, next_seen: 0, clock: 0, patience: 1 }
+        Self { plans: Vec::new(), seen, next_seen: 0, clock: 0, latest: 0, patience: 1 }
     }
 }
 
 impl<G> Plans<G> {
-    /// Looks a batch up, and remembers that it was seen. `evicted` is called with what must outlive
-    /// batches in flight.
+    /// Looks a batch up, and remembers that it was seen. `hash` gives its number, if that is needed;
+    /// `evicted` is called with what must outlive batches in flight.
     pub fn look_up(
         &mut self,
-        hash: u64,
+        hash: impl FnOnce() -> u64,
         words: &[u64],
         mut evicted: impl FnMut(Instance<G>),
     ) -> Known {
         self.clock += 1;
+        let again = self.plans.get(self.latest).is_some_and(|plan| *plan.words == *words);
+        // A plan knows its number.
+        let hash = if again { self.plans[self.latest].hash } else { hash() };
         let same = |plan: &Plan<G>| plan.hash == hash && *plan.words == *words;
-        if let Some(index) = self.plans.iter().position(same) {
+        let found = if again { Some(self.latest) } else { self.plans.iter().position(same) };
+        if let Some(index) = found {
+            self.latest = index;
             let plan = &mut self.plans[index];
             plan.used = self.clock;
             if plan.refused {
@@ -163,7 +170,7 @@ mod tests {
     use super::*;
 
     fn look_up(plans: &mut Plans<u32>, number: u64) -> Known {
-        plans.look_up(number, &[number, 7], |_| {})
+        plans.look_up(|| number, &[number, 7], |_| {})
     }
 
     fn plain(graph: u32) -> Instance<u32> {
@@ -179,7 +186,7 @@ mod tests {
         assert_eq!(look_up(&mut plans, 5), Known::Replay(0, graph));
         assert_eq!(plans.instance(0, graph).graph, 50);
         // Another batch with the same number is another batch.
-        assert_eq!(plans.look_up(5, &[1], |_| {}), Known::Capture(1));
+        assert_eq!(plans.look_up(|| 5, &[1], |_| {}), Known::Capture(1));
     }
 
     #[test]
@@ -214,7 +221,8 @@ mod tests {
         let mut gone = Vec::new();
         for number in 0..PLANS as u64 + 1 {
             look_up(&mut plans, number);
-            let known = plans.look_up(number, &[number, 7], |instance| gone.push(instance.graph));
+            let known =
+                plans.look_up(|| number, &[number, 7], |instance| gone.push(instance.graph));
             let Known::Capture(plan) = known else { panic!("{known:?}") };
             plans.add(plan, plain(number as u32));
             // Number 0 is used all the time.

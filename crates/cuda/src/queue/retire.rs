@@ -98,7 +98,9 @@ impl CudaQueue {
             let _ = self.gpu.context.make_current();
         }
         // Before the progress is told: whoever waits for it may expect memory to be back.
-        drop(entry);
+        let Entry { batch, staging, keep, .. } = entry;
+        drop((staging, keep));
+        self.progress.give_back(batch.commands);
         let mut flight = self.flight();
         flight.retiring = false;
         match failed {

@@ -6,7 +6,9 @@
 
 use std::hash::{Hash, Hasher};
 
-use millstream_core::{Activation, BoundCommand, Distribution, Epilogue, Op, Scalar, UnaryOp};
+use millstream_core::{
+    Activation, BoundCommand, Distribution, Epilogue, Op, Operand, RawBuffer, Scalar, UnaryOp,
+};
 
 use super::host::reached;
 
@@ -20,10 +22,18 @@ pub(crate) struct Signature {
 /// Appends what is hashed, so that everything with a derived `Hash` can be written down.
 impl Hasher for Signature {
     fn finish(&self) -> u64 {
-        // The multiply and rotate of FxHash: the words are ours, nobody chooses them to collide.
-        self.words.iter().fold(0, |hash: u64, word| {
-            (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95)
-        })
+        // The multiply and rotate of FxHash: the words are ours, nobody chooses them to collide. Four
+        // numbers side by side, since each step waits for the one before.
+        let step =
+            |hash: u64, word: u64| (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+        let mut hashes = [0u64, 1, 2, 3];
+        let (rows, rest) = self.words.as_chunks::<4>();
+        for row in rows {
+            for (hash, &word) in hashes.iter_mut().zip(row) {
+                *hash = step(*hash, word);
+            }
+        }
+        rest.iter().chain(&hashes).fold(self.words.len() as u64, |hash, &word| step(hash, word))
     }
 
     fn write(&mut self, bytes: &[u8]) {
@@ -64,14 +74,29 @@ impl Signature {
         commands.iter().all(|command| {
             self.words.push(command.op().kind() as u64);
             for (_, operand) in command.accesses() {
-                let layout = &operand.layout;
-                let kind = layout.dtype() as u64 | (layout.rank() as u64) << 8;
-                self.words.extend([operand.buffer.address as u64, kind, layout.offset() as u64]);
-                self.words.extend(layout.shape().iter().map(|&size| size as u64));
-                self.words.extend(layout.strides().iter().map(|&stride| stride as u64));
+                self.operand(operand);
             }
             self.operation(command.op())
         })
+    }
+
+    fn operand(&mut self, operand: &Operand<RawBuffer>) {
+        let layout = &operand.layout;
+        let (address, offset) = (operand.buffer.address as u64, layout.offset() as u64);
+        let kind = layout.dtype() as u64 | (layout.rank() as u64) << 8;
+        match (layout.shape(), layout.strides()) {
+            // Most are matrices: a length that is known makes for a few plain stores.
+            (&[rows, columns], &[down, right]) => {
+                let axes = [rows, columns, down, right].map(|word| word as u64);
+                let [rows, columns, down, right] = axes;
+                self.words.extend_from_slice(&[address, kind, offset, rows, columns, down, right]);
+            }
+            (shape, strides) => {
+                self.words.extend_from_slice(&[address, kind, offset]);
+                self.words.extend(shape.iter().map(|&size| size as u64));
+                self.words.extend(strides.iter().map(|&stride| stride as u64));
+            }
+        }
     }
 
     /// The words.
@@ -204,7 +229,7 @@ impl Signature {
 
 #[cfg(test)]
 mod tests {
-    use millstream_core::{BinaryOp, Command, DType, HostBytes, Layout, Operand, RawBuffer};
+    use millstream_core::{BinaryOp, Command, DType, HostBytes, Layout};
 
     use super::*;
 

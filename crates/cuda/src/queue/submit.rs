@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::hash::Hasher;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use millstream_core::{Batch, Error, Op, Outcome, Result};
 
@@ -95,11 +96,14 @@ impl Encoder {
             false => Known::Launch,
             true => {
                 let evict = |instance| self.retired.push(Box::new(instance));
-                self.plans.look_up(self.signature.finish(), self.signature.words(), evict)
+                self.plans.look_up(|| self.signature.finish(), self.signature.words(), evict)
             }
         };
         let mut launched = match known {
-            Known::Replay(plan, instance) => self.replay(queue, batch, plan, instance),
+            Known::Replay(plan, instance) => {
+                queue.replays.store(queue.replays.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+                self.replay(queue, batch, plan, instance)
+            }
             Known::Capture(plan) => self.capture(queue, batch, plan, bytes),
             Known::Launch => self.launch_steps(queue, batch, bytes, profiled),
         }?;

@@ -2,7 +2,9 @@
 //!
 //! First a look again and again, since most calls are short: a moment without leaving the core, then giving
 //! it to whoever needs it between looks, so that a few waiters per core cost no wake-ups. Then sleep, woken
-//! by the device's watcher. A sleeper also looks by itself now and then: nothing depends on the watcher but
+//! by the device's watcher. Where more threads wait than can look in turn, those who come last sleep at
+//! once: the others are served as if they were alone, so that more threads do not make less of them. A
+//! sleeper also looks by itself now and then: nothing depends on the watcher but
 //! how soon it wakes up, and a fault of the hardware shows only when the driver is asked.
 
 use std::sync::atomic::Ordering;
@@ -16,8 +18,8 @@ use super::CudaQueue;
 const SPIN: Duration = Duration::from_micros(30);
 /// How long it looks in all before it sleeps.
 const LOOK: Duration = Duration::from_micros(300);
-/// With more waiters per core than this, it sleeps at once.
-const CROWD: usize = 4;
+/// As many per core look at a time; whoever comes when they do sleeps at once.
+const LOOKERS: usize = 4;
 /// How long a sleeper sleeps at most before it looks by itself: the first time, and in the end.
 const FIRST_SLICE: Duration = Duration::from_micros(500);
 const LAST_SLICE: Duration = Duration::from_millis(20);
@@ -29,15 +31,14 @@ impl CudaQueue {
     pub(crate) fn wait_until(&self, sequence: u64, deadline: Instant) -> Result<()> {
         self.gpu.check()?;
         self.retire();
-        let (_waiter, per_core) = self.shared.wait();
-        if self.is_known(sequence) || self.look(sequence, deadline, per_core) {
+        if self.is_known(sequence) || self.look(sequence, deadline) {
             return Ok(());
         }
         let _parked = Parked::new(self);
         let mut slice = FIRST_SLICE;
         loop {
             let until = (Instant::now() + slice).min(deadline);
-            self.progress.wait_for_change(self.progress.completed(), sequence, Some(until));
+            self.progress.wait(sequence, Some(until));
             self.retire();
             if self.is_known(sequence) || Instant::now() >= deadline {
                 return Ok(());
@@ -50,8 +51,9 @@ impl CudaQueue {
     }
 
     /// Looks for a while. Gives `true` when the outcome is known.
-    fn look(&self, sequence: u64, deadline: Instant, per_core: usize) -> bool {
-        if per_core > CROWD {
+    fn look(&self, sequence: u64, deadline: Instant) -> bool {
+        let (_looker, per_core) = self.shared.looker();
+        if per_core > LOOKERS {
             return false;
         }
         let started = Instant::now();

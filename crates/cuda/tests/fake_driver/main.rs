@@ -37,6 +37,7 @@ mod linux {
         ("replayed_batches_give_new_answers", replayed_batches_give_new_answers),
         ("one_batch_may_be_in_flight_many_times", one_batch_may_be_in_flight_many_times),
         ("many_threads_get_their_own_answers", many_threads_get_their_own_answers),
+        ("threads_that_share_a_stream_are_replayed", threads_that_share_a_stream_are_replayed),
         ("streams_come_in_order", streams_come_in_order),
         ("a_fault_fails_its_stream_and_no_other", a_fault_fails_its_stream_and_no_other),
         ("what_comes_before_a_fault_is_sound", what_comes_before_a_fault_is_sound),
@@ -188,6 +189,41 @@ mod linux {
             stream.download(self.y.operand(one))?.read()
         }
 
+        /// Two layers, with memory that is allocated for the call.
+        fn call_twice(&self, stream: &Stream, input: &[f32], seed: usize) -> Result<Vec<f32>> {
+            let one = matrix(ROWS, SIZE);
+            let mut step = seed;
+            // Lets other threads come between, now here, now there.
+            let mut pause = || {
+                step = step.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                if (step >> 33).is_multiple_of(3) {
+                    std::thread::yield_now();
+                }
+            };
+            let mut value = stream.allocate(one.dense_bytes())?;
+            pause();
+            stream.upload(value.operand(one), input)?;
+            for _ in 0..2 {
+                pause();
+                let next = stream.allocate(one.dense_bytes())?;
+                pause();
+                stream.record(Command::matmul(
+                    next.operand(one),
+                    value.operand(one),
+                    self.w.operand(matrix(SIZE, SIZE)),
+                    Some(self.b.operand(row(SIZE))),
+                    None,
+                    2.0,
+                    Activation::Relu,
+                )?)?;
+                value = next;
+            }
+            pause();
+            let result = stream.download(value.operand(one))?;
+            pause();
+            result.read()
+        }
+
         fn expected(input: &[f32]) -> Vec<f32> {
             let tail = |row: &[f32], from: usize| 2.0 * row[from..].iter().sum::<f32>() - 3.0;
             let row = |row| (0..SIZE).map(move |column| tail(row, column).max(0.0));
@@ -290,6 +326,36 @@ mod linux {
             }
         });
         assert_eq!(device.health().faults, 0);
+    }
+
+    /// Several threads per stream, each allocating what a call needs: their batches do not mix, and each
+    /// thread gets the same blocks again, so that nearly every batch is one that came before.
+    fn threads_that_share_a_stream_are_replayed() {
+        const THREADS: usize = 12;
+        const CALLS: usize = 400;
+        let device = Device::builder("cuda").streams(3).open().unwrap();
+        let layer = Layer::new(&device.stream().unwrap()).unwrap();
+        let barrier = Barrier::new(THREADS);
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (barrier, layer) = (&barrier, &layer);
+                scope.spawn(move || {
+                    barrier.wait();
+                    let stream = device.stream().unwrap();
+                    for call in 0..CALLS {
+                        let input = Layer::input(thread * 1000 + call);
+                        let got = layer.call_twice(&stream, &input, thread + call).unwrap();
+                        let expected = Layer::expected(&Layer::expected(&input));
+                        assert_eq!(got, expected, "thread {thread}, call {call}");
+                    }
+                });
+            }
+        });
+        let counters = device.counters();
+        assert!(counters.shares >= THREADS as u64 - 2);
+        let calls = (THREADS * CALLS) as u64;
+        // 99 of 100 where the machine has nothing else to do, and 2 to 17 if batches were mixed.
+        assert!(counters.replays > calls / 2, "{calls} calls, {counters:?}");
     }
 
     fn streams_come_in_order() {

@@ -63,19 +63,26 @@ impl Module for Sequential {
     }
 
     fn forward_activated(&self, input: &Tensor, last: Activation) -> Result<Tensor> {
-        let mut value = input.clone();
+        // Tensors are not small: what a module gives stays where it is until the next has read it.
+        let mut value: Option<Result<Tensor>> = None;
         let mut modules = self.modules.iter().peekable();
         while let Some(module) = modules.next() {
+            let given = match &value {
+                None => input,
+                Some(Ok(value)) => value,
+                Some(Err(_)) => break,
+            };
             let next = modules.peek().map(|next| next.as_activation());
-            value = match next {
+            let result = match next {
                 Some(Some(activation)) => {
                     modules.next();
-                    module.forward_activated(&value, activation)?
+                    module.forward_activated(given, activation)
                 }
-                Some(None) => module.forward(&value)?,
-                None => return module.forward_activated(&value, last),
+                Some(None) => module.forward(given),
+                None => return module.forward_activated(given, last),
             };
+            value = Some(result);
         }
-        value.activate(last)
+        value.unwrap_or_else(|| Ok(input.clone()))?.activate(last)
     }
 }

@@ -157,6 +157,7 @@ impl Tensor {
         Ok(self)
     }
 
+    #[inline]
     pub(crate) fn operand(&self) -> Operand<&Buffer> {
         self.buffer.operand(self.layout)
     }

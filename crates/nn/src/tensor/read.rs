@@ -1,6 +1,6 @@
 //! Reading values, which waits for them.
 
-use millstream_core::Download;
+use millstream_core::{Download, Stream};
 
 use super::Tensor;
 use crate::error::invalid;
@@ -54,7 +54,7 @@ impl Tensor {
     ///
     /// What went wrong while they were computed, if that is known already.
     pub fn download(&self) -> Result<Download> {
-        Ok(self.device().stream()?.download(self.operand())?)
+        Ok(Stream::visit(&self.device())?.download(self.operand())?)
     }
 
     fn check_dtype<T: Value>(&self, op: &'static str) -> Result<()> {
@@ -74,7 +74,7 @@ impl Tensor {
     ///
     /// What went wrong while they were computed, or a timeout.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        Ok(self.device().stream()?.download_bytes(self.operand())?)
+        Ok(Stream::visit(&self.device())?.download_bytes(self.operand())?)
     }
 
     /// The one element of a tensor that has one. Waits until it is there.

@@ -14,20 +14,26 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// For an operation, by the name that its errors have.
     pub fn new(op: &'static str, device: &Device) -> Result<Self> {
-        Ok(Self { op, stream: device.stream()? })
+        Ok(Self { op, stream: Stream::visit(device)? })
     }
 
     /// A tensor to be written by a Command of this recorder, before anybody else sees it.
+    #[inline]
     pub fn output(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
-        let layout = Layout::contiguous(dtype, shape).map_err(|e| Error::named(self.op, e))?;
-        Ok(Tensor { buffer: self.stream.allocate(layout.dense_bytes())?, layout })
+        match Layout::contiguous(dtype, shape) {
+            Ok(layout) => {
+                Ok(Tensor { buffer: self.stream.allocate(layout.dense_bytes())?, layout })
+            }
+            Err(error) => Err(Error::named(self.op, error)),
+        }
     }
 
     /// Records a Command, or says why it could not be built.
-    pub fn record(&self, command: millstream_core::Result<Command<&Buffer>>) -> Result<()> {
-        let command = command.map_err(|error| Error::named(self.op, error))?;
-        self.stream.record(command)?;
-        Ok(())
+    pub fn record(&self, mut command: millstream_core::Result<Command<&Buffer>>) -> Result<()> {
+        match &mut command {
+            Ok(command) => self.stream.record_from(command).map(drop).map_err(Error::from),
+            Err(error) => Err(Error::named(self.op, error.clone())),
+        }
     }
 
     /// A copy of some bytes where the device reads them best.

@@ -7,8 +7,9 @@
 #define TILE_N (4 * COLUMNS)
 #define LOADS_A ROWS
 #define LOADS_B (TILE_N * STAGE_DEPTH / 32)
-// Results that a thread stores.
+// Results that a thread stores, and how far apart.
 #define STORES ((TILE_M * TILE_N + THREADS - 1) / THREADS)
+#define ROWS_APART (THREADS / TILE_N)
 // Neighbouring lanes gather for neighbouring places; so many elements along the depth at once.
 #define ABREAST (32 / TILE_N)
 
@@ -23,7 +24,7 @@ KERNEL_5(dst, src, weight, bias, residual) {
     const Thread t = THREAD;
     SHARED P stages[SLICES * STAGE_ROOM(TILE_M, TILE_N)];
     SHARED Step all_steps[SLICES * STAGE_DEPTH];
-    const I m0 = (I)(t.group % p.tiles) * TILE_M, n0 = (I)(t.group / p.tiles) * TILE_N;
+    const I m0 = (I)t.group * TILE_M, n0 = (I)t.group_z * TILE_N;
     const I outputs = (I)p.outputs, positions = (I)p.positions, depth = (I)p.depth;
     const u32 row = t.lane / 4, column = t.lane % 4;
     const u32 place = t.lane % TILE_N, abreast = t.lane / TILE_N;
@@ -39,6 +40,14 @@ KERNEL_5(dst, src, weight, bias, residual) {
         from[axis] = from[axis] * (I)p.step[axis] - (I)p.pad[axis];
         own_src += from[axis] * (I)p.src_stride[axis + 2];
     }
+    // Where the results lie that this thread stores: at one place, for several channels.
+    const u32 first = t.index / TILE_N;
+    const I n = n0 + t.index % TILE_N;
+    const bool stores = n < positions && first < TILE_M;
+    I to[SPATIAL];
+    const I to_batch = window_place<SPATIAL, I>(p.out_size, stores ? n : 0, to);
+    const I dst_at = window_at<SPATIAL, I>(p.offset[0], p.dst_stride, to_batch, 0, to);
+    const I residual_at = window_at<SPATIAL, I>(p.offset[4], p.residual_stride, to_batch, 0, to);
     for (I group = t.group_y; group < (I)p.groups; group += t.groups_y) {
         const I group_src = own_src + group * (I)p.channels * (I)p.src_stride[1];
         const I group_weight = (I)p.offset[2] + group * outputs * (I)p.weight_stride[0];
@@ -49,19 +58,12 @@ KERNEL_5(dst, src, weight, bias, residual) {
         // What is added to the results is asked for before they are known.
         V extra[STORES];
         UNROLL for (u32 i = 0; i < STORES; ++i) {
-            const u32 at = t.index + i * THREADS;
-            const I m = m0 + at / TILE_N, n = n0 + at % TILE_N;
-            const I channel = group * outputs + m;
+            const I m = m0 + first + i * ROWS_APART;
             extra[i] = 0;
-            if (at < TILE_M * TILE_N && m < outputs && n < positions) {
-                if (p.has_bias != 0) {
-                    extra[i] += load<DTYPE>(bias, (I)p.offset[3] + channel * (I)p.bias_stride);
-                }
-                if (p.has_residual != 0) {
-                    I to[SPATIAL];
-                    const I batch = window_place<SPATIAL, I>(p.out_size, n, to);
-                    extra[i] += load<DTYPE>(residual, window_at<SPATIAL, I>(p.offset[4], p.residual_stride, batch, channel, to));
-                }
+            if (stores && m < outputs) {
+                const I channel = group * outputs + m;
+                if (p.has_bias != 0) extra[i] += load<DTYPE>(bias, (I)p.offset[3] + channel * (I)p.bias_stride);
+                if (p.has_residual != 0) extra[i] += load<DTYPE>(residual, residual_at + channel * (I)p.residual_stride[1]);
             }
         }
         // One round more than there is to multiply: what a round fetches the next one puts and multiplies.
@@ -114,13 +116,8 @@ KERNEL_5(dst, src, weight, bias, residual) {
         stage_gather<ROWS, COLUMNS>(sums, t, acc);
         stage_finish<STORES, SLICES, TILE_M * TILE_N, THREADS>(sums, t.index, p, extra);
         UNROLL for (u32 i = 0; i < STORES; ++i) {
-            const u32 at = t.index + i * THREADS;
-            const I m = m0 + at / TILE_N, n = n0 + at % TILE_N;
-            if (at < TILE_M * TILE_N && m < outputs && n < positions) {
-                I to[SPATIAL];
-                const I batch = window_place<SPATIAL, I>(p.out_size, n, to);
-                store<DTYPE>(dst, window_at<SPATIAL, I>(p.offset[0], p.dst_stride, batch, group * outputs + m, to), extra[i]);
-            }
+            const I m = m0 + first + i * ROWS_APART;
+            if (stores && m < outputs) store<DTYPE>(dst, dst_at + (group * outputs + m) * (I)p.dst_stride[1], extra[i]);
         }
         group_barrier();
     }

@@ -2,14 +2,16 @@
 //!
 //! Making such memory takes far longer than most transfers, so a queue keeps it. Taking a piece needs the
 //! lock of the pool, which only takers of that stream use; giving it back is one store, by whichever thread
-//! drops the last clone. Always the first of the smallest that are free is lent: a caller that does the same
-//! again and again gets the same addresses, and what a backend has written down with them stays good.
+//! drops the last clone. A caller that does the same again and again gets the same addresses, and what a backend
+//! has written down with them stays good: lent is the first of the smallest that are free and that the thread had
+//! before, so that threads that share a stream do not mix theirs up; then a new one; and at the bounds any.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::HostBytes;
 use crate::command::Lender;
+use crate::stream::thread_number;
 use crate::sync::Loan;
 use crate::sync::shim::{Mutex, lock};
 
@@ -57,6 +59,8 @@ struct Kept<M> {
     piece: Arc<Piece<M>>,
     /// The clock when it was lent last.
     used: u64,
+    /// The thread that it was lent to.
+    thread: usize,
 }
 
 struct Piece<M> {
@@ -97,23 +101,25 @@ impl<M: HostPiece> HostPool<M> {
         if state.closed {
             return None;
         }
-        let index = match state.first_free(bytes) {
-            Some(index) => index,
-            None => {
-                let size = bytes.next_power_of_two().min(self.bounds.largest);
-                if !state.make_room(size, &self.bounds, &mut gone) {
-                    return None;
-                }
-                let memory = make(size).filter(|memory| memory.bytes() >= bytes)?;
-                let piece = Arc::new(Piece { loan: Loan::new(), memory });
-                state.pieces.push(Kept { piece, used: 0 });
-                state.pieces.len() - 1
-            }
+        let thread = thread_number();
+        let size = bytes.next_power_of_two().min(self.bounds.largest);
+        let own = state.first_free(bytes, |kept| kept.thread == thread);
+        let index = if let Some(index) = own {
+            index
+        } else if state.has_room(size, &self.bounds) {
+            state.add(make(size).filter(|memory| memory.bytes() >= bytes)?)
+        } else if let Some(index) = state.first_free(bytes, |_| true) {
+            index
+        } else if state.make_room(size, &self.bounds, &mut gone) {
+            state.add(make(size).filter(|memory| memory.bytes() >= bytes)?)
+        } else {
+            return None;
         };
         state.clock += 1;
         let clock = state.clock;
         let kept = &mut state.pieces[index];
         kept.used = clock;
+        kept.thread = thread;
         if !kept.piece.loan.take() {
             return None;
         }
@@ -141,26 +147,38 @@ impl<M: HostPiece> HostPool<M> {
 }
 
 impl<M: HostPiece> State<M> {
-    /// The first of the smallest pieces that are large enough and free.
-    fn first_free(&self, bytes: usize) -> Option<usize> {
+    /// The first of the smallest pieces that are large enough, free and wanted.
+    fn first_free(&self, bytes: usize, wanted: impl Fn(&Kept<M>) -> bool) -> Option<usize> {
         let size = |index: &usize| self.pieces[*index].piece.memory.bytes();
-        let fits =
-            |index: &usize| size(index) >= bytes && !self.pieces[*index].piece.loan.is_taken();
+        let fits = |index: &usize| {
+            let kept = &self.pieces[*index];
+            size(index) >= bytes && wanted(kept) && !kept.piece.loan.is_taken()
+        };
         // The minimum that comes first.
         (0..self.pieces.len()).filter(fits).min_by_key(size)
     }
 
-    /// Whether there is room for one more of that size, if need be because spare ones went.
+    /// Adds a piece; gives its index.
+    fn add(&mut self, memory: M) -> usize {
+        let piece = Arc::new(Piece { loan: Loan::new(), memory });
+        self.pieces.push(Kept { piece, used: 0, thread: 0 });
+        self.pieces.len() - 1
+    }
+
+    /// Whether there is room for one more of that size.
+    fn has_room(&self, size: usize, bounds: &HostBounds) -> bool {
+        let total: usize = self.pieces.iter().map(|kept| kept.piece.memory.bytes()).sum();
+        self.pieces.len() < bounds.pieces && total + size <= bounds.total
+    }
+
+    /// Makes room for one more of that size, if need be by letting spare ones go; whether there is.
     fn make_room(&mut self, size: usize, bounds: &HostBounds, gone: &mut Vec<Kept<M>>) -> bool {
-        let mut total: usize = self.pieces.iter().map(|kept| kept.piece.memory.bytes()).sum();
-        while self.pieces.len() >= bounds.pieces || total + size > bounds.total {
+        while !self.has_room(size, bounds) {
             let spare = (0..self.pieces.len()).filter(|&index| self.pieces[index].is_spare());
             let Some(oldest) = spare.min_by_key(|&index| self.pieces[index].used) else {
                 return false;
             };
-            let oldest = self.pieces.remove(oldest);
-            total -= oldest.piece.memory.bytes();
-            gone.push(oldest);
+            gone.push(self.pieces.remove(oldest));
         }
         true
     }
@@ -231,6 +249,21 @@ mod tests {
         let first = addresses();
         assert!((0..5).all(|_| addresses() == first));
         assert_eq!(pool.count(), (3, 0));
+    }
+
+    #[test]
+    fn threads_keep_pieces_of_their_own_until_a_bound_is_reached() {
+        let pool = pool();
+        let own = take(&pool, 100).unwrap().as_ptr().addr();
+        let other = || take(&pool, 100).unwrap().as_ptr().addr();
+        let theirs = std::thread::scope(|scope| scope.spawn(other).join().unwrap());
+        assert_ne!(own, theirs);
+        assert_eq!(take(&pool, 100).unwrap().as_ptr().addr(), own);
+        assert_eq!(pool.count(), (2, 0));
+        // The rest is taken, so a third thread gets what another had.
+        let _held = [take(&pool, 1024).unwrap(), take(&pool, 512).unwrap()];
+        let third = std::thread::scope(|scope| scope.spawn(other).join().unwrap());
+        assert!(third == own || third == theirs);
     }
 
     #[test]

@@ -196,7 +196,7 @@ impl Conv<'_> {
             let [rows_of_lane, columns_of_lane, threads] = tile.constants(limits);
             let dense = i32::from(self.is_dense(depth));
             let constants = [to, rows_of_lane, columns_of_lane, threads, axes, dense, wide.into()];
-            let groups = [(rows * columns) as u32, groups.min(65535) as u32, 1];
+            let groups = [rows as u32, groups.min(65535) as u32, columns as u32];
             (Key::new(Program::ConvDepth, &constants), groups, tile.threads(limits))
         } else {
             let [m, n, slices] = [tile.m, tile.n, tile.slices].map(|size| size as i32);

@@ -122,7 +122,7 @@ pub(super) fn launch(product: &Product, early: bool, limits: &Limits) -> Option<
     let constants = [dtype as i32, rows_of_lane, columns_of_lane, threads, product.wide.into()];
     Some(Launch {
         key: Key::new(Program::MatmulDepth, &constants),
-        groups: [(rows * columns) as u32, batch.min(65535) as u32, 1],
+        groups: [rows as u32, batch.min(65535) as u32, columns as u32],
         threads: tile.threads(limits),
         slots: product.slots(),
         params: GemvParams::of(product, early).pack(),

@@ -9,7 +9,7 @@ fn tile(rows: usize, outputs: usize, depth: usize) -> Option<[i32; 3]> {
     let launch = &launch.launches[0];
     let (rows, columns) = (constant(launch, "ROWS"), constant(launch, "COLUMNS"));
     assert_eq!(launch.threads as i32, constant(launch, "THREADS"));
-    Some([8 * rows, 4 * columns, launch.groups[0] as i32])
+    Some([8 * rows, 4 * columns, (launch.groups[0] * launch.groups[2]) as i32])
 }
 
 #[test]

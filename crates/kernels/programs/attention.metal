@@ -22,31 +22,42 @@ typedef Pack<V, 4> W;
 // exp(x - top), and nothing where nothing was seen at all.
 FN V power(V x, V top) { return top == (V)-INFINITE ? (V)0 : m_exp(x - top); }
 
-// KEY_AHEAD elements of 32 keys from `j0` on, a lane having four of each eighth key: neighbours in memory are
-// fetched by neighbours. 0 beyond the size.
-FN void fetch_keys(IN_THREAD P* part, DEVICE const S* key, IN_PARAMS Params& p, u32 lane, I j0, I d0) {
-    UNROLL for (u32 i = 0; i < KEY_AHEAD / 4; ++i) {
-        const I j = j0 + lane / 4 + i % 4 * 8, d = d0 + i / 4 * STAGE_DEPTH + lane % 4 * 4;
-        DEVICE const S* own = key + (j < (I)p.keys ? j : (I)p.keys - 1) * (I)p.stride[2][2];
-        if (VECTOR > 1 && d < (I)p.size) {
-            part[i] = *(DEVICE const P*)(own + d);
-        } else {
-            UNROLL for (u32 e = 0; e < 4; ++e) {
-                part[i].e[e] = 0;
-                if (VECTOR == 1 && d + e < (I)p.size) part[i].e[e] = own[(d + e) * (I)p.stride[2][3]];
+// The four of 32 keys from `j0` on of which a lane fetches a quarter: neighbours in memory by neighbours.
+FN void find_keys(DEVICE const S* IN_THREAD* rows, DEVICE const S* key, IN_PARAMS Params& p, u32 lane, I j0) {
+    UNROLL for (u32 i = 0; i < 4; ++i) {
+        const I j = j0 + lane / 4 + 8 * i;
+        rows[i] = key + (j < (I)p.keys ? j : (I)p.keys - 1) * (I)p.stride[2][2];
+    }
+}
+
+// KEY_AHEAD elements of those keys, from element `d0` on; 0 beyond the size.
+FN void fetch_keys(IN_THREAD P* part, DEVICE const S* IN_THREAD* rows, IN_PARAMS Params& p, u32 lane, I d0) {
+    const I size = (I)p.size;
+    if (VECTOR > 1 && d0 + KEY_AHEAD <= size) {
+        UNROLL for (u32 i = 0; i < KEY_AHEAD / 4; ++i) {
+            part[i] = *(DEVICE const P*)(rows[i % 4] + (d0 + i / 4 * STAGE_DEPTH + lane % 4 * 4));
+        }
+    } else {
+        UNROLL for (u32 i = 0; i < KEY_AHEAD / 4; ++i) {
+            const I d = d0 + i / 4 * STAGE_DEPTH + lane % 4 * 4;
+            UNROLL for (u32 e = 0; e < 4; ++e) part[i].e[e] = 0;
+            if (VECTOR > 1) {
+                if (d < size) part[i] = *(DEVICE const P*)(rows[i % 4] + d);
+            } else {
+                UNROLL for (u32 e = 0; e < 4; ++e) {
+                    if (d + e < size) part[i].e[e] = rows[i % 4][(d + e) * (I)p.stride[2][3]];
+                }
             }
         }
     }
 }
 
-// Columns of the values from `first` up to `end`, from `value` on; 0 beyond.
-FN void fetch_values(IN_THREAD V* x, DEVICE const u8* value, IN_PARAMS Params& p, I at, I first, I end, I column) {
+// A lane's columns of the next values; 0 beyond those that are left.
+FN void fetch_values(IN_THREAD V* x, DEVICE const S* IN_THREAD* columns, I first, I row, I left) {
     UNROLL for (u32 u = 0; u < AHEAD; ++u) {
         UNROLL for (u32 c = 0; c < CHUNKS; ++c) {
             x[u * CHUNKS + c] = 0;
-            if (first + u < end && column + c * 32 < (I)p.value_size) {
-                x[u * CHUNKS + c] = load<DTYPE>(value, at + (first + u) * (I)p.stride[3][2] + (column + c * 32) * (I)p.stride[3][3]);
-            }
+            if (u < left) x[u * CHUNKS + c] = Element<DTYPE>::get(columns[c][(first + u) * row]);
         }
     }
 }
@@ -83,28 +94,39 @@ KERNEL_5(dst, query, key, value, mask) {
             sum[q] = 0;
             UNROLL for (u32 c = 0; c < CHUNKS; ++c) acc[q][c] = 0;
         }
+        // Columns beyond the last are the first again, and nobody stores them.
+        DEVICE const S* columns_at[CHUNKS];
+        UNROLL for (u32 c = 0; c < CHUNKS; ++c) {
+            const I column = c0 + c * 32 + t.lane;
+            columns_at[c] = (DEVICE const S*)value + (v_at + (column < columns ? column : 0) * (I)p.stride[3][3]);
+        }
+        DEVICE const S* keys_at[4];
         P part[KEY_AHEAD / 4];
         I j0 = t.simd * 32;
-        if (j0 < most) fetch_keys(part, (DEVICE const S*)key + k_at, p, t.lane, j0, 0);
+        if (j0 < most) {
+            find_keys(keys_at, (DEVICE const S*)key + k_at, p, t.lane, j0);
+            fetch_keys(part, keys_at, p, t.lane, 0);
+        }
         if (HELD) {
             const u32 padded = ((u32)size + STAGE_DEPTH - 1) / STAGE_DEPTH * STAGE_DEPTH;
-            for (u32 i = t.index; i < QUERIES * padded; i += t.count) {
-                const u32 q = i / padded, d = i % padded;
-                const I row = q0 + q < queries ? q0 + q : queries - 1;
-                V x = 0;
-                if (d < (u32)size) x = load<DTYPE>(query, q_at + row * (I)p.stride[1][2] + d * (I)p.stride[1][3]);
-                ((IN_SHARED V*)held)[q * MOST_HELD + d] = x;
+            for (u32 d = t.index; d < padded; d += t.count) {
+                V x[QUERIES];
+                UNROLL for (u32 q = 0; q < QUERIES; ++q) {
+                    x[q] = 0;
+                    if (d < (u32)size) x[q] = load<DTYPE>(query, q_at + rows[q] * (I)p.stride[1][2] + d * (I)p.stride[1][3]);
+                }
+                UNROLL for (u32 q = 0; q < QUERIES; ++q) ((IN_SHARED V*)held)[q * MOST_HELD + d] = x[q];
             }
             group_barrier();
         }
         while (j0 < most) {
             const I end = j0 + 32 < most ? j0 + 32 : most;
             V x[AHEAD * CHUNKS];
-            fetch_values(x, value, p, v_at, j0, end, c0 + t.lane);
+            fetch_values(x, columns_at, j0, (I)p.stride[3][2], end - j0);
             V score[QUERIES];
             UNROLL for (u32 q = 0; q < QUERIES; ++q) score[q] = 0;
             for (I d0 = 0; d0 < size; d0 += KEY_AHEAD) {
-                if (d0 > 0) fetch_keys(part, (DEVICE const S*)key + k_at, p, t.lane, j0, d0);
+                if (d0 > 0) fetch_keys(part, keys_at, p, t.lane, d0);
                 UNROLL for (u32 u = 0; u < KEY_AHEAD / STAGE_DEPTH; ++u) {
                     const I first = d0 + u * STAGE_DEPTH;
                     if (first < size) {
@@ -136,7 +158,10 @@ KERNEL_5(dst, query, key, value, mask) {
             }
             const I j = j0 + t.lane < keys ? j0 + t.lane : keys - 1;
             const I next = j0 + simds * 32;
-            if (next < most) fetch_keys(part, (DEVICE const S*)key + k_at, p, t.lane, next, 0);
+            if (next < most) {
+                find_keys(keys_at, (DEVICE const S*)key + k_at, p, t.lane, next);
+                fetch_keys(part, keys_at, p, t.lane, 0);
+            }
             simd_group_barrier();
             UNROLL for (u32 q = 0; q < QUERIES; ++q) {
                 score[q] *= (V)p.scale;
@@ -164,7 +189,8 @@ KERNEL_5(dst, query, key, value, mask) {
             simd_group_barrier();
             for (u32 first = 0; first < 32 && j0 + first < end; first += AHEAD) {
                 V y[AHEAD * CHUNKS];
-                fetch_values(y, value, p, v_at, j0 + first + AHEAD, end, c0 + t.lane);
+                const I after = j0 + first + AHEAD;
+                fetch_values(y, columns_at, after, (I)p.stride[3][2], after < end ? end - after : 0);
                 UNROLL for (u32 u = 0; u < AHEAD; u += 4) {
                     UNROLL for (u32 q = 0; q < QUERIES; ++q) {
                         const W share = stage[(q * 32 + first + u) / 4];

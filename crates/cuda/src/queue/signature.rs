@@ -7,7 +7,8 @@
 use std::hash::{Hash, Hasher};
 
 use millstream_core::{
-    Activation, BoundCommand, Distribution, Epilogue, Op, Operand, RawBuffer, Scalar, UnaryOp,
+    Activation, BoundCommand, Distribution, Epilogue, Op, Operand, PadMode, RawBuffer, ResizeMode,
+    ResizeParams, Scalar, UnaryOp,
 };
 
 use super::host::reached;
@@ -159,6 +160,24 @@ impl Signature {
         }
     }
 
+    fn resize(&mut self, params: &ResizeParams) {
+        match params.mode {
+            ResizeMode::Nearest(rounding) => (0u8, rounding).hash(self),
+            ResizeMode::Linear => 1u8.hash(self),
+            ResizeMode::Cubic(coefficient) => {
+                2u8.hash(self);
+                self.float(coefficient);
+            }
+        }
+        (params.coordinates, params.exclude_outside, params.antialias).hash(self);
+        self.words.extend(params.scales.iter().map(|scale| scale.to_bits()));
+        for (start, end) in params.region {
+            self.float(start);
+            self.float(end);
+        }
+        self.float(params.extrapolation);
+    }
+
     fn operation(&mut self, op: &Op) -> bool {
         match op {
             Op::Fill { value } => self.scalar(value),
@@ -220,7 +239,15 @@ impl Signature {
                 self.float(*first);
                 self.float(*second);
             }
-            // Resizing, padding, and what this version does not know.
+            Op::Resize { params } => self.resize(params),
+            Op::Pad { params } => {
+                std::mem::discriminant(&params.mode).hash(self);
+                if let PadMode::Constant(value) = &params.mode {
+                    self.scalar(value);
+                }
+                (params.before, params.after).hash(self);
+            }
+            // What this version does not know.
             _ => return false,
         }
         true
@@ -229,7 +256,10 @@ impl Signature {
 
 #[cfg(test)]
 mod tests {
-    use millstream_core::{BinaryOp, Command, DType, HostBytes, Layout};
+    use millstream_core::{
+        BinaryOp, Command, CoordinateMode, DType, HostBytes, Layout, MAX_RANK, NearestRounding,
+        PadParams,
+    };
 
     use super::*;
 
@@ -284,6 +314,46 @@ mod tests {
         let slope = |slope| matmul(Activation::LeakyRelu { slope });
         assert_ne!(of(&[slope(0.1)]).0, of(&[slope(0.2)]).0);
         assert_ne!(of(&[matmul(Activation::Silu)]).0, of(&[matmul(Activation::Tanh)]).0);
+    }
+
+    #[test]
+    fn resizes_and_paddings_are_told_apart() {
+        let resize = |mode, scale| {
+            let (mut scales, unit) = ([1.0; MAX_RANK], [(0.0, 1.0); MAX_RANK]);
+            scales[0] = scale;
+            let params = ResizeParams {
+                mode,
+                coordinates: CoordinateMode::HalfPixel,
+                scales,
+                region: unit,
+                extrapolation: 0.0,
+                exclude_outside: false,
+                antialias: false,
+            };
+            Command::resize(operand(0, &[8]), operand(64, &[4]), params).unwrap()
+        };
+        let pad = |mode, before| {
+            let mut params = PadParams { mode, before: [0; MAX_RANK], after: [0; MAX_RANK] };
+            (params.before[0], params.after[0]) = (before, 4 - before);
+            Command::pad(operand(0, &[8]), operand(64, &[4]), params).unwrap()
+        };
+        let all = [
+            of(&[resize(ResizeMode::Linear, 2.0)]),
+            of(&[resize(ResizeMode::Linear, 2.1)]),
+            of(&[resize(ResizeMode::Cubic(-0.5), 2.0)]),
+            of(&[resize(ResizeMode::Cubic(-0.75), 2.0)]),
+            of(&[resize(ResizeMode::Nearest(NearestRounding::Floor), 2.0)]),
+            of(&[resize(ResizeMode::Nearest(NearestRounding::Ceil), 2.0)]),
+            of(&[pad(PadMode::Edge, 1)]),
+            of(&[pad(PadMode::Edge, 2)]),
+            of(&[pad(PadMode::Wrap, 1)]),
+            of(&[pad(PadMode::Constant(Scalar::Float(0.0)), 1)]),
+            of(&[pad(PadMode::Constant(Scalar::Float(1.0)), 1)]),
+        ];
+        for (index, one) in all.iter().enumerate() {
+            assert!(all[..index].iter().all(|other| one.0 != other.0), "{index}");
+        }
+        assert_eq!(all[6], of(&[pad(PadMode::Edge, 1)]));
     }
 
     #[test]

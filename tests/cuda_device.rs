@@ -7,8 +7,9 @@ use std::sync::Barrier;
 use std::time::Duration;
 
 use millstream::{
-    Activation, BinaryOp, Buffer, Command, DType, Device, Distribution, Error, Event, HealthState,
-    Layout, Result, Stream, UnaryOp,
+    Activation, BinaryOp, Buffer, Command, CoordinateMode, DType, Device, Distribution, Error,
+    Event, HealthState, Layout, MAX_RANK, PadMode, PadParams, ResizeMode, ResizeParams, Result,
+    Scalar, Stream, UnaryOp,
 };
 
 fn gpu() -> Option<Device> {
@@ -153,6 +154,43 @@ fn replayed_batches_have_the_bits_of_the_first() {
     for call in 2..=100 {
         assert_eq!(network.call(&stream, &input).unwrap(), first, "call {call}");
     }
+}
+
+#[test]
+fn resizes_and_paddings_are_replayed_with_new_inputs() {
+    let device = gpu_or_skip!();
+    let stream = device.stream().unwrap();
+    let [x, wide, padded] = [4, 8, 10].map(|count| stream.allocate(count * 4).unwrap());
+    let mut scales = [1.0; MAX_RANK];
+    scales[0] = 2.0;
+    let resize = ResizeParams {
+        mode: ResizeMode::Linear,
+        coordinates: CoordinateMode::HalfPixel,
+        scales,
+        region: [(0.0, 1.0); MAX_RANK],
+        extrapolation: 0.0,
+        exclude_outside: false,
+        antialias: false,
+    };
+    let mut pad = PadParams {
+        mode: PadMode::Constant(Scalar::Float(9.0)),
+        before: [0; MAX_RANK],
+        after: [0; MAX_RANK],
+    };
+    (pad.before[0], pad.after[0]) = (1, 1);
+    let before = stream.counters().replays;
+    for call in 0..20 {
+        let v = call as f32;
+        stream.upload(x.operand(row(4)), &[v, v + 4.0, v, v + 4.0]).unwrap();
+        let (from, to) = (x.operand(row(4)), wide.operand(row(8)));
+        stream.record(Command::resize(to, from, resize).unwrap()).unwrap();
+        stream.record(Command::pad(padded.operand(row(10)), to, pad).unwrap()).unwrap();
+        let got = stream.download(padded.operand(row(10))).unwrap().read::<f32>().unwrap();
+        let between = [0.0, 1.0, 3.0, 3.0, 1.0, 1.0, 3.0, 4.0].map(|part| v + part);
+        let expected: Vec<f32> = [9.0].into_iter().chain(between).chain([9.0]).collect();
+        assert_eq!(got, expected, "call {call}");
+    }
+    assert!(stream.counters().replays - before >= 10, "{:?}", stream.counters());
 }
 
 #[test]

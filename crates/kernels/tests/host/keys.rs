@@ -61,19 +61,25 @@ pub fn is_wide(case: &Case) -> bool {
 pub fn keys(kinds: &[OpKind], limits: &Limits) -> Result<BTreeSet<Key>, String> {
     let mut keys = BTreeSet::new();
     for case in kinds.iter().flat_map(|&kind| cases(kind)) {
-        let name = |buffer: usize| RawBuffer {
-            address: (buffer + 1) << 32,
-            bytes: case.buffers[buffer].len(),
-        };
-        let failed = |error: String| format!("{}: {error}", case.name);
-        let command = case.command(name).map_err(|error| failed(error.to_string()))?;
-        let lowered = lower_any(&command, 1 << 40, limits).map_err(failed)?;
-        keys.extend(lowered.launches.iter().map(|launch| launch.key));
-        if is_wide(&case) {
-            keys.extend(lowered.launches.iter().map(|launch| launch.key.with("WIDE", 1)));
-        }
+        keys.extend(keys_of(&case, limits)?);
     }
     keys.extend(epilogues(limits));
+    Ok(keys)
+}
+
+/// The keys of one case.
+pub fn keys_of(case: &Case, limits: &Limits) -> Result<Vec<Key>, String> {
+    let name = |buffer: usize| RawBuffer {
+        address: (buffer + 1) << 32,
+        bytes: case.buffers[buffer].len(),
+    };
+    let failed = |error: String| format!("{}: {error}", case.name);
+    let command = case.command(name).map_err(|error| failed(error.to_string()))?;
+    let lowered = lower_any(&command, 1 << 40, limits).map_err(failed)?;
+    let mut keys: Vec<Key> = lowered.launches.iter().map(|launch| launch.key).collect();
+    if is_wide(case) {
+        keys.extend(lowered.launches.iter().map(|launch| launch.key.with("WIDE", 1)));
+    }
     Ok(keys)
 }
 

@@ -1,10 +1,12 @@
 //! Shapes that the suite has no cases of, since only these kernels treat them in a way of their own.
 
-use millstream_conformance::{CaseBuilder, Generator, Spec, Value, View, check};
+use millstream_conformance::{CaseBuilder, Generator, Spec, Value, View, cases, check};
 use millstream_core::{DType, OpKind, ScatterReduction};
+use millstream_kernels::{Limits, Program};
 
 use crate::host;
-use crate::keys::chosen_kinds;
+use crate::keys::{chosen_kinds, keys_of};
+use crate::target::Wider;
 
 #[test]
 fn updates_beyond_the_queue_of_a_group_keep_their_order() {
@@ -28,6 +30,32 @@ fn updates_beyond_the_queue_of_a_group_keep_their_order() {
             .input(View::Dense.layout(DType::F32, &shape), &updates)
             .build();
         check(host, &case).unwrap_or_else(|failure| panic!("{failure}"));
+    }
+}
+
+#[test]
+fn products_are_cut_for_many_processors_too() {
+    let kinds = [OpKind::MatMul, OpKind::Conv, OpKind::Attention];
+    let Some(host) = host().filter(|_| kinds.iter().all(|kind| chosen_kinds().contains(kind)))
+    else {
+        return;
+    };
+    let (mut run, mut programs) = (0, std::collections::BTreeSet::new());
+    for processors in [6, 132] {
+        let limits = Limits { parallel_groups: 4 * processors, ..host.limits };
+        let wider = Wider { host, limits };
+        for case in kinds.iter().flat_map(|&kind| cases(kind)) {
+            let small_convolution = case.name.starts_with("conv/f32") && run % 4 == 0;
+            if case.name.contains("/layer-") || small_convolution {
+                check(&wider, &case).unwrap_or_else(|failure| panic!("{failure}"));
+                let keys = keys_of(&case, &limits).unwrap_or_else(|error| panic!("{error}"));
+                programs.extend(keys.iter().map(|key| key.program()));
+            }
+            run += 1;
+        }
+    }
+    for program in [Program::MatmulDepth, Program::ConvDepth] {
+        assert!(programs.contains(&program), "{programs:?}");
     }
 }
 

@@ -78,7 +78,13 @@ impl Host {
         Ok(())
     }
 
-    fn execute(&self, case: &Case, order: i32, wide: bool) -> Result<Outcome, String> {
+    fn execute(
+        &self,
+        case: &Case,
+        limits: &Limits,
+        order: i32,
+        wide: bool,
+    ) -> Result<Outcome, String> {
         let buffers: Vec<Bytes> = case.buffers.iter().map(|bytes| Bytes::of(bytes)).collect();
         let name = |buffer: usize| RawBuffer {
             address: buffers[buffer].address(),
@@ -91,12 +97,27 @@ impl Host {
             _ => Vec::new(),
         };
         let staging = Bytes::of(&host_bytes);
-        let lowered = lower_any(&command, staging.address(), &self.limits)?;
+        let lowered = lower_any(&command, staging.address(), limits)?;
         // SAFETY: the buffers live until the end of this function, and the launches were made for them.
         unsafe { self.launch(&lowered, order, wide)? };
         let buffers = buffers.iter().zip(&case.buffers).map(|(own, first)| own.to_vec(first.len()));
         let host = matches!(case.spec, Spec::Download).then(|| staging.to_vec(host_bytes.len()));
         Ok(Outcome { buffers: buffers.collect(), host })
+    }
+}
+
+impl Host {
+    /// Runs twice, with threads in orders as different as they get: every kernel promises the same
+    /// bits each time. Some cases count in 64 bits the second time.
+    fn run_twice(&self, case: &Case, limits: &Limits) -> Result<Outcome, String> {
+        let outcome = self.execute(case, limits, ADVERSARIAL, false)?;
+        let (other, wide) = (mark(case) % ADVERSARIAL, is_wide(case));
+        if self.execute(case, limits, other, wide)? != outcome {
+            return Err(format!(
+                "order {other} (wide: {wide}) gives other bits than the first run"
+            ));
+        }
+        Ok(outcome)
     }
 }
 
@@ -109,16 +130,28 @@ impl Target for Host {
         self.kinds.contains(&kind) && can_run(kind)
     }
 
-    /// Runs twice, with threads in orders as different as they get: every kernel promises the same
-    /// bits each time. Some cases count in 64 bits the second time.
     fn run(&self, case: &Case) -> Result<Outcome, String> {
-        let outcome = self.execute(case, ADVERSARIAL, false)?;
-        let (other, wide) = (mark(case) % ADVERSARIAL, is_wide(case));
-        if self.execute(case, other, wide)? != outcome {
-            return Err(format!(
-                "order {other} (wide: {wide}) gives other bits than the first run"
-            ));
-        }
-        Ok(outcome)
+        self.run_twice(case, &self.limits)
+    }
+}
+
+/// The same machine with limits of its own, as if it had more processors: kernels are chosen and cut
+/// otherwise then.
+pub struct Wider<'a> {
+    pub host: &'a Host,
+    pub limits: Limits,
+}
+
+impl Target for Wider<'_> {
+    fn name(&self) -> &str {
+        "host dialect of a wider device"
+    }
+
+    fn supports(&self, kind: OpKind) -> bool {
+        self.host.supports(kind)
+    }
+
+    fn run(&self, case: &Case) -> Result<Outcome, String> {
+        self.host.run_twice(case, &self.limits)
     }
 }

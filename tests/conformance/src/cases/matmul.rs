@@ -85,6 +85,7 @@ pub(super) fn cases() -> Vec<Case> {
                 add((&[3, m, n], &[3, m, k], &[3, k, n]), [View::Dense, View::Dense, b], &plain);
             }
         }
+        cases.extend(layers(dtype));
         cases.extend(epilogues(dtype));
         cases.extend(single_rows(dtype));
         cases.push(specials(dtype));
@@ -154,6 +155,54 @@ fn epilogues(dtype: DType) -> Vec<Case> {
                     cases.push(case.build());
                 }
             }
+        }
+    }
+    cases
+}
+
+/// Linear layers, with weights as they are kept: both factors are read along the depth.
+fn layers(dtype: DType) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (m, n, k) in [
+        (5, 40, 64),
+        (8, 8, 16),
+        (9, 23, 20),
+        (16, 24, 132),
+        (33, 17, 36),
+        (40, 70, 256),
+        (65, 130, 68),
+        (12, 33, 1104),
+        (64, 32, 512),
+        (130, 70, 40),
+    ] {
+        for (batch, bias, residual, activation) in [
+            (1, None, false, Activation::None),
+            (1, Some(&[n][..]), false, Activation::Relu),
+            (1, Some(&[m, n][..]), true, Activation::Gelu),
+            (2, Some(&[n][..]), true, Activation::Clip { min: -0.75, max: 1.25 }),
+        ] {
+            let scale = if residual { 0.5 } else { 1.0 };
+            let spec = Spec::MatMul { scale, bias: bias.is_some(), residual, activation };
+            let name = format!("matmul/{dtype}/layer-{batch}x{m}x{n}x{k}-{bias:?}-{activation:?}");
+            let mut generator = Generator::named(&name);
+            let mut values = |count| generator.elements(dtype, count, -1.0, 1.0);
+            // Of two, each has weights of its own.
+            let shape = |rows: usize, columns: usize| match batch {
+                1 => vec![rows, columns],
+                _ => vec![batch, rows, columns],
+            };
+            let mut case = CaseBuilder::new(name, spec)
+                .output(View::Dense.layout(dtype, &shape(m, n)))
+                .input(View::Dense.layout(dtype, &shape(m, k)), &values(batch * m * k))
+                .input(View::Transposed.layout(dtype, &shape(k, n)), &values(batch * k * n));
+            if let Some(shape) = bias {
+                let layout = View::Dense.layout(dtype, shape);
+                case = case.input(layout, &values(layout.elements()));
+            }
+            if residual {
+                case = case.input(View::Dense.layout(dtype, &shape(m, n)), &values(batch * m * n));
+            }
+            cases.push(case.build());
         }
     }
     cases

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What only a machine with an NVIDIA GPU can show: scripts/gpu.sh [suite|memcheck|racecheck|stress|all].
+# What only a machine with an NVIDIA GPU can show: scripts/gpu.sh [suite|device|memcheck|racecheck|stress|all].
 # The conformance suite is shared by as many processes as there are cores, plain or under compute-sanitizer.
 # On a machine without cargo, MILLSTREAM_CONFORMANCE and MILLSTREAM_PROGRAM name the test (that of
 # `cargo test --release --no-run --test conformance`) and the program.
@@ -45,6 +45,12 @@ P
 
 sanitized() { suite "$1" compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 3; }
 
+# The device as users see it, random cases and 31 streams at once.
+device() {
+    cargo test --release --test cuda_device
+    cargo test --release --test conformance -- random_cases_conform_on_the_cuda thirty_one_streams_at_once_conform
+}
+
 stress() {
     local program=(cargo run --release --quiet --)
     [ -n "${MILLSTREAM_PROGRAM:-}" ] && program=("$MILLSTREAM_PROGRAM")
@@ -55,8 +61,9 @@ stress() {
 
 case ${1:-all} in
     suite) suite suite env ;;
+    device) device ;;
     memcheck | racecheck) sanitized "$1" ;;
     stress) stress ;;
-    all) suite suite env; stress; sanitized memcheck; sanitized racecheck ;;
-    *) echo "usage: $0 [suite|memcheck|racecheck|stress|all]" >&2; exit 2 ;;
+    all) suite suite env; device; stress; sanitized memcheck; sanitized racecheck ;;
+    *) echo "usage: $0 [suite|device|memcheck|racecheck|stress|all]" >&2; exit 2 ;;
 esac

@@ -4,10 +4,16 @@
 // asked for before what comes first is done.
 
 #define AHEAD 8
-// Elements of a key that are asked for at once: most keys are no longer.
-#define KEY_AHEAD 64
+// Elements of a key that are asked for at once: most keys are no longer. Those that need many instructions each
+// are asked for in smaller steps, which are not written out so many times.
+#define KEY_AHEAD (VECTOR > 1 && HELD ? 64 : 16)
 #define COLUMNS (32 * CHUNKS)
 #define MOST_HELD 128
+#if HELD
+#define KEY_STEPS UNROLL
+#else
+#define KEY_STEPS KEEP_LOOP
+#endif
 // f64 takes twice the memory.
 #define MOST_SIMDS (DTYPE == F64 ? 4 : 8)
 #define MASK_SEEN 1
@@ -137,7 +143,7 @@ KERNEL_5(dst, query, key, value, mask) {
                             stage[(t.lane / 4 + 8 * i) * STAGE_PITCH + t.lane % 4] = values;
                         }
                         simd_group_barrier();
-                        UNROLL for (u32 k = 0; k < STAGE_DEPTH / 4; ++k) {
+                        KEY_STEPS for (u32 k = 0; k < STAGE_DEPTH / 4; ++k) {
                             const W z = stage[t.lane * STAGE_PITCH + k];
                             UNROLL for (u32 q = 0; q < QUERIES; ++q) {
                                 W y;
@@ -241,3 +247,4 @@ KERNEL_5(dst, query, key, value, mask) {
         group_barrier();
     }
 }
+#undef KEY_STEPS

@@ -30,10 +30,14 @@ pub(crate) const PROGRAM: Definition = Definition {
 /// Vectors that a worker keeps at most.
 const MOST_HELD: usize = 4;
 
-/// Vectors that each of so many threads keeps of a row; 0 if there are too many.
+/// Vectors that each of so many threads keeps of a row; 0 if there are too many. One less than there is room
+/// for costs nothing, so that there are fewer kernels.
 fn held(vectors: usize, threads: u32) -> usize {
-    let each = vectors.div_ceil(threads as usize).next_power_of_two();
-    if each <= MOST_HELD { each } else { 0 }
+    match vectors.div_ceil(threads as usize) {
+        0..=2 => 2,
+        each if each <= MOST_HELD => MOST_HELD,
+        _ => 0,
+    }
 }
 
 /// Size and strides of dst, src, weight and bias along one axis.

@@ -10,6 +10,7 @@ target="$(rustc -vV | sed -n 's/^host: //p')"
 
 cargo test --target "$target" -p millstream-core --tests
 # This test is about threads and memory: its kernels need not be quick, and optimising them takes minutes.
+[ "$mode" = full ] || export MILLSTREAM_FEW_SETTINGS=1
 cargo test --config 'profile.dev.package.millstream-cpu.opt-level=0' --target "$target" -p millstream --no-default-features --test cpu_device
 if [ "$mode" = full ]; then
     cargo run --target "$target" -- stress --threads 8

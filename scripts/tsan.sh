@@ -16,6 +16,7 @@ tsan() { /usr/bin/cargo "$1" -Zbuild-std --target "$target" "${@:2}"; }
 tsan test -p millstream-core --tests
 # This test is about threads: its kernels need not be quick, and optimising them takes minutes. Other devices are
 # not built for it.
+[ "$mode" = quick ] && export MILLSTREAM_FEW_SETTINGS=1
 tsan test --config 'profile.dev.package.millstream-cpu.opt-level=0' -p millstream --no-default-features --test cpu_device
 if [ "$mode" = quick ]; then
     exit 0

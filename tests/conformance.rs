@@ -161,7 +161,7 @@ fn random_cases_conform_on_the_cuda_device() {
     proptest_target(&target, 200);
 }
 
-/// Some cases of every kind, one after another: what compute-sanitizer is run on, which takes too long for all.
+/// Some cases of every kind, one after another: for a quick look, also under compute-sanitizer.
 #[test]
 fn a_sample_conforms_on_the_cuda_device() {
     let Some(target) = OnDevice::cuda() else { return };

@@ -55,18 +55,29 @@ impl<B: BufferLike> Command<B> {
         let epilogue =
             Epilogue { scale, bias: bias.is_some(), residual: residual.is_some(), activation };
         let mut command = Self::of(Op::MatMul { epilogue });
-        command.outputs = 1;
         command.push(dst.buffer, &dst.layout);
         command.push(a.buffer, &a.layout);
         command.push(b.buffer, &b.layout);
-        command.push_stretched(&check, bias, &dst.layout)?;
-        command.push_stretched(&check, residual, &dst.layout)?;
-        command.check(InPlace::No)?;
+        command.finish_product(&check, &dst.layout, bias, residual)?;
         Ok(command)
     }
 
+    /// Adds what a product has beside its output and factors, and checks all operands.
+    pub(super) fn finish_product(
+        &mut self,
+        check: &Check,
+        output: &Layout,
+        bias: Option<Operand<B>>,
+        residual: Option<Operand<B>>,
+    ) -> Result<()> {
+        self.outputs = 1;
+        self.push_stretched(check, bias, output)?;
+        self.push_stretched(check, residual, output)?;
+        self.check(InPlace::No)
+    }
+
     /// Adds an operand, if there is one, broadcast to the shape of `output`.
-    pub(super) fn push_stretched(
+    fn push_stretched(
         &mut self,
         check: &Check,
         operand: Option<Operand<B>>,

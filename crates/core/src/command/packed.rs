@@ -72,13 +72,10 @@ impl<B: BufferLike> Command<B> {
         let epilogue =
             Epilogue { scale, bias: bias.is_some(), residual: residual.is_some(), activation };
         let mut command = Self::of(Op::MatMulPacked { epilogue });
-        command.outputs = 1;
         command.push(dst.buffer, &dst.layout);
         command.push(a.buffer, &a.layout);
         command.push(packed.buffer, &packed.layout);
-        command.push_stretched(&check, bias, &dst.layout)?;
-        command.push_stretched(&check, residual, &dst.layout)?;
-        command.check(InPlace::No)?;
+        command.finish_product(&check, &dst.layout, bias, residual)?;
         Ok(command)
     }
 }

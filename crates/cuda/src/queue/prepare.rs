@@ -188,7 +188,7 @@ impl Preparer {
         let (early, limits) = (is_early(before, command), &self.gpu.limits);
         let is_f32 = command.outputs()[0].layout.dtype() == DType::F32;
         let own = lower_gemv(command, early, limits)
-            .or_else(|| lower_depth(command, early, limits).filter(|_| is_f32));
+            .or_else(|| if is_f32 { lower_depth(command, early, limits) } else { None });
         if let Some(lowered) = own {
             return self.kernels(&lowered);
         }

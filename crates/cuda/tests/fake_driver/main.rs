@@ -14,6 +14,8 @@ fn main() -> std::process::ExitCode {
 }
 
 #[cfg(target_os = "linux")]
+mod layer;
+#[cfg(target_os = "linux")]
 mod transfers;
 
 #[cfg(target_os = "linux")]
@@ -23,11 +25,10 @@ mod linux {
     use std::sync::Barrier;
     use std::time::{Duration, Instant};
 
-    use millstream_core::{
-        Activation, Buffer, Command, DType, Device, Error, Event, HealthState, Layout, Result,
-        Stream,
-    };
+    use millstream_core::{DType, Device, Error, Event, HealthState, Layout, Result, Stream};
     use millstream_cuda as _;
+
+    use super::layer::{Layer, ROWS, SIZE};
 
     pub type Test = (&'static str, fn());
 
@@ -139,100 +140,13 @@ mod linux {
         Layout::contiguous(DType::U8, &[count]).unwrap()
     }
 
-    fn matrix(rows: usize, columns: usize) -> Layout {
+    pub fn matrix(rows: usize, columns: usize) -> Layout {
         Layout::contiguous(DType::F32, &[rows, columns]).unwrap()
     }
 
     pub fn plant(stream: &Stream, trouble: &[u8; 3]) -> Result<()> {
         let buffer = stream.allocate(3)?;
         stream.upload(buffer.operand(bytes(3)), trouble).map(drop)
-    }
-
-    /// `relu(2 x × w + b)`, with `w` all ones below the diagonal and on it.
-    struct Layer {
-        x: Buffer,
-        w: Buffer,
-        b: Buffer,
-        y: Buffer,
-    }
-
-    const SIZE: usize = 24;
-    /// Enough for the library to be asked; products of fewer rows have a kernel, which does nothing here.
-    const ROWS: usize = 5;
-
-    impl Layer {
-        fn new(stream: &Stream) -> Result<Self> {
-            let [x, y] = [(); 2].map(|()| stream.allocate(matrix(ROWS, SIZE).dense_bytes()));
-            let (x, y, b) = (x?, y?, stream.allocate(row(SIZE).dense_bytes())?);
-            let w = stream.allocate(matrix(SIZE, SIZE).dense_bytes())?;
-            let ones: Vec<f32> =
-                (0..SIZE * SIZE).map(|i| f32::from(u8::from(i / SIZE >= i % SIZE))).collect();
-            stream.upload(w.operand(matrix(SIZE, SIZE)), &ones)?;
-            stream.upload(b.operand(row(SIZE)), &[-3.0f32; SIZE])?;
-            w.settle()?;
-            b.settle()?;
-            Ok(Self { x, w, b, y })
-        }
-
-        fn call(&self, stream: &Stream, input: &[f32]) -> Result<Vec<f32>> {
-            let one = matrix(ROWS, SIZE);
-            stream.upload(self.x.operand(one), input)?;
-            stream.record(Command::matmul(
-                self.y.operand(one),
-                self.x.operand(one),
-                self.w.operand(matrix(SIZE, SIZE)),
-                Some(self.b.operand(row(SIZE))),
-                None,
-                2.0,
-                Activation::Relu,
-            )?)?;
-            stream.download(self.y.operand(one))?.read()
-        }
-
-        /// Two layers, with memory that is allocated for the call.
-        fn call_twice(&self, stream: &Stream, input: &[f32], seed: usize) -> Result<Vec<f32>> {
-            let one = matrix(ROWS, SIZE);
-            let mut step = seed;
-            // Lets other threads come between, now here, now there.
-            let mut pause = || {
-                step = step.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                if (step >> 33).is_multiple_of(3) {
-                    std::thread::yield_now();
-                }
-            };
-            let mut value = stream.allocate(one.dense_bytes())?;
-            pause();
-            stream.upload(value.operand(one), input)?;
-            for _ in 0..2 {
-                pause();
-                let next = stream.allocate(one.dense_bytes())?;
-                pause();
-                stream.record(Command::matmul(
-                    next.operand(one),
-                    value.operand(one),
-                    self.w.operand(matrix(SIZE, SIZE)),
-                    Some(self.b.operand(row(SIZE))),
-                    None,
-                    2.0,
-                    Activation::Relu,
-                )?)?;
-                value = next;
-            }
-            pause();
-            let result = stream.download(value.operand(one))?;
-            pause();
-            result.read()
-        }
-
-        fn expected(input: &[f32]) -> Vec<f32> {
-            let tail = |row: &[f32], from: usize| 2.0 * row[from..].iter().sum::<f32>() - 3.0;
-            let row = |row| (0..SIZE).map(move |column| tail(row, column).max(0.0));
-            input.chunks(SIZE).flat_map(row).collect()
-        }
-
-        fn input(seed: usize) -> Vec<f32> {
-            (0..ROWS * SIZE).map(|i| ((i * 7 + seed * 5) % 11) as f32 - 4.0).collect()
-        }
     }
 
     fn both_devices_are_listed() {
@@ -368,16 +282,7 @@ mod linux {
             let one = matrix(ROWS, SIZE);
             let pick = |step: usize| &streams[(round * 3 + step * 5) % 8];
             pick(0).upload(layer.x.operand(one), &input).unwrap();
-            let product = Command::matmul(
-                layer.y.operand(one),
-                layer.x.operand(one),
-                layer.w.operand(matrix(SIZE, SIZE)),
-                Some(layer.b.operand(row(SIZE))),
-                None,
-                2.0,
-                Activation::Relu,
-            );
-            pick(1).record(product.unwrap()).unwrap();
+            layer.record(pick(1), &layer.y, &layer.x).unwrap();
             let got = pick(2).download(layer.y.operand(one)).unwrap().read::<f32>().unwrap();
             assert_eq!(got, Layer::expected(&input), "round {round}");
         }

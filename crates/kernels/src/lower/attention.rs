@@ -119,7 +119,7 @@ fn rows(queries: usize, items: usize, limits: &Limits) -> usize {
 fn vector(key: &Operand<RawBuffer>) -> usize {
     const VECTOR: usize = 4;
     let (layout, element) = (&key.layout, key.layout.dtype().size());
-    let start = key.buffer.address + layout.offset() * element;
+    let start = key.buffer.address + layout.start_bytes();
     let whole = layout.shape()[3].is_multiple_of(VECTOR)
         && layout.strides()[3] == 1
         && start.is_multiple_of(VECTOR * element)

@@ -148,10 +148,10 @@ impl Conv<'_> {
         if tight && tile.n < 32 {
             tile.slices /= 2;
         }
-        let [rows, columns] = match small {
-            Some(tile) => tile.groups(outputs, positions),
-            None => tile.groups(outputs, positions),
-        };
+        let [rows, columns] = small.map_or_else(
+            || tile.groups(outputs, positions),
+            |small| small.groups(outputs, positions),
+        );
         let offset = |operand: &Operand<RawBuffer>| operand.layout.offset() as u64;
         let launch = ConvLaunch {
             offset: [

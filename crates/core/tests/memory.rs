@@ -304,6 +304,29 @@ fn out_of_memory_in_one_thread_while_seven_go_on() {
     control.assert_no_violations();
 }
 
+/// Every stream carves its blocks from slabs of its own: 64 of them must fit into a small budget.
+#[test]
+fn many_streams_with_a_few_small_blocks_each_fit_into_a_small_budget() {
+    let (device, control) = device_with(|config| {
+        config.streams = Some(64);
+        config.memory_limit = Some(16 << 20);
+    });
+    let streams: Vec<_> = (0..64).map(|_| Stream::new(&device).unwrap()).collect();
+    let mut held = Vec::new();
+    for round in 0..4 {
+        for stream in &streams {
+            held.push(stream.allocate(20_000).unwrap_or_else(|error| {
+                panic!("round {round}, {} blocks held: {error}", held.len())
+            }));
+        }
+    }
+    assert_eq!(device.memory().in_use, 256 * 20_480);
+    drop(held);
+    device.empty_cache().unwrap();
+    assert_eq!(control.memory_taken(), 0);
+    control.assert_no_violations();
+}
+
 #[test]
 fn empty_cache_gives_everything_unused_back() {
     let (device, control) = device();

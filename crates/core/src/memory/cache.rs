@@ -11,7 +11,7 @@
 use std::ptr::NonNull;
 
 use super::Block;
-use super::size_class::{blocks_per_slab, class_bytes};
+use super::size_class::class_bytes;
 use crate::Segment;
 use crate::stream::StreamInner;
 
@@ -175,7 +175,7 @@ impl StreamCache {
 
     /// Adds a segment from the device to carve blocks of one class from.
     pub fn add_slab(&mut self, class: usize, segment: Segment) {
-        let blocks = (segment.bytes / class_bytes(class)).min(blocks_per_slab(class));
+        let blocks = segment.bytes / class_bytes(class);
         let slab = Slab { segment, class, blocks, carved: 0, free: 0, last_use: 0 };
         let index = match self.slabs.iter().position(Option::is_none) {
             Some(index) => {

@@ -1,6 +1,8 @@
 //! What is tried, in order, when a stream's cache has no block: a new segment within the budget, own
 //! deferred blocks, own cache, the caches of other streams, and waiting until the device is idle.
 
+use std::time::Instant;
+
 use super::{Buffer, from_cache, size_class, trim_device, trim_stream};
 use crate::Result;
 use crate::stream::StreamInner;
@@ -17,10 +19,31 @@ enum Step {
 const LADDER: [Step; 5] =
     [Step::NewSegment, Step::OwnDeferred, Step::OwnCache, Step::OtherCaches, Step::Idle];
 
+/// How often the ladder is climbed while other threads give segments back. Others may take what came back;
+/// whoever is that unlucky each time is told that there is no memory.
+const CLIMBS: usize = 4;
+
 pub(super) fn grow(stream: &'static StreamInner, class: usize, bytes: usize) -> Result<Buffer> {
     let device = stream.device_inner();
+    let departures = &device.memory().departures;
+    for _ in 0..CLIMBS {
+        let before = departures.over();
+        if let Some(buffer) = climb(stream, class, bytes)? {
+            return Ok(buffer);
+        }
+        let deadline = Instant::now().checked_add(device.config().wait_timeout);
+        if !departures.any_since(before, deadline) {
+            break;
+        }
+    }
+    Err(super::out_of_memory(device, bytes))
+}
+
+fn climb(stream: &'static StreamInner, class: usize, bytes: usize) -> Result<Option<Buffer>> {
+    let device = stream.device_inner();
+    let memory = device.memory();
     let single = size_class::class_bytes(class);
-    let slab = single * size_class::blocks_per_slab(class);
+    let slab = size_class::slab_bytes(class, memory.slab);
     keep_below_high_water(stream, slab);
     for step in LADDER {
         match step {
@@ -35,19 +58,20 @@ pub(super) fn grow(stream: &'static StreamInner, class: usize, bytes: usize) -> 
             }
         }
         if let Some(buffer) = from_cache(stream, class, bytes) {
-            return Ok(buffer);
+            return Ok(Some(buffer));
         }
         // A whole slab first; when memory is short, a segment of just one block.
-        for size in [slab, single] {
-            if let Some(segment) = device.memory().take_segment(device, size)? {
+        let slab = Some(slab).filter(|&slab| slab > single && memory.is_ample(slab));
+        for size in slab.into_iter().chain([single]) {
+            if let Some(segment) = memory.take_segment(device, size)? {
                 stream.lock().cache.add_slab(class, segment);
                 if let Some(buffer) = from_cache(stream, class, bytes) {
-                    return Ok(buffer);
+                    return Ok(Some(buffer));
                 }
             }
         }
     }
-    Err(super::out_of_memory(device, bytes))
+    Ok(None)
 }
 
 /// A deferred block waits for commands of other streams, which nobody may have submitted yet.
@@ -64,8 +88,7 @@ fn submit_deferred_uses(stream: &'static StreamInner) {
 fn keep_below_high_water(stream: &'static StreamInner, bytes: usize) {
     let device = stream.device_inner();
     let memory = device.memory();
-    let reserved = || memory.reserved.load(std::sync::atomic::Ordering::Relaxed);
-    if reserved().saturating_add(bytes) <= memory.high {
+    if memory.is_ample(bytes) {
         return;
     }
     memory.retired.advance(device);
@@ -73,7 +96,7 @@ fn keep_below_high_water(stream: &'static StreamInner, bytes: usize) {
     let others = device.pool().created().filter(|other| !std::ptr::eq(*other, stream));
     for candidate in own.chain(others) {
         trim_stream(candidate);
-        if reserved().saturating_add(bytes) <= memory.low {
+        if memory.reserved().saturating_add(bytes) <= memory.low {
             return;
         }
     }

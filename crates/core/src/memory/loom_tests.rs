@@ -1,14 +1,17 @@
-//! Deferred reuse under loom: a block that a foreign stream reads is dropped on a foreign thread while
+//! Memory under loom.
+//!
+//! Deferred reuse: a block that a foreign stream reads is dropped on a foreign thread while
 //! its home stream looks for memory. The same stack and timeline as in the product, with the rule of
 //! `StreamCache::collect`: free only what every stream has passed.
 
 use std::ptr::{self, NonNull};
 
 use loom::cell::UnsafeCell;
-use loom::sync::Arc;
-use loom::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use loom::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use loom::sync::{Arc, Mutex};
 use loom::thread;
 
+use super::departures::Departures;
 use crate::sync::{Linked, ReturnStack, Timeline};
 
 /// A block with one foreign use and its memory, whose accesses loom checks for races.
@@ -86,5 +89,59 @@ fn loom_a_block_is_written_again_only_after_its_foreign_reader_has_passed() {
         dropper.join().unwrap();
         // SAFETY: nobody uses the block any more, and it came from `Box::leak`.
         drop(unsafe { Box::from_raw(world.block.as_ptr()) });
+    });
+}
+
+/// A budget of one segment, which lies unused in a cache.
+struct Budget {
+    cached: Mutex<bool>,
+    reserved: AtomicUsize,
+    departures: Departures,
+}
+
+impl Budget {
+    /// As `trim_stream` does it.
+    fn trim(&self) {
+        {
+            let mut cached = self.cached.lock().unwrap();
+            if !std::mem::take(&mut *cached) {
+                return;
+            }
+            self.departures.begin();
+        }
+        self.reserved.fetch_sub(1, Ordering::Relaxed);
+        self.departures.end();
+    }
+
+    fn take(&self) -> bool {
+        self.reserved.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+}
+
+/// Whoever looks for memory while another thread gives a segment back gets it, and hears of no shortage.
+#[test]
+fn loom_a_segment_on_its_way_back_is_waited_for() {
+    loom::model(|| {
+        let budget = Arc::new(Budget {
+            cached: Mutex::new(true),
+            reserved: AtomicUsize::new(1),
+            departures: Departures::new(),
+        });
+        let other = {
+            let budget = Arc::clone(&budget);
+            thread::spawn(move || budget.trim())
+        };
+        loop {
+            let before = budget.departures.over();
+            if budget.take() {
+                break;
+            }
+            budget.trim();
+            if budget.take() {
+                break;
+            }
+            assert!(budget.departures.any_since(before, None), "a shortage was reported");
+        }
+        other.join().unwrap();
     });
 }

@@ -8,6 +8,7 @@
 
 mod block;
 mod cache;
+mod departures;
 mod host_pool;
 mod ladder;
 #[cfg(all(test, loom))]
@@ -26,6 +27,7 @@ pub use cache::StreamMemory;
 pub use host_pool::{HostBounds, HostPiece, HostPool};
 pub use stats::MemoryStats;
 
+use self::departures::Departures;
 use self::settled::Retired;
 use crate::device::DeviceInner;
 use crate::stream::{StreamInner, thread_number};
@@ -36,9 +38,12 @@ pub(crate) struct DeviceMemory {
     limit: usize,
     high: usize,
     low: usize,
+    /// How large a segment for many small blocks is.
+    slab: usize,
     reserved: AtomicUsize,
     peak: AtomicUsize,
     retired: Retired,
+    departures: Departures,
 }
 
 impl DeviceMemory {
@@ -48,10 +53,23 @@ impl DeviceMemory {
             limit,
             high: share(high_percent),
             low: share(low_percent),
+            // Every stream has slabs of its own for every size that it uses. All together they must not
+            // fill a small budget before there is anything in them.
+            slab: (limit / 1024).clamp(64 << 10, 1 << 20),
             reserved: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
             retired: Retired::default(),
+            departures: Departures::new(),
         }
+    }
+
+    fn reserved(&self) -> usize {
+        self.reserved.load(Ordering::Relaxed)
+    }
+
+    /// Whether so many more bytes stay below the high watermark.
+    fn is_ample(&self, bytes: usize) -> bool {
+        self.reserved().saturating_add(bytes) <= self.high
     }
 
     /// Takes a segment from the device, within the budget.
@@ -131,12 +149,19 @@ fn give_back(pointer: NonNull<Block>) {
 
 /// Gives the unused segments of one stream back to the device.
 pub(crate) fn trim_stream(stream: &'static StreamInner) {
+    let memory = stream.device_inner().memory();
     let segments = {
         let mut recorder = stream.lock();
         recorder.cache.collect(stream);
-        recorder.cache.trim(stream)
+        let segments = recorder.cache.trim(stream);
+        if segments.is_empty() {
+            return;
+        }
+        memory.departures.begin();
+        segments
     };
-    stream.device_inner().memory().release(segments);
+    memory.release(segments);
+    memory.departures.end();
 }
 
 /// Gives all unused segments of a device back.

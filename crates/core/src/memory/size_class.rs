@@ -28,10 +28,10 @@ pub(crate) fn class_bytes(class: usize) -> usize {
     }
 }
 
-/// How many blocks of a class are carved from one segment of the device.
-pub(crate) fn blocks_per_slab(class: usize) -> usize {
-    const SLAB: usize = 1 << 20;
-    (SLAB / class_bytes(class)).clamp(1, 256)
+/// The size of a segment that blocks of a class are carved from, where slabs have about `slab` bytes.
+pub(crate) fn slab_bytes(class: usize, slab: usize) -> usize {
+    let block = class_bytes(class);
+    block * (slab / block).clamp(1, 256)
 }
 
 #[cfg(test)]

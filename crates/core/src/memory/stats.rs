@@ -44,7 +44,7 @@ pub(crate) fn collect(device: &'static DeviceInner) -> MemoryStats {
         in_use: sum(|stream| stream.in_use).saturating_sub(retired),
         cached: sum(|stream| stream.cached),
         deferred: sum(|stream| stream.deferred) + retired,
-        reserved: memory.reserved.load(Ordering::Relaxed),
+        reserved: memory.reserved(),
         peak: memory.peak.load(Ordering::Relaxed),
         limit: memory.limit,
         segments: sum(|stream| stream.segments),

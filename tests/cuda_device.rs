@@ -6,6 +6,7 @@
 use std::sync::Barrier;
 use std::time::Duration;
 
+use half::f16;
 use millstream::{
     Activation, BinaryOp, Buffer, Command, CoordinateMode, DType, Device, Distribution, Error,
     Event, HealthState, Layout, MAX_RANK, PadMode, PadParams, ResizeMode, ResizeParams, Result,
@@ -264,6 +265,52 @@ fn large_and_strided_transfers_arrive() {
     assert!(same.read::<f32>().unwrap() == values);
     let lying = lying.read::<f32>().unwrap();
     assert!((0..rows * columns).all(|i| lying[i] == values[i % rows * columns + i / rows]));
+}
+
+/// Sums of 16-bit numbers are kept in 32 bits until an activation was applied: too many for one go.
+#[test]
+fn large_products_of_16_bits_are_computed_in_pieces() {
+    let device = gpu_or_skip!();
+    let stream = device.stream().unwrap();
+    let half = |shape: &[usize]| Layout::contiguous(DType::F16, shape).unwrap();
+    let upload = |shape: &[usize], value: &dyn Fn(usize) -> f32| {
+        let layout = half(shape);
+        let values: Vec<f16> = (0..layout.elements()).map(|at| f16::from_f32(value(at))).collect();
+        let buffer = stream.allocate(layout.dense_bytes()).unwrap();
+        stream.upload(buffer.operand(layout), &values).unwrap();
+        buffer
+    };
+    const DEPTH: usize = 16;
+    for (batch, rows, columns) in [(1, 4200, 1024), (3, 1500, 1024), (2, 1100, 2047)] {
+        let shape = [batch, rows, columns];
+        let sum = |row: usize| (row % 7) as f32 - 3.0;
+        let a = upload(&[batch, rows, DEPTH], &|at| sum(at / DEPTH));
+        let b = upload(&[DEPTH, columns], &|_| 1.0 / DEPTH as f32);
+        let bias = upload(&[columns], &|at| (at % 5) as f32 - 2.5);
+        let dst = stream.allocate(half(&shape).dense_bytes()).unwrap();
+        let activation = Activation::LeakyRelu { slope: 0.5 };
+        // Once step by step, and then as a graph.
+        for _ in 0..3 {
+            stream.record(Command::fill(dst.operand(half(&shape)), 99.0f32).unwrap()).unwrap();
+            let command = Command::matmul(
+                dst.operand(half(&shape)),
+                a.operand(half(&[batch, rows, DEPTH])),
+                b.operand(half(&[DEPTH, columns])),
+                Some(bias.operand(half(&[columns]))),
+                None,
+                1.0,
+                activation,
+            );
+            stream.record(command.unwrap()).unwrap();
+            let got = stream.download(dst.operand(half(&shape))).unwrap();
+            stream.synchronize().unwrap();
+            for (at, got) in got.read::<f16>().unwrap().into_iter().enumerate() {
+                let x = sum(at / columns) + (at % columns % 5) as f32 - 2.5;
+                let right = if x < 0.0 { 0.5 * x } else { x };
+                assert_eq!(got.to_f32(), right, "element {at} of {shape:?}");
+            }
+        }
+    }
 }
 
 #[test]

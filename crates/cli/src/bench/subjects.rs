@@ -29,12 +29,17 @@ pub(crate) struct Subject {
     pub prepare: Prepare,
 }
 
-/// A buffer of f32 with its layout.
+/// A buffer with its layout.
 struct Value(Buffer, Layout);
 
 impl Value {
+    /// Of f32.
     fn new(stream: &Stream, shape: &[usize]) -> Result<Self> {
-        let layout = Layout::contiguous(DType::F32, shape)?;
+        Self::of(stream, DType::F32, shape)
+    }
+
+    fn of(stream: &Stream, dtype: DType, shape: &[usize]) -> Result<Self> {
+        let layout = Layout::contiguous(dtype, shape)?;
         let value = Value(stream.allocate(layout.dense_bytes())?, layout);
         let uniform = Distribution::Uniform { low: -2.0, high: 2.0 };
         stream.record(Command::random(value.operand(), uniform, 1, 0)?)?;
@@ -101,26 +106,27 @@ fn matmul(m: usize, n: usize, k: usize, packed: bool) -> Subject {
     }
 }
 
-/// A linear layer: weights as PyTorch keeps them, bias and ReLU.
-fn linear(rows: usize, outputs: usize, inputs: usize) -> Subject {
+/// A linear layer: weights as PyTorch keeps them, bias and an activation.
+fn linear([rows, outputs, inputs]: [usize; 3], dtype: DType, activation: Activation) -> Subject {
     let prepare = move |_: &Device, stream: &Stream| -> Result<Once> {
-        let [dst, src] = [[rows, outputs], [rows, inputs]].map(|shape| Value::new(stream, &shape));
-        let [weight, bias] =
-            [&[outputs, inputs][..], &[outputs]].map(|shape| Value::new(stream, shape));
-        let (dst, src, weight, bias) = (dst?, src?, weight?, bias?);
+        let value = |shape: &[usize]| Value::of(stream, dtype, shape);
+        let (dst, src) = (value(&[rows, outputs])?, value(&[rows, inputs])?);
+        let (weight, bias) = (value(&[outputs, inputs])?, value(&[outputs])?);
         Ok(Box::new(move |stream| {
             let (weight, bias) = (
                 weight.0.operand(weight.1.transpose(0, 1)?),
                 bias.0.operand(bias.1.broadcast_to(&[rows, outputs])?),
             );
             let (dst, src) = (dst.operand(), src.operand());
-            let command =
-                Command::matmul(dst, src, weight, Some(bias), None, 1.0, Activation::Relu)?;
+            let command = Command::matmul(dst, src, weight, Some(bias), None, 1.0, activation)?;
             stream.record(command).map(drop)
         }))
     };
     Subject {
-        name: "linear",
+        name: match dtype {
+            DType::F16 => "linear_f16",
+            _ => "linear",
+        },
         size: format!("{rows}×{outputs}×{inputs}"),
         amount: Amount::Flops(2.0 * rows as f64 * outputs as f64 * inputs as f64),
         prepare: Box::new(prepare),
@@ -214,7 +220,10 @@ pub(crate) fn all() -> Vec<Subject> {
         [512, 512, 512],
         [64, 2048, 2048],
     ];
-    all.extend(layers.map(|[rows, outputs, inputs]| linear(rows, outputs, inputs)));
+    all.extend(layers.map(|sizes| linear(sizes, DType::F32, Activation::Relu)));
+    // As in transformers: 16 bits, and an activation that libraries do not have.
+    let layers = [[16, 256, 256], [64, 512, 512], [512, 3072, 768], [2048, 4096, 1024]];
+    all.extend(layers.map(|sizes| linear(sizes, DType::F16, Activation::Gelu)));
     all.extend([[4, 128], [8, 512]].map(|[heads, length]| attention(heads, length)));
     all.extend([[256, 80, 200], [256, 256, 200]].map(|[m, n, length]| conv1d(m, n, length)));
     all.push(moving("layer_norm", &[128, 256], &[&[128, 256], &[256], &[256]], |d, i| {

@@ -1,5 +1,6 @@
 //! cuBLASLt: matrix products, with one handle and workspace per queue.
 
+mod parts;
 mod problem;
 
 use std::collections::HashMap;
@@ -8,6 +9,7 @@ use std::ffi::{CStr, c_void};
 use cudarc::cublaslt::sys::{self, cublasStatus_t};
 use millstream_core::DType;
 
+pub(crate) use parts::Parts;
 pub(crate) use problem::{Matrix, Problem, Product, map};
 
 use crate::driver::{DeviceMemory, Failure, Stream};
@@ -52,7 +54,15 @@ struct Preference(sys::cublasLtMatmulPreference_t);
 #[derive(Clone, Copy)]
 pub(crate) struct Ready {
     index: usize,
-    product: Product,
+    first: usize,
+    second: usize,
+    added: usize,
+    result: usize,
+    /// 0 where there is none.
+    bias: usize,
+    scale: f32,
+    /// What `added` is multiplied with.
+    share: f32,
 }
 
 fn check(call: &'static str, status: cublasStatus_t) -> Result<(), Failure> {
@@ -232,7 +242,10 @@ impl Blas {
                 index
             }
         };
-        Ok(index.map(|index| Ready { index, product: *product }))
+        let &Product { problem, first, second, added, result, bias, scale, .. } = product;
+        let share = if problem.adds { 1.0 } else { 0.0 };
+        let ready = |index| Ready { index, first, second, added, result, bias, scale, share };
+        Ok(index.map(ready))
     }
 
     fn find(&self, product: &Product) -> Result<Option<Prepared>, Failure> {
@@ -253,9 +266,11 @@ impl Blas {
             // The search wants to see one; `run` sets that of each product.
             operation.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, product.bias as u64)?;
         }
-        let layout = |matrix| MatrixLayout::new(matrix, problem.dtype, problem.batch);
-        let (first, second) = (layout(&problem.first)?, layout(&problem.second)?);
-        let (added, result) = (layout(&problem.added)?, layout(&problem.result)?);
+        let layout = |matrix, dtype| MatrixLayout::new(matrix, dtype, problem.batch);
+        let factor = |matrix| layout(matrix, problem.dtype);
+        let result = |matrix| layout(matrix, problem.result_dtype);
+        let (first, second) = (factor(&problem.first)?, factor(&problem.second)?);
+        let (added, result) = (result(&problem.added)?, result(&problem.result)?);
         let space = self.workspace.as_ref().map_or(0, DeviceMemory::bytes);
         let preference = Preference::new(problem, space)?;
         let mut found = std::mem::MaybeUninit::<sys::cublasLtMatmulHeuristicResult_t>::zeroed();
@@ -303,16 +318,14 @@ impl Blas {
     /// What the library said.
     pub unsafe fn run(&mut self, ready: &Ready, stream: &Stream) -> Result<(), Failure> {
         use sys::cublasLtMatmulDescAttributes_t::CUBLASLT_MATMUL_DESC_BIAS_POINTER;
-        let Ready { index, product } = ready;
-        let Some(prepared) = self.prepared.get(*index) else {
+        let Some(prepared) = self.prepared.get(ready.index) else {
             let text = "the product was forgotten".into();
             return Err(Failure::of_library("cublasLtMatmul", "not prepared".into(), text));
         };
-        if product.problem.bias {
-            prepared.operation.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, product.bias as u64)?;
+        if ready.bias != 0 {
+            prepared.operation.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, ready.bias as u64)?;
         }
-        let beta = if product.problem.adds { 1.0f32 } else { 0.0 };
-        let single = [product.scale, beta];
+        let single = [ready.scale, ready.share];
         let double = single.map(f64::from);
         let number = |place: usize| -> *const c_void {
             if prepared.wide {
@@ -329,14 +342,14 @@ impl Blas {
                 self.handle,
                 prepared.operation.0,
                 number(0),
-                product.first as *const c_void,
+                ready.first as *const c_void,
                 prepared.first.0,
-                product.second as *const c_void,
+                ready.second as *const c_void,
                 prepared.second.0,
                 number(1),
-                product.added as *const c_void,
+                ready.added as *const c_void,
                 prepared.added.0,
-                product.result as *mut c_void,
+                ready.result as *mut c_void,
                 prepared.result.0,
                 &prepared.algorithm,
                 workspace as *mut c_void,

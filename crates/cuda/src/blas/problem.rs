@@ -4,8 +4,10 @@
 //! asked for `dstᵀ = bᵀ × aᵀ`: its first operand is our second, and the other way round. An operand that is
 //! transposed by its strides is one that it reads transposed. Pure functions: nothing here needs a GPU.
 
-use millstream_core::{Activation, BoundCommand, DType, Epilogue, Op, Operand, RawBuffer};
+use millstream_core::{Activation, DType, Epilogue, Operand, RawBuffer};
 use smallvec::SmallVec;
+
+use super::Parts;
 
 /// One operand as cuBLASLt sees it: column-major.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,7 +29,10 @@ pub(crate) struct Matrix {
 /// Everything that decides which algorithm is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Problem {
+    /// Of the factors.
     pub dtype: DType,
+    /// Of everything else.
+    pub result_dtype: DType,
     pub batch: i32,
     /// cuBLASLt's first operand: our `b`.
     pub first: Matrix,
@@ -65,6 +70,8 @@ struct View {
     column: usize,
     batch: usize,
     address: usize,
+    /// Bytes of an element.
+    size: usize,
 }
 
 impl View {
@@ -82,7 +89,8 @@ impl View {
     }
 
     /// As cuBLASLt sees it: row-major to us is column-major and transposed to it.
-    fn matrix(&self, size: usize, batch: usize) -> Option<Matrix> {
+    fn matrix(&self, batch: usize) -> Option<Matrix> {
+        let size = self.size;
         let (view, transposed) = match self.leading() {
             Some(_) => (*self, false),
             None => (self.transposed(), true),
@@ -124,16 +132,14 @@ fn batch_axis(operands: &[&Operand<RawBuffer>]) -> Option<(usize, SmallVec<[usiz
 }
 
 /// The product for cuBLASLt, or `None` where only a kernel of ours can do it.
-pub(crate) fn map(command: &BoundCommand) -> Option<Product> {
-    let Op::MatMul { epilogue } = command.op() else { return None };
-    let dst = &command.outputs()[0];
-    let (a, b) = (&command.inputs()[0], &command.inputs()[1]);
-    let mut extra = command.inputs()[2..].iter();
-    let bias = epilogue.bias.then(|| extra.next()).flatten();
-    let residual = epilogue.residual.then(|| extra.next()).flatten();
-    let dtype = dst.layout.dtype();
+pub(crate) fn map(parts: &Parts) -> Option<Product> {
+    let Parts { dst, a, b, .. } = parts;
+    let (bias, residual) = (parts.bias.as_ref(), parts.residual.as_ref());
     let rank = dst.layout.rank();
-    if !dtype.is_float() || rank < 2 || [a, b].iter().any(|operand| operand.layout.rank() != rank) {
+    if !a.layout.dtype().is_float()
+        || rank < 2
+        || [a, b].iter().any(|operand| operand.layout.rank() != rank)
+    {
         return None;
     }
     let (m, n) = (dst.layout.shape()[rank - 2], dst.layout.shape()[rank - 1]);
@@ -157,6 +163,7 @@ pub(crate) fn map(command: &BoundCommand) -> Option<Product> {
                 column: layout.strides()[rank - 1],
                 batch,
                 address: operand.buffer.address + layout.start_bytes(),
+                size: layout.dtype().size(),
             }
         })
         .collect();
@@ -172,7 +179,7 @@ pub(crate) fn map(command: &BoundCommand) -> Option<Product> {
     if views.result.leading().is_none() {
         views.transpose();
     }
-    views.product(dtype, epilogue)
+    views.product([a, dst].map(|operand| operand.layout.dtype()), &parts.epilogue)
 }
 
 /// All operands of one product.
@@ -217,10 +224,9 @@ impl Views {
         self.residual = self.residual.map(View::transposed);
     }
 
-    fn product(self, dtype: DType, epilogue: &Epilogue) -> Option<Product> {
-        let size = dtype.size();
+    fn product(self, [dtype, result_dtype]: [DType; 2], epilogue: &Epilogue) -> Option<Product> {
         let Views { result, a, b, bias, residual, batch } = self;
-        let plain = |view: &View| view.matrix(size, batch).filter(|matrix| !matrix.transposed);
+        let plain = |view: &View| view.matrix(batch).filter(|matrix| !matrix.transposed);
         let result_matrix = plain(&result)?;
         let mut rest =
             Epilogue { scale: 1.0, activation: epilogue.activation, ..Epilogue::default() };
@@ -252,9 +258,10 @@ impl Views {
         let product = Product {
             problem: Problem {
                 dtype,
+                result_dtype,
                 batch: i32::try_from(batch).ok()?,
-                first: b.matrix(size, batch)?,
-                second: a.matrix(size, batch)?,
+                first: b.matrix(batch)?,
+                second: a.matrix(batch)?,
                 added: added_matrix,
                 adds: added.is_some(),
                 result: result_matrix,
@@ -270,8 +277,18 @@ impl Views {
             rest,
         };
         // A second rounding to 16 bits would be one too many.
-        let half = matches!(dtype, DType::F16 | DType::BF16);
-        (!half || product.is_complete()).then_some(product)
+        let half = matches!(result_dtype, DType::F16 | DType::BF16);
+        (!half || (product.is_complete() && product.problem.rounds_once())).then_some(product)
+    }
+}
+
+impl Problem {
+    /// Whether a result of 16 bits is rounded once, after all that is done to it. Where operands are not
+    /// aligned, the library was seen to round the sums, and to add the bias in a kernel that follows.
+    fn rounds_once(&self) -> bool {
+        let operands = [&self.first, &self.second, &self.added, &self.result];
+        let aligned = operands.iter().all(|matrix| matrix.alignment == 16);
+        aligned || !(self.bias || self.relu)
     }
 }
 

@@ -9,6 +9,7 @@ mod host;
 mod page;
 mod plans;
 mod prepare;
+mod product;
 mod retire;
 mod signature;
 mod staging;

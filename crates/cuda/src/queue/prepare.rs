@@ -2,25 +2,25 @@
 
 use std::sync::Arc;
 
-use millstream_core::{BoundCommand, DType, Error, Layout, Op, Operand, RawBuffer, Result};
-use millstream_kernels::{Lowered, lower, lower_copy, lower_depth, lower_epilogue, lower_gemv};
+use millstream_core::{BoundCommand, Error, Layout, Op, Operand, RawBuffer, Result};
+use millstream_kernels::{Lowered, lower, lower_copy};
 
 use super::host::Seen;
 use super::staging::{self, Staging};
 use super::steps::{Places, Steps};
-use crate::blas::{self, Blas};
+use crate::blas::Blas;
 use crate::builtin::KERNEL_COPY;
 use crate::driver::{DeviceMemory, Failure};
 use crate::gpu::Gpu;
-use crate::settings::{self, Settings};
+use crate::settings::Settings;
 
 /// The smallest scratch memory that is taken.
 const SMALLEST_SCRATCH: usize = 1 << 20;
 
 /// What turns Commands into steps, with the memory that kernels need beside their operands.
 pub(crate) struct Preparer {
-    gpu: &'static Gpu,
-    settings: Settings,
+    pub(super) gpu: &'static Gpu,
+    pub(super) settings: Settings,
     places: Places,
     /// For one Command after the other: they run in order.
     scratch: Option<Arc<DeviceMemory>>,
@@ -41,7 +41,7 @@ impl Preparer {
     }
 
     /// The error for a call that failed before anything was launched.
-    fn refusal(&self, failure: &Failure, requested: usize) -> Error {
+    pub(super) fn refusal(&self, failure: &Failure, requested: usize) -> Error {
         if failure.out_of_memory {
             let limit = self.gpu.properties.memory;
             return Error::OutOfMemory {
@@ -109,7 +109,7 @@ impl Preparer {
         }
     }
 
-    fn kernels(&mut self, lowered: &Lowered) -> Result<()> {
+    pub(super) fn kernels(&mut self, lowered: &Lowered) -> Result<()> {
         let scratch = self.scratch(lowered.workspace)?;
         for launch in &lowered.launches {
             self.steps.launch(self.gpu, launch, scratch, self.places.faults)?;
@@ -118,7 +118,7 @@ impl Preparer {
     }
 
     /// The address of scratch memory of that size.
-    fn scratch(&mut self, bytes: usize) -> Result<usize> {
+    pub(super) fn scratch(&mut self, bytes: usize) -> Result<usize> {
         if bytes == 0 {
             return Ok(0);
         }
@@ -179,66 +179,6 @@ impl Preparer {
         self.steps.copy_out(self.gpu, seen.host, seen.address, source, bytes);
         Ok(false)
     }
-
-    /// A matrix product: of few rows or a small one by a kernel for that, else by the library where it can,
-    /// else by a kernel of the common source. Types of 16 bits have tensor cores in the library.
-    fn product(&mut self, commands: &[BoundCommand], index: usize) -> Result<()> {
-        let command = &commands[index];
-        let before = index.checked_sub(1).and_then(|before| commands.get(before));
-        let (early, limits) = (is_early(before, command), &self.gpu.limits);
-        let is_f32 = command.outputs()[0].layout.dtype() == DType::F32;
-        let own = lower_gemv(command, early, limits)
-            .or_else(|| if is_f32 { lower_depth(command, early, limits) } else { None });
-        if let Some(lowered) = own {
-            return self.kernels(&lowered);
-        }
-        let product = blas::map(command);
-        if let (Op::MatMul { epilogue }, Some(product)) = (command.op(), product)
-            && self.search(&product)?
-        {
-            let mut extra = command.inputs()[2..].iter();
-            let bias = epilogue.bias.then(|| extra.next()).flatten();
-            let residual = epilogue.residual.then(|| extra.next()).flatten();
-            let rest = &product.rest;
-            let lowered = lower_epilogue(
-                rest,
-                &command.outputs()[0],
-                bias.filter(|_| rest.bias),
-                residual.filter(|_| rest.residual),
-                &self.gpu.limits,
-            );
-            return self.kernels(&lowered);
-        }
-        self.kernels(&lower(command, index as u32, &self.gpu.limits)?)
-    }
-
-    /// Adds a step of the library; `false` if it has no algorithm.
-    fn search(&mut self, product: &blas::Product) -> Result<bool> {
-        if self.blas.is_none() {
-            let blas = Blas::new(self.gpu, self.settings.tf32);
-            self.blas = Some(blas.map_err(|failure| self.refusal(&failure, 0))?);
-        }
-        let Some(blas) = &mut self.blas else { return Ok(false) };
-        let ready = blas.prepare(product).map_err(|failure| self.gpu.note(&failure))?;
-        if ready.is_none() {
-            settings::log(|| format!("no algorithm for {:?}", product.problem));
-        }
-        Ok(ready.map(|ready| self.steps.product(ready)).is_some())
-    }
-}
-
-/// Whether the second factor of a product is there while the Command before it still runs. The first of a
-/// batch has only the end of another before it, which writes nothing of ours, and everything before that has
-/// ended when it starts.
-fn is_early(before: Option<&BoundCommand>, product: &BoundCommand) -> bool {
-    let factor = product.inputs()[1].buffer;
-    before.is_none_or(|before| {
-        before.outputs().iter().all(|output| {
-            let written = output.buffer;
-            written.address + written.bytes <= factor.address
-                || factor.address + factor.bytes <= written.address
-        })
-    })
 }
 
 /// Elements of a layout's shape and type, dense at an address.

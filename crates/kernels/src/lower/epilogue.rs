@@ -10,13 +10,13 @@ use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
     /// What `epilogue` is told.
-    EpilogueParams { walk: Walk<3>, tail: u32, a: f32, b: f32 }
+    EpilogueParams { walk: Walk<4>, tail: u32, a: f32, b: f32 }
 }
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "epilogue",
     text: include_str!("../../programs/epilogue.metal"),
-    constants: &["DTYPE", "ACT", "HAS", "RANK", "WIDE", "VECTOR", "STEPS"],
+    constants: &["DST", "SRC", "ACT", "HAS", "RANK", "WIDE", "VECTOR", "STEPS"],
     params: EpilogueParams::declaration,
 };
 
@@ -36,24 +36,26 @@ pub(crate) fn activation_code(activation: Activation) -> (i32, f32, f32) {
     }
 }
 
-/// `dst = activation(dst + bias + residual)` in place, with bias and residual broadcast to `dst`: what a
-/// library's product leaves to be done. The scale is the library's part.
+/// `dst = activation(src + bias + residual)`, with bias and residual broadcast to `dst`: what a library's
+/// product leaves to be done. `src` is `dst` itself, or a product of 16-bit numbers in 32 bits. The scale is
+/// the library's part.
 pub fn lower_epilogue(
     epilogue: &Epilogue,
     dst: &Operand<RawBuffer>,
+    src: &Operand<RawBuffer>,
     bias: Option<&Operand<RawBuffer>>,
     residual: Option<&Operand<RawBuffer>>,
     limits: &Limits,
 ) -> Lowered {
     let (act, a, b) = activation_code(epilogue.activation);
     let has = i32::from(bias.is_some()) | i32::from(residual.is_some()) << 1;
-    if act == 0 && has == 0 {
+    if act == 0 && has == 0 && dst == src {
         return Lowered::default();
     }
-    let operands = [dst, bias.unwrap_or(dst), residual.unwrap_or(dst)];
+    let operands = [dst, src, bias.unwrap_or(src), residual.unwrap_or(src)];
     let Some(plan) = Plan::new(operands, limits) else { return Lowered::default() };
-    let dtype = dst.layout.dtype() as i32;
-    let constants = [dtype, act, has, plan.rank, plan.wide, plan.vector, plan.steps];
+    let [dst, src] = [dst, src].map(|operand| operand.layout.dtype() as i32);
+    let constants = [dst, src, act, has, plan.rank, plan.wide, plan.vector, plan.steps];
     let launch = Launch {
         key: Key::new(Program::Epilogue, &constants),
         groups: plan.groups,

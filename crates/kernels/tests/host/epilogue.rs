@@ -1,5 +1,6 @@
 //! The epilogue of library products, which no Command of the suite is made of.
 
+use half::{bf16, f16};
 use millstream_conformance::erf;
 use millstream_core::{
     Activation, DType, Epilogue, Layout, Operand, RawBuffer, as_bytes, from_bytes,
@@ -34,21 +35,62 @@ fn the_epilogue_adds_and_activates() {
     // Rows of whole vectors, and rows with a remainder.
     for (columns, has) in [(8usize, 3u8), (8, 1), (8, 2), (7, 3), (5, 0)] {
         for activation in ACTIVATIONS {
-            check(host, columns, has, activation);
+            for dtype in [DType::F32, DType::F16, DType::BF16] {
+                check(host, dtype, columns, has, activation);
+            }
         }
     }
 }
 
-fn check(host: &crate::target::Host, columns: usize, has: u8, activation: Activation) {
+/// Numbers that 16 bits hold exactly.
+fn values(count: usize, step: usize) -> Vec<f32> {
+    (0..count).map(|at| ((at * step) % 23) as f32 / 4.0 - 2.75).collect()
+}
+
+fn encoded(dtype: DType, values: &[f32]) -> Vec<u8> {
+    match dtype {
+        DType::F16 => {
+            as_bytes(&values.iter().map(|&x| f16::from_f32(x)).collect::<Vec<_>>()).to_vec()
+        }
+        DType::BF16 => {
+            as_bytes(&values.iter().map(|&x| bf16::from_f32(x)).collect::<Vec<_>>()).to_vec()
+        }
+        _ => as_bytes(values).to_vec(),
+    }
+}
+
+fn decoded(dtype: DType, bytes: &[u8]) -> Vec<f32> {
+    match dtype {
+        DType::F16 => from_bytes::<f16>(bytes).into_iter().map(f32::from).collect(),
+        DType::BF16 => from_bytes::<bf16>(bytes).into_iter().map(f32::from).collect(),
+        _ => from_bytes(bytes),
+    }
+}
+
+/// In place in 32 bits; from 32 to 16 bits for the other types, rounded once.
+fn check(
+    host: &crate::target::Host,
+    dtype: DType,
+    columns: usize,
+    has: u8,
+    activation: Activation,
+) {
     let rows = 5;
-    let value = |at: usize, step: usize| ((at * step) % 23) as f32 / 4.0 - 2.75;
-    let dst: Vec<f32> = (0..rows * columns).map(|at| value(at, 7)).collect();
-    let bias: Vec<f32> = (0..columns).map(|at| value(at, 5)).collect();
-    let residual: Vec<f32> = (0..rows * columns).map(|at| value(at, 3)).collect();
-    let bytes = [&dst, &bias, &residual].map(|values| Bytes::of(as_bytes(&values[..])));
-    let whole = Layout::contiguous(DType::F32, &[rows, columns]).unwrap();
-    let row = Layout::contiguous(DType::F32, &[columns]).unwrap();
-    let layouts = [whole, row.broadcast_to(&[rows, columns]).unwrap(), whole];
+    let in_place = dtype == DType::F32;
+    // Times a number with many bits, so that a rounding in between would show.
+    let sums: Vec<f32> = values(rows * columns, 7).iter().map(|x| x * 1.000_123_4).collect();
+    let (bias, residual) = (values(columns, 5), values(rows * columns, 3));
+    let dst = if in_place { sums.clone() } else { vec![0.0; rows * columns] };
+    let bytes = [
+        Bytes::of(&encoded(dtype, &dst)),
+        Bytes::of(as_bytes(&sums[..])),
+        Bytes::of(&encoded(dtype, &bias)),
+        Bytes::of(&encoded(dtype, &residual)),
+    ];
+    let whole = |dtype| Layout::contiguous(dtype, &[rows, columns]).unwrap();
+    let row =
+        Layout::contiguous(dtype, &[columns]).unwrap().broadcast_to(&[rows, columns]).unwrap();
+    let layouts = [whole(dtype), whole(DType::F32), row, whole(dtype)];
     let operand = |at: usize| {
         let buffer = RawBuffer { address: bytes[at].address(), bytes: layouts[at].extent_bytes() };
         Operand::new(buffer, layouts[at])
@@ -58,21 +100,29 @@ fn check(host: &crate::target::Host, columns: usize, has: u8, activation: Activa
     let lowered = lower_epilogue(
         &epilogue,
         &operand(0),
-        biased.then(|| operand(1)).as_ref(),
-        added.then(|| operand(2)).as_ref(),
+        &operand(usize::from(!in_place)),
+        biased.then(|| operand(2)).as_ref(),
+        added.then(|| operand(3)).as_ref(),
         &host.limits,
     );
-    // SAFETY: the three buffers live until the end of this function.
+    // SAFETY: the buffers live until the end of this function.
     unsafe { host.launch(&lowered, 3, false) }.unwrap();
-    let got: Vec<f32> = from_bytes(&bytes[0].to_vec(4 * dst.len()));
+    let got = decoded(dtype, &bytes[0].to_vec(dtype.size() * dst.len()));
+    // Half a unit in the last place.
+    let rounding = match dtype {
+        DType::F16 => 2f64.powi(-11),
+        DType::BF16 => 2f64.powi(-8),
+        _ => 0.0,
+    };
     for (at, &got) in got.iter().enumerate() {
-        let mut x = f64::from(dst[at]);
+        let mut x = f64::from(sums[at]);
         x += if biased { f64::from(bias[at % columns]) } else { 0.0 };
         x += if added { f64::from(residual[at]) } else { 0.0 };
         let right = expected(activation, x);
+        let bound = 3e-6 * (1.0 + right.abs()) + rounding * right.abs();
         assert!(
-            (f64::from(got) - right).abs() <= 3e-6 * (1.0 + right.abs()),
-            "{activation:?} of {x}: {got}, not {right}"
+            (f64::from(got) - right).abs() <= bound,
+            "{dtype:?}, {activation:?} of {x}: {got}, not {right}"
         );
     }
 }

@@ -174,6 +174,9 @@ fn layers(dtype: DType) -> Vec<Case> {
         (12, 33, 1104),
         (64, 32, 512),
         (130, 70, 40),
+        (16, 64, 4096),
+        (72, 131, 129),
+        (72, 136, 264),
     ] {
         for (batch, bias, residual, activation) in [
             (1, None, false, Activation::None),

@@ -12,7 +12,7 @@ use crate::settings;
 const SUMS: usize = 16 << 20;
 
 /// Multiplications from which on tensor cores and a kernel that follows them pay.
-const LARGE: usize = 1 << 20;
+const LARGE: usize = 1 << 22;
 
 impl Preparer {
     /// A matrix product: of few rows or a small one by a kernel for that, else by the library where it can,

@@ -175,7 +175,7 @@ fn layers(dtype: DType) -> Vec<Case> {
         (64, 32, 512),
         (130, 70, 40),
         (16, 64, 4096),
-        (72, 131, 129),
+        (136, 131, 257),
         (72, 136, 264),
     ] {
         for (batch, bias, residual, activation) in [

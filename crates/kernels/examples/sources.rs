@@ -6,7 +6,8 @@ mod keys;
 
 use std::path::PathBuf;
 
-use millstream_kernels::{Dialect, Key, Limits, source_of_many};
+use millstream_core::OpKind;
+use millstream_kernels::{Dialect, Key, Limits, Program, source_of_many};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -25,7 +26,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         f64: dialect != Dialect::Metal,
         parallel_groups: 132,
     };
-    let keys: Vec<Key> = keys::keys(&keys::chosen_kinds(), &limits)?.into_iter().collect();
+    let kinds = keys::chosen_kinds();
+    let mut keys = keys::keys(&kinds, &limits)?;
+    if kinds.contains(&OpKind::Attention) {
+        // The suite's heads are few for a large device, and would not be cut into tiles.
+        let small = Limits { parallel_groups: 4, ..limits };
+        let tiled = |key: &Key| key.program() == Program::AttentionTiles;
+        keys.extend(keys::keys(&[OpKind::Attention], &small)?.into_iter().filter(tiled));
+    }
+    let keys: Vec<Key> = keys.into_iter().collect();
     std::fs::create_dir_all(&directory)?;
     let mut files = 0;
     for same in keys.chunk_by(|left, right| left.program() == right.program()) {

@@ -16,17 +16,12 @@
 #endif
 // f64 takes twice the memory.
 #define MOST_SIMDS (DTYPE == F64 ? 4 : 8)
-#define MASK_SEEN 1
-#define MASK_ADDED 2
 
 typedef Index<WIDE>::Type I;
 typedef Element<DTYPE>::Stored S;
 typedef Element<DTYPE>::Value V;
 typedef Pack<S, 4> P;
 typedef Pack<V, 4> W;
-
-// exp(x - top), and nothing where nothing was seen at all.
-FN V power(V x, V top) { return top == (V)-INFINITE ? (V)0 : m_exp(x - top); }
 
 // The four of 32 keys from `j0` on of which a lane fetches a quarter: neighbours in memory by neighbours.
 FN void find_keys(DEVICE const S* IN_THREAD* rows, DEVICE const S* key, IN_PARAMS Params& p, u32 lane, I j0) {
@@ -84,17 +79,14 @@ KERNEL_5(dst, query, key, value, mask) {
     for (I item = t.group_y; item < (I)p.items; item += t.groups_y) {
         const I batch = item / (I)p.heads, head = item - batch * (I)p.heads;
         const I key_head = head / (I)p.sharing;
-        const I q_at = (I)p.offset[1] + batch * (I)p.stride[1][0] + head * (I)p.stride[1][1];
-        const I k_at = (I)p.offset[2] + batch * (I)p.stride[2][0] + key_head * (I)p.stride[2][1];
-        const I v_at = (I)p.offset[3] + batch * (I)p.stride[3][0] + key_head * (I)p.stride[3][1];
+        const I q_at = head_at(p, 1, batch, head);
+        const I k_at = head_at(p, 2, batch, key_head), v_at = head_at(p, 3, batch, key_head);
         I rows[QUERIES], seen[QUERIES];
         I most = 0;
         V top[QUERIES], sum[QUERIES], acc[QUERIES][CHUNKS];
         UNROLL for (u32 q = 0; q < QUERIES; ++q) {
             rows[q] = q0 + q < queries ? q0 + q : queries - 1;
-            // How many keys the query sees.
-            const i64 last = (i64)rows[q] + p.shift;
-            seen[q] = last < 0 ? 0 : last < (i64)keys ? (I)last + 1 : keys;
+            seen[q] = keys_seen(rows[q], keys, p.shift);
             most = seen[q] > most ? seen[q] : most;
             top[q] = (V)-INFINITE;
             sum[q] = 0;
@@ -162,7 +154,7 @@ KERNEL_5(dst, query, key, value, mask) {
                     }
                 }
             }
-            const I j = j0 + t.lane < keys ? j0 + t.lane : keys - 1;
+            const I j = j0 + t.lane;
             const I next = j0 + simds * 32;
             if (next < most) {
                 find_keys(keys_at, (DEVICE const S*)key + k_at, p, t.lane, next);
@@ -170,24 +162,12 @@ KERNEL_5(dst, query, key, value, mask) {
             }
             simd_group_barrier();
             UNROLL for (u32 q = 0; q < QUERIES; ++q) {
-                score[q] *= (V)p.scale;
-                bool visible = j0 + t.lane < seen[q];
-#if MASK != 0
-                if (visible) {
-                    const I m_at = (I)p.offset[4] + batch * (I)p.stride[4][0] + head * (I)p.stride[4][1]
-                        + rows[q] * (I)p.stride[4][2] + j * (I)p.stride[4][3];
-#if MASK == MASK_SEEN
-                    visible = mask[m_at] != 0;
-#else
-                    score[q] += load<DTYPE>(mask, m_at);
-#endif
-                }
-#endif
-                if (!visible) score[q] = (V)-INFINITE;
+                const I m_at = head_at(p, 4, batch, head) + rows[q] * (I)p.stride[4][2] + j * (I)p.stride[4][3];
+                score[q] = masked_score<MASK, DTYPE>(score[q] * (V)p.scale, j0 + t.lane < seen[q], mask, m_at);
                 const V higher = m_max(top[q], lanes_join<Max>(score[q]));
-                const V less = power(top[q], higher);
+                const V less = share_below(top[q], higher);
                 top[q] = higher;
-                score[q] = power(score[q], higher);
+                score[q] = share_below(score[q], higher);
                 sum[q] = sum[q] * less + score[q];
                 UNROLL for (u32 c = 0; c < CHUNKS; ++c) acc[q][c] *= less;
                 shares[q * 32 + t.lane] = score[q];
@@ -221,9 +201,9 @@ KERNEL_5(dst, query, key, value, mask) {
             V highest = (V)-INFINITE, total = 0;
             for (u32 simd = 0; simd < simds; ++simd) highest = m_max(highest, tops[simd * QUERIES + q]);
             for (u32 simd = 0; simd < simds; ++simd) {
-                total += sums[simd * QUERIES + q] * power(tops[simd * QUERIES + q], highest);
+                total += sums[simd * QUERIES + q] * share_below(tops[simd * QUERIES + q], highest);
             }
-            const V share = total == (V)0 ? (V)0 : power(top[q], highest) / total;
+            const V share = total == (V)0 ? (V)0 : share_below(top[q], highest) / total;
             UNROLL for (u32 c = 0; c < CHUNKS; ++c) acc[q][c] *= share;
         }
         for (u32 simd = 0; simd < simds; ++simd) {
@@ -240,8 +220,8 @@ KERNEL_5(dst, query, key, value, mask) {
         for (u32 i = t.index; i < QUERIES * COLUMNS; i += t.count) {
             const I row = q0 + i / COLUMNS, column = c0 + i % COLUMNS;
             if (row < queries && column < columns) {
-                store<DTYPE>(dst, (I)p.offset[0] + batch * (I)p.stride[0][0] + head * (I)p.stride[0][1]
-                    + row * (I)p.stride[0][2] + column * (I)p.stride[0][3], joined[i]);
+                const I at = head_at(p, 0, batch, head) + row * (I)p.stride[0][2] + column * (I)p.stride[0][3];
+                store<DTYPE>(dst, at, joined[i]);
             }
         }
         group_barrier();

@@ -224,7 +224,8 @@ pub(crate) fn all() -> Vec<Subject> {
     // As in transformers: 16 bits, and an activation that libraries do not have.
     let layers = [[16, 256, 256], [64, 512, 512], [512, 3072, 768], [2048, 4096, 1024]];
     all.extend(layers.map(|sizes| linear(sizes, DType::F16, Activation::Gelu)));
-    all.extend([[4, 128], [8, 512]].map(|[heads, length]| attention(heads, length)));
+    let sizes = [[4, 128], [8, 256], [8, 512], [16, 1024]];
+    all.extend(sizes.map(|[heads, length]| attention(heads, length)));
     all.extend([[256, 80, 200], [256, 256, 200]].map(|[m, n, length]| conv1d(m, n, length)));
     all.push(moving("layer_norm", &[128, 256], &[&[128, 256], &[256], &[256]], |d, i| {
         let [src, weight, bias] = [0, 1, 2].map(|index| i[index].operand());

@@ -7,10 +7,12 @@ template <typename I> FN I all_items(Thread t) { return (I)t.groups * (I)t.count
 struct Sum { template <typename T> FN T join(T a, T b) { return a + b; } };
 struct Max { template <typename T> FN T join(T a, T b) { return m_max(a, b); } };
 struct Min { template <typename T> FN T join(T a, T b) { return m_min(a, b); } };
-template <typename J, typename T> FN T lanes_join(T value) {
-    for (u32 mask = 16; mask > 0; mask >>= 1) value = J::join(value, lane_xor(value, mask));
+// Over every STEP-th lane, STEP being a power of two: lane i gets the result of the lanes i modulo STEP.
+template <typename J, u32 STEP, typename T> FN T lanes_join_every(T value) {
+    for (u32 mask = 16; mask >= STEP; mask >>= 1) value = J::join(value, lane_xor(value, mask));
     return value;
 }
+template <typename J, typename T> FN T lanes_join(T value) { return lanes_join_every<J, 1>(value); }
 // Over the whole group, whose size is a multiple of 32. `scratch` has room for 32 and is free to be used
 // again when this returns; the order of joining is always the same.
 template <typename J, typename T> FN T group_join(Thread t, T value, T identity, IN_SHARED T* scratch) {

@@ -3,6 +3,7 @@
 use millstream_core::{AttentionParams, BoundCommand, DType, Operand, RawBuffer};
 use smallvec::smallvec;
 
+use super::attention_tiles;
 use crate::params::params;
 use crate::program::Definition;
 use crate::walk::is_wide;
@@ -13,8 +14,11 @@ const MOST_SIMDS: usize = 8;
 /// The largest query that is held in group memory.
 const MOST_HELD: usize = 128;
 
+/// The place of the key among the operands.
+const KEY: usize = 2;
+
 params! {
-    /// What `attention` is told.
+    /// What `attention` and `attention_tiles` are told.
     AttentionLaunch {
         /// Of output, query, key, value and mask.
         offset: [u64; 5],
@@ -42,66 +46,103 @@ pub(crate) const PROGRAM: Definition = Definition {
     params: AttentionLaunch::declaration,
 };
 
-pub(super) fn lower(command: &BoundCommand, params: &AttentionParams, limits: &Limits) -> Lowered {
-    let (dst, inputs) = (&command.outputs()[0], command.inputs());
-    if dst.layout.is_empty() {
-        return Lowered::default();
+/// An attention as its kernels see it.
+pub(super) struct Attention<'a> {
+    /// Output, query, key, value and mask.
+    pub operands: [Option<&'a Operand<RawBuffer>>; 5],
+    /// Heads of the whole batch.
+    pub items: usize,
+    pub queries: usize,
+    pub keys: usize,
+    pub size: usize,
+    pub value_size: usize,
+    pub dtype: DType,
+    /// Constant `MASK`.
+    pub mask: i32,
+    /// Constant `WIDE`: positions need 64 bits.
+    pub wide: bool,
+    params: AttentionLaunch,
+}
+
+impl<'a> Attention<'a> {
+    /// What a Command asks for; nothing where its output is empty.
+    fn of(command: &'a BoundCommand, params: &AttentionParams) -> Option<Self> {
+        let (dst, inputs) = (&command.outputs()[0], command.inputs());
+        if dst.layout.is_empty() {
+            return None;
+        }
+        let [query, key, value] = [&inputs[0], &inputs[1], &inputs[2]];
+        let mask = inputs.get(3);
+        let shape = |operand: &Operand<RawBuffer>, axis: usize| operand.layout.shape()[axis];
+        let (items, heads) = (shape(dst, 0) * shape(dst, 1), shape(dst, 1));
+        let (queries, keys) = (shape(query, 2), shape(key, 2));
+        let (size, value_size) = (shape(query, 3), shape(value, 3));
+        let operands = [Some(dst), Some(query), Some(key), Some(value), mask];
+        let offset = |operand: &Operand<RawBuffer>| operand.layout.offset() as u64;
+        let strides = |operand: &Operand<RawBuffer>| {
+            std::array::from_fn(|axis| operand.layout.strides()[axis] as u64)
+        };
+        let params = AttentionLaunch {
+            offset: operands.map(|operand| operand.map_or(0, offset)),
+            stride: operands.map(|operand| operand.map_or([0; 4], strides)),
+            items: items as u64,
+            heads: heads as u64,
+            sharing: (heads / shape(key, 1)) as u64,
+            queries: queries as u64,
+            keys: keys as u64,
+            size: size as u64,
+            value_size: value_size as u64,
+            shift: if params.causal { keys as i64 - queries as i64 } else { i64::MAX >> 1 },
+            scale: params.scale,
+        };
+        let mask = match mask {
+            None => 0,
+            Some(mask) if mask.layout.dtype() == DType::Bool => 1,
+            Some(_) => 2,
+        };
+        let (dtype, wide) = (dst.layout.dtype(), is_wide(operands.into_iter().flatten()));
+        Some(Self { operands, items, queries, keys, size, value_size, dtype, mask, wide, params })
     }
-    let [query, key, value] = [&inputs[0], &inputs[1], &inputs[2]];
-    let mask = inputs.get(3);
-    let shape = |operand: &Operand<RawBuffer>, axis: usize| operand.layout.shape()[axis];
-    let (items, heads) = (shape(dst, 0) * shape(dst, 1), shape(dst, 1));
-    let (queries, keys) = (shape(query, 2), shape(key, 2));
-    let (size, value_size) = (shape(query, 3), shape(value, 3));
-    let operands = [Some(dst), Some(query), Some(key), Some(value), mask];
-    let offset = |operand: &Operand<RawBuffer>| operand.layout.offset() as u64;
-    let strides = |operand: &Operand<RawBuffer>| {
-        std::array::from_fn(|axis| operand.layout.strides()[axis] as u64)
-    };
-    let launch = AttentionLaunch {
-        offset: operands.map(|operand| operand.map_or(0, offset)),
-        stride: operands.map(|operand| operand.map_or([0; 4], strides)),
-        items: items as u64,
-        heads: heads as u64,
-        sharing: (heads / shape(key, 1)) as u64,
-        queries: queries as u64,
-        keys: keys as u64,
-        size: size as u64,
-        value_size: value_size as u64,
-        shift: if params.causal { keys as i64 - queries as i64 } else { i64::MAX >> 1 },
-        scale: params.scale,
-    };
-    let dtype = dst.layout.dtype();
-    let mask_code = match mask {
-        None => 0,
-        Some(mask) if mask.layout.dtype() == DType::Bool => 1,
-        Some(_) => 2,
-    };
+
+    /// A launch with groups along queries, heads and columns.
+    pub fn launch(&self, key: Key, queries: usize, columns: usize, threads: usize) -> Launch {
+        // Without a mask nobody reads what stands in for it.
+        let slot = |operand: &Option<_>| operand.or(self.operands[0]).map(Slot::from);
+        Launch {
+            key,
+            groups: [queries as u32, self.items.min(65535) as u32, columns as u32],
+            threads: threads as u32,
+            slots: self.operands.iter().filter_map(slot).collect(),
+            params: self.params.pack(),
+        }
+    }
+}
+
+pub(super) fn lower(command: &BoundCommand, params: &AttentionParams, limits: &Limits) -> Lowered {
+    let Some(attention) = Attention::of(command, params) else { return Lowered::default() };
+    let launch =
+        attention_tiles::launch(&attention, limits).unwrap_or_else(|| launch(&attention, limits));
+    Lowered { launches: smallvec![launch], workspace: 0 }
+}
+
+/// An attention whose keys are shared by the simd groups of a group.
+fn launch(attention: &Attention, limits: &Limits) -> Launch {
+    let &Attention { items, queries, keys, size, value_size, dtype, .. } = attention;
     let rows = rows(queries, items, limits);
     let chunks = value_size.div_ceil(32).next_power_of_two().min(4);
     let constants = [
         dtype as i32,
-        mask_code,
+        attention.mask,
         rows as i32,
         chunks as i32,
-        vector(key) as i32,
+        vector(&attention.operands[KEY..=KEY]) as i32,
         (size <= MOST_HELD).into(),
-        is_wide(operands.into_iter().flatten()).into(),
+        attention.wide.into(),
     ];
     let most_simds = if dtype == DType::F64 { MOST_SIMDS / 2 } else { MOST_SIMDS };
     let simds = keys.div_ceil(32).clamp(1, most_simds).min(limits.max_threads as usize / 32);
-    let launch = Launch {
-        key: Key::new(Program::Attention, &constants),
-        groups: [
-            queries.div_ceil(rows) as u32,
-            items.min(65535) as u32,
-            value_size.div_ceil(32 * chunks) as u32,
-        ],
-        threads: 32 * simds as u32,
-        slots: operands.iter().map(|operand| Slot::from(operand.unwrap_or(dst))).collect(),
-        params: launch.pack(),
-    };
-    Lowered { launches: smallvec![launch], workspace: 0 }
+    let key = Key::new(Program::Attention, &constants);
+    attention.launch(key, queries.div_ceil(rows), value_size.div_ceil(32 * chunks), 32 * simds)
 }
 
 /// Queries of a group: few where there are few in all, so that all of the device has work; else more,
@@ -115,18 +156,20 @@ fn rows(queries: usize, items: usize, limits: &Limits) -> usize {
     }
 }
 
-/// Elements of a key that can be taken at once: four, or one.
-fn vector(key: &Operand<RawBuffer>) -> usize {
+/// Elements of a row of all these operands that can be taken at once: four, or one.
+pub(super) fn vector(operands: &[Option<&Operand<RawBuffer>>]) -> usize {
     const VECTOR: usize = 4;
-    let (layout, element) = (&key.layout, key.layout.dtype().size());
-    let start = key.buffer.address + layout.start_bytes();
-    let whole = layout.shape()[3].is_multiple_of(VECTOR)
-        && layout.strides()[3] == 1
-        && start.is_multiple_of(VECTOR * element)
-        && layout.strides()[..3].iter().all(|stride| stride.is_multiple_of(VECTOR));
-    if whole { VECTOR } else { 1 }
+    let whole = |operand: &Operand<RawBuffer>| {
+        let (layout, element) = (&operand.layout, operand.layout.dtype().size());
+        let start = operand.buffer.address + layout.start_bytes();
+        layout.shape()[3].is_multiple_of(VECTOR)
+            && layout.strides()[3] == 1
+            && start.is_multiple_of(VECTOR * element)
+            && layout.strides()[..3].iter().all(|stride| stride.is_multiple_of(VECTOR))
+    };
+    if operands.iter().flatten().all(|operand| whole(operand)) { VECTOR } else { 1 }
 }
 
 #[cfg(test)]
 #[path = "attention_tests.rs"]
-mod tests;
+pub(super) mod tests;

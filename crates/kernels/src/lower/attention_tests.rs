@@ -2,29 +2,37 @@ use millstream_core::{Command, Layout};
 
 use super::*;
 
-const LIMITS: Limits = Limits {
+pub(in crate::lower) const LIMITS: Limits = Limits {
     max_threads: 1024,
     shared_bytes: 48 << 10,
     simd_width: 32,
     f64: true,
-    parallel_groups: 132,
+    parallel_groups: 4 * 132,
 };
 
 /// Heads that lie side by side in rows, as an encoder has them.
-fn operand(place: usize, heads: usize, rows: usize, size: usize) -> Operand<RawBuffer> {
-    let layout = Layout::contiguous(DType::F32, &[1, rows, heads, size]).unwrap();
+fn operand(place: usize, dtype: DType, [heads, rows, size]: [usize; 3]) -> Operand<RawBuffer> {
+    let layout = Layout::contiguous(dtype, &[1, rows, heads, size]).unwrap();
     let layout = layout.transpose(1, 2).unwrap();
     Operand::new(RawBuffer { address: place << 32, bytes: layout.extent_bytes() }, layout)
 }
 
-fn launch(heads: usize, queries: usize, keys: usize, size: usize) -> Launch {
-    let (dst, query) = (operand(1, heads, queries, size), operand(2, heads, queries, size));
-    let (key, value) = (operand(3, heads, keys, size), operand(4, heads, keys, size));
+/// The launch for heads, queries, keys, size and value size.
+pub(in crate::lower) fn launch_with(sizes: [usize; 5], dtype: DType, limits: &Limits) -> Launch {
+    let [heads, queries, keys, size, value_size] = sizes;
+    let [dst, query] = [(1, value_size), (2, size)]
+        .map(|(place, size)| operand(place, dtype, [heads, queries, size]));
+    let [key, value] = [(3, size), (4, value_size)]
+        .map(|(place, size)| operand(place, dtype, [heads, keys, size]));
     let command = Command::attention(dst, query, key, value, None, 0.125, false).unwrap();
-    crate::lower(&command, 0, &LIMITS).unwrap().launches[0].clone()
+    crate::lower(&command, 0, limits).unwrap().launches[0].clone()
 }
 
-fn constant(launch: &Launch, name: &str) -> i32 {
+fn launch(heads: usize, queries: usize, keys: usize, size: usize) -> Launch {
+    launch_with([heads, queries, keys, size, size], DType::F32, &LIMITS)
+}
+
+pub(in crate::lower) fn constant(launch: &Launch, name: &str) -> i32 {
     launch.key.constants().find(|constant| constant.0 == name).unwrap().1
 }
 
@@ -38,8 +46,8 @@ fn an_encoder_fills_the_device_with_few_queries_per_group() {
 
 #[test]
 fn many_queries_share_keys_and_one_query_shares_nothing() {
-    let many = launch(16, 2048, 2048, 64);
-    assert_eq!((many.groups, many.threads, constant(&many, "QUERIES")), ([256, 16, 1], 256, 8));
+    let many = launch(160, 30, 2048, 64);
+    assert_eq!((many.groups, many.threads, constant(&many, "QUERIES")), ([4, 160, 1], 256, 8));
     assert_eq!(constant(&launch(16, 1, 300, 64), "QUERIES"), 1);
 }
 

@@ -2,7 +2,7 @@
 
 use millstream_conformance::{CaseBuilder, Generator, Spec, Value, View, cases, check};
 use millstream_core::{DType, OpKind, ScatterReduction};
-use millstream_kernels::{Limits, Program};
+use millstream_kernels::{Key, Limits, Program};
 
 use crate::host;
 use crate::keys::{chosen_kinds, keys_of};
@@ -59,6 +59,26 @@ fn products_are_cut_for_many_processors_too() {
     }
     for program in [Program::MatmulDepth, Program::ConvDepth] {
         assert!(programs.contains(&program), "{programs:?}");
+    }
+}
+
+#[test]
+fn attention_is_cut_into_tiles_that_fill_the_memory_of_a_group() {
+    let Some(host) = host().filter(|_| chosen_kinds().contains(&OpKind::Attention)) else { return };
+    // More memory than the least of all devices has, and groups that ThreadSanitizer can follow.
+    let limits = Limits { max_threads: 128, shared_bytes: 48 << 10, ..host.limits };
+    let wider = Wider { host, limits };
+    let mut constants = std::collections::BTreeSet::new();
+    for case in cases(OpKind::Attention) {
+        let keys = keys_of(&case, &limits).unwrap_or_else(|error| panic!("{error}"));
+        if keys.iter().any(|key| key.program() == Program::AttentionTiles) {
+            check(&wider, &case).unwrap_or_else(|failure| panic!("{failure}"));
+            constants.extend(keys.iter().flat_map(Key::constants));
+        }
+    }
+    // Tiles of several sizes, with and without vectors, and positions of 64 bits.
+    for constant in [("KEYS", 2), ("KEYS", 4), ("VECTOR", 1), ("VECTOR", 4), ("WIDE", 1)] {
+        assert!(constants.contains(&constant), "{constant:?} of {constants:?}");
     }
 }
 

@@ -21,6 +21,23 @@ const SIZES: &[Sizes] = &[
     [0, 2, 2, 4, 4, 3, 2],
 ];
 
+/// Enough queries and keys that a device takes them in tiles: several tiles, the last of them not whole, with heads
+/// of many sizes. The index is that of the views.
+const TILED: &[(Sizes, bool, Kind, usize)] = &[
+    ([1, 2, 1, 70, 157, 64, 64], false, Kind::None, 0),
+    ([1, 1, 1, 33, 131, 128, 120], true, Kind::Added, 0),
+    ([1, 2, 1, 41, 137, 40, 70], true, Kind::Seen, 1),
+    ([2, 2, 2, 65, 134, 24, 32], false, Kind::Added, 2),
+    // The first queries see nothing.
+    ([1, 2, 2, 200, 137, 32, 32], true, Kind::Seen, 0),
+];
+
+/// The same with as many heads as a large device takes at once.
+const MANY_HEADS: &[(DType, Sizes, Kind)] = &[
+    (DType::F32, [9, 4, 2, 33, 128, 16, 8], Kind::None),
+    (DType::BF16, [3, 11, 1, 33, 130, 64, 64], Kind::Added),
+];
+
 /// Output, query, key, value and mask.
 const VIEWS: [[View; 5]; 3] = [
     [View::Dense; 5],
@@ -62,6 +79,14 @@ pub(super) fn cases() -> Vec<Case> {
                 cases.push(case(dtype, sizes, causal, Kind::Added, VIEWS[1]));
             }
         }
+    }
+    for dtype in [DType::F32, DType::F16, DType::BF16] {
+        for &(sizes, causal, kind, views) in TILED {
+            cases.push(case(dtype, sizes, causal, kind, VIEWS[views]));
+        }
+    }
+    for &(dtype, sizes, kind) in MANY_HEADS {
+        cases.push(case(dtype, sizes, true, kind, VIEWS[0]));
     }
     cases
 }

@@ -51,14 +51,15 @@ impl Tile {
         let groups = |rows: usize| queries.div_ceil(rows).saturating_mul(items);
         let wanted = limits.parallel_groups as usize;
         let (size, columns) = (size.next_multiple_of(16), value_size.next_multiple_of(32));
-        // Keys and values are read half as often by twice as many queries, if the device is full anyway.
-        let large = (groups(64) >= wanted / 2)
+        // Keys and values are read half as often by twice as many queries. They are the better ones from nearly
+        // one group per processor on; `wanted` is four.
+        let large = (groups(64) >= wanted / 5)
             .then(|| Self::largest(64, 256, size, columns, limits))
             .flatten()
             .filter(|tile| tile.keys > 1);
-        // A group for every second processor is enough: one of them does the work of many others.
+        // A group for every fifth processor is enough: one of them does the work of many others.
         let usual = || {
-            (groups(LEAST_QUERIES) >= wanted / 8)
+            (groups(LEAST_QUERIES) >= wanted / 20)
                 .then(|| Self::largest(LEAST_QUERIES, 128, size, columns, limits))
                 .flatten()
         };

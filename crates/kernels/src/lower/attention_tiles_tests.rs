@@ -13,6 +13,8 @@ fn many_queries_are_taken_in_tiles_and_few_are_not() {
     assert_eq!(many.key.program(), Program::AttentionTiles);
     assert_eq!((many.groups, many.threads), ([16, 8, 1], 128));
     assert_eq!((cut(&many), constant(&many, "VECTOR")), ([32, 4, 64, 64], 4));
+    let heads = launch_with([8, 128, 128, 64, 64], DType::F32, &LIMITS);
+    assert_eq!(heads.key.program(), Program::AttentionTiles);
     for (sizes, dtype) in [
         ([4, 128, 128, 64, 64], DType::F32),
         ([64, 31, 512, 64, 64], DType::F32),
@@ -31,6 +33,10 @@ fn many_queries_are_taken_in_tiles_and_few_are_not() {
 
 #[test]
 fn groups_are_larger_where_the_device_is_full() {
+    let usual = launch_with([12, 512, 512, 64, 64], DType::F16, &LIMITS);
+    assert_eq!((usual.groups, usual.threads), ([16, 12, 1], 128));
+    let large = launch_with([16, 512, 512, 64, 64], DType::F16, &LIMITS);
+    assert_eq!((large.groups, large.threads), ([8, 16, 1], 256));
     let large = launch_with([16, 2048, 2048, 64, 64], DType::F16, &LIMITS);
     assert_eq!((large.groups, large.threads), ([32, 16, 1], 256));
     assert_eq!(cut(&large), [64, 3, 64, 64]);

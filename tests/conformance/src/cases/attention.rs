@@ -33,9 +33,13 @@ const TILED: &[(Sizes, bool, Kind, usize)] = &[
 ];
 
 /// The same with as many heads as a large device takes at once.
-const MANY_HEADS: &[(DType, Sizes, Kind)] = &[
-    (DType::F32, [9, 4, 2, 33, 128, 16, 8], Kind::None),
-    (DType::BF16, [3, 11, 1, 33, 130, 64, 64], Kind::Added),
+const MANY_HEADS: &[(DType, Sizes, Kind, usize)] = &[
+    (DType::F32, [9, 4, 2, 33, 128, 16, 8], Kind::None, 0),
+    (DType::BF16, [3, 11, 1, 33, 130, 64, 64], Kind::Added, 0),
+    (DType::F32, [7, 4, 2, 34, 131, 128, 120], Kind::Added, 0),
+    (DType::F16, [7, 2, 2, 41, 137, 40, 70], Kind::Seen, 1),
+    // Enough for larger groups.
+    (DType::F16, [27, 4, 1, 33, 128, 16, 8], Kind::None, 2),
 ];
 
 /// Output, query, key, value and mask.
@@ -85,8 +89,8 @@ pub(super) fn cases() -> Vec<Case> {
             cases.push(case(dtype, sizes, causal, kind, VIEWS[views]));
         }
     }
-    for &(dtype, sizes, kind) in MANY_HEADS {
-        cases.push(case(dtype, sizes, true, kind, VIEWS[0]));
+    for &(dtype, sizes, kind, views) in MANY_HEADS {
+        cases.push(case(dtype, sizes, true, kind, VIEWS[views]));
     }
     cases
 }

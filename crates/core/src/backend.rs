@@ -104,6 +104,9 @@ pub trait Queue: Send + Sync {
         None
     }
 
+    /// Gives back the host memory that it has for lending and that nobody counts on. Called with no lock held.
+    fn trim(&self) {}
+
     /// How many batches it recognised and ran again as they were, without preparing them anew.
     fn replays(&self) -> u64 {
         0

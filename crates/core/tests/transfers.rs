@@ -67,6 +67,21 @@ fn a_download_that_failed_gives_its_memory_back() {
 }
 
 #[test]
+fn emptying_the_cache_gives_back_what_is_not_lent() {
+    let (device, control, stream, buffer) = setup();
+    stream.upload(whole(&buffer), &[1f32; LENT]).unwrap();
+    let download = stream.download(whole(&buffer)).unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(control.host_pieces(), (2, 1));
+    device.empty_cache().unwrap();
+    assert_eq!(control.host_pieces(), (1, 1));
+    assert_eq!(download.read::<f32>().unwrap().len(), LENT);
+    device.empty_cache().unwrap();
+    assert_eq!(control.host_pieces(), (0, 0));
+    control.assert_no_violations();
+}
+
+#[test]
 fn when_too_much_is_lent_transfers_have_memory_from_the_heap() {
     let (_, control, stream, buffer) = setup();
     fill(&stream, &buffer).unwrap();

@@ -150,6 +150,10 @@ impl Queue for CudaQueue {
         self.host.take(bytes)
     }
 
+    fn trim(&self) {
+        self.host.trim();
+    }
+
     fn replays(&self) -> u64 {
         self.replays.load(Ordering::Relaxed)
     }

@@ -222,7 +222,8 @@ impl Device {
         first
     }
 
-    /// Gives cached memory that nobody uses back to the device.
+    /// Gives cached memory that nobody uses back to the device, and host memory that transfers were lent.
+    /// What a device counts on for batches that it would run again stays.
     ///
     /// # Errors
     ///
@@ -230,6 +231,9 @@ impl Device {
     pub fn empty_cache(&self) -> Result<()> {
         self.0.check()?;
         crate::memory::trim_device(self.0);
+        for stream in self.0.pool.created() {
+            stream.queue().trim();
+        }
         Ok(())
     }
 

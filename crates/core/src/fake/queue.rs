@@ -92,4 +92,8 @@ impl Queue for FakeQueue {
     fn host_memory(&self, bytes: usize) -> Option<HostBytes> {
         self.shared.host.take(bytes, |size| Some(HostMemory::new(size)))
     }
+
+    fn trim(&self) {
+        self.shared.host.trim();
+    }
 }

@@ -129,6 +129,13 @@ impl<M: HostPiece> HostPool<M> {
         Some(unsafe { HostBytes::lent(start, bytes, piece) })
     }
 
+    /// Gives back what nobody uses, and whose address nobody counts on.
+    pub fn trim(&self) {
+        let spare: Vec<_> =
+            lock(&self.state).pieces.extract_if(.., |kept| kept.is_spare()).collect();
+        drop(spare);
+    }
+
     /// Lends nothing any more. What is lent goes when it is given back.
     pub fn close(&self) {
         let mut state = lock(&self.state);
@@ -283,6 +290,20 @@ mod tests {
         drop((kept, large));
         let both = [take(&pool, 1024), take(&pool, 1024)];
         assert!(both.iter().all(Option::is_some) && pool.count() == (2, 2));
+    }
+
+    #[test]
+    fn what_nobody_counts_on_can_be_given_back_early() {
+        let pool = pool();
+        let [lent, counted_on, spare] = [16, 32, 64].map(|bytes| take(&pool, bytes).unwrap());
+        let address = counted_on.keep_address();
+        drop((counted_on, spare));
+        pool.trim();
+        assert_eq!(pool.count(), (2, 1));
+        drop((lent, address));
+        pool.trim();
+        assert_eq!(pool.count(), (0, 0));
+        assert!(take(&pool, 16).is_some());
     }
 
     #[test]

@@ -84,6 +84,13 @@ impl HostMemory {
         })
     }
 
+    /// See [`Queue::trim`](millstream_core::Queue::trim).
+    pub fn trim(&self) {
+        if self.gpu.check().is_ok() {
+            self.pool.trim();
+        }
+    }
+
     /// Gives back what is not lent.
     pub fn close(&self) {
         self.pool.close();

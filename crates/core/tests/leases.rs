@@ -1,0 +1,235 @@
+//! Who has which stream, on the fake device: threads, leases, scopes, and pools with fewer streams than threads.
+
+mod common;
+
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
+
+use common::*;
+use millstream_core::{Error, Exhaustion, Stream};
+
+#[test]
+fn a_thread_keeps_its_stream_and_gives_it_back_at_its_end() {
+    let (device, _) = device();
+    assert_eq!(device.free_streams(), 31);
+    let id = std::thread::spawn(move || {
+        let first = device.stream().unwrap().id();
+        assert_eq!(device.stream().unwrap().id(), first);
+        assert_eq!(device.free_streams(), 30);
+        first
+    })
+    .join()
+    .unwrap();
+    assert_ne!(id, 0, "stream 0 is the main thread's");
+    assert_eq!(device.free_streams(), 31);
+}
+
+#[test]
+fn thread_churn_leaks_no_stream() {
+    let (device, control) = device();
+    for _ in 0..1000 {
+        std::thread::spawn(move || {
+            let stream = device.stream().unwrap();
+            fill(&stream, &stream.allocate(64).unwrap()).unwrap();
+        })
+        .join()
+        .unwrap();
+    }
+    for _ in 0..50 {
+        let threads: Vec<_> =
+            (0..8).map(|_| std::thread::spawn(move || device.stream().unwrap().id())).collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    }
+    assert_eq!(device.free_streams(), 31);
+    device.synchronize().unwrap();
+    assert_eq!(device.counters().commands, 1000);
+    assert_eq!(device.memory().in_use, 0);
+    control.assert_no_violations();
+}
+
+/// 40 threads at once: what each got, as stream numbers or errors.
+fn forty_threads(exhaustion: Exhaustion, held: Duration) -> Vec<Result<u32, Error>> {
+    let (device, _) = device_with(|config| config.exhaustion = exhaustion);
+    let barrier = Arc::new(Barrier::new(40));
+    let threads: Vec<_> = (0..40)
+        .map(|_| {
+            let barrier = Arc::clone(&barrier);
+            std::thread::spawn(move || {
+                barrier.wait();
+                let stream = device.stream().map(|stream| stream.id());
+                if held.is_zero() {
+                    // Nobody leaves before everybody has asked.
+                    barrier.wait();
+                }
+                stream
+            })
+        })
+        .collect();
+    threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+}
+
+#[test]
+fn exhaustion_fail_serves_31_of_40_and_refuses_9() {
+    let results = forty_threads(Exhaustion::Fail, Duration::ZERO);
+    let mut served: Vec<u32> = results.iter().filter_map(|result| result.clone().ok()).collect();
+    served.sort_unstable();
+    assert_eq!(served, (1..=31).collect::<Vec<_>>(), "each stream is leased once");
+    let refused: Vec<_> = results.into_iter().filter_map(Result::err).collect();
+    assert_eq!(refused.len(), 9);
+    assert!(
+        refused.iter().all(|error| matches!(error, Error::StreamsExhausted { streams: 31, .. }))
+    );
+}
+
+#[test]
+fn exhaustion_wait_with_a_time_refuses_after_it() {
+    let time = Duration::from_millis(100);
+    let results = forty_threads(Exhaustion::Wait(Some(time)), Duration::ZERO);
+    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 31);
+    for result in results {
+        if let Err(Error::StreamsExhausted { waited, .. }) = result {
+            assert!(waited >= time, "{waited:?}");
+        }
+    }
+}
+
+#[test]
+fn exhaustion_wait_serves_everybody_in_the_end() {
+    let results = forty_threads(Exhaustion::Wait(None), Duration::from_millis(1));
+    assert!(results.iter().all(Result::is_ok));
+}
+
+#[test]
+fn exhaustion_share_serves_everybody_at_once_and_counts_it() {
+    let results = forty_threads(Exhaustion::Share, Duration::ZERO);
+    assert!(results.iter().all(Result::is_ok));
+    let (device, control) = device_with(|config| config.streams = Some(2));
+    let leased = Stream::new(&device).unwrap();
+    let shared = Stream::new(&device).unwrap();
+    assert_eq!(leased.id(), shared.id());
+    assert_eq!(shared.counters().shares, 1);
+    let buffer = leased.allocate(64).unwrap();
+    fill(&leased, &buffer).unwrap();
+    fill(&shared, &buffer).unwrap();
+    device.synchronize().unwrap();
+    control.assert_no_violations();
+}
+
+/// Threads that share a stream do not share its batches: whoever comes lets the other finish, and after a
+/// while submits for it.
+#[test]
+fn a_batch_of_a_shared_stream_holds_the_commands_of_one_thread() {
+    let (device, control) = device_with(|config| config.streams = Some(2));
+    let streams = [(); 2].map(|()| Stream::new(&device).unwrap());
+    let buffers = streams.each_ref().map(|stream| stream.allocate(64).unwrap());
+    let [first, second] = &streams;
+    let elsewhere = |work: &(dyn Fn() + Sync)| {
+        std::thread::scope(|scope| scope.spawn(work).join().unwrap());
+    };
+    for round in 0..2 {
+        for _ in 0..3 {
+            fill(first, &buffers[0]).unwrap();
+        }
+        assert_eq!(first.counters().submits, round * 3, "nobody else came");
+        elsewhere(&|| {
+            for _ in 0..2 {
+                fill(second, &buffers[1]).unwrap();
+            }
+            assert_eq!(second.counters().submits, round * 3 + 1, "only what was there before");
+        });
+        // What was recorded by another thread goes first, and is not mixed with this.
+        fill(first, &buffers[0]).unwrap();
+        assert_eq!(first.counters().submits, round * 3 + 2);
+        fill(first, &buffers[0]).unwrap();
+        first.synchronize().unwrap();
+        assert_eq!(first.counters().submits, round * 3 + 3);
+        assert_eq!(first.counters().commands, (round + 1) * 7);
+    }
+    control.assert_no_violations();
+}
+
+/// Where threads record without asking for results, waiting for each other would be in vain, and batches of
+/// one Command would be dear.
+#[test]
+fn lazy_threads_that_share_a_stream_mix_their_batches() {
+    let (device, control) = device_with(|config| config.streams = Some(2));
+    let barrier = Barrier::new(2);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let stream = Stream::new(&device).unwrap();
+                let buffer = stream.allocate(64).unwrap();
+                for _ in 0..500 {
+                    // In turn, so that every Command finds one of the other thread before it.
+                    barrier.wait();
+                    fill(&stream, &buffer).unwrap();
+                }
+            });
+        }
+    });
+    device.synchronize().unwrap();
+    let counters = device.counters();
+    assert_eq!(counters.commands, 1000);
+    assert!(counters.submits < 200, "{counters:?}");
+    control.assert_no_violations();
+}
+
+#[test]
+fn a_pool_of_one_stream_works() {
+    let (device, _) = device_with(|config| config.streams = Some(1));
+    assert_eq!(Stream::new(&device).unwrap().id(), 0);
+    let (failing, _) = device_with(|config| {
+        config.streams = Some(1);
+        config.exhaustion = Exhaustion::Wait(None);
+    });
+    assert!(
+        matches!(Stream::new(&failing), Err(Error::StreamsExhausted { .. })),
+        "no endless wait"
+    );
+}
+
+#[test]
+fn explicit_streams_are_leased_until_the_last_clone_is_dropped() {
+    let (device, _) = device();
+    let stream = Stream::new(&device).unwrap();
+    let clone = stream.clone();
+    drop(stream);
+    assert_eq!(device.free_streams(), 30);
+    drop(clone);
+    assert_eq!(device.free_streams(), 31);
+}
+
+#[test]
+fn a_scope_sets_the_current_stream_and_restores_it() {
+    let (device, _) = device();
+    let own = device.stream().unwrap().id();
+    let (outer, inner) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
+    outer.scope(|| {
+        assert_eq!(device.stream().unwrap().id(), outer.id());
+        inner.scope(|| assert_eq!(device.stream().unwrap().id(), inner.id()));
+        assert_eq!(device.stream().unwrap().id(), outer.id());
+    });
+    assert_eq!(device.stream().unwrap().id(), own);
+    let panicked = std::panic::catch_unwind(|| outer.scope(|| panic!("in scope")));
+    assert!(panicked.is_err());
+    assert_eq!(device.stream().unwrap().id(), own, "a panic restores it too");
+    inner.make_current();
+    assert_eq!(device.stream().unwrap().id(), inner.id());
+}
+
+#[test]
+fn scopes_of_several_devices_do_not_disturb_each_other() {
+    let ((first, _), (second, _)) = (device(), device());
+    let stream = Stream::new(&first).unwrap();
+    stream.scope(|| {
+        // The second device's stream is leased inside the scope and outlives it.
+        second.stream().unwrap();
+        assert_eq!(first.stream().unwrap().id(), stream.id());
+    });
+    let held = second.free_streams();
+    second.stream().unwrap();
+    assert_eq!(second.free_streams(), held);
+    assert_eq!(held, 30);
+}

@@ -1,13 +1,13 @@
 //! What a device must be able to do: two small traits.
 
+mod batch;
+
 use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
-use smallvec::SmallVec;
-
 use crate::profiler::StreamProfile;
-use crate::{BoundCommand, Config, HostBytes, Layout, OpKind, Progress, Result};
+use crate::{Config, HostBytes, Layout, OpKind, Progress, Result};
 
 /// What a backend says about its device.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,21 +57,8 @@ pub struct WaitFor {
     pub sequence: u64,
 }
 
-/// Commands that are submitted together. They run in order, after the batches before them.
-pub struct Batch {
-    /// The commands; the first has sequence number `first`, the last has `last`.
-    pub commands: Vec<BoundCommand>,
-    /// The sequence number of the first command.
-    pub first: u64,
-    /// The sequence number of the last command.
-    pub last: u64,
-    /// Work of other streams that must pass first. All of it is submitted already.
-    pub waits: SmallVec<[WaitFor; 2]>,
-    /// [`Progress::epoch`] when the batch was begun. If it has changed, the batch must fail.
-    pub epoch: u64,
-    /// The submitting thread is about to wait for this batch.
-    pub caller_waits: bool,
-}
+pub use batch::Batch;
+pub(crate) use batch::{BatchLists, Origin};
 
 /// The in-order work queue of one stream.
 ///
@@ -80,17 +67,21 @@ pub trait Queue: Send + Sync {
     /// Takes a batch. Everything that the platform needs (command buffers, encoders) is made, filled
     /// and committed inside this call.
     ///
+    /// A batch that cannot be run for a reason of its own is taken all the same, and the Commands concerned
+    /// fail in their turn ([`Batch::fail`]): what comes before and after them is not harmed.
+    ///
     /// # Errors
     ///
-    /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device is gone; any other error means
-    /// that nothing of the batch was taken, and fails the batch alone.
+    /// The device or this queue takes nothing any more: everything of the stream that has not passed fails
+    /// with this error. [`Error::DeviceLost`](crate::Error::DeviceLost) ends all other streams too.
     fn submit(&self, batch: Batch) -> Result<()>;
 
     /// Brings the stream's [`Progress`] up to date, without blocking.
     fn poll(&self) {}
 
-    /// Blocks until `sequence` has passed, or the deadline, or something else happened that is worth
-    /// another look at [`Progress`]. The calling thread may be put to work.
+    /// Blocks until `sequence` has passed ([`Progress::passed`]), or the deadline, or something else
+    /// happened that is worth another look. The calling thread may be put to work, but not beyond the
+    /// deadline.
     ///
     /// # Errors
     ///

@@ -102,8 +102,9 @@ pub enum Error {
         /// How long the call waited.
         waited: Duration,
     },
-    /// A command failed on the device. Work that was pending on its stream fails with it.
-    #[error("{command} failed on stream {stream} (sequence number {sequence}): {message}")]
+    /// A command failed on the device. What it should have made is not there, nor what is computed from that;
+    /// nothing else is harmed.
+    #[error("{command}{} failed on stream {stream} (sequence number {sequence}): {message}", in_layer(*layer))]
     Fault {
         /// The stream on which the fault happened.
         stream: u32,
@@ -111,6 +112,8 @@ pub enum Error {
         sequence: u64,
         /// The name of that command.
         command: &'static str,
+        /// The layer that recorded it, by the name of its weights.
+        layer: Option<&'static str>,
         /// What the device said.
         message: Arc<str>,
     },
@@ -178,6 +181,10 @@ pub enum Error {
         /// What the system said.
         message: String,
     },
+}
+
+fn in_layer(layer: Option<&'static str>) -> String {
+    layer.map_or_else(String::new, |layer| format!(" in layer {layer}"))
 }
 
 impl Error {

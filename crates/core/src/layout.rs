@@ -154,6 +154,13 @@ impl Layout {
         true
     }
 
+    /// Whether the elements fill all the bytes that the layout spans, in whatever order.
+    pub(crate) fn is_dense(&self) -> bool {
+        self.is_contiguous()
+            || (self.is_injective()
+                && self.dense_bytes() == self.extent_bytes().saturating_sub(self.start_bytes()))
+    }
+
     /// Whether no two indices share an element, so that the layout can be written.
     ///
     /// The test is sufficient for every layout made by slicing and permuting a dense one.

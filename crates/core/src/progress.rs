@@ -1,17 +1,25 @@
-//! How far a stream has come, and which of its commands failed.
+//! How far a stream has come, and which of its Commands failed.
+//!
+//! How far is one counter, and it is all that waits and memory look at. What failed is a property of values
+//! (see [`Fault`]); the list here is for those who ask by sequence number, and for `synchronize`, which
+//! reports what nobody was told of yet.
 
+use std::collections::VecDeque;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use crate::backend::{Batch, BatchLists};
+use crate::fault::Fault;
 use crate::sync::Timeline;
-use crate::{BoundCommand, Error, Result};
+use crate::{Error, Result};
 
-/// Failed ranges that are kept apart. Beyond this the oldest two become one that also covers what lies
-/// between them: a result nobody read in all that time is then reported as failed, never the reverse.
-const MAX_FAULTS: usize = 64;
+/// Failed Commands that a stream remembers by sequence number. The oldest are forgotten; their values are
+/// not.
+const MAX_FAILURES: usize = 256;
 
-/// Lists of commands that are kept for later batches of a stream, and the most that each has room for.
+/// Lists of batches that are kept for later batches of a stream, and the most commands that each has room
+/// for.
 const SPARES: usize = 2;
 const SPARE_COMMANDS: usize = 64;
 
@@ -22,7 +30,7 @@ pub enum Outcome {
     Pending,
     /// It finished.
     Done,
-    /// It failed, or will never run because something before it did.
+    /// It failed, or did not run because something that it reads had failed, or the device is lost.
     Failed(Error),
 }
 
@@ -35,24 +43,27 @@ pub enum Outcome {
 #[derive(Default)]
 pub struct Progress {
     completed: Timeline,
-    /// Grows with every fault; 0 means that nothing ever failed, and no lock is needed to know it.
-    epoch: AtomicU64,
-    log: Mutex<FaultLog>,
-    /// Lists of commands of batches that are through, empty.
-    spares: Mutex<Vec<Vec<BoundCommand>>>,
+    /// Whether the log has anything: without, no lock is needed to know it. Set with the log locked, and
+    /// before the counter passes what failed, so that whoever sees the counter sees this.
+    troubled: AtomicBool,
+    log: Mutex<Log>,
+    /// Lists of batches that are through, empty.
+    spares: Mutex<Vec<BatchLists>>,
 }
 
 #[derive(Default)]
-struct FaultLog {
-    ranges: Vec<FailedRange>,
-    latest: Option<Error>,
+struct Log {
+    /// In the order of sequence numbers.
+    failures: VecDeque<Failure>,
+    /// Commands that failed by themselves.
+    faults: u64,
     lost: Option<Error>,
 }
 
-struct FailedRange {
+struct Failure {
     first: u64,
     last: u64,
-    error: Error,
+    fault: Fault,
 }
 
 impl Progress {
@@ -71,18 +82,28 @@ impl Progress {
         self.completed.advance(sequence);
     }
 
-    /// Everything from `first` to `last` failed and does not run any more.
+    /// The Commands from `first` to `last` failed. This says nothing about whether the device is through
+    /// with them.
     pub fn fail(&self, first: u64, last: u64, error: Error) {
+        self.log().faults += 1;
+        self.note(first, last, &Fault::new(error));
+    }
+
+    /// The same, for a fault that values carry. A Command that failed by itself counts as one more.
+    pub(crate) fn note_failure(&self, sequence: u64, fault: &Fault, by_itself: bool) {
+        self.log().faults += u64::from(by_itself);
+        self.note(sequence, sequence, fault);
+    }
+
+    fn note(&self, first: u64, last: u64, fault: &Fault) {
         {
             let mut log = self.log();
-            log.latest = Some(error.clone());
-            log.ranges.push(FailedRange { first, last, error });
-            log.ranges.sort_by_key(|range| range.first);
-            if log.ranges.len() > MAX_FAULTS {
-                let second = log.ranges.remove(1);
-                log.ranges[0].last = log.ranges[0].last.max(second.last);
+            let index = log.failures.partition_point(|failure| failure.first <= first);
+            log.failures.insert(index, Failure { first, last, fault: fault.clone() });
+            if log.failures.len() > MAX_FAILURES {
+                log.failures.pop_front();
             }
-            self.epoch.fetch_add(1, Ordering::Release);
+            self.troubled.store(true, Ordering::Release);
         }
         self.completed.wake();
     }
@@ -91,39 +112,32 @@ impl Progress {
     pub fn lose(&self, error: Error) {
         {
             let mut log = self.log();
-            log.latest = Some(error.clone());
             log.lost.get_or_insert(error);
-            self.epoch.fetch_add(1, Ordering::Release);
+            self.troubled.store(true, Ordering::Release);
         }
         self.completed.wake();
     }
 
-    /// Takes the commands of a batch that is through, before its progress is told. The list is used again:
-    /// it is large, and stays in the caches of the core that works with it.
-    pub fn give_back(&self, mut commands: Vec<BoundCommand>) {
-        commands.clear();
-        if commands.capacity() <= SPARE_COMMANDS {
+    /// Takes a batch that is through, before its progress is told. Its lists are used again: they are large,
+    /// and stay in the caches of the core that works with them.
+    pub fn give_back(&self, batch: Batch) {
+        let lists = batch.into_empty_lists();
+        if lists.commands.capacity() <= SPARE_COMMANDS {
             let mut spares = self.spares();
             if spares.len() < SPARES {
-                spares.push(commands);
+                spares.push(lists);
             }
         }
     }
 
-    /// An empty list for the commands of a batch, with room for `count` if it is a new one.
-    pub(crate) fn spare(&self, count: usize) -> Vec<BoundCommand> {
+    /// Empty lists for a batch, with room for `count` commands if they are new.
+    pub(crate) fn spare(&self, count: usize) -> BatchLists {
         let spare = self.spares().pop();
-        spare.unwrap_or_else(|| Vec::with_capacity(count))
+        spare.unwrap_or_else(|| BatchLists::with_capacity(count))
     }
 
-    fn spares(&self) -> std::sync::MutexGuard<'_, Vec<Vec<BoundCommand>>> {
+    fn spares(&self) -> std::sync::MutexGuard<'_, Vec<BatchLists>> {
         self.spares.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    /// A number that changes with every fault. A batch remembers it from the time it was begun, and
-    /// fails if it has changed when the batch is submitted: its commands may read what failed.
-    pub fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::Acquire)
     }
 
     /// What became of a sequence number.
@@ -132,12 +146,10 @@ impl Progress {
     }
 
     fn outcome_at(&self, sequence: u64, completed: u64) -> Outcome {
-        if self.epoch() != 0 {
+        if self.troubled.load(Ordering::Acquire) {
             let log = self.log();
-            if let Some(range) =
-                log.ranges.iter().find(|range| (range.first..=range.last).contains(&sequence))
-            {
-                return Outcome::Failed(range.error.clone());
+            if let Some(fault) = log.fault_of(sequence) {
+                return Outcome::Failed(fault.error().clone());
             }
             if let Some(error) = log.lost.as_ref().filter(|_| completed < sequence) {
                 return Outcome::Failed(error.clone());
@@ -148,33 +160,55 @@ impl Progress {
 
     /// Whether the device will not touch the operands of that sequence number any more.
     pub fn passed(&self, sequence: u64) -> bool {
-        self.completed() >= sequence || self.outcome(sequence) != Outcome::Pending
+        self.passed_at(sequence, self.completed())
     }
 
-    /// The error of the first failure after `after`, up to and including `last`.
-    pub fn first_fault(&self, after: u64, last: u64) -> Option<Error> {
-        if self.epoch() == 0 {
+    fn passed_at(&self, sequence: u64, completed: u64) -> bool {
+        completed >= sequence
+            || (self.troubled.load(Ordering::Acquire) && self.log().lost.is_some())
+    }
+
+    /// Why nothing comes any more, if so.
+    pub(crate) fn lost(&self) -> Option<Error> {
+        if self.troubled.load(Ordering::Acquire) { self.log().lost.clone() } else { None }
+    }
+
+    /// Tells the fault of a sequence number, if it had one that is still remembered.
+    pub(crate) fn tell(&self, sequence: u64) -> Option<Error> {
+        if !self.troubled.load(Ordering::Acquire) {
+            return None;
+        }
+        self.log().fault_of(sequence).map(Fault::tell)
+    }
+
+    /// Tells the first fault up to `last` that nobody was told of.
+    pub(crate) fn tell_first(&self, last: u64) -> Option<Error> {
+        if !self.troubled.load(Ordering::Acquire) {
             return None;
         }
         let log = self.log();
-        log.ranges
-            .iter()
-            .find(|range| range.last > after && range.first <= last)
-            .map(|range| range.error.clone())
-            .or_else(|| log.lost.clone())
+        let mut recorded = log.failures.iter().take_while(|failure| failure.first <= last);
+        recorded.find(|failure| !failure.fault.is_told()).map(|failure| failure.fault.tell())
     }
 
-    /// The error of the latest failure.
-    pub fn latest_fault(&self) -> Option<Error> {
-        self.log().latest.clone()
+    /// How many Commands failed by themselves, and the latest fault that is remembered.
+    pub(crate) fn faults(&self) -> (u64, Option<Error>) {
+        let log = self.log();
+        (log.faults, log.failures.back().map(|failure| failure.fault.error().clone()))
     }
 
-    /// Blocks until the device is through with more than `completed`, the outcome of `sequence` is
-    /// known, or the deadline has passed. For a caller that may go on with the work itself.
+    /// Blocks until the device is through with more than `completed` or with `sequence`, or the deadline has
+    /// passed. For a caller that may go on with the work itself.
     pub fn wait_for_change(&self, completed: u64, sequence: u64, deadline: Option<Instant>) {
         self.completed.wait(completed + 1, deadline, |now| {
-            (now > completed || self.outcome_at(sequence, now) != Outcome::Pending).then_some(())
+            (now > completed || self.passed_at(sequence, now)).then_some(())
         });
+    }
+
+    /// Blocks until the device is through with a sequence number. False when the deadline came first.
+    pub fn wait_passed(&self, sequence: u64, deadline: Option<Instant>) -> bool {
+        let passed = |completed| self.passed_at(sequence, completed).then_some(());
+        self.completed.wait(sequence, deadline, passed).is_some()
     }
 
     /// Blocks until the outcome is known or the deadline has passed.
@@ -186,8 +220,16 @@ impl Progress {
         self.completed.wait(sequence, deadline, known).unwrap_or(Outcome::Pending)
     }
 
-    fn log(&self) -> std::sync::MutexGuard<'_, FaultLog> {
+    fn log(&self) -> std::sync::MutexGuard<'_, Log> {
         self.log.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Log {
+    fn fault_of(&self, sequence: u64) -> Option<&Fault> {
+        let index = self.failures.partition_point(|failure| failure.first <= sequence);
+        let failure = self.failures.get(index.checked_sub(1)?)?;
+        (failure.last >= sequence).then_some(&failure.fault)
     }
 }
 
@@ -211,11 +253,17 @@ mod tests {
     use super::*;
 
     fn fault(sequence: u64) -> Error {
-        Error::Fault { stream: 0, sequence, command: "fill", message: "planted".into() }
+        Error::Fault {
+            stream: 0,
+            sequence,
+            command: "fill",
+            layer: None,
+            message: "planted".into(),
+        }
     }
 
     #[test]
-    fn a_fault_covers_its_range_and_nothing_else() {
+    fn a_fault_covers_its_commands_and_nothing_else() {
         let progress = Progress::new();
         progress.fail(3, 4, fault(3));
         progress.advance(6);
@@ -224,16 +272,17 @@ mod tests {
         assert_eq!(progress.outcome(4), Outcome::Failed(fault(3)));
         assert_eq!(progress.outcome(5), Outcome::Done);
         assert_eq!(progress.outcome(7), Outcome::Pending);
-        assert_eq!(progress.first_fault(0, 10), Some(fault(3)));
-        assert_eq!(progress.first_fault(4, 10), None);
     }
 
     #[test]
-    fn a_fault_ahead_of_completion_is_known_at_once() {
+    fn a_fault_is_known_at_once_but_has_passed_only_when_the_device_is_through() {
         let progress = Progress::new();
         progress.fail(5, 6, fault(5));
         assert_eq!(progress.outcome(4), Outcome::Pending);
-        assert!(progress.passed(5) && !progress.passed(4));
+        assert_eq!(progress.outcome(5), Outcome::Failed(fault(5)));
+        assert!(!progress.passed(5));
+        progress.advance(5);
+        assert!(progress.passed(5) && !progress.passed(6));
     }
 
     #[test]
@@ -244,20 +293,37 @@ mod tests {
         progress.lose(lost.clone());
         assert_eq!(progress.outcome(2), Outcome::Done);
         assert_eq!(progress.outcome(3), Outcome::Failed(lost));
+        assert!(progress.passed(3), "the device touches nothing any more");
     }
 
     #[test]
-    fn the_log_is_bounded_and_errs_on_the_side_of_failure() {
+    fn each_fault_is_told_once_by_whoever_asks_for_everything() {
         let progress = Progress::new();
+        for sequence in [2, 5, 7] {
+            progress.fail(sequence, sequence, fault(sequence));
+        }
+        assert_eq!(progress.tell(5), Some(fault(5)));
+        assert_eq!(progress.tell_first(1), None);
+        assert_eq!(progress.tell_first(6), Some(fault(2)));
+        assert_eq!(progress.tell_first(6), None, "the one at 5 was told to who asked for it");
+        assert_eq!(progress.tell_first(7), Some(fault(7)));
+    }
+
+    #[test]
+    fn the_list_is_bounded_and_nothing_good_becomes_a_failure() {
+        let progress = Progress::new();
+        let kept = MAX_FAILURES as u64;
         for index in 0..1000 {
             progress.fail(index * 10 + 1, index * 10 + 2, fault(index * 10 + 1));
         }
         progress.advance(100_000);
-        assert_eq!(progress.log().ranges.len(), MAX_FAULTS);
+        assert_eq!(progress.log().failures.len(), MAX_FAILURES);
         for index in 0..1000 {
-            assert_ne!(progress.outcome(index * 10 + 1), Outcome::Done);
+            let failed = progress.outcome(index * 10 + 1) != Outcome::Done;
+            assert_eq!(failed, index >= 1000 - kept, "{index}");
+            assert_eq!(progress.outcome(index * 10 + 3), Outcome::Done);
         }
-        assert_eq!(progress.outcome(9_999), Outcome::Done);
+        assert_eq!(progress.faults().0, 1000);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use millstream_core::sync::{FairPool, Permits};
-use millstream_core::{Error, MAX_STREAMS, Outcome, Result, WaitFor};
+use millstream_core::{Error, MAX_STREAMS, Result, WaitFor};
 
 use crate::callers::Callers;
 use crate::doorbell::{Call, Doorbell};
@@ -131,7 +131,7 @@ impl Engine {
     fn look_again_after(&self, stream: u32, wait: WaitFor) {
         let other = self.queue(wait.stream);
         other.add_dependent(stream);
-        if other.progress.outcome(wait.sequence) == Outcome::Pending {
+        if !other.progress.passed(wait.sequence) {
             // It may have been submitted by somebody who meant to wait and gave up.
             if other.has_pending() {
                 self.bell.ring(wait.stream);
@@ -151,7 +151,7 @@ impl Engine {
         while let Some(&target) = targets.last() {
             let queue = self.queue(target.stream);
             let completed = queue.progress.completed();
-            if queue.progress.outcome(target.sequence) != Outcome::Pending {
+            if queue.progress.passed(target.sequence) {
                 targets.pop();
                 continue;
             }
@@ -167,7 +167,7 @@ impl Engine {
                     }
                     let more = queue.execute(batch);
                     // A worker that came for the rest in the meantime found the stream busy.
-                    if more && queue.progress.outcome(target.sequence) != Outcome::Pending {
+                    if more && queue.progress.passed(target.sequence) {
                         self.bell.ring(target.stream);
                     }
                 }

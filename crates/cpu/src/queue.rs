@@ -11,9 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use millstream_core::profiler::{Span, StreamProfile, now_ns};
-use millstream_core::{
-    Batch, Error, Outcome, Progress, Queue, QueueContext, Result, WaitFor, panic_message,
-};
+use millstream_core::{Batch, Progress, Queue, QueueContext, Result, WaitFor, panic_message};
 
 use crate::engine::Engine;
 use crate::kernels;
@@ -33,7 +31,6 @@ pub(crate) struct CpuQueue {
 struct Pending {
     batches: VecDeque<Batch>,
     running: bool,
-    submitted: u64,
 }
 
 /// What a thread that wants to execute this stream finds.
@@ -70,29 +67,14 @@ impl CpuQueue {
         if pending.running {
             return Begin::Busy;
         }
-        loop {
-            let Some(batch) = pending.batches.front() else { return Begin::Empty };
-            let mut failed = None;
-            for wait in &batch.waits {
-                match self.engine.queue(wait.stream).progress.outcome(wait.sequence) {
-                    Outcome::Pending => return Begin::Blocked(*wait),
-                    Outcome::Failed(error) => failed = Some(error),
-                    Outcome::Done => {}
-                }
-            }
-            let Some(error) = failed else { break };
-            let first = batch.first;
-            self.fail(&mut pending, first, error);
+        let Some(batch) = pending.batches.front() else { return Begin::Empty };
+        let passed =
+            |wait: &&WaitFor| self.engine.queue(wait.stream).progress.passed(wait.sequence);
+        if let Some(wait) = batch.waits.iter().find(|wait| !passed(wait)) {
+            return Begin::Blocked(*wait);
         }
         pending.running = true;
         pending.batches.pop_front().map_or(Begin::Empty, Begin::Run)
-    }
-
-    /// Everything from `first` on that was submitted fails.
-    fn fail(&self, pending: &mut Pending, first: u64, error: Error) {
-        pending.batches.clear();
-        self.progress.fail(first, pending.submitted, error);
-        self.progress.advance(pending.submitted);
     }
 
     /// Puts a batch back that could not be run in time, and the token.
@@ -105,49 +87,44 @@ impl CpuQueue {
     /// Executes a batch taken with [`begin`](Self::begin) and gives the token back. The caller has a
     /// permit. Returns whether more is pending.
     pub fn execute(&self, batch: Batch) -> bool {
-        let result = self.run_commands(&batch);
+        self.run_commands(&batch);
         let last = batch.last;
-        self.progress.give_back(batch.commands);
+        self.progress.give_back(batch);
         let more = {
             let mut pending = self.lock();
             pending.running = false;
-            match result {
-                Ok(()) => self.progress.advance(last),
-                Err((sequence, error)) => self.fail(&mut pending, sequence, error),
-            }
+            self.progress.advance(last);
             !pending.batches.is_empty()
         };
         self.ring_dependents();
         more
     }
 
-    fn run_commands(&self, batch: &Batch) -> Result<(), (u64, Error)> {
+    fn run_commands(&self, batch: &Batch) {
         let team = Team { engine: &self.engine, stream: self.stream };
         let profiled = self.profile.enabled();
         let mut spans = Vec::with_capacity(if profiled { batch.commands.len() } else { 0 });
-        let mut result = Ok(());
-        for (sequence, command) in (batch.first..).zip(&batch.commands) {
+        for (index, command) in batch.commands.iter().enumerate() {
+            if batch.inherit(index, &self.progress) {
+                continue;
+            }
             let start_ns = if profiled { now_ns() } else { 0 };
             // SAFETY: operands lie in blocks of this device's segments, which core keeps until this
             // batch has passed; the order of streams and waits excludes conflicting accesses.
             let run = || unsafe { kernels::execute(command, &team, now_ns() as i64) };
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
-                let error = Error::Fault {
-                    stream: self.stream,
-                    sequence,
-                    command: command.op().name(),
-                    message: panic_message(&*panic).into(),
-                };
-                result = Err((sequence, error));
-                break;
+            match catch_unwind(AssertUnwindSafe(run)) {
+                Ok(()) => batch.succeed(index),
+                Err(panic) => {
+                    let error = batch.fault(self.stream, index, panic_message(&*panic));
+                    batch.fail(index, error, &self.progress);
+                }
             }
             if profiled {
-                let kind = command.op().kind();
+                let (kind, sequence) = (command.op().kind(), batch.first + index as u64);
                 spans.push(Span { kind, sequence, start_ns, end_ns: now_ns() });
             }
         }
         self.profile.add_executed(&spans);
-        result
     }
 
     /// Asks to be looked at again when this stream has come further. The asker must look at the
@@ -175,18 +152,7 @@ impl CpuQueue {
 impl Queue for CpuQueue {
     fn submit(&self, batch: Batch) -> Result<()> {
         let caller_waits = batch.caller_waits;
-        {
-            let mut pending = self.lock();
-            pending.submitted = batch.last;
-            // Under the lock that faults are handled under, so none slips between look and push.
-            if self.progress.epoch() != batch.epoch
-                && let Some(error) = self.progress.latest_fault()
-            {
-                self.progress.fail(batch.first, batch.last, error);
-                return Ok(());
-            }
-            pending.batches.push_back(batch);
-        }
+        self.lock().batches.push_back(batch);
         if !caller_waits {
             self.engine.bell.ring(self.stream);
         }

@@ -3,12 +3,12 @@
 use std::any::Any;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::{alloc, fmt};
 
 use super::check::Check;
 use super::{BufferLike, Command, InPlace, Op, Operand};
-use crate::{DType, Element, Result, from_bytes};
+use crate::{DType, Element, Fault, Result, from_bytes};
 
 /// Every address of host bytes is a multiple of this, whatever the element type.
 const ALIGNMENT: usize = 8;
@@ -36,6 +36,8 @@ struct HostMemory {
     layout: alloc::Layout,
     /// None for memory from the heap.
     lender: Option<Arc<dyn Lender>>,
+    /// Why what should have been written is not there.
+    fault: OnceLock<Fault>,
 }
 
 // SAFETY: the bytes are only reached through the unsafe accessors of `HostBytes`, whose callers
@@ -49,12 +51,17 @@ impl HostMemory {
         let layout = alloc::Layout::from_size_align(bytes, align);
         let layout = layout.expect("operands are smaller than the address space");
         if bytes == 0 {
-            return Self { start: NonNull::<u64>::dangling().cast(), layout, lender: None };
+            return Self {
+                start: NonNull::<u64>::dangling().cast(),
+                layout,
+                lender: None,
+                fault: OnceLock::new(),
+            };
         }
         // SAFETY: the size is not zero.
         let start = unsafe { alloc::alloc(layout) };
         let start = NonNull::new(start).unwrap_or_else(|| alloc::handle_alloc_error(layout));
-        Self { start, layout, lender: None }
+        Self { start, layout, lender: None, fault: OnceLock::new() }
     }
 }
 
@@ -109,7 +116,12 @@ impl HostBytes {
     pub(crate) unsafe fn lent(start: NonNull<u8>, bytes: usize, lender: Arc<dyn Lender>) -> Self {
         let layout = alloc::Layout::from_size_align(bytes, ALIGNMENT);
         let layout = layout.expect("pieces are smaller than the address space");
-        HostBytes(Arc::new(HostMemory { start, layout, lender: Some(lender) }))
+        HostBytes(Arc::new(HostMemory {
+            start,
+            layout,
+            lender: Some(lender),
+            fault: OnceLock::new(),
+        }))
     }
 
     /// What lent them, if it is that.
@@ -132,6 +144,16 @@ impl HostBytes {
             memory = HostMemory::allocate(bytes, ALIGNMENT);
         }
         HostBytes(Arc::new(memory))
+    }
+
+    /// What should have been written here is not there.
+    pub(crate) fn fail(&self, fault: &Fault) {
+        let _ = self.0.fault.set(fault.clone());
+    }
+
+    /// Why what should have been written is not there, if so. To be asked when the device is through.
+    pub(crate) fn fault(&self) -> Option<&Fault> {
+        self.0.fault.get()
     }
 
     /// How many bytes there are.

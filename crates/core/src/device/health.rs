@@ -24,7 +24,7 @@ pub enum HealthState {
 pub struct Health {
     /// Whether it can be used.
     pub state: HealthState,
-    /// Batches that the device did not take, since it was opened. They did not harm later work.
+    /// Commands that failed, and errors of the device itself, since it was opened.
     pub faults: u64,
     /// The last error, or the reason why it is lost.
     pub last_error: Option<Error>,
@@ -72,6 +72,18 @@ impl DeviceInner {
         }
     }
 
+    /// What an error means that a queue gave instead of taking a batch: unless the device was closed it is
+    /// broken, and nobody can say what it still does.
+    pub fn broken(&self, error: Error) -> Error {
+        match error {
+            Error::DeviceLost { .. } | Error::DeviceClosed { .. } => error,
+            error => Error::DeviceLost {
+                device: self.name().to_owned(),
+                reason: error.to_string().into(),
+            },
+        }
+    }
+
     pub fn health(&self) -> Health {
         if self.is_inherited() {
             return Health { state: HealthState::Forked, faults: 0, last_error: None };
@@ -81,7 +93,15 @@ impl DeviceInner {
             CLOSED => HealthState::Closed,
             _ => HealthState::Healthy,
         };
-        let record = self.troubles.record();
-        Health { state, faults: record.faults, last_error: record.last.clone() }
+        let (mut faults, mut last_error) = {
+            let record = self.troubles.record();
+            (record.faults, record.last.clone())
+        };
+        for stream in self.pool.created() {
+            let (count, last) = stream.progress().faults();
+            faults += count;
+            last_error = last_error.or(last);
+        }
+        Health { state, faults, last_error }
     }
 }

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 use self::health::Troubles;
 use crate::memory::DeviceMemory;
 use crate::profiler::Profiler;
-use crate::stream::{Reason, StreamInner, StreamPool};
+use crate::stream::{Deadline, Reason, StreamInner, StreamPool};
 use crate::sync::{Cached, OnceCache};
 use crate::{
     Backend, BackendInfo, Buffer, Counters, DType, Error, Kernel, KernelKey, Layout, MemoryStats,
@@ -214,7 +214,7 @@ impl Device {
         // All get their work before the first is waited for.
         let mut first = Ok(());
         for stream in &streams {
-            first = first.and(stream.flush(Reason::Flush));
+            first = first.and(stream.flush(Reason::Flush, Deadline::usual(self.0)));
         }
         for stream in &streams {
             first = first.and(stream.synchronize(None));
@@ -344,6 +344,10 @@ impl DeviceInner {
 
     pub fn is_closed(&self) -> bool {
         self.status.load(Ordering::Acquire) == CLOSED
+    }
+
+    pub fn is_lost(&self) -> bool {
+        self.status.load(Ordering::Acquire) == LOST
     }
 
     /// Whether the device can be used. Two loads of words that hardly ever change.

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use super::state::Shared;
 use crate::{Batch, BoundCommand, Error, Progress};
 
@@ -57,7 +55,7 @@ impl FakeControl {
         while state.step() {}
     }
 
-    /// Refuses the submit after the next `count`.
+    /// Refuses the batch of the submit after the next `count`: all its Commands fail in their turn.
     pub fn refuse_submit_after(&self, count: u64) {
         self.0.lock().faults.refuse_submit_in = Some(count);
     }
@@ -95,11 +93,8 @@ impl FakeControl {
 
     /// Shows commands to the checks as if a stream had submitted them, without going through one.
     pub fn inspect(&self, stream: u32, first: u64, commands: Vec<BoundCommand>) {
-        let last = first + commands.len() as u64 - 1;
-        let batch =
-            Batch { commands, first, last, waits: SmallVec::new(), epoch: 0, caller_waits: false };
-        // Only the checks matter here; a fault that is due may refuse the batch.
-        let _ = self.0.submit(stream, &batch);
+        // Only the checks matter here.
+        let _ = self.0.submit(stream, Batch::new(commands, first, &[]));
     }
 
     /// Stops a stream from coming along, or lets it go on.

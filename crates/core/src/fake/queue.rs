@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::CommandBuffer;
 use super::host::HostMemory;
 use super::state::Shared;
-use crate::{Batch, Error, HostBytes, Outcome, Progress, Queue, Result};
+use crate::{Batch, Error, HostBytes, Progress, Queue, Result};
 
 pub(super) struct FakeQueue {
     shared: Arc<Shared>,
@@ -61,7 +61,7 @@ impl Queue for FakeQueue {
         }
         // Gives another thread the chance to do what it must not.
         std::thread::yield_now();
-        let result = self.shared.submit(self.stream, &batch);
+        let result = self.shared.submit(self.stream, batch);
         self.leave();
         result
     }
@@ -73,7 +73,7 @@ impl Queue for FakeQueue {
     fn wait(&self, sequence: u64, deadline: Instant) -> Result<()> {
         let progress = self.progress();
         loop {
-            if progress.outcome(sequence) != Outcome::Pending {
+            if progress.passed(sequence) {
                 return Ok(());
             }
             let mut state = self.shared.lock();
@@ -85,7 +85,7 @@ impl Queue for FakeQueue {
             }
         }
         // Nothing moves: hung, or held back by a stream that is.
-        progress.wait(sequence, Some(deadline));
+        progress.wait_passed(sequence, Some(deadline));
         Ok(())
     }
 

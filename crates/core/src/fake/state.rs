@@ -6,10 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use super::host::{self, HostMemory};
 use super::order::{Accesses, Clock, MemoryAccess, join};
 use crate::command::Access;
-use crate::{
-    Batch, BoundCommand, Error, HostBytes, HostPool, Kernel, KernelKey, MAX_STREAMS, Op, Progress,
-    Result, WaitFor,
-};
+use crate::{Batch, Error, Fault, HostPool, Kernel, KernelKey, MAX_STREAMS, Progress, Result};
 
 pub(super) struct Shared {
     pub memory_bytes: usize,
@@ -45,12 +42,9 @@ pub(super) struct QueueState {
 }
 
 struct Pending {
-    first: u64,
-    last: u64,
-    waits: Vec<WaitFor>,
-    names: Vec<&'static str>,
-    /// What the device reads and writes until it is through.
-    _host: Vec<HostBytes>,
+    batch: Batch,
+    /// Why none of it runs.
+    refused: Option<Fault>,
 }
 
 /// What is to go wrong.
@@ -67,14 +61,6 @@ pub(super) struct Faults {
     pub no_memory_in: Option<u64>,
     /// Compiles that fail.
     pub failing_compiles: u64,
-}
-
-/// The host's side of a transfer.
-fn transferred(command: &BoundCommand) -> Option<HostBytes> {
-    match command.op() {
-        Op::Upload { source: host } | Op::Download { target: host } => Some(host.clone()),
-        _ => None,
-    }
 }
 
 fn countdown(counter: &mut Option<u64>) -> bool {
@@ -153,7 +139,7 @@ impl Shared {
         Ok(Box::new(key.name.clone()))
     }
 
-    pub fn submit(&self, stream: u32, batch: &Batch) -> Result<()> {
+    pub fn submit(&self, stream: u32, batch: Batch) -> Result<()> {
         let mut state = self.lock();
         let state = &mut *state;
         state.submits += 1;
@@ -165,35 +151,18 @@ impl Shared {
             state.faults.lost = Some(lost.clone());
             return Err(lost);
         }
-        if countdown(&mut state.faults.refuse_submit_in) {
+        let refused = countdown(&mut state.faults.refuse_submit_in).then(|| {
             state.faults.refuse_submit_in = None;
-            return Err(Error::Fault {
-                stream,
-                sequence: batch.first,
-                command: batch.commands[0].op().name(),
-                message: "submit refused".into(),
-            });
-        }
-        state.check_protocol(stream, batch, self.in_flight_cap);
-        let clock = state.clock_of(stream, batch);
+            Fault::new(batch.fault(stream, 0, "submit refused"))
+        });
+        state.check_protocol(stream, &batch, self.in_flight_cap);
+        let clock = state.clock_of(stream, &batch);
         let queue = state.queues.get_mut(&stream).expect("a queue was made for the stream");
         queue.submitted = batch.last;
         queue.history.push((batch.last, clock));
-        if queue.progress.epoch() != batch.epoch {
-            // Begun before a fault: its commands may read what failed, so they never run.
-            let error = queue.progress.latest_fault().expect("an epoch has a fault");
-            queue.progress.fail(batch.first, batch.last, error);
-            return Ok(());
-        }
-        state.check_accesses(stream, batch, &clock);
+        state.check_accesses(stream, &batch, &clock);
         let queue = state.queues.get_mut(&stream).expect("a queue was made for the stream");
-        queue.pending.push_back(Pending {
-            first: batch.first,
-            last: batch.last,
-            waits: batch.waits.to_vec(),
-            names: batch.commands.iter().map(|command| command.op().name()).collect(),
-            _host: batch.commands.iter().filter_map(transferred).collect(),
-        });
+        queue.pending.push_back(Pending { batch, refused });
         Ok(())
     }
 }
@@ -221,8 +190,11 @@ impl State {
         if batch.first <= queue.submitted {
             wrong.push(format!("batch from {} after {}", batch.first, queue.submitted));
         }
-        let unfinished =
-            queue.pending.iter().filter(|pending| !queue.progress.passed(pending.last)).count();
+        let unfinished = queue
+            .pending
+            .iter()
+            .filter(|pending| !queue.progress.passed(pending.batch.last))
+            .count();
         if unfinished >= in_flight_cap {
             wrong.push(format!("{unfinished} batches in flight, {in_flight_cap} allowed"));
         }
@@ -304,8 +276,9 @@ impl State {
             .iter()
             .filter(|(_, queue)| !queue.hung)
             .filter_map(|(&stream, queue)| Some((stream, queue.pending.front()?)))
-            .filter(|(_, batch)| {
-                batch.waits.iter().all(|wait| self.is_finished(wait.stream, wait.sequence))
+            .filter(|(_, pending)| {
+                let mut waits = pending.batch.waits.iter();
+                waits.all(|wait| self.is_finished(wait.stream, wait.sequence))
             })
             .map(|(stream, _)| stream)
             .collect();
@@ -322,32 +295,18 @@ impl State {
 
     fn finish_front(&mut self, stream: u32) {
         let queue = self.queues.get_mut(&stream).expect("known stream");
-        let batch = queue.pending.pop_front().expect("a batch is pending");
-        let fails = self.faults.failing.iter().position(|&(fault_stream, sequence)| {
-            fault_stream == stream && (batch.first..=batch.last).contains(&sequence)
+        let Pending { batch, refused } = queue.pending.pop_front().expect("a batch is pending");
+        let failing = &mut self.faults.failing;
+        batch.resolve(&queue.progress, |index| {
+            let sequence = batch.first + index as u64;
+            let planted = failing.iter().position(|&fault| fault == (stream, sequence));
+            let planted = planted.map(|index| failing.swap_remove(index));
+            let fault = planted.map(|_| Fault::new(batch.fault(stream, index, "planted")));
+            refused.clone().or(fault)
         });
-        let planted = fails.map(|index| self.faults.failing.swap_remove(index).1);
-        let inherited = batch.waits.iter().find_map(|wait| {
-            match self.queues[&wait.stream].progress.outcome(wait.sequence) {
-                crate::Outcome::Failed(error) => Some(error),
-                _ => None,
-            }
-        });
-        let queue = self.queues.get_mut(&stream).expect("known stream");
-        let error = planted.map(|sequence| Error::Fault {
-            stream,
-            sequence,
-            command: batch.names[(sequence - batch.first) as usize],
-            message: "planted".into(),
-        });
-        let Some(error) = error.or(inherited) else {
-            queue.progress.advance(batch.last);
-            return;
-        };
-        // The fault takes everything that was submitted after it along.
-        let last = queue.submitted;
-        queue.progress.fail(planted.unwrap_or(batch.first), last, error);
-        queue.pending.clear();
-        queue.progress.advance(last);
+        let last = batch.last;
+        let progress = Arc::clone(&queue.progress);
+        progress.give_back(batch);
+        progress.advance(last);
     }
 }

@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 
 use crate::command::{Access, BufferLike, RawBuffer};
+use crate::fault::{Fault, Marks, Value};
 use crate::stream::{StreamInner, Timepoint};
 use crate::sync::Linked;
 use crate::sync::shim::{AtomicPtr, AtomicU64};
@@ -17,6 +18,12 @@ use crate::{Device, Layout, Operand, Result};
 ///
 /// The first cache line is only read on the hot path; what changes with use lies on the second, so
 /// that streams which read the same weights do not disturb each other.
+///
+/// Who used it last is known in one of two ways. As long as only its home stream uses it, that stream's own
+/// order is all that is needed: `written` is enough, guarded by the home stream's lock. When another stream
+/// comes, it first says so under the home stream's lock ([`share`](Self::share)); from then on every stream,
+/// home included, looks for those before it and adds itself in one go, under the lock of `uses`. So of two
+/// Commands that use one block the second to take the lock sees the first, whatever streams they are on.
 #[repr(C, align(64))]
 pub(crate) struct Block {
     pub(super) address: usize,
@@ -27,9 +34,14 @@ pub(crate) struct Block {
     pub(super) bytes: AtomicUsize,
     /// The number of the thread that it was last allocated for.
     thread: AtomicUsize,
+    /// Counts allocations of the block: commands of an earlier one may still be under way.
+    generation: AtomicU64,
+    /// As many bytes from the first on were written, or will be by what is recorded. What lies behind may
+    /// be somebody else's and is cleared before it can be read. Guarded as the uses are.
+    covered: AtomicUsize,
     settled: AtomicBool,
-    /// Whether `uses` has entries.
-    foreign: AtomicBool,
+    /// Whether other streams than home use it, so that `uses` counts.
+    shared: AtomicBool,
     changing: Changing,
 }
 
@@ -39,15 +51,62 @@ struct Changing {
     /// The home stream's sequence number of the last write there, or of the allocation.
     written: AtomicU64,
     link: AtomicPtr<Block>,
-    /// Uses by streams other than home, at most one entry per stream.
-    uses: Mutex<SmallVec<[ForeignUse; 2]>>,
+    uses: Mutex<Uses>,
+    /// The allocation that has marks. Written with the marks locked.
+    failed: AtomicU64,
+    marks: Mutex<Marks>,
 }
 
+/// The uses of a shared block, at most one entry per stream.
+#[derive(Default)]
+pub(crate) struct Uses(SmallVec<[Use; 2]>);
+
 #[derive(Clone, Copy)]
-struct ForeignUse {
+struct Use {
     stream: &'static StreamInner,
     read: u64,
     written: u64,
+}
+
+impl Use {
+    fn last(&self) -> Timepoint {
+        Timepoint::new(self.stream, self.read.max(self.written))
+    }
+}
+
+impl Uses {
+    /// Calls `need` with every point of other streams that an access by `user` comes after.
+    pub fn dependencies(
+        &self,
+        user: &'static StreamInner,
+        access: Access,
+        mut need: impl FnMut(Timepoint),
+    ) {
+        for other in self.0.iter().filter(|other| !std::ptr::eq(other.stream, user)) {
+            match access {
+                Access::Read => need(Timepoint::new(other.stream, other.written)),
+                Access::Write => need(other.last()),
+            }
+        }
+    }
+
+    /// Remembers a use. Called with the user's recorder locked, so that sequence numbers are in order.
+    pub fn note(&mut self, user: &'static StreamInner, access: Access, sequence: u64) {
+        let known = self.0.iter().position(|other| std::ptr::eq(other.stream, user));
+        let index = known.unwrap_or_else(|| {
+            self.0.push(Use { stream: user, read: 0, written: 0 });
+            self.0.len() - 1
+        });
+        match access {
+            Access::Read => self.0[index].read = sequence,
+            Access::Write => self.0[index].written = sequence,
+        }
+    }
+
+    /// The last write of each stream.
+    fn writes(&self) -> SmallVec<[Timepoint; 2]> {
+        self.0.iter().map(|other| Timepoint::new(other.stream, other.written)).collect()
+    }
 }
 
 // SAFETY: `link` is used by the return stack only.
@@ -71,13 +130,17 @@ impl Block {
             home,
             bytes: AtomicUsize::new(0),
             thread: AtomicUsize::new(0),
+            generation: AtomicU64::new(0),
+            covered: AtomicUsize::new(0),
             settled: AtomicBool::new(false),
-            foreign: AtomicBool::new(false),
+            shared: AtomicBool::new(false),
             changing: Changing {
                 holders: AtomicUsize::new(0),
                 written: AtomicU64::new(0),
                 link: AtomicPtr::new(std::ptr::null_mut()),
                 uses: Mutex::default(),
+                failed: AtomicU64::new(0),
+                marks: Mutex::default(),
             },
         };
         NonNull::from(Box::leak(Box::new(block)))
@@ -89,12 +152,20 @@ impl Block {
         self.bytes.store(bytes, Ordering::Relaxed);
         self.thread.store(thread, Ordering::Relaxed);
         self.settled.store(false, Ordering::Relaxed);
+        // Relaxed: the block has no holder yet, and whoever gets it is handed these with it.
+        let generation = self.generation.load(Ordering::Relaxed) + 1;
+        self.generation.store(generation, Ordering::Relaxed);
+        self.covered.store(0, Ordering::Relaxed);
         self.changing.written.store(recorded, Ordering::Relaxed);
         self.changing.holders.store(1, Ordering::Relaxed);
     }
 
-    fn uses(&self) -> std::sync::MutexGuard<'_, SmallVec<[ForeignUse; 2]>> {
-        self.changing.uses.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    pub(crate) fn lock_uses(&self) -> MutexGuard<'_, Uses> {
+        self.changing.uses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn marks(&self) -> MutexGuard<'_, Marks> {
+        self.changing.marks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The number of the thread that it was last allocated for.
@@ -102,89 +173,136 @@ impl Block {
         self.thread.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn is_settled(&self) -> bool {
-        self.settled.load(Ordering::Relaxed)
+        self.settled.load(Ordering::Acquire)
     }
 
-    pub(super) fn settle(&self) {
-        self.settled.store(true, Ordering::Release);
+    /// Whether other streams than home use it. Home looks with its lock held, so none slips in unseen.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared.load(Ordering::Acquire)
     }
 
-    /// The last write on the home stream.
-    pub(crate) fn written(&self) -> u64 {
-        self.changing.written.load(Ordering::Acquire)
-    }
-
-    /// Calls `need` with every point that an access by `user` depends on: points of other streams to
-    /// wait for, and points of its own only where something failed there that it may be about to read.
-    pub(crate) fn dependencies(
-        &self,
-        user: &'static StreamInner,
-        access: Access,
-        mut need: impl FnMut(Timepoint),
-    ) {
-        let own_order_suffices = user.progress().epoch() == 0;
-        let skip = |stream: &'static StreamInner| own_order_suffices && std::ptr::eq(stream, user);
-        if !skip(self.home) {
-            // Reads at home leave no trace, so a write elsewhere waits for all that home has recorded.
-            let sequence = match access {
-                Access::Read => self.written(),
-                Access::Write => self.home.recorded(),
-            };
-            need(Timepoint::new(self.home, sequence));
-        }
-        if self.foreign.load(Ordering::Acquire) {
-            for other in self.uses().iter().filter(|other| !skip(other.stream)) {
-                let sequence = match access {
-                    Access::Read => other.written,
-                    Access::Write => other.read.max(other.written),
-                };
-                need(Timepoint::new(other.stream, sequence));
-            }
+    /// Lets other streams in. With no lock of a stream held.
+    pub(crate) fn share(&self) {
+        let home = self.home.lock();
+        let mut uses = self.lock_uses();
+        if !self.is_shared() {
+            // Reads at home left no trace, so what comes from elsewhere is after all that home has recorded.
+            let written = self.changing.written.load(Ordering::Relaxed);
+            uses.0.push(Use { stream: self.home, read: home.recorded, written });
+            self.shared.store(true, Ordering::Release);
         }
     }
 
-    /// Remembers a use. Called with the user's recorder locked, so that sequence numbers are in order.
-    pub(crate) fn note_use(&self, user: &'static StreamInner, access: Access, sequence: u64) {
-        if std::ptr::eq(self.home, user) {
-            if access == Access::Write {
-                self.changing.written.store(sequence, Ordering::Release);
-            }
+    /// Remembers a write by home of a block that is not shared. With home's lock held.
+    pub(crate) fn note_write_at_home(&self, sequence: u64) {
+        self.changing.written.store(sequence, Ordering::Relaxed);
+    }
+
+    /// This allocation of the block, as a value that a Command uses.
+    pub(crate) fn value(&self) -> Value {
+        let generation = self.generation.load(Ordering::Relaxed);
+        Value { block: Some(NonNull::from(self)), generation }
+    }
+
+    /// Bytes from the first on that were or will be written. With what guards the uses.
+    pub(crate) fn covered(&self) -> usize {
+        self.covered.load(Ordering::Relaxed)
+    }
+
+    /// With what guards the uses.
+    pub(crate) fn set_covered(&self, bytes: usize) {
+        self.covered.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Why what a Command reads is not there.
+    pub(crate) fn failed(&self, generation: u64, layout: &Layout) -> Option<Fault> {
+        if self.changing.failed.load(Ordering::Acquire) != generation {
+            return None;
+        }
+        self.marks().find(generation, layout).cloned()
+    }
+
+    /// What a Command should have written is not there.
+    pub(crate) fn fail(&self, generation: u64, layout: &Layout, fault: &Fault) {
+        let mut marks = self.marks();
+        marks.fail(generation, layout, fault);
+        self.changing.failed.store(generation, Ordering::Release);
+    }
+
+    /// A Command has written.
+    pub(crate) fn overwrite(&self, generation: u64, layout: &Layout) {
+        if self.changing.failed.load(Ordering::Acquire) != generation {
             return;
         }
-        let mut uses = self.uses();
-        let known = uses.iter().position(|other| std::ptr::eq(other.stream, user));
-        let index = known.unwrap_or_else(|| {
-            uses.push(ForeignUse { stream: user, read: 0, written: 0 });
-            uses.len() - 1
-        });
-        match access {
-            Access::Read => uses[index].read = sequence,
-            Access::Write => uses[index].written = sequence,
+        let mut marks = self.marks();
+        if !marks.overwrite(generation, layout) {
+            self.changing.failed.store(0, Ordering::Release);
         }
-        self.foreign.store(true, Ordering::Release);
     }
 
-    /// Forgets the uses of other streams if the device is through with all of them.
+    /// Forgets the uses of other streams if the device is through with all of them. Only for home, of a
+    /// block that nobody holds.
     pub(super) fn forget_passed_uses(&self) -> bool {
-        if !self.foreign.load(Ordering::Acquire) {
+        if !self.is_shared() {
             return true;
         }
-        let mut uses = self.uses();
-        uses.retain(|other| !other.stream.progress().passed(other.read.max(other.written)));
-        let none = uses.is_empty();
+        let mut uses = self.lock_uses();
+        uses.0.retain(|other| !std::ptr::eq(other.stream, self.home) && !other.last().passed());
+        let none = uses.0.is_empty();
         if none {
-            self.foreign.store(false, Ordering::Release);
+            self.shared.store(false, Ordering::Release);
         }
         none
     }
 
     /// The latest use of each other stream.
     pub(super) fn foreign_uses(&self) -> SmallVec<[Timepoint; 2]> {
-        let point =
-            |other: &ForeignUse| Timepoint::new(other.stream, other.read.max(other.written));
-        self.uses().iter().map(point).collect()
+        let uses = self.lock_uses();
+        let foreign = uses.0.iter().filter(|other| !std::ptr::eq(other.stream, self.home));
+        foreign.map(Use::last).collect()
     }
+
+    /// Marks the contents as final, if they are complete; else what has to be done first.
+    ///
+    /// Home's lock and that of the uses are held together, so that no write is recorded meanwhile.
+    fn try_settle(&self) -> Result<Settling> {
+        let _home = self.home.lock();
+        let uses = self.lock_uses();
+        let writes = if self.is_shared() {
+            uses.writes()
+        } else {
+            let written = self.changing.written.load(Ordering::Relaxed);
+            SmallVec::from_slice(&[Timepoint::new(self.home, written)])
+        };
+        if let Some(point) = writes.into_iter().find(|point| !point.passed()) {
+            return Ok(Settling::WaitFor(point));
+        }
+        let generation = self.generation.load(Ordering::Relaxed);
+        if self.changing.failed.load(Ordering::Acquire) == generation
+            && let Some(fault) = self.marks().any(generation)
+        {
+            return Err(fault.tell());
+        }
+        if self.covered() < self.bytes() {
+            return Ok(Settling::Clear);
+        }
+        self.settled.store(true, Ordering::Release);
+        Ok(Settling::Done)
+    }
+}
+
+/// What comes next for a buffer that is to be settled.
+enum Settling {
+    Done,
+    /// A write has not passed.
+    WaitFor(Timepoint),
+    /// Some bytes were never written.
+    Clear,
 }
 
 /// A piece of device memory. Clones name the same memory.
@@ -220,7 +338,7 @@ impl Buffer {
 
     /// The size that was asked for.
     pub fn bytes(&self) -> usize {
-        self.block().bytes.load(Ordering::Relaxed)
+        self.block().bytes()
     }
 
     /// The device it is on.
@@ -243,17 +361,18 @@ impl Buffer {
     ///
     /// # Errors
     ///
-    /// The fault of a command that writes the buffer, a timeout, or a device that is gone.
+    /// The fault of a command that should have written a part of the buffer, a timeout, or a device that is
+    /// gone.
     pub fn settle(&self) -> Result<()> {
         let block = self.block();
-        if block.is_settled() {
-            return Ok(());
+        block.home.device_inner().check()?;
+        while !block.is_settled() {
+            match block.try_settle()? {
+                Settling::Done => break,
+                Settling::WaitFor(point) => point.wait_passed()?,
+                Settling::Clear => crate::stream::clear_rest(block.home, self)?,
+            }
         }
-        Timepoint::new(block.home, block.written()).wait()?;
-        for point in block.foreign_uses() {
-            point.wait()?;
-        }
-        block.settle();
         Ok(())
     }
 

@@ -198,6 +198,8 @@ impl StreamCache {
     pub fn trim(&mut self, home: &StreamInner) -> Vec<Segment> {
         let unused =
             |slab: &mut Slab| slab.free == slab.carved && home.progress().passed(slab.last_use);
+        // Queues of a lost device may still look at blocks of batches that count as passed.
+        let lost = home.device_inner().is_lost();
         let mut trimmed = Vec::new();
         for index in 0..self.slabs.len() {
             let Some(slab) = self.slabs[index].take_if(unused) else {
@@ -210,7 +212,7 @@ impl StreamCache {
                 free.retain(|&FreeBlock { pointer, .. }| {
                     // SAFETY: the cache owns its free blocks.
                     let of_slab = unsafe { pointer.as_ref() }.slab as usize == index;
-                    if of_slab {
+                    if of_slab && !lost {
                         // SAFETY: every block comes from `Box::leak`, nobody holds this one, and
                         // it leaves the list here.
                         drop(unsafe { Box::from_raw(pointer.as_ptr()) });

@@ -78,8 +78,10 @@ fn climb(stream: &'static StreamInner, class: usize, bytes: usize) -> Result<Opt
 fn submit_deferred_uses(stream: &'static StreamInner) {
     let points = stream.lock().cache.deferred_points();
     for point in points {
-        // A failure poisons that stream's work, which frees the block just as well.
-        let _ = point.submit();
+        // Memory that needs a full stream to move on is waited for later.
+        if !point.is_submitted() {
+            point.stream().flush_if_room();
+        }
     }
 }
 

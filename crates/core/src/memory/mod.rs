@@ -20,8 +20,8 @@ mod stats;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-pub(crate) use block::Block;
 pub use block::Buffer;
+pub(crate) use block::{Block, Uses};
 pub(crate) use cache::StreamCache;
 pub use cache::StreamMemory;
 pub use host_pool::{HostBounds, HostPiece, HostPool};

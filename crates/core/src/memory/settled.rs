@@ -41,9 +41,8 @@ impl Retired {
         let pending: Vec<Timepoint> =
             self.list().iter().flat_map(|grace| grace.until.iter().copied()).collect();
         for point in pending {
-            if device.check().is_ok() {
-                // A failure poisons that stream's work, which ends the grace period just as well.
-                let _ = point.submit();
+            if device.check().is_ok() && !point.is_submitted() {
+                point.stream().flush_if_room();
             }
         }
         self.release_passed();

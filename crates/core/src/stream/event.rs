@@ -89,7 +89,7 @@ impl Event {
     ///
     /// # Errors
     ///
-    /// The work failed, belongs to another device, or the device is gone.
+    /// The work belongs to another device, or the device is gone.
     pub fn wait_on(&self, stream: &Stream) -> Result<()> {
         self.point.map_or(Ok(()), |point| stream.wait_for(point))
     }

@@ -7,15 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 use super::turn::Turn;
+use crate::backend::BatchLists;
 use crate::counters::LiveCounters;
 use crate::device::DeviceInner;
 use crate::memory::{Block, StreamCache};
 use crate::profiler::StreamProfile;
 use crate::sync::ReturnStack;
 use crate::sync::shim::AtomicU64;
-use crate::{
-    BoundCommand, Counters, Device, OpKind, Progress, Queue, QueueContext, Result, WaitFor,
-};
+use crate::{Counters, Device, OpKind, Progress, Queue, QueueContext, Result, WaitFor};
 
 /// One stream. Aligned so that streams share no cache line.
 ///
@@ -40,11 +39,9 @@ pub(crate) struct StreamInner {
 #[derive(Default)]
 pub(crate) struct Recorder {
     /// Commands not yet submitted.
-    pub commands: Vec<BoundCommand>,
+    pub batch: BatchLists,
     /// Waits for the next batch; at most one per stream.
     pub waits: SmallVec<[WaitFor; 2]>,
-    /// [`Progress::epoch`] when the batch was begun.
-    pub epoch: u64,
     /// When the batch was begun, if somebody wants to know.
     pub begun_ns: Option<u64>,
     /// Whose batch it is.
@@ -53,8 +50,6 @@ pub(crate) struct Recorder {
     pub recorded: u64,
     /// Batches that the device may still be working on.
     pub in_flight: VecDeque<InFlight>,
-    /// The last sequence number whose fault, if it had one, was reported by `synchronize`.
-    pub reported: u64,
     /// The stream's memory.
     pub cache: StreamCache,
 }
@@ -164,9 +159,9 @@ impl Recorder {
         if let Some(batch) = submitted {
             return batch.kinds[(sequence - batch.first) as usize].name();
         }
-        let first = self.recorded + 1 - self.commands.len() as u64;
+        let first = self.recorded + 1 - self.batch.len() as u64;
         let pending =
-            sequence.checked_sub(first).and_then(|index| self.commands.get(index as usize));
+            sequence.checked_sub(first).and_then(|index| self.batch.commands.get(index as usize));
         pending.map_or("a finished command", |command| command.op().name())
     }
 

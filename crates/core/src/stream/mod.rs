@@ -13,7 +13,8 @@ mod turn;
 pub use event::Event;
 pub(crate) use inner::StreamInner;
 pub(crate) use pool::StreamPool;
-pub(crate) use submit::Reason;
+pub(crate) use record::clear_rest;
+pub(crate) use submit::{Deadline, Reason};
 pub use timepoint::Timepoint;
 pub use transfer::Download;
 pub(crate) use turn::thread_number;
@@ -104,7 +105,7 @@ impl Stream {
         self.inner.device()
     }
 
-    /// Memory whose home is this stream. Its contents are whatever was there.
+    /// Memory whose home is this stream. What is read of it before it is written is zero.
     ///
     /// # Errors
     ///
@@ -119,9 +120,10 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// An operand that another device owns or that is not valid because the command that made it
-    /// failed, an operation the device does not have, a timeout when too much is in flight, or a device
-    /// that is gone. After an error nothing was recorded.
+    /// An operand that another device owns, an output that is settled, an operation the device does not have,
+    /// a timeout when too much is in flight, or a device that is gone. After an error nothing was recorded.
+    /// That an operand has failed, or will, is no error here: the values that the Command should make fail
+    /// with it, and whoever reads them is told.
     #[inline]
     pub fn record(&self, mut command: Command<&Buffer>) -> Result<Timepoint> {
         record::record(self.inner, &mut command)
@@ -141,18 +143,18 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// A batch that the device did not take, a timeout when too much is in flight, or a device that
-    /// is gone.
+    /// A timeout when too much is in flight, or a device that is gone.
     pub fn flush(&self) -> Result<()> {
-        self.inner.device_inner().check()?;
-        self.inner.flush(submit::Reason::Flush)
+        let device = self.inner.device_inner();
+        device.check()?;
+        self.inner.flush(submit::Reason::Flush, Deadline::usual(device))
     }
 
-    /// Whether everything recorded has finished. Submits what was not.
+    /// Whether everything recorded has finished. Submits what was not, if there is room; never waits.
     ///
     /// # Errors
     ///
-    /// The fault of a command that was recorded here, or a device that is gone.
+    /// The fault of the last command that was recorded here, or a device that is gone.
     pub fn query(&self) -> Result<bool> {
         Timepoint::new(self.inner, self.inner.recorded()).query()
     }
@@ -161,7 +163,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// The first fault since the last call, a timeout, or a device that is gone.
+    /// The first fault that nobody was told of yet, a timeout, or a device that is gone.
     pub fn synchronize(&self) -> Result<()> {
         self.inner.synchronize(None)
     }
@@ -180,7 +182,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// The point failed, belongs to another device, or the device is gone.
+    /// The point belongs to another device, or the device is gone.
     pub fn wait_for(&self, point: Timepoint) -> Result<()> {
         record::wait_for(self.inner, point)
     }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use super::StreamInner;
 use super::inner::{InFlight, Recorder};
 use crate::counters::LiveCounters;
+use crate::device::DeviceInner;
 use crate::profiler::now_ns;
-use crate::progress::Outcome;
 use crate::{Batch, Error, Result};
 
 /// Why a batch is submitted.
@@ -35,10 +35,39 @@ pub(super) enum Submitted {
     },
 }
 
+/// Until when a call may take, and how long that is in all.
+#[derive(Clone, Copy)]
+pub(crate) struct Deadline {
+    at: Instant,
+    time: Duration,
+}
+
+impl Deadline {
+    pub fn within(time: Duration) -> Self {
+        let now = Instant::now();
+        // A time too long to add is as good as a day.
+        let at = now.checked_add(time).unwrap_or(now + Duration::from_secs(86_400));
+        Self { at, time }
+    }
+
+    /// The longest that the device is set to wait for.
+    pub fn usual(device: &DeviceInner) -> Self {
+        Self::within(device.config().wait_timeout)
+    }
+
+    fn of(device: &DeviceInner, time: Option<Duration>) -> Self {
+        Self::within(time.unwrap_or(device.config().wait_timeout))
+    }
+}
+
 impl StreamInner {
     /// Hands the recorded batch to the device. The caller holds the stream's lock.
+    ///
+    /// # Errors
+    ///
+    /// The device or the queue takes nothing any more.
     pub(super) fn submit(&self, recorder: &mut Recorder, reason: Reason) -> Result<Submitted> {
-        if recorder.commands.is_empty() {
+        if recorder.batch.is_empty() {
             return Ok(Submitted::All);
         }
         let device = self.device_inner();
@@ -55,9 +84,9 @@ impl StreamInner {
                 return Ok(Submitted::Full { until });
             }
         }
-        let count = recorder.commands.len();
+        let count = recorder.batch.len();
         let (first, last) = (recorder.recorded + 1 - count as u64, recorder.recorded);
-        let kinds = recorder.commands.iter().map(|command| command.op().kind()).collect();
+        let kinds = recorder.batch.commands.iter().map(|command| command.op().kind()).collect();
         recorder.in_flight.push_back(InFlight { first, last, kinds });
         if let Some(begun_ns) = recorder.begun_ns.take() {
             self.profile().add_recorded(first, last, begun_ns, now_ns());
@@ -71,33 +100,29 @@ impl StreamInner {
             recorder.turn.earn();
         }
         LiveCounters::add_locked(&counters.waits, waits.len() as u64);
-        let batch = Batch {
-            commands: std::mem::replace(&mut recorder.commands, self.progress().spare(count)),
-            first,
-            last,
-            waits,
-            epoch: recorder.epoch,
-            caller_waits: reason == Reason::Wait,
-        };
+        let lists = std::mem::replace(&mut recorder.batch, self.progress().spare(count));
+        let batch = Batch::from_lists(lists, first, waits, reason == Reason::Wait);
         let result = self.queue().submit(batch);
         // Waits may name it from here on, whatever became of it.
         self.set_submitted(last);
-        if let Err(error) = &result {
-            self.progress().fail(first, last, error.clone());
-            device.note_error(error);
-        }
-        result.map(|()| Submitted::All)
+        result.map(|()| Submitted::All).map_err(|error| {
+            // Who waits for it is released, and nothing comes after it on this stream.
+            let error = device.broken(error);
+            self.progress().lose(error.clone());
+            device.note_error(&error);
+            error
+        })
     }
 
     /// Submits everything recorded, waiting for room if there is none.
-    pub fn flush(&'static self, reason: Reason) -> Result<()> {
+    pub fn flush(&'static self, reason: Reason, deadline: Deadline) -> Result<()> {
         loop {
             let mut recorder = self.lock();
             match self.submit(&mut recorder, reason)? {
                 Submitted::All => return Ok(()),
                 Submitted::Full { until } => {
                     drop(recorder);
-                    self.wait_for_room(until)?;
+                    self.wait_for_room(until, deadline)?;
                 }
             }
         }
@@ -105,63 +130,64 @@ impl StreamInner {
 
     /// Submits what is recorded if that needs no waiting. For callers that must not block.
     pub fn flush_if_room(&self) {
-        // A refused batch is reported to those who wait for it.
+        // A queue that takes nothing any more has released those who wait for it.
         let _ = self.submit(&mut self.lock(), Reason::Flush);
     }
 
     /// Submits everything up to a sequence number, unless that was done.
-    pub fn flush_up_to(&'static self, sequence: u64, reason: Reason) -> Result<()> {
-        if self.submitted() >= sequence { Ok(()) } else { self.flush(reason) }
+    pub fn flush_up_to(
+        &'static self,
+        sequence: u64,
+        reason: Reason,
+        deadline: Deadline,
+    ) -> Result<()> {
+        if self.submitted() >= sequence { Ok(()) } else { self.flush(reason, deadline) }
     }
 
-    /// Blocks until the device is through with a sequence number.
+    /// Blocks until the device is through with a sequence number, whatever became of it.
     pub fn wait_until_passed(&'static self, sequence: u64, time: Option<Duration>) -> Result<()> {
-        let device = self.device_inner();
-        if self.progress().outcome(sequence).done()? {
+        if self.progress().completed() >= sequence {
             return Ok(());
         }
-        self.flush_up_to(sequence, Reason::Wait)?;
+        let deadline = Deadline::of(self.device_inner(), time);
+        self.flush_up_to(sequence, Reason::Wait, deadline)?;
         self.counters().blocks.fetch_add(1, Ordering::Relaxed);
-        let time = time.unwrap_or(device.config().wait_timeout);
-        let started = Instant::now();
-        // A time too long to add is as good as a day.
-        let deadline = started.checked_add(time).unwrap_or(started + Duration::from_secs(86_400));
+        self.wait_passed(sequence, deadline)
+    }
+
+    /// The same for what was submitted.
+    pub(super) fn wait_passed(&'static self, sequence: u64, deadline: Deadline) -> Result<()> {
+        let device = self.device_inner();
         // The device is asked at least once, however short the time and however busy the machine.
         let mut asked = false;
         loop {
-            match self.progress().outcome(sequence) {
-                Outcome::Done => return Ok(()),
-                Outcome::Failed(error) => return Err(error),
-                Outcome::Pending if asked && Instant::now() >= deadline => {
-                    let unfinished = self.progress().completed() + 1;
-                    return Err(Error::Timeout {
-                        device: device.name().to_owned(),
-                        stream: self.id(),
-                        sequence: unfinished,
-                        command: self.lock().command_name(unfinished),
-                        waited: time,
-                    });
-                }
-                Outcome::Pending => {
-                    asked = true;
-                    self.queue().wait(sequence, deadline).inspect_err(|error| {
-                        device.note_error(error);
-                    })?;
-                }
+            if self.progress().completed() >= sequence {
+                return Ok(());
             }
+            if let Some(error) = self.progress().lost() {
+                return Err(error);
+            }
+            if asked && Instant::now() >= deadline.at {
+                let unfinished = self.progress().completed() + 1;
+                return Err(Error::Timeout {
+                    device: device.name().to_owned(),
+                    stream: self.id(),
+                    sequence: unfinished,
+                    command: self.lock().command_name(unfinished),
+                    waited: deadline.time,
+                });
+            }
+            asked = true;
+            let result = self.queue().wait(sequence, deadline.at);
+            result.inspect_err(|error| device.note_error(error))?;
         }
     }
 
+    /// Waits for everything recorded; what failed of it and nobody was told of.
     pub fn synchronize(&'static self, time: Option<Duration>) -> Result<()> {
         self.device_inner().check()?;
         let last = self.recorded();
-        let result = self.wait_until_passed(last, time);
-        if !self.progress().passed(last) {
-            return result;
-        }
-        let mut recorder = self.lock();
-        let fault = self.progress().first_fault(recorder.reported, last);
-        recorder.reported = recorder.reported.max(last);
-        fault.map_or(Ok(()), Err)
+        self.wait_until_passed(last, time)?;
+        self.progress().tell_first(last).map_or(Ok(()), Err)
     }
 }

@@ -4,10 +4,13 @@ use std::fmt;
 use std::time::Duration;
 
 use super::StreamInner;
-use super::submit::Reason;
+use super::submit::{Deadline, Reason};
 use crate::{Device, Result};
 
-/// A stream and a sequence number: passed when the stream has finished everything up to it.
+/// A stream and a sequence number: passed when the stream is through with everything up to it.
+///
+/// It says how far the stream has come. Whether values are good is known to the values: to whoever reads
+/// them. For convenience it also knows the fault of the one Command that it names.
 ///
 /// Plain data: nothing is pooled, nothing leaks, and any thread may ask or wait.
 #[derive(Clone, Copy)]
@@ -40,29 +43,37 @@ impl Timepoint {
         self.stream.device()
     }
 
-    /// Whether it has passed. Submits the work if nobody has.
+    /// Whether it has passed. Submits the work if nobody has and there is room; never waits.
     ///
     /// # Errors
     ///
-    /// The fault of the work, or a device that is gone.
+    /// The fault of the Command that it names, while its stream remembers it (the last 256 are), or a device
+    /// that is gone.
     pub fn query(&self) -> Result<bool> {
         self.stream.device_inner().check()?;
-        if self.stream.progress().outcome(self.sequence).done()? {
-            return Ok(true);
+        if !self.passed() {
+            if !self.is_submitted() {
+                self.stream.flush_if_room();
+            }
+            self.stream.queue().poll();
         }
-        self.submit()?;
-        self.stream.queue().poll();
-        self.stream.progress().outcome(self.sequence).done()
+        let passed = self.passed();
+        self.told()?;
+        match self.stream.progress().lost() {
+            Some(error) if self.stream.progress().completed() < self.sequence => Err(error),
+            _ => Ok(passed),
+        }
     }
 
     /// Waits until it has passed, for as long as the device is set to.
     ///
     /// # Errors
     ///
-    /// The fault of the work, a timeout, or a device that is gone.
+    /// The fault of the Command that it names, while its stream remembers it (the last 256 are), a timeout,
+    /// or a device that is gone.
     pub fn wait(&self) -> Result<()> {
-        self.stream.device_inner().check()?;
-        self.stream.wait_until_passed(self.sequence, None)
+        self.wait_passed()?;
+        self.told()
     }
 
     /// Waits until it has passed, for at most a given time.
@@ -72,7 +83,18 @@ impl Timepoint {
     /// As for [`wait`](Self::wait).
     pub fn wait_within(&self, time: Duration) -> Result<()> {
         self.stream.device_inner().check()?;
-        self.stream.wait_until_passed(self.sequence, Some(time))
+        self.stream.wait_until_passed(self.sequence, Some(time))?;
+        self.told()
+    }
+
+    /// Waits until it has passed, be it done or failed.
+    pub(crate) fn wait_passed(&self) -> Result<()> {
+        self.stream.device_inner().check()?;
+        self.stream.wait_until_passed(self.sequence, None)
+    }
+
+    fn told(&self) -> Result<()> {
+        self.stream.progress().tell(self.sequence).map_or(Ok(()), Err)
     }
 
     /// Whether the device is through with it, be it done or failed.
@@ -80,9 +102,14 @@ impl Timepoint {
         self.stream.progress().passed(self.sequence)
     }
 
+    /// Whether the work up to here is with the device.
+    pub(crate) fn is_submitted(&self) -> bool {
+        self.stream.submitted() >= self.sequence
+    }
+
     /// Submits the work up to here if nobody has.
-    pub(crate) fn submit(&self) -> Result<()> {
-        self.stream.flush_up_to(self.sequence, Reason::Flush)
+    pub(crate) fn submit(&self, deadline: Deadline) -> Result<()> {
+        self.stream.flush_up_to(self.sequence, Reason::Flush, deadline)
     }
 }
 

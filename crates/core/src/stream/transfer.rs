@@ -149,7 +149,7 @@ impl Download {
     ///
     /// The fault of the work, a timeout, or a device that is gone.
     pub fn view_bytes(&self) -> Result<&[u8]> {
-        self.point.wait()?;
+        self.arrived()?;
         // SAFETY: the only command that writes the bytes has passed, and nobody can record another.
         Ok(unsafe { self.bytes.as_slice() })
     }
@@ -164,8 +164,14 @@ impl Download {
     }
 
     fn take<T: Element>(self) -> Result<Vec<T>> {
-        self.point.wait()?;
+        self.arrived()?;
         // SAFETY: the only command that writes the bytes has passed, and nobody can record another.
         Ok(unsafe { self.bytes.into_vec() })
+    }
+
+    /// Waits until the device is through, and tells if they are not there.
+    fn arrived(&self) -> Result<()> {
+        self.point.wait_passed()?;
+        self.bytes.fault().map_or(Ok(()), |fault| Err(fault.tell()))
     }
 }

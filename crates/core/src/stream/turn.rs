@@ -74,10 +74,10 @@ impl StreamInner {
         thread: usize,
         manners: &mut Manners,
     ) -> Result<Next> {
-        if recorder.commands.is_empty() || recorder.turn.thread == thread {
+        if recorder.batch.is_empty() || recorder.turn.thread == thread {
             return Ok(Next::Record);
         }
-        let first = recorder.recorded + 1 - recorder.commands.len() as u64;
+        let first = recorder.recorded + 1 - recorder.batch.len() as u64;
         let in_time = match manners.waits_for {
             Some((known, until)) if known == first => {
                 let in_time = Instant::now() < until;
@@ -96,11 +96,9 @@ impl StreamInner {
         if in_time {
             return Ok(Next::LetFinish(first));
         }
-        match self.submit(recorder, Reason::Turn) {
-            Ok(Submitted::All) => Ok(Next::Record),
-            Ok(Submitted::Full { until }) => Ok(Next::MakeRoom(until)),
-            // A refused batch is reported to those who wait for it.
-            Err(_) => self.device_inner().check().map(|()| Next::Record),
+        match self.submit(recorder, Reason::Turn)? {
+            Submitted::All => Ok(Next::Record),
+            Submitted::Full { until } => Ok(Next::MakeRoom(until)),
         }
     }
 

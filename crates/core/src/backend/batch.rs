@@ -1,0 +1,176 @@
+//! Batches: what a queue gets, and how it says what became of each Command.
+
+use smallvec::SmallVec;
+
+use super::WaitFor;
+use crate::fault::{self, Fault, Value};
+use crate::{Access, BoundCommand, Error, Op, Progress};
+
+/// Commands that are submitted together. They run in order, after the batches before them.
+///
+/// A queue says of every Command what became of it, in the order in which they run: of a batch when all
+/// batches before it on its stream and everything that it waits for have been dealt with, and before it
+/// [advances](Progress::advance) over the batch. A Command that reads what failed is not run (or, where the
+/// device has run it already, its results do not count): [`inherit`](Self::inherit). One that cannot be done
+/// [fails](Self::fail), and one that was done [succeeds](Self::succeed). [`resolve`](Self::resolve) is all
+/// three for a whole batch.
+pub struct Batch {
+    /// The commands; the first has sequence number `first`, the last has `last`.
+    pub commands: Vec<BoundCommand>,
+    /// The sequence number of the first command.
+    pub first: u64,
+    /// The sequence number of the last command.
+    pub last: u64,
+    /// Work of other streams that must pass first. All of it is submitted already.
+    pub waits: SmallVec<[WaitFor; 2]>,
+    /// The submitting thread is about to wait for this batch.
+    pub caller_waits: bool,
+    /// One per command, or none at all.
+    origins: Vec<Origin>,
+    /// The operands of all commands, one after the other.
+    values: Vec<Value>,
+}
+
+/// What a Command's operands are beyond addresses, and where it was recorded.
+#[derive(Clone, Copy)]
+pub(crate) struct Origin {
+    /// The place of its first operand in the list of values.
+    pub values: u32,
+    /// The layer that recorded it.
+    pub layer: Option<&'static str>,
+}
+
+/// The lists of a batch, for using their memory again.
+#[derive(Default)]
+pub(crate) struct BatchLists {
+    pub commands: Vec<BoundCommand>,
+    pub origins: Vec<Origin>,
+    pub values: Vec<Value>,
+}
+
+/// Operands of a usual Command.
+const OPERANDS: usize = 4;
+
+impl BatchLists {
+    pub fn with_capacity(commands: usize) -> Self {
+        Self {
+            commands: Vec::with_capacity(commands),
+            origins: Vec::with_capacity(commands),
+            values: Vec::with_capacity(commands.saturating_mul(OPERANDS)),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.commands.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.commands.is_empty()
+    }
+}
+
+impl Batch {
+    /// A batch of Commands that no stream has recorded, for tests of queues.
+    pub fn new(commands: Vec<BoundCommand>, first: u64, waits: &[WaitFor]) -> Self {
+        let lists = BatchLists { commands, ..BatchLists::default() };
+        Self::from_lists(lists, first, SmallVec::from_slice(waits), false)
+    }
+
+    pub(crate) fn from_lists(
+        lists: BatchLists,
+        first: u64,
+        waits: SmallVec<[WaitFor; 2]>,
+        caller_waits: bool,
+    ) -> Self {
+        let BatchLists { commands, origins, values } = lists;
+        let last = (first + commands.len() as u64).saturating_sub(1);
+        Self { commands, first, last, waits, caller_waits, origins, values }
+    }
+
+    pub(crate) fn into_empty_lists(self) -> BatchLists {
+        let Self { mut commands, mut origins, mut values, .. } = self;
+        commands.clear();
+        origins.clear();
+        values.clear();
+        BatchLists { commands, origins, values }
+    }
+
+    /// The operands of a Command as values; none where no stream has recorded it.
+    fn values(&self, index: usize) -> &[Value] {
+        let first = self.origins.get(index).map_or(0, |origin| origin.values as usize);
+        self.values.get(first..).unwrap_or_default()
+    }
+
+    /// Whether something that the Command at `index` reads has failed. If so, what it should have made
+    /// fails with it, and it need not be run.
+    pub fn inherit(&self, index: usize, progress: &Progress) -> bool {
+        if !fault::any() {
+            return false;
+        }
+        let operands = self.commands[index].accesses().zip(self.values(index));
+        let mut inputs = operands.filter(|((access, _), _)| *access == Access::Read);
+        let Some(fault) = inputs.find_map(|((_, operand), value)| value.failed(&operand.layout))
+        else {
+            return false;
+        };
+        self.mark(index, &fault);
+        progress.note_failure(self.first + index as u64, &fault, false);
+        true
+    }
+
+    /// The Command at `index` failed: what it should have made is not there. Whoever reads it is told.
+    pub fn fail(&self, index: usize, fault: impl Into<Fault>, progress: &Progress) {
+        let fault = fault.into();
+        self.mark(index, &fault);
+        progress.note_failure(self.first + index as u64, &fault, true);
+    }
+
+    /// The Command at `index` ran: what it has made is there.
+    pub fn succeed(&self, index: usize) {
+        if !fault::any() {
+            return;
+        }
+        for ((access, operand), value) in self.commands[index].accesses().zip(self.values(index)) {
+            if access == Access::Write {
+                value.overwrite(&operand.layout);
+            }
+        }
+    }
+
+    /// Says of all Commands, in order, what became of them; `failed` knows which of them failed by
+    /// themselves.
+    pub fn resolve(&self, progress: &Progress, mut failed: impl FnMut(usize) -> Option<Fault>) {
+        for index in 0..self.commands.len() {
+            if self.inherit(index, progress) {
+                continue;
+            }
+            match failed(index) {
+                Some(fault) => self.fail(index, fault, progress),
+                None => self.succeed(index),
+            }
+        }
+    }
+
+    fn mark(&self, index: usize, fault: &Fault) {
+        let command = &self.commands[index];
+        if let Op::Download { target } = command.op() {
+            target.fail(fault);
+        }
+        for ((access, operand), value) in command.accesses().zip(self.values(index)) {
+            if access == Access::Write {
+                value.fail(&operand.layout, fault);
+            }
+        }
+    }
+
+    /// The error of a Command that failed, with its name and the layer that recorded it.
+    pub fn fault(&self, stream: u32, index: usize, message: &str) -> Error {
+        Error::Fault {
+            stream,
+            sequence: self.first + index as u64,
+            command: self.commands.get(index).map_or("batch", |command| command.op().name()),
+            layer: self.origins.get(index).and_then(|origin| origin.layer),
+            message: message.into(),
+        }
+    }
+}

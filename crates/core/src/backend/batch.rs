@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::WaitFor;
 use crate::fault::{self, Fault, Value};
-use crate::{Access, BoundCommand, Error, Op, Progress};
+use crate::{Access, BoundCommand, Error, LayerName, Op, Progress};
 
 /// Commands that are submitted together. They run in order, after the batches before them.
 ///
@@ -37,7 +37,7 @@ pub(crate) struct Origin {
     /// The place of its first operand in the list of values.
     pub values: u32,
     /// The layer that recorded it.
-    pub layer: Option<&'static str>,
+    pub layer: Option<LayerName>,
 }
 
 /// The lists of a batch, for using their memory again.
@@ -169,7 +169,7 @@ impl Batch {
             stream,
             sequence: self.first + index as u64,
             command: self.commands.get(index).map_or("batch", |command| command.op().name()),
-            layer: self.origins.get(index).and_then(|origin| origin.layer),
+            layer: self.origins.get(index).and_then(|origin| origin.layer).map(LayerName::as_str),
             message: message.into(),
         }
     }

@@ -145,3 +145,62 @@ fn loom_a_segment_on_its_way_back_is_waited_for() {
         other.join().unwrap();
     });
 }
+
+/// A block that its home stream and another one write, as `stream/record.rs` does it: each under its own
+/// lock; home without a lock of the block as long as nobody else has come.
+struct SharedBlock {
+    home: Mutex<u64>,
+    shared: loom::sync::atomic::AtomicBool,
+    written: AtomicU64,
+    /// The last write of home and of the other stream.
+    uses: Mutex<[u64; 2]>,
+}
+
+impl SharedBlock {
+    /// Home records a write; gives what it saw of the other stream.
+    fn write_at_home(&self) -> u64 {
+        let mut recorded = self.home.lock().unwrap();
+        *recorded += 1;
+        if !self.shared.load(Ordering::Acquire) {
+            self.written.store(*recorded, Ordering::Relaxed);
+            return 0;
+        }
+        let mut uses = self.uses.lock().unwrap();
+        uses[0] = *recorded;
+        uses[1]
+    }
+
+    /// The other stream records a write; gives what it saw of home.
+    fn write_elsewhere(&self) -> u64 {
+        if !self.shared.load(Ordering::Acquire) {
+            let _home = self.home.lock().unwrap();
+            let mut uses = self.uses.lock().unwrap();
+            uses[0] = self.written.load(Ordering::Relaxed);
+            self.shared.store(true, Ordering::Release);
+        }
+        let mut uses = self.uses.lock().unwrap();
+        uses[1] = 1;
+        uses[0]
+    }
+}
+
+/// Of two writers exactly one comes after the other: never neither, which would be a race, and never both,
+/// which would be a deadlock.
+#[test]
+fn loom_of_two_writers_one_sees_the_other() {
+    loom::model(|| {
+        let block = Arc::new(SharedBlock {
+            home: Mutex::new(0),
+            shared: loom::sync::atomic::AtomicBool::new(false),
+            written: AtomicU64::new(0),
+            uses: Mutex::new([0; 2]),
+        });
+        let other = {
+            let block = Arc::clone(&block);
+            thread::spawn(move || block.write_elsewhere())
+        };
+        let at_home = block.write_at_home();
+        let elsewhere = other.join().unwrap();
+        assert!((at_home == 1) != (elsewhere == 1), "home saw {at_home}, the other {elsewhere}");
+    });
+}

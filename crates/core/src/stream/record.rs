@@ -20,7 +20,7 @@ use crate::counters::LiveCounters;
 use crate::fault::Value;
 use crate::memory::{Block, Uses};
 use crate::profiler::now_ns;
-use crate::{Buffer, Command, DType, Error, Layout, Operand, Result, WaitFor};
+use crate::{Buffer, Command, DType, Error, LayerName, Layout, Operand, Result, WaitFor};
 
 type Waits = SmallVec<[WaitFor; 2]>;
 
@@ -133,7 +133,7 @@ fn push(stream: &StreamInner, recorder: &mut Recorder, command: &mut Command<&Bu
     LiveCounters::add_locked(&counters.bytes, command.bytes() as u64);
     let batch = &mut recorder.batch;
     // A batch has few thousand operands.
-    batch.origins.push(Origin { values: batch.values.len() as u32, layer: None });
+    batch.origins.push(Origin { values: batch.values.len() as u32, layer: LayerName::current() });
     for (_, operand) in command.accesses() {
         let block = operand.buffer.block();
         let settled = Value { block: None, generation: 0 };

@@ -25,6 +25,7 @@ pub(super) fn record(
 ) -> Result<Timepoint> {
     let device = stream.device_inner();
     device.check()?;
+    command.verify()?;
     device.check_support(command.op())?;
     let mut epoch = stream.progress().epoch();
     let mut waits = dependencies(stream, command)?;
@@ -67,6 +68,7 @@ pub(super) fn record(
             recorder.turn.thread = thread;
             recorder.begun_ns = stream.profile().enabled().then(now_ns);
         }
+        command.claim_host()?;
         let sequence = recorder.recorded + 1;
         for (access, operand) in command.accesses() {
             let block = operand.buffer.block();

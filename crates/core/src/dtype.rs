@@ -4,6 +4,8 @@ use std::fmt;
 
 use half::{bf16, f16};
 
+use crate::{Error, Result};
+
 /// The type of one element of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -115,22 +117,38 @@ pub fn as_bytes<T: Element>(values: &[T]) -> &[u8] {
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), std::mem::size_of_val(values)) }
 }
 
+/// As [`from_bytes`].
+///
+/// # Errors
+///
+/// No memory for them.
+pub(crate) fn try_from_bytes<T: Element>(bytes: &[u8]) -> Result<Vec<T>> {
+    let count = bytes.len() / size_of::<T>();
+    let mut values = Vec::new();
+    if values.try_reserve_exact(count).is_err() {
+        return Err(Error::OutOfHostMemory { requested: bytes.len() });
+    }
+    append_bytes(&mut values, bytes);
+    Ok(values)
+}
+
 /// Elements from bytes written by a device. A trailing part of an element is left out.
 pub fn from_bytes<T: Element>(bytes: &[u8]) -> Vec<T> {
-    let size = std::mem::size_of::<T>();
-    let count = bytes.len() / size;
-    let mut values = Vec::<T>::with_capacity(count);
-    // SAFETY: the capacity holds `count` elements, the source has `count * size` bytes, the two do
+    let mut values = Vec::with_capacity(bytes.len() / size_of::<T>());
+    append_bytes(&mut values, bytes);
+    values
+}
+
+fn append_bytes<T: Element>(values: &mut Vec<T>, bytes: &[u8]) {
+    let count = bytes.len() / size_of::<T>();
+    values.reserve(count);
+    // SAFETY: there is room for `count` more elements, the source has `count * size` bytes, the two do
     // not overlap, and any bit pattern is a valid `Element`.
     unsafe {
-        std::ptr::copy_nonoverlapping(
-            bytes.as_ptr(),
-            values.as_mut_ptr().cast::<u8>(),
-            count * size,
-        );
-        values.set_len(count);
+        let end = values.as_mut_ptr().add(values.len()).cast::<u8>();
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), end, count * size_of::<T>());
+        values.set_len(values.len() + count);
     }
-    values
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::size;
 use crate::{DType, Error, Result};
 
 /// The highest rank of an operand.
@@ -11,6 +12,10 @@ pub const MAX_RANK: usize = 8;
 ///
 /// A layout is plain data of a fixed size. It says nothing about a buffer: whether it fits one is
 /// checked when a [`Command`](crate::Command) is built.
+///
+/// No method panics or wraps around, whatever the numbers are. Memory can have the bytes of every layout
+/// that a constructor gives, also those of an empty one, whose empty axes count here as of size 1; only
+/// [`with_dtype`](Self::with_dtype) makes layouts for which this does not hold, and those fit no buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Layout {
     dtype: DType,
@@ -41,9 +46,7 @@ impl Layout {
             step = step.checked_mul(size.max(1)).ok_or_else(|| too_large(shape))?;
         }
         // The last element is the one before as many as there are.
-        step.checked_mul(dtype.size())
-            .filter(|&bytes| bytes <= isize::MAX as usize)
-            .ok_or_else(|| too_large(shape))?;
+        size::bytes(step, dtype.size()).ok_or_else(|| too_large(shape))?;
         Ok(layout)
     }
 
@@ -52,7 +55,8 @@ impl Layout {
         Self { dtype, rank: 0, offset: 0, shape: [1; MAX_RANK], strides: [0; MAX_RANK] }
     }
 
-    /// A layout with given strides and offset, counted in elements. A stride of 0 repeats.
+    /// A layout with given strides and offset, counted in elements. A stride of 0 repeats. The stride of
+    /// an axis with one index or none is never used: one that is beyond memory is kept as 0.
     ///
     /// # Errors
     ///
@@ -77,19 +81,28 @@ impl Layout {
         };
         layout.shape[..shape.len()].copy_from_slice(shape);
         layout.strides[..shape.len()].copy_from_slice(strides);
-        if layout.is_addressable() { Ok(layout) } else { Err(too_large(shape)) }
+        for axis in 0..shape.len() {
+            let beyond = size::bytes(strides[axis], dtype.size()).is_none();
+            if shape[axis] <= 1 && beyond {
+                layout.strides[axis] = 0;
+            }
+        }
+        if layout.checked_extent().is_some() { Ok(layout) } else { Err(too_large(shape)) }
     }
 
+    /// One past the last byte that is touched. `None` if memory cannot have the bytes that the layout
+    /// reaches, or those of its elements if they lay densely.
     fn checked_extent(&self) -> Option<usize> {
-        if self.is_empty() {
-            return Some(0);
+        let (mut last, mut dense, mut empty) = (self.offset, 1usize, false);
+        for (&size, &stride) in self.shape().iter().zip(self.strides()) {
+            empty |= size == 0;
+            let size = size.max(1);
+            last = size::checked_advance(last, size - 1, stride)?;
+            dense = dense.checked_mul(size)?;
         }
-        let mut last = self.offset;
-        for axis in 0..self.rank() {
-            last = last.checked_add((self.shape[axis] - 1).checked_mul(self.strides[axis])?)?;
-        }
-        let bytes = last.checked_add(1)?.checked_mul(self.dtype.size())?;
-        (bytes <= isize::MAX as usize).then_some(bytes)
+        size::bytes(dense, self.dtype.size())?;
+        let extent = size::bytes(last.checked_add(1)?, self.dtype.size())?;
+        Some(if empty { 0 } else { extent })
     }
 
     /// The element type.
@@ -119,7 +132,7 @@ impl Layout {
 
     /// The number of elements.
     pub fn elements(&self) -> usize {
-        self.shape().iter().product()
+        size::product(self.shape())
     }
 
     /// Whether there are no elements.
@@ -127,29 +140,30 @@ impl Layout {
         self.shape().contains(&0)
     }
 
-    /// Bytes that the elements would take if they lay densely.
+    /// Bytes that the elements would take if they lay densely; `usize::MAX` if there are more.
     pub fn dense_bytes(&self) -> usize {
-        self.elements() * self.dtype.size()
+        self.elements().saturating_mul(self.dtype.size())
     }
 
-    /// One past the last byte of a buffer that the layout touches; 0 when it is empty.
+    /// One past the last byte of a buffer that the layout touches; 0 when it is empty. `usize::MAX`, which
+    /// no buffer has, for a layout that memory cannot have.
     pub fn extent_bytes(&self) -> usize {
-        self.checked_extent().unwrap_or(0)
+        self.checked_extent().unwrap_or(usize::MAX)
     }
 
-    /// The first byte of a buffer that the layout touches.
+    /// The first byte of a buffer that the layout touches; `usize::MAX` if it is beyond that.
     pub fn start_bytes(&self) -> usize {
-        self.offset * self.dtype.size()
+        self.offset.saturating_mul(self.dtype.size())
     }
 
     /// Whether the elements lie densely in row-major order.
     pub fn is_contiguous(&self) -> bool {
-        let mut step = 1;
+        let mut step = 1usize;
         for axis in (0..self.rank()).rev() {
             if self.shape[axis] != 1 && self.strides[axis] != step {
                 return self.is_empty();
             }
-            step *= self.shape[axis];
+            step = step.saturating_mul(self.shape[axis]);
         }
         true
     }
@@ -177,12 +191,15 @@ impl Layout {
             if self.strides[axis] <= reach {
                 return false;
             }
-            reach += (self.shape[axis] - 1) * self.strides[axis];
+            reach = size::advance(reach, self.shape[axis] - 1, self.strides[axis]);
         }
         true
     }
 
-    /// The same elements seen in another element type of the same size.
+    /// The same shape, strides and offset, counted in elements of another type.
+    ///
+    /// With a larger type this may reach beyond what memory can have. Such a layout fits no buffer: its
+    /// [`extent_bytes`](Self::extent_bytes) are `usize::MAX`, and no Command takes it.
     pub fn with_dtype(mut self, dtype: DType) -> Self {
         self.dtype = dtype;
         self
@@ -221,18 +238,11 @@ impl Layout {
         let old_shape = self.shape;
         self.rank = shape.len() as u8;
         self.shape[..shape.len()].copy_from_slice(shape);
-        if self.is_addressable() {
+        if self.checked_extent().is_some() {
             return Ok(());
         }
         (self.rank, self.shape, self.strides) = (old, old_shape, old_strides);
         Err(too_large(shape))
-    }
-
-    /// Whether its extent, and its elements if they lay densely, can be addressed.
-    fn is_addressable(&self) -> bool {
-        let product = |product: usize, &size: &usize| product.checked_mul(size.max(1));
-        let dense = self.shape().iter().try_fold(self.dtype.size(), product);
-        dense.is_some_and(|bytes| bytes <= isize::MAX as usize) && self.checked_extent().is_some()
     }
 
     /// The axes in another order: axis `i` of the result is axis `order[i]` of this layout.
@@ -287,20 +297,20 @@ impl Layout {
         if axis >= self.rank() || step == 0 {
             return Err(misfit());
         }
-        let last =
-            count.saturating_sub(1).checked_mul(step).and_then(|span| span.checked_add(start));
-        let in_range = if count == 0 {
-            start <= self.shape[axis]
-        } else {
-            last.is_some_and(|last| last < self.shape[axis])
-        };
-        if !in_range {
-            return Err(misfit());
-        }
         let mut result = *self;
         result.shape[axis] = count;
-        result.offset += start * self.strides[axis];
-        result.strides[axis] = self.strides[axis] * step;
+        if count == 0 {
+            // Nothing begins anywhere: a place behind the last may lie beyond memory.
+            return if start <= self.shape[axis] { Ok(result) } else { Err(misfit()) };
+        }
+        if size::advance(start, count - 1, step) >= self.shape[axis] {
+            return Err(misfit());
+        }
+        result.offset = size::advance(self.offset, start, self.strides[axis]);
+        // A step that is never taken may be any.
+        if count > 1 {
+            result.strides[axis] = self.strides[axis].saturating_mul(step);
+        }
         Ok(result)
     }
 
@@ -322,17 +332,26 @@ impl Layout {
     }
 
     /// Adds `count` elements to the offset.
+    ///
+    /// # Errors
+    ///
+    /// An offset beyond what memory can have.
     pub fn shifted(mut self, count: usize) -> Result<Self> {
         self.offset = self.offset.checked_add(count).ok_or_else(|| too_large(self.shape()))?;
         Self::strided(self.dtype, self.shape(), self.strides(), self.offset)
     }
 
-    /// The position, in elements, of the element at `index` of the row-major order of the shape.
+    /// The position, in elements, of the element at `index` of the row-major order of the shape. Beyond the
+    /// last element it begins again at the first; where there is none, it is the offset.
     pub fn position(&self, mut index: usize) -> usize {
         let mut position = self.offset;
         for axis in (0..self.rank()).rev() {
-            position += (index % self.shape[axis]) * self.strides[axis];
-            index /= self.shape[axis];
+            let size = self.shape[axis];
+            if size == 0 {
+                return self.offset;
+            }
+            position = size::advance(position, index % size, self.strides[axis]);
+            index /= size;
         }
         position
     }

@@ -20,6 +20,7 @@ pub mod profiler;
 mod progress;
 mod rounding;
 mod scalar;
+mod size;
 mod stream;
 pub mod sync;
 

@@ -150,3 +150,64 @@ fn what_is_uploaded_can_be_made_in_place() {
     assert!(panicked.is_err());
     assert_eq!(control.host_pieces(), (1, 0));
 }
+
+#[test]
+fn bytes_of_the_host_are_the_target_of_one_download_and_of_nothing_else() {
+    let (_, control, stream, buffer) = setup();
+    fill(&stream, &buffer).unwrap();
+    let record = |command: Result<Command<&Buffer>, Error>| stream.record(command.unwrap());
+    let refused = |result: Result<_, Error>, part: &str| {
+        let error = result.map(|_| ()).unwrap_err();
+        assert!(matches!(error, Error::InvalidCommand { .. }), "{error:?}");
+        assert!(error.to_string().contains(part), "{error} lacks {part:?}");
+    };
+    let target = HostBytes::zeroed(LENT * 4);
+    let download = Command::download(target.clone(), whole(&buffer)).unwrap();
+    stream.record(download.clone()).unwrap();
+    refused(stream.record(download), "a download's already");
+    refused(record(Command::upload(whole(&buffer), target)), "a download's already");
+
+    let source = HostBytes::zeroed(LENT * 4);
+    for _ in 0..3 {
+        record(Command::upload(whole(&buffer), source.clone())).unwrap();
+    }
+    refused(record(Command::download(source, whole(&buffer))), "an upload's already");
+
+    // What is refused for another reason claims nothing.
+    let foreign = device().0.stream().unwrap();
+    let target = HostBytes::zeroed(LENT * 4);
+    let download = Command::download(target, whole(&buffer)).unwrap();
+    assert!(matches!(foreign.record(download.clone()), Err(Error::WrongDevice { .. })));
+    stream.record(download).unwrap();
+    stream.synchronize().unwrap();
+    control.assert_no_violations();
+}
+
+#[test]
+fn transfers_without_memory_on_the_host_are_refused_and_nothing_ends() {
+    let (device, _, stream, buffer) = setup();
+    for elements in [usize::MAX, usize::MAX / 2, isize::MAX as usize / 4, 1 << 50] {
+        let host = stream.host_filled_by(elements, |_: &mut [f32]| panic!("there is no memory"));
+        assert!(!host.is_backed());
+        assert_eq!(host.len(), elements.saturating_mul(4));
+    }
+    let one = millstream_core::Layout::scalar(millstream_core::DType::F32);
+    let wide = one.broadcast_to(&[1 << 50]).unwrap();
+    let error = stream.download(buffer.operand(wide)).unwrap_err();
+    assert_eq!(error, Error::OutOfHostMemory { requested: 4 << 50 });
+    fill(&stream, &buffer).unwrap();
+    assert_eq!(stream.download(whole(&buffer)).unwrap().read::<f32>().unwrap().len(), LENT);
+    device.close().unwrap();
+}
+
+#[test]
+fn a_caller_never_sees_what_lent_memory_held_before() {
+    let (_, control, stream, _) = setup();
+    let secret = stream.host_copy_of(&[7; LENT * 4]);
+    let address = secret.as_ptr();
+    drop(secret);
+    let mut found = vec![1f32; LENT];
+    let host = stream.host_filled_by(LENT, |values: &mut [f32]| found.copy_from_slice(values));
+    assert_eq!((host.as_ptr(), control.host_pieces()), (address, (1, 1)));
+    assert!(found.iter().all(|&value| value == 0.0));
+}

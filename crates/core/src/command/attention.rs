@@ -1,7 +1,7 @@
 //! Attention.
 
 use super::check::Check;
-use super::{AttentionParams, BufferLike, Command, InPlace, Op, Operand};
+use super::{AttentionParams, BufferLike, Command, Op, Operand};
 use crate::{DType, Result};
 
 impl<B: BufferLike> Command<B> {
@@ -78,6 +78,6 @@ impl<B: BufferLike> Command<B> {
             None => None,
         };
         let inputs = [query, key, value].into_iter().chain(mask);
-        Self::assemble(Op::Attention { params }, [dst], inputs, InPlace::No)
+        Self::assemble(Op::Attention { params }, [dst], inputs)
     }
 }

@@ -1,6 +1,6 @@
 //! Checks that several constructors share.
 
-use super::{BufferLike, Operand};
+use super::Operand;
 use crate::{DType, Error, Layout, Result};
 
 pub(super) struct Check(pub &'static str);
@@ -65,13 +65,6 @@ impl Check {
                 output.shape()
             )),
         }
-    }
-
-    /// An output that may not be this input, not even in place.
-    pub fn apart<B: BufferLike>(&self, output: &Operand<B>, input: &Operand<B>) -> Result<()> {
-        self.that(!output.overlaps(input), || {
-            format!("output {:?} shares memory with input {:?}", output.layout, input.layout)
-        })
     }
 
     pub fn same_shape(&self, input: &Layout, output: &Layout) -> Result<()> {

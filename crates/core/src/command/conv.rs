@@ -3,9 +3,7 @@
 use smallvec::SmallVec;
 
 use super::check::Check;
-use super::{
-    Activation, BufferLike, Command, ConvParams, Epilogue, InPlace, MAX_SPATIAL, Op, Operand,
-};
+use super::{Activation, BufferLike, Command, ConvParams, Epilogue, MAX_SPATIAL, Op, Operand};
 use crate::{DType, Layout, Result};
 
 impl<B: BufferLike> Command<B> {
@@ -48,7 +46,7 @@ impl<B: BufferLike> Command<B> {
             inputs.push(check.broadcast(residual, &dst.layout)?);
         }
         let op = Op::Conv { params: Box::new(params), epilogue };
-        Self::assemble(op, [dst], inputs, InPlace::No)
+        Self::assemble(op, [dst], inputs)
     }
 
     /// `dst = activation(scale · conv_transpose(src, weight) + bias)`: the convolution that
@@ -85,7 +83,7 @@ impl<B: BufferLike> Command<B> {
             inputs.push(per_channel(&check, bias, &dst.layout, 1)?);
         }
         let op = Op::ConvTranspose { params: Box::new(params), epilogue };
-        Self::assemble(op, [dst], inputs, InPlace::No)
+        Self::assemble(op, [dst], inputs)
     }
 
     /// Convolution of 8-bit integers, `u8` or `i8` each, to `i32`: of `src - src_zero` with
@@ -144,7 +142,7 @@ impl<B: BufferLike> Command<B> {
             None => None,
         };
         let inputs = [src, weight].into_iter().chain(src_zero).chain(weight_zero);
-        Self::assemble(op, [dst], inputs, InPlace::No)
+        Self::assemble(op, [dst], inputs)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Running sums.
 
 use super::check::Check;
-use super::{BufferLike, Command, InPlace, Op, Operand};
+use super::{BufferLike, Command, Op, Operand};
 use crate::Result;
 
 impl<B: BufferLike> Command<B> {
@@ -25,6 +25,6 @@ impl<B: BufferLike> Command<B> {
         check.same_shape(&src.layout, &dst.layout)?;
         check.axis(axis, &src.layout)?;
         let op = Op::CumSum { axis: axis as u8, exclusive, reverse };
-        Self::assemble(op, [dst], [src], InPlace::SameLayout)
+        Self::assemble(op, [dst], [src])
     }
 }

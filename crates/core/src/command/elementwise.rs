@@ -1,7 +1,7 @@
 //! Fill, copy, unary and binary operations.
 
 use super::check::Check;
-use super::{BufferLike, Command, InPlace, Op, Operand};
+use super::{BufferLike, Command, Op, Operand};
 use crate::{DType, Result, Scalar};
 
 /// A function of one element. Unless it says otherwise, the output has the input's type.
@@ -193,7 +193,7 @@ impl<B: BufferLike> Command<B> {
     ///
     /// An operand outside its buffer, or one that overlaps itself.
     pub fn fill(dst: Operand<B>, value: impl Into<Scalar>) -> Result<Self> {
-        Self::assemble(Op::Fill { value: value.into() }, [dst], [], InPlace::No)
+        Self::assemble(Op::Fill { value: value.into() }, [dst], [])
     }
 
     /// Copies `src` to `dst`, converting the element type. `src` broadcasts.
@@ -207,7 +207,7 @@ impl<B: BufferLike> Command<B> {
     /// A shape that does not broadcast, or operands that do not fit their buffers or overlap.
     pub fn copy(dst: Operand<B>, src: Operand<B>) -> Result<Self> {
         let src = Check("copy").broadcast(src, &dst.layout)?;
-        Self::assemble(Op::Copy, [dst], [src], InPlace::SameLayout)
+        Self::assemble(Op::Copy, [dst], [src])
     }
 
     /// Applies a function to each element. `src` broadcasts; `dst` may be `src`.
@@ -224,7 +224,7 @@ impl<B: BufferLike> Command<B> {
             None => return check.fail(format!("{op:?} of {input} has no meaning")),
         }
         let src = check.broadcast(src, &dst.layout)?;
-        Self::assemble(Op::Unary { op }, [dst], [src], InPlace::SameLayout)
+        Self::assemble(Op::Unary { op }, [dst], [src])
     }
 
     /// Applies a function to pairs of elements. Both inputs broadcast; `dst` may be one of them.
@@ -243,6 +243,6 @@ impl<B: BufferLike> Command<B> {
         }
         let a = check.broadcast(a, &dst.layout)?;
         let b = check.broadcast(b, &dst.layout)?;
-        Self::assemble(Op::Binary { op }, [dst], [a, b], InPlace::SameLayout)
+        Self::assemble(Op::Binary { op }, [dst], [a, b])
     }
 }

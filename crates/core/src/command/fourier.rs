@@ -1,7 +1,7 @@
 //! Fourier transforms.
 
 use super::check::Check;
-use super::{BufferLike, Command, InPlace, Op, Operand};
+use super::{BufferLike, Command, Op, Operand};
 use crate::Result;
 
 impl<B: BufferLike> Command<B> {
@@ -52,7 +52,7 @@ impl<B: BufferLike> Command<B> {
         check.that(fits, || format!("{}: sizes of axis {axis} do not match", shapes()))?;
         check.that(from[axis] > 0 && to[axis] > 0, || "a transform of no elements".into())?;
         let op = Op::Dft { axis: axis as u8, inverse, onesided };
-        Self::assemble(op, [dst], [src], InPlace::No)
+        Self::assemble(op, [dst], [src])
     }
 
     /// Short-time Fourier transform: that of every frame of `frame` samples, `hop` apart, multiplied
@@ -99,6 +99,6 @@ impl<B: BufferLike> Command<B> {
         }
         let op = Op::Stft { frame: frame as u32, hop: hop as u32, onesided };
         let inputs = std::iter::once(signal).chain(window);
-        Self::assemble(op, [dst], inputs, InPlace::No)
+        Self::assemble(op, [dst], inputs)
     }
 }

@@ -6,7 +6,7 @@
 //! touched.
 
 use super::check::Check;
-use super::{BufferLike, Command, InPlace, Op, Operand};
+use super::{BufferLike, Command, Op, Operand};
 use crate::{DType, Layout, Result};
 
 impl<B: BufferLike> Command<B> {
@@ -31,7 +31,7 @@ impl<B: BufferLike> Command<B> {
         let expected = before.iter().chain(indices.layout.shape()).chain(&behind[1..]);
         let fits = dst.layout.shape().iter().eq(expected);
         check.output(fits, &dst.layout, &src.layout, &indices.layout)?;
-        Self::assemble(Op::Gather { axis: axis as u8 }, [dst], [src, indices], InPlace::No)
+        Self::assemble(Op::Gather { axis: axis as u8 }, [dst], [src, indices])
     }
 
     /// Rows of a `table`: `dst` has the shape of `ids` and then the axes of the table but the first.
@@ -47,7 +47,7 @@ impl<B: BufferLike> Command<B> {
         let expected = ids.layout.shape().iter().chain(&table.layout.shape()[1..]);
         let fits = dst.layout.shape().iter().eq(expected);
         check.output(fits, &dst.layout, &table.layout, &ids.layout)?;
-        Self::assemble(Op::Embedding, [dst], [table, ids], InPlace::No)
+        Self::assemble(Op::Embedding, [dst], [table, ids])
     }
 
     /// Single elements along an axis: each element of `dst` is the element of `src` at its own place,
@@ -71,7 +71,7 @@ impl<B: BufferLike> Command<B> {
         check.inside(&indices.layout, &src.layout, axis)?;
         let fits = dst.layout.shape() == indices.layout.shape();
         check.output(fits, &dst.layout, &src.layout, &indices.layout)?;
-        Self::assemble(Op::GatherElements { axis: axis as u8 }, [dst], [src, indices], InPlace::No)
+        Self::assemble(Op::GatherElements { axis: axis as u8 }, [dst], [src, indices])
     }
 
     /// Slices by index tuples. The last axis of `indices` holds tuples of coordinates for the axes of
@@ -100,7 +100,7 @@ impl<B: BufferLike> Command<B> {
         let fits = dst.layout.shape().iter().eq(expected);
         check.output(fits, &dst.layout, &src.layout, &indices.layout)?;
         let op = Op::GatherNd { batch_axes: batch_axes as u8 };
-        Self::assemble(op, [dst], [src, indices], InPlace::No)
+        Self::assemble(op, [dst], [src, indices])
     }
 }
 

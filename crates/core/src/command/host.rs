@@ -1,26 +1,30 @@
-//! Transfers between host and device, and the device's clock.
+//! Bytes on the host that transfers read and write.
 
 use std::any::Any;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::{alloc, fmt};
 
-use super::check::Check;
-use super::{BufferLike, Command, InPlace, Op, Operand};
-use crate::{DType, Element, Fault, Result, from_bytes};
+use crate::dtype::try_from_bytes;
+use crate::{Element, Error, Fault, Result};
 
 /// Every address of host bytes is a multiple of this, whatever the element type.
 const ALIGNMENT: usize = 8;
 
 /// Bytes on the host that an upload reads or a download writes. Clones name the same bytes.
 ///
-/// Who may touch them is settled by sequence: for an upload nobody writes after creation; for a
-/// download only the device writes, before its command completes, and only the owner of the pending
-/// download reads, after that. Both sides go through `unsafe` accessors that state this.
+/// Who may touch them is settled when a Command is recorded: bytes are what any number of uploads read,
+/// which nobody writes after creation, or what one download writes, once. A Command that breaks this is
+/// refused. Only the device writes what is downloaded, before its command completes, and only the owner of
+/// the pending download reads, after that. Both sides go through `unsafe` accessors that state this.
 ///
 /// They lie on the heap, or in a piece that a device has lent because it reaches it by itself (see
 /// [`HostPool`](crate::HostPool)). The last clone gives the memory back, on whichever thread that is.
+///
+/// Where there was no memory they are not [backed](Self::is_backed): they have the length that was asked
+/// for and nothing else, and no Command takes them.
 #[derive(Clone)]
 pub struct HostBytes(Arc<HostMemory>);
 
@@ -30,14 +34,38 @@ pub(crate) trait Lender: Any + Send + Sync {
     fn give_back(&self);
 }
 
+/// What recorded Commands do with host bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(u8)]
+pub(crate) enum HostRole {
+    /// Uploads read them.
+    Source = 1,
+    /// A download writes them.
+    Target = 2,
+}
+
+/// No Command that uses the bytes was recorded.
+const UNCLAIMED: u8 = 0;
+
 struct HostMemory {
     start: NonNull<u8>,
-    /// What it was allocated with; a vector of elements with this alignment can take it over.
-    layout: alloc::Layout,
-    /// None for memory from the heap.
-    lender: Option<Arc<dyn Lender>>,
-    /// Why what should have been written is not there.
+    bytes: usize,
+    home: Home,
+    /// [`UNCLAIMED`], or a [`HostRole`].
+    role: AtomicU8,
+    /// Why what should have been written was not.
     fault: OnceLock<Fault>,
+}
+
+/// Where the memory is from.
+enum Home {
+    /// The heap, with this alignment; a vector of elements that have it can take the memory over.
+    Heap {
+        align: usize,
+    },
+    Lent(Arc<dyn Lender>),
+    /// There is none.
+    Nowhere,
 }
 
 // SAFETY: the bytes are only reached through the unsafe accessors of `HostBytes`, whose callers
@@ -47,45 +75,70 @@ unsafe impl Send for HostMemory {}
 unsafe impl Sync for HostMemory {}
 
 impl HostMemory {
-    fn allocate(bytes: usize, align: usize) -> Self {
-        let layout = alloc::Layout::from_size_align(bytes, align);
-        let layout = layout.expect("operands are smaller than the address space");
+    fn new(start: NonNull<u8>, bytes: usize, home: Home) -> Self {
+        let role = AtomicU8::new(UNCLAIMED);
+        Self { start, bytes, home, role, fault: OnceLock::new() }
+    }
+
+    fn nowhere(bytes: usize) -> Self {
+        Self::new(NonNull::<u64>::dangling().cast(), bytes, Home::Nowhere)
+    }
+
+    /// From the heap, by this function of the allocator; without memory if the heap has none.
+    fn allocate(bytes: usize, align: usize, by: unsafe fn(alloc::Layout) -> *mut u8) -> Self {
+        let Ok(layout) = alloc::Layout::from_size_align(bytes, align) else {
+            return Self::nowhere(bytes);
+        };
         if bytes == 0 {
-            return Self {
-                start: NonNull::<u64>::dangling().cast(),
-                layout,
-                lender: None,
-                fault: OnceLock::new(),
-            };
+            return Self::new(NonNull::<u64>::dangling().cast(), 0, Home::Heap { align });
         }
-        // SAFETY: the size is not zero.
-        let start = unsafe { alloc::alloc(layout) };
-        let start = NonNull::new(start).unwrap_or_else(|| alloc::handle_alloc_error(layout));
-        Self { start, layout, lender: None, fault: OnceLock::new() }
+        // SAFETY: the size is not zero, which is all that functions of the allocator ask for.
+        match NonNull::new(unsafe { by(layout) }) {
+            Some(start) => Self::new(start, bytes, Home::Heap { align }),
+            None => Self::nowhere(bytes),
+        }
+    }
+
+    /// As [`allocate`](Self::allocate), with an address that every element type can have.
+    fn allocate_aligned(
+        bytes: usize,
+        align: usize,
+        by: unsafe fn(alloc::Layout) -> *mut u8,
+    ) -> Self {
+        let memory = Self::allocate(bytes, align, by);
+        if memory.start.as_ptr().addr().is_multiple_of(ALIGNMENT) {
+            return memory;
+        }
+        drop(memory);
+        Self::allocate(bytes, ALIGNMENT, by)
     }
 }
 
 impl Drop for HostMemory {
     fn drop(&mut self) {
-        if let Some(lender) = &self.lender {
-            lender.give_back();
-        } else if self.layout.size() > 0 {
-            // SAFETY: allocated with this layout, and nobody else has it.
-            unsafe { alloc::dealloc(self.start.as_ptr(), self.layout) };
+        match &self.home {
+            Home::Lent(lender) => lender.give_back(),
+            Home::Heap { align } if self.bytes > 0 => {
+                // SAFETY: allocated with this size and alignment, which made a layout then, and nobody
+                // else has it.
+                unsafe {
+                    let layout = alloc::Layout::from_size_align_unchecked(self.bytes, *align);
+                    alloc::dealloc(self.start.as_ptr(), layout);
+                }
+            }
+            Home::Heap { .. } | Home::Nowhere => {}
         }
     }
 }
 
 impl HostBytes {
-    /// Zeroed bytes.
+    /// Zeroed bytes. They are not [backed](Self::is_backed) if there is no memory for them.
     pub fn zeroed(bytes: usize) -> Self {
-        let host = Self::unwritten(bytes, ALIGNMENT);
-        // SAFETY: nobody else has this value yet.
-        unsafe { host.as_mut_ptr().write_bytes(0, bytes) };
-        host
+        let zeroed = HostMemory::allocate_aligned(bytes, ALIGNMENT, alloc::alloc_zeroed);
+        HostBytes(Arc::new(zeroed))
     }
 
-    /// A copy of some bytes.
+    /// A copy of some bytes. They are not [backed](Self::is_backed) if there is no memory for them.
     pub fn copy_of(bytes: &[u8]) -> Self {
         Self::unwritten(bytes.len(), ALIGNMENT).written_with(bytes)
     }
@@ -93,14 +146,17 @@ impl HostBytes {
     /// The same, with a copy of as many bytes. Only for what was just made.
     pub(crate) fn written_with(self, bytes: &[u8]) -> Self {
         assert!(self.len() == bytes.len() && Arc::strong_count(&self.0) == 1);
-        // SAFETY: as large as that, and nobody else has this value yet.
-        unsafe { self.as_mut_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        if self.is_backed() {
+            // SAFETY: as large as that, and nobody else has this value yet.
+            unsafe { self.as_mut_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        }
         self
     }
 
-    /// The elements, for writing. Only for what was just made and is initialised.
+    /// The elements, for writing; none if there is no memory. Only for what was just made and is
+    /// initialised.
     pub(crate) fn elements_mut<T: Element>(&mut self) -> &mut [T] {
-        let count = self.len() / size_of::<T>();
+        let count = self.readable() / size_of::<T>();
         assert!(Arc::get_mut(&mut self.0).is_some(), "nobody else has them");
         // SAFETY: that many elements fit, aligned, and any bit pattern is one. Nobody else has them, and
         // nobody gets them while `self` is borrowed.
@@ -114,51 +170,32 @@ impl HostBytes {
     /// As long as `lender` lives there are so many bytes at `start`, aligned for every element type, and
     /// nobody else touches them before it is told that they are given back.
     pub(crate) unsafe fn lent(start: NonNull<u8>, bytes: usize, lender: Arc<dyn Lender>) -> Self {
-        let layout = alloc::Layout::from_size_align(bytes, ALIGNMENT);
-        let layout = layout.expect("pieces are smaller than the address space");
-        HostBytes(Arc::new(HostMemory {
-            start,
-            layout,
-            lender: Some(lender),
-            fault: OnceLock::new(),
-        }))
+        HostBytes(Arc::new(HostMemory::new(start, bytes, Home::Lent(lender))))
     }
 
     /// What lent them, if it is that.
     pub(crate) fn lender<L: Lender>(&self) -> Option<&L> {
-        let lender: &dyn Any = &**self.0.lender.as_ref()?;
+        let Home::Lent(lender) = &self.0.home else { return None };
+        let lender: &dyn Any = &**lender;
         lender.downcast_ref()
     }
 
     /// What keeps memory that a device has lent where it is, without keeping it from being lent again; for
     /// a backend that has written its address down. `None` for memory from the heap.
     pub fn keep_address(&self) -> Option<Box<dyn Any + Send>> {
-        Some(Box::new(Arc::clone(self.0.lender.as_ref()?)))
+        let Home::Lent(lender) = &self.0.home else { return None };
+        Some(Box::new(Arc::clone(lender)))
     }
 
     /// Bytes that a download will write, allocated as a vector of elements of this alignment would be
     /// wherever such memory is aligned for every element type, as it is with the usual allocators.
     pub(crate) fn unwritten(bytes: usize, align: usize) -> Self {
-        let mut memory = HostMemory::allocate(bytes, align);
-        if !memory.start.as_ptr().addr().is_multiple_of(ALIGNMENT) {
-            memory = HostMemory::allocate(bytes, ALIGNMENT);
-        }
-        HostBytes(Arc::new(memory))
+        HostBytes(Arc::new(HostMemory::allocate_aligned(bytes, align, alloc::alloc)))
     }
 
-    /// What should have been written here is not there.
-    pub(crate) fn fail(&self, fault: &Fault) {
-        let _ = self.0.fault.set(fault.clone());
-    }
-
-    /// Why what should have been written is not there, if so. To be asked when the device is through.
-    pub(crate) fn fault(&self) -> Option<&Fault> {
-        self.0.fault.get()
-    }
-
-    /// How many bytes there are.
+    /// How many bytes there are, or were asked for.
     pub fn len(&self) -> usize {
-        self.0.layout.size()
+        self.0.bytes
     }
 
     /// Whether there are none.
@@ -166,55 +203,120 @@ impl HostBytes {
         self.len() == 0
     }
 
-    /// The first byte, aligned for every element type, for reading.
+    /// Whether there is memory for them. Where there is none, nothing was written and nothing can be read:
+    /// a Command with them is refused with [`Error::OutOfHostMemory`].
+    pub fn is_backed(&self) -> bool {
+        !matches!(self.0.home, Home::Nowhere)
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::OutOfHostMemory`] if there is no memory.
+    pub(crate) fn check_backed(&self) -> Result<()> {
+        if self.is_backed() {
+            return Ok(());
+        }
+        Err(Error::OutOfHostMemory { requested: self.len() })
+    }
+
+    /// How many bytes can be read.
+    fn readable(&self) -> usize {
+        if self.is_backed() { self.len() } else { 0 }
+    }
+
+    /// The first byte, aligned for every element type, for reading. There is nothing at this address if
+    /// there is no memory.
     pub fn as_ptr(&self) -> *const u8 {
         self.as_mut_ptr()
     }
 
-    /// The first byte, aligned for every element type, for writing by a device.
+    /// The first byte, aligned for every element type, for writing by a device. There is nothing at this
+    /// address if there is no memory.
     pub fn as_mut_ptr(&self) -> *mut u8 {
         self.0.start.as_ptr()
     }
 
-    /// The bytes.
+    /// Settles what recorded Commands do with the bytes. To be called for every Command that is recorded.
+    ///
+    /// # Errors
+    ///
+    /// Bytes that a download was recorded to, or a target that anything was recorded with.
+    pub(crate) fn claim(&self, role: HostRole) -> Result<()> {
+        // Nothing but this number is handed on: whoever made the bytes did so before there was a Command.
+        let (settled, order) = (role as u8, Ordering::Relaxed);
+        match self.0.role.compare_exchange(UNCLAIMED, settled, order, order) {
+            Ok(_) => Ok(()),
+            Err(found) if found == settled && role == HostRole::Source => Ok(()),
+            Err(found) => {
+                let (op, wanted) = match role {
+                    HostRole::Source => ("upload", "read"),
+                    HostRole::Target => ("download", "written"),
+                };
+                let use_before =
+                    if found == HostRole::Source as u8 { "an upload's" } else { "a download's" };
+                let reason = format!(
+                    "these bytes of the host are {use_before} already and cannot be {wanted} by this one"
+                );
+                Err(Error::InvalidCommand { op, reason })
+            }
+        }
+    }
+
+    /// Says that what should have been written was not, and why. For a queue, before the command counts as
+    /// passed. The first word stays.
+    pub(crate) fn fail(&self, fault: &Fault) {
+        let _ = self.0.fault.set(fault.clone());
+    }
+
+    /// Why what should have been written was not, if so. To be asked when the device is through.
+    pub(crate) fn fault(&self) -> Option<&Fault> {
+        self.0.fault.get()
+    }
+
+    /// The bytes; none if there is no memory.
     ///
     /// # Safety
     ///
     /// No command that writes them is unfinished, and none is started while the slice lives. The
     /// target of a download has been written by it.
     pub unsafe fn as_slice(&self) -> &[u8] {
-        // SAFETY: `len` bytes were allocated, and written as the caller says; it excludes writers.
-        unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len()) }
+        // SAFETY: so many bytes were allocated, and written as the caller says; it excludes writers.
+        unsafe { std::slice::from_raw_parts(self.as_ptr(), self.readable()) }
     }
 
     /// The elements as a vector: the same memory if nobody else has it and it was allocated like one,
     /// else a copy.
     ///
+    /// # Errors
+    ///
+    /// No memory for a copy.
+    ///
     /// # Safety
     ///
     /// As for [`as_slice`](Self::as_slice).
-    pub(crate) unsafe fn into_vec<T: Element>(self) -> Vec<T> {
+    pub(crate) unsafe fn into_vec<T: Element>(self) -> Result<Vec<T>> {
         let bytes = self.len();
-        let like_a_vector = self.0.lender.is_none()
-            && self.0.layout.align() == align_of::<T>()
+        let like_a_vector = matches!(self.0.home, Home::Heap { align } if align == align_of::<T>())
             && bytes > 0
             && bytes.is_multiple_of(size_of::<T>());
         if !like_a_vector {
             // SAFETY: as the caller says.
-            return from_bytes(unsafe { self.as_slice() });
+            return try_from_bytes(unsafe { self.as_slice() });
         }
         match Arc::try_unwrap(self.0) {
-            Ok(memory) => {
+            Ok(mut memory) => {
+                // What else is there is dropped; the memory is not.
+                drop(memory.fault.take());
                 let (memory, count) = (ManuallyDrop::new(memory), bytes / size_of::<T>());
                 // SAFETY: allocated by the global allocator with the size and alignment of `count`
                 // elements; every byte is written, and any bit pattern is a valid `Element`. It is
                 // not freed here.
-                unsafe { Vec::from_raw_parts(memory.start.as_ptr().cast(), count, count) }
+                Ok(unsafe { Vec::from_raw_parts(memory.start.as_ptr().cast(), count, count) })
             }
             Err(shared) => {
                 let shared = HostBytes(shared);
                 // SAFETY: as the caller says.
-                from_bytes(unsafe { shared.as_slice() })
+                try_from_bytes(unsafe { shared.as_slice() })
             }
         }
     }
@@ -222,65 +324,14 @@ impl HostBytes {
 
 impl fmt::Debug for HostBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HostBytes({})", self.len())
+        let nowhere = if self.is_backed() { "" } else { ", no memory" };
+        write!(f, "HostBytes({}{nowhere})", self.len())
     }
 }
 
 impl PartialEq for HostBytes {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl<B: BufferLike> Command<B> {
-    /// Copies dense row-major bytes of the host to `dst`.
-    ///
-    /// # Errors
-    ///
-    /// A number of bytes other than the elements of `dst` take, or an operand that does not fit its
-    /// buffer.
-    pub fn upload(dst: Operand<B>, source: HostBytes) -> Result<Self> {
-        Check("upload").that(source.len() == dst.layout.dense_bytes(), || {
-            format!(
-                "{} bytes given, {:?} takes {}",
-                source.len(),
-                dst.layout,
-                dst.layout.dense_bytes()
-            )
-        })?;
-        Self::assemble(Op::Upload { source }, [dst], [], InPlace::No)
-    }
-
-    /// Copies the elements of `src` to dense row-major bytes of the host.
-    ///
-    /// # Errors
-    ///
-    /// A number of bytes other than the elements of `src` take, or an operand that does not fit its
-    /// buffer.
-    pub fn download(target: HostBytes, src: Operand<B>) -> Result<Self> {
-        Check("download").that(target.len() == src.layout.dense_bytes(), || {
-            format!(
-                "{} bytes of room, {:?} takes {}",
-                target.len(),
-                src.layout,
-                src.layout.dense_bytes()
-            )
-        })?;
-        Self::assemble(Op::Download { target }, [], [src], InPlace::No)
-    }
-
-    /// Writes the device's clock, in nanoseconds, to one `i64`.
-    ///
-    /// # Errors
-    ///
-    /// A `dst` that is not one `i64`.
-    pub fn timestamp(dst: Operand<B>) -> Result<Self> {
-        let check = Check("timestamp");
-        check.dtype(&dst.layout, DType::I64)?;
-        check.that(dst.layout.elements() == 1, || {
-            format!("needs one element, got {:?}", dst.layout.shape())
-        })?;
-        Self::assemble(Op::Timestamp, [dst], [], InPlace::No)
     }
 }
 
@@ -301,7 +352,7 @@ mod tests {
         let host = written(&[1.0, 2.0, 3.0], align_of::<f32>());
         let start = host.as_ptr();
         // SAFETY: written, and no command is under way.
-        let vector = unsafe { host.into_vec::<f32>() };
+        let vector = unsafe { host.into_vec::<f32>() }.unwrap();
         assert_eq!(vector, [1.0, 2.0, 3.0]);
         assert_eq!(vector.as_ptr().cast(), start);
     }
@@ -310,10 +361,53 @@ mod tests {
     fn shared_memory_and_other_element_types_are_copied() {
         let host = written(&[1.0, 2.0, 3.0], align_of::<f32>());
         // SAFETY: written, and no command is under way.
-        assert_eq!(unsafe { host.clone().into_vec::<f32>() }, [1.0, 2.0, 3.0]);
+        assert_eq!(unsafe { host.clone().into_vec::<f32>() }.unwrap(), [1.0, 2.0, 3.0]);
         // SAFETY: as above.
-        assert_eq!(unsafe { host.into_vec::<u8>() }.len(), 12);
+        assert_eq!(unsafe { host.into_vec::<u8>() }.unwrap().len(), 12);
         // SAFETY: nothing to write.
-        assert!(unsafe { HostBytes::unwritten(0, 4).into_vec::<f32>() }.is_empty());
+        assert!(unsafe { HostBytes::unwritten(0, 4).into_vec::<f32>() }.unwrap().is_empty());
+    }
+
+    #[test]
+    fn bytes_that_no_memory_has_are_a_length_and_nothing_else() {
+        for bytes in [usize::MAX, isize::MAX as usize + 1, isize::MAX as usize - 64, 1 << 55] {
+            for mut host in [HostBytes::zeroed(bytes), HostBytes::unwritten(bytes, 4)] {
+                assert_eq!((host.len(), host.is_backed(), host.is_empty()), (bytes, false, false));
+                assert!(host.elements_mut::<f32>().is_empty());
+                assert!(host.keep_address().is_none());
+                let error = host.check_backed().unwrap_err();
+                assert_eq!(error, Error::OutOfHostMemory { requested: bytes });
+                assert!(error.is_retryable());
+                // SAFETY: there is nothing to write.
+                assert!(unsafe { host.as_slice() }.is_empty());
+                // SAFETY: as above.
+                assert!(unsafe { host.into_vec::<f32>() }.unwrap().is_empty());
+            }
+        }
+        assert!(HostBytes::zeroed(0).is_backed() && HostBytes::zeroed(0).is_empty());
+        let zeros = HostBytes::zeroed(9);
+        // SAFETY: nothing writes them.
+        assert_eq!(unsafe { zeros.as_slice() }, [0; 9]);
+    }
+
+    #[test]
+    fn bytes_are_read_by_uploads_or_written_by_one_download() {
+        let claims = |roles: &[HostRole]| {
+            let host = HostBytes::zeroed(4);
+            roles.iter().map(|&role| host.clone().claim(role).is_ok()).collect::<Vec<_>>()
+        };
+        use HostRole::{Source, Target};
+        assert_eq!(claims(&[Source, Source, Target, Source]), [true, true, false, true]);
+        assert_eq!(claims(&[Target, Target, Source]), [true, false, false]);
+    }
+
+    #[test]
+    fn the_first_word_on_what_failed_stays() {
+        let host = HostBytes::zeroed(4);
+        assert!(host.fault().is_none());
+        let error = |requested| Error::OutOfHostMemory { requested };
+        host.fail(&Fault::new(error(1)));
+        host.clone().fail(&Fault::new(error(2)));
+        assert_eq!(host.fault().map(Fault::error), Some(&error(1)));
     }
 }

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::check::{Check, matrices_like};
-use super::{BufferLike, Command, InPlace, Op, Operand};
+use super::{BufferLike, Command, Op, Operand};
 use crate::{DType, Layout, Result};
 
 impl<B: BufferLike> Command<B> {
@@ -54,7 +54,7 @@ impl<B: BufferLike> Command<B> {
             };
             inputs.push(Operand { buffer: zero.buffer, layout });
         }
-        Self::assemble(op, [dst], inputs, InPlace::No)
+        Self::assemble(op, [dst], inputs)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Matrix products.
 
 use super::check::Check;
-use super::{Activation, BufferLike, Command, InPlace, Op, Operand};
+use super::{Activation, BufferLike, Command, Op, Operand};
 use crate::{Layout, Result};
 
 /// What is done to each element of a product before it is stored:
@@ -73,7 +73,7 @@ impl<B: BufferLike> Command<B> {
         self.outputs = 1;
         self.push_stretched(check, bias, output)?;
         self.push_stretched(check, residual, output)?;
-        self.check(InPlace::No)
+        self.check()
     }
 
     /// Adds an operand, if there is one, broadcast to the shape of `output`.

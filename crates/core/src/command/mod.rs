@@ -12,6 +12,7 @@ mod elementwise;
 mod fourier;
 mod gather;
 mod host;
+mod in_place;
 mod integer;
 mod matmul;
 mod normalise;
@@ -29,10 +30,12 @@ mod resize;
 mod scatter;
 mod select;
 mod top_k;
+mod transfer;
+mod work;
 
 pub use activation::Activation;
 pub use host::HostBytes;
-pub(crate) use host::Lender;
+pub(crate) use host::{HostRole, Lender};
 pub use matmul::Epilogue;
 pub use op::{Op, OpKind};
 pub use operand::{Access, BufferLike, Operand, RawBuffer};
@@ -43,6 +46,8 @@ pub use reduce::{Axes, ReduceOp};
 
 pub use elementwise::{BinaryOp, UnaryOp};
 
+use check::Check;
+use in_place::InPlace;
 use smallvec::SmallVec;
 
 use crate::{Error, Layout, Result};
@@ -75,7 +80,19 @@ type Operands<B> = SmallVec<[Operand<B>; INLINE_OPERANDS]>;
 pub struct Command<B> {
     op: Op,
     outputs: u8,
+    state: State,
     operands: Operands<B>,
+}
+
+/// What is known of a Command.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum State {
+    /// Its operands were not checked against the buffers that it names.
+    Unchecked,
+    /// They were, against these very buffers.
+    Checked,
+    /// It was recorded: what is left of it is no Command.
+    Spent,
 }
 
 /// A Command whose operands are device addresses, as a backend gets it.
@@ -107,14 +124,17 @@ impl<B> Command<B> {
 
     /// Bytes that the operands hold densely; what a memory-bound kernel must move at least.
     pub fn bytes(&self) -> usize {
-        self.operands.iter().map(|operand| operand.layout.dense_bytes()).sum()
+        let dense = self.operands.iter().map(|operand| operand.layout.dense_bytes());
+        dense.fold(0, usize::saturating_add)
     }
 
-    /// The same Command with its buffers named in another way.
+    /// The same Command with its buffers named in another way. Whether it fits the buffers that it names
+    /// then is not known before it is [verified](Self::verify), which recording it does.
     pub fn bind<C>(self, mut name: impl FnMut(&B) -> C) -> Command<C> {
         Command {
             op: self.op,
             outputs: self.outputs,
+            state: self.state.bound(),
             operands: self
                 .operands
                 .iter()
@@ -125,7 +145,7 @@ impl<B> Command<B> {
 
     /// Without operands.
     fn of(op: Op) -> Self {
-        Command { op, outputs: 0, operands: SmallVec::new() }
+        Command { op, outputs: 0, state: State::Unchecked, operands: SmallVec::new() }
     }
 
     /// Adds an operand. Written where it stays: it is large, and a value on its way is copied.
@@ -142,7 +162,8 @@ impl<B> Command<B> {
         }
     }
 
-    /// Like [`bind`](Self::bind), at the end of a list. Leaves a Command that is of no use.
+    /// Like [`bind`](Self::bind), at the end of a list, for a Command that was verified. Leaves one that is
+    /// never verified again.
     pub(crate) fn bind_into<C>(&mut self, list: &mut Vec<Command<C>>, name: impl Fn(&B) -> C) {
         let count = list.len();
         list.reserve(1);
@@ -152,6 +173,7 @@ impl<B> Command<B> {
             let place = list.as_mut_ptr().add(count);
             (&raw mut (*place).op).write(std::mem::replace(&mut self.op, Op::Copy));
             (&raw mut (*place).outputs).write(self.outputs);
+            (&raw mut (*place).state).write(std::mem::replace(&mut self.state, State::Spent));
             (&raw mut (*place).operands).write(SmallVec::new());
             list.set_len(count + 1);
             &mut *place
@@ -172,7 +194,8 @@ impl<B> Command<B> {
             .iter()
             .map(|operand| Ok(Operand { buffer: name(&operand.buffer)?, layout: operand.layout }))
             .collect::<Result<_>>()?;
-        Ok(Command { op: self.op, outputs: self.outputs, operands })
+        let state = self.state.bound();
+        Ok(Command { op: self.op, outputs: self.outputs, state, operands })
     }
 }
 
@@ -182,7 +205,6 @@ impl<B: BufferLike> Command<B> {
         op: Op,
         outputs: impl IntoIterator<Item = Operand<B>>,
         inputs: impl IntoIterator<Item = Operand<B>>,
-        in_place: InPlace,
     ) -> Result<Self> {
         let mut command = Self::of(op);
         for Operand { buffer, layout } in outputs {
@@ -192,15 +214,41 @@ impl<B: BufferLike> Command<B> {
         for Operand { buffer, layout } in inputs {
             command.push(buffer, &layout);
         }
-        command.check(in_place)?;
+        command.check()?;
         Ok(command)
     }
 
-    /// Checks the rules that hold for all Commands: operands lie inside their buffers, outputs do not
-    /// overlap themselves, and an output shares memory with an input only where `in_place` says that this
-    /// works. By reference: operands are large, and a Command on its way from hand to hand is copied.
-    fn check(&self, in_place: InPlace) -> Result<()> {
-        check_operands(usize::from(self.outputs), &self.operands, in_place)
+    /// Checks the rules that depend on the buffers, and notes that they hold. By reference: operands are
+    /// large, and a Command on its way from hand to hand is copied.
+    fn check(&mut self) -> Result<()> {
+        self.check_operands()?;
+        self.state = State::Checked;
+        Ok(())
+    }
+
+    /// Whether this Command keeps every rule on the buffers that it names: operands lie inside them,
+    /// outputs overlap neither themselves nor each other, an output shares memory with an input only where
+    /// this operation may work in place, and bytes of the host have memory.
+    ///
+    /// A constructor checks this, so it costs nothing for a Command that nobody has bound since.
+    ///
+    /// # Errors
+    ///
+    /// The rule that is broken, or a Command that was recorded with
+    /// [`record_from`](crate::Stream::record_from) before.
+    pub fn verify(&self) -> Result<()> {
+        match self.state {
+            State::Checked => Ok(()),
+            State::Unchecked => self.check_operands(),
+            State::Spent => Check("command").fail("it was recorded already, and is of no use now"),
+        }
+    }
+
+    fn check_operands(&self) -> Result<()> {
+        if let Op::Upload { source: host } | Op::Download { target: host } = &self.op {
+            host.check_backed()?;
+        }
+        check_operands(usize::from(self.outputs), &self.operands, self.op.in_place())
             .map_err(|reason| Error::InvalidCommand { op: self.op.name(), reason })
     }
 }
@@ -222,9 +270,9 @@ fn check_operands<B: BufferLike>(
         if written[..index].iter().any(|other| output.overlaps(other)) {
             return Err("two outputs share memory".into());
         }
-        for input in read.iter().filter(|input| output.overlaps(input)) {
-            let same = in_place == InPlace::SameLayout && output.layout == input.layout;
-            if !same {
+        let shared = read.iter().enumerate().filter(|(_, input)| output.overlaps(input));
+        for (index, input) in shared {
+            if !in_place.allows(index) || output.layout != input.layout {
                 return Err(format!(
                     "output {:?} shares memory with input {:?}",
                     output.layout, input.layout
@@ -235,13 +283,14 @@ fn check_operands<B: BufferLike>(
     Ok(())
 }
 
-/// Whether an output may be the same memory as an input.
-#[derive(Clone, Copy, PartialEq)]
-enum InPlace {
-    /// Never.
-    No,
-    /// When both have the same layout: each element is read before it is written.
-    SameLayout,
+impl State {
+    /// That of the same Command with other buffers.
+    fn bound(self) -> Self {
+        match self {
+            State::Unchecked | State::Checked => State::Unchecked,
+            State::Spent => State::Spent,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Normalisation.
 
 use super::check::Check;
-use super::{BufferLike, Command, InPlace, Op, Operand};
+use super::{BufferLike, Command, Op, Operand};
 use crate::Result;
 
 impl<B: BufferLike> Command<B> {
@@ -41,7 +41,7 @@ impl<B: BufferLike> Command<B> {
             bias: bias.is_some(),
         };
         let inputs = std::iter::once(src).chain(weight).chain(bias);
-        Self::assemble(op, [dst], inputs, InPlace::SameLayout)
+        Self::assemble(op, [dst], inputs)
     }
 
     /// Divides by the root of the mean square over the last `axes` axes:
@@ -67,7 +67,7 @@ impl<B: BufferLike> Command<B> {
         parameter(&check, weight.as_ref(), &src, tail)?;
         let op = Op::RmsNorm { axes: axes as u8, epsilon, weight: weight.is_some() };
         let inputs = std::iter::once(src).chain(weight);
-        Self::assemble(op, [dst], inputs, InPlace::SameLayout)
+        Self::assemble(op, [dst], inputs)
     }
 
     /// Normalises groups of neighbouring channels of `[batch, channels, …]`:
@@ -103,7 +103,7 @@ impl<B: BufferLike> Command<B> {
             bias: bias.is_some(),
         };
         let inputs = std::iter::once(src).chain(weight).chain(bias);
-        Self::assemble(op, [dst], inputs, InPlace::SameLayout)
+        Self::assemble(op, [dst], inputs)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::check::Check;
 use super::matmul::Epilogue;
-use super::{Activation, BufferLike, Command, InPlace, Op, Operand};
+use super::{Activation, BufferLike, Command, Op, Operand};
 use crate::{DType, Result};
 
 impl<B: BufferLike> Command<B> {
@@ -25,7 +25,7 @@ impl<B: BufferLike> Command<B> {
             format!("weights of shape {:?} are not a matrix", weights.layout.shape())
         })?;
         check_packed(&check, &packed)?;
-        Self::assemble(Op::PackWeights, [packed], [weights], InPlace::No)
+        Self::assemble(Op::PackWeights, [packed], [weights])
     }
 
     /// `dst = activation(scale · a × b + bias + residual)`, where `packed` was made from `b` by

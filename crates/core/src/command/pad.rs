@@ -1,7 +1,7 @@
 //! Padding and cropping.
 
 use super::check::Check;
-use super::{BufferLike, Command, InPlace, Op, Operand, PadMode, PadParams};
+use super::{BufferLike, Command, Op, Operand, PadMode, PadParams};
 use crate::Result;
 
 impl<B: BufferLike> Command<B> {
@@ -41,6 +41,6 @@ impl<B: BufferLike> Command<B> {
                     format!("nothing is left of axis {axis} to continue by {:?}", params.mode)
                 })?;
         }
-        Self::assemble(Op::Pad { params: Box::new(params) }, [dst], [src], InPlace::No)
+        Self::assemble(Op::Pad { params: Box::new(params) }, [dst], [src])
     }
 }

@@ -1,7 +1,7 @@
 //! Pooling.
 
 use super::check::Check;
-use super::{BufferLike, Command, InPlace, MAX_SPATIAL, Op, Operand, PoolKind, PoolParams};
+use super::{BufferLike, Command, MAX_SPATIAL, Op, Operand, PoolKind, PoolParams};
 use crate::{DType, Result};
 
 impl<B: BufferLike> Command<B> {
@@ -53,33 +53,31 @@ impl<B: BufferLike> Command<B> {
             let (from, to) = (from[axis + 2], to[axis + 2]);
             let whole = window.kernel > 0 && window.stride > 0 && window.dilation > 0;
             check.that(whole, || format!("{window:?} has a size, step or distance of 0"))?;
-            let (floor, ceil) = window.sizes(from as u64);
-            check.that(to as u64 == floor || to as u64 == ceil, || {
+            let (floor, ceil) = window.sizes(from);
+            let windows = to as u128;
+            check.that(windows == floor || windows == ceil, || {
                 format!(
                     "{to} windows on a spatial axis of {from}: {window:?} gives {floor} or {ceil}"
                 )
             })?;
-            let windows = if dst.layout.is_empty() { 0 } else { to as u64 };
-            if let Some(at) = (0..windows).find(|&at| !window.has_element(at, from as u64)) {
-                return check.fail(format!(
-                    "window {at} on a spatial axis of {from} has no element: {window:?}"
-                ));
-            }
+            check.that(dst.layout.is_empty() || window.all_have_elements(windows, from), || {
+                format!("a window on a spatial axis of {from} has no element: {window:?}")
+            })?;
         }
         let op = Op::Pool { params: Box::new(params) };
-        Self::assemble(op, std::iter::once(dst).chain(indices), [src], InPlace::No)
+        Self::assemble(op, std::iter::once(dst).chain(indices), [src])
     }
 }
 
-/// The window along one axis. No product of two of these numbers and a size overflows 128 bits, and
-/// sizes that could overflow 64 bits do not fit memory.
+/// The window along one axis. Parameters are below 2^32 and sizes below 2^63, so no sum or product of two
+/// of them overflows.
 #[derive(Clone, Copy, Debug)]
 struct Window {
-    kernel: u64,
-    stride: u64,
-    dilation: u64,
-    before: u64,
-    after: u64,
+    kernel: u128,
+    stride: u128,
+    dilation: u128,
+    before: u128,
+    after: u128,
 }
 
 impl Window {
@@ -93,22 +91,105 @@ impl Window {
         }
     }
 
+    /// From the first tap to the last.
+    fn reach(&self) -> u128 {
+        self.dilation * (self.kernel - 1)
+    }
+
     /// The numbers of windows that the two rules give for an input of this size.
-    fn sizes(&self, size: u64) -> (u64, u64) {
+    fn sizes(&self, size: usize) -> (u128, u128) {
+        let size = size as u128;
         let padded = size + self.before + self.after;
-        let reach = self.dilation * (self.kernel - 1) + 1;
-        let Some(room) = padded.checked_sub(reach) else { return (0, 0) };
+        let Some(room) = padded.checked_sub(self.reach() + 1) else { return (0, 0) };
         let (floor, ceil) = (room / self.stride + 1, room.div_ceil(self.stride) + 1);
         // The window that is one more must begin before the padding after the input.
-        let late = (ceil - 1).saturating_mul(self.stride) >= size + self.before;
+        let late = (ceil - 1) * self.stride >= size + self.before;
         (floor, if late { floor } else { ceil })
     }
 
-    /// Whether a tap of the window at this place lies inside the input.
-    fn has_element(&self, at: u64, size: u64) -> bool {
-        let start = at * self.stride;
-        let first = self.before.saturating_sub(start).div_ceil(self.dilation);
-        let place = start + first * self.dilation;
-        first < self.kernel && place < size + self.before
+    /// Whether each of so many windows, one at least, has a tap inside an input of this size.
+    ///
+    /// There may be billions of windows, so they are not looked at one by one.
+    fn all_have_elements(&self, windows: u128, size: usize) -> bool {
+        let size = size as u128;
+        // The first reaches the input, so all do; the last does not begin behind it, so none does.
+        if self.reach() < self.before || (windows - 1) * self.stride >= self.before + size {
+            return false;
+        }
+        // What is left is to step over the whole input, from the padding before it. The first tap at or
+        // behind the beginning of the input lies `(start - before) mod dilation` elements behind it.
+        if self.dilation <= size {
+            return true;
+        }
+        let in_padding = windows.min(self.before.div_ceil(self.stride));
+        let (step, modulus) = (self.stride % self.dilation, self.dilation);
+        let first = (modulus - self.before % modulus) % modulus;
+        // Remainders of `size` and more are those that one more multiple fits in after adding the rest.
+        let above = floor_sum(in_padding, modulus, step, first + modulus - size);
+        above == floor_sum(in_padding, modulus, step, first)
+    }
+}
+
+/// The sum of `(step * i + first) / modulus`, rounded down, over all `i` below `count`: by Euclid's
+/// algorithm, so in as many rounds as the numbers have digits.
+///
+/// `modulus` is not 0; all numbers are below 2^34, so nothing overflows.
+fn floor_sum(mut count: u128, mut modulus: u128, mut step: u128, mut first: u128) -> u128 {
+    let mut sum = 0;
+    while count > 0 {
+        sum += count * (count - 1) / 2 * (step / modulus) + count * (first / modulus);
+        (step, first) = (step % modulus, first % modulus);
+        // The lattice points below the line, counted along the other axis.
+        let highest = step * count + first;
+        (count, first) = (highest / modulus, highest % modulus);
+        (modulus, step) = (step, modulus);
+        if modulus == 0 {
+            break;
+        }
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_of_floors_are_those_of_a_loop() {
+        for count in 0..12 {
+            for modulus in 1..12u128 {
+                for (step, first) in
+                    (0..15).flat_map(|step| (0..15).map(move |first| (step, first)))
+                {
+                    let loop_sum: u128 = (0..count).map(|i| (step * i + first) / modulus).sum();
+                    assert_eq!(floor_sum(count, modulus, step, first), loop_sum);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn windows_without_an_element_are_found_without_looking_at_each() {
+        let has_element = |window: &Window, at: u128, size: u128| {
+            let taps = (0..window.kernel).map(|tap| at * window.stride + tap * window.dilation);
+            taps.into_iter().any(|tap| (window.before..window.before + size).contains(&tap))
+        };
+        for case in 0..5 * 5 * 6 * 7 * 4 * 4u128 {
+            let mut rest = case;
+            let mut digit = |base: u128| {
+                let digit = rest % base;
+                rest /= base;
+                digit
+            };
+            let (kernel, stride, dilation) = (digit(5) + 1, digit(5) + 1, digit(6) + 1);
+            let (before, after, size) = (digit(7), digit(4), digit(4));
+            let window = Window { kernel, stride, dilation, before, after };
+            let (floor, ceil) = window.sizes(size as usize);
+            for windows in [floor, ceil].into_iter().filter(|&windows| windows > 0) {
+                let expected = (0..windows).all(|at| has_element(&window, at, size));
+                let found = window.all_have_elements(windows, size as usize);
+                assert_eq!(found, expected, "{windows} of {window:?} over {size}");
+            }
+        }
     }
 }

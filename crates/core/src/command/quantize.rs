@@ -2,7 +2,7 @@
 
 use super::check::Check;
 use super::conv::per_channel;
-use super::{BufferLike, Command, InPlace, Op, Operand};
+use super::{BufferLike, Command, Op, Operand};
 use crate::{DType, Layout, Result};
 
 impl<B: BufferLike> Command<B> {
@@ -29,7 +29,7 @@ impl<B: BufferLike> Command<B> {
         check.float(&src.layout)?;
         let stored = dst.layout.dtype();
         let inputs = scaled(&check, &dst, [src, scale], zero, axis, stored)?;
-        Self::assemble(Op::Quantize { axis: axis.map(|a| a as u8) }, [dst], inputs, InPlace::No)
+        Self::assemble(Op::Quantize { axis: axis.map(|a| a as u8) }, [dst], inputs)
     }
 
     /// `dst = (src - zero) · scale`.
@@ -54,7 +54,7 @@ impl<B: BufferLike> Command<B> {
             format!("needs u8, i8 or i32, got {stored}")
         })?;
         let inputs = scaled(&check, &dst, [src, scale], zero, axis, stored)?;
-        Self::assemble(Op::Dequantize { axis: axis.map(|a| a as u8) }, [dst], inputs, InPlace::No)
+        Self::assemble(Op::Dequantize { axis: axis.map(|a| a as u8) }, [dst], inputs)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Random numbers.
 
 use super::check::Check;
-use super::{BufferLike, Command, InPlace, Op, Operand};
+use super::{BufferLike, Command, Op, Operand};
 use crate::Result;
 
 /// A distribution of random numbers.
@@ -49,6 +49,6 @@ impl<B: BufferLike> Command<B> {
             format!("{distribution:?} is not finite")
         })?;
         let op = Op::Random { distribution, seed, offset };
-        Self::assemble(op, [dst], [], InPlace::No)
+        Self::assemble(op, [dst], [])
     }
 }

@@ -3,9 +3,7 @@
 use smallvec::SmallVec;
 
 use super::check::Check;
-use super::{
-    BufferLike, Command, InPlace, Op, Operand, RecurrentCell, RecurrentDirection, RecurrentParams,
-};
+use super::{BufferLike, Command, Op, Operand, RecurrentCell, RecurrentDirection, RecurrentParams};
 use crate::{DType, Result};
 
 /// The operands of a recurrent layer that is to be recorded; their shapes and the order of gates are
@@ -111,6 +109,6 @@ impl<B: BufferLike> Command<B> {
             .chain(layer.initial_hidden)
             .chain(layer.initial_cell)
             .chain(layer.lengths);
-        Self::assemble(Op::Recurrent { params: Box::new(params) }, outputs, inputs, InPlace::No)
+        Self::assemble(Op::Recurrent { params: Box::new(params) }, outputs, inputs)
     }
 }

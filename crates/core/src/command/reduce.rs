@@ -1,7 +1,7 @@
 //! Reductions.
 
 use super::check::Check;
-use super::{BufferLike, Command, InPlace, Op, Operand};
+use super::{BufferLike, Command, Op, Operand};
 use crate::{DType, MAX_RANK, Result};
 
 /// How a reduction combines elements.
@@ -118,13 +118,11 @@ impl<B: BufferLike> Command<B> {
                 src.layout.shape()
             )
         })?;
-        let mut count = 1usize;
+        let mut combines_nothing = false;
         for axis in 0..src.layout.rank() {
             let reduced = axes.contains(axis);
             let wanted = if reduced { 1 } else { src.layout.shape()[axis] };
-            if reduced {
-                count *= src.layout.shape()[axis];
-            }
+            combines_nothing |= reduced && src.layout.shape()[axis] == 0;
             check.that(dst.layout.shape()[axis] == wanted, || {
                 format!(
                     "output {:?} for input {:?} reduced over {:?}",
@@ -140,10 +138,10 @@ impl<B: BufferLike> Command<B> {
         if matches!(op, ReduceOp::ArgMax | ReduceOp::ArgMin) {
             check.that(axes.len() == 1, || format!("{op:?} takes one axis"))?;
         }
-        check.that(count > 0 || dst.layout.is_empty() || op.has_identity(), || {
+        check.that(!combines_nothing || dst.layout.is_empty() || op.has_identity(), || {
             format!("{op:?} of no elements has no value")
         })?;
-        Self::assemble(Op::Reduce { op, axes }, [dst], [src], InPlace::No)
+        Self::assemble(Op::Reduce { op, axes }, [dst], [src])
     }
 
     /// Softmax along an axis, or its logarithm. `dst` may be `src`.
@@ -158,6 +156,6 @@ impl<B: BufferLike> Command<B> {
         check.same_shape(&src.layout, &dst.layout)?;
         check.axis(axis, &src.layout)?;
         let op = Op::Softmax { axis: axis as u8, log };
-        Self::assemble(op, [dst], [src], InPlace::SameLayout)
+        Self::assemble(op, [dst], [src])
     }
 }

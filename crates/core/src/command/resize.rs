@@ -1,7 +1,7 @@
 //! Interpolation.
 
 use super::check::Check;
-use super::{BufferLike, Command, CoordinateMode, InPlace, Op, Operand, ResizeMode, ResizeParams};
+use super::{BufferLike, Command, CoordinateMode, Op, Operand, ResizeMode, ResizeParams};
 use crate::Result;
 
 impl<B: BufferLike> Command<B> {
@@ -53,6 +53,6 @@ impl<B: BufferLike> Command<B> {
             })?;
         }
         let op = Op::Resize { params: Box::new(params) };
-        Self::assemble(op, [dst], [src], InPlace::No)
+        Self::assemble(op, [dst], [src])
     }
 }

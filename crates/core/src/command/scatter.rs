@@ -1,7 +1,7 @@
 //! Writing elements by index. Indices are as for [gathers](super::gather).
 
 use super::check::Check;
-use super::{BufferLike, Command, InPlace, Op, Operand, ScatterReduction};
+use super::{BufferLike, Command, Op, Operand, ScatterReduction};
 use crate::{DType, Result};
 
 impl<B: BufferLike> Command<B> {
@@ -32,7 +32,7 @@ impl<B: BufferLike> Command<B> {
             format!("updates {:?} for indices {:?}", updates.layout.shape(), indices.layout.shape())
         })?;
         let op = Op::ScatterElements { axis: axis as u8, reduction };
-        Self::assemble(op, [dst], [src, indices, updates], InPlace::SameLayout)
+        Self::assemble(op, [dst], [src, indices, updates])
     }
 
     /// `src` with slices replaced, or combined with updates. The last axis of `indices` holds tuples of
@@ -67,7 +67,7 @@ impl<B: BufferLike> Command<B> {
             )
         })?;
         let op = Op::ScatterNd { reduction };
-        Self::assemble(op, [dst], [src, indices, updates], InPlace::SameLayout)
+        Self::assemble(op, [dst], [src, indices, updates])
     }
 }
 
@@ -100,9 +100,6 @@ impl Check {
         self.indices(&indices.layout)?;
         self.that(reduction.takes(src.layout.dtype()), || {
             format!("{reduction:?} of {} has no meaning", src.layout.dtype())
-        })?;
-        // The output is written before these are read.
-        self.apart(dst, indices)?;
-        self.apart(dst, updates)
+        })
     }
 }

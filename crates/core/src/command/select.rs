@@ -1,7 +1,7 @@
 //! Choosing between elements, and limiting them.
 
 use super::check::Check;
-use super::{BufferLike, Command, InPlace, Op, Operand};
+use super::{BufferLike, Command, Op, Operand};
 use crate::{DType, Result, Scalar};
 
 impl<B: BufferLike> Command<B> {
@@ -24,7 +24,7 @@ impl<B: BufferLike> Command<B> {
         let condition = check.broadcast(condition, &dst.layout)?;
         let a = check.broadcast(a, &dst.layout)?;
         let b = check.broadcast(b, &dst.layout)?;
-        Self::assemble(Op::Where, [dst], [condition, a, b], InPlace::SameLayout)
+        Self::assemble(Op::Where, [dst], [condition, a, b])
     }
 
     /// Limits each element of any number type to `min ..= max`; without a limit that side is open.
@@ -51,7 +51,7 @@ impl<B: BufferLike> Command<B> {
         let limit = |limit: Option<Scalar>| limit.map(|limit| in_type(&check, limit, dtype));
         let (min, max) = (limit(min).transpose()?, limit(max).transpose()?);
         let src = check.broadcast(src, &dst.layout)?;
-        Self::assemble(Op::Clip { min, max }, [dst], [src], InPlace::SameLayout)
+        Self::assemble(Op::Clip { min, max }, [dst], [src])
     }
 }
 

@@ -122,4 +122,7 @@ fn commands_stay_small_enough_to_copy() {
     assert!(std::mem::size_of::<BoundCommand>() <= 768, "{}", std::mem::size_of::<BoundCommand>());
 }
 
+mod bounds;
+mod extremes;
 mod index;
+mod verify;

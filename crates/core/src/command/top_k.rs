@@ -1,7 +1,7 @@
 //! The largest and smallest elements.
 
 use super::check::Check;
-use super::{BufferLike, Command, InPlace, Op, Operand};
+use super::{BufferLike, Command, Op, Operand};
 use crate::{DType, Result};
 
 impl<B: BufferLike> Command<B> {
@@ -37,6 +37,6 @@ impl<B: BufferLike> Command<B> {
         check.that(fits, || format!("output {to:?} for input {from:?} along axis {axis}"))?;
         check.same_shape(&indices.layout, &values.layout)?;
         let op = Op::TopK { axis: axis as u8, largest, sorted };
-        Self::assemble(op, [values, indices], [src], InPlace::No)
+        Self::assemble(op, [values, indices], [src])
     }
 }

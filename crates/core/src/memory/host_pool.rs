@@ -102,7 +102,7 @@ impl<M: HostPiece> HostPool<M> {
             return None;
         }
         let thread = thread_number();
-        let size = bytes.next_power_of_two().min(self.bounds.largest);
+        let size = bytes.checked_next_power_of_two().unwrap_or(bytes).min(self.bounds.largest);
         let own = state.first_free(bytes, |kept| kept.thread == thread);
         let index = if let Some(index) = own {
             index
@@ -174,8 +174,9 @@ impl<M: HostPiece> State<M> {
 
     /// Whether there is room for one more of that size.
     fn has_room(&self, size: usize, bounds: &HostBounds) -> bool {
-        let total: usize = self.pieces.iter().map(|kept| kept.piece.memory.bytes()).sum();
-        self.pieces.len() < bounds.pieces && total + size <= bounds.total
+        let sizes = self.pieces.iter().map(|kept| kept.piece.memory.bytes());
+        let total = sizes.fold(size, usize::saturating_add);
+        self.pieces.len() < bounds.pieces && total <= bounds.total
     }
 
     /// Makes room for one more of that size, if need be by letting spare ones go; whether there is.
@@ -314,7 +315,7 @@ mod tests {
         assert!(take(&pool, 16).is_none() && pool.count() == (0, 0));
         drop(pool);
         // SAFETY: written, and no command is under way.
-        assert_eq!(unsafe { host.into_vec::<u8>() }, [7; 16]);
+        assert_eq!(unsafe { host.into_vec::<u8>() }.unwrap(), [7; 16]);
     }
 
     #[test]

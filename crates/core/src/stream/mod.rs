@@ -208,7 +208,8 @@ impl Stream {
     }
 
     /// Elements that `write` writes, in memory as for [`host_copy_of`](Self::host_copy_of): for callers
-    /// that make what they upload, and need not copy it. What `write` finds there is whatever was there.
+    /// that make what they upload, and need not copy it. `write` finds zeros there. It is not called where
+    /// there is no memory: then the bytes are not [backed](HostBytes::is_backed), and no Command takes them.
     ///
     /// ```
     /// # use millstream_core::{fake, Command, Config, DType, Layout};

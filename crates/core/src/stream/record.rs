@@ -54,6 +54,7 @@ fn record_unless(
 ) -> Result<Option<u64>> {
     let device = stream.device_inner();
     device.check()?;
+    command.verify()?;
     device.check_support(command.op())?;
     check_device(stream, command)?;
     let thread = thread_number();
@@ -198,6 +199,8 @@ fn add_uses<'a>(
             return Ok(Err(Before::Submit(point)));
         }
     }
+    // The last thing that can fail: from here on it is recorded.
+    command.claim_host()?;
     for (access, operand) in command.accesses() {
         let block = operand.buffer.block();
         if block.is_settled() {

@@ -33,8 +33,17 @@ pub(super) fn host_filled_by<T: Element>(
     write: impl FnOnce(&mut [T]),
 ) -> HostBytes {
     let bytes = elements.saturating_mul(size_of::<T>());
-    let mut host = reached(stream, bytes).unwrap_or_else(|| HostBytes::zeroed(bytes));
-    write(host.elements_mut());
+    let mut host = match reached(stream, bytes) {
+        Some(mut host) => {
+            // What it was lent for before is not this caller's to see.
+            host.elements_mut::<u8>().fill(0);
+            host
+        }
+        None => HostBytes::zeroed(bytes),
+    };
+    if host.is_backed() {
+        write(host.elements_mut());
+    }
     host
 }
 
@@ -107,7 +116,7 @@ impl Download {
     ///
     /// # Errors
     ///
-    /// Another element type, the fault of the work, a timeout, or a device that is gone.
+    /// Another element type, the fault of the work, no memory for them, a timeout, or a device that is gone.
     pub fn read<T: Element>(self) -> Result<Vec<T>> {
         check_dtype::<T>("download", self.dtype)?;
         self.take()
@@ -149,8 +158,9 @@ impl Download {
     ///
     /// The fault of the work, a timeout, or a device that is gone.
     pub fn view_bytes(&self) -> Result<&[u8]> {
-        self.arrived()?;
-        // SAFETY: the only command that writes the bytes has passed, and nobody can record another.
+        self.arrive()?;
+        // SAFETY: the only command that writes the bytes has passed and has written them, and nobody can
+        // record another.
         Ok(unsafe { self.bytes.as_slice() })
     }
 
@@ -158,20 +168,48 @@ impl Download {
     ///
     /// # Errors
     ///
-    /// The fault of the work, a timeout, or a device that is gone.
+    /// The fault of the work, no memory for them, a timeout, or a device that is gone.
     pub fn bytes(self) -> Result<Vec<u8>> {
         self.take()
     }
 
     fn take<T: Element>(self) -> Result<Vec<T>> {
-        self.arrived()?;
-        // SAFETY: the only command that writes the bytes has passed, and nobody can record another.
-        Ok(unsafe { self.bytes.into_vec() })
+        self.arrive()?;
+        // SAFETY: the only command that writes the bytes has passed and has written them, and nobody can
+        // record another.
+        unsafe { self.bytes.into_vec() }
     }
 
-    /// Waits until the device is through, and tells if they are not there.
-    fn arrived(&self) -> Result<()> {
+    /// Waits until the bytes are written.
+    fn arrive(&self) -> Result<()> {
         self.point.wait_passed()?;
         self.bytes.fault().map_or(Ok(()), |fault| Err(fault.tell()))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::{Config, Layout, fake};
+
+    #[test]
+    fn a_download_that_was_not_written_is_not_read() {
+        let (device, _) = fake::device(Config::default(), 1 << 20, 1).unwrap();
+        let stream = device.stream().unwrap();
+        let buffer = stream.allocate(16).unwrap();
+        let layout = Layout::contiguous(DType::F32, &[4]).unwrap();
+        stream.upload(buffer.operand(layout), &[0f32; 4]).unwrap();
+        let download = || {
+            let download = stream.download(buffer.operand(layout)).unwrap();
+            download.bytes.fail(&Error::OutOfHostMemory { requested: 1 }.into());
+            download
+        };
+        let kept = Error::OutOfHostMemory { requested: 1 };
+        assert_eq!(download().view::<f32>().unwrap_err(), kept);
+        assert_eq!(download().read::<f32>().unwrap_err(), kept);
+        assert_eq!(download().read_into(&mut [0f32; 4]).unwrap_err(), kept);
+        assert_eq!(download().bytes().unwrap_err(), kept);
+        // The command itself has passed, and what comes behind it is as ever.
+        stream.synchronize().unwrap();
     }
 }

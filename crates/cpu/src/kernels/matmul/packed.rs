@@ -13,15 +13,23 @@ use super::scratch::new_name;
 use super::tile::Multiplied;
 
 /// Bytes that packed weights of a layout take, which is `[k, n]` of a floating-point type.
+///
+/// Packed weights hold every element, also those of a repeated axis. More than memory can have is said as
+/// the most that it can: an allocation of that is refused.
 pub(crate) fn packed_bytes(layout: &Layout) -> Option<usize> {
     if !layout.dtype().is_float() || layout.rank() != 2 {
         return None;
     }
-    Some(with_float!(layout.dtype(), T => bytes_of::<T>(layout.shape(), Machine::detect())))
+    let size = [layout.shape()[0], layout.shape()[1]];
+    let bytes = with_float!(layout.dtype(), T => bytes_of::<T>(size, Machine::detect()));
+    Some(bytes.unwrap_or(isize::MAX as usize))
 }
 
-fn bytes_of<T: Multiplied>(shape: &[usize], machine: Machine) -> usize {
-    shape[0] * shape[1].next_multiple_of(T::shape(machine).columns) * size_of::<T>()
+/// `None` if memory cannot have them.
+fn bytes_of<T: Multiplied>([depth, width]: [usize; 2], machine: Machine) -> Option<usize> {
+    let width = width.checked_next_multiple_of(T::shape(machine).columns)?;
+    let bytes = depth.checked_mul(width)?.checked_mul(size_of::<T>())?;
+    (bytes <= isize::MAX as usize).then_some(bytes)
 }
 
 /// # Safety
@@ -69,11 +77,12 @@ pub(super) unsafe fn pack<T: Multiplied>(
 ///
 /// Packed weights of another size, or at an address that a block of memory does not have.
 fn check<T: Multiplied>(packed: &Operand<RawBuffer>, size: [usize; 2], machine: Machine) {
-    let bytes = bytes_of::<T>(&size, machine);
+    let bytes = bytes_of::<T>(size, machine);
     let address = packed.buffer.address + packed.layout.offset();
     assert!(
-        packed.layout.elements() == bytes && address.is_multiple_of(align_of::<T>()),
-        "packed weights of {size:?} are {bytes} bytes here, got {}",
+        bytes == Some(packed.layout.elements()) && address.is_multiple_of(align_of::<T>()),
+        "packed weights of {size:?} are {} bytes here, got {}",
+        bytes.map_or("too many".into(), |bytes| bytes.to_string()),
         packed.layout.elements()
     );
 }

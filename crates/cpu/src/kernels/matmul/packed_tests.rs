@@ -148,3 +148,25 @@ fn only_floating_point_matrices_can_be_packed() {
     assert_eq!(bytes(DType::F32, &[4]), None);
     assert!(bytes(DType::F16, &[4, 4]) >= Some(32));
 }
+
+#[test]
+fn weights_that_no_memory_has_packed_need_more_than_any_device_has() {
+    let one = Layout::contiguous(DType::F32, &[1, 1]).unwrap();
+    for shape in
+        [[1 << 58, 1], [1, 1 << 58], [1 << 30, 1 << 30], [(1 << 61) - 1, 1], [1, (1 << 61) - 1]]
+    {
+        let bytes = packed_bytes(&one.broadcast_to(&shape).unwrap()).unwrap();
+        assert!(bytes >= 4 << 58, "{shape:?} in {bytes} bytes");
+        assert!(bytes <= isize::MAX as usize);
+    }
+}
+
+#[test]
+#[should_panic(expected = "too many bytes")]
+fn packed_weights_whose_size_wraps_around_are_refused() {
+    let packed = Tensor::output(DType::U8, &[0]);
+    let source = Tensor::output(DType::F32, &[1, 1]);
+    let wide =
+        Operand::new(source.operand().buffer, source.layout.broadcast_to(&[1 << 58, 1]).unwrap());
+    run(Command::pack_weights(packed.operand(), wide));
+}

@@ -1,0 +1,71 @@
+//! Which operations may write over what they read.
+
+use super::Op;
+
+/// Whether an output may be the same memory as an input. Where it may, both have the same layout: each
+/// element is read before it is written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum InPlace {
+    /// No input.
+    No,
+    /// The first input alone: the others are read again after elements of the output were written.
+    FirstInput,
+    /// Any input.
+    AnyInput,
+}
+
+impl InPlace {
+    /// Whether the input with this index may lie where an output lies.
+    pub(super) fn allows(self, input: usize) -> bool {
+        match self {
+            InPlace::No => false,
+            InPlace::FirstInput => input == 0,
+            InPlace::AnyInput => true,
+        }
+    }
+}
+
+impl Op {
+    /// Which inputs may be the memory of an output.
+    pub(super) fn in_place(&self) -> InPlace {
+        match self {
+            Op::Copy | Op::Unary { .. } | Op::Binary { .. } | Op::Where | Op::Clip { .. } => {
+                InPlace::AnyInput
+            }
+            Op::CumSum { .. }
+            | Op::Softmax { .. }
+            | Op::LayerNorm { .. }
+            | Op::RmsNorm { .. }
+            | Op::GroupNorm { .. }
+            | Op::ScatterElements { .. }
+            | Op::ScatterNd { .. } => InPlace::FirstInput,
+            Op::Fill { .. }
+            | Op::Reduce { .. }
+            | Op::MatMul { .. }
+            | Op::PackWeights
+            | Op::MatMulPacked { .. }
+            | Op::Conv { .. }
+            | Op::ConvTranspose { .. }
+            | Op::Pool { .. }
+            | Op::Gather { .. }
+            | Op::GatherElements { .. }
+            | Op::GatherNd { .. }
+            | Op::Embedding
+            | Op::TopK { .. }
+            | Op::Resize { .. }
+            | Op::Pad { .. }
+            | Op::Attention { .. }
+            | Op::Recurrent { .. }
+            | Op::Dft { .. }
+            | Op::Stft { .. }
+            | Op::Quantize { .. }
+            | Op::Dequantize { .. }
+            | Op::MatMulInteger { .. }
+            | Op::ConvInteger { .. }
+            | Op::Random { .. }
+            | Op::Upload { .. }
+            | Op::Download { .. }
+            | Op::Timestamp => InPlace::No,
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Arithmetic on sizes: all that is computed of shapes, strides and bytes.
+//!
+//! Shapes and strides come from callers and from files, so any number may stand there. A size that does
+//! not fit is `None` where somebody decides on it, and the largest number where it is only compared with
+//! what there is: it is then larger than everything.
+
+/// The most bytes that anything can have: addresses are computed with signed distances.
+pub(crate) const MOST_BYTES: usize = isize::MAX as usize;
+
+/// Bytes of that many elements, if memory can have them.
+pub(crate) fn bytes(elements: usize, size: usize) -> Option<usize> {
+    elements.checked_mul(size).filter(|&bytes| bytes <= MOST_BYTES)
+}
+
+/// The product of sizes; the largest number where it is above that. Nothing times anything is nothing.
+pub(crate) fn product(sizes: &[usize]) -> usize {
+    sizes.iter().fold(1, |product: usize, &size| product.saturating_mul(size))
+}
+
+/// `start + count * step`, the largest number where it is above that.
+pub(crate) fn advance(start: usize, count: usize, step: usize) -> usize {
+    start.saturating_add(count.saturating_mul(step))
+}
+
+/// `start + count * step`.
+pub(crate) fn checked_advance(start: usize, count: usize, step: usize) -> Option<usize> {
+    start.checked_add(count.checked_mul(step)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_wraps_around() {
+        assert_eq!(bytes(MOST_BYTES / 4, 4), Some(MOST_BYTES / 4 * 4));
+        assert_eq!(bytes(MOST_BYTES / 4 + 1, 4), None);
+        assert_eq!(product(&[1 << 40, 1 << 40]), usize::MAX);
+        assert_eq!(product(&[1 << 40, 1 << 40, 0]), 0);
+        assert_eq!(product(&[]), 1);
+        assert_eq!(advance(1, 2, usize::MAX), usize::MAX);
+        assert_eq!(advance(1, 2, 3), 7);
+        assert_eq!(checked_advance(1, 0, usize::MAX), Some(1));
+        assert_eq!(checked_advance(1, 1, usize::MAX), None);
+    }
+}

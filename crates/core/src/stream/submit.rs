@@ -86,6 +86,7 @@ impl StreamInner {
             self.progress().fail(first, last, error.clone());
             device.note_error(error);
         }
+        device.pool().offer(self, recorder);
         result.map(|()| Submitted::All)
     }
 

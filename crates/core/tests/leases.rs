@@ -397,18 +397,21 @@ fn a_handle_of_a_stream_that_has_gone_to_another_thread_still_works() {
         call(device).unwrap();
         let old = device.stream().unwrap();
         let buffer = old.allocate(64).unwrap();
-        let (taken, done) = (Barrier::new(2), Barrier::new(2));
+        let (taken, is_taken) = std::sync::mpsc::channel();
+        let (done, is_done) = std::sync::mpsc::channel::<()>();
         std::thread::scope(|scope| {
-            scope.spawn(|| {
+            scope.spawn(move || {
                 call(device).unwrap();
-                taken.wait();
-                done.wait();
+                taken.send(()).unwrap();
+                // Until the other side is dropped.
+                is_done.recv().unwrap_err();
             });
-            taken.wait();
+            is_taken.recv().unwrap();
             // What it records through the old handle does not keep the stream from itself.
             fill(&old, &buffer).unwrap();
-            call(device).unwrap();
-            done.wait();
+            let result = call(device);
+            drop(done);
+            result.unwrap();
         });
         old.synchronize().unwrap();
     });

@@ -288,13 +288,14 @@ fn failed_calls(device: Device, lasting: usize, passing: usize) -> usize {
         idle.wait();
     };
     std::thread::scope(|scope| {
-        for _ in 0..lasting {
-            scope.spawn(|| (0..4).for_each(|_| round()));
-        }
+        let lasting: Vec<_> =
+            (0..lasting).map(|_| scope.spawn(|| (0..4).for_each(|_| round()))).collect();
         for _ in 0..4 {
-            let threads: Vec<_> = (0..passing).map(|_| scope.spawn(round)).collect();
-            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            let passing: Vec<_> = (0..passing).map(|_| scope.spawn(round)).collect();
+            passing.into_iter().for_each(|thread| thread.join().unwrap());
         }
+        // Only a join waits until a thread has given back what is its own.
+        lasting.into_iter().for_each(|thread| thread.join().unwrap());
     });
     failed.into_inner()
 }

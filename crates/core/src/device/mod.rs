@@ -2,7 +2,7 @@
 
 mod builder;
 mod config;
-mod fork;
+pub(crate) mod fork;
 mod health;
 mod registry;
 

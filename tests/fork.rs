@@ -19,7 +19,8 @@ mod unix {
     use std::time::{Duration, Instant};
 
     use millstream::{
-        Buffer, Command, DType, Device, Error, HealthState, Layout, Result, Stream, UnaryOp,
+        Buffer, Command, DType, Device, Download, Error, Event, HealthState, Layout, Result,
+        Stream, Tensor, UnaryOp, nn,
     };
 
     const FORKS: usize = 20;
@@ -63,6 +64,8 @@ mod unix {
     fn forks() -> Result<(), String> {
         let device = Device::cpu().map_err(|error| error.to_string())?;
         let (stop, calls) = (AtomicBool::new(false), AtomicUsize::new(0));
+        // On, so that the threads take its locks all the time.
+        device.profiler().start();
         std::thread::scope(|scope| {
             for _ in 0..THREADS {
                 scope.spawn(|| {
@@ -72,21 +75,47 @@ mod unix {
                     }
                 });
             }
+            // A fork in the middle of this finds the list of streams locked.
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    device.profiler().take();
+                }
+            });
             let result = (0..FORKS).try_for_each(|_| one_fork(device, &calls));
             stop.store(true, Ordering::Relaxed);
             result
         })
     }
 
+    /// What the child finds of its parent.
+    struct Inherited {
+        buffer: Buffer,
+        stream: Stream,
+        tensor: Tensor,
+        event: Event,
+        download: Download,
+    }
+
+    impl Inherited {
+        fn new(device: Device) -> nn::Result<Self> {
+            let stream = Stream::new(&device)?;
+            let buffer = device.allocate(layout().dense_bytes())?;
+            stream.record(Command::fill(buffer.operand(layout()), 1.0f32)?)?;
+            let download = stream.download(buffer.operand(layout()))?;
+            let event = Event::timed(&stream)?;
+            let tensor = Tensor::ones(&[8, 8], DType::F32, &device)?;
+            Ok(Self { buffer, stream, tensor, event, download })
+        }
+    }
+
     fn one_fork(device: Device, calls: &AtomicUsize) -> Result<(), String> {
-        let inherited = device.allocate(256).map_err(|error| error.to_string())?;
-        let stream = Stream::new(&device).map_err(|error| error.to_string())?;
+        let inherited = Inherited::new(device).map_err(|error| error.to_string())?;
         // SAFETY: the child only uses what Millstream promises to work after a fork, and leaves
         // with `_exit`.
         match unsafe { libc::fork() } {
             -1 => Err("fork failed".into()),
             0 => {
-                let code = child(device, inherited, stream);
+                let code = child(device, inherited);
                 // SAFETY: ends the child without running the parent's exit handlers.
                 unsafe { libc::_exit(code) }
             }
@@ -108,24 +137,68 @@ mod unix {
         }
     }
 
+    fn is_forked<T>(result: Result<T>) -> bool {
+        matches!(result, Err(Error::Forked { .. }))
+    }
+
+    fn is_forked_nn<T>(result: nn::Result<T>) -> bool {
+        matches!(result, Err(nn::Error::Runtime(Error::Forked { .. })))
+    }
+
     /// What must hold in the child; the number of the first step that does not.
-    fn child(device: Device, inherited: Buffer, stream: Stream) -> i32 {
-        let forked = |result: Result<()>| matches!(result, Err(Error::Forked { .. }));
-        if !forked(call(device).map(drop)) {
+    fn child(device: Device, inherited: Inherited) -> i32 {
+        let Inherited { buffer, stream, tensor, event, download } = inherited;
+        if !is_forked(call(device)) {
             return 1;
         }
-        if !forked(stream.synchronize())
-            || !forked(stream.allocate(64).map(drop))
-            || !forked(device.synchronize())
-            || !forked(inherited.settle())
-            || !forked(device.close())
+        if !is_forked(stream.synchronize())
+            || !is_forked(stream.allocate(64))
+            || !is_forked(device.synchronize())
+            || !is_forked(buffer.settle())
+            || !is_forked(device.close())
+            || !is_forked(device.empty_cache())
         {
             return 2;
         }
         if device.health().state != HealthState::Forked || device.memory().in_use != 0 {
             return 3;
         }
-        drop((inherited, stream));
+        if !is_forked_nn(tensor.exp())
+            || !is_forked_nn(tensor.to_vec::<f32>())
+            || !is_forked_nn(Tensor::ones(&[4], DType::F32, &device))
+        {
+            return 6;
+        }
+        let (scoped, nested) =
+            stream.scope(|| (device.stream(), stream.scope(|| call(device).map(drop))));
+        stream.make_current();
+        if !is_forked(scoped) || !is_forked(nested) || !is_forked(Stream::current(&device)) {
+            return 7;
+        }
+        if !is_forked(event.query())
+            || !is_forked(event.synchronize())
+            || !is_forked(event.synchronize_within(Duration::from_millis(1)))
+            || !is_forked(event.wait_on(&stream))
+            || !is_forked(event.elapsed(&event))
+            || !is_forked(Event::timed(&stream))
+            || !is_forked(download.read::<f32>())
+        {
+            return 8;
+        }
+        let profiler = device.profiler();
+        profiler.stop();
+        profiler.start();
+        if !profiler.take().is_empty()
+            || profiler.to_json().contains("\"record\"")
+            || !is_forked(profiler.export("/dev/null"))
+        {
+            return 9;
+        }
+        // Counting takes no lock; what was counted before the fork is there.
+        if device.counters().commands == 0 || stream.counters().commands == 0 {
+            return 10;
+        }
+        drop((buffer, stream, tensor, event));
         match Device::cpu().and_then(call) {
             Ok(values) if values == [2.0; 64] => 0,
             Ok(_) => 4,

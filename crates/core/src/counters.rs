@@ -51,6 +51,8 @@ pub(crate) struct LiveCounters {
     pub waits: AtomicU64,
     pub blocks: AtomicU64,
     pub shares: AtomicU64,
+    /// Those of `shares` that have not ended.
+    pub sharers: AtomicU64,
 }
 
 impl LiveCounters {

@@ -2,11 +2,13 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use common::*;
-use millstream_core::{Error, Exhaustion, Stream};
+use millstream_core::fake::{self, FakeControl};
+use millstream_core::{Config, Device, Error, Exhaustion, Stream};
 
 #[test]
 fn a_thread_keeps_its_stream_and_gives_it_back_at_its_end() {
@@ -85,14 +87,31 @@ fn exhaustion_fail_serves_31_of_40_and_refuses_9() {
 
 #[test]
 fn exhaustion_wait_with_a_time_refuses_after_it() {
-    let time = Duration::from_millis(100);
-    let results = forty_threads(Exhaustion::Wait(Some(time)), Duration::ZERO);
-    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 31);
-    for result in results {
-        if let Err(Error::StreamsExhausted { waited, .. }) = result {
-            assert!(waited >= time, "{waited:?}");
+    let time = Duration::from_millis(50);
+    let (device, control) = device_with(|config| config.exhaustion = Exhaustion::Wait(Some(time)));
+    let (used, refused) = (Barrier::new(32), Barrier::new(32));
+    std::thread::scope(|scope| {
+        for _ in 0..31 {
+            scope.spawn(|| {
+                let stream = device.stream().unwrap();
+                fill(&stream, &stream.allocate(64).unwrap()).unwrap();
+                used.wait();
+                refused.wait();
+            });
         }
-    }
+        used.wait();
+        let askers: Vec<_> = (0..9).map(|_| scope.spawn(|| device.stream())).collect();
+        for asker in askers {
+            match asker.join().unwrap() {
+                Err(Error::StreamsExhausted { streams: 31, waited, .. }) => {
+                    assert!(waited >= time, "{waited:?}");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        refused.wait();
+    });
+    control.assert_no_violations();
 }
 
 #[test]
@@ -232,4 +251,204 @@ fn scopes_of_several_devices_do_not_disturb_each_other() {
     second.stream().unwrap();
     assert_eq!(second.free_streams(), held);
     assert_eq!(held, 30);
+}
+
+/// Not a time that a test may depend on: how long a broken pool is waited for.
+const LONG: Duration = Duration::from_secs(60);
+
+/// A fake device on which threads wait for so many streams, at most so long.
+fn waiting_device(streams: u32, time: Duration) -> (Device, FakeControl) {
+    device_with(|config| {
+        config.streams = Some(streams + 1);
+        config.exhaustion = Exhaustion::Wait(Some(time));
+    })
+}
+
+/// A call as of a model: two commands on the thread's current stream, and their result.
+fn call(device: Device) -> Result<(), Error> {
+    let buffer = device.allocate(64)?;
+    fill(&Stream::visit(&device)?, &buffer)?;
+    Stream::visit(&device)?.download(whole(&buffer))?.bytes().map(drop)
+}
+
+/// `work` on a thread of its own, which has ended when this returns.
+fn elsewhere<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    std::thread::scope(|scope| scope.spawn(work).join().unwrap())
+}
+
+/// Threads that live for four rounds and threads that live for one: each makes its call, and idles until all
+/// have made theirs. Returns how many calls failed.
+fn failed_calls(device: Device, lasting: usize, passing: usize) -> usize {
+    let idle = Barrier::new(lasting + passing);
+    let failed = AtomicUsize::new(0);
+    let round = || {
+        if call(device).is_err() {
+            failed.fetch_add(1, Ordering::Relaxed);
+        }
+        idle.wait();
+    };
+    std::thread::scope(|scope| {
+        let lasting: Vec<_> =
+            (0..lasting).map(|_| scope.spawn(|| (0..4).for_each(|_| round()))).collect();
+        for _ in 0..4 {
+            let passing: Vec<_> = (0..passing).map(|_| scope.spawn(round)).collect();
+            passing.into_iter().for_each(|thread| thread.join().unwrap());
+        }
+        // Only a join waits until a thread has given back what is its own.
+        lasting.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+    failed.into_inner()
+}
+
+#[test]
+fn idle_threads_do_not_keep_streams_from_those_who_wait() {
+    let (device, control) = waiting_device(2, LONG);
+    assert_eq!(failed_calls(device, 48, 16), 0);
+    assert_eq!(device.free_streams(), 2, "all are given back in the end");
+    let (device, _) = waiting_device(3, LONG);
+    assert_eq!(failed_calls(device, 8, 0), 0);
+    control.assert_no_violations();
+}
+
+#[test]
+fn a_thread_with_unsubmitted_work_keeps_its_stream_until_it_submits() {
+    let (device, control) = waiting_device(1, Duration::from_millis(20));
+    elsewhere(|| {
+        let stream = device.stream().unwrap();
+        let point = fill(&stream, &stream.allocate(64).unwrap()).unwrap();
+        assert!(matches!(elsewhere(|| call(device)), Err(Error::StreamsExhausted { .. })));
+        assert_eq!(device.stream().unwrap().id(), stream.id());
+        stream.flush().unwrap();
+        elsewhere(|| call(device)).unwrap();
+        point.wait().unwrap();
+        call(device).unwrap();
+    });
+    control.assert_no_violations();
+}
+
+/// A wait belongs to what comes after it on the stream, as a command does.
+#[test]
+fn a_thread_whose_next_command_must_wait_keeps_its_stream() {
+    let (device, _) = waiting_device(1, Duration::from_millis(20));
+    let other = Stream::default_of(&device).unwrap();
+    let point = fill(&other, &other.allocate(64).unwrap()).unwrap();
+    elsewhere(|| {
+        call(device).unwrap();
+        let stream = device.stream().unwrap();
+        stream.wait_for(point).unwrap();
+        assert!(matches!(elsewhere(|| call(device)), Err(Error::StreamsExhausted { .. })));
+        call(device).unwrap();
+        elsewhere(|| call(device)).unwrap();
+    });
+}
+
+#[test]
+fn an_open_scope_keeps_its_stream() {
+    let (device, _) = waiting_device(1, Duration::from_millis(20));
+    elsewhere(|| {
+        call(device).unwrap();
+        device.stream().unwrap().scope(|| {
+            call(device).unwrap();
+            assert!(matches!(elsewhere(|| call(device)), Err(Error::StreamsExhausted { .. })));
+        });
+        elsewhere(|| call(device)).unwrap();
+    });
+    let explicit = Stream::new(&device).unwrap();
+    assert!(matches!(elsewhere(|| call(device)), Err(Error::StreamsExhausted { .. })));
+    drop(explicit);
+    elsewhere(|| call(device)).unwrap();
+}
+
+/// The scope of one thread on the stream of another, which ends meanwhile.
+#[test]
+fn a_scope_keeps_the_stream_of_a_thread_that_has_ended() {
+    let (device, _) = waiting_device(1, Duration::from_millis(20));
+    let (send, receive) = std::sync::mpsc::channel();
+    let begun = Barrier::new(2);
+    std::thread::scope(|scope| {
+        let owner = scope.spawn(|| {
+            send.send(device.stream().unwrap()).unwrap();
+            begun.wait();
+        });
+        receive.recv().unwrap().scope(|| {
+            begun.wait();
+            owner.join().unwrap();
+            assert_eq!(device.free_streams(), 0);
+            assert!(matches!(elsewhere(|| call(device)), Err(Error::StreamsExhausted { .. })));
+        });
+    });
+    assert_eq!(device.free_streams(), 1);
+}
+
+/// A thread may lease a stream, as by allocating, and never record anything.
+#[test]
+fn a_thread_that_never_uses_its_stream_does_not_keep_it() {
+    let (device, _) = waiting_device(1, LONG);
+    elsewhere(|| {
+        let buffer = device.allocate(64).unwrap();
+        elsewhere(|| call(device)).unwrap();
+        fill(&device.stream().unwrap(), &buffer).unwrap();
+    });
+}
+
+#[test]
+fn a_handle_of_a_stream_that_has_gone_to_another_thread_still_works() {
+    let (device, control) = waiting_device(1, LONG);
+    elsewhere(|| {
+        call(device).unwrap();
+        let old = device.stream().unwrap();
+        let buffer = old.allocate(64).unwrap();
+        let (taken, is_taken) = std::sync::mpsc::channel();
+        let (done, is_done) = std::sync::mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                call(device).unwrap();
+                taken.send(()).unwrap();
+                // Until the other side is dropped.
+                is_done.recv().unwrap_err();
+            });
+            is_taken.recv().unwrap();
+            // What it records through the old handle does not keep the stream from itself.
+            fill(&old, &buffer).unwrap();
+            let result = call(device);
+            drop(done);
+            result.unwrap();
+        });
+        old.synchronize().unwrap();
+    });
+    control.assert_no_violations();
+}
+
+#[test]
+fn a_stream_that_is_no_longer_shared_takes_no_turns() {
+    let (device, _) = device_with(|config| config.streams = Some(2));
+    let own = Stream::new(&device).unwrap();
+    let buffer = own.allocate(64).unwrap();
+    let share = Stream::new(&device).unwrap();
+    fill(&own, &buffer).unwrap();
+    elsewhere(|| fill(&share, &buffer)).unwrap();
+    assert_eq!(own.counters().submits, 1, "a batch of each");
+    own.synchronize().unwrap();
+    drop(share);
+    // A thread that shares, and ends.
+    elsewhere(|| call(device)).unwrap();
+    let (shares, submits) = (own.counters().shares, own.counters().submits);
+    assert_eq!(shares, 2);
+    fill(&own, &buffer).unwrap();
+    elsewhere(|| fill(&own, &buffer)).unwrap();
+    assert_eq!(own.counters().submits, submits, "one batch");
+}
+
+#[test]
+fn a_device_has_at_most_64_streams() {
+    let open = |streams| {
+        let config = Config { streams: Some(streams), ..config() };
+        fake::device(config, MEMORY, 1).map(|(device, _)| device)
+    };
+    assert!(matches!(open(65), Err(Error::InvalidConfig { .. })));
+    assert!(matches!(open(0), Err(Error::InvalidConfig { .. })));
+    let device = open(64).unwrap();
+    let held: Vec<_> = (0..80).map(|_| Stream::new(&device).unwrap()).collect();
+    let ids: std::collections::BTreeSet<u32> = held.iter().map(Stream::id).collect();
+    assert_eq!(ids, (1..64).collect());
 }

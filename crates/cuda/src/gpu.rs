@@ -208,7 +208,7 @@ impl Gpu {
         let clock_offset = calibrate(&context, &builtins).map_err(failed)?;
         Ok(Self {
             limits: limits(properties.max_threads, properties.shared_bytes, properties.processors),
-            kernels: OnceCache::new(config.kernel_cache),
+            kernels: OnceCache::new(config.kernel_cache, config.wait_timeout),
             lost: OnceLock::new(),
             overlaps,
             properties,

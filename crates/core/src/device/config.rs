@@ -12,7 +12,8 @@ pub const MAX_STREAMS: u32 = 64;
 pub enum Exhaustion {
     /// A stream that another thread uses too. Streams are safe to share.
     Share,
-    /// The next stream that is given back, in order of arrival; an error after the time, if there is one.
+    /// The next stream that is given back or that its thread has no use for at the moment, in order of arrival; an
+    /// error after the time, if there is one.
     Wait(Option<Duration>),
     /// An error, at once.
     Fail,

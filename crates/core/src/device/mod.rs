@@ -2,7 +2,7 @@
 
 mod builder;
 mod config;
-mod fork;
+pub(crate) mod fork;
 mod health;
 mod registry;
 
@@ -140,7 +140,7 @@ impl Device {
             pool: StreamPool::new(streams),
             memory: DeviceMemory::new(limit, config.memory_high, config.memory_low),
             profiler: Profiler::new(&info.name),
-            kernels: OnceCache::new(config.kernel_cache),
+            kernels: OnceCache::new(config.kernel_cache, config.wait_timeout),
             info,
             config,
             backend,
@@ -262,7 +262,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// What the compiler said; the next call tries again.
+    /// What the compiler said, or another thread that was still compiling it when the time to wait was over; the
+    /// next call tries again.
     pub fn kernel(&self, key: KernelKey) -> Result<Cached<'static, Kernel>> {
         self.0.check()?;
         self.0.kernels.get_or_build(key, |key| self.0.backend.compile(key))

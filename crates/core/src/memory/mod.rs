@@ -138,6 +138,10 @@ fn give_back(pointer: NonNull<Block>) {
     }
     if block.is_settled() {
         device.memory().retired.add(device, pointer);
+        if device.is_closed() {
+            // Of all streams: this call may have released what another thread has just dropped.
+            trim_device(device);
+        }
         return;
     }
     // SAFETY: sole owner, and blocks live until the home stream frees them.

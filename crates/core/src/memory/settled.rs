@@ -26,25 +26,24 @@ unsafe impl Send for Grace {}
 impl Retired {
     /// Starts the grace period of a block that has no handles.
     pub fn add(&self, device: &'static DeviceInner, block: NonNull<Block>) {
-        let until = device
+        let until: SmallVec<[Timepoint; 4]> = device
             .pool()
             .created()
             .map(|stream| Timepoint::new(stream, stream.recorded()))
             .filter(|point| !point.passed())
             .collect();
+        // An idle thread may have commands that it submits when it is needed again, which may be never.
+        submit(device, &until);
         self.list().push(Grace { block, until });
         self.release_passed();
     }
 
-    /// Releases what can be released, submitting what nobody has submitted yet.
+    /// Releases what can be released, submitting what nobody has submitted yet. Waits for nothing: a stream
+    /// that has no room is looked at again the next time.
     pub fn advance(&self, device: &'static DeviceInner) {
         let pending: Vec<Timepoint> =
             self.list().iter().flat_map(|grace| grace.until.iter().copied()).collect();
-        for point in pending {
-            if device.check().is_ok() && !point.is_submitted() {
-                point.stream().flush_if_room();
-            }
-        }
+        submit(device, &pending);
         self.release_passed();
     }
 
@@ -72,5 +71,20 @@ impl Retired {
 
     fn list(&self) -> std::sync::MutexGuard<'_, Vec<Grace>> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// Submits what lies before some points, once per stream and only where there is room.
+fn submit(device: &'static DeviceInner, points: &[Timepoint]) {
+    let mut tried = SmallVec::<[u32; 8]>::new();
+    for point in points {
+        let stream = point.stream();
+        if stream.submitted() < point.sequence() && !tried.contains(&stream.id()) {
+            tried.push(stream.id());
+            if device.check().is_ok() {
+                // A batch that is refused ends the grace period just as well.
+                stream.flush_if_room();
+            }
+        }
     }
 }

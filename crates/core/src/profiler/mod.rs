@@ -15,6 +15,7 @@ use std::time::Instant;
 pub use stream::{Activity, Span, StreamProfile, StreamTrace, Visit};
 pub use thread::ThreadLabel;
 
+use crate::device::fork;
 use crate::{Error, Result};
 
 /// Nanoseconds of a clock that starts with the process and never goes back.
@@ -23,9 +24,12 @@ pub fn now_ns() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
-/// A device's profiler. Off until it is started; safe to use from any thread at any time.
+/// A device's profiler. Off until it is started; safe to use from any thread at any time. That of a device
+/// inherited through a fork does nothing and knows nothing.
 pub struct Profiler {
     device: String,
+    /// The process it was made in.
+    generation: u32,
     enabled: Arc<AtomicBool>,
     streams: Mutex<Vec<(u32, Arc<StreamProfile>)>>,
 }
@@ -34,6 +38,7 @@ impl Profiler {
     pub(crate) fn new(device: &str) -> Self {
         Self {
             device: device.to_owned(),
+            generation: fork::generation(),
             enabled: Arc::new(AtomicBool::new(false)),
             streams: Mutex::new(Vec::new()),
         }
@@ -50,8 +55,16 @@ impl Profiler {
         self.streams.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    /// Whether its locks may be held by threads that do not exist in this process.
+    fn is_inherited(&self) -> bool {
+        self.generation != fork::generation()
+    }
+
     /// Starts to take spans, forgetting earlier ones.
     pub fn start(&self) {
+        if self.is_inherited() {
+            return;
+        }
         self.take();
         self.enabled.store(true, Ordering::Relaxed);
     }
@@ -63,6 +76,9 @@ impl Profiler {
 
     /// What is known of each stream so far; forgets it.
     pub fn take(&self) -> Vec<StreamTrace> {
+        if self.is_inherited() {
+            return Vec::new();
+        }
         let mut streams: Vec<_> =
             self.streams().iter().map(|(stream, profile)| profile.take(*stream)).collect();
         streams.sort_by_key(|trace| trace.stream);
@@ -84,8 +100,11 @@ impl Profiler {
     ///
     /// # Errors
     ///
-    /// A file that cannot be written.
+    /// A file that cannot be written, or a device inherited through a fork.
     pub fn export(&self, path: impl AsRef<Path>) -> Result<()> {
+        if self.is_inherited() {
+            return Err(Error::Forked { device: self.device.clone() });
+        }
         let path = path.as_ref();
         std::fs::write(path, self.to_json()).map_err(|error| Error::Write {
             path: path.display().to_string(),

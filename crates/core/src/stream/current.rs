@@ -2,56 +2,129 @@
 
 use std::cell::RefCell;
 
-use super::Stream;
+use super::lease::{Hold, Pin};
+use super::submit::{Deadline, Reason};
+use super::{Stream, StreamInner};
 use crate::Result;
 use crate::device::DeviceInner;
 
 thread_local! {
     /// Newest last: a scope pushes, and the first entry of a device is its base.
-    static CURRENT: RefCell<Vec<Stream>> = const { RefCell::new(Vec::new()) };
+    static CURRENT: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
 }
 
-fn of(streams: &[Stream], device: &DeviceInner) -> Option<usize> {
-    streams.iter().rposition(|stream| std::ptr::eq(stream.inner().device_inner(), device))
+/// A stream that is, or will be again, a thread's current one.
+struct Entry {
+    stream: &'static StreamInner,
+    hold: Hold,
+    /// Whether a scope put it there, which takes it away again.
+    scoped: bool,
+}
+
+impl Entry {
+    fn new(stream: &Stream, scoped: bool) -> Self {
+        let hold = match &stream._lease {
+            Some(lease) => Hold::Lease(lease.clone()),
+            None => Pin::new(stream.inner).map_or(Hold::Nothing, |pin| Hold::Pin { _pin: pin }),
+        };
+        Self { stream: stream.inner, hold, scoped }
+    }
+
+    /// A handle for keeping: with its lease, where that is more than an affinity.
+    fn handle(&self) -> Stream {
+        let lease = match &self.hold {
+            Hold::Lease(lease) => Some(lease.clone()),
+            Hold::Nothing | Hold::Affinity(_) | Hold::Pin { .. } => None,
+        };
+        Stream { inner: self.stream, _lease: lease }
+    }
+
+    fn visitor(&self) -> Stream {
+        Stream { inner: self.stream, _lease: None }
+    }
+
+    /// False for a stream that has gone to another thread.
+    #[inline]
+    fn lasts(&self) -> bool {
+        match &self.hold {
+            Hold::Affinity(tenure) => tenure.lasts(),
+            Hold::Nothing | Hold::Lease(_) | Hold::Pin { .. } => true,
+        }
+    }
+}
+
+fn of(entries: &[Entry], device: &DeviceInner) -> Option<usize> {
+    entries.iter().rposition(|entry| std::ptr::eq(entry.stream.device_inner(), device))
 }
 
 pub(super) fn stream(device: &'static DeviceInner) -> Result<Stream> {
-    find(device, Stream::clone)
+    find(device, Entry::handle)
 }
 
 /// The current stream without a share in its lease, which the thread keeps.
 pub(super) fn visit(device: &'static DeviceInner) -> Result<Stream> {
-    find(device, |stream| Stream { inner: stream.inner, _lease: None })
+    find(device, Entry::visitor)
 }
 
-fn find(device: &'static DeviceInner, name: impl Fn(&Stream) -> Stream) -> Result<Stream> {
+fn find(device: &'static DeviceInner, name: impl Fn(&Entry) -> Stream) -> Result<Stream> {
     device.check()?;
-    let known = CURRENT.try_with(|streams| {
-        let streams = streams.borrow();
-        of(&streams, device).map(|index| name(&streams[index]))
+    let known = CURRENT.try_with(|entries| {
+        let entries = entries.borrow();
+        of(&entries, device).map(|index| &entries[index]).filter(|entry| entry.lasts()).map(&name)
     });
     match known {
         Ok(Some(stream)) => Ok(stream),
-        Ok(None) => {
-            // The lease may wait for another thread, so nothing is borrowed here.
-            let stream = device.pool().lease_for_thread(device)?;
-            let named = name(&stream);
-            CURRENT.with(|streams| streams.borrow_mut().insert(0, stream));
-            Ok(named)
-        }
+        Ok(None) => lease(device, name),
         // The thread is ending and its own lease is gone.
         Err(_) => device.pool().default_stream(device),
     }
 }
 
+#[cold]
+fn lease(device: &'static DeviceInner, name: impl Fn(&Entry) -> Stream) -> Result<Stream> {
+    for entry in forget() {
+        if std::ptr::eq(entry.stream.device_inner(), device) {
+            // Commands that were recorded through an old handle would keep the stream from those who wait,
+            // of whom the caller may be one. A fault is reported to those who wait for that work.
+            let _ = entry.stream.flush(Reason::Flush, Deadline::usual(device));
+        }
+    }
+    // The lease may wait for another thread, so nothing is borrowed here.
+    let (stream, hold) = device.pool().lease_for_thread(device)?;
+    let entry = Entry { stream, hold, scoped: false };
+    let named = name(&entry);
+    CURRENT.with(|entries| entries.borrow_mut().insert(0, entry));
+    Ok(named)
+}
+
+/// Takes away what is of no use any more: streams that have gone to other threads, and those of devices that
+/// are gone. Giving back a lease may submit work, so it is left to the caller, when the list is not borrowed.
+fn forget() -> Vec<Entry> {
+    let is_useless = |entry: &mut Entry| {
+        !entry.scoped && (!entry.lasts() || entry.stream.device_inner().check().is_err())
+    };
+    CURRENT.with(|entries| entries.borrow_mut().extract_if(.., is_useless).collect())
+}
+
 pub(super) fn replace(stream: &Stream) {
-    let device = stream.inner().device_inner();
-    let old = CURRENT.with(|streams| {
-        let mut streams = streams.borrow_mut();
-        match of(&streams, device) {
-            Some(index) => Some(std::mem::replace(&mut streams[index], stream.clone())),
+    let device = stream.inner.device_inner();
+    let old = CURRENT.with(|entries| {
+        let mut entries = entries.borrow_mut();
+        match of(&entries, device) {
+            // A handle of what is current already adds nothing.
+            Some(index)
+                if stream._lease.is_none()
+                    && std::ptr::eq(entries[index].stream, stream.inner)
+                    && entries[index].lasts() =>
+            {
+                None
+            }
+            Some(index) => {
+                let scoped = entries[index].scoped;
+                Some(std::mem::replace(&mut entries[index], Entry::new(stream, scoped)))
+            }
             None => {
-                streams.insert(0, stream.clone());
+                entries.insert(0, Entry::new(stream, false));
                 None
             }
         }
@@ -66,11 +139,52 @@ pub(super) fn scope<R>(stream: &Stream, work: impl FnOnce() -> R) -> R {
         fn drop(&mut self) {
             // Scopes nest, and bases go in at the front, so the last entry is the scope's own. It is
             // dropped after the borrow ends: giving back a lease may submit work.
-            let left = CURRENT.with(|streams| streams.borrow_mut().pop());
+            let left = CURRENT.with(|entries| entries.borrow_mut().pop());
             drop(left);
         }
     }
-    CURRENT.with(|streams| streams.borrow_mut().push(stream.clone()));
+    let entry = Entry::new(stream, true);
+    CURRENT.with(|entries| entries.borrow_mut().push(entry));
     let _leave = Leave;
     work()
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::{Config, Device, fake};
+
+    fn entries() -> usize {
+        CURRENT.with(|entries| entries.borrow().len())
+    }
+
+    fn open() -> Device {
+        fake::device(Config::default(), 1 << 20, 1).unwrap().0
+    }
+
+    #[test]
+    fn a_thread_that_outlives_many_devices_keeps_no_stream_of_them() {
+        for _ in 0..100 {
+            let device = open();
+            device.stream().unwrap();
+            device.close().unwrap();
+        }
+        assert_eq!(entries(), 1, "the last one, until the list is looked at again");
+    }
+
+    #[test]
+    fn the_stream_of_an_open_scope_stays_in_its_place_when_its_device_is_closed() {
+        let (closed, open_one) = (open(), open());
+        let stream = Stream::new(&closed).unwrap();
+        stream.scope(|| {
+            closed.close().unwrap();
+            let other = Stream::new(&open_one).unwrap();
+            other.scope(|| {
+                open().stream().unwrap();
+                assert_eq!(open_one.stream().unwrap().id(), other.id());
+            });
+            assert_ne!(open_one.stream().unwrap().id(), other.id());
+        });
+        assert_eq!(entries(), 2);
+    }
 }

@@ -121,9 +121,9 @@ impl StreamInner {
         &self.returns
     }
 
-    /// Whether the pool has ever given it to a thread although another one had it.
+    /// Whether the pool has given it to a thread although another one had it, and that thread still has it.
     pub fn is_shared(&self) -> bool {
-        self.counters.shares.load(Ordering::Relaxed) != 0
+        self.counters.sharers.load(Ordering::Relaxed) != 0
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Recorder> {

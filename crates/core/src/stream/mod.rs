@@ -3,6 +3,7 @@
 mod current;
 mod event;
 mod inner;
+mod lease;
 mod pool;
 mod record;
 mod submit;
@@ -23,7 +24,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::pool::Lease;
+use self::lease::Lease;
 use crate::{Buffer, Command, Counters, Device, Element, HostBytes, Operand, Result};
 
 /// An in-order timeline of a device: commands recorded on it run one after the other.
@@ -32,6 +33,10 @@ use crate::{Buffer, Command, Counters, Device, Element, HostBytes, Operand, Resu
 /// ends. Work on different streams runs at the same time; where one stream uses what another one makes,
 /// the order comes by itself.
 ///
+/// On a device whose threads wait for streams ([`Exhaustion::Wait`](crate::Exhaustion::Wait)) that is an
+/// affinity, not a bond: a stream with nothing to submit goes to who waits for one, and its thread leases again at
+/// its next use. [`new`](Self::new) gives a stream that stays, and so does an open [`scope`](Self::scope).
+///
 /// # Thread safety
 ///
 /// A stream may be used by several threads at once. Each call is atomic; the order between threads is
@@ -39,12 +44,18 @@ use crate::{Buffer, Command, Counters, Device, Element, HostBytes, Operand, Resu
 #[derive(Clone)]
 pub struct Stream {
     inner: &'static StreamInner,
-    /// Keeps the slot leased; the last clone gives it back. None for a stream that is shared.
+    /// Keeps the stream leased, or counts as a share of it; the last clone gives it back. None for a handle that
+    /// keeps nothing.
     _lease: Option<Arc<Lease>>,
 }
 
 impl Stream {
     /// The calling thread's current stream of a device, leased on first use.
+    ///
+    /// The handle does not keep the stream for the thread. Kept for longer, it may name one that another thread
+    /// has leased meanwhile, which is safe, as sharing is. Where operations that do not use each other's results
+    /// must come in order, or one `synchronize` is to cover several of them, a stream of one's own
+    /// ([`new`](Self::new)) is the right thing, with a [`scope`](Self::scope) around them.
     ///
     /// # Errors
     ///
@@ -53,9 +64,8 @@ impl Stream {
         current::stream(device.inner())
     }
 
-    /// The calling thread's current stream, for the length of one operation: a handle that does not keep the
-    /// lease and costs nothing to drop. Kept for longer, it may name a stream that another thread has leased
-    /// meanwhile, which is safe, as sharing is.
+    /// The calling thread's current stream, for the length of one operation: a handle that keeps no lease at all,
+    /// not even that of a scope, and costs nothing to drop.
     ///
     /// # Errors
     ///
@@ -85,12 +95,14 @@ impl Stream {
         device.inner().pool().default_stream(device.inner())
     }
 
-    /// Runs `work` with this stream as the calling thread's current stream.
+    /// Runs `work` with this stream as the calling thread's current stream. Meanwhile the stream stays with
+    /// whoever has it.
     pub fn scope<R>(&self, work: impl FnOnce() -> R) -> R {
         current::scope(self, work)
     }
 
-    /// Makes this the calling thread's current stream until it ends or another one is made current.
+    /// Makes this the calling thread's current stream until it ends or another one is made current. Meanwhile the
+    /// stream stays with whoever has it.
     pub fn make_current(&self) {
         current::replace(self);
     }

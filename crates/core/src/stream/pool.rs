@@ -4,9 +4,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
+use super::inner::Recorder;
+use super::lease::{Hold, Lease, Shared, Tenure};
 use super::{Stream, StreamInner};
 use crate::device::DeviceInner;
-use crate::sync::{FairPool, Slots};
+use crate::sync::{Affinity, FairPool, Slots};
 use crate::{Error, Exhaustion, Result};
 
 /// A device's streams. Slot 0 is the default stream; the others are leased.
@@ -18,14 +20,15 @@ pub(crate) struct StreamPool {
     making: Mutex<()>,
     /// Slot `i` here is stream `i + 1`.
     leases: FairPool<Slots>,
+    /// Who has which slot; `i` as in `leases`.
+    slots: Box<[Slot]>,
     next_shared: AtomicU32,
 }
 
-/// The right to call a stream one's own. Dropping it gives the slot back.
-pub(super) struct Lease {
-    stream: &'static StreamInner,
-    slot: u32,
-}
+/// Aligned so that threads which look whether their stream is still theirs do not disturb each other.
+#[repr(align(64))]
+#[derive(Default)]
+struct Slot(Affinity);
 
 impl StreamPool {
     pub fn new(streams: u32) -> Self {
@@ -33,6 +36,7 @@ impl StreamPool {
             streams: (0..streams).map(|_| OnceLock::new()).collect(),
             making: Mutex::new(()),
             leases: FairPool::slots(streams - 1),
+            slots: (1..streams).map(|_| Slot::default()).collect(),
             next_shared: AtomicU32::new(0),
         }
     }
@@ -65,19 +69,44 @@ impl StreamPool {
         Ok(Stream { inner: self.stream(0, device)?, _lease: None })
     }
 
-    /// The stream of a thread that has none: the default stream for the main thread, else a lease.
-    pub fn lease_for_thread(&'static self, device: &'static DeviceInner) -> Result<Stream> {
-        if is_main_thread() { self.default_stream(device) } else { self.lease(device) }
+    /// The stream of a thread that has none: the default stream for the main thread, else one that is its own
+    /// for as long as nobody needs it more.
+    pub(super) fn lease_for_thread(
+        &'static self,
+        device: &'static DeviceInner,
+    ) -> Result<(&'static StreamInner, Hold)> {
+        if is_main_thread() {
+            return Ok((self.stream(0, device)?, Hold::Nothing));
+        }
+        Ok(match self.take(device)? {
+            Taken::Slot(stream, slot) => {
+                (stream, Hold::Affinity(Tenure::begin(stream, &self.slots[slot as usize].0)))
+            }
+            Taken::Shared(stream) => {
+                (stream, Hold::Lease(Arc::new(Lease::Shared { _share: Shared::new(stream) })))
+            }
+        })
     }
 
+    /// A stream that is the caller's until the last clone of the handle is dropped.
     pub fn lease(&'static self, device: &'static DeviceInner) -> Result<Stream> {
+        let (inner, lease) = match self.take(device)? {
+            Taken::Slot(stream, slot) => (stream, Lease::Own { stream, slot }),
+            Taken::Shared(stream) => (stream, Lease::Shared { _share: Shared::new(stream) }),
+        };
+        Ok(Stream { inner, _lease: Some(Arc::new(lease)) })
+    }
+
+    fn take(&'static self, device: &'static DeviceInner) -> Result<Taken> {
         let started = Instant::now();
         let slot = match (self.leases.try_take(), device.config().exhaustion) {
             (Some(slot), _) => Some(slot),
-            (None, Exhaustion::Share) => return self.share(device),
+            (None, Exhaustion::Share) => return self.share(device).map(Taken::Shared),
             (None, Exhaustion::Fail) => None,
             (None, Exhaustion::Wait(time)) if self.streams.len() > 1 => {
-                self.leases.take(time.and_then(|time| started.checked_add(time)))
+                let deadline = time.and_then(|time| started.checked_add(time));
+                let mut seen = vec![None; self.slots.len()];
+                self.leases.take_with(deadline, || self.take_back_idle(&mut seen))
             }
             (None, Exhaustion::Wait(_)) => None,
         };
@@ -89,10 +118,7 @@ impl StreamPool {
             });
         };
         match self.stream(slot + 1, device) {
-            Ok(stream) => {
-                let lease = Arc::new(Lease { stream, slot });
-                Ok(Stream { inner: stream, _lease: Some(lease) })
-            }
+            Ok(stream) => Ok(Taken::Slot(stream, slot)),
             Err(error) => {
                 self.leases.put(slot);
                 Err(error)
@@ -101,13 +127,56 @@ impl StreamPool {
     }
 
     /// A stream that others use too, in turn.
-    fn share(&'static self, device: &'static DeviceInner) -> Result<Stream> {
+    fn share(&'static self, device: &'static DeviceInner) -> Result<&'static StreamInner> {
         let others = self.streams.len() as u32 - 1;
         let turn = self.next_shared.fetch_add(1, Ordering::Relaxed);
         let id = if others == 0 { 0 } else { 1 + turn % others };
-        let inner = self.stream(id, device)?;
-        inner.counters().shares.fetch_add(1, Ordering::Relaxed);
-        Ok(Stream { inner, _lease: None })
+        self.stream(id, device)
+    }
+
+    /// Gives streams that their threads are not using to those who wait. `seen` has the epochs of streams that
+    /// were leased and not used yet when the caller looked before: a thread that has just leased one is about
+    /// to use it, and is given until the next look.
+    fn take_back_idle(&self, seen: &mut [Option<u32>]) {
+        for (slot, seen) in seen.iter_mut().enumerate() {
+            let Some(stream) = self.streams[slot + 1].get() else { continue };
+            let affinity = &self.slots[slot].0;
+            let recorder = stream.lock();
+            let Some((epoch, used)) = affinity.idle(recorder.recorded) else { continue };
+            if !is_idle(&recorder) {
+                continue;
+            }
+            if used || *seen == Some(epoch) {
+                self.hand_on(slot as u32);
+            }
+            *seen = Some(epoch);
+        }
+    }
+
+    /// Hands a stream with nothing to submit to those who wait for one, unless it is kept. The caller holds the
+    /// stream's lock: whoever comes to wait looks at the stream under that lock after it stands in line, so that
+    /// one of the two sees the other. Takes no lock of another stream.
+    #[inline]
+    pub fn offer(&self, stream: &StreamInner, recorder: &Recorder) {
+        if self.leases.has_waiters() && stream.id() != 0 && is_idle(recorder) {
+            self.hand_on(stream.id() - 1);
+        }
+    }
+
+    fn hand_on(&self, slot: u32) {
+        if self.slots[slot as usize].0.end() {
+            self.leases.put(slot);
+        }
+    }
+
+    /// A slot that the caller has is free again, or goes to who waits first.
+    pub(super) fn put_back(&self, slot: u32) {
+        self.leases.put(slot);
+    }
+
+    /// Who has a stream; `None` for the default stream, which nobody has for itself.
+    pub(super) fn affinity(&self, stream: &StreamInner) -> Option<&Affinity> {
+        Some(&self.slots.get((stream.id() as usize).checked_sub(1)?)?.0)
     }
 
     /// How many slots can be leased now.
@@ -116,18 +185,14 @@ impl StreamPool {
     }
 }
 
-impl Drop for Lease {
-    fn drop(&mut self) {
-        let device = self.stream.device_inner();
-        if device.is_inherited() {
-            return;
-        }
-        // Others may hold results that are not submitted yet; better now than when they ask.
-        if device.check().is_ok() {
-            self.stream.flush_if_room();
-        }
-        device.pool().leases.put(self.slot);
-    }
+fn is_idle(recorder: &Recorder) -> bool {
+    recorder.batch.is_empty() && recorder.waits.is_empty()
+}
+
+/// What a thread that needs a stream gets.
+enum Taken {
+    Slot(&'static StreamInner, u32),
+    Shared(&'static StreamInner),
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -105,6 +105,7 @@ impl StreamInner {
         let result = self.queue().submit(batch);
         // Waits may name it from here on, whatever became of it.
         self.set_submitted(last);
+        device.pool().offer(self, recorder);
         result.map(|()| Submitted::All).map_err(|error| {
             // Who waits for it is released, and nothing comes after it on this stream.
             let error = device.broken(error);

@@ -8,11 +8,16 @@
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::shim::{Arc, AtomicU64, Condvar, Mutex, Ordering, lock, wait_until};
 
 const WAITING: u64 = 1 << 63;
+
+/// After what time the first in line looks again for tokens that nobody needs; longer every time, up to the
+/// second.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+const LOOK_AGAIN_AT_MOST: Duration = Duration::from_millis(80);
 
 /// How free tokens are kept in the low 63 bits of a word.
 pub trait Tokens {
@@ -112,6 +117,22 @@ impl<T: Tokens> FairPool<T> {
 
     /// Takes a token, waiting in line until the deadline. Returns `None` when it passed.
     pub fn take(&self, deadline: Option<Instant>) -> Option<T::Token> {
+        self.wait_in_line(deadline, None)
+    }
+
+    /// Like [`take`](Self::take), for tokens that may be in the hands of somebody who does not need them. `look`
+    /// finds such tokens and [puts](Self::put) them back. It is called with no lock held: once the caller stands
+    /// in line, so that whoever has no need of a token later sees that somebody waits, and now and then while it is
+    /// the first there.
+    pub fn take_with(&self, deadline: Option<Instant>, mut look: impl FnMut()) -> Option<T::Token> {
+        self.wait_in_line(deadline, Some(&mut look))
+    }
+
+    fn wait_in_line(
+        &self,
+        deadline: Option<Instant>,
+        look: Option<&mut dyn FnMut()>,
+    ) -> Option<T::Token> {
         if let Some(token) = self.try_take() {
             return Some(token);
         }
@@ -141,32 +162,53 @@ impl<T: Tokens> FairPool<T> {
             }
             queue.push_back(Arc::clone(&waiter));
         }
-        self.await_grant(&waiter, deadline)
+        self.await_grant(&waiter, deadline, look)
     }
 
     fn await_grant(
         &self,
         waiter: &Arc<Waiter<T::Token>>,
         deadline: Option<Instant>,
+        mut look: Option<&mut dyn FnMut()>,
     ) -> Option<T::Token> {
         let mut deadline = deadline;
-        let mut granted = lock(&waiter.granted);
+        let mut pause = LOOK_AGAIN;
+        // With the line's and the waiter's own lock free: what is found may be for this very waiter.
+        if let Some(look) = &mut look {
+            look();
+        }
         loop {
+            let pause_ends = look.as_ref().map(|_| Instant::now() + pause);
+            let until = match (pause_ends, deadline) {
+                (Some(pause_ends), Some(deadline)) => Some(pause_ends.min(deadline)),
+                (pause_ends, deadline) => pause_ends.or(deadline),
+            };
+            let mut granted = lock(&waiter.granted);
+            let mut in_time = true;
+            while in_time && granted.is_none() {
+                (granted, in_time) = wait_until(&waiter.changed, granted, until);
+            }
             if let Some(token) = granted.take() {
                 return Some(token);
             }
-            let (guard, in_time) = wait_until(&waiter.changed, granted, deadline);
-            granted = guard;
-            if !in_time && granted.is_none() {
-                drop(granted);
+            drop(granted);
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 if self.leave(waiter) {
                     return None;
                 }
                 // Already out of the line: the token is on its way and must not be lost.
                 deadline = None;
-                granted = lock(&waiter.granted);
+                look = None;
             }
+            if let Some(look) = look.as_mut().filter(|_| self.is_first(waiter)) {
+                look();
+            }
+            pause = (pause * 2).min(LOOK_AGAIN_AT_MOST);
         }
+    }
+
+    fn is_first(&self, waiter: &Arc<Waiter<T::Token>>) -> bool {
+        lock(&self.queue).front().is_some_and(|first| Arc::ptr_eq(first, waiter))
     }
 
     /// Leaves the line; false when a token was already assigned.
@@ -228,8 +270,6 @@ impl<T: Tokens> FairPool<T> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -330,7 +370,7 @@ mod loom_tests {
             };
             let left = pool.leave(&waiter);
             if !left {
-                pool.await_grant(&waiter, None).unwrap();
+                pool.await_grant(&waiter, None, None).unwrap();
             }
             giver.join().unwrap();
             assert_eq!(pool.free_word(), u64::from(left), "the permit is free or held, never both");
@@ -352,7 +392,7 @@ mod loom_tests {
                 thread::spawn(move || pool.put(()))
             };
             assert!(pool.try_take().is_none(), "overtook the waiter");
-            pool.await_grant(&waiter, None).unwrap();
+            pool.await_grant(&waiter, None, None).unwrap();
             giver.join().unwrap();
             pool.put(());
             assert_eq!(pool.free_word(), 1);

@@ -1,6 +1,7 @@
 //! Synchronisation: a shim over `std` or `loom`, and the few primitives that everything else is
 //! built from. Each primitive has loom tests beside it (`RUSTFLAGS="--cfg loom"`).
 
+pub mod affinity;
 pub mod fair_pool;
 pub mod loan;
 pub mod once_cache;
@@ -8,6 +9,7 @@ pub mod return_stack;
 pub mod shim;
 pub mod timeline;
 
+pub use affinity::Affinity;
 pub use fair_pool::{FairPool, Permits, Slots};
 pub use loan::Loan;
 pub use once_cache::{Cached, OnceCache};

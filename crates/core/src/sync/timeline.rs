@@ -23,6 +23,16 @@ struct Lane {
 
 const EMPTY: Lane = Lane { waiters: 0, target: u64::MAX };
 
+impl Lane {
+    /// Wakes all of them. Those who go back to sleep say again what for.
+    fn wake(&mut self, changed: &Condvar) {
+        if self.waiters > 0 {
+            self.target = u64::MAX;
+            changed.notify_all();
+        }
+    }
+}
+
 fn lane_of(target: u64) -> usize {
     // Values are often multiples of something: all of their bits count.
     (target.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % LANES
@@ -71,7 +81,7 @@ impl Timeline {
         let mut word = self.word.load(Ordering::Relaxed);
         while word >> 1 < value {
             match self.word.compare_exchange_weak(word, value << 1, MOVE, Ordering::Relaxed) {
-                Ok(_) => return self.notify(word, false),
+                Ok(_) => return self.notify(word),
                 Err(current) => word = current,
             }
         }
@@ -79,12 +89,16 @@ impl Timeline {
 
     /// Makes every waiter look at its condition again, without moving the counter.
     pub fn wake(&self) {
-        let word = self.word.fetch_and(!WAITING, Ordering::AcqRel);
-        self.notify(word, true);
+        // The flag says nothing here: an advance may have cleared it and not yet set it again for those who
+        // stay. A waiter holds the lock from its look at the condition until it sleeps.
+        let mut lanes = lock(&self.lanes);
+        for (lane, changed) in lanes.iter_mut().zip(&self.changed) {
+            lane.wake(changed);
+        }
     }
 
-    /// Wakes those whose value is reached, or all. `word` is what was there before the flag was cleared.
-    fn notify(&self, word: u64, all: bool) {
+    /// Wakes those whose value is reached. `word` is what was there before the flag was cleared.
+    fn notify(&self, word: u64) {
         if word & WAITING == 0 {
             return;
         }
@@ -97,10 +111,8 @@ impl Timeline {
         // value counts here; whoever moves it later sees the flag.
         let value = self.word.fetch_or(WAITING, MOVE) >> 1;
         for (lane, changed) in lanes.iter_mut().zip(&self.changed) {
-            if lane.waiters > 0 && (all || lane.target <= value) {
-                // Those who go back to sleep say again what for.
-                lane.target = u64::MAX;
-                changed.notify_all();
+            if lane.target <= value {
+                lane.wake(changed);
             }
         }
     }
@@ -285,6 +297,34 @@ mod loom_tests {
             };
             lost.store(true, Ordering::Release);
             timeline.wake();
+            waiter.join().unwrap().unwrap();
+        });
+    }
+
+    /// A condition changes while another thread advances to a value that is not the waiter's: the advance may
+    /// have cleared the flag, and not yet set it again for those who stay.
+    #[test]
+    fn loom_wake_while_advancing_releases_a_waiter() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| {
+            let timeline = Arc::new(Timeline::new());
+            let lost = Arc::new(AtomicBool::new(false));
+            let waiter = {
+                let (timeline, lost) = (Arc::clone(&timeline), Arc::clone(&lost));
+                thread::spawn(move || {
+                    timeline.wait(9, None, |now| {
+                        (now >= 9 || lost.load(Ordering::Acquire)).then_some(())
+                    })
+                })
+            };
+            let advancer = {
+                let timeline = Arc::clone(&timeline);
+                thread::spawn(move || timeline.advance(1))
+            };
+            lost.store(true, Ordering::Release);
+            timeline.wake();
+            advancer.join().unwrap();
             waiter.join().unwrap().unwrap();
         });
     }

@@ -117,9 +117,8 @@ impl Steps {
     ) -> Result<()> {
         let function = match gpu.kernel(launch.key)? {
             Cached::Shared(function) => function,
-            Cached::Own(function) => {
-                // The cache is full. The batch keeps its own.
-                let own = Arc::new(function);
+            Cached::Own(own) => {
+                // The cache is full. The batch keeps it.
                 let pointer = Arc::as_ptr(&own);
                 self.keep.push(Box::new(own));
                 // SAFETY: what was just put into `keep` outlives every use of this list.

@@ -131,13 +131,15 @@ impl CpuQueue {
             // SAFETY: operands lie in blocks of this device's segments, which core keeps until this
             // batch has passed; the order of streams and waits excludes conflicting accesses.
             let run = || unsafe { kernels::execute(command, &team, now_ns() as i64) };
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
-                let error = Error::Fault {
-                    stream: self.stream,
-                    sequence,
-                    command: command.op().name(),
-                    message: panic_message(&*panic).into(),
-                };
+            // Faults of data are values; a panic is a defect of a kernel.
+            let message = match catch_unwind(AssertUnwindSafe(run)) {
+                Ok(Ok(())) => None,
+                Ok(Err(fault)) => Some(fault.message().into()),
+                Err(panic) => Some(panic_message(&*panic).into()),
+            };
+            if let Some(message) = message {
+                let (stream, command) = (self.stream, command.op().name());
+                let error = Error::Fault { stream, sequence, command, message };
                 result = Err((sequence, error));
                 break;
             }

@@ -15,9 +15,12 @@ use millstream_core::{
     Batch, Error, Outcome, Progress, Queue, QueueContext, Result, WaitFor, panic_message,
 };
 
+use crate::allowance::Allowance;
+use crate::dependents::Dependents;
 use crate::engine::Engine;
 use crate::kernels;
 use crate::team::Team;
+use crate::work::work_of;
 
 pub(crate) struct CpuQueue {
     stream: u32,
@@ -25,8 +28,11 @@ pub(crate) struct CpuQueue {
     pub progress: Arc<Progress>,
     profile: Arc<StreamProfile>,
     pending: Mutex<Pending>,
-    /// Streams, by bit, to look at again when this one has come further.
-    dependents: AtomicU64,
+    /// Streams to look at again when this one has come further.
+    pub dependents: Dependents,
+    /// The last Command that was executed, perhaps of a batch that was put back with Commands left. Only
+    /// who has the token touches it.
+    executed: AtomicU64,
 }
 
 #[derive(Default)]
@@ -48,6 +54,17 @@ pub(crate) enum Begin {
     Empty,
 }
 
+/// How far a batch was executed.
+pub(crate) enum Executed {
+    /// To its end.
+    Whole {
+        /// Whether another batch is pending.
+        more: bool,
+    },
+    /// Commands are left, and nobody has the token.
+    InPart,
+}
+
 impl CpuQueue {
     pub fn new(engine: Arc<Engine>, context: QueueContext) -> Self {
         Self {
@@ -56,7 +73,8 @@ impl CpuQueue {
             progress: context.progress,
             profile: context.profile,
             pending: Mutex::default(),
-            dependents: AtomicU64::new(0),
+            dependents: Dependents::new(),
+            executed: AtomicU64::new(0),
         }
     }
 
@@ -93,19 +111,28 @@ impl CpuQueue {
         pending.batches.clear();
         self.progress.fail(first, pending.submitted, error);
         self.progress.advance(pending.submitted);
+        self.ring_dependents();
     }
 
-    /// Puts a batch back that could not be run in time, and the token.
+    /// Puts a batch back that could not be run to its end in time, and the token.
     pub fn put_back(&self, batch: Batch) {
         let mut pending = self.lock();
         pending.batches.push_front(batch);
         pending.running = false;
     }
 
-    /// Executes a batch taken with [`begin`](Self::begin) and gives the token back. The caller has a
-    /// permit. Returns whether more is pending.
-    pub fn execute(&self, batch: Batch) -> bool {
-        let result = self.run_commands(&batch);
+    /// Executes what is left of a batch taken with [`begin`](Self::begin), as far as is allowed, and gives
+    /// the token back. The caller has a permit. Progress is made when the whole batch is through; a batch
+    /// with Commands left is put back.
+    pub fn execute(&self, batch: Batch, allowance: &mut Allowance) -> Executed {
+        let result = match self.run_commands(&batch, allowance) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                self.put_back(batch);
+                return Executed::InPart;
+            }
+            Err(fault) => Err(fault),
+        };
         let last = batch.last;
         self.progress.give_back(batch.commands);
         let more = {
@@ -118,15 +145,21 @@ impl CpuQueue {
             !pending.batches.is_empty()
         };
         self.ring_dependents();
-        more
+        Executed::Whole { more }
     }
 
-    fn run_commands(&self, batch: &Batch) -> Result<(), (u64, Error)> {
+    /// Executes the Commands that are left, and says whether all are done.
+    fn run_commands(&self, batch: &Batch, allowance: &mut Allowance) -> Result<bool, (u64, Error)> {
         let team = Team { engine: &self.engine, stream: self.stream };
         let profiled = self.profile.enabled();
         let mut spans = Vec::with_capacity(if profiled { batch.commands.len() } else { 0 });
-        let mut result = Ok(());
-        for (sequence, command) in (batch.first..).zip(&batch.commands) {
+        let mut result = Ok(true);
+        let done = (self.executed.load(Ordering::Relaxed) + 1).saturating_sub(batch.first) as usize;
+        for (sequence, command) in (batch.first..).zip(&batch.commands).skip(done) {
+            if !allowance.begins(|| work_of(command)) {
+                result = Ok(false);
+                break;
+            }
             let start_ns = if profiled { now_ns() } else { 0 };
             // SAFETY: operands lie in blocks of this device's segments, which core keeps until this
             // batch has passed; the order of streams and waits excludes conflicting accesses.
@@ -137,6 +170,7 @@ impl CpuQueue {
                 Ok(Err(fault)) => Some(fault.message().into()),
                 Err(panic) => Some(panic_message(&*panic).into()),
             };
+            self.executed.store(sequence, Ordering::Relaxed);
             if let Some(message) = message {
                 let (stream, command) = (self.stream, command.op().name());
                 let error = Error::Fault { stream, sequence, command, message };
@@ -152,21 +186,9 @@ impl CpuQueue {
         result
     }
 
-    /// Asks to be looked at again when this stream has come further. The asker must look at the
-    /// progress after this: it may have come further a moment ago.
-    pub fn add_dependent(&self, stream: u32) {
-        self.dependents.fetch_or(1 << stream, Ordering::AcqRel);
-    }
-
+    /// Has streams looked at that wait for this one. To be called after all progress.
     fn ring_dependents(&self) {
-        let mut streams = self.dependents.load(Ordering::Relaxed);
-        if streams != 0 {
-            streams = self.dependents.swap(0, Ordering::AcqRel);
-        }
-        while streams != 0 {
-            self.engine.bell.ring(streams.trailing_zeros());
-            streams &= streams - 1;
-        }
+        self.dependents.take().for_each(|stream| self.engine.bell.ring(stream));
     }
 
     pub fn has_pending(&self) -> bool {

@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::queue::CpuQueue;
 use crate::{kernels, memory};
 
-struct CpuBackend {
+pub(crate) struct CpuBackend {
     engine: Arc<Engine>,
     workers: Mutex<Vec<JoinHandle<()>>>,
     threads: usize,
@@ -43,6 +43,12 @@ fn info(threads: usize) -> BackendInfo {
 }
 
 impl CpuBackend {
+    /// A device whose work is done by those who wait, until workers are started.
+    #[cfg(all(test, not(loom)))]
+    pub fn without_workers(engine: Arc<Engine>) -> Self {
+        Self { engine, workers: Mutex::default(), threads: 2 }
+    }
+
     fn open(index: usize, config: &Config) -> Result<Box<dyn Backend>> {
         if index != 0 {
             return Err(Error::UnknownDevice { name: format!("cpu:{index}"), known: "cpu".into() });
@@ -81,14 +87,10 @@ impl Backend for CpuBackend {
     }
 
     fn close(&self) {
-        self.engine.bell.stop();
         let workers = std::mem::take(
             &mut *self.workers.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
         );
-        for worker in workers {
-            // A worker catches the panics of kernels; one that ended otherwise has nothing to report.
-            let _ = worker.join();
-        }
+        self.engine.stop_workers(workers);
     }
 }
 

@@ -12,10 +12,12 @@ use std::time::{Duration, Instant};
 use millstream_core::sync::{FairPool, Permits};
 use millstream_core::{Error, MAX_STREAMS, Result, WaitFor};
 
+use crate::allowance::Allowance;
 use crate::callers::Callers;
 use crate::doorbell::{Call, Doorbell};
 use crate::helpers::Helpers;
-use crate::queue::{Begin, CpuQueue};
+use crate::latch::OwnerBed;
+use crate::queue::{Begin, CpuQueue, Executed};
 use crate::team::Help;
 
 /// How long a worker that has helped stays awake for the next call. It keeps no permit meanwhile, and
@@ -29,6 +31,8 @@ pub(crate) struct Engine {
     pub intra_op: bool,
     pub callers: Callers,
     pub helpers: Helpers,
+    /// Where the thread that executes a stream sleeps until its helpers have left.
+    beds: Box<[OwnerBed]>,
     /// Permits beyond cores.
     spare: usize,
 }
@@ -44,22 +48,52 @@ impl Engine {
             intra_op: intra_op && threads > 1,
             callers: Callers::new(),
             helpers: Helpers::new(),
+            beds: (0..MAX_STREAMS).map(|_| OwnerBed::new()).collect(),
         })
     }
 
     pub fn start_workers(self: &Arc<Self>, count: usize) -> Result<Vec<JoinHandle<()>>> {
-        (0..count)
-            .map(|worker| {
-                let engine = Arc::clone(self);
-                std::thread::Builder::new()
-                    .name(format!("millstream-{worker}"))
-                    .spawn(move || engine.work(worker))
-                    .map_err(|error| Error::Unavailable {
+        self.start_workers_by(count, |worker| {
+            let engine = Arc::clone(self);
+            std::thread::Builder::new()
+                .name(format!("millstream-{worker}"))
+                .spawn(move || engine.work(worker))
+        })
+    }
+
+    /// Starts all workers or none: when one cannot be started, the others are stopped.
+    pub fn start_workers_by(
+        &self,
+        count: usize,
+        mut start: impl FnMut(usize) -> std::io::Result<JoinHandle<()>>,
+    ) -> Result<Vec<JoinHandle<()>>> {
+        let mut workers = Vec::with_capacity(count);
+        for worker in 0..count {
+            match start(worker) {
+                Ok(worker) => workers.push(worker),
+                Err(error) => {
+                    self.stop_workers(workers);
+                    return Err(Error::Unavailable {
                         name: "cpu".into(),
                         reason: format!("a worker thread could not be started: {error}"),
-                    })
-            })
-            .collect()
+                    });
+                }
+            }
+        }
+        Ok(workers)
+    }
+
+    /// Stops the workers and waits until they have ended.
+    pub fn stop_workers(&self, workers: Vec<JoinHandle<()>>) {
+        self.bell.stop();
+        for worker in workers {
+            // A worker catches the panics of kernels; one that ended otherwise has nothing to report.
+            let _ = worker.join();
+        }
+    }
+
+    pub fn bed(&self, stream: u32) -> &OwnerBed {
+        &self.beds[stream as usize]
     }
 
     /// Cores that no permit is out for.
@@ -77,7 +111,7 @@ impl Engine {
     }
 
     /// The life of a worker.
-    fn work(&self, worker: usize) {
+    pub fn work(&self, worker: usize) {
         let mut from = worker;
         let mut helped = None;
         while !self.bell.is_stopped() {
@@ -120,18 +154,18 @@ impl Engine {
     fn execute(&self, queue: &CpuQueue, batch: millstream_core::Batch) -> bool {
         // Without a deadline a permit always comes.
         let permit = self.gate.take(None);
-        let more = queue.execute(batch);
+        let executed = queue.execute(batch, &mut Allowance::unlimited());
         if permit.is_some() {
             self.gate.put(());
         }
-        more
+        matches!(executed, Executed::Whole { more: true } | Executed::InPart)
     }
 
     /// Has a blocked stream looked at when the one it waits for has come further.
     fn look_again_after(&self, stream: u32, wait: WaitFor) {
         let other = self.queue(wait.stream);
-        other.add_dependent(stream);
-        if !other.progress.passed(wait.sequence) {
+        let passed = || other.progress.passed(wait.sequence);
+        if !other.dependents.add_and_look(stream, passed) {
             // It may have been submitted by somebody who meant to wait and gave up.
             if other.has_pending() {
                 self.bell.ring(wait.stream);
@@ -142,7 +176,8 @@ impl Engine {
     }
 
     /// Executes, on the calling thread, what stands between a stream and a sequence number. One permit
-    /// serves for all of it, so that a call of several batches stands in line once.
+    /// serves for all of it, so that a call of several batches stands in line once. Commands that would
+    /// last beyond the deadline are left to the workers, see [`Allowance`].
     pub fn drive(&self, stream: u32, sequence: u64, deadline: Instant) {
         // What is to be reached, the last first: a blocked stream puts the one it waits for on top.
         // Waits name submitted work only, so this has no cycles.
@@ -155,9 +190,17 @@ impl Engine {
                 targets.pop();
                 continue;
             }
-            if Instant::now() >= deadline {
+            let now = Instant::now();
+            if now >= deadline {
                 break;
             }
+            let wait = |permit: &mut Option<()>| {
+                // Nobody keeps a core from others while waiting.
+                if permit.take().is_some() {
+                    self.gate.put(());
+                }
+                queue.progress.wait_for_change(completed, target.sequence, Some(deadline));
+            };
             match queue.begin() {
                 Begin::Run(batch) => {
                     permit = permit.or_else(|| self.gate.take(Some(deadline)));
@@ -165,20 +208,21 @@ impl Engine {
                         queue.put_back(batch);
                         continue;
                     }
-                    let more = queue.execute(batch);
-                    // A worker that came for the rest in the meantime found the stream busy.
-                    if more && queue.progress.passed(target.sequence) {
-                        self.bell.ring(target.stream);
+                    match queue.execute(batch, &mut Allowance::until(deadline, now)) {
+                        // A worker that came for the rest in the meantime found the stream busy.
+                        Executed::Whole { more } => {
+                            if more && queue.progress.passed(target.sequence) {
+                                self.bell.ring(target.stream);
+                            }
+                        }
+                        Executed::InPart => {
+                            self.bell.ring(target.stream);
+                            wait(&mut permit);
+                        }
                     }
                 }
                 Begin::Blocked(wait) => targets.push(wait),
-                Begin::Busy | Begin::Empty => {
-                    // Nobody keeps a core from others while waiting.
-                    if permit.take().is_some() {
-                        self.gate.put(());
-                    }
-                    queue.progress.wait_for_change(completed, target.sequence, Some(deadline));
-                }
+                Begin::Busy | Begin::Empty => wait(&mut permit),
             }
         }
         if permit.is_some() {

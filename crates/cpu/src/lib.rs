@@ -9,13 +9,19 @@
 //! caller gets the other cores for its large commands. Results do not depend on any of this: they have
 //! the same bits for any number of threads and streams.
 
+mod allowance;
 mod backend;
 mod callers;
+mod dependents;
 mod doorbell;
 mod engine;
 mod helpers;
 pub mod kernels;
+mod latch;
 mod memory;
 pub mod peak;
 mod queue;
 mod team;
+
+#[cfg(all(test, not(loom)))]
+mod deadline_tests;

@@ -13,6 +13,8 @@ use std::time::Instant;
 use millstream_core::profiler::{Span, StreamProfile, now_ns};
 use millstream_core::{Batch, Progress, Queue, QueueContext, Result, WaitFor, panic_message};
 
+use crate::allowance::Allowance;
+use crate::dependents::Dependents;
 use crate::engine::Engine;
 use crate::kernels;
 use crate::team::Team;
@@ -23,8 +25,11 @@ pub(crate) struct CpuQueue {
     pub progress: Arc<Progress>,
     profile: Arc<StreamProfile>,
     pending: Mutex<Pending>,
-    /// Streams, by bit, to look at again when this one has come further.
-    dependents: AtomicU64,
+    /// Streams to look at again when this one has come further.
+    pub dependents: Dependents,
+    /// The last Command that was executed, perhaps of a batch that was put back with Commands left. Only
+    /// who has the token touches it.
+    executed: AtomicU64,
 }
 
 #[derive(Default)]
@@ -45,6 +50,17 @@ pub(crate) enum Begin {
     Empty,
 }
 
+/// How far a batch was executed.
+pub(crate) enum Executed {
+    /// To its end.
+    Whole {
+        /// Whether another batch is pending.
+        more: bool,
+    },
+    /// Commands are left, and nobody has the token.
+    InPart,
+}
+
 impl CpuQueue {
     pub fn new(engine: Arc<Engine>, context: QueueContext) -> Self {
         Self {
@@ -53,7 +69,8 @@ impl CpuQueue {
             progress: context.progress,
             profile: context.profile,
             pending: Mutex::default(),
-            dependents: AtomicU64::new(0),
+            dependents: Dependents::new(),
+            executed: AtomicU64::new(0),
         }
     }
 
@@ -77,17 +94,21 @@ impl CpuQueue {
         pending.batches.pop_front().map_or(Begin::Empty, Begin::Run)
     }
 
-    /// Puts a batch back that could not be run in time, and the token.
+    /// Puts a batch back that could not be run to its end in time, and the token.
     pub fn put_back(&self, batch: Batch) {
         let mut pending = self.lock();
         pending.batches.push_front(batch);
         pending.running = false;
     }
 
-    /// Executes a batch taken with [`begin`](Self::begin) and gives the token back. The caller has a
-    /// permit. Returns whether more is pending.
-    pub fn execute(&self, batch: Batch) -> bool {
-        self.run_commands(&batch);
+    /// Executes what is left of a batch taken with [`begin`](Self::begin), as far as is allowed, and gives
+    /// the token back. The caller has a permit. Progress is made when the whole batch is through; a batch
+    /// with Commands left is put back.
+    pub fn execute(&self, batch: Batch, allowance: &mut Allowance) -> Executed {
+        if !self.run_commands(&batch, allowance) {
+            self.put_back(batch);
+            return Executed::InPart;
+        }
         let last = batch.last;
         self.progress.give_back(batch);
         let more = {
@@ -97,51 +118,53 @@ impl CpuQueue {
             !pending.batches.is_empty()
         };
         self.ring_dependents();
-        more
+        Executed::Whole { more }
     }
 
-    fn run_commands(&self, batch: &Batch) {
+    /// Executes the Commands that are left, and says whether all are done.
+    fn run_commands(&self, batch: &Batch, allowance: &mut Allowance) -> bool {
         let team = Team { engine: &self.engine, stream: self.stream };
         let profiled = self.profile.enabled();
         let mut spans = Vec::with_capacity(if profiled { batch.commands.len() } else { 0 });
-        for (index, command) in batch.commands.iter().enumerate() {
+        let mut all = true;
+        let done = (self.executed.load(Ordering::Relaxed) + 1).saturating_sub(batch.first) as usize;
+        for (index, command) in batch.commands.iter().enumerate().skip(done) {
+            let sequence = batch.first + index as u64;
             if batch.inherit(index, &self.progress) {
+                self.executed.store(sequence, Ordering::Relaxed);
                 continue;
+            }
+            if !allowance.begins(|| command.work()) {
+                all = false;
+                break;
             }
             let start_ns = if profiled { now_ns() } else { 0 };
             // SAFETY: operands lie in blocks of this device's segments, which core keeps until this
             // batch has passed; the order of streams and waits excludes conflicting accesses.
             let run = || unsafe { kernels::execute(command, &team, now_ns() as i64) };
+            // Faults of data are values; a panic is a defect of a kernel.
             match catch_unwind(AssertUnwindSafe(run)) {
-                Ok(()) => batch.succeed(index),
-                Err(panic) => {
-                    let error = batch.fault(self.stream, index, panic_message(&*panic));
-                    batch.fail(index, error, &self.progress);
-                }
+                Ok(Ok(())) => batch.succeed(index),
+                Ok(Err(fault)) => self.fail(batch, index, fault.message()),
+                Err(panic) => self.fail(batch, index, panic_message(&*panic)),
             }
+            self.executed.store(sequence, Ordering::Relaxed);
             if profiled {
-                let (kind, sequence) = (command.op().kind(), batch.first + index as u64);
+                let kind = command.op().kind();
                 spans.push(Span { kind, sequence, start_ns, end_ns: now_ns() });
             }
         }
         self.profile.add_executed(&spans);
+        all
     }
 
-    /// Asks to be looked at again when this stream has come further. The asker must look at the
-    /// progress after this: it may have come further a moment ago.
-    pub fn add_dependent(&self, stream: u32) {
-        self.dependents.fetch_or(1 << stream, Ordering::AcqRel);
+    fn fail(&self, batch: &Batch, index: usize, message: &str) {
+        batch.fail(index, batch.fault(self.stream, index, message), &self.progress);
     }
 
+    /// Has streams looked at that wait for this one. To be called after all progress.
     fn ring_dependents(&self) {
-        let mut streams = self.dependents.load(Ordering::Relaxed);
-        if streams != 0 {
-            streams = self.dependents.swap(0, Ordering::AcqRel);
-        }
-        while streams != 0 {
-            self.engine.bell.ring(streams.trailing_zeros());
-            streams &= streams - 1;
-        }
+        self.dependents.take().for_each(|stream| self.engine.bell.ring(stream));
     }
 
     pub fn has_pending(&self) -> bool {

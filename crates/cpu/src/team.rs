@@ -8,14 +8,10 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread::Thread;
 
 use crate::engine::Engine;
 use crate::kernels::Parallel;
-
-/// How long the owner spins for helpers in their last chunk before it sleeps: about as long as a chunk
-/// takes. Its permit is its own until then.
-const SPINS: u32 = 1000;
+use crate::latch::Latch;
 
 /// One command's chunks. Lives on the stack of the thread that executes the command.
 struct Work<'a> {
@@ -23,10 +19,11 @@ struct Work<'a> {
     chunks: usize,
     next: AtomicUsize,
     /// Helpers that may still touch this value.
-    helpers: AtomicUsize,
+    helpers: Latch,
     /// What the first chunk that panicked said.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
-    owner: Thread,
+    /// The stream that the command belongs to.
+    stream: u32,
 }
 
 /// A call for help with some [`Work`].
@@ -59,15 +56,13 @@ impl Work<'_> {
 impl Help {
     /// Helps until there is nothing left or somebody needs the core.
     pub fn run(self, engine: &Engine) {
-        // SAFETY: the owner keeps the work alive until `helpers` is 0, which counts this one in.
+        // SAFETY: the owner keeps the work alive until nobody helps, and this one is counted in.
         let work = unsafe { &*self.0 };
         work.run_chunks(|| engine.helpers.are_too_many(engine.free_cores()));
-        let owner = work.owner.clone();
+        let bed = engine.bed(work.stream);
         engine.helpers.leave();
         // After this the work may be gone.
-        if work.helpers.fetch_sub(1, Ordering::Release) == 1 {
-            owner.unpark();
-        }
+        work.helpers.leave(bed);
     }
 }
 
@@ -85,15 +80,14 @@ impl Team<'_> {
         if engine.callers.expects_another(self.stream) {
             return;
         }
-        while work.next.load(Ordering::Relaxed) + work.helpers.load(Ordering::Relaxed) < work.chunks
-        {
+        while work.next.load(Ordering::Relaxed) + work.helpers.count() < work.chunks {
             if !engine.helpers.join(engine.free_cores()) {
                 return;
             }
-            work.helpers.fetch_add(1, Ordering::Relaxed);
+            work.helpers.add();
             let help = Help(std::ptr::from_ref(work).cast());
             if engine.bell.call(help).is_err() {
-                work.helpers.fetch_sub(1, Ordering::Relaxed);
+                work.helpers.take_back();
                 engine.helpers.leave();
                 return;
             }
@@ -111,9 +105,9 @@ impl Parallel for Team<'_> {
             body,
             chunks,
             next: AtomicUsize::new(0),
-            helpers: AtomicUsize::new(0),
+            helpers: Latch::new(),
             panic: Mutex::new(None),
-            owner: std::thread::current(),
+            stream: self.stream,
         };
         self.recruit(&work);
         // A core that becomes free while a long command runs is asked to join.
@@ -123,15 +117,7 @@ impl Parallel for Team<'_> {
             }
             false
         });
-        let mut spins = 0;
-        while work.helpers.load(Ordering::Acquire) != 0 {
-            if spins < SPINS {
-                spins += 1;
-                std::hint::spin_loop();
-            } else {
-                std::thread::park();
-            }
-        }
+        work.helpers.wait(self.engine.bed(self.stream));
         if let Some(panic) = work.panic.into_inner().unwrap_or_else(PoisonError::into_inner) {
             resume_unwind(panic);
         }

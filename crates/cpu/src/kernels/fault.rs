@@ -1,12 +1,106 @@
-//! Commands that their data makes impossible.
+//! Commands that their data, or the memory of the machine, makes impossible.
+//!
+//! Such a fault is a value: it is not a defect of this program, and a program that is built to abort on
+//! panic goes on too.
 
-use std::panic::resume_unwind;
+use std::fmt;
+use std::ops::Range;
+use std::sync::OnceLock;
 
-/// Ends the Command with a fault: the queue catches it and hands the message to whoever waits.
-///
-/// It unwinds without a panic's report on the error stream, since a caller's data is not a defect of
-/// this program.
-#[cold]
-pub(super) fn fail(message: String) -> ! {
-    resume_unwind(Box::new(message))
+use super::parallel::{Parallel, share};
+
+/// Why a Command could not be executed. What it writes may hold anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelFault {
+    message: Box<str>,
+}
+
+/// The result of a kernel.
+pub(super) type Result<T = ()> = std::result::Result<T, KernelFault>;
+
+impl KernelFault {
+    #[cold]
+    pub(super) fn new(message: impl Into<Box<str>>) -> Self {
+        KernelFault { message: message.into() }
+    }
+
+    /// Scratch memory that the machine does not have for one thread.
+    #[cold]
+    pub(super) fn scratch(bytes: usize) -> Self {
+        Self::new(format!("the operation needs {bytes} bytes of scratch memory, which is too much"))
+    }
+
+    /// One clause that says what is wrong.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for KernelFault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for KernelFault {}
+
+/// Like [`share`], for a body that may fail: the first fault is the result, and ranges that begin after
+/// it are skipped.
+pub(super) fn try_share(
+    parallel: &dyn Parallel,
+    items: usize,
+    work_per_item: usize,
+    body: impl Fn(Range<usize>) -> Result + Sync,
+) -> Result {
+    let first = OnceLock::new();
+    share(parallel, items, work_per_item, |range| {
+        if first.get().is_none()
+            && let Err(fault) = body(range)
+        {
+            // Of several threads the first one wins.
+            let _ = first.set(fault);
+        }
+    });
+    first.into_inner().map_or(Ok(()), Err)
+}
+
+/// Like [`Parallel::run`], for a body that may fail; see [`try_share`].
+pub(super) fn try_run(
+    parallel: &dyn Parallel,
+    chunks: usize,
+    body: impl Fn(usize) -> Result + Sync,
+) -> Result {
+    let first = OnceLock::new();
+    parallel.run(chunks, &|chunk| {
+        if first.get().is_none()
+            && let Err(fault) = body(chunk)
+        {
+            let _ = first.set(fault);
+        }
+    });
+    first.into_inner().map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::super::Sequential;
+    use super::super::parallel::CHUNK_ELEMENTS;
+    use super::*;
+
+    #[test]
+    fn the_first_fault_is_told_and_the_rest_is_skipped() {
+        let begun = AtomicUsize::new(0);
+        let body = |chunk: usize| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            if chunk < 2 { Ok(()) } else { Err(KernelFault::new(chunk.to_string())) }
+        };
+        assert_eq!(try_run(&Sequential, 9, body).unwrap_err().message(), "2");
+        assert_eq!(begun.swap(0, Ordering::Relaxed), 3);
+        let ranges = |range: Range<usize>| body(range.start);
+        let fault = try_share(&Sequential, 9, CHUNK_ELEMENTS, ranges).unwrap_err();
+        assert_eq!((fault.to_string().as_str(), begun.into_inner()), ("2", 3));
+        assert_eq!(try_share(&Sequential, 2, CHUNK_ELEMENTS, |_| Ok(())), Ok(()));
+    }
 }

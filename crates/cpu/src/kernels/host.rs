@@ -84,7 +84,7 @@ mod tests {
         operand.layout = operand.layout.slice(0, 1, 1, 1).unwrap();
         let command = Command::timestamp(operand).unwrap();
         // SAFETY: the operand is memory of this test.
-        unsafe { execute(&command, &Sequential, 123_456_789_012) };
+        unsafe { execute(&command, &Sequential, 123_456_789_012) }.unwrap();
         assert_eq!(device.values::<i64>(), [0, 123_456_789_012, 0]);
     }
 }

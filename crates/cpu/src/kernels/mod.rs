@@ -52,8 +52,11 @@ mod workspace;
 #[cfg(test)]
 mod same_bits_tests;
 #[cfg(test)]
+mod scratch_tests;
+#[cfg(test)]
 mod testing;
 
+pub use fault::KernelFault;
 pub(crate) use matmul::packed_bytes;
 pub use parallel::{Parallel, Sequential};
 
@@ -107,10 +110,14 @@ pub fn supports(kind: OpKind) -> bool {
 
 /// Executes one Command and returns when it is done. `clock_ns` is what a timestamp writes.
 ///
+/// # Errors
+///
+/// Data that makes the Command impossible, such as an index outside its axis, or scratch memory that is
+/// not there. What the Command writes may then hold anything.
+///
 /// # Panics
 ///
-/// A kind that is not [supported](supports). Data that makes the Command impossible, such as an index
-/// outside its axis, unwinds with a message, and leaves what the Command writes half written.
+/// A kind that is not [supported](supports).
 ///
 /// # Safety
 ///
@@ -118,7 +125,11 @@ pub fn supports(kind: OpKind) -> bool {
 /// operand; inputs are initialised. During the call no other thread touches what the Command writes,
 /// nor writes what it reads. Operands of different buffers do not overlap. `parallel` runs each chunk
 /// exactly once and has finished all when it returns.
-pub unsafe fn execute(command: &BoundCommand, parallel: &dyn Parallel, clock_ns: i64) {
+pub unsafe fn execute(
+    command: &BoundCommand,
+    parallel: &dyn Parallel,
+    clock_ns: i64,
+) -> Result<(), KernelFault> {
     let (outputs, inputs) = (command.outputs(), command.inputs());
     // SAFETY: every call passes on what the caller promises; the operands that each kernel expects
     // are those that the constructor of the operation put in this order.
@@ -173,61 +184,61 @@ pub unsafe fn execute(command: &BoundCommand, parallel: &dyn Parallel, clock_ns:
                 let (bias, rest) = take(epilogue.bias, &inputs[2..]);
                 let (residual, _) = take(epilogue.residual, rest);
                 let factors = [&inputs[0], &inputs[1]];
-                matmul::matmul(epilogue, &outputs[0], factors, bias, residual, parallel);
+                matmul::matmul(epilogue, &outputs[0], factors, bias, residual, parallel)?;
             }
             Op::Pool { params } => {
                 pool::pool(params, &outputs[0], outputs.get(1), &inputs[0], parallel);
             }
             Op::Gather { axis } => {
                 let axis = usize::from(*axis);
-                index::gather(axis, &outputs[0], &inputs[0], &inputs[1], parallel);
+                index::gather(axis, &outputs[0], &inputs[0], &inputs[1], parallel)?;
             }
-            Op::Embedding => index::gather(0, &outputs[0], &inputs[0], &inputs[1], parallel),
+            Op::Embedding => index::gather(0, &outputs[0], &inputs[0], &inputs[1], parallel)?,
             Op::GatherElements { axis } => {
                 let axis = usize::from(*axis);
-                index::gather_elements(axis, &outputs[0], &inputs[0], &inputs[1], parallel);
+                index::gather_elements(axis, &outputs[0], &inputs[0], &inputs[1], parallel)?;
             }
             Op::GatherNd { batch_axes } => {
                 let axes = usize::from(*batch_axes);
-                index::gather_nd(axes, &outputs[0], &inputs[0], &inputs[1], parallel);
+                index::gather_nd(axes, &outputs[0], &inputs[0], &inputs[1], parallel)?;
             }
             Op::ScatterElements { axis, reduction } => {
                 let operands = scatter_operands(outputs, inputs);
-                index::scatter_elements(usize::from(*axis), *reduction, &operands, parallel);
+                index::scatter_elements(usize::from(*axis), *reduction, &operands, parallel)?;
             }
             Op::ScatterNd { reduction } => {
-                index::scatter_nd(*reduction, &scatter_operands(outputs, inputs), parallel);
+                index::scatter_nd(*reduction, &scatter_operands(outputs, inputs), parallel)?;
             }
             Op::TopK { axis, largest, sorted } => {
                 let (axis, largest, sorted) = (usize::from(*axis), *largest, *sorted);
                 let choice = top_k::Choice { axis, largest, sorted };
-                top_k::top_k(choice, &outputs[0], &outputs[1], &inputs[0], parallel);
+                top_k::top_k(choice, &outputs[0], &outputs[1], &inputs[0], parallel)?;
             }
-            Op::Resize { params } => resize::resize(params, &outputs[0], &inputs[0], parallel),
+            Op::Resize { params } => resize::resize(params, &outputs[0], &inputs[0], parallel)?,
             Op::Pad { params } => pad::pad(params, &outputs[0], &inputs[0], parallel),
             Op::Conv { params, epilogue } => {
                 let operands = conv_operands(epilogue, &outputs[0], inputs);
-                conv::conv(params, epilogue, &operands, parallel);
+                conv::conv(params, epilogue, &operands, parallel)?;
             }
             Op::ConvTranspose { params, epilogue } => {
                 let operands = conv_operands(epilogue, &outputs[0], inputs);
-                conv::conv_transpose(params, epilogue, &operands, parallel);
+                conv::conv_transpose(params, epilogue, &operands, parallel)?;
             }
             Op::Attention { params } => {
                 let factors = [&inputs[0], &inputs[1], &inputs[2]];
-                attention::attention(params, &outputs[0], factors, inputs.get(3), parallel);
+                attention::attention(params, &outputs[0], factors, inputs.get(3), parallel)?;
             }
             Op::Recurrent { params } => {
                 let operands = recurrent_operands(params, outputs, inputs);
-                recurrent::recurrent(params, &operands, parallel);
+                recurrent::recurrent(params, &operands, parallel)?;
             }
             Op::Dft { axis, inverse, onesided } => {
                 let axis = usize::from(*axis);
-                fourier::dft(axis, *inverse, *onesided, &outputs[0], &inputs[0], parallel);
+                fourier::dft(axis, *inverse, *onesided, &outputs[0], &inputs[0], parallel)?;
             }
             Op::Stft { frame, hop, .. } => {
                 let (frame, hop) = (*frame as usize, *hop as usize);
-                fourier::stft(frame, hop, &outputs[0], &inputs[0], inputs.get(1), parallel);
+                fourier::stft(frame, hop, &outputs[0], &inputs[0], inputs.get(1), parallel)?;
             }
             Op::Quantize { .. } => {
                 let factors = [&inputs[0], &inputs[1]];
@@ -241,20 +252,20 @@ pub unsafe fn execute(command: &BoundCommand, parallel: &dyn Parallel, clock_ns:
                 let (a_zero, rest) = take(*a_zero, &inputs[2..]);
                 let (b_zero, _) = take(*b_zero, rest);
                 let (factors, zeros) = ([&inputs[0], &inputs[1]], [a_zero, b_zero]);
-                byte_product::matmul_integer(&outputs[0], factors, zeros, parallel);
+                byte_product::matmul_integer(&outputs[0], factors, zeros, parallel)?;
             }
             Op::ConvInteger { params, src_zero, weight_zero } => {
                 let operands = conv_operands(&Default::default(), &outputs[0], inputs);
                 let (src_zero, rest) = take(*src_zero, &inputs[2..]);
                 let (weight_zero, _) = take(*weight_zero, rest);
-                conv::conv_integer(params, &operands, [src_zero, weight_zero], parallel);
+                conv::conv_integer(params, &operands, [src_zero, weight_zero], parallel)?;
             }
             Op::PackWeights => matmul::pack_weights(&outputs[0], &inputs[0], parallel),
             Op::MatMulPacked { epilogue } => {
                 let (bias, rest) = take(epilogue.bias, &inputs[2..]);
                 let (residual, _) = take(epilogue.residual, rest);
                 let factors = [&inputs[0], &inputs[1]];
-                matmul::matmul_packed(epilogue, &outputs[0], factors, bias, residual, parallel);
+                matmul::matmul_packed(epilogue, &outputs[0], factors, bias, residual, parallel)?;
             }
             Op::Random { distribution, seed, offset } => {
                 random::random(*distribution, *seed, *offset, &outputs[0], parallel);
@@ -265,6 +276,7 @@ pub unsafe fn execute(command: &BoundCommand, parallel: &dyn Parallel, clock_ns:
             other => unreachable!("the CPU device has no kernel for {}", other.name()),
         }
     }
+    Ok(())
 }
 
 fn scatter_operands<'a>(

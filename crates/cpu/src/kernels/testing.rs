@@ -140,7 +140,19 @@ impl Parallel for Threads {
 /// Executes a command whose operands are [`Tensor`]s.
 pub fn run(command: millstream_core::Result<BoundCommand>) {
     // SAFETY: operands are tensors of this thread, aligned to 64 bytes, each in memory of its own.
-    unsafe { execute(&command.unwrap(), &Sequential, 0) };
+    unsafe { execute(&command.unwrap(), &Sequential, 0) }.unwrap();
+}
+
+/// What a command says that its data, or the memory of the machine, makes impossible.
+pub fn fault(command: millstream_core::Result<BoundCommand>) -> String {
+    let ways: [&dyn Parallel; 3] = [&Sequential, &Reversed, &Threads(3)];
+    let [first, others @ ..] = ways.map(|way| {
+        // SAFETY: as in `run`; the threads are joined before the call returns.
+        let fault = unsafe { execute(command.as_ref().unwrap(), way, 0) }.unwrap_err();
+        fault.message().to_string()
+    });
+    assert!(others.iter().all(|other| *other == first), "{first}, {others:?}");
+    first
 }
 
 /// Executes a command in several ways and checks that `output` gets the same bytes.
@@ -148,7 +160,7 @@ pub fn assert_same_bits_in_any_order(command: &BoundCommand, output: &Tensor) {
     let ways: [&dyn Parallel; 4] = [&Sequential, &Reversed, &Threads(2), &Threads(5)];
     let results = ways.map(|way| {
         // SAFETY: as in `run`; the threads are joined before the call returns.
-        unsafe { execute(command, way, 0) };
+        unsafe { execute(command, way, 0) }.unwrap();
         output.bytes()
     });
     assert!(results.windows(2).all(|pair| pair[0] == pair[1]), "{}", command.op().name());

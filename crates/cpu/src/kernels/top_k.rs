@@ -5,12 +5,17 @@ use std::cmp::Ordering;
 use millstream_core::{DType, Operand, RawBuffer};
 
 use super::block::{BLOCK, Input, Output, Scratch, base};
+use super::fault::{Result, try_share};
 use super::number::{Stored, with_float, with_int};
-use super::parallel::{Parallel, share};
+use super::parallel::Parallel;
 use super::walk::Walk;
+use super::workspace::reserve;
 
 /// Up to so many elements are kept on the stack, in order.
 const FEW: usize = 32;
+
+/// Candidates that are kept beyond twice the elements that are asked for.
+const MORE: usize = 2048;
 
 /// What is taken.
 #[derive(Clone, Copy)]
@@ -29,14 +34,14 @@ pub(super) unsafe fn top_k(
     indices: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
-) {
+) -> Result {
     let dtype = src.layout.dtype();
     // SAFETY: passed on; the types are those of the operands.
     unsafe {
         if dtype.is_float() {
-            with_float!(dtype, T => select::<T>(choice, values, indices, src, parallel));
+            with_float!(dtype, T => select::<T>(choice, values, indices, src, parallel))
         } else {
-            with_int!(dtype, T => select::<T>(choice, values, indices, src, parallel));
+            with_int!(dtype, T => select::<T>(choice, values, indices, src, parallel))
         }
     }
 }
@@ -67,21 +72,25 @@ unsafe fn select<T: Stored<Compute: PartialOrd>>(
     indices: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
-) {
+) -> Result {
     let layouts = [&values.layout, &indices.layout, &src.layout];
     let rows = Walk::over(layouts, (0..src.layout.rank()).filter(|&other| other != choice.axis));
     let row = Walk::over([&src.layout], [choice.axis]);
     let k = values.layout.shape()[choice.axis];
     if k == 0 {
-        return;
+        return Ok(());
     }
     let steps = [&values.layout, &indices.layout].map(|layout| layout.strides()[choice.axis]);
     // SAFETY: passed on.
     let (to, places, from) = unsafe { (base::<T>(values), base::<i64>(indices), base::<T>(src)) };
     let (to, places) = (Output::new(to, 0), Output::new(places, 1));
     let input = Input::<T>::new(from, 0, std::ptr::null::<T>());
-    share(parallel, rows.elements(), row.elements(), |range| {
+    // A row may repeat one element any number of times, so only the best so far are kept.
+    let room =
+        if k <= FEW { 0 } else { k.saturating_mul(2).saturating_add(MORE).min(row.elements()) };
+    try_share(parallel, rows.elements(), row.elements(), |range| {
         let mut many = Vec::new();
+        reserve(&mut many, room)?;
         rows.steps(range.start, range.len(), |[value, index, first]| {
             // SAFETY: the row is one of the input.
             let input = unsafe { input.moved(first) };
@@ -103,19 +112,15 @@ unsafe fn select<T: Stored<Compute: PartialOrd>>(
                 store(&mut entries[..k]);
                 return;
             }
-            many.clear();
             // SAFETY: nobody writes the input.
-            unsafe { each(&row, &input, |x, place| many.push((x, place))) };
-            let by = |a: &Entry<_>, b: &Entry<_>| order(choice.largest, a, b);
-            if k < many.len() {
-                many.select_nth_unstable_by(k - 1, by);
-            }
+            unsafe { best(&row, &input, k, choice.largest, &mut many) };
             if choice.sorted {
-                many[..k].sort_unstable_by(by);
+                many.sort_unstable_by(|a, b| order(choice.largest, a, b));
             }
-            store(&mut many[..k]);
+            store(&mut many);
         });
-    });
+        Ok(())
+    })
 }
 
 /// Calls `visit(element, place)` for every element of a row.
@@ -172,6 +177,50 @@ unsafe fn few<T: Stored<Compute: PartialOrd>>(
         });
     }
     best
+}
+
+/// The best `k` of a row, in any order. `found` has room for more than `k`, or for the whole row, and
+/// does not grow: when it is full all but the best are dropped, and from then on only what is better
+/// than the last of these is taken. What comes later loses a tie.
+///
+/// # Safety
+///
+/// As for [`each`].
+unsafe fn best<T: Stored<Compute: PartialOrd>>(
+    row: &Walk<1>,
+    input: &Input<T>,
+    k: usize,
+    largest: bool,
+    found: &mut Vec<Entry<T::Compute>>,
+) {
+    let drop_others = |found: &mut Vec<Entry<T::Compute>>| {
+        let (_, last, _) = found.select_nth_unstable_by(k - 1, |a, b| order(largest, a, b));
+        let last = last.0;
+        found.truncate(k);
+        last
+    };
+    found.clear();
+    let room = found.capacity();
+    let mut last = None;
+    // SAFETY: passed on.
+    unsafe {
+        each(row, input, |x, place| {
+            if last.is_some_and(|last| !better(largest, x, last)) {
+                return;
+            }
+            if found.len() == room {
+                let worst = drop_others(found);
+                last = Some(worst);
+                if !better(largest, x, worst) {
+                    return;
+                }
+            }
+            found.push((x, place));
+        });
+    }
+    if found.len() > k {
+        drop_others(found);
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 use millstream_core::{Command, DType, Layout};
 
+use super::super::block::Input;
 use super::super::testing::{Tensor, assert_same_bits_in_any_order, noise, run};
+use super::super::walk::Walk;
+use super::best;
 
 fn top(values: &[f32], k: usize, largest: bool, sorted: bool) -> (Vec<f32>, Vec<i64>) {
     let src = Tensor::new(&[values.len()], values);
@@ -45,6 +48,52 @@ fn any_number_of_elements_agrees_with_a_full_sort() {
             }
         }
     }
+}
+
+/// All ties, all NaN, and every element better than those before it, over rows that are longer than what
+/// is kept.
+#[test]
+fn the_best_are_right_when_not_all_candidates_are_kept() {
+    const LEN: usize = 40_000;
+    let rows: [fn(usize) -> f32; 5] = [
+        |_| 1.0,
+        |_| f32::NAN,
+        |i| i as f32,
+        |i| -(i as f32),
+        |i| if i % 3 == 0 { f32::NAN } else { (i * 7919 % 1009) as f32 - 500.0 },
+    ];
+    for row in rows {
+        let values: Vec<f32> = (0..LEN).map(row).collect();
+        for largest in [true, false] {
+            let mut order: Vec<usize> = (0..LEN).collect();
+            order.sort_by(|&a, &b| {
+                // NaN is the largest number.
+                let key = |i: usize| (values[i].is_nan(), values[i]);
+                let by_value = key(a).partial_cmp(&key(b)).unwrap_or(std::cmp::Ordering::Equal);
+                (if largest { by_value.reverse() } else { by_value }).then(a.cmp(&b))
+            });
+            for k in [33, 1000, 19_000, LEN] {
+                let mut expected: Vec<i64> = order[..k].iter().map(|&i| i as i64).collect();
+                assert_eq!(top(&values, k, largest, true).1, expected);
+                expected.sort_unstable();
+                assert_eq!(top(&values, k, largest, false).1, expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn memory_is_bounded_by_what_is_asked_for() {
+    let layout = Layout::contiguous(DType::F32, &[1]).unwrap().broadcast_to(&[1 << 24]).unwrap();
+    let src = Tensor::uninit(layout);
+    let (row, place) = (Walk::in_order([&layout]), src.operand().buffer.address as *mut f32);
+    let input = Input::<f32>::new(place, 0, std::ptr::null::<f32>());
+    let mut found = Vec::with_capacity(100);
+    let room = found.capacity();
+    // SAFETY: the row is one element, which nobody writes.
+    unsafe { best(&row, &input, 40, true, &mut found) };
+    assert_eq!((found.len(), found.capacity()), (40, room));
+    assert!(found.iter().all(|entry| entry.1 < 40));
 }
 
 #[test]

@@ -54,7 +54,8 @@ impl<const N: usize> Walk<N> {
         let mut walk =
             Walk { rank: 0, shape: [1; MAX_RANK], strides: [[0; MAX_RANK]; N], elements: 1 };
         for (size, strides) in axes {
-            walk.elements *= size;
+            // An axis without elements may follow ones whose product does not fit a word.
+            walk.elements = walk.elements.saturating_mul(size);
             if size != 1 {
                 walk.push(size, strides);
             }
@@ -73,7 +74,7 @@ impl<const N: usize> Walk<N> {
             self.rank += 1;
         }
         let last = self.rank - 1;
-        self.shape[last] = if joins { self.shape[last] * size } else { size };
+        self.shape[last] = if joins { self.shape[last].saturating_mul(size) } else { size };
         for (all, stride) in self.strides.iter_mut().zip(strides) {
             all[last] = stride;
         }

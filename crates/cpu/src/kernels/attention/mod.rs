@@ -16,9 +16,10 @@ mod tests;
 use millstream_core::{AttentionParams, DType, Operand, RawBuffer};
 
 use super::block::base;
+use super::fault::{Result, try_share};
 use super::number::{Float, StoredFloat, with_float};
 use super::panels::{Panelled, Product};
-use super::parallel::{Parallel, Shared, share};
+use super::parallel::{Parallel, Shared};
 use super::simd::Machine;
 use super::workspace::with_areas;
 use mask::Mask;
@@ -39,14 +40,14 @@ pub(super) unsafe fn attention(
     inputs: [&Operand<RawBuffer>; 3],
     mask: Option<&Operand<RawBuffer>>,
     parallel: &dyn Parallel,
-) {
+) -> Result {
     if dst.layout.is_empty() {
-        return;
+        return Ok(());
     }
     with_float!(dst.layout.dtype(), T => {
         // SAFETY: passed on.
-        unsafe { Attention::<T>::new(params, dst, inputs, mask).run(Machine::detect(), parallel) };
-    });
+        unsafe { Attention::<T>::new(params, dst, inputs, mask).run(Machine::detect(), parallel) }
+    })
 }
 
 /// An operand of four axes.
@@ -148,19 +149,22 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Attention<'a, T> {
     /// # Safety
     ///
     /// As for [`execute`](super::execute), and the machine at hand is this one or a better one.
-    unsafe fn run(&self, machine: Machine, parallel: &dyn Parallel) {
+    unsafe fn run(&self, machine: Machine, parallel: &dyn Parallel) -> Result {
         let width = T::Compute::width(machine);
         let columns = self.heads / self.key_heads * self.queries;
         let panels = columns.div_ceil(width);
-        let products = self.keys.saturating_mul(self.size + self.value_size).saturating_mul(width);
+        let products = self
+            .keys
+            .saturating_mul(self.size.saturating_add(self.value_size))
+            .saturating_mul(width);
         let work = products / PRODUCTS_PER_ELEMENT + width * self.value_size;
         let sizes = [
-            self.size * width,
+            self.size.saturating_mul(width),
             BLOCK_KEYS.min(self.keys) * width,
             self.value_size * width,
-            if T::DIRECT { 0 } else { BLOCK_KEYS * self.size.max(self.value_size) },
+            if T::DIRECT { 0 } else { BLOCK_KEYS.saturating_mul(self.size.max(self.value_size)) },
         ];
-        share(parallel, self.batch * self.key_heads * panels, work, |range| {
+        try_share(parallel, self.batch * self.key_heads * panels, work, |range| {
             with_areas(sizes, |[query, scores, results, wide]: [&mut [T::Compute]; 4]| {
                 let mut areas = Areas { query, scores, results, wide };
                 for index in range.clone() {
@@ -174,8 +178,8 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Attention<'a, T> {
                     // SAFETY: panels are disjoint parts of the output; the rest is passed on.
                     unsafe { self.panel(machine, width, panel, &mut areas) };
                 }
-            });
-        });
+            })
+        })
     }
 
     /// The head and the query of a lane.

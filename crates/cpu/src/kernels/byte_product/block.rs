@@ -1,5 +1,6 @@
 //! Computes one block of a product.
 
+use super::super::fault::Result;
 use super::super::workspace::with_areas;
 use super::tile::{STEPS, Tiles, WIDTH};
 
@@ -55,7 +56,11 @@ impl Block {
     /// # Safety
     ///
     /// The factors are those of the block, and nobody writes them.
-    pub unsafe fn compute(&self, factors: &impl Factors, mut store: impl FnMut(usize, &[i32])) {
+    pub unsafe fn compute(
+        &self,
+        factors: &impl Factors,
+        mut store: impl FnMut(usize, &[i32]),
+    ) -> Result {
         let &Block { rows, columns, depth } = self;
         let stride = columns.next_multiple_of(WIDTH);
         let part = depth.min(BLOCK_DEPTH).next_multiple_of(STEPS);
@@ -89,7 +94,8 @@ impl Block {
                         pack_left(&mut to[..count], left_signed);
                         to[count..].fill(0);
                         if has_right {
-                            row_sums[row] += to.iter().map(|&byte| i32::from(byte)).sum::<i32>();
+                            let sum = to.iter().map(|&byte| i32::from(byte)).sum();
+                            row_sums[row] = row_sums[row].wrapping_add(sum);
                         }
                     }
                     left[rows * padded..][..padded].fill(1);
@@ -107,7 +113,7 @@ impl Block {
                     // SAFETY: the areas have the sizes that the tiles say.
                     unsafe { tiles.add() };
                 }
-            });
+            })?;
 
             let (sums, column_sums) = sums.split_at_mut(rows * stride);
             for (row, sums) in sums.chunks_exact_mut(stride).enumerate() {
@@ -124,7 +130,8 @@ impl Block {
                 }
                 store(row, sums);
             }
-        });
+            Ok(())
+        })?
     }
 }
 

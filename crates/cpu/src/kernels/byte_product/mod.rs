@@ -17,7 +17,8 @@ pub(super) use block::{Block, Factors, Zeros};
 use millstream_core::{Operand, RawBuffer};
 
 use super::block::base;
-use super::parallel::{Parallel, Shared, share};
+use super::fault::{Result, try_share};
+use super::parallel::{Parallel, Shared};
 use super::walk::Walk;
 use matrix::{Matrix, Pair};
 
@@ -36,9 +37,9 @@ pub(super) unsafe fn matmul_integer(
     [a, b]: [&Operand<RawBuffer>; 2],
     [a_zero, b_zero]: [Option<&Operand<RawBuffer>>; 2],
     parallel: &dyn Parallel,
-) {
+) -> Result {
     if dst.layout.is_empty() {
-        return;
+        return Ok(());
     }
     // A zero point that is absent is never read; its matrix stands in for its strides.
     let operands = [dst, a, b, a_zero.unwrap_or(a), b_zero.unwrap_or(b)];
@@ -57,7 +58,7 @@ pub(super) unsafe fn matmul_integer(
     let (down, across) = (rows.div_ceil(BLOCK_ROWS), columns.div_ceil(BLOCK_COLUMNS));
     let area = rows.min(BLOCK_ROWS) * columns.min(BLOCK_COLUMNS);
     let work = area.saturating_mul(depth) / PRODUCTS_PER_ELEMENT + area;
-    share(parallel, batch.elements() * down * across, work, |range| {
+    try_share(parallel, batch.elements() * down * across, work, |range| {
         for index in range {
             let (product, index) = (index / (down * across), index % (down * across));
             let (row, column) = (index / across * BLOCK_ROWS, index % across * BLOCK_COLUMNS);
@@ -94,8 +95,9 @@ pub(super) unsafe fn matmul_integer(
                     for (i, &sum) in sums.iter().enumerate() {
                         to.add(i * along).write(sum);
                     }
-                });
+                })?;
             }
         }
-    });
+        Ok(())
+    })
 }

@@ -1,14 +1,18 @@
 //! Convolution where every output channel sees a single input channel: nothing is shared that
 //! a product could make use of, so rows are added tap by tap.
 
+use super::super::fault::{Result, try_share};
 use super::super::number::{Float, StoredFloat};
 use super::super::panels::{Panelled, add_row};
-use super::super::parallel::{Parallel, share};
+use super::super::parallel::Parallel;
 use super::super::simd::Machine;
 use super::super::workspace::with_areas;
 use super::gather::read_run;
 use super::product::Conv;
 use super::window::{AXES, Segment};
+
+/// Outputs whose lines are listed at a time.
+const TOGETHER: usize = 4096;
 
 impl<T: StoredFloat<Compute: Panelled>> Conv<'_, T> {
     /// Whether [`run_depthwise`](Self::run_depthwise) is the better way.
@@ -19,24 +23,30 @@ impl<T: StoredFloat<Compute: Panelled>> Conv<'_, T> {
     /// # Safety
     ///
     /// As for [`run`](Self::run), for a convolution with one input channel per group.
-    pub unsafe fn run_depthwise(&self, machine: Machine, parallel: &dyn Parallel) {
+    pub unsafe fn run_depthwise(&self, machine: Machine, parallel: &dyn Parallel) -> Result {
         let outputs = self.window.outputs();
         let work = outputs.saturating_mul(self.window.taps.len()) / 4 + outputs;
         let channels = self.groups * self.rows;
         let wide = self.window.axes[AXES - 1].outputs;
-        share(parallel, self.batch * channels, work, |range| {
+        // Whole lines, so that the list of them stays short.
+        let together = (TOGETHER / wide).max(1) * wide;
+        try_share(parallel, self.batch * channels, work, |range| {
             let mut segments = Vec::new();
             for plane in range {
                 let (batch, channel) = (plane / channels, plane % channels);
-                self.window.segments(batch * outputs, outputs, &mut segments);
                 with_areas([wide, wide], |[sums, seen]: [&mut [T::Compute]; 2]| {
-                    for &segment in &segments {
-                        // SAFETY: planes are disjoint parts of the output; the rest is passed on.
-                        unsafe { self.line(machine, channel, segment, (sums, seen)) };
+                    for first in (0..outputs).step_by(together) {
+                        let count = together.min(outputs - first);
+                        self.window.segments(batch * outputs + first, count, &mut segments);
+                        for &segment in &segments {
+                            // SAFETY: planes are disjoint parts of the output; the rest is passed on.
+                            unsafe { self.line(machine, channel, segment, (sums, seen)) };
+                        }
                     }
-                });
+                })?;
             }
-        });
+            Ok(())
+        })
     }
 
     unsafe fn line(

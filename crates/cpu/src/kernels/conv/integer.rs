@@ -6,7 +6,8 @@ use super::super::block::base;
 use super::super::byte_product::{
     BLOCK_COLUMNS, BLOCK_ROWS, Block, Factors, PRODUCTS_PER_ELEMENT, Zeros,
 };
-use super::super::parallel::{Parallel, Shared, share};
+use super::super::fault::{Result, try_share};
+use super::super::parallel::{Parallel, Shared};
 use super::finish::Placed;
 use super::gather::Source;
 use super::weight::Weight;
@@ -82,12 +83,12 @@ pub(in super::super) unsafe fn conv_integer(
     operands: &Operands<'_>,
     [src_zero, weight_zero]: [Option<&Operand<RawBuffer>>; 2],
     parallel: &dyn Parallel,
-) {
+) -> Result {
     let Operands { dst, src, weight, .. } = operands;
     if dst.layout.is_empty() {
-        return;
+        return Ok(());
     }
-    let window = Window::of_conv(params, &dst.layout, &src.layout, &weight.layout);
+    let window = Window::of_conv(params, &dst.layout, &src.layout, &weight.layout)?;
     let groups = params.groups as usize;
     let rows = weight.layout.shape()[0] / groups;
     let channels = src.layout.shape()[1] / groups;
@@ -102,7 +103,7 @@ pub(in super::super) unsafe fn conv_integer(
         };
         let strides = [rows.saturating_mul(row), row, channel];
         let padding = src_zero.map_or(0, |zero| base::<u8>(zero).read());
-        let weight = Weight::new(base::<u8>(weight), strides, &window.taps);
+        let weight = Weight::new(base::<u8>(weight), strides, &window.taps)?;
         (source, weight, Placed::<i32>::new(&window, dst), padding)
     };
     let weight_zero = weight_zero.map(|zero| {
@@ -110,11 +111,11 @@ pub(in super::super) unsafe fn conv_integer(
         (Shared::new(unsafe { base::<u8>(zero) }), zero.layout.strides()[0])
     });
     let columns = dst.layout.shape()[0] * window.outputs();
-    let depth = channels * window.taps.len();
+    let depth = channels.saturating_mul(window.taps.len());
     let (down, across) = (rows.div_ceil(BLOCK_ROWS), columns.div_ceil(BLOCK_COLUMNS));
     let area = rows.min(BLOCK_ROWS) * columns.min(BLOCK_COLUMNS);
     let work = area.saturating_mul(depth) / PRODUCTS_PER_ELEMENT + area;
-    share(parallel, groups * down * across, work, |range| {
+    try_share(parallel, groups * down * across, work, |range| {
         let mut segments = Vec::new();
         for index in range {
             let (group, index) = (index / (down * across), index % (down * across));
@@ -146,8 +147,9 @@ pub(in super::super) unsafe fn conv_integer(
                         let (to, stride) = to.run(channel + row, segment);
                         store_run(to, stride, &sums[segment.column..][..segment.count]);
                     }
-                });
+                })?;
             }
         }
-    });
+        Ok(())
+    })
 }

@@ -24,6 +24,7 @@ pub(super) use integer::conv_integer;
 use millstream_core::{ConvParams, DType, Epilogue, Operand, RawBuffer};
 
 use super::block::base;
+use super::fault::Result;
 use super::number::{StoredFloat, with_float};
 use super::panels::Panelled;
 use super::parallel::{Parallel, Shared};
@@ -51,19 +52,19 @@ pub(super) unsafe fn conv(
     epilogue: &Epilogue,
     operands: &Operands<'_>,
     parallel: &dyn Parallel,
-) {
+) -> Result {
     let Operands { dst, src, weight, .. } = operands;
     if dst.layout.is_empty() {
-        return;
+        return Ok(());
     }
-    let window = Window::of_conv(params, &dst.layout, &src.layout, &weight.layout);
+    let window = Window::of_conv(params, &dst.layout, &src.layout, &weight.layout)?;
     let rows = weight.layout.shape()[0] / params.groups as usize;
     let [row, channel] = [weight.layout.strides()[0], weight.layout.strides()[1]];
     let strides = [rows.saturating_mul(row), row, channel];
     with_float!(dst.layout.dtype(), T => {
         // SAFETY: passed on.
-        unsafe { over::<T>(params, &window, epilogue, operands, strides, parallel) };
-    });
+        unsafe { over::<T>(params, &window, epilogue, operands, strides, parallel) }
+    })
 }
 
 /// # Safety
@@ -74,20 +75,22 @@ pub(super) unsafe fn conv_transpose(
     epilogue: &Epilogue,
     operands: &Operands<'_>,
     parallel: &dyn Parallel,
-) {
+) -> Result {
     let Operands { dst, src, weight, .. } = operands;
     if dst.layout.is_empty() {
-        return;
+        return Ok(());
     }
     let channels = weight.layout.shape()[0] / params.groups as usize;
     let [channel, row] = [weight.layout.strides()[0], weight.layout.strides()[1]];
     let strides = [channels.saturating_mul(channel), row, channel];
     for window in Window::of_transpose(params, &dst.layout, &src.layout, &weight.layout) {
+        let window = window?;
         with_float!(dst.layout.dtype(), T => {
             // SAFETY: passed on; the windows have disjoint outputs.
-            unsafe { over::<T>(params, &window, epilogue, operands, strides, parallel) };
+            unsafe { over::<T>(params, &window, epilogue, operands, strides, parallel)? };
         });
     }
+    Ok(())
 }
 
 /// Computes the outputs of one window.
@@ -98,7 +101,7 @@ unsafe fn over<T: StoredFloat<Compute: Panelled>>(
     operands: &Operands<'_>,
     strides: [usize; 3],
     parallel: &dyn Parallel,
-) {
+) -> Result {
     let groups = params.groups as usize;
     let (dst, src) = (&operands.dst.layout, &operands.src.layout);
     // SAFETY: passed on; the output is not empty.
@@ -117,7 +120,7 @@ unsafe fn over<T: StoredFloat<Compute: Panelled>>(
                 batch_stride: src.strides()[0],
                 channel_stride: src.strides()[1],
             },
-            weight: Weight::new(base(operands.weight), strides, &window.taps),
+            weight: Weight::new(base(operands.weight), strides, &window.taps)?,
             finish: Finish {
                 epilogue,
                 dst: Placed::new(window, operands.dst),
@@ -129,9 +132,9 @@ unsafe fn over<T: StoredFloat<Compute: Panelled>>(
     // SAFETY: passed on; the machine was detected.
     unsafe {
         if conv.is_depthwise() {
-            conv.run_depthwise(machine, parallel);
+            conv.run_depthwise(machine, parallel)
         } else {
-            conv.run(machine, parallel);
+            conv.run(machine, parallel)
         }
     }
 }

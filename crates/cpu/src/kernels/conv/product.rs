@@ -1,8 +1,9 @@
 //! Convolution as a product of the weights with what the taps see, gathered block by block.
 
+use super::super::fault::{Result, try_share};
 use super::super::number::{Float, StoredFloat};
 use super::super::panels::{Panelled, Product};
-use super::super::parallel::{Parallel, share};
+use super::super::parallel::Parallel;
 use super::super::simd::Machine;
 use super::super::workspace::with_areas;
 use super::finish::Finish;
@@ -41,9 +42,9 @@ impl<T: StoredFloat<Compute: Panelled>> Conv<'_, T> {
     ///
     /// As for [`execute`](super::super::execute), the parts belong together, and the machine at hand is
     /// this one or a better one.
-    pub unsafe fn run(&self, machine: Machine, parallel: &dyn Parallel) {
+    pub unsafe fn run(&self, machine: Machine, parallel: &dyn Parallel) -> Result {
         let columns = self.batch * self.window.outputs();
-        let depth = self.channels * self.window.taps.len();
+        let depth = self.channels.saturating_mul(self.window.taps.len());
         let across = columns.div_ceil(BLOCK_COLUMNS);
         // Few blocks are halved, so that several threads have about as much to do each.
         let few = self.groups * self.rows.div_ceil(BLOCK_ROWS) * across < FEW_BLOCKS;
@@ -51,7 +52,7 @@ impl<T: StoredFloat<Compute: Panelled>> Conv<'_, T> {
         let down = self.rows.div_ceil(most);
         let area = self.rows.min(most) * columns.min(BLOCK_COLUMNS);
         let work = area.saturating_mul(depth) / PRODUCTS_PER_ELEMENT + area;
-        share(parallel, self.groups * down * across, work, |range| {
+        try_share(parallel, self.groups * down * across, work, |range| {
             let mut segments = Vec::new();
             for block in range {
                 let (group, block) = (block / (down * across), block % (down * across));
@@ -60,9 +61,10 @@ impl<T: StoredFloat<Compute: Panelled>> Conv<'_, T> {
                 let count = BLOCK_COLUMNS.min(columns - column);
                 self.window.segments(column, count, &mut segments);
                 // SAFETY: blocks are disjoint parts of the output; the rest is passed on.
-                unsafe { self.block(machine, group, (row, rows), &segments, count) };
+                unsafe { self.block(machine, group, (row, rows), &segments, count)? };
             }
-        });
+            Ok(())
+        })
     }
 
     unsafe fn block(
@@ -72,7 +74,7 @@ impl<T: StoredFloat<Compute: Panelled>> Conv<'_, T> {
         (row, rows): (usize, usize),
         segments: &[Segment],
         columns: usize,
-    ) {
+    ) -> Result {
         let width = T::Compute::width(machine);
         let stride = columns.next_multiple_of(width);
         let depth = self.channels * self.window.taps.len();
@@ -113,7 +115,7 @@ impl<T: StoredFloat<Compute: Panelled>> Conv<'_, T> {
                 // SAFETY: passed on.
                 unsafe { self.finish.store(channel, segments, &mut sums[..columns]) };
             }
-        });
+        })
     }
 
     /// Gathers some steps of the depth to panels.

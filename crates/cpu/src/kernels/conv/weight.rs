@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
+use super::super::fault::Result;
 use super::super::number::Stored;
 use super::super::parallel::Shared;
+use super::super::workspace::collected;
 use super::gather::uninit;
 use super::window::Tap;
 
@@ -21,11 +23,11 @@ pub(super) struct Weight<T> {
 
 impl<T: Stored> Weight<T> {
     /// `strides` are those of groups, output channels and input channels.
-    pub fn new(first: *mut T, [group, row, channel]: [usize; 3], taps: &[Tap]) -> Self {
-        let taps: Vec<usize> = taps.iter().map(|tap| tap.weight).collect();
+    pub fn new(first: *mut T, [group, row, channel]: [usize; 3], taps: &[Tap]) -> Result<Self> {
+        let taps = collected(taps.iter().map(|tap| tap.weight))?;
         let dense =
             taps.iter().enumerate().all(|(index, &tap)| index == tap) && channel == taps.len();
-        Weight { first: Shared::new(first), group, row, channel, taps, dense }
+        Ok(Weight { first: Shared::new(first), group, row, channel, taps, dense })
     }
 
     /// Whether rows are used where they lie.

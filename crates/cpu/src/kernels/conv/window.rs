@@ -2,6 +2,9 @@
 
 use millstream_core::{ConvParams, Layout};
 
+use super::super::fault::Result;
+use super::super::workspace::{collected, push, reserve};
+
 /// Spatial axes; those that an operation does not have come first, with size 1.
 pub(super) const AXES: usize = 3;
 
@@ -43,70 +46,81 @@ pub(super) struct Window {
 
 impl Window {
     /// The window of a convolution.
-    pub fn of_conv(params: &ConvParams, dst: &Layout, src: &Layout, weight: &Layout) -> Self {
+    pub fn of_conv(
+        params: &ConvParams,
+        dst: &Layout,
+        src: &Layout,
+        weight: &Layout,
+    ) -> Result<Self> {
         Self::new(usize::from(params.spatial), |axis| {
             let (kernel, stride) = (weight.shape()[axis + 2], weight.strides()[axis + 2]);
             let before = params.pad_before[axis] as isize;
             let tap = |t: usize| (t as isize * params.dilation[axis] as isize - before, t * stride);
-            Axis {
+            Ok(Axis {
                 outputs: dst.shape()[axis + 2],
                 size: src.shape()[axis + 2],
                 stride: src.strides()[axis + 2],
                 step: params.stride[axis] as usize,
-                taps: (0..kernel).map(tap).collect(),
+                taps: collected((0..kernel).map(tap))?,
                 first: 0,
                 every: 1,
-            }
+            })
         })
     }
 
     /// The windows of a transposed convolution. Outputs that are a stride apart meet the same taps,
-    /// so that each set of them is a convolution with steps of 1.
+    /// so that each set of them is a convolution with steps of 1. There may be as many as outputs, so
+    /// they are made one at a time.
     pub fn of_transpose(
         params: &ConvParams,
         dst: &Layout,
         src: &Layout,
         weight: &Layout,
-    ) -> Vec<Self> {
+    ) -> impl Iterator<Item = Result<Self>> {
         let spatial = usize::from(params.spatial);
         // A stride beyond the output leaves sets without any.
-        let sets = |axis: usize| (params.stride[axis] as usize).min(dst.shape()[axis + 2].max(1));
+        let sets =
+            move |axis: usize| (params.stride[axis] as usize).min(dst.shape()[axis + 2].max(1));
         let count: usize = (0..spatial).map(sets).product();
-        let window = |index: usize| {
+        let window = move |index: usize| {
             Self::new(spatial, |axis| {
                 let before: usize = (0..axis).map(sets).product();
                 let first = index / before % sets(axis);
                 let step = params.stride[axis] as isize;
                 let (kernel, stride) = (weight.shape()[axis + 2], weight.strides()[axis + 2]);
                 let shift = first as isize + params.pad_before[axis] as isize;
-                let taps = (0..kernel).filter_map(|t| {
+                let mut taps = Vec::new();
+                for t in 0..kernel {
                     let distance = shift - t as isize * params.dilation[axis] as isize;
-                    (distance.rem_euclid(step) == 0)
-                        .then(|| (distance.div_euclid(step), t * stride))
-                });
-                Axis {
+                    if distance.rem_euclid(step) == 0 {
+                        push(&mut taps, (distance.div_euclid(step), t * stride))?;
+                    }
+                }
+                Ok(Axis {
                     outputs: (dst.shape()[axis + 2] - first).div_ceil(step as usize),
                     size: src.shape()[axis + 2],
                     stride: src.strides()[axis + 2],
                     step: 1,
-                    taps: taps.collect(),
+                    taps,
                     first,
                     every: step as usize,
-                }
+                })
             })
         };
-        (0..count).map(window).collect()
+        (0..count).map(window)
     }
 
-    fn new(spatial: usize, axis: impl Fn(usize) -> Axis) -> Self {
+    fn new(spatial: usize, axis: impl Fn(usize) -> Result<Axis>) -> Result<Self> {
         let mut axes = [NONE; AXES];
         for (index, place) in axes.iter_mut().enumerate() {
             *place = match (index + spatial).checked_sub(AXES) {
-                Some(real) => axis(real),
+                Some(real) => axis(real)?,
                 None => Axis { taps: vec![(0, 0)], ..NONE },
             };
         }
         let mut taps = Vec::new();
+        let count = axes.iter().fold(1, |count: usize, axis| count.saturating_mul(axis.taps.len()));
+        reserve(&mut taps, count)?;
         for &(first, a) in &axes[0].taps {
             for &(second, b) in &axes[1].taps {
                 for &(third, c) in &axes[2].taps {
@@ -114,7 +128,7 @@ impl Window {
                 }
             }
         }
-        Window { axes, taps }
+        Ok(Window { axes, taps })
     }
 
     /// Outputs of one channel.

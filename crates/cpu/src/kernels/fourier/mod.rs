@@ -11,9 +11,11 @@ mod tests;
 use millstream_core::{DType, Layout, Operand, RawBuffer};
 
 use super::block::base;
+use super::fault::{Result, try_share};
 use super::number::{Float, Stored, with_float};
-use super::parallel::{Parallel, Shared, share};
+use super::parallel::{Parallel, Shared};
 use super::walk::Walk;
+use super::workspace::{collected, filled};
 use complex::Complex;
 use plan::Plan;
 
@@ -84,9 +86,9 @@ struct Room<F> {
 }
 
 impl<F: Float> Room<F> {
-    fn new(plan: &Plan<F>, length: usize) -> Self {
-        let numbers = |count| vec![Complex::ZERO; count];
-        Room { from: numbers(length), to: numbers(length), scratch: numbers(plan.scratch()) }
+    fn new(plan: &Plan<F>, length: usize) -> Result<Self> {
+        let numbers = |count| filled(count, Complex::ZERO);
+        Ok(Room { from: numbers(length)?, to: numbers(length)?, scratch: numbers(plan.scratch())? })
     }
 
     fn transform(&mut self, plan: &Plan<F>) {
@@ -104,9 +106,9 @@ pub(super) unsafe fn dft(
     dst: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
-) {
+) -> Result {
     if dst.layout.is_empty() {
-        return;
+        return Ok(());
     }
     let layouts = [&dst.layout, &src.layout];
     let lines = Walk::over(layouts, (0..dst.layout.rank() - 1).filter(|&other| other != axis));
@@ -115,13 +117,13 @@ pub(super) unsafe fn dft(
     let length = if inverse { outputs } else { inputs };
     with_float!(dst.layout.dtype(), T => {
         type F = <T as Stored>::Compute;
-        let plan = Plan::<F>::new(length);
+        let plan = Plan::<F>::new(length)?;
         let factor = if inverse { F::from_f64(1.0 / length as f64) } else { F::ONE };
         // SAFETY: passed on.
         let (to, from) =
             unsafe { (Shared::new(base::<T>(dst)), Shared::new(base::<T>(src))) };
-        share(parallel, lines.elements(), work(length), |range| {
-            let mut room = Room::new(&plan, length);
+        try_share(parallel, lines.elements(), work(length), |range| {
+            let mut room = Room::new(&plan, length)?;
             for index in range {
                 // SAFETY: lines are disjoint parts of the output; the rest is passed on.
                 unsafe {
@@ -144,8 +146,9 @@ pub(super) unsafe fn dft(
                     }
                 }
             }
-        });
-    });
+            Ok(())
+        })
+    })
 }
 
 /// The other half of numbers whose transform is real. What the first one, and that of half the length,
@@ -171,29 +174,29 @@ pub(super) unsafe fn stft(
     signal: &Operand<RawBuffer>,
     window: Option<&Operand<RawBuffer>>,
     parallel: &dyn Parallel,
-) {
+) -> Result {
     if dst.layout.is_empty() {
-        return;
+        return Ok(());
     }
     let [frames, bins] = [dst.layout.shape()[1], dst.layout.shape()[2]];
     let (to_line, from_line) = (Line::new(&dst.layout, 2), Line::new(&signal.layout, 1));
     let (to_strides, from_strides) = (dst.layout.strides(), signal.layout.strides());
     with_float!(dst.layout.dtype(), T => {
         type F = <T as Stored>::Compute;
-        let plan = Plan::<F>::new(frame);
+        let plan = Plan::<F>::new(frame)?;
         // SAFETY: passed on.
         let (to, from, factors) = unsafe {
             let factors: Vec<F> = match window {
                 Some(window) => {
                     let (first, stride) = (base::<T>(window), window.layout.strides()[0]);
-                    (0..frame).map(|index| first.add(index * stride).read().widen()).collect()
+                    collected((0..frame).map(|index| first.add(index * stride).read().widen()))?
                 }
-                None => vec![F::ONE; frame],
+                None => filled(frame, F::ONE)?,
             };
             (Shared::new(base::<T>(dst)), Shared::new(base::<T>(signal)), factors)
         };
-        share(parallel, dst.layout.shape()[0] * frames, work(frame), |range| {
-            let mut room = Room::new(&plan, frame);
+        try_share(parallel, dst.layout.shape()[0] * frames, work(frame), |range| {
+            let mut room = Room::new(&plan, frame)?;
             for index in range {
                 let (batch, index) = (index / frames, index % frames);
                 // SAFETY: frames are disjoint parts of the output; the rest is passed on.
@@ -211,8 +214,9 @@ pub(super) unsafe fn stft(
                     }
                 }
             }
-        });
-    });
+            Ok(())
+        })
+    })
 }
 
 fn work(length: usize) -> usize {

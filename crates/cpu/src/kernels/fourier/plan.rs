@@ -1,6 +1,8 @@
 //! The fast Fourier transform of any length.
 
+use super::super::fault::Result;
 use super::super::number::Float;
+use super::super::workspace::{collected, filled};
 use super::complex::Complex;
 
 /// Prime factors up to this one are transformed by their definition; a length with a larger one goes
@@ -35,11 +37,11 @@ impl<F: Float> Plan<F> {
     /// # Panics
     ///
     /// A length of 0.
-    pub fn new(length: usize) -> Self {
-        match factorise(length) {
-            Some(factors) => Plan::Direct(Factored::new(length, factors)),
-            None => Plan::Convolved(Convolved::new(length)),
-        }
+    pub fn new(length: usize) -> Result<Self> {
+        Ok(match factorise(length) {
+            Some(factors) => Plan::Direct(Factored::new(length, factors)?),
+            None => Plan::Convolved(Convolved::new(length)?),
+        })
     }
 
     /// Numbers of scratch that a transform needs.
@@ -81,9 +83,9 @@ fn factorise(mut length: usize) -> Option<Vec<usize>> {
 }
 
 impl<F: Float> Factored<F> {
-    fn new(length: usize, factors: Vec<usize>) -> Self {
-        let roots = (0..length).map(|index| Complex::root(index, length)).collect();
-        Factored { length, factors, roots }
+    fn new(length: usize, factors: Vec<usize>) -> Result<Self> {
+        let roots = collected((0..length).map(|index| Complex::root(index, length)))?;
+        Ok(Factored { length, factors, roots })
     }
 
     fn transform(&self, from: &[Complex<F>], to: &mut [Complex<F>]) {
@@ -150,24 +152,24 @@ impl<F: Float> Factored<F> {
 }
 
 impl<F: Float> Convolved<F> {
-    fn new(length: usize) -> Self {
+    fn new(length: usize) -> Result<Self> {
         let size = (2 * length - 1).next_power_of_two();
         let factors = factorise(size).expect("a power of two has small factors");
-        let inner = Factored::new(size, factors);
+        let inner = Factored::new(size, factors)?;
         // The square modulo twice the length, so that the angle is exact.
         let square = |k: usize| (k as u128 * k as u128 % (2 * length as u128)) as usize;
         let chirp: Vec<Complex<F>> =
-            (0..length).map(|k| Complex::root(square(k), 2 * length)).collect();
-        let mut spread = vec![Complex::ZERO; size];
+            collected((0..length).map(|k| Complex::root(square(k), 2 * length)))?;
+        let mut spread = filled(size, Complex::ZERO)?;
         let share = F::from_f64(1.0 / size as f64);
         for (k, chirp) in chirp.iter().enumerate() {
             let value = chirp.conjugate() * Complex { re: share, im: F::ZERO };
             spread[k] = value;
             spread[(size - k) % size] = value;
         }
-        let mut kernel = vec![Complex::ZERO; size];
+        let mut kernel = filled(size, Complex::ZERO)?;
         inner.transform(&spread, &mut kernel);
-        Convolved { length, inner, chirp, kernel }
+        Ok(Convolved { length, inner, chirp, kernel })
     }
 
     fn transform(&self, from: &[Complex<F>], to: &mut [Complex<F>], scratch: &mut [Complex<F>]) {
@@ -198,7 +200,7 @@ mod tests {
             let value = |k: usize| ((k * 37 + 11) % 19) as f64 / 9.0 - 1.0;
             let from: Vec<Complex<f64>> =
                 (0..length).map(|k| Complex { re: value(k), im: value(k + 5) }).collect();
-            let plan = Plan::new(length);
+            let plan = Plan::new(length).unwrap();
             let mut to = vec![Complex::ZERO; length];
             let mut scratch = vec![Complex::ZERO; plan.scratch()];
             plan.transform(&from, &mut to, &mut scratch);

@@ -5,10 +5,11 @@ use std::ops::Range;
 use millstream_core::{Operand, RawBuffer};
 
 use super::super::block::base;
+use super::super::fault::{Result, try_share};
 use super::super::number::with_bits;
-use super::super::parallel::{CHUNK_ELEMENTS, Parallel, Shared, share};
+use super::super::parallel::{CHUNK_ELEMENTS, Parallel, Shared};
 use super::super::slice::copy;
-use super::Slices;
+use super::{FirstOutside, Slices};
 
 /// Whole slices along an axis.
 ///
@@ -21,11 +22,11 @@ pub(in super::super) unsafe fn gather(
     src: &Operand<RawBuffer>,
     indices: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
-) {
+) -> Result {
     // SAFETY: passed on.
     unsafe {
         let slices = Slices::along(axis, &dst.layout, &src.layout, indices);
-        read(&slices, dst, src, parallel);
+        read(&slices, dst, src, parallel)
     }
 }
 
@@ -40,11 +41,11 @@ pub(in super::super) unsafe fn gather_elements(
     src: &Operand<RawBuffer>,
     indices: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
-) {
+) -> Result {
     // SAFETY: passed on.
     unsafe {
         let slices = Slices::elements(axis, &dst.layout, &src.layout, indices);
-        read(&slices, dst, src, parallel);
+        read(&slices, dst, src, parallel)
     }
 }
 
@@ -59,11 +60,11 @@ pub(in super::super) unsafe fn gather_nd(
     src: &Operand<RawBuffer>,
     indices: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
-) {
+) -> Result {
     // SAFETY: passed on.
     unsafe {
         let slices = Slices::tuples(batch_axes, &dst.layout, &src.layout, indices);
-        read(&slices, dst, src, parallel);
+        read(&slices, dst, src, parallel)
     }
 }
 
@@ -72,10 +73,10 @@ unsafe fn read(
     dst: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
-) {
+) -> Result {
     let size = slices.slice.elements();
     if size == 0 {
-        return;
+        return Ok(());
     }
     // Large slices are split, so that a few of them keep several threads busy.
     let parts = size.div_ceil(CHUNK_ELEMENTS);
@@ -83,25 +84,29 @@ unsafe fn read(
         // SAFETY: passed on; bits of the size of the elements stand for them.
         let (to, from) =
             unsafe { (Shared::<Bits>::new(base(dst)), Shared::<Bits>::new(base(src))) };
-        let one = |[dense, indexed, at]: [usize; 3], part: Range<usize>| {
+        let one = |outside: &FirstOutside, [dense, indexed, at]: [usize; 3], part: Range<usize>| {
             // SAFETY: slices are disjoint parts of the output, and the tuple, which lies inside the
-            // indices, names a slice inside the input or does not return.
+            // indices, names a slice inside the input where it has a position.
             unsafe {
-                let indexed = indexed + slices.tuple.position(at);
-                copy(&slices.slice, to.get().add(dense), from.get().add(indexed), part);
+                if let Some(position) = outside.check(slices.tuple.position(at)) {
+                    let from = from.get().add(indexed + position);
+                    copy(&slices.slice, to.get().add(dense), from, part);
+                }
             }
         };
-        share(parallel, slices.all.elements() * parts, size.div_ceil(parts), |range| {
+        try_share(parallel, slices.all.elements() * parts, size.div_ceil(parts), |range| {
+            let outside = FirstOutside::default();
             if parts == 1 {
                 let len = range.len();
-                slices.all.steps(range.start, len, |positions| one(positions, 0..size));
-                return;
+                slices.all.steps(range.start, len, |positions| one(&outside, positions, 0..size));
+                return outside.into_result();
             }
             for item in range {
                 let (slice, part) = (item / parts, item % parts);
                 let part = size * part / parts..size * (part + 1) / parts;
-                slices.all.steps(slice, 1, |positions| one(positions, part.clone()));
+                slices.all.steps(slice, 1, |positions| one(&outside, positions, part.clone()));
             }
-        });
-    });
+            outside.into_result()
+        })
+    })
 }

@@ -1,18 +1,10 @@
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use millstream_core::{Command, DType, Layout};
 
-use millstream_core::{BoundCommand, Command, DType, Layout, panic_message};
-
-use super::super::testing::{Tensor, assert_same_bits_in_any_order, run};
+use super::super::testing::{Tensor, assert_same_bits_in_any_order, fault, run};
 
 fn numbers(shape: &[usize]) -> Tensor {
     let count = shape.iter().product::<usize>() as i32;
     Tensor::new(shape, &(0..count).collect::<Vec<_>>())
-}
-
-/// What a command that its data makes impossible says.
-fn fault(command: millstream_core::Result<BoundCommand>) -> String {
-    let panic = catch_unwind(AssertUnwindSafe(|| run(command))).unwrap_err();
-    panic_message(&*panic).to_string()
 }
 
 #[test]

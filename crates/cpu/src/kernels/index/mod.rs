@@ -14,10 +14,12 @@ mod scatter_tests;
 pub(super) use gather::{gather, gather_elements, gather_nd};
 pub(super) use scatter::{Operands as ScatterOperands, scatter_elements, scatter_nd};
 
+use std::cell::Cell;
+
 use millstream_core::{DType, Layout, MAX_RANK, Operand, RawBuffer};
 
 use super::block::base;
-use super::fault::fail;
+use super::fault::KernelFault;
 use super::parallel::Shared;
 use super::walk::{Axis, Walk};
 
@@ -140,13 +142,14 @@ impl Tuple {
         tuple
     }
 
-    /// The position, in elements, that the tuple at `at` elements from the first index names.
+    /// The position, in elements, that the tuple at `at` elements from the first index names. It lies
+    /// inside the axes that the tuple is about.
     ///
     /// # Safety
     ///
     /// The tuple lies inside the indices, which nobody writes.
     #[inline(always)]
-    unsafe fn position(&self, at: usize) -> usize {
+    unsafe fn position(&self, at: usize) -> Result<usize, OutsideAxis> {
         let mut position = 0;
         for (i, &(size, stride)) in self.axes[..self.count].iter().enumerate() {
             let at = at + i * self.step;
@@ -158,19 +161,46 @@ impl Tuple {
                     i64::from(self.indices.get().cast::<i32>().add(at).read())
                 }
             };
-            position += resolve(index, size) * stride;
+            position += resolve(index, size)? * stride;
         }
-        position
+        Ok(position)
     }
 }
 
 /// A coordinate from an index, which counts from the end when it is negative.
 #[inline(always)]
-fn resolve(index: i64, size: usize) -> usize {
+fn resolve(index: i64, size: usize) -> Result<usize, OutsideAxis> {
     // A size is at most `i64::MAX`, so a negative index that wraps below zero stays too large.
     let place = if index < 0 { index.wrapping_add(size as i64) } else { index } as u64;
-    if place >= size as u64 {
-        fail(format!("index {index} is outside an axis of size {size}"));
+    if place < size as u64 { Ok(place as usize) } else { Err(OutsideAxis { index, size }) }
+}
+
+/// An index that names no element.
+#[derive(Clone, Copy)]
+struct OutsideAxis {
+    index: i64,
+    size: usize,
+}
+
+impl From<OutsideAxis> for KernelFault {
+    #[cold]
+    fn from(OutsideAxis { index, size }: OutsideAxis) -> Self {
+        KernelFault::new(format!("index {index} is outside an axis of size {size}"))
     }
-    place as usize
+}
+
+/// The first bad index that a loop over many meets.
+#[derive(Default)]
+struct FirstOutside(Cell<Option<OutsideAxis>>);
+
+impl FirstOutside {
+    /// The value; a bad index is remembered if it is the first.
+    #[inline(always)]
+    fn check<T>(&self, found: Result<T, OutsideAxis>) -> Option<T> {
+        found.map_err(|outside| self.0.set(self.0.get().or(Some(outside)))).ok()
+    }
+
+    fn into_result(self) -> Result<(), KernelFault> {
+        self.0.into_inner().map_or(Ok(()), |outside| Err(outside.into()))
+    }
 }

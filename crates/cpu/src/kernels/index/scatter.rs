@@ -7,11 +7,12 @@ use millstream_core::{DType, Operand, RawBuffer, ScatterReduction};
 
 use super::super::block::base;
 use super::super::copy::copy;
+use super::super::fault::{Result, try_run, try_share};
 use super::super::integer::Int;
 use super::super::number::{Float, Stored, with_bits, with_float, with_int};
-use super::super::parallel::{CHUNK_ELEMENTS, Parallel, Shared, share};
+use super::super::parallel::{CHUNK_ELEMENTS, Parallel, Shared};
 use super::super::walk::Walk;
-use super::{Slices, Tuple};
+use super::{FirstOutside, Slices, Tuple};
 
 /// Elements of a slice that are worth reading all indices for.
 const PART: usize = 256;
@@ -34,7 +35,7 @@ pub(in super::super) unsafe fn scatter_elements(
     reduction: ScatterReduction,
     operands: &Operands<'_>,
     parallel: &dyn Parallel,
-) {
+) -> Result {
     let (updates, dst) = (&operands.updates.layout, &operands.dst.layout);
     let strides = operands.indices.layout.strides();
     let others = (0..dst.rank()).filter(|&other| other != axis);
@@ -64,12 +65,12 @@ pub(in super::super) unsafe fn scatter_nd(
     reduction: ScatterReduction,
     operands: &Operands<'_>,
     parallel: &dyn Parallel,
-) {
+) -> Result {
     let (updates, dst) = (&operands.updates.layout, &operands.dst.layout);
     // SAFETY: passed on.
     unsafe {
         let slices = Slices::tuples(0, updates, dst, operands.indices);
-        run(&Places::Slices(slices), reduction, operands, parallel);
+        run(&Places::Slices(slices), reduction, operands, parallel)
     }
 }
 
@@ -96,7 +97,7 @@ unsafe fn run(
     reduction: ScatterReduction,
     operands: &Operands<'_>,
     parallel: &dyn Parallel,
-) {
+) -> Result {
     use ScatterReduction::{Add, Max, Min, Multiply, Replace};
     let (dst, src) = (operands.dst, operands.src);
     let dtype = dst.layout.dtype();
@@ -123,7 +124,7 @@ unsafe fn run(
             Multiply => apply::<T>(places, operands, parallel, Int::mul),
             Max => apply::<T>(places, operands, parallel, Ord::max),
             Min | Replace => apply::<T>(places, operands, parallel, Ord::min),
-        });
+        })
     }
 }
 
@@ -132,7 +133,7 @@ unsafe fn apply<T: Stored>(
     operands: &Operands<'_>,
     parallel: &dyn Parallel,
     combine: impl Fn(T::Compute, T::Compute) -> T::Compute + Sync,
-) {
+) -> Result {
     // SAFETY: passed on.
     let (to, from) =
         unsafe { (Shared::<T>::new(base(operands.dst)), Shared::<T>::new(base(operands.updates))) };
@@ -144,46 +145,56 @@ unsafe fn apply<T: Stored>(
         }
     };
     match places {
-        Places::Elements(along) => share(parallel, along.rows.elements(), along.count, |range| {
-            let one = |[update, place, index]: [usize; 3], i: usize| {
-                // SAFETY: the index is one of the indices.
-                let offset = unsafe { along.tuple.position(index + i * along.index) };
-                combine(place + offset, update + i * along.update);
-            };
-            let (start, len) = (range.start, range.len());
-            // Either order of the loops keeps the order within a row; this follows memory.
-            if along.rows.inner_stride(0) == 1 {
-                for i in 0..along.count {
-                    along.rows.steps(start, len, |positions| one(positions, i));
+        Places::Elements(along) => {
+            try_share(parallel, along.rows.elements(), along.count, |range| {
+                let outside = FirstOutside::default();
+                let one = |[update, place, index]: [usize; 3], i: usize| {
+                    // SAFETY: the index is one of the indices.
+                    let offset = unsafe { along.tuple.position(index + i * along.index) };
+                    if let Some(offset) = outside.check(offset) {
+                        combine(place + offset, update + i * along.update);
+                    }
+                };
+                let (start, len) = (range.start, range.len());
+                // Either order of the loops keeps the order within a row; this follows memory.
+                if along.rows.inner_stride(0) == 1 {
+                    for i in 0..along.count {
+                        along.rows.steps(start, len, |positions| one(positions, i));
+                    }
+                } else {
+                    along.rows.steps(start, len, |positions| {
+                        (0..along.count).for_each(|i| one(positions, i));
+                    });
                 }
-            } else {
-                along.rows.steps(start, len, |positions| {
-                    (0..along.count).for_each(|i| one(positions, i));
-                });
-            }
-        }),
+                outside.into_result()
+            })
+        }
         Places::Slices(slices) => {
             let (count, size) = (slices.all.elements(), slices.slice.elements());
             if count == 0 || size == 0 {
-                return;
+                return Ok(());
             }
             let part = (CHUNK_ELEMENTS / count).max(PART);
             let strides = [slices.slice.inner_stride(0), slices.slice.inner_stride(1)];
             let body = |chunk: usize| {
                 let (start, len) = (chunk * part, part.min(size - chunk * part));
+                let outside = FirstOutside::default();
                 slices.all.steps(0, count, |[update, place, index]| {
                     // SAFETY: the tuple lies inside the indices.
-                    let place = place + unsafe { slices.tuple.position(index) };
+                    let offset = unsafe { slices.tuple.position(index) };
+                    let Some(offset) = outside.check(offset) else { return };
+                    let place = place + offset;
                     slices.slice.rows(start, len, |[a, b], run| {
                         for i in 0..run {
                             combine(place + b + i * strides[1], update + a + i * strides[0]);
                         }
                     });
                 });
+                outside.into_result()
             };
             match size.div_ceil(part) {
                 1 => body(0),
-                parts => parallel.run(parts, &body),
+                parts => try_run(parallel, parts, body),
             }
         }
     }

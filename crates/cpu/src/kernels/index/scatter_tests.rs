@@ -1,6 +1,6 @@
 use millstream_core::{Command, DType, Element, ScatterReduction};
 
-use super::super::testing::{Tensor, assert_same_bits_in_any_order, noise, run};
+use super::super::testing::{Tensor, assert_same_bits_in_any_order, fault, noise, run};
 use ScatterReduction::*;
 
 fn scattered<T: Element>(src: &[T], at: &[i64], updates: &[T], how: ScatterReduction) -> Vec<T> {
@@ -52,9 +52,17 @@ fn scatter_nd_writes_slices() {
 }
 
 #[test]
-#[should_panic]
 fn an_index_outside_the_output_is_a_fault() {
-    scattered(&[0i32; 3], &[3], &[1], Replace);
+    let (src, dst) = (Tensor::new(&[3], &[7i32; 3]), Tensor::output(DType::I32, &[3]));
+    let (at, updates) = (Tensor::new(&[2], &[0i64, 3]), Tensor::new(&[2], &[1i32, 2]));
+    let (to, from) = (dst.operand(), src.operand());
+    for how in [Replace, Add, Multiply, Max, Min] {
+        let command = Command::scatter_elements(to, from, at.operand(), updates.operand(), 0, how);
+        assert_eq!(fault(command), "index 3 is outside an axis of size 3");
+    }
+    let tuples = Tensor::new(&[2, 1], &[-4i64, 0]);
+    let command = Command::scatter_nd(to, from, tuples.operand(), updates.operand(), Replace);
+    assert_eq!(fault(command), "index -4 is outside an axis of size 3");
 }
 
 #[test]

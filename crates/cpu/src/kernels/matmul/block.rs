@@ -8,6 +8,7 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
+use super::super::fault::Result;
 use super::super::number::{Float, StoredFloat};
 use super::super::simd::Machine;
 use super::epilogue::{finish, is_plain, store};
@@ -19,6 +20,10 @@ use super::tile::{Multiplied, Shape, Tile, panels_together};
 /// Products that are added at a time.
 const DEPTH: usize = 1024;
 
+/// Numbers of the left factor that a thread packs at once, for all blocks that use the same rows. Beyond
+/// this each block packs its own, part by part.
+const MOST_PACKED: usize = 1 << 26;
+
 /// Rows from which on sums of several parts are not kept in the output.
 const MANY_ROWS: usize = 384;
 
@@ -28,7 +33,10 @@ const LARGEST_TILE: usize = 14 * 32;
 /// Cuts `0..count` in as few parts of at most `most` as possible, of about one size.
 pub(in super::super) fn parts(count: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
     let parts = count.div_ceil(most);
-    (0..parts).map(move |part| part * count / parts..(part + 1) * count / parts)
+    let (size, longer) = (count / parts.max(1), count % parts.max(1));
+    // The first few are longer by one.
+    let start = move |part: usize| part * size + part.min(longer);
+    (0..parts).map(move |part| start(part)..start(part + 1))
 }
 
 /// Computes a block. `packed` is the first of its panels where the right factor is packed already;
@@ -44,14 +52,14 @@ pub(super) unsafe fn compute<T: Multiplied>(
     packed: Option<*const T>,
     content: Content,
     machine: Machine,
-) {
+) -> Result {
     let shape = T::shape(machine);
     let panels = if packed.is_some() { 0 } else { block.columns.next_multiple_of(shape.columns) };
     with_area::<T, _>(&RIGHT, panels * block.depth.min(DEPTH), None, |area, _| {
         let right = packed.map_or(Right::Plain(area), Right::Packed);
         // SAFETY: passed on; the area has room for one part.
-        unsafe { with_right(block, right, content, shape, machine) };
-    });
+        unsafe { with_right(block, right, content, shape, machine) }
+    })?
 }
 
 /// Where the panels of the right factor come from.
@@ -69,7 +77,7 @@ unsafe fn with_right<T: Multiplied>(
     content: Content,
     shape: Shape,
     machine: Machine,
-) {
+) -> Result {
     // Many rows of an output may lie so that they displace each other in the caches, which sums that
     // are needed again must not.
     let again = block.depth > DEPTH && block.rows > MANY_ROWS;
@@ -83,25 +91,36 @@ unsafe fn with_right<T: Multiplied>(
                 let (sums, stride) = (block.dst.at(0, 0).cast(), block.dst.row_stride());
                 Job { block, shape, left, right, sums, stride, in_place, unfinished, machine }
                     .run();
-                return;
+                return Ok(());
             }
             let stride = block.columns.next_multiple_of(shape.columns);
             with_area::<T::Compute, _>(&SUMS, block.rows * stride, None, |sums, _| {
                 Job { block, shape, left, right, sums, stride, in_place, unfinished, machine }
                     .run();
-            });
+            })
         }
     };
     if serves_as_it_lies(&block.left) {
         return with_left(Left::Plain(block.left));
     }
+    if block.rows.saturating_mul(block.depth) > MOST_PACKED {
+        let size = block.rows * block.depth.min(DEPTH);
+        return with_area::<T::Compute, _>(&LEFT, size, None, |left, _| {
+            with_left(Left::Parts(left))
+        })?;
+    }
     with_area::<T::Compute, _>(&LEFT, block.rows * block.depth, Some(content), |left, packed| {
         if !packed {
-            // SAFETY: passed on; the area has room for the rows.
-            unsafe { pack_rows(block, shape, left, machine) };
+            for part in parts(block.depth, DEPTH) {
+                // SAFETY: passed on; the area has room for the rows.
+                unsafe {
+                    let to = left.add(part.start * block.rows);
+                    pack_rows(block, shape, &part, to, machine);
+                }
+            }
         }
-        with_left(Left::Packed(left));
-    });
+        with_left(Left::Packed(left))
+    })?
 }
 
 /// Where the rows of the left factor come from.
@@ -109,6 +128,8 @@ unsafe fn with_right<T: Multiplied>(
 enum Left<T: StoredFloat> {
     /// All rows, packed by [`pack_rows`].
     Packed(*const T::Compute),
+    /// The rows of each part are packed to this area when its turn comes.
+    Parts(*mut T::Compute),
     /// The factor itself.
     Plain(Matrix<T>),
 }
@@ -132,6 +153,9 @@ impl<T: StoredFloat> Left<T> {
                     let place = part.start * block.rows + rows.start * part.len();
                     (first.add(place), 1, rows.len())
                 }
+                Left::Parts(first) => {
+                    (first.add(rows.start * part.len()).cast_const(), 1, rows.len())
+                }
                 Left::Plain(matrix) => {
                     let first = matrix.at(rows.start, part.start).cast_const().cast();
                     (first, matrix.row_stride(), matrix.column_stride())
@@ -150,19 +174,19 @@ fn serves_as_it_lies<T: StoredFloat>(left: &Matrix<T>) -> bool {
         && !(left.row_stride() * size_of::<T>()).is_multiple_of(PAGE)
 }
 
+/// Packs all rows of one part.
 unsafe fn pack_rows<T: Multiplied>(
     block: &Block<'_, T>,
     shape: Shape,
-    left: *mut T::Compute,
+    part: &Range<usize>,
+    to: *mut T::Compute,
     machine: Machine,
 ) {
-    for part in parts(block.depth, DEPTH) {
-        for rows in parts(block.rows, shape.rows) {
-            // SAFETY: passed on.
-            unsafe {
-                let to = left.add(part.start * block.rows + rows.start * part.len());
-                pack_left(&block.left, rows.start, rows.len(), part.clone(), to, machine);
-            }
+    for rows in parts(block.rows, shape.rows) {
+        // SAFETY: passed on.
+        unsafe {
+            let to = to.add(rows.start * part.len());
+            pack_left(&block.left, rows.start, rows.len(), part.clone(), to, machine);
         }
     }
 }
@@ -227,6 +251,10 @@ impl<T: Multiplied> Job<'_, '_, T> {
         for part in parts(block.depth, DEPTH) {
             // SAFETY: the part is one of the block.
             let panels = unsafe { self.panels(&part) };
+            if let Left::Parts(area) = self.left {
+                // SAFETY: as above, and the area has room for it.
+                unsafe { pack_rows(block, self.shape, &part, area, self.machine) };
+            }
             for rows in parts(block.rows, self.shape.rows) {
                 // SAFETY: rows and part are of the block; every sum of the rows was written by the
                 // tiles when the last part is done.
@@ -338,5 +366,29 @@ impl<T: Multiplied> Job<'_, '_, T> {
                 store(&self.block.dst, row, sums);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_follow_each_other_and_are_of_about_one_size() {
+        for (count, most) in [(0, 4), (1, 4), (4, 4), (5, 4), (1023, 100), (7, 1)] {
+            let parts: Vec<_> = parts(count, most).collect();
+            assert_eq!(parts.len(), count.div_ceil(most));
+            assert_eq!(
+                parts.iter().flat_map(Clone::clone).collect::<Vec<_>>(),
+                Vec::from_iter(0..count)
+            );
+            let sizes = || parts.iter().map(ExactSizeIterator::len);
+            assert!(sizes().max().unwrap_or(0) - sizes().min().unwrap_or(0) <= 1);
+        }
+        // A repeated axis may be of any size.
+        let (count, most) = ((1 << 60) + 1, 1024);
+        let first: Vec<_> = parts(count, most).take(2).collect();
+        assert_eq!((first[0].start, first[0].end), (0, first[1].start));
+        assert!(first.iter().all(|part| part.len() <= most));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::super::fault::Result;
 use super::super::number::{Float, StoredFloat};
 use super::super::simd::Machine;
 use super::epilogue::{finish, store};
@@ -29,7 +30,7 @@ pub(super) unsafe fn compute<T: Multiplied>(
     batch: usize,
     columns: Range<usize>,
     machine: Machine,
-) {
+) -> Result {
     let block = problem.block(batch, 0..problem.rows, columns);
     with_area::<T::Compute, _>(&SUMS, block.rows * block.columns, None, |sums, _| {
         // SAFETY: the area has this size, and any bytes in it are numbers.
@@ -43,7 +44,7 @@ pub(super) unsafe fn compute<T: Multiplied>(
                 store(&block.dst, row, sums);
             }
         }
-    });
+    })
 }
 
 /// Adds all products to the sums of a block, row by row of the right factor.

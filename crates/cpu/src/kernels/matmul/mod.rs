@@ -24,8 +24,9 @@ mod tests;
 
 use millstream_core::{DType, Epilogue, Operand, RawBuffer};
 
+use super::fault::{Result, try_share};
 use super::number::with_float;
-use super::parallel::{Parallel, Shared, share};
+use super::parallel::{Parallel, Shared};
 use super::simd::Machine;
 use plan::{MOST_COLUMNS, Plan};
 use problem::Problem;
@@ -51,16 +52,16 @@ pub(super) unsafe fn matmul(
     bias: Option<&Operand<RawBuffer>>,
     residual: Option<&Operand<RawBuffer>>,
     parallel: &dyn Parallel,
-) {
+) -> Result {
     if dst.layout.is_empty() {
-        return;
+        return Ok(());
     }
     with_float!(dst.layout.dtype(), T => {
         // SAFETY: passed on.
         let problem = unsafe { Problem::<T>::new(epilogue, dst, factors, bias, residual) };
         // SAFETY: passed on; the machine was detected.
-        unsafe { run(&problem, Machine::detect(), parallel) };
-    });
+        unsafe { run(&problem, Machine::detect(), parallel) }
+    })
 }
 
 /// Computes all products of a problem with the tiles of a machine.
@@ -68,32 +69,39 @@ pub(super) unsafe fn matmul(
 /// # Safety
 ///
 /// As for [`execute`](super::execute), and the machine at hand is this one or a better one.
-unsafe fn run<T: Multiplied>(problem: &Problem<T>, machine: Machine, parallel: &dyn Parallel) {
+unsafe fn run<T: Multiplied>(
+    problem: &Problem<T>,
+    machine: Machine,
+    parallel: &dyn Parallel,
+) -> Result {
     let name = new_name();
     let size = problem.rows.saturating_mul(problem.columns).saturating_mul(problem.depth);
     let work = size / PRODUCTS_PER_ELEMENT + problem.rows * problem.columns;
     if direct::suits(problem) {
         let across = problem.columns.div_ceil(MOST_COLUMNS);
-        share(parallel, problem.batches() * across, work / across, |range| {
+        try_share(parallel, problem.batches() * across, work / across, |range| {
             for index in range {
                 let (batch, column) = (index / across, index % across * MOST_COLUMNS);
                 let columns = column..(column + MOST_COLUMNS).min(problem.columns);
                 // SAFETY: these are disjoint parts of the output; the rest is passed on.
-                unsafe { direct::compute(problem, batch, columns, machine) };
+                unsafe { direct::compute(problem, batch, columns, machine)? };
             }
-        });
+            Ok(())
+        })
     } else if problem.batches() > 1 && (size <= SMALL_PRODUCT || problem.batches() >= 16) {
-        share(parallel, problem.batches(), work, |range| {
+        try_share(parallel, problem.batches(), work, |range| {
             for batch in range {
                 // SAFETY: each product has an output of its own; the rest is passed on.
-                unsafe { multiply(problem, name, batch, None, machine, &super::Sequential) };
+                unsafe { multiply(problem, name, batch, None, machine, &super::Sequential)? };
             }
-        });
+            Ok(())
+        })
     } else {
         for batch in 0..problem.batches() {
             // SAFETY: passed on.
-            unsafe { multiply(problem, name, batch, None, machine, parallel) };
+            unsafe { multiply(problem, name, batch, None, machine, parallel)? };
         }
+        Ok(())
     }
 }
 
@@ -109,12 +117,12 @@ unsafe fn multiply<T: Multiplied>(
     right: Option<Shared<T>>,
     machine: Machine,
     parallel: &dyn Parallel,
-) {
+) -> Result {
     let size = [problem.rows, problem.columns, problem.depth];
     let plan = Plan::new(size, right.is_some(), T::shape(machine), machine);
     let area = plan.rows * plan.columns;
     let work = area.saturating_mul(problem.depth) / PRODUCTS_PER_ELEMENT + area;
-    share(parallel, plan.down * plan.across, work, |range| {
+    try_share(parallel, plan.down * plan.across, work, |range| {
         for index in range {
             let row = index / plan.across * plan.rows;
             let column = index % plan.across * plan.columns;
@@ -124,8 +132,9 @@ unsafe fn multiply<T: Multiplied>(
             // SAFETY: blocks are disjoint parts of the output; the panels of this one begin there.
             unsafe {
                 let right = right.map(|right| right.get().add(column * problem.depth).cast_const());
-                block::compute(&block, right, (name, batch, row), machine);
+                block::compute(&block, right, (name, batch, row), machine)?;
             }
         }
-    });
+        Ok(())
+    })
 }

@@ -3,6 +3,7 @@
 use millstream_core::{DType, Epilogue, Layout, Operand, RawBuffer};
 
 use super::super::block::base;
+use super::super::fault::Result;
 use super::super::number::with_float;
 use super::super::parallel::{Parallel, Shared, share};
 use super::super::simd::Machine;
@@ -97,12 +98,12 @@ pub(in super::super) unsafe fn matmul_packed(
     bias: Option<&Operand<RawBuffer>>,
     residual: Option<&Operand<RawBuffer>>,
     parallel: &dyn Parallel,
-) {
+) -> Result {
     with_float!(dst.layout.dtype(), T => {
         let machine = Machine::detect();
         // SAFETY: passed on; the machine was detected.
-        unsafe { run::<T>(epilogue, dst, factors, bias, residual, machine, parallel) };
-    });
+        unsafe { run::<T>(epilogue, dst, factors, bias, residual, machine, parallel) }
+    })
 }
 
 /// # Safety
@@ -117,13 +118,13 @@ pub(super) unsafe fn run<T: Multiplied>(
     residual: Option<&Operand<RawBuffer>>,
     machine: Machine,
     parallel: &dyn Parallel,
-) {
+) -> Result {
     let shape = dst.layout.shape();
     let rank = shape.len();
     let (depth, columns) = (left.layout.shape()[rank - 1], shape[rank - 1]);
     check::<T>(packed, [depth, columns], machine);
     if dst.layout.is_empty() {
-        return;
+        return Ok(());
     }
     // SAFETY: passed on.
     let right = Shared::new(unsafe { base::<u8>(packed) }.cast::<T>());
@@ -139,6 +140,7 @@ pub(super) unsafe fn run<T: Multiplied>(
     let name = new_name();
     for batch in 0..problem.batches() {
         // SAFETY: passed on; the size of the packed weights was checked.
-        unsafe { multiply(&problem, name, batch, Some(right), machine, parallel) };
+        unsafe { multiply(&problem, name, batch, Some(right), machine, parallel)? };
     }
+    Ok(())
 }

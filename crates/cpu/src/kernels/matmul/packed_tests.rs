@@ -69,7 +69,8 @@ fn every_machine_multiplies_with_what_it_packed() {
                         packed::pack::<T>(&right, &b.operand(), machine, &Sequential);
                         packed::run::<T>(
                             &epilogue, &to, [&left, &right], None, None, machine, &Sequential,
-                        );
+                        )
+                        .unwrap();
                     }
                 });
                 if machine == Machine::Portable {

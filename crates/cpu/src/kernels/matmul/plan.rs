@@ -65,7 +65,7 @@ impl Plan {
 
     /// About what a block takes, from the products of a cycle and the bytes that memory gives in one.
     pub fn cycles(&self, depth: usize) -> usize {
-        (self.columns * depth).saturating_mul(self.rows + 12) / 32
+        self.columns.saturating_mul(depth).saturating_mul(self.rows + 12) / 32
     }
 }
 

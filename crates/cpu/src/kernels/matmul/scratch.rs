@@ -4,6 +4,8 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::LocalKey;
 
+use super::super::fault::Result;
+use super::super::workspace::reserve;
 use crate::memory::prefer_huge_pages;
 
 /// One line of the cache, so that packed panels begin on one.
@@ -55,14 +57,14 @@ pub(super) fn with_area<T: Copy, R>(
     size: usize,
     content: Option<Content>,
     body: impl FnOnce(*mut T, bool) -> R,
-) -> R {
+) -> Result<R> {
     // Taken out while in use, so that a nested call, should there ever be one, gets its own.
     let (mut memory, known) = area.with(|area| (area.memory.take(), area.content.take()));
-    let lines = (size * size_of::<T>()).div_ceil(size_of::<Line>());
+    let lines = size.saturating_mul(size_of::<T>()).div_ceil(size_of::<Line>());
     let known = memory.len() >= lines && content.is_some() && known == content;
     if memory.len() < lines {
         memory.clear();
-        memory.reserve_exact(lines);
+        reserve(&mut memory, lines)?;
         prefer_huge_pages(memory.as_mut_ptr().cast(), lines * size_of::<Line>());
         memory.resize(lines, Line([0; 64]));
     }
@@ -71,7 +73,7 @@ pub(super) fn with_area<T: Copy, R>(
         area.memory.set(memory);
         area.content.set(content);
     });
-    result
+    Ok(result)
 }
 
 #[cfg(test)]
@@ -84,18 +86,21 @@ mod tests {
             assert_eq!(outer as usize % 64, 0);
             with_area::<f64, _>(&SUMS, 40, None, |inner, _| {
                 assert_ne!(inner.cast(), outer);
-            });
-        });
+            })
+            .unwrap();
+        })
+        .unwrap();
     }
 
     #[test]
     fn an_area_knows_its_content() {
         let (first, second) = (new_name(), new_name());
         assert_ne!(first, second);
-        let known = |name| with_area::<f32, _>(&LEFT, 100, Some((name, 0, 0)), |_, known| known);
+        let known =
+            |name| with_area::<f32, _>(&LEFT, 100, Some((name, 0, 0)), |_, known| known).unwrap();
         assert_eq!([first, first, second, first].map(known), [false, true, false, false]);
-        with_area::<f32, _>(&LEFT, 1000, Some((first, 0, 0)), |_, known| assert!(!known));
-        with_area::<f32, _>(&LEFT, 10, None, |_, known| assert!(!known));
+        with_area::<f32, _>(&LEFT, 1000, Some((first, 0, 0)), |_, known| assert!(!known)).unwrap();
+        with_area::<f32, _>(&LEFT, 10, None, |_, known| assert!(!known)).unwrap();
         assert!(!known(first));
     }
 

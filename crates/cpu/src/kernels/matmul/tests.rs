@@ -83,7 +83,7 @@ fn the_tiles_of_every_machine_follow_the_definition() {
                     // machine is available.
                     unsafe {
                         let problem = Problem::<T>::new(&epilogue, &to, factors, None, None);
-                        run_on(&problem, machine, &Sequential);
+                        run_on(&problem, machine, &Sequential).unwrap();
                     }
                 });
                 assert_close(&dst.to_f64(), &expected, room(dtype, k));

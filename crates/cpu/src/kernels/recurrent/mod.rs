@@ -16,9 +16,10 @@ mod tests;
 use millstream_core::{DType, Operand, RawBuffer, RecurrentDirection, RecurrentParams};
 
 use super::block::base;
+use super::fault::{Result, try_share};
 use super::number::{StoredFloat, with_float};
 use super::panels::Panelled;
-use super::parallel::{Parallel, Shared, share};
+use super::parallel::{Parallel, Shared};
 use super::simd::Machine;
 
 /// Sequences of one chunk.
@@ -48,13 +49,13 @@ pub(super) unsafe fn recurrent(
     params: &RecurrentParams,
     operands: &Operands<'_>,
     parallel: &dyn Parallel,
-) {
+) -> Result {
     with_float!(operands.src.layout.dtype(), T => {
         // SAFETY: passed on.
         let layer = unsafe { Layer::<T>::new(params, operands) };
         // SAFETY: passed on; the machine was detected.
-        unsafe { layer.run(Machine::detect(), parallel) };
-    });
+        unsafe { layer.run(Machine::detect(), parallel) }
+    })
 }
 
 /// An operand with strides for up to four axes.
@@ -165,15 +166,15 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Layer<'a, T> {
     /// # Safety
     ///
     /// As for [`execute`](super::execute), and the machine at hand is this one or a better one.
-    unsafe fn run(&self, machine: Machine, parallel: &dyn Parallel) {
+    unsafe fn run(&self, machine: Machine, parallel: &dyn Parallel) -> Result {
         if self.hidden == 0 {
-            return;
+            return Ok(());
         }
         let chunks = self.batch.div_ceil(SEQUENCES);
-        let products = self.rows().saturating_mul(self.input + self.hidden);
-        let work = products.saturating_mul(self.time + 1) / PRODUCTS_PER_ELEMENT;
+        let products = self.rows().saturating_mul(self.input.saturating_add(self.hidden));
+        let work = products.saturating_mul(self.time.saturating_add(1)) / PRODUCTS_PER_ELEMENT;
         let directions = self.params.direction.count();
-        share(parallel, directions * chunks, work, |range| {
+        try_share(parallel, directions * chunks, work, |range| {
             for index in range {
                 let (direction, chunk) = (index / chunks, index % chunks);
                 let first = chunk * SEQUENCES;
@@ -181,9 +182,10 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Layer<'a, T> {
                     direction == 1 || self.params.direction == RecurrentDirection::Reverse;
                 let count = SEQUENCES.min(self.batch - first);
                 // SAFETY: parts are disjoint in all outputs; the rest is passed on.
-                unsafe { self.part(machine, Part { direction, reverse, first, count }) };
+                unsafe { self.part(machine, Part { direction, reverse, first, count })? };
             }
-        });
+            Ok(())
+        })
     }
 
     /// The length of a sequence, whatever number is given for it.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use millstream_core::RecurrentCell;
 
 use super::super::conv::read_run;
+use super::super::fault::Result;
 use super::super::number::{Float, StoredFloat};
 use super::super::panels::{Panelled, Product};
 use super::super::simd::{Machine, vectorised};
@@ -36,16 +37,16 @@ impl<T: StoredFloat<Compute: Panelled>> Layer<'_, T> {
     /// # Safety
     ///
     /// As for [`run`](Self::run), and nobody else touches the part of the outputs.
-    pub(super) unsafe fn part(&self, machine: Machine, part: Part) {
+    pub(super) unsafe fn part(&self, machine: Machine, part: Part) -> Result {
         let width = T::Compute::width(machine);
         let (rows, count) = (self.rows(), part.count);
         let stride = self.params.cell.gates() * self.hidden.next_multiple_of(width);
         let steps = INPUT_ROWS.div_ceil(count);
         let sizes = [
-            stride * self.input,
-            stride * self.hidden,
+            stride.saturating_mul(self.input),
+            stride.saturating_mul(self.hidden),
             2 * rows,
-            steps * count * self.input,
+            self.input.saturating_mul(steps * count),
             steps * count * stride,
             count * stride,
             count * self.hidden,
@@ -96,7 +97,7 @@ impl<T: StoredFloat<Compute: Panelled>> Layer<'_, T> {
                     self.write_state(last_cell, part, areas.state);
                 }
             }
-        });
+        })
     }
 
     /// Multiplies the input of some steps.

@@ -8,10 +8,12 @@
 use millstream_core::{Operand, RawBuffer};
 
 use super::super::block::{BLOCK, Input, Output, Scratch, base};
+use super::super::fault::{Result, try_share};
 use super::super::number::{Float, StoredFloat};
-use super::super::parallel::{CHUNK_ELEMENTS, Parallel, share};
+use super::super::parallel::{CHUNK_ELEMENTS, Parallel};
 use super::super::simd::{Job, vectorised};
 use super::super::walk::Walk;
+use super::super::workspace::reserve;
 use super::taps::Taps;
 
 /// `taps` has one entry per axis; no axis behind `last` changes.
@@ -26,7 +28,7 @@ pub(super) unsafe fn resize<T: StoredFloat>(
     dst: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
-) {
+) -> Result {
     let rank = dst.layout.rank();
     let behind: usize = dst.layout.shape()[last + 1..].iter().product();
     let from_size = src.layout.shape()[last];
@@ -49,26 +51,27 @@ pub(super) unsafe fn resize<T: StoredFloat>(
         }
     };
     let rows: usize = dst.layout.shape()[..last].iter().product();
-    let work = part.saturating_mul(from_size + 2 * dst.layout.shape()[last]);
-    share(parallel, rows * parts, work, |range| {
+    let work = part.saturating_mul(from_size.saturating_add(2 * dst.layout.shape()[last]));
+    try_share(parallel, rows * parts, work, |range| {
         let mut mixed = Vec::new();
         let mut sources = Vec::new();
         for item in range {
             let (row, first) = (item / parts, item % parts * part);
             let len = part.min(behind - first);
-            let (target, inside) = mixer.sources(row, dst, src, &mut sources);
+            let (target, inside) = mixer.sources(row, dst, src, &mut sources)?;
             // SAFETY: rows and parts are disjoint in the output, and the sources are rows of the
             // input.
             unsafe {
                 if inside {
-                    mixer.mix(&sources, first, len, &mut mixed);
+                    mixer.mix(&sources, first, len, &mut mixed)?;
                     mixer.write(target, Some(&mixed), first, len);
                 } else {
                     mixer.write(target, None, first, len);
                 }
             }
         }
-    });
+        Ok(())
+    })
 }
 
 struct Mixer<'a, T: StoredFloat> {
@@ -95,7 +98,7 @@ impl<T: StoredFloat> Mixer<'_, T> {
         dst: &Operand<RawBuffer>,
         src: &Operand<RawBuffer>,
         sources: &mut Vec<(usize, f64)>,
-    ) -> (usize, bool) {
+    ) -> Result<(usize, bool)> {
         sources.clear();
         sources.push((0, 1.0));
         let (mut rest, mut target, mut inside) = (row, 0, true);
@@ -109,6 +112,7 @@ impl<T: StoredFloat> Mixer<'_, T> {
                 continue;
             };
             let (stride, known) = (src.layout.strides()[axis], sources.len());
+            reserve(sources, known.saturating_mul(taps.len()))?;
             // The first tap takes the place of what is there, the others are added behind it.
             for &(place, weight) in &taps[1..] {
                 for i in 0..known {
@@ -121,7 +125,7 @@ impl<T: StoredFloat> Mixer<'_, T> {
                 source.1 *= taps[0].1;
             }
         }
-        (target, inside)
+        Ok((target, inside))
     }
 
     /// Mixes rows of the input to one: of each slice behind the axis the elements from `first` on.
@@ -135,8 +139,9 @@ impl<T: StoredFloat> Mixer<'_, T> {
         first: usize,
         len: usize,
         mixed: &mut Vec<T::Compute>,
-    ) {
+    ) -> Result {
         mixed.clear();
+        reserve(mixed, self.sizes[0].saturating_mul(len))?;
         mixed.resize(self.sizes[0] * len, T::Compute::ZERO);
         // Slices that are taken whole follow each other in the row.
         let (slices, length) =
@@ -157,6 +162,7 @@ impl<T: StoredFloat> Mixer<'_, T> {
                 }
             }
         }
+        Ok(())
     }
 
     /// Mixes along the axis and stores a row of the output; without a mixed row it lies outside.

@@ -10,6 +10,7 @@ mod tests;
 use millstream_core::{DType, Operand, RawBuffer, ResizeMode, ResizeParams};
 
 use super::copy;
+use super::fault::Result;
 use super::number::{with_bits, with_float};
 use super::parallel::Parallel;
 use taps::Scaled;
@@ -22,28 +23,31 @@ pub(super) unsafe fn resize(
     dst: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
-) {
+) -> Result {
     if dst.layout.is_empty() {
-        return;
+        return Ok(());
     }
     let scaled = Scaled::all(params, dst, src);
     let Some(last) = scaled.iter().rposition(|axis| !axis.is_kept()) else {
         // SAFETY: passed on; no axis changes its size.
-        return unsafe { copy::copy(dst, src, parallel) };
+        unsafe { copy::copy(dst, src, parallel) };
+        return Ok(());
     };
     let dtype = dst.layout.dtype();
     // SAFETY: passed on; the types are those of the operands.
     unsafe {
         if let ResizeMode::Nearest(rounding) = params.mode {
-            let places: Vec<_> = scaled.iter().map(|axis| axis.nearest(rounding)).collect();
+            let places =
+                scaled.iter().map(|axis| axis.nearest(rounding)).collect::<Result<Vec<_>>>()?;
             with_bits!(dtype, Bits => {
                 nearest::resize::<Bits>(&places, last, params.extrapolation, dst, src, parallel);
             });
+            Ok(())
         } else {
-            let taps: Vec<_> = scaled.iter().map(|axis| axis.taps(params)).collect();
+            let taps = scaled.iter().map(|axis| axis.taps(params)).collect::<Result<Vec<_>>>()?;
             with_float!(dtype, T => {
-                interpolate::resize::<T>(&taps, last, params.extrapolation, dst, src, parallel);
-            });
+                interpolate::resize::<T>(&taps, last, params.extrapolation, dst, src, parallel)
+            })
         }
     }
 }

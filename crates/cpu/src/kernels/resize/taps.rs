@@ -4,6 +4,9 @@ use millstream_core::{
     CoordinateMode, NearestRounding, Operand, RawBuffer, ResizeMode, ResizeParams,
 };
 
+use super::super::fault::Result;
+use super::super::workspace::{collected, reserve};
+
 /// One axis with its sizes.
 pub(super) struct Scaled {
     coordinates: CoordinateMode,
@@ -85,7 +88,7 @@ impl Scaled {
     }
 
     /// The nearest element for each output; none outside the input.
-    pub fn nearest(&self, rounding: NearestRounding) -> Vec<Option<usize>> {
+    pub fn nearest(&self, rounding: NearestRounding) -> Result<Vec<Option<usize>>> {
         let nearest = |x: usize| {
             if self.is_kept() {
                 return Some(x);
@@ -100,12 +103,15 @@ impl Scaled {
             // Negative numbers become 0.
             (!self.is_outside(at)).then(|| (place as usize).min(self.from - 1))
         };
-        (0..self.to).map(nearest).collect()
+        collected((0..self.to).map(nearest))
     }
 
     /// The elements that are interpolated between.
-    pub fn taps(&self, params: &ResizeParams) -> Taps {
-        let mut taps = Taps { starts: vec![0], list: Vec::new(), outside: Vec::new() };
+    pub fn taps(&self, params: &ResizeParams) -> Result<Taps> {
+        let mut taps = Taps { starts: Vec::new(), list: Vec::new(), outside: Vec::new() };
+        reserve(&mut taps.starts, self.to.saturating_add(1))?;
+        reserve(&mut taps.outside, self.to)?;
+        taps.starts.push(0);
         // When shrinking, the filter is as wide as in the output.
         let narrow = if params.antialias { self.scale.min(1.0) } else { 1.0 };
         let (reach, coefficient) = match params.mode {
@@ -116,6 +122,10 @@ impl Scaled {
             ResizeMode::Cubic(_) => cubic(distance, coefficient),
             _ => (1.0 - distance).max(0.0),
         };
+        // As many as the filter reaches, but no more than there are, and one beyond each edge.
+        let most =
+            ((2.0 * reach / narrow) as usize).saturating_add(3).min(self.from.saturating_add(2));
+        reserve(&mut taps.list, self.to.saturating_mul(if self.is_kept() { 1 } else { most }))?;
         for x in 0..self.to {
             let at = self.coordinate(x);
             let outside = self.is_outside(at);
@@ -135,7 +145,7 @@ impl Scaled {
             }
             taps.starts.push(taps.list.len());
         }
-        taps
+        Ok(taps)
     }
 
     /// Adds the elements within reach of a coordinate. What lies outside is left out or is the edge.

@@ -124,6 +124,12 @@ pub trait Backend: Send + Sync + 'static {
     /// Whether it executes this kind of Command.
     fn supports(&self, kind: OpKind) -> bool;
 
+    /// The most [work](crate::Command::work) that one Command may be: what would keep the device for longer
+    /// than anybody waits is refused when it is recorded.
+    fn most_work(&self) -> u64 {
+        u64::MAX
+    }
+
     /// Bytes that weights of this layout take when packed for matrix products, or `None` where
     /// packing gains nothing; see [`Command::pack_weights`](crate::Command::pack_weights).
     fn packed_bytes(&self, _weights: &Layout) -> Option<usize> {

@@ -19,7 +19,7 @@ use crate::profiler::Profiler;
 use crate::stream::{Deadline, Reason, StreamInner, StreamPool};
 use crate::sync::{Cached, OnceCache};
 use crate::{
-    Backend, BackendInfo, Buffer, Counters, DType, Error, Kernel, KernelKey, Layout, MemoryStats,
+    Backend, BackendInfo, Buffer, Command, Counters, DType, Error, Kernel, KernelKey, Layout, MemoryStats,
     Op, OpKind, Result, Stream,
 };
 
@@ -38,6 +38,7 @@ pub(crate) struct DeviceInner {
     config: Config,
     backend: Box<dyn Backend>,
     supported: u64,
+    most_work: u64,
     /// The process it was opened in.
     generation: u32,
     /// One of the constants below.
@@ -134,6 +135,7 @@ impl Device {
         let inner = DeviceInner {
             opened_before: None,
             supported,
+            most_work: backend.most_work(),
             generation: fork::generation(),
             status: AtomicU8::new(OPEN),
             troubles: Troubles::default(),
@@ -371,7 +373,25 @@ impl DeviceInner {
         }
     }
 
-    pub fn check_support(&self, op: &Op) -> Result<()> {
+    /// Whether the device can do this, and in bounded time.
+    pub fn check_command<B>(&self, command: &Command<B>) -> Result<()> {
+        self.check_support(command.op())?;
+        // A look at the operands, which a device without a bound is spared.
+        if self.most_work != u64::MAX && command.work() > self.most_work {
+            return Err(Error::InvalidCommand {
+                op: command.op().name(),
+                reason: format!(
+                    "needs about {} operations, more than the {} that one Command may on {}: divide it",
+                    command.work(),
+                    self.most_work,
+                    self.name()
+                ),
+            });
+        }
+        Ok(())
+    }
+
+    fn check_support(&self, op: &Op) -> Result<()> {
         if self.supported & (1 << op.kind() as u8) != 0 {
             return Ok(());
         }

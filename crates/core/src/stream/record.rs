@@ -55,7 +55,7 @@ fn record_unless(
     let device = stream.device_inner();
     device.check()?;
     command.verify()?;
-    device.check_support(command.op())?;
+    device.check_command(command)?;
     check_device(stream, command)?;
     let thread = thread_number();
     let mut manners = Manners::default();

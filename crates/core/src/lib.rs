@@ -11,6 +11,7 @@ mod dtype;
 mod error;
 pub mod fake;
 mod generator;
+mod layer;
 mod layout;
 mod memory;
 pub mod philox;
@@ -37,6 +38,7 @@ pub use device::{Config, Device, DeviceBuilder, Exhaustion, Health, HealthState,
 pub use dtype::{DType, Element, as_bytes, from_bytes};
 pub use error::{Error, Result};
 pub use generator::Generator;
+pub use layer::{LayerName, LayerScope};
 pub use layout::{Layout, MAX_RANK, broadcast_shapes};
 pub use memory::{Buffer, HostBounds, HostPiece, HostPool, MemoryStats, StreamMemory};
 pub use progress::{Outcome, Progress};

@@ -1,6 +1,6 @@
 //! Attention with several heads.
 
-use millstream_core::{Activation, Command};
+use millstream_core::{Activation, Command, LayerName};
 
 use super::projection::{Part, Projection, Use};
 use super::{AttentionMask, Linear};
@@ -43,6 +43,7 @@ pub struct MultiheadAttention {
     embed_dim: usize,
     heads: usize,
     batch_first: bool,
+    name: LayerName,
 }
 
 impl MultiheadAttention {
@@ -77,6 +78,7 @@ impl MultiheadAttention {
             embed_dim,
             heads: num_heads,
             batch_first: options.batch_first,
+            name: weights.layer_name("MultiheadAttention"),
         })
     }
 
@@ -104,6 +106,7 @@ impl MultiheadAttention {
         mask: &AttentionMask,
         residual: Option<&Tensor>,
     ) -> Result<Tensor> {
+        let _layer = self.name.enter();
         let shapes = [query, key, value].map(Tensor::shape);
         let batch_axis = usize::from(!self.batch_first);
         if shapes.iter().all(|shape| shape.len() == 2) {

@@ -1,6 +1,6 @@
 //! Normalisation by what was seen in training.
 
-use millstream_core::{BinaryOp, Command, DType};
+use millstream_core::{BinaryOp, Command, DType, LayerName};
 
 use super::Module;
 use crate::error::invalid;
@@ -30,6 +30,7 @@ impl Default for BatchNormOptions {
 pub struct BatchNorm {
     scale: Tensor,
     shift: Tensor,
+    name: LayerName,
 }
 
 /// Batch normalisation of `[batch, channels]` or `[batch, channels, length]`.
@@ -61,6 +62,7 @@ impl BatchNorm {
         Ok(Self {
             scale: scale.to_dtype(dtype)?.settle()?,
             shift: shift.to_dtype(dtype)?.settle()?,
+            name: weights.layer_name("BatchNorm"),
         })
     }
 
@@ -77,6 +79,7 @@ impl BatchNorm {
 
 impl Module for BatchNorm {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let _layer = self.name.enter();
         let (shape, channels) = (input.shape(), self.scale.elements());
         if shape.get(1) != Some(&channels) {
             return invalid("batch_norm", format!("input {shape:?} for {channels} channels"));

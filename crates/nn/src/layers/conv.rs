@@ -1,6 +1,6 @@
 //! Convolutions.
 
-use millstream_core::{Activation, ConvParams, DType, MAX_SPATIAL};
+use millstream_core::{Activation, ConvParams, DType, LayerName, MAX_SPATIAL};
 
 use super::{BatchNorm, Module};
 use crate::error::invalid;
@@ -64,6 +64,7 @@ pub struct Conv<const N: usize> {
     weight: Tensor,
     bias: Option<Tensor>,
     params: ConvParams,
+    name: LayerName,
 }
 
 /// Convolution over one spatial axis.
@@ -95,7 +96,7 @@ impl<const N: usize> Conv<N> {
             per_group,
             weights,
         )?;
-        Ok(Self { weight, bias, params })
+        Ok(Self { weight, bias, params, name: weights.layer_name("Conv") })
     }
 
     /// This convolution and a batch normalisation behind it, as one.
@@ -122,6 +123,7 @@ impl<const N: usize> Conv<N> {
             weight: weight.to_dtype(dtype)?.settle()?,
             bias: Some(bias.to_dtype(dtype)?.settle()?),
             params: self.params,
+            name: self.name,
         })
     }
 }
@@ -132,6 +134,7 @@ impl<const N: usize> Module for Conv<N> {
     }
 
     fn forward_activated(&self, input: &Tensor, activation: Activation) -> Result<Tensor> {
+        let _layer = self.name.enter();
         unbatched::<N>(input, |input| {
             input.conv(&self.weight, self.bias.as_ref(), self.params, activation)
         })
@@ -160,6 +163,7 @@ pub struct ConvTranspose<const N: usize> {
     weight: Tensor,
     bias: Option<Tensor>,
     params: ConvParams,
+    name: LayerName,
 }
 
 /// Transposed convolution over one spatial axis.
@@ -190,7 +194,7 @@ impl<const N: usize> ConvTranspose<N> {
             per_group,
             weights,
         )?;
-        Ok(Self { weight, bias, params })
+        Ok(Self { weight, bias, params, name: weights.layer_name("ConvTranspose") })
     }
 }
 
@@ -200,6 +204,7 @@ impl<const N: usize> Module for ConvTranspose<N> {
     }
 
     fn forward_activated(&self, input: &Tensor, activation: Activation) -> Result<Tensor> {
+        let _layer = self.name.enter();
         unbatched::<N>(input, |input| {
             input.conv_transpose(&self.weight, self.bias.as_ref(), self.params, activation)
         })

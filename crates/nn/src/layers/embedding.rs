@@ -1,11 +1,14 @@
 //! Tables of vectors.
 
+use millstream_core::LayerName;
+
 use super::Module;
 use crate::{Init, Result, Tensor, Weights};
 
 /// Rows of a table by their numbers. Parameter: `weight` `[num_embeddings, embedding_dim]`.
 pub struct Embedding {
     weight: Tensor,
+    name: LayerName,
 }
 
 impl Embedding {
@@ -16,7 +19,17 @@ impl Embedding {
     /// Weights that are missing or of another shape, or no memory.
     pub fn new(num_embeddings: usize, embedding_dim: usize, weights: &Weights) -> Result<Self> {
         let init = Init::Normal { deviation: 1.0 };
-        Ok(Self { weight: weights.get("weight", &[num_embeddings, embedding_dim], init)? })
+        Self::with_init(num_embeddings, embedding_dim, init, weights)
+    }
+
+    pub(crate) fn with_init(
+        num_embeddings: usize,
+        embedding_dim: usize,
+        init: Init,
+        weights: &Weights,
+    ) -> Result<Self> {
+        let weight = weights.get("weight", &[num_embeddings, embedding_dim], init)?;
+        Ok(Self { weight, name: weights.layer_name("Embedding") })
     }
 
     /// The table.
@@ -28,6 +41,7 @@ impl Embedding {
 impl Module for Embedding {
     /// Numbers of rows, `i32` or `i64`, of any shape.
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let _layer = self.name.enter();
         self.weight.embedding(input)
     }
 }

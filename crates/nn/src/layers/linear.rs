@@ -1,6 +1,6 @@
 //! Fully connected layers.
 
-use millstream_core::Activation;
+use millstream_core::{Activation, LayerName};
 
 use super::Module;
 use super::matrix::{Finish, Matrix};
@@ -36,6 +36,7 @@ use crate::{Init, Result, Tensor, Weights};
 pub struct Linear {
     matrix: Matrix,
     bias: Option<Tensor>,
+    name: LayerName,
 }
 
 impl Linear {
@@ -53,12 +54,16 @@ impl Linear {
         let init = Init::fan_in(in_features);
         let weight = weights.fetch("weight", &[out_features, in_features], init)?;
         let bias = bias.then(|| weights.get("bias", &[out_features], init)).transpose()?;
-        Self::from_tensors(&weight, bias)
+        Self::from_tensors(&weight, bias, weights.layer_name("Linear"))
     }
 
-    pub(crate) fn from_tensors(weight: &Tensor, bias: Option<Tensor>) -> Result<Self> {
+    pub(crate) fn from_tensors(
+        weight: &Tensor,
+        bias: Option<Tensor>,
+        name: LayerName,
+    ) -> Result<Self> {
         let bias = bias.map(Tensor::settle).transpose()?;
-        Ok(Self { matrix: Matrix::new(weight)?, bias })
+        Ok(Self { matrix: Matrix::new(weight)?, bias, name })
     }
 
     /// The layer, plus a residual, and then an activation, as one Command.
@@ -72,6 +77,7 @@ impl Linear {
         residual: Option<&Tensor>,
         activation: Activation,
     ) -> Result<Tensor> {
+        let _layer = self.name.enter();
         let finish = Finish { bias: self.bias.as_ref(), residual, activation };
         self.matrix.multiply("linear", input, finish)
     }

@@ -11,6 +11,8 @@ mod linear;
 mod mask;
 mod matrix;
 mod module;
+#[cfg(test)]
+mod name_tests;
 mod norm;
 mod pool;
 mod projection;

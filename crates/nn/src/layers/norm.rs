@@ -1,6 +1,6 @@
 //! Normalisation over the last axes or over groups of channels.
 
-use millstream_core::Command;
+use millstream_core::{Command, LayerName};
 
 use super::Module;
 use crate::tensor::Recorder;
@@ -29,6 +29,7 @@ pub struct LayerNorm {
     eps: f32,
     weight: Option<Tensor>,
     bias: Option<Tensor>,
+    name: LayerName,
 }
 
 impl LayerNorm {
@@ -51,11 +52,13 @@ impl LayerNorm {
             eps: options.eps,
             weight: get(affine, "weight", Init::Ones)?,
             bias: get(affine && options.bias, "bias", Init::Zeros)?,
+            name: weights.layer_name("LayerNorm"),
         })
     }
 
     /// Over a tensor that nobody else has seen, whose memory becomes the result's.
     pub(crate) fn forward_in_place(&self, fresh: Tensor) -> Result<Tensor> {
+        let _layer = self.name.enter();
         let recorder = Recorder::new("layer_norm", &fresh.device())?;
         let (weight, bias) = (self.weight.as_ref(), self.bias.as_ref());
         recorder.record(Command::layer_norm(
@@ -72,6 +75,7 @@ impl LayerNorm {
 
 impl Module for LayerNorm {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let _layer = self.name.enter();
         input.layer_norm(self.axes, self.weight.as_ref(), self.bias.as_ref(), self.eps)
     }
 }
@@ -96,6 +100,7 @@ pub struct RMSNorm {
     axes: usize,
     eps: Option<f32>,
     weight: Option<Tensor>,
+    name: LayerName,
 }
 
 impl RMSNorm {
@@ -114,6 +119,7 @@ impl RMSNorm {
             axes: normalized_shape.len(),
             eps: options.eps,
             weight: options.elementwise_affine.then(get).transpose()?,
+            name: weights.layer_name("RMSNorm"),
         })
     }
 }
@@ -121,6 +127,7 @@ impl RMSNorm {
 impl Module for RMSNorm {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         use millstream_core::DType;
+        let _layer = self.name.enter();
         // PyTorch computes halves in f32, and takes the distance of that type.
         let least = match input.dtype() {
             DType::F64 => f64::EPSILON as f32,
@@ -151,6 +158,7 @@ pub struct GroupNorm {
     eps: f32,
     weight: Option<Tensor>,
     bias: Option<Tensor>,
+    name: LayerName,
 }
 
 impl GroupNorm {
@@ -173,12 +181,14 @@ impl GroupNorm {
             eps: options.eps,
             weight: get("weight", Init::Ones)?,
             bias: get("bias", Init::Zeros)?,
+            name: weights.layer_name("GroupNorm"),
         })
     }
 }
 
 impl Module for GroupNorm {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let _layer = self.name.enter();
         input.group_norm(self.groups, self.weight.as_ref(), self.bias.as_ref(), self.eps)
     }
 }

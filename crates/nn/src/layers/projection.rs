@@ -47,6 +47,7 @@ impl Projection {
         let Some(rows) = embed_dim.checked_mul(3) else {
             return invalid("attention", format!("embed_dim {embed_dim}"));
         };
+        let name = weights.layer_name("MultiheadAttention");
         let bias = options.bias.then(|| weights.fetch("in_proj_bias", &[rows], Init::Zeros));
         let bias = bias.transpose()?;
         let part = |tensor: &Tensor, start: usize, count: usize| {
@@ -55,9 +56,10 @@ impl Projection {
         let bias = |start, count| bias.as_ref().map(|bias| part(bias, start, count)).transpose();
         let (kdim, vdim) = (options.kdim.unwrap_or(embed_dim), options.vdim.unwrap_or(embed_dim));
         if (kdim, vdim) != (embed_dim, embed_dim) {
-            let linear = |index: usize, name: &str, inputs: usize| {
-                let weight = weights.fetch(name, &[embed_dim, inputs], Init::fan_in(inputs))?;
-                Linear::from_tensors(&weight, bias(index, 1)?)
+            let linear = |index: usize, parameter: &str, inputs: usize| {
+                let weight =
+                    weights.fetch(parameter, &[embed_dim, inputs], Init::fan_in(inputs))?;
+                Linear::from_tensors(&weight, bias(index, 1)?, name)
             };
             let split = Split {
                 query: linear(0, "q_proj_weight", embed_dim)?,
@@ -68,8 +70,9 @@ impl Projection {
         }
         let weight =
             weights.fetch("in_proj_weight", &[rows, embed_dim], Init::fan_in(embed_dim))?;
-        let linear =
-            |start, count| Linear::from_tensors(&part(&weight, start, count)?, bias(start, count)?);
+        let linear = |start, count| {
+            Linear::from_tensors(&part(&weight, start, count)?, bias(start, count)?, name)
+        };
         let split = || -> Result<Split> {
             Ok(Split { query: linear(0, 1)?, key: linear(1, 2)?, value: None })
         };

@@ -13,7 +13,8 @@ pub fn joined(size: usize, names: &[&str], weights: &Weights) -> Result<Linear> 
     };
     let (matrices, biases): (Vec<_>, Vec<_>) =
         names.iter().map(fetch).collect::<Result<Vec<_>>>()?.into_iter().unzip();
-    Linear::from_tensors(&Tensor::cat(&matrices, 0)?, Some(Tensor::cat(&biases, 0)?))
+    let (matrix, bias) = (Tensor::cat(&matrices, 0)?, Tensor::cat(&biases, 0)?);
+    Linear::from_tensors(&matrix, Some(bias), weights.layer_name("Linear"))
 }
 
 /// A part of a product of [`joined`] layers, `[batch, length, parts · size]`, as

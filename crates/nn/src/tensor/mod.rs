@@ -28,6 +28,8 @@ use millstream_core::{Buffer, DType, Device, Layout, Operand};
 
 pub use binary::TensorOrScalar;
 pub(crate) use record::Recorder;
+#[cfg(test)]
+pub(crate) use record::layers;
 
 use crate::{Axis, Result};
 

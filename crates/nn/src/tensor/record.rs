@@ -5,6 +5,29 @@ use millstream_core::{Buffer, Command, DType, Device, HostBytes, Layout, Stream}
 use super::Tensor;
 use crate::{Error, Result};
 
+/// The layers of the Commands that this thread recorded.
+#[cfg(test)]
+pub(crate) mod layers {
+    use std::cell::RefCell;
+
+    use millstream_core::LayerName;
+
+    thread_local! {
+        static NOTED: RefCell<Vec<Option<LayerName>>> = const { RefCell::new(Vec::new()) };
+    }
+
+    pub(super) fn note() {
+        NOTED.with_borrow_mut(|noted| noted.push(LayerName::current()));
+    }
+
+    /// The layers of what `work` records.
+    pub(crate) fn of(work: impl FnOnce()) -> Vec<&'static str> {
+        NOTED.take();
+        work();
+        NOTED.take().into_iter().map(|name| name.map_or("", LayerName::as_str)).collect()
+    }
+}
+
 /// Records the Commands of one operation.
 pub(crate) struct Recorder {
     op: &'static str,
@@ -30,6 +53,8 @@ impl Recorder {
 
     /// Records a Command, or says why it could not be built.
     pub fn record(&self, mut command: millstream_core::Result<Command<&Buffer>>) -> Result<()> {
+        #[cfg(test)]
+        layers::note();
         match &mut command {
             Ok(command) => self.stream.record_from(command).map(drop).map_err(Error::from),
             Err(error) => Err(Error::named(self.op, error.clone())),

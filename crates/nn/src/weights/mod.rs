@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use millstream_core::{DType, Device};
+use millstream_core::{DType, Device, LayerName};
 
 use self::load::Notes;
 use self::shards::Shards;
@@ -117,6 +117,15 @@ impl Weights {
         let mut child = self.clone();
         child.prefix = format!("{}{name}.", self.prefix);
         child
+    }
+
+    /// The name of a layer that is built from here, which faults of its Commands have: the path of
+    /// [`child`](Self::child) names, or `kind` where there is none.
+    ///
+    /// A layer keeps it, and [enters](LayerName::enter) it in its `forward`.
+    pub fn layer_name(&self, kind: &str) -> LayerName {
+        let path = self.prefix.strip_suffix('.').unwrap_or(&self.prefix);
+        LayerName::new(if path.is_empty() { kind } else { path })
     }
 
     /// The device they are loaded to.

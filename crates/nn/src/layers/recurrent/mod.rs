@@ -2,7 +2,7 @@
 
 mod parameters;
 
-use millstream_core::{Command, Layout, Operand, Recurrent, RecurrentCell};
+use millstream_core::{Command, LayerName, Layout, Operand, Recurrent, RecurrentCell};
 
 use self::parameters::{Layer, layers};
 use super::Module;
@@ -52,6 +52,7 @@ struct Stack {
     cell: RecurrentCell,
     hidden_size: usize,
     options: RecurrentOptions,
+    name: LayerName,
 }
 
 impl Stack {
@@ -60,6 +61,7 @@ impl Stack {
         input: &Tensor,
         state: Option<&RecurrentState>,
     ) -> Result<(Tensor, RecurrentState)> {
+        let _layer = self.name.enter();
         if input.rank() == 2 {
             let batch_axis = usize::from(!self.options.batch_first);
             let state = state.map(|state| state.map(|tensor| tensor.unsqueeze(1))).transpose()?;
@@ -141,7 +143,8 @@ macro_rules! kinds {
                     weights: &Weights,
                 ) -> Result<Self> {
                     let layers = layers($cell, input_size, hidden_size, &options, weights)?;
-                    Ok(Self(Stack { layers, cell: $cell, hidden_size, options }))
+                    let name = weights.layer_name(stringify!($name));
+                    Ok(Self(Stack { layers, cell: $cell, hidden_size, options, name }))
                 }
 
                 /// The output of every step of the last layer, and the last states of all layers. States

@@ -1,6 +1,6 @@
 //! One layer of a BERT-type encoder.
 
-use millstream_core::Activation;
+use millstream_core::{Activation, LayerName};
 
 use super::BertConfig;
 use crate::models::blocks::{FeedForward, attend, heads, joined};
@@ -15,6 +15,7 @@ pub struct Layer {
     output_norm: LayerNorm,
     size: usize,
     heads: usize,
+    attention_name: LayerName,
 }
 
 impl Layer {
@@ -24,10 +25,11 @@ impl Layer {
         let linear = |inputs, outputs, weights: &Weights| {
             Linear::new(inputs, outputs, true, &weights.child("dense"))
         };
+        let itself = attention.child("self");
         let after_attention = attention.child("output");
         let after = weights.child("output");
         Ok(Self {
-            projection: joined(size, &["query", "key", "value"], &attention.child("self"))?,
+            projection: joined(size, &["query", "key", "value"], &itself)?,
             output: linear(size, size, &after_attention)?,
             attention_norm: norm(config, &after_attention)?,
             feed_forward: FeedForward::new(
@@ -38,16 +40,22 @@ impl Layer {
             output_norm: norm(config, &after)?,
             size,
             heads: config.num_attention_heads,
+            attention_name: itself.layer_name("BertLayer"),
         })
     }
 
     pub fn forward(&self, input: &Tensor, seen: Option<&Tensor>) -> Result<Tensor> {
-        let product = self.projection.forward(input)?;
-        let part = |index| heads(&product, index, self.size, self.heads);
-        let attended = attend([&part(0)?, &part(1)?, &part(2)?], seen, false)?;
+        let attended = self.attend(input, seen)?;
         let sum = self.output.forward_fused(&attended, Some(input), Activation::None)?;
         let attended = self.attention_norm.forward_in_place(sum)?;
         self.output_norm.forward_in_place(self.feed_forward.forward(&attended, &attended)?)
+    }
+
+    fn attend(&self, input: &Tensor, seen: Option<&Tensor>) -> Result<Tensor> {
+        let _layer = self.attention_name.enter();
+        let product = self.projection.forward(input)?;
+        let part = |index| heads(&product, index, self.size, self.heads);
+        attend([&part(0)?, &part(1)?, &part(2)?], seen, false)
     }
 }
 

@@ -8,14 +8,14 @@ mod tests;
 
 use std::path::Path;
 
-use millstream_core::{DType, Device};
+use millstream_core::{DType, Device, LayerName};
 
 pub use config::BertConfig;
 pub use sentence::SentenceEncoder;
 
 use self::layer::{Layer, norm};
 use crate::error::invalid;
-use crate::{Init, LayerNorm, Result, Tensor, Weights};
+use crate::{Embedding, Init, LayerNorm, Module, Result, Tensor, Weights};
 
 /// An encoder of the BERT type: from tokens to one vector for each. A layer is seven Commands.
 ///
@@ -39,13 +39,14 @@ use crate::{Init, LayerNorm, Result, Tensor, Weights};
 /// ```
 pub struct Bert {
     config: BertConfig,
-    words: Tensor,
+    words: Embedding,
     positions: Tensor,
-    types: Tensor,
+    types: Embedding,
     /// Positions with the first type added, which is that of all tokens in most calls.
     typed_positions: Tensor,
     norm: LayerNorm,
     layers: Vec<Layer>,
+    embeddings_name: LayerName,
 }
 
 impl Bert {
@@ -73,11 +74,12 @@ impl Bert {
         let embeddings = weights.child("embeddings");
         let table = |name: &str, rows: usize| {
             let init = Init::Normal { deviation: 0.02 };
-            embeddings.child(name).get("weight", &[rows, config.hidden_size], init)
+            Embedding::with_init(rows, config.hidden_size, init, &embeddings.child(name))
         };
         let positions = table("position_embeddings", config.max_position_embeddings)?;
+        let positions = positions.weight().clone();
         let types = table("token_type_embeddings", config.type_vocab_size)?;
-        let typed_positions = positions.add(&types.narrow(0, 0, 1)?)?.settle()?;
+        let typed_positions = positions.add(&types.weight().narrow(0, 0, 1)?)?.settle()?;
         embeddings.ignore("position_ids");
         weights.ignore("pooler.dense.weight");
         weights.ignore("pooler.dense.bias");
@@ -90,6 +92,7 @@ impl Bert {
             positions,
             types,
             typed_positions,
+            embeddings_name: embeddings.layer_name("Bert"),
             config,
         })
     }
@@ -101,12 +104,12 @@ impl Bert {
 
     /// The device that the model is on.
     pub fn device(&self) -> Device {
-        self.words.device()
+        self.words.weight().device()
     }
 
     /// The element type that it computes in.
     pub fn dtype(&self) -> DType {
-        self.words.dtype()
+        self.words.weight().dtype()
     }
 
     /// A vector for every token: `[batch, length, hidden_size]`.
@@ -136,19 +139,24 @@ impl Bert {
             let (ids, other) = (ids.shape(), other.shape());
             return invalid("bert", format!("ids of shape {ids:?} with a mask or types {other:?}"));
         }
-        let words = self.words.embedding(ids)?;
-        let sum = match types {
-            None => words.add(&self.typed_positions.narrow(0, 0, length)?)?,
-            Some(types) => {
-                let typed = words.add(&self.types.embedding(types)?)?;
-                typed.add(&self.positions.narrow(0, 0, length)?)?
-            }
-        };
+        let sum = self.embed(ids, types, length)?;
         let seen = seen.map(|seen| seen.reshape(&[batch, 1, 1, length])).transpose()?;
         let mut hidden = self.norm.forward_in_place(sum)?;
         for layer in &self.layers {
             hidden = layer.forward(&hidden, seen.as_ref())?;
         }
         Ok(hidden)
+    }
+
+    fn embed(&self, ids: &Tensor, types: Option<&Tensor>, length: usize) -> Result<Tensor> {
+        let _layer = self.embeddings_name.enter();
+        let words = self.words.forward(ids)?;
+        match types {
+            None => words.add(&self.typed_positions.narrow(0, 0, length)?),
+            Some(types) => {
+                let typed = words.add(&self.types.forward(types)?)?;
+                typed.add(&self.positions.narrow(0, 0, length)?)
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Tokens and their places as vectors.
 
-use millstream_core::Device;
+use millstream_core::{Device, LayerName};
 
 use super::M2M100Config;
 use crate::error::invalid;
@@ -14,6 +14,7 @@ pub struct Embeddings {
     tokens: Tensor,
     places: Tensor,
     config: M2M100Config,
+    name: LayerName,
 }
 
 /// Tokens of several inputs, each filled up to the length of the longest.
@@ -23,7 +24,7 @@ pub struct Padded {
 }
 
 impl Embeddings {
-    pub fn new(config: &M2M100Config, table: &Tensor) -> Result<Self> {
+    pub fn new(config: &M2M100Config, table: &Tensor, name: LayerName) -> Result<Self> {
         let tokens = match config.scale_embedding {
             true => table.mul((config.d_model as f64).sqrt())?,
             false => table.clone(),
@@ -38,6 +39,7 @@ impl Embeddings {
             tokens: tokens.settle()?,
             places: places.to_dtype(table.dtype())?.settle()?,
             config: config.clone(),
+            name,
         })
     }
 
@@ -90,6 +92,7 @@ impl Embeddings {
     }
 
     fn rows(&self, tokens: &[u32], places: &[u32], shape: &[usize]) -> Result<Tensor> {
+        let _layer = self.name.enter();
         let rows = |table: &Tensor, numbers: &[u32]| {
             let numbers: Vec<i64> = numbers.iter().copied().map(i64::from).collect();
             table.embedding(&Tensor::from_slice(&numbers, shape, &self.device())?)

@@ -1,6 +1,6 @@
 //! Layers of encoder and decoder. Norms come before their blocks.
 
-use millstream_core::Activation;
+use millstream_core::{Activation, LayerName};
 
 use super::M2M100Config;
 use crate::models::blocks::{FeedForward, attend, heads, joined};
@@ -11,6 +11,7 @@ struct SelfAttention {
     norm: LayerNorm,
     projection: Linear,
     output: Linear,
+    name: LayerName,
 }
 
 impl SelfAttention {
@@ -20,6 +21,7 @@ impl SelfAttention {
             norm: norm(size, "self_attn_layer_norm", weights)?,
             projection: joined(size, &["q_proj", "k_proj", "v_proj"], &attention)?,
             output: Linear::new(size, size, true, &attention.child("out_proj"))?,
+            name: attention.layer_name("SelfAttention"),
         })
     }
 
@@ -29,7 +31,9 @@ impl SelfAttention {
         input: &Tensor,
         attend: impl FnOnce(&Tensor) -> Result<Tensor>,
     ) -> Result<Tensor> {
-        let attended = attend(&self.projection.forward(&self.norm.forward(input)?)?)?;
+        let normed = self.norm.forward(input)?;
+        let _layer = self.name.enter();
+        let attended = attend(&self.projection.forward(&normed)?)?;
         self.output.forward_fused(&attended, Some(input), Activation::None)
     }
 }
@@ -70,6 +74,7 @@ pub struct DecoderLayer {
     cross_query: Linear,
     cross_memory: Linear,
     cross_output: Linear,
+    cross_name: LayerName,
     norm: LayerNorm,
     feed_forward: FeedForward,
     size: usize,
@@ -86,6 +91,7 @@ impl DecoderLayer {
             cross_query: Linear::new(size, size, true, &cross.child("q_proj"))?,
             cross_memory: joined(size, &["k_proj", "v_proj"], &cross)?,
             cross_output: Linear::new(size, size, true, &cross.child("out_proj"))?,
+            cross_name: cross.layer_name("CrossAttention"),
             norm: norm(size, "final_layer_norm", weights)?,
             feed_forward: feed_forward(config, config.decoder_ffn_dim, weights)?,
             size,
@@ -108,12 +114,22 @@ impl DecoderLayer {
         attend_earlier: impl FnOnce(&Tensor) -> Result<Tensor>,
     ) -> Result<Tensor> {
         let own = self.attention.forward(input, attend_earlier)?;
-        let query = self.cross_query.forward(&self.cross_norm.forward(&own)?)?;
-        let query = heads(&query, 0, self.size, self.heads)?;
-        let [key, value] = [0, 1].map(|part| heads(memory, part, self.size, self.heads));
-        let attended = attend([&query, &key?, &value?], memory_seen, false)?;
+        let attended = self.attend_memory(&self.cross_norm.forward(&own)?, memory, memory_seen)?;
         let cross = self.cross_output.forward_fused(&attended, Some(&own), Activation::None)?;
         self.feed_forward.forward(&self.norm.forward(&cross)?, &cross)
+    }
+
+    fn attend_memory(
+        &self,
+        input: &Tensor,
+        memory: &Tensor,
+        memory_seen: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        let _layer = self.cross_name.enter();
+        let query = self.cross_query.forward(input)?;
+        let query = heads(&query, 0, self.size, self.heads)?;
+        let [key, value] = [0, 1].map(|part| heads(memory, part, self.size, self.heads));
+        attend([&query, &key?, &value?], memory_seen, false)
     }
 }
 

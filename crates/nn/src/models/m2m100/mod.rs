@@ -103,16 +103,21 @@ impl M2M100 {
         weights.ignore("lm_head.weight");
         let (size, init) = (config.d_model, Init::Normal { deviation: 0.02 });
         let table = weights.fetch("model.shared.weight", &[config.vocab_size, size], init)?;
+        let name = weights.child("model.shared").layer_name("Embedding");
         let (encoders, decoders) = (encoder.child("layers"), decoder.child("layers"));
         let encoder_layer = |index| EncoderLayer::new(&config, &encoders.child(index));
         let decoder_layer = |index| DecoderLayer::new(&config, &decoders.child(index));
         Ok(Self {
-            embeddings: Embeddings::new(&config, &table)?,
+            embeddings: Embeddings::new(&config, &table, name)?,
             encoder: (0..config.encoder_layers).map(encoder_layer).collect::<Result<_>>()?,
             encoder_norm: norm(size, "layer_norm", &encoder)?,
             decoder: (0..config.decoder_layers).map(decoder_layer).collect::<Result<_>>()?,
             decoder_norm: norm(size, "layer_norm", &decoder)?,
-            head: Linear::from_tensors(&table, None)?,
+            head: Linear::from_tensors(
+                &table,
+                None,
+                weights.child("lm_head").layer_name("Linear"),
+            )?,
             config,
             options,
         })

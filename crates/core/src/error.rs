@@ -72,6 +72,12 @@ pub enum Error {
         /// The budget.
         limit: usize,
     },
+    /// The host has no memory for what is transferred. The device stays healthy.
+    #[error("out of memory on the host: {requested} bytes requested for a transfer")]
+    OutOfHostMemory {
+        /// Bytes asked for.
+        requested: usize,
+    },
     /// Every stream is leased and the pool is set to fail, or the wait for one ran out.
     #[error(
         "all {streams} streams of {device} are leased (waited {waited:?}): end some threads, raise \
@@ -189,6 +195,7 @@ impl Error {
         matches!(
             self,
             Error::OutOfMemory { .. }
+                | Error::OutOfHostMemory { .. }
                 | Error::StreamsExhausted { .. }
                 | Error::Timeout { .. }
                 | Error::Fault { .. }

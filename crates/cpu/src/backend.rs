@@ -16,6 +16,7 @@ pub(crate) struct CpuBackend {
     engine: Arc<Engine>,
     workers: Mutex<Vec<JoinHandle<()>>>,
     threads: usize,
+    memory_bytes: usize,
 }
 
 /// Batches that may be begun beyond the number of cores; see [`Engine`].
@@ -26,7 +27,7 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-fn info(threads: usize) -> BackendInfo {
+fn info(threads: usize, memory_bytes: usize) -> BackendInfo {
     BackendInfo {
         name: "cpu".into(),
         description: format!(
@@ -34,7 +35,7 @@ fn info(threads: usize) -> BackendInfo {
             if threads == 1 { "thread" } else { "threads" },
             std::env::consts::ARCH
         ),
-        memory_bytes: memory::total(),
+        memory_bytes,
         parallelism: threads,
         queue_capacity: usize::MAX,
         alignment: memory::ALIGNMENT,
@@ -58,13 +59,18 @@ impl CpuBackend {
         let spare = if config.threads.is_none() { SPARE } else { 0 };
         let engine = Engine::new(threads, spare, config.intra_op);
         let workers = Mutex::new(engine.start_workers(threads)?);
-        Ok(Box::new(Self { engine, workers, threads }))
+        // Who asks for a limit gets it, up to all there is.
+        let memory_bytes = match config.memory_limit {
+            Some(_) => memory::total(),
+            None => memory::default_limit(),
+        };
+        Ok(Box::new(Self { engine, workers, threads, memory_bytes }))
     }
 }
 
 impl Backend for CpuBackend {
     fn info(&self) -> BackendInfo {
-        info(self.threads)
+        info(self.threads, self.memory_bytes)
     }
 
     fn supports(&self, kind: OpKind) -> bool {
@@ -104,7 +110,7 @@ millstream_core::inventory::submit! {
     BackendEntry {
         name: "cpu",
         preference: 0,
-        list: || Ok(vec![info(cores())]),
+        list: || Ok(vec![info(cores(), memory::total())]),
         open: CpuBackend::open,
     }
 }

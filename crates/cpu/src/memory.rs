@@ -53,26 +53,58 @@ pub(crate) fn prefer_huge_pages(address: *mut u8, bytes: usize) {
     let _ = (address, bytes);
 }
 
+/// What is taken at most unless a limit is set: three quarters of [`total`]. The rest is for what the process and
+/// others need beside tensors; without it the system ends the process before there is an error to return.
+pub(crate) fn default_limit() -> usize {
+    total() / 4 * 3
+}
+
 /// The machine's memory, or what the process may have of it.
 pub(crate) fn total() -> usize {
-    limits().into_iter().flatten().min().unwrap_or(usize::MAX / 2)
+    [machine(), control_group()].into_iter().flatten().min().unwrap_or(usize::MAX / 2)
 }
 
 #[cfg(unix)]
-fn limits() -> [Option<usize>; 2] {
+fn machine() -> Option<usize> {
     // SAFETY: both calls have no preconditions.
     let (pages, size) =
         unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
-    let machine = usize::try_from(pages).ok().zip(usize::try_from(size).ok()).map(|(p, s)| p * s);
-    let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max")
-        .ok()
-        .and_then(|text| text.trim().parse().ok());
-    [machine, group]
+    let (pages, size) = (usize::try_from(pages).ok()?, usize::try_from(size).ok()?);
+    Some(pages.saturating_mul(size))
 }
 
 #[cfg(not(unix))]
-fn limits() -> [Option<usize>; 2] {
-    [None, None]
+fn machine() -> Option<usize> {
+    None
+}
+
+/// The least that the process's control group and those above it may have, where there is one.
+fn control_group() -> Option<usize> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    limit_files(&groups)
+        .filter_map(|file| std::fs::read_to_string(file).ok()?.trim().parse().ok())
+        .min()
+}
+
+/// The files that may hold a limit, by the text of `/proc/self/cgroup`. Inside a container the process's own group is
+/// often mounted as the root, whatever the text says, so the root is always one of them.
+fn limit_files(groups: &str) -> impl Iterator<Item = String> {
+    groups.lines().chain(["0::/", "0:memory:/"]).flat_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next(), fields.next());
+        let place = match controllers {
+            Some("") => Some(("/sys/fs/cgroup", "memory.max")),
+            Some(list) if list.split(',').any(|name| name == "memory") => {
+                Some(("/sys/fs/cgroup/memory", "memory.limit_in_bytes"))
+            }
+            _ => None,
+        };
+        fn above<'a>(path: &&'a str) -> Option<&'a str> {
+            path.rsplit_once('/').map(|(above, _)| above)
+        }
+        let paths = std::iter::successors(path.map(|path| path.trim_end_matches('/')), above);
+        paths.filter_map(move |path| place.map(|(root, file)| format!("{root}{path}/{file}")))
+    })
 }
 
 #[cfg(test)]
@@ -83,6 +115,30 @@ mod tests {
     fn segments_are_aligned_and_an_impossible_one_is_none() {
         assert_eq!(allocate(1000).unwrap().address % ALIGNMENT, 0);
         assert!(allocate(isize::MAX as usize - 4096).is_none());
+    }
+
+    #[test]
+    fn the_default_limit_leaves_room() {
         assert!(total() > 1 << 20);
+        assert!(default_limit() <= total() / 4 * 3);
+        assert!(default_limit() >= total() / 2);
+    }
+
+    #[test]
+    fn limits_of_all_groups_above_are_looked_at() {
+        let groups = "0::/a/b\n3:cpu:/x\n4:cpu,memory:/c\n";
+        let expected = [
+            "/sys/fs/cgroup/a/b/memory.max",
+            "/sys/fs/cgroup/a/memory.max",
+            "/sys/fs/cgroup/memory.max",
+            "/sys/fs/cgroup/memory/c/memory.limit_in_bytes",
+            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+            "/sys/fs/cgroup/memory.max",
+            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        ];
+        assert_eq!(limit_files(groups).collect::<Vec<_>>(), expected);
+        for broken in ["", "0", "0:", ":::", "::/..", "\n\n"] {
+            assert!(limit_files(broken).count() < 10);
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use half::{bf16, f16};
 use millstream_core::{DType, Download, Element, as_bytes};
 
-use crate::Result;
+use crate::{Result, bytes};
 
 /// A Rust type that a tensor's elements can be given or read as.
 ///
@@ -60,11 +60,13 @@ impl Value for bool {
     const DTYPE: DType = DType::Bool;
 
     fn bytes_of(values: &[Self]) -> Cow<'_, [u8]> {
-        values.iter().map(|&value| u8::from(value)).collect()
+        // SAFETY: a bool has one byte, which is 0 or 1.
+        unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), values.len()) }.into()
     }
 
     fn read(download: Download) -> Result<Vec<Self>> {
-        Ok(download.view::<u8>()?.iter().map(|&byte| byte != 0).collect())
+        let values = download.view::<u8>()?;
+        bytes::collected(values.len(), values.iter().map(|&byte| byte != 0))
     }
 
     fn read_into(download: Download, target: &mut [Self]) -> Result<()> {

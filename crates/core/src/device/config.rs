@@ -26,7 +26,7 @@ pub enum Exhaustion {
 /// | `MILLSTREAM_DEVICE` | what `Device::best` opens | a device's name | the most capable |
 /// | `MILLSTREAM_STREAMS` | `streams` | 1 to 64 | as the device likes it: 32, on GPUs 64 |
 /// | `MILLSTREAM_EXHAUSTION` | `exhaustion` | `share`, `wait`, `wait:MILLISECONDS`, `fail` | `share` |
-/// | `MILLSTREAM_MEMORY_LIMIT` | `memory_limit` | bytes, with `K`, `M`, `G` or `T` (powers of 1024) | the device's memory |
+/// | `MILLSTREAM_MEMORY_LIMIT` | `memory_limit` | bytes, with `K`, `M`, `G` or `T` (powers of 1024) | the device's memory; on the CPU three quarters of the machine's, or of the container's |
 /// | `MILLSTREAM_MEMORY_HIGH` | `memory_high` | percent of the limit, 1 to 100 | 90 |
 /// | `MILLSTREAM_MEMORY_LOW` | `memory_low` | percent of the limit, 0 to 100 | 70 |
 /// | `MILLSTREAM_WAIT_TIMEOUT_MS` | `wait_timeout` | milliseconds, from 1 | 30000 |
@@ -43,7 +43,8 @@ pub struct Config {
     pub streams: Option<u32>,
     /// What a thread gets when every stream is leased.
     pub exhaustion: Exhaustion,
-    /// Device memory that may be taken, or all.
+    /// Device memory that may be taken. Unless given it is all of a GPU's memory, and on the CPU device three
+    /// quarters of the machine's memory or of what its control group may have, so that room is left for the rest.
     pub memory_limit: Option<usize>,
     /// Above this share of the limit, in percent, cached memory is given back …
     pub memory_high: u32,

@@ -47,22 +47,29 @@ impl BatchNorm {
     pub fn new(num_features: usize, options: BatchNormOptions, weights: &Weights) -> Result<Self> {
         weights.ignore("num_batches_tracked");
         let fetch = |name, init| weights.fetch(name, &[num_features], init);
+        let affine = |name, init| options.affine.then(|| fetch(name, init)).transpose();
         let mean = fetch("running_mean", Init::Zeros)?;
-        let variance = fetch("running_var", Init::Ones)?.to_dtype(DType::F64)?;
+        let variance = fetch("running_var", Init::Ones)?;
+        let weight = affine("weight", Init::Ones)?;
+        let bias = affine("bias", Init::Zeros)?;
+        let name = weights.layer_name("BatchNorm");
+        if weights.has_problems() {
+            return Ok(Self { scale: variance.settle()?, shift: mean.settle()?, name });
+        }
         // Folded in f64, so that it costs no more accuracy than one rounding.
-        let mut scale = (variance + options.eps)?.rsqrt()?;
-        let dtype = mean.dtype();
-        if options.affine {
-            scale = scale.mul(fetch("weight", Init::Ones)?.to_dtype(DType::F64)?)?;
+        let mut scale = (variance.to_dtype(DType::F64)? + options.eps)?.rsqrt()?;
+        if let Some(weight) = weight {
+            scale = scale.mul(weight.to_dtype(DType::F64)?)?;
         }
         let mut shift = (mean.to_dtype(DType::F64)? * &scale)?.neg()?;
-        if options.affine {
-            shift = shift.add(fetch("bias", Init::Zeros)?.to_dtype(DType::F64)?)?;
+        if let Some(bias) = bias {
+            shift = shift.add(bias.to_dtype(DType::F64)?)?;
         }
+        let dtype = mean.dtype();
         Ok(Self {
             scale: scale.to_dtype(dtype)?.settle()?,
             shift: shift.to_dtype(dtype)?.settle()?,
-            name: weights.layer_name("BatchNorm"),
+            name,
         })
     }
 

@@ -65,6 +65,8 @@ pub struct Conv<const N: usize> {
     bias: Option<Tensor>,
     params: ConvParams,
     name: LayerName,
+    /// Whether the weights only stand in for what did not fit, and nothing is to be made of them.
+    stands_in: bool,
 }
 
 /// Convolution over one spatial axis.
@@ -96,7 +98,8 @@ impl<const N: usize> Conv<N> {
             per_group,
             weights,
         )?;
-        Ok(Self { weight, bias, params, name: weights.layer_name("Conv") })
+        let (name, stands_in) = (weights.layer_name("Conv"), weights.has_problems());
+        Ok(Self { weight, bias, params, name, stands_in })
     }
 
     /// This convolution and a batch normalisation behind it, as one.
@@ -105,6 +108,10 @@ impl<const N: usize> Conv<N> {
     ///
     /// Another number of channels, or no memory.
     pub fn with_batch_norm(&self, norm: &BatchNorm) -> Result<Self> {
+        if self.stands_in {
+            let (weight, bias) = (self.weight.clone(), self.bias.clone());
+            return Ok(Self { weight, bias, ..*self });
+        }
         let dtype = self.weight.dtype();
         let scale = norm.scale().to_dtype(DType::F64)?;
         let mut per_output = vec![1; N + 2];
@@ -124,6 +131,7 @@ impl<const N: usize> Conv<N> {
             bias: Some(bias.to_dtype(dtype)?.settle()?),
             params: self.params,
             name: self.name,
+            stands_in: false,
         })
     }
 }

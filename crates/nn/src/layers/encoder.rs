@@ -4,7 +4,8 @@ use super::attention::MultiheadAttention;
 use super::norm::LayerNorm;
 use super::projection::Use;
 use super::transformer::{FeedForward, Residual, TransformerOptions, attend_self};
-use super::{AttentionMask, Module};
+use super::{AttentionMask, MOST_LAYERS, Module};
+use crate::error::invalid;
 use crate::{Result, Tensor, Weights};
 
 /// One layer of a transformer encoder, of seven Commands.
@@ -100,6 +101,9 @@ impl TransformerEncoder {
         options: TransformerOptions,
         weights: &Weights,
     ) -> Result<Self> {
+        if num_layers > MOST_LAYERS {
+            return invalid("encoder", format!("{num_layers} layers, above {MOST_LAYERS}"));
+        }
         let layers = weights.child("layers");
         let layer =
             |index| TransformerEncoderLayer::new(d_model, nhead, options, &layers.child(index));

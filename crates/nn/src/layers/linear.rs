@@ -54,16 +54,18 @@ impl Linear {
         let init = Init::fan_in(in_features);
         let weight = weights.fetch("weight", &[out_features, in_features], init)?;
         let bias = bias.then(|| weights.get("bias", &[out_features], init)).transpose()?;
-        Self::from_tensors(&weight, bias, weights.layer_name("Linear"))
+        Self::from_tensors(&weight, bias, weights)
     }
 
+    /// From tensors that came from `weights`, or were made of such.
     pub(crate) fn from_tensors(
         weight: &Tensor,
         bias: Option<Tensor>,
-        name: LayerName,
+        weights: &Weights,
     ) -> Result<Self> {
         let bias = bias.map(Tensor::settle).transpose()?;
-        Ok(Self { matrix: Matrix::new(weight)?, bias, name })
+        let matrix = Matrix::new(weight, !weights.has_problems())?;
+        Ok(Self { matrix, bias, name: weights.layer_name("Linear") })
     }
 
     /// The layer, plus a residual, and then an activation, as one Command.

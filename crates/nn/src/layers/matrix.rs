@@ -24,15 +24,21 @@ pub(super) struct Matrix {
 }
 
 impl Matrix {
-    /// From weights of `[outputs, inputs]`, as PyTorch has them.
-    pub fn new(weight: &Tensor) -> Result<Self> {
+    /// From weights of `[outputs, inputs]`, as PyTorch has them. They stay where they lie unless they may be packed.
+    pub fn new(weight: &Tensor, may_pack: bool) -> Result<Self> {
         let turned = weight.t()?;
         let &[inputs, outputs] = turned.shape() else {
             return invalid("linear", format!("weights of shape {:?}", weight.shape()));
         };
         let dtype = weight.dtype();
         let device = weight.device();
-        let (storage, packed) = match device.packed_layout(turned.layout()) {
+        let layout = if may_pack {
+            check_room(weight)?;
+            device.packed_layout(turned.layout())
+        } else {
+            None
+        };
+        let (storage, packed) = match layout {
             Some(layout) => {
                 let recorder = Recorder::new("pack_weights", &device)?;
                 let packed = recorder.output(layout.dtype(), layout.shape())?;
@@ -73,4 +79,18 @@ impl Matrix {
         ))?;
         Ok(result)
     }
+}
+
+/// Refuses weights of repeated elements that no packed matrix of this device could hold.
+fn check_room(weight: &Tensor) -> Result<()> {
+    let bytes = weight.layout().dense_bytes();
+    if bytes <= weight.buffer().bytes() {
+        return Ok(());
+    }
+    let limit = weight.device().memory().limit;
+    if bytes <= limit {
+        return Ok(());
+    }
+    let shape = weight.shape();
+    invalid("linear", format!("weights of shape {shape:?} take {bytes} bytes, above {limit}"))
 }

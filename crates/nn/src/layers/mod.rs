@@ -20,6 +20,9 @@ mod recurrent;
 mod sequential;
 mod transformer;
 
+/// Layers of one stack: far above any model, and few enough that a list of them has room.
+pub(crate) const MOST_LAYERS: usize = 1 << 14;
+
 pub use activations::*;
 pub use attention::{MultiheadAttention, MultiheadAttentionOptions};
 pub use batch_norm::{BatchNorm, BatchNorm1d, BatchNorm2d, BatchNormOptions};

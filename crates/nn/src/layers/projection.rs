@@ -47,7 +47,6 @@ impl Projection {
         let Some(rows) = embed_dim.checked_mul(3) else {
             return invalid("attention", format!("embed_dim {embed_dim}"));
         };
-        let name = weights.layer_name("MultiheadAttention");
         let bias = options.bias.then(|| weights.fetch("in_proj_bias", &[rows], Init::Zeros));
         let bias = bias.transpose()?;
         let part = |tensor: &Tensor, start: usize, count: usize| {
@@ -59,7 +58,7 @@ impl Projection {
             let linear = |index: usize, parameter: &str, inputs: usize| {
                 let weight =
                     weights.fetch(parameter, &[embed_dim, inputs], Init::fan_in(inputs))?;
-                Linear::from_tensors(&weight, bias(index, 1)?, name)
+                Linear::from_tensors(&weight, bias(index, 1)?, weights)
             };
             let split = Split {
                 query: linear(0, "q_proj_weight", embed_dim)?,
@@ -71,7 +70,7 @@ impl Projection {
         let weight =
             weights.fetch("in_proj_weight", &[rows, embed_dim], Init::fan_in(embed_dim))?;
         let linear = |start, count| {
-            Linear::from_tensors(&part(&weight, start, count)?, bias(start, count)?, name)
+            Linear::from_tensors(&part(&weight, start, count)?, bias(start, count)?, weights)
         };
         let split = || -> Result<Split> {
             Ok(Split { query: linear(0, 1)?, key: linear(1, 2)?, value: None })

@@ -13,8 +13,10 @@ pub fn joined(size: usize, names: &[&str], weights: &Weights) -> Result<Linear> 
     };
     let (matrices, biases): (Vec<_>, Vec<_>) =
         names.iter().map(fetch).collect::<Result<Vec<_>>>()?.into_iter().unzip();
-    let (matrix, bias) = (Tensor::cat(&matrices, 0)?, Tensor::cat(&biases, 0)?);
-    Linear::from_tensors(&matrix, Some(bias), weights.layer_name("Linear"))
+    let outputs = size.saturating_mul(names.len());
+    let matrix = weights.derived(&[outputs, size], || Tensor::cat(&matrices, 0))?;
+    let bias = weights.derived(&[outputs], || Tensor::cat(&biases, 0))?;
+    Linear::from_tensors(&matrix, Some(bias), weights)
 }
 
 /// A part of a product of [`joined`] layers, `[batch, length, parts · size]`, as

@@ -7,10 +7,13 @@ use std::path::Path;
 use millstream_core::Activation;
 use serde_json::{Map, Value};
 
+use super::json;
 use crate::{Error, Result};
 
 /// Tokenizers of the largest vocabularies have a few tens of megabytes.
 const LONGEST: u64 = 64 << 20;
+/// Settings have a few kilobytes.
+const LONGEST_SETTINGS: u64 = 1 << 20;
 /// Far above any model, and low enough that products of two sizes fit.
 const LARGEST_SIZE: u64 = 1 << 24;
 const MOST_LAYERS: usize = 1024;
@@ -23,7 +26,7 @@ pub struct Config {
 
 impl Config {
     pub fn open(path: &Path) -> Result<Self> {
-        match read(path)? {
+        match read_within(path, LONGEST_SETTINGS)? {
             Value::Object(values) => Ok(Self { path: path.display().to_string(), values }),
             _ => Err(invalid(path.display(), "it is not an object")),
         }
@@ -144,19 +147,23 @@ impl Config {
     }
 }
 
-/// The contents of a JSON file.
+/// The contents of a JSON file, which take at most 16 times its size and a megabyte.
 pub fn read(path: &Path) -> Result<Value> {
+    read_within(path, LONGEST)
+}
+
+fn read_within(path: &Path, longest: u64) -> Result<Value> {
     let failed = |error: std::io::Error| Error::Read {
         path: path.display().to_string(),
         message: error.to_string(),
     };
     let mut text = Vec::new();
     let file = File::open(path).map_err(failed)?;
-    file.take(LONGEST + 1).read_to_end(&mut text).map_err(failed)?;
-    if text.len() as u64 > LONGEST {
-        return Err(invalid(path.display(), format!("it has more than {LONGEST} bytes")));
+    file.take(longest + 1).read_to_end(&mut text).map_err(failed)?;
+    if text.len() as u64 > longest {
+        return Err(invalid(path.display(), format!("it has more than {longest} bytes")));
     }
-    serde_json::from_slice(&text).map_err(|error| invalid(path.display(), error))
+    json::parse(&text).map_err(|error| invalid(path.display(), error))
 }
 
 pub fn invalid(path: impl std::fmt::Display, reason: impl std::fmt::Display) -> Error {

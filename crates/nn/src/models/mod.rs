@@ -10,5 +10,6 @@
 pub mod bert;
 mod blocks;
 mod config;
+mod json;
 pub mod m2m100;
 pub mod tokenizer;

@@ -6,6 +6,9 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 /// Headers of plain arrays take about a hundred bytes.
 const LONGEST: usize = 4096;
 
+/// All that may come before the data.
+pub const MOST_BYTES: u64 = (MAGIC.len() + 6 + LONGEST) as u64;
+
 #[derive(Debug, PartialEq)]
 pub struct Header {
     pub dtype: DType,
@@ -26,6 +29,11 @@ const TYPES: [(&str, DType); 8] = [
 ];
 
 impl Header {
+    /// The bytes of data that must follow, or `None` where no machine could have them.
+    pub fn bytes(&self) -> Option<usize> {
+        self.shape.iter().try_fold(self.dtype.size(), |bytes, &size| bytes.checked_mul(size))
+    }
+
     /// The header, and the data behind it.
     pub fn read(bytes: &[u8]) -> Result<(Self, &[u8]), String> {
         let rest = bytes.strip_prefix(MAGIC).ok_or("it does not begin as a .npy file does")?;

@@ -4,6 +4,8 @@ mod header;
 #[cfg(test)]
 mod tests;
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use millstream_core::Device;
@@ -20,12 +22,19 @@ impl Tensor {
     pub fn read_npy(path: impl AsRef<Path>, device: &Device) -> Result<Self> {
         let path = path.as_ref();
         let name = || path.display().to_string();
-        let bytes = std::fs::read(path)
-            .map_err(|error| Error::Read { path: name(), message: error.to_string() })?;
-        Self::from_npy(&bytes, device).map_err(|error| match error {
+        let read = |error: std::io::Error| Error::Read { path: name(), message: error.to_string() };
+        let format = |error| match error {
             Error::Format { reason, .. } => Error::Format { path: name(), reason },
             other => other,
-        })
+        };
+        let mut file = File::open(path).map_err(read)?;
+        let mut bytes = Vec::new();
+        file.by_ref().take(header::MOST_BYTES).read_to_end(&mut bytes).map_err(read)?;
+        // No more is read than the header asks for, and one byte that should not be there.
+        let (header, data) = Header::read(&bytes).map_err(|reason| format(invalid(reason)))?;
+        let missing = header.bytes().map_or(0, |needed| needed.saturating_sub(data.len()) as u64);
+        file.take(missing.saturating_add(1)).read_to_end(&mut bytes).map_err(read)?;
+        Self::from_npy(&bytes, device).map_err(format)
     }
 
     /// Reads the bytes of a `.npy` file.
@@ -34,15 +43,12 @@ impl Tensor {
     ///
     /// As for [`read_npy`](Self::read_npy).
     pub fn from_npy(bytes: &[u8], device: &Device) -> Result<Self> {
-        let format = |reason| Error::Format { path: "the .npy data".into(), reason };
-        let (header, data) = Header::read(bytes).map_err(format)?;
-        let elements = header.shape.iter().try_fold(1usize, |sum, &size| sum.checked_mul(size));
-        let needed = elements.and_then(|count| count.checked_mul(header.dtype.size()));
-        if needed != Some(data.len()) {
+        let (header, data) = Header::read(bytes).map_err(invalid)?;
+        if header.bytes() != Some(data.len()) {
             let (dtype, shape, found) = (header.dtype, &header.shape, data.len());
-            return Err(format(format!("{found} bytes of data for {dtype} of shape {shape:?}")));
+            return Err(invalid(format!("{found} bytes of data for {dtype} of shape {shape:?}")));
         }
-        let data = crate::bytes::from_file(data, header.dtype, header.big_endian);
+        let data = crate::bytes::from_file(data, header.dtype, header.big_endian)?;
         let mut shape = header.shape;
         if !header.fortran_order {
             return Self::from_bytes(&data, &shape, header.dtype, device);
@@ -72,11 +78,18 @@ impl Tensor {
     ///
     /// As for [`write_npy`](Self::write_npy).
     pub fn to_npy(&self) -> Result<Vec<u8>> {
-        let Some(mut bytes) = header::write(self.dtype(), self.shape()) else {
+        let Some(header) = header::write(self.dtype(), self.shape()) else {
             let reason = format!("NumPy has no {}: convert with to_dtype first", self.dtype());
             return Err(Error::Invalid { op: "to_npy", reason });
         };
-        bytes.extend(self.to_bytes()?);
+        let data = self.to_bytes()?;
+        let mut bytes = crate::bytes::room(header.len().saturating_add(data.len()))?;
+        bytes.extend(header);
+        bytes.extend(data);
         Ok(bytes)
     }
+}
+
+fn invalid(reason: String) -> Error {
+    Error::Format { path: "the .npy data".into(), reason }
 }

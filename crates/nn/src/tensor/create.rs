@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use millstream_core::{Command, DType, Device, Distribution, HostBytes, Scalar};
 
 use super::{Recorder, Tensor};
+use crate::bytes::{collected, room};
 use crate::error::invalid;
 use crate::{Result, Value};
 
@@ -58,7 +59,7 @@ impl Tensor {
         // First the device's memory, whose lack is an error.
         let recorder = Recorder::new("arange", device)?;
         let result = recorder.output(dtype, &[count as usize])?;
-        let mut bytes = Vec::with_capacity(result.layout.dense_bytes());
+        let mut bytes = room(result.layout.dense_bytes())?;
         for index in 0..count as usize {
             let value = start + index as f64 * step;
             let scalar = if dtype.is_int() { Scalar::Int(value as i64) } else { value.into() };
@@ -152,7 +153,7 @@ impl Tensor {
         let mut bytes = Cow::from(bytes);
         if dtype == DType::Bool {
             // Devices rely on 0 and 1.
-            bytes.to_mut().iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+            bytes = collected(bytes.len(), bytes.iter().map(|&byte| u8::from(byte != 0)))?.into();
         }
         recorder.upload(&result, recorder.host_copy_of(&bytes))?;
         Ok(result)

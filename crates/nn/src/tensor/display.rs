@@ -54,15 +54,16 @@ impl Tensor {
 
     /// Both ends of every long axis.
     fn edges(&self) -> Result<Tensor> {
-        let mut shown = self.clone();
-        for axis in 0..self.rank() {
-            let size = self.shape()[axis];
-            if size > 2 * EDGE {
-                let ends = [shown.narrow(axis, 0, EDGE)?, shown.narrow(axis, size - EDGE, EDGE)?];
-                shown = Tensor::cat(&ends, axis)?;
-            }
-        }
-        Ok(shown)
+        let long = (0..self.rank()).filter(|&axis| self.shape()[axis] > 2 * EDGE);
+        self.corners(&long.collect::<Vec<_>>())
+    }
+
+    /// Both ends of some axes. What is joined is cut on all other axes first, so that it is never large.
+    fn corners(&self, axes: &[usize]) -> Result<Tensor> {
+        let Some((&axis, others)) = axes.split_first() else { return Ok(self.clone()) };
+        let last = self.shape()[axis] - EDGE;
+        let first = self.narrow(axis, 0, EDGE)?.corners(others)?;
+        Tensor::cat(&[first, self.narrow(axis, last, EDGE)?.corners(others)?], axis)
     }
 }
 

@@ -83,9 +83,14 @@ impl Tensor {
     ///
     /// Another number of elements, or as for [`to_vec`](Self::to_vec).
     pub fn to_scalar<T: Value>(&self) -> Result<T> {
+        let misfit =
+            || invalid("to_scalar", format!("shape {:?} has not one element", self.shape()));
+        if self.elements() != 1 {
+            return misfit();
+        }
         match *self.to_vec()? {
             [value] => Ok(value),
-            _ => invalid("to_scalar", format!("shape {:?} has not one element", self.shape())),
+            _ => misfit(),
         }
     }
 

@@ -114,14 +114,16 @@ fn in_place(layout: &Layout, shape: &[usize]) -> Option<Layout> {
     let mut new = (0..shape.len()).rev().filter(|&axis| shape[axis] != 1).peekable();
     while let Some(axis) = old.next() {
         let (first, mut total) = (layout.strides()[axis], layout.shape()[axis]);
-        while let Some(outer) = old.next_if(|&axis| layout.strides()[axis] == first * total) {
-            total *= layout.shape()[outer];
+        while let Some(outer) =
+            old.next_if(|&axis| Some(layout.strides()[axis]) == first.checked_mul(total))
+        {
+            total = total.checked_mul(layout.shape()[outer])?;
         }
         let mut covered = 1;
         while covered < total {
             let axis = new.next()?;
-            strides[axis] = first * covered;
-            covered *= shape[axis];
+            strides[axis] = first.checked_mul(covered)?;
+            covered = covered.checked_mul(shape[axis])?;
         }
         if covered != total {
             return None;

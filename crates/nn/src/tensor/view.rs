@@ -9,6 +9,9 @@ use super::Tensor;
 use crate::error::invalid;
 use crate::{Axis, Error, Result};
 
+/// Pieces that a tensor is split into; repeated axes have more indices than any list has room for.
+const MOST_PIECES: usize = 1 << 20;
+
 type Sizes = SmallVec<[usize; MAX_RANK]>;
 
 impl Tensor {
@@ -107,6 +110,8 @@ impl Tensor {
         match (start, end) {
             (Some(start), Some(end)) if start <= end && end <= size && step > 0 => {
                 let count = (end - start).div_ceil(step);
+                // One index has no next one, whatever the step.
+                let step = if count > 1 { step } else { 1 };
                 self.view("slice", self.layout.slice(axis, start, count, step))
             }
             _ => {
@@ -187,6 +192,14 @@ impl Tensor {
             return invalid("split", format!("shape {:?} in pieces of 0", self.shape()));
         }
         let total = self.shape()[axis];
+        let pieces = total.div_ceil(size);
+        if pieces > MOST_PIECES {
+            let shape = self.shape();
+            return invalid(
+                "split",
+                format!("shape {shape:?} in {pieces} pieces, above {MOST_PIECES}"),
+            );
+        }
         (0..total)
             .step_by(size)
             .map(|start| self.narrow(axis, start, size.min(total - start)))

@@ -2,15 +2,20 @@
 //!
 //! Nothing in it is believed: sizes are checked against each other and against the file.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::collections::hash_map;
+use std::fmt;
 use std::ops::Range;
 
 use millstream_core::{DType, MAX_RANK};
-use serde_json::{Map, Value};
+use serde_core::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 
 /// Headers of the largest models have a few megabytes.
 const LONGEST: u64 = 64 << 20;
-const MOST_TENSORS: usize = 1 << 18;
+pub const MOST_TENSORS: usize = 1 << 18;
 /// The length of the header comes first.
 const PREFIX: usize = 8;
 
@@ -45,41 +50,162 @@ pub fn read(bytes: &[u8]) -> Result<HashMap<String, Entry>, String> {
     }
     let length = length as usize;
     let (header, data) = rest.split_at_checked(length).ok_or("it ends within its header")?;
-    let header: Map<String, Value> =
-        serde_json::from_slice(header).map_err(|error| format!("its header: {error}"))?;
-    if header.len() > MOST_TENSORS {
-        return Err(format!("{} tensors, above {MOST_TENSORS}", header.len()));
-    }
     let start = PREFIX + length;
-    let mut entries = HashMap::with_capacity(header.len());
-    for (name, value) in header.into_iter().filter(|(name, _)| name != "__metadata__") {
-        let entry = entry(&value, data.len(), start).ok_or_else(|| {
-            let shown: String = value.to_string().chars().take(200).collect();
-            format!("tensor {name:?} is described by {shown}")
-        })?;
-        entries.insert(name, entry);
-    }
+    let mut parser = serde_json::Deserializer::from_slice(header);
+    let entries = Tensors { data: data.len(), start }
+        .deserialize(&mut parser)
+        .and_then(|entries| parser.end().map(|()| entries))
+        .map_err(|error| format!("its header: {error}"))?;
     check_cover(&entries, start..bytes.len())?;
     Ok(entries)
 }
 
-fn entry(value: &Value, data: usize, start: usize) -> Option<Entry> {
-    let number = |value: &Value| value.as_u64().and_then(|number| usize::try_from(number).ok());
-    let name = value.get("dtype")?.as_str()?;
-    let shape = value.get("shape")?.as_array()?;
-    let shape: Vec<usize> = shape.iter().map(number).collect::<Option<_>>()?;
-    let [from, to] = value.get("data_offsets")?.as_array()?.as_slice() else { return None };
-    let (from, to) = (number(from)?, number(to)?);
-    if from > to || to > data || shape.len() > MAX_RANK {
-        return None;
+/// A name as messages show it.
+pub fn shown(name: &str) -> String {
+    name.chars().take(200).collect()
+}
+
+/// Reads the header's entries one by one. Nothing else of it is kept, so memory goes to tensors that are described in
+/// full: at most eight times the bytes that describe them.
+struct Tensors {
+    /// The bytes behind the header, and where they start.
+    data: usize,
+    start: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Tensors {
+    type Value = HashMap<String, Entry>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
     }
-    let elements = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size))?;
-    let dtype = match TYPES.iter().find(|(known, _)| *known == name) {
-        Some(&(_, dtype)) if elements.checked_mul(dtype.size()) == Some(to - from) => Ok(dtype),
-        Some(_) => return None,
-        None => Err(name.chars().take(20).collect()),
-    };
-    Some(Entry { dtype, shape, place: start + from..start + to })
+}
+
+impl<'de> Visitor<'de> for Tensors {
+    type Value = HashMap<String, Entry>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of tensors")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut tensors: A) -> Result<Self::Value, A::Error> {
+        let mut entries = HashMap::new();
+        while let Some(name) = tensors.next_key::<String>()? {
+            if name == "__metadata__" {
+                tensors.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            if entries.len() == MOST_TENSORS {
+                return Err(A::Error::custom(format!("more than {MOST_TENSORS} tensors")));
+            }
+            let described: Described = tensors.next_value()?;
+            let entry = described.entry(self.data, self.start).ok_or_else(|| {
+                A::Error::custom(format!("tensor {:?} has {described:?}", shown(&name)))
+            })?;
+            match entries.entry(name) {
+                hash_map::Entry::Vacant(place) => place.insert(entry),
+                hash_map::Entry::Occupied(there) => {
+                    let name = shown(there.key());
+                    return Err(A::Error::custom(format!("two tensors are named {name:?}")));
+                }
+            };
+        }
+        Ok(entries)
+    }
+}
+
+/// A tensor as the header has it.
+#[derive(Debug, Default)]
+struct Described {
+    /// The name of the type, or its beginning where there is none so long.
+    dtype: Option<String>,
+    shape: Option<Numbers>,
+    data_offsets: Option<Numbers>,
+}
+
+impl Described {
+    fn entry(&self, data: usize, start: usize) -> Option<Entry> {
+        let (name, shape) = (self.dtype.as_deref()?, self.shape.as_ref()?.all()?);
+        let &[from, to] = self.data_offsets.as_ref()?.all()? else { return None };
+        if from > to || to > data {
+            return None;
+        }
+        let elements = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size))?;
+        let dtype = match TYPES.iter().find(|(known, _)| *known == name) {
+            Some(&(_, dtype)) if elements.checked_mul(dtype.size()) == Some(to - from) => Ok(dtype),
+            Some(_) => return None,
+            None => Err(name.to_owned()),
+        };
+        Some(Entry { dtype, shape: shape.to_vec(), place: start + from..start + to })
+    }
+}
+
+impl<'de> Deserialize<'de> for Described {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Described;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the type, shape and place of a tensor")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Described, A::Error> {
+                let mut described = Described::default();
+                while let Some(key) = fields.next_key::<Cow<str>>()? {
+                    match &*key {
+                        "dtype" => {
+                            let name = fields.next_value::<Cow<str>>()?;
+                            described.dtype = Some(name.chars().take(20).collect());
+                        }
+                        "shape" => described.shape = Some(fields.next_value()?),
+                        "data_offsets" => described.data_offsets = Some(fields.next_value()?),
+                        _ => drop(fields.next_value::<IgnoredAny>()?),
+                    }
+                }
+                Ok(described)
+            }
+        }
+
+        deserializer.deserialize_map(Fields)
+    }
+}
+
+/// A few numbers: as many as a shape may have, and one more that says that there were too many.
+#[derive(Debug, Default)]
+struct Numbers(smallvec::SmallVec<[usize; MAX_RANK + 1]>);
+
+impl Numbers {
+    fn all(&self) -> Option<&[usize]> {
+        (self.0.len() <= MAX_RANK).then_some(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Numbers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct List;
+
+        impl<'de> Visitor<'de> for List {
+            type Value = Numbers;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of sizes")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut numbers: A) -> Result<Numbers, A::Error> {
+                let mut list = Numbers::default();
+                while let Some(number) = numbers.next_element::<usize>()? {
+                    if list.0.len() <= MAX_RANK {
+                        list.0.push(number);
+                    }
+                }
+                Ok(list)
+            }
+        }
+
+        deserializer.deserialize_seq(List)
+    }
 }
 
 /// Whether the tensors lie one after another without gaps, as the format has it. Two that share bytes, or

@@ -8,6 +8,9 @@ use millstream_core::DType;
 use super::{Init, Source, WeightProblem, Weights};
 use crate::{Error, Result, Tensor};
 
+/// Problems that are collected; a model that has more is not built to its end.
+const MOST_PROBLEMS: usize = 1 << 14;
+
 /// What happened while a model is loaded.
 #[derive(Debug, Default)]
 pub(super) struct Notes(Mutex<Option<Found>>);
@@ -30,8 +33,9 @@ impl Weights {
     /// Builds a model, and reports everything that does not fit in one error: tensors that are missing,
     /// have another shape, or are left over.
     ///
-    /// While `build` runs, a tensor that is missing is stood in for by zeros, so that it gets to the end.
-    /// The model is given out only if there was none.
+    /// While `build` runs, a tensor that is missing, and every one asked for after it, is stood in for by zeros, so
+    /// that it gets to the end. These zeros are one element, repeated by strides of 0: they take no memory, however
+    /// large the shape, and layers make nothing of them. The model is given out only if there was none.
     ///
     /// # Errors
     ///
@@ -79,24 +83,51 @@ impl Weights {
         if let Some(notes) = &self.notes {
             notes.with(|found| found.asked.insert(full.clone()));
         }
-        match self.find(&full, shape, init)? {
-            Ok(tensor) if tensor.dtype().is_float() => {
-                tensor.to_dtype(self.dtype.unwrap_or(tensor.dtype()))
-            }
-            Ok(tensor) => Ok(tensor),
-            Err(problem) => {
-                let noted = self
-                    .notes
-                    .as_ref()
-                    .and_then(|notes| notes.with(|found| found.problems.push(problem.clone())));
-                match noted {
-                    Some(()) => {
-                        Tensor::zeros(shape, self.dtype.unwrap_or(DType::F32), &self.device)
-                    }
-                    None => Err(Error::Weights { problems: vec![problem] }),
-                }
-            }
+        let problem = self.problem(&full, shape);
+        if let Some(problem) = &problem
+            && !self.note(problem)
+        {
+            return Err(Error::Weights { problems: vec![problem.clone()] });
         }
+        if self.has_problems() {
+            return self.stand_in(shape);
+        }
+        let tensor = self.take(&full, shape, init)?;
+        match self.dtype {
+            Some(dtype) if tensor.dtype().is_float() => tensor.to_dtype(dtype),
+            _ => Ok(tensor),
+        }
+    }
+
+    /// Notes a problem. False where nobody collects them, or no more of them.
+    fn note(&self, problem: &WeightProblem) -> bool {
+        let push = |found: &mut Found| {
+            let room = found.problems.len() < MOST_PROBLEMS;
+            found.problems.extend(room.then(|| problem.clone()));
+            room
+        };
+        self.notes.as_ref().and_then(|notes| notes.with(push)) == Some(true)
+    }
+
+    /// Whether a model is being built that will not be given out, since something did not fit.
+    pub(crate) fn has_problems(&self) -> bool {
+        let notes = self.notes.as_ref();
+        notes.and_then(|notes| notes.with(|found| !found.problems.is_empty())) == Some(true)
+    }
+
+    /// Zeros of which there is one: what a model that will not be given out is built of takes no memory.
+    fn stand_in(&self, shape: &[usize]) -> Result<Tensor> {
+        let dtype = self.dtype.unwrap_or(DType::F32);
+        Tensor::zeros(&[], dtype, &self.device)?.broadcast_to(shape)
+    }
+
+    /// What a layer makes of tensors that it fetched; a stand-in, which takes no memory, if something did not fit.
+    pub(crate) fn derived(
+        &self,
+        shape: &[usize],
+        make: impl FnOnce() -> Result<Tensor>,
+    ) -> Result<Tensor> {
+        if self.has_problems() { self.stand_in(shape) } else { make() }
     }
 
     /// Says that a tensor may be there which the model has no use for.
@@ -106,40 +137,46 @@ impl Weights {
         }
     }
 
-    fn find(
-        &self,
-        name: &str,
-        shape: &[usize],
-        init: Init,
-    ) -> Result<Result<Tensor, WeightProblem>> {
-        let missing = || WeightProblem::Missing { name: name.into(), shape: shape.into() };
-        let misfit = |found: &[usize]| WeightProblem::Shape {
-            name: name.into(),
-            expected: shape.into(),
-            found: found.into(),
-        };
-        Ok(match &*self.source {
-            Source::Random { seed, dtype } => {
-                Ok(init.make(name, shape, *seed, *dtype, &self.device)?)
+    /// What keeps a tensor from being taken.
+    fn problem(&self, name: &str, shape: &[usize]) -> Option<WeightProblem> {
+        let there = match &*self.source {
+            Source::Random { .. } => return None,
+            Source::Tensors(tensors) => tensors.get(name).map(|tensor| (tensor.shape(), None)),
+            Source::Files(shards) => {
+                shards.find(name).map(|(_, entry)| (&entry.shape[..], entry.dtype.as_ref().err()))
             }
-            Source::Tensors(tensors) => match tensors.get(name) {
-                None => Err(missing()),
-                Some(tensor) if tensor.shape() != shape => Err(misfit(tensor.shape())),
-                Some(tensor) => Ok(tensor.to_device(&self.device)?),
-            },
-            Source::Files(shards) => match shards.find(name) {
-                None => Err(missing()),
-                Some((_, entry)) if entry.shape != shape => Err(misfit(&entry.shape)),
-                Some((file, entry)) => match entry.dtype {
-                    Ok(dtype) => {
-                        let bytes = crate::bytes::from_file(file.data(entry), dtype, false);
-                        Ok(Tensor::from_bytes(&bytes, shape, dtype, &self.device)?)
-                    }
-                    Err(ref found) => {
-                        Err(WeightProblem::Type { name: name.into(), found: found.clone() })
-                    }
-                },
-            },
-        })
+        };
+        match there {
+            None => Some(WeightProblem::Missing { name: name.into(), shape: shape.into() }),
+            Some((found, _)) if found != shape => Some(WeightProblem::Shape {
+                name: name.into(),
+                expected: shape.into(),
+                found: found.into(),
+            }),
+            Some((_, Some(found))) => {
+                Some(WeightProblem::Type { name: name.into(), found: found.clone() })
+            }
+            Some((_, None)) => None,
+        }
+    }
+
+    /// A tensor that has no [`problem`](Self::problem).
+    fn take(&self, name: &str, shape: &[usize], init: Init) -> Result<Tensor> {
+        let missing = || {
+            let problem = WeightProblem::Missing { name: name.into(), shape: shape.into() };
+            Error::Weights { problems: vec![problem] }
+        };
+        match &*self.source {
+            Source::Random { seed, dtype } => init.make(name, shape, *seed, *dtype, &self.device),
+            Source::Tensors(tensors) => {
+                tensors.get(name).ok_or_else(missing)?.to_device(&self.device)
+            }
+            Source::Files(shards) => {
+                let (file, entry) = shards.find(name).ok_or_else(missing)?;
+                let dtype = *entry.dtype.as_ref().map_err(|_| missing())?;
+                let bytes = crate::bytes::from_file(file.data(entry), dtype, false)?;
+                Tensor::from_bytes(&bytes, shape, dtype, &self.device)
+            }
+        }
     }
 }

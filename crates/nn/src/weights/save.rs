@@ -36,10 +36,13 @@ pub fn save<'a>(
 
 fn header(tensors: &[(&str, &Tensor)]) -> Result<Vec<u8>> {
     let mut entries = Map::new();
-    let mut end = 0;
+    let mut end = 0usize;
     for (name, tensor) in tensors {
         let start = end;
-        end += tensor.layout().dense_bytes();
+        let Some(next) = start.checked_add(tensor.layout().dense_bytes()) else {
+            return crate::error::invalid("save", "more bytes than a file can have".into());
+        };
+        end = next;
         let dtype = TYPES.iter().find(|(_, dtype)| *dtype == tensor.dtype());
         let entry = json!({
             "dtype": dtype.map_or("", |(name, _)| name),
@@ -67,7 +70,7 @@ fn write(beside: &Path, header: &[u8], tensors: &[(&str, &Tensor)], path: &Path)
     file.write_all(header).map_err(failed)?;
     for (_, tensor) in tensors {
         let bytes = tensor.to_bytes()?;
-        let bytes = crate::bytes::from_file(&bytes, tensor.dtype(), false);
+        let bytes = crate::bytes::from_file(&bytes, tensor.dtype(), false)?;
         file.write_all(&bytes).map_err(failed)?;
     }
     file.into_inner().map_err(|error| failed(error.into_error()))?.sync_all().map_err(failed)?;

@@ -4,14 +4,15 @@ use std::collections::HashMap;
 use std::io::Read;
 use std::path::Path;
 
-use serde_json::Value;
+use serde_core::de::Deserialize;
 
 use super::file::MappedFile;
 use super::header::Entry;
+use super::header::shown;
+use super::index::Index;
 use crate::{Error, Result};
 
 const LONGEST_INDEX: u64 = 64 << 20;
-const MOST_FILES: usize = 4096;
 
 #[derive(Debug)]
 pub struct Shards {
@@ -51,33 +52,20 @@ impl Shards {
         if text.len() as u64 > LONGEST_INDEX {
             return Err(format(format!("it has more than {LONGEST_INDEX} bytes")));
         }
-        let index: Value =
-            serde_json::from_slice(&text).map_err(|error| format(error.to_string()))?;
-        let map = index.get("weight_map").and_then(Value::as_object);
-        let map = map.ok_or_else(|| format("it has no weight_map".into()))?;
+        let mut parser = serde_json::Deserializer::from_slice(&text);
+        let index = Index::deserialize(&mut parser)
+            .and_then(|index| parser.end().map(|()| index))
+            .map_err(|error| format(error.to_string()))?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let (mut files, mut numbers) = (Vec::new(), HashMap::new());
-        let mut places = HashMap::with_capacity(map.len());
-        for (name, file) in map {
-            let file = file.as_str().filter(|file| is_plain(file));
-            let file = file.ok_or_else(|| format(format!("{name:?} is in no file beside it")))?;
-            let number = match numbers.get(file) {
-                Some(&number) => number,
-                None if files.len() == MOST_FILES => {
-                    return Err(format(format!("more than {MOST_FILES} files")));
-                }
-                None => {
-                    files.push(MappedFile::open(&folder.join(file))?);
-                    numbers.insert(file.to_owned(), files.len() - 1);
-                    files.len() - 1
-                }
-            };
+        let open = |file: &String| MappedFile::open(&folder.join(file));
+        let files = index.files.iter().map(open).collect::<Result<Vec<_>>>()?;
+        for (name, &number) in &index.places {
             if !files[number].entries().contains_key(name) {
+                let (name, file) = (shown(name), &index.files[number]);
                 return Err(format(format!("{name:?} is not in {file}")));
             }
-            places.insert(name.clone(), number);
         }
-        Ok(Self { files, places })
+        Ok(Self { files, places: index.places })
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
@@ -88,9 +76,4 @@ impl Shards {
         let file = &self.files[*self.places.get(name)?];
         Some((file, file.entries().get(name)?))
     }
-}
-
-/// Whether it names a file of the same folder: an index must not lead elsewhere.
-fn is_plain(file: &str) -> bool {
-    Path::new(file).file_name().is_some_and(|name| name == file) && !file.contains('\\')
 }

@@ -4,6 +4,7 @@ use millstream_core::{RecurrentCell, RecurrentDirection};
 
 use super::RecurrentOptions;
 use crate::error::invalid;
+use crate::layers::MOST_LAYERS;
 use crate::{Init, Result, Tensor, Weights};
 
 /// The parameters of one layer, as the Command takes them.
@@ -36,7 +37,7 @@ pub fn layers(
         true => RecurrentDirection::Both,
         false => RecurrentDirection::Forward,
     };
-    if options.num_layers == 0 || hidden_size == 0 {
+    if !(1..=MOST_LAYERS).contains(&options.num_layers) || hidden_size == 0 {
         let layers = options.num_layers;
         return invalid("recurrent", format!("{layers} layers with a state of {hidden_size}"));
     }
@@ -46,18 +47,23 @@ pub fn layers(
     let fetch = |name: &str, layer: usize, shape: &[usize]| {
         let all = suffixes.iter().map(|suffix| {
             let tensor = weights.fetch(&format!("{name}_l{layer}{suffix}"), shape, init)?;
-            let blocks =
-                gates(cell).iter().map(|gate| tensor.narrow(0, gate * hidden_size, hidden_size));
-            Tensor::cat(&blocks.collect::<Result<Vec<_>>>()?, 0)
+            weights.derived(shape, || {
+                let blocks = gates(cell)
+                    .iter()
+                    .map(|gate| tensor.narrow(0, gate * hidden_size, hidden_size));
+                Tensor::cat(&blocks.collect::<Result<Vec<_>>>()?, 0)
+            })
         });
-        Tensor::stack(&all.collect::<Result<Vec<_>>>()?, 0)
+        let all = all.collect::<Result<Vec<_>>>()?;
+        weights.derived(&[&[suffixes.len()], shape].concat(), || Tensor::stack(&all, 0))
     };
     (0..options.num_layers)
         .map(|layer| {
             let inputs = if layer == 0 { input_size } else { hidden_size * direction.count() };
             let bias = || {
                 let both = [fetch("bias_ih", layer, &[rows])?, fetch("bias_hh", layer, &[rows])?];
-                Tensor::stack(&both, 1)?.settle()
+                let shape = [suffixes.len(), both.len(), rows];
+                weights.derived(&shape, || Tensor::stack(&both, 1))?.settle()
             };
             Ok(Layer {
                 direction,

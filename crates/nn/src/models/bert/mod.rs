@@ -15,6 +15,7 @@ pub use sentence::SentenceEncoder;
 
 use self::layer::{Layer, norm};
 use crate::error::invalid;
+use crate::layers::MOST_LAYERS;
 use crate::{Embedding, Init, LayerNorm, Module, Result, Tensor, Weights};
 
 /// An encoder of the BERT type: from tokens to one vector for each. A layer is seven Commands.
@@ -71,6 +72,9 @@ impl Bert {
     ///
     /// Weights that are missing or of another shape, or no memory.
     pub fn new(config: BertConfig, weights: &Weights) -> Result<Self> {
+        if config.num_hidden_layers > MOST_LAYERS {
+            return invalid("bert", format!("{} layers", config.num_hidden_layers));
+        }
         let embeddings = weights.child("embeddings");
         let table = |name: &str, rows: usize| {
             let init = Init::Normal { deviation: 0.02 };
@@ -79,7 +83,9 @@ impl Bert {
         let positions = table("position_embeddings", config.max_position_embeddings)?;
         let positions = positions.weight().clone();
         let types = table("token_type_embeddings", config.type_vocab_size)?;
-        let typed_positions = positions.add(&types.weight().narrow(0, 0, 1)?)?.settle()?;
+        let typed_positions = weights
+            .derived(positions.shape(), || positions.add(&types.weight().narrow(0, 0, 1)?))?
+            .settle()?;
         embeddings.ignore("position_ids");
         weights.ignore("pooler.dense.weight");
         weights.ignore("pooler.dense.bias");

@@ -6,6 +6,7 @@ use millstream_core::Device;
 use serde_json::Value;
 
 use super::Bert;
+use crate::bytes::filled;
 use crate::models::config::{self, Config};
 use crate::models::tokenizer::WordPiece;
 use crate::{Result, Tensor};
@@ -129,9 +130,9 @@ impl SentenceEncoder {
         let device = self.bert.device();
         let longest = sentences.iter().map(|tokens| tokens.len()).max().unwrap_or(0);
         let shape = [sentences.len(), longest];
-        let elements = sentences.len() * longest;
-        let mut ids = vec![i64::from(self.tokenizer.pad_token()); elements];
-        let (mut seen, mut shares) = (vec![false; elements], vec![0f32; elements]);
+        let [rows, columns] = shape;
+        let mut ids = filled(i64::from(self.tokenizer.pad_token()), rows, columns)?;
+        let (mut seen, mut shares) = (filled(false, rows, columns)?, filled(0f32, rows, columns)?);
         for (row, tokens) in sentences.iter().enumerate() {
             let places = row * longest..row * longest + tokens.len();
             seen[places.clone()].fill(true);

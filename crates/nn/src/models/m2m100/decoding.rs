@@ -2,6 +2,7 @@
 
 use super::cache::Cache;
 use super::{M2M100, Memory};
+use crate::bytes::filled;
 use crate::{Result, Tensor};
 
 /// What a call has decoded so far, of `beams` outputs for each of `batch` inputs.
@@ -57,7 +58,7 @@ impl<'a> Decoding<'a> {
             return Ok(None);
         }
         let keys = self.steps * self.beams;
-        let mut seen = vec![false; self.history.len() * keys];
+        let mut seen = filled(false, self.history.len(), keys)?;
         for (row, beams) in seen.chunks_exact_mut(keys).zip(&self.history) {
             beams.iter().enumerate().for_each(|(step, &beam)| row[step * self.beams + beam] = true);
         }

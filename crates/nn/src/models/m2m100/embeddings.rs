@@ -3,11 +3,12 @@
 use millstream_core::{Device, LayerName};
 
 use super::M2M100Config;
+use crate::bytes::{collected, filled, room};
 use crate::error::invalid;
-use crate::{Result, Tensor};
+use crate::{Result, Tensor, Weights};
 
-/// Of the table of places, which is made on the host.
-const MOST_ELEMENTS: usize = 1 << 28;
+/// Of the table of places, which settings alone decide; models have a few million.
+const MOST_ELEMENTS: usize = 1 << 25;
 
 /// The table of tokens, scaled, and the table of places.
 pub struct Embeddings {
@@ -24,12 +25,17 @@ pub struct Padded {
 }
 
 impl Embeddings {
-    pub fn new(config: &M2M100Config, table: &Tensor, name: LayerName) -> Result<Self> {
+    pub fn new(config: &M2M100Config, table: &Tensor, weights: &Weights) -> Result<Self> {
+        let name = weights.layer_name("Embedding");
+        if weights.has_problems() {
+            let tokens = table.clone().settle()?;
+            return Ok(Self { places: tokens.clone(), tokens, config: config.clone(), name });
+        }
         let tokens = match config.scale_embedding {
             true => table.mul((config.d_model as f64).sqrt())?,
             false => table.clone(),
         };
-        let Some(places) = sinusoids(config) else {
+        let Some(places) = sinusoids(config)? else {
             let (places, size) = (config.max_position_embeddings, config.d_model);
             return invalid("m2m100", format!("{places} places of size {size}"));
         };
@@ -55,7 +61,7 @@ impl Embeddings {
         if longest > most {
             return invalid(op, format!("{longest} tokens, the model has {most} places"));
         }
-        let mut ids = vec![pad; inputs.len() * longest];
+        let mut ids = filled(pad, inputs.len(), longest)?;
         for (index, input) in inputs.iter().map(AsRef::as_ref).enumerate() {
             if input.iter().all(|&token| token == pad) {
                 return invalid(op, format!("input {index} has no tokens"));
@@ -71,7 +77,7 @@ impl Embeddings {
     /// Vectors of inputs. Padding has no place, and does not move what comes after it.
     pub fn inputs(&self, padded: &Padded) -> Result<Tensor> {
         let pad = self.config.pad_token_id;
-        let mut places = Vec::with_capacity(padded.ids.len());
+        let mut places = room(padded.ids.len())?;
         for input in padded.ids.chunks(padded.shape[1].max(1)) {
             let mut place = pad;
             places.extend(input.iter().map(|&token| {
@@ -86,15 +92,15 @@ impl Embeddings {
     pub fn step(&self, tokens: &[u32], place: usize, shape: &[usize]) -> Result<Tensor> {
         let pad = self.config.pad_token_id;
         let here = pad + 1 + place as u32;
-        let places: Vec<u32> =
-            tokens.iter().map(|&token| if token == pad { pad } else { here }).collect();
+        let place = |&token: &u32| if token == pad { pad } else { here };
+        let places = collected(tokens.len(), tokens.iter().map(place))?;
         self.rows(tokens, &places, shape)
     }
 
     fn rows(&self, tokens: &[u32], places: &[u32], shape: &[usize]) -> Result<Tensor> {
         let _layer = self.name.enter();
         let rows = |table: &Tensor, numbers: &[u32]| {
-            let numbers: Vec<i64> = numbers.iter().copied().map(i64::from).collect();
+            let numbers = collected(numbers.len(), numbers.iter().copied().map(i64::from))?;
             table.embedding(&Tensor::from_slice(&numbers, shape, &self.device())?)
         };
         rows(&self.tokens, tokens)?.add(&rows(&self.places, places)?)
@@ -103,17 +109,16 @@ impl Embeddings {
 
 /// A row for every place: sines, then cosines. Places begin behind the number of the token for padding, whose
 /// row is zero. `None` where there is no such table.
-fn sinusoids(config: &M2M100Config) -> Option<Vec<f32>> {
+fn sinusoids(config: &M2M100Config) -> Result<Option<Vec<f32>>> {
     let (size, pad) = (config.d_model, config.pad_token_id as usize);
     let half = size / 2;
-    let rows = config.max_position_embeddings.checked_add(pad)?.checked_add(1)?;
-    let elements = rows.checked_mul(size).filter(|&elements| elements <= MOST_ELEMENTS)?;
-    if half < 2 {
-        return None;
+    let rows = config.max_position_embeddings.saturating_add(pad).saturating_add(1);
+    if half < 2 || rows.saturating_mul(size) > MOST_ELEMENTS {
+        return Ok(None);
     }
     let step = (10000f64.ln() / (half - 1) as f64) as f32;
     let rates: Vec<f32> = (0..half).map(|index| (index as f32 * -step).exp()).collect();
-    let mut table = vec![0f32; elements];
+    let mut table = filled(0f32, rows, size)?;
     for (place, row) in table.chunks_exact_mut(size).enumerate().filter(|(place, _)| *place != pad)
     {
         for (index, &rate) in rates.iter().enumerate() {
@@ -121,5 +126,5 @@ fn sinusoids(config: &M2M100Config) -> Option<Vec<f32>> {
             (row[index], row[half + index]) = (angle.sin(), angle.cos());
         }
     }
-    Some(table)
+    Ok(Some(table))
 }

@@ -20,7 +20,9 @@ pub use options::{EarlyStopping, GenerationOptions};
 
 use self::embeddings::Embeddings;
 use self::layers::{DecoderLayer, EncoderLayer, attend_itself, norm};
+use crate::bytes::collected;
 use crate::error::invalid;
+use crate::layers::MOST_LAYERS;
 use crate::{Init, LayerNorm, Linear, Module, Result, Tensor, Weights};
 
 /// An encoder and a decoder of the M2M100 type, which NLLB models have too.
@@ -93,6 +95,10 @@ impl M2M100 {
         options: GenerationOptions,
         weights: &Weights,
     ) -> Result<Self> {
+        if config.encoder_layers.max(config.decoder_layers) > MOST_LAYERS {
+            let (encoder, decoder) = (config.encoder_layers, config.decoder_layers);
+            return invalid("m2m100", format!("{encoder} and {decoder} layers"));
+        }
         let (encoder, decoder) = (weights.child("model.encoder"), weights.child("model.decoder"));
         for (part, name) in [&encoder, &decoder].into_iter().flat_map(|part| {
             // Copies of the table, and what is computed from sizes, are in some files.
@@ -103,21 +109,16 @@ impl M2M100 {
         weights.ignore("lm_head.weight");
         let (size, init) = (config.d_model, Init::Normal { deviation: 0.02 });
         let table = weights.fetch("model.shared.weight", &[config.vocab_size, size], init)?;
-        let name = weights.child("model.shared").layer_name("Embedding");
         let (encoders, decoders) = (encoder.child("layers"), decoder.child("layers"));
         let encoder_layer = |index| EncoderLayer::new(&config, &encoders.child(index));
         let decoder_layer = |index| DecoderLayer::new(&config, &decoders.child(index));
         Ok(Self {
-            embeddings: Embeddings::new(&config, &table, name)?,
+            embeddings: Embeddings::new(&config, &table, &weights.child("model.shared"))?,
             encoder: (0..config.encoder_layers).map(encoder_layer).collect::<Result<_>>()?,
             encoder_norm: norm(size, "layer_norm", &encoder)?,
             decoder: (0..config.decoder_layers).map(decoder_layer).collect::<Result<_>>()?,
             decoder_norm: norm(size, "layer_norm", &decoder)?,
-            head: Linear::from_tensors(
-                &table,
-                None,
-                weights.child("lm_head").layer_name("Linear"),
-            )?,
+            head: Linear::from_tensors(&table, None, &weights.child("lm_head"))?,
             config,
             options,
         })
@@ -186,8 +187,8 @@ impl M2M100 {
     fn encode<I: AsRef<[u32]>>(&self, op: &'static str, inputs: &[I]) -> Result<Memory> {
         let padded = self.embeddings.pad(op, inputs)?;
         let [batch, length] = padded.shape;
-        let seen: Vec<bool> =
-            padded.ids.iter().map(|&token| token != self.config.pad_token_id).collect();
+        let is_seen = |&token: &u32| token != self.config.pad_token_id;
+        let seen = collected(padded.ids.len(), padded.ids.iter().map(is_seen))?;
         let seen = seen
             .contains(&false)
             .then(|| Tensor::from_slice(&seen, &[batch, 1, 1, length], &self.embeddings.device()))

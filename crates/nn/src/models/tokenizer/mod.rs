@@ -1,6 +1,7 @@
 //! From text to the numbers that BERT-type models take.
 
 mod normalise;
+mod pieces;
 mod read;
 mod special;
 #[cfg(test)]
@@ -51,12 +52,17 @@ impl WordPiece {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read or is not valid, or one of a tokenizer that is not BERT's.
+    /// A file that cannot be read or is not valid, one of a tokenizer that is not BERT's, or one above the limits:
+    /// 64 MiB, 1,000 added tokens, 1,000 tokens before and after a text, and pieces of 1,024 bytes. Reading takes at most 32
+    /// times the file's size and a megabyte.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         read::open(path.as_ref())
     }
 
     /// The tokens of a text, with those that come before and after every text, at most `max_tokens` together.
+    ///
+    /// The work is that of looking at each byte of the text once for every byte of the longest piece of the vocabulary,
+    /// and once for every added token.
     pub fn encode(&self, text: &str, max_tokens: usize) -> Vec<u32> {
         let room = max_tokens.saturating_sub(self.before.len() + self.after.len());
         let mut tokens = self.before.clone();

@@ -1,12 +1,12 @@
 //! Reading `tokenizer.json`.
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use serde_json::Value;
 
 use super::WordPiece;
 use super::normalise::Normaliser;
+use super::pieces::Pieces;
 use super::special::{SpecialToken, SpecialTokens};
 use super::words::Vocabulary;
 use crate::Result;
@@ -18,6 +18,10 @@ type Reason = String;
 /// No word of a language is longer; a bound keeps the search for pieces short.
 const MOST_CHARACTERS: u64 = 10_000;
 const MOST_SPECIAL: usize = 1000;
+/// Pieces are parts of words; how long they are bounds the search for each.
+const LONGEST_PIECE: usize = 1024;
+/// Before a text, and after it.
+const MOST_AROUND: usize = 1000;
 
 pub fn open(path: &Path) -> Result<WordPiece> {
     build(&read(path)?).map_err(|reason| invalid(path.display(), reason))
@@ -46,6 +50,11 @@ fn typed<'a>(value: &'a Value, key: &str, name: &str) -> Result<&'a Value, Reaso
     }
 }
 
+/// The beginning of a value, for a message.
+fn shown(value: &Value) -> String {
+    value.to_string().chars().take(100).collect()
+}
+
 fn token(value: &Value) -> Option<u32> {
     value.as_u64().and_then(|number| u32::try_from(number).ok())
 }
@@ -55,7 +64,7 @@ fn normaliser(value: &Value) -> Result<Normaliser, Reason> {
     let flag = |key: &str, default| match &value[key] {
         Value::Null => Ok(default),
         Value::Bool(flag) => Ok(*flag),
-        other => Err(format!("{key:?} is {other}")),
+        other => Err(format!("{key:?} is {}", shown(other))),
     };
     let lowercase = flag("lowercase", true)?;
     Ok(Normaliser {
@@ -73,33 +82,30 @@ fn vocabulary(model: &Value) -> Result<Vocabulary, Reason> {
     }
     let words = model["vocab"].as_object().ok_or("it has no vocabulary")?;
     let prefix = model["continuing_subword_prefix"].as_str().unwrap_or("##");
-    let mut found = Vocabulary {
-        first: HashMap::with_capacity(words.len()),
-        further: HashMap::new(),
-        unknown: 0,
-        max_characters: 100,
-        longest: 0,
-        size: 0,
-    };
+    let (mut first, mut further, mut size) = (Vec::with_capacity(words.len()), Vec::new(), 0);
     for (word, number) in words {
-        let number = token(number).ok_or_else(|| format!("{word:?} has the number {number}"))?;
-        found.size = found.size.max(number as usize + 1);
-        found.longest = found.longest.max(word.len());
-        found.first.insert(word.as_str().into(), number);
-        if let Some(further) = word.strip_prefix(prefix) {
-            found.further.insert(further.into(), number);
+        if word.len() > LONGEST_PIECE {
+            return Err(format!("a piece of {} bytes, above {LONGEST_PIECE}", word.len()));
+        }
+        let number =
+            token(number).ok_or_else(|| format!("{word:?} has the number {}", shown(number)))?;
+        size = size.max(number as usize + 1);
+        first.push((word.as_str().into(), number));
+        if let Some(piece) = word.strip_prefix(prefix) {
+            further.push((piece.into(), number));
         }
     }
-    let unknown = model["unk_token"].as_str().and_then(|name| found.first.get(name));
-    found.unknown = *unknown.ok_or("no word stands for unknown ones")?;
-    match &model["max_input_chars_per_word"] {
-        Value::Null => {}
+    let (first, further) = (Pieces::new(first), Pieces::new(further));
+    let unknown = model["unk_token"].as_str().and_then(|name| first.get(name));
+    let max_characters = match &model["max_input_chars_per_word"] {
+        Value::Null => 100,
         value => {
             let most = value.as_u64().filter(|most| (1..=MOST_CHARACTERS).contains(most));
-            found.max_characters = most.ok_or("max_input_chars_per_word")? as usize;
+            most.ok_or("max_input_chars_per_word")? as usize
         }
-    }
-    Ok(found)
+    };
+    let unknown = unknown.ok_or("no word stands for unknown ones")?;
+    Ok(Vocabulary { first, further, unknown, max_characters, size })
 }
 
 fn special(added: &Value) -> Result<SpecialTokens, Reason> {
@@ -111,7 +117,7 @@ fn special(added: &Value) -> Result<SpecialTokens, Reason> {
         let flag = |key: &str| value[key].as_bool().unwrap_or(false);
         let text = value["content"].as_str().filter(|text| !text.is_empty());
         let (Some(text), Some(token)) = (text, token(&value["id"])) else {
-            return Err(format!("an added token is {value}"));
+            return Err(format!("an added token is {}", shown(value)));
         };
         if flag("normalized") || flag("single_word") {
             return Err(format!(
@@ -141,8 +147,13 @@ fn template(value: &Value) -> Result<(Vec<u32>, Vec<u32>), Reason> {
                 }
                 let name = piece["SpecialToken"]["id"].as_str().ok_or_else(missing)?;
                 let ids = value["special_tokens"][name]["ids"].as_array().ok_or_else(missing)?;
-                let ids = ids.iter().map(token).collect::<Option<Vec<_>>>().ok_or_else(missing)?;
-                if text { after.extend(ids) } else { before.extend(ids) }
+                let around = if text { &mut after } else { &mut before };
+                for id in ids {
+                    if around.len() == MOST_AROUND {
+                        return Err(format!("more than {MOST_AROUND} tokens around a text"));
+                    }
+                    around.push(token(id).ok_or_else(missing)?);
+                }
             }
             Ok((before, after))
         }
@@ -160,7 +171,7 @@ fn pad_token(
         return pad.ok_or_else(|| "its padding has no pad_id".into());
     }
     let named = special.0.iter().find(|special| special.text == "[PAD]");
-    let word = || vocabulary.first.get("[PAD]").copied();
+    let word = || vocabulary.first.get("[PAD]");
     named
         .map(|special| special.token)
         .or_else(word)

@@ -24,8 +24,8 @@ impl SpecialTokens {
 
     /// The pieces of a text, in order, until `take` has had enough.
     pub fn split<'a>(&self, text: &'a str, mut take: impl FnMut(Piece<'a>) -> bool) {
-        let mut rest = text;
-        while let Some((at, special)) = self.find(rest) {
+        let (mut rest, mut finder) = (text, Finder::new(self, text));
+        while let Some((at, special)) = finder.next(text.len() - rest.len()) {
             let (mut before, mut after) = (&rest[..at], &rest[at + special.text.len()..]);
             if special.strips.0 {
                 before = before.trim_end();
@@ -40,12 +40,61 @@ impl SpecialTokens {
         }
         take(Piece::Text(rest));
     }
+}
 
-    /// The first token in a text; where several begin at one place, the longest.
-    fn find(&self, text: &str) -> Option<(usize, &SpecialToken)> {
-        self.0
-            .iter()
-            .filter_map(|special| Some((text.find(&special.text)?, special)))
-            .min_by_key(|(at, special)| (*at, std::cmp::Reverse(special.text.len())))
+/// Finds one token after another. Each is looked for from where it was found last, so that a text is gone through
+/// once for each of them, however often they occur.
+struct Finder<'a, 'b> {
+    text: &'a str,
+    /// Where each token is next, of those that still are.
+    next: Vec<(usize, &'b SpecialToken)>,
+}
+
+impl<'a, 'b> Finder<'a, 'b> {
+    fn new(tokens: &'b SpecialTokens, text: &'a str) -> Self {
+        let first = |special: &'b SpecialToken| Some((find(text, special, 0)?, special));
+        Self { text, next: tokens.0.iter().filter_map(first).collect() }
+    }
+
+    /// The first token from `start` on, and its distance; where several begin at one place, the longest.
+    fn next(&mut self, start: usize) -> Option<(usize, &'b SpecialToken)> {
+        let text = self.text;
+        self.next.retain_mut(|(at, special)| {
+            if *at < start {
+                let Some(found) = find(text, special, start) else { return false };
+                *at = found;
+            }
+            true
+        });
+        let first =
+            |(at, special): &&(usize, &SpecialToken)| (*at, std::cmp::Reverse(special.text.len()));
+        let &(at, special) = self.next.iter().min_by_key(first)?;
+        Some((at - start, special))
+    }
+}
+
+fn find(text: &str, special: &SpecialToken, start: usize) -> Option<usize> {
+    #[cfg(test)]
+    finds::note();
+    Some(start + text[start..].find(&special.text)?)
+}
+
+/// Searches that this thread made.
+#[cfg(test)]
+pub mod finds {
+    use std::cell::Cell;
+
+    thread_local! {
+        static FINDS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    pub(super) fn note() {
+        FINDS.set(FINDS.get() + 1);
+    }
+
+    pub fn of(work: impl FnOnce()) -> usize {
+        FINDS.set(0);
+        work();
+        FINDS.get()
     }
 }

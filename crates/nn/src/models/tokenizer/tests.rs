@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::WordPiece;
+use super::pieces::steps;
 use super::read::build;
+use super::special::finds;
 
 fn file() -> Value {
     let words =
@@ -79,4 +81,50 @@ fn other_tokenizers_and_broken_files_are_refused() {
         *file.pointer_mut(place).unwrap() = value;
         build(&file).unwrap_err();
     }
+}
+
+#[test]
+fn encoding_looks_at_each_byte_once_for_each_byte_of_a_piece() {
+    let mut file = file();
+    // Pieces that a long word nearly has, again and again.
+    for piece in ["x", "##x", &format!("##{}y", "x".repeat(40))] {
+        file["model"]["vocab"][piece] = 7.into();
+    }
+    file["model"]["max_input_chars_per_word"] = 10_000.into();
+    let tokenizer = tokenizer(&file);
+    let text = "x".repeat(10_000);
+    let steps = steps::of(|| assert_eq!(tokenizer.encode(&text, usize::MAX).len(), 10_002));
+    assert!(steps <= text.len() * 42, "{steps} steps");
+    let unknown = format!("{}z", "x".repeat(9_000));
+    let steps = steps::of(|| assert_eq!(tokenizer.encode(&unknown, 99), [2, 1, 3]));
+    assert!(steps <= unknown.len() * 42, "{steps} steps");
+}
+
+#[test]
+fn special_tokens_are_searched_for_once_each_however_often_one_occurs() {
+    let mut file = file();
+    for token in 0..500 {
+        let added = json!({"id": 100 + token, "content": format!("<never {token}>")});
+        file["added_tokens"].as_array_mut().unwrap().push(added);
+    }
+    let tokenizer = tokenizer(&file);
+    let text = "[SEP]".repeat(1_000);
+    let finds = finds::of(|| assert_eq!(tokenizer.encode(&text, usize::MAX).len(), 1_002));
+    assert!(finds <= 502 + 1_000, "{finds} searches");
+}
+
+#[test]
+fn a_template_of_too_many_tokens_is_refused() {
+    let mut file = file();
+    let special = json!({"SpecialToken": {"id": "[CLS]"}});
+    file["post_processor"] = json!({
+        "type": "TemplateProcessing",
+        "single": vec![special; 60_000],
+        "special_tokens": {"[CLS]": {"ids": vec![2; 200_000]}},
+    });
+    let error = build(&file).unwrap_err();
+    assert!(error.contains("more than 1000 tokens"), "{error}");
+    file["model"]["vocab"]["x".repeat(1025)] = 7.into();
+    file["post_processor"] = json!(null);
+    assert!(build(&file).unwrap_err().contains("1025 bytes"));
 }

@@ -1,8 +1,8 @@
 //! From words to the pieces that the vocabulary has.
 
-use std::collections::HashMap;
-
 use unicode_categories::UnicodeCategories;
+
+use super::pieces::Pieces;
 
 /// Words and marks of punctuation, one after another.
 pub fn split(text: &str) -> impl Iterator<Item = &str> {
@@ -25,14 +25,12 @@ fn is_punctuation(character: char) -> bool {
 #[derive(Debug)]
 pub struct Vocabulary {
     /// Pieces that begin a word.
-    pub first: HashMap<Box<str>, u32>,
+    pub first: Pieces,
     /// Pieces that go on with one, without the mark that says so.
-    pub further: HashMap<Box<str>, u32>,
+    pub further: Pieces,
     /// Stands for a word that cannot be put together.
     pub unknown: u32,
     pub max_characters: usize,
-    /// The length in bytes of the longest piece.
-    pub longest: usize,
     pub size: usize,
 }
 
@@ -52,11 +50,7 @@ impl Vocabulary {
         }
         while !rest.is_empty() {
             let pieces = if rest.len() == word.len() { &self.first } else { &self.further };
-            let found = (1..=rest.len().min(self.longest))
-                .rev()
-                .filter(|&end| rest.is_char_boundary(end))
-                .find_map(|end| Some((*pieces.get(&rest[..end])?, end)));
-            let Some((token, end)) = found else {
+            let Some((token, end)) = pieces.longest_prefix(rest) else {
                 tokens.truncate(start);
                 tokens.push(self.unknown);
                 return;

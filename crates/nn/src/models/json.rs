@@ -1,0 +1,125 @@
+//! JSON whose cost is bounded before it is paid.
+
+use std::cell::Cell;
+use std::fmt;
+
+use serde_core::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+/// Memory that values may take, as a multiple of the text's length. Files of real models need up to 10.
+const MULTIPLE: usize = 16;
+/// What any file may take, so that small ones need not be dense.
+const FREE: usize = 1 << 20;
+
+/// What values take at most, in bytes. An object's first node has room for eleven entries.
+const OBJECT: usize = 640;
+const ENTRY: usize = 112;
+const ELEMENT: usize = 64;
+
+/// The value of a text, which takes at most 16 times as many bytes as the text and a megabyte.
+pub fn parse(text: &[u8]) -> serde_json::Result<Value> {
+    let left = Cell::new(text.len().saturating_mul(MULTIPLE).saturating_add(FREE));
+    let mut parser = serde_json::Deserializer::from_slice(text);
+    let value = Bounded(&left).deserialize(&mut parser)?;
+    parser.end()?;
+    Ok(value)
+}
+
+/// Builds a value while it counts down what is left.
+#[derive(Clone, Copy)]
+struct Bounded<'a>(&'a Cell<usize>);
+
+impl Bounded<'_> {
+    fn take<E: Error>(self, bytes: usize) -> Result<(), E> {
+        let left = self.0.get().checked_sub(bytes);
+        let left =
+            left.ok_or_else(|| E::custom("its values take too much memory for its length"))?;
+        self.0.set(left);
+        Ok(())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Bounded<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Bounded<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+        self.take(value.len())?;
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(value) = values.next_element_seed(self)? {
+            self.take(ELEMENT)?;
+            list.push(value);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            self.take(key.len() + if map.is_empty() { OBJECT } else { ENTRY })?;
+            map.insert(key, entries.next_value_seed(self)?);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_those_of_the_text() {
+        let text = r#"{"a": [1, -2, 2.5, null, true, "\u00e9"], "b": {"c": {}}, "a": 3e400}"#;
+        for text in [text.replace(", \"a\": 3e400", ""), text.into(), "[".into(), "1 2".into()] {
+            let expected = serde_json::from_str::<Value>(&text).ok();
+            assert_eq!(parse(text.as_bytes()).ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_takes_more_than_its_length_says_is_refused() {
+        let many = |value: &str| format!("[{}]", vec![value; 300_000].join(","));
+        for value in ["{\"\":0}", "{\"\":{\"\":{\"\":0}}}", "[]"] {
+            let error = parse(many(value).as_bytes()).unwrap_err().to_string();
+            assert!(error.contains("too much memory"), "{value}: {error}");
+        }
+        let words: Vec<_> = (0..200_000).map(|word| format!("\"w{word}\":{word}")).collect();
+        parse(format!("{{{}}}", words.join(",")).as_bytes()).unwrap();
+        assert!(parse("[".repeat(100_000).as_bytes()).is_err());
+    }
+}

@@ -1,0 +1,94 @@
+//! A set of pieces, and the longest of them that a text begins with.
+
+/// Pieces in the order of their bytes, each with its number.
+#[derive(Debug, Default)]
+pub struct Pieces(Vec<(Box<str>, u32)>);
+
+impl Pieces {
+    pub fn new(mut pieces: Vec<(Box<str>, u32)>) -> Self {
+        pieces.sort_unstable();
+        Self(pieces)
+    }
+
+    pub fn get(&self, piece: &str) -> Option<u32> {
+        let place = self.0.binary_search_by(|(own, _)| (**own).cmp(piece)).ok()?;
+        Some(self.0[place].1)
+    }
+
+    /// The longest piece that a text begins with: its number and its length.
+    ///
+    /// Looks at each byte of the text once, up to the length of the longest piece that has its beginning.
+    pub fn longest_prefix(&self, text: &str) -> Option<(u32, usize)> {
+        // Most words are pieces as they are.
+        if let Some(number) = self.get(text).filter(|_| !text.is_empty()) {
+            return Some((number, text.len()));
+        }
+        let (mut candidates, mut found) = (&self.0[..], None);
+        for (index, byte) in text.bytes().enumerate() {
+            #[cfg(test)]
+            steps::note();
+            // All candidates have the same bytes before this one, so they are in the order of it; a piece that ends
+            // here comes first.
+            let at = |piece: &(Box<str>, u32)| piece.0.as_bytes().get(index).copied();
+            let start = candidates.partition_point(|piece| at(piece) < Some(byte));
+            let count = candidates[start..].partition_point(|piece| at(piece) == Some(byte));
+            candidates = &candidates[start..start + count];
+            match candidates.first() {
+                None => break,
+                Some((piece, number)) if piece.len() == index + 1 => {
+                    found = Some((*number, index + 1));
+                }
+                Some(_) => {}
+            }
+        }
+        found
+    }
+}
+
+/// Bytes that this thread looked at.
+#[cfg(test)]
+pub mod steps {
+    use std::cell::Cell;
+
+    thread_local! {
+        static STEPS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    pub(super) fn note() {
+        STEPS.set(STEPS.get() + 1);
+    }
+
+    pub fn of(work: impl FnOnce()) -> usize {
+        STEPS.set(0);
+        work();
+        STEPS.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        #[test]
+        fn the_longest_prefix_is_the_one_that_trying_all_finds(
+            words in prop::collection::hash_set("[abé]{0,4}", 0..20),
+            text in "[abé]{0,9}",
+        ) {
+            let numbered = words.iter().zip(0u32..).map(|(word, number)| (word.as_str().into(), number));
+            let pieces = Pieces::new(numbered.clone().collect());
+            let expected = numbered
+                .filter(|(word, _): &(Box<str>, u32)| !word.is_empty() && text.starts_with(&**word))
+                .map(|(word, number)| (number, word.len()))
+                .max_by_key(|(_, length)| *length);
+            prop_assert_eq!(pieces.longest_prefix(&text), expected);
+            for (word, number) in words.iter().zip(0u32..) {
+                prop_assert_eq!(pieces.get(word), Some(number));
+            }
+        }
+    }
+}

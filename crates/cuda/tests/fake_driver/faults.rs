@@ -1,5 +1,6 @@
 //! Commands that fail: each fails what it should have made and what is computed from that, and nothing else.
 
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use millstream_core::{
@@ -14,6 +15,10 @@ pub const TESTS: &[Test] = &[
     (
         "every_bad_command_of_a_batch_has_its_own_error",
         every_bad_command_of_a_batch_has_its_own_error,
+    ),
+    (
+        "bad_callers_harm_nobody_who_shares_their_stream",
+        bad_callers_harm_nobody_who_shares_their_stream,
     ),
     (
         "a_bad_command_fails_alone_among_pending_results",
@@ -144,6 +149,33 @@ fn every_bad_command_of_a_batch_has_its_own_error() {
         }
     }
     assert_eq!(faults[1], faults[0] + 4);
+}
+
+fn bad_callers_harm_nobody_who_shares_their_stream() {
+    const THREADS: i64 = 6;
+    const CALLS: i64 = 300;
+    let device = Device::builder("cuda").streams(2).open().unwrap();
+    let table = Table::new(&device.stream().unwrap(), 4);
+    let barrier = Barrier::new(THREADS as usize);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (barrier, table) = (&barrier, &table);
+            scope.spawn(move || {
+                barrier.wait();
+                let stream = device.stream().unwrap();
+                for call in 0..CALLS {
+                    // Two of three threads never ask for a row that does not exist.
+                    let index = if thread % 3 == 0 && call % 2 == 0 { BAD } else { call % 3 };
+                    let download = read(&stream, &table.look_up(&stream, index));
+                    match index {
+                        BAD => drop(expect_fault(download)),
+                        _ => assert_eq!(download.read::<f32>().unwrap(), [index as f32; 4]),
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(device.health().faults, (THREADS / 3 * CALLS / 2) as u64);
 }
 
 fn a_bad_command_fails_alone_among_pending_results() {

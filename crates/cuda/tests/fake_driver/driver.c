@@ -1,7 +1,7 @@
 // A CUDA driver, compiler and cuBLASLt that run on the host: as much of them as this backend calls.
 //
 // Device memory is host memory. Every stream has a thread that does what it was given, in order. Kernels
-// are known by name: those of `builtin.cu` and `gather` are done, all others do nothing. A copy of three bytes
+// are known by name: those of `builtin.cu` are run, `gather` is done, all others do nothing. A copy of three bytes
 // plants a trouble: "DIE" loses the device, "ZZZ" sleeps, "HNG" hangs until `fake_release` is called. Functions
 // whose names begin with `fake_` are for tests.
 //
@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 typedef unsigned long long u64;
@@ -49,19 +48,13 @@ typedef struct Stream {
     pthread_t thread;
 } Stream;
 typedef struct Graph { Item *first, *last; } Graph;
-enum { SLOTS = 16, HEADER_WORDS = 4 };
-typedef struct Page { volatile u64 tick, unused[7]; } Page;
+enum { HEADER_WORDS = 4 };
 
-static void finish(u64* counter, uint32_t* faults, Page* page, u64 commands) {
-    u64 tick = ++*counter;
-    if (faults[0]) {
-        uint32_t* slot = (uint32_t*)(page + 1) + tick % SLOTS * (HEADER_WORDS + commands);
-        memcpy(slot + HEADER_WORDS, faults + HEADER_WORDS, commands * 4);
-        memset(faults, 0, (HEADER_WORDS + commands) * 4);
-        __atomic_store_n((u64*)slot, tick, __ATOMIC_RELEASE);
-    }
-    __atomic_store_n(&page->tick, tick, __ATOMIC_RELEASE);
-}
+// The kernels of `builtin.cu`, compiled for one thread.
+typedef struct Page Page;
+void ms_tick(u64* counter, uint32_t* faults, Page* page, u64 commands);
+void ms_copy_tick(char* target, const char* source, u64 bytes, u64* counter, uint32_t* faults, Page* page, u64 commands);
+void ms_time(u64* target);
 
 // `unit` is the size of what is moved at once, `rank` the number of axes.
 static void gather(const Gather* p, int unit, int rank, char* target, const char* source, const char* indices, uint32_t* faults) {
@@ -94,16 +87,20 @@ u64 fake_release(void) {
     return pthread_mutex_unlock(&hang_lock);
 }
 
-static void copy(u64 target, u64 source, u64 bytes) {
-    memcpy((void*)target, (void*)source, bytes);
+static void trouble(u64 source, u64 bytes) {
     if (bytes != 3) return;
-    if (!memcmp((void*)target, "DIE", 3)) dead = 1;
-    if (!memcmp((void*)target, "ZZZ", 3)) usleep(200000);
-    if (!memcmp((void*)target, "HNG", 3)) {
+    if (!memcmp((void*)source, "DIE", 3)) dead = 1;
+    if (!memcmp((void*)source, "ZZZ", 3)) usleep(200000);
+    if (!memcmp((void*)source, "HNG", 3)) {
         pthread_mutex_lock(&hang_lock);
         while (!released) pthread_cond_wait(&hang_changed, &hang_lock);
         pthread_mutex_unlock(&hang_lock);
     }
+}
+
+static void copy(u64 target, u64 source, u64 bytes) {
+    trouble(source, bytes);
+    memcpy((void*)target, (void*)source, bytes);
 }
 
 static void multiply(const Product* p) {
@@ -129,11 +126,11 @@ static void run(Item* item) {
     case KERNEL: {
         const char* name = item->function->name;
         int unit, rank;
-        if (!strcmp(name, "ms_tick")) finish((u64*)w[0], (uint32_t*)w[1], (Page*)w[2], w[3]);
+        if (!strcmp(name, "ms_tick")) ms_tick((u64*)w[0], (uint32_t*)w[1], (Page*)w[2], w[3]);
         else if (!strcmp(name, "ms_copy")) copy(w[0], w[1], w[2]);
-        else if (!strcmp(name, "ms_copy_tick")) { copy(w[0], w[1], w[2]); finish((u64*)w[3], (uint32_t*)w[4], (Page*)w[5], w[6]); }
+        else if (!strcmp(name, "ms_copy_tick")) { trouble(w[1], w[2]); ms_copy_tick((char*)w[0], (char*)w[1], w[2], (u64*)w[3], (uint32_t*)w[4], (Page*)w[5], w[6]); }
         else if (sscanf(name, "ms_gather_%d_%d", &unit, &rank) == 2) gather(&item->gather, unit, rank, (char*)w[0], (const char*)w[1], (const char*)w[2], (uint32_t*)w[3]);
-        else if (!strcmp(name, "ms_time")) { struct timespec now; clock_gettime(CLOCK_REALTIME, &now); *(u64*)w[0] = now.tv_sec * 1000000000ull + now.tv_nsec; }
+        else if (!strcmp(name, "ms_time")) ms_time((u64*)w[0]);
         break;
     }
     case COPY: copy(w[0], w[1], w[2]); break;

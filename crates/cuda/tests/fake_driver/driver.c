@@ -197,8 +197,12 @@ CUresult cuGetErrorString(CUresult error, const char** text) { (void)error; *tex
 static __thread void* current;
 CUresult cuDevicePrimaryCtxRetain(void** context, int device) { *context = (void*)(intptr_t)(device + 1); return OK; }
 CUresult cuCtxSetCurrent(void* context) { current = context; return OK; }
+static int no_memory;
+u64 fake_refuse_memory(void) { return no_memory = 1; }
+u64 fake_allow_memory(void) { return no_memory = 0; }
 CUresult cuMemAlloc_v2(u64* address, size_t bytes) {
     if (!current) return 201;
+    if (no_memory) return OUT_OF_MEMORY;
     if (__sync_add_and_fetch(&allocated, bytes) > MEMORY) { __sync_sub_and_fetch(&allocated, bytes); return OUT_OF_MEMORY; }
     u64* memory = aligned_alloc(256, (bytes + 511) / 256 * 256);
     memory[0] = bytes;
@@ -215,10 +219,10 @@ CUresult cuMemFree_v2(u64 address) {
 CUresult cuMemsetD8_v2(u64 address, unsigned char value, size_t bytes) { memset((void*)address, value, bytes); return OK; }
 static u64 registered;
 u64 fake_registered(void) { return registered; }
-CUresult cuMemHostRegister_v2(void* host, size_t bytes, unsigned flags) { (void)host; (void)bytes; if (flags != 3) return INVALID; __sync_add_and_fetch(&registered, 1); return OK; }
+CUresult cuMemHostRegister_v2(void* host, size_t bytes, unsigned flags) { (void)host; (void)bytes; if (flags != 3) return INVALID; if (no_memory) return OUT_OF_MEMORY; __sync_add_and_fetch(&registered, 1); return OK; }
 CUresult cuMemHostUnregister(void* host) { (void)host; __sync_sub_and_fetch(&registered, 1); return OK; }
 CUresult cuMemHostGetDevicePointer_v2(u64* address, void* host, unsigned flags) { (void)flags; *address = (u64)host; return OK; }
-CUresult cuMemHostAlloc(void** host, size_t bytes, unsigned flags) { (void)flags; *host = calloc(1, bytes); return OK; }
+CUresult cuMemHostAlloc(void** host, size_t bytes, unsigned flags) { (void)flags; if (no_memory) return OUT_OF_MEMORY; *host = calloc(1, bytes); return OK; }
 CUresult cuMemFreeHost(void* host) { free(host); return OK; }
 CUresult cuStreamCreate(Stream** result, unsigned flags) {
     if (!current || flags != 1) return INVALID;

@@ -4,8 +4,8 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use millstream_core::{
-    Activation, Buffer, Command, DType, Device, Download, Error, HealthState, Layout, Stream,
-    UnaryOp,
+    Activation, Axes, Buffer, Command, DType, Device, Download, Error, HealthState, Layout,
+    ReduceOp, Stream, UnaryOp,
 };
 
 use crate::linux::{Test, ask, graph_launches, matrix, open, plant, row};
@@ -32,6 +32,10 @@ pub const TESTS: &[Test] = &[
     ),
     ("a_full_batch_has_a_note_for_its_last_command", a_full_batch_has_a_note_for_its_last_command),
     ("a_command_that_does_not_compile_fails_alone", a_command_that_does_not_compile_fails_alone),
+    (
+        "a_command_without_memory_of_its_own_fails_alone",
+        a_command_without_memory_of_its_own_fails_alone,
+    ),
     (
         "a_launch_that_fails_half_way_fails_what_comes_after_it",
         a_launch_that_fails_half_way_fails_what_comes_after_it,
@@ -79,6 +83,12 @@ impl Table {
     fn look_up_with(&self, stream: &Stream, index: i64, to: &Buffer, at: &Buffer) {
         let one = Layout::contiguous(DType::I64, &[1]).unwrap();
         stream.upload(at.operand(one), &[index]).unwrap();
+        self.look_up_again(stream, to, at);
+    }
+
+    /// With an index that is there.
+    fn look_up_again(&self, stream: &Stream, to: &Buffer, at: &Buffer) {
+        let one = Layout::contiguous(DType::I64, &[1]).unwrap();
         let (to, at) = (to.operand(matrix(1, self.columns)), at.operand(one));
         let command = Command::embedding(to, self.values.operand(matrix(ROWS, self.columns)), at);
         stream.record(command.unwrap()).unwrap();
@@ -312,6 +322,35 @@ fn a_command_that_does_not_compile_fails_alone() {
         assert!(error.to_string().contains("ms_cumsum"), "{error}");
         assert_eq!(after.read::<f32>().unwrap(), [2.0; 4], "{round}");
     }
+}
+
+/// Scratch memory on the device for one Command, and staging memory on the host for another.
+fn a_command_without_memory_of_its_own_fails_alone() {
+    const LARGE: usize = 1 << 20;
+    let device = open();
+    let stream = device.stream().unwrap();
+    let table = Table::new(&stream, 4);
+    let [long, target] = [(); 2].map(|()| stream.allocate(row(LARGE).dense_bytes()).unwrap());
+    let (sum, value, at) = (filled(&stream, 0.0), filled(&stream, 0.0), filled(&stream, 0.0));
+    stream.upload(long.operand(row(LARGE)), &vec![1.0f32; LARGE]).unwrap();
+    stream.upload(target.operand(row(LARGE)), &vec![1.0f32; LARGE]).unwrap();
+    table.look_up_with(&stream, 2, &value, &at);
+    stream.synchronize().unwrap();
+    device.empty_cache().unwrap();
+    ask(c"fake_refuse_memory");
+    let (to, from) = (sum.operand(row(1)), long.operand(row(LARGE)));
+    let reduced = Command::reduce(ReduceOp::Sum, to, from, Axes::all(1));
+    stream.record(reduced.unwrap()).unwrap();
+    stream.upload(target.operand(row(LARGE)), &vec![2.0f32; LARGE]).unwrap();
+    table.look_up_again(&stream, &value, &at);
+    stream.synchronize().unwrap_err();
+    ask(c"fake_allow_memory");
+    for lost in [sum.operand(row(1)), target.operand(row(4))] {
+        let error = stream.download(lost).unwrap().read::<f32>().unwrap_err();
+        assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
+    }
+    assert_eq!(read(&stream, &value).read::<f32>().unwrap(), [2.0; 4]);
+    assert_eq!(device.health().state, HealthState::Healthy);
 }
 
 fn a_launch_that_fails_half_way_fails_what_comes_after_it() {

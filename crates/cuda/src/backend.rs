@@ -25,6 +25,8 @@ pub(crate) struct Shared {
     pub gpu: &'static Gpu,
     pub settings: Settings,
     pub watcher: Watcher,
+    /// Commands that a batch has at most.
+    pub batch_commands: usize,
     queues: Box<[OnceLock<Arc<CudaQueue>>]>,
     /// Threads that wait for a queue and do not sleep.
     looking: AtomicUsize,
@@ -82,6 +84,7 @@ impl CudaBackend {
             gpu,
             settings,
             watcher: Watcher::default(),
+            batch_commands: config.batch_commands,
             queues: (0..MAX_STREAMS).map(|_| OnceLock::new()).collect(),
             looking: AtomicUsize::new(0),
             cores,

@@ -4,14 +4,13 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 struct __align__(16) Block { u32 word[4]; };
 
-// What the host sees of a queue. `faulted` is the tick of the batch whose fault word is in `fault`; the
-// host sets it back to 0 when nothing is in flight.
+// What the host sees of a queue: the count of batches, and behind it SLOTS slots for faults, which batches use
+// in turn. A slot has the tick of the batch that it was last written for, and a word per Command.
 struct Page {
     u64 tick;
     u64 unused[7];
-    u64 faulted;
-    u64 fault;
 };
+enum { SLOTS = 16, HEADER_WORDS = 4 };
 
 // The kernel may have been started while the one before it still runs: waits for that one, and lets the next
 // be started.
@@ -22,21 +21,25 @@ static __device__ void begin() {
 #endif
 }
 
-// One more batch is through: everything before it on the stream is visible to the host when the tick is.
-// `tick` and `fault` were read before.
-static __device__ void finish(u64 tick, u32 fault, u64* counter, u32* faults, volatile Page* page) {
-    *counter = tick;
-    if (fault != 0) {
-        if (page->faulted == 0) {
-            page->fault = fault;
-            __threadfence_system();
-            page->faulted = tick;
-        }
-        faults[0] = 0;
-        faults[1] = 0;
+// Some kernel of the batch left a note: gives the record to the host, and clears it for the next batch.
+static __device__ void tell_faults(u64 tick, u32* faults, Page* page, u64 commands) {
+    u32* slot = (u32*)(page + 1) + tick % SLOTS * (HEADER_WORDS + commands);
+    for (u64 i = HEADER_WORDS; i < HEADER_WORDS + commands; i++) {
+        slot[i] = ((volatile u32*)faults)[i];
+        faults[i] = 0;
     }
+    faults[0] = 0;
     __threadfence_system();
-    page->tick = tick;
+    *(volatile u64*)slot = tick;
+}
+
+// One more batch is through: everything before it on the stream is visible to the host when the tick is.
+// `tick` and `faulted` were read before.
+static __device__ void finish(u64 tick, u32 faulted, u64* counter, u32* faults, Page* page, u64 commands) {
+    *counter = tick;
+    if (faulted != 0) tell_faults(tick, faults, page, commands);
+    __threadfence_system();
+    ((volatile Page*)page)->tick = tick;
 }
 
 static __device__ void copy(char* target, const char* source, u64 bytes, u64 first, u64 step) {
@@ -50,9 +53,9 @@ static __device__ void copy(char* target, const char* source, u64 bytes, u64 fir
     }
 }
 
-extern "C" __global__ void ms_tick(u64* counter, u32* faults, Page* page) {
+extern "C" __global__ void ms_tick(u64* counter, u32* faults, Page* page, u64 commands) {
     begin();
-    if (threadIdx.x == 0) finish(*counter + 1, ((volatile u32*)faults)[1], counter, faults, page);
+    if (threadIdx.x == 0) finish(*counter + 1, *(volatile u32*)faults, counter, faults, page, commands);
 }
 
 extern "C" __global__ void ms_copy(char* target, const char* source, u64 bytes) {
@@ -64,14 +67,14 @@ extern "C" __global__ void ms_copy(char* target, const char* source, u64 bytes) 
 // A download and the tick in one. Each group's fence comes after its barrier, so it orders what all its threads
 // wrote before the group counts as arrived; the last one to arrive ticks. How many have is kept behind the
 // counter, and is 0 between kernels.
-extern "C" __global__ void ms_copy_tick(char* target, const char* source, u64 bytes, u64* counter, u32* faults, Page* page) {
+extern "C" __global__ void ms_copy_tick(char* target, const char* source, u64 bytes, u64* counter, u32* faults, Page* page, u64 commands) {
     begin();
     u64 tick = 0;
-    u32 fault = 0;
+    u32 faulted = 0;
     if (threadIdx.x == 0) {
         // Asked for before the copy, so that they arrive with it.
         tick = *(volatile u64*)counter + 1;
-        fault = ((volatile u32*)faults)[1];
+        faulted = *(volatile u32*)faults;
     }
     copy(target, source, bytes, (u64)blockIdx.x * blockDim.x + threadIdx.x, (u64)gridDim.x * blockDim.x);
     __syncthreads();
@@ -82,7 +85,7 @@ extern "C" __global__ void ms_copy_tick(char* target, const char* source, u64 by
         if (atomicAdd(arrived, 1) + 1 < gridDim.x) return;
         *arrived = 0;
     }
-    finish(tick, fault, counter, faults, page);
+    finish(tick, faulted, counter, faults, page, commands);
 }
 
 // The device's clock in nanoseconds.

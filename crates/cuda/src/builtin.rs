@@ -18,11 +18,11 @@ pub(crate) const COPY_THREADS: u32 = 512;
 
 /// The kernels, with their arguments.
 pub(crate) struct Builtins {
-    /// `(counter, faults, page)`: a batch is through.
+    /// `(counter, faults, page, commands)`: a batch is through.
     pub tick: Function,
     /// `(target, source, bytes)`.
     pub copy: Function,
-    /// `(target, source, bytes, counter, faults, page)`.
+    /// `(target, source, bytes, counter, faults, page, commands)`.
     pub copy_tick: Function,
     /// `(target)`: the clock.
     pub time: Function,

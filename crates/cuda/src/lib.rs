@@ -7,7 +7,8 @@
 //! All libraries of NVIDIA are loaded when a device is opened, never linked. Each stream has a queue
 //! with a CUDA stream, a cuBLASLt handle and pinned memory of its own, so that streams share no lock of
 //! ours. A batch that comes again is replayed as a CUDA graph. Completion is a word in host memory that
-//! the last kernel of every batch writes, so that looking costs a load.
+//! the last kernel of every batch writes, so that looking costs a load. It also tells which Commands met
+//! impossible data, one by one: they fail, and everything else on the stream is right.
 //!
 //! | environment variable | meaning | default |
 //! |---|---|---|
@@ -15,7 +16,7 @@
 //! | `MILLSTREAM_CUDA_GRAPHS` | `0`: batches that come again are not replayed as graphs | `1` |
 //! | `MILLSTREAM_CUDA_OVERLAP` | `0`: no kernel is started before the one before it has ended | `1` |
 //! | `MILLSTREAM_CUDA_LOG` | `1`: what is compiled, captured and left to slower ways, on standard error | `0` |
-//! | `MILLSTREAM_CACHE_DIR` | the folder of compiled kernels; `off` for none | `millstream/kernels` in the user's cache folder |
+//! | `MILLSTREAM_CACHE_DIR` | the folder of compiled kernels, which nobody else may write to; `off` for none | `millstream/kernels` in the user's cache folder |
 //! | `MILLSTREAM_CUDA_LIBRARIES` | folders to look for NVRTC and cuBLASLt in first, separated by `:` | none |
 
 mod backend;

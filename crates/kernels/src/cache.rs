@@ -3,18 +3,25 @@
 //! An entry is named by a hash of everything it was made from, so it never has to be changed: it is
 //! written under another name and renamed, and whoever comes second replaces it by the same bytes. A
 //! checksum inside tells entries that are whole from those that are not; the latter are built again.
+//!
+//! What an entry holds is run, so nobody else may write here: a directory that others could write to is not
+//! used.
+
+mod private;
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
+use sha2::{Digest, Sha256};
+
 /// The first bytes of an entry; a new format has new ones.
-const MAGIC: [u8; 8] = *b"MSKERN01";
+const MAGIC: [u8; 8] = *b"MSKERN02";
 
 /// Magic, length, checksum.
-const HEADER: usize = 8 + 8 + 16;
+const HEADER: usize = 8 + 8 + 32;
 
 /// What the directory may hold unless something else is asked for.
 const USUAL_LIMIT: u64 = 512 << 20;
@@ -24,33 +31,18 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// The name of an entry: a hash of what it is made from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct CacheKey(u128);
+pub struct CacheKey([u8; 32]);
 
 impl CacheKey {
     /// Of all that an entry depends on, such as source, compiler version and architecture.
     pub fn of(parts: &[&[u8]]) -> Self {
-        let mut hash = Fnv::new();
+        let mut hash = Sha256::new();
         for part in parts {
             // With the lengths, no two lists of parts run together to the same bytes.
-            hash.add(&(part.len() as u64).to_le_bytes());
-            hash.add(part);
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
         }
-        Self(hash.0)
-    }
-}
-
-/// FNV-1a with 128 bits.
-struct Fnv(u128);
-
-impl Fnv {
-    fn new() -> Self {
-        Self(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
-    }
-
-    fn add(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = (self.0 ^ u128::from(byte)).wrapping_mul((1 << 88) + 0x13b);
-        }
+        Self(hash.finalize().into())
     }
 }
 
@@ -67,27 +59,39 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// The cache of this user: in `$MILLSTREAM_CACHE_DIR`, or where the platform keeps caches.
+    /// The cache of this user: in `$MILLSTREAM_CACHE_DIR`, or where the platform keeps caches, or in a
+    /// directory of the user's own among the temporary files.
     ///
     /// # Errors
     ///
-    /// A directory that cannot be made.
+    /// As for [`at`](Self::at).
     pub fn open() -> io::Result<Self> {
-        Self::at(&directory(|name| std::env::var_os(name).map(PathBuf::from)), USUAL_LIMIT)
+        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+        match directory(variable) {
+            Some(directory) => Self::at(&directory, USUAL_LIMIT),
+            None => Self::at(&private::temporary(&std::env::temp_dir())?, USUAL_LIMIT),
+        }
     }
 
     /// A cache in a directory of its own, which may hold about `limit` bytes.
     ///
     /// # Errors
     ///
-    /// A directory that cannot be made.
+    /// A directory that cannot be made, that is a link, that belongs to another user, or that others may
+    /// write to.
     pub fn at(directory: &Path, limit: u64) -> io::Result<Self> {
-        fs::create_dir_all(directory)?;
+        private::create(directory)?;
         Ok(Self { directory: directory.into(), limit, written: AtomicU64::new(0) })
     }
 
     fn path(&self, key: CacheKey) -> PathBuf {
-        self.directory.join(format!("{:032x}.kernel", key.0))
+        let mut name = String::with_capacity(64 + 7);
+        for byte in key.0 {
+            name.push(char::from_digit(u32::from(byte >> 4), 16).unwrap_or('0'));
+            name.push(char::from_digit(u32::from(byte & 15), 16).unwrap_or('0'));
+        }
+        name.push_str(".kernel");
+        self.directory.join(name)
     }
 
     /// An entry, if there is one and it is whole. One that is not is removed.
@@ -108,16 +112,17 @@ impl Cache {
     ///
     /// A file that cannot be written. Nothing is left behind then.
     pub fn put(&self, key: CacheKey, bytes: &[u8]) -> io::Result<()> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
         let mut entry = Vec::with_capacity(HEADER + bytes.len());
         entry.extend(MAGIC);
         entry.extend((bytes.len() as u64).to_le_bytes());
-        entry.extend(checksum(key, bytes).to_le_bytes());
+        entry.extend(checksum(key, bytes));
         entry.extend(bytes);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let unfinished = self.directory.join(format!("{}-{number}.unfinished", std::process::id()));
-        let result =
-            fs::write(&unfinished, &entry).and_then(|()| fs::rename(&unfinished, self.path(key)));
+        let unfinished = self.directory.join(unfinished_name());
+        // A file that is there already is not ours, and not removed.
+        let mut file = private::create_file(&unfinished)?;
+        let written = file.write_all(&entry);
+        drop(file);
+        let result = written.and_then(|()| fs::rename(&unfinished, self.path(key)));
         if result.is_err() {
             let _ = fs::remove_file(&unfinished);
             return result;
@@ -182,25 +187,31 @@ impl Cache {
     }
 }
 
-fn checksum(key: CacheKey, bytes: &[u8]) -> u128 {
-    let mut hash = Fnv::new();
-    hash.add(&key.0.to_le_bytes());
-    hash.add(bytes);
-    hash.0
+/// A name that no other thread or process has, nor one that had this process's number before.
+fn unfinished_name() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let nanoseconds = time.map_or(0, |time| time.as_nanos());
+    format!("{}-{nanoseconds}-{number}.unfinished", std::process::id())
+}
+
+fn checksum(key: CacheKey, bytes: &[u8]) -> [u8; 32] {
+    Sha256::new().chain_update(key.0).chain_update(bytes).finalize().into()
 }
 
 fn is_whole(entry: &[u8], key: CacheKey) -> bool {
     let Some((header, bytes)) = entry.split_at_checked(HEADER) else { return false };
     header[..8] == MAGIC
         && header[8..16] == (bytes.len() as u64).to_le_bytes()
-        && header[16..] == checksum(key, bytes).to_le_bytes()
+        && header[16..] == checksum(key, bytes)
 }
 
-/// Where the entries are, by the environment.
-fn directory(variable: impl Fn(&str) -> Option<PathBuf>) -> PathBuf {
+/// Where the entries are, if the environment says so.
+fn directory(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     let set = |name: &str| variable(name).filter(|path| !path.as_os_str().is_empty());
     if let Some(own) = set("MILLSTREAM_CACHE_DIR") {
-        return own;
+        return Some(own);
     }
     let base = if cfg!(target_os = "macos") {
         set("HOME").map(|home| home.join("Library/Caches"))
@@ -209,7 +220,7 @@ fn directory(variable: impl Fn(&str) -> Option<PathBuf>) -> PathBuf {
     } else {
         set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))
     };
-    base.unwrap_or_else(std::env::temp_dir).join("millstream").join("kernels")
+    base.map(|base| base.join("millstream").join("kernels"))
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub enum Slot {
     Address(usize),
     /// At a byte offset in the scratch memory of the Command.
     Workspace(usize),
-    /// The fault record of the stream.
+    /// The fault record of the batch.
     Faults,
 }
 

@@ -10,9 +10,9 @@
 //!
 //! # Faults
 //!
-//! A kernel that meets impossible data goes on harmlessly and leaves a note in the fault record: two
-//! words, of which the second becomes `code << 16 | index + 1` unless somebody was faster. `index` is
-//! the Command's place in its batch, and [`fault_message`] has words for the code.
+//! A kernel that meets impossible data goes on harmlessly and leaves a note in the fault record of its
+//! batch: [`FAULT_HEADER_WORDS`] words, of which the first becomes 1, and one word per Command, which
+//! becomes the code. [`fault_message`] has words for the code.
 
 pub mod cache;
 mod fault;
@@ -24,7 +24,7 @@ mod program;
 mod source;
 mod walk;
 
-pub use fault::{INDEX_OUT_OF_RANGE, fault_message};
+pub use fault::{FAULT_HEADER_WORDS, INDEX_OUT_OF_RANGE, fault_message, fault_record_bytes};
 pub use key::{Key, MAX_CONSTANTS};
 pub use launch::{Launch, Limits, Lowered, Slot};
 pub use lower::{lower, lower_copy, lower_depth, lower_epilogue, lower_gemv, supports};

@@ -123,4 +123,44 @@ mod tests {
         assert_eq!(names.len(), Program::ALL.len());
         assert!(Program::ALL.iter().all(|p| p.constant_names().len() <= crate::MAX_CONSTANTS));
     }
+
+    /// Kernels are started while the one before still runs, and at most that one may be running: each waits
+    /// for it before it touches memory, and before it lets the next be started.
+    #[test]
+    fn every_kernel_waits_for_the_one_before() {
+        for program in Program::ALL {
+            let definition = program.definition();
+            let kernels = definition.text.matches("KERNEL_").count();
+            let (_, body) = definition.text.split_once("KERNEL_").expect("a kernel");
+            assert_eq!(kernels, 1, "{}", definition.name);
+            let body = body.split_once("{\n").expect("a body").1;
+            let declares =
+                |line: &&str| line.starts_with("SHARED ") || line.starts_with("typedef ");
+            let first = body.lines().map(str::trim).find(|line| !declares(line)).unwrap_or("");
+            match first {
+                "const Thread t = THREAD;" => {}
+                "const Thread t = EARLY_THREAD;" => {
+                    let late = body.find("if (p.early == 0) after_the_one_before();");
+                    let early = body.find("if (p.early != 0) after_the_one_before();");
+                    let (late, early) = late.zip(early).expect(definition.name);
+                    // What is read early is fetched from the second factor alone.
+                    let between = &body[late..early];
+                    for access in ["load<", "store<", "dst", "(DEVICE V*)", "bias", "residual"] {
+                        assert!(!between.contains(access), "{}: {access}", definition.name);
+                    }
+                }
+                other => panic!("{}: {other}", definition.name),
+            }
+        }
+        let prelude = Dialect::Cuda.prelude()[0];
+        let wait = prelude.find("griddepcontrol.wait").expect("a wait");
+        let next = prelude.find("griddepcontrol.launch_dependents").expect("a start");
+        assert!(wait < next);
+        assert_eq!(prelude.matches("griddepcontrol.").count(), 2);
+        let rest = Program::ALL.iter().map(|program| program.definition().text);
+        assert!(
+            rest.chain(Dialect::Cuda.prelude()[1..].iter().copied())
+                .all(|text| { !text.contains("griddepcontrol") })
+        );
+    }
 }

@@ -4,6 +4,7 @@
 //! held for moments; `host` has its own, held by who records a large transfer. None is held while waiting
 //! for the device.
 
+mod failures;
 mod flight;
 mod host;
 mod page;
@@ -16,12 +17,14 @@ mod staging;
 mod steps;
 mod submit;
 mod wait;
+mod written;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use millstream_core::profiler::StreamProfile;
-use millstream_core::{Outcome, Progress, QueueContext, Result};
+use millstream_core::{Progress, QueueContext, Result};
+use millstream_kernels::fault_record_bytes;
 
 use self::flight::Flight;
 use self::host::HostMemory;
@@ -30,6 +33,9 @@ use self::submit::Encoder;
 use crate::backend::Shared;
 use crate::driver::{DeviceMemory, Failure, Stream};
 use crate::gpu::Gpu;
+
+/// What the count of batches takes on the device, in a cache line of its own.
+const COUNTER_BYTES: usize = 128;
 
 /// The queue of one stream. Aligned so that queues share no cache line.
 #[repr(align(128))]
@@ -66,12 +72,16 @@ impl CudaQueue {
         let gpu = shared.gpu;
         let made = || -> Result<_, Failure> {
             gpu.context.make_current()?;
-            let page = Page::new(&gpu.context)?;
-            let words = DeviceMemory::zeroed(&gpu.context, 256)?;
+            // An even number, for the alignment of records.
+            let commands = shared.batch_commands.next_multiple_of(2);
+            let page = Page::new(&gpu.context, commands)?;
+            let record = fault_record_bytes(commands);
+            let words = DeviceMemory::zeroed(&gpu.context, COUNTER_BYTES + record)?;
             let places = steps::Places {
                 counter: words.address(),
-                faults: words.address() + 128,
+                faults: words.address() + COUNTER_BYTES,
                 page: page.address(),
+                commands,
             };
             Ok((page, words, Stream::new()?, Encoder::new(gpu, shared.settings, places)?))
         };
@@ -96,10 +106,6 @@ impl CudaQueue {
 
     fn flight(&self) -> MutexGuard<'_, Flight> {
         self.flight.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is_known(&self, sequence: u64) -> bool {
-        self.progress.outcome(sequence) != Outcome::Pending
     }
 
     /// Whether the oldest batch in flight is through. Two loads.

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use millstream_core::{BoundCommand, Error, Layout, Op, Operand, RawBuffer, Result};
+use millstream_core::{BoundCommand, Error, HostBytes, Layout, Op, Operand, RawBuffer, Result};
 use millstream_kernels::{Lowered, lower, lower_copy};
 
+use super::failures::Failures;
 use super::host::Seen;
 use super::staging::{self, Staging};
 use super::steps::{Places, Steps};
@@ -28,6 +29,9 @@ pub(crate) struct Preparer {
     pub steps: Steps,
 }
 
+/// The staging memory of a batch, if it needs some, or why there is none.
+pub(crate) type Staged = Result<Option<Arc<Staging>>>;
+
 /// Where the stamps of a batch are written, if anybody wants to know what ran when.
 #[derive(Clone, Copy)]
 pub(crate) struct Stamps {
@@ -40,7 +44,7 @@ impl Preparer {
         Self { gpu, settings, places, scratch: None, blas: None, steps: Steps::default() }
     }
 
-    /// The error for a call that failed before anything was launched.
+    /// The error for a call that failed while a Command was prepared.
     pub(super) fn refusal(&self, failure: &Failure, requested: usize) -> Error {
         if failure.out_of_memory {
             let limit = self.gpu.properties.memory;
@@ -56,55 +60,102 @@ impl Preparer {
         self.gpu.note(failure)
     }
 
-    /// Fills the list of steps. Nothing is launched.
+    /// Fills the list of steps. Nothing is launched. A Command that cannot be prepared has no steps, and the
+    /// others are not concerned: gives which, and why.
     ///
     /// # Errors
     ///
-    /// What kept a Command from being prepared: the whole batch is refused then.
+    /// The device is lost.
     pub fn prepare(
         &mut self,
         commands: &[BoundCommand],
-        staging: Option<&Staging>,
+        staging: &Staged,
         stamps: Option<Stamps>,
-    ) -> Result<()> {
+    ) -> Result<Failures> {
         self.steps.clear();
         if let Some(blas) = &mut self.blas {
             blas.tidy();
         }
+        let mut failures = Failures::default();
         let mut places = staging::Places::default();
         for (index, command) in commands.iter().enumerate() {
             self.stamp(staging, stamps, index);
             let is_last = index + 1 == commands.len() && stamps.is_none();
-            let gpu = self.gpu.properties.ordinal;
-            match command.op() {
-                // Where the bytes are nowhere there are none.
-                Op::Upload { source } => {
-                    if let Some(seen) = places.see(gpu, source, staging) {
-                        self.upload(command, seen)?;
-                    }
+            let mark = self.steps.begin(index, command);
+            match self.command(command, index, &mut places, staging, is_last) {
+                Ok(true) => return Ok(failures),
+                Ok(false) => {}
+                Err(error) => {
+                    self.gpu.check()?;
+                    self.steps.rewind(mark);
+                    failures.add(index, error);
                 }
-                Op::Download { target } => {
-                    if let Some(seen) = places.see(gpu, target, staging)
-                        && self.download(command, seen, is_last)?
-                    {
-                        return Ok(());
-                    }
-                }
-                Op::Timestamp => {
-                    let dst = &command.outputs()[0];
-                    self.steps.time(self.gpu, dst.buffer.address + dst.layout.start_bytes());
-                }
-                Op::MatMul { .. } => self.product(commands, index)?,
-                _ => self.kernels(&lower(command, index as u32, &self.gpu.limits)?)?,
             }
         }
         self.stamp(staging, stamps, commands.len());
-        self.steps.tick(self.gpu, self.places);
-        Ok(())
+        self.tick(commands.len());
+        Ok(failures)
     }
 
-    fn stamp(&mut self, staging: Option<&Staging>, stamps: Option<Stamps>, index: usize) {
-        if let (Some(staging), Some(stamps)) = (staging, stamps) {
+    /// Adds the end of a batch of so many Commands.
+    pub fn tick(&mut self, commands: usize) {
+        self.steps.begin_between(commands);
+        self.steps.tick(self.gpu, self.places);
+    }
+
+    /// Adds the steps of a Command. Gives `true` if the batch ends with it.
+    fn command(
+        &mut self,
+        command: &BoundCommand,
+        index: usize,
+        places: &mut staging::Places,
+        staging: &Staged,
+        is_last: bool,
+    ) -> Result<bool> {
+        if index >= self.places.commands {
+            return Err(Error::Unavailable {
+                name: self.gpu.name(),
+                reason: format!("a batch has at most {} Commands", self.places.commands),
+            });
+        }
+        match command.op() {
+            Op::Upload { source } => {
+                if let Some(seen) = self.see(source, places, staging)? {
+                    self.upload(command, seen)?;
+                }
+            }
+            Op::Download { target } => {
+                if let Some(seen) = self.see(target, places, staging)? {
+                    return self.download(command, seen, is_last);
+                }
+            }
+            Op::Timestamp => {
+                let dst = &command.outputs()[0];
+                self.steps.time(self.gpu, dst.buffer.address + dst.layout.start_bytes());
+            }
+            Op::MatMul { .. } => self.product(command, index)?,
+            _ => self.kernels(&lower(command, index as u32, &self.gpu.limits)?)?,
+        }
+        Ok(false)
+    }
+
+    /// Where the bytes of a transfer are; nowhere if there are none.
+    fn see(
+        &self,
+        host: &HostBytes,
+        places: &mut staging::Places,
+        staging: &Staged,
+    ) -> Result<Option<Seen>> {
+        let memory = staging.as_ref().ok().and_then(Option::as_deref);
+        match (places.see(self.gpu.properties.ordinal, host, memory), staging) {
+            (None, Err(error)) if !host.is_empty() => Err(error.clone()),
+            (seen, _) => Ok(seen),
+        }
+    }
+
+    fn stamp(&mut self, staging: &Staged, stamps: Option<Stamps>, index: usize) {
+        if let (Ok(Some(staging)), Some(stamps)) = (staging, stamps) {
+            self.steps.begin_between(index);
             self.steps.time(self.gpu, staging.memory().address() + stamps.place + index * 8);
         }
     }

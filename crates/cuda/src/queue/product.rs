@@ -17,10 +17,9 @@ const LARGE: usize = 1 << 22;
 impl Preparer {
     /// A matrix product: of few rows or a small one by a kernel for that, else by the library where it can,
     /// else by a kernel of the common source. Types of 16 bits have tensor cores in the library.
-    pub(super) fn product(&mut self, commands: &[BoundCommand], index: usize) -> Result<()> {
-        let command = &commands[index];
-        let before = index.checked_sub(1).and_then(|before| commands.get(before));
-        let (early, limits) = (is_early(before, command), &self.gpu.limits);
+    pub(super) fn product(&mut self, command: &BoundCommand, index: usize) -> Result<()> {
+        let early = self.steps.is_early(command.inputs()[1].buffer);
+        let limits = &self.gpu.limits;
         let dtype = command.outputs()[0].layout.dtype();
         let own = lower_gemv(command, early, limits).or_else(|| match dtype {
             DType::F32 => lower_depth(command, early, limits),
@@ -107,18 +106,4 @@ impl Preparer {
 fn multiplications(parts: &Parts) -> usize {
     let depth = parts.a.layout.shape().last().copied().unwrap_or(0);
     parts.dst.layout.elements().saturating_mul(depth)
-}
-
-/// Whether the second factor of a product is there while the Command before it still runs. The first of a
-/// batch has only the end of another before it, which writes nothing of ours, and everything before that has
-/// ended when it starts.
-fn is_early(before: Option<&BoundCommand>, product: &BoundCommand) -> bool {
-    let factor = product.inputs()[1].buffer;
-    before.is_none_or(|before| {
-        before.outputs().iter().all(|output| {
-            let written = output.buffer;
-            written.address + written.bytes <= factor.address
-                || factor.address + factor.bytes <= written.address
-        })
-    })
 }

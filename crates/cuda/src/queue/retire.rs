@@ -1,38 +1,29 @@
-//! Taking finished batches off, and telling what became of them.
+//! Taking finished batches off, and telling what became of their Commands.
 
 use std::sync::atomic::Ordering;
 
 use millstream_core::profiler::Span;
-use millstream_core::{Error, Op, Outcome};
+use millstream_core::{Batch, Error, Fault, Op};
 use millstream_kernels::fault_message;
+use smallvec::SmallVec;
 
 use super::CudaQueue;
-use super::flight::{Entry, Flight};
+use super::flight::Entry;
 use super::staging;
-
-/// What became of a batch that the device is through with.
-enum Verdict {
-    Done,
-    /// From that sequence number on.
-    Failed(u64, Error),
-    /// What it waited for is not known yet.
-    Unknown,
-}
 
 impl CudaQueue {
     /// Takes off what is finished. Never blocks; whoever comes second goes away.
     pub(crate) fn retire(&self) {
         while self.is_ready() {
             let Some(entry) = self.begin() else { return };
-            let verdict = self.judge(&entry);
-            if let Verdict::Unknown = verdict {
+            if !self.waits_have_passed(&entry.batch) {
                 let mut flight = self.flight();
                 flight.entries.push_front(entry);
                 flight.retiring = false;
                 self.front.store(flight.front_tick(), Ordering::Release);
                 return;
             }
-            self.end(entry, verdict);
+            self.end(entry);
         }
     }
 
@@ -47,49 +38,27 @@ impl CudaQueue {
         Some(entry)
     }
 
-    fn judge(&self, entry: &Entry) -> Verdict {
-        let first = entry.batch.first;
-        if let Some(error) = &entry.doomed {
-            return Verdict::Failed(first, error.clone());
-        }
-        for wait in &entry.batch.waits {
-            let Some(other) = self.shared.queue(wait.stream) else { continue };
-            let mut outcome = other.progress.outcome(wait.sequence);
-            if outcome == Outcome::Pending {
-                // It is through on the device, since this batch came after it there.
+    /// Whether everything that a batch waits for has passed: only then it is known which of its inputs
+    /// failed. Takes it off where the device is through with it, so the answer is no only while another
+    /// thread is about to do that, or for a batch that was not launched.
+    ///
+    /// This thread has the token of every queue that it comes through, and finds it taken at the second
+    /// visit: it comes to each queue once.
+    fn waits_have_passed(&self, batch: &Batch) -> bool {
+        batch.waits.iter().all(|wait| {
+            let Some(other) = self.shared.queue(wait.stream) else { return true };
+            if !other.progress.passed(wait.sequence) {
                 other.retire();
-                outcome = other.progress.outcome(wait.sequence);
             }
-            match outcome {
-                Outcome::Done => {}
-                Outcome::Failed(error) => return Verdict::Failed(first, error),
-                Outcome::Pending => return Verdict::Unknown,
-            }
-        }
-        let Some(note) = self.page.fault(entry.tick) else { return Verdict::Done };
-        let index = note.index.min(entry.batch.commands.len().saturating_sub(1));
-        let sequence = first + index as u64;
-        let command =
-            entry.batch.commands.get(index).map_or("batch", |command| command.op().name());
-        let message = fault_message(note.code).into();
-        Verdict::Failed(sequence, Error::Fault { stream: self.id, sequence, command, message })
+            other.progress.passed(wait.sequence)
+        })
     }
 
-    /// Copies what was downloaded, makes progress, and gives the token back.
-    fn end(&self, entry: Entry, verdict: Verdict) {
-        let last = entry.batch.last;
-        let (good, failed) = match verdict {
-            Verdict::Failed(sequence, error) => {
-                (sequence - entry.batch.first, Some((sequence, error)))
-            }
-            _ => (u64::MAX, None),
-        };
-        // What comes after a fault fails with it, and is told when all of it can be.
-        let sound = self.flight().is_sound(last);
-        if sound {
-            self.copy_downloads(&entry, good);
-            self.report_spans(&entry);
-        }
+    /// Tells what became of every Command, copies what was downloaded, makes progress, and gives the token
+    /// back.
+    fn end(&self, entry: Entry) {
+        self.resolve(&entry);
+        self.report_spans(&entry);
         if let Some(staging) = &entry.staging {
             staging.release();
         }
@@ -99,31 +68,54 @@ impl CudaQueue {
         }
         // Before the progress is told: whoever waits for it may expect memory to be back.
         let Entry { batch, staging, keep, .. } = entry;
+        let last = batch.last;
         drop((staging, keep));
-        self.progress.give_back(batch.commands);
+        self.progress.give_back(batch);
         let mut flight = self.flight();
+        self.progress.advance(last);
         flight.retiring = false;
-        match failed {
-            Some((sequence, error)) => flight.break_from(sequence, error),
-            // A fault that was noticed meanwhile lies later.
-            None if sound => self.progress.advance(last),
-            None => {}
-        }
-        self.settle(&mut flight);
+        self.front.store(flight.front_tick(), Ordering::Release);
     }
 
-    /// Tells a fault if the device is through with everything that it fails. The caller holds the lock.
-    pub(super) fn settle(&self, flight: &mut Flight) {
-        if let Some((broken, last)) = flight.take_broken() {
-            self.page.clear_fault();
-            self.progress.fail(broken.first, last, broken.error);
-            self.progress.advance(last);
-        }
-        self.front.store(flight.front_tick(), Ordering::Release);
+    /// Marks what every Command made as good or failed. A download that was staged is copied to where it was
+    /// asked for if it is good.
+    fn resolve(&self, entry: &Entry) {
+        let batch = &entry.batch;
+        let codes = entry.launched.then(|| self.page.faults(entry.tick)).flatten();
+        let device_fault = |index: usize| {
+            let code = codes?.get(index)?.load(Ordering::Relaxed);
+            (code != 0).then(|| batch.fault(self.id, index, fault_message(code)))
+        };
+        let mut places = SmallVec::<[(usize, usize); 4]>::new();
+        staging::transfers(self.gpu.properties.ordinal, &batch.commands, |index, _, place| {
+            places.push((index, place));
+        });
+        let mut places = places.into_iter().peekable();
+        batch.resolve(&self.progress, |index| {
+            let error = match entry.failures.of(index) {
+                // What a call said of the device as a whole concerns one Command here.
+                Some(Error::Unavailable { reason, .. }) => {
+                    Some(batch.fault(self.id, index, reason.as_str()))
+                }
+                Some(error) => Some(error.clone()),
+                None => device_fault(index),
+            };
+            while places.next_if(|(at, _)| *at < index).is_some() {}
+            if error.is_none()
+                && let Some((_, place)) = places.next_if(|(at, _)| *at == index)
+            {
+                copy_download(entry, index, place);
+            }
+            error.map(Fault::from)
+        });
     }
 
     fn report_spans(&self, entry: &Entry) {
         let (Some(staging), Some(stamps)) = (&entry.staging, entry.stamps) else { return };
+        if !entry.failures.is_empty() {
+            // Not all of them were written.
+            return;
+        }
         let stamp = |index: usize| {
             // SAFETY: the stamps lie in the staging memory, aligned, and the kernels that wrote them have
             // run.
@@ -140,23 +132,18 @@ impl CudaQueue {
             end_ns: stamp(index + 1),
         }));
     }
+}
 
-    /// Copies the downloads among the first `good` Commands to where they were asked for. Those to memory
-    /// that the GPU reaches by itself are there.
-    fn copy_downloads(&self, entry: &Entry, good: u64) {
-        let Some(memory) = entry.staging.as_ref().map(|staging| staging.memory()) else { return };
-        let gpu = self.gpu.properties.ordinal;
-        staging::transfers(gpu, &entry.batch.commands, |index, command, place| {
-            if let Op::Download { target } = command.op()
-                && (index as u64) < good
-            {
-                // SAFETY: the batch is through, so the device writes the staging memory no more, and has no
-                // place there of another size; nobody reads the target before progress is made.
-                unsafe {
-                    let source = memory.host().add(place);
-                    target.as_mut_ptr().copy_from_nonoverlapping(source, target.len());
-                }
-            }
-        });
+/// Copies a download from its place in the staging memory to where it was asked for.
+fn copy_download(entry: &Entry, index: usize, place: usize) {
+    if let (Op::Download { target }, Some(staging)) =
+        (entry.batch.commands[index].op(), &entry.staging)
+    {
+        // SAFETY: the batch is through, so the device writes the staging memory no more, and has no place
+        // there of another size; nobody reads the target before progress is made.
+        unsafe {
+            let source = staging.memory().host().add(place);
+            target.as_mut_ptr().copy_from_nonoverlapping(source, target.len());
+        }
     }
 }

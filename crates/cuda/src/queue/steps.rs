@@ -2,17 +2,19 @@
 //!
 //! Everything that can fail for a reason of its own (compiling, allocating, searching an algorithm) has
 //! happened when a list of steps is complete; what is left is to hand it to a stream, directly or under
-//! capture. The lists are used again from batch to batch.
+//! capture. Every step knows the Command that it belongs to. The lists are used again from batch to batch.
 
 use std::any::Any;
 use std::ffi::c_void;
 use std::sync::Arc;
 
 use cudarc::driver::sys;
-use millstream_core::Result;
 use millstream_core::sync::Cached;
+use millstream_core::{BoundCommand, RawBuffer, Result};
 use millstream_kernels::{Launch, Slot};
+use smallvec::SmallVec;
 
+use super::written::Written;
 use crate::blas::{Blas, Ready};
 use crate::builtin::{COPY_GROUPS, COPY_THREADS, KERNEL_COPY};
 use crate::driver::{Failure, Function, Stream, check};
@@ -56,6 +58,8 @@ pub(crate) struct Places {
     pub faults: usize,
     /// What the host sees.
     pub page: usize,
+    /// Commands that a batch has at most.
+    pub commands: usize,
 }
 
 /// The calls of one batch.
@@ -63,6 +67,12 @@ pub(crate) struct Places {
 pub(crate) struct Steps {
     list: Vec<Step>,
     words: Vec<u64>,
+    /// For every step the index of its Command.
+    owners: Vec<usize>,
+    /// The Command whose steps are added, and what it writes.
+    owner: usize,
+    writes: SmallVec<[RawBuffer; 2]>,
+    written: Written,
     /// What must outlive the batch, and those before it.
     pub keep: Vec<Box<dyn Any + Send>>,
 }
@@ -70,10 +80,19 @@ pub(crate) struct Steps {
 // SAFETY: the addresses in it are those of memory that any thread may use.
 unsafe impl Send for Steps {}
 
+/// A place in the list.
+#[derive(Clone, Copy)]
+pub(crate) struct Mark {
+    steps: usize,
+    words: usize,
+}
+
 /// A step that failed.
 pub(crate) struct Stopped {
     /// How many steps were taken before.
     pub taken: usize,
+    /// The index of the Command that it belongs to; as many as there are Commands for the end of the batch.
+    pub command: usize,
     /// Why.
     pub failure: Failure,
 }
@@ -83,6 +102,48 @@ impl Steps {
     pub fn clear(&mut self) {
         self.list.clear();
         self.words.clear();
+        self.owners.clear();
+        // Before the first kernel of a batch there is the end of another one, which writes nothing that
+        // Commands read, and has waited for all before it. Before a graph everything has ended.
+        self.written.clear();
+    }
+
+    /// What is added from here on belongs to a Command. Gives the place where its steps begin.
+    pub fn begin(&mut self, index: usize, command: &BoundCommand) -> Mark {
+        self.owner = index;
+        self.writes.clear();
+        self.writes.extend(command.outputs().iter().map(|output| output.buffer));
+        Mark { steps: self.list.len(), words: self.words.len() }
+    }
+
+    /// What is added from here on belongs to no Command, but fails those from `index` on if it fails.
+    pub fn begin_between(&mut self, index: usize) {
+        self.owner = index;
+        self.writes.clear();
+    }
+
+    /// Forgets the steps behind a place.
+    pub fn rewind(&mut self, mark: Mark) {
+        self.list.truncate(mark.steps);
+        self.words.truncate(mark.words);
+        self.owners.truncate(mark.steps);
+        self.written.set_unknown();
+    }
+
+    /// Whether a kernel that is added next may read the buffer before what comes before it has ended.
+    pub fn is_early(&self, buffer: RawBuffer) -> bool {
+        !self.written.may_reach(buffer)
+    }
+
+    fn push(&mut self, step: Step) {
+        match step {
+            Step::Kernel { .. } => self.written.replace(&self.writes),
+            Step::Product(_) | Step::CopyIn { .. } | Step::CopyOut { .. } => {
+                self.written.add(&self.writes);
+            }
+        }
+        self.list.push(step);
+        self.owners.push(self.owner);
     }
 
     /// How many there are.
@@ -94,13 +155,7 @@ impl Steps {
         let first = self.words.len();
         self.words.extend(words);
         let groups = [groups, 1, 1];
-        self.list.push(Step::Kernel {
-            function,
-            groups,
-            threads,
-            words: first,
-            arguments: words.len(),
-        });
+        self.push(Step::Kernel { function, groups, threads, words: first, arguments: words.len() });
     }
 
     /// A kernel of the common source.
@@ -138,7 +193,7 @@ impl Steps {
             bytes.copy_from_slice(word);
             u64::from_ne_bytes(bytes)
         }));
-        self.list.push(Step::Kernel {
+        self.push(Step::Kernel {
             function,
             groups: launch.groups,
             threads: launch.threads,
@@ -151,7 +206,7 @@ impl Steps {
 
     /// A product of the library.
     pub fn product(&mut self, ready: Ready) {
-        self.list.push(Step::Product(ready));
+        self.push(Step::Product(ready));
     }
 
     /// Bytes from `source`, in host memory that the device sees at `seen`.
@@ -166,7 +221,7 @@ impl Steps {
         if bytes <= KERNEL_COPY {
             self.copy(gpu, target, seen, bytes);
         } else {
-            self.list.push(Step::CopyIn { target, source, bytes });
+            self.push(Step::CopyIn { target, source, bytes });
         }
     }
 
@@ -182,7 +237,7 @@ impl Steps {
         if bytes <= KERNEL_COPY {
             self.copy(gpu, seen, source, bytes);
         } else {
-            self.list.push(Step::CopyOut { target, source, bytes });
+            self.push(Step::CopyOut { target, source, bytes });
         }
     }
 
@@ -198,7 +253,8 @@ impl Steps {
 
     /// The end of the batch.
     pub fn tick(&mut self, gpu: &'static Gpu, places: Places) {
-        let words = [places.counter, places.faults, places.page].map(|word| word as u64);
+        let Places { counter, faults, page, commands } = places;
+        let words = [counter, faults, page, commands].map(|word| word as u64);
         self.kernel(&gpu.builtins.tick, 1, 32, &words);
     }
 
@@ -211,8 +267,8 @@ impl Steps {
         bytes: usize,
         places: Places,
     ) {
-        let Places { counter, faults, page } = places;
-        let words = [seen, source, bytes, counter, faults, page].map(|word| word as u64);
+        let Places { counter, faults, page, commands } = places;
+        let words = [seen, source, bytes, counter, faults, page, commands].map(|word| word as u64);
         self.kernel(&gpu.builtins.copy_tick, copy_groups(bytes), COPY_THREADS, &words);
     }
 
@@ -228,8 +284,11 @@ impl Steps {
     pub unsafe fn run(&mut self, stream: &Stream, blas: &mut Option<Blas>) -> Result<(), Stopped> {
         for taken in 0..self.list.len() {
             // SAFETY: the caller's promise.
-            unsafe { self.step(taken, stream, blas) }
-                .map_err(|failure| Stopped { taken, failure })?;
+            unsafe { self.step(taken, stream, blas) }.map_err(|failure| Stopped {
+                taken,
+                command: self.owners[taken],
+                failure,
+            })?;
         }
         Ok(())
     }

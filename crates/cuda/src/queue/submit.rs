@@ -5,13 +5,15 @@ use std::hash::Hasher;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use millstream_core::{Batch, Error, Op, Outcome, Result};
+use millstream_core::{Batch, Error, Op, Result};
 
 use super::CudaQueue;
+use super::failures::Failures;
 use super::flight::Entry;
 use super::host;
+use super::page::SLOTS;
 use super::plans::{Instance, Known, Plans};
-use super::prepare::{Preparer, Stamps};
+use super::prepare::{Preparer, Staged, Stamps};
 use super::signature::Signature;
 use super::staging::{self, Staging, StagingPool};
 use super::steps::{self, Stopped};
@@ -37,24 +39,20 @@ pub(super) struct Encoder {
     pool: StagingPool,
     /// What batches in flight may still use: dropped when the next batch is through.
     retired: Vec<Box<dyn Any + Send>>,
+    /// Ticks that were launched.
     ticks: u64,
-    places: steps::Places,
 }
 
 /// What was given to the device for a batch.
+#[derive(Default)]
 struct Launched {
+    /// It ends with a tick.
+    ticks: bool,
     staging: Option<Arc<Staging>>,
     stamps: Option<Stamps>,
-    doomed: Option<Error>,
+    /// What was not.
+    failures: Failures,
     keep: Vec<Box<dyn Any + Send>>,
-}
-
-/// What a batch waits for.
-enum Waits {
-    /// The stream was told to wait.
-    Ordered,
-    /// What it waits for has failed.
-    Failed(Error),
 }
 
 impl Encoder {
@@ -74,15 +72,14 @@ impl Encoder {
             pool: StagingPool::default(),
             retired: Vec::new(),
             ticks: 0,
-            places,
         })
     }
 
-    /// Gives the batch to the device.
+    /// Gives the batch to the device, as much of it as can be.
     ///
     /// # Errors
     ///
-    /// Nothing of it was launched.
+    /// The device is lost.
     fn launch(&mut self, queue: &CudaQueue, batch: &Batch) -> Result<Launched> {
         let ordinal = self.gpu.properties.ordinal;
         let bytes = staging::transfers(ordinal, &batch.commands, |_, _, _| {}).total();
@@ -102,33 +99,37 @@ impl Encoder {
         let mut launched = match known {
             Known::Replay(plan, instance) => {
                 queue.replays.store(queue.replays.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-                self.replay(queue, batch, plan, instance)
+                self.replay(queue, batch, plan, instance, bytes)
             }
             Known::Capture(plan) => self.capture(queue, batch, plan, bytes),
             Known::Launch => self.launch_steps(queue, batch, bytes, profiled),
         }?;
+        self.ticks += u64::from(launched.ticks);
         launched.keep.append(&mut self.retired);
         Ok(launched)
     }
 
+    /// Launches a graph; step by step if that fails.
     fn replay(
         &mut self,
         queue: &CudaQueue,
         batch: &Batch,
         plan: usize,
         instance: usize,
+        bytes: usize,
     ) -> Result<Launched> {
         let instance = self.plans.instance(plan, instance);
         let staging = instance.staging.clone();
         if let Some(staging) = &staging {
             fill(self.gpu, batch, staging);
         }
-        instance.graph.launch(&queue.stream).map_err(|failure| {
-            staging.iter().for_each(|staging| staging.release());
-            self.gpu.note(&failure)
-        })?;
-        self.ticks += 1;
-        Ok(Launched { staging, stamps: None, doomed: None, keep: Vec::new() })
+        let Err(failure) = instance.graph.launch(&queue.stream) else {
+            return Ok(Launched { ticks: true, staging, ..Launched::default() });
+        };
+        staging.iter().for_each(|staging| staging.release());
+        self.survive(&failure)?;
+        settings::log(|| format!("stream {}: not replayed: {failure}", queue.id));
+        self.launch_steps(queue, batch, bytes, false)
     }
 
     /// Captures the batch into a graph and launches that; step by step where it cannot be captured.
@@ -140,14 +141,18 @@ impl Encoder {
         bytes: usize,
     ) -> Result<Launched> {
         let staging = match bytes {
-            0 => None,
-            _ => Some(Staging::new(&self.gpu.context, bytes).map_err(|f| self.gpu.note(&f))?),
+            0 => Ok(None),
+            _ => self.staged(Staging::new(&self.gpu.context, bytes), bytes)?,
         };
-        self.preparer.prepare(&batch.commands, staging.as_deref(), None)?;
+        let failures = self.preparer.prepare(&batch.commands, &staging, None)?;
+        if !failures.is_empty() {
+            // Perhaps all of them can be prepared when the batch comes again.
+            return self.run_steps(queue, batch, staging, None, failures);
+        }
         let Preparer { steps, blas, .. } = &mut self.preparer;
         if steps.len() < FEWEST_STEPS {
             self.plans.refuse(plan);
-            return self.run_steps(queue, batch, staging, None);
+            return self.run_steps(queue, batch, staging, None, failures);
         }
         // SAFETY: nothing is run while capturing; addresses are those of the batch, which core keeps
         // valid for every batch that names them.
@@ -156,19 +161,20 @@ impl Encoder {
         });
         let graph = match captured {
             Ok(graph) => graph,
-            Err(failure) if failure.sticky => return Err(self.gpu.note(&failure)),
             Err(failure) => {
+                self.survive(&failure)?;
                 settings::log(|| format!("stream {}: not captured: {failure}", queue.id));
                 self.plans.refuse(plan);
-                return self.run_steps(queue, batch, staging, None);
+                return self.run_steps(queue, batch, staging, None, failures);
             }
         };
         settings::log(|| format!("stream {}: captured {} steps", queue.id, steps.len()));
         let mut keep = std::mem::take(&mut steps.keep);
         keep.extend(self.preparer.kept_scratch().map(|scratch| Box::new(scratch) as Box<_>));
         keep.extend(host::kept_addresses(&batch.commands));
+        let staging = staging.ok().flatten();
         let index = self.plans.add(plan, Instance { graph, staging, _keep: keep });
-        self.replay(queue, batch, plan, index)
+        self.replay(queue, batch, plan, index, bytes)
     }
 
     fn launch_steps(
@@ -181,11 +187,40 @@ impl Encoder {
         let stamps = profiled.then_some(Stamps { place: bytes });
         let total = bytes + if profiled { (batch.commands.len() + 1) * 8 } else { 0 };
         let staging = match total {
-            0 => None,
-            _ => Some(self.pool.take(&self.gpu.context, total).map_err(|f| self.gpu.note(&f))?),
+            0 => Ok(None),
+            _ => {
+                let taken = self.pool.take(&self.gpu.context, total);
+                self.staged(taken, total)?
+            }
         };
-        self.preparer.prepare(&batch.commands, staging.as_deref(), stamps)?;
-        self.run_steps(queue, batch, staging, stamps)
+        let stamps = stamps.filter(|_| staging.is_ok());
+        let failures = self.preparer.prepare(&batch.commands, &staging, stamps)?;
+        self.run_steps(queue, batch, staging, stamps, failures)
+    }
+
+    /// Staging memory, or the error of the Commands that need it.
+    ///
+    /// # Errors
+    ///
+    /// The device is lost.
+    fn staged(&self, taken: Result<Arc<Staging>, Failure>, bytes: usize) -> Result<Staged> {
+        match taken {
+            Ok(staging) => Ok(Ok(Some(staging))),
+            Err(failure) => {
+                self.survive(&failure)?;
+                Ok(Err(self.preparer.refusal(&failure, bytes)))
+            }
+        }
+    }
+
+    /// Notes a failure.
+    ///
+    /// # Errors
+    ///
+    /// The device is lost by it.
+    fn survive(&self, failure: &Failure) -> Result<Error> {
+        let error = self.gpu.note(failure);
+        self.gpu.check().map(|()| error)
     }
 
     /// Runs the steps that were prepared.
@@ -193,9 +228,11 @@ impl Encoder {
         &mut self,
         queue: &CudaQueue,
         batch: &Batch,
-        staging: Option<Arc<Staging>>,
+        staging: Staged,
         stamps: Option<Stamps>,
+        mut failures: Failures,
     ) -> Result<Launched> {
+        let staging = staging.ok().flatten();
         if let Some(staging) = &staging {
             fill(self.gpu, batch, staging);
         }
@@ -203,32 +240,31 @@ impl Encoder {
         // SAFETY: operands lie in blocks of this device's segments, which core keeps until this batch has
         // passed; staging memory and what else the steps name is kept by the entry.
         let run = unsafe { steps.run(&queue.stream, blas) };
-        let doomed = match run {
-            Ok(()) => None,
-            Err(Stopped { taken: 0, failure }) => {
-                staging.inspect(|staging| staging.release());
-                return Err(self.gpu.note(&failure));
+        let ticks = match run {
+            Ok(()) => true,
+            Err(Stopped { taken, command, failure }) => {
+                failures.add_rest(command, self.survive(&failure)?);
+                if taken > 0 {
+                    self.end_early(queue, batch)?;
+                }
+                taken > 0
             }
-            Err(stopped) => Some(self.abandon(queue, batch, &stopped)?),
         };
-        self.ticks += 1;
         let keep = std::mem::take(&mut self.preparer.steps.keep);
-        Ok(Launched { staging, stamps, doomed, keep })
+        Ok(Launched { ticks, staging, stamps, failures, keep })
     }
 
-    /// A part of the batch was launched: it fails when the device is through with that part.
-    fn abandon(&mut self, queue: &CudaQueue, batch: &Batch, stopped: &Stopped) -> Result<Error> {
-        let error = self.gpu.note(&stopped.failure);
-        self.gpu.check()?;
+    /// A part of the batch was launched, which has to have an end.
+    ///
+    /// # Errors
+    ///
+    /// The device is lost: without the end nobody can say when it is through with that part.
+    fn end_early(&mut self, queue: &CudaQueue, batch: &Batch) -> Result<()> {
+        self.preparer.steps.clear();
+        self.preparer.tick(batch.commands.len());
         let Preparer { steps, blas, .. } = &mut self.preparer;
-        steps.clear();
-        steps.tick(self.gpu, self.places);
         // SAFETY: the tick writes the queue's own memory.
-        if let Err(again) = unsafe { steps.run(&queue.stream, blas) } {
-            // Nobody can say any more when the device is through.
-            return Err(self.gpu.lose(&again.failure));
-        }
-        Ok(queue.named(batch, error))
+        unsafe { steps.run(&queue.stream, blas) }.map_err(|stopped| self.gpu.lose(&stopped.failure))
     }
 }
 
@@ -255,77 +291,45 @@ impl CudaQueue {
         let Some(encoder) = encoder.as_mut() else {
             return Err(Error::DeviceClosed { device: self.gpu.name() });
         };
-        self.gpu.context.make_current().map_err(|failure| self.gpu.note(&failure))?;
-        if !self.admit(&batch) {
-            return Ok(());
-        }
-        let launched = match self.order(encoder, &mut batch) {
-            Ok(Waits::Ordered) => encoder.launch(self, &batch),
-            Ok(Waits::Failed(error)) => {
-                let mut flight = self.flight();
-                flight.launching = false;
-                flight.break_from(batch.first, error);
-                self.settle(&mut flight);
-                return Ok(());
-            }
-            Err(error) => Err(error),
+        self.gpu.context.make_current().map_err(|failure| self.gpu.lose(&failure))?;
+        // Before anything else, and for a batch that is not launched too: others may come after it, and
+        // count on coming after what it waits for.
+        self.order(encoder, &mut batch)?;
+        let launched = match self.flight().has_room() {
+            true => encoder.launch(self, &batch)?,
+            false => Launched { failures: Failures::all(self.is_full()), ..Launched::default() },
         };
-        let launched = launched.map_err(|error| self.named(&batch, error));
+        let Launched { ticks, staging, stamps, failures, keep } = launched;
+        let tick = encoder.ticks;
         let mut flight = self.flight();
-        flight.launching = false;
-        let result = launched.map(|Launched { staging, stamps, doomed, keep }| {
-            let tick = encoder.ticks;
-            flight.entries.push_back(Entry { batch, tick, staging, stamps, doomed, keep });
-        });
-        self.settle(&mut flight);
-        result
+        let entry = Entry { batch, tick, launched: ticks, staging, stamps, failures, keep };
+        flight.entries.push_back(entry);
+        self.front.store(flight.front_tick(), Ordering::Release);
+        Ok(())
     }
 
-    /// An error of a call, with the batch that it was made for.
-    fn named(&self, batch: &Batch, error: Error) -> Error {
-        let Error::Unavailable { reason, .. } = error else { return error };
-        let command = batch.commands.first().map_or("batch", |command| command.op().name());
-        let (stream, sequence, message) = (self.id, batch.first, reason.into());
-        Error::Fault { stream, sequence, command, message }
+    /// The error of a batch for whose faults there is no slot. Core submits fewer.
+    fn is_full(&self) -> Error {
+        let reason = format!("more than {SLOTS} batches are in flight");
+        Error::Unavailable { name: self.gpu.name(), reason }
     }
 
-    /// Whether the batch may run. Under the lock that faults are handled under, so none slips between
-    /// this look and the launch.
-    fn admit(&self, batch: &Batch) -> bool {
-        let mut flight = self.flight();
-        flight.submitted = batch.last;
-        if flight.broken.is_some() {
-            // It fails with everything else, when the device is through.
-            return false;
-        }
-        if self.progress.epoch() != batch.epoch
-            && let Some(error) = self.progress.latest_fault()
-        {
-            self.progress.fail(batch.first, batch.last, error);
-            return false;
-        }
-        flight.launching = true;
-        true
-    }
-
-    /// Makes the stream wait for what the batch waits for, and leaves only those waits in the batch whose
-    /// outcome is still to be seen.
-    fn order(&self, encoder: &mut Encoder, batch: &mut Batch) -> Result<Waits> {
-        let mut failed = None;
+    /// Makes the stream wait for what the batch waits for, and leaves only those waits in the batch that
+    /// have not passed.
+    ///
+    /// # Errors
+    ///
+    /// The device is lost: without an order nothing that comes later can be right.
+    fn order(&self, encoder: &mut Encoder, batch: &mut Batch) -> Result<()> {
         let mut result = Ok(());
         batch.waits.retain(|wait| {
             let Some(other) = self.shared.queue(wait.stream) else { return false };
-            match other.progress.outcome(wait.sequence) {
-                Outcome::Done => return false,
-                Outcome::Failed(error) => failed = Some(error),
-                Outcome::Pending if failed.is_none() && result.is_ok() => {
-                    result = encoder.event.order(&other.stream, &self.stream);
-                }
-                Outcome::Pending => {}
+            let pending = !other.progress.passed(wait.sequence);
+            if pending && result.is_ok() {
+                result = encoder.event.order(&other.stream, &self.stream);
             }
-            true
+            pending
         });
-        result.map_err(|failure| self.gpu.note(&failure))?;
-        Ok(failed.map_or(Waits::Ordered, Waits::Failed))
+        result.map_err(|failure| self.gpu.lose(&failure))
     }
 }

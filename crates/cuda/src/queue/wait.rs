@@ -31,16 +31,16 @@ impl CudaQueue {
     pub(crate) fn wait_until(&self, sequence: u64, deadline: Instant) -> Result<()> {
         self.gpu.check()?;
         self.retire();
-        if self.is_known(sequence) || self.look(sequence, deadline) {
+        if self.progress.passed(sequence) || self.look(sequence, deadline) {
             return Ok(());
         }
         let _parked = Parked::new(self);
         let mut slice = FIRST_SLICE;
         loop {
             let until = (Instant::now() + slice).min(deadline);
-            self.progress.wait(sequence, Some(until));
+            self.progress.wait_passed(sequence, Some(until));
             self.retire();
-            if self.is_known(sequence) || Instant::now() >= deadline {
+            if self.progress.passed(sequence) || Instant::now() >= deadline {
                 return Ok(());
             }
             if Instant::now() >= until {
@@ -50,7 +50,7 @@ impl CudaQueue {
         }
     }
 
-    /// Looks for a while. Gives `true` when the outcome is known.
+    /// Looks for a while. Gives `true` when the sequence number has passed.
     fn look(&self, sequence: u64, deadline: Instant) -> bool {
         let (_looker, per_core) = self.shared.looker();
         if per_core > LOOKERS {
@@ -64,7 +64,7 @@ impl CudaQueue {
                 if self.is_ready() {
                     self.retire();
                 }
-                if self.is_known(sequence) {
+                if self.progress.passed(sequence) {
                     return true;
                 }
                 std::hint::spin_loop();

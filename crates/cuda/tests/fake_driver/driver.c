@@ -1,18 +1,19 @@
 // A CUDA driver, compiler and cuBLASLt that run on the host: as much of them as this backend calls.
 //
 // Device memory is host memory. Every stream has a thread that does what it was given, in order. Kernels
-// are known by name: those of `builtin.cu` are done, all others do nothing. A copy of three bytes plants a
-// trouble: "BAD" leaves a fault, "DIE" loses the device, "ZZZ" sleeps.
+// are known by name: those of `builtin.cu` are run, `gather` is done, all others do nothing. A copy of three bytes
+// plants a trouble: "DIE" loses the device, "ZZZ" sleeps, "HNG" hangs until `fake_release` is called. Functions
+// whose names begin with `fake_` are for tests.
 //
 // With FAKE_DRIVER_AT_ONCE=1 everything is done by the thread that asks for it: what is left of the time of a
 // call is this backend's own (`bench/host.rs`).
 
+#include <ctype.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 typedef unsigned long long u64;
@@ -27,11 +28,14 @@ static int at_once;
 typedef struct Event { pthread_mutex_t lock; pthread_cond_t changed; u64 recorded, done; } Event;
 typedef struct Function { char name[256]; } Function;
 typedef struct Product { int ta, tb, epilogue, batch; u64 bias; float alpha, beta; u64 a, b, c, d; int64_t lda, ldb, ldc, ldd, sa, sb, sc, sd; u64 m, n, k; } Product;
+// As `Walk<3>`, `Tuple` and `GatherParams` of the common source.
+typedef struct Gather { u64 count, shape[8], offset[3], stride[3][8], size[8], step_of[8], step; uint32_t tuple, wide, index; } Gather;
 typedef struct Item {
     struct Item* next;
     enum { KERNEL, COPY, RECORD, WAIT, PRODUCT } kind;
     Function* function;
-    u64 words[6];
+    u64 words[7];
+    Gather gather;
     Event* event;
     u64 generation;
     Product product;
@@ -40,29 +44,63 @@ typedef struct Stream {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     Item *first, *last;
-    int busy, stop, fault, capturing;
+    int busy, stop, capturing;
     pthread_t thread;
 } Stream;
 typedef struct Graph { Item *first, *last; } Graph;
-typedef struct Page { volatile u64 tick, unused[7], faulted, fault; } Page;
+enum { HEADER_WORDS = 4 };
 
-static void finish(Stream* stream, u64* counter, uint32_t* faults, Page* page) {
-    if (stream->fault) { faults[1] = (1 << 16) | 1; stream->fault = 0; }
-    u64 tick = ++*counter;
-    if (faults[1]) {
-        if (page->faulted == 0) { page->fault = faults[1]; __sync_synchronize(); page->faulted = tick; }
-        faults[1] = 0;
+// The kernels of `builtin.cu`, compiled for one thread.
+typedef struct Page Page;
+void ms_tick(u64* counter, uint32_t* faults, Page* page, u64 commands);
+void ms_copy_tick(char* target, const char* source, u64 bytes, u64* counter, uint32_t* faults, Page* page, u64 commands);
+void ms_time(u64* target);
+
+// `unit` is the size of what is moved at once, `rank` the number of axes.
+static void gather(const Gather* p, int unit, int rank, char* target, const char* source, const char* indices, uint32_t* faults) {
+    for (u64 item = 0; item < p->count; item++) {
+        u64 at[3] = { p->offset[0], p->offset[1], p->offset[2] }, rest = item;
+        for (int axis = 0; axis < rank; axis++) {
+            u64 here = axis < rank - 1 ? rest % p->shape[axis] : rest;
+            if (axis < rank - 1) rest /= p->shape[axis];
+            for (int k = 0; k < 3; k++) at[k] += here * p->stride[k][axis];
+        }
+        int inside = 1;
+        for (u64 k = 0; k < p->tuple; k++) {
+            int64_t index = p->wide ? ((const int64_t*)indices)[at[2] + k * p->step] : ((const int32_t*)indices)[at[2] + k * p->step];
+            u64 place = index < 0 ? (u64)index + p->size[k] : (u64)index;
+            if (place >= p->size[k]) { inside = 0; break; }
+            at[1] += place * p->step_of[k];
+        }
+        if (inside) memcpy(target + at[0] * unit, source + at[1] * unit, unit);
+        else { memset(target + at[0] * unit, 0, unit); faults[HEADER_WORDS + p->index] = 1; faults[0] = 1; }
     }
-    __sync_synchronize();
-    __atomic_store_n(&page->tick, tick, __ATOMIC_RELEASE);
 }
 
-static void copy(Stream* stream, u64 target, u64 source, u64 bytes) {
-    memcpy((void*)target, (void*)source, bytes);
+static pthread_mutex_t hang_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t hang_changed = PTHREAD_COND_INITIALIZER;
+static int released;
+u64 fake_release(void) {
+    pthread_mutex_lock(&hang_lock);
+    released = 1;
+    pthread_cond_broadcast(&hang_changed);
+    return pthread_mutex_unlock(&hang_lock);
+}
+
+static void trouble(u64 source, u64 bytes) {
     if (bytes != 3) return;
-    if (!memcmp((void*)target, "BAD", 3)) stream->fault = 1;
-    if (!memcmp((void*)target, "DIE", 3)) dead = 1;
-    if (!memcmp((void*)target, "ZZZ", 3)) usleep(200000);
+    if (!memcmp((void*)source, "DIE", 3)) dead = 1;
+    if (!memcmp((void*)source, "ZZZ", 3)) usleep(200000);
+    if (!memcmp((void*)source, "HNG", 3)) {
+        pthread_mutex_lock(&hang_lock);
+        while (!released) pthread_cond_wait(&hang_changed, &hang_lock);
+        pthread_mutex_unlock(&hang_lock);
+    }
+}
+
+static void copy(u64 target, u64 source, u64 bytes) {
+    trouble(source, bytes);
+    memcpy((void*)target, (void*)source, bytes);
 }
 
 static void multiply(const Product* p) {
@@ -82,18 +120,20 @@ static void multiply(const Product* p) {
             }
 }
 
-static void run(Stream* stream, Item* item) {
+static void run(Item* item) {
     u64* w = item->words;
     switch (item->kind) {
     case KERNEL: {
         const char* name = item->function->name;
-        if (!strcmp(name, "ms_tick")) finish(stream, (u64*)w[0], (uint32_t*)w[1], (Page*)w[2]);
-        else if (!strcmp(name, "ms_copy")) copy(stream, w[0], w[1], w[2]);
-        else if (!strcmp(name, "ms_copy_tick")) { copy(stream, w[0], w[1], w[2]); finish(stream, (u64*)w[3], (uint32_t*)w[4], (Page*)w[5]); }
-        else if (!strcmp(name, "ms_time")) { struct timespec now; clock_gettime(CLOCK_REALTIME, &now); *(u64*)w[0] = now.tv_sec * 1000000000ull + now.tv_nsec; }
+        int unit, rank;
+        if (!strcmp(name, "ms_tick")) ms_tick((u64*)w[0], (uint32_t*)w[1], (Page*)w[2], w[3]);
+        else if (!strcmp(name, "ms_copy")) copy(w[0], w[1], w[2]);
+        else if (!strcmp(name, "ms_copy_tick")) { trouble(w[1], w[2]); ms_copy_tick((char*)w[0], (char*)w[1], w[2], (u64*)w[3], (uint32_t*)w[4], (Page*)w[5], w[6]); }
+        else if (sscanf(name, "ms_gather_%d_%d", &unit, &rank) == 2) gather(&item->gather, unit, rank, (char*)w[0], (const char*)w[1], (const char*)w[2], (uint32_t*)w[3]);
+        else if (!strcmp(name, "ms_time")) ms_time((u64*)w[0]);
         break;
     }
-    case COPY: copy(stream, w[0], w[1], w[2]); break;
+    case COPY: copy(w[0], w[1], w[2]); break;
     case PRODUCT: multiply(&item->product); break;
     case RECORD:
         pthread_mutex_lock(&item->event->lock);
@@ -119,7 +159,7 @@ static void* work(void* argument) {
         stream->first = item->next;
         stream->busy = 1;
         pthread_mutex_unlock(&stream->lock);
-        if (!dead) run(stream, item);
+        if (!dead) run(item);
         free(item);
         pthread_mutex_lock(&stream->lock);
     }
@@ -129,7 +169,7 @@ static void* work(void* argument) {
 
 static CUresult give(Stream* stream, Item item) {
     if (dead) return ILLEGAL_ADDRESS;
-    if (at_once && !stream->capturing) { run(stream, &item); return OK; }
+    if (at_once && !stream->capturing) { run(&item); return OK; }
     Item* own = malloc(sizeof item);
     *own = item;
     own->next = 0;
@@ -157,8 +197,12 @@ CUresult cuGetErrorString(CUresult error, const char** text) { (void)error; *tex
 static __thread void* current;
 CUresult cuDevicePrimaryCtxRetain(void** context, int device) { *context = (void*)(intptr_t)(device + 1); return OK; }
 CUresult cuCtxSetCurrent(void* context) { current = context; return OK; }
+static int no_memory;
+u64 fake_refuse_memory(void) { return no_memory = 1; }
+u64 fake_allow_memory(void) { return no_memory = 0; }
 CUresult cuMemAlloc_v2(u64* address, size_t bytes) {
     if (!current) return 201;
+    if (no_memory) return OUT_OF_MEMORY;
     if (__sync_add_and_fetch(&allocated, bytes) > MEMORY) { __sync_sub_and_fetch(&allocated, bytes); return OUT_OF_MEMORY; }
     u64* memory = aligned_alloc(256, (bytes + 511) / 256 * 256);
     memory[0] = bytes;
@@ -175,10 +219,10 @@ CUresult cuMemFree_v2(u64 address) {
 CUresult cuMemsetD8_v2(u64 address, unsigned char value, size_t bytes) { memset((void*)address, value, bytes); return OK; }
 static u64 registered;
 u64 fake_registered(void) { return registered; }
-CUresult cuMemHostRegister_v2(void* host, size_t bytes, unsigned flags) { (void)host; (void)bytes; if (flags != 3) return INVALID; __sync_add_and_fetch(&registered, 1); return OK; }
+CUresult cuMemHostRegister_v2(void* host, size_t bytes, unsigned flags) { (void)host; (void)bytes; if (flags != 3) return INVALID; if (no_memory) return OUT_OF_MEMORY; __sync_add_and_fetch(&registered, 1); return OK; }
 CUresult cuMemHostUnregister(void* host) { (void)host; __sync_sub_and_fetch(&registered, 1); return OK; }
 CUresult cuMemHostGetDevicePointer_v2(u64* address, void* host, unsigned flags) { (void)flags; *address = (u64)host; return OK; }
-CUresult cuMemHostAlloc(void** host, size_t bytes, unsigned flags) { (void)flags; *host = calloc(1, bytes); return OK; }
+CUresult cuMemHostAlloc(void** host, size_t bytes, unsigned flags) { (void)flags; if (no_memory) return OUT_OF_MEMORY; *host = calloc(1, bytes); return OK; }
 CUresult cuMemFreeHost(void* host) { free(host); return OK; }
 CUresult cuStreamCreate(Stream** result, unsigned flags) {
     if (!current || flags != 1) return INVALID;
@@ -239,12 +283,23 @@ CUresult cuModuleGetFunction(Function** result, void* module, const char* name) 
     return OK;
 }
 CUresult cuFuncLoad(Function* function) { (void)function; return OK; }
+static u64 latest_early = 2;
+u64 fake_latest_early(void) { return latest_early; }
+static char refused[16];
+u64 fake_refuse_softmax(void) { strcpy(refused, "ms_softmax"); return 0; }
+u64 fake_refuse_nothing(void) { refused[0] = 0; return 0; }
 CUresult cuLaunchKernel(Function* function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned ty, unsigned tz, unsigned shared, Stream* stream, void** arguments, void** extra) {
     (void)y; (void)z; (void)ty; (void)tz; (void)shared; (void)extra;
     if (!current || x == 0 || threads == 0 || threads > 1024) return INVALID;
+    const char* name = function->name;
+    if (refused[0] && strstr(name, refused)) return INVALID;
     Item item = { .kind = KERNEL, .function = function };
-    int count = !strcmp(function->name, "ms_tick") || !strcmp(function->name, "ms_copy") ? 3 : !strcmp(function->name, "ms_copy_tick") ? 6 : !strcmp(function->name, "ms_time") ? 1 : 0;
+    int gathers = !strncmp(name, "ms_gather_", 10) && isdigit(name[10]);
+    int count = !strcmp(name, "ms_tick") || gathers ? 4 : !strcmp(name, "ms_copy") ? 3 : !strcmp(name, "ms_copy_tick") ? 7 : !strcmp(name, "ms_time") ? 1 : 0;
     for (int i = 0; i < count; i++) item.words[i] = *(u64*)arguments[i];
+    if (gathers) memcpy(&item.gather, arguments[4], sizeof item.gather);
+    // `early` of `GemvParams`, behind five buffers.
+    if (!strncmp(name, "ms_gemv_", 8) && isdigit(name[8])) latest_early = *(uint32_t*)((char*)arguments[5] + 212);
     return give(stream, item);
 }
 typedef struct { unsigned groups[3], threads[3], shared; Stream* stream; void* attributes; unsigned count; } LaunchConfig;
@@ -280,17 +335,21 @@ CUresult cuGraphDestroy(Graph* graph) { free(graph); return OK; }
 CUresult cuGraphExecDestroy(Graph* exec) { (void)exec; return OK; }
 static u64 launched;
 u64 fake_graph_launches(void) { return launched; }
+static int refuse_graphs;
+u64 fake_refuse_graphs(void) { return refuse_graphs = 1; }
 CUresult cuGraphLaunch(Graph* exec, Stream* stream) {
+    if (refuse_graphs) return INVALID;
     __sync_add_and_fetch(&launched, 1);
     for (Item* item = exec->first; item; item = item->next) {
-        if (at_once) { run(stream, item); continue; }
+        if (at_once) { run(item); continue; }
         if (give(stream, *item)) return ILLEGAL_ADDRESS;
     }
     return OK;
 }
 
-int nvrtcCreateProgram(void** program, const char* source, const char* name, int headers, const char** texts, const char** names) { (void)source; (void)name; (void)headers; (void)texts; (void)names; *program = (void*)1; return 0; }
-int nvrtcCompileProgram(void* program, int count, const char** options) { (void)program; return count > 0 && !strcmp(options[0], "--gpu-architecture=sm_90") ? 0 : 5; }
+int nvrtcCreateProgram(void** program, const char* source, const char* name, int headers, const char** texts, const char** names) { (void)source; (void)headers; (void)texts; (void)names; *program = strstr(name, "ms_cumsum") ? (void*)2 : (void*)1; return 0; }
+// The compiler does not like cumsum.
+int nvrtcCompileProgram(void* program, int count, const char** options) { return program == (void*)1 && count > 0 && !strcmp(options[0], "--gpu-architecture=sm_90") ? 0 : 5; }
 int nvrtcGetCUBINSize(void* program, size_t* bytes) { (void)program; *bytes = 8; return 0; }
 int nvrtcGetCUBIN(void* program, char* image) { (void)program; memcpy(image, "\x7f" "ELFfake", 8); return 0; }
 int nvrtcGetProgramLogSize(void* program, size_t* bytes) { (void)program; *bytes = 1; return 0; }

@@ -14,6 +14,8 @@ fn main() -> std::process::ExitCode {
 }
 
 #[cfg(target_os = "linux")]
+mod faults;
+#[cfg(target_os = "linux")]
 mod layer;
 #[cfg(target_os = "linux")]
 mod transfers;
@@ -40,8 +42,6 @@ mod linux {
         ("many_threads_get_their_own_answers", many_threads_get_their_own_answers),
         ("threads_that_share_a_stream_are_replayed", threads_that_share_a_stream_are_replayed),
         ("streams_come_in_order", streams_come_in_order),
-        ("a_fault_fails_its_stream_and_no_other", a_fault_fails_its_stream_and_no_other),
-        ("what_comes_before_a_fault_is_sound", what_comes_before_a_fault_is_sound),
         ("waits_end_at_their_deadline", waits_end_at_their_deadline),
         ("a_lack_of_memory_is_no_fault", a_lack_of_memory_is_no_fault),
         ("the_profiler_has_spans_of_the_device", the_profiler_has_spans_of_the_device),
@@ -52,7 +52,7 @@ mod linux {
     ];
 
     fn tests() -> impl Iterator<Item = &'static Test> {
-        OWN_TESTS.iter().chain(crate::transfers::TESTS)
+        OWN_TESTS.iter().chain(crate::transfers::TESTS).chain(crate::faults::TESTS)
     }
 
     pub fn main() -> ExitCode {
@@ -83,7 +83,9 @@ mod linux {
     fn build_driver() -> Option<PathBuf> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fake-driver");
         std::fs::create_dir_all(&folder).expect("a folder for the driver");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_driver/driver.c");
+        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_driver/driver.c");
+        let builtin = folder.join("builtin.c");
+        std::fs::write(&builtin, builtin_kernels()).expect("a file for the kernels");
         let library = folder.join("libcuda.so");
         let mut compiler = Process::new("cc");
         compiler.args([
@@ -96,7 +98,8 @@ mod linux {
             "-fPIC",
             "-shared",
         ]);
-        let status = compiler.arg(source).arg("-o").arg(&library).arg("-lpthread").status().ok()?;
+        compiler.arg(own).arg(builtin).arg("-o").arg(&library).arg("-lpthread");
+        let status = compiler.status().ok()?;
         assert!(status.success(), "the driver does not compile");
         for name in ["libnvrtc.so", "libcublasLt.so"] {
             let link = folder.join(name);
@@ -104,6 +107,15 @@ mod linux {
             std::os::unix::fs::symlink(&library, link).expect("a link to the driver");
         }
         Some(folder)
+    }
+
+    /// The kernels that belong to this backend alone, as a C program: the driver runs the very text.
+    fn builtin_kernels() -> String {
+        const CLOCK: &str = r#"asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));"#;
+        let text = include_str!("../../src/builtin.cu");
+        assert!(text.contains(CLOCK));
+        let text = text.replace(CLOCK, "time = host_time();").replace("extern \"C\" ", "");
+        [include_str!("builtin.h"), "#line 1 \"builtin.cu\"\n", &text].concat()
     }
 
     fn run_alone(name: &str, folder: &Path) -> bool {
@@ -286,63 +298,6 @@ mod linux {
             let got = pick(2).download(layer.y.operand(one)).unwrap().read::<f32>().unwrap();
             assert_eq!(got, Layer::expected(&input), "round {round}");
         }
-    }
-
-    fn a_fault_fails_its_stream_and_no_other() {
-        let device = open();
-        let (bad, good) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
-        for round in 0..50 {
-            let consumer = Stream::new(&device).unwrap();
-            let shared = bad.allocate(row(4).dense_bytes()).unwrap();
-            plant(&bad, b"BAD").unwrap();
-            bad.upload(shared.operand(row(4)), &[1.0f32; 4]).unwrap();
-            let doomed = bad.download(shared.operand(row(4))).unwrap();
-            bad.flush().unwrap();
-            // Submitted after it, and waiting for it on another stream.
-            let later = bad.download(shared.operand(row(4)));
-            let consumed = consumer.download(shared.operand(row(4)));
-            let own = good.allocate(row(4).dense_bytes()).unwrap();
-            good.upload(own.operand(row(4)), &[7.0f32; 4]).unwrap();
-            let fine = good.download(own.operand(row(4))).unwrap().read::<f32>().unwrap();
-            assert_eq!(fine, [7.0; 4]);
-            for download in [Ok(doomed), later, consumed].into_iter().flatten() {
-                let error = download.read::<f32>().unwrap_err();
-                let text = error.to_string();
-                assert!(matches!(error, Error::Fault { command: "upload", .. }), "{round}: {text}");
-                assert!(text.contains("outside its axis"), "{text}");
-            }
-            // What comes later runs. The first synchronize tells the fault.
-            assert!(bad.synchronize().is_err());
-            let again = bad.allocate(row(4).dense_bytes()).unwrap();
-            bad.upload(again.operand(row(4)), &[5.0f32; 4]).unwrap();
-            let after = bad.download(again.operand(row(4))).unwrap().read::<f32>().unwrap();
-            assert_eq!(after, [5.0; 4]);
-        }
-        assert_eq!(device.health().state, HealthState::Healthy);
-    }
-
-    /// A batch that is submitted when what it waits for has failed already, while an earlier one runs.
-    fn what_comes_before_a_fault_is_sound() {
-        let device = open();
-        let (bad, consumer) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
-        let shared = bad.allocate(row(4).dense_bytes()).unwrap();
-        let own = consumer.allocate(row(4).dense_bytes()).unwrap();
-        plant(&bad, b"ZZZ").unwrap();
-        plant(&bad, b"BAD").unwrap();
-        bad.upload(shared.operand(row(4)), &[1.0f32; 4]).unwrap();
-        bad.flush().unwrap();
-        for _ in 0..3 {
-            plant(&consumer, b"ZZZ").unwrap();
-        }
-        consumer.upload(own.operand(row(4)), &[7.0f32; 4]).unwrap();
-        let sound = consumer.download(own.operand(row(4))).unwrap();
-        consumer.flush().unwrap();
-        let doomed = consumer.download(shared.operand(row(4))).unwrap();
-        assert!(bad.synchronize().is_err());
-        consumer.flush().unwrap();
-        let error = doomed.read::<f32>().unwrap_err();
-        assert!(matches!(error, Error::Fault { .. }), "{error}");
-        assert_eq!(sound.read::<f32>().unwrap(), [7.0; 4]);
     }
 
     fn waits_end_at_their_deadline() {

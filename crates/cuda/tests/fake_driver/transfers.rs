@@ -2,6 +2,7 @@
 
 use millstream_core::{Buffer, Command, DType, Device, Error, Layout, Stream};
 
+use crate::faults::Table;
 use crate::linux::{Test, ask, bytes, graph_launches, open, plant};
 
 pub const TESTS: &[Test] = &[
@@ -192,17 +193,15 @@ fn threads_have_large_transfers_of_their_own() {
 fn a_fault_leaves_large_transfers_usable() {
     let device = open();
     let stream = stream(&device);
+    let table = Table::new(&stream, LARGE / 4);
     for round in 0..20 {
-        let held = buffer(&stream, LARGE);
-        plant(&stream, b"BAD").unwrap();
-        stream.upload(held.operand(bytes(LARGE)), &pattern(1, LARGE)).unwrap();
+        let held = table.look_up(&stream, 9);
         let doomed = stream.download(held.operand(bytes(LARGE))).unwrap();
         stream.flush().unwrap();
         let mut untouched = vec![7u8; LARGE];
         let error = doomed.read_into(&mut untouched).unwrap_err();
         assert!(matches!(error, Error::Fault { .. }), "{error}");
         assert!(untouched == vec![7u8; LARGE]);
-        let _ = stream.synchronize();
         let (again, values) = (buffer(&stream, LARGE), pattern(round, LARGE));
         stream.upload(again.operand(bytes(LARGE)), &values).unwrap();
         let got = stream.download(again.operand(bytes(LARGE))).unwrap();

@@ -28,8 +28,11 @@ template <typename J, typename T> FN T group_join(Thread t, T value, T identity,
 
 // Fault records: see `fault.rs`. `index` comes from the params.
 #define FAULT_INDEX 1
+#define FAULT_HEADER_WORDS 4
 FN void fault(DEVICE u8* faults, u32 code, u32 index) {
-    atomic_cas((DEVICE u32*)faults + 1, 0, code << 16 | (index + 1));
+    DEVICE u32* record = (DEVICE u32*)faults;
+    atomic_cas(record + FAULT_HEADER_WORDS + index, 0, code);
+    atomic_cas(record, 0, 1);
 }
 
 // States are structs with static `empty`, `join(a, b)` and `other(a, mask)`, which is that of the lane

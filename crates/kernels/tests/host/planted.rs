@@ -74,6 +74,15 @@ fn shared_memory_is_not_device_memory() {
     assert!(result.unwrap_err().contains("__local"));
 }
 
+#[test]
+fn every_command_of_a_batch_has_its_own_note_of_a_fault() {
+    let body = "if (t.index % 32 == 7) fault((DEVICE u8*)words, FAULT_INDEX, t.index / 16);";
+    let Some(words) = run(body, 64, 64, 0) else { return };
+    let mut expected = vec![0; 64];
+    (expected[0], expected[4], expected[6]) = (1, 1, 1);
+    assert_eq!(words.unwrap(), expected);
+}
+
 /// Does nothing unless it is started by the next test.
 #[test]
 fn planted_child() {

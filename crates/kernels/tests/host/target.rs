@@ -2,15 +2,31 @@
 
 use millstream_conformance::{Case, Outcome, Spec, Target};
 use millstream_core::{Op, OpKind, RawBuffer};
-use millstream_kernels::{Limits, Lowered, Slot, fault_message};
+use millstream_kernels::{
+    FAULT_HEADER_WORDS, Limits, Lowered, Slot, fault_message, fault_record_bytes,
+};
 
 use crate::keys::{can_run, is_wide, keys, lower_any, mark};
 use crate::library::Library;
 use crate::memory::Bytes;
 use crate::toolchain::Sanitizer;
 
+/// Commands that a fault record has room for.
+const BATCH: usize = 8;
+
 /// The last of the orders in which the runtime lets threads run.
 const ADVERSARIAL: i32 = 3;
+
+/// The Commands that a record has notes of, and their codes.
+fn noted(record: &Bytes) -> Vec<(usize, u32)> {
+    let bytes = record.to_vec(fault_record_bytes(BATCH));
+    let words = bytes.as_chunks::<4>().0.iter().map(|word| u32::from_ne_bytes(*word));
+    let words: Vec<u32> = words.collect();
+    let codes = words[FAULT_HEADER_WORDS..].iter().copied().enumerate();
+    let noted: Vec<_> = codes.filter(|(_, code)| *code != 0).collect();
+    assert_eq!(words[0], u32::from(!noted.is_empty()), "the flag of {words:?}");
+    noted
+}
 
 pub struct Host {
     pub library: Library,
@@ -47,7 +63,7 @@ impl Host {
     pub unsafe fn launch(&self, lowered: &Lowered, order: i32, wide: bool) -> Result<(), String> {
         // Scratch memory starts as garbage.
         let workspace = Bytes::of(&vec![0xcd; lowered.workspace]);
-        let faults = Bytes::of(&[0; 8]);
+        let faults = Bytes::of(&[0; fault_record_bytes(BATCH)]);
         for launch in &lowered.launches {
             let addresses: Vec<u64> = launch
                 .slots
@@ -66,16 +82,11 @@ impl Host {
                 self.library.run(&key, groups, threads, &addresses, params, order)?;
             }
         }
-        let fault = faults.to_vec(8);
-        let fault = u32::from_ne_bytes([fault[4], fault[5], fault[6], fault[7]]);
-        if fault != 0 {
-            return Err(format!(
-                "{} (command {})",
-                fault_message(fault >> 16),
-                (fault & 0xffff) - 1
-            ));
+        match noted(&faults)[..] {
+            [] => Ok(()),
+            [(index, code)] => Err(format!("{} (command {index})", fault_message(code))),
+            ref many => Err(format!("one Command left the notes of many: {many:?}")),
         }
-        Ok(())
     }
 
     fn execute(

@@ -47,7 +47,7 @@ impl CpuBackend {
     /// A device whose work is done by those who wait, until workers are started.
     #[cfg(all(test, not(loom)))]
     pub fn without_workers(engine: Arc<Engine>) -> Self {
-        Self { engine, workers: Mutex::default(), threads: 2 }
+        Self { engine, workers: Mutex::default(), threads: 2, memory_bytes: 1 << 30 }
     }
 
     fn open(index: usize, config: &Config) -> Result<Box<dyn Backend>> {

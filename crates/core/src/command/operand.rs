@@ -1,6 +1,7 @@
 //! Operands: a buffer and where in it the elements lie.
 
 use crate::Layout;
+use crate::size::MOST_BYTES;
 
 /// A way to name a buffer that is good enough to check a Command.
 pub trait BufferLike {
@@ -58,6 +59,9 @@ impl<B> Operand<B> {
 impl<B: BufferLike> Operand<B> {
     pub(super) fn check_bounds(&self) -> Result<(), String> {
         let extent = self.layout.extent_bytes();
+        if extent > MOST_BYTES {
+            return Err(format!("{:?} reaches beyond what memory can have", self.layout));
+        }
         if extent > self.buffer.bytes() {
             return Err(format!(
                 "{:?} reaches byte {extent} of a buffer of {} bytes",

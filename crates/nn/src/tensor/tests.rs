@@ -1,6 +1,7 @@
-use millstream_core::{DType, Device};
+use millstream_core::{DType, Device, Layout};
 
 use super::Tensor;
+use crate::{Linear, Weights};
 
 fn device() -> Device {
     Device::cpu().unwrap()
@@ -160,4 +161,23 @@ fn tensors_are_made_from_bytes_of_the_host_without_a_copy() {
     };
     assert_eq!(refused(&[5], DType::F32), "from_host: 4 f32 elements for shape [5]");
     assert_eq!(refused(&[16], DType::Bool), "from_host: bools are made by from_slice");
+}
+
+#[test]
+fn a_layout_that_memory_cannot_have_is_no_tensor() {
+    let buffer = device().stream().unwrap().allocate(256).unwrap();
+    let bytes = Layout::strided(DType::U8, &[2], &[(1 << 61) + 64], 0).unwrap();
+    assert!(Tensor::from_buffer(buffer.clone(), bytes.with_dtype(DType::F64)).is_err());
+    let fitting = Layout::contiguous(DType::F64, &[32]).unwrap();
+    assert!(Tensor::from_buffer(buffer, fitting).is_ok());
+}
+
+#[test]
+fn more_than_the_host_or_the_device_has_is_an_error() {
+    let one = Tensor::ones(&[1, 1], DType::F32, &device()).unwrap();
+    let wide = one.broadcast_to(&[1, 1 << 58]).unwrap();
+    let error = wide.to_vec::<f32>().unwrap_err();
+    assert!(error.to_string().contains("out of memory on the host"), "{error}");
+    let weights = Weights::from_tensors([("weight".to_owned(), wide)].into(), &device());
+    assert!(Linear::new(1 << 58, 1, false, &weights).is_err());
 }

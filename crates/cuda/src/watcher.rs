@@ -33,9 +33,9 @@ pub(crate) struct Watcher {
     stop: AtomicBool,
     thread: OnceLock<Thread>,
     join: Mutex<Option<JoinHandle<()>>>,
-    /// How often it went to sleep for want of sleepers.
+    /// Whether it sleeps for want of sleepers.
     #[cfg(test)]
-    parks: std::sync::atomic::AtomicU32,
+    asleep: AtomicBool,
 }
 
 impl Watcher {
@@ -103,8 +103,10 @@ impl Watcher {
             let idle = last.elapsed();
             if wanted == 0 && idle > LINGER {
                 #[cfg(test)]
-                self.parks.fetch_add(1, Ordering::SeqCst);
+                self.asleep.store(true, Ordering::SeqCst);
                 std::thread::park();
+                #[cfg(test)]
+                self.asleep.store(false, Ordering::SeqCst);
                 last = Instant::now();
             } else if idle > PATIENCE {
                 std::thread::sleep(NAP);
@@ -165,9 +167,7 @@ mod tests {
             until("a sleeper is served", || queues.sleepers.load(Ordering::SeqCst) == 0);
             if round % 10 == 0 {
                 // The next sleeper finds it asleep, the others mostly awake.
-                let parks = || queues.watcher.parks.load(Ordering::SeqCst);
-                let before = parks();
-                until("the watcher sleeps", || parks() > before);
+                until("the watcher sleeps", || queues.watcher.asleep.load(Ordering::SeqCst));
             }
         }
         assert!(queues.advances.load(Ordering::SeqCst) >= 100);

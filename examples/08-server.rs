@@ -25,7 +25,7 @@ fn answer(model: &Sequential, device: &Device, line: &str) -> Result<Vec<f32>, S
 }
 
 fn serve(model: &Sequential, device: &Device, client: TcpStream) -> std::io::Result<()> {
-    client.set_read_timeout(Some(Duration::from_secs(10)))?;
+    client.set_read_timeout(Some(Duration::from_secs(60)))?;
     let mut writer = client.try_clone()?;
     for line in BufReader::new(client).lines() {
         match answer(model, device, &line?) {

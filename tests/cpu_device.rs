@@ -7,9 +7,17 @@ use std::time::{Duration, Instant};
 use millstream::profiler::{Activity, ThreadLabel};
 use millstream::{
     Activation, Backend, BackendInfo, Batch, BinaryOp, Buffer, Command, Config, DType, Device,
-    Distribution, Error, Event, HealthState, Layout, OpKind, Operand, Progress, Queue,
-    QueueContext, Result, Segment, Stream, Timepoint, UnaryOp,
+    DeviceBuilder, Distribution, Error, Event, HealthState, Layout, OpKind, Operand, Progress,
+    Queue, QueueContext, Result, Segment, Stream, Timepoint, UnaryOp,
 };
+
+/// After this long something hangs. No test that passes waits for it.
+const HANG: Duration = Duration::from_secs(120);
+
+/// A device of the test's own, whose waits end late: the machine may be busy with other things.
+fn own() -> DeviceBuilder {
+    Device::builder("cpu").wait_timeout(HANG)
+}
 
 fn square(size: usize) -> Layout {
     Layout::contiguous(DType::F32, &[size, size]).unwrap()
@@ -49,9 +57,7 @@ fn chain(device: Device, seed: u64) -> Result<Vec<u32>> {
 
 #[test]
 fn results_have_the_same_bits_for_any_number_of_threads_and_streams() {
-    let open = |threads, intra_op| {
-        Device::builder("cpu").threads(threads).intra_op(intra_op).open().unwrap()
-    };
+    let open = |threads, intra_op| own().threads(threads).intra_op(intra_op).open().unwrap();
     let expected: Vec<_> = (0..4).map(|seed| chain(open(1, false), seed).unwrap()).collect();
     let mut settings = vec![(2, true), (8, false)];
     // A sanitizer with unoptimised kernels takes minutes for all of them.
@@ -126,7 +132,8 @@ fn invariant_02_a_stream_stuck_in_submit_disturbs_no_other() {
 
     let released = Arc::new((Mutex::new(false), Condvar::new()));
     let backend = Box::new(Sticky(Arc::clone(&released)));
-    let device = Device::with_backend(backend, Config::default()).unwrap();
+    let device =
+        Device::with_backend(backend, Config { wait_timeout: HANG, ..Config::default() }).unwrap();
     let layout = Layout::contiguous(DType::F32, &[16]).unwrap();
     let work = move |stream: &Stream| {
         for _ in 0..100 {
@@ -165,7 +172,7 @@ fn tasks_that_hop_between_threads_work() {
         step: usize,
         value: Option<Buffer>,
     }
-    let device = Device::cpu().unwrap();
+    let device = own().open().unwrap();
     let layout = square(32);
     let expected: Vec<Vec<f32>> = (0..40)
         .map(|seed| {
@@ -214,13 +221,13 @@ fn tasks_that_hop_between_threads_work() {
 
 #[test]
 fn work_that_nobody_waits_for_is_done_all_the_same() {
-    let device = Device::builder("cpu").open().unwrap();
+    let device = own().open().unwrap();
     let stream = Stream::new(&device).unwrap();
     let buffer = random(&stream, square(64), 1).unwrap();
     let point = stream.timepoint();
     stream.flush().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(20);
     // A query does not execute anything on this device: a worker must have done it.
+    let deadline = Instant::now() + HANG;
     while !point.query().unwrap() {
         assert!(Instant::now() < deadline, "no worker came");
         std::thread::yield_now();
@@ -231,7 +238,7 @@ fn work_that_nobody_waits_for_is_done_all_the_same() {
 
 #[test]
 fn chains_across_streams_finish_when_only_the_last_is_waited_for() {
-    let device = Device::builder("cpu").open().unwrap();
+    let device = own().open().unwrap();
     let streams: Vec<_> = (0..16).map(|_| Stream::new(&device).unwrap()).collect();
     let layout = square(32);
     for round in 0..20 {
@@ -252,7 +259,7 @@ fn chains_across_streams_finish_when_only_the_last_is_waited_for() {
 
 #[test]
 fn a_wait_that_runs_out_loses_nothing() {
-    let device = Device::builder("cpu").threads(1).intra_op(false).open().unwrap();
+    let device = own().threads(1).intra_op(false).open().unwrap();
     let stream = Stream::new(&device).unwrap();
     let layout = square(64);
     let (a, b) = (random(&stream, layout, 1).unwrap(), random(&stream, layout, 2).unwrap());
@@ -272,23 +279,25 @@ fn a_wait_that_runs_out_loses_nothing() {
 
 #[test]
 fn timed_events_measure_the_device() {
-    let device = Device::builder("cpu").open().unwrap();
+    let device = own().open().unwrap();
     let stream = Stream::new(&device).unwrap();
     let layout = square(256);
     let (a, b) = (random(&stream, layout, 1).unwrap(), random(&stream, layout, 2).unwrap());
     stream.synchronize().unwrap();
+    let started = Instant::now();
     let before = Event::timed(&stream).unwrap();
     matmul(&stream, &a, &b, &b, layout).unwrap();
     let after = Event::timed(&stream).unwrap();
     let elapsed = before.elapsed(&after).unwrap();
-    assert!(elapsed > Duration::ZERO && elapsed < Duration::from_secs(20), "{elapsed:?}");
+    // The device's time lies within that of the host, however long that was.
+    assert!(elapsed > Duration::ZERO && elapsed <= started.elapsed(), "{elapsed:?}");
     assert_eq!(after.elapsed(&before).unwrap(), Duration::ZERO);
     device.close().unwrap();
 }
 
 #[test]
 fn the_profiler_has_a_row_per_stream_and_is_safe_with_many_threads() {
-    let device = Device::builder("cpu").open().unwrap();
+    let device = own().open().unwrap();
     device.profiler().start();
     let barrier = Barrier::new(8);
     std::thread::scope(|scope| {
@@ -330,7 +339,7 @@ fn the_profiler_has_a_row_per_stream_and_is_safe_with_many_threads() {
 /// taken between the last question and the read.
 #[test]
 fn asking_until_it_is_done_is_enough_to_read_the_result() {
-    let device = Device::builder("cpu").open().unwrap();
+    let device = own().open().unwrap();
     let stream = Stream::new(&device).unwrap();
     let layout = square(16);
     for value in 0..200 {
@@ -338,7 +347,7 @@ fn asking_until_it_is_done_is_enough_to_read_the_result() {
         stream.record(Command::fill(buffer.operand(layout), value).unwrap()).unwrap();
         let download = stream.download(buffer.operand(layout)).unwrap();
         stream.flush().unwrap();
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + HANG;
         while !download.timepoint().query().unwrap() {
             assert!(Instant::now() < deadline, "no worker came");
             std::hint::spin_loop();
@@ -372,10 +381,10 @@ fn a_device_opened_twice_by_name_is_one_device_and_a_closed_one_is_opened_anew()
     let (first, second) = (Device::cpu().unwrap(), Device::open("cpu:0").unwrap());
     assert_eq!(first, second);
     assert_eq!(Device::best().unwrap(), first);
-    let own = Device::builder("cpu").open().unwrap();
-    assert_ne!(own, first);
-    own.close().unwrap();
-    assert_eq!(own.health().state, HealthState::Closed);
+    let another = own().open().unwrap();
+    assert_ne!(another, first);
+    another.close().unwrap();
+    assert_eq!(another.health().state, HealthState::Closed);
     assert_eq!(Device::open("cpu").unwrap().health().state, HealthState::Healthy);
 }
 
@@ -404,7 +413,7 @@ fn settings_out_of_range_are_refused() {
 #[test]
 fn closing_joins_the_workers_and_gives_memory_back() {
     for _ in 0..20 {
-        let device = Device::builder("cpu").threads(4).open().unwrap();
+        let device = own().threads(4).open().unwrap();
         std::thread::scope(|scope| {
             for seed in 0..4 {
                 scope.spawn(move || {
@@ -423,7 +432,7 @@ fn closing_joins_the_workers_and_gives_memory_back() {
 /// An index that no kernel may follow fails the call that needs its result, and no other.
 #[test]
 fn an_index_out_of_range_is_a_fault_of_its_command_alone() {
-    let device = Device::builder("cpu").threads(2).open().unwrap();
+    let device = own().threads(2).open().unwrap();
     let (stream, other) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
     let layout = |dtype, shape: &[usize]| Layout::contiguous(dtype, shape).unwrap();
     let upload = |ids: &[i64]| {

@@ -403,6 +403,7 @@ fn a_lack_of_memory_is_an_error_and_no_fault() {
 fn timed_events_use_the_clock_of_the_device() {
     let device = gpu_or_skip!();
     let stream = device.stream().unwrap();
+    let started = std::time::Instant::now();
     let before = Event::timed(&stream).unwrap();
     let buffer = stream.allocate(row(1 << 20).dense_bytes()).unwrap();
     for _ in 0..20 {
@@ -410,7 +411,9 @@ fn timed_events_use_the_clock_of_the_device() {
     }
     let after = Event::timed(&stream).unwrap();
     let elapsed = before.elapsed(&after).unwrap();
-    assert!(elapsed > Duration::from_micros(5) && elapsed < Duration::from_secs(5), "{elapsed:?}");
+    // Within the host's time, but for the steps in which the device counts.
+    let most = started.elapsed() + Duration::from_millis(1);
+    assert!(elapsed > Duration::ZERO && elapsed <= most, "{elapsed:?}");
 }
 
 #[test]
@@ -431,7 +434,9 @@ fn the_profiler_shows_when_the_device_ran_what() {
     let spans: Vec<_> =
         device.profiler().take().into_iter().flat_map(|trace| trace.spans).collect();
     assert_eq!(spans.len(), 4);
-    let slack = 2_000_000;
+    // The clocks are compared when the device is opened, less well on a busy machine. Were they not, they
+    // would be years apart.
+    let slack = 1_000_000_000;
     for pair in spans.windows(2) {
         assert!(pair[0].start_ns <= pair[0].end_ns && pair[0].end_ns <= pair[1].start_ns);
     }
@@ -446,15 +451,24 @@ fn a_wait_ends_at_its_deadline_and_a_closed_device_says_so() {
     let size = matrix(4096, 4096);
     let [a, b] = [(); 2].map(|()| stream.allocate(size.dense_bytes()).unwrap());
     stream.record(Command::fill(a.operand(size), 1.0f32).unwrap()).unwrap();
-    let mut last = None;
-    for _ in 0..40 {
-        let (to, from) = (b.operand(size), a.operand(size));
-        let product = Command::matmul(to, from, from, None, None, 1.0, Activation::None);
-        last = Some(stream.record(product.unwrap()).unwrap());
-    }
-    let waited = last.unwrap().wait_within(Duration::from_micros(1));
-    assert!(matches!(waited, Err(Error::Timeout { .. })), "{waited:?}");
-    last.unwrap().wait().unwrap();
+    // Long work, and longer each time until it is not done when it is asked for: this thread may be kept
+    // from its core for any time in between.
+    let timed_out = (0..6).map(|doubled| 40 << doubled).any(|products| {
+        let mut last = stream.timepoint();
+        for _ in 0..products {
+            let (to, from) = (b.operand(size), a.operand(size));
+            let product = Command::matmul(to, from, from, None, None, 1.0, Activation::None);
+            last = stream.record(product.unwrap()).unwrap();
+        }
+        let waited = last.wait_within(Duration::from_micros(1));
+        last.wait().unwrap();
+        match waited {
+            Ok(()) => false,
+            Err(Error::Timeout { .. }) => true,
+            Err(error) => panic!("{error}"),
+        }
+    });
+    assert!(timed_out, "no wait ended at its deadline");
     device.close().unwrap();
     assert!(matches!(device.stream(), Err(Error::DeviceClosed { .. })));
     drop((a, b));

@@ -25,6 +25,8 @@ mod unix {
 
     const FORKS: usize = 20;
     const THREADS: usize = 8;
+    /// After this long something hangs.
+    const HANG: Duration = Duration::from_secs(120);
 
     pub fn main() -> ExitCode {
         let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
@@ -125,7 +127,7 @@ mod unix {
                 if code != 0 {
                     return Err(format!("the child failed at step {code}"));
                 }
-                let deadline = Instant::now() + Duration::from_secs(30);
+                let deadline = Instant::now() + HANG;
                 while calls.load(Ordering::Relaxed) == before {
                     if Instant::now() > deadline {
                         return Err("the parent stands still".into());
@@ -207,7 +209,7 @@ mod unix {
     }
 
     fn wait_for(pid: libc::pid_t) -> Result<i32, String> {
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + HANG;
         loop {
             let mut status = 0;
             // SAFETY: `status` is a valid place for the result.

@@ -33,6 +33,9 @@ pub(crate) struct Watcher {
     stop: AtomicBool,
     thread: OnceLock<Thread>,
     join: Mutex<Option<JoinHandle<()>>>,
+    /// Whether it sleeps for want of sleepers.
+    #[cfg(test)]
+    asleep: AtomicBool,
 }
 
 impl Watcher {
@@ -99,7 +102,11 @@ impl Watcher {
             std::hint::spin_loop();
             let idle = last.elapsed();
             if wanted == 0 && idle > LINGER {
+                #[cfg(test)]
+                self.asleep.store(true, Ordering::SeqCst);
                 std::thread::park();
+                #[cfg(test)]
+                self.asleep.store(false, Ordering::SeqCst);
                 last = Instant::now();
             } else if idle > PATIENCE {
                 std::thread::sleep(NAP);
@@ -141,6 +148,15 @@ mod tests {
         }
     }
 
+    /// Waits for a condition; the time only ends a test that would hang.
+    fn until(what: &str, condition: impl Fn() -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(120);
+        while !condition() {
+            assert!(Instant::now() < deadline, "never: {what}");
+            std::thread::yield_now();
+        }
+    }
+
     #[test]
     fn sleepers_are_served_again_and_again_and_the_thread_ends() {
         let queues = Arc::new(Queues::default());
@@ -148,14 +164,10 @@ mod tests {
         for round in 0..100 {
             queues.sleepers.store(1, Ordering::SeqCst);
             queues.watcher.watch(5);
-            let deadline = Instant::now() + Duration::from_secs(20);
-            while queues.sleepers.load(Ordering::SeqCst) > 0 {
-                assert!(Instant::now() < deadline, "round {round}");
-                std::thread::yield_now();
-            }
+            until("a sleeper is served", || queues.sleepers.load(Ordering::SeqCst) == 0);
             if round % 10 == 0 {
-                // Long enough for the watcher to fall asleep.
-                std::thread::sleep(Duration::from_millis(2));
+                // The next sleeper finds it asleep, the others mostly awake.
+                until("the watcher sleeps", || queues.watcher.asleep.load(Ordering::SeqCst));
             }
         }
         assert!(queues.advances.load(Ordering::SeqCst) >= 100);

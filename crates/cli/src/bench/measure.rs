@@ -65,8 +65,9 @@ impl Sample {
 }
 
 impl Subject<'_> {
-    /// Calls from so many threads, which start together and are warm by then. Those that cannot be started
-    /// are errors of the sample; the others do not wait for them.
+    /// Calls from so many threads, which start together and are warm by then. Each goes on for the time,
+    /// and until it has used each of its inputs. Those that cannot be started are errors of the sample; the
+    /// others do not wait for them.
     pub fn measure(&self, threads: usize, time: Duration) -> Sample {
         let gate = RwLock::new(());
         let total = Mutex::new((Sample::default(), None::<(Instant, Instant)>));
@@ -127,7 +128,8 @@ impl Subject<'_> {
                 return sample;
             }
         };
-        for (input, expected) in inputs.iter().zip(&self.answers[thread..]).cycle() {
+        let questions = inputs.iter().zip(&self.answers[thread..]);
+        for (calls, (input, expected)) in (1..).zip(questions.cycle()) {
             let before = Instant::now();
             let answer = input.call(self.model);
             let after = Instant::now();
@@ -137,7 +139,7 @@ impl Subject<'_> {
                 Ok(Err(error)) => sample.error(thread, &error),
                 Err(error) => sample.error(thread, error),
             }
-            if after >= end {
+            if after >= end && calls >= INPUTS {
                 break;
             }
         }
@@ -170,8 +172,10 @@ mod tests {
         answers[2][7] ^= 1;
         for origin in [Origin::Device, Origin::Host] {
             let subject = Subject { workload, device, origin, model: &model, answers: &answers };
-            let sample = subject.measure(2, Duration::from_millis(20));
-            assert!(sample.mismatches > 0 && sample.errors == 0 && sample.calls_per_second > 0.0);
+            // Too short for more than one call of each input, however fast the machine is.
+            let sample = subject.measure(2, Duration::ZERO);
+            assert_eq!((sample.mismatches, sample.errors, sample.latencies.len()), (1, 0, 3));
+            assert!(sample.calls_per_second > 0.0);
         }
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn producer_consumer(context: &Context) -> Outcome {
                     let input = if thread == 0 {
                         math.randn(&[33, 65], iteration as u64)?
                     } else {
-                        match receiver.recv_timeout(std::time::Duration::from_secs(60)) {
+                        match receiver.recv_timeout(std::time::Duration::from_secs(120)) {
                             Ok(value) => value,
                             Err(_) => return Ok(None),
                         }

@@ -43,8 +43,8 @@ pub(super) fn events(context: &Context) -> Outcome {
         after.wait_on(&second)?;
         let consume = Math { stream: second };
         let result = consume.read(&consume.binary(BinaryOp::Add, &product, &value)?)?;
-        after.synchronize_within(Duration::from_secs(30))?;
-        if !after.query()? || before.elapsed(&after)? > Duration::from_secs(60) {
+        after.synchronize_within(Duration::from_secs(120))?;
+        if !after.query()? || after.elapsed(&before)? > Duration::ZERO {
             return Ok(Vec::new());
         }
         Ok(result)
@@ -65,7 +65,7 @@ pub(super) fn churn(context: &Context) -> Outcome {
 /// Three leasable streams for everybody; a thread ends after each call, so the line moves.
 pub(super) fn exhaustion(context: &Context) -> Outcome {
     context.with_own_device(
-        |builder| builder.streams(4).exhaustion(Exhaustion::Wait(Some(Duration::from_secs(60)))),
+        |builder| builder.streams(4).exhaustion(Exhaustion::Wait(Some(Duration::from_secs(120)))),
         churn,
     )
 }

@@ -19,8 +19,8 @@ use crate::profiler::Profiler;
 use crate::stream::{Deadline, Reason, StreamInner, StreamPool};
 use crate::sync::{Cached, OnceCache};
 use crate::{
-    Backend, BackendInfo, Buffer, Command, Counters, DType, Error, Kernel, KernelKey, Layout, MemoryStats,
-    Op, OpKind, Result, Stream,
+    Backend, BackendInfo, Buffer, Command, Counters, DType, Error, Kernel, KernelKey, Layout,
+    MemoryStats, Op, OpKind, Result, Stream,
 };
 
 /// A device: a handle that costs nothing to copy and may be used from any thread.

@@ -5,29 +5,6 @@ use millstream_core::{Buffer, Command, DType, Device, HostBytes, Layout, Stream}
 use super::Tensor;
 use crate::{Error, Result};
 
-/// The layers of the Commands that this thread recorded.
-#[cfg(test)]
-pub(crate) mod layers {
-    use std::cell::RefCell;
-
-    use millstream_core::LayerName;
-
-    thread_local! {
-        static NOTED: RefCell<Vec<Option<LayerName>>> = const { RefCell::new(Vec::new()) };
-    }
-
-    pub(super) fn note() {
-        NOTED.with_borrow_mut(|noted| noted.push(LayerName::current()));
-    }
-
-    /// The layers of what `work` records.
-    pub(crate) fn of(work: impl FnOnce()) -> Vec<&'static str> {
-        NOTED.take();
-        work();
-        NOTED.take().into_iter().map(|name| name.map_or("", LayerName::as_str)).collect()
-    }
-}
-
 /// Records the Commands of one operation.
 pub(crate) struct Recorder {
     op: &'static str,
@@ -69,5 +46,28 @@ impl Recorder {
     /// Fills an output with bytes of the host.
     pub fn upload(&self, output: &Tensor, bytes: HostBytes) -> Result<()> {
         self.record(Command::upload(output.operand(), bytes))
+    }
+}
+
+/// The layers of the Commands that this thread recorded.
+#[cfg(test)]
+pub(crate) mod layers {
+    use std::cell::RefCell;
+
+    use millstream_core::LayerName;
+
+    thread_local! {
+        static NOTED: RefCell<Vec<Option<LayerName>>> = const { RefCell::new(Vec::new()) };
+    }
+
+    pub(super) fn note() {
+        NOTED.with_borrow_mut(|noted| noted.push(LayerName::current()));
+    }
+
+    /// The layers of what `work` records.
+    pub(crate) fn of(work: impl FnOnce()) -> Vec<&'static str> {
+        NOTED.take();
+        work();
+        NOTED.take().into_iter().map(|name| name.map_or("", LayerName::as_str)).collect()
     }
 }

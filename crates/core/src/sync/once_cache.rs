@@ -264,7 +264,7 @@ impl<K: Clone + Hash + Eq + std::fmt::Debug, V> OnceCache<K, V> {
     fn guarded(&self, key: &K, build: impl FnOnce(&K) -> Result<V>) -> Result<V> {
         self.builds.fetch_add(1, Ordering::Relaxed);
         catch_unwind(AssertUnwindSafe(|| build(key)))
-            .unwrap_or_else(|panic| Err(failure(key, &crate::panic_message(&*panic))))
+            .unwrap_or_else(|panic| Err(failure(key, crate::panic_message(&*panic))))
     }
 }
 

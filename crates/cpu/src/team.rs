@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::engine::Engine;
-use crate::kernels::Parallel;
+use crate::kernels::{Parallel, trim_scratch};
 use crate::latch::Latch;
 
 /// One command's chunks. Lives on the stack of the thread that executes the command.
@@ -59,6 +59,7 @@ impl Help {
         // SAFETY: the owner keeps the work alive until nobody helps, and this one is counted in.
         let work = unsafe { &*self.0 };
         work.run_chunks(|| engine.helpers.are_too_many(engine.free_cores()));
+        trim_scratch();
         let bed = engine.bed(work.stream);
         engine.helpers.leave();
         // After this the work may be gone.

@@ -130,6 +130,22 @@ pub unsafe fn execute(
     parallel: &dyn Parallel,
     clock_ns: i64,
 ) -> Result<(), KernelFault> {
+    // SAFETY: passed on.
+    let result = unsafe { execute_one(command, parallel, clock_ns) };
+    trim_scratch();
+    result
+}
+
+/// Gives back large scratch memory of the calling thread, which is done with its part of a Command.
+pub(crate) fn trim_scratch() {
+    workspace::trim();
+}
+
+unsafe fn execute_one(
+    command: &BoundCommand,
+    parallel: &dyn Parallel,
+    clock_ns: i64,
+) -> Result<(), KernelFault> {
     let (outputs, inputs) = (command.outputs(), command.inputs());
     // SAFETY: every call passes on what the caller promises; the operands that each kernel expects
     // are those that the constructor of the operation put in this order.

@@ -3,7 +3,7 @@
 //! An axis that repeats one element may be of any size, so scratch memory is bounded by the machine and
 //! not by the operands. What cannot be had is a fault of the Command.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::OnceLock;
 
 use super::fault::{KernelFault, Result};
@@ -20,6 +20,34 @@ fn limit() -> usize {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         (memory::total() / (2 * cores)).max(LEAST_LIMIT)
     })
+}
+
+/// Bytes of an area that a thread keeps when a Command is done. There may be many threads, and most of them
+/// idle; who has a larger area can spare the time to ask for it again.
+const KEPT_BYTES: usize = 4 << 20;
+
+/// Whether an area of so many bytes is given back when the Command is done. To be asked when it grows.
+pub(super) fn is_large(bytes: usize) -> bool {
+    let large = bytes > KEPT_BYTES;
+    if large {
+        HAS_LARGE.set(true);
+    }
+    large
+}
+
+/// Gives back the calling thread's large areas. To be called when it is done with a Command.
+#[inline]
+pub(super) fn trim() {
+    if HAS_LARGE.get() {
+        trim_areas();
+    }
+}
+
+#[cold]
+fn trim_areas() {
+    KEPT.with_borrow_mut(|kept| kept.retain(|memory| !is_large(size_of_val(&memory[..]))));
+    super::matmul::trim_areas();
+    HAS_LARGE.set(false);
 }
 
 /// Makes room for so many elements in all, or says that there is none.
@@ -65,6 +93,8 @@ struct Line(#[allow(dead_code, reason = "read as numbers")] [u8; 64]);
 thread_local! {
     // A stack, so that a nested use finds memory of its own.
     static KEPT: RefCell<Vec<Vec<Line>>> = const { RefCell::new(Vec::new()) };
+    /// Whether the thread has an area that is too large to keep.
+    static HAS_LARGE: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Numbers of which any bytes are one.
@@ -95,6 +125,7 @@ pub(super) fn with_areas<T: Plain, R, const N: usize>(
     if memory.len() < total {
         memory.clear();
         reserve(&mut memory, total)?;
+        is_large(total * size_of::<Line>());
         memory.resize(total, Line([0; 64]));
     }
     let mut rest = &mut memory[..];
@@ -127,6 +158,22 @@ mod tests {
             assert!(a.iter().all(|&x| x == 1.0) && c.iter().all(|&x| x == 2.0));
         })
         .unwrap();
+    }
+
+    #[test]
+    fn large_areas_are_given_back_when_a_command_is_done() {
+        let kept = || {
+            KEPT.with_borrow(|kept| {
+                kept.iter().map(|memory| size_of_val(&memory[..])).sum::<usize>()
+            })
+        };
+        with_areas([KEPT_BYTES], |_: [&mut [u8]; 1]| ()).unwrap();
+        trim();
+        assert_eq!(kept(), KEPT_BYTES);
+        with_areas([KEPT_BYTES + 1], |_: [&mut [u8]; 1]| ()).unwrap();
+        assert!(kept() > KEPT_BYTES);
+        trim();
+        assert_eq!(kept(), 0);
     }
 
     #[test]

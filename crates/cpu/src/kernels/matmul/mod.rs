@@ -35,6 +35,7 @@ use tile::Multiplied;
 
 pub(crate) use packed::packed_bytes;
 pub(super) use packed::{matmul_packed, pack_weights};
+pub(super) use scratch::trim_areas;
 
 /// Multiplications that take about as long as one element of simple work.
 const PRODUCTS_PER_ELEMENT: usize = 16;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::LocalKey;
 
 use super::super::fault::Result;
-use super::super::workspace::reserve;
+use super::super::workspace::{is_large, reserve};
 use crate::memory::prefer_huge_pages;
 
 /// One line of the cache, so that packed panels begin on one.
@@ -65,6 +65,7 @@ pub(super) fn with_area<T: Copy, R>(
     if memory.len() < lines {
         memory.clear();
         reserve(&mut memory, lines)?;
+        is_large(lines * size_of::<Line>());
         prefer_huge_pages(memory.as_mut_ptr().cast(), lines * size_of::<Line>());
         memory.resize(lines, Line([0; 64]));
     }
@@ -74,6 +75,20 @@ pub(super) fn with_area<T: Copy, R>(
         area.content.set(content);
     });
     Ok(result)
+}
+
+/// Gives back the areas of the calling thread that are too large to keep.
+pub(in super::super) fn trim_areas() {
+    for area in [&LEFT, &RIGHT, &SUMS] {
+        area.with(|area| {
+            let memory = area.memory.take();
+            if is_large(size_of_val(&memory[..])) {
+                area.content.set(None);
+            } else {
+                area.memory.set(memory);
+            }
+        });
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Shapes that the suite has no cases of, since only these kernels treat them in a way of their own.
 
-use millstream_conformance::{CaseBuilder, Generator, Spec, Value, View, cases, check};
+use std::collections::BTreeSet;
+
+use millstream_conformance::{Case, CaseBuilder, Generator, Spec, Value, View, cases, check};
 use millstream_core::{DType, OpKind, ScatterReduction};
 use millstream_kernels::{Key, Limits, Program};
 
@@ -33,33 +35,55 @@ fn updates_beyond_the_queue_of_a_group_keep_their_order() {
     }
 }
 
-#[test]
-fn products_are_cut_for_many_processors_too() {
-    let kinds = [OpKind::MatMul, OpKind::Conv, OpKind::Attention];
-    let Some(host) = host().filter(|_| kinds.iter().all(|kind| chosen_kinds().contains(kind)))
-    else {
-        return;
+/// Runs the cases of a kind that are cut in a way of their own where there are many processors. Gives the programs that
+/// they need, or `None` if nothing is run here.
+fn cut_for_many_processors(kind: OpKind) -> Option<BTreeSet<Program>> {
+    let host = host().filter(|_| chosen_kinds().contains(&kind))?;
+    let is_cut = |(index, case): &(usize, Case)| {
+        let small_convolution = case.name.starts_with("conv/f32") && index % 4 == 0;
+        case.name.contains("/layer-") || small_convolution
     };
-    let (mut run, mut programs) = (0, std::collections::BTreeSet::new());
+    let mut programs = BTreeSet::new();
     for processors in [6, 132] {
         // Larger groups too, but for ThreadSanitizer, whose groups are small.
         let max_threads =
             host.limits.max_threads * if host.limits.max_threads < 256 { 1 } else { 2 };
         let limits = Limits { parallel_groups: 4 * processors, max_threads, ..host.limits };
-        let wider = Wider { host, limits };
-        for case in kinds.iter().flat_map(|&kind| cases(kind)) {
-            let small_convolution = case.name.starts_with("conv/f32") && run % 4 == 0;
-            if case.name.contains("/layer-") || small_convolution {
-                check(&wider, &case).unwrap_or_else(|failure| panic!("{failure}"));
-                let keys = keys_of(&case, &limits).unwrap_or_else(|error| panic!("{error}"));
-                programs.extend(keys.iter().map(|key| key.program()));
-            }
-            run += 1;
-        }
+        let chosen = cases(kind).into_iter().enumerate().filter(is_cut).map(|(_, case)| case);
+        let keys = check_all(&Wider { host, limits }, &chosen.collect::<Vec<_>>());
+        programs.extend(keys.iter().map(Key::program));
     }
-    for program in [Program::MatmulDepth, Program::ConvDepth] {
-        assert!(programs.contains(&program), "{programs:?}");
+    Some(programs)
+}
+
+/// Runs cases whose kernels are compiled together, which takes far less time than one by one. Gives their keys.
+fn check_all(wider: &Wider, cases: &[Case]) -> BTreeSet<Key> {
+    let keys = cases.iter().map(|case| keys_of(case, &wider.limits));
+    let keys: Result<Vec<_>, _> = keys.collect();
+    let keys: BTreeSet<Key> =
+        keys.unwrap_or_else(|error| panic!("{error}")).into_iter().flatten().collect();
+    wider.host.library.prepare(&keys).unwrap_or_else(|error| panic!("{error}"));
+    for case in cases {
+        check(wider, case).unwrap_or_else(|failure| panic!("{failure}"));
     }
+    keys
+}
+
+#[test]
+fn products_are_cut_for_many_processors_too() {
+    let Some(programs) = cut_for_many_processors(OpKind::MatMul) else { return };
+    assert!(programs.contains(&Program::MatmulDepth), "{programs:?}");
+}
+
+#[test]
+fn convolutions_are_cut_for_many_processors_too() {
+    let Some(programs) = cut_for_many_processors(OpKind::Conv) else { return };
+    assert!(programs.contains(&Program::ConvDepth), "{programs:?}");
+}
+
+#[test]
+fn attention_is_cut_for_many_processors_too() {
+    cut_for_many_processors(OpKind::Attention);
 }
 
 #[test]
@@ -67,15 +91,13 @@ fn attention_is_cut_into_tiles_that_fill_the_memory_of_a_group() {
     let Some(host) = host().filter(|_| chosen_kinds().contains(&OpKind::Attention)) else { return };
     // More memory than the least of all devices has, and groups that ThreadSanitizer can follow.
     let limits = Limits { max_threads: 128, shared_bytes: 48 << 10, ..host.limits };
-    let wider = Wider { host, limits };
-    let mut constants = std::collections::BTreeSet::new();
-    for case in cases(OpKind::Attention) {
-        let keys = keys_of(&case, &limits).unwrap_or_else(|error| panic!("{error}"));
-        if keys.iter().any(|key| key.program() == Program::AttentionTiles) {
-            check(&wider, &case).unwrap_or_else(|failure| panic!("{failure}"));
-            constants.extend(keys.iter().flat_map(Key::constants));
-        }
-    }
+    let mut tiled = cases(OpKind::Attention);
+    tiled.retain(|case| {
+        let keys = keys_of(case, &limits).unwrap_or_else(|error| panic!("{error}"));
+        keys.iter().any(|key| key.program() == Program::AttentionTiles)
+    });
+    let keys = check_all(&Wider { host, limits }, &tiled);
+    let constants: BTreeSet<_> = keys.iter().flat_map(Key::constants).collect();
     // Tiles of several sizes, with and without vectors, and positions of 64 bits.
     for constant in [("KEYS", 2), ("KEYS", 4), ("VECTOR", 1), ("VECTOR", 4), ("WIDE", 1)] {
         assert!(constants.contains(&constant), "{constant:?} of {constants:?}");

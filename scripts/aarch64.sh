@@ -1,10 +1,8 @@
 #!/usr/bin/env bash
 # The tests of core and of the CPU device for aarch64, executed by qemu: what does not build there, and what
 # depends on x86. (qemu keeps much of x86's memory order: orderings that are too weak are for loom to find.)
-# `aarch64.sh full` runs every test; without it those whose kernels take qemu minutes are left out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-mode="${1:-quick}"
 target=aarch64-unknown-linux-gnu
 
 packages=(qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross rustc-web cargo-web rust-web-src)

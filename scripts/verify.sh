@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 bash .ci/run
 bash scripts/asan.sh full
 bash scripts/tsan.sh full
-bash scripts/aarch64.sh full
+bash scripts/aarch64.sh
 bash scripts/kernels.sh asan
 bash scripts/kernels.sh tsan
 bash scripts/fuzz.sh 300

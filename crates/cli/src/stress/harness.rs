@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
 
-use millstream::{Device, DeviceBuilder, Result};
+use millstream::{DType, Device, DeviceBuilder, Result, Tensor};
 
 /// Problems that are shown in words; the rest is only counted.
 const SHOWN: usize = 5;
@@ -16,6 +16,8 @@ pub(crate) struct Context {
     pub name: String,
     pub threads: usize,
     pub iterations: usize,
+    /// One call in so many comes with one that must fail.
+    pub faults: Option<usize>,
 }
 
 /// What came of a scenario.
@@ -81,6 +83,13 @@ impl Outcome {
         self.mismatches += other.mismatches;
         other.problems.into_iter().for_each(|problem| self.note(problem));
     }
+}
+
+/// Whether a call failed as a bad index does.
+pub(crate) fn is_fault<T>(answer: &millstream::nn::Result<T>) -> bool {
+    let Err(error) = answer else { return false };
+    let text = error.to_string();
+    text.contains("embedding") && text.contains("failed on stream")
 }
 
 impl Context {
@@ -150,11 +159,27 @@ impl Context {
             for iteration in 0..self.iterations {
                 let variant = iteration % variants;
                 let what = format!("thread {thread}, call {iteration}");
+                let bad = self.bad_call(thread, iteration);
                 match &expected[thread][variant] {
                     Ok(expected) => outcome.count(&what, call(thread, variant), expected),
                     Err(error) => outcome.error(format!("sequential {what}: {error}")),
                 }
+                if let Some(bad) = bad {
+                    let answer = bad.and_then(|bad| bad.to_vec::<f32>());
+                    outcome
+                        .expect(is_fault(&answer), "a call that must fail did not, or otherwise");
+                }
             }
+        })
+    }
+
+    /// The result of a call that must fail when it runs, if one is due: it asks for a row that a table does
+    /// not have.
+    fn bad_call(&self, thread: usize, iteration: usize) -> Option<millstream::nn::Result<Tensor>> {
+        let number = iteration * self.threads + thread;
+        self.faults.filter(|faults| number.is_multiple_of(*faults)).map(|_| {
+            let table = Tensor::ones(&[4, 16], DType::F32, &self.device)?;
+            table.embedding(&Tensor::from_slice(&[4 + number as i64], &[1], &self.device)?)
         })
     }
 

@@ -24,6 +24,10 @@ pub(crate) struct Arguments {
     /// Run only this scenario; may be given several times. `--scenario list` names them.
     #[arg(long)]
     scenario: Vec<String>,
+    /// One call in so many comes with one that must fail, on the same stream and pending at the same time:
+    /// that one gets its error, and nothing else does.
+    #[arg(long, value_name = "CALLS", value_parser = clap::value_parser!(u32).range(1..))]
+    faults: Option<u32>,
     /// The device, by name.
     #[arg(long, default_value = "cpu")]
     device: String,
@@ -48,7 +52,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut rows: Vec<(&Scenario, Outcome)> = Vec::new();
     for scenario in chosen {
         bar.set_message(scenario.name);
-        let context = Context { device, name: arguments.device.clone(), threads, iterations };
+        let faults = arguments.faults.map(|calls| calls as usize);
+        let name = arguments.device.clone();
+        let context = Context { device, name, threads, iterations, faults };
         rows.push((scenario, (scenario.run)(&context)));
         bar.inc(1);
     }

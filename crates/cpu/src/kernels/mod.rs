@@ -60,6 +60,8 @@ pub use fault::KernelFault;
 pub(crate) use matmul::packed_bytes;
 pub use parallel::{Parallel, Sequential};
 
+pub(crate) use workspace::empty_spare;
+
 use millstream_core::{BoundCommand, Op, OpKind, Operand, RawBuffer};
 
 /// Whether the CPU device has a kernel for this kind.

@@ -4,10 +4,10 @@
 //! not by the operands. What cannot be had is a fault of the Command.
 
 use std::cell::{Cell, RefCell};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::fault::{KernelFault, Result};
-use crate::memory;
+use crate::memory::{self, prefer_huge_pages};
 
 /// What a thread can always have.
 const LEAST_LIMIT: usize = 64 << 20;
@@ -23,31 +23,81 @@ fn limit() -> usize {
 }
 
 /// Bytes of an area that a thread keeps when a Command is done. There may be many threads, and most of them
-/// idle; who has a larger area can spare the time to ask for it again.
-const KEPT_BYTES: usize = 4 << 20;
+/// idle: larger areas are shared by those that compute.
+const KEPT_BYTES: usize = 1 << 20;
 
-/// Whether an area of so many bytes is given back when the Command is done. To be asked when it grows.
-pub(super) fn is_large(bytes: usize) -> bool {
-    let large = bytes > KEPT_BYTES;
-    if large {
-        HAS_LARGE.set(true);
+/// Large areas that nobody uses, and the largest that is kept: enough for a few threads that compute. Whoever
+/// finds the lock taken does without, so that nobody waits here.
+static SPARE: Mutex<Vec<Area>> = Mutex::new(Vec::new());
+const MOST_SPARE: usize = 8;
+const LARGEST_SPARE: usize = 32 << 20;
+
+/// Memory for numbers, as lines of the cache.
+pub(super) type Area = Vec<Line>;
+
+/// An area of at least so many lines: `memory` if it suffices, else a spare or a new one.
+pub(super) fn grown(mut memory: Area, lines: usize) -> Result<Area> {
+    if memory.len() >= lines {
+        return Ok(memory);
     }
-    large
+    let bytes = lines.saturating_mul(size_of::<Line>());
+    if bytes > KEPT_BYTES {
+        HAS_LARGE.set(true);
+        if let Some(spare) = take_spare(lines) {
+            return Ok(spare);
+        }
+    }
+    memory.clear();
+    reserve(&mut memory, lines)?;
+    prefer_huge_pages(memory.as_mut_ptr().cast(), bytes);
+    memory.resize(lines, Line([0; 64]));
+    Ok(memory)
 }
 
-/// Gives back the calling thread's large areas. To be called when it is done with a Command.
+/// The smallest spare area that suffices.
+fn take_spare(lines: usize) -> Option<Area> {
+    let mut spare = SPARE.try_lock().ok()?;
+    let enough = spare.iter().enumerate().filter(|(_, area)| area.len() >= lines);
+    let (index, _) = enough.min_by_key(|(_, area)| area.len())?;
+    Some(spare.swap_remove(index))
+}
+
+/// Takes an area from a thread that is done with a Command, if it is large. Gives back what the thread keeps.
+pub(super) fn kept(area: Area) -> Area {
+    let bytes = size_of_val(&area[..]);
+    if bytes <= KEPT_BYTES {
+        return area;
+    }
+    if bytes <= LARGEST_SPARE
+        && let Ok(mut spare) = SPARE.try_lock()
+        && spare.len() < MOST_SPARE
+    {
+        spare.push(area);
+    }
+    Area::new()
+}
+
+/// Frees the large areas that nobody uses.
+pub(crate) fn empty_spare() {
+    let spare = std::mem::take(&mut *SPARE.lock().unwrap_or_else(PoisonError::into_inner));
+    drop(spare);
+}
+
+/// Hands the calling thread's large areas on. To be called when it is done with a Command.
 #[inline]
 pub(super) fn trim() {
-    if HAS_LARGE.get() {
+    if HAS_LARGE.replace(false) {
         trim_areas();
     }
 }
 
 #[cold]
 fn trim_areas() {
-    KEPT.with_borrow_mut(|kept| kept.retain(|memory| !is_large(size_of_val(&memory[..]))));
+    KEPT.with_borrow_mut(|areas| {
+        areas.iter_mut().for_each(|area| *area = kept(std::mem::take(area)));
+        areas.retain(|area| !area.is_empty());
+    });
     super::matmul::trim_areas();
-    HAS_LARGE.set(false);
 }
 
 /// Makes room for so many elements in all, or says that there is none.
@@ -88,11 +138,11 @@ pub(super) fn push<T>(list: &mut Vec<T>, value: T) -> Result {
 /// One line of the cache, so that every area begins on one.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Line(#[allow(dead_code, reason = "read as numbers")] [u8; 64]);
+pub(super) struct Line(#[allow(dead_code, reason = "read as numbers")] [u8; 64]);
 
 thread_local! {
     // A stack, so that a nested use finds memory of its own.
-    static KEPT: RefCell<Vec<Vec<Line>>> = const { RefCell::new(Vec::new()) };
+    static KEPT: RefCell<Vec<Area>> = const { RefCell::new(Vec::new()) };
     /// Whether the thread has an area that is too large to keep.
     static HAS_LARGE: Cell<bool> = const { Cell::new(false) };
 }
@@ -120,14 +170,9 @@ pub(super) fn with_areas<T: Plain, R, const N: usize>(
     body: impl FnOnce([&mut [T]; N]) -> R,
 ) -> Result<R> {
     let lines = sizes.map(|size| size.saturating_mul(size_of::<T>()).div_ceil(size_of::<Line>()));
-    let mut memory = KEPT.with_borrow_mut(Vec::pop).unwrap_or_default();
+    let memory = KEPT.with_borrow_mut(Vec::pop).unwrap_or_default();
     let total = lines.iter().fold(0, |sum: usize, &lines| sum.saturating_add(lines));
-    if memory.len() < total {
-        memory.clear();
-        reserve(&mut memory, total)?;
-        is_large(total * size_of::<Line>());
-        memory.resize(total, Line([0; 64]));
-    }
+    let mut memory = grown(memory, total)?;
     let mut rest = &mut memory[..];
     let areas = std::array::from_fn(|index| {
         let (area, after) = std::mem::take(&mut rest).split_at_mut(lines[index]);

@@ -1,6 +1,7 @@
 //! The scenarios.
 
 mod compute;
+mod faults;
 mod memory;
 mod models;
 mod sharing;
@@ -106,6 +107,11 @@ pub(crate) const ALL: &[Scenario] = &[
         name: "out-of-memory",
         about: "one thread asks for too much while others go on",
         run: memory::out_of_memory,
+    },
+    Scenario {
+        name: "bad-caller",
+        about: "one thread asks for what does not exist, on 2, 32 and 64 streams",
+        run: faults::bad_caller,
     },
     Scenario { name: "soak", about: "mixed work; memory must not grow", run: memory::soak },
     Scenario {

@@ -5,13 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::LocalKey;
 
 use super::super::fault::Result;
-use super::super::workspace::{is_large, reserve};
-use crate::memory::prefer_huge_pages;
-
-/// One line of the cache, so that packed panels begin on one.
-#[derive(Clone, Copy)]
-#[repr(align(64))]
-struct Line(#[allow(dead_code, reason = "read as numbers")] [u8; 64]);
+use super::super::workspace::{Line, grown, kept};
 
 /// One area of a thread, and what was put there last.
 pub(super) struct Area {
@@ -59,16 +53,10 @@ pub(super) fn with_area<T: Copy, R>(
     body: impl FnOnce(*mut T, bool) -> R,
 ) -> Result<R> {
     // Taken out while in use, so that a nested call, should there ever be one, gets its own.
-    let (mut memory, known) = area.with(|area| (area.memory.take(), area.content.take()));
+    let (memory, known) = area.with(|area| (area.memory.take(), area.content.take()));
     let lines = size.saturating_mul(size_of::<T>()).div_ceil(size_of::<Line>());
     let known = memory.len() >= lines && content.is_some() && known == content;
-    if memory.len() < lines {
-        memory.clear();
-        reserve(&mut memory, lines)?;
-        is_large(lines * size_of::<Line>());
-        prefer_huge_pages(memory.as_mut_ptr().cast(), lines * size_of::<Line>());
-        memory.resize(lines, Line([0; 64]));
-    }
+    let mut memory = grown(memory, lines)?;
     let result = body(memory.as_mut_ptr().cast(), known);
     area.with(|area| {
         area.memory.set(memory);
@@ -77,16 +65,15 @@ pub(super) fn with_area<T: Copy, R>(
     Ok(result)
 }
 
-/// Gives back the areas of the calling thread that are too large to keep.
+/// Hands the areas of the calling thread on that are too large to keep.
 pub(in super::super) fn trim_areas() {
     for area in [&LEFT, &RIGHT, &SUMS] {
         area.with(|area| {
-            let memory = area.memory.take();
-            if is_large(size_of_val(&memory[..])) {
+            let memory = kept(area.memory.take());
+            if memory.is_empty() {
                 area.content.set(None);
-            } else {
-                area.memory.set(memory);
             }
+            area.memory.set(memory);
         });
     }
 }

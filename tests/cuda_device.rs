@@ -3,6 +3,8 @@
 
 #![cfg(feature = "cuda")]
 
+mod gpu;
+
 use std::sync::Barrier;
 use std::time::Duration;
 
@@ -12,26 +14,6 @@ use millstream::{
     Event, HealthState, Layout, MAX_RANK, PadMode, PadParams, ResizeMode, ResizeParams, Result,
     Scalar, Stream, UnaryOp,
 };
-
-fn gpu() -> Option<Device> {
-    match Device::builder("cuda").open() {
-        Ok(device) => Some(device),
-        Err(error) => {
-            assert!(std::env::var_os("MILLSTREAM_REQUIRE_CUDA").is_none(), "{error}");
-            eprintln!("SKIPPED: {error}");
-            None
-        }
-    }
-}
-
-macro_rules! gpu_or_skip {
-    () => {
-        match gpu() {
-            Some(device) => device,
-            None => return,
-        }
-    };
-}
 
 fn row(count: usize) -> Layout {
     Layout::contiguous(DType::F32, &[count]).unwrap()
@@ -336,45 +318,6 @@ fn chains_across_streams_come_in_order() {
             last[0]
         );
     }
-}
-
-fn bad_lookup(stream: &Stream, rows: &Buffer) -> Result<()> {
-    let indices = Layout::contiguous(DType::I64, &[2])?;
-    let ids = stream.allocate(indices.dense_bytes())?;
-    stream.upload(ids.operand(indices), &[1i64, 99])?;
-    let to = stream.allocate(matrix(2, 4).dense_bytes())?;
-    let (to, table) = (to.operand(matrix(2, 4)), rows.operand(matrix(3, 4)));
-    stream.record(Command::embedding(to, table, ids.operand(indices))?)?;
-    Ok(())
-}
-
-#[test]
-fn an_index_out_of_range_fails_its_stream_and_no_other() {
-    let device = gpu_or_skip!();
-    let (bad, good) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
-    let table = filled(&good, matrix(3, 4), &[1.0; 12]).unwrap();
-    table.settle().unwrap();
-    let depends = bad.allocate(row(4).dense_bytes()).unwrap();
-    bad_lookup(&bad, &table).unwrap();
-    bad.record(Command::fill(depends.operand(row(4)), 1.0f32).unwrap()).unwrap();
-    // Another stream that waits for the failed work fails with it, whenever it notices.
-    let consumer = Stream::new(&device).unwrap();
-    let consumed = consumer.download(depends.operand(row(4)));
-    let error = bad.synchronize().unwrap_err();
-    let text = error.to_string();
-    assert!(matches!(error, Error::Fault { command: "embedding", .. }), "{text}");
-    assert!(text.contains("index"), "{text}");
-    if let Ok(download) = consumed {
-        assert!(matches!(download.read::<f32>(), Err(Error::Fault { .. })));
-    }
-    assert_eq!(
-        good.download(table.operand(matrix(3, 4))).unwrap().read::<f32>().unwrap(),
-        [1.0; 12]
-    );
-    // The stream goes on.
-    let again = filled(&bad, row(4), &[5.0; 4]).unwrap();
-    assert_eq!(bad.download(again.operand(row(4))).unwrap().read::<f32>().unwrap(), [5.0; 4]);
-    assert_eq!(device.health().state, HealthState::Healthy);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod common;
 
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::*;
@@ -60,6 +61,39 @@ fn readers_and_writers_of_one_buffer_are_put_in_order() {
             copy(stream, &own, buffer).unwrap();
         }
     });
+}
+
+/// Streams that read a buffer without end do not keep one from writing it: who has waited comes next.
+#[test]
+fn a_write_comes_through_while_many_streams_read() {
+    const READERS: usize = 16;
+    let (device, control) = device();
+    let writer = Stream::new(&device).unwrap();
+    let buffer = writer.allocate(64).unwrap();
+    fill(&writer, &buffer).unwrap();
+    let (written, begun) = (AtomicBool::new(false), Barrier::new(READERS + 1));
+    let guard = Instant::now() + LONG;
+    std::thread::scope(|scope| {
+        for _ in 0..READERS {
+            scope.spawn(|| {
+                let stream = Stream::new(&device).unwrap();
+                let own = stream.allocate(64).unwrap();
+                copy(&stream, &own, &buffer).unwrap();
+                begun.wait();
+                while !written.load(Ordering::Relaxed) && Instant::now() < guard {
+                    copy(&stream, &own, &buffer).unwrap();
+                }
+            });
+        }
+        begun.wait();
+        for _ in 0..5 {
+            fill(&writer, &buffer).unwrap();
+        }
+        written.store(true, Ordering::Relaxed);
+    });
+    assert!(Instant::now() < guard, "it came when the others had ended");
+    device.synchronize().unwrap();
+    control.assert_no_violations();
 }
 
 /// Two buffers, copied in both directions by two streams at once: neither waits for the other in a circle.

@@ -7,6 +7,7 @@
 
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use smallvec::SmallVec;
 
@@ -28,13 +29,25 @@ type Waits = SmallVec<[WaitFor; 2]>;
 enum Before<'a> {
     /// It need not be added.
     Nothing,
-    /// Submit this.
-    Submit(Timepoint),
+    /// Submit these.
+    Submit(SmallVec<[Timepoint; 4]>),
+    /// Let another stream go first.
+    Wait,
     /// Let streams other than home use the block.
     Share(&'a Block),
     /// Clear what nobody has written.
     Clear(&'a Buffer),
 }
+
+impl Before<'_> {
+    /// Whether other streams must come along first, and may come back as soon as they have.
+    fn is_for_others(&self) -> bool {
+        matches!(self, Before::Submit(_) | Before::Wait)
+    }
+}
+
+/// How long a stream that another one goes before waits until it looks again.
+const MOMENT: Duration = Duration::from_micros(50);
 
 /// Leaves a Command that is of no use: it is large, so it is not handed from one to the next.
 pub(super) fn record(
@@ -59,6 +72,10 @@ fn record_unless(
     check_device(stream, command)?;
     let thread = thread_number();
     let mut manners = Manners::default();
+    // Of the whole call, however often it looks. Not known before somebody has to be waited for.
+    let mut limit = None;
+    let mut asked = false;
+    let mut usual = || *limit.get_or_insert_with(|| Deadline::usual(device));
     loop {
         let mut recorder = stream.lock();
         if stream.is_shared() {
@@ -71,7 +88,7 @@ fn record_unless(
                 }
                 Next::MakeRoom(until) => {
                     drop(recorder);
-                    stream.wait_for_room(until, Deadline::usual(device))?;
+                    stream.wait_for_room(until, usual())?;
                     continue;
                 }
             }
@@ -80,7 +97,7 @@ fn record_unless(
             // The last submit found the device full. Make room before the batch grows further.
             if let Submitted::Full { until } = stream.submit(&mut recorder, Reason::Full)? {
                 drop(recorder);
-                stream.wait_for_room(until, Deadline::usual(device))?;
+                stream.wait_for_room(until, usual())?;
                 continue;
             }
         }
@@ -89,9 +106,20 @@ fn record_unless(
             Ok(waits) => waits.into_iter().for_each(|wait| recorder.add_wait(wait)),
             Err(before) => {
                 drop(recorder);
+                let deadline = usual();
+                if before.is_for_others() {
+                    // However short the time, everything is asked for once.
+                    if asked && deadline.is_over() {
+                        return Err(deadline.timeout(stream, sequence, command.op().name()));
+                    }
+                    asked = true;
+                }
                 match before {
                     Before::Nothing => return Ok(None),
-                    Before::Submit(point) => point.submit(Deadline::usual(device))?,
+                    Before::Submit(points) => {
+                        points.iter().try_for_each(|point| point.submit(deadline))?;
+                    }
+                    Before::Wait => std::thread::sleep(MOMENT),
                     Before::Share(block) => block.share(),
                     Before::Clear(buffer) => clear_rest(stream, buffer)?,
                 }
@@ -167,7 +195,11 @@ fn add_uses<'a>(
     shared.sort_unstable_by_key(|block| std::ptr::from_ref(*block).addr());
     shared.dedup_by_key(|block| std::ptr::from_ref(*block).addr());
     let mut locked: Locked = shared.iter().map(|block| (*block, block.lock_uses())).collect();
+    if locked.iter().any(|(_, uses)| uses.is_claimed_from(stream)) {
+        return Ok(Err(Before::Wait));
+    }
     let mut waits = Waits::new();
+    let mut unsubmitted = SmallVec::<[Timepoint; 4]>::new();
     for (access, operand) in command.accesses() {
         let block = operand.buffer.block();
         // Only now, since nobody settles a block whose uses are locked, or whose home stream is.
@@ -186,18 +218,19 @@ fn add_uses<'a>(
         let Some((_, uses)) = locked.iter().find(|(other, _)| std::ptr::eq(*other, block)) else {
             continue;
         };
-        let mut unsubmitted = None;
         uses.dependencies(stream, access, |point| {
             if point.passed() {
             } else if point.is_submitted() {
                 waits.push(WaitFor { stream: point.stream().id(), sequence: point.sequence() });
             } else {
-                unsubmitted = Some(point);
+                unsubmitted.push(point);
             }
         });
-        if let Some(point) = unsubmitted {
-            return Ok(Err(Before::Submit(point)));
-        }
+    }
+    if !unsubmitted.is_empty() {
+        // All blocks in one go, so that no two streams keep them from each other.
+        locked.iter_mut().for_each(|(_, uses)| uses.claim(stream));
+        return Ok(Err(Before::Submit(unsubmitted)));
     }
     // The last thing that can fail: from here on it is recorded.
     command.claim_host()?;
@@ -216,6 +249,7 @@ fn add_uses<'a>(
             None => {}
         }
     }
+    locked.iter_mut().for_each(|(_, uses)| uses.release(stream));
     Ok(Ok(waits))
 }
 

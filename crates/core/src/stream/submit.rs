@@ -55,6 +55,16 @@ impl Deadline {
         Self::within(device.config().wait_timeout)
     }
 
+    pub fn is_over(&self) -> bool {
+        Instant::now() >= self.at
+    }
+
+    /// The error of a call that came to its end at that Command.
+    pub fn timeout(&self, stream: &StreamInner, sequence: u64, command: &'static str) -> Error {
+        let device = stream.device_inner().name().to_owned();
+        Error::Timeout { device, stream: stream.id(), sequence, command, waited: self.time }
+    }
+
     fn of(device: &DeviceInner, time: Option<Duration>) -> Self {
         Self::within(time.unwrap_or(device.config().wait_timeout))
     }
@@ -168,15 +178,10 @@ impl StreamInner {
             if let Some(error) = self.progress().lost() {
                 return Err(error);
             }
-            if asked && Instant::now() >= deadline.at {
+            if asked && deadline.is_over() {
                 let unfinished = self.progress().completed() + 1;
-                return Err(Error::Timeout {
-                    device: device.name().to_owned(),
-                    stream: self.id(),
-                    sequence: unfinished,
-                    command: self.lock().command_name(unfinished),
-                    waited: deadline.time,
-                });
+                let command = self.lock().command_name(unfinished);
+                return Err(deadline.timeout(self, unfinished, command));
             }
             asked = true;
             let result = self.queue().wait(sequence, deadline.at);

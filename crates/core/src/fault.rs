@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use smallvec::SmallVec;
 
 use crate::memory::Block;
-use crate::{Error, Layout, MAX_RANK, size};
+use crate::{DType, Error, Layout, MAX_RANK, size};
 
 /// Whether any Command of this process ever failed. Marks are only looked for if so. Set before the first
 /// mark is made; whoever is ordered after that Command sees it.
@@ -23,6 +23,9 @@ static ANY: AtomicBool = AtomicBool::new(false);
 pub(crate) fn any() -> bool {
     ANY.load(Ordering::Relaxed)
 }
+
+/// Marks that faults make in a block at most. With more, neighbors become one, with what lies between them.
+const MOST_MARKS: usize = 1024;
 
 /// Why values are not there. Clones name the same fault, so that it is known when somebody was told.
 #[derive(Clone, Debug)]
@@ -77,7 +80,7 @@ pub(crate) struct Marks {
 
 struct Mark {
     bytes: Range<usize>,
-    /// Where the values lie among these bytes.
+    /// Where the values lie among these bytes. If it is dense they fill all of them, whatever it says.
     layout: Layout,
     fault: Fault,
 }
@@ -172,7 +175,25 @@ impl Marks {
             Some(mark) if mark.layout.is_dense() && layout.is_dense() => {
                 mark.bytes = mark.bytes.start.min(bytes.start)..mark.bytes.end.max(bytes.end);
             }
-            _ => self.list.push(Mark { bytes, layout: *layout, fault: fault.clone() }),
+            _ => {
+                self.list.push(Mark { bytes, layout: *layout, fault: fault.clone() });
+                if self.list.len() > MOST_MARKS {
+                    self.join_neighbors();
+                }
+            }
+        }
+    }
+
+    /// Makes one mark of every two that lie next to each other, which takes what lies between with them.
+    fn join_neighbors(&mut self) {
+        self.list.sort_unstable_by_key(|mark| mark.bytes.start);
+        let mut marks = std::mem::take(&mut self.list).into_iter();
+        while let Some(mut mark) = marks.next() {
+            if let Some(next) = marks.next() {
+                mark.bytes.end = mark.bytes.end.max(next.bytes.end);
+                mark.layout = Layout::scalar(DType::U8);
+            }
+            self.list.push(mark);
         }
     }
 
@@ -261,7 +282,6 @@ impl Value {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::DType;
 
     fn fault(text: &str) -> Fault {
         Fault::new(Error::DeviceClosed { device: text.into() })
@@ -377,6 +397,24 @@ mod tests {
         }
         assert_eq!(marks.list.len(), 1);
         assert!(!marks.overwrite(1, &bytes(0..10_000)));
+    }
+
+    /// Faults without end cost neither memory nor time without end, and none is lost.
+    #[test]
+    fn the_marks_of_a_block_are_bounded() {
+        let mut marks = Marks::default();
+        let column = |first| Layout::strided(DType::U8, &[3], &[1 << 20], first).unwrap();
+        for piece in 0..5000 {
+            marks.fail(1, &bytes(piece * 10..piece * 10 + 5), &fault("bad"));
+            marks.fail(1, &column(piece * 10 + 5), &fault("bad"));
+            assert!(marks.list.len() <= MOST_MARKS);
+        }
+        for piece in 0..5000 {
+            assert!(found(&marks, piece * 10..piece * 10 + 1).is_some());
+            assert!(marks.find(1, &column(piece * 10 + 5)).is_some());
+        }
+        assert_eq!(found(&marks, 3 << 20..4 << 20), None);
+        assert!(!marks.overwrite(1, &bytes(0..4 << 20)));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::*;
-use millstream_core::{Buffer, Command, DType, Error, Event, Layout, Stream};
+use millstream_core::{Buffer, Command, DType, Device, Error, Event, Layout, Stream};
 
 /// A guard against a hang, far above what any machine takes.
 const LONG: Duration = Duration::from_secs(60);
@@ -279,5 +279,28 @@ fn clearing_and_writing_at_once_keeps_what_was_written() {
         assert!(written > 0 && read > 0);
     }
     device.synchronize().unwrap();
+    control.assert_no_violations();
+}
+
+/// A call that waits for all streams waits no longer than one that waits for a single one.
+#[test]
+fn many_streams_that_hang_take_one_timeout_together() {
+    const STREAMS: usize = 20;
+    let time = Duration::from_millis(500);
+    let (device, control) = device_with(|config| config.wait_timeout = time);
+    let streams = [(); STREAMS].map(|()| Stream::new(&device).unwrap());
+    for stream in &streams {
+        fill(stream, &stream.allocate(64).unwrap()).unwrap();
+        control.hang(stream.id(), true);
+    }
+    for call in [|device: Device| device.synchronize(), Device::close] {
+        let begun = Instant::now();
+        let error = call(device).unwrap_err();
+        assert!(matches!(error, Error::Timeout { waited, .. } if waited == time), "{error}");
+        // One after the other they would take twice as long.
+        assert!(begun.elapsed() < time * STREAMS as u32 / 2);
+    }
+    streams.iter().for_each(|stream| control.hang(stream.id(), false));
+    device.close().unwrap();
     control.assert_no_violations();
 }

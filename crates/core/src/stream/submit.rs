@@ -160,7 +160,14 @@ impl StreamInner {
         if self.progress().completed() >= sequence {
             return Ok(());
         }
-        let deadline = Deadline::of(self.device_inner(), time);
+        self.wait_until_passed_by(sequence, Deadline::of(self.device_inner(), time))
+    }
+
+    /// The same, for a call that has other streams to wait for too.
+    pub fn wait_until_passed_by(&'static self, sequence: u64, deadline: Deadline) -> Result<()> {
+        if self.progress().completed() >= sequence {
+            return Ok(());
+        }
         self.flush_up_to(sequence, Reason::Wait, deadline)?;
         self.counters().blocks.fetch_add(1, Ordering::Relaxed);
         self.wait_passed(sequence, deadline)
@@ -191,9 +198,14 @@ impl StreamInner {
 
     /// Waits for everything recorded; what failed of it and nobody was told of.
     pub fn synchronize(&'static self, time: Option<Duration>) -> Result<()> {
+        self.synchronize_by(Deadline::of(self.device_inner(), time))
+    }
+
+    /// The same, for a call that has other streams to wait for too.
+    pub fn synchronize_by(&'static self, deadline: Deadline) -> Result<()> {
         self.device_inner().check()?;
         let last = self.recorded();
-        self.wait_until_passed(last, time)?;
+        self.wait_until_passed_by(last, deadline)?;
         self.progress().tell_first(last).map_or(Ok(()), Err)
     }
 }

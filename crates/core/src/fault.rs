@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use smallvec::SmallVec;
 
 use crate::memory::Block;
-use crate::{Error, Layout};
+use crate::{DType, Error, Layout, MAX_RANK, size};
 
 /// Whether any Command of this process ever failed. Marks are only looked for if so. Set before the first
 /// mark is made; whoever is ordered after that Command sees it.
@@ -23,6 +23,9 @@ static ANY: AtomicBool = AtomicBool::new(false);
 pub(crate) fn any() -> bool {
     ANY.load(Ordering::Relaxed)
 }
+
+/// Marks that faults make in a block at most. With more, neighbors become one, with what lies between them.
+const MOST_MARKS: usize = 1024;
 
 /// Why values are not there. Clones name the same fault, so that it is known when somebody was told.
 #[derive(Clone, Debug)]
@@ -77,7 +80,7 @@ pub(crate) struct Marks {
 
 struct Mark {
     bytes: Range<usize>,
-    /// Where the values lie among these bytes.
+    /// Where the values lie among these bytes. If it is dense they fill all of them, whatever it says.
     layout: Layout,
     fault: Fault,
 }
@@ -85,6 +88,75 @@ struct Mark {
 /// The bytes between the first and the last that a layout touches.
 fn hull(layout: &Layout) -> Range<usize> {
     if layout.is_empty() { 0..0 } else { layout.start_bytes()..layout.extent_bytes() }
+}
+
+/// Runs of bytes that begin at equal distances.
+#[derive(Clone, Copy)]
+struct Runs {
+    start: usize,
+    bytes: usize,
+    /// The distance; 0 for a single run.
+    distance: usize,
+}
+
+impl Runs {
+    fn single(bytes: Range<usize>) -> Self {
+        Self { start: bytes.start, bytes: bytes.len(), distance: 0 }
+    }
+
+    /// Runs that hold all elements of a layout that lies in a buffer.
+    fn of(layout: &Layout) -> Self {
+        let size = layout.dtype().size();
+        let axes = layout.shape().iter().zip(layout.strides()).filter(|(count, _)| **count > 1);
+        let mut axes: SmallVec<[_; MAX_RANK]> =
+            axes.map(|(count, stride)| (stride.saturating_mul(size), count - 1)).collect();
+        axes.sort_unstable();
+        let mut runs = Self { start: layout.start_bytes(), bytes: size, distance: 0 };
+        for (stride, steps) in axes {
+            if stride <= runs.bytes {
+                runs.bytes = size::advance(runs.bytes, steps, stride);
+            } else {
+                runs.distance = common_divisor(runs.distance, stride);
+            }
+        }
+        runs
+    }
+
+    /// Whether no run of the one shares a byte with a run of the other. False where that is not seen by
+    /// how they begin.
+    fn are_apart(&self, other: &Self) -> bool {
+        let distance = common_divisor(self.distance, other.distance);
+        if distance == 0 {
+            return false;
+        }
+        let (one, two) = (self.start % distance, other.start % distance);
+        let from = |first: usize, second: usize| (second + distance - first) % distance;
+        from(one, two) >= self.bytes && from(two, one) >= other.bytes
+    }
+}
+
+fn common_divisor(mut one: usize, mut other: usize) -> usize {
+    while other != 0 {
+        (one, other) = (other, one % other);
+    }
+    one
+}
+
+impl Mark {
+    fn runs(&self) -> Runs {
+        if self.layout.is_dense() {
+            Runs::single(self.bytes.clone())
+        } else {
+            Runs::of(&self.layout)
+        }
+    }
+
+    /// Whether the bytes between the first and the last of a read, and its elements, may meet this.
+    fn meets(&self, bytes: &Range<usize>, read: &Layout) -> bool {
+        self.bytes.start < bytes.end
+            && bytes.start < self.bytes.end
+            && !self.runs().are_apart(&Runs::of(read))
+    }
 }
 
 impl Marks {
@@ -103,7 +175,25 @@ impl Marks {
             Some(mark) if mark.layout.is_dense() && layout.is_dense() => {
                 mark.bytes = mark.bytes.start.min(bytes.start)..mark.bytes.end.max(bytes.end);
             }
-            _ => self.list.push(Mark { bytes, layout: *layout, fault: fault.clone() }),
+            _ => {
+                self.list.push(Mark { bytes, layout: *layout, fault: fault.clone() });
+                if self.list.len() > MOST_MARKS {
+                    self.join_neighbors();
+                }
+            }
+        }
+    }
+
+    /// Makes one mark of every two that lie next to each other, which takes what lies between with them.
+    fn join_neighbors(&mut self) {
+        self.list.sort_unstable_by_key(|mark| mark.bytes.start);
+        let mut marks = std::mem::take(&mut self.list).into_iter();
+        while let Some(mut mark) = marks.next() {
+            if let Some(next) = marks.next() {
+                mark.bytes.end = mark.bytes.end.max(next.bytes.end);
+                mark.layout = Layout::scalar(DType::U8);
+            }
+            self.list.push(mark);
         }
     }
 
@@ -141,8 +231,7 @@ impl Marks {
             return None;
         }
         let read = hull(layout);
-        let overlaps = |mark: &&Mark| mark.bytes.start < read.end && read.start < mark.bytes.end;
-        self.list.iter().find(overlaps).map(|mark| &mark.fault)
+        self.list.iter().find(|mark| mark.meets(&read, layout)).map(|mark| &mark.fault)
     }
 
     /// Why some of the contents are not there.
@@ -193,7 +282,6 @@ impl Value {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::DType;
 
     fn fault(text: &str) -> Fault {
         Fault::new(Error::DeviceClosed { device: text.into() })
@@ -241,6 +329,57 @@ mod tests {
     }
 
     #[test]
+    fn values_that_lie_between_those_that_failed_are_good() {
+        let column =
+            |first, width| Layout::strided(DType::U8, &[5, width], &[8, 1], first).unwrap();
+        let mut marks = Marks::default();
+        marks.fail(1, &column(3, 2), &fault("bad"));
+        for (first, width) in [(3, 1), (4, 1), (0, 4), (4, 4), (0, 8), (2, 2)] {
+            assert!(marks.find(1, &column(first, width)).is_some(), "{width} from {first}");
+        }
+        for (first, width) in [(0, 3), (5, 3), (1, 1), (7, 1), (5, 6)] {
+            assert!(marks.find(1, &column(first, width)).is_none(), "{width} from {first}");
+        }
+        // What lies as densely as its bytes, and other distances.
+        assert!(found(&marks, 11..12).is_some() && found(&marks, 13..19).is_none());
+        assert!(found(&marks, 13..20).is_some());
+        let every = |step, first| Layout::strided(DType::U8, &[4], &[step], first).unwrap();
+        assert!(marks.find(1, &every(4, 1)).is_none() && marks.find(1, &every(4, 0)).is_some());
+        assert!(marks.find(1, &every(3, 1)).is_some(), "every place in time");
+    }
+
+    /// Against the bytes themselves.
+    #[test]
+    fn what_is_found_apart_shares_no_byte() {
+        let layouts: Vec<Layout> = (0..400u64)
+            .filter_map(|seed| {
+                let mut words = (0..).flat_map(|index| crate::philox::block(seed, index));
+                let mut below = |most: u32| (words.next().unwrap() % most) as usize;
+                let shape = [1 + below(3), 1 + below(4)];
+                let strides = [below(12), below(5)];
+                let dtype = if below(2) == 0 { DType::U8 } else { DType::F32 };
+                Layout::strided(dtype, &shape, &strides, below(9)).ok()
+            })
+            .collect();
+        let touched = |layout: &Layout| -> std::collections::BTreeSet<usize> {
+            let size = layout.dtype().size();
+            let firsts = (0..layout.elements()).map(|index| layout.position(index) * size);
+            firsts.flat_map(|first| first..first + size).collect()
+        };
+        let mut apart = 0;
+        for one in &layouts {
+            let bytes = touched(one);
+            let overlaps = layouts.iter().filter(|other| !touched(other).is_disjoint(&bytes));
+            for other in overlaps {
+                assert!(!Runs::of(one).are_apart(&Runs::of(other)), "{one:?} and {other:?}");
+            }
+            apart +=
+                layouts.iter().filter(|other| Runs::of(one).are_apart(&Runs::of(other))).count();
+        }
+        assert!(apart > 0);
+    }
+
+    #[test]
     fn another_allocation_of_the_block_starts_without_marks() {
         let mut marks = Marks::default();
         marks.fail(1, &bytes(0..20), &fault("bad"));
@@ -258,6 +397,24 @@ mod tests {
         }
         assert_eq!(marks.list.len(), 1);
         assert!(!marks.overwrite(1, &bytes(0..10_000)));
+    }
+
+    /// Faults without end cost neither memory nor time without end, and none is lost.
+    #[test]
+    fn the_marks_of_a_block_are_bounded() {
+        let mut marks = Marks::default();
+        let column = |first| Layout::strided(DType::U8, &[3], &[1 << 20], first).unwrap();
+        for piece in 0..5000 {
+            marks.fail(1, &bytes(piece * 10..piece * 10 + 5), &fault("bad"));
+            marks.fail(1, &column(piece * 10 + 5), &fault("bad"));
+            assert!(marks.list.len() <= MOST_MARKS);
+        }
+        for piece in 0..5000 {
+            assert!(found(&marks, piece * 10..piece * 10 + 1).is_some());
+            assert!(marks.find(1, &column(piece * 10 + 5)).is_some());
+        }
+        assert_eq!(found(&marks, 3 << 20..4 << 20), None);
+        assert!(!marks.overwrite(1, &bytes(0..4 << 20)));
     }
 
     #[test]

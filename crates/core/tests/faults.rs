@@ -56,6 +56,25 @@ fn invariant_09_a_fault_fails_the_values_that_depend_on_it_and_nothing_else() {
     control.assert_no_violations();
 }
 
+/// Columns of a matrix are values of their own, though they lie between each other.
+#[test]
+fn a_column_that_fails_leaves_those_beside_it() {
+    let (device, control) = device();
+    let stream = Stream::new(&device).unwrap();
+    let matrix = stream.allocate(64).unwrap();
+    fill(&stream, &matrix).unwrap();
+    let column = |first| matrix.operand(Layout::strided(DType::F32, &[4], &[4], first).unwrap());
+    let fails = stream.record(Command::fill(column(1), 1.0f32).unwrap()).unwrap();
+    control.fail_command(stream.id(), fails.sequence());
+    stream.record(Command::fill(column(2), 1.0f32).unwrap()).unwrap();
+    let read = |first| stream.download(column(first)).unwrap().read::<f32>();
+    assert!(is_fault(&read(1).unwrap_err(), fails.sequence()));
+    for first in [0, 2, 3] {
+        read(first).unwrap();
+    }
+    control.assert_no_violations();
+}
+
 /// A caller's three results are pending; the one in the middle fails.
 #[test]
 fn results_pending_on_one_stream_fail_alone() {

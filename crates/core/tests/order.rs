@@ -3,10 +3,11 @@
 mod common;
 
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::*;
-use millstream_core::{Buffer, Command, DType, Error, Event, Layout, Stream};
+use millstream_core::{Buffer, Command, DType, Device, Error, Event, Layout, Stream};
 
 /// A guard against a hang, far above what any machine takes.
 const LONG: Duration = Duration::from_secs(60);
@@ -60,6 +61,39 @@ fn readers_and_writers_of_one_buffer_are_put_in_order() {
             copy(stream, &own, buffer).unwrap();
         }
     });
+}
+
+/// Streams that read a buffer without end do not keep one from writing it: who has waited comes next.
+#[test]
+fn a_write_comes_through_while_many_streams_read() {
+    const READERS: usize = 16;
+    let (device, control) = device();
+    let writer = Stream::new(&device).unwrap();
+    let buffer = writer.allocate(64).unwrap();
+    fill(&writer, &buffer).unwrap();
+    let (written, begun) = (AtomicBool::new(false), Barrier::new(READERS + 1));
+    let guard = Instant::now() + LONG;
+    std::thread::scope(|scope| {
+        for _ in 0..READERS {
+            scope.spawn(|| {
+                let stream = Stream::new(&device).unwrap();
+                let own = stream.allocate(64).unwrap();
+                copy(&stream, &own, &buffer).unwrap();
+                begun.wait();
+                while !written.load(Ordering::Relaxed) && Instant::now() < guard {
+                    copy(&stream, &own, &buffer).unwrap();
+                }
+            });
+        }
+        begun.wait();
+        for _ in 0..5 {
+            fill(&writer, &buffer).unwrap();
+        }
+        written.store(true, Ordering::Relaxed);
+    });
+    assert!(Instant::now() < guard, "it came when the others had ended");
+    device.synchronize().unwrap();
+    control.assert_no_violations();
 }
 
 /// Two buffers, copied in both directions by two streams at once: neither waits for the other in a circle.
@@ -245,5 +279,28 @@ fn clearing_and_writing_at_once_keeps_what_was_written() {
         assert!(written > 0 && read > 0);
     }
     device.synchronize().unwrap();
+    control.assert_no_violations();
+}
+
+/// A call that waits for all streams waits no longer than one that waits for a single one.
+#[test]
+fn many_streams_that_hang_take_one_timeout_together() {
+    const STREAMS: usize = 20;
+    let time = Duration::from_millis(500);
+    let (device, control) = device_with(|config| config.wait_timeout = time);
+    let streams = [(); STREAMS].map(|()| Stream::new(&device).unwrap());
+    for stream in &streams {
+        fill(stream, &stream.allocate(64).unwrap()).unwrap();
+        control.hang(stream.id(), true);
+    }
+    for call in [|device: Device| device.synchronize(), Device::close] {
+        let begun = Instant::now();
+        let error = call(device).unwrap_err();
+        assert!(matches!(error, Error::Timeout { waited, .. } if waited == time), "{error}");
+        // One after the other they would take twice as long.
+        assert!(begun.elapsed() < time * STREAMS as u32 / 2);
+    }
+    streams.iter().for_each(|stream| control.hang(stream.id(), false));
+    device.close().unwrap();
     control.assert_no_violations();
 }

@@ -204,8 +204,8 @@ impl Device {
         Stream::visit(self)?.allocate(bytes)
     }
 
-    /// Waits until everything recorded on any stream so far has finished. A stream that fails does not
-    /// keep the others from being waited for.
+    /// Waits until everything recorded on any stream so far has finished, for as long as the device is set
+    /// to in all. A stream that fails does not keep the others from being waited for.
     ///
     /// # Errors
     ///
@@ -215,11 +215,12 @@ impl Device {
         let streams: Vec<_> = self.0.pool.created().collect();
         // All get their work before the first is waited for.
         let mut first = Ok(());
+        let deadline = Deadline::usual(self.0);
         for stream in &streams {
-            first = first.and(stream.flush(Reason::Flush, Deadline::usual(self.0)));
+            first = first.and(stream.flush(Reason::Flush, deadline));
         }
         for stream in &streams {
-            first = first.and(stream.synchronize(None));
+            first = first.and(stream.synchronize_by(deadline));
         }
         first
     }
@@ -405,8 +406,9 @@ impl DeviceInner {
     /// Waits until everything recorded has passed, whatever became of it; the first error.
     pub fn wait_idle(&'static self) -> Result<()> {
         let mut first = Ok(());
+        let deadline = Deadline::usual(self);
         for stream in self.pool.created() {
-            first = first.and(stream.wait_until_passed(stream.recorded(), None));
+            first = first.and(stream.wait_until_passed_by(stream.recorded(), deadline));
         }
         first
     }

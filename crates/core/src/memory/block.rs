@@ -4,6 +4,7 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
 
@@ -57,9 +58,25 @@ struct Changing {
     marks: Mutex<Marks>,
 }
 
-/// The uses of a shared block, at most one entry per stream.
+/// The uses of a shared block.
 #[derive(Default)]
-pub(crate) struct Uses(SmallVec<[Use; 2]>);
+pub(crate) struct Uses {
+    /// At most one entry per stream.
+    list: SmallVec<[Use; 2]>,
+    /// Who comes next.
+    claim: Option<Claim>,
+}
+
+/// A stream whose access waits for others to submit theirs, and until when nobody overtakes it.
+#[derive(Clone, Copy)]
+struct Claim {
+    stream: &'static StreamInner,
+    until: Instant,
+}
+
+/// How long others let a stream go first that waits for them to submit: many times what submitting takes. A
+/// stream that does not come meanwhile may claim again.
+const PRECEDENCE: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy)]
 struct Use {
@@ -82,7 +99,7 @@ impl Uses {
         access: Access,
         mut need: impl FnMut(Timepoint),
     ) {
-        for other in self.0.iter().filter(|other| !std::ptr::eq(other.stream, user)) {
+        for other in self.list.iter().filter(|other| !std::ptr::eq(other.stream, user)) {
             match access {
                 Access::Read => need(Timepoint::new(other.stream, other.written)),
                 Access::Write => need(other.last()),
@@ -92,20 +109,36 @@ impl Uses {
 
     /// Remembers a use. Called with the user's recorder locked, so that sequence numbers are in order.
     pub fn note(&mut self, user: &'static StreamInner, access: Access, sequence: u64) {
-        let known = self.0.iter().position(|other| std::ptr::eq(other.stream, user));
+        let known = self.list.iter().position(|other| std::ptr::eq(other.stream, user));
         let index = known.unwrap_or_else(|| {
-            self.0.push(Use { stream: user, read: 0, written: 0 });
-            self.0.len() - 1
+            self.list.push(Use { stream: user, read: 0, written: 0 });
+            self.list.len() - 1
         });
         match access {
-            Access::Read => self.0[index].read = sequence,
-            Access::Write => self.0[index].written = sequence,
+            Access::Read => self.list[index].read = sequence,
+            Access::Write => self.list[index].written = sequence,
         }
     }
 
     /// The last write of each stream.
     fn writes(&self) -> SmallVec<[Timepoint; 2]> {
-        self.0.iter().map(|other| Timepoint::new(other.stream, other.written)).collect()
+        self.list.iter().map(|other| Timepoint::new(other.stream, other.written)).collect()
+    }
+
+    /// Whether another stream comes first.
+    pub fn is_claimed_from(&self, user: &'static StreamInner) -> bool {
+        self.claim
+            .is_some_and(|claim| !std::ptr::eq(claim.stream, user) && Instant::now() < claim.until)
+    }
+
+    /// The stream comes next. Where others keep recording, it would else find new uses at every look.
+    pub fn claim(&mut self, user: &'static StreamInner) {
+        self.claim = Some(Claim { stream: user, until: Instant::now() + PRECEDENCE });
+    }
+
+    /// The stream has come.
+    pub fn release(&mut self, user: &'static StreamInner) {
+        self.claim.take_if(|claim| std::ptr::eq(claim.stream, user));
     }
 }
 
@@ -193,7 +226,7 @@ impl Block {
         if !self.is_shared() {
             // Reads at home left no trace, so what comes from elsewhere is after all that home has recorded.
             let written = self.changing.written.load(Ordering::Relaxed);
-            uses.0.push(Use { stream: self.home, read: home.recorded, written });
+            uses.list.push(Use { stream: self.home, read: home.recorded, written });
             self.shared.store(true, Ordering::Release);
         }
     }
@@ -252,8 +285,8 @@ impl Block {
             return true;
         }
         let mut uses = self.lock_uses();
-        uses.0.retain(|other| !std::ptr::eq(other.stream, self.home) && !other.last().passed());
-        let none = uses.0.is_empty();
+        uses.list.retain(|other| !std::ptr::eq(other.stream, self.home) && !other.last().passed());
+        let none = uses.list.is_empty();
         if none {
             self.shared.store(false, Ordering::Release);
         }
@@ -263,7 +296,7 @@ impl Block {
     /// The latest use of each other stream.
     pub(super) fn foreign_uses(&self) -> SmallVec<[Timepoint; 2]> {
         let uses = self.lock_uses();
-        let foreign = uses.0.iter().filter(|other| !std::ptr::eq(other.stream, self.home));
+        let foreign = uses.list.iter().filter(|other| !std::ptr::eq(other.stream, self.home));
         foreign.map(Use::last).collect()
     }
 

@@ -7,6 +7,7 @@
 
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use smallvec::SmallVec;
 
@@ -28,13 +29,25 @@ type Waits = SmallVec<[WaitFor; 2]>;
 enum Before<'a> {
     /// It need not be added.
     Nothing,
-    /// Submit this.
-    Submit(Timepoint),
+    /// Submit these.
+    Submit(SmallVec<[Timepoint; 4]>),
+    /// Let another stream go first.
+    Wait,
     /// Let streams other than home use the block.
     Share(&'a Block),
     /// Clear what nobody has written.
     Clear(&'a Buffer),
 }
+
+impl Before<'_> {
+    /// Whether other streams must come along first, and may come back as soon as they have.
+    fn is_for_others(&self) -> bool {
+        matches!(self, Before::Submit(_) | Before::Wait)
+    }
+}
+
+/// How long a stream that another one goes before waits until it looks again.
+const MOMENT: Duration = Duration::from_micros(50);
 
 /// Leaves a Command that is of no use: it is large, so it is not handed from one to the next.
 pub(super) fn record(
@@ -59,6 +72,10 @@ fn record_unless(
     check_device(stream, command)?;
     let thread = thread_number();
     let mut manners = Manners::default();
+    // Of the whole call, however often it looks. Not known before somebody has to be waited for.
+    let mut limit = None;
+    let mut asked = false;
+    let mut usual = || *limit.get_or_insert_with(|| Deadline::usual(device));
     loop {
         let mut recorder = stream.lock();
         if stream.is_shared() {
@@ -71,7 +88,7 @@ fn record_unless(
                 }
                 Next::MakeRoom(until) => {
                     drop(recorder);
-                    stream.wait_for_room(until, Deadline::usual(device))?;
+                    stream.wait_for_room(until, usual())?;
                     continue;
                 }
             }
@@ -80,7 +97,7 @@ fn record_unless(
             // The last submit found the device full. Make room before the batch grows further.
             if let Submitted::Full { until } = stream.submit(&mut recorder, Reason::Full)? {
                 drop(recorder);
-                stream.wait_for_room(until, Deadline::usual(device))?;
+                stream.wait_for_room(until, usual())?;
                 continue;
             }
         }
@@ -89,9 +106,20 @@ fn record_unless(
             Ok(waits) => waits.into_iter().for_each(|wait| recorder.add_wait(wait)),
             Err(before) => {
                 drop(recorder);
+                let deadline = usual();
+                if before.is_for_others() {
+                    // However short the time, everything is asked for once.
+                    if asked && deadline.is_over() {
+                        return Err(deadline.timeout(stream, sequence, command.op().name()));
+                    }
+                    asked = true;
+                }
                 match before {
                     Before::Nothing => return Ok(None),
-                    Before::Submit(point) => point.submit(Deadline::usual(device))?,
+                    Before::Submit(points) => {
+                        points.iter().try_for_each(|point| point.submit(deadline))?;
+                    }
+                    Before::Wait => std::thread::sleep(MOMENT),
                     Before::Share(block) => block.share(),
                     Before::Clear(buffer) => clear_rest(stream, buffer)?,
                 }
@@ -158,16 +186,22 @@ fn add_uses<'a>(
     let mut shared = SmallVec::<[&Block; 4]>::new();
     for (_, operand) in command.accesses() {
         let block = operand.buffer.block();
-        if block.is_shared() {
+        if block.is_settled() {
+            // It stays so: reading it costs nothing, whoever has used it before.
+        } else if block.is_shared() {
             shared.push(block);
-        } else if !std::ptr::eq(block.home, stream) && !block.is_settled() {
+        } else if !std::ptr::eq(block.home, stream) {
             return Ok(Err(Before::Share(block)));
         }
     }
     shared.sort_unstable_by_key(|block| std::ptr::from_ref(*block).addr());
     shared.dedup_by_key(|block| std::ptr::from_ref(*block).addr());
     let mut locked: Locked = shared.iter().map(|block| (*block, block.lock_uses())).collect();
+    if locked.iter().any(|(_, uses)| uses.is_claimed_from(stream)) {
+        return Ok(Err(Before::Wait));
+    }
     let mut waits = Waits::new();
+    let mut unsubmitted = SmallVec::<[Timepoint; 4]>::new();
     for (access, operand) in command.accesses() {
         let block = operand.buffer.block();
         // Only now, since nobody settles a block whose uses are locked, or whose home stream is.
@@ -186,18 +220,19 @@ fn add_uses<'a>(
         let Some((_, uses)) = locked.iter().find(|(other, _)| std::ptr::eq(*other, block)) else {
             continue;
         };
-        let mut unsubmitted = None;
         uses.dependencies(stream, access, |point| {
             if point.passed() {
             } else if point.is_submitted() {
                 waits.push(WaitFor { stream: point.stream().id(), sequence: point.sequence() });
             } else {
-                unsubmitted = Some(point);
+                unsubmitted.push(point);
             }
         });
-        if let Some(point) = unsubmitted {
-            return Ok(Err(Before::Submit(point)));
-        }
+    }
+    if !unsubmitted.is_empty() {
+        // All blocks in one go, so that no two streams keep them from each other.
+        locked.iter_mut().for_each(|(_, uses)| uses.claim(stream));
+        return Ok(Err(Before::Submit(unsubmitted)));
     }
     // The last thing that can fail: from here on it is recorded.
     command.claim_host()?;
@@ -216,6 +251,7 @@ fn add_uses<'a>(
             None => {}
         }
     }
+    locked.iter_mut().for_each(|(_, uses)| uses.release(stream));
     Ok(Ok(waits))
 }
 
@@ -271,5 +307,34 @@ impl StreamInner {
     pub(super) fn wait_for_room(&'static self, sequence: u64, deadline: Deadline) -> Result<()> {
         self.counters().blocks.fetch_add(1, Ordering::Relaxed);
         self.wait_passed(sequence, deadline)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use crate::{Command, Config, DType, Layout, Stream, fake};
+
+    /// Streams that read settled contents share no lock, also where several used them before.
+    #[test]
+    fn settled_contents_are_read_without_their_lock() {
+        let (device, _) = fake::device(Config::default(), 1 << 20, 1).unwrap();
+        let (home, other) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
+        let layout = Layout::contiguous(DType::F32, &[16]).unwrap();
+        let [weights, copied] = [(); 2].map(|()| home.allocate(64).unwrap());
+        home.record(Command::fill(weights.operand(layout), 1.0f32).unwrap()).unwrap();
+        let copy = || Command::copy(copied.operand(layout), weights.operand(layout)).unwrap();
+        other.record(copy()).unwrap();
+        weights.settle().unwrap();
+        let locked = weights.block().lock_uses();
+        let (done, is_done) = channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| done.send(other.record(copy())).unwrap());
+            let recorded = is_done.recv_timeout(Duration::from_secs(60));
+            drop(locked);
+            recorded.expect("nobody is waited for").unwrap();
+        });
     }
 }

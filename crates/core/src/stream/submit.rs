@@ -55,6 +55,16 @@ impl Deadline {
         Self::within(device.config().wait_timeout)
     }
 
+    pub fn is_over(&self) -> bool {
+        Instant::now() >= self.at
+    }
+
+    /// The error of a call that came to its end at that Command.
+    pub fn timeout(&self, stream: &StreamInner, sequence: u64, command: &'static str) -> Error {
+        let device = stream.device_inner().name().to_owned();
+        Error::Timeout { device, stream: stream.id(), sequence, command, waited: self.time }
+    }
+
     fn of(device: &DeviceInner, time: Option<Duration>) -> Self {
         Self::within(time.unwrap_or(device.config().wait_timeout))
     }
@@ -150,7 +160,14 @@ impl StreamInner {
         if self.progress().completed() >= sequence {
             return Ok(());
         }
-        let deadline = Deadline::of(self.device_inner(), time);
+        self.wait_until_passed_by(sequence, Deadline::of(self.device_inner(), time))
+    }
+
+    /// The same, for a call that has other streams to wait for too.
+    pub fn wait_until_passed_by(&'static self, sequence: u64, deadline: Deadline) -> Result<()> {
+        if self.progress().completed() >= sequence {
+            return Ok(());
+        }
         self.flush_up_to(sequence, Reason::Wait, deadline)?;
         self.counters().blocks.fetch_add(1, Ordering::Relaxed);
         self.wait_passed(sequence, deadline)
@@ -168,15 +185,10 @@ impl StreamInner {
             if let Some(error) = self.progress().lost() {
                 return Err(error);
             }
-            if asked && Instant::now() >= deadline.at {
+            if asked && deadline.is_over() {
                 let unfinished = self.progress().completed() + 1;
-                return Err(Error::Timeout {
-                    device: device.name().to_owned(),
-                    stream: self.id(),
-                    sequence: unfinished,
-                    command: self.lock().command_name(unfinished),
-                    waited: deadline.time,
-                });
+                let command = self.lock().command_name(unfinished);
+                return Err(deadline.timeout(self, unfinished, command));
             }
             asked = true;
             let result = self.queue().wait(sequence, deadline.at);
@@ -186,9 +198,14 @@ impl StreamInner {
 
     /// Waits for everything recorded; what failed of it and nobody was told of.
     pub fn synchronize(&'static self, time: Option<Duration>) -> Result<()> {
+        self.synchronize_by(Deadline::of(self.device_inner(), time))
+    }
+
+    /// The same, for a call that has other streams to wait for too.
+    pub fn synchronize_by(&'static self, deadline: Deadline) -> Result<()> {
         self.device_inner().check()?;
         let last = self.recorded();
-        self.wait_until_passed(last, time)?;
+        self.wait_until_passed_by(last, deadline)?;
         self.progress().tell_first(last).map_or(Ok(()), Err)
     }
 }

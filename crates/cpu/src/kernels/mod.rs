@@ -278,7 +278,7 @@ unsafe fn execute_one(
                 let (weight_zero, _) = take(*weight_zero, rest);
                 conv::conv_integer(params, &operands, [src_zero, weight_zero], parallel)?;
             }
-            Op::PackWeights => matmul::pack_weights(&outputs[0], &inputs[0], parallel),
+            Op::PackWeights => matmul::pack_weights(&outputs[0], &inputs[0], parallel)?,
             Op::MatMulPacked { epilogue } => {
                 let (bias, rest) = take(epilogue.bias, &inputs[2..]);
                 let (residual, _) = take(epilogue.residual, rest);

@@ -3,7 +3,7 @@
 use millstream_core::{DType, Epilogue, Layout, Operand, RawBuffer};
 
 use super::super::block::base;
-use super::super::fault::Result;
+use super::super::fault::{KernelFault, Result};
 use super::super::number::with_float;
 use super::super::parallel::{Parallel, Shared, share};
 use super::super::simd::Machine;
@@ -40,11 +40,11 @@ pub(in super::super) unsafe fn pack_weights(
     dst: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
-) {
+) -> Result {
     with_float!(src.layout.dtype(), T => {
         // SAFETY: passed on; the machine was detected.
-        unsafe { pack::<T>(dst, src, Machine::detect(), parallel) };
-    });
+        unsafe { pack::<T>(dst, src, Machine::detect(), parallel) }
+    })
 }
 
 /// # Safety
@@ -56,12 +56,12 @@ pub(super) unsafe fn pack<T: Multiplied>(
     src: &Operand<RawBuffer>,
     machine: Machine,
     parallel: &dyn Parallel,
-) {
+) -> Result {
     let size = [src.layout.shape()[0], src.layout.shape()[1]];
     let ([depth, width], panel) = (size, T::shape(machine).columns);
-    check::<T>(dst, size, machine);
+    check::<T>(dst, size, machine)?;
     if src.layout.is_empty() {
-        return;
+        return Ok(());
     }
     // SAFETY: passed on.
     let (matrix, to) = unsafe { (Matrix::<T>::of(src, 0), Shared::new(base::<T>(dst))) };
@@ -72,20 +72,24 @@ pub(super) unsafe fn pack<T: Multiplied>(
             pack_right(&matrix, size, panel, range, to, machine);
         }
     });
+    Ok(())
 }
 
-/// # Panics
+/// # Errors
 ///
-/// Packed weights of another size, or at an address that a block of memory does not have.
-fn check<T: Multiplied>(packed: &Operand<RawBuffer>, size: [usize; 2], machine: Machine) {
-    let bytes = bytes_of::<T>(size, machine);
+/// Packed weights of another size, or at an address that elements do not have: only the device knows both.
+fn check<T: Multiplied>(packed: &Operand<RawBuffer>, size: [usize; 2], machine: Machine) -> Result {
+    let (bytes, given) = (bytes_of::<T>(size, machine), packed.layout.elements());
     let address = packed.buffer.address + packed.layout.offset();
-    assert!(
-        bytes == Some(packed.layout.elements()) && address.is_multiple_of(align_of::<T>()),
-        "packed weights of {size:?} are {} bytes here, got {}",
-        bytes.map_or("too many".into(), |bytes| bytes.to_string()),
-        packed.layout.elements()
-    );
+    if bytes != Some(given) {
+        let bytes = bytes.map_or("too many".into(), |bytes| bytes.to_string());
+        let text = format!("packed weights of {size:?} are {bytes} bytes here, got {given}");
+        return Err(KernelFault::new(text));
+    }
+    if !address.is_multiple_of(align_of::<T>()) {
+        return Err(KernelFault::new("packed weights begin between two elements"));
+    }
+    Ok(())
 }
 
 /// # Safety
@@ -122,7 +126,7 @@ pub(super) unsafe fn run<T: Multiplied>(
     let shape = dst.layout.shape();
     let rank = shape.len();
     let (depth, columns) = (left.layout.shape()[rank - 1], shape[rank - 1]);
-    check::<T>(packed, [depth, columns], machine);
+    check::<T>(packed, [depth, columns], machine)?;
     if dst.layout.is_empty() {
         return Ok(());
     }

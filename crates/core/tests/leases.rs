@@ -452,3 +452,22 @@ fn a_device_has_at_most_64_streams() {
     let ids: std::collections::BTreeSet<u32> = held.iter().map(Stream::id).collect();
     assert_eq!(ids, (1..64).collect());
 }
+
+/// What a caller's next Command was to wait for does not keep whoever gets the stream after it.
+#[test]
+fn a_wait_that_nothing_followed_ends_with_its_lease() {
+    let (device, control) = device_with(|config| config.streams = Some(3));
+    let hung = Stream::new(&device).unwrap();
+    let never = fill(&hung, &hung.allocate(64).unwrap()).unwrap();
+    control.hang(hung.id(), true);
+    let leased = Stream::new(&device).unwrap();
+    leased.wait_for(never).unwrap();
+    let slot = leased.id();
+    drop(leased);
+    let next = Stream::new(&device).unwrap();
+    assert_eq!(next.id(), slot);
+    fill(&next, &next.allocate(64).unwrap()).unwrap().wait().unwrap();
+    control.hang(hung.id(), false);
+    device.synchronize().unwrap();
+    control.assert_no_violations();
+}

@@ -350,8 +350,9 @@ impl DeviceInner {
         self.status.load(Ordering::Acquire) == CLOSED
     }
 
-    pub fn is_lost(&self) -> bool {
-        self.status.load(Ordering::Acquire) == LOST
+    /// Whether nothing comes any more from one of the streams.
+    pub fn has_lost_streams(&self) -> bool {
+        self.pool.created().any(|stream| stream.progress().lost().is_some())
     }
 
     /// Whether the device can be used. Two loads of words that hardly ever change.

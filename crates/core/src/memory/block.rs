@@ -238,8 +238,8 @@ impl Block {
 
     /// This allocation of the block, as a value that a Command uses.
     pub(crate) fn value(&self) -> Value {
-        let generation = self.generation.load(Ordering::Relaxed);
-        Value { block: Some(NonNull::from(self)), generation }
+        let block = (!self.is_settled()).then(|| NonNull::from(self));
+        Value { block, generation: self.generation.load(Ordering::Relaxed) }
     }
 
     /// Bytes from the first on that were or will be written. With what guards the uses.

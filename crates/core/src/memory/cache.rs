@@ -198,8 +198,6 @@ impl StreamCache {
     pub fn trim(&mut self, home: &StreamInner) -> Vec<Segment> {
         let unused =
             |slab: &mut Slab| slab.free == slab.carved && home.progress().passed(slab.last_use);
-        // Queues of a lost device may still look at blocks of batches that count as passed.
-        let lost = home.device_inner().is_lost();
         let mut trimmed = Vec::new();
         for index in 0..self.slabs.len() {
             let Some(slab) = self.slabs[index].take_if(unused) else {
@@ -208,6 +206,9 @@ impl StreamCache {
             if self.open[slab.class] == Some(index as u32) {
                 self.open[slab.class] = None;
             }
+            // Where a stream is lost its batches count as passed, but its queue may still look at their
+            // blocks: these stay. Asked after the slab was found to be unused, which a loss may have made it.
+            let lost = home.device_inner().has_lost_streams();
             if let Some(free) = self.free.get_mut(slab.class) {
                 free.retain(|&FreeBlock { pointer, .. }| {
                     // SAFETY: the cache owns its free blocks.

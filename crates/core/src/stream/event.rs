@@ -85,7 +85,8 @@ impl Event {
         self.point.map_or(Ok(()), |point| point.wait_within(time))
     }
 
-    /// Makes what a stream records from now on wait for this event.
+    /// Makes what a stream records from now on wait for this event. A wait that no Command has followed ends when
+    /// the stream is given back.
     ///
     /// # Errors
     ///

@@ -30,6 +30,7 @@ impl Drop for Lease {
             && !stream.device_inner().is_inherited()
         {
             submit_left_over(stream);
+            forget_waits(stream);
             stream.device_inner().pool().put_back(slot);
         }
     }
@@ -79,6 +80,7 @@ impl Drop for Tenure {
         }
         submit_left_over(self.stream);
         if self.affinity.leave(self.epoch) {
+            forget_waits(self.stream);
             self.stream.device_inner().pool().put_back(self.stream.id() - 1);
         }
     }
@@ -118,5 +120,13 @@ impl Drop for Pin {
 fn submit_left_over(stream: &'static StreamInner) {
     if stream.device_inner().check().is_ok() {
         stream.flush_if_room();
+    }
+}
+
+/// What the next Command was to wait for does not concern whoever has the stream next.
+fn forget_waits(stream: &'static StreamInner) {
+    let mut recorder = stream.lock();
+    if recorder.batch.is_empty() && !stream.is_shared() {
+        recorder.waits.clear();
     }
 }

@@ -18,7 +18,6 @@ use super::{StreamInner, Timepoint};
 use crate::backend::Origin;
 use crate::command::Access;
 use crate::counters::LiveCounters;
-use crate::fault::Value;
 use crate::memory::{Block, Uses};
 use crate::profiler::now_ns;
 use crate::{Buffer, Command, DType, Error, LayerName, Layout, Operand, Result, WaitFor};
@@ -69,7 +68,6 @@ fn record_unless(
     device.check()?;
     command.verify()?;
     device.check_command(command)?;
-    check_device(stream, command)?;
     let thread = thread_number();
     let mut manners = Manners::default();
     // Of the whole call, however often it looks. Not known before somebody has to be waited for.
@@ -140,21 +138,6 @@ fn record_unless(
     }
 }
 
-fn check_device(stream: &'static StreamInner, command: &Command<&Buffer>) -> Result<()> {
-    let device = stream.device_inner();
-    for (_, operand) in command.accesses() {
-        let found = operand.buffer.block().home.device_inner();
-        if !std::ptr::eq(found, device) {
-            return Err(Error::WrongDevice {
-                what: "a buffer",
-                found: found.name().to_owned(),
-                expected: device.name().to_owned(),
-            });
-        }
-    }
-    Ok(())
-}
-
 /// Adds the Command, whose uses are noted, to the batch.
 fn push(stream: &StreamInner, recorder: &mut Recorder, command: &mut Command<&Buffer>) {
     let counters = stream.counters();
@@ -163,11 +146,7 @@ fn push(stream: &StreamInner, recorder: &mut Recorder, command: &mut Command<&Bu
     let batch = &mut recorder.batch;
     // A batch has few thousand operands.
     batch.origins.push(Origin { values: batch.values.len() as u32, layer: LayerName::current() });
-    for (_, operand) in command.accesses() {
-        let block = operand.buffer.block();
-        let settled = Value { block: None, generation: 0 };
-        batch.values.push(if block.is_settled() { settled } else { block.value() });
-    }
+    batch.values.extend(command.accesses().map(|(_, operand)| operand.buffer.block().value()));
     command.bind_into(&mut batch.commands, |buffer| buffer.raw());
     recorder.recorded += 1;
 }
@@ -184,55 +163,33 @@ fn add_uses<'a>(
     in_vain: impl Fn(&Block) -> bool,
 ) -> Result<std::result::Result<Waits, Before<'a>>> {
     let mut shared = SmallVec::<[&Block; 4]>::new();
-    for (_, operand) in command.accesses() {
-        let block = operand.buffer.block();
-        if block.is_settled() {
-            // It stays so: reading it costs nothing, whoever has used it before.
-        } else if block.is_shared() {
-            shared.push(block);
-        } else if !std::ptr::eq(block.home, stream) {
-            return Ok(Err(Before::Share(block)));
-        }
-    }
-    shared.sort_unstable_by_key(|block| std::ptr::from_ref(*block).addr());
-    shared.dedup_by_key(|block| std::ptr::from_ref(*block).addr());
-    let mut locked: Locked = shared.iter().map(|block| (*block, block.lock_uses())).collect();
-    if locked.iter().any(|(_, uses)| uses.is_claimed_from(stream)) {
-        return Ok(Err(Before::Wait));
-    }
-    let mut waits = Waits::new();
-    let mut unsubmitted = SmallVec::<[Timepoint; 4]>::new();
     for (access, operand) in command.accesses() {
         let block = operand.buffer.block();
-        // Only now, since nobody settles a block whose uses are locked, or whose home stream is.
+        let at_home = std::ptr::eq(block.home, stream);
+        if !at_home {
+            check_device(stream, block)?;
+        }
         if block.is_settled() {
+            // It stays so: reading it costs nothing, whoever has used it before.
             if access == Access::Write {
                 return Err(Error::Settled { op: command.op().name() });
             }
-            continue;
-        }
-        if in_vain(block) {
+        } else if block.is_shared() {
+            shared.push(block);
+        } else if !at_home {
+            return Ok(Err(Before::Share(block)));
+        } else if in_vain(block) {
             return Ok(Err(Before::Nothing));
-        }
-        if !is_covered(block, access, &operand.layout) {
+        } else if !is_covered(block, access, &operand.layout) {
             return Ok(Err(Before::Clear(operand.buffer)));
         }
-        let Some((_, uses)) = locked.iter().find(|(other, _)| std::ptr::eq(*other, block)) else {
-            continue;
-        };
-        uses.dependencies(stream, access, |point| {
-            if point.passed() {
-            } else if point.is_submitted() {
-                waits.push(WaitFor { stream: point.stream().id(), sequence: point.sequence() });
-            } else {
-                unsubmitted.push(point);
-            }
-        });
     }
-    if !unsubmitted.is_empty() {
-        // All blocks in one go, so that no two streams keep them from each other.
-        locked.iter_mut().for_each(|(_, uses)| uses.claim(stream));
-        return Ok(Err(Before::Submit(unsubmitted)));
+    let mut waits = Waits::new();
+    let mut locked = if shared.is_empty() { Locked::new() } else { lock_in_order(&mut shared) };
+    if !locked.is_empty()
+        && let Some(before) = look(stream, command, &mut locked, &mut waits, in_vain)?
+    {
+        return Ok(Err(before));
     }
     // The last thing that can fail: from here on it is recorded.
     command.claim_host()?;
@@ -241,9 +198,8 @@ fn add_uses<'a>(
         if block.is_settled() {
             continue;
         }
-        if access == Access::Write {
-            let end = operand.layout.extent_bytes();
-            block.set_covered(block.covered().max(end));
+        if access == Access::Write && block.covered() < block.bytes() {
+            block.set_covered(block.covered().max(operand.layout.extent_bytes()));
         }
         match locked.iter_mut().find(|(other, _)| std::ptr::eq(*other, block)) {
             Some((_, uses)) => uses.note(stream, access, sequence),
@@ -255,11 +211,78 @@ fn add_uses<'a>(
     Ok(Ok(waits))
 }
 
+fn check_device(stream: &'static StreamInner, block: &Block) -> Result<()> {
+    let (found, expected) = (block.home.device_inner(), stream.device_inner());
+    if std::ptr::eq(found, expected) {
+        return Ok(());
+    }
+    Err(Error::WrongDevice {
+        what: "a buffer",
+        found: found.name().to_owned(),
+        expected: expected.name().to_owned(),
+    })
+}
+
+fn lock_in_order<'a>(shared: &mut SmallVec<[&'a Block; 4]>) -> Locked<'a> {
+    shared.sort_unstable_by_key(|block| std::ptr::from_ref(*block).addr());
+    shared.dedup_by_key(|block| std::ptr::from_ref(*block).addr());
+    shared.iter().map(|block| (*block, block.lock_uses())).collect()
+}
+
+/// Looks up what a Command that uses shared blocks comes after.
+fn look<'a>(
+    stream: &'static StreamInner,
+    command: &Command<&'a Buffer>,
+    locked: &mut Locked<'a>,
+    waits: &mut Waits,
+    in_vain: impl Fn(&Block) -> bool,
+) -> Result<Option<Before<'a>>> {
+    if locked.iter().any(|(_, uses)| uses.is_claimed_from(stream)) {
+        return Ok(Some(Before::Wait));
+    }
+    let mut unsubmitted = SmallVec::<[Timepoint; 4]>::new();
+    for (access, operand) in command.accesses() {
+        let block = operand.buffer.block();
+        let Some((_, uses)) = locked.iter().find(|(other, _)| std::ptr::eq(*other, block)) else {
+            continue;
+        };
+        // Only now, since nobody settles a block whose uses are locked.
+        if block.is_settled() {
+            if access == Access::Write {
+                return Err(Error::Settled { op: command.op().name() });
+            }
+            continue;
+        }
+        if in_vain(block) {
+            return Ok(Some(Before::Nothing));
+        }
+        if !is_covered(block, access, &operand.layout) {
+            return Ok(Some(Before::Clear(operand.buffer)));
+        }
+        uses.dependencies(stream, access, |point| {
+            if point.passed() {
+            } else if point.is_submitted() {
+                waits.push(WaitFor { stream: point.stream().id(), sequence: point.sequence() });
+            } else {
+                unsubmitted.push(point);
+            }
+        });
+    }
+    if unsubmitted.is_empty() {
+        return Ok(None);
+    }
+    // All blocks in one go, so that no two streams keep them from each other.
+    locked.iter_mut().for_each(|(_, uses)| uses.claim(stream));
+    Ok(Some(Before::Submit(unsubmitted)))
+}
+
 /// Whether everything that an access leaves readable was written by this holder of the block: what it
 /// reads, and what lies before and between what it writes.
 fn is_covered(block: &Block, access: Access, layout: &Layout) -> bool {
     let covered = block.covered();
-    layout.extent_bytes() <= covered
+    // All of it, as most of the time: operands lie inside their buffers.
+    covered >= block.bytes()
+        || layout.extent_bytes() <= covered
         || (access == Access::Write && layout.start_bytes() <= covered && layout.is_dense())
 }
 

@@ -119,8 +119,8 @@ impl StreamInner {
         result.map(|()| Submitted::All).map_err(|error| {
             // Who waits for it is released, and nothing comes after it on this stream.
             let error = device.broken(error);
-            self.progress().lose(error.clone());
             device.note_error(&error);
+            self.progress().lose(error.clone());
             error
         })
     }

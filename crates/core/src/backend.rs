@@ -58,7 +58,7 @@ pub struct WaitFor {
 }
 
 pub use batch::Batch;
-pub(crate) use batch::{BatchLists, Origin};
+pub(crate) use batch::BatchLists;
 
 /// The in-order work queue of one stream.
 ///

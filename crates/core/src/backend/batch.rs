@@ -25,27 +25,27 @@ pub struct Batch {
     pub waits: SmallVec<[WaitFor; 2]>,
     /// The submitting thread is about to wait for this batch.
     pub caller_waits: bool,
-    /// One per command, or none at all.
-    origins: Vec<Origin>,
-    /// The operands of all commands, one after the other.
+    layers: Vec<LayerRun>,
+    /// The operands of all commands, one after the other; none where no stream has recorded them.
     values: Vec<Value>,
 }
 
-/// What a Command's operands are beyond addresses, and where it was recorded.
+/// Commands that one layer has recorded, one after the other.
 #[derive(Clone, Copy)]
-pub(crate) struct Origin {
-    /// The place of its first operand in the list of values.
-    pub values: u32,
-    /// The layer that recorded it.
-    pub layer: Option<LayerName>,
+pub(crate) struct LayerRun {
+    /// The index of the first; the last is the one before the next run.
+    first: u32,
+    layer: Option<LayerName>,
 }
 
 /// The lists of a batch, for using their memory again.
 #[derive(Default)]
 pub(crate) struct BatchLists {
     pub commands: Vec<BoundCommand>,
-    pub origins: Vec<Origin>,
     pub values: Vec<Value>,
+    layers: Vec<LayerRun>,
+    /// The layer of the last command.
+    layer: Option<LayerName>,
 }
 
 /// Operands of a usual Command.
@@ -55,8 +55,17 @@ impl BatchLists {
     pub fn with_capacity(commands: usize) -> Self {
         Self {
             commands: Vec::with_capacity(commands),
-            origins: Vec::with_capacity(commands),
             values: Vec::with_capacity(commands.saturating_mul(OPERANDS)),
+            ..Self::default()
+        }
+    }
+
+    /// Says which layer the next command is of. Most are of the same as the one before.
+    pub fn set_layer(&mut self, layer: Option<LayerName>) {
+        if layer != self.layer {
+            self.layer = layer;
+            // A batch has few thousand commands.
+            self.layers.push(LayerRun { first: self.commands.len() as u32, layer });
         }
     }
 
@@ -82,23 +91,30 @@ impl Batch {
         waits: SmallVec<[WaitFor; 2]>,
         caller_waits: bool,
     ) -> Self {
-        let BatchLists { commands, origins, values } = lists;
+        let BatchLists { commands, values, layers, layer: _ } = lists;
         let last = (first + commands.len() as u64).saturating_sub(1);
-        Self { commands, first, last, waits, caller_waits, origins, values }
+        Self { commands, first, last, waits, caller_waits, layers, values }
     }
 
     pub(crate) fn into_empty_lists(self) -> BatchLists {
-        let Self { mut commands, mut origins, mut values, .. } = self;
+        let Self { mut commands, mut layers, mut values, .. } = self;
         commands.clear();
-        origins.clear();
+        layers.clear();
         values.clear();
-        BatchLists { commands, origins, values }
+        BatchLists { commands, values, layers, layer: None }
     }
 
-    /// The operands of a Command as values; none where no stream has recorded it.
+    /// The operands of a Command as values; none where no stream has recorded it. Only asked for where
+    /// something has failed, so their place is not written down.
     fn values(&self, index: usize) -> &[Value] {
-        let first = self.origins.get(index).map_or(0, |origin| origin.values as usize);
+        let operands = |command: &BoundCommand| command.outputs().len() + command.inputs().len();
+        let first = self.commands[..index].iter().map(operands).sum::<usize>();
         self.values.get(first..).unwrap_or_default()
+    }
+
+    fn layer(&self, index: usize) -> Option<LayerName> {
+        let runs = self.layers.partition_point(|run| run.first as usize <= index);
+        self.layers.get(runs.checked_sub(1)?)?.layer
     }
 
     /// Whether something that the Command at `index` reads has failed. If so, what it should have made
@@ -169,7 +185,7 @@ impl Batch {
             stream,
             sequence: self.first + index as u64,
             command: self.commands.get(index).map_or("batch", |command| command.op().name()),
-            layer: self.origins.get(index).and_then(|origin| origin.layer).map(LayerName::as_str),
+            layer: self.layer(index).map(LayerName::as_str),
             message: message.into(),
         }
     }

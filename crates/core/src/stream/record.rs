@@ -15,7 +15,6 @@ use super::inner::Recorder;
 use super::submit::{Deadline, Reason, Submitted};
 use super::turn::{Manners, Next, thread_number};
 use super::{StreamInner, Timepoint};
-use crate::backend::Origin;
 use crate::command::Access;
 use crate::counters::LiveCounters;
 use crate::memory::{Block, Uses};
@@ -29,7 +28,7 @@ enum Before<'a> {
     /// It need not be added.
     Nothing,
     /// Submit these.
-    Submit(SmallVec<[Timepoint; 4]>),
+    Submit(Vec<Timepoint>),
     /// Let another stream go first.
     Wait,
     /// Let streams other than home use the block.
@@ -100,29 +99,26 @@ fn record_unless(
             }
         }
         let sequence = recorder.recorded + 1;
-        match add_uses(stream, command, sequence, &in_vain)? {
-            Ok(waits) => waits.into_iter().for_each(|wait| recorder.add_wait(wait)),
-            Err(before) => {
-                drop(recorder);
-                let deadline = usual();
-                if before.is_for_others() {
-                    // However short the time, everything is asked for once.
-                    if asked && deadline.is_over() {
-                        return Err(deadline.timeout(stream, sequence, command.op().name()));
-                    }
-                    asked = true;
+        if let Some(before) = add_uses(stream, command, sequence, &mut recorder, &in_vain)? {
+            drop(recorder);
+            let deadline = usual();
+            if before.is_for_others() {
+                // However short the time, everything is asked for once.
+                if asked && deadline.is_over() {
+                    return Err(deadline.timeout(stream, sequence, command.op().name()));
                 }
-                match before {
-                    Before::Nothing => return Ok(None),
-                    Before::Submit(points) => {
-                        points.iter().try_for_each(|point| point.submit(deadline))?;
-                    }
-                    Before::Wait => std::thread::sleep(MOMENT),
-                    Before::Share(block) => block.share(),
-                    Before::Clear(buffer) => clear_rest(stream, buffer)?,
-                }
-                continue;
+                asked = true;
             }
+            match before {
+                Before::Nothing => return Ok(None),
+                Before::Submit(points) => {
+                    points.iter().try_for_each(|point| point.submit(deadline))?;
+                }
+                Before::Wait => std::thread::sleep(MOMENT),
+                Before::Share(block) => block.share(),
+                Before::Clear(buffer) => clear_rest(stream, buffer)?,
+            }
+            continue;
         }
         if recorder.batch.is_empty() {
             recorder.turn.thread = thread;
@@ -144,9 +140,10 @@ fn push(stream: &StreamInner, recorder: &mut Recorder, command: &mut Command<&Bu
     LiveCounters::add_locked(&counters.commands, 1);
     LiveCounters::add_locked(&counters.bytes, command.bytes() as u64);
     let batch = &mut recorder.batch;
-    // A batch has few thousand operands.
-    batch.origins.push(Origin { values: batch.values.len() as u32, layer: LayerName::current() });
-    batch.values.extend(command.accesses().map(|(_, operand)| operand.buffer.block().value()));
+    batch.set_layer(LayerName::current());
+    for (_, operand) in command.accesses() {
+        batch.values.push(operand.buffer.block().value());
+    }
     command.bind_into(&mut batch.commands, |buffer| buffer.raw());
     recorder.recorded += 1;
 }
@@ -155,13 +152,14 @@ fn push(stream: &StreamInner, recorder: &mut Recorder, command: &mut Command<&Bu
 type Locked<'a> = SmallVec<[(&'a Block, MutexGuard<'a, Uses>); 4]>;
 
 /// Looks up what a Command comes after and notes its own uses, in one go. The caller holds the stream's
-/// lock and adds the Command under it.
+/// lock and adds the Command under it; or does first what this gives.
 fn add_uses<'a>(
     stream: &'static StreamInner,
     command: &Command<&'a Buffer>,
     sequence: u64,
+    recorder: &mut Recorder,
     in_vain: impl Fn(&Block) -> bool,
-) -> Result<std::result::Result<Waits, Before<'a>>> {
+) -> Result<Option<Before<'a>>> {
     let mut shared = SmallVec::<[&Block; 4]>::new();
     for (access, operand) in command.accesses() {
         let block = operand.buffer.block();
@@ -177,29 +175,59 @@ fn add_uses<'a>(
         } else if block.is_shared() {
             shared.push(block);
         } else if !at_home {
-            return Ok(Err(Before::Share(block)));
+            return Ok(Some(Before::Share(block)));
         } else if in_vain(block) {
-            return Ok(Err(Before::Nothing));
+            return Ok(Some(Before::Nothing));
         } else if !is_covered(block, access, &operand.layout) {
-            return Ok(Err(Before::Clear(operand.buffer)));
+            return Ok(Some(Before::Clear(operand.buffer)));
         }
     }
-    let mut waits = Waits::new();
-    let mut locked = if shared.is_empty() { Locked::new() } else { lock_in_order(&mut shared) };
-    if !locked.is_empty()
-        && let Some(before) = look(stream, command, &mut locked, &mut waits, in_vain)?
-    {
-        return Ok(Err(before));
+    if shared.is_empty() {
+        // The last thing that can fail: from here on it is recorded.
+        command.claim_host()?;
+        for (access, operand) in command.accesses() {
+            let block = operand.buffer.block();
+            if access == Access::Write {
+                cover(block, &operand.layout);
+                block.note_write_at_home(sequence);
+            }
+        }
+        return Ok(None);
     }
-    // The last thing that can fail: from here on it is recorded.
+    add_shared_uses(stream, command, sequence, recorder, shared, in_vain)
+}
+
+/// Notes that what an operand spans will be written.
+fn cover(block: &Block, layout: &Layout) {
+    let covered = block.covered();
+    if covered < block.bytes() {
+        block.set_covered(covered.max(layout.extent_bytes()));
+    }
+}
+
+/// The same for a Command of which some blocks are shared with other streams.
+#[cold]
+fn add_shared_uses<'a>(
+    stream: &'static StreamInner,
+    command: &Command<&'a Buffer>,
+    sequence: u64,
+    recorder: &mut Recorder,
+    mut shared: SmallVec<[&'a Block; 4]>,
+    in_vain: impl Fn(&Block) -> bool,
+) -> Result<Option<Before<'a>>> {
+    let mut waits = Waits::new();
+    let mut locked = lock_in_order(&mut shared);
+    if let Some(before) = look(stream, command, &mut locked, &mut waits, in_vain)? {
+        return Ok(Some(before));
+    }
     command.claim_host()?;
     for (access, operand) in command.accesses() {
         let block = operand.buffer.block();
         if block.is_settled() {
             continue;
         }
-        if access == Access::Write && block.covered() < block.bytes() {
-            block.set_covered(block.covered().max(operand.layout.extent_bytes()));
+        if access == Access::Write {
+            cover(block, &operand.layout);
         }
         match locked.iter_mut().find(|(other, _)| std::ptr::eq(*other, block)) {
             Some((_, uses)) => uses.note(stream, access, sequence),
@@ -208,7 +236,8 @@ fn add_uses<'a>(
         }
     }
     locked.iter_mut().for_each(|(_, uses)| uses.release(stream));
-    Ok(Ok(waits))
+    waits.into_iter().for_each(|wait| recorder.add_wait(wait));
+    Ok(None)
 }
 
 fn check_device(stream: &'static StreamInner, block: &Block) -> Result<()> {
@@ -240,7 +269,7 @@ fn look<'a>(
     if locked.iter().any(|(_, uses)| uses.is_claimed_from(stream)) {
         return Ok(Some(Before::Wait));
     }
-    let mut unsubmitted = SmallVec::<[Timepoint; 4]>::new();
+    let mut unsubmitted = Vec::new();
     for (access, operand) in command.accesses() {
         let block = operand.buffer.block();
         let Some((_, uses)) = locked.iter().find(|(other, _)| std::ptr::eq(*other, block)) else {

@@ -5,7 +5,6 @@
 //! where something is still unsubmitted, all locks are given up, that stream is asked to submit, and the look
 //! is repeated. So locks of two streams are never held together.
 
-use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
@@ -20,6 +19,7 @@ use crate::counters::LiveCounters;
 use crate::fault::Value;
 use crate::memory::{Block, Uses};
 use crate::profiler::now_ns;
+use crate::sync::schedule::MutexGuard;
 use crate::{Buffer, Command, DType, Error, LayerName, Layout, Operand, Result, WaitFor};
 
 type Waits = SmallVec<[WaitFor; 2]>;

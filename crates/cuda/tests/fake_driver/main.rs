@@ -18,11 +18,13 @@ mod faults;
 #[cfg(target_os = "linux")]
 mod layer;
 #[cfg(target_os = "linux")]
+mod library;
+#[cfg(target_os = "linux")]
 mod transfers;
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
     use std::process::{Command as Process, ExitCode};
     use std::sync::Barrier;
     use std::time::{Duration, Instant};
@@ -31,6 +33,7 @@ mod linux {
     use millstream_cuda as _;
 
     use super::layer::{Layer, ROWS, SIZE};
+    use super::library;
 
     pub type Test = (&'static str, fn());
 
@@ -62,7 +65,7 @@ mod linux {
             return ExitCode::SUCCESS;
         }
         let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
-        let Some(folder) = build_driver() else {
+        let Some(folder) = library::build("fake-driver") else {
             println!("SKIPPED: there is no C compiler (cc)");
             return ExitCode::SUCCESS;
         };
@@ -78,44 +81,6 @@ mod linux {
         }
         println!("\ntest result: {failed} failed\n");
         if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-    }
-
-    fn build_driver() -> Option<PathBuf> {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fake-driver");
-        std::fs::create_dir_all(&folder).expect("a folder for the driver");
-        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_driver/driver.c");
-        let builtin = folder.join("builtin.c");
-        std::fs::write(&builtin, builtin_kernels()).expect("a file for the kernels");
-        let library = folder.join("libcuda.so");
-        let mut compiler = Process::new("cc");
-        compiler.args([
-            "-std=gnu11",
-            "-O1",
-            "-g",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-fPIC",
-            "-shared",
-        ]);
-        compiler.arg(own).arg(builtin).arg("-o").arg(&library).arg("-lpthread");
-        let status = compiler.status().ok()?;
-        assert!(status.success(), "the driver does not compile");
-        for name in ["libnvrtc.so", "libcublasLt.so"] {
-            let link = folder.join(name);
-            let _ = std::fs::remove_file(&link);
-            std::os::unix::fs::symlink(&library, link).expect("a link to the driver");
-        }
-        Some(folder)
-    }
-
-    /// The kernels that belong to this backend alone, as a C program: the driver runs the very text.
-    fn builtin_kernels() -> String {
-        const CLOCK: &str = r#"asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));"#;
-        let text = include_str!("../../src/builtin.cu");
-        assert!(text.contains(CLOCK));
-        let text = text.replace(CLOCK, "time = host_time();").replace("extern \"C\" ", "");
-        [include_str!("builtin.h"), "#line 1 \"builtin.cu\"\n", &text].concat()
     }
 
     fn run_alone(name: &str, folder: &Path) -> bool {

@@ -45,6 +45,10 @@ mod linux {
         ("many_threads_get_their_own_answers", many_threads_get_their_own_answers),
         ("threads_that_share_a_stream_are_replayed", threads_that_share_a_stream_are_replayed),
         ("streams_come_in_order", streams_come_in_order),
+        (
+            "a_stream_that_waits_for_two_comes_after_both",
+            a_stream_that_waits_for_two_comes_after_both,
+        ),
         ("waits_end_at_their_deadline", waits_end_at_their_deadline),
         ("a_lack_of_memory_is_no_fault", a_lack_of_memory_is_no_fault),
         ("the_profiler_has_spans_of_the_device", the_profiler_has_spans_of_the_device),
@@ -263,6 +267,26 @@ mod linux {
             let got = pick(2).download(layer.y.operand(one)).unwrap().read::<f32>().unwrap();
             assert_eq!(got, Layer::expected(&input), "round {round}");
         }
+    }
+
+    /// The second is through long before the first.
+    fn a_stream_that_waits_for_two_comes_after_both() {
+        let device = open();
+        let [first, second, last] = [(); 3].map(|()| Stream::new(&device).unwrap());
+        let [x, y] = [(); 2].map(|()| last.allocate(row(4).dense_bytes()).unwrap());
+        for buffer in [&x, &y] {
+            last.upload(buffer.operand(row(4)), &[0f32; 4]).unwrap();
+        }
+        last.synchronize().unwrap();
+        plant(&first, b"ZZZ").unwrap();
+        plant(&second, b"HNG").unwrap();
+        first.upload(x.operand(row(4)), &[1f32; 4]).unwrap();
+        second.upload(y.operand(row(4)), &[2f32; 4]).unwrap();
+        let downloads = [&x, &y].map(|buffer| last.download(buffer.operand(row(4))).unwrap());
+        last.flush().unwrap();
+        ask(c"fake_release");
+        let values = downloads.map(|download| download.read::<f32>().unwrap());
+        assert_eq!(values, [vec![1.0; 4], vec![2.0; 4]]);
     }
 
     fn waits_end_at_their_deadline() {

@@ -2,7 +2,7 @@
 //! device and the host driver of the CUDA queue both compute, with values that are known exactly.
 
 use std::cell::Cell;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::runtime::{
     Activation, Buffer, Command, DType, Device, DeviceBuilder, Download, Error, Layout, Result,
@@ -212,6 +212,19 @@ pub fn is_timeout(error: &Error) -> bool {
 
 pub fn is_closed(error: &Error) -> bool {
     matches!(error, Error::DeviceClosed { .. })
+}
+
+/// Asks until it has passed, and never waits: the device gets there by itself. `bad` says that the Command fails.
+pub fn poll(point: Timepoint, bad: bool) {
+    let started = Instant::now();
+    loop {
+        match point.query() {
+            Ok(true) => return assert!(!bad, "a Command that fails was done"),
+            Ok(false) => assert!(started.elapsed() < HANG, "nobody gets to {point:?}"),
+            Err(error) => return assert!(bad && is_fault(&error), "{error}"),
+        }
+        std::thread::yield_now();
+    }
 }
 
 /// Waits now and then, mostly for too short a time. `bad` says that the Command fails.

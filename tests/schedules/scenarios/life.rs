@@ -40,6 +40,10 @@ pub fn drops(scene: &Scene) {
                 // Used on this thread's stream first, so that going home takes a while.
                 let again = buffer.as_ref().filter(|_| numbers.one_in(2));
                 let again = again.map(|buffer| stream.download(buffer.operand(layout)).unwrap());
+                // What was read before is not what is written now.
+                if let Some(buffer) = buffer.as_ref().filter(|_| numbers.one_in(3)) {
+                    stream.upload(buffer.operand(layout), &vec![-1f32; count]).unwrap();
+                }
                 if numbers.one_in(2) {
                     drop(buffer);
                 }
@@ -94,7 +98,16 @@ pub fn closing(scene: &Scene) {
             while done.load(Ordering::SeqCst) < after {
                 std::thread::yield_now();
             }
-            device.close().unwrap();
+            // Of two that close it at once, one may find it closed.
+            std::thread::scope(|scope| {
+                if numbers.one_in(3) {
+                    let second = std::thread::Builder::new().name("second".into());
+                    let close = || device.close().map_err(|error| assert!(is_closed(&error)));
+                    second.spawn_scoped(scope, close).expect("a thread");
+                }
+                let closed = device.close();
+                assert!(closed.is_ok() || is_closed(closed.as_ref().unwrap_err()), "{closed:?}");
+            });
             assert!(is_closed(&device.stream().unwrap_err()));
             return;
         }
@@ -113,6 +126,40 @@ pub fn closing(scene: &Scene) {
     });
     drop(shared);
     assert_eq!(device.memory().in_use, 0, "everything was dropped");
+}
+
+/// Threads that look after the device as a whole while others call.
+pub fn housekeeping(scene: &Scene) {
+    let numbers = scene.numbers(0);
+    let device = scene.open(1 + numbers.below(4) as u32);
+    let shared = Shared::new(&Stream::default_of(&device).unwrap()).unwrap();
+    let callers = 2 + numbers.below(2);
+    scene.threads(callers + 1, |thread, numbers| {
+        if thread == 1 {
+            for _ in 0..12 {
+                match numbers.below(6) {
+                    0 => device.synchronize().unwrap(),
+                    1 => device.empty_cache().unwrap(),
+                    2 => device.profiler().start(),
+                    3 => drop(device.profiler().take()),
+                    4 => assert_eq!(device.health().faults, 0),
+                    _ => assert!(device.memory().in_use <= device.memory().limit),
+                }
+            }
+            return;
+        }
+        for index in 0..6 {
+            let stream = device.stream().unwrap();
+            let (x, y) = (value(&stream, thread * 100 + index).unwrap(), room(&stream).unwrap());
+            shared.step(&stream, &y, &x).unwrap();
+            drop(x);
+            assert_eq!(read(&stream, &y).unwrap(), thread * 100 + index + 1);
+        }
+    });
+    drop(shared);
+    device.close().unwrap();
+    let memory = device.memory();
+    assert_eq!((memory.in_use, memory.reserved), (0, 0), "everything went back: {memory:?}");
 }
 
 /// Little memory: every call has the right answer or is told of the lack, and the device is well afterwards.

@@ -16,10 +16,12 @@ pub const SCENARIOS: &[Scenario] = &[
     ("waiting_pool", requests::waiting_pool),
     ("large_commands", requests::large_commands),
     ("chains", order::chains),
+    ("polls", order::polls),
     ("writers", order::writers),
     ("settling", order::settling),
     ("values", order::values),
     ("drops", life::drops),
+    ("housekeeping", life::housekeeping),
     ("closing", life::closing),
     ("low_memory", life::low_memory),
 ];

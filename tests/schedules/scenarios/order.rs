@@ -6,7 +6,7 @@ use std::sync::mpsc;
 
 use crate::runtime::{Buffer, Download, Error, Stream};
 use crate::scene::{
-    Scene, Shared, download, is_fault, perhaps_wait, read, room, value, value_of, write,
+    Scene, Shared, download, is_fault, perhaps_wait, poll, read, room, value, value_of, write,
 };
 
 /// Values that go from thread to thread, each with a stream of its own. Nobody waits but the last.
@@ -47,7 +47,10 @@ pub fn chains(scene: &Scene) {
                 shared.step(&stream, &next, &buffer)
             };
             let v = v + u64::from(!copied);
-            perhaps_wait(numbers, point.unwrap(), bad);
+            match (numbers.below(4), point.unwrap()) {
+                (0, point) => poll(point, bad),
+                (_, point) => perhaps_wait(numbers, point, bad),
+            }
             drop(buffer);
             match &to {
                 Some(to) => to.send((v, bad, next)).unwrap(),
@@ -55,6 +58,40 @@ pub fn chains(scene: &Scene) {
                     Ok(found) => assert!(!bad && found == v, "{found} instead of {v}, bad: {bad}"),
                     Err(error) => assert!(bad && is_fault(&error), "{v}: {error}"),
                 },
+            }
+        }
+    });
+    let _ = device.close();
+}
+
+/// Values that go through several streams, and are asked for without waiting: workers get there.
+pub fn polls(scene: &Scene) {
+    let numbers = scene.numbers(0);
+    let device = scene.open(2 + numbers.below(4) as u32);
+    let shared = Shared::new(&Stream::default_of(&device).unwrap()).unwrap();
+    let streams: Vec<_> = (0..4).map(|_| Stream::new(&device).unwrap()).collect();
+    scene.threads(1 + numbers.below(3), |thread, numbers| {
+        for index in 0..4 {
+            let v = thread * 100 + index * 8;
+            let mut current = value(numbers.pick(&streams), v).unwrap();
+            let (steps, bad) = (1 + numbers.below(5), numbers.one_in(6));
+            let mut points = Vec::new();
+            for step in 0..steps {
+                let stream = numbers.pick(&streams);
+                let next = room(stream).unwrap();
+                points.push(if bad && step == 0 {
+                    shared.bad_copy(stream, &next, &current).unwrap()
+                } else {
+                    shared.step(stream, &next, &current).unwrap()
+                });
+                current = next;
+            }
+            let last = points.pop().unwrap();
+            poll(last, bad);
+            points.into_iter().for_each(|point| poll(point, bad));
+            match read(numbers.pick(&streams), &current) {
+                Ok(found) => assert!(!bad && found == v + steps, "{found} at {v}, bad: {bad}"),
+                Err(error) => assert!(bad && is_fault(&error), "{v}: {error}"),
             }
         }
     });

@@ -26,10 +26,7 @@ fn call(device: &Device, shared: &Shared, numbers: &Numbers, v: u64, bad: bool) 
         }
         current = next;
     }
-    read(&stream, &current).map(|found| {
-        assert_eq!(found, v + steps, "another call's answer");
-        found
-    })
+    read(&stream, &current).inspect(|&found| assert_eq!(found, v + steps, "another call's answer"))
 }
 
 /// Calls of one thread, of which some fail.

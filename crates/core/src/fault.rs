@@ -8,11 +8,11 @@
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use smallvec::SmallVec;
 
 use crate::memory::Block;
+use crate::sync::schedule::{AtomicBool, Ordering};
 use crate::{DType, Error, Layout, MAX_RANK, size};
 
 /// Whether any Command of this process ever failed. Marks are only looked for if so. Set before the first

@@ -5,13 +5,12 @@
 //! reports what nobody was told of yet.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use crate::backend::{Batch, BatchLists};
 use crate::fault::Fault;
 use crate::sync::Timeline;
+use crate::sync::schedule::{AtomicBool, Mutex, MutexGuard, Ordering, PoisonError};
 use crate::{Error, Result};
 
 /// Failed Commands that a stream remembers by sequence number. The oldest are forgotten; their values are
@@ -136,8 +135,8 @@ impl Progress {
         spare.unwrap_or_else(|| BatchLists::with_capacity(count))
     }
 
-    fn spares(&self) -> std::sync::MutexGuard<'_, Vec<BatchLists>> {
-        self.spares.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn spares(&self) -> MutexGuard<'_, Vec<BatchLists>> {
+        self.spares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What became of a sequence number.
@@ -220,8 +219,8 @@ impl Progress {
         self.completed.wait(sequence, deadline, known).unwrap_or(Outcome::Pending)
     }
 
-    fn log(&self) -> std::sync::MutexGuard<'_, Log> {
-        self.log.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

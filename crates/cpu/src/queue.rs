@@ -6,11 +6,11 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Instant;
 
 use millstream_core::profiler::{Span, StreamProfile, now_ns};
+use millstream_core::sync::schedule::{AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
 use millstream_core::{Batch, Progress, Queue, QueueContext, Result, WaitFor, panic_message};
 
 use crate::allowance::Allowance;
@@ -75,7 +75,7 @@ impl CpuQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, Pending> {
-        self.pending.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the next batch and the token, if it can run now.

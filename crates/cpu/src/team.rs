@@ -6,8 +6,8 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use millstream_core::sync::schedule::{AtomicUsize, Mutex, Ordering, PoisonError};
 
 use crate::engine::Engine;
 use crate::kernels::{Parallel, trim_scratch};

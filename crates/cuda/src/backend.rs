@@ -1,9 +1,9 @@
 //! The CUDA device as a backend.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use millstream_core::sync::schedule::{AtomicUsize, Ordering};
 use millstream_core::{
     Backend, BackendEntry, BackendInfo, Batch, Config, HostBytes, MAX_STREAMS, OpKind, Queue,
     QueueContext, Result, Segment,

@@ -4,10 +4,11 @@
 //! finished batches off, which wakes them. So a hundred sleepers cost one core, and the driver is not
 //! asked. Without sleepers it sleeps itself.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
+
+use millstream_core::sync::schedule::{AtomicBool, AtomicU64, Mutex, Ordering, PoisonError};
 
 /// How long it stays awake after the last sleeper, since the next one mostly comes at once.
 const LINGER: Duration = Duration::from_micros(50);

@@ -3,11 +3,11 @@
 use std::any::Any;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::{alloc, fmt};
 
 use crate::dtype::try_from_bytes;
+use crate::sync::schedule::{AtomicU8, Ordering};
 use crate::{Element, Error, Fault, Result};
 
 /// Every address of host bytes is a multiple of this, whatever the element type.

@@ -1,10 +1,10 @@
 //! How a device is, and what went wrong on it.
 
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::{CLOSED, DeviceInner, LOST, OPEN};
 use crate::Error;
+use crate::sync::schedule::{Mutex, MutexGuard, Ordering, PoisonError};
 
 /// Whether a device can be used.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,8 +41,8 @@ struct Record {
 }
 
 impl Troubles {
-    fn record(&self) -> std::sync::MutexGuard<'_, Record> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn record(&self) -> MutexGuard<'_, Record> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn lost(&self, device: &str) -> Error {

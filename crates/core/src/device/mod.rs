@@ -11,12 +11,13 @@ pub use config::{Config, Exhaustion, MAX_STREAMS};
 pub use health::{Health, HealthState};
 
 use std::fmt;
-use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
+use std::sync::atomic::AtomicPtr;
 
 use self::health::Troubles;
 use crate::memory::DeviceMemory;
 use crate::profiler::Profiler;
 use crate::stream::{Deadline, Reason, StreamInner, StreamPool};
+use crate::sync::schedule::{AtomicU8, Ordering};
 use crate::sync::{Cached, OnceCache};
 use crate::{
     Backend, BackendInfo, Buffer, Command, Counters, DType, Error, Kernel, KernelKey, Layout,

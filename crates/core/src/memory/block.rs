@@ -2,8 +2,6 @@
 
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
@@ -12,6 +10,7 @@ use crate::command::{Access, BufferLike, RawBuffer};
 use crate::fault::{Fault, Marks, Value};
 use crate::stream::{StreamInner, Timepoint};
 use crate::sync::Linked;
+use crate::sync::schedule::{AtomicBool, AtomicUsize, Mutex, MutexGuard, Ordering, PoisonError};
 use crate::sync::shim::{AtomicPtr, AtomicU64};
 use crate::{Device, Layout, Operand, Result};
 

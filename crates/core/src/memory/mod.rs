@@ -18,7 +18,6 @@ mod size_class;
 mod stats;
 
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use block::Buffer;
 pub(crate) use block::{Block, Uses};
@@ -31,6 +30,7 @@ use self::departures::Departures;
 use self::settled::Retired;
 use crate::device::DeviceInner;
 use crate::stream::{StreamInner, thread_number};
+use crate::sync::schedule::{AtomicUsize, Ordering};
 use crate::{Error, Result, Segment};
 
 /// What a device holds, across its streams.

@@ -1,13 +1,13 @@
 //! Settled blocks that were dropped, until every stream has passed what it had recorded by then.
 
 use std::ptr::NonNull;
-use std::sync::Mutex;
 
 use smallvec::SmallVec;
 
 use super::Block;
 use crate::Timepoint;
 use crate::device::DeviceInner;
+use crate::sync::schedule::{Mutex, MutexGuard, PoisonError};
 
 /// The list of blocks in their grace period. A device-wide lock, taken only when weights are dropped
 /// and when memory is short.
@@ -69,8 +69,8 @@ impl Retired {
         self.list().iter().map(size).sum()
     }
 
-    fn list(&self) -> std::sync::MutexGuard<'_, Vec<Grace>> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn list(&self) -> MutexGuard<'_, Vec<Grace>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,8 +1,8 @@
 //! The state of one stream.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard};
 
 use smallvec::SmallVec;
 
@@ -13,6 +13,7 @@ use crate::device::DeviceInner;
 use crate::memory::{Block, StreamCache};
 use crate::profiler::StreamProfile;
 use crate::sync::ReturnStack;
+use crate::sync::schedule::{Mutex, MutexGuard, PoisonError};
 use crate::sync::shim::AtomicU64;
 use crate::{Counters, Device, OpKind, Progress, Queue, QueueContext, Result, WaitFor};
 
@@ -127,7 +128,7 @@ impl StreamInner {
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Recorder> {
-        self.recorder.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.recorder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The last sequence number recorded.

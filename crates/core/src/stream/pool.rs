@@ -1,13 +1,13 @@
 //! The bounded pool of a device's streams, and leases on them.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use super::inner::Recorder;
 use super::lease::{Hold, Lease, Shared, Tenure};
 use super::{Stream, StreamInner};
 use crate::device::DeviceInner;
+use crate::sync::schedule::{AtomicU32, Mutex, Ordering, PoisonError};
 use crate::sync::{Affinity, FairPool, Slots};
 use crate::{Error, Exhaustion, Result};
 
@@ -55,7 +55,7 @@ impl StreamPool {
         if let Some(stream) = cell.get() {
             return Ok(stream);
         }
-        let _making = self.making.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         if cell.get().is_none() {
             let stream =
                 StreamInner::new(id, device).inspect_err(|error| device.note_error(error))?;

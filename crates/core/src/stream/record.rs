@@ -5,7 +5,6 @@
 //! where something is still unsubmitted, all locks are given up, that stream is asked to submit, and the look
 //! is repeated. So locks of two streams are never held together.
 
-use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -19,6 +18,7 @@ use crate::command::Access;
 use crate::counters::LiveCounters;
 use crate::memory::{Block, Uses};
 use crate::profiler::now_ns;
+use crate::sync::schedule::MutexGuard;
 use crate::{Buffer, Command, DType, Error, LayerName, Layout, Operand, Result, WaitFor};
 
 type Waits = SmallVec<[WaitFor; 2]>;

@@ -6,6 +6,7 @@ pub mod fair_pool;
 pub mod loan;
 pub mod once_cache;
 pub mod return_stack;
+pub mod schedule;
 pub mod shim;
 pub mod timeline;
 

@@ -1,4 +1,5 @@
-//! `std` in programs, `loom` when the crate is built with `--cfg loom`.
+//! `std` in programs, `loom` when the crate is built with `--cfg loom`, and with `--cfg schedule` `std` with
+//! time lost on the way (see [`schedule`](super::schedule)).
 
 #[cfg(loom)]
 pub use loom::hint::spin_loop;
@@ -9,13 +10,16 @@ pub use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
 #[cfg(not(loom))]
 pub use std::hint::spin_loop;
 #[cfg(not(loom))]
-pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
-#[cfg(not(loom))]
-pub use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-
+pub use std::sync::Arc;
 use std::time::Instant;
 
+#[cfg(not(loom))]
+pub use super::schedule::{
+    AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, fence,
+};
+
 /// Locks; a panic of an earlier holder is no reason to fail, since no holder runs foreign code.
+#[cfg_attr(schedule, track_caller)]
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
@@ -24,6 +28,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 ///
 /// loom has no clock: there a deadline is never reached, so a wait that is not notified shows up as a
 /// deadlock.
+#[cfg_attr(schedule, track_caller)]
 pub fn wait_until<'a, T>(
     condition: &Condvar,
     guard: MutexGuard<'a, T>,

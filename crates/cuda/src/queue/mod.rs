@@ -19,10 +19,12 @@ mod submit;
 mod wait;
 mod written;
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use millstream_core::profiler::StreamProfile;
+use millstream_core::sync::schedule::{
+    AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, PoisonError,
+};
 use millstream_core::{Progress, QueueContext, Result};
 use millstream_kernels::fault_record_bytes;
 

@@ -5,8 +5,8 @@
 //! [`SLOTS`] are in flight; see [`Flight::has_room`](super::flight::Flight::has_room).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use millstream_core::sync::schedule::{AtomicU32, AtomicU64, Ordering};
 use millstream_kernels::FAULT_HEADER_WORDS;
 
 use crate::driver::{Context, Failure, Pinned};

@@ -5,8 +5,8 @@
 //! nothing is written down. A piece is busy from the submit until somebody has seen the batch complete.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
+use millstream_core::sync::schedule::{AtomicBool, Ordering};
 use millstream_core::{BoundCommand, HostBytes, Op};
 
 use super::host::{Seen, reached};

@@ -5,6 +5,7 @@ use std::hash::Hasher;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use millstream_core::sync::schedule::PoisonError;
 use millstream_core::{Batch, Error, Op, Result};
 
 use super::CudaQueue;
@@ -287,7 +288,7 @@ impl CudaQueue {
     /// See [`Queue::submit`](millstream_core::Queue::submit).
     pub(crate) fn submit_batch(&self, mut batch: Batch) -> Result<()> {
         self.gpu.check()?;
-        let mut encoder = self.encoder.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut encoder = self.encoder.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(encoder) = encoder.as_mut() else {
             return Err(Error::DeviceClosed { device: self.gpu.name() });
         };

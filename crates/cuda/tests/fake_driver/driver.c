@@ -25,7 +25,9 @@ static u64 allocated;
 static volatile int dead;
 static int at_once;
 
-typedef struct Event { pthread_mutex_t lock; pthread_cond_t changed; u64 recorded, done; } Event;
+// An event that is recorded again leaves those who wait for the record before it where they were.
+typedef struct Record { pthread_mutex_t lock; pthread_cond_t changed; int done, holders; } Record;
+typedef struct Event { Record* latest; } Event;
 typedef struct Function { char name[256]; } Function;
 typedef struct Product { int ta, tb, epilogue, batch; u64 bias; float alpha, beta; u64 a, b, c, d; int64_t lda, ldb, ldc, ldd, sa, sb, sc, sd; u64 m, n, k; } Product;
 // As `Walk<3>`, `Tuple` and `GatherParams` of the common source.
@@ -36,8 +38,7 @@ typedef struct Item {
     Function* function;
     u64 words[7];
     Gather gather;
-    Event* event;
-    u64 generation;
+    Record* record;
     Product product;
 } Item;
 typedef struct Stream {
@@ -120,6 +121,15 @@ static void multiply(const Product* p) {
             }
 }
 
+static Record* hold(Record* record) {
+    if (record) __sync_add_and_fetch(&record->holders, 1);
+    return record;
+}
+
+static void let_go(Record* record) {
+    if (record && !__sync_sub_and_fetch(&record->holders, 1)) free(record);
+}
+
 static void run(Item* item) {
     u64* w = item->words;
     switch (item->kind) {
@@ -136,15 +146,18 @@ static void run(Item* item) {
     case COPY: copy(w[0], w[1], w[2]); break;
     case PRODUCT: multiply(&item->product); break;
     case RECORD:
-        pthread_mutex_lock(&item->event->lock);
-        item->event->done = item->generation;
-        pthread_cond_broadcast(&item->event->changed);
-        pthread_mutex_unlock(&item->event->lock);
+        pthread_mutex_lock(&item->record->lock);
+        item->record->done = 1;
+        pthread_cond_broadcast(&item->record->changed);
+        pthread_mutex_unlock(&item->record->lock);
+        let_go(item->record);
         break;
     case WAIT:
-        pthread_mutex_lock(&item->event->lock);
-        while (item->event->done < item->generation && !dead) pthread_cond_wait(&item->event->changed, &item->event->lock);
-        pthread_mutex_unlock(&item->event->lock);
+        if (!item->record) break;
+        pthread_mutex_lock(&item->record->lock);
+        while (!item->record->done && !dead) pthread_cond_wait(&item->record->changed, &item->record->lock);
+        pthread_mutex_unlock(&item->record->lock);
+        let_go(item->record);
         break;
     }
 }
@@ -257,20 +270,22 @@ CUresult cuStreamSynchronize(Stream* stream) {
 }
 CUresult cuEventCreate(Event** result, unsigned flags) {
     if (flags != 2) return INVALID;
-    Event* event = calloc(1, sizeof *event);
-    pthread_mutex_init(&event->lock, 0);
-    pthread_cond_init(&event->changed, 0);
-    *result = event;
+    *result = calloc(1, sizeof **result);
     return OK;
 }
-CUresult cuEventDestroy_v2(Event* event) { (void)event; return OK; }
+CUresult cuEventDestroy_v2(Event* event) { let_go(event->latest); free(event); return OK; }
 CUresult cuEventRecord(Event* event, Stream* stream) {
-    Item item = { .kind = RECORD, .event = event, .generation = ++event->recorded };
+    Record* record = calloc(1, sizeof *record);
+    pthread_mutex_init(&record->lock, 0);
+    pthread_cond_init(&record->changed, 0);
+    let_go(event->latest);
+    event->latest = hold(record);
+    Item item = { .kind = RECORD, .record = hold(record) };
     return give(stream, item);
 }
 CUresult cuStreamWaitEvent(Stream* stream, Event* event, unsigned flags) {
     (void)flags;
-    Item item = { .kind = WAIT, .event = event, .generation = event->recorded };
+    Item item = { .kind = WAIT, .record = hold(event->latest) };
     return give(stream, item);
 }
 CUresult cuModuleLoadData(void** module, const void* image) { *module = (void*)image; return memcmp(image, "\x7f" "ELF", 4) ? INVALID : OK; }

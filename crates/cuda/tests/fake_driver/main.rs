@@ -18,11 +18,13 @@ mod faults;
 #[cfg(target_os = "linux")]
 mod layer;
 #[cfg(target_os = "linux")]
+mod library;
+#[cfg(target_os = "linux")]
 mod transfers;
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
     use std::process::{Command as Process, ExitCode};
     use std::sync::Barrier;
     use std::time::{Duration, Instant};
@@ -31,6 +33,7 @@ mod linux {
     use millstream_cuda as _;
 
     use super::layer::{Layer, ROWS, SIZE};
+    use super::library;
 
     pub type Test = (&'static str, fn());
 
@@ -42,6 +45,10 @@ mod linux {
         ("many_threads_get_their_own_answers", many_threads_get_their_own_answers),
         ("threads_that_share_a_stream_are_replayed", threads_that_share_a_stream_are_replayed),
         ("streams_come_in_order", streams_come_in_order),
+        (
+            "a_stream_that_waits_for_two_comes_after_both",
+            a_stream_that_waits_for_two_comes_after_both,
+        ),
         ("waits_end_at_their_deadline", waits_end_at_their_deadline),
         ("a_lack_of_memory_is_no_fault", a_lack_of_memory_is_no_fault),
         ("the_profiler_has_spans_of_the_device", the_profiler_has_spans_of_the_device),
@@ -62,7 +69,7 @@ mod linux {
             return ExitCode::SUCCESS;
         }
         let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
-        let Some(folder) = build_driver() else {
+        let Some(folder) = library::build("fake-driver") else {
             println!("SKIPPED: there is no C compiler (cc)");
             return ExitCode::SUCCESS;
         };
@@ -78,44 +85,6 @@ mod linux {
         }
         println!("\ntest result: {failed} failed\n");
         if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-    }
-
-    fn build_driver() -> Option<PathBuf> {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fake-driver");
-        std::fs::create_dir_all(&folder).expect("a folder for the driver");
-        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_driver/driver.c");
-        let builtin = folder.join("builtin.c");
-        std::fs::write(&builtin, builtin_kernels()).expect("a file for the kernels");
-        let library = folder.join("libcuda.so");
-        let mut compiler = Process::new("cc");
-        compiler.args([
-            "-std=gnu11",
-            "-O1",
-            "-g",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-fPIC",
-            "-shared",
-        ]);
-        compiler.arg(own).arg(builtin).arg("-o").arg(&library).arg("-lpthread");
-        let status = compiler.status().ok()?;
-        assert!(status.success(), "the driver does not compile");
-        for name in ["libnvrtc.so", "libcublasLt.so"] {
-            let link = folder.join(name);
-            let _ = std::fs::remove_file(&link);
-            std::os::unix::fs::symlink(&library, link).expect("a link to the driver");
-        }
-        Some(folder)
-    }
-
-    /// The kernels that belong to this backend alone, as a C program: the driver runs the very text.
-    fn builtin_kernels() -> String {
-        const CLOCK: &str = r#"asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));"#;
-        let text = include_str!("../../src/builtin.cu");
-        assert!(text.contains(CLOCK));
-        let text = text.replace(CLOCK, "time = host_time();").replace("extern \"C\" ", "");
-        [include_str!("builtin.h"), "#line 1 \"builtin.cu\"\n", &text].concat()
     }
 
     fn run_alone(name: &str, folder: &Path) -> bool {
@@ -298,6 +267,26 @@ mod linux {
             let got = pick(2).download(layer.y.operand(one)).unwrap().read::<f32>().unwrap();
             assert_eq!(got, Layer::expected(&input), "round {round}");
         }
+    }
+
+    /// The second is through long before the first.
+    fn a_stream_that_waits_for_two_comes_after_both() {
+        let device = open();
+        let [first, second, last] = [(); 3].map(|()| Stream::new(&device).unwrap());
+        let [x, y] = [(); 2].map(|()| last.allocate(row(4).dense_bytes()).unwrap());
+        for buffer in [&x, &y] {
+            last.upload(buffer.operand(row(4)), &[0f32; 4]).unwrap();
+        }
+        last.synchronize().unwrap();
+        plant(&first, b"ZZZ").unwrap();
+        plant(&second, b"HNG").unwrap();
+        first.upload(x.operand(row(4)), &[1f32; 4]).unwrap();
+        second.upload(y.operand(row(4)), &[2f32; 4]).unwrap();
+        let downloads = [&x, &y].map(|buffer| last.download(buffer.operand(row(4))).unwrap());
+        last.flush().unwrap();
+        ask(c"fake_release");
+        let values = downloads.map(|download| download.read::<f32>().unwrap());
+        assert_eq!(values, [vec![1.0; 4], vec![2.0; 4]]);
     }
 
     fn waits_end_at_their_deadline() {

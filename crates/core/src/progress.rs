@@ -5,13 +5,12 @@
 //! reports what nobody was told of yet.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use crate::backend::{Batch, BatchLists};
 use crate::fault::Fault;
 use crate::sync::Timeline;
+use crate::sync::shim::{AtomicBool, Mutex, MutexGuard, Ordering, lock};
 use crate::{Error, Result};
 
 /// Failed Commands that a stream remembers by sequence number. The oldest are forgotten; their values are
@@ -136,8 +135,8 @@ impl Progress {
         spare.unwrap_or_else(|| BatchLists::with_capacity(count))
     }
 
-    fn spares(&self) -> std::sync::MutexGuard<'_, Vec<BatchLists>> {
-        self.spares.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn spares(&self) -> MutexGuard<'_, Vec<BatchLists>> {
+        lock(&self.spares)
     }
 
     /// What became of a sequence number.
@@ -220,8 +219,8 @@ impl Progress {
         self.completed.wait(sequence, deadline, known).unwrap_or(Outcome::Pending)
     }
 
-    fn log(&self) -> std::sync::MutexGuard<'_, Log> {
-        self.log.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn log(&self) -> MutexGuard<'_, Log> {
+        lock(&self.log)
     }
 }
 
@@ -333,6 +332,50 @@ mod tests {
             let waiter = scope.spawn(|| progress.wait(1, None));
             progress.fail(1, 1, fault(1));
             assert_eq!(waiter.join().unwrap(), Outcome::Failed(fault(1)));
+        });
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use loom::sync::Arc;
+    use loom::thread;
+
+    use super::*;
+
+    fn lost() -> Error {
+        Error::DeviceClosed { device: "planted".into() }
+    }
+
+    /// Whoever sees that the device is through with a failed Command sees that it failed.
+    #[test]
+    fn loom_a_fault_is_seen_by_who_sees_the_progress() {
+        loom::model(|| {
+            let progress = Arc::new(Progress::new());
+            let device = {
+                let progress = Arc::clone(&progress);
+                thread::spawn(move || {
+                    progress.note(1, 1, &Fault::new(lost()));
+                    progress.advance(1);
+                })
+            };
+            assert_ne!(progress.outcome(1), Outcome::Done);
+            device.join().unwrap();
+        });
+    }
+
+    /// A loss releases a waiter, whatever the device is doing.
+    #[test]
+    fn loom_a_loss_releases_a_waiter() {
+        loom::model(|| {
+            let progress = Arc::new(Progress::new());
+            let waiter = {
+                let progress = Arc::clone(&progress);
+                thread::spawn(move || progress.wait(2, None))
+            };
+            progress.advance(1);
+            progress.lose(lost());
+            assert_eq!(waiter.join().unwrap(), Outcome::Failed(lost()));
         });
     }
 }

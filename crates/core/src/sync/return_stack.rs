@@ -44,6 +44,7 @@ impl<T: Linked> ReturnStack<T> {
         loop {
             // SAFETY: the caller handed the value over, so it is valid and no one else has it.
             unsafe { value.as_ref() }.link().store(head, Ordering::Relaxed);
+            // Pairs with `take_all`. Pushes of others keep the release sequence.
             match self.head.compare_exchange_weak(
                 head,
                 value.as_ptr(),
@@ -62,6 +63,7 @@ impl<T: Linked> ReturnStack<T> {
         if self.head.load(Ordering::Relaxed).is_null() {
             return TakeAll(None);
         }
+        // Pairs with all pushes since the last swap; links are read after it.
         TakeAll(NonNull::new(self.head.swap(ptr::null_mut(), Ordering::Acquire)))
     }
 }

@@ -21,56 +21,64 @@ git ls-files -z --cached --others --exclude-standard |
     while IFS= read -r -d '' file; do [ -f "$file" ] && printf '%s\0' "$file"; done |
     tar --create --null --files-from=- --file=- | tar --extract --file=- --directory="$tree"
 
-# Reads the list without comments; `trim` takes the spaces around a field.
+# The lines of the list without comments; `split` gives the fields of one.
 mapfile -t lines < <(grep -v '^#' scripts/weaken.list | grep -F "${@/#/-e}" -e "${1-}" || true)
 [ "${#lines[@]}" -gt 0 ] || { echo "error: no such line" >&2; exit 1; }
-trim() { local text="${1#"${1%%[![:space:]]*}"}"; printf '%s' "${text%"${text##*[![:space:]]}"}"; }
+split() {
+    IFS='|' read -r file function from to crate test <<<"${1// | /|}"
+}
 
-# Runs a loom test of a crate of the copy. 0: passed, 1: failed. Anything else ends the script.
-check() {
-    local crate="millstream-$1" test="$2"
+# Runs a loom test of a crate of the copy; whether it passed. What is neither pass nor failure ends the script.
+passes() {
+    local crate="millstream-$1" test="$2" status=0
     (cd "$tree" && cargo test --quiet "${kernels[@]}" --lib -p "$crate" --no-run) >"$log" 2>&1 ||
         { cat "$log"; echo "error: the build failed" >&2; exit 1; }
-    local status=0
     (cd "$tree" && timeout 600 cargo test --quiet "${kernels[@]}" --lib -p "$crate" "$test") >"$log" 2>&1 || status=$?
     grep -q "^running 1 test" "$log" || { cat "$log"; echo "error: there is not one $test" >&2; exit 1; }
     [ "$status" -ne 124 ] || { echo "error: $test takes too long" >&2; exit 1; }
     [ "$status" -eq 0 ]
 }
 
-# Replaces `from` by `to` in the first line of code that has it, at or after the head of the function.
-weaken() {
+# Prints a file with `to` for `from` in the first line of code that has it, at or after the head of the function.
+weakened() {
     FUNCTION="$2" FROM="$3" TO="$4" awk '
-        BEGIN { function_ = ENVIRON["FUNCTION"]; from = ENVIRON["FROM"]; to = ENVIRON["TO"] }
-        function_ == "-" || index($0, "fn " function_ "(") || index($0, "fn " function_ "<") { inside = 1 }
+        BEGIN { name = ENVIRON["FUNCTION"]; from = ENVIRON["FROM"]; to = ENVIRON["TO"] }
+        name == "-" || index($0, "fn " name "(") || index($0, "fn " name "<") { inside = 1 }
         inside && !done && $0 !~ /^ *\/\// && (place = index($0, from)) {
             $0 = substr($0, 1, place - 1) to substr($0, place + length(from)); done = 1
         }
         { print }
-        END { exit !done }' "$1" >"$tree/$1" || { echo "error: $1: $2 has no $3" >&2; exit 1; }
+        END { exit !done }' "$1"
 }
 
-declare -A passes
+# As the tree is, every test passes. Cargo goes by the time of a file, and may know a weakened one from an earlier run.
+for line in "${lines[@]}"; do
+    split "$line"
+    touch "$tree/$file"
+done
+declare -A seen
+for line in "${lines[@]}"; do
+    split "$line"
+    [ -z "${seen[$test]-}" ] || continue
+    passes "$crate" "$test" || { cat "$log"; echo "error: $test fails as it is" >&2; exit 1; }
+    seen[$test]=1
+done
+echo "weaken: ${#seen[@]} tests pass as the tree is, after ${SECONDS} s"
+
 missed=0
 for line in "${lines[@]}"; do
-    IFS='|' read -r file function from to crate test <<<"$line"
-    file="$(trim "$file")" function="$(trim "$function")" from="$(trim "$from")"
-    to="$(trim "$to")" crate="$(trim "$crate")" test="$(trim "$test")"
-    # As it is, the test passes.
-    if [ -z "${passes[$test]-}" ]; then
-        # Cargo goes by the time of a file, and may know a weakened one from an earlier run.
-        touch "$tree/$file"
-        check "$crate" "$test" || { cat "$log"; echo "error: $test fails as it is" >&2; exit 1; }
-        passes[$test]=1
-    fi
-    weaken "$file" "$function" "$from" "$to"
-    if check "$crate" "$test"; then
+    split "$line"
+    original="$CARGO_TARGET_DIR/original.rs"
+    cp "$tree/$file" "$original"
+    weakened "$original" "$function" "$from" "$to" >"$tree/$file" ||
+        { echo "error: $file: $function has no $from" >&2; exit 1; }
+    if passes "$crate" "$test"; then
         echo "error: $test does not notice $to in $file, $function" >&2
         missed=$((missed + 1))
     else
-        echo "noticed: $file, $function: $to instead of $from ($test)"
+        echo "noticed: $file, $function: $to for $from ($test)"
     fi
-    cp "$file" "$tree/$file"
+    cp "$original" "$tree/$file"
 done
 [ "$missed" -eq 0 ] || exit 1
-echo "weaken: all ${#lines[@]} noticed in ${SECONDS} s"
+echo "weaken: all ${#lines[@]} noticed, after ${SECONDS} s"

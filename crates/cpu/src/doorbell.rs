@@ -266,6 +266,20 @@ mod loom_tests {
         });
     }
 
+    /// A stop is seen by a worker that falls asleep at that moment.
+    #[test]
+    fn loom_a_stop_is_never_slept_through() {
+        loom::model(|| {
+            let bell = Arc::new(Doorbell::<()>::with_streams(1, 1));
+            let worker = {
+                let bell = Arc::clone(&bell);
+                thread::spawn(move || assert!(bell.sleep(0, || false).is_none()))
+            };
+            bell.stop();
+            worker.join().unwrap();
+        });
+    }
+
     /// Stopping releases every worker, also one that is called or rung for at that moment.
     #[test]
     fn loom_stop_releases_every_worker() {

@@ -509,20 +509,24 @@ mod loom_tests {
         model.preemption_bound = Some(3);
         model.check(|| {
             let cache = Arc::new(OnceCache::<u32, Value>::new(4, LONG));
-            let builders = [1, 2].map(|key| {
+            let other = {
                 let cache = Arc::clone(&cache);
-                thread::spawn(move || drop(cache.get_or_build(key, build).unwrap()))
-            });
-            let bucket = &cache.buckets[0];
-            for key in [1, 2] {
-                if let Some(value) = cache.find(bucket, &key) {
-                    // SAFETY: it is published; loom reports it if that is not enough.
-                    value.0.with(|value| assert_eq!(unsafe { *value }, key + 10));
-                }
-            }
-            for builder in builders {
-                builder.join().unwrap();
-            }
+                thread::spawn(move || drop(cache.get_or_build(2, build).unwrap()))
+            };
+            let reader = {
+                let cache = Arc::clone(&cache);
+                thread::spawn(move || {
+                    for key in [1, 2] {
+                        if let Some(value) = cache.find(&cache.buckets[0], &key) {
+                            // SAFETY: it is published; loom reports it if that is not enough.
+                            value.0.with(|value| assert_eq!(unsafe { *value }, key + 10));
+                        }
+                    }
+                })
+            };
+            drop(cache.get_or_build(1, build).unwrap());
+            other.join().unwrap();
+            reader.join().unwrap();
         });
     }
 

@@ -172,4 +172,27 @@ mod tests {
             assert_eq!(values, [0, 1]);
         });
     }
+
+    /// The same with the owner in a thread of its own, so that loom has it come after the returns too.
+    #[cfg(loom)]
+    #[test]
+    fn loom_a_value_is_taken_as_it_was_returned() {
+        loom::model(|| {
+            let stack = Arc::new(ReturnStack::new());
+            let other = {
+                let stack = Arc::clone(&stack);
+                loom::thread::spawn(move || give(&stack, 1))
+            };
+            let owner = {
+                let stack = Arc::clone(&stack);
+                loom::thread::spawn(move || take(&stack))
+            };
+            give(&stack, 0);
+            other.join().unwrap();
+            let mut values = owner.join().unwrap();
+            values.extend(take(&stack));
+            values.sort_unstable();
+            assert_eq!(values, [0, 1]);
+        });
+    }
 }

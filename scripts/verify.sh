@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# All checks at length: what CI runs, then the sanitizers over everything, broken files, a soak and the runtime bench.
+# All checks at length: what CI runs, then the sanitizers over everything, weakened orderings, broken files, a soak and the runtime bench.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -7,6 +7,7 @@ bash .ci/run
 bash scripts/asan.sh full
 bash scripts/tsan.sh full
 bash scripts/aarch64.sh
+bash scripts/weaken.sh
 bash scripts/kernels.sh asan
 bash scripts/kernels.sh tsan
 bash scripts/fuzz.sh 300

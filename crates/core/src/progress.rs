@@ -10,7 +10,7 @@ use std::time::Instant;
 use crate::backend::{Batch, BatchLists};
 use crate::fault::Fault;
 use crate::sync::Timeline;
-use crate::sync::schedule::{AtomicBool, Mutex, MutexGuard, Ordering, PoisonError};
+use crate::sync::shim::{AtomicBool, Mutex, MutexGuard, Ordering, lock};
 use crate::{Error, Result};
 
 /// Failed Commands that a stream remembers by sequence number. The oldest are forgotten; their values are
@@ -136,7 +136,7 @@ impl Progress {
     }
 
     fn spares(&self) -> MutexGuard<'_, Vec<BatchLists>> {
-        self.spares.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.spares)
     }
 
     /// What became of a sequence number.
@@ -220,7 +220,7 @@ impl Progress {
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.log)
     }
 }
 
@@ -332,6 +332,48 @@ mod tests {
             let waiter = scope.spawn(|| progress.wait(1, None));
             progress.fail(1, 1, fault(1));
             assert_eq!(waiter.join().unwrap(), Outcome::Failed(fault(1)));
+        });
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use loom::sync::Arc;
+    use loom::thread;
+
+    use super::*;
+
+    fn lost() -> Error {
+        Error::DeviceClosed { device: "planted".into() }
+    }
+
+    /// Whoever sees that the device is through with a failed Command sees that it failed.
+    #[test]
+    fn loom_a_fault_is_seen_by_who_sees_the_progress() {
+        loom::model(|| {
+            let progress = Arc::new(Progress::new());
+            let reader = {
+                let progress = Arc::clone(&progress);
+                thread::spawn(move || assert_ne!(progress.outcome(1), Outcome::Done))
+            };
+            progress.note(1, 1, &Fault::new(lost()));
+            progress.advance(1);
+            reader.join().unwrap();
+        });
+    }
+
+    /// A loss releases a waiter, whatever the device is doing.
+    #[test]
+    fn loom_a_loss_releases_a_waiter() {
+        loom::model(|| {
+            let progress = Arc::new(Progress::new());
+            let waiter = {
+                let progress = Arc::clone(&progress);
+                thread::spawn(move || progress.wait(2, None))
+            };
+            progress.advance(1);
+            progress.lose(lost());
+            assert_eq!(waiter.join().unwrap(), Outcome::Failed(lost()));
         });
     }
 }

@@ -53,6 +53,7 @@ impl<Job> Doorbell<Job> {
 
     /// A stream's queue is worth a look.
     pub fn ring(&self, stream: u32) {
+        // Pairs with `take_ready`.
         if self.ready[stream as usize].0.swap(true, Ordering::AcqRel) {
             // Whoever set it wakes a worker, and the worker that takes it sees what came before this.
             return;
@@ -69,6 +70,7 @@ impl<Job> Doorbell<Job> {
         let streams = self.ready.len();
         (0..streams).map(|step| (from + step) % streams).find_map(|stream| {
             let flag = &self.ready[stream].0;
+            // Pairs with every `ring` since it was taken last.
             let taken = flag.load(Ordering::Relaxed) && flag.swap(false, Ordering::AcqRel);
             taken.then_some(stream as u32)
         })
@@ -120,7 +122,7 @@ impl<Job> Doorbell<Job> {
     pub fn sleep(&self, worker: usize, linger: impl Fn() -> bool) -> Option<Call<Job>> {
         let (word, bit) = (&self.idle[worker / 64], 1u64 << (worker % 64));
         word.fetch_or(bit, Ordering::AcqRel);
-        // Either the ringer's look at the idle workers sees the bit, or the looks below see its flag.
+        // Either the look of `ring` or `stop` at the idle workers sees the bit, or the looks below see its flag.
         fence(Ordering::SeqCst);
         let stopped = self.stopped.load(Ordering::Acquire);
         if (stopped || self.any_ready()) && word.fetch_and(!bit, Ordering::AcqRel) & bit != 0 {
@@ -145,6 +147,7 @@ impl<Job> Doorbell<Job> {
     /// Tells every worker to stop. Flags that are set stay set.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
+        // Orders the flag before the look at the idle workers; see `sleep`.
         fence(Ordering::SeqCst);
         while let Some(worker) = self.claim_idle() {
             self.wake(worker, Call::Look);
@@ -226,6 +229,53 @@ mod loom_tests {
             };
             bell.ring(0);
             bell.ring(1);
+            worker.join().unwrap();
+        });
+    }
+
+    /// Whoever takes a flag sees what was done before each ring, also before one that found the flag set.
+    #[test]
+    fn loom_a_taken_flag_shows_what_was_done_before_the_ring() {
+        use loom::sync::atomic::AtomicUsize;
+        loom::model(|| {
+            let shared = Arc::new((
+                Doorbell::<()>::with_streams(1, 1),
+                [(); 2].map(|()| AtomicUsize::new(0)),
+            ));
+            let ringers = [0, 1].map(|ringer| {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    shared.1[ringer].store(1, Ordering::Relaxed);
+                    shared.0.ring(0);
+                })
+            });
+            let done = || shared.1.iter().map(|done| done.load(Ordering::Relaxed)).sum::<usize>();
+            let mut seen = 0;
+            while seen < 2 {
+                match shared.0.take_ready(0) {
+                    Some(_) => {
+                        assert!(done() > seen, "a ring without anything behind it");
+                        seen = done();
+                    }
+                    None => thread::yield_now(),
+                }
+            }
+            for ringer in ringers {
+                ringer.join().unwrap();
+            }
+        });
+    }
+
+    /// A stop is seen by a worker that falls asleep at that moment.
+    #[test]
+    fn loom_a_stop_is_never_slept_through() {
+        loom::model(|| {
+            let bell = Arc::new(Doorbell::<()>::with_streams(1, 1));
+            let worker = {
+                let bell = Arc::clone(&bell);
+                thread::spawn(move || assert!(bell.sleep(0, || false).is_none()))
+            };
+            bell.stop();
             worker.join().unwrap();
         });
     }

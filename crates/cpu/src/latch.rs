@@ -50,6 +50,7 @@ impl Latch {
     /// One helper less. Everything that it did is seen by the owner that waits. The latch may be gone
     /// when this returns, the bed of its owner must not be.
     pub fn leave(&self, bed: &OwnerBed) {
+        // Pairs with `wait`; the steps of other helpers keep the release sequence.
         if self.0.fetch_sub(1, Ordering::Release) == 1 {
             // The owner looks at the count under this lock before it sleeps, so it has seen the change
             // or sleeps already.
@@ -60,6 +61,7 @@ impl Latch {
 
     /// Waits until no helper is left.
     pub fn wait(&self, bed: &OwnerBed) {
+        // Pairs with `leave`.
         let is_open = || self.0.load(Ordering::Acquire) == 0;
         for _ in 0..SPINS {
             if is_open() {

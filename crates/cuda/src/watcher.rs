@@ -8,7 +8,8 @@ use std::sync::OnceLock;
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use millstream_core::sync::schedule::{AtomicBool, AtomicU64, Mutex, Ordering, PoisonError};
+use millstream_core::sync::WatchList;
+use millstream_core::sync::schedule::{AtomicBool, Mutex, Ordering, PoisonError};
 
 /// How long it stays awake after the last sleeper, since the next one mostly comes at once.
 const LINGER: Duration = Duration::from_micros(50);
@@ -30,7 +31,7 @@ pub(crate) trait Watched: Send + Sync + 'static {
 #[derive(Default)]
 pub(crate) struct Watcher {
     /// Queues, by bit, that somebody sleeps for.
-    wanted: AtomicU64,
+    wanted: WatchList,
     stop: AtomicBool,
     thread: OnceLock<Thread>,
     join: Mutex<Option<JoinHandle<()>>>,
@@ -57,8 +58,7 @@ impl Watcher {
 
     /// Somebody sleeps for queue `id`. Its count of sleepers is up already.
     pub fn watch(&self, id: u32) {
-        let before = self.wanted.fetch_or(1 << id, Ordering::SeqCst);
-        if before == 0
+        if self.wanted.add(id)
             && let Some(thread) = self.thread.get()
         {
             thread.unpark();
@@ -81,20 +81,14 @@ impl Watcher {
     fn run(&self, queues: &dyn Watched) {
         let mut last = Instant::now();
         while !self.stop.load(Ordering::Relaxed) {
-            let wanted = self.wanted.load(Ordering::SeqCst);
+            let wanted = self.wanted.all();
             let mut left = wanted;
             let mut advanced = false;
             while left != 0 {
                 let id = left.trailing_zeros();
                 left &= left - 1;
                 advanced |= queues.advance(id);
-                if !queues.has_sleepers(id) {
-                    self.wanted.fetch_and(!(1 << id), Ordering::SeqCst);
-                    // One may have come between the look and the forgetting.
-                    if queues.has_sleepers(id) {
-                        self.wanted.fetch_or(1 << id, Ordering::SeqCst);
-                    }
-                }
+                self.wanted.remove_unless(id, || queues.has_sleepers(id));
             }
             if advanced {
                 last = Instant::now();

@@ -1,10 +1,12 @@
 //! How a device is, and what went wrong on it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::{CLOSED, DeviceInner, LOST, OPEN};
 use crate::Error;
-use crate::sync::schedule::{Mutex, MutexGuard, Ordering, PoisonError};
+use crate::stream::StreamInner;
+use crate::sync::shim::{Mutex, MutexGuard, lock};
 
 /// Whether a device can be used.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +44,20 @@ struct Record {
 
 impl Troubles {
     fn record(&self) -> MutexGuard<'_, Record> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
+    }
+
+    fn note(&self, error: &Error) {
+        let mut record = self.record();
+        record.faults += 1;
+        record.last = Some(error.clone());
+        if let Error::DeviceLost { reason, .. } = error {
+            record.lost.get_or_insert_with(|| Arc::clone(reason));
+        }
+    }
+
+    fn is_lost(&self) -> bool {
+        self.record().lost.is_some()
     }
 
     pub fn lost(&self, device: &str) -> Error {
@@ -55,20 +70,23 @@ impl DeviceInner {
     /// Takes note of an error that a backend returned. A lost device fails closed: from here on every
     /// call is refused, and everything pending on every stream fails.
     pub fn note_error(&self, error: &Error) {
-        {
-            let mut record = self.troubles.record();
-            record.faults += 1;
-            record.last = Some(error.clone());
-            if let Error::DeviceLost { reason, .. } = error {
-                record.lost.get_or_insert_with(|| Arc::clone(reason));
-            }
-        }
+        self.troubles.note(error);
         if matches!(error, Error::DeviceLost { .. }) {
             // Status first: whoever is released below and calls again is refused.
             let _ = self.status.compare_exchange(OPEN, LOST, Ordering::AcqRel, Ordering::Acquire);
+            // After the note above; pairs with `lose_if_lost`.
             for stream in self.pool.created() {
                 stream.progress().lose(error.clone());
             }
+        }
+    }
+
+    /// For a stream that was just added to the pool: if the device was lost meanwhile, so is the stream. Either
+    /// the look here, under the lock of the troubles, comes after the note of the loss, or whoever notes it looks
+    /// at the pool later and finds the stream.
+    pub fn lose_if_lost(&self, stream: &StreamInner) {
+        if self.troubles.is_lost() {
+            stream.progress().lose(self.troubles.lost(self.name()));
         }
     }
 
@@ -103,5 +121,63 @@ impl DeviceInner {
             last_error = last_error.or(last);
         }
         Health { state, faults, last_error }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::{Config, Stream, fake};
+
+    #[test]
+    fn a_stream_that_is_made_while_the_device_is_lost_is_lost_too() {
+        let (device, control) = fake::device(Config::default(), 1 << 20, 1).unwrap();
+        let first = Stream::new(&device).unwrap();
+        let lost = Error::DeviceLost { device: "fake".into(), reason: "planted".into() };
+        // The loss is noted when the stream is made and nobody can find it yet.
+        let (inner, noted) = (device.inner(), lost.clone());
+        control.at_next_queue(move || inner.note_error(&noted));
+        let second = Stream::new(&device);
+        assert_eq!(device.inner().pool().created().count(), 2, "it was made");
+        for stream in device.inner().pool().created() {
+            assert!(matches!(stream.progress().lost(), Some(Error::DeviceLost { .. })));
+        }
+        drop((first, second));
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use loom::sync::Arc;
+    use loom::sync::atomic::AtomicBool;
+    use loom::thread;
+
+    use super::*;
+
+    /// As `note_error` and `StreamPool::stream` do it, with flags for the stream in the pool and for its loss.
+    #[test]
+    fn loom_a_new_stream_or_the_loss_of_its_device_sees_the_other() {
+        loom::model(|| {
+            let shared =
+                Arc::new((Troubles::default(), AtomicBool::new(false), AtomicBool::new(false)));
+            let loser = {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    let (troubles, published, lost) = &*shared;
+                    let reason = "planted".into();
+                    troubles.note(&Error::DeviceLost { device: "fake".into(), reason });
+                    if published.load(Ordering::Acquire) {
+                        lost.store(true, Ordering::Relaxed);
+                    }
+                })
+            };
+            let (troubles, published, lost) = &*shared;
+            published.store(true, Ordering::Release);
+            if troubles.is_lost() {
+                lost.store(true, Ordering::Relaxed);
+            }
+            loser.join().unwrap();
+            assert!(lost.load(Ordering::Relaxed));
+        });
     }
 }

@@ -14,6 +14,7 @@ use std::fmt;
 use std::sync::atomic::AtomicPtr;
 
 use self::health::Troubles;
+use self::registry::{PUBLISH, READ};
 use crate::memory::DeviceMemory;
 use crate::profiler::Profiler;
 use crate::stream::{Deadline, Reason, StreamInner, StreamPool};
@@ -57,12 +58,12 @@ static NEWEST: AtomicPtr<DeviceInner> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Keeps a device for the rest of the process.
 fn keep(mut inner: Box<DeviceInner>) -> &'static DeviceInner {
-    let mut newest = NEWEST.load(Ordering::Acquire);
+    let mut newest = NEWEST.load(READ);
     loop {
         // SAFETY: null, or a device that is never freed.
         inner.opened_before = unsafe { newest.as_ref() };
         let kept = Box::into_raw(inner);
-        match NEWEST.compare_exchange(newest, kept, Ordering::AcqRel, Ordering::Acquire) {
+        match NEWEST.compare_exchange(newest, kept, PUBLISH, READ) {
             // SAFETY: just made, and nobody frees it from here on.
             Ok(_) => return unsafe { &*kept },
             Err(current) => {

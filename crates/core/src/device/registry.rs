@@ -14,16 +14,21 @@ type Opened = Mutex<HashMap<String, Device>>;
 /// one whose lock may be held for ever.
 static OPENED: AtomicPtr<Opened> = AtomicPtr::new(ptr::null_mut());
 
+/// How a pointer in a static is published, and how it is read; each pairs with the other. The statics are not
+/// what loom can look into: its model below uses the same.
+pub(super) const PUBLISH: Ordering = Ordering::AcqRel;
+pub(super) const READ: Ordering = Ordering::Acquire;
+
 /// Called in a forked child.
 pub(super) fn forget() {
     OPENED.store(ptr::null_mut(), Ordering::Relaxed);
 }
 
 fn opened() -> &'static Opened {
-    let mut map = OPENED.load(Ordering::Acquire);
+    let mut map = OPENED.load(READ);
     if map.is_null() {
         let new = Box::into_raw(Box::<Opened>::default());
-        match OPENED.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
+        match OPENED.compare_exchange(ptr::null_mut(), new, PUBLISH, READ) {
             Ok(_) => map = new,
             Err(current) => {
                 // SAFETY: made here a moment ago and never shared.
@@ -106,4 +111,53 @@ pub(super) fn open_best() -> Result<Device> {
 /// Every backend that is linked in, with its devices or the reason why it has none.
 pub(super) fn list() -> Vec<(&'static str, Result<Vec<BackendInfo>>)> {
     entries().into_iter().map(|entry| (entry.name, (entry.list)())).collect()
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use std::ptr;
+
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+    use loom::sync::atomic::AtomicPtr;
+    use loom::thread;
+
+    use super::{PUBLISH, READ};
+
+    type Slot = AtomicPtr<UnsafeCell<u32>>;
+
+    /// As `opened` does it, with something that loom can look into.
+    fn value(slot: &Slot) -> u32 {
+        let mut found = slot.load(READ);
+        if found.is_null() {
+            let new = Box::into_raw(Box::new(UnsafeCell::new(0)));
+            // SAFETY: made here, and nobody else has it.
+            unsafe { &*new }.with_mut(|value| unsafe { *value = 7 });
+            match slot.compare_exchange(ptr::null_mut(), new, PUBLISH, READ) {
+                Ok(_) => found = new,
+                Err(current) => {
+                    // SAFETY: made here a moment ago and never shared.
+                    drop(unsafe { Box::from_raw(new) });
+                    found = current;
+                }
+            }
+        }
+        // SAFETY: published, and freed only at the end of the model.
+        unsafe { &*found }.with(|value| unsafe { *value })
+    }
+
+    #[test]
+    fn loom_two_who_open_the_first_device_share_one_map() {
+        loom::model(|| {
+            let slot = Arc::new(Slot::new(ptr::null_mut()));
+            let other = {
+                let slot = Arc::clone(&slot);
+                thread::spawn(move || value(&slot))
+            };
+            assert_eq!(value(&slot), 7);
+            assert_eq!(other.join().unwrap(), 7);
+            // SAFETY: from `Box::into_raw`, and nobody uses it any more.
+            drop(unsafe { Box::from_raw(slot.load(READ)) });
+        });
+    }
 }

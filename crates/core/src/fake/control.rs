@@ -71,6 +71,11 @@ impl FakeControl {
         self.0.lock().faults.lost = Some(lost);
     }
 
+    /// Calls `hook` when the next queue is made, before anybody has it.
+    pub fn at_next_queue(&self, hook: impl FnOnce() + Send + 'static) {
+        self.0.lock().at_next_queue = Some(Box::new(hook));
+    }
+
     /// Makes the command with that sequence number fail when it runs.
     pub fn fail_command(&self, stream: u32, sequence: u64) {
         self.0.lock().faults.failing.push((stream, sequence));

@@ -73,6 +73,10 @@ impl Backend for FakeBackend {
 
     fn new_queue(&self, context: QueueContext) -> Result<Arc<dyn Queue>> {
         self.0.add_queue(context.stream, context.progress);
+        let hook = self.0.lock().at_next_queue.take();
+        if let Some(hook) = hook {
+            hook();
+        }
         Ok(Arc::new(FakeQueue::new(Arc::clone(&self.0), context.stream)))
     }
 

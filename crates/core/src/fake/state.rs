@@ -28,6 +28,7 @@ pub(super) struct State {
     pub submits: u64,
     pub compiles: u64,
     pub closed: bool,
+    pub at_next_queue: Option<Box<dyn FnOnce() + Send>>,
     random: u64,
 }
 

@@ -9,9 +9,9 @@ use smallvec::SmallVec;
 use crate::command::{Access, BufferLike, RawBuffer};
 use crate::fault::{Fault, Marks, Value};
 use crate::stream::{StreamInner, Timepoint};
-use crate::sync::Linked;
 use crate::sync::schedule::{AtomicBool, AtomicUsize, Mutex, MutexGuard, Ordering, PoisonError};
 use crate::sync::shim::{AtomicPtr, AtomicU64};
+use crate::sync::{Flag, Holders, Linked};
 use crate::{Device, Layout, Operand, Result};
 
 /// A block of device memory. It belongs to its home stream, which reuses it when nobody holds it.
@@ -39,7 +39,7 @@ pub(crate) struct Block {
     /// As many bytes from the first on were written, or will be by what is recorded. What lies behind may
     /// be somebody else's and is cleared before it can be read. Guarded as the uses are.
     covered: AtomicUsize,
-    settled: AtomicBool,
+    settled: Flag,
     /// Whether other streams than home use it, so that `uses` counts.
     shared: AtomicBool,
     changing: Changing,
@@ -47,7 +47,7 @@ pub(crate) struct Block {
 
 #[repr(align(64))]
 struct Changing {
-    holders: AtomicUsize,
+    holders: Holders,
     /// The home stream's sequence number of the last write there, or of the allocation.
     written: AtomicU64,
     link: AtomicPtr<Block>,
@@ -164,10 +164,10 @@ impl Block {
             thread: AtomicUsize::new(0),
             generation: AtomicU64::new(0),
             covered: AtomicUsize::new(0),
-            settled: AtomicBool::new(false),
+            settled: Flag::default(),
             shared: AtomicBool::new(false),
             changing: Changing {
-                holders: AtomicUsize::new(0),
+                holders: Holders::default(),
                 written: AtomicU64::new(0),
                 link: AtomicPtr::new(std::ptr::null_mut()),
                 uses: Mutex::default(),
@@ -183,13 +183,13 @@ impl Block {
     pub(super) fn prepare(&self, bytes: usize, recorded: u64, thread: usize) {
         self.bytes.store(bytes, Ordering::Relaxed);
         self.thread.store(thread, Ordering::Relaxed);
-        self.settled.store(false, Ordering::Relaxed);
         // Relaxed: the block has no holder yet, and whoever gets it is handed these with it.
         let generation = self.generation.load(Ordering::Relaxed) + 1;
         self.generation.store(generation, Ordering::Relaxed);
         self.covered.store(0, Ordering::Relaxed);
         self.changing.written.store(recorded, Ordering::Relaxed);
-        self.changing.holders.store(1, Ordering::Relaxed);
+        self.settled.lower();
+        self.changing.holders.begin();
     }
 
     pub(crate) fn lock_uses(&self) -> MutexGuard<'_, Uses> {
@@ -210,7 +210,7 @@ impl Block {
     }
 
     pub(crate) fn is_settled(&self) -> bool {
-        self.settled.load(Ordering::Acquire)
+        self.settled.is_raised()
     }
 
     /// Whether other streams than home use it. Home looks with its lock held, so none slips in unseen.
@@ -323,7 +323,8 @@ impl Block {
         if self.covered() < self.bytes() {
             return Ok(Settling::Clear);
         }
-        self.settled.store(true, Ordering::Release);
+        // Whoever sees it reads the contents without waiting for the writes that have passed here.
+        self.settled.raise();
         Ok(Settling::Done)
     }
 }
@@ -420,22 +421,17 @@ impl Buffer {
 
 impl Clone for Buffer {
     fn clone(&self) -> Self {
-        // Relaxed is enough: the new holder comes from an existing one, as in `Arc`.
-        self.block().changing.holders.fetch_add(1, Ordering::Relaxed);
+        self.block().changing.holders.add();
         Buffer(self.0)
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let block = self.block();
-        if block.changing.holders.fetch_sub(1, Ordering::Release) != 1 {
-            return;
+        // The last one sees the other holders' uses before the block goes back.
+        if self.block().changing.holders.leave() {
+            super::give_back(self.0);
         }
-        // See the other holders' uses before the block goes back. (A load instead of a fence, which
-        // ThreadSanitizer does not model.)
-        block.changing.holders.load(Ordering::Acquire);
-        super::give_back(self.0);
     }
 }
 

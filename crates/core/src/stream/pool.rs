@@ -60,7 +60,7 @@ impl StreamPool {
             let stream =
                 StreamInner::new(id, device).inspect_err(|error| device.note_error(error))?;
             // Only set here, under the lock, after a look that found it empty.
-            let _ = cell.set(stream);
+            device.lose_if_lost(cell.get_or_init(|| stream));
         }
         Ok(cell.get().expect("the stream was just made"))
     }

@@ -35,6 +35,7 @@ impl Affinity {
     /// slot counts as used once it has come further. Returns the epoch.
     pub fn begin(&self, done: u64) -> u32 {
         self.begun_at.store(done, Ordering::Relaxed);
+        // Pairs with `idle`, which reads `begun_at` when it sees this.
         epoch_of(self.word.fetch_or(HELD, Ordering::Release))
     }
 
@@ -45,6 +46,7 @@ impl Affinity {
 
     /// The epoch of a slot that can be taken from its owner, and whether it was used in it.
     pub fn idle(&self, done: u64) -> Option<(u32, bool)> {
+        // Pairs with `begin`.
         let word = self.word.load(Ordering::Acquire);
         is_free_to_end(word)
             .then(|| (epoch_of(word), self.begun_at.load(Ordering::Relaxed) != done))
@@ -80,7 +82,8 @@ impl Affinity {
     }
 
     fn change(&self, next: impl Fn(u64) -> Option<u64>) -> Option<u64> {
-        self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).ok()
+        // Pairs with itself: whoever has the slot now sees what was done by whoever changed it before.
+        self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, next).ok()
     }
 }
 
@@ -245,6 +248,61 @@ mod loom_tests {
                 }
             }
             waiter.join().unwrap();
+        });
+    }
+
+    /// A slot that was just taken does not count as used because of what its last user did.
+    #[test]
+    fn loom_a_slot_begins_unused() {
+        loom::model(|| {
+            let slot = Arc::new(Affinity::default());
+            let owner = {
+                let slot = Arc::clone(&slot);
+                thread::spawn(move || slot.begin(5))
+            };
+            if let Some((_, used)) = slot.idle(5) {
+                assert!(!used);
+            }
+            owner.join().unwrap();
+        });
+    }
+
+    /// An owner goes while the slot is pinned elsewhere: whoever removes the pin, or the owner, gives the slot
+    /// back, and has seen what the other did with it.
+    #[test]
+    fn loom_who_gives_a_slot_back_sees_what_the_other_did() {
+        use loom::cell::UnsafeCell;
+        loom::model(|| {
+            let shared = Arc::new((Affinity::default(), [UnsafeCell::new(0), UnsafeCell::new(0)]));
+            let epoch = shared.0.begin(0);
+            shared.0.pin();
+            let use_it = |shared: &(Affinity, [UnsafeCell<u32>; 2]), own: usize| {
+                // SAFETY: until it gives up the slot, each has a part for itself.
+                shared.1[own].with_mut(|value| unsafe { *value += 1 });
+            };
+            let give_back = |shared: &(Affinity, [UnsafeCell<u32>; 2])| {
+                for value in &shared.1 {
+                    // SAFETY: nobody else has the slot; loom reports it if that is not enough.
+                    value.with_mut(|value| unsafe { *value += 1 });
+                }
+            };
+            let pinner = {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    use_it(&shared, 0);
+                    let last = shared.0.unpin();
+                    if last {
+                        give_back(&shared);
+                    }
+                    last
+                })
+            };
+            use_it(&shared, 1);
+            let gone = shared.0.leave(epoch);
+            if gone {
+                give_back(&shared);
+            }
+            assert!(gone != pinner.join().unwrap(), "one of them has it");
         });
     }
 }

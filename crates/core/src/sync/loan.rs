@@ -30,17 +30,20 @@ impl Loan {
 
     /// Takes the thing; `false` if somebody has it.
     pub fn take(&self) -> bool {
+        // Pairs with `give_back`.
         let (have, take) = (Ordering::Relaxed, Ordering::Acquire);
         self.taken.compare_exchange(false, true, take, have).is_ok()
     }
 
     /// Gives the thing back. Only for whoever took it, once.
     pub fn give_back(&self) {
+        // Pairs with `take` and `is_taken`.
         self.taken.store(false, GIVE);
     }
 
     /// Whether somebody has it. What whoever gave it back did is visible if not.
     pub fn is_taken(&self) -> bool {
+        // Pairs with `give_back`.
         self.taken.load(Ordering::Acquire)
     }
 }
@@ -103,6 +106,32 @@ mod tests {
             assert!(piece.loan.take());
             // SAFETY: nobody else has it.
             piece.memory.with(|value| assert_eq!(unsafe { *value }, taken + 1));
+        });
+    }
+
+    /// Where there is one taker, its look is enough to see what was written.
+    #[cfg(loom)]
+    #[test]
+    fn loom_a_look_at_a_loan_sees_what_was_written() {
+        use loom::cell::UnsafeCell;
+        use loom::sync::Arc;
+
+        loom::model(|| {
+            let shared = Arc::new((Loan::new(), UnsafeCell::new(0)));
+            assert!(shared.0.take());
+            let holder = {
+                let shared = Arc::clone(&shared);
+                loom::thread::spawn(move || {
+                    // SAFETY: this thread has the loan; loom checks that.
+                    shared.1.with_mut(|value| unsafe { *value = 7 });
+                    shared.0.give_back();
+                })
+            };
+            if !shared.0.is_taken() {
+                // SAFETY: nobody has it, and only this thread takes it.
+                shared.1.with_mut(|value| assert_eq!(unsafe { *value }, 7));
+            }
+            holder.join().unwrap();
         });
     }
 }

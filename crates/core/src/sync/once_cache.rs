@@ -147,6 +147,7 @@ impl<K: Clone + Hash + Eq + std::fmt::Debug, V> OnceCache<K, V> {
     }
 
     fn find<'a>(&'a self, bucket: &'a Bucket<K, V>, key: &K) -> Option<&'a V> {
+        // Pairs with `keep`. Older nodes were published under the lock that the newest was.
         let mut next = bucket.head.load(Ordering::Acquire).cast_const();
         // SAFETY: nodes are published fully built, and freed only when the cache is dropped.
         while let Some(node) = unsafe { next.as_ref() } {
@@ -237,6 +238,7 @@ impl<K: Clone + Hash + Eq + std::fmt::Debug, V> OnceCache<K, V> {
         if self.entries.fetch_add(1, Ordering::Relaxed) < self.capacity {
             let next = bucket.head.load(Ordering::Relaxed);
             let node = Box::into_raw(Box::new(Node { key, value, next }));
+            // Pairs with `find`, which reads the node without a lock.
             bucket.head.store(node, Ordering::Release);
             // SAFETY: just allocated, and freed only when the cache is dropped.
             return Cached::Shared(unsafe { &(*node).value });
@@ -275,7 +277,7 @@ fn failure(key: &impl std::fmt::Debug, message: &str) -> Error {
 impl<K, V> Drop for OnceCache<K, V> {
     fn drop(&mut self) {
         for bucket in &self.buckets {
-            let mut next = bucket.head.load(Ordering::Acquire);
+            let mut next = bucket.head.load(Ordering::Relaxed);
             while !next.is_null() {
                 // SAFETY: the cache owns its nodes, and nobody else can have a reference now.
                 let node = unsafe { Box::from_raw(next) };
@@ -482,6 +484,49 @@ mod loom_tests {
             assert_eq!(*cache.get_or_build(1, |_| Ok(10)).unwrap(), 10);
             assert_eq!(other.join().unwrap(), 10);
             assert_eq!(cache.builds(), 1);
+        });
+    }
+
+    /// Whoever finds a value without the lock sees what its builder wrote; so with two nodes, where the older
+    /// one is found behind the newer.
+    #[test]
+    fn loom_a_value_is_found_as_it_was_built() {
+        use loom::cell::UnsafeCell;
+        struct Value(UnsafeCell<u32>);
+        // SAFETY: written before it is published, and only read afterwards; loom checks that.
+        unsafe impl Sync for Value {}
+        // SAFETY: as above.
+        unsafe impl Send for Value {}
+
+        fn build(key: &u32) -> Result<Value> {
+            let value = Value(UnsafeCell::new(0));
+            // SAFETY: nobody else has it yet.
+            value.0.with_mut(|value| unsafe { *value = key + 10 });
+            Ok(value)
+        }
+
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| {
+            let cache = Arc::new(OnceCache::<u32, Value>::new(4, LONG));
+            let other = {
+                let cache = Arc::clone(&cache);
+                thread::spawn(move || drop(cache.get_or_build(2, build).unwrap()))
+            };
+            let reader = {
+                let cache = Arc::clone(&cache);
+                thread::spawn(move || {
+                    for key in [1, 2] {
+                        if let Some(value) = cache.find(&cache.buckets[0], &key) {
+                            // SAFETY: it is published; loom reports it if that is not enough.
+                            value.0.with(|value| assert_eq!(unsafe { *value }, key + 10));
+                        }
+                    }
+                })
+            };
+            drop(cache.get_or_build(1, build).unwrap());
+            other.join().unwrap();
+            reader.join().unwrap();
         });
     }
 

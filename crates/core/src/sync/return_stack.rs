@@ -44,6 +44,7 @@ impl<T: Linked> ReturnStack<T> {
         loop {
             // SAFETY: the caller handed the value over, so it is valid and no one else has it.
             unsafe { value.as_ref() }.link().store(head, Ordering::Relaxed);
+            // Pairs with `take_all`. Pushes of others keep the release sequence.
             match self.head.compare_exchange_weak(
                 head,
                 value.as_ptr(),
@@ -62,6 +63,7 @@ impl<T: Linked> ReturnStack<T> {
         if self.head.load(Ordering::Relaxed).is_null() {
             return TakeAll(None);
         }
+        // Pairs with all pushes since the last swap; links are read after it.
         TakeAll(NonNull::new(self.head.swap(ptr::null_mut(), Ordering::Acquire)))
     }
 }
@@ -165,6 +167,29 @@ mod tests {
             for thread in threads {
                 thread.join().unwrap();
             }
+            values.extend(take(&stack));
+            values.sort_unstable();
+            assert_eq!(values, [0, 1]);
+        });
+    }
+
+    /// The same with the owner in a thread of its own, so that loom has it come after the returns too.
+    #[cfg(loom)]
+    #[test]
+    fn loom_a_value_is_taken_as_it_was_returned() {
+        loom::model(|| {
+            let stack = Arc::new(ReturnStack::new());
+            let other = {
+                let stack = Arc::clone(&stack);
+                loom::thread::spawn(move || give(&stack, 1))
+            };
+            let owner = {
+                let stack = Arc::clone(&stack);
+                loom::thread::spawn(move || take(&stack))
+            };
+            give(&stack, 0);
+            other.join().unwrap();
+            let mut values = owner.join().unwrap();
             values.extend(take(&stack));
             values.sort_unstable();
             assert_eq!(values, [0, 1]);

@@ -73,6 +73,7 @@ impl Timeline {
 
     /// The value. What was done before the counter got there is visible to the caller.
     pub fn value(&self) -> u64 {
+        // Pairs with `advance`.
         self.word.load(READ) >> 1
     }
 
@@ -80,6 +81,7 @@ impl Timeline {
     pub fn advance(&self, value: u64) {
         let mut word = self.word.load(Ordering::Relaxed);
         while word >> 1 < value {
+            // Pairs with `value` and `wait`; the flag is set by steps on the word, which keep the release sequence.
             match self.word.compare_exchange_weak(word, value << 1, MOVE, Ordering::Relaxed) {
                 Ok(_) => return self.notify(word),
                 Err(current) => word = current,
@@ -133,7 +135,8 @@ impl Timeline {
         lanes[index].waiters += 1;
         let mut in_time = true;
         let result = loop {
-            // Set the flag first, then look: what changes after the look clears the flag and notifies.
+            // Set the flag first, then look: what changes after the look clears the flag and notifies. Pairs with
+            // `advance`.
             let word = self.word.fetch_or(WAITING, MOVE);
             if let Some(result) = done(word >> 1) {
                 break Some(result);

@@ -48,6 +48,7 @@ impl Page {
 
     /// How many batches are through. What they wrote for the host is visible.
     pub fn tick(&self) -> u64 {
+        // Pairs with the system-wide fences of `finish` in `builtin.cu`.
         self.word(0).load(Ordering::Acquire)
     }
 

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use millstream_core::sync::schedule::{AtomicBool, Ordering};
+use millstream_core::sync::Loan;
 use millstream_core::{BoundCommand, HostBytes, Op};
 
 use super::host::{Seen, reached};
@@ -25,7 +25,7 @@ const ALIGNMENT: usize = 256;
 /// One piece.
 pub(crate) struct Staging {
     memory: Pinned,
-    busy: AtomicBool,
+    loan: Loan,
 }
 
 impl Staging {
@@ -33,7 +33,7 @@ impl Staging {
     ///
     /// No memory, or what the driver said.
     pub fn new(context: &Arc<Context>, bytes: usize) -> Result<Arc<Self>, Failure> {
-        Ok(Arc::new(Self { memory: Pinned::new(context, bytes)?, busy: AtomicBool::new(false) }))
+        Ok(Arc::new(Self { memory: Pinned::new(context, bytes)?, loan: Loan::new() }))
     }
 
     /// The memory.
@@ -43,17 +43,18 @@ impl Staging {
 
     /// Whether a batch uses it.
     pub fn is_busy(&self) -> bool {
-        self.busy.load(Ordering::Acquire)
+        self.loan.is_taken()
     }
 
     /// A batch uses it from here on.
     pub fn occupy(&self) {
-        self.busy.store(true, Ordering::Relaxed);
+        // The caller has seen that nobody has it.
+        let _ = self.loan.take();
     }
 
     /// The batch is through, and its downloads are copied.
     pub fn release(&self) {
-        self.busy.store(false, Ordering::Release);
+        self.loan.give_back();
     }
 }
 

@@ -95,6 +95,7 @@ struct Parked<'a>(&'a CudaQueue);
 
 impl<'a> Parked<'a> {
     fn new(queue: &'a CudaQueue) -> Self {
+        // Before the queue is on the list; pairs with `has_sleepers`, which the watcher asks after it took it off.
         queue.parked.fetch_add(1, Ordering::AcqRel);
         queue.shared.watcher.watch(queue.id);
         Self(queue)

@@ -158,9 +158,13 @@ fn add_uses<'a>(
     let mut shared = SmallVec::<[&Block; 4]>::new();
     for (_, operand) in command.accesses() {
         let block = operand.buffer.block();
+        if block.is_settled() {
+            // For good, and all streams read it: not even its lock is taken.
+            continue;
+        }
         if block.is_shared() {
             shared.push(block);
-        } else if !std::ptr::eq(block.home, stream) && !block.is_settled() {
+        } else if !std::ptr::eq(block.home, stream) {
             return Ok(Err(Before::Share(block)));
         }
     }

@@ -18,19 +18,21 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 root="$PWD"
 patches="$root/scripts/mutants"
-work="${CARGO_TARGET_DIR:-target}/mutants"
-mkdir -p "$work/tree"
-work="$(cd "$work" && pwd)"
-tree="$work/tree"
-log="$work/log"
-# A test takes seconds at most; one that takes this long hangs.
-limit="${MILLSTREAM_MUTANT_SECONDS:-40}"
-
 field() { sed -n "s/^# $1: //p" "$patches/$2.patch"; }
 fail() {
     echo "error: $*" >&2
     exit 1
 }
+
+work="${CARGO_TARGET_DIR:-target}/mutants"
+mkdir -p "$work/tree"
+work="$(cd "$work" && pwd)"
+tree="$work/tree"
+exec 9>"$work/lock"
+flock --nonblock 9 || fail "another run is under way"
+log="$work/log"
+# A test takes seconds at most; one that takes this long hangs.
+limit="${MILLSTREAM_MUTANT_SECONDS:-40}"
 
 names=()
 case "${1:-}" in
@@ -76,7 +78,7 @@ copy_tree() {
         while IFS= read -r file; do rm "$tree/$file"; done
 }
 
-# Runs a test in the copy. 0: passed; 1: failed; 2: does not build; 3: no such test; 4: hangs.
+# Runs a test in the copy, for so many seconds. 0: passed; 1: failed; 2: does not build; 3: no such test; 4: hangs.
 run_test() {
     local status=0
     local -a command
@@ -84,12 +86,14 @@ run_test() {
     (
         cd "$tree"
         export CARGO_TARGET_DIR="$work/target" RUST_BACKTRACE=0
+        # Most of the time goes into builds.
+        export CARGO_PROFILE_DEV_OPT_LEVEL=0 CARGO_PROFILE_DEV_DEBUG=0
         # Everything up to the name of the test is for the build.
         "${command[@]}" --no-run >"$log" 2>&1 || exit 2
-        exec timeout --kill-after=5 "$limit" "${command[@]}" >"$log" 2>&1
+        exec timeout --kill-after=5 "$2" "${command[@]}" >"$log" 2>&1
     ) || status=$?
     case "$status" in
-        0) grep -Eq '^running [1-9][0-9]* tests?$' "$log" && return 0 || return 3 ;;
+        0) grep -Eq '^test .+ \.\.\. ' "$log" && return 0 || return 3 ;;
         2) return 2 ;;
         124 | 137) return 4 ;;
         *) return 1 ;;
@@ -100,37 +104,44 @@ copy_tree
 echo "the tests themselves"
 printf '%s\n' "${names[@]}" | while IFS= read -r name; do field 'caught by' "$name"; done | sort -u >"$work/tests"
 while IFS= read -r test; do
-    run_test "$test" || {
+    run_test "$test" "$limit" || {
         tail -30 "$log" >&2
         fail "without any change this does not pass: $test"
     }
 done <"$work/tests"
 
 caught=0
-survivors=()
+wrong=()
 for name in "${names[@]}"; do
     began=$SECONDS
+    test="$(field 'caught by' "$name")"
     sed '/^# /d' "$patches/$name.patch" >"$work/patch"
-    (cd "$tree" && patch --dry-run --force -p1 <"$work/patch" >"$log" 2>&1) || {
-        cat "$log" >&2
-        fail "$name.patch no longer applies"
-    }
-    (cd "$tree" && patch --force --quiet -p1 <"$work/patch")
-    status=0
-    run_test "$(field 'caught by' "$name")" || status=$?
-    (cd "$tree" && patch --force --quiet --reverse -p1 <"$work/patch")
+    if (cd "$tree" && patch --dry-run --force -p1 <"$work/patch" >"$log" 2>&1); then
+        (cd "$tree" && patch --force --quiet -p1 <"$work/patch")
+        status=0
+        # It took far less without the change.
+        grep -q '^# a hang counts' "$patches/$name.patch" && seconds=$((limit / 2)) || seconds=$limit
+        run_test "$test" "$seconds" || status=$?
+        (cd "$tree" && patch --force --quiet --reverse -p1 <"$work/patch")
+    else
+        status=5
+    fi
     case "$status" in
-        1) verdict=caught ;;
-        4) grep -q '^# a hang counts' "$patches/$name.patch" && verdict="caught (hangs)" || fail "$name: its test hangs" ;;
         0) verdict=SURVIVED ;;
-        2)
-            tail -30 "$log" >&2
-            fail "$name.patch does not compile"
-            ;;
-        *) fail "$name: there is no such test: $(field 'caught by' "$name")" ;;
+        1) verdict=caught ;;
+        2) verdict="DOES NOT BUILD" ;;
+        3) verdict="NO SUCH TEST" ;;
+        4) grep -q '^# a hang counts' "$patches/$name.patch" && verdict="caught (hangs)" || verdict=HANGS ;;
+        *) verdict="DOES NOT APPLY" ;;
     esac
     printf '%-34s %-14s %3ss  %s\n' "$name" "$verdict" $((SECONDS - began)) "$(field breaks "$name")"
-    if [ "$verdict" = SURVIVED ]; then survivors+=("$name"); else caught=$((caught + 1)); fi
+    case "$verdict" in
+        caught*) caught=$((caught + 1)) ;;
+        *)
+            wrong+=("$name")
+            tail -15 "$log" >&2
+            ;;
+    esac
 done
-echo "$caught of ${#names[@]} changes were noticed"
-[ ${#survivors[@]} = 0 ] || fail "nobody noticed ${survivors[*]}"
+echo "$caught of ${#names[@]} changes were noticed, in ${SECONDS}s"
+[ ${#wrong[@]} = 0 ] || fail "not as it should be: ${wrong[*]}"

@@ -104,7 +104,7 @@ copy_tree
 echo "the tests themselves"
 printf '%s\n' "${names[@]}" | while IFS= read -r name; do field 'caught by' "$name"; done | sort -u >"$work/tests"
 while IFS= read -r test; do
-    run_test "$test" "$limit" || {
+    run_test "$test" $((10 * limit)) || {
         tail -30 "$log" >&2
         fail "without any change this does not pass: $test"
     }

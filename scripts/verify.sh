@@ -4,6 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 bash .ci/run
+bash scripts/mutants.sh
 bash scripts/asan.sh full
 bash scripts/tsan.sh full
 bash scripts/aarch64.sh

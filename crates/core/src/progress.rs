@@ -326,6 +326,18 @@ mod tests {
     }
 
     #[test]
+    fn lists_of_batches_are_kept_up_to_a_number_and_a_size() {
+        let progress = Progress::new();
+        let batch = |room| Batch::new(Vec::with_capacity(room), 1, &[]);
+        progress.give_back(batch(SPARE_COMMANDS + 1));
+        assert_eq!(progress.spares().len(), 0);
+        for _ in 0..SPARES + 3 {
+            progress.give_back(batch(SPARE_COMMANDS));
+        }
+        assert_eq!(progress.spares().len(), SPARES);
+    }
+
+    #[test]
     fn a_fault_releases_waiters() {
         let progress = Progress::new();
         std::thread::scope(|scope| {

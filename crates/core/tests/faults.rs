@@ -177,6 +177,24 @@ fn a_block_is_used_again_without_the_fault_of_its_last_holder() {
     control.assert_no_violations();
 }
 
+/// The last holder's bytes that the next one does not have are none of its business.
+#[test]
+fn a_fault_of_the_last_holder_does_not_keep_the_next_from_settling() {
+    let (device, control) = device();
+    let stream = Stream::new(&device).unwrap();
+    let large = stream.allocate(256).unwrap();
+    let point = fill(&stream, &large).unwrap();
+    control.fail_command(stream.id(), point.sequence());
+    assert!(point.wait().is_err());
+    let block = (&large).identity();
+    drop(large);
+    let small = stream.allocate(192).unwrap();
+    assert_eq!((&small).identity(), block);
+    fill(&stream, &small).unwrap();
+    small.settle().unwrap();
+    control.assert_no_violations();
+}
+
 #[test]
 fn settling_needs_good_contents_and_does_not_mind_bad_readers() {
     let (device, control) = device();

@@ -348,6 +348,25 @@ fn empty_cache_gives_everything_unused_back() {
     control.assert_no_violations();
 }
 
+/// A block is free for its own stream at once, but its segment goes back only when the device is through.
+#[test]
+fn segments_in_use_are_not_given_back() {
+    let (device, control) = device();
+    let stream = Stream::new(&device).unwrap();
+    control.hang(stream.id(), true);
+    let buffer = stream.allocate(1 << 20).unwrap();
+    fill(&stream, &buffer).unwrap();
+    stream.flush().unwrap();
+    drop(buffer);
+    device.empty_cache().unwrap();
+    assert!(control.memory_taken() >= 1 << 20, "the device may still write there");
+    control.hang(stream.id(), false);
+    device.synchronize().unwrap();
+    device.empty_cache().unwrap();
+    assert_eq!(control.memory_taken(), 0);
+    control.assert_no_violations();
+}
+
 #[test]
 fn zero_bytes_are_a_buffer_too() {
     let (device, _) = device();

@@ -96,6 +96,22 @@ fn a_write_comes_through_while_many_streams_read() {
     control.assert_no_violations();
 }
 
+/// Reads at home leave no record, so a write from elsewhere waits for all that home has recorded.
+#[test]
+fn a_write_from_elsewhere_waits_for_reads_at_home() {
+    let (device, control) = device();
+    let (home, other) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
+    let (buffer, own) = (home.allocate(256).unwrap(), home.allocate(256).unwrap());
+    fill(&home, &buffer).unwrap();
+    home.synchronize().unwrap();
+    copy(&home, &own, &buffer).unwrap();
+    fill(&other, &buffer).unwrap();
+    other.flush().unwrap();
+    assert_eq!(other.counters().waits, 1, "the read may still be under way");
+    device.synchronize().unwrap();
+    control.assert_no_violations();
+}
+
 /// Two buffers, copied in both directions by two streams at once: neither waits for the other in a circle.
 #[test]
 fn crossing_copies_do_not_wait_in_a_circle() {

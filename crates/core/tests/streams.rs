@@ -33,6 +33,7 @@ fn invariant_01_any_thread_uses_waits_for_and_drops_any_buffer() {
         assert!(point.query().unwrap());
     }
     device.synchronize().unwrap();
+    assert_eq!(device.memory().in_use, 0, "memory comes back from any thread");
     control.assert_no_violations();
 }
 

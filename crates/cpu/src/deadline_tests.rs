@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use millstream_core::profiler::{Activity, ThreadLabel};
 use millstream_core::{
-    BinaryOp, Buffer, Command, Config, DType, Device, Error, Layout, Scalar, Stream,
+    Activation, BinaryOp, Buffer, Command, Config, DType, Device, Error, Layout, Scalar, Stream,
 };
 
 use crate::backend::CpuBackend;
@@ -99,6 +99,27 @@ fn a_batch_is_taken_up_where_it_was_left() {
     assert_eq!(read(&small, layout), [3.0; 16]);
     assert!(read(&large, large_layout).iter().all(|&value| value == 5.0));
     engine.stop_workers(workers);
+}
+
+/// Bound: the work of one Command.
+#[test]
+fn a_command_of_more_work_than_anybody_waits_for_is_refused() {
+    let (_, _, stream) = device_without_workers();
+    let (ones, _) = filled(&stream, 1, 1.0);
+    let (out, cell) =
+        (stream.allocate(4).unwrap(), Layout::contiguous(DType::F32, &[1, 1]).unwrap());
+    let product = |depth: usize| {
+        // One number, as often as it takes.
+        let repeated = |shape: [usize; 2]| Layout::strided(DType::F32, &shape, &[0, 0], 0).unwrap();
+        let (a, b) = (ones.operand(repeated([1, depth])), ones.operand(repeated([depth, 1])));
+        let to = out.operand(cell);
+        stream.record(Command::matmul(to, a, b, None, None, 1.0, Activation::None).unwrap())
+    };
+    product(1 << 10).unwrap();
+    let error = product(1 << 45).unwrap_err();
+    assert!(matches!(error, Error::InvalidCommand { op: "matmul", .. }), "{error}");
+    let read = stream.download(out.operand(cell)).unwrap().read::<f32>().unwrap();
+    assert_eq!(read, [1024.0]);
 }
 
 #[test]

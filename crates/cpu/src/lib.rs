@@ -24,4 +24,6 @@ mod queue;
 mod team;
 
 #[cfg(all(test, not(loom)))]
+mod chain_tests;
+#[cfg(all(test, not(loom)))]
 mod deadline_tests;

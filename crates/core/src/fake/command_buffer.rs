@@ -1,13 +1,24 @@
 //! Metal's rules for command buffers, as a state machine.
 
+use std::marker::PhantomData;
+
 /// A command buffer that knows what Metal forbids.
 ///
 /// A use that would abort a Metal program gives an error here.
+///
+/// It belongs to the thread that made it, so that no queue can store one: queues are `Send` and `Sync`.
+///
+/// ```compile_fail,E0277
+/// struct Stored(std::sync::Mutex<Option<millstream_core::fake::CommandBuffer>>);
+/// fn may_be_a_queue<Q: Send + Sync>() {}
+/// may_be_a_queue::<Stored>();
+/// ```
 #[derive(Debug, Default)]
 pub struct CommandBuffer {
     encoding: bool,
     committed: bool,
     handlers: usize,
+    thread: PhantomData<*const ()>,
 }
 
 impl CommandBuffer {

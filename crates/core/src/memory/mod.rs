@@ -16,6 +16,8 @@ mod loom_tests;
 mod settled;
 mod size_class;
 mod stats;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 use std::ptr::NonNull;
 

@@ -214,10 +214,14 @@ mod tests {
             while timeline.word.load(Ordering::Relaxed) & WAITING == 0 {
                 std::thread::yield_now();
             }
-            for value in 1..=1000 {
+            let sleeps = (1..1000).all(|value| {
                 timeline.advance(value);
-            }
+                // Who is woken is no longer known to wait for anything until it sleeps again.
+                lock(&timeline.lanes)[lane_of(1000)].target == 1000
+            });
+            timeline.advance(1000);
             assert!(waiter.join().unwrap().is_some());
+            assert!(sleeps);
         });
         // Before it slept, when it was woken, and a few times for nothing if the system likes.
         assert!(asked < 20, "{asked}");

@@ -213,6 +213,9 @@ mod tests {
             assert_eq!(look_up(&mut plans, number), Known::Launch);
         }
         assert_eq!((plans.len(), look_up(&mut plans, 5)), (1, Known::Replay(0, 0)));
+        // The oldest are forgotten, the newest are not.
+        assert_eq!(look_up(&mut plans, 3000 - SEEN as u64 - 1), Known::Launch);
+        assert_eq!(look_up(&mut plans, 3000 - SEEN as u64 + 1), Known::Capture(1));
     }
 
     #[test]

@@ -46,7 +46,7 @@ typedef struct Stream {
     pthread_cond_t changed;
     Item *first, *last;
     int busy, stop, capturing;
-    pthread_t thread;
+    pthread_t thread, capturer;
 } Stream;
 typedef struct Graph { Item *first, *last; } Graph;
 enum { HEADER_WORDS = 4 };
@@ -332,10 +332,15 @@ CUresult cuStreamBeginCapture_v2(Stream* stream, int mode) {
     if (mode != 1) return INVALID;
     // The thread of a stream under capture runs nothing.
     pthread_mutex_lock(&stream->lock);
+    int open = stream->capturing;
     stream->capturing = 1;
-    return pthread_mutex_unlock(&stream->lock);
+    stream->capturer = pthread_self();
+    pthread_mutex_unlock(&stream->lock);
+    return open ? INVALID : OK;
 }
 CUresult cuStreamEndCapture(Stream* stream, Graph** result) {
+    // What one thread has begun, another does not end.
+    if (!stream->capturing || !pthread_equal(stream->capturer, pthread_self())) return INVALID;
     Graph* graph = calloc(1, sizeof *graph);
     pthread_mutex_lock(&stream->lock);
     graph->first = stream->first;
@@ -345,9 +350,11 @@ CUresult cuStreamEndCapture(Stream* stream, Graph** result) {
     *result = graph;
     return OK;
 }
-CUresult cuGraphInstantiateWithFlags(Graph** exec, Graph* graph, u64 flags) { if (flags) return INVALID; *exec = calloc(1, sizeof *graph); **exec = *graph; return OK; }
+static u64 graphs;
+u64 fake_graphs(void) { return graphs; }
+CUresult cuGraphInstantiateWithFlags(Graph** exec, Graph* graph, u64 flags) { if (flags) return INVALID; __sync_add_and_fetch(&graphs, 1); *exec = calloc(1, sizeof *graph); **exec = *graph; return OK; }
 CUresult cuGraphDestroy(Graph* graph) { free(graph); return OK; }
-CUresult cuGraphExecDestroy(Graph* exec) { (void)exec; return OK; }
+CUresult cuGraphExecDestroy(Graph* exec) { (void)exec; __sync_sub_and_fetch(&graphs, 1); return OK; }
 static u64 launched;
 u64 fake_graph_launches(void) { return launched; }
 static int refuse_graphs;
@@ -399,8 +406,11 @@ int cublasLtMatrixLayoutSetAttribute(Layout* layout, int which, const void* valu
 int cublasLtMatmulPreferenceCreate(void** preference) { *preference = (void*)1; return 0; }
 int cublasLtMatmulPreferenceDestroy(void* preference) { (void)preference; return 0; }
 int cublasLtMatmulPreferenceSetAttribute(void* preference, int which, const void* value, size_t bytes) { (void)preference; (void)value; return bytes == (which == 1 ? 8u : 4u) ? 0 : 7; }
+static u64 searches;
+u64 fake_searches(void) { return searches; }
 int cublasLtMatmulAlgoGetHeuristic(void* handle, void* operation, void* a, void* b, void* c, void* d, void* preference, int wanted, void* results, int* count) {
     (void)handle; (void)operation; (void)a; (void)b; (void)c; (void)d; (void)preference;
+    __sync_add_and_fetch(&searches, 1);
     memset(results, 0, 96);
     *count = wanted;
     return 0;

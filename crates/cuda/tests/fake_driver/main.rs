@@ -14,6 +14,8 @@ fn main() -> std::process::ExitCode {
 }
 
 #[cfg(target_os = "linux")]
+mod bounds;
+#[cfg(target_os = "linux")]
 mod faults;
 #[cfg(target_os = "linux")]
 mod layer;
@@ -59,7 +61,8 @@ mod linux {
     ];
 
     fn tests() -> impl Iterator<Item = &'static Test> {
-        OWN_TESTS.iter().chain(crate::transfers::TESTS).chain(crate::faults::TESTS)
+        let others = [crate::transfers::TESTS, crate::faults::TESTS, crate::bounds::TESTS];
+        OWN_TESTS.iter().chain(others.into_iter().flatten())
     }
 
     pub fn main() -> ExitCode {

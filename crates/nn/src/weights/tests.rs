@@ -5,6 +5,7 @@ use millstream_core::{DType, Device};
 use proptest::prelude::*;
 
 use super::header;
+use super::index::Index;
 use crate::{Error, Init, Linear, Tensor, WeightProblem, Weights, save};
 
 fn device() -> Device {
@@ -168,6 +169,33 @@ fn hostile_headers_are_errors() {
     assert!(header::read(&[0; 7]).is_err());
     assert!(header::read(&u64::MAX.to_le_bytes()).is_err());
     assert!(header::read(&100u64.to_le_bytes()).is_err());
+}
+
+#[test]
+fn files_that_hold_too_much_are_errors() {
+    let refused = |result: Option<String>, part: &str| {
+        assert!(result.as_deref().is_some_and(|text| text.contains(part)), "{part}: {result:?}");
+    };
+    let long = |length: u64| header::read(&length.to_le_bytes()).unwrap_err();
+    assert!(long(64 << 20).contains("ends within"));
+    refused(Some(long((64 << 20) + 1)), "above");
+    let tensors = |count: usize| {
+        let one = |n: usize| {
+            format!("\"{n}\": {{\"dtype\": \"U8\", \"shape\": [0], \"data_offsets\": [0, 0]}}")
+        };
+        let all: Vec<String> = (0..count).map(one).collect();
+        header::read(&file(&format!("{{{}}}", all.join(", ")), 0))
+    };
+    assert_eq!(tensors(header::MOST_TENSORS).unwrap().len(), header::MOST_TENSORS);
+    refused(tensors(header::MOST_TENSORS + 1).err(), "more than 262144 tensors");
+    let files = |count: usize| {
+        let all: Vec<String> =
+            (0..count).map(|n| format!("\"{n}\": \"{n}.safetensors\"")).collect();
+        let text = format!("{{\"weight_map\": {{{}}}}}", all.join(", "));
+        serde_json::from_str::<Index>(&text).map_err(|error| error.to_string())
+    };
+    assert_eq!(files(4096).unwrap().files.len(), 4096);
+    refused(files(4097).err(), "more than 4096 files");
 }
 
 #[test]

@@ -82,6 +82,11 @@ impl SentenceEncoder {
         })
     }
 
+    #[cfg(test)]
+    pub(super) fn of(bert: Bert, tokenizer: WordPiece, max_tokens: usize) -> Self {
+        Self { bert, tokenizer, max_tokens, unit: None }
+    }
+
     /// The encoder below.
     pub fn bert(&self) -> &Bert {
         &self.bert

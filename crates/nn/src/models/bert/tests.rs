@@ -1,8 +1,10 @@
 //! A small random encoder: what needs no weights from elsewhere.
 
-use millstream_core::{Activation, DType, Device};
+use millstream_core::{Activation, DType, Device, OpKind};
+use serde_json::json;
 
-use super::{Bert, BertConfig};
+use super::{Bert, BertConfig, SentenceEncoder};
+use crate::models::tokenizer::WordPiece;
 use crate::{Tensor, Weights};
 
 fn bert(device: &Device) -> Bert {
@@ -19,6 +21,53 @@ fn bert(device: &Device) -> Bert {
     };
     let weights = Weights::random(3, DType::F32, device);
     weights.load(|weights| Bert::new(config, weights)).unwrap()
+}
+
+/// A sentence encoder that knows the words a and b.
+fn sentences(device: &Device) -> SentenceEncoder {
+    let tokenizer = json!({
+        "added_tokens": [],
+        "normalizer": {"type": "BertNormalizer", "lowercase": true},
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": {"type": "BertProcessing", "cls": ["[CLS]", 2], "sep": ["[SEP]", 3]},
+        "model": {"type": "WordPiece", "unk_token": "[UNK]", "vocab": {
+            "[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "a": 4, "b": 5,
+        }},
+    });
+    let name = format!("millstream-sentences-{:?}.json", std::thread::current().id());
+    let path = std::env::temp_dir().join(format!("{}-{name}", std::process::id()));
+    std::fs::write(&path, tokenizer.to_string()).unwrap();
+    let tokenizer = WordPiece::open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    SentenceEncoder::of(bert(device), tokenizer, 6)
+}
+
+#[test]
+fn sentences_beyond_a_batch_go_in_further_batches() {
+    let device = Device::builder("cpu").open().unwrap();
+    let encoder = sentences(&device);
+    let texts: Vec<&str> = (0..65).map(|index| ["a", "a b b", "b a"][index % 3]).collect();
+    let alone: Vec<Vec<f32>> =
+        ["a", "a b b", "b a"].map(|text| encoder.encode(&[text]).unwrap().to_vec().unwrap()).into();
+    let mut products = Vec::new();
+    for count in [1, 32, 33, 64, 65] {
+        device.profiler().start();
+        let vectors = encoder.encode(&texts[..count]).unwrap().to_vec::<f32>().unwrap();
+        device.profiler().stop();
+        for (index, vector) in vectors.chunks(24).enumerate() {
+            assert!(difference(vector, &alone[index % 3]) < 1e-5);
+        }
+        let traces = device.profiler().take();
+        let spans = traces.iter().flat_map(|trace| &trace.spans);
+        products.push(spans.filter(|span| span.kind == OpKind::Attention).count());
+    }
+    assert_eq!(products, [2, 2, 4, 4, 6], "two layers, and a batch more from 33 and 65 on");
+}
+
+#[test]
+fn a_sentence_is_cut_to_the_most_tokens() {
+    let encoder = sentences(&Device::cpu().unwrap());
+    assert_eq!(encoder.tokens("a b a b a b a b").len(), encoder.max_tokens());
 }
 
 fn ids(values: &[i64], shape: &[usize], device: &Device) -> Tensor {

@@ -1,0 +1,73 @@
+//! What blocks remember of those who use them.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use crate::{Buffer, Command, Config, DType, Layout, Stream, Timepoint, fake};
+
+/// A guard against a hang, far above what any machine takes.
+const LONG: Duration = Duration::from_secs(10);
+
+fn streams<const COUNT: usize>() -> [Stream; COUNT] {
+    let (device, _) = fake::device(Config::default(), 1 << 20, 1).unwrap();
+    [(); COUNT].map(|()| Stream::new(&device).unwrap())
+}
+
+fn whole(buffer: &Buffer) -> crate::Operand<&Buffer> {
+    buffer.operand(Layout::contiguous(DType::U8, &[buffer.bytes()]).unwrap())
+}
+
+fn fill(stream: &Stream, buffer: &Buffer) -> Timepoint {
+    stream.record(Command::fill(whole(buffer), 1i32).unwrap()).unwrap()
+}
+
+fn read(stream: &Stream, buffer: &Buffer) -> Timepoint {
+    let own = stream.allocate(buffer.bytes()).unwrap();
+    stream.record(Command::copy(whole(&own), whole(buffer)).unwrap()).unwrap()
+}
+
+/// Invariant 6: weights that settled are untracked. Reading them takes no lock and leaves no trace, also where
+/// several streams used them before.
+#[test]
+fn invariant_06_reading_weights_takes_no_lock_and_leaves_no_trace() {
+    let [home, second, third] = &streams();
+    for shared_before in [false, true] {
+        let weights = home.allocate(256).unwrap();
+        fill(home, &weights);
+        if shared_before {
+            read(second, &weights);
+        }
+        weights.settle().unwrap();
+        let uses = weights.block().foreign_uses();
+        let in_time = std::thread::scope(|scope| {
+            let lock = weights.block().lock_uses();
+            let (done, is_done) = mpsc::channel();
+            let weights = &weights;
+            scope.spawn(move || {
+                for stream in [home, second, third] {
+                    read(stream, weights).wait().unwrap();
+                }
+                done.send(()).unwrap();
+            });
+            let in_time = is_done.recv_timeout(LONG).is_ok();
+            drop(lock);
+            in_time
+        });
+        assert!(in_time, "reading weights waits for a lock");
+        assert_eq!(weights.block().foreign_uses(), uses, "reading weights was noted");
+    }
+}
+
+/// Invariant 11: a block remembers one use per stream, the later one, however often it is used.
+#[test]
+fn a_block_remembers_the_last_use_of_each_stream() {
+    let [home, second, third] = &streams();
+    let buffer = home.allocate(256).unwrap();
+    fill(home, &buffer);
+    let mut last = Vec::new();
+    for _ in 0..50 {
+        fill(home, &buffer);
+        last = vec![read(second, &buffer), fill(third, &buffer)];
+    }
+    assert_eq!(buffer.block().foreign_uses().into_vec(), last);
+}

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# All checks at length: what CI runs, then the sanitizers over everything, weakened orderings, broken files, a soak and the runtime bench.
+# All checks at length: what CI runs, then random schedules, changes that must be noticed, the sanitizers over everything, another
+# processor, weakened orderings, broken files, a soak and the runtime bench.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 bash .ci/run
+bash scripts/schedules.sh 10000
 bash scripts/mutants.sh
 bash scripts/asan.sh full
 bash scripts/tsan.sh full

@@ -29,14 +29,17 @@ impl Op {
     /// Which inputs may be the memory of an output.
     pub(super) fn in_place(&self) -> InPlace {
         match self {
-            Op::Copy | Op::Unary { .. } | Op::Binary { .. } | Op::Where | Op::Clip { .. } => {
-                InPlace::AnyInput
-            }
-            Op::CumSum { .. }
-            | Op::Softmax { .. }
+            // Of a norm with one row the weights have the layout of the output.
+            Op::Copy
+            | Op::Unary { .. }
+            | Op::Binary { .. }
+            | Op::Where
+            | Op::Clip { .. }
             | Op::LayerNorm { .. }
             | Op::RmsNorm { .. }
-            | Op::GroupNorm { .. }
+            | Op::GroupNorm { .. } => InPlace::AnyInput,
+            Op::CumSum { .. }
+            | Op::Softmax { .. }
             | Op::ScatterElements { .. }
             | Op::ScatterNd { .. } => InPlace::FirstInput,
             Op::Fill { .. }

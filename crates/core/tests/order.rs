@@ -112,6 +112,23 @@ fn a_write_from_elsewhere_waits_for_reads_at_home() {
     control.assert_no_violations();
 }
 
+/// A Command at home of which another operand is shared: what it writes is known to those who come later.
+#[test]
+fn a_read_from_elsewhere_waits_for_a_write_next_to_a_shared_operand() {
+    let (device, control) = device();
+    let (home, other) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
+    let [shared, own] = [(); 2].map(|()| home.allocate(256).unwrap());
+    let target = other.allocate(256).unwrap();
+    fill(&other, &shared).unwrap();
+    other.synchronize().unwrap();
+    copy(&home, &own, &shared).unwrap();
+    copy(&other, &target, &own).unwrap();
+    other.flush().unwrap();
+    assert_eq!(other.counters().waits, 1, "the write may still be under way");
+    device.synchronize().unwrap();
+    control.assert_no_violations();
+}
+
 /// Two buffers, copied in both directions by two streams at once: neither waits for the other in a circle.
 #[test]
 fn crossing_copies_do_not_wait_in_a_circle() {
@@ -267,6 +284,32 @@ fn memory_that_was_never_written_is_cleared_before_it_can_be_read() {
     write(&weights, layout(0, 32));
     weights.settle().unwrap();
     assert_eq!(commands(), 18);
+    control.assert_no_violations();
+}
+
+/// The same where several streams use the memory; and what any of them has written is not cleared.
+#[test]
+fn shared_memory_that_was_never_written_is_cleared_before_it_can_be_read() {
+    let (device, control) = device();
+    let (home, other) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
+    let half = |from: usize| Layout::contiguous(DType::F32, &[32]).unwrap().shifted(from).unwrap();
+    let write = |stream: &Stream, buffer: &Buffer, layout| {
+        stream.record(Command::fill(buffer.operand(layout), 1f32).unwrap()).unwrap()
+    };
+    let download = |buffer: &Buffer| {
+        let before = other.counters().commands;
+        other.download(whole(buffer)).unwrap();
+        other.counters().commands - before
+    };
+    let buffer = home.allocate(256).unwrap();
+    write(&home, &buffer, half(0));
+    write(&other, &buffer, half(32));
+    assert_eq!(download(&buffer), 1, "all of it was written");
+    let buffer = home.allocate(256).unwrap();
+    write(&other, &buffer, half(0));
+    assert_eq!(download(&buffer), 2, "the rest is cleared");
+    assert_eq!(download(&buffer), 1, "once");
+    device.synchronize().unwrap();
     control.assert_no_violations();
 }
 

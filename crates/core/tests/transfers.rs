@@ -184,6 +184,21 @@ fn bytes_of_the_host_are_the_target_of_one_download_and_of_nothing_else() {
 }
 
 #[test]
+fn bytes_of_the_host_are_claimed_also_where_streams_share_the_buffer() {
+    let (device, control, home, buffer) = setup();
+    let other = Stream::new(&device).unwrap();
+    fill(&other, &buffer).unwrap();
+    for stream in [&home, &other] {
+        let target = HostBytes::zeroed(LENT * 4);
+        let download = Command::download(target, whole(&buffer)).unwrap();
+        stream.record(download.clone()).unwrap();
+        assert!(matches!(stream.record(download), Err(Error::InvalidCommand { .. })));
+    }
+    device.synchronize().unwrap();
+    control.assert_no_violations();
+}
+
+#[test]
 fn transfers_without_memory_on_the_host_are_refused_and_nothing_ends() {
     let (device, _, stream, buffer) = setup();
     for elements in [usize::MAX, usize::MAX / 2, isize::MAX as usize / 4, 1 << 50] {

@@ -39,9 +39,9 @@ fn invariant_06_reading_weights_takes_no_lock_and_leaves_no_trace() {
         }
         weights.settle().unwrap();
         let uses = weights.block().foreign_uses();
+        let (done, is_done) = mpsc::channel();
         let in_time = std::thread::scope(|scope| {
             let lock = weights.block().lock_uses();
-            let (done, is_done) = mpsc::channel();
             let weights = &weights;
             scope.spawn(move || {
                 for stream in [home, second, third] {
@@ -53,8 +53,8 @@ fn invariant_06_reading_weights_takes_no_lock_and_leaves_no_trace() {
             drop(lock);
             in_time
         });
-        assert!(in_time, "reading weights waits for a lock");
         assert_eq!(weights.block().foreign_uses(), uses, "reading weights was noted");
+        assert!(in_time, "reading weights waits for a lock");
     }
 }
 

@@ -129,10 +129,14 @@ impl Progress {
         }
     }
 
-    /// Empty lists for a batch, with room for `count` commands if they are new.
-    pub(crate) fn spare(&self, count: usize) -> BatchLists {
+    /// Gives empty lists the memory of a batch that is through; or, where there is none, room for `count`
+    /// commands.
+    pub(crate) fn make_room(&self, lists: &mut BatchLists, count: usize) {
         let spare = self.spares().pop();
-        spare.unwrap_or_else(|| BatchLists::with_capacity(count))
+        match spare {
+            Some(spare) => *lists = spare,
+            None => lists.make_room(count),
+        }
     }
 
     fn spares(&self) -> MutexGuard<'_, Vec<BatchLists>> {

@@ -27,7 +27,7 @@ pub struct Batch {
     pub caller_waits: bool,
     layers: Vec<LayerRun>,
     /// The operands of all commands, one after the other; none where no stream has recorded them.
-    values: Vec<Value>,
+    values: Values,
 }
 
 /// Commands that one layer has recorded, one after the other.
@@ -42,7 +42,7 @@ pub(crate) struct LayerRun {
 #[derive(Default)]
 pub(crate) struct BatchLists {
     pub commands: Vec<BoundCommand>,
-    pub values: Vec<Value>,
+    pub values: Values,
     layers: Vec<LayerRun>,
     /// The layer of the last command.
     layer: Option<LayerName>,
@@ -51,16 +51,20 @@ pub(crate) struct BatchLists {
 /// Operands of a usual Command.
 const OPERANDS: usize = 4;
 
+/// Those of a batch of one need no memory of their own.
+type Values = SmallVec<[Value; OPERANDS]>;
+
 impl BatchLists {
-    pub fn with_capacity(commands: usize) -> Self {
-        Self {
-            commands: Vec::with_capacity(commands),
-            values: Vec::with_capacity(commands.saturating_mul(OPERANDS)),
-            ..Self::default()
+    /// Makes room in lists that are empty and have none.
+    pub fn make_room(&mut self, commands: usize) {
+        self.commands = Vec::with_capacity(commands);
+        if commands > 1 {
+            self.values = Values::with_capacity(commands.saturating_mul(OPERANDS));
         }
     }
 
     /// Says which layer the next command is of. Most are of the same as the one before.
+    #[inline]
     pub fn set_layer(&mut self, layer: Option<LayerName>) {
         if layer != self.layer {
             self.layer = layer;
@@ -81,17 +85,22 @@ impl BatchLists {
 impl Batch {
     /// A batch of Commands that no stream has recorded, for tests of queues.
     pub fn new(commands: Vec<BoundCommand>, first: u64, waits: &[WaitFor]) -> Self {
-        let lists = BatchLists { commands, ..BatchLists::default() };
-        Self::from_lists(lists, first, SmallVec::from_slice(waits), false)
+        let mut lists = BatchLists { commands, ..BatchLists::default() };
+        Self::from_lists(&mut lists, first, SmallVec::from_slice(waits), false)
     }
 
+    /// Takes what is in the lists.
+    #[inline]
     pub(crate) fn from_lists(
-        lists: BatchLists,
+        lists: &mut BatchLists,
         first: u64,
         waits: SmallVec<[WaitFor; 2]>,
         caller_waits: bool,
     ) -> Self {
-        let BatchLists { commands, values, layers, layer: _ } = lists;
+        let commands = std::mem::take(&mut lists.commands);
+        let values = std::mem::take(&mut lists.values);
+        let layers = std::mem::take(&mut lists.layers);
+        lists.layer = None;
         let last = (first + commands.len() as u64).saturating_sub(1);
         Self { commands, first, last, waits, caller_waits, layers, values }
     }

@@ -85,15 +85,11 @@ pub struct Command<B> {
 }
 
 /// What is known of a Command.
+///
+/// A number with names, no enum: a `Result` would keep its tag in the values that an enum leaves free, in the
+/// midst of a Command, and `?` would copy it twice.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum State {
-    /// Its operands were not checked against the buffers that it names.
-    Unchecked,
-    /// They were, against these very buffers.
-    Checked,
-    /// It was recorded: what is left of it is no Command.
-    Spent,
-}
+struct State(u8);
 
 /// A Command whose operands are device addresses, as a backend gets it.
 pub type BoundCommand = Command<RawBuffer>;
@@ -145,7 +141,7 @@ impl<B> Command<B> {
 
     /// Without operands.
     fn of(op: Op) -> Self {
-        Command { op, outputs: 0, state: State::Unchecked, operands: SmallVec::new() }
+        Command { op, outputs: 0, state: State::UNCHECKED, operands: SmallVec::new() }
     }
 
     /// Adds an operand. Written where it stays: it is large, and a value on its way is copied.
@@ -173,7 +169,7 @@ impl<B> Command<B> {
             let place = list.as_mut_ptr().add(count);
             (&raw mut (*place).op).write(std::mem::replace(&mut self.op, Op::Copy));
             (&raw mut (*place).outputs).write(self.outputs);
-            (&raw mut (*place).state).write(std::mem::replace(&mut self.state, State::Spent));
+            (&raw mut (*place).state).write(std::mem::replace(&mut self.state, State::SPENT));
             (&raw mut (*place).operands).write(SmallVec::new());
             list.set_len(count + 1);
             &mut *place
@@ -222,7 +218,7 @@ impl<B: BufferLike> Command<B> {
     /// large, and a Command on its way from hand to hand is copied.
     fn check(&mut self) -> Result<()> {
         self.check_operands()?;
-        self.state = State::Checked;
+        self.state = State::CHECKED;
         Ok(())
     }
 
@@ -238,9 +234,9 @@ impl<B: BufferLike> Command<B> {
     /// [`record_from`](crate::Stream::record_from) before.
     pub fn verify(&self) -> Result<()> {
         match self.state {
-            State::Checked => Ok(()),
-            State::Unchecked => self.check_operands(),
-            State::Spent => Check("command").fail("it was recorded already, and is of no use now"),
+            State::CHECKED => Ok(()),
+            State::SPENT => Check("command").fail("it was recorded already, and is of no use now"),
+            _ => self.check_operands(),
         }
     }
 
@@ -284,12 +280,16 @@ fn check_operands<B: BufferLike>(
 }
 
 impl State {
+    /// Its operands were not checked against the buffers that it names.
+    const UNCHECKED: Self = State(0);
+    /// They were, against these very buffers.
+    const CHECKED: Self = State(1);
+    /// It was recorded: what is left of it is no Command.
+    const SPENT: Self = State(2);
+
     /// That of the same Command with other buffers.
     fn bound(self) -> Self {
-        match self {
-            State::Unchecked | State::Checked => State::Unchecked,
-            State::Spent => State::Spent,
-        }
+        if self == State::SPENT { self } else { State::UNCHECKED }
     }
 }
 

@@ -17,6 +17,14 @@ impl<B> Command<B> {
         u64::try_from(self.operations()).unwrap_or(u64::MAX)
     }
 
+    /// Whether that is more than `most`. `bytes` are those that its operands hold.
+    pub(crate) fn is_more_work(&self, bytes: usize, most: u64) -> bool {
+        // These touch each element once, and an element has at least one byte: no need to count.
+        let is_light =
+            matches!(self.op, Op::Fill { .. } | Op::Copy | Op::Unary { .. } | Op::Binary { .. });
+        !(is_light && bytes as u64 <= most) && self.work() > most
+    }
+
     fn operations(&self) -> u128 {
         let (outputs, inputs) = (self.outputs(), self.inputs());
         match &self.op {

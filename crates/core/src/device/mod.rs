@@ -377,11 +377,11 @@ impl DeviceInner {
         }
     }
 
-    /// Whether the device can do this, and in bounded time.
-    pub fn check_command<B>(&self, command: &Command<B>) -> Result<()> {
+    /// Whether the device can do this, and in bounded time. `bytes` are those that its operands hold.
+    pub fn check_command<B>(&self, command: &Command<B>, bytes: usize) -> Result<()> {
         self.check_support(command.op())?;
         // A look at the operands, which a device without a bound is spared.
-        if self.most_work != u64::MAX && command.work() > self.most_work {
+        if self.most_work != u64::MAX && command.is_more_work(bytes, self.most_work) {
             return Err(Error::InvalidCommand {
                 op: command.op().name(),
                 reason: format!(

@@ -166,6 +166,15 @@ impl Recorder {
         pending.map_or("a finished command", |command| command.op().name())
     }
 
+    /// Remembers that the batch, with these sequence numbers, goes to the device.
+    pub fn note_in_flight(&mut self, first: u64, last: u64) {
+        // Filled where it stays: what was just written in small pieces is slow to move in large ones.
+        self.in_flight.push_back(InFlight { first, last, kinds: SmallVec::new() });
+        if let Some(batch) = self.in_flight.back_mut() {
+            batch.kinds.extend(self.batch.commands.iter().map(|command| command.op().kind()));
+        }
+    }
+
     /// Adds a wait, keeping the later one if there is one for that stream.
     pub fn add_wait(&mut self, wait: WaitFor) {
         match self.waits.iter_mut().find(|other| other.stream == wait.stream) {

@@ -66,7 +66,8 @@ fn record_unless(
     let device = stream.device_inner();
     device.check()?;
     command.verify()?;
-    device.check_command(command)?;
+    let bytes = command.bytes();
+    device.check_command(command, bytes)?;
     let thread = thread_number();
     let mut manners = Manners::default();
     // Of the whole call, however often it looks. Not known before somebody has to be waited for.
@@ -124,7 +125,7 @@ fn record_unless(
             recorder.turn.thread = thread;
             recorder.begun_ns = stream.profile().enabled().then(now_ns);
         }
-        push(stream, &mut recorder, command);
+        push(stream, &mut recorder, command, bytes);
         stream.set_recorded(sequence);
         if recorder.batch.len() >= device.config().batch_commands {
             // A full device is not this call's trouble yet, and the command was recorded.
@@ -135,10 +136,15 @@ fn record_unless(
 }
 
 /// Adds the Command, whose uses are noted, to the batch.
-fn push(stream: &StreamInner, recorder: &mut Recorder, command: &mut Command<&Buffer>) {
+fn push(
+    stream: &StreamInner,
+    recorder: &mut Recorder,
+    command: &mut Command<&Buffer>,
+    bytes: usize,
+) {
     let counters = stream.counters();
     LiveCounters::add_locked(&counters.commands, 1);
-    LiveCounters::add_locked(&counters.bytes, command.bytes() as u64);
+    LiveCounters::add_locked(&counters.bytes, bytes as u64);
     let batch = &mut recorder.batch;
     batch.set_layer(LayerName::current());
     for (_, operand) in command.accesses() {

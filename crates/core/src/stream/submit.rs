@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::StreamInner;
-use super::inner::{InFlight, Recorder};
+use super::inner::Recorder;
 use crate::counters::LiveCounters;
 use crate::device::DeviceInner;
 use crate::profiler::now_ns;
@@ -96,8 +96,7 @@ impl StreamInner {
         }
         let count = recorder.batch.len();
         let (first, last) = (recorder.recorded + 1 - count as u64, recorder.recorded);
-        let kinds = recorder.batch.commands.iter().map(|command| command.op().kind()).collect();
-        recorder.in_flight.push_back(InFlight { first, last, kinds });
+        recorder.note_in_flight(first, last);
         if let Some(begun_ns) = recorder.begun_ns.take() {
             self.profile().add_recorded(first, last, begun_ns, now_ns());
         }
@@ -110,8 +109,8 @@ impl StreamInner {
             recorder.turn.earn();
         }
         LiveCounters::add_locked(&counters.waits, waits.len() as u64);
-        let lists = std::mem::replace(&mut recorder.batch, self.progress().spare(count));
-        let batch = Batch::from_lists(lists, first, waits, reason == Reason::Wait);
+        let batch = Batch::from_lists(&mut recorder.batch, first, waits, reason == Reason::Wait);
+        self.progress().make_room(&mut recorder.batch, count);
         let result = self.queue().submit(batch);
         // Waits may name it from here on, whatever became of it.
         self.set_submitted(last);

@@ -230,9 +230,8 @@ mod linux {
     /// Several threads per stream, each allocating what a call needs: their batches do not mix, and each
     /// thread gets the same blocks again, so that nearly every batch is one that came before.
     ///
-    /// Of a hundred calls 99 are replayed where the machine has nothing else to do, 2 to 17 if batches were
-    /// mixed, and any number where threads are kept from running at the wrong moment: so there are rounds
-    /// until in one of them most were.
+    /// Of a hundred calls 99 are replayed where the machine has nothing else to do, about 40 where its cores
+    /// are busy with something else, and 2 to 17 if batches were mixed. There are rounds until 30 were in one.
     fn threads_that_share_a_stream_are_replayed() {
         const THREADS: usize = 12;
         const CALLS: usize = 100;
@@ -264,7 +263,7 @@ mod linux {
                             }
                         }
                         barrier.wait();
-                        if device.counters().replays - before > (THREADS * CALLS / 2) as u64 {
+                        if device.counters().replays - before > (THREADS * CALLS * 3 / 10) as u64 {
                             enough.store(true, Ordering::Relaxed);
                         }
                         barrier.wait();

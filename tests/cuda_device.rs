@@ -154,6 +154,7 @@ fn resizes_and_paddings_are_replayed_with_new_inputs() {
         extrapolation: 0.0,
         exclude_outside: false,
         antialias: false,
+        sizes: [1; 8],
     };
     let mut pad = PadParams {
         mode: PadMode::Constant(Scalar::Float(9.0)),

@@ -26,6 +26,18 @@ pub enum Error {
         /// What is wrong, with the shapes or types.
         reason: String,
     },
+    /// An operand or parameter that does not fit the operation.
+    #[error("{op}: {operand} is {found}, expected {expected}")]
+    Mismatch {
+        /// The operation's name.
+        op: &'static str,
+        /// The operand or parameter, by the name that [`Op`](crate::Op) has for it.
+        operand: &'static str,
+        /// What it should be.
+        expected: String,
+        /// What it is.
+        found: String,
+    },
     /// The device has no kernel for this operation or element type.
     #[error("{op} is not supported on {device}: {reason}")]
     Unsupported {

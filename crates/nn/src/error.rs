@@ -65,6 +65,9 @@ impl Error {
             Core::InvalidCommand { reason, .. } | Core::InvalidLayout { reason } => {
                 Error::Invalid { op, reason }
             }
+            Core::Mismatch { operand, expected, found, .. } => {
+                Error::Invalid { op, reason: format!("{operand} is {found}, expected {expected}") }
+            }
             other => Error::Runtime(other),
         }
     }

@@ -112,6 +112,8 @@ fn windows_take_any_numbers() {
                     pad_before: [pad; 3],
                     pad_after: [pad; 3],
                     dilation: [dilation; 3],
+                    ceil: false,
+                    indices: false,
                 };
                 assert!(image.pool(pool).is_err() || stride > 2 || pad <= 2);
             }
@@ -128,6 +130,8 @@ fn windows_take_any_numbers() {
                 pad_before: [0; 3],
                 pad_after: [0; 3],
                 dilation: [1; 3],
+                ceil: false,
+                indices: false,
             }
         };
         let _ = image.pool(pool).is_err();

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use millstream_core::{BufferLike, Command, Layout, Operand, Result};
+use millstream_core::{BufferLike, Command, DType, HostBytes, Layout, Op, Operand, Result};
 
 use crate::dense::positions;
-use crate::{Dense, Spec, Value, encode};
+use crate::{Dense, Value, View, encode};
 
 /// Bytes behind the last element of every buffer that nobody may write.
 const TAIL_GUARD: usize = 40;
@@ -24,8 +24,10 @@ pub struct CaseOperand {
 pub struct Case {
     /// What is special about this case; unique in the suite.
     pub name: String,
-    /// The operation.
-    pub spec: Spec,
+    /// The operation. Bytes of the host in it only say how many there are: every Command has its own.
+    pub op: Op,
+    /// The bytes that an upload brings, dense in row-major order; none for any other operation.
+    pub host: Vec<u8>,
     /// The operands, outputs first. Several may lie in one buffer.
     pub operands: Vec<CaseOperand>,
     /// The bytes of every buffer before the run, guards included.
@@ -35,12 +37,12 @@ pub struct Case {
 impl Case {
     /// The operands that are written.
     pub fn outputs(&self) -> &[CaseOperand] {
-        &self.operands[..self.spec.outputs()]
+        &self.operands[..self.op.output_names().len()]
     }
 
     /// The operands that are only read.
     pub fn inputs(&self) -> &[CaseOperand] {
-        &self.operands[self.spec.outputs()..]
+        &self.operands[self.op.output_names().len()..]
     }
 
     /// The elements of the inputs before the run.
@@ -56,7 +58,15 @@ impl Case {
     /// Operands that do not fit the operation, which is a mistake of the case or of `name`.
     pub fn command<B: BufferLike + Clone>(&self, name: impl Fn(usize) -> B) -> Result<Command<B>> {
         let bind = |operand: &CaseOperand| Operand::new(name(operand.buffer), operand.layout);
-        self.spec.command(&self.operands.iter().map(bind).collect::<Vec<_>>())
+        let op = match &self.op {
+            Op::Upload { spec, source: _ } => {
+                Op::Upload { source: HostBytes::copy_of(&self.host), spec: *spec }
+            }
+            // A target is written once.
+            Op::Download { target } => Op::Download { target: HostBytes::zeroed(target.len()) },
+            op => op.clone(),
+        };
+        Command::new(op, self.outputs().iter().map(bind), self.inputs().iter().map(bind))
     }
 
     /// For each byte of a buffer, whether the operation is to write it.
@@ -75,7 +85,7 @@ impl Case {
 // The bytes would drown what a reader of a failure needs.
 impl fmt::Debug for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {:?} of", self.name, self.spec)?;
+        write!(f, "{}: {:?} of", self.name, self.op)?;
         for operand in &self.operands {
             write!(f, " #{}({:?})", operand.buffer, operand.layout)?;
         }
@@ -97,8 +107,48 @@ pub struct CaseBuilder(Case);
 
 impl CaseBuilder {
     /// A case without operands.
-    pub fn new(name: impl Into<String>, spec: Spec) -> Self {
-        Self(Case { name: name.into(), spec, operands: Vec::new(), buffers: Vec::new() })
+    pub fn new(name: impl Into<String>, op: Op) -> Self {
+        let (host, operands, buffers) = (Vec::new(), Vec::new(), Vec::new());
+        Self(Case { name: name.into(), op, host, operands, buffers })
+    }
+
+    /// Sets the bytes that an upload brings.
+    pub fn host(mut self, bytes: Vec<u8>) -> Self {
+        self.0.host = bytes;
+        self
+    }
+
+    /// Adds the outputs that the operation makes of the inputs, which are there already, with one view for
+    /// each.
+    ///
+    /// # Panics
+    ///
+    /// Inputs that do not fit the operation, or fewer views than outputs.
+    pub fn outputs(self, views: &[View]) -> Self {
+        self.outputs_by(|place, dtype, shape| views[place].layout(dtype, shape))
+    }
+
+    /// As [`outputs`](Self::outputs), with a function that lays out each output by its number, element type
+    /// and shape.
+    ///
+    /// # Panics
+    ///
+    /// Inputs that do not fit the operation.
+    pub fn outputs_by(mut self, lay: impl Fn(usize, DType, &[usize]) -> Layout) -> Self {
+        let layouts: Vec<&Layout> = self.0.operands.iter().map(|operand| &operand.layout).collect();
+        let made = self.0.op.infer(&layouts);
+        let made = made.unwrap_or_else(|error| panic!("{}: {error}", self.0.name));
+        let inputs = std::mem::take(&mut self.0.operands);
+        let buffers = std::mem::take(&mut self.0.buffers);
+        for (place, made) in made.iter().enumerate() {
+            self = self.output(lay(place, made.dtype(), made.shape()));
+        }
+        // Outputs come first, and so do their buffers.
+        let first = self.0.buffers.len();
+        let moved = |input: CaseOperand| CaseOperand { buffer: first + input.buffer, ..input };
+        self.0.operands.extend(inputs.into_iter().map(moved));
+        self.0.buffers.extend(buffers);
+        self
     }
 
     /// Adds an output in a buffer of its own.

@@ -13,7 +13,7 @@
 //!
 //! ```
 //! use millstream_conformance::{Case, Outcome, ReferenceTarget, Target, cases, check};
-//! use millstream_core::OpKind;
+//! use millstream_core::{Op, OpKind};
 //!
 //! /// A target that forgets to do anything.
 //! struct Idle;
@@ -43,11 +43,11 @@ mod check;
 mod dense;
 mod expected;
 mod generator;
+pub mod ops;
 mod properties;
 mod reference;
 mod reference_target;
 mod report;
-mod spec;
 mod target;
 mod value;
 mod view;
@@ -65,7 +65,6 @@ pub use reference::special::erf;
 pub use reference::{convert, reference};
 pub use reference_target::ReferenceTarget;
 pub use report::{Report, run_all, run_kinds};
-pub use spec::Spec;
 pub use target::{Outcome, Target};
 pub use value::{Value, decode, encode, limits, round_to};
 pub use view::{View, layout};

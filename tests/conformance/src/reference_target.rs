@@ -1,11 +1,11 @@
 //! A target that is right by definition.
 
-use millstream_core::{DType, Distribution, OpKind, RawBuffer};
+use millstream_core::{DType, Distribution, Op, OpKind, RawBuffer};
 
 use crate::case::write;
 use crate::cases::COVERED;
 use crate::value::encode_all;
-use crate::{Case, Outcome, Spec, Target, Value, convert, philox_4x32_10, reference};
+use crate::{Case, Outcome, Target, Value, convert, philox_4x32_10, reference};
 
 /// Answers every case from the reference itself.
 ///
@@ -58,12 +58,12 @@ impl Target for ReferenceTarget {
 
 /// The elements of all outputs, whose types are given.
 fn values(case: &Case, dtypes: &[DType]) -> Vec<Value> {
-    match case.spec {
-        Spec::Random { distribution, seed, offset } => (offset..)
+    match &case.op {
+        &Op::Random { distribution, seed, offset, spec: _ } => (offset..)
             .zip(dtypes)
             .map(|(at, &dtype)| Value::Float(random(dtype, distribution, seed, at)))
             .collect(),
-        Spec::Timestamp => vec![Value::Int(clock())],
+        Op::Timestamp => vec![Value::Int(clock())],
         _ => {
             let value = |(expected, &dtype): (&crate::Expected, &DType)| match expected.best() {
                 Some(value) => convert(value, dtype),

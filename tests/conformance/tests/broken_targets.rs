@@ -1,10 +1,10 @@
 //! Targets with one defect each. A check that cannot fail is a defect of the suite.
 
 use millstream_conformance::{
-    Case, Fault, Outcome, ReferenceTarget, Report, Spec, Target, Value, cases, decode, encode,
+    Case, Fault, Outcome, ReferenceTarget, Report, Target, Value, cases, decode, encode,
     proptest_target, run_kinds,
 };
-use millstream_core::{DType, Layout, OpKind, ReduceOp, UnaryOp};
+use millstream_core::{DType, Layout, Op, OpKind, ReduceOp, UnaryOp};
 
 /// The reference with something done to its outcome.
 struct Broken {
@@ -207,7 +207,7 @@ fn typical_mistakes_of_kernels_are_noticed() {
         assert!(noticed, "{name} went unnoticed in {part}");
     };
     failing("rounds halves away", OpKind::Unary, "unary/Round/f32/special", |case, outcome| {
-        if case.spec == Spec::Unary(UnaryOp::Round) {
+        if case.op == (Op::Unary { op: UnaryOp::Round }) {
             let input = case.input_values().remove(0);
             let round = |index: usize, old: Value| match input.values.get(index) {
                 Some(Value::Float(value)) => Value::Float(value.round()),
@@ -223,7 +223,7 @@ fn typical_mistakes_of_kernels_are_noticed() {
         });
     });
     failing("takes the last maximum", OpKind::Reduce, "reduce/ArgMax", |case, outcome| {
-        if matches!(case.spec, Spec::Reduce { op: ReduceOp::ArgMax, .. }) {
+        if matches!(case.op, Op::Reduce { op: ReduceOp::ArgMax, .. }) {
             let input = case.input_values().remove(0);
             if input.shape.len() == 2 && input.shape[1] == 12 {
                 change(case, outcome, |row, _| {

@@ -5,9 +5,9 @@
 //! very many terms, which have to be made of partial sums.
 
 use millstream_conformance::{
-    Case, Dense, Outcome, ReferenceTarget, Report, Spec, Target, Value, encode, run_kinds,
+    Case, Dense, Outcome, ReferenceTarget, Report, Target, Value, encode, run_kinds,
 };
-use millstream_core::{Activation, BinaryOp, DType, OpKind, ReduceOp, UnaryOp};
+use millstream_core::{Activation, BinaryOp, DType, Op, OpKind, ReduceOp, UnaryOp};
 
 /// Computes in `f32` what it can, in order, and leaves the rest to the reference.
 struct Plain;
@@ -61,29 +61,31 @@ impl Numbers {
 }
 
 fn compute(case: &Case, inputs: &[Numbers], shape: &[usize]) -> Option<Vec<f32>> {
-    match &case.spec {
-        Spec::Unary(op) => inputs[0].broadcast(shape).into_iter().map(|x| unary(*op, x)).collect(),
-        Spec::Binary(op) => {
+    match &case.op {
+        Op::Unary { op } => inputs[0].broadcast(shape).into_iter().map(|x| unary(*op, x)).collect(),
+        Op::Binary { op } => {
             let pairs = inputs[0].broadcast(shape).into_iter().zip(inputs[1].broadcast(shape));
             pairs.map(|(a, b)| binary(*op, a, b)).collect()
         }
-        Spec::Reduce { op, axes } if axes.iter().eq([1]) && inputs[0].shape.len() == 2 => {
+        Op::Reduce { op, axes } if axes.iter().eq([1]) && inputs[0].shape.len() == 2 => {
             let size = inputs[0].shape[1];
             (size > 0)
                 .then(|| inputs[0].values.chunks(size).map(|row| reduce(*op, row)).collect())?
         }
-        Spec::Softmax { axis, log } if axis + 1 == shape.len() && !shape.contains(&0) => {
-            let rows = inputs[0].values.chunks(shape[*axis]);
+        Op::Softmax { axis, log }
+            if usize::from(*axis) + 1 == shape.len() && !shape.contains(&0) =>
+        {
+            let rows = inputs[0].values.chunks(shape[usize::from(*axis)]);
             Some(rows.flat_map(|row| softmax(row, *log)).collect())
         }
-        Spec::LayerNorm { axes, epsilon, weight, bias } if !shape.contains(&0) => {
-            let size = shape[shape.len() - axes..].iter().product();
+        Op::LayerNorm { axes, epsilon, weight, bias } if !shape.contains(&0) => {
+            let size = shape[shape.len() - usize::from(*axes)..].iter().product();
             let weights = weight.then(|| &inputs[1].values[..]);
             let biases = bias.then(|| &inputs[1 + usize::from(*weight)].values[..]);
             let rows = inputs[0].values.chunks(size);
             Some(rows.flat_map(|row| layer_norm(row, weights, biases, *epsilon)).collect())
         }
-        Spec::MatMul { scale, activation, .. } if shape.len() == 2 => {
+        Op::MatMul { epilogue } if shape.len() == 2 => {
             let extra: Vec<_> = inputs[2..].iter().map(|input| input.broadcast(shape)).collect();
             let (m, n, k) = (shape[0], shape[1], inputs[0].shape[1]);
             let mut values = Vec::new();
@@ -91,8 +93,8 @@ fn compute(case: &Case, inputs: &[Numbers], shape: &[usize]) -> Option<Vec<f32>>
                 let term =
                     |i: usize| inputs[0].values[at / n * k + i] * inputs[1].values[i * n + at % n];
                 let sum = (0..k).map(term).fold(0.0, |sum, term| sum + term);
-                let sum = extra.iter().fold(sum * scale, |sum, extra| sum + extra[at]);
-                values.push(activate(*activation, sum)?);
+                let sum = extra.iter().fold(sum * epilogue.scale, |sum, extra| sum + extra[at]);
+                values.push(activate(epilogue.activation, sum)?);
             }
             Some(values)
         }

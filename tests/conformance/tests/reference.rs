@@ -26,7 +26,7 @@ fn names_are_unique() {
     let mut names = HashSet::new();
     for &kind in OpKind::ALL {
         for case in cases(kind) {
-            assert_eq!(case.spec.kind(), kind, "{}", case.name);
+            assert_eq!(case.op.kind(), kind, "{}", case.name);
             assert!(names.insert(case.name.clone()), "{} is there twice", case.name);
         }
     }

@@ -1,6 +1,6 @@
 //! Running sums.
 
-use super::check::Check;
+use super::check::small;
 use super::{BufferLike, Command, Op, Operand};
 use crate::Result;
 
@@ -19,12 +19,7 @@ impl<B: BufferLike> Command<B> {
         exclusive: bool,
         reverse: bool,
     ) -> Result<Self> {
-        let check = Check("cumsum");
-        check.number(&src.layout)?;
-        check.same_dtype(&dst.layout, &src.layout)?;
-        check.same_shape(&src.layout, &dst.layout)?;
-        check.axis(axis, &src.layout)?;
-        let op = Op::CumSum { axis: axis as u8, exclusive, reverse };
-        Self::assemble(op, [dst], [src])
+        let op = Op::CumSum { axis: small(axis), exclusive, reverse };
+        Self::new(op, [dst], [src])
     }
 }

@@ -1,7 +1,6 @@
 //! Fill, copy, unary and binary operations.
 
-use super::check::Check;
-use super::{BufferLike, Command, Op, Operand};
+use super::{BufferLike, Command, Op, Operand, TensorSpec};
 use crate::{DType, Result, Scalar};
 
 /// A function of one element. Unless it says otherwise, the output has the input's type.
@@ -193,7 +192,8 @@ impl<B: BufferLike> Command<B> {
     ///
     /// An operand outside its buffer, or one that overlaps itself.
     pub fn fill(dst: Operand<B>, value: impl Into<Scalar>) -> Result<Self> {
-        Self::assemble(Op::Fill { value: value.into() }, [dst], [])
+        let op = Op::Fill { value: value.into(), spec: TensorSpec::of(&dst.layout) };
+        Self::new(op, [dst], [])
     }
 
     /// Copies `src` to `dst`, converting the element type. `src` broadcasts.
@@ -206,8 +206,8 @@ impl<B: BufferLike> Command<B> {
     ///
     /// A shape that does not broadcast, or operands that do not fit their buffers or overlap.
     pub fn copy(dst: Operand<B>, src: Operand<B>) -> Result<Self> {
-        let src = Check("copy").broadcast(src, &dst.layout)?;
-        Self::assemble(Op::Copy, [dst], [src])
+        let op = Op::Copy { dtype: dst.layout.dtype() };
+        Self::new(op, [dst], [src])
     }
 
     /// Applies a function to each element. `src` broadcasts; `dst` may be `src`.
@@ -217,14 +217,7 @@ impl<B: BufferLike> Command<B> {
     /// An element type the function has no meaning for, a shape that does not broadcast, or operands
     /// that do not fit their buffers or overlap.
     pub fn unary(op: UnaryOp, dst: Operand<B>, src: Operand<B>) -> Result<Self> {
-        let check = Check("unary");
-        let input = src.layout.dtype();
-        match op.output(input) {
-            Some(output) => check.dtype(&dst.layout, output)?,
-            None => return check.fail(format!("{op:?} of {input} has no meaning")),
-        }
-        let src = check.broadcast(src, &dst.layout)?;
-        Self::assemble(Op::Unary { op }, [dst], [src])
+        Self::new(Op::Unary { op }, [dst], [src])
     }
 
     /// Applies a function to pairs of elements. Both inputs broadcast; `dst` may be one of them.
@@ -234,15 +227,6 @@ impl<B: BufferLike> Command<B> {
     /// Inputs of different types, a type the function has no meaning for, shapes that do not
     /// broadcast, or operands that do not fit their buffers or overlap.
     pub fn binary(op: BinaryOp, dst: Operand<B>, a: Operand<B>, b: Operand<B>) -> Result<Self> {
-        let check = Check("binary");
-        check.same_dtype(&a.layout, &b.layout)?;
-        let input = a.layout.dtype();
-        match op.output(input) {
-            Some(output) => check.dtype(&dst.layout, output)?,
-            None => return check.fail(format!("{op:?} of {input} has no meaning")),
-        }
-        let a = check.broadcast(a, &dst.layout)?;
-        let b = check.broadcast(b, &dst.layout)?;
-        Self::assemble(Op::Binary { op }, [dst], [a, b])
+        Self::new(Op::Binary { op }, [dst], [a, b])
     }
 }

@@ -5,9 +5,9 @@
 //! [`Error::Fault`](crate::Error::Fault), which names the index, and nothing outside the operands is
 //! touched.
 
-use super::check::Check;
+use super::check::small;
 use super::{BufferLike, Command, Op, Operand};
-use crate::{DType, Layout, Result};
+use crate::Result;
 
 impl<B: BufferLike> Command<B> {
     /// Whole slices of `src` along an axis: the axis is replaced by the axes of `indices`, so `dst` has
@@ -23,15 +23,7 @@ impl<B: BufferLike> Command<B> {
         indices: Operand<B>,
         axis: usize,
     ) -> Result<Self> {
-        let check = Check("gather");
-        check.axis(axis, &src.layout)?;
-        check.same_dtype(&dst.layout, &src.layout)?;
-        check.indices(&indices.layout)?;
-        let (before, behind) = src.layout.shape().split_at(axis);
-        let expected = before.iter().chain(indices.layout.shape()).chain(&behind[1..]);
-        let fits = dst.layout.shape().iter().eq(expected);
-        check.output(fits, &dst.layout, &src.layout, &indices.layout)?;
-        Self::assemble(Op::Gather { axis: axis as u8 }, [dst], [src, indices])
+        Self::new(Op::Gather { axis: small(axis) }, [dst], [src, indices])
     }
 
     /// Rows of a `table`: `dst` has the shape of `ids` and then the axes of the table but the first.
@@ -40,14 +32,7 @@ impl<B: BufferLike> Command<B> {
     ///
     /// As for [`gather`](Self::gather) along axis 0.
     pub fn embedding(dst: Operand<B>, table: Operand<B>, ids: Operand<B>) -> Result<Self> {
-        let check = Check("embedding");
-        check.axis(0, &table.layout)?;
-        check.same_dtype(&dst.layout, &table.layout)?;
-        check.indices(&ids.layout)?;
-        let expected = ids.layout.shape().iter().chain(&table.layout.shape()[1..]);
-        let fits = dst.layout.shape().iter().eq(expected);
-        check.output(fits, &dst.layout, &table.layout, &ids.layout)?;
-        Self::assemble(Op::Embedding, [dst], [table, ids])
+        Self::new(Op::Embedding, [dst], [table, ids])
     }
 
     /// Single elements along an axis: each element of `dst` is the element of `src` at its own place,
@@ -64,14 +49,7 @@ impl<B: BufferLike> Command<B> {
         indices: Operand<B>,
         axis: usize,
     ) -> Result<Self> {
-        let check = Check("gather_elements");
-        check.axis(axis, &src.layout)?;
-        check.same_dtype(&dst.layout, &src.layout)?;
-        check.indices(&indices.layout)?;
-        check.inside(&indices.layout, &src.layout, axis)?;
-        let fits = dst.layout.shape() == indices.layout.shape();
-        check.output(fits, &dst.layout, &src.layout, &indices.layout)?;
-        Self::assemble(Op::GatherElements { axis: axis as u8 }, [dst], [src, indices])
+        Self::new(Op::GatherElements { axis: small(axis) }, [dst], [src, indices])
     }
 
     /// Slices by index tuples. The last axis of `indices` holds tuples of coordinates for the axes of
@@ -88,69 +66,7 @@ impl<B: BufferLike> Command<B> {
         indices: Operand<B>,
         batch_axes: usize,
     ) -> Result<Self> {
-        let check = Check("gather_nd");
-        check.same_dtype(&dst.layout, &src.layout)?;
-        check.indices(&indices.layout)?;
-        let (from, tuples) = (src.layout.shape(), indices.layout.shape());
-        let (leading, tuple) = check.tuples(&indices.layout, &src.layout, batch_axes)?;
-        check.that(batch_axes <= leading && from[..batch_axes] == tuples[..batch_axes], || {
-            format!("input {from:?} and indices {tuples:?} do not share {batch_axes} axes")
-        })?;
-        let expected = tuples[..leading].iter().chain(&from[batch_axes + tuple..]);
-        let fits = dst.layout.shape().iter().eq(expected);
-        check.output(fits, &dst.layout, &src.layout, &indices.layout)?;
-        let op = Op::GatherNd { batch_axes: batch_axes as u8 };
-        Self::assemble(op, [dst], [src, indices])
-    }
-}
-
-impl Check {
-    pub(super) fn indices(&self, layout: &Layout) -> Result<()> {
-        self.that(matches!(layout.dtype(), DType::I32 | DType::I64), || {
-            format!("indices have the type i32 or i64, not {}", layout.dtype())
-        })
-    }
-
-    /// Indices for single elements of an operand.
-    pub(super) fn inside(&self, indices: &Layout, operand: &Layout, axis: usize) -> Result<()> {
-        let fits = indices.rank() == operand.rank()
-            && (0..operand.rank())
-                .all(|other| other == axis || indices.shape()[other] <= operand.shape()[other]);
-        self.that(fits, || {
-            format!(
-                "indices {:?} for elements of {:?} along axis {axis}",
-                indices.shape(),
-                operand.shape()
-            )
-        })
-    }
-
-    /// Index tuples for an operand: how many axes lead them, and how long they are.
-    pub(super) fn tuples(
-        &self,
-        indices: &Layout,
-        operand: &Layout,
-        batch_axes: usize,
-    ) -> Result<(usize, usize)> {
-        let most = operand.rank().saturating_sub(batch_axes);
-        match indices.shape().split_last() {
-            Some((&tuple, leading)) if (1..=most).contains(&tuple) => Ok((leading.len(), tuple)),
-            _ => self.fail(format!(
-                "index tuples {:?} for {:?}, of which {batch_axes} axes are shared",
-                indices.shape(),
-                operand.shape()
-            )),
-        }
-    }
-
-    fn output(&self, fits: bool, dst: &Layout, src: &Layout, indices: &Layout) -> Result<()> {
-        self.that(fits, || {
-            format!(
-                "output {:?} for input {:?} and indices {:?}",
-                dst.shape(),
-                src.shape(),
-                indices.shape()
-            )
-        })
+        let op = Op::GatherNd { batch_axes: small(batch_axes) };
+        Self::new(op, [dst], [src, indices])
     }
 }

@@ -198,6 +198,11 @@ impl HostBytes {
         self.0.bytes
     }
 
+    /// A number that clones share, and no other bytes that live at the same time.
+    pub(super) fn identity(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -30,7 +30,7 @@ impl Op {
     pub(super) fn in_place(&self) -> InPlace {
         match self {
             // Of a norm with one row the weights have the layout of the output.
-            Op::Copy
+            Op::Copy { .. }
             | Op::Unary { .. }
             | Op::Binary { .. }
             | Op::Where
@@ -45,7 +45,7 @@ impl Op {
             Op::Fill { .. }
             | Op::Reduce { .. }
             | Op::MatMul { .. }
-            | Op::PackWeights
+            | Op::PackWeights { .. }
             | Op::MatMulPacked { .. }
             | Op::Conv { .. }
             | Op::ConvTranspose { .. }

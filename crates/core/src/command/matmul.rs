@@ -1,8 +1,7 @@
 //! Matrix products.
 
-use super::check::Check;
 use super::{Activation, BufferLike, Command, Op, Operand};
-use crate::{Layout, Result};
+use crate::Result;
 
 /// What is done to each element of a product before it is stored:
 /// `activation(scale · product + bias + residual)`.
@@ -39,52 +38,41 @@ impl<B: BufferLike> Command<B> {
     #[allow(clippy::too_many_arguments)]
     pub fn matmul(
         dst: Operand<B>,
-        mut a: Operand<B>,
-        mut b: Operand<B>,
+        a: Operand<B>,
+        b: Operand<B>,
         bias: Option<Operand<B>>,
         residual: Option<Operand<B>>,
         scale: f32,
         activation: Activation,
     ) -> Result<Self> {
-        let check = Check("matmul");
-        check.float(&dst.layout)?;
-        for input in [Some(&a), Some(&b), bias.as_ref(), residual.as_ref()].into_iter().flatten() {
-            check.same_dtype(&input.layout, &dst.layout)?;
-        }
-        check.stretch_product(&dst.layout, &mut a.layout, &mut b.layout)?;
         let epilogue =
             Epilogue { scale, bias: bias.is_some(), residual: residual.is_some(), activation };
         let mut command = Self::of(Op::MatMul { epilogue });
-        command.push(dst.buffer, &dst.layout);
-        command.push(a.buffer, &a.layout);
-        command.push(b.buffer, &b.layout);
-        command.finish_product(&check, &dst.layout, bias, residual)?;
+        command.product(dst, a, b, bias, residual)?;
         Ok(command)
     }
 
-    /// Adds what a product has beside its output and factors, and checks all operands.
-    pub(super) fn finish_product(
+    /// Adds the operands of a product, each of which is copied once, and checks them.
+    #[inline]
+    pub(super) fn product(
         &mut self,
-        check: &Check,
-        output: &Layout,
+        dst: Operand<B>,
+        a: Operand<B>,
+        b: Operand<B>,
         bias: Option<Operand<B>>,
         residual: Option<Operand<B>>,
     ) -> Result<()> {
+        self.push(dst.buffer, &dst.layout);
         self.outputs = 1;
-        self.push_stretched(check, bias, output)?;
-        self.push_stretched(check, residual, output)?;
+        self.push(a.buffer, &a.layout);
+        self.push(b.buffer, &b.layout);
+        if let Some(Operand { buffer, ref layout }) = bias {
+            self.push(buffer, layout);
+        }
+        if let Some(Operand { buffer, ref layout }) = residual {
+            self.push(buffer, layout);
+        }
+        self.fit()?;
         self.check()
-    }
-
-    /// Adds an operand, if there is one, broadcast to the shape of `output`.
-    fn push_stretched(
-        &mut self,
-        check: &Check,
-        operand: Option<Operand<B>>,
-        output: &Layout,
-    ) -> Result<()> {
-        let Some(Operand { buffer, ref layout }) = operand else { return Ok(()) };
-        self.push(buffer, layout);
-        self.operands.last_mut().map_or(Ok(()), |last| check.stretch(&mut last.layout, output))
     }
 }

@@ -13,6 +13,7 @@ mod fourier;
 mod gather;
 mod host;
 mod in_place;
+mod infer;
 mod integer;
 mod matmul;
 mod normalise;
@@ -27,15 +28,19 @@ mod random;
 mod recurrent;
 mod reduce;
 mod resize;
+mod same;
 mod scatter;
 mod select;
+mod spec;
 mod top_k;
 mod transfer;
+mod views;
 mod work;
 
 pub use activation::Activation;
 pub use host::HostBytes;
 pub(crate) use host::{HostRole, Lender};
+pub use infer::{Names, Outputs};
 pub use matmul::Epilogue;
 pub use op::{Op, OpKind};
 pub use operand::{Access, BufferLike, Operand, RawBuffer};
@@ -43,10 +48,11 @@ pub use params::*;
 pub use random::Distribution;
 pub use recurrent::Recurrent;
 pub use reduce::{Axes, ReduceOp};
+pub use spec::TensorSpec;
+pub use views::*;
 
 pub use elementwise::{BinaryOp, UnaryOp};
 
-use check::Check;
 use in_place::InPlace;
 use smallvec::SmallVec;
 
@@ -167,7 +173,7 @@ impl<B> Command<B> {
         // counts; nothing here panics between.
         let bound = unsafe {
             let place = list.as_mut_ptr().add(count);
-            (&raw mut (*place).op).write(std::mem::replace(&mut self.op, Op::Copy));
+            (&raw mut (*place).op).write(std::mem::replace(&mut self.op, Op::Where));
             (&raw mut (*place).outputs).write(self.outputs);
             (&raw mut (*place).state).write(std::mem::replace(&mut self.state, State::SPENT));
             (&raw mut (*place).operands).write(SmallVec::new());
@@ -196,24 +202,6 @@ impl<B> Command<B> {
 }
 
 impl<B: BufferLike> Command<B> {
-    /// Joins checked parts. Every constructor ends in [`check`](Self::check).
-    fn assemble(
-        op: Op,
-        outputs: impl IntoIterator<Item = Operand<B>>,
-        inputs: impl IntoIterator<Item = Operand<B>>,
-    ) -> Result<Self> {
-        let mut command = Self::of(op);
-        for Operand { buffer, layout } in outputs {
-            command.push(buffer, &layout);
-        }
-        command.outputs = command.operands.len() as u8;
-        for Operand { buffer, layout } in inputs {
-            command.push(buffer, &layout);
-        }
-        command.check()?;
-        Ok(command)
-    }
-
     /// Checks the rules that depend on the buffers, and notes that they hold. By reference: operands are
     /// large, and a Command on its way from hand to hand is copied.
     fn check(&mut self) -> Result<()> {
@@ -235,13 +223,16 @@ impl<B: BufferLike> Command<B> {
     pub fn verify(&self) -> Result<()> {
         match self.state {
             State::CHECKED => Ok(()),
-            State::SPENT => Check("command").fail("it was recorded already, and is of no use now"),
+            State::SPENT => Err(Error::InvalidCommand {
+                op: "command",
+                reason: "it was recorded already, and is of no use now".into(),
+            }),
             _ => self.check_operands(),
         }
     }
 
     fn check_operands(&self) -> Result<()> {
-        if let Op::Upload { source: host } | Op::Download { target: host } = &self.op {
+        if let Op::Upload { source: host, .. } | Op::Download { target: host } = &self.op {
             host.check_backed()?;
         }
         check_operands(usize::from(self.outputs), &self.operands, self.op.in_place())

@@ -1,6 +1,6 @@
 //! Normalisation.
 
-use super::check::Check;
+use super::check::{narrow, small};
 use super::{BufferLike, Command, Op, Operand};
 use crate::Result;
 
@@ -19,29 +19,13 @@ impl<B: BufferLike> Command<B> {
         axes: usize,
         epsilon: f32,
     ) -> Result<Self> {
-        let check = Check("layer_norm");
-        check.float(&src.layout)?;
-        check.same_dtype(&dst.layout, &src.layout)?;
-        check.same_shape(&src.layout, &dst.layout)?;
-        check.that((1..=src.layout.rank()).contains(&axes), || {
-            format!("{axes} axes of an input of rank {}", src.layout.rank())
-        })?;
-        check.that(epsilon >= 0.0, || format!("epsilon {epsilon} is negative"))?;
-        let tail = &src.layout.shape()[src.layout.rank() - axes..];
-        for parameter in weight.iter().chain(&bias) {
-            check.same_dtype(&parameter.layout, &src.layout)?;
-            check.that(parameter.layout.shape() == tail, || {
-                format!("weight or bias {:?}, needs {tail:?}", parameter.layout.shape())
-            })?;
-        }
         let op = Op::LayerNorm {
-            axes: axes as u8,
+            axes: small(axes),
             epsilon,
             weight: weight.is_some(),
             bias: bias.is_some(),
         };
-        let inputs = std::iter::once(src).chain(weight).chain(bias);
-        Self::assemble(op, [dst], inputs)
+        Self::new(op, [dst], std::iter::once(src).chain(weight).chain(bias))
     }
 
     /// Divides by the root of the mean square over the last `axes` axes:
@@ -58,16 +42,8 @@ impl<B: BufferLike> Command<B> {
         axes: usize,
         epsilon: f32,
     ) -> Result<Self> {
-        let check = Check("rms_norm");
-        same_float(&check, &dst, &src, epsilon)?;
-        check.that((1..=src.layout.rank()).contains(&axes), || {
-            format!("{axes} axes of an input of rank {}", src.layout.rank())
-        })?;
-        let tail = &src.layout.shape()[src.layout.rank() - axes..];
-        parameter(&check, weight.as_ref(), &src, tail)?;
-        let op = Op::RmsNorm { axes: axes as u8, epsilon, weight: weight.is_some() };
-        let inputs = std::iter::once(src).chain(weight);
-        Self::assemble(op, [dst], inputs)
+        let op = Op::RmsNorm { axes: small(axes), epsilon, weight: weight.is_some() };
+        Self::new(op, [dst], std::iter::once(src).chain(weight))
     }
 
     /// Normalises groups of neighbouring channels of `[batch, channels, …]`:
@@ -87,42 +63,12 @@ impl<B: BufferLike> Command<B> {
         groups: usize,
         epsilon: f32,
     ) -> Result<Self> {
-        let check = Check("group_norm");
-        same_float(&check, &dst, &src, epsilon)?;
-        let &[_, channels, ..] = src.layout.shape() else {
-            return check.fail(format!("input {:?} has no axis of channels", src.layout.shape()));
-        };
-        let fits = groups > 0 && channels.is_multiple_of(groups) && u32::try_from(groups).is_ok();
-        check.that(fits, || format!("{channels} channels in {groups} groups"))?;
-        parameter(&check, weight.as_ref(), &src, &[channels])?;
-        parameter(&check, bias.as_ref(), &src, &[channels])?;
         let op = Op::GroupNorm {
-            groups: groups as u32,
+            groups: narrow("group_norm", "groups", groups)?,
             epsilon,
             weight: weight.is_some(),
             bias: bias.is_some(),
         };
-        let inputs = std::iter::once(src).chain(weight).chain(bias);
-        Self::assemble(op, [dst], inputs)
+        Self::new(op, [dst], std::iter::once(src).chain(weight).chain(bias))
     }
-}
-
-fn same_float<B>(check: &Check, dst: &Operand<B>, src: &Operand<B>, epsilon: f32) -> Result<()> {
-    check.float(&src.layout)?;
-    check.same_dtype(&dst.layout, &src.layout)?;
-    check.same_shape(&src.layout, &dst.layout)?;
-    check.that(epsilon >= 0.0, || format!("epsilon {epsilon} is negative"))
-}
-
-fn parameter<B>(
-    check: &Check,
-    parameter: Option<&Operand<B>>,
-    src: &Operand<B>,
-    shape: &[usize],
-) -> Result<()> {
-    let Some(parameter) = parameter else { return Ok(()) };
-    check.same_dtype(&parameter.layout, &src.layout)?;
-    check.that(parameter.layout.shape() == shape, || {
-        format!("weight or bias {:?}, needs {shape:?}", parameter.layout.shape())
-    })
 }

@@ -2,23 +2,31 @@
 
 use super::{
     Activation, AttentionParams, Axes, BinaryOp, ConvParams, Distribution, Epilogue, HostBytes,
-    PadParams, PoolParams, RecurrentParams, ReduceOp, ResizeParams, ScatterReduction, UnaryOp,
+    PadParams, PoolParams, RecurrentParams, ReduceOp, ResizeParams, ScatterReduction, TensorSpec,
+    UnaryOp,
 };
-use crate::Scalar;
+use crate::{DType, Scalar};
 
-/// What a Command computes. Operands are listed as `outputs ← inputs`; `[x]` is optional.
+/// What a Command computes: all its parameters, and no operands. Operands are listed as `outputs ← inputs`;
+/// `[x]` is optional, and a parameter says whether it is given.
 ///
-/// Constructors of [`Command`](super::Command) exist for the operations that a device can run.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
+/// [`infer`](Op::infer) says what an operation makes of its inputs, and [`Command::new`](super::Command::new)
+/// joins it with operands. The set is closed: whoever matches on it, a backend above all, has an arm for
+/// every operation.
+#[derive(Clone, Debug)]
 pub enum Op {
     /// `dst ←`: every element gets one value.
     Fill {
         /// The value, converted to the element type of `dst`.
         value: Scalar,
+        /// What `dst` is.
+        spec: TensorSpec,
     },
     /// `dst ← src`: copies between any two layouts of one shape, converting the element type.
-    Copy,
+    Copy {
+        /// The element type of `dst`.
+        dtype: DType,
+    },
     /// `dst ← src`: one function of each element.
     Unary {
         /// The function.
@@ -99,9 +107,14 @@ pub enum Op {
         epilogue: Epilogue,
     },
     /// `packed ← weights`: weights in the order that this device's matrix products read them.
-    PackWeights,
+    PackWeights {
+        /// How many bytes that takes, which is the device's to say.
+        bytes: usize,
+    },
     /// `dst ← a, packed, [bias], [residual]`: matrix product with weights packed before.
     MatMulPacked {
+        /// Columns of the weights that were packed.
+        columns: usize,
         /// What is done to each element of the product before it is stored.
         epilogue: Epilogue,
     },
@@ -160,6 +173,8 @@ pub enum Op {
     TopK {
         /// The axis.
         axis: u8,
+        /// How many; at most the size of the axis.
+        k: usize,
         /// Largest rather than smallest.
         largest: bool,
         /// Whether they come from the best on, else in the order of their indices.
@@ -212,6 +227,9 @@ pub enum Op {
         inverse: bool,
         /// Only the non-redundant half: of the result, or of the input of an inverse transform.
         onesided: bool,
+        /// The length of the transform: the size of the axis, but for the input of an inverse transform of
+        /// which only half is there.
+        length: usize,
     },
     /// `dst ← signal, [window]`: short-time Fourier transform of `[batch, samples, 1 or 2]` to
     /// `[batch, frames, bins, 2]`.
@@ -222,18 +240,28 @@ pub enum Op {
         hop: u32,
         /// Only the non-redundant half.
         onesided: bool,
+        /// Whether `window` is given.
+        window: bool,
     },
     /// `dst ← src, scale, [zero]`: `src / scale + zero` to 8-bit integers, halves to even, saturated.
     /// Scale and zero are already broadcast to `dst`.
     Quantize {
         /// The axis of per-channel scales, or none for one scale.
         axis: Option<u8>,
+        /// The element type of `dst`.
+        dtype: DType,
+        /// Whether `zero` is given.
+        zero: bool,
     },
     /// `dst ← src, scale, [zero]`: `(src - zero) · scale` from 8-bit or 32-bit integers. Scale and zero
     /// are already broadcast to `dst`.
     Dequantize {
         /// The axis of per-channel scales, or none for one scale.
         axis: Option<u8>,
+        /// The element type of `dst`.
+        dtype: DType,
+        /// Whether `zero` is given.
+        zero: bool,
     },
     /// `dst ← a, b, [a_zero], [b_zero]`: 8-bit matrix product with 32-bit sums, which wrap around.
     /// Zero points are already broadcast: to `a` without its last axis, and to `b` without its last
@@ -262,11 +290,15 @@ pub enum Op {
         seed: u64,
         /// Where in the sequence of the seed the first element lies.
         offset: u64,
+        /// What `dst` is.
+        spec: TensorSpec,
     },
     /// `dst ←`: bytes of the host, dense in row-major order.
     Upload {
         /// The bytes.
         source: HostBytes,
+        /// What `dst` is.
+        spec: TensorSpec,
     },
     /// `← src`: dense bytes for the host.
     Download {
@@ -328,7 +360,7 @@ impl Op {
     pub fn activation(&self) -> Activation {
         match self {
             Op::MatMul { epilogue }
-            | Op::MatMulPacked { epilogue }
+            | Op::MatMulPacked { epilogue, .. }
             | Op::Conv { epilogue, .. }
             | Op::ConvTranspose { epilogue, .. } => epilogue.activation,
             _ => Activation::None,

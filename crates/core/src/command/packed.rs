@@ -1,9 +1,8 @@
 //! Weights that are packed once, and products with them.
 
-use super::check::Check;
 use super::matmul::Epilogue;
 use super::{Activation, BufferLike, Command, Op, Operand};
-use crate::{DType, Result};
+use crate::Result;
 
 impl<B: BufferLike> Command<B> {
     /// `packed = weights`, in the order that matrix products of this device read them.
@@ -19,13 +18,8 @@ impl<B: BufferLike> Command<B> {
     /// operands that do not fit their buffers or overlap. A `packed` of the wrong size is found by the
     /// device, and fails the command.
     pub fn pack_weights(packed: Operand<B>, weights: Operand<B>) -> Result<Self> {
-        let check = Check("pack_weights");
-        check.float(&weights.layout)?;
-        check.that(weights.layout.rank() == 2, || {
-            format!("weights of shape {:?} are not a matrix", weights.layout.shape())
-        })?;
-        check_packed(&check, &packed)?;
-        Self::assemble(Op::PackWeights, [packed], [weights])
+        let op = Op::PackWeights { bytes: packed.layout.elements() };
+        Self::new(op, [packed], [weights])
     }
 
     /// `dst = activation(scale · a × b + bias + residual)`, where `packed` was made from `b` by
@@ -42,49 +36,20 @@ impl<B: BufferLike> Command<B> {
     #[allow(clippy::too_many_arguments)]
     pub fn matmul_packed(
         dst: Operand<B>,
-        mut a: Operand<B>,
+        a: Operand<B>,
         packed: Operand<B>,
         bias: Option<Operand<B>>,
         residual: Option<Operand<B>>,
         scale: f32,
         activation: Activation,
     ) -> Result<Self> {
-        let check = Check("matmul_packed");
-        check.float(&dst.layout)?;
-        for input in [&a].into_iter().chain(&bias).chain(&residual) {
-            check.same_dtype(&input.layout, &dst.layout)?;
-        }
-        check_packed(&check, &packed)?;
-        let (rank, a_rank) = (dst.layout.rank(), a.layout.rank());
-        let shapes = || format!("{:?} → {:?}", a.layout.shape(), dst.layout.shape());
-        if rank < 2 || a_rank < 2 {
-            return check.fail(format!("{}: ranks below 2", shapes()));
-        }
-        let mut shape = smallvec::SmallVec::<[usize; 8]>::from_slice(dst.layout.shape());
-        shape[rank - 1] = a.layout.shape()[a_rank - 1];
-        let same_rows = a.layout.shape()[a_rank - 2] == shape[rank - 2];
-        if !same_rows || a.layout.shape() != &shape[..] {
-            let Some(wide) = a.layout.broadcast_to(&shape).ok().filter(|_| same_rows) else {
-                return check.fail(format!("{}: sizes do not match", shapes()));
-            };
-            a.layout = wide;
-        }
         let epilogue =
             Epilogue { scale, bias: bias.is_some(), residual: residual.is_some(), activation };
-        let mut command = Self::of(Op::MatMulPacked { epilogue });
-        command.push(dst.buffer, &dst.layout);
-        command.push(a.buffer, &a.layout);
-        command.push(packed.buffer, &packed.layout);
-        command.finish_product(&check, &dst.layout, bias, residual)?;
+        let columns = dst.layout.shape().last().copied().unwrap_or(0);
+        let mut command = Self::of(Op::MatMulPacked { columns, epilogue });
+        command.product(dst, a, packed, bias, residual)?;
         Ok(command)
     }
-}
-
-fn check_packed<B>(check: &Check, packed: &Operand<B>) -> Result<()> {
-    check.dtype(&packed.layout, DType::U8)?;
-    check.that(packed.layout.rank() == 1 && packed.layout.is_contiguous(), || {
-        format!("packed weights are dense bytes, got {:?}", packed.layout)
-    })
 }
 
 #[cfg(test)]

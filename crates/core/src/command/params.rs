@@ -68,6 +68,10 @@ pub struct PoolParams {
     pub pad_after: [u32; MAX_SPATIAL],
     /// Distance between taps.
     pub dilation: [u32; MAX_SPATIAL],
+    /// One more window where that begins inside the input or the padding before it, though it does not fit.
+    pub ceil: bool,
+    /// Whether the place of each largest element is given too.
+    pub indices: bool,
 }
 
 /// How a scattered update meets the value that is there.
@@ -139,6 +143,8 @@ pub struct ResizeParams {
     /// Output size over input size, per axis; of a crop, over the size of the region. A scale need not
     /// divide the sizes exactly, and coordinates are made from the scale as it is.
     pub scales: [f64; MAX_RANK],
+    /// The output's size, per axis; 1 beyond the rank.
+    pub sizes: [usize; MAX_RANK],
     /// Region of interest for [`CoordinateMode::CropAndResize`]: start and end per axis, as fractions
     /// of the input's last coordinate.
     pub region: [(f32, f32); MAX_RANK],

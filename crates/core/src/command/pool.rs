@@ -1,8 +1,7 @@
 //! Pooling.
 
-use super::check::Check;
-use super::{BufferLike, Command, MAX_SPATIAL, Op, Operand, PoolKind, PoolParams};
-use crate::{DType, Result};
+use super::{BufferLike, Command, Op, Operand, PoolParams};
+use crate::Result;
 
 impl<B: BufferLike> Command<B> {
     /// Pooling of `[batch, channels, …]` over 1 to 3 spatial axes.
@@ -27,52 +26,16 @@ impl<B: BufferLike> Command<B> {
         src: Operand<B>,
         params: PoolParams,
     ) -> Result<Self> {
-        let check = Check("pool");
-        check.same_dtype(&dst.layout, &src.layout)?;
-        match params.kind {
-            PoolKind::Max => check.number(&src.layout)?,
-            PoolKind::Average { .. } => {
-                check.float(&src.layout)?;
-                check.that(indices.is_none(), || "only the largest element has a place".into())?;
-            }
-        }
-        if let Some(indices) = &indices {
-            check.dtype(&indices.layout, DType::I64)?;
-            check.same_shape(&indices.layout, &dst.layout)?;
-        }
-        let spatial = usize::from(params.spatial);
-        let (from, to) = (src.layout.shape(), dst.layout.shape());
-        let ranks = (1..=MAX_SPATIAL).contains(&spatial)
-            && from.len() == spatial + 2
-            && to.len() == spatial + 2;
-        check.that(ranks && from[..2] == to[..2], || {
-            format!("output {to:?} for input {from:?} with {spatial} spatial axes")
-        })?;
-        for axis in 0..spatial {
-            let window = Window::new(&params, axis);
-            let (from, to) = (from[axis + 2], to[axis + 2]);
-            let whole = window.kernel > 0 && window.stride > 0 && window.dilation > 0;
-            check.that(whole, || format!("{window:?} has a size, step or distance of 0"))?;
-            let (floor, ceil) = window.sizes(from);
-            let windows = to as u128;
-            check.that(windows == floor || windows == ceil, || {
-                format!(
-                    "{to} windows on a spatial axis of {from}: {window:?} gives {floor} or {ceil}"
-                )
-            })?;
-            check.that(dst.layout.is_empty() || window.all_have_elements(windows, from), || {
-                format!("a window on a spatial axis of {from} has no element: {window:?}")
-            })?;
-        }
+        let params = PoolParams { indices: indices.is_some(), ..params };
         let op = Op::Pool { params: Box::new(params) };
-        Self::assemble(op, std::iter::once(dst).chain(indices), [src])
+        Self::new(op, std::iter::once(dst).chain(indices), [src])
     }
 }
 
 /// The window along one axis. Parameters are below 2^32 and sizes below 2^63, so no sum or product of two
 /// of them overflows.
 #[derive(Clone, Copy, Debug)]
-struct Window {
+pub(super) struct Window {
     kernel: u128,
     stride: u128,
     dilation: u128,
@@ -81,7 +44,7 @@ struct Window {
 }
 
 impl Window {
-    fn new(params: &PoolParams, axis: usize) -> Self {
+    pub(super) fn new(params: &PoolParams, axis: usize) -> Self {
         Window {
             kernel: params.kernel[axis].into(),
             stride: params.stride[axis].into(),
@@ -97,7 +60,7 @@ impl Window {
     }
 
     /// The numbers of windows that the two rules give for an input of this size.
-    fn sizes(&self, size: usize) -> (u128, u128) {
+    pub(super) fn sizes(&self, size: usize) -> (u128, u128) {
         let size = size as u128;
         let padded = size + self.before + self.after;
         let Some(room) = padded.checked_sub(self.reach() + 1) else { return (0, 0) };
@@ -110,7 +73,7 @@ impl Window {
     /// Whether each of so many windows, one at least, has a tap inside an input of this size.
     ///
     /// There may be billions of windows, so they are not looked at one by one.
-    fn all_have_elements(&self, windows: u128, size: usize) -> bool {
+    pub(super) fn all_have_elements(&self, windows: u128, size: usize) -> bool {
         let size = size as u128;
         // The first reaches the input, so all do; the last does not begin behind it, so none does.
         if self.reach() < self.before || (windows - 1) * self.stride >= self.before + size {

@@ -1,7 +1,6 @@
 //! Random numbers.
 
-use super::check::Check;
-use super::{BufferLike, Command, Op, Operand};
+use super::{BufferLike, Command, Op, Operand, TensorSpec};
 use crate::Result;
 
 /// A distribution of random numbers.
@@ -39,16 +38,7 @@ impl<B: BufferLike> Command<B> {
         seed: u64,
         offset: u64,
     ) -> Result<Self> {
-        let check = Check("random");
-        check.float(&dst.layout)?;
-        let (first, second) = match distribution {
-            Distribution::Uniform { low, high } => (low, high),
-            Distribution::Normal { mean, deviation } => (mean, deviation),
-        };
-        check.that(first.is_finite() && second.is_finite(), || {
-            format!("{distribution:?} is not finite")
-        })?;
-        let op = Op::Random { distribution, seed, offset };
-        Self::assemble(op, [dst], [])
+        let spec = TensorSpec::of(&dst.layout);
+        Self::new(Op::Random { distribution, seed, offset, spec }, [dst], [])
     }
 }

@@ -1,8 +1,8 @@
 //! Reductions.
 
-use super::check::Check;
+use super::check::small;
 use super::{BufferLike, Command, Op, Operand};
-use crate::{DType, MAX_RANK, Result};
+use crate::{DType, Error, MAX_RANK, Result};
 
 /// How a reduction combines elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,7 +63,10 @@ impl Axes {
         let mut set = 0u8;
         for &axis in axes {
             if axis >= MAX_RANK || set & (1 << axis) != 0 {
-                return Check("axes").fail(format!("{axes:?} repeats an axis or goes above 7"));
+                return Err(Error::InvalidCommand {
+                    op: "axes",
+                    reason: format!("{axes:?} repeats an axis or goes above 7"),
+                });
             }
             set |= 1 << axis;
         }
@@ -105,43 +108,7 @@ impl<B: BufferLike> Command<B> {
     /// An element type the reduction has no meaning for, a `dst` of another shape, an empty reduction
     /// that has no identity, or operands that do not fit their buffers or overlap.
     pub fn reduce(op: ReduceOp, dst: Operand<B>, src: Operand<B>, axes: Axes) -> Result<Self> {
-        let check = Check("reduce");
-        let input = src.layout.dtype();
-        match op.output(input) {
-            Some(output) => check.dtype(&dst.layout, output)?,
-            None => return check.fail(format!("{op:?} of {input} has no meaning")),
-        }
-        check.that(dst.layout.rank() == src.layout.rank(), || {
-            format!(
-                "output {:?} must have the rank of input {:?}, with size 1 on reduced axes",
-                dst.layout.shape(),
-                src.layout.shape()
-            )
-        })?;
-        let mut combines_nothing = false;
-        for axis in 0..src.layout.rank() {
-            let reduced = axes.contains(axis);
-            let wanted = if reduced { 1 } else { src.layout.shape()[axis] };
-            combines_nothing |= reduced && src.layout.shape()[axis] == 0;
-            check.that(dst.layout.shape()[axis] == wanted, || {
-                format!(
-                    "output {:?} for input {:?} reduced over {:?}",
-                    dst.layout.shape(),
-                    src.layout.shape(),
-                    axes.iter().collect::<Vec<_>>()
-                )
-            })?;
-        }
-        if let Some(axis) = axes.iter().find(|&axis| axis >= src.layout.rank()) {
-            return check.fail(format!("axis {axis} of an operand of rank {}", src.layout.rank()));
-        }
-        if matches!(op, ReduceOp::ArgMax | ReduceOp::ArgMin) {
-            check.that(axes.len() == 1, || format!("{op:?} takes one axis"))?;
-        }
-        check.that(!combines_nothing || dst.layout.is_empty() || op.has_identity(), || {
-            format!("{op:?} of no elements has no value")
-        })?;
-        Self::assemble(Op::Reduce { op, axes }, [dst], [src])
+        Self::new(Op::Reduce { op, axes }, [dst], [src])
     }
 
     /// Softmax along an axis, or its logarithm. `dst` may be `src`.
@@ -150,12 +117,7 @@ impl<B: BufferLike> Command<B> {
     ///
     /// A type that is not floating point, shapes or types that differ, or an axis that does not exist.
     pub fn softmax(dst: Operand<B>, src: Operand<B>, axis: usize, log: bool) -> Result<Self> {
-        let check = Check("softmax");
-        check.float(&src.layout)?;
-        check.same_dtype(&dst.layout, &src.layout)?;
-        check.same_shape(&src.layout, &dst.layout)?;
-        check.axis(axis, &src.layout)?;
-        let op = Op::Softmax { axis: axis as u8, log };
-        Self::assemble(op, [dst], [src])
+        let axis = small(axis);
+        Self::new(Op::Softmax { axis, log }, [dst], [src])
     }
 }

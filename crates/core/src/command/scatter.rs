@@ -1,6 +1,6 @@
 //! Writing elements by index. Indices are as for [gathers](super::gather).
 
-use super::check::Check;
+use super::check::small;
 use super::{BufferLike, Command, Op, Operand, ScatterReduction};
 use crate::{DType, Result};
 
@@ -24,15 +24,8 @@ impl<B: BufferLike> Command<B> {
         axis: usize,
         reduction: ScatterReduction,
     ) -> Result<Self> {
-        let check = Check("scatter_elements");
-        check.axis(axis, &src.layout)?;
-        check.scatter(&dst, &src, &indices, &updates, reduction)?;
-        check.inside(&indices.layout, &src.layout, axis)?;
-        check.that(updates.layout.shape() == indices.layout.shape(), || {
-            format!("updates {:?} for indices {:?}", updates.layout.shape(), indices.layout.shape())
-        })?;
-        let op = Op::ScatterElements { axis: axis as u8, reduction };
-        Self::assemble(op, [dst], [src, indices, updates])
+        let op = Op::ScatterElements { axis: small(axis), reduction };
+        Self::new(op, [dst], [src, indices, updates])
     }
 
     /// `src` with slices replaced, or combined with updates. The last axis of `indices` holds tuples of
@@ -54,20 +47,7 @@ impl<B: BufferLike> Command<B> {
         updates: Operand<B>,
         reduction: ScatterReduction,
     ) -> Result<Self> {
-        let check = Check("scatter_nd");
-        check.scatter(&dst, &src, &indices, &updates, reduction)?;
-        let (leading, tuple) = check.tuples(&indices.layout, &src.layout, 0)?;
-        let slices = &src.layout.shape()[tuple..];
-        let expected = indices.layout.shape()[..leading].iter().chain(slices);
-        check.that(updates.layout.shape().iter().eq(expected), || {
-            format!(
-                "updates {:?} for indices {:?} and slices {slices:?}",
-                updates.layout.shape(),
-                indices.layout.shape()
-            )
-        })?;
-        let op = Op::ScatterNd { reduction };
-        Self::assemble(op, [dst], [src, indices, updates])
+        Self::new(Op::ScatterNd { reduction }, [dst], [src, indices, updates])
     }
 }
 
@@ -82,24 +62,5 @@ impl ScatterReduction {
     pub fn takes(self, dtype: DType) -> bool {
         let arithmetic = matches!(self, ScatterReduction::Add | ScatterReduction::Multiply);
         dtype != DType::Bool || !arithmetic
-    }
-}
-
-impl Check {
-    fn scatter<B: BufferLike>(
-        &self,
-        dst: &Operand<B>,
-        src: &Operand<B>,
-        indices: &Operand<B>,
-        updates: &Operand<B>,
-        reduction: ScatterReduction,
-    ) -> Result<()> {
-        self.same_dtype(&dst.layout, &src.layout)?;
-        self.same_shape(&src.layout, &dst.layout)?;
-        self.same_dtype(&updates.layout, &src.layout)?;
-        self.indices(&indices.layout)?;
-        self.that(reduction.takes(src.layout.dtype()), || {
-            format!("{reduction:?} of {} has no meaning", src.layout.dtype())
-        })
     }
 }

@@ -1,6 +1,5 @@
 //! Choosing between elements, and limiting them.
 
-use super::check::Check;
 use super::{BufferLike, Command, Op, Operand};
 use crate::{DType, Result, Scalar};
 
@@ -17,14 +16,7 @@ impl<B: BufferLike> Command<B> {
         a: Operand<B>,
         b: Operand<B>,
     ) -> Result<Self> {
-        let check = Check("where");
-        check.dtype(&condition.layout, DType::Bool)?;
-        check.same_dtype(&a.layout, &dst.layout)?;
-        check.same_dtype(&b.layout, &dst.layout)?;
-        let condition = check.broadcast(condition, &dst.layout)?;
-        let a = check.broadcast(a, &dst.layout)?;
-        let b = check.broadcast(b, &dst.layout)?;
-        Self::assemble(Op::Where, [dst], [condition, a, b])
+        Self::new(Op::Where, [dst], [condition, a, b])
     }
 
     /// Limits each element of any number type to `min ..= max`; without a limit that side is open.
@@ -44,32 +36,30 @@ impl<B: BufferLike> Command<B> {
         min: Option<Scalar>,
         max: Option<Scalar>,
     ) -> Result<Self> {
-        let check = Check("clip");
-        check.number(&src.layout)?;
-        check.same_dtype(&dst.layout, &src.layout)?;
-        let dtype = src.layout.dtype();
-        let limit = |limit: Option<Scalar>| limit.map(|limit| in_type(&check, limit, dtype));
-        let (min, max) = (limit(min).transpose()?, limit(max).transpose()?);
-        let src = check.broadcast(src, &dst.layout)?;
-        Self::assemble(Op::Clip { min, max }, [dst], [src])
+        Self::new(Op::Clip { min, max }, [dst], [src])
     }
 }
 
 /// A limit as a number that the element type can hold.
-fn in_type(check: &Check, limit: Scalar, dtype: DType) -> Result<Scalar> {
-    let value = limit.as_f64();
-    check.that(!value.is_nan(), || "a limit is NaN".into())?;
-    if dtype.is_float() {
-        return Ok(Scalar::Float(value));
+impl Op {
+    /// Limits of a clip as numbers of the type that is limited.
+    pub(super) fn convert_limits(&mut self, dtype: DType) {
+        if let Op::Clip { min, max } = self {
+            [min, max].into_iter().flatten().for_each(|limit| *limit = in_type(*limit, dtype));
+        }
     }
-    check.that(value.is_infinite() || value.fract() == 0.0, || {
-        format!("limit {limit} is not a whole number, as {dtype} is")
-    })?;
+}
+
+/// A limit as a number of the type: limits beyond an integer type limit nothing, or everything.
+fn in_type(limit: Scalar, dtype: DType) -> Scalar {
+    if dtype.is_float() {
+        return Scalar::Float(limit.as_f64());
+    }
     let (low, high) = match dtype {
         DType::I8 => (i8::MIN.into(), i8::MAX.into()),
         DType::U8 => (u8::MIN.into(), u8::MAX.into()),
         DType::I32 => (i32::MIN.into(), i32::MAX.into()),
         _ => (i64::MIN, i64::MAX),
     };
-    Ok(Scalar::Int(limit.as_i64().clamp(low, high)))
+    Scalar::Int(limit.as_i64().clamp(low, high))
 }

@@ -1,8 +1,8 @@
 //! The largest and smallest elements.
 
-use super::check::Check;
+use super::check::small;
 use super::{BufferLike, Command, Op, Operand};
-use crate::{DType, Result};
+use crate::Result;
 
 impl<B: BufferLike> Command<B> {
     /// The largest or smallest elements along an axis, as many as the outputs have there, and their
@@ -22,21 +22,8 @@ impl<B: BufferLike> Command<B> {
         largest: bool,
         sorted: bool,
     ) -> Result<Self> {
-        let check = Check("top_k");
-        check.number(&src.layout)?;
-        check.same_dtype(&values.layout, &src.layout)?;
-        check.dtype(&indices.layout, DType::I64)?;
-        check.axis(axis, &src.layout)?;
-        let (from, to) = (src.layout.shape(), values.layout.shape());
-        let fits = to.len() == from.len()
-            && to
-                .iter()
-                .zip(from)
-                .enumerate()
-                .all(|(other, (to, from))| if other == axis { to <= from } else { to == from });
-        check.that(fits, || format!("output {to:?} for input {from:?} along axis {axis}"))?;
-        check.same_shape(&indices.layout, &values.layout)?;
-        let op = Op::TopK { axis: axis as u8, largest, sorted };
-        Self::assemble(op, [values, indices], [src])
+        let k = values.layout.shape().get(axis).copied().unwrap_or(0);
+        let op = Op::TopK { axis: small(axis), k, largest, sorted };
+        Self::new(op, [values, indices], [src])
     }
 }

@@ -20,8 +20,10 @@ impl<B> Command<B> {
     /// Whether that is more than `most`. `bytes` are those that its operands hold.
     pub(crate) fn is_more_work(&self, bytes: usize, most: u64) -> bool {
         // These touch each element once, and an element has at least one byte: no need to count.
-        let is_light =
-            matches!(self.op, Op::Fill { .. } | Op::Copy | Op::Unary { .. } | Op::Binary { .. });
+        let is_light = matches!(
+            self.op,
+            Op::Fill { .. } | Op::Copy { .. } | Op::Unary { .. } | Op::Binary { .. }
+        );
         !(is_light && bytes as u64 <= most) && self.work() > most
     }
 
@@ -29,7 +31,7 @@ impl<B> Command<B> {
         let (outputs, inputs) = (self.outputs(), self.inputs());
         match &self.op {
             Op::Fill { .. }
-            | Op::Copy
+            | Op::Copy { .. }
             | Op::Unary { .. }
             | Op::Binary { .. }
             | Op::Where
@@ -45,7 +47,7 @@ impl<B> Command<B> {
             | Op::Random { .. }
             | Op::Timestamp => elements(&self.operands),
             // Each element is read in one place and written in another.
-            Op::Upload { .. } | Op::Download { .. } | Op::PackWeights => {
+            Op::Upload { .. } | Op::Download { .. } | Op::PackWeights { .. } => {
                 2 * elements(outputs).max(elements(inputs))
             }
             Op::Pad { .. } => 2 * elements(outputs),

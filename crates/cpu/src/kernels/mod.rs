@@ -62,7 +62,11 @@ pub use parallel::{Parallel, Sequential};
 
 pub(crate) use workspace::empty_spare;
 
-use millstream_core::{BoundCommand, Op, OpKind, Operand, RawBuffer};
+use millstream_core::{
+    AttentionOperands, BoundCommand, ConvIntegerOperands, ConvOperands, MatMulIntegerOperands,
+    MatMulOperands, NormOperands, Op, OpKind, Operand, PoolOperands, QuantizeOperands, RawBuffer,
+    RecurrentOperands, StftOperands,
+};
 
 /// Whether the CPU device has a kernel for this kind.
 pub fn supports(kind: OpKind) -> bool {
@@ -153,8 +157,8 @@ unsafe fn execute_one(
     // are those that the constructor of the operation put in this order.
     unsafe {
         match command.op() {
-            Op::Fill { value } => copy::fill(&outputs[0], *value, parallel),
-            Op::Copy => copy::copy(&outputs[0], &inputs[0], parallel),
+            Op::Fill { value, .. } => copy::fill(&outputs[0], *value, parallel),
+            Op::Copy { .. } => copy::copy(&outputs[0], &inputs[0], parallel),
             Op::Unary { op } => unary::unary(*op, &outputs[0], &inputs[0], parallel),
             Op::Binary { op } => {
                 binary::binary(*op, &outputs[0], &inputs[0], &inputs[1], parallel);
@@ -176,36 +180,30 @@ unsafe fn execute_one(
             Op::Softmax { axis, log } => {
                 softmax::softmax(usize::from(*axis), *log, &outputs[0], &inputs[0], parallel);
             }
-            Op::LayerNorm { axes, epsilon, weight, bias } => {
-                let (src, rest) = (&inputs[0], &inputs[1..]);
-                let (weight, rest) = take(*weight, rest);
-                let (bias, _) = take(*bias, rest);
-                let axes = usize::from(*axes);
-                let parameters =
-                    norm::Parameters { axes, epsilon: *epsilon, centred: true, weight, bias };
-                norm::norm(&parameters, &outputs[0], src, parallel);
-            }
-            Op::RmsNorm { axes, epsilon, weight } => {
-                let (weight, _) = take(*weight, &inputs[1..]);
+            Op::LayerNorm { axes, epsilon, .. } => {
+                let NormOperands { dst, src, weight, bias } = NormOperands::of(command);
                 let (axes, epsilon) = (usize::from(*axes), *epsilon);
-                let parameters =
-                    norm::Parameters { axes, epsilon, centred: false, weight, bias: None };
-                norm::norm(&parameters, &outputs[0], &inputs[0], parallel);
+                let parameters = norm::Parameters { axes, epsilon, centred: true, weight, bias };
+                norm::norm(&parameters, dst, src, parallel);
             }
-            Op::GroupNorm { groups, epsilon, weight, bias } => {
-                let (weight, rest) = take(*weight, &inputs[1..]);
-                let (bias, _) = take(*bias, rest);
+            Op::RmsNorm { axes, epsilon, .. } => {
+                let NormOperands { dst, src, weight, bias } = NormOperands::of(command);
+                let (axes, epsilon) = (usize::from(*axes), *epsilon);
+                let parameters = norm::Parameters { axes, epsilon, centred: false, weight, bias };
+                norm::norm(&parameters, dst, src, parallel);
+            }
+            Op::GroupNorm { groups, epsilon, .. } => {
+                let NormOperands { dst, src, weight, bias } = NormOperands::of(command);
                 let group = group_norm::Parameters { groups: *groups as usize, weight, bias };
-                group_norm::group_norm(&group, *epsilon, &outputs[0], &inputs[0], parallel);
+                group_norm::group_norm(&group, *epsilon, dst, src, parallel);
             }
             Op::MatMul { epilogue } => {
-                let (bias, rest) = take(epilogue.bias, &inputs[2..]);
-                let (residual, _) = take(epilogue.residual, rest);
-                let factors = [&inputs[0], &inputs[1]];
-                matmul::matmul(epilogue, &outputs[0], factors, bias, residual, parallel)?;
+                let MatMulOperands { dst, a, b, bias, residual } = MatMulOperands::of(command);
+                matmul::matmul(epilogue, dst, [a, b], bias, residual, parallel)?;
             }
             Op::Pool { params } => {
-                pool::pool(params, &outputs[0], outputs.get(1), &inputs[0], parallel);
+                let PoolOperands { dst, indices, src } = PoolOperands::of(command);
+                pool::pool(params, dst, indices, src, parallel);
             }
             Op::Gather { axis } => {
                 let axis = usize::from(*axis);
@@ -227,7 +225,7 @@ unsafe fn execute_one(
             Op::ScatterNd { reduction } => {
                 index::scatter_nd(*reduction, &scatter_operands(outputs, inputs), parallel)?;
             }
-            Op::TopK { axis, largest, sorted } => {
+            Op::TopK { axis, k: _, largest, sorted } => {
                 let (axis, largest, sorted) = (usize::from(*axis), *largest, *sorted);
                 let choice = top_k::Choice { axis, largest, sorted };
                 top_k::top_k(choice, &outputs[0], &outputs[1], &inputs[0], parallel)?;
@@ -235,63 +233,61 @@ unsafe fn execute_one(
             Op::Resize { params } => resize::resize(params, &outputs[0], &inputs[0], parallel)?,
             Op::Pad { params } => pad::pad(params, &outputs[0], &inputs[0], parallel),
             Op::Conv { params, epilogue } => {
-                let operands = conv_operands(epilogue, &outputs[0], inputs);
+                let operands = conv_operands(command);
                 conv::conv(params, epilogue, &operands, parallel)?;
             }
             Op::ConvTranspose { params, epilogue } => {
-                let operands = conv_operands(epilogue, &outputs[0], inputs);
+                let operands = conv_operands(command);
                 conv::conv_transpose(params, epilogue, &operands, parallel)?;
             }
             Op::Attention { params } => {
-                let factors = [&inputs[0], &inputs[1], &inputs[2]];
-                attention::attention(params, &outputs[0], factors, inputs.get(3), parallel)?;
+                let AttentionOperands { dst, query, key, value, mask } =
+                    AttentionOperands::of(command);
+                attention::attention(params, dst, [query, key, value], mask, parallel)?;
             }
             Op::Recurrent { params } => {
-                let operands = recurrent_operands(params, outputs, inputs);
+                let operands = recurrent_operands(command);
                 recurrent::recurrent(params, &operands, parallel)?;
             }
-            Op::Dft { axis, inverse, onesided } => {
+            Op::Dft { axis, inverse, onesided, length: _ } => {
                 let axis = usize::from(*axis);
                 fourier::dft(axis, *inverse, *onesided, &outputs[0], &inputs[0], parallel)?;
             }
             Op::Stft { frame, hop, .. } => {
+                let StftOperands { dst, signal, window } = StftOperands::of(command);
                 let (frame, hop) = (*frame as usize, *hop as usize);
-                fourier::stft(frame, hop, &outputs[0], &inputs[0], inputs.get(1), parallel)?;
+                fourier::stft(frame, hop, dst, signal, window, parallel)?;
             }
             Op::Quantize { .. } => {
-                let factors = [&inputs[0], &inputs[1]];
-                quantize::quantize(&outputs[0], factors, inputs.get(2), parallel);
+                let QuantizeOperands { dst, src, scale, zero } = QuantizeOperands::of(command);
+                quantize::quantize(dst, [src, scale], zero, parallel);
             }
             Op::Dequantize { .. } => {
-                let factors = [&inputs[0], &inputs[1]];
-                quantize::dequantize(&outputs[0], factors, inputs.get(2), parallel);
+                let QuantizeOperands { dst, src, scale, zero } = QuantizeOperands::of(command);
+                quantize::dequantize(dst, [src, scale], zero, parallel);
             }
-            Op::MatMulInteger { a_zero, b_zero } => {
-                let (a_zero, rest) = take(*a_zero, &inputs[2..]);
-                let (b_zero, _) = take(*b_zero, rest);
-                let (factors, zeros) = ([&inputs[0], &inputs[1]], [a_zero, b_zero]);
-                byte_product::matmul_integer(&outputs[0], factors, zeros, parallel)?;
+            Op::MatMulInteger { .. } => {
+                let MatMulIntegerOperands { dst, a, b, a_zero, b_zero } =
+                    MatMulIntegerOperands::of(command);
+                byte_product::matmul_integer(dst, [a, b], [a_zero, b_zero], parallel)?;
             }
-            Op::ConvInteger { params, src_zero, weight_zero } => {
-                let operands = conv_operands(&Default::default(), &outputs[0], inputs);
-                let (src_zero, rest) = take(*src_zero, &inputs[2..]);
-                let (weight_zero, _) = take(*weight_zero, rest);
+            Op::ConvInteger { params, .. } => {
+                let ConvIntegerOperands { dst, src, weight, src_zero, weight_zero } =
+                    ConvIntegerOperands::of(command);
+                let operands = conv::Operands { dst, src, weight, bias: None, residual: None };
                 conv::conv_integer(params, &operands, [src_zero, weight_zero], parallel)?;
             }
-            Op::PackWeights => matmul::pack_weights(&outputs[0], &inputs[0], parallel)?,
-            Op::MatMulPacked { epilogue } => {
-                let (bias, rest) = take(epilogue.bias, &inputs[2..]);
-                let (residual, _) = take(epilogue.residual, rest);
-                let factors = [&inputs[0], &inputs[1]];
-                matmul::matmul_packed(epilogue, &outputs[0], factors, bias, residual, parallel)?;
+            Op::PackWeights { .. } => matmul::pack_weights(&outputs[0], &inputs[0], parallel)?,
+            Op::MatMulPacked { columns: _, epilogue } => {
+                let MatMulOperands { dst, a, b, bias, residual } = MatMulOperands::of(command);
+                matmul::matmul_packed(epilogue, dst, [a, b], bias, residual, parallel)?;
             }
-            Op::Random { distribution, seed, offset } => {
+            Op::Random { distribution, seed, offset, spec: _ } => {
                 random::random(*distribution, *seed, *offset, &outputs[0], parallel);
             }
-            Op::Upload { source } => host::upload(&outputs[0], source, parallel),
+            Op::Upload { source, .. } => host::upload(&outputs[0], source, parallel),
             Op::Download { target } => host::download(target, &inputs[0], parallel),
             Op::Timestamp => host::timestamp(&outputs[0], clock_ns),
-            other => unreachable!("the CPU device has no kernel for {}", other.name()),
         }
     }
     Ok(())
@@ -309,47 +305,24 @@ fn scatter_operands<'a>(
     }
 }
 
-fn conv_operands<'a>(
-    epilogue: &millstream_core::Epilogue,
-    dst: &'a Operand<RawBuffer>,
-    inputs: &'a [Operand<RawBuffer>],
-) -> conv::Operands<'a> {
-    let (bias, rest) = take(epilogue.bias, &inputs[2..]);
-    let (residual, _) = take(epilogue.residual, rest);
-    conv::Operands { dst, src: &inputs[0], weight: &inputs[1], bias, residual }
+fn conv_operands(command: &BoundCommand) -> conv::Operands<'_> {
+    let ConvOperands { dst, src, weight, bias, residual } = ConvOperands::of(command);
+    conv::Operands { dst, src, weight, bias, residual }
 }
 
-fn recurrent_operands<'a>(
-    params: &millstream_core::RecurrentParams,
-    outputs: &'a [Operand<RawBuffer>],
-    inputs: &'a [Operand<RawBuffer>],
-) -> recurrent::Operands<'a> {
-    let (bias, rest) = take(params.bias, &inputs[3..]);
-    let (initial_hidden, rest) = take(params.initial_hidden, rest);
-    let (initial_cell, rest) = take(params.initial_cell, rest);
-    let (lengths, _) = take(params.lengths, rest);
+fn recurrent_operands(command: &BoundCommand) -> recurrent::Operands<'_> {
+    let operands = RecurrentOperands::of(command);
     recurrent::Operands {
-        sequence: &outputs[0],
-        last_hidden: &outputs[1],
-        last_cell: outputs.get(2),
-        src: &inputs[0],
-        input_weight: &inputs[1],
-        hidden_weight: &inputs[2],
-        bias,
-        initial_hidden,
-        initial_cell,
-        lengths,
-    }
-}
-
-/// Splits an optional operand off.
-fn take(
-    given: bool,
-    rest: &[Operand<RawBuffer>],
-) -> (Option<&Operand<RawBuffer>>, &[Operand<RawBuffer>]) {
-    match rest {
-        [first, rest @ ..] if given => (Some(first), rest),
-        _ => (None, rest),
+        sequence: operands.sequence,
+        last_hidden: operands.hidden,
+        last_cell: operands.cell,
+        src: operands.src,
+        input_weight: operands.w_input,
+        hidden_weight: operands.w_hidden,
+        bias: operands.bias,
+        initial_hidden: operands.hidden_0,
+        initial_cell: operands.cell_0,
+        lengths: operands.lengths,
     }
 }
 

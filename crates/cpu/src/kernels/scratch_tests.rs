@@ -77,6 +77,7 @@ fn shrinking_an_endless_axis_is_a_fault() {
         extrapolation: 0.0,
         exclude_outside: false,
         antialias,
+        sizes: [1; 8],
     };
     let (src, dst) = (repeated(DType::F32, &[ENDLESS]), Tensor::output(DType::F32, &[1]));
     for antialias in [false, true] {

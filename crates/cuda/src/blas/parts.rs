@@ -1,6 +1,8 @@
 //! What a matrix product is made of, and how a large one is cut into smaller ones.
 
-use millstream_core::{BoundCommand, Command, Epilogue, Op, Operand, RawBuffer, Result};
+use millstream_core::{
+    BoundCommand, Command, Epilogue, MatMulOperands, Op, Operand, RawBuffer, Result,
+};
 use smallvec::SmallVec;
 
 /// The operands of a product. All have the rank of `dst`, and all but the factors its shape.
@@ -19,11 +21,9 @@ impl Parts {
     /// Those of a Command, if it is a product.
     pub fn of(command: &BoundCommand) -> Option<Self> {
         let Op::MatMul { epilogue } = command.op() else { return None };
-        let (dst, a, b) = (command.outputs()[0], command.inputs()[0], command.inputs()[1]);
-        let mut extra = command.inputs()[2..].iter().copied();
-        let bias = epilogue.bias.then(|| extra.next()).flatten();
-        let residual = epilogue.residual.then(|| extra.next()).flatten();
-        Some(Self { dst, a, b, bias, residual, epilogue: *epilogue })
+        let MatMulOperands { dst, a, b, bias, residual } = MatMulOperands::of(command);
+        let (bias, residual) = (bias.copied(), residual.copied());
+        Some(Self { dst: *dst, a: *a, b: *b, bias, residual, epilogue: *epilogue })
     }
 
     /// The Command again.

@@ -56,7 +56,7 @@ pub(crate) fn kept_addresses(
     commands: &[BoundCommand],
 ) -> impl Iterator<Item = Box<dyn Any + Send>> {
     commands.iter().filter_map(|command| match command.op() {
-        Op::Upload { source: host } | Op::Download { target: host } => host.keep_address(),
+        Op::Upload { source: host, .. } | Op::Download { target: host } => host.keep_address(),
         _ => None,
     })
 }

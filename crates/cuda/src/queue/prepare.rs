@@ -119,7 +119,7 @@ impl Preparer {
             });
         }
         match command.op() {
-            Op::Upload { source } => {
+            Op::Upload { source, .. } => {
                 if let Some(seen) = self.see(source, places, staging)? {
                     self.upload(command, seen)?;
                 }

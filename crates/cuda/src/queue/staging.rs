@@ -98,7 +98,7 @@ pub(crate) fn transfers<'a>(
 ) -> Places {
     let mut places = Places::default();
     for (index, command) in commands.iter().enumerate() {
-        if let Op::Upload { source: host } | Op::Download { target: host } = command.op()
+        if let Op::Upload { source: host, .. } | Op::Download { target: host } = command.op()
             && reached(gpu, host).is_none()
         {
             visit(index, command, places.take(host.len()));

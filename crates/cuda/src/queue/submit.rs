@@ -88,11 +88,11 @@ impl Encoder {
         let replayable = self.settings.graphs
             && !profiled
             && bytes <= REPLAYED_BYTES
-            && batch.commands.len() + 1 >= FEWEST_STEPS
-            && self.signature.write_batch(&batch.commands);
+            && batch.commands.len() + 1 >= FEWEST_STEPS;
         let known = match replayable {
             false => Known::Launch,
             true => {
+                self.signature.write_batch(&batch.commands);
                 let evict = |instance| self.retired.push(Box::new(instance));
                 self.plans.look_up(|| self.signature.finish(), self.signature.words(), evict)
             }
@@ -273,7 +273,7 @@ impl Encoder {
 fn fill(gpu: &Gpu, batch: &Batch, staging: &Staging) {
     staging.occupy();
     staging::transfers(gpu.properties.ordinal, &batch.commands, |_, command, place| {
-        if let Op::Upload { source } = command.op() {
+        if let Op::Upload { source, .. } = command.op() {
             // SAFETY: the staging memory is as large as all places together and used by nobody else;
             // nobody writes to the source of an upload after its creation.
             unsafe {

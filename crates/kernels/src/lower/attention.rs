@@ -1,6 +1,8 @@
 //! Attention.
 
-use millstream_core::{AttentionParams, BoundCommand, DType, Operand, RawBuffer};
+use millstream_core::{
+    AttentionOperands, AttentionParams, BoundCommand, DType, Operand, RawBuffer,
+};
 use smallvec::smallvec;
 
 use super::attention_tiles;
@@ -67,12 +69,10 @@ pub(super) struct Attention<'a> {
 impl<'a> Attention<'a> {
     /// What a Command asks for; nothing where its output is empty.
     fn of(command: &'a BoundCommand, params: &AttentionParams) -> Option<Self> {
-        let (dst, inputs) = (&command.outputs()[0], command.inputs());
+        let AttentionOperands { dst, query, key, value, mask } = AttentionOperands::of(command);
         if dst.layout.is_empty() {
             return None;
         }
-        let [query, key, value] = [&inputs[0], &inputs[1], &inputs[2]];
-        let mask = inputs.get(3);
         let shape = |operand: &Operand<RawBuffer>, axis: usize| operand.layout.shape()[axis];
         let (items, heads) = (shape(dst, 0) * shape(dst, 1), shape(dst, 1));
         let (queries, keys) = (shape(query, 2), shape(key, 2));

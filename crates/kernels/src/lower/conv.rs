@@ -1,7 +1,8 @@
 //! Convolutions of every kind.
 
 use millstream_core::{
-    Activation, BoundCommand, ConvParams, Epilogue, MAX_SPATIAL, Operand, RawBuffer,
+    Activation, BoundCommand, ConvIntegerOperands, ConvOperands, ConvParams, Epilogue, MAX_SPATIAL,
+    Operand, RawBuffer,
 };
 use smallvec::smallvec;
 
@@ -81,9 +82,7 @@ pub(super) fn lower(
     transposed: bool,
     limits: &Limits,
 ) -> Lowered {
-    let mut extra = command.inputs()[2..].iter();
-    let bias = epilogue.bias.then(|| extra.next()).flatten();
-    let residual = epilogue.residual.then(|| extra.next()).flatten();
+    let ConvOperands { bias, residual, .. } = ConvOperands::of(command);
     let conv = Conv { command, params, bias, residual, transposed };
     conv.lower(epilogue.scale, epilogue.activation, limits)
 }
@@ -92,13 +91,11 @@ pub(super) fn lower(
 pub(super) fn lower_integer(
     command: &BoundCommand,
     params: &ConvParams,
-    src_zero: bool,
-    weight_zero: bool,
     limits: &Limits,
 ) -> Lowered {
-    let mut extra = command.inputs()[2..].iter();
-    let bias = src_zero.then(|| extra.next()).flatten();
-    let residual = weight_zero.then(|| extra.next()).flatten();
+    // Zero points take the places of bias and residual.
+    let ConvIntegerOperands { src_zero: bias, weight_zero: residual, .. } =
+        ConvIntegerOperands::of(command);
     let conv = Conv { command, params, bias, residual, transposed: false };
     conv.lower(1.0, Activation::None, limits)
 }

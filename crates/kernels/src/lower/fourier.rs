@@ -1,6 +1,6 @@
 //! Fourier transforms: a table of roots, then every output by its definition.
 
-use millstream_core::{BoundCommand, DType, Operand, RawBuffer};
+use millstream_core::{BoundCommand, DType, Operand, RawBuffer, StftOperands};
 use smallvec::smallvec;
 
 use crate::params::params;
@@ -98,14 +98,14 @@ pub(super) fn lower_stft(
     hop: usize,
     limits: &Limits,
 ) -> Lowered {
-    let (dst, signal) = (&command.outputs()[0], &command.inputs()[0]);
+    let StftOperands { dst, signal, window } = StftOperands::of(command);
     let (to, from) = (dst.layout.strides(), signal.layout.strides());
     let (batch, frames) = (dst.layout.shape()[0], dst.layout.shape()[1]);
     let lines = [(batch, [to[0], from[0]]), (frames, [to[1], hop * from[1]])];
     let transform = Transform {
         dst,
         src: signal,
-        window: command.inputs().get(1),
+        window,
         lines: Axes::merge(lines.into_iter()),
         length: frame,
         axes: [2, 1],

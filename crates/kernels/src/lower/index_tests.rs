@@ -111,6 +111,7 @@ fn a_resize_makes_a_table_only_where_something_changes() {
         extrapolation: 0.0,
         exclude_outside: false,
         antialias: false,
+        sizes: [1; 8],
     };
     let src = dense(1, DType::F32, &[2, 3, 5, 8]);
     let same = lower(Command::resize(dense(0, DType::F32, &[2, 3, 5, 8]), src, params));

@@ -95,7 +95,7 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
     let wide = |dtype: DType| dtype == DType::F64;
     let op = command.op();
     // Copies of f64 as it is move bytes; everything else computes.
-    let moves = matches!(op, Op::Fill { .. } | Op::Copy) || moves_by_index(op);
+    let moves = matches!(op, Op::Fill { .. } | Op::Copy { .. }) || moves_by_index(op);
     if !limits.f64 && !moves && command.accesses().any(|(_, operand)| wide(operand.layout.dtype()))
     {
         return Err(unsupported(op, "there is no 64-bit floating point"));
@@ -103,8 +103,8 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
     match op {
         Op::Binary { op } => Ok(binary::lower(command, *op, limits)),
         Op::Clip { min, max } => Ok(clip::lower(command, *min, *max, limits)),
-        Op::Copy => copy::lower(command, limits),
-        Op::Dft { axis, inverse, onesided } => {
+        Op::Copy { .. } => copy::lower(command, limits),
+        Op::Dft { axis, inverse, onesided, length: _ } => {
             Ok(fourier::lower_dft(command, usize::from(*axis), *inverse, *onesided, limits))
         }
         Op::Attention { params } => Ok(attention::lower(command, params, limits)),
@@ -112,8 +112,8 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         Op::ConvTranspose { params, epilogue } => {
             Ok(conv::lower(command, params, epilogue, true, limits))
         }
-        Op::ConvInteger { params, src_zero, weight_zero } => {
-            Ok(conv::lower_integer(command, params, *src_zero, *weight_zero, limits))
+        Op::ConvInteger { params, src_zero: _, weight_zero: _ } => {
+            Ok(conv::lower_integer(command, params, limits))
         }
         Op::MatMul { epilogue } => Ok(matmul::lower(command, epilogue, limits)),
         Op::MatMulInteger { a_zero, b_zero } => {
@@ -127,19 +127,19 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         Op::CumSum { axis, exclusive, reverse } => {
             Ok(cumsum::lower(command, usize::from(*axis), *exclusive, *reverse, limits))
         }
-        Op::Fill { value } => Ok(fill::lower(command, *value, limits)),
+        Op::Fill { value, .. } => Ok(fill::lower(command, *value, limits)),
         Op::Gather { .. } | Op::Embedding | Op::GatherElements { .. } | Op::GatherNd { .. } => {
             Ok(gather::lower(command, index, limits))
         }
         Op::Pad { params } => Ok(pad::lower(command, params, limits)),
         Op::Quantize { .. } => Ok(quantize::lower(command, false, limits)),
         Op::Dequantize { .. } => Ok(quantize::lower(command, true, limits)),
-        Op::Random { distribution, seed, offset } => {
+        Op::Random { distribution, seed, offset, spec: _ } => {
             Ok(random::lower(command, *distribution, (*seed, *offset), limits))
         }
         Op::Resize { params } => Ok(resize::lower(command, params, limits)),
         Op::ScatterElements { .. } | Op::ScatterNd { .. } => scatter::lower(command, index, limits),
-        Op::TopK { axis, largest, sorted } => {
+        Op::TopK { axis, k: _, largest, sorted } => {
             top_k::lower(command, usize::from(*axis), (*largest, *sorted), limits)
         }
         Op::GroupNorm { groups, epsilon, weight, bias } => {
@@ -158,7 +158,11 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         Op::Softmax { axis, log } => Ok(softmax::lower(command, usize::from(*axis), *log, limits)),
         Op::Unary { op } => Ok(unary::lower(command, *op, limits)),
         Op::Where => Ok(select::lower(command, limits)),
-        _ => Err(unsupported(op, "no kernel does it")),
+        Op::PackWeights { .. }
+        | Op::MatMulPacked { .. }
+        | Op::Upload { .. }
+        | Op::Download { .. }
+        | Op::Timestamp => Err(unsupported(op, "no kernel does it")),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Layer, group and root-mean-square normalisation.
 
-use millstream_core::{BoundCommand, Operand, RawBuffer};
+use millstream_core::{BoundCommand, NormOperands, Operand, RawBuffer};
 use smallvec::{SmallVec, smallvec};
 
 use super::rows::Worker;
@@ -58,8 +58,8 @@ pub(super) struct Norm {
 impl Norm {
     /// Weight and bias of the command.
     fn parameters<'a>(&self, command: &'a BoundCommand) -> [Option<&'a Operand<RawBuffer>>; 2] {
-        let mut rest = command.inputs()[1..].iter();
-        [self.weight, self.bias].map(|given| if given { rest.next() } else { None })
+        let operands = NormOperands::of(command);
+        [operands.weight, operands.bias]
     }
 
     /// Over the last axes, with parameters of their shape.

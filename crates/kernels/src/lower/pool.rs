@@ -1,6 +1,8 @@
 //! Pooling.
 
-use millstream_core::{BoundCommand, MAX_SPATIAL, Operand, PoolKind, PoolParams, RawBuffer};
+use millstream_core::{
+    BoundCommand, MAX_SPATIAL, Operand, PoolKind, PoolOperands, PoolParams, RawBuffer,
+};
 use smallvec::smallvec;
 
 use super::conv::{AXES, spatial, strides};
@@ -40,11 +42,10 @@ pub(crate) const PROGRAM: Definition = Definition {
 const MANY_TAPS: u64 = 32;
 
 pub(super) fn lower(command: &BoundCommand, params: &PoolParams, limits: &Limits) -> Lowered {
-    let (dst, src) = (&command.outputs()[0], &command.inputs()[0]);
+    let PoolOperands { dst, indices, src } = PoolOperands::of(command);
     if dst.layout.is_empty() {
         return Lowered::default();
     }
-    let indices = command.outputs().get(1);
     let (kind, with_padding) = match params.kind {
         PoolKind::Max => (0, false),
         PoolKind::Average { include_padding } => (1, include_padding),

@@ -1,6 +1,8 @@
 //! Matrix products as numbers: sizes, strides and what is done to each element.
 
-use millstream_core::{Activation, BoundCommand, DType, Epilogue, MAX_RANK, Operand, RawBuffer};
+use millstream_core::{
+    Activation, BoundCommand, DType, Epilogue, MAX_RANK, MatMulOperands, Operand, RawBuffer,
+};
 use smallvec::SmallVec;
 
 use crate::Slot;
@@ -78,17 +80,14 @@ impl Product {
     /// That of a Command whose operands are `dst ← a, b, [bias], [residual]`. `None` where there is
     /// nothing to compute.
     pub fn of(command: &BoundCommand, epilogue: &Epilogue) -> Option<Self> {
-        let (dst, inputs) = (&command.outputs()[0], command.inputs());
+        let MatMulOperands { dst, a, b, bias, residual } = MatMulOperands::of(command);
         if dst.layout.is_empty() {
             return None;
         }
-        let mut extra = inputs[2..].iter();
-        let bias = epilogue.bias.then(|| extra.next()).flatten();
-        let residual = epilogue.residual.then(|| extra.next()).flatten();
         let rank = dst.layout.rank();
         let (m, n) = (dst.layout.shape()[rank - 2], dst.layout.shape()[rank - 1]);
-        let k = inputs[0].layout.shape()[rank - 1];
-        let operands = [Some(dst), Some(&inputs[0]), Some(&inputs[1]), bias, residual];
+        let k = a.layout.shape()[rank - 1];
+        let operands = [Some(dst), Some(a), Some(b), bias, residual];
         let absent = Matrix::of(dst).absent();
         let matrices = operands.map(|operand| operand.map_or(absent, Matrix::of));
         let batch = (0..rank - 2).map(|axis| {

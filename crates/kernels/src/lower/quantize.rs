@@ -1,6 +1,6 @@
 //! Conversion to and from integers with a scale.
 
-use millstream_core::BoundCommand;
+use millstream_core::{BoundCommand, QuantizeOperands};
 use smallvec::smallvec;
 
 use crate::params::params;
@@ -27,11 +27,9 @@ pub(crate) const PROGRAM: Definition = Definition {
 
 /// `back` is from integers.
 pub(super) fn lower(command: &BoundCommand, back: bool, limits: &Limits) -> Lowered {
-    let (dst, [src, scale, rest @ ..]) = (&command.outputs()[0], command.inputs()) else {
-        return Lowered::default();
-    };
+    let QuantizeOperands { dst, src, scale, zero: given } = QuantizeOperands::of(command);
     // Without a zero point the scale stands in, so that the walk has the same form.
-    let zero = rest.first().unwrap_or(scale);
+    let zero = given.unwrap_or(scale);
     let Some(plan) = Plan::new([dst, src, scale, zero], limits) else { return Lowered::default() };
     let (float, integer) = if back { (dst, src) } else { (src, dst) };
     let constants = [
@@ -48,12 +46,8 @@ pub(super) fn lower(command: &BoundCommand, back: bool, limits: &Limits) -> Lowe
         groups: plan.groups,
         threads: plan.threads,
         slots: [dst, src, scale, zero].map(Slot::from).into_iter().collect(),
-        params: QuantizeParams {
-            walk: plan.walk,
-            tail: plan.tail,
-            zero: (!rest.is_empty()).into(),
-        }
-        .pack(),
+        params: QuantizeParams { walk: plan.walk, tail: plan.tail, zero: given.is_some().into() }
+            .pack(),
     };
     Lowered { launches: smallvec![launch], workspace: 0 }
 }

@@ -2,7 +2,7 @@
 
 use millstream_core::{
     Activation, BoundCommand, DType, Operand, RawBuffer, RecurrentCell, RecurrentDirection,
-    RecurrentParams,
+    RecurrentOperands, RecurrentParams,
 };
 use smallvec::smallvec;
 
@@ -126,25 +126,23 @@ fn offset(operand: Option<&Raw>) -> u64 {
 }
 
 pub(super) fn lower(command: &BoundCommand, params: &RecurrentParams, limits: &Limits) -> Lowered {
-    let (outputs, inputs) = (command.outputs(), command.inputs());
-    let mut rest = inputs[3..].iter();
-    let mut take = |given: bool| given.then(|| rest.next()).flatten();
-    let shape = inputs[0].layout.shape();
+    let operands = RecurrentOperands::of(command);
+    let shape = operands.src.layout.shape();
     let layer = Layer {
         params,
-        dtype: inputs[0].layout.dtype(),
+        dtype: operands.src.layout.dtype(),
         time: shape[0],
         batch: shape[1],
-        hidden: inputs[2].layout.shape()[2],
+        hidden: operands.w_hidden.layout.shape()[2],
         directions: params.direction.count(),
-        outputs,
-        src: &inputs[0],
-        input_weight: &inputs[1],
-        hidden_weight: &inputs[2],
-        bias: take(params.bias),
-        initial_hidden: take(params.initial_hidden),
-        initial_cell: take(params.initial_cell),
-        lengths: take(params.lengths),
+        outputs: command.outputs(),
+        src: operands.src,
+        input_weight: operands.w_input,
+        hidden_weight: operands.w_hidden,
+        bias: operands.bias,
+        initial_hidden: operands.hidden_0,
+        initial_cell: operands.cell_0,
+        lengths: operands.lengths,
     };
     if layer.units() == 0 {
         return Lowered::default();

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use millstream_conformance::{Case, CaseBuilder, Generator, Spec, Value, View, cases, check};
-use millstream_core::{DType, OpKind, ScatterReduction};
+use millstream_conformance::{Case, CaseBuilder, Generator, Value, View, cases, check, ops};
+use millstream_core::{DType, Op, OpKind, ScatterReduction};
 use millstream_kernels::{Key, Limits, Program};
 
 use crate::host;
@@ -17,7 +17,7 @@ fn updates_beyond_the_queue_of_a_group_keep_their_order() {
     };
     // Few places and many updates, so that sums are rounded in one order only.
     for (axis, shape, places) in [(0, [9000, 3], [7, 3]), (1, [3, 5000], [3, 11])] {
-        let spec = Spec::ScatterElements { axis, reduction: ScatterReduction::Add };
+        let op = Op::ScatterElements { axis: axis as u8, reduction: ScatterReduction::Add };
         let name = format!("scatter_elements/f32/rows-{axis}");
         let mut generator = Generator::named(&name);
         let source = generator.elements(DType::F32, places[0] * places[1], -1.0, 1.0);
@@ -25,11 +25,11 @@ fn updates_beyond_the_queue_of_a_group_keep_their_order() {
         let size = places[axis];
         let index = |_| Value::Int(generator.below(size) as i64);
         let indices: Vec<Value> = (0..shape[0] * shape[1]).map(index).collect();
-        let case = CaseBuilder::new(name, spec)
-            .output(View::Dense.layout(DType::F32, &places))
+        let case = CaseBuilder::new(name, op)
             .input(View::Dense.layout(DType::F32, &places), &source)
             .input(View::Dense.layout(DType::I32, &shape), &indices)
             .input(View::Dense.layout(DType::F32, &shape), &updates)
+            .outputs(&[View::Dense])
             .build();
         check(host, &case).unwrap_or_else(|failure| panic!("{failure}"));
     }
@@ -111,8 +111,8 @@ fn random_numbers_are_those_of_the_generator() {
 
     let Some(host) = host().filter(|_| chosen_kinds().contains(&OpKind::Random)) else { return };
     let run = |distribution, seed, offset: u64| {
-        let spec = Spec::Random { distribution, seed, offset };
-        let case = CaseBuilder::new("random", spec).output(View::Dense.layout(DType::F32, &[2001]));
+        let op = ops::random(distribution, (seed, offset), DType::F32, &[2001]);
+        let case = CaseBuilder::new("random", op).outputs(&[View::Dense]);
         let outcome = host.run(&case.build()).unwrap_or_else(|error| panic!("{error}"));
         let number = |bytes: &[u8]| f32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
         let bytes = &outcome.buffers[0];

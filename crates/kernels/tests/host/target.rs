@@ -1,6 +1,6 @@
 //! The host dialect as a device of the conformance suite.
 
-use millstream_conformance::{Case, Outcome, Spec, Target};
+use millstream_conformance::{Case, Outcome, Target};
 use millstream_core::{Op, OpKind, RawBuffer};
 use millstream_kernels::{
     FAULT_HEADER_WORDS, Limits, Lowered, Slot, fault_message, fault_record_bytes,
@@ -102,17 +102,16 @@ impl Host {
             bytes: case.buffers[buffer].len(),
         };
         let command = case.command(name).map_err(|error| error.to_string())?;
-        let host_bytes = match (&case.spec, command.op()) {
-            (Spec::Upload { bytes }, _) => bytes.clone(),
-            (_, Op::Download { target }) => vec![0; target.len()],
-            _ => Vec::new(),
+        let host_bytes = match &case.op {
+            Op::Download { target } => vec![0; target.len()],
+            _ => case.host.clone(),
         };
         let staging = Bytes::of(&host_bytes);
         let lowered = lower_any(&command, staging.address(), limits)?;
         // SAFETY: the buffers live until the end of this function, and the launches were made for them.
         unsafe { self.launch(&lowered, order, wide)? };
         let buffers = buffers.iter().zip(&case.buffers).map(|(own, first)| own.to_vec(first.len()));
-        let host = matches!(case.spec, Spec::Download).then(|| staging.to_vec(host_bytes.len()));
+        let host = matches!(case.op, Op::Download { .. }).then(|| staging.to_vec(host_bytes.len()));
         Ok(Outcome { buffers: buffers.collect(), host })
     }
 }

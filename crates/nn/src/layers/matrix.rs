@@ -1,9 +1,9 @@
 //! A weight matrix in the order that its device multiplies with.
 
-use millstream_core::{Activation, Command, DType};
+use millstream_core::{Activation, Command, DType, Epilogue, Op};
 
 use crate::error::invalid;
-use crate::tensor::Recorder;
+use crate::tensor::{Recorder, some};
 use crate::{Result, Tensor};
 
 /// What is added to a product before the activation.
@@ -63,21 +63,15 @@ impl Matrix {
         if input.rank() == 1 {
             return self.multiply(op, &input.unsqueeze(0)?, finish)?.squeeze(0);
         }
-        let mut shape = smallvec::SmallVec::<[usize; 8]>::from_slice(input.shape());
-        shape[input.rank() - 1] = outputs;
-        let recorder = Recorder::new(op, &input.device())?;
-        let result = recorder.output(self.dtype, &shape)?;
-        let build = if self.packed { Command::matmul_packed } else { Command::matmul };
-        recorder.record(build(
-            result.operand(),
-            input.operand(),
-            self.storage.operand(),
-            finish.bias.map(Tensor::operand),
-            finish.residual.map(Tensor::operand),
-            1.0,
-            finish.activation,
-        ))?;
-        Ok(result)
+        let Finish { bias, residual, activation } = finish;
+        let (has_bias, has_residual) = (bias.is_some(), residual.is_some());
+        let epilogue = Epilogue { scale: 1.0, bias: has_bias, residual: has_residual, activation };
+        let product = match self.packed {
+            true => Op::MatMulPacked { columns: outputs, epilogue },
+            false => Op::MatMul { epilogue },
+        };
+        let inputs = some([Some(input), Some(&self.storage), bias, residual]);
+        Recorder::new(op, &input.device())?.apply(product, &inputs)
     }
 }
 

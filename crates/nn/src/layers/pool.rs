@@ -24,6 +24,8 @@ fn params<const N: usize>(
         pad_before: wide(padding, 0),
         pad_after: wide(padding, 0),
         dilation: [1; MAX_SPATIAL],
+        ceil: false,
+        indices: false,
     }
 }
 

@@ -1,9 +1,9 @@
 //! Attention.
 
-use millstream_core::{Command, Layout};
+use millstream_core::{AttentionParams, Command, Op};
 
+use super::record::{operands, some};
 use super::{Recorder, Tensor};
-use crate::error::invalid;
 use crate::{Error, Result};
 
 impl Tensor {
@@ -30,27 +30,19 @@ impl Tensor {
         scale: Option<f32>,
         causal: bool,
     ) -> Result<Self> {
-        let (&[batch, heads, queries, size], &[.., value_size]) = (self.shape(), value.shape())
-        else {
-            let (query, key, value) = (self.shape(), key.shape(), value.shape());
-            return invalid(
-                "attention",
-                format!("query {query:?}, key {key:?} and value {value:?} need 4 axes"),
-            );
-        };
+        let size = self.shape().last().copied().unwrap_or(1).max(1);
+        let scale = scale.unwrap_or(1.0 / (size as f32).sqrt());
+        let params = AttentionParams { scale, causal, mask: mask.is_some() };
+        let (op, inputs) =
+            (Op::Attention { params }, some([Some(self), Some(key), Some(value), mask]));
         let recorder = Recorder::new("attention", &self.device())?;
-        let joined = recorder.output(self.dtype(), &[batch, queries, heads, value_size])?;
-        let layout: Result<Layout, _> = joined.layout.transpose(1, 2);
+        let made = recorder.infer(&op, &inputs)?;
+        // Heads lie beside each other, so that joining them is no copy.
+        let order = [0, 2, 1, 3];
+        let joined = recorder.output(made[0].dtype(), &order.map(|axis| made[0].shape()[axis]))?;
+        let layout = joined.layout.transpose(1, 2);
         let result = joined.viewed(layout.map_err(|error| Error::named("attention", error))?);
-        recorder.record(Command::attention(
-            result.operand(),
-            self.operand(),
-            key.operand(),
-            value.operand(),
-            mask.map(Tensor::operand),
-            scale.unwrap_or(1.0 / (size.max(1) as f32).sqrt()),
-            causal,
-        ))?;
+        recorder.record(Command::new(op, [result.operand()], operands(&inputs)))?;
         Ok(result)
     }
 }

@@ -1,6 +1,6 @@
 //! Functions of two tensors, or of a tensor and a number.
 
-use millstream_core::{BinaryOp, Command, DType, Scalar, broadcast_shapes};
+use millstream_core::{BinaryOp, DType, Op, Scalar};
 
 use super::{Recorder, Tensor};
 use crate::Result;
@@ -65,21 +65,11 @@ impl Tensor {
     pub fn binary(&self, op: BinaryOp, other: impl TensorOrScalar) -> Result<Self> {
         let name = name(op);
         let other = other.as_tensor(name, self)?;
-        let (left, right) = (self.shape(), other.shape());
-        let Ok(shape) = broadcast_shapes(left, right) else {
-            return invalid(name, format!("shapes {left:?} and {right:?} do not broadcast"));
-        };
         if self.dtype() != other.dtype() {
             let (left, right) = (self.dtype(), other.dtype());
             return invalid(name, format!("types {left} and {right}: convert one with to_dtype"));
         }
-        let Some(dtype) = op.output(self.dtype()) else {
-            return invalid(name, format!("has no meaning for {}", self.dtype()));
-        };
-        let recorder = Recorder::new(name, &self.device())?;
-        let result = recorder.output(dtype, &shape)?;
-        recorder.record(Command::binary(op, result.operand(), self.operand(), other.operand()))?;
-        Ok(result)
+        Recorder::new(name, &self.device())?.apply(Op::Binary { op }, &[self, &other])
     }
 
     /// Elements of `yes` where this tensor of `bool` is true, else of `no`; shapes broadcast.
@@ -90,24 +80,7 @@ impl Tensor {
     pub fn where_cond(&self, yes: &Tensor, no: impl TensorOrScalar) -> Result<Self> {
         let name = "where_cond";
         let no = no.as_tensor(name, yes)?;
-        let shape = broadcast_shapes(yes.shape(), no.shape())
-            .and_then(|shape| broadcast_shapes(&shape, self.shape()));
-        let Ok(shape) = shape else {
-            let (condition, yes, no) = (self.shape(), yes.shape(), no.shape());
-            return invalid(
-                name,
-                format!("condition {condition:?} and shapes {yes:?} and {no:?} do not broadcast"),
-            );
-        };
-        let recorder = Recorder::new(name, &self.device())?;
-        let result = recorder.output(yes.dtype(), &shape)?;
-        recorder.record(Command::where_(
-            result.operand(),
-            self.operand(),
-            yes.operand(),
-            no.operand(),
-        ))?;
-        Ok(result)
+        Recorder::new(name, &self.device())?.apply(Op::Where, &[self, yes, &no])
     }
 
     /// Limits each element to a range; without a limit that side is open.
@@ -116,11 +89,8 @@ impl Tensor {
     ///
     /// `bool`, a limit that the type cannot have, or no memory.
     pub fn clamp<S: Into<Scalar>>(&self, min: Option<S>, max: Option<S>) -> Result<Self> {
-        let recorder = Recorder::new("clamp", &self.device())?;
-        let result = recorder.output(self.dtype(), self.shape())?;
         let (min, max) = (min.map(Into::into), max.map(Into::into));
-        recorder.record(Command::clip(result.operand(), self.operand(), min, max))?;
-        Ok(result)
+        Recorder::new("clamp", &self.device())?.apply(Op::Clip { min, max }, &[self])
     }
 }
 

@@ -1,6 +1,6 @@
 //! Copies: to another element type, device or order in memory.
 
-use millstream_core::{Command, DType, Device};
+use millstream_core::{DType, Device, Op};
 
 use super::{Recorder, Tensor};
 use crate::Result;
@@ -42,9 +42,6 @@ impl Tensor {
     }
 
     pub(super) fn copied(&self, op: &'static str, dtype: DType) -> Result<Self> {
-        let recorder = Recorder::new(op, &self.device())?;
-        let result = recorder.output(dtype, self.shape())?;
-        recorder.record(Command::copy(result.operand(), self.operand()))?;
-        Ok(result)
+        Recorder::new(op, &self.device())?.apply(Op::Copy { dtype }, &[self])
     }
 }

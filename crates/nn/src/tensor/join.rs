@@ -1,6 +1,6 @@
 //! Joining tensors, and padding them.
 
-use millstream_core::{Command, MAX_RANK, PadMode, PadParams};
+use millstream_core::{Command, MAX_RANK, Op, PadMode, PadParams};
 
 use super::{Recorder, Tensor};
 use crate::error::invalid;
@@ -63,22 +63,15 @@ impl Tensor {
     ///
     /// Widths for another number of axes, more to crop than there is, or no memory.
     pub fn pad(&self, widths: &[(i64, i64)], mode: PadMode) -> Result<Self> {
-        let misfit = || invalid("pad", format!("widths {widths:?} for shape {:?}", self.shape()));
         if widths.len() != self.rank() {
-            return misfit();
+            return invalid("pad", format!("widths {widths:?} for shape {:?}", self.shape()));
         }
         let mut params = PadParams { mode, before: [0; MAX_RANK], after: [0; MAX_RANK] };
-        let mut shape = self.shape().to_vec();
         for (axis, &(before, after)) in widths.iter().enumerate() {
             (params.before[axis], params.after[axis]) = (before, after);
-            let size = shape[axis] as i128 + i128::from(before) + i128::from(after);
-            let Ok(size) = usize::try_from(size) else { return misfit() };
-            shape[axis] = size;
         }
-        let recorder = Recorder::new("pad", &self.device())?;
-        let result = recorder.output(self.dtype(), &shape)?;
-        recorder.record(Command::pad(result.operand(), self.operand(), params))?;
-        Ok(result)
+        let op = Op::Pad { params: Box::new(params) };
+        Recorder::new("pad", &self.device())?.apply(op, &[self])
     }
 }
 

@@ -27,9 +27,9 @@ use std::fmt;
 use millstream_core::{Buffer, DType, Device, Layout, Operand};
 
 pub use binary::TensorOrScalar;
-pub(crate) use record::Recorder;
 #[cfg(test)]
 pub(crate) use record::layers;
+pub(crate) use record::{Recorder, some};
 
 use crate::{Axis, Result};
 

@@ -1,9 +1,11 @@
 //! Normalisation.
 
-use millstream_core::Command;
+use millstream_core::Op;
 
+use super::record::some;
 use super::{Recorder, Tensor};
 use crate::Result;
+use crate::error::invalid;
 
 impl Tensor {
     /// Normalises over the last `axes` axes: `(x - mean) / √(variance + epsilon) · weight + bias`.
@@ -18,12 +20,13 @@ impl Tensor {
         bias: Option<&Tensor>,
         epsilon: f32,
     ) -> Result<Self> {
-        let recorder = Recorder::new("layer_norm", &self.device())?;
-        let result = recorder.output(self.dtype(), self.shape())?;
-        let (weight, bias) = (weight.map(Tensor::operand), bias.map(Tensor::operand));
-        let (to, from) = (result.operand(), self.operand());
-        recorder.record(Command::layer_norm(to, from, weight, bias, axes, epsilon))?;
-        Ok(result)
+        let op = Op::LayerNorm {
+            axes: narrow(axes),
+            epsilon,
+            weight: weight.is_some(),
+            bias: bias.is_some(),
+        };
+        Recorder::new("layer_norm", &self.device())?.apply(op, &some([Some(self), weight, bias]))
     }
 
     /// Divides by the root of the mean square over the last `axes` axes, then multiplies by `weight`.
@@ -32,17 +35,8 @@ impl Tensor {
     ///
     /// As for [`layer_norm`](Self::layer_norm).
     pub fn rms_norm(&self, axes: usize, weight: Option<&Tensor>, epsilon: f32) -> Result<Self> {
-        let recorder = Recorder::new("rms_norm", &self.device())?;
-        let result = recorder.output(self.dtype(), self.shape())?;
-        let weight = weight.map(Tensor::operand);
-        recorder.record(Command::rms_norm(
-            result.operand(),
-            self.operand(),
-            weight,
-            axes,
-            epsilon,
-        ))?;
-        Ok(result)
+        let op = Op::RmsNorm { axes: narrow(axes), epsilon, weight: weight.is_some() };
+        Recorder::new("rms_norm", &self.device())?.apply(op, &some([Some(self), weight]))
     }
 
     /// Normalises groups of neighbouring channels (axis 1) over themselves and all axes behind them.
@@ -58,11 +52,16 @@ impl Tensor {
         bias: Option<&Tensor>,
         epsilon: f32,
     ) -> Result<Self> {
-        let recorder = Recorder::new("group_norm", &self.device())?;
-        let result = recorder.output(self.dtype(), self.shape())?;
-        let (weight, bias) = (weight.map(Tensor::operand), bias.map(Tensor::operand));
-        let (to, from) = (result.operand(), self.operand());
-        recorder.record(Command::group_norm(to, from, weight, bias, groups, epsilon))?;
-        Ok(result)
+        let name = "group_norm";
+        let Ok(groups) = u32::try_from(groups) else {
+            return invalid(name, format!("{groups} groups"));
+        };
+        let op = Op::GroupNorm { groups, epsilon, weight: weight.is_some(), bias: bias.is_some() };
+        Recorder::new(name, &self.device())?.apply(op, &some([Some(self), weight, bias]))
     }
+}
+
+/// A number of axes: one beyond this fits no tensor.
+fn narrow(axes: usize) -> u8 {
+    u8::try_from(axes).unwrap_or(u8::MAX)
 }

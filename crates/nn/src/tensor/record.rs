@@ -1,8 +1,14 @@
 //! From an operation to a Command on the calling thread's stream.
 
-use millstream_core::{Buffer, Command, DType, Device, HostBytes, Layout, Stream};
+use std::cell::OnceCell;
+
+use millstream_core::{
+    Buffer, Command, DType, Device, HostBytes, Layout, Op, Operand, Outputs, Stream,
+};
+use smallvec::SmallVec;
 
 use super::Tensor;
+use crate::error::invalid;
 use crate::{Error, Result};
 
 /// Records the Commands of one operation.
@@ -21,11 +27,34 @@ impl Recorder {
     #[inline]
     pub fn output(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
         match Layout::contiguous(dtype, shape) {
-            Ok(layout) => {
-                Ok(Tensor { buffer: self.stream.allocate(layout.dense_bytes())?, layout })
-            }
+            Ok(layout) => self.place(&layout),
             Err(error) => Err(Error::named(self.op, error)),
         }
+    }
+
+    /// The same for a dense layout.
+    pub fn place(&self, layout: &Layout) -> Result<Tensor> {
+        Ok(Tensor { buffer: self.stream.allocate(layout.dense_bytes())?, layout: *layout })
+    }
+
+    /// What an operation makes of these tensors.
+    pub fn infer(&self, op: &Op, inputs: &[&Tensor]) -> Result<Outputs> {
+        let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|input| &input.layout).collect();
+        op.infer(&layouts).map_err(|error| Error::named(self.op, error))
+    }
+
+    /// Records an operation with one output on these tensors.
+    pub fn apply(&self, op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
+        let inputs: SmallVec<[_; 4]> =
+            inputs.iter().map(|input| (&input.buffer, &input.layout)).collect();
+        let made = OnceCell::new();
+        let command = Command::infer(op, &inputs, |layout| {
+            let buffer = self.stream.allocate(layout.dense_bytes())?;
+            // An operation with more outputs is refused: they would share memory.
+            Ok(&made.get_or_init(|| Tensor { buffer, layout: *layout }).buffer)
+        });
+        self.record(command)?;
+        made.into_inner().map_or_else(|| invalid(self.op, "has no output".into()), Ok)
     }
 
     /// Records a Command, or says why it could not be built.
@@ -47,6 +76,18 @@ impl Recorder {
     pub fn upload(&self, output: &Tensor, bytes: HostBytes) -> Result<()> {
         self.record(Command::upload(output.operand(), bytes))
     }
+}
+
+/// The tensors that are there, in order.
+pub(crate) fn some<const N: usize>(tensors: [Option<&Tensor>; N]) -> SmallVec<[&Tensor; 4]> {
+    tensors.into_iter().flatten().collect()
+}
+
+/// Tensors as operands of a Command.
+pub(crate) fn operands<'a>(
+    tensors: &'a [&'a Tensor],
+) -> impl Iterator<Item = Operand<&'a Buffer>> + 'a {
+    tensors.iter().map(|tensor| tensor.operand())
 }
 
 /// The layers of the Commands that this thread recorded.

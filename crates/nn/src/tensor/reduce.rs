@@ -1,21 +1,14 @@
 //! Reductions, running sums and softmax.
 
-use millstream_core::{Axes, Command, ReduceOp};
+use millstream_core::{Axes, Op, ReduceOp};
 
 use super::{Recorder, Tensor};
-use crate::error::invalid;
 use crate::{Axis, AxisSet, Result};
 
 impl Tensor {
     fn reduced(&self, name: &'static str, op: ReduceOp, axes: Axes, keepdim: bool) -> Result<Self> {
-        let Some(dtype) = op.output(self.dtype()) else {
-            return invalid(name, format!("has no meaning for {}", self.dtype()));
-        };
-        let mut shape = self.shape().to_vec();
-        axes.iter().for_each(|axis| shape[axis] = 1);
         let recorder = Recorder::new(name, &self.device())?;
-        let mut result = recorder.output(dtype, &shape)?;
-        recorder.record(Command::reduce(op, result.operand(), self.operand(), axes))?;
+        let mut result = recorder.apply(Op::Reduce { op, axes }, &[self])?;
         if !keepdim {
             for axis in (0..self.rank()).rev().filter(|&axis| axes.contains(axis)) {
                 result = result.without(axis)?;
@@ -30,12 +23,9 @@ impl Tensor {
     ///
     /// An axis that does not exist, `bool`, or no memory.
     pub fn cumsum(&self, axis: impl Axis) -> Result<Self> {
-        let axis = axis.resolve("cumsum", self.rank())?;
-        let recorder = Recorder::new("cumsum", &self.device())?;
-        let result = recorder.output(self.dtype(), self.shape())?;
-        let command = Command::cumsum(result.operand(), self.operand(), axis, false, false);
-        recorder.record(command)?;
-        Ok(result)
+        let axis = axis.resolve("cumsum", self.rank())? as u8;
+        let op = Op::CumSum { axis, exclusive: false, reverse: false };
+        Recorder::new("cumsum", &self.device())?.apply(op, &[self])
     }
 
     /// Exponentials along an axis, scaled to a sum of 1.
@@ -57,11 +47,8 @@ impl Tensor {
     }
 
     fn softmax_of(&self, name: &'static str, axis: impl Axis, log: bool) -> Result<Self> {
-        let axis = axis.resolve(name, self.rank())?;
-        let recorder = Recorder::new(name, &self.device())?;
-        let result = recorder.output(self.dtype(), self.shape())?;
-        recorder.record(Command::softmax(result.operand(), self.operand(), axis, log))?;
-        Ok(result)
+        let axis = axis.resolve(name, self.rank())? as u8;
+        Recorder::new(name, &self.device())?.apply(Op::Softmax { axis, log }, &[self])
     }
 
     /// The variance over some axes, which stay with size 1 if `keepdim`; divided by the count less

@@ -1,10 +1,9 @@
 //! Functions of each element.
 
-use millstream_core::{Command, UnaryOp};
+use millstream_core::{Op, UnaryOp};
 
 use super::{Recorder, Tensor};
 use crate::Result;
-use crate::error::invalid;
 
 impl Tensor {
     /// Applies a function to each element.
@@ -17,13 +16,7 @@ impl Tensor {
     }
 
     fn map(&self, name: &'static str, op: UnaryOp) -> Result<Self> {
-        let Some(dtype) = op.output(self.dtype()) else {
-            return invalid(name, format!("{op:?} has no meaning for {}", self.dtype()));
-        };
-        let recorder = Recorder::new(name, &self.device())?;
-        let result = recorder.output(dtype, self.shape())?;
-        recorder.record(Command::unary(op, result.operand(), self.operand()))?;
-        Ok(result)
+        Recorder::new(name, &self.device())?.apply(Op::Unary { op }, &[self])
     }
 
     /// `x` or `slope · x` below zero.

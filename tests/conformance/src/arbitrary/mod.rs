@@ -43,7 +43,7 @@ pub fn arbitrary_case() -> impl Strategy<Value = Case> {
 pub fn proptest_target(target: &dyn Target, cases: u32) {
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let result = TestRunner::new(config).run(&arbitrary_case(), |case| {
-        if !target.supports(case.spec.kind()) || target.skips(&case).is_some() {
+        if !target.supports(case.op.kind()) || target.skips(&case).is_some() {
             return Ok(());
         }
         check(target, &case).map_err(|failure| TestCaseError::fail(failure.to_string()))

@@ -1,9 +1,9 @@
 //! Recipes of operations that choose elements by value or by index.
 
-use millstream_core::{DType, Scalar, ScatterReduction};
+use millstream_core::{DType, Op, Scalar, ScatterReduction};
 
 use super::recipe::{Recipe, pick};
-use crate::{Case, Generator, Spec, Value};
+use crate::{Case, Generator, Value};
 
 const NUMBERS: usize = DType::ALL.len() - 1;
 
@@ -12,13 +12,13 @@ impl Recipe {
         if self.flag(0) {
             let dtype = pick(&DType::ALL[..NUMBERS], self.dtype);
             let limit = |flag: u8, value: i64| self.flag(flag).then_some(Scalar::Int(value));
-            let spec = Spec::Clip { min: limit(1, -2), max: limit(2, 3) };
+            let op = Op::Clip { min: limit(1, -2), max: limit(2, 3) };
             let layout = self.arrangements[1].input(dtype, &self.shape);
             let values = self.values(1, &layout, (-5.0, 5.0));
-            return self.start(spec, dtype, &self.shape).input(layout, &values).build();
+            return self.start(op, dtype, &self.shape).input(layout, &values).build();
         }
         let dtype = pick(&DType::ALL, self.dtype);
-        let mut case = self.start(Spec::Where, dtype, &self.shape);
+        let mut case = self.start(Op::Where, dtype, &self.shape);
         for (input, dtype) in [(1, DType::Bool), (2, dtype), (3, dtype)] {
             let layout = self.arrangements[input].input(dtype, &self.shape);
             case = case.input(layout, &self.values(input, &layout, (-5.0, 5.0)));
@@ -30,15 +30,15 @@ impl Recipe {
         self.need_rank(1);
         let dtype = pick(&DType::ALL[..NUMBERS], self.dtype);
         let axis = usize::from(self.op) % self.shape.len();
-        let spec = Spec::CumSum { axis, exclusive: self.flag(0), reverse: self.flag(1) };
-        let case = self.start(spec, dtype, &self.shape);
+        let (exclusive, reverse) = (self.flag(0), self.flag(1));
+        let op = Op::CumSum { axis: axis as u8, exclusive, reverse };
         let place = usize::from(!self.flag(2));
         let layout = self.arrangements[place].layout(dtype, &self.shape);
         let values = self.plain(1, &layout, (-4.0, 4.0));
         if place == 0 {
-            case.in_place(&values).build()
+            self.start(op, dtype, &self.shape).in_place(&values).build()
         } else {
-            case.input(layout, &values).build()
+            self.finish(self.begin(op, dtype).input(layout, &values))
         }
     }
 
@@ -58,22 +58,21 @@ impl Recipe {
         let axis = usize::from(self.op) % self.shape.len();
         self.shape[axis] = self.shape[axis].max(1);
         let count = self.inner % 6;
-        let (spec, by, output) = if self.flag(0) {
+        let (op, by) = if self.flag(0) {
             let mut by = self.shape.clone();
             by[axis] = count;
-            (Spec::GatherElements { axis }, by.clone(), by)
+            (Op::GatherElements { axis: axis as u8 }, by)
         } else {
             // The output has at most eight axes.
             let by = if self.shape.len() == 8 { vec![count] } else { vec![count, 2] };
-            let output = [&self.shape[..axis], &by, &self.shape[axis + 1..]].concat();
-            (Spec::Gather { axis }, by, output)
+            (Op::Gather { axis: axis as u8 }, by)
         };
         let source = self.arrangements[1].layout(dtype, &self.shape);
         let indices = self.arrangements[2].layout(self.index_type(), &by);
         let places = self.indices(indices.elements(), self.shape[axis]);
-        let case = self.start(spec, dtype, &output);
+        let case = self.begin(op, dtype);
         let case = case.input(source, &self.values(1, &source, (-9.0, 9.0)));
-        case.input(indices, &places).build()
+        self.finish(case.input(indices, &places))
     }
 
     pub(super) fn scatter(mut self) -> Case {
@@ -86,36 +85,35 @@ impl Recipe {
             reduction = ScatterReduction::Replace;
         }
         let count = self.inner % 6;
-        let (spec, by, updates) = if self.flag(6) {
+        let (op, by, updates) = if self.flag(6) {
             let mut by = self.shape.clone();
             by[axis] = count;
-            (Spec::ScatterElements { axis, reduction }, by.clone(), by)
+            (Op::ScatterElements { axis: axis as u8, reduction }, by.clone(), by)
         } else {
             self.shape[0] = self.shape[0].max(1);
-            (Spec::ScatterNd { reduction }, vec![count, 1], [&[count], &self.shape[1..]].concat())
+            (Op::ScatterNd { reduction }, vec![count, 1], [&[count], &self.shape[1..]].concat())
         };
         let size = if self.flag(6) { self.shape[axis] } else { self.shape[0] };
         let source = self.arrangements[1].layout(dtype, &self.shape);
         let indices = self.arrangements[2].layout(self.index_type(), &by);
         let updates = self.arrangements[3].layout(dtype, &updates);
-        self.start(spec, dtype, &self.shape)
+        let case = self
+            .begin(op, dtype)
             .input(source, &self.values(1, &source, (-3.0, 3.0)))
             .input(indices, &self.indices(indices.elements(), size))
-            .input(updates, &self.values(3, &updates, (-3.0, 3.0)))
-            .build()
+            .input(updates, &self.values(3, &updates, (-3.0, 3.0)));
+        self.finish(case)
     }
 
     pub(super) fn top_k(mut self) -> Case {
         self.need_rank(1);
         let dtype = pick(&DType::ALL[..NUMBERS], self.dtype);
         let axis = usize::from(self.op) % self.shape.len();
-        let mut taken = self.shape.clone();
-        taken[axis] = self.inner % (self.shape[axis] + 1);
-        let spec = Spec::TopK { axis, largest: self.flag(0), sorted: self.flag(1) };
+        let k = self.inner % (self.shape[axis] + 1);
+        let (largest, sorted) = (self.flag(0), self.flag(1));
+        let op = Op::TopK { axis: axis as u8, k, largest, sorted };
         let source = self.arrangements[1].layout(dtype, &self.shape);
-        self.start(spec, dtype, &taken)
-            .output(self.arrangements[2].layout(DType::I64, &taken))
-            .input(source, &self.values(1, &source, (-4.0, 4.0)))
-            .build()
+        let case = self.begin(op, dtype);
+        self.finish(case.input(source, &self.values(1, &source, (-4.0, 4.0))))
     }
 }

@@ -1,12 +1,12 @@
 //! From a handful of numbers to a valid case.
 
-use millstream_core::{Axes, BinaryOp, DType, Distribution, Layout, ReduceOp, Scalar};
+use millstream_core::{BinaryOp, DType, Distribution, Layout, Op, ReduceOp, Scalar};
 
 use crate::cases::matmul::ACTIVATIONS;
 use crate::cases::{FLOATS, UNARY_OPS, domain};
 use crate::generator::special_values;
 use crate::value::encode_all;
-use crate::{Case, CaseBuilder, Generator, Spec, Value, layout};
+use crate::{Case, CaseBuilder, Generator, Value, layout, ops};
 
 /// Elements of an output at most, so that a run of many cases stays quick.
 const MOST_ELEMENTS: usize = 1500;
@@ -94,9 +94,20 @@ impl Recipe {
         }
     }
 
-    pub(super) fn start(&self, spec: Spec, dtype: DType, shape: &[usize]) -> CaseBuilder {
-        let name = format!("arbitrary/{}/{dtype}", spec.kind().name());
-        CaseBuilder::new(name, spec).output(self.arrangements[0].layout(dtype, shape))
+    /// A case without operands, named after one of its types.
+    pub(super) fn begin(&self, op: Op, dtype: DType) -> CaseBuilder {
+        CaseBuilder::new(format!("arbitrary/{}/{dtype}", op.kind().name()), op)
+    }
+
+    /// The case, with the outputs that its inputs make.
+    pub(super) fn finish(&self, case: CaseBuilder) -> Case {
+        let arrangements = [&self.arrangements[0], &self.arrangements[2]];
+        case.outputs_by(|place, dtype, shape| arrangements[place].layout(dtype, shape)).build()
+    }
+
+    /// A case with an output that inputs lie in, or broadcast to.
+    pub(super) fn start(&self, op: Op, dtype: DType, shape: &[usize]) -> CaseBuilder {
+        self.begin(op, dtype).output(self.arrangements[0].layout(dtype, shape))
     }
 
     pub(super) fn flag(&self, bit: u8) -> bool {
@@ -135,12 +146,12 @@ impl Recipe {
     fn fill(self) -> Case {
         let dtype = pick(&DType::ALL, self.dtype);
         let value = Scalar::Int(i64::from(self.choice) % 2);
-        self.start(Spec::Fill { value }, dtype, &self.shape).build()
+        self.finish(self.begin(ops::fill(value, dtype, &self.shape), dtype))
     }
 
     fn copy(self) -> Case {
         let (from, to) = (pick(&DType::ALL, self.dtype), pick(&DType::ALL, self.op));
-        let case = self.start(Spec::Copy, to, &self.shape);
+        let case = self.start(Op::Copy { dtype: to }, to, &self.shape);
         let input = self.arrangements[1].input(from, &self.shape);
         case.input(input, &self.values(1, &input, (-300.0, 300.0))).build()
     }
@@ -151,7 +162,7 @@ impl Recipe {
             DType::ALL.into_iter().filter(|&dtype| op.output(dtype).is_some()).collect();
         let input = pick(&legal, self.dtype);
         let output = op.output(input).expect("only legal types are left");
-        let case = self.start(Spec::Unary(op), output, &self.shape);
+        let case = self.start(Op::Unary { op }, output, &self.shape);
         if self.flag(0) && input == output {
             let layout = self.arrangements[0].layout(input, &self.shape);
             return case.in_place(&self.values(1, &layout, domain(op))).build();
@@ -166,7 +177,7 @@ impl Recipe {
             DType::ALL.into_iter().filter(|&dtype| op.output(dtype).is_some()).collect();
         let input = pick(&legal, self.dtype);
         let output = op.output(input).expect("only legal types are left");
-        let case = self.start(Spec::Binary(op), output, &self.shape);
+        let case = self.start(Op::Binary { op }, output, &self.shape);
         let range = (-5.0, 5.0);
         let b = self.arrangements[2].input(input, &self.shape);
         let b_values = self.values(2, &b, range);
@@ -186,40 +197,41 @@ impl Recipe {
     fn reduce(self) -> Case {
         let rank = self.shape.len();
         let mut axes: Vec<usize> = (0..rank).filter(|&axis| self.choice >> axis & 1 == 1).collect();
-        let kept = |axes: &[usize]| -> Vec<usize> {
-            (0..rank).map(|axis| if axes.contains(&axis) { 1 } else { self.shape[axis] }).collect()
+        // Whether a result is asked for that has no elements to combine.
+        let nothing = |axes: &[usize]| {
+            let mut kept = (0..rank).filter(|axis| !axes.contains(axis));
+            self.shape.contains(&0) && kept.all(|axis| self.shape[axis] > 0)
         };
         let mut op = pick(&ReduceOp::ALL, self.op);
         if matches!(op, ReduceOp::ArgMax | ReduceOp::ArgMin) {
             axes.truncate(1);
         }
-        let nothing = self.shape.contains(&0) && !kept(&axes).contains(&0) && !op.has_identity();
         let indexed = matches!(op, ReduceOp::ArgMax | ReduceOp::ArgMin);
-        if nothing || indexed && axes.is_empty() {
+        if nothing(&axes) && !op.has_identity() || indexed && axes.is_empty() {
             op = ReduceOp::Sum;
         }
         let legal: Vec<_> =
             DType::ALL.into_iter().filter(|&dtype| op.output(dtype).is_some()).collect();
         let input = pick(&legal, self.dtype);
-        let output = op.output(input).expect("only legal types are left");
-        let spec = Spec::Reduce { op, axes: Axes::new(&axes).expect("axes of a shape") };
         let source = self.arrangements[1].layout(input, &self.shape);
         let range = if op == ReduceOp::Prod { (0.7, 1.4) } else { (-4.0, 4.0) };
-        let case = self.start(spec, output, &kept(&axes));
-        case.input(source, &self.plain(1, &source, range)).build()
+        let case = self.begin(ops::reduce(op, &axes), input);
+        self.finish(case.input(source, &self.plain(1, &source, range)))
     }
 
     fn softmax(mut self) -> Case {
         self.need_rank(1);
         let dtype = pick(&FLOATS, self.dtype);
         let axis = usize::from(self.op) % self.shape.len();
-        let case = self.start(Spec::Softmax { axis, log: self.flag(0) }, dtype, &self.shape);
+        let op = Op::Softmax { axis: axis as u8, log: self.flag(0) };
         if self.flag(1) {
             let layout = self.arrangements[0].layout(dtype, &self.shape);
+            let case = self.start(op, dtype, &self.shape);
             return case.in_place(&self.plain(1, &layout, (-9.0, 9.0))).build();
         }
         let layout = self.arrangements[1].layout(dtype, &self.shape);
-        case.input(layout, &self.plain(1, &layout, (-9.0, 9.0))).build()
+        let case = self.begin(op, dtype);
+        self.finish(case.input(layout, &self.plain(1, &layout, (-9.0, 9.0))))
     }
 
     fn layer_norm(mut self) -> Case {
@@ -227,16 +239,16 @@ impl Recipe {
         let dtype = pick(&FLOATS, self.dtype);
         let axes = 1 + usize::from(self.op) % self.shape.len();
         let (weight, bias) = (self.flag(0), self.flag(1));
-        let spec = Spec::LayerNorm { axes, epsilon: 1e-5, weight, bias };
+        let op = Op::LayerNorm { axes: axes as u8, epsilon: 1e-5, weight, bias };
         let layout = self.arrangements[1].layout(dtype, &self.shape);
-        let mut case = self.start(spec, dtype, &self.shape);
+        let mut case = self.begin(op, dtype);
         case = case.input(layout, &self.plain(1, &layout, (-2.0, 3.0)));
         for input in (2..4).filter(|&input| self.flag(input as u8 - 2)) {
             let tail = &self.shape[self.shape.len() - axes..];
             let layout = self.arrangements[input].layout(dtype, tail);
             case = case.input(layout, &self.plain(input, &layout, (-1.5, 1.5)));
         }
-        case.build()
+        self.finish(case)
     }
 
     fn matmul(mut self) -> Case {
@@ -244,13 +256,10 @@ impl Recipe {
         let dtype = pick(&FLOATS, self.dtype);
         let lead = self.shape.len() - 2;
         let (m, n, k) = (self.shape[lead], self.shape[lead + 1], self.inner);
-        let spec = Spec::MatMul {
-            scale: if self.flag(2) { 0.5 } else { 1.0 },
-            bias: self.flag(0),
-            residual: self.flag(1),
-            activation: pick(&ACTIVATIONS, self.op),
-        };
-        let mut case = self.start(spec, dtype, &self.shape);
+        let scale = if self.flag(2) { 0.5 } else { 1.0 };
+        let activation = pick(&ACTIVATIONS, self.op);
+        let op = ops::matmul(scale, self.flag(0), self.flag(1), activation);
+        let mut case = self.start(op, dtype, &self.shape);
         for (input, matrix) in [(1, [m, k]), (2, [k, n])] {
             // Only the leading axes broadcast.
             let mut arrangement = self.arrangements[input].clone();
@@ -272,21 +281,19 @@ impl Recipe {
         let values = self.values(1, &layout, (-9.0, 9.0));
         match self.op % 3 {
             0 => {
-                let bytes = encode_all(dtype, &values);
-                self.start(Spec::Upload { bytes }, dtype, &self.shape).build()
+                let case = self.begin(ops::upload(dtype, &self.shape), dtype);
+                self.finish(case.host(encode_all(dtype, &values)))
             }
-            1 => {
-                let case = CaseBuilder::new(format!("arbitrary/download/{dtype}"), Spec::Download);
-                case.input(layout, &values).build()
-            }
+            1 => self.begin(ops::download(&layout), dtype).input(layout, &values).build(),
             _ => {
                 let distribution = if self.flag(0) {
                     Distribution::Uniform { low: -1.0, high: 2.0 }
                 } else {
                     Distribution::Normal { mean: 1.0, deviation: 2.0 }
                 };
-                let spec = Spec::Random { distribution, seed: self.seed, offset: 11 };
-                self.start(spec, pick(&FLOATS, self.dtype), &self.shape).build()
+                let dtype = pick(&FLOATS, self.dtype);
+                let op = ops::random(distribution, (self.seed, 11), dtype, &self.shape);
+                self.finish(self.begin(op, dtype))
             }
         }
     }

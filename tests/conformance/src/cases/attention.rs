@@ -3,7 +3,7 @@
 use millstream_core::DType;
 
 use super::FLOATS;
-use crate::{Case, CaseBuilder, Generator, Spec, Value, View};
+use crate::{Case, CaseBuilder, Generator, Value, View, ops};
 
 /// Batch, heads, key heads, queries, keys, size and value size.
 type Sizes = [usize; 7];
@@ -103,14 +103,13 @@ fn case(dtype: DType, sizes: Sizes, causal: bool, kind: Kind, views: [View; 5]) 
         |dtype, shape: &[usize]| generator.elements(dtype, shape.iter().product(), -1.5, 1.5);
     let (query, key) = ([batch, heads, queries, size], [batch, key_heads, keys, size]);
     let value = [batch, key_heads, keys, value_size];
-    let spec = Spec::Attention { scale: 0.375, causal, mask: kind != Kind::None };
-    let case = CaseBuilder::new(name, spec)
-        .output(views[0].layout(dtype, &[batch, heads, queries, value_size]))
+    let op = ops::attention(0.375, causal, kind != Kind::None);
+    let case = CaseBuilder::new(name, op)
         .input(views[1].layout(dtype, &query), &values(dtype, &query))
         .input(views[2].layout(dtype, &key), &values(dtype, &key))
         .input(views[3].layout(dtype, &value), &values(dtype, &value));
-    let mask = match kind {
-        Kind::None => return case.build(),
+    let case = match kind {
+        Kind::None => case,
         Kind::Seen => {
             let shape = [batch, heads, queries, keys];
             let mut seen = values(DType::Bool, &shape);
@@ -129,5 +128,5 @@ fn case(dtype: DType, sizes: Sizes, causal: bool, kind: Kind, views: [View; 5]) 
             case.input(views[4].layout(dtype, &shape), &added)
         }
     };
-    mask.build()
+    case.outputs(&views[..1]).build()
 }

@@ -1,11 +1,11 @@
 //! Functions of two elements.
 
-use millstream_core::{BinaryOp, DType};
+use millstream_core::{BinaryOp, DType, Op};
 
 use super::LARGE;
 use super::elementwise::GEOMETRIES;
 use crate::generator::{special_values, subnormal_values};
-use crate::{Case, CaseBuilder, Generator, Spec, Value, View};
+use crate::{Case, CaseBuilder, Generator, Value, View};
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -22,14 +22,14 @@ pub(super) fn cases() -> Vec<Case> {
                 let a_values = operand_values(&mut generator, op, input, a.elements(), false);
                 let b_values = operand_values(&mut generator, op, input, b.elements(), true);
                 let output = geometry.output.layout(output, geometry.shape);
-                let case = CaseBuilder::new(name, Spec::Binary(op)).output(output);
+                let case = CaseBuilder::new(name, Op::Binary { op }).output(output);
                 cases.push(case.input(a, &a_values).input(b, &b_values).build());
             }
-            cases.push(grid(op, input, output, "special", &special_values(input)));
+            cases.push(grid(op, input, "special", &special_values(input)));
             if input.is_float() {
                 let mut values = subnormal_values(input);
                 values.extend([0.0, 1.0, -2.0].map(Value::Float));
-                cases.push(grid(op, input, output, "subnormal", &values));
+                cases.push(grid(op, input, "subnormal", &values));
             }
             if output == input {
                 cases.extend(in_place(op, input));
@@ -63,12 +63,12 @@ fn operand_values(
 }
 
 /// Every value with every other.
-fn grid(op: BinaryOp, input: DType, output: DType, name: &str, values: &[Value]) -> Case {
+fn grid(op: BinaryOp, input: DType, name: &str, values: &[Value]) -> Case {
     let count = values.len();
-    CaseBuilder::new(format!("binary/{op:?}/{input}/{name}"), Spec::Binary(op))
-        .output(View::Dense.layout(output, &[count, count]))
+    CaseBuilder::new(format!("binary/{op:?}/{input}/{name}"), Op::Binary { op })
         .input(View::Dense.layout(input, &[count, 1]), values)
         .input(View::Dense.layout(input, &[count]), values)
+        .outputs(&[View::Dense])
         .build()
 }
 
@@ -77,7 +77,7 @@ fn in_place(op: BinaryOp, dtype: DType) -> Vec<Case> {
     let first = operand_values(&mut generator, op, dtype, 63, false);
     let second = operand_values(&mut generator, op, dtype, 63, true);
     let start = |name: &str, view: View| {
-        CaseBuilder::new(format!("binary/{op:?}/{dtype}/{name}"), Spec::Binary(op))
+        CaseBuilder::new(format!("binary/{op:?}/{dtype}/{name}"), Op::Binary { op })
             .output(view.layout(dtype, &[9, 7]))
     };
     let other = View::Transposed.layout(dtype, &[9, 7]);
@@ -95,12 +95,12 @@ fn large() -> Vec<Case> {
         |op: BinaryOp, dtype: DType, name: &str, shape: &[usize], b: &[usize], view: View| {
             let name = format!("binary/{op:?}/{dtype}/{name}");
             let mut generator = Generator::named(&name);
-            let output = view.layout(dtype, shape);
             let (a, b) = (View::Dense.layout(dtype, shape), View::Dense.layout(dtype, b));
             let a_values = generator.elements(dtype, a.elements(), -5.0, 5.0);
             let b_values = generator.elements(dtype, b.elements(), -5.0, 5.0);
-            let case = CaseBuilder::new(name, Spec::Binary(op)).output(output);
-            cases.push(case.input(a, &a_values).input(b, &b_values).build());
+            let case = CaseBuilder::new(name, Op::Binary { op });
+            let case = case.input(a, &a_values).input(b, &b_values).outputs(&[view]);
+            cases.push(case.build());
         };
     for dtype in [DType::F32, DType::BF16, DType::I32, DType::U8] {
         add(BinaryOp::Add, dtype, "large", &[LARGE], &[LARGE], View::Dense);

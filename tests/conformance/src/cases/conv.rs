@@ -1,10 +1,10 @@
 //! Convolutions, plain and transposed.
 
-use millstream_core::{Activation, ConvParams, DType};
+use millstream_core::{ConvParams, DType, Epilogue};
 
 use super::FLOATS;
 use super::matmul::ACTIVATIONS;
-use crate::{Case, CaseBuilder, Generator, Spec, View};
+use crate::{Case, CaseBuilder, Generator, View, ops};
 
 /// A convolution by its sizes: batch, input and output channels, input and kernel.
 #[derive(Clone, Copy)]
@@ -78,27 +78,12 @@ pub(super) fn parameters(axes: usize, steps: Steps, output_padding: u32) -> Conv
     params
 }
 
-/// The shapes of output, input and weight.
-pub(super) fn shapes(sizes: Sizes, params: &ConvParams, transposed: bool) -> [Vec<usize>; 3] {
+/// The shapes of input and weight.
+pub(super) fn shapes(sizes: Sizes, params: &ConvParams, transposed: bool) -> [Vec<usize>; 2] {
     let groups = params.groups as usize;
     let [inputs, outputs] = sizes.channels;
-    let output = (0..sizes.input.len()).map(|axis| {
-        let (size, kernel) = (sizes.input[axis] as i64, sizes.kernel[axis] as i64);
-        let padding = i64::from(params.pad_before[axis]) + i64::from(params.pad_after[axis]);
-        let window = (kernel - 1) * i64::from(params.dilation[axis]) + 1;
-        let stride = i64::from(params.stride[axis]);
-        let extra = i64::from(params.output_padding[axis]);
-        match transposed {
-            true => ((size - 1) * stride - padding + window + extra) as usize,
-            false => ((size + padding - window) / stride + 1) as usize,
-        }
-    });
     let first = if transposed { [inputs, outputs / groups] } else { [outputs, inputs / groups] };
-    [
-        [sizes.batch, outputs].into_iter().chain(output).collect(),
-        [&[sizes.batch, inputs], sizes.input].concat(),
-        [&first, sizes.kernel].concat(),
-    ]
+    [[&[sizes.batch, inputs], sizes.input].concat(), [&first, sizes.kernel].concat()]
 }
 
 /// Outputs, inputs and weights laid out in different ways.
@@ -112,42 +97,40 @@ pub(super) const VIEWS: [[View; 3]; 4] = [
 fn case(
     name: String,
     dtype: DType,
-    shapes: &[Vec<usize>; 3],
+    [input, weight]: &[Vec<usize>; 2],
     views: [View; 3],
-    spec: Spec,
+    (transposed, params): (bool, ConvParams),
+    epilogue: Epilogue,
 ) -> Case {
-    let Spec::Conv { bias, residual, .. } = spec else { unreachable!("not a convolution") };
     let mut generator = Generator::named(&name);
     let mut values = |shape: &[usize]| generator.elements(dtype, shape.iter().product(), -1.0, 1.0);
-    let [output, input, weight] = shapes;
-    let mut case = CaseBuilder::new(name, spec)
-        .output(views[0].layout(dtype, output))
-        .input(views[1].layout(dtype, input), &values(input))
-        .input(views[2].layout(dtype, weight), &values(weight));
-    if bias {
-        case = case.input(View::Stepped.layout(dtype, &output[1..2]), &values(&output[1..2]));
+    let layouts = [views[1].layout(dtype, input), views[2].layout(dtype, weight)];
+    let mut case = CaseBuilder::new(name, ops::conv(transposed, params, epilogue))
+        .input(layouts[0], &values(input))
+        .input(layouts[1], &values(weight));
+    // What follows the sums has the shape of what a plain convolution makes.
+    let plain = ops::conv(transposed, params, Epilogue::default());
+    let made = plain.infer(&layouts.each_ref()).expect("a valid convolution")[0];
+    let shape = made.shape();
+    if epilogue.bias {
+        case = case.input(View::Stepped.layout(dtype, &shape[1..2]), &values(&shape[1..2]));
     }
-    if residual {
-        case = case.input(View::Transposed.layout(dtype, output), &values(output));
+    if epilogue.residual {
+        case = case.input(View::Transposed.layout(dtype, shape), &values(shape));
     }
-    case.build()
-}
-
-fn plain(transposed: bool, params: ConvParams) -> Spec {
-    let activation = Activation::None;
-    Spec::Conv { transposed, params, scale: 1.0, bias: false, residual: false, activation }
+    case.outputs(&views[..1]).build()
 }
 
 pub(super) fn forward() -> Vec<Case> {
-    let mut cases = Vec::new();
+    let (plain, mut cases) = (Epilogue::default(), Vec::new());
     for dtype in FLOATS {
         for &(sizes, steps) in PLAIN {
             let params = parameters(sizes.input.len(), steps, 0);
             let shapes = shapes(sizes, &params, false);
             for views in VIEWS {
                 let name =
-                    format!("conv/{dtype}/{:?}x{:?}-{steps:?}-{views:?}", shapes[1], shapes[2]);
-                cases.push(case(name, dtype, &shapes, views, plain(false, params)));
+                    format!("conv/{dtype}/{:?}x{:?}-{steps:?}-{views:?}", shapes[0], shapes[1]);
+                cases.push(case(name, dtype, &shapes, views, (false, params), plain));
             }
         }
         cases.extend(epilogues(dtype, false));
@@ -161,15 +144,15 @@ pub(super) fn forward() -> Vec<Case> {
         let params = parameters(size.input.len(), (1, 1, 1, 1, groups), 0);
         let shapes = shapes(size, &params, false);
         for dtype in [DType::F32, DType::BF16] {
-            let name = format!("conv/{dtype}/large-{:?}", shapes[1]);
-            cases.push(case(name, dtype, &shapes, VIEWS[0], plain(false, params)));
+            let name = format!("conv/{dtype}/large-{:?}", shapes[0]);
+            cases.push(case(name, dtype, &shapes, VIEWS[0], (false, params), plain));
         }
     }
     cases
 }
 
 pub(super) fn transposed() -> Vec<Case> {
-    let mut cases = Vec::new();
+    let (plain, mut cases) = (Epilogue::default(), Vec::new());
     for dtype in FLOATS {
         for &(sizes, steps, extra) in TRANSPOSED {
             let params = parameters(sizes.input.len(), steps, extra);
@@ -177,9 +160,9 @@ pub(super) fn transposed() -> Vec<Case> {
             for views in VIEWS {
                 let name = format!(
                     "conv_transpose/{dtype}/{:?}x{:?}-{steps:?}-{extra}-{views:?}",
-                    shapes[1], shapes[2]
+                    shapes[0], shapes[1]
                 );
-                cases.push(case(name, dtype, &shapes, views, plain(true, params)));
+                cases.push(case(name, dtype, &shapes, views, (true, params), plain));
             }
         }
         cases.extend(epilogues(dtype, true));
@@ -198,12 +181,12 @@ fn epilogues(dtype: DType, transposed: bool) -> Vec<Case> {
                 let params = parameters(1, (2, 1, 1, 1, groups), 0);
                 let shapes = shapes(sizes(2, [4, 4], &[9], &[3]), &params, transposed);
                 let residual = residual && !transposed;
-                let spec = Spec::Conv { transposed, params, scale, bias, residual, activation };
+                let epilogue = Epilogue { scale, bias, residual, activation };
                 let kind = if transposed { "conv_transpose" } else { "conv" };
                 let name = format!(
                     "{kind}/{dtype}/epilogue-{activation:?}-{scale}-{bias}-{residual}-{groups}"
                 );
-                cases.push(case(name, dtype, &shapes, VIEWS[0], spec));
+                cases.push(case(name, dtype, &shapes, VIEWS[0], (transposed, params), epilogue));
             }
         }
     }

@@ -1,12 +1,12 @@
 //! Copies and conversions.
 
-use millstream_core::DType;
+use millstream_core::{DType, Op};
 
 use super::elementwise::GEOMETRIES;
 use super::{FLOATS, LARGE};
 use crate::generator::{special_values, subnormal_values};
 use crate::value::limits;
-use crate::{Case, CaseBuilder, Generator, Spec, Value, View};
+use crate::{Case, CaseBuilder, Generator, Value, View};
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -22,7 +22,7 @@ pub(super) fn cases() -> Vec<Case> {
                     let values =
                         Generator::named(&name).elements(from, source.elements(), -300.0, 300.0);
                     let output = target.output.layout(to, target.shape);
-                    let case = CaseBuilder::new(name, Spec::Copy).output(output);
+                    let case = CaseBuilder::new(name, Op::Copy { dtype: to }).output(output);
                     cases.push(case.input(source, &values).build());
                 }
             }
@@ -34,7 +34,8 @@ pub(super) fn cases() -> Vec<Case> {
         let values = Generator::new(1).elements(from, 12, -9.0, 9.0);
         let layout = View::Mixed.layout(from, &[3, 4]);
         let name = format!("copy/{from}/in-place");
-        cases.push(CaseBuilder::new(name, Spec::Copy).output(layout).in_place(&values).build());
+        let case = CaseBuilder::new(name, Op::Copy { dtype: from });
+        cases.push(case.output(layout).in_place(&values).build());
     }
     cases.extend(roundings());
     cases.extend(large());
@@ -42,11 +43,9 @@ pub(super) fn cases() -> Vec<Case> {
 }
 
 fn values_case(from: DType, to: DType, name: &str, values: &[Value]) -> Case {
-    let (output, input) =
-        (View::Shifted.layout(to, &[values.len()]), View::Dense.layout(from, &[values.len()]));
-    CaseBuilder::new(format!("copy/{from}-{to}/{name}"), Spec::Copy)
-        .output(output)
-        .input(input, values)
+    CaseBuilder::new(format!("copy/{from}-{to}/{name}"), Op::Copy { dtype: to })
+        .input(View::Dense.layout(from, &[values.len()]), values)
+        .outputs(&[View::Shifted])
         .build()
 }
 
@@ -99,11 +98,10 @@ fn large() -> Vec<Case> {
     let mut add =
         |name: &str, from: DType, to: DType, shape: &[usize], output: View, input: View| {
             let name = format!("copy/{from}-{to}/{name}");
-            let (output, input) = (output.layout(to, shape), input.layout(from, shape));
+            let input = input.layout(from, shape);
             let values = Generator::named(&name).elements(from, input.elements(), -300.0, 300.0);
-            cases.push(
-                CaseBuilder::new(name, Spec::Copy).output(output).input(input, &values).build(),
-            );
+            let case = CaseBuilder::new(name, Op::Copy { dtype: to });
+            cases.push(case.input(input, &values).outputs(&[output]).build());
         };
     for dtype in [DType::F32, DType::U8, DType::F64, DType::BF16] {
         add("large", dtype, dtype, &[LARGE], View::Dense, View::Shifted);

@@ -1,9 +1,9 @@
 //! Running sums.
 
-use millstream_core::DType;
+use millstream_core::{DType, Op};
 
 use crate::generator::special_values;
-use crate::{Case, CaseBuilder, Generator, Spec, Value, View};
+use crate::{Case, CaseBuilder, Generator, Value, View};
 
 /// Shapes and the axis.
 const SHAPES: &[(&[usize], usize)] = &[
@@ -30,17 +30,20 @@ pub(super) fn cases() -> Vec<Case> {
                     (View::Shifted, Some(View::Repeated)),
                     (View::Stepped, None),
                 ] {
-                    let spec = Spec::CumSum { axis, exclusive, reverse };
+                    let op = Op::CumSum { axis: axis as u8, exclusive, reverse };
                     let name = format!(
                         "cumsum/{dtype}/{shape:?}-{axis}-{exclusive}-{reverse}-{output:?}-{input:?}"
                     );
                     let values =
                         Generator::named(&name).elements(dtype, shape.iter().product(), -4.0, 4.0);
-                    let case = CaseBuilder::new(name, spec).output(output.layout(dtype, shape));
-                    cases.push(match input {
-                        Some(view) => case.input(view.layout(dtype, shape), &values).build(),
-                        None => case.in_place(&values).build(),
-                    });
+                    let case = CaseBuilder::new(name, op);
+                    let case = match input {
+                        Some(view) => {
+                            case.input(view.layout(dtype, shape), &values).outputs(&[output])
+                        }
+                        None => case.output(output.layout(dtype, shape)).in_place(&values),
+                    };
+                    cases.push(case.build());
                 }
             }
             cases.push(specials(dtype, exclusive, reverse));
@@ -52,8 +55,9 @@ pub(super) fn cases() -> Vec<Case> {
         let name = format!("cumsum/{dtype}/large-{shape:?}-{axis}");
         let values = Generator::named(&name).elements(dtype, shape[0] * shape[1], -4.0, 4.0);
         let layout = View::Dense.layout(dtype, &shape);
-        let spec = Spec::CumSum { axis, exclusive: false, reverse: false };
-        cases.push(CaseBuilder::new(name, spec).output(layout).input(layout, &values).build());
+        let op = Op::CumSum { axis, exclusive: false, reverse: false };
+        let case = CaseBuilder::new(name, op).input(layout, &values);
+        cases.push(case.outputs(&[View::Dense]).build());
     }
     cases
 }
@@ -71,8 +75,8 @@ fn specials(dtype: DType, exclusive: bool, reverse: bool) -> Case {
     }
     let layout = View::Dense.layout(dtype, &[special.len(), 5]);
     let name = format!("cumsum/{dtype}/special-{exclusive}-{reverse}");
-    CaseBuilder::new(name, Spec::CumSum { axis: 1, exclusive, reverse })
-        .output(layout)
+    CaseBuilder::new(name, Op::CumSum { axis: 1, exclusive, reverse })
         .input(layout, &values)
+        .outputs(&[View::Dense])
         .build()
 }

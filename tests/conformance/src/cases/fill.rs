@@ -3,15 +3,14 @@
 use millstream_core::{DType, Scalar};
 
 use super::LARGE;
-use crate::{Case, CaseBuilder, Spec, View};
+use crate::{Case, CaseBuilder, View, ops};
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     let mut add = |name: String, dtype, shape: &[usize], view: View, value: Scalar| {
         let name = format!("fill/{dtype}/{name}");
-        cases.push(
-            CaseBuilder::new(name, Spec::Fill { value }).output(view.layout(dtype, shape)).build(),
-        );
+        let op = ops::fill(value, dtype, shape);
+        cases.push(CaseBuilder::new(name, op).outputs(&[view]).build());
     };
     let shapes: [&[usize]; 8] = [
         &[],

@@ -1,9 +1,9 @@
 //! Reading by index.
 
-use millstream_core::DType;
+use millstream_core::{DType, Op};
 
 use crate::generator::special_values;
-use crate::{Case, CaseBuilder, Generator, Spec, Value, View};
+use crate::{Case, CaseBuilder, Generator, Value, View};
 
 /// Views of output, input and indices.
 const VIEWS: [[View; 3]; 4] = [
@@ -35,33 +35,26 @@ pub(super) fn values(generator: &mut Generator, dtype: DType, count: usize) -> V
     values
 }
 
-/// What a case is made of: the shapes of input and indices, and the indices.
-struct Parts<'a> {
-    spec: Spec,
-    output: Vec<usize>,
-    input: &'a [usize],
-    indices: &'a [usize],
-}
-
+/// Cases of one operation, by the shapes of input and indices.
 fn add(
     cases: &mut Vec<Case>,
-    parts: &Parts<'_>,
+    op: &Op,
+    [input, indices]: [&[usize]; 2],
     mut fill: impl FnMut(&mut Generator) -> Vec<Value>,
 ) {
-    let Parts { spec, output, input, indices } = parts;
     for dtype in DType::ALL {
         for (at, [to, from, by]) in VIEWS.into_iter().enumerate() {
             let index_type = INDEX_TYPES[at % 2];
-            let kind = spec.kind().name();
-            let name = format!("{kind}/{dtype}/{spec:?}-{input:?}-{indices:?}-{at}");
+            let kind = op.kind().name();
+            let name = format!("{kind}/{dtype}/{op:?}-{input:?}-{indices:?}-{at}");
             let mut generator = Generator::named(&name);
             let source = values(&mut generator, dtype, count(input));
             let by_values = fill(&mut generator);
             cases.push(
-                CaseBuilder::new(name, spec.clone())
-                    .output(to.layout(dtype, output))
+                CaseBuilder::new(name, op.clone())
                     .input(from.layout(dtype, input), &source)
                     .input(by.layout(index_type, indices), &by_values)
+                    .outputs(&[to])
                     .build(),
             );
         }
@@ -84,9 +77,9 @@ pub(super) fn along() -> Vec<Case> {
     ];
     let mut cases = Vec::new();
     for &(input, by, axis) in SHAPES {
-        let output = [&input[..axis], by, &input[axis + 1..]].concat();
-        let parts = Parts { spec: Spec::Gather { axis }, output, input, indices: by };
-        add(&mut cases, &parts, |generator| indices(generator, count(by), input[axis]));
+        add(&mut cases, &Op::Gather { axis: axis as u8 }, [input, by], |generator| {
+            indices(generator, count(by), input[axis])
+        });
     }
     cases.extend(large());
     cases
@@ -97,9 +90,9 @@ pub(super) fn embeddings() -> Vec<Case> {
         &[(&[5, 7], &[4]), (&[5, 7], &[2, 3]), (&[5, 2, 2], &[3]), (&[9, 1], &[]), (&[4, 3], &[0])];
     let mut cases = Vec::new();
     for &(table, ids) in SHAPES {
-        let output = [ids, &table[1..]].concat();
-        let parts = Parts { spec: Spec::Embedding, output, input: table, indices: ids };
-        add(&mut cases, &parts, |generator| indices(generator, count(ids), table[0]));
+        add(&mut cases, &Op::Embedding, [table, ids], |generator| {
+            indices(generator, count(ids), table[0])
+        });
     }
     cases
 }
@@ -117,9 +110,9 @@ pub(super) fn elements() -> Vec<Case> {
     ];
     let mut cases = Vec::new();
     for &(input, by, axis) in SHAPES {
-        let spec = Spec::GatherElements { axis };
-        let parts = Parts { spec, output: by.to_vec(), input, indices: by };
-        add(&mut cases, &parts, |generator| indices(generator, count(by), input[axis]));
+        add(&mut cases, &Op::GatherElements { axis: axis as u8 }, [input, by], |generator| {
+            indices(generator, count(by), input[axis])
+        });
     }
     cases
 }
@@ -141,9 +134,8 @@ pub(super) fn tuples() -> Vec<Case> {
     let mut cases = Vec::new();
     for &(input, by, batch_axes) in SHAPES {
         let (&tuple, leading) = by.split_last().expect("indices have a last axis");
-        let output = [leading, &input[batch_axes + tuple..]].concat();
-        let parts = Parts { spec: Spec::GatherNd { batch_axes }, output, input, indices: by };
-        add(&mut cases, &parts, |generator| {
+        let op = Op::GatherNd { batch_axes: batch_axes as u8 };
+        add(&mut cases, &op, [input, by], |generator| {
             let sizes = &input[batch_axes..batch_axes + tuple];
             (0..count(leading))
                 .flat_map(|_| {
@@ -162,14 +154,12 @@ fn large() -> Vec<Case> {
     let build = |(input, by, axis): ([usize; 2], usize, usize)| {
         let name = format!("gather/f32/large-{input:?}-{axis}");
         let mut generator = Generator::named(&name);
-        let mut output = input;
-        output[axis] = by;
         let source = generator.elements(DType::F32, count(&input), -9.0, 9.0);
         let index = indices(&mut generator, by, input[axis]);
-        CaseBuilder::new(name, Spec::Gather { axis })
-            .output(View::Dense.layout(DType::F32, &output))
+        CaseBuilder::new(name, Op::Gather { axis: axis as u8 })
             .input(View::Dense.layout(DType::F32, &input), &source)
             .input(View::Dense.layout(DType::I64, &[by]), &index)
+            .outputs(&[View::Dense])
             .build()
     };
     SHAPES.into_iter().map(build).collect()

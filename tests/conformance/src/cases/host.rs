@@ -1,11 +1,11 @@
 //! Transfers and the clock.
 
-use millstream_core::DType;
+use millstream_core::{DType, Op};
 
 use super::LARGE;
 use crate::generator::special_values;
 use crate::value::encode_all;
-use crate::{Case, CaseBuilder, Generator, Spec, Value, View};
+use crate::{Case, CaseBuilder, Generator, Value, View, ops};
 
 const SHAPES: [&[usize]; 6] =
     [&[], &[67], &[9, 7], &[3, 4, 5], &[2, 1, 2, 3, 1, 2, 1, 2], &[3, 0, 2]];
@@ -13,10 +13,9 @@ const SHAPES: [&[usize]; 6] =
 pub(super) fn uploads() -> Vec<Case> {
     let mut cases = Vec::new();
     for (dtype, shape, view, values) in transfers() {
-        let bytes = encode_all(dtype, &values);
         let name = format!("upload/{dtype}/{shape:?}-{view:?}");
-        let case = CaseBuilder::new(name, Spec::Upload { bytes });
-        cases.push(case.output(view.layout(dtype, &shape)).build());
+        let case = CaseBuilder::new(name, ops::upload(dtype, &shape));
+        cases.push(case.host(encode_all(dtype, &values)).outputs(&[view]).build());
     }
     cases
 }
@@ -25,13 +24,15 @@ pub(super) fn downloads() -> Vec<Case> {
     let mut cases = Vec::new();
     for (dtype, shape, view, values) in transfers() {
         let name = format!("download/{dtype}/{shape:?}-{view:?}");
-        let case = CaseBuilder::new(name, Spec::Download);
-        cases.push(case.input(view.layout(dtype, &shape), &values).build());
+        let layout = view.layout(dtype, &shape);
+        let case = CaseBuilder::new(name, ops::download(&layout));
+        cases.push(case.input(layout, &values).build());
     }
     for dtype in DType::ALL {
         let layout = View::Repeated.layout(dtype, &[3, 4]);
         let values = Generator::new(2).elements(dtype, 12, -9.0, 9.0);
-        let case = CaseBuilder::new(format!("download/{dtype}/repeated"), Spec::Download);
+        let name = format!("download/{dtype}/repeated");
+        let case = CaseBuilder::new(name, ops::download(&layout));
         cases.push(case.input(layout, &values).build());
     }
     cases
@@ -61,7 +62,7 @@ pub(super) fn timestamps() -> Vec<Case> {
     let shapes: [&[usize]; 3] = [&[], &[1], &[1, 1, 1]];
     let build = |shape: &[usize], view: View| {
         let layout = view.layout(DType::I64, shape);
-        let case = CaseBuilder::new(format!("timestamp/{shape:?}-{view:?}"), Spec::Timestamp);
+        let case = CaseBuilder::new(format!("timestamp/{shape:?}-{view:?}"), Op::Timestamp);
         let mut case = case.output(layout).build();
         // A clock is never negative, so one that was not written shows.
         crate::case::write(&layout, &mut case.buffers[0], &[Value::Int(i64::MIN)]);

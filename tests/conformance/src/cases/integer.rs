@@ -1,9 +1,9 @@
 //! Products and convolutions of 8-bit integers.
 
-use millstream_core::DType;
+use millstream_core::{DType, Op};
 
 use super::conv::{PLAIN, VIEWS, parameters, shapes};
-use crate::{Case, CaseBuilder, Generator, Spec, Value, View};
+use crate::{Case, CaseBuilder, Generator, Value, View};
 
 const TYPES: [[DType; 2]; 4] = [
     [DType::U8, DType::I8],
@@ -17,28 +17,29 @@ fn values(generator: &mut Generator, dtype: DType, count: usize) -> Vec<Value> {
     generator.elements(dtype, count, 0.0, 0.0)
 }
 
-type Shapes<'a> = (&'a [usize], &'a [usize], &'a [usize]);
+/// The shapes of both factors.
+type Shapes<'a> = (&'a [usize], &'a [usize]);
 
 /// The shapes of the zero points of both factors.
 type Zeros<'a> = (Option<&'a [usize]>, Option<&'a [usize]>);
 
 const PRODUCTS: &[Shapes<'static>] = &[
-    (&[1, 1], &[1, 1], &[1, 1]),
-    (&[3, 5], &[3, 7], &[7, 5]),
-    (&[17, 33], &[17, 64], &[64, 33]),
-    (&[2, 3], &[2, 0], &[0, 3]),
-    (&[0, 3], &[0, 4], &[4, 3]),
-    (&[4, 2, 3], &[4, 2, 5], &[5, 3]),
-    (&[4, 2, 3], &[2, 5], &[4, 5, 3]),
-    (&[2, 3, 4, 5], &[2, 1, 4, 6], &[3, 6, 5]),
-    (&[9, 70], &[9, 130], &[130, 70]),
+    (&[1, 1], &[1, 1]),
+    (&[3, 7], &[7, 5]),
+    (&[17, 64], &[64, 33]),
+    (&[2, 0], &[0, 3]),
+    (&[0, 4], &[4, 3]),
+    (&[4, 2, 5], &[5, 3]),
+    (&[2, 5], &[4, 5, 3]),
+    (&[2, 1, 4, 6], &[3, 6, 5]),
+    (&[9, 130], &[130, 70]),
 ];
 
 pub(super) fn products() -> Vec<Case> {
     let mut cases = Vec::new();
     for [left, right] in TYPES {
-        for &(output, a, b) in PRODUCTS {
-            let (m, n) = (output[output.len() - 2], output[output.len() - 1]);
+        for &(a, b) in PRODUCTS {
+            let (m, n) = (a[a.len() - 2], b[b.len() - 1]);
             let upright = [m, 1];
             let zeros: [Zeros; 5] = [
                 (None, None),
@@ -53,10 +54,8 @@ pub(super) fn products() -> Vec<Case> {
                 let mut generator = Generator::named(&name);
                 let mut fill =
                     |dtype, shape: &[usize]| values(&mut generator, dtype, shape.iter().product());
-                let spec =
-                    Spec::MatMulInteger { a_zero: a_zero.is_some(), b_zero: b_zero.is_some() };
-                let mut case = CaseBuilder::new(name, spec)
-                    .output(views[0].layout(DType::I32, output))
+                let op = Op::MatMulInteger { a_zero: a_zero.is_some(), b_zero: b_zero.is_some() };
+                let mut case = CaseBuilder::new(name, op)
                     .input(views[1].layout(left, a), &fill(left, a))
                     .input(views[2].layout(right, b), &fill(right, b));
                 for (zero, dtype) in [(a_zero, left), (b_zero, right)] {
@@ -64,7 +63,7 @@ pub(super) fn products() -> Vec<Case> {
                         case = case.input(View::Shifted.layout(dtype, shape), &fill(dtype, shape));
                     }
                 }
-                cases.push(case.build());
+                cases.push(case.outputs(&views[..1]).build());
             }
         }
         cases.push(large(left, right));
@@ -76,10 +75,10 @@ pub(super) fn products() -> Vec<Case> {
 fn large(left: DType, right: DType) -> Case {
     let name = format!("matmul_integer/{left}-{right}/large");
     let mut generator = Generator::named(&name);
-    CaseBuilder::new(name, Spec::MatMulInteger { a_zero: false, b_zero: false })
-        .output(View::Dense.layout(DType::I32, &[261, 270]))
+    CaseBuilder::new(name, Op::MatMulInteger { a_zero: false, b_zero: false })
         .input(View::Dense.layout(left, &[261, 11]), &values(&mut generator, left, 261 * 11))
         .input(View::Transposed.layout(right, &[11, 270]), &values(&mut generator, right, 11 * 270))
+        .outputs(&[View::Dense])
         .build()
 }
 
@@ -88,11 +87,11 @@ fn overflow(left: DType, right: DType) -> Case {
     let most = |dtype| Value::Int(if dtype == DType::U8 { 255 } else { -128 });
     CaseBuilder::new(
         format!("matmul_integer/{left}-{right}/most"),
-        Spec::MatMulInteger { a_zero: false, b_zero: false },
+        Op::MatMulInteger { a_zero: false, b_zero: false },
     )
-    .output(View::Dense.layout(DType::I32, &[2, 3]))
     .input(View::Dense.layout(left, &[2, 3000]), &[most(left); 6000])
     .input(View::Dense.layout(right, &[3000, 3]), &[most(right); 9000])
+    .outputs(&[View::Dense])
     .build()
 }
 
@@ -101,8 +100,8 @@ pub(super) fn convolutions() -> Vec<Case> {
     for [left, right] in TYPES {
         for &(sizes, steps) in PLAIN {
             let params = parameters(sizes.input.len(), steps, 0);
-            let [output, input, weight] = shapes(sizes, &params, false);
-            let channels = [output[1]];
+            let [input, weight] = shapes(sizes, &params, false);
+            let channels = [weight[0]];
             let zeros: [Zeros; 4] = [
                 (None, None),
                 (Some(&[]), Some(&[])),
@@ -116,13 +115,12 @@ pub(super) fn convolutions() -> Vec<Case> {
                 let mut generator = Generator::named(&name);
                 let mut fill =
                     |dtype, shape: &[usize]| values(&mut generator, dtype, shape.iter().product());
-                let spec = Spec::ConvInteger {
-                    params,
+                let op = Op::ConvInteger {
+                    params: Box::new(params),
                     src_zero: src_zero.is_some(),
                     weight_zero: weight_zero.is_some(),
                 };
-                let mut case = CaseBuilder::new(name, spec)
-                    .output(views[0].layout(DType::I32, &output))
+                let mut case = CaseBuilder::new(name, op)
                     .input(views[1].layout(left, &input), &fill(left, &input))
                     .input(views[2].layout(right, &weight), &fill(right, &weight));
                 for (zero, dtype) in [(src_zero, left), (weight_zero, right)] {
@@ -130,7 +128,7 @@ pub(super) fn convolutions() -> Vec<Case> {
                         case = case.input(View::Shifted.layout(dtype, shape), &fill(dtype, shape));
                     }
                 }
-                cases.push(case.build());
+                cases.push(case.outputs(&views[..1]).build());
             }
         }
     }

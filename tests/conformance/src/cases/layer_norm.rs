@@ -1,9 +1,9 @@
 //! Layer normalisation.
 
-use millstream_core::DType;
+use millstream_core::{DType, Op};
 
 use super::FLOATS;
-use crate::{Case, CaseBuilder, Generator, Spec, Value, View};
+use crate::{Case, CaseBuilder, Generator, Value, View};
 
 const SHAPES: &[&[usize]] =
     &[&[7], &[3, 64], &[4, 67], &[2, 3, 5], &[3, 2, 4, 5], &[5, 1, 1], &[3, 0]];
@@ -19,28 +19,20 @@ pub(super) fn cases() -> Vec<Case> {
                         (View::Mixed, View::Transposed),
                         (View::Shifted, View::Stepped),
                     ] {
-                        let spec = Spec::LayerNorm { axes, epsilon: 1e-5, weight, bias };
+                        let op = Op::LayerNorm { axes: axes as u8, epsilon: 1e-5, weight, bias };
                         let name = format!(
                             "layer_norm/{dtype}/{shape:?}-{axes}-{weight}-{bias}-{output:?}-{input:?}"
                         );
-                        cases.push(case(
-                            name,
-                            dtype,
-                            shape,
-                            spec,
-                            output,
-                            Some(input),
-                            (-2.0, 3.0),
-                        ));
+                        cases.push(case(name, dtype, shape, op, output, Some(input), (-2.0, 3.0)));
                     }
                 }
             }
         }
-        let full = Spec::LayerNorm { axes: 1, epsilon: 1e-5, weight: true, bias: true };
-        let bare = Spec::LayerNorm { axes: 1, epsilon: 1e-3, weight: false, bias: false };
-        let mut add = |name: &str, shape: &[usize], spec: &Spec, input, range| {
+        let full = Op::LayerNorm { axes: 1, epsilon: 1e-5, weight: true, bias: true };
+        let bare = Op::LayerNorm { axes: 1, epsilon: 1e-3, weight: false, bias: false };
+        let mut add = |name: &str, shape: &[usize], op: &Op, input, range| {
             let name = format!("layer_norm/{dtype}/{name}");
-            cases.push(case(name, dtype, shape, spec.clone(), View::Dense, input, range));
+            cases.push(case(name, dtype, shape, op.clone(), View::Dense, input, range));
         };
         add("in-place", &[5, 33], &full, None, (-2.0, 3.0));
         // A mean far from zero: the difference of squares would lose every digit of the variance.
@@ -50,10 +42,10 @@ pub(super) fn cases() -> Vec<Case> {
         cases.push(specials(dtype));
     }
     for shape in [&[1024, 129], &[3, 40_001]] {
-        let spec = Spec::LayerNorm { axes: 1, epsilon: 1e-5, weight: true, bias: true };
+        let op = Op::LayerNorm { axes: 1, epsilon: 1e-5, weight: true, bias: true };
         let name = format!("layer_norm/f32/large-{shape:?}");
         let dense = View::Dense;
-        cases.push(case(name, DType::F32, shape, spec, dense, Some(dense), (-2.0, 3.0)));
+        cases.push(case(name, DType::F32, shape, op, dense, Some(dense), (-2.0, 3.0)));
     }
     cases
 }
@@ -63,19 +55,19 @@ fn case(
     name: String,
     dtype: DType,
     shape: &[usize],
-    spec: Spec,
+    op: Op,
     output: View,
     input: Option<View>,
     (low, high): (f64, f64),
 ) -> Case {
-    let Spec::LayerNorm { axes, weight, bias, .. } = spec else { unreachable!("not a layer norm") };
+    let Op::LayerNorm { axes, weight, bias, .. } = op else { unreachable!("not a layer norm") };
     let mut generator = Generator::named(&name);
-    let tail = &shape[shape.len() - axes..];
+    let tail = &shape[shape.len() - usize::from(axes)..];
     let values = generator.elements(dtype, shape.iter().product(), low, high);
-    let mut case = CaseBuilder::new(name, spec).output(output.layout(dtype, shape));
-    case = match input {
+    let case = CaseBuilder::new(name, op);
+    let mut case = match input {
         Some(view) => case.input(view.layout(dtype, shape), &values),
-        None => case.in_place(&values),
+        None => case.output(output.layout(dtype, shape)).in_place(&values),
     };
     for (given, view) in [(weight, View::Stepped), (bias, View::Transposed)] {
         if given {
@@ -85,7 +77,7 @@ fn case(
             case = case.input(view.layout(dtype, tail), &values);
         }
     }
-    case.build()
+    if input.is_some() { case.outputs(&[output]).build() } else { case.build() }
 }
 
 fn specials(dtype: DType) -> Case {
@@ -100,9 +92,9 @@ fn specials(dtype: DType) -> Case {
     ];
     let values: Vec<Value> = rows.concat().into_iter().map(Value::Float).collect();
     let layout = View::Dense.layout(dtype, &[rows.len(), 4]);
-    let spec = Spec::LayerNorm { axes: 1, epsilon: 1e-5, weight: false, bias: false };
-    CaseBuilder::new(format!("layer_norm/{dtype}/special"), spec)
-        .output(layout)
+    let op = Op::LayerNorm { axes: 1, epsilon: 1e-5, weight: false, bias: false };
+    CaseBuilder::new(format!("layer_norm/{dtype}/special"), op)
         .input(layout, &values)
+        .outputs(&[View::Dense])
         .build()
 }

@@ -1,9 +1,9 @@
 //! Matrix products.
 
-use millstream_core::{Activation, DType};
+use millstream_core::{Activation, DType, Op};
 
 use super::FLOATS;
-use crate::{Case, CaseBuilder, Generator, Spec, Value, View};
+use crate::{Case, CaseBuilder, Generator, Value, View, ops};
 
 pub(crate) const ACTIVATIONS: [Activation; 11] = {
     use Activation::*;
@@ -22,28 +22,27 @@ pub(crate) const ACTIVATIONS: [Activation; 11] = {
     ]
 };
 
-/// The shapes of one product: output, left, right.
-type Shapes<'a> = (&'a [usize], &'a [usize], &'a [usize]);
+/// The shapes of the factors of one product.
+type Shapes<'a> = (&'a [usize], &'a [usize]);
 
 const BATCHED: &[Shapes<'static>] = &[
-    (&[3, 4, 5], &[3, 4, 6], &[3, 6, 5]),
-    (&[3, 4, 5], &[3, 4, 6], &[6, 5]),
-    (&[3, 4, 5], &[4, 6], &[3, 6, 5]),
-    (&[3, 4, 5], &[4, 6], &[6, 5]),
-    (&[2, 3, 4, 5], &[2, 1, 4, 6], &[3, 6, 5]),
-    (&[2, 3, 1, 5], &[1, 3, 1, 6], &[2, 1, 6, 5]),
-    (&[1, 2, 1, 2, 1, 2, 3, 4], &[1, 2, 1, 2, 1, 2, 3, 2], &[2, 4]),
-    (&[0, 4, 5], &[0, 4, 6], &[6, 5]),
-    (&[3, 0, 5], &[3, 0, 6], &[6, 5]),
-    (&[3, 4, 0], &[4, 6], &[3, 6, 0]),
+    (&[3, 4, 6], &[3, 6, 5]),
+    (&[3, 4, 6], &[6, 5]),
+    (&[4, 6], &[3, 6, 5]),
+    (&[2, 1, 4, 6], &[3, 6, 5]),
+    (&[1, 3, 1, 6], &[2, 1, 6, 5]),
+    (&[1, 2, 1, 2, 1, 2, 3, 2], &[2, 4]),
+    (&[0, 4, 6], &[6, 5]),
+    (&[3, 0, 6], &[6, 5]),
+    (&[4, 6], &[3, 6, 0]),
 ];
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     let plain = product(1.0, Activation::None);
     for dtype in FLOATS {
-        let mut add = |shapes: Shapes, views: [View; 3], spec: &Spec| {
-            cases.push(case(dtype, shapes, views, spec, (-1.0, 1.0)));
+        let mut add = |shapes: Shapes, views: [View; 3], op: &Op| {
+            cases.push(case(dtype, shapes, views, op, (-1.0, 1.0)));
         };
         let dense = [View::Dense; 3];
         let sizes = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33];
@@ -51,7 +50,7 @@ pub(super) fn cases() -> Vec<Case> {
             for (next, &n) in sizes.iter().enumerate() {
                 // One k for each pair, so that all sizes meet without a cube of cases.
                 let k = sizes[(3 * at + 5 * next) % sizes.len()];
-                add((&[m, n], &[m, k], &[k, n]), dense, &plain);
+                add((&[m, k], &[k, n]), dense, &plain);
             }
         }
         for (m, n, k) in [
@@ -64,13 +63,13 @@ pub(super) fn cases() -> Vec<Case> {
             (4, 8, 513),
             (65, 67, 63),
         ] {
-            add((&[m, n], &[m, k], &[k, n]), dense, &plain);
+            add((&[m, k], &[k, n]), dense, &plain);
         }
         for a in [View::Dense, View::Transposed, View::Stepped, View::Repeated] {
             for b in [View::Shifted, View::Transposed, View::Mixed, View::Repeated] {
                 for output in [View::Dense, View::Transposed, View::Stepped] {
-                    add((&[17, 13], &[17, 19], &[19, 13]), [output, a, b], &plain);
-                    add((&[2, 5, 6], &[2, 5, 7], &[7, 6]), [output, a, b], &plain);
+                    add((&[17, 19], &[19, 13]), [output, a, b], &plain);
+                    add((&[2, 5, 7], &[7, 6]), [output, a, b], &plain);
                 }
             }
         }
@@ -81,17 +80,19 @@ pub(super) fn cases() -> Vec<Case> {
         // Few rows or columns, with weights as linear layers have them.
         for (m, n, k) in [(1, 40, 64), (2, 33, 64), (4, 19, 1104), (1, 35, 1104), (37, 3, 64)] {
             for b in [View::Dense, View::Transposed] {
-                add((&[m, n], &[m, k], &[k, n]), [View::Dense, View::Dense, b], &plain);
-                add((&[3, m, n], &[3, m, k], &[3, k, n]), [View::Dense, View::Dense, b], &plain);
+                add((&[m, k], &[k, n]), [View::Dense, View::Dense, b], &plain);
+                add((&[3, m, k], &[3, k, n]), [View::Dense, View::Dense, b], &plain);
             }
         }
+        cases.push(repeated(dtype, dense));
+        cases.push(repeated(dtype, [View::Mixed, View::Transposed, View::Stepped]));
         cases.extend(layers(dtype));
         cases.extend(epilogues(dtype));
         cases.extend(single_rows(dtype));
         cases.push(specials(dtype));
     }
     for (m, n, k) in [(129, 257, 65), (1, 1031, 511), (301, 7, 401), (64, 64, 2048)] {
-        let shapes: Shapes = (&[m, n], &[m, k], &[k, n]);
+        let shapes: Shapes = (&[m, k], &[k, n]);
         cases.push(case(DType::F32, shapes, [View::Dense; 3], &plain, (-1.0, 1.0)));
         let transposed = [View::Dense, View::Dense, View::Transposed];
         cases.push(case(DType::BF16, shapes, transposed, &plain, (-1.0, 1.0)));
@@ -99,24 +100,36 @@ pub(super) fn cases() -> Vec<Case> {
     cases
 }
 
-fn product(scale: f32, activation: Activation) -> Spec {
-    Spec::MatMul { scale, bias: false, residual: false, activation }
+fn product(scale: f32, activation: Activation) -> Op {
+    ops::matmul(scale, false, false, activation)
 }
 
 fn case(
     dtype: DType,
-    (output, a, b): Shapes,
+    (a, b): Shapes,
     [output_view, a_view, b_view]: [View; 3],
-    spec: &Spec,
+    op: &Op,
     (low, high): (f64, f64),
 ) -> Case {
     let name = format!("matmul/{dtype}/{a:?}x{b:?}-{output_view:?}-{a_view:?}-{b_view:?}");
     let mut generator = Generator::named(&name);
     let mut values = |shape: &[usize]| generator.elements(dtype, shape.iter().product(), low, high);
-    CaseBuilder::new(name, spec.clone())
-        .output(output_view.layout(dtype, output))
+    CaseBuilder::new(name, op.clone())
         .input(a_view.layout(dtype, a), &values(a))
         .input(b_view.layout(dtype, b), &values(b))
+        .outputs(&[output_view])
+        .build()
+}
+
+/// An output with more leading axes than both factors, which repeat over them.
+fn repeated(dtype: DType, views: [View; 3]) -> Case {
+    let name = format!("matmul/{dtype}/repeated-{views:?}");
+    let mut generator = Generator::named(&name);
+    let mut values = |count| generator.elements(dtype, count, -1.0, 1.0);
+    CaseBuilder::new(name, product(1.0, Activation::None))
+        .output(views[0].layout(dtype, &[3, 4, 5]))
+        .input(views[1].layout(dtype, &[4, 6]), &values(24))
+        .input(views[2].layout(dtype, &[6, 5]), &values(30))
         .build()
 }
 
@@ -130,19 +143,13 @@ fn epilogues(dtype: DType) -> Vec<Case> {
         for scale in [1.0, -0.125, 0.0] {
             for bias in bias_shapes {
                 for residual in residuals {
-                    let spec = Spec::MatMul {
-                        scale,
-                        bias: bias.is_some(),
-                        residual: residual.is_some(),
-                        activation,
-                    };
+                    let op = ops::matmul(scale, bias.is_some(), residual.is_some(), activation);
                     let name = format!(
                         "matmul/{dtype}/epilogue-{activation:?}-{scale}-{bias:?}-{residual:?}"
                     );
                     let mut generator = Generator::named(&name);
                     let mut values = |count| generator.elements(dtype, count, -2.0, 2.0);
-                    let mut case = CaseBuilder::new(name, spec)
-                        .output(View::Shifted.layout(dtype, &[2, 9, 11]))
+                    let mut case = CaseBuilder::new(name, op)
                         .input(View::Dense.layout(dtype, &[2, 9, 3]), &values(54))
                         .input(View::Dense.layout(dtype, &[3, 11]), &values(33));
                     if let Some(shape) = bias {
@@ -152,7 +159,7 @@ fn epilogues(dtype: DType) -> Vec<Case> {
                     if let Some(view) = residual {
                         case = case.input(view.layout(dtype, &[2, 9, 11]), &values(198));
                     }
-                    cases.push(case.build());
+                    cases.push(case.outputs(&[View::Shifted]).build());
                 }
             }
         }
@@ -185,7 +192,7 @@ fn layers(dtype: DType) -> Vec<Case> {
             (2, Some(&[n][..]), true, Activation::Clip { min: -0.75, max: 1.25 }),
         ] {
             let scale = if residual { 0.5 } else { 1.0 };
-            let spec = Spec::MatMul { scale, bias: bias.is_some(), residual, activation };
+            let op = ops::matmul(scale, bias.is_some(), residual, activation);
             let name = format!("matmul/{dtype}/layer-{batch}x{m}x{n}x{k}-{bias:?}-{activation:?}");
             let mut generator = Generator::named(&name);
             let mut values = |count| generator.elements(dtype, count, -1.0, 1.0);
@@ -194,8 +201,7 @@ fn layers(dtype: DType) -> Vec<Case> {
                 1 => vec![rows, columns],
                 _ => vec![batch, rows, columns],
             };
-            let mut case = CaseBuilder::new(name, spec)
-                .output(View::Dense.layout(dtype, &shape(m, n)))
+            let mut case = CaseBuilder::new(name, op)
                 .input(View::Dense.layout(dtype, &shape(m, k)), &values(batch * m * k))
                 .input(View::Transposed.layout(dtype, &shape(k, n)), &values(batch * k * n));
             if let Some(shape) = bias {
@@ -205,7 +211,7 @@ fn layers(dtype: DType) -> Vec<Case> {
             if residual {
                 case = case.input(View::Dense.layout(dtype, &shape(m, n)), &values(batch * m * n));
             }
-            cases.push(case.build());
+            cases.push(case.outputs(&[View::Dense]).build());
         }
     }
     cases
@@ -216,17 +222,16 @@ fn single_rows(dtype: DType) -> Vec<Case> {
     let mut cases = Vec::new();
     for activation in ACTIVATIONS {
         for view in [View::Dense, View::Transposed] {
-            let spec = Spec::MatMul { scale: 0.5, bias: true, residual: true, activation };
+            let op = ops::matmul(0.5, true, true, activation);
             let name = format!("matmul/{dtype}/row-{activation:?}-{view:?}");
             let mut generator = Generator::named(&name);
             let mut values = |count| generator.elements(dtype, count, -1.0, 1.0);
-            let case = CaseBuilder::new(name, spec)
-                .output(View::Dense.layout(dtype, &[1, 20]))
+            let case = CaseBuilder::new(name, op)
                 .input(View::Dense.layout(dtype, &[1, 136]), &values(136))
                 .input(view.layout(dtype, &[136, 20]), &values(136 * 20))
                 .input(View::Dense.layout(dtype, &[20]), &values(20))
                 .input(View::Shifted.layout(dtype, &[1, 20]), &values(20));
-            cases.push(case.build());
+            cases.push(case.outputs(&[View::Dense]).build());
         }
     }
     cases
@@ -243,8 +248,8 @@ fn specials(dtype: DType) -> Case {
     b[3 * 7 + 6] = Value::Float(f64::INFINITY);
     b[4 * 7 + 5] = Value::Float(0.0);
     CaseBuilder::new(format!("matmul/{dtype}/special"), product(1.0, Activation::None))
-        .output(View::Dense.layout(dtype, &[6, 7]))
         .input(View::Dense.layout(dtype, &[6, 5]), &a)
         .input(View::Dense.layout(dtype, &[5, 7]), &b)
+        .outputs(&[View::Dense])
         .build()
 }

@@ -3,7 +3,7 @@
 use millstream_core::{DType, MAX_RANK, PadMode, PadParams, Scalar};
 
 use super::gather::values;
-use crate::{Case, CaseBuilder, Generator, Spec, View};
+use crate::{Case, CaseBuilder, Generator, View, ops};
 
 /// A shape, and the widths before and after each axis.
 type Padding = (&'static [usize], &'static [(i64, i64)]);
@@ -73,15 +73,13 @@ fn case(
     (output, input): (View, View),
 ) -> Case {
     let mut params = PadParams { mode, before: [0; MAX_RANK], after: [0; MAX_RANK] };
-    let mut padded = shape.to_vec();
     for (axis, &(before, after)) in widths.iter().enumerate() {
         (params.before[axis], params.after[axis]) = (before, after);
-        padded[axis] = (shape[axis] as i64 + before + after) as usize;
     }
     let name = format!("pad/{dtype}/{prefix}{mode:?}-{shape:?}-{widths:?}-{output:?}-{input:?}");
     let elements = values(&mut Generator::named(&name), dtype, shape.iter().product());
-    CaseBuilder::new(name, Spec::Pad(params))
-        .output(output.layout(dtype, &padded))
+    CaseBuilder::new(name, ops::pad(params))
         .input(input.layout(dtype, shape), &elements)
+        .outputs(&[output])
         .build()
 }

@@ -4,30 +4,30 @@ use millstream_core::{DType, PoolKind, PoolParams};
 
 use super::FLOATS;
 use crate::generator::special_values;
-use crate::{Case, CaseBuilder, Generator, Spec, Value, View};
+use crate::{Case, CaseBuilder, Generator, Value, View, ops};
 
 /// Kernel, stride, dilation and padding before and after of one axis.
 type Window = [u32; 5];
 
-/// The input's and the output's spatial sizes, and the windows.
-type Geometry = (&'static [usize], &'static [usize], &'static [Window]);
+/// The input's spatial sizes, the windows, and whether one more may begin inside and end outside.
+type Geometry = (&'static [usize], &'static [Window], bool);
 
 const GEOMETRIES: &[Geometry] = &[
-    (&[7], &[6], &[[2, 1, 1, 0, 0]]),
-    (&[7], &[3], &[[2, 2, 1, 0, 0]]),
+    (&[7], &[[2, 1, 1, 0, 0]], false),
+    (&[7], &[[2, 2, 1, 0, 0]], false),
     // The same windows and one more.
-    (&[7], &[4], &[[2, 2, 1, 0, 0]]),
-    (&[8], &[8], &[[3, 1, 1, 1, 1]]),
-    (&[9], &[4], &[[3, 2, 2, 1, 1]]),
-    (&[5], &[1], &[[5, 1, 1, 0, 0]]),
-    (&[300], &[299], &[[4, 1, 1, 1, 1]]),
-    (&[1], &[1], &[[3, 1, 1, 1, 1]]),
-    (&[6, 7], &[3, 4], &[[2, 2, 1, 0, 0], [3, 2, 1, 1, 1]]),
-    (&[6, 7], &[6, 5], &[[3, 1, 1, 1, 1], [3, 1, 1, 0, 0]]),
-    (&[6, 9], &[1, 1], &[[6, 1, 1, 0, 0], [9, 1, 1, 0, 0]]),
-    (&[5, 6], &[3, 3], &[[2, 2, 1, 0, 1], [2, 3, 1, 1, 1]]),
-    (&[4, 5, 6], &[2, 5, 5], &[[2, 2, 1, 0, 0], [3, 1, 1, 1, 1], [2, 1, 1, 0, 0]]),
-    (&[3, 4, 4], &[2, 2, 3], &[[2, 2, 1, 0, 0], [3, 1, 1, 0, 0], [2, 1, 1, 0, 0]]),
+    (&[7], &[[2, 2, 1, 0, 0]], true),
+    (&[8], &[[3, 1, 1, 1, 1]], false),
+    (&[9], &[[3, 2, 2, 1, 1]], false),
+    (&[5], &[[5, 1, 1, 0, 0]], false),
+    (&[300], &[[4, 1, 1, 1, 1]], false),
+    (&[1], &[[3, 1, 1, 1, 1]], false),
+    (&[6, 7], &[[2, 2, 1, 0, 0], [3, 2, 1, 1, 1]], false),
+    (&[6, 7], &[[3, 1, 1, 1, 1], [3, 1, 1, 0, 0]], false),
+    (&[6, 9], &[[6, 1, 1, 0, 0], [9, 1, 1, 0, 0]], false),
+    (&[5, 6], &[[2, 2, 1, 0, 1], [2, 3, 1, 1, 1]], false),
+    (&[4, 5, 6], &[[2, 2, 1, 0, 0], [3, 1, 1, 1, 1], [2, 1, 1, 0, 0]], false),
+    (&[3, 4, 4], &[[2, 2, 1, 0, 0], [3, 1, 1, 0, 0], [2, 1, 1, 0, 0]], true),
 ];
 
 pub(super) fn cases() -> Vec<Case> {
@@ -45,12 +45,12 @@ pub(super) fn cases() -> Vec<Case> {
                         if indices && kind != PoolKind::Max {
                             continue;
                         }
-                        let spec = Spec::Pool { params: params(kind, geometry.2), indices };
+                        let params = PoolParams { indices, ..params(kind, geometry) };
                         let name = format!("pool/{dtype}/{kind:?}-{at}-{indices}-{input:?}");
                         let outer = [2, 3];
                         cases.push(case(
                             name,
-                            spec,
+                            params,
                             dtype,
                             outer,
                             geometry,
@@ -59,20 +59,20 @@ pub(super) fn cases() -> Vec<Case> {
                     }
                 }
             }
-            let empty = Spec::Pool { params: params(kind, GEOMETRIES[0].2), indices: false };
+            let empty = params(kind, &GEOMETRIES[0]);
             let views = [View::Dense; 3];
             for outer in [[0, 3], [2, 0]] {
                 let name = format!("pool/{dtype}/{kind:?}-empty-{outer:?}");
-                cases.push(case(name, empty.clone(), dtype, outer, &GEOMETRIES[0], views));
+                cases.push(case(name, empty, dtype, outer, &GEOMETRIES[0], views));
             }
         }
         cases.push(specials(dtype));
     }
-    let large: Geometry = (&[70, 131], &[70, 131], &[[3, 1, 1, 1, 1], [3, 1, 1, 1, 1]]);
+    let large: Geometry = (&[70, 131], &[[3, 1, 1, 1, 1], [3, 1, 1, 1, 1]], false);
     for kind in kinds(DType::F32) {
-        let spec = Spec::Pool { params: params(kind, large.2), indices: false };
+        let params = params(kind, &large);
         let name = format!("pool/f32/{kind:?}-large");
-        cases.push(case(name, spec, DType::F32, [1, 4], &large, [View::Dense; 3]));
+        cases.push(case(name, params, DType::F32, [1, 4], &large, [View::Dense; 3]));
     }
     cases
 }
@@ -85,7 +85,7 @@ fn kinds(dtype: DType) -> Vec<PoolKind> {
     kinds
 }
 
-fn params(kind: PoolKind, windows: &[Window]) -> PoolParams {
+fn params(kind: PoolKind, &(_, windows, ceil): &Geometry) -> PoolParams {
     let number = |part: usize, absent: u32| {
         std::array::from_fn(|axis| windows.get(axis).map_or(absent, |window| window[part]))
     };
@@ -97,30 +97,30 @@ fn params(kind: PoolKind, windows: &[Window]) -> PoolParams {
         dilation: number(2, 1),
         pad_before: number(3, 0),
         pad_after: number(4, 0),
+        ceil,
+        indices: false,
     }
 }
 
 fn case(
     name: String,
-    spec: Spec,
+    params: PoolParams,
     dtype: DType,
     outer: [usize; 2],
-    (from, to, _): &Geometry,
+    (from, ..): &Geometry,
     [values, places, input]: [View; 3],
 ) -> Case {
-    let (from, to) = ([&outer[..], from].concat(), [&outer[..], to].concat());
+    let from = [&outer[..], from].concat();
     let count = from.iter().product();
     let mut elements = Generator::named(&name).elements(dtype, count, -4.0, 4.0);
     // Ties, for the indices.
     for value in elements.iter_mut().step_by(2).filter(|_| dtype.is_float()) {
         *value = Value::Float(value.as_f64().round());
     }
-    let indices = spec.outputs() == 2;
-    let mut case = CaseBuilder::new(name, spec).output(values.layout(dtype, &to));
-    if indices {
-        case = case.output(places.layout(DType::I64, &to));
-    }
-    case.input(input.layout(dtype, &from), &elements).build()
+    CaseBuilder::new(name, ops::pool(params))
+        .input(input.layout(dtype, &from), &elements)
+        .outputs(&[values, places])
+        .build()
 }
 
 /// Windows that see NaN, infinities, and nothing but the lowest number.
@@ -131,10 +131,10 @@ fn specials(dtype: DType) -> Case {
         values.extend(vec![Value::Float(f64::NEG_INFINITY); 4]);
     }
     let count = values.len();
-    let params = params(PoolKind::Max, &[[3, 1, 1, 1, 1]]);
-    CaseBuilder::new(format!("pool/{dtype}/special"), Spec::Pool { params, indices: true })
-        .output(View::Dense.layout(dtype, &[1, 1, count]))
-        .output(View::Dense.layout(DType::I64, &[1, 1, count]))
+    let params = params(PoolKind::Max, &(&[], &[[3, 1, 1, 1, 1]], false));
+    let op = ops::pool(PoolParams { indices: true, ..params });
+    CaseBuilder::new(format!("pool/{dtype}/special"), op)
         .input(View::Dense.layout(dtype, &[1, 1, count]), &values)
+        .outputs(&[View::Dense; 2])
         .build()
 }

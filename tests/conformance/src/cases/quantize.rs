@@ -3,7 +3,7 @@
 use millstream_core::DType;
 
 use super::FLOATS;
-use crate::{Case, CaseBuilder, Generator, Spec, Value, View};
+use crate::{Case, CaseBuilder, Generator, Value, View, ops};
 
 const SHAPES: &[(&[usize], Option<usize>)] = &[
     (&[], None),
@@ -45,16 +45,15 @@ fn cases(float: DType, integer: DType, back: bool) -> Vec<Case> {
                         _ => generator.element(DType::F32, 0.01, 1.0),
                     })
                     .collect();
-                let spec = Spec::Quantize { axis, zero, back };
-                let mut case = CaseBuilder::new(name, spec)
-                    .output(views[0].layout(to, shape))
+                let op = ops::quantize(axis, to, zero);
+                let mut case = CaseBuilder::new(name, op)
                     .input(views[1].layout(from, shape), &values)
                     .input(View::Stepped.layout(DType::F32, &parameters), &scales);
                 if zero {
                     let zeros = generator.elements(integer, many, 0.0, 0.0);
                     case = case.input(View::Dense.layout(integer, &parameters), &zeros);
                 }
-                cases.push(case.build());
+                cases.push(case.outputs(&views[..1]).build());
             }
         }
     }
@@ -90,11 +89,11 @@ fn special(float: DType, integer: DType) -> Case {
         nan, inf, -inf, 0.0, -0.0,
     ];
     let values = numbers.map(Value::Float);
-    let spec = Spec::Quantize { axis: None, zero: true, back: false };
-    CaseBuilder::new(format!("quantize/{float}-{integer}/special"), spec)
-        .output(View::Dense.layout(integer, &[values.len()]))
+    let op = ops::quantize(None, integer, true);
+    CaseBuilder::new(format!("quantize/{float}-{integer}/special"), op)
         .input(View::Dense.layout(float, &[values.len()]), &values)
         .input(View::Dense.layout(DType::F32, &[]), &[Value::Float(1.0)])
         .input(View::Dense.layout(integer, &[]), &[Value::Int(3)])
+        .outputs(&[View::Dense])
         .build()
 }

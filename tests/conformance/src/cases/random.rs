@@ -3,7 +3,7 @@
 use millstream_core::Distribution;
 
 use super::FLOATS;
-use crate::{Case, CaseBuilder, Spec, View};
+use crate::{Case, CaseBuilder, View, ops};
 
 pub(super) fn cases() -> Vec<Case> {
     let distributions = [
@@ -20,11 +20,9 @@ pub(super) fn cases() -> Vec<Case> {
         for distribution in distributions {
             for shape in shapes {
                 for view in View::WRITABLE {
-                    let spec = Spec::Random { distribution, seed: 42, offset: 7 };
+                    let op = ops::random(distribution, (42, 7), dtype, shape);
                     let name = format!("random/{dtype}/{distribution:?}-{shape:?}-{view:?}");
-                    cases.push(
-                        CaseBuilder::new(name, spec).output(view.layout(dtype, shape)).build(),
-                    );
+                    cases.push(CaseBuilder::new(name, op).outputs(&[view]).build());
                 }
             }
         }

@@ -3,7 +3,7 @@
 use millstream_core::{DType, RecurrentCell, RecurrentDirection, RecurrentParams};
 
 use super::FLOATS;
-use crate::{Case, CaseBuilder, Generator, Spec, Value, View};
+use crate::{Case, CaseBuilder, Generator, Value, View, ops};
 
 const CELLS: [RecurrentCell; 5] = [
     RecurrentCell::Lstm,
@@ -65,12 +65,7 @@ fn case(dtype: DType, sizes: Sizes, params: RecurrentParams, awkward: bool) -> C
         false => [View::Dense; 3],
     };
     let state = [directions, batch, hidden];
-    let mut case = CaseBuilder::new(name, Spec::Recurrent(params))
-        .output(views[0].layout(dtype, &[time, directions, batch, hidden]))
-        .output(views[1].layout(dtype, &state));
-    if params.cell == RecurrentCell::Lstm {
-        case = case.output(views[2].layout(dtype, &state));
-    }
+    let mut case = CaseBuilder::new(name, ops::recurrent(params));
     let operands: [(bool, View, &[usize], f64); 6] = [
         (true, views[2], &[time, batch, input], 1.0),
         (true, views[1], &[directions, rows, input], 0.5),
@@ -92,5 +87,5 @@ fn case(dtype: DType, sizes: Sizes, params: RecurrentParams, awkward: bool) -> C
         let dtype = if awkward { DType::I64 } else { DType::I32 };
         case = case.input(views[2].layout(dtype, &[batch]), &lengths);
     }
-    case.build()
+    case.outputs(&views).build()
 }

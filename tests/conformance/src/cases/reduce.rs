@@ -1,10 +1,10 @@
 //! Reductions.
 
-use millstream_core::{Axes, DType, ReduceOp};
+use millstream_core::{DType, ReduceOp};
 
 use super::FLOATS;
 use crate::generator::special_values;
-use crate::{Case, CaseBuilder, Generator, Spec, Value, View};
+use crate::{Case, CaseBuilder, Generator, Value, View, ops};
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -69,9 +69,9 @@ fn case(
     input: View,
 ) -> Option<Case> {
     let indexed = matches!(op, ReduceOp::ArgMax | ReduceOp::ArgMin);
-    let kept: Vec<usize> =
-        (0..shape.len()).map(|axis| if axes.contains(&axis) { 1 } else { shape[axis] }).collect();
-    let nothing_to_combine = shape.contains(&0) && !kept.contains(&0);
+    let kept = |axis: usize| !axes.contains(&axis);
+    let nothing_to_combine =
+        shape.contains(&0) && (0..shape.len()).all(|axis| !kept(axis) || shape[axis] > 0);
     if indexed && axes.len() != 1 || nothing_to_combine && !op.has_identity() {
         return None;
     }
@@ -79,9 +79,8 @@ fn case(
     let source = input.layout(dtype, shape);
     let (low, high) = if op == ReduceOp::Prod { (0.5, 1.8) } else { (-4.0, 4.0) };
     let values = Generator::named(&name).elements(dtype, source.elements(), low, high);
-    let target = output.layout(op.output(dtype)?, &kept);
-    let spec = Spec::Reduce { op, axes: Axes::new(axes).expect("axes of a shape") };
-    Some(CaseBuilder::new(name, spec).output(target).input(source, &values).build())
+    let case = CaseBuilder::new(name, ops::reduce(op, axes)).input(source, &values);
+    Some(case.outputs(&[output]).build())
 }
 
 /// Rows of twelve, each with one special value in it at a changing place, then rows full of one.
@@ -112,13 +111,10 @@ fn specials(op: ReduceOp, dtype: DType) -> Case {
     let mut row = generator.elements(dtype, 12, 0.5, 1.5);
     row[7] = row[2];
     rows.push(row);
-    CaseBuilder::new(
-        format!("reduce/{op:?}/{dtype}/special"),
-        Spec::Reduce { op, axes: Axes::new(&[1]).expect("one axis") },
-    )
-    .output(View::Stepped.layout(op.output(dtype).expect("checked"), &[rows.len(), 1]))
-    .input(View::Dense.layout(dtype, &[rows.len(), 12]), &rows.concat())
-    .build()
+    CaseBuilder::new(format!("reduce/{op:?}/{dtype}/special"), ops::reduce(op, &[1]))
+        .input(View::Dense.layout(dtype, &[rows.len(), 12]), &rows.concat())
+        .outputs(&[View::Stepped])
+        .build()
 }
 
 /// Outputs whose reduced axes have a stride that means nothing, as when the axes are dropped.
@@ -133,9 +129,9 @@ fn dropped_axes() -> Vec<Case> {
         (layout(&[0, 1, 4], &[1, 4, 5]), [0]),
     ];
     let build = |(output, axes): (millstream_core::Layout, [usize; 1])| {
-        let spec = Spec::Reduce { op: ReduceOp::Sum, axes: Axes::new(&axes).expect("one axis") };
+        let op = ops::reduce(ReduceOp::Sum, &axes);
         let values = Generator::new(5).elements(DType::F32, 60, -4.0, 4.0);
-        CaseBuilder::new(format!("reduce/Sum/f32/dropped-{axes:?}"), spec)
+        CaseBuilder::new(format!("reduce/Sum/f32/dropped-{axes:?}"), op)
             .output(output)
             .input(View::Dense.layout(DType::F32, &shape), &values)
             .build()

@@ -4,7 +4,7 @@ use millstream_core::{CoordinateMode, DType, MAX_RANK, NearestRounding, ResizeMo
 
 use super::FLOATS;
 use super::gather::values;
-use crate::{Case, CaseBuilder, Generator, Spec, View};
+use crate::{Case, CaseBuilder, Generator, View, ops};
 
 /// Sizes of input and output; scales are their quotients.
 const SIZES: &[(&[usize], &[usize])] = &[
@@ -48,6 +48,7 @@ fn params(mode: ResizeMode, coordinates: CoordinateMode) -> ResizeParams {
         extrapolation: -7.0,
         exclude_outside: false,
         antialias: false,
+        sizes: [1; MAX_RANK],
     }
 }
 
@@ -105,7 +106,7 @@ fn case(
     dtype: DType,
     from: &[usize],
     to: &[usize],
-    params: ResizeParams,
+    mut params: ResizeParams,
     (output, input): (View, View),
 ) -> Case {
     let ResizeParams { mode, coordinates, exclude_outside, antialias, .. } = params;
@@ -119,9 +120,10 @@ fn case(
     } else {
         generator.elements(dtype, count, -4.0, 4.0)
     };
-    CaseBuilder::new(name, Spec::Resize(params))
-        .output(output.layout(dtype, to))
+    params.sizes[..to.len()].copy_from_slice(to);
+    CaseBuilder::new(name, ops::resize(params))
         .input(input.layout(dtype, from), &elements)
+        .outputs(&[output])
         .build()
 }
 

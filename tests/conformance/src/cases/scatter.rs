@@ -1,9 +1,9 @@
 //! Writing by index.
 
-use millstream_core::{DType, ScatterReduction};
+use millstream_core::{DType, Op, ScatterReduction};
 
 use super::gather::{INDEX_TYPES, indices, values};
-use crate::{Case, CaseBuilder, Generator, Spec, Value, View};
+use crate::{Case, CaseBuilder, Generator, Value, View};
 
 /// Views of output, input (none for in place), indices and updates.
 const VIEWS: [(View, Option<View>, View, View); 3] = [
@@ -21,30 +21,30 @@ type Shapes<'a> = [&'a [usize]; 3];
 
 fn add(
     cases: &mut Vec<Case>,
-    spec: impl Fn(ScatterReduction) -> Spec,
+    op: impl Fn(ScatterReduction) -> Op,
     [input, by, updates]: Shapes<'_>,
     fill: impl Fn(&mut Generator) -> Vec<Value>,
 ) {
     for reduction in ScatterReduction::ALL {
         for dtype in DType::ALL.into_iter().filter(|&dtype| reduction.takes(dtype)) {
             for (at, (to, from, by_view, update)) in VIEWS.into_iter().enumerate() {
-                let spec = spec(reduction);
-                let kind = spec.kind().name();
-                let name = format!("{kind}/{dtype}/{spec:?}-{input:?}-{by:?}-{at}");
+                let op = op(reduction);
+                let kind = op.kind().name();
+                let name = format!("{kind}/{dtype}/{op:?}-{input:?}-{by:?}-{at}");
                 let mut generator = Generator::named(&name);
                 let source = values(&mut generator, dtype, count(input));
                 let new = values(&mut generator, dtype, count(updates));
                 let places = fill(&mut generator);
-                let case = CaseBuilder::new(name, spec).output(to.layout(dtype, input));
+                let case = CaseBuilder::new(name, op);
                 let case = match from {
                     Some(view) => case.input(view.layout(dtype, input), &source),
-                    None => case.in_place(&source),
+                    None => case.output(to.layout(dtype, input)).in_place(&source),
                 };
-                cases.push(
-                    case.input(by_view.layout(INDEX_TYPES[at % 2], by), &places)
-                        .input(update.layout(dtype, updates), &new)
-                        .build(),
-                );
+                let case = case
+                    .input(by_view.layout(INDEX_TYPES[at % 2], by), &places)
+                    .input(update.layout(dtype, updates), &new);
+                let case = if from.is_some() { case.outputs(&[to]) } else { case };
+                cases.push(case.build());
             }
         }
     }
@@ -62,15 +62,15 @@ pub(super) fn elements() -> Vec<Case> {
     ];
     let mut cases = Vec::new();
     for &(input, by, axis) in SHAPES {
-        let spec = |reduction| Spec::ScatterElements { axis, reduction };
-        add(&mut cases, spec, [input, by, by], |generator| {
+        let op = |reduction| Op::ScatterElements { axis: axis as u8, reduction };
+        add(&mut cases, op, [input, by, by], |generator| {
             indices(generator, count(by), input[axis])
         });
     }
     for (axis, by) in [(0, [1000, 50]), (1, [60, 900])] {
-        let spec = Spec::ScatterElements { axis, reduction: ScatterReduction::Add };
+        let op = Op::ScatterElements { axis, reduction: ScatterReduction::Add };
         let name = format!("scatter_elements/f32/large-{axis}");
-        cases.push(large(name, spec, &by, &by, |generator| indices(generator, count(&by), 60)));
+        cases.push(large(name, op, &by, &by, |generator| indices(generator, count(&by), 60)));
     }
     cases
 }
@@ -90,8 +90,8 @@ pub(super) fn tuples() -> Vec<Case> {
     for &(input, by) in SHAPES {
         let (&tuple, leading) = by.split_last().expect("indices have a last axis");
         let updates = [leading, &input[tuple..]].concat();
-        let spec = |reduction| Spec::ScatterNd { reduction };
-        add(&mut cases, spec, [input, by, &updates], |generator| {
+        let op = |reduction| Op::ScatterNd { reduction };
+        add(&mut cases, op, [input, by, &updates], |generator| {
             let mut places = Vec::new();
             for _ in 0..count(leading) {
                 for &size in &input[..tuple] {
@@ -102,10 +102,10 @@ pub(super) fn tuples() -> Vec<Case> {
         });
     }
     for (tuple, updates) in [(1, &[900, 70][..]), (2, &[5000])] {
-        let spec = Spec::ScatterNd { reduction: ScatterReduction::Multiply };
+        let op = Op::ScatterNd { reduction: ScatterReduction::Multiply };
         let name = format!("scatter_nd/f32/large-{tuple}");
         let by = [updates[0], tuple];
-        cases.push(large(name, spec, &by, updates, |generator| indices(generator, count(&by), 60)));
+        cases.push(large(name, op, &by, updates, |generator| indices(generator, count(&by), 60)));
     }
     cases
 }
@@ -113,7 +113,7 @@ pub(super) fn tuples() -> Vec<Case> {
 /// Updates of a matrix of 60 by 70, each element of which is met many times.
 fn large(
     name: String,
-    spec: Spec,
+    op: Op,
     by: &[usize],
     updates: &[usize],
     fill: impl Fn(&mut Generator) -> Vec<Value>,
@@ -123,10 +123,10 @@ fn large(
     let places = fill(&mut generator);
     let new = generator.elements(DType::F32, count(updates), 0.9, 1.1);
     let layout = View::Dense.layout(DType::F32, &[60, 70]);
-    CaseBuilder::new(name, spec)
-        .output(layout)
+    CaseBuilder::new(name, op)
         .input(layout, &source)
         .input(View::Dense.layout(DType::I64, by), &places)
         .input(View::Dense.layout(DType::F32, updates), &new)
+        .outputs(&[View::Dense])
         .build()
 }

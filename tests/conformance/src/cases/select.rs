@@ -1,11 +1,11 @@
 //! Choosing between elements, and limiting them.
 
-use millstream_core::{DType, Scalar};
+use millstream_core::{DType, Op, Scalar};
 
 use super::LARGE;
 use super::elementwise::GEOMETRIES;
 use crate::generator::{special_values, subnormal_values};
-use crate::{Case, CaseBuilder, Generator, Spec, Value, View};
+use crate::{Case, CaseBuilder, Generator, Value, View};
 
 pub(super) fn wheres() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -19,7 +19,7 @@ pub(super) fn wheres() -> Vec<Case> {
             ] {
                 let name = format!("where/{dtype}/{}-{part}", geometry.name);
                 let mut generator = Generator::named(&name);
-                let mut case = CaseBuilder::new(name, Spec::Where)
+                let mut case = CaseBuilder::new(name, Op::Where)
                     .output(geometry.output.layout(dtype, geometry.shape));
                 for (dtype, shape, view) in [
                     (DType::Bool, shape, view),
@@ -40,15 +40,14 @@ pub(super) fn wheres() -> Vec<Case> {
         let name = format!("where/{dtype}/large");
         let mut generator = Generator::named(&name);
         let shape = [317, 331];
-        let mut case =
-            CaseBuilder::new(name, Spec::Where).output(View::Transposed.layout(dtype, &shape));
+        let mut case = CaseBuilder::new(name, Op::Where);
         for (dtype, view) in
             [(DType::Bool, View::Dense), (dtype, View::Dense), (dtype, View::Mixed)]
         {
             let values = generator.elements(dtype, 317 * 331, -9.0, 9.0);
             case = case.input(view.layout(dtype, &shape), &values);
         }
-        cases.push(case.build());
+        cases.push(case.outputs(&[View::Transposed]).build());
     }
     cases
 }
@@ -63,11 +62,10 @@ fn where_values(dtype: DType) -> Option<Case> {
     let choices: Vec<Value> = (0..count).map(|at| Value::Int(at as i64 % 2)).collect();
     let layout = View::Dense.layout(dtype, &[count]);
     let reversed: Vec<Value> = values.iter().rev().copied().collect();
-    let case = CaseBuilder::new(format!("where/{dtype}/special"), Spec::Where)
-        .output(View::Shifted.layout(dtype, &[count]))
+    let case = CaseBuilder::new(format!("where/{dtype}/special"), Op::Where)
         .input(View::Dense.layout(DType::Bool, &[count]), &choices)
         .input(layout, &values);
-    Some(case.input(layout, &reversed).build())
+    Some(case.input(layout, &reversed).outputs(&[View::Shifted]).build())
 }
 
 fn wheres_in_place(dtype: DType) -> Vec<Case> {
@@ -78,7 +76,7 @@ fn wheres_in_place(dtype: DType) -> Vec<Case> {
     let condition = View::Stepped.layout(DType::Bool, &[9, 7]);
     let other = View::Transposed.layout(dtype, &[9, 7]);
     let start = |name: &str, view: View| {
-        CaseBuilder::new(format!("where/{dtype}/{name}"), Spec::Where)
+        CaseBuilder::new(format!("where/{dtype}/{name}"), Op::Where)
             .output(view.layout(dtype, &[9, 7]))
     };
     let of_a = start("in-place-of-a", View::Mixed).input(condition, &choices).in_place(&a);
@@ -108,7 +106,7 @@ pub(super) fn clips() -> Vec<Case> {
             let source = geometry.a.1.layout(dtype, geometry.a.0);
             let values = Generator::named(&name).elements(dtype, source.elements(), -9.0, 9.0);
             let output = geometry.output.layout(dtype, geometry.shape);
-            let case = CaseBuilder::new(name, Spec::Clip { min, max }).output(output);
+            let case = CaseBuilder::new(name, Op::Clip { min, max }).output(output);
             cases.push(case.input(source, &values).build());
         }
         let mut values = special_values(dtype);
@@ -121,17 +119,19 @@ pub(super) fn clips() -> Vec<Case> {
         for (at, &(min, max)) in LIMITS.iter().chain(fractions).enumerate() {
             for in_place in [false, true] {
                 let name = format!("clip/{dtype}/special-{at}-{in_place}");
-                let case = CaseBuilder::new(name, Spec::Clip { min, max }).output(layout);
-                let case =
-                    if in_place { case.in_place(&values) } else { case.input(layout, &values) };
+                let case = CaseBuilder::new(name, Op::Clip { min, max });
+                let case = match in_place {
+                    true => case.output(layout).in_place(&values),
+                    false => case.input(layout, &values).outputs(&[View::Dense]),
+                };
                 cases.push(case.build());
             }
         }
         let layout = View::Dense.layout(dtype, &[LARGE]);
         let values = Generator::new(72).elements(dtype, LARGE, -9.0, 9.0);
         let (min, max) = LIMITS[0];
-        let case = CaseBuilder::new(format!("clip/{dtype}/large"), Spec::Clip { min, max });
-        cases.push(case.output(layout).input(layout, &values).build());
+        let case = CaseBuilder::new(format!("clip/{dtype}/large"), Op::Clip { min, max });
+        cases.push(case.input(layout, &values).outputs(&[View::Dense]).build());
     }
     cases
 }

@@ -1,9 +1,9 @@
 //! Softmax and its logarithm.
 
-use millstream_core::DType;
+use millstream_core::{DType, Op};
 
 use super::FLOATS;
-use crate::{Case, CaseBuilder, Generator, Spec, Value, View};
+use crate::{Case, CaseBuilder, Generator, Value, View};
 
 /// Shapes and the axis.
 const SHAPES: &[(&[usize], usize)] = &[
@@ -40,7 +40,7 @@ pub(super) fn cases() -> Vec<Case> {
             for view in [View::Dense, View::Mixed] {
                 let name = format!("softmax/{log}/{dtype}/in-place-{view:?}");
                 let values = Generator::named(&name).elements(dtype, 60, -5.0, 5.0);
-                let case = CaseBuilder::new(name, Spec::Softmax { axis: 1, log });
+                let case = CaseBuilder::new(name, Op::Softmax { axis: 1, log });
                 let case = case.output(view.layout(dtype, &[3, 4, 5]));
                 cases.push(case.in_place(&values).build());
             }
@@ -64,9 +64,9 @@ fn case(
     let name = format!("softmax/{log}/{dtype}/{shape:?}-{axis}-{output:?}-{input:?}-{reach}");
     let source = input.layout(dtype, shape);
     let values = Generator::named(&name).elements(dtype, source.elements(), -reach, reach);
-    CaseBuilder::new(name, Spec::Softmax { axis, log })
-        .output(output.layout(dtype, shape))
+    CaseBuilder::new(name, Op::Softmax { axis: axis as u8, log })
         .input(source, &values)
+        .outputs(&[output])
         .build()
 }
 
@@ -85,8 +85,8 @@ fn specials(log: bool, dtype: DType) -> Case {
     ];
     let values: Vec<Value> = rows.concat().into_iter().map(Value::Float).collect();
     let layout = View::Dense.layout(dtype, &[rows.len(), 5]);
-    CaseBuilder::new(format!("softmax/{log}/{dtype}/special"), Spec::Softmax { axis: 1, log })
-        .output(layout)
+    CaseBuilder::new(format!("softmax/{log}/{dtype}/special"), Op::Softmax { axis: 1, log })
         .input(layout, &values)
+        .outputs(&[View::Dense])
         .build()
 }

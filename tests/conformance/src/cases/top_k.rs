@@ -1,9 +1,9 @@
 //! The largest and smallest elements along an axis.
 
-use millstream_core::DType;
+use millstream_core::{DType, Op};
 
 use crate::generator::special_values;
-use crate::{Case, CaseBuilder, Generator, Spec, Value, View};
+use crate::{Case, CaseBuilder, Generator, Value, View};
 
 /// Shapes, the axis, and how many are taken.
 const SHAPES: &[(&[usize], usize, usize)] = &[
@@ -32,7 +32,7 @@ pub(super) fn cases() -> Vec<Case> {
         for (largest, sorted) in [(true, true), (true, false), (false, true), (false, false)] {
             for &(shape, axis, k) in SHAPES {
                 for (at, views) in VIEWS.into_iter().enumerate() {
-                    let spec = Spec::TopK { axis, largest, sorted };
+                    let op = Op::TopK { axis: axis as u8, k, largest, sorted };
                     let name =
                         format!("top_k/{dtype}/{shape:?}-{axis}-{k}-{largest}-{sorted}-{at}");
                     let count = shape.iter().product();
@@ -41,25 +41,24 @@ pub(super) fn cases() -> Vec<Case> {
                     for value in values.iter_mut().step_by(2).filter(|_| dtype.is_float()) {
                         *value = Value::Float(value.as_f64().round());
                     }
-                    cases.push(case(name, spec, dtype, (shape, axis, k), views, &values));
+                    cases.push(case(name, op, dtype, shape, views, &values));
                 }
             }
             let mut values = special_values(dtype);
             values.extend(special_values(dtype));
             let count = values.len();
-            let spec = Spec::TopK { axis: 0, largest, sorted };
             for k in [9, count] {
+                let op = Op::TopK { axis: 0, k, largest, sorted };
                 let name = format!("top_k/{dtype}/special-{largest}-{sorted}-{k}");
-                let shape = (&[count][..], 0, k);
-                cases.push(case(name, spec.clone(), dtype, shape, VIEWS[0], &values));
+                cases.push(case(name, op, dtype, &[count], VIEWS[0], &values));
             }
         }
     }
     for k in [10, 100] {
         let name = format!("top_k/f32/large-{k}");
         let values = Generator::named(&name).elements(DType::F32, 300 * 401, -4.0, 4.0);
-        let spec = Spec::TopK { axis: 1, largest: true, sorted: true };
-        cases.push(case(name, spec, DType::F32, (&[300, 401], 1, k), VIEWS[0], &values));
+        let op = Op::TopK { axis: 1, k, largest: true, sorted: true };
+        cases.push(case(name, op, DType::F32, &[300, 401], VIEWS[0], &values));
     }
     cases.extend(long());
     cases
@@ -77,8 +76,8 @@ fn long() -> Vec<Case> {
             for value in values.iter_mut().step_by(3).filter(|_| dtype.is_float()) {
                 *value = Value::Float(value.as_f64().round());
             }
-            let spec = Spec::TopK { axis: 1, largest, sorted };
-            cases.push(case(name, spec, dtype, (&[2, 3500], 1, k), VIEWS[1], &values));
+            let op = Op::TopK { axis: 1, k, largest, sorted };
+            cases.push(case(name, op, dtype, &[2, 3500], VIEWS[1], &values));
         }
     }
     cases
@@ -86,17 +85,14 @@ fn long() -> Vec<Case> {
 
 fn case(
     name: String,
-    spec: Spec,
+    op: Op,
     dtype: DType,
-    (shape, axis, k): (&[usize], usize, usize),
+    shape: &[usize],
     [values, indices, input]: [View; 3],
     elements: &[Value],
 ) -> Case {
-    let mut taken = shape.to_vec();
-    taken[axis] = k;
-    CaseBuilder::new(name, spec)
-        .output(values.layout(dtype, &taken))
-        .output(indices.layout(DType::I64, &taken))
+    CaseBuilder::new(name, op)
         .input(input.layout(dtype, shape), elements)
+        .outputs(&[values, indices])
         .build()
 }

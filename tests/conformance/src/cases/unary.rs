@@ -1,11 +1,11 @@
 //! Functions of one element.
 
-use millstream_core::{DType, UnaryOp};
+use millstream_core::{DType, Op, UnaryOp};
 
 use super::elementwise::GEOMETRIES;
 use super::{FLOATS, LARGE};
 use crate::generator::{special_values, subnormal_values};
-use crate::{Case, CaseBuilder, Generator, Spec, Value, View};
+use crate::{Case, CaseBuilder, Generator, Value, View};
 
 /// Every function, with parameters where it has them.
 pub(crate) const OPS: &[UnaryOp] = {
@@ -93,14 +93,14 @@ pub(super) fn cases() -> Vec<Case> {
                 let name = name(geometry.name);
                 let source = geometry.a.1.layout(input, geometry.a.0);
                 let values = Generator::named(&name).elements(input, source.elements(), low, high);
-                let case = CaseBuilder::new(name, Spec::Unary(op))
+                let case = CaseBuilder::new(name, Op::Unary { op })
                     .output(geometry.output.layout(output, geometry.shape));
                 cases.push(case.input(source, &values).build());
             }
             let listed = |part: &str, values: &[Value]| {
-                CaseBuilder::new(name(part), Spec::Unary(op))
-                    .output(View::Shifted.layout(output, &[values.len()]))
+                CaseBuilder::new(name(part), Op::Unary { op })
                     .input(View::Dense.layout(input, &[values.len()]), values)
+                    .outputs(&[View::Shifted])
                     .build()
             };
             cases.push(listed("special", &special_values(input)));
@@ -111,7 +111,7 @@ pub(super) fn cases() -> Vec<Case> {
                 let values = Generator::named(&name("in-place")).elements(input, 63, low, high);
                 for view in [View::Dense, View::Mixed] {
                     let case =
-                        CaseBuilder::new(name(&format!("in-place-{view:?}")), Spec::Unary(op));
+                        CaseBuilder::new(name(&format!("in-place-{view:?}")), Op::Unary { op });
                     let case = case.output(view.layout(input, &[9, 7]));
                     cases.push(case.in_place(&values).build());
                 }
@@ -129,14 +129,14 @@ fn large() -> Vec<Case> {
             let name = format!("unary/{op:?}/{dtype}/large");
             let values = Generator::named(&name).elements(dtype, LARGE, -9.0, 9.0);
             let layout = View::Dense.layout(dtype, &[LARGE]);
-            let case = CaseBuilder::new(name, Spec::Unary(op)).output(layout);
-            cases.push(case.input(layout, &values).build());
+            let case = CaseBuilder::new(name, Op::Unary { op }).input(layout, &values);
+            cases.push(case.outputs(&[View::Dense]).build());
         }
     }
     let (output, input) =
         (View::Transposed.layout(DType::F32, &[317, 331]), View::Dense.layout(DType::F32, &[331]));
     let values = Generator::new(7).elements(DType::F32, 331, -9.0, 9.0);
-    let case = CaseBuilder::new("unary/Neg/f32/large-broadcast", Spec::Unary(UnaryOp::Neg));
+    let case = CaseBuilder::new("unary/Neg/f32/large-broadcast", Op::Unary { op: UnaryOp::Neg });
     cases.push(case.output(output).input(input, &values).build());
     cases
 }

@@ -2,11 +2,11 @@
 //!
 //! Batching rests on this: a call that is coalesced with others has to give the very same answer.
 
-use millstream_core::{Activation, Axes, BinaryOp, DType, OpKind, ReduceOp, UnaryOp};
+use millstream_core::{Activation, Axes, BinaryOp, DType, Op, OpKind, ReduceOp, UnaryOp};
 
 use super::{Property, elements, hold, same};
 use crate::cases::{FLOATS, UNARY_OPS, domain};
-use crate::{CaseBuilder, Dense, Fault, Generator, Spec, Target, Value, View};
+use crate::{CaseBuilder, Dense, Fault, Generator, Target, Value, View, ops};
 
 pub(super) type Run = fn(&dyn Target) -> Result<(), Fault>;
 
@@ -30,16 +30,15 @@ pub(super) struct Part<'a>(pub &'a [usize], pub View, pub &'a [Value]);
 pub(super) fn run(
     target: &dyn Target,
     dtype: DType,
-    spec: Spec,
-    output: (&[usize], View, DType),
+    op: Op,
+    output: View,
     inputs: &[Part],
 ) -> Result<Option<Dense>, Fault> {
-    let mut case =
-        CaseBuilder::new(format!("{spec:?}"), spec).output(output.1.layout(output.2, output.0));
+    let mut case = CaseBuilder::new(format!("{op:?}"), op);
     for Part(shape, view, values) in inputs {
         case = case.input(view.layout(dtype, shape), values);
     }
-    elements(target, &case.build())
+    elements(target, &case.outputs(&[output]).build())
 }
 
 /// Compares the elements of `whole` from `start` with all of `part`.
@@ -62,13 +61,14 @@ fn unary(target: &dyn Target) -> Result<(), Fault> {
     const COUNT: usize = 67;
     for &op in UNARY_OPS {
         for dtype in FLOATS {
-            let Some(output) = op.output(dtype) else { continue };
+            if op.output(dtype).is_none() {
+                continue;
+            }
             let (low, high) = domain(op);
             let values = Generator::new(31).elements(dtype, COUNT, low, high);
             let run = |view, from: usize, to: usize| {
                 let (shape, values) = ([to - from], &values[from..to]);
-                let output = (&shape[..], view, output);
-                run(target, dtype, Spec::Unary(op), output, &[Part(&shape, view, values)])
+                run(target, dtype, Op::Unary { op }, view, &[Part(&shape, view, values)])
             };
             let whole = run(View::Dense, 0, COUNT)?;
             let what = format!("{op:?} of {dtype}");
@@ -89,7 +89,7 @@ fn large_unary(target: &dyn Target) -> Result<(), Fault> {
         let run = |from: usize, to: usize| {
             let shape = [to - from];
             let part = Part(&shape, View::Dense, &values[from..to]);
-            run(target, DType::F32, Spec::Unary(op), (&shape, View::Dense, DType::F32), &[part])
+            run(target, DType::F32, Op::Unary { op }, View::Dense, &[part])
         };
         let whole = run(0, COUNT)?;
         for from in (0..COUNT).step_by(997) {
@@ -108,7 +108,7 @@ fn binary(target: &dyn Target) -> Result<(), Fault> {
             let run = |view, from: usize, to: usize| {
                 let shape = [to - from];
                 let inputs = [Part(&shape, view, &a[from..to]), Part(&shape, view, &b[from..to])];
-                run(target, dtype, Spec::Binary(op), (&shape, view, dtype), &inputs)
+                run(target, dtype, Op::Binary { op }, view, &inputs)
             };
             let whole = run(View::Dense, 0, 67)?;
             let what = format!("{op:?} of {dtype}");
@@ -125,21 +125,22 @@ fn binary(target: &dyn Target) -> Result<(), Fault> {
 fn rows(
     target: &dyn Target,
     dtype: DType,
-    spec: &Spec,
-    (count, size, kept): (usize, usize, usize),
+    op: &Op,
+    (count, size): (usize, usize),
     parameters: &[&[Value]],
 ) -> Result<(), Fault> {
     let values = Generator::new(43).elements(dtype, count * size, -2.0, 2.0);
     let run = |from: usize, to: usize| {
-        let (input, output) = ([to - from, size], [to - from, kept]);
+        let input = [to - from, size];
         let mut inputs = vec![Part(&input, View::Dense, &values[from * size..to * size])];
         let tail = [size];
         inputs.extend(parameters.iter().map(|values| Part(&tail, View::Dense, values)));
-        run(target, dtype, spec.clone(), (&output, View::Dense, dtype), &inputs)
+        run(target, dtype, op.clone(), View::Dense, &inputs)
     };
     let whole = run(0, count)?;
+    let kept = whole.as_ref().map_or(0, |whole| whole.values.len() / count);
     for row in (0..count).step_by(count.div_ceil(16)) {
-        compare(&format!("{spec:?} of {dtype}"), &whole, row * kept, &run(row, row + 1)?)?;
+        compare(&format!("{op:?} of {dtype}"), &whole, row * kept, &run(row, row + 1)?)?;
     }
     Ok(())
 }
@@ -151,7 +152,7 @@ fn reduce(target: &dyn Target) -> Result<(), Fault> {
     for op in [ReduceOp::Sum, ReduceOp::Mean, ReduceOp::L2, ReduceOp::LogSumExp] {
         for dtype in FLOATS {
             for (count, size) in ROWS {
-                rows(target, dtype, &Spec::Reduce { op, axes }, (count, size, 1), &[])?;
+                rows(target, dtype, &Op::Reduce { op, axes }, (count, size), &[])?;
             }
         }
     }
@@ -162,7 +163,7 @@ fn softmax(target: &dyn Target) -> Result<(), Fault> {
     for log in [false, true] {
         for dtype in FLOATS {
             for (count, size) in ROWS {
-                rows(target, dtype, &Spec::Softmax { axis: 1, log }, (count, size, size), &[])?;
+                rows(target, dtype, &Op::Softmax { axis: 1, log }, (count, size), &[])?;
             }
         }
     }
@@ -170,48 +171,43 @@ fn softmax(target: &dyn Target) -> Result<(), Fault> {
 }
 
 fn layer_norm(target: &dyn Target) -> Result<(), Fault> {
-    let spec = Spec::LayerNorm { axes: 1, epsilon: 1e-5, weight: true, bias: true };
+    let op = Op::LayerNorm { axes: 1, epsilon: 1e-5, weight: true, bias: true };
     for dtype in FLOATS {
         for (count, size) in ROWS {
             let parameters = Generator::new(47).elements(dtype, size, -1.0, 1.0);
-            rows(target, dtype, &spec, (count, size, size), &[&parameters, &parameters])?;
+            rows(target, dtype, &op, (count, size), &[&parameters, &parameters])?;
         }
     }
     Ok(())
 }
 
 fn matmul(target: &dyn Target) -> Result<(), Fault> {
-    let spec =
-        Spec::MatMul { scale: 1.0, bias: false, residual: false, activation: Activation::None };
+    let op = ops::matmul(1.0, false, false, Activation::None);
     for dtype in FLOATS {
         for (m, n, k) in [(5, 7, 3), (17, 33, 64), (33, 19, 129), (70, 65, 300)] {
             let mut generator = Generator::new(53);
             let a = generator.elements(dtype, m * k, -1.0, 1.0);
             let b = generator.elements(dtype, k * n, -1.0, 1.0);
-            let multiply = |a: Part, b: Part, output: &[usize], view| {
-                run(target, dtype, spec.clone(), (output, view, dtype), &[a, b])
-            };
+            let multiply = |a: Part, b: Part, view| run(target, dtype, op.clone(), view, &[a, b]);
             let (dense, turned) = (View::Dense, View::Transposed);
             let matrix = [k, n];
             let right = |view| Part(&matrix, view, &b);
-            let whole = multiply(Part(&[m, k], dense, &a), right(dense), &[m, n], dense)?;
+            let whole = multiply(Part(&[m, k], dense, &a), right(dense), dense)?;
             let what = format!("{dtype} with k = {k}");
             for views in [[turned, dense, dense], [dense, turned, dense], [dense, dense, turned]] {
-                let other =
-                    multiply(Part(&[m, k], views[0], &a), right(views[1]), &[m, n], views[2])?;
+                let other = multiply(Part(&[m, k], views[0], &a), right(views[1]), views[2])?;
                 compare(&format!("{what} in {views:?}"), &whole, 0, &other)?;
             }
             for row in [0, m / 2, m - 1] {
                 let alone = Part(&[1, k], dense, &a[row * k..][..k]);
-                let alone = multiply(alone, right(dense), &[1, n], dense)?;
+                let alone = multiply(alone, right(dense), dense)?;
                 compare(&format!("{what}, one row"), &whole, row * n, &alone)?;
             }
             // The rows as a batch of single rows, as coalesced calls come.
-            let batch = multiply(Part(&[m, 1, k], dense, &a), right(dense), &[m, 1, n], dense)?;
+            let batch = multiply(Part(&[m, 1, k], dense, &a), right(dense), dense)?;
             compare(&format!("{what}, a batch of rows"), &whole, 0, &batch)?;
             let column: Vec<Value> = (0..k).map(|at| b[at * n]).collect();
-            let alone =
-                multiply(Part(&[m, k], dense, &a), Part(&[k, 1], dense, &column), &[m, 1], dense)?;
+            let alone = multiply(Part(&[m, k], dense, &a), Part(&[k, 1], dense, &column), dense)?;
             let first = whole.as_ref().map(|whole| Dense {
                 values: whole.values.iter().step_by(n).copied().collect(),
                 ..whole.clone()

@@ -6,10 +6,10 @@ pub(crate) mod philox;
 mod random;
 mod samples;
 
-use millstream_core::OpKind;
+use millstream_core::{Op, OpKind};
 
 use crate::check::results;
-use crate::{Case, CaseBuilder, Dense, Failure, Fault, Spec, Target, Value, View};
+use crate::{Case, CaseBuilder, Dense, Failure, Fault, Target, Value, View};
 
 /// A promise about how several runs relate.
 pub struct Property {
@@ -85,8 +85,7 @@ fn hold(holds: bool, message: impl FnOnce() -> String) -> Result<(), Fault> {
 }
 
 fn clock_is_monotonic(target: &dyn Target) -> Result<(), Fault> {
-    let layout = View::Dense.layout(millstream_core::DType::I64, &[]);
-    let case = CaseBuilder::new("clock", Spec::Timestamp).output(layout).build();
+    let case = CaseBuilder::new("clock", Op::Timestamp).outputs(&[View::Dense]).build();
     let mut last = 0;
     for _ in 0..10 {
         let Some(now) = elements(target, &case)? else { return Ok(()) };

@@ -5,7 +5,7 @@ use millstream_core::{DType, Distribution};
 use super::{elements, hold, same};
 use crate::cases::FLOATS;
 use crate::reference::special::erf;
-use crate::{CaseBuilder, Fault, Spec, Target, Value, View};
+use crate::{CaseBuilder, Fault, Target, Value, View, ops};
 
 type Run = fn(&dyn Target) -> Result<(), Fault>;
 
@@ -29,8 +29,8 @@ fn draw(
     (seed, offset): (u64, u64),
     (shape, view): (&[usize], View),
 ) -> Result<Option<Vec<Value>>, Fault> {
-    let spec = Spec::Random { distribution, seed, offset };
-    let case = CaseBuilder::new("random", spec).output(view.layout(dtype, shape)).build();
+    let op = ops::random(distribution, (seed, offset), dtype, shape);
+    let case = CaseBuilder::new("random", op).outputs(&[view]).build();
     Ok(elements(target, &case)?.map(|dense| dense.values))
 }
 

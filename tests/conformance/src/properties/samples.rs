@@ -2,13 +2,13 @@
 //! axis.
 
 use millstream_core::{
-    CoordinateMode, MAX_RANK, OpKind, PoolKind, PoolParams, ResizeMode, ResizeParams,
+    CoordinateMode, MAX_RANK, Op, OpKind, PoolKind, PoolParams, ResizeMode, ResizeParams,
 };
 
 use super::Property;
 use super::independence::{Part, Run, compare, run};
 use crate::cases::FLOATS;
-use crate::{Fault, Generator, Spec, Target, View};
+use crate::{Fault, Generator, Target, View, ops};
 
 const PROPERTIES: [(&str, OpKind, Run); 5] = [
     ("rms_norm/bits do not depend on the other samples", OpKind::RmsNorm, rms_norm),
@@ -23,16 +23,16 @@ pub(super) fn properties() -> impl Iterator<Item = Property> {
     PROPERTIES.into_iter().map(property)
 }
 
-/// Runs a batch whole and each sample alone; shapes are those of one sample, and parameters belong to
-/// all of them.
+/// Runs a batch whole and each sample alone; the operation is made for the size of a batch, the shape is that of one
+/// sample, and parameters belong to all of them.
 fn samples(
     target: &dyn Target,
-    spec: &Spec,
+    op: impl Fn(usize) -> Op,
     count: usize,
-    [from, to]: [&[usize]; 2],
+    from: &[usize],
     parameters: &[&[usize]],
 ) -> Result<(), Fault> {
-    let (input, output): (usize, usize) = (from.iter().product(), to.iter().product());
+    let input = from.iter().product::<usize>();
     for dtype in FLOATS {
         let mut generator = Generator::new(83);
         let values = generator.elements(dtype, count * input, -2.0, 2.0);
@@ -42,15 +42,16 @@ fn samples(
             .collect();
         let run = |first: usize, last: usize, view: View| {
             let batch = [last - first];
-            let (from, to) = ([&batch, from].concat(), [&batch, to].concat());
+            let from = [&batch, from].concat();
             let mut parts = vec![Part(&from, view, &values[first * input..last * input])];
             for (shape, values) in parameters.iter().zip(&extra) {
                 parts.push(Part(shape, View::Dense, values));
             }
-            run(target, dtype, spec.clone(), (&to, view, dtype), &parts)
+            run(target, dtype, op(last - first), view, &parts)
         };
         let whole = run(0, count, View::Dense)?;
-        let what = format!("{spec:?} of {dtype}");
+        let output = whole.as_ref().map_or(0, |whole| whole.values.len() / count);
+        let what = format!("{:?} of {dtype}", op(count));
         compare(&what, &whole, 0, &run(0, count, View::Transposed)?)?;
         for sample in (0..count).step_by(count.div_ceil(8)) {
             compare(&what, &whole, sample * output, &run(sample, sample + 1, View::Dense)?)?;
@@ -60,26 +61,26 @@ fn samples(
 }
 
 fn rms_norm(target: &dyn Target) -> Result<(), Fault> {
-    let spec = Spec::RmsNorm { axes: 1, epsilon: 1e-5, weight: true };
+    let op = Op::RmsNorm { axes: 1, epsilon: 1e-5, weight: true };
     for (count, size) in [(7, 5), (33, 67), (64, 1500)] {
-        samples(target, &spec, count, [&[size], &[size]], &[&[size]])?;
+        samples(target, |_| op.clone(), count, &[size], &[&[size]])?;
     }
     Ok(())
 }
 
 fn group_norm(target: &dyn Target) -> Result<(), Fault> {
-    let spec = Spec::GroupNorm { groups: 2, epsilon: 1e-5, weight: true, bias: true };
+    let op = Op::GroupNorm { groups: 2, epsilon: 1e-5, weight: true, bias: true };
     for (count, size) in [(7, 5), (9, 67), (20, 700)] {
-        samples(target, &spec, count, [&[4, size], &[4, size]], &[&[4], &[4]])?;
+        samples(target, |_| op.clone(), count, &[4, size], &[&[4], &[4]])?;
     }
     Ok(())
 }
 
 fn cumsum(target: &dyn Target) -> Result<(), Fault> {
     for axis in [1, 2] {
-        let spec = Spec::CumSum { axis, exclusive: false, reverse: false };
+        let op = Op::CumSum { axis, exclusive: false, reverse: false };
         for size in [3, 70, 700] {
-            samples(target, &spec, 11, [&[9, size], &[9, size]], &[])?;
+            samples(target, |_| op.clone(), 11, &[9, size], &[])?;
         }
     }
     Ok(())
@@ -94,23 +95,30 @@ fn pool(target: &dyn Target) -> Result<(), Fault> {
         pad_before: [1, 1, 0],
         pad_after: [1, 1, 0],
         dilation: [1; 3],
+        ceil: false,
+        indices: false,
     };
-    let spec = Spec::Pool { params, indices: false };
-    samples(target, &spec, 9, [&[1, 9, 3], &[1, 5, 3]], &[])?;
-    samples(target, &spec, 9, [&[3, 9, 40], &[3, 5, 40]], &[])
+    let op = ops::pool(params);
+    samples(target, |_| op.clone(), 9, &[1, 9, 3], &[])?;
+    samples(target, |_| op.clone(), 9, &[3, 9, 40], &[])
 }
 
 fn resize(target: &dyn Target) -> Result<(), Fault> {
     let mut scales = [1.0; MAX_RANK];
     (scales[2], scales[3]) = (13.0 / 9.0, 0.5);
-    let params = ResizeParams {
-        mode: ResizeMode::Cubic(-0.75),
-        coordinates: CoordinateMode::HalfPixel,
-        scales,
-        region: [(0.0, 1.0); MAX_RANK],
-        extrapolation: 0.0,
-        exclude_outside: false,
-        antialias: true,
+    let op = |batch: usize| {
+        let mut sizes = [1; MAX_RANK];
+        sizes[..4].copy_from_slice(&[batch, 3, 13, 20]);
+        ops::resize(ResizeParams {
+            mode: ResizeMode::Cubic(-0.75),
+            coordinates: CoordinateMode::HalfPixel,
+            scales,
+            sizes,
+            region: [(0.0, 1.0); MAX_RANK],
+            extrapolation: 0.0,
+            exclude_outside: false,
+            antialias: true,
+        })
     };
-    samples(target, &Spec::Resize(params), 9, [&[3, 9, 40], &[3, 13, 20]], &[])
+    samples(target, op, 9, &[3, 9, 40], &[])
 }

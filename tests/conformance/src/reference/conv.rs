@@ -1,6 +1,6 @@
 //! Convolutions.
 
-use millstream_core::{Activation, ConvParams, DType};
+use millstream_core::{ConvParams, DType, Epilogue};
 
 use super::activate;
 use crate::accuracy::{sum, unit};
@@ -90,15 +90,18 @@ pub(super) fn spread(vector: &Dense, shape: &[usize], axis: usize) -> Dense {
     Dense { shape: wide, ..vector.clone() }.broadcast(shape)
 }
 
-/// `activation(scale · conv + Σ added)`, with `added` already of the output's shape.
-pub(super) fn apply(
-    window: &Window,
-    src: &Dense,
-    weight: &Dense,
-    added: &[Dense],
-    scale: f64,
-    activation: Activation,
-) -> Vec<Expected> {
+/// `activation(scale · conv + bias + residual)`.
+pub(super) fn apply(window: &Window, inputs: &[Dense], epilogue: Epilogue) -> Vec<Expected> {
+    let Epilogue { scale, bias, residual, activation } = epilogue;
+    let (src, weight, scale) = (&inputs[0], &inputs[1], f64::from(scale));
+    let mut rest = inputs[2..].iter();
+    let mut added: Vec<Dense> = Vec::new();
+    if bias {
+        added.push(spread(rest.next().expect("bias"), window.shape, 1));
+    }
+    if residual {
+        added.push(rest.next().expect("residual").broadcast(window.shape));
+    }
     let dtype = src.dtype;
     let count: usize = window.shape.iter().product();
     let mut totals = vec![(0.0, 0.0, 0); count];
@@ -110,7 +113,7 @@ pub(super) fn apply(
     });
     let finish = |(at, &(total, magnitude, terms)): (usize, &(f64, f64, usize))| {
         let (mut value, mut around) = (scale * total, (scale * total).abs());
-        for extra in added {
+        for extra in &added {
             value += extra.values[at].as_f64();
             around += extra.values[at].as_f64().abs();
         }

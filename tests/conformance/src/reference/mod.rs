@@ -26,9 +26,9 @@ mod unary;
 
 pub use convert::convert;
 
-use millstream_core::{DType, Distribution, Scalar, UnaryOp};
+use millstream_core::{DType, Distribution, Epilogue, Op, Scalar, UnaryOp};
 
-use crate::{Case, Dense, Expected, Spec, Value, accuracy, decode};
+use crate::{Case, Dense, Expected, Value, accuracy, decode};
 
 /// What is expected of each element that a case gives, in row-major order of its output, or of its
 /// input for a download. Several outputs come one after the other.
@@ -38,102 +38,106 @@ pub fn reference(case: &Case) -> Vec<Expected> {
         return inputs[0].values.iter().map(|&value| Expected::Exact(value)).collect();
     };
     let (dtype, shape) = (output.dtype(), output.shape());
-    match &case.spec {
-        Spec::Fill { value } => vec![fill(*value, dtype); output.elements()],
-        Spec::Copy => {
+    match &case.op {
+        Op::Fill { value, spec: _ } => vec![fill(*value, dtype); output.elements()],
+        Op::Copy { dtype: _ } => {
             let convert = |value: &Value| Expected::Exact(convert(*value, dtype));
             inputs[0].broadcast(shape).values.iter().map(convert).collect()
         }
-        Spec::Unary(op) => unary::apply(*op, &inputs[0].broadcast(shape)),
-        Spec::Binary(op) => {
+        Op::Unary { op } => unary::apply(*op, &inputs[0].broadcast(shape)),
+        Op::Binary { op } => {
             binary::apply(*op, &inputs[0].broadcast(shape), &inputs[1].broadcast(shape))
         }
-        Spec::Where => {
-            select::choose(&[0, 1, 2].map(|input: usize| inputs[input].broadcast(shape)))
+        Op::Where => select::choose(&[0, 1, 2].map(|input: usize| inputs[input].broadcast(shape))),
+        Op::Clip { min, max } => select::clip(*min, *max, &inputs[0].broadcast(shape)),
+        Op::Reduce { op, axes } => reduce::apply(*op, *axes, &inputs[0]),
+        Op::CumSum { axis, exclusive, reverse } => {
+            cumsum::apply(usize::from(*axis), *exclusive, *reverse, &inputs[0])
         }
-        Spec::Clip { min, max } => select::clip(*min, *max, &inputs[0].broadcast(shape)),
-        Spec::Reduce { op, axes } => reduce::apply(*op, *axes, &inputs[0]),
-        Spec::CumSum { axis, exclusive, reverse } => {
-            cumsum::apply(*axis, *exclusive, *reverse, &inputs[0])
-        }
-        Spec::Softmax { axis, log } => softmax::apply(*axis, *log, &inputs[0]),
-        Spec::LayerNorm { axes, epsilon, weight, bias } => {
+        Op::Softmax { axis, log } => softmax::apply(usize::from(*axis), *log, &inputs[0]),
+        Op::LayerNorm { axes, epsilon, weight, bias } => {
             let mut rest = inputs[1..].iter();
             let weight = weight.then(|| rest.next().expect("weight"));
             let bias = bias.then(|| rest.next().expect("bias"));
-            layer_norm::apply(*axes, f64::from(*epsilon), &inputs[0], weight, bias)
+            layer_norm::apply(usize::from(*axes), f64::from(*epsilon), &inputs[0], weight, bias)
         }
-        Spec::RmsNorm { axes, epsilon, .. } => {
-            norms::rms(*axes, f64::from(*epsilon), &inputs[0], inputs.get(1))
+        Op::RmsNorm { axes, epsilon, weight: _ } => {
+            norms::rms(usize::from(*axes), f64::from(*epsilon), &inputs[0], inputs.get(1))
         }
-        Spec::GroupNorm { groups, epsilon, weight, bias } => {
+        Op::GroupNorm { groups, epsilon, weight, bias } => {
             let mut rest = inputs[1..].iter();
             let weight = weight.then(|| rest.next().expect("weight"));
             let bias = bias.then(|| rest.next().expect("bias"));
-            norms::group(*groups, f64::from(*epsilon), &inputs[0], weight, bias)
+            norms::group(*groups as usize, f64::from(*epsilon), &inputs[0], weight, bias)
         }
-        Spec::MatMul { scale, bias, residual, activation } => {
+        Op::MatMul { epilogue } => {
+            let Epilogue { scale, bias, residual, activation } = *epilogue;
             let mut rest = inputs[2..].iter();
             let mut sums: Vec<Dense> = Vec::new();
-            for _ in 0..usize::from(*bias) + usize::from(*residual) {
+            for _ in 0..usize::from(bias) + usize::from(residual) {
                 sums.push(rest.next().expect("bias or residual").broadcast(shape));
             }
-            matmul::apply(shape, &inputs[0], &inputs[1], &sums, f64::from(*scale), *activation)
+            matmul::apply(shape, &inputs[0], &inputs[1], &sums, f64::from(scale), activation)
         }
-        Spec::Pool { params, indices } => pool::apply(params, *indices, shape, &inputs[0]),
-        Spec::Gather { axis } => gather::along(*axis, &inputs[0], &inputs[1]),
-        Spec::Embedding => gather::along(0, &inputs[0], &inputs[1]),
-        Spec::GatherElements { axis } => gather::elements(*axis, &inputs[0], &inputs[1]),
-        Spec::GatherNd { batch_axes } => gather::tuples(*batch_axes, &inputs[0], &inputs[1]),
-        Spec::ScatterElements { axis, reduction } => {
-            scatter::elements(*axis, *reduction, &inputs[0], &inputs[1], &inputs[2])
+        Op::Pool { params } => pool::apply(params, shape, &inputs[0]),
+        Op::Gather { axis } => gather::along(usize::from(*axis), &inputs[0], &inputs[1]),
+        Op::Embedding => gather::along(0, &inputs[0], &inputs[1]),
+        Op::GatherElements { axis } => gather::elements(usize::from(*axis), &inputs[0], &inputs[1]),
+        Op::GatherNd { batch_axes } => {
+            gather::tuples(usize::from(*batch_axes), &inputs[0], &inputs[1])
         }
-        Spec::ScatterNd { reduction } => {
+        Op::ScatterElements { axis, reduction } => {
+            scatter::elements(usize::from(*axis), *reduction, &inputs[0], &inputs[1], &inputs[2])
+        }
+        Op::ScatterNd { reduction } => {
             scatter::tuples(*reduction, &inputs[0], &inputs[1], &inputs[2])
         }
-        Spec::TopK { axis, largest, sorted } => {
-            top_k::apply(*axis, shape[*axis], *largest, *sorted, &inputs[0])
+        Op::TopK { axis, k, largest, sorted } => {
+            top_k::apply(usize::from(*axis), *k, *largest, *sorted, &inputs[0])
         }
-        Spec::Resize(params) => resize::apply(params, shape, &inputs[0]),
-        Spec::Pad(params) => pad::apply(params, shape, &inputs[0]),
-        Spec::Conv { transposed, params, scale, bias, residual, activation } => {
-            let mut rest = inputs[2..].iter();
-            let mut sums: Vec<Dense> = Vec::new();
-            if *bias {
-                sums.push(conv::spread(rest.next().expect("bias"), shape, 1));
-            }
-            if *residual {
-                sums.push(rest.next().expect("residual").broadcast(shape));
-            }
-            let window = conv::Window { transposed: *transposed, params, shape };
-            let scale = f64::from(*scale);
-            conv::apply(&window, &inputs[0], &inputs[1], &sums, scale, *activation)
+        Op::Resize { params } => resize::apply(params, shape, &inputs[0]),
+        Op::Pad { params } => pad::apply(params, shape, &inputs[0]),
+        Op::Conv { params, epilogue } => {
+            conv::apply(&conv::Window { transposed: false, params, shape }, &inputs, *epilogue)
         }
-        Spec::Attention { scale, causal, .. } => {
-            attention::apply(&inputs, f64::from(*scale), *causal)
+        Op::ConvTranspose { params, epilogue } => {
+            conv::apply(&conv::Window { transposed: true, params, shape }, &inputs, *epilogue)
         }
-        Spec::Recurrent(params) => recurrent::apply(params, &inputs),
-        Spec::Dft { axis, inverse, onesided } => {
-            fourier::transform(*axis, *inverse, *onesided, &inputs[0], shape)
+        Op::Attention { params } => {
+            attention::apply(&inputs, f64::from(params.scale), params.causal)
         }
-        Spec::Stft { frame, hop, .. } => {
-            fourier::frames(*frame, *hop, &inputs[0], inputs.get(1), shape)
+        Op::Recurrent { params } => recurrent::apply(params, &inputs),
+        Op::Dft { axis, inverse, onesided, length: _ } => {
+            fourier::transform(usize::from(*axis), *inverse, *onesided, &inputs[0], shape)
         }
-        Spec::Quantize { axis, back, .. } => quantize::apply(*axis, *back, &inputs, dtype),
-        Spec::MatMulInteger { a_zero, b_zero } => {
-            quantize::product(shape, &inputs, *a_zero, *b_zero)
+        Op::Stft { frame, hop, onesided: _, window: _ } => {
+            fourier::frames(*frame as usize, *hop as usize, &inputs[0], inputs.get(1), shape)
         }
-        Spec::ConvInteger { params, src_zero, weight_zero } => {
+        Op::Quantize { axis, dtype: _, zero: _ } => {
+            quantize::apply(axis.map(usize::from), false, &inputs, dtype)
+        }
+        Op::Dequantize { axis, dtype: _, zero: _ } => {
+            quantize::apply(axis.map(usize::from), true, &inputs, dtype)
+        }
+        Op::MatMulInteger { a_zero, b_zero } => quantize::product(shape, &inputs, *a_zero, *b_zero),
+        Op::ConvInteger { params, src_zero, weight_zero } => {
             let window = conv::Window { transposed: false, params, shape };
             conv::integers(&window, &inputs, *src_zero, *weight_zero)
         }
-        Spec::Random { distribution, .. } => vec![random_range(*distribution); output.elements()],
-        Spec::Upload { bytes } => {
-            let value = |bytes| Expected::Exact(decode(dtype, bytes));
-            bytes.chunks(dtype.size()).map(value).collect()
+        Op::Random { distribution, seed: _, offset: _, spec: _ } => {
+            vec![random_range(*distribution); output.elements()]
         }
-        Spec::Timestamp => vec![Expected::Between { low: 0.0, high: i64::MAX as f64 }],
-        Spec::Download => unreachable!("a download has no output"),
+        Op::Upload { source: _, spec: _ } => {
+            let value = |bytes| Expected::Exact(decode(dtype, bytes));
+            case.host.chunks(dtype.size()).map(value).collect()
+        }
+        Op::Timestamp => vec![Expected::Between { low: 0.0, high: i64::MAX as f64 }],
+        Op::Download { target: _ } => unreachable!("a download has no output"),
+        Op::PackWeights { bytes: _ } | Op::MatMulPacked { columns: _, epilogue: _ } => {
+            unreachable!(
+                "what packed weights look like is the device's own affair, so no case has them"
+            )
+        }
     }
 }
 

@@ -7,12 +7,7 @@ use crate::dense::{index, places};
 use crate::{Dense, Expected, Value, accuracy};
 
 /// The expected elements, then the expected indices if they are asked for.
-pub(super) fn apply(
-    params: &PoolParams,
-    indices: bool,
-    shape: &[usize],
-    input: &Dense,
-) -> Vec<Expected> {
+pub(super) fn apply(params: &PoolParams, shape: &[usize], input: &Dense) -> Vec<Expected> {
     let spatial = usize::from(params.spatial);
     let sizes = &input.shape[2..];
     let kernel: Vec<usize> = params.kernel[..spatial].iter().map(|&size| size as usize).collect();
@@ -60,7 +55,7 @@ pub(super) fn apply(
             }
         }
     }
-    if indices {
+    if params.indices {
         values.extend(found);
     }
     values

@@ -46,7 +46,7 @@ fn a_command_that_was_recorded_is_not_verified_again() {
     let mut command = Command::fill(f32s(1, &[4]), 1f32).unwrap();
     let mut list = Vec::new();
     command.bind_into(&mut list, |&buffer| buffer);
-    assert!(list[0].verify().is_ok() && *list[0].op() == Op::Fill { value: 1f32.into() });
+    assert!(list[0].verify().is_ok() && matches!(list[0].op(), Op::Fill { .. }));
     rejected(command.verify(), "recorded already");
     rejected(command.bind(|&buffer| buffer).verify(), "recorded already");
 }

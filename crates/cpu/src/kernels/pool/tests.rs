@@ -10,6 +10,8 @@ const PLAIN: PoolParams = PoolParams {
     pad_before: [0; 3],
     pad_after: [0; 3],
     dilation: [1; 3],
+    ceil: false,
+    indices: false,
 };
 
 fn pooled(values: &[f32], size: usize, params: PoolParams) -> Vec<f32> {
@@ -25,7 +27,10 @@ fn windows_step_and_stretch() {
     assert_eq!(pooled(&values, 4, PLAIN), [5.0, 5.0, 4.0, 4.0]);
     assert_eq!(pooled(&values, 2, PoolParams { stride: [2, 1, 1], ..PLAIN }), [5.0, 4.0]);
     // One more by the other rule, of a single element.
-    assert_eq!(pooled(&values, 3, PoolParams { stride: [2, 1, 1], ..PLAIN }), [5.0, 4.0, 3.0]);
+    assert_eq!(
+        pooled(&values, 3, PoolParams { stride: [2, 1, 1], ceil: true, ..PLAIN }),
+        [5.0, 4.0, 3.0]
+    );
     assert_eq!(pooled(&values, 3, PoolParams { dilation: [2, 1, 1], ..PLAIN }), [2.0, 5.0, 3.0]);
 }
 
@@ -71,6 +76,8 @@ fn many_windows_and_few_give_the_same_bits() {
         pad_before: [1, 2, 0],
         pad_after: [1, 2, 0],
         dilation: [1; 3],
+        ceil: false,
+        indices: false,
     };
     let dst = Tensor::output(DType::F32, &[2, 3, 5, 700]);
     let command = Command::pool(dst.operand(), None, src.operand(), params).unwrap();

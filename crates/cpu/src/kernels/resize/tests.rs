@@ -16,6 +16,7 @@ fn params(mode: ResizeMode, coordinates: CoordinateMode, scales: &[f64]) -> Resi
         extrapolation: 0.0,
         exclude_outside: false,
         antialias: false,
+        sizes: [1; 8],
     }
 }
 

@@ -7,7 +7,7 @@ use millstream_core::{Command, LayerName, Layout, Operand, Recurrent, RecurrentC
 use self::parameters::{Layer, layers};
 use super::Module;
 use crate::error::invalid;
-use crate::tensor::Recorder;
+use crate::tensor::{Recorder, some};
 use crate::{Error, Result, Tensor, Weights};
 
 /// The options of recurrent layers, with PyTorch's defaults.
@@ -50,7 +50,6 @@ impl RecurrentState {
 struct Stack {
     layers: Vec<Layer>,
     cell: RecurrentCell,
-    hidden_size: usize,
     options: RecurrentOptions,
     name: LayerName,
 }
@@ -74,11 +73,21 @@ impl Stack {
         let recorder = Recorder::new("recurrent", &input.device())?;
         let batch_first = self.options.batch_first;
         let mut sequence = if batch_first { input.transpose(0, 1)? } else { input.clone() };
-        let (time, batch) = (sequence.shape()[0], sequence.shape()[1]);
-        let (directions, size) = (self.layers[0].direction.count(), self.hidden_size);
+        let lstm = self.cell == RecurrentCell::Lstm;
+        // All layers make the same of their inputs, but for where they keep their states.
+        let first = &self.layers[0];
+        let made = recorder.infer(
+            &first.op(self.cell),
+            &some([
+                Some(&sequence),
+                Some(&first.input_weight),
+                Some(&first.hidden_weight),
+                first.bias.as_ref(),
+            ]),
+        )?;
+        let [time, directions, batch, size] = std::array::from_fn(|axis| made[0].shape()[axis]);
         let states = [self.layers.len() * directions, batch, size];
         let hidden = recorder.output(input.dtype(), &states)?;
-        let lstm = self.cell == RecurrentCell::Lstm;
         let cell = lstm.then(|| recorder.output(input.dtype(), &states)).transpose()?;
         let initial_hidden = state.map(|state| &state.hidden);
         let initial_cell = state.and_then(|state| state.cell.as_ref());
@@ -144,7 +153,7 @@ macro_rules! kinds {
                 ) -> Result<Self> {
                     let layers = layers($cell, input_size, hidden_size, &options, weights)?;
                     let name = weights.layer_name(stringify!($name));
-                    Ok(Self(Stack { layers, cell: $cell, hidden_size, options, name }))
+                    Ok(Self(Stack { layers, cell: $cell, options, name }))
                 }
 
                 /// The output of every step of the last layer, and the last states of all layers. States

@@ -1,6 +1,6 @@
 //! Parameters of recurrent layers, from PyTorch's order of gates to that of the Command.
 
-use millstream_core::{RecurrentCell, RecurrentDirection};
+use millstream_core::{Op, RecurrentCell, RecurrentDirection, RecurrentParams};
 
 use super::RecurrentOptions;
 use crate::error::invalid;
@@ -13,6 +13,21 @@ pub struct Layer {
     pub input_weight: Tensor,
     pub hidden_weight: Tensor,
     pub bias: Option<Tensor>,
+}
+
+impl Layer {
+    /// The operation without first states.
+    pub fn op(&self, cell: RecurrentCell) -> Op {
+        let params = RecurrentParams {
+            cell,
+            direction: self.direction,
+            bias: self.bias.is_some(),
+            initial_hidden: false,
+            initial_cell: false,
+            lengths: false,
+        };
+        Op::Recurrent { params: Box::new(params) }
+    }
 }
 
 /// Which of PyTorch's blocks of rows comes first, second, …

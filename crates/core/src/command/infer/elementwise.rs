@@ -1,0 +1,45 @@
+//! Functions of single elements.
+
+use super::Fit;
+use crate::command::{BinaryOp, UnaryOp};
+use crate::{DType, Result, Scalar};
+
+pub(super) fn unary<B>(fit: &mut Fit<'_, B>, op: UnaryOp) -> Result<()> {
+    match op.output(fit.dtype(0)) {
+        Some(dtype) => fit.elementwise(dtype),
+        None => fit.misfit(0, format!("a type that {op:?} has a meaning for")),
+    }
+}
+
+pub(super) fn binary<B>(fit: &mut Fit<'_, B>, op: BinaryOp) -> Result<()> {
+    let dtype = fit.dtype(0);
+    let Some(output) = op.output(dtype) else {
+        return fit.misfit(0, format!("a type that {op:?} has a meaning for"));
+    };
+    fit.wants_dtype(1, dtype)?;
+    fit.elementwise(output)
+}
+
+pub(super) fn choose<B>(fit: &mut Fit<'_, B>) -> Result<()> {
+    fit.wants_dtype(0, DType::Bool)?;
+    let dtype = fit.dtype(1);
+    fit.wants_dtype(2, dtype)?;
+    fit.elementwise(dtype)
+}
+
+pub(super) fn clip<B>(
+    fit: &mut Fit<'_, B>,
+    min: Option<Scalar>,
+    max: Option<Scalar>,
+) -> Result<()> {
+    fit.wants_number(0)?;
+    let dtype = fit.dtype(0);
+    for (name, limit) in [("min", min), ("max", max)] {
+        let Some(limit) = limit else { continue };
+        let value = limit.as_f64();
+        fit.wants(!value.is_nan(), name, || "a number".into(), limit)?;
+        let whole = dtype.is_float() || value.is_infinite() || value.fract() == 0.0;
+        fit.wants(whole, name, || format!("a whole number, as {dtype} is"), limit)?;
+    }
+    fit.elementwise(dtype)
+}

@@ -1,0 +1,178 @@
+//! The names of operands.
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::command::{Epilogue, Op, RecurrentCell};
+
+/// Names of the operands that are there, in their order.
+pub type Names = SmallVec<[&'static str; 8]>;
+
+/// Some names, and others that are there where a flag says so.
+fn with(first: &[&'static str], optional: &[(bool, &'static str)]) -> Names {
+    let given = optional.iter().filter(|(given, _)| *given).map(|(_, name)| *name);
+    first.iter().copied().chain(given).collect()
+}
+
+fn sums(epilogue: &Epilogue) -> [(bool, &'static str); 2] {
+    [(epilogue.bias, "bias"), (epilogue.residual, "residual")]
+}
+
+impl Op {
+    /// The names of the outputs, as [`Op`] lists them.
+    pub fn output_names(&self) -> Names {
+        match self {
+            Op::PackWeights { .. } => smallvec!["packed"],
+            Op::Pool { params } => with(&["dst"], &[(params.indices, "indices")]),
+            Op::TopK { .. } => smallvec!["values", "indices"],
+            Op::Recurrent { params } => {
+                with(&["sequence", "hidden"], &[(params.cell == RecurrentCell::Lstm, "cell")])
+            }
+            Op::Download { .. } => smallvec![],
+            Op::Fill { .. }
+            | Op::Copy { .. }
+            | Op::Unary { .. }
+            | Op::Binary { .. }
+            | Op::Where
+            | Op::Clip { .. }
+            | Op::Reduce { .. }
+            | Op::CumSum { .. }
+            | Op::Softmax { .. }
+            | Op::LayerNorm { .. }
+            | Op::RmsNorm { .. }
+            | Op::GroupNorm { .. }
+            | Op::MatMul { .. }
+            | Op::MatMulPacked { .. }
+            | Op::Conv { .. }
+            | Op::ConvTranspose { .. }
+            | Op::Gather { .. }
+            | Op::GatherElements { .. }
+            | Op::GatherNd { .. }
+            | Op::ScatterElements { .. }
+            | Op::ScatterNd { .. }
+            | Op::Embedding
+            | Op::Resize { .. }
+            | Op::Pad { .. }
+            | Op::Attention { .. }
+            | Op::Dft { .. }
+            | Op::Stft { .. }
+            | Op::Quantize { .. }
+            | Op::Dequantize { .. }
+            | Op::MatMulInteger { .. }
+            | Op::ConvInteger { .. }
+            | Op::Random { .. }
+            | Op::Upload { .. }
+            | Op::Timestamp => smallvec!["dst"],
+        }
+    }
+
+    /// The names of the inputs that these parameters ask for, as [`Op`] lists them.
+    pub fn input_names(&self) -> Names {
+        match self {
+            Op::Fill { .. } | Op::Random { .. } | Op::Upload { .. } | Op::Timestamp => smallvec![],
+            Op::Copy { .. }
+            | Op::Unary { .. }
+            | Op::Clip { .. }
+            | Op::Reduce { .. }
+            | Op::CumSum { .. }
+            | Op::Softmax { .. }
+            | Op::Pool { .. }
+            | Op::TopK { .. }
+            | Op::Resize { .. }
+            | Op::Pad { .. }
+            | Op::Dft { .. }
+            | Op::Download { .. } => smallvec!["src"],
+            Op::Binary { .. } => smallvec!["a", "b"],
+            Op::Where => smallvec!["condition", "a", "b"],
+            Op::LayerNorm { weight, bias, .. } | Op::GroupNorm { weight, bias, .. } => {
+                with(&["src"], &[(*weight, "weight"), (*bias, "bias")])
+            }
+            Op::RmsNorm { weight, .. } => with(&["src"], &[(*weight, "weight")]),
+            Op::MatMul { epilogue } => with(&["a", "b"], &sums(epilogue)),
+            Op::PackWeights { .. } => smallvec!["weights"],
+            Op::MatMulPacked { epilogue, .. } => with(&["a", "packed"], &sums(epilogue)),
+            Op::Conv { epilogue, .. } => with(&["src", "weight"], &sums(epilogue)),
+            Op::ConvTranspose { epilogue, .. } => {
+                with(&["src", "weight"], &[(epilogue.bias, "bias")])
+            }
+            Op::Gather { .. } | Op::GatherElements { .. } | Op::GatherNd { .. } => {
+                smallvec!["src", "indices"]
+            }
+            Op::ScatterElements { .. } | Op::ScatterNd { .. } => {
+                smallvec!["src", "indices", "updates"]
+            }
+            Op::Embedding => smallvec!["table", "ids"],
+            Op::Attention { params } => with(&["query", "key", "value"], &[(params.mask, "mask")]),
+            Op::Recurrent { params } => with(
+                &["src", "w_input", "w_hidden"],
+                &[
+                    (params.bias, "bias"),
+                    (params.initial_hidden, "hidden_0"),
+                    (params.initial_cell, "cell_0"),
+                    (params.lengths, "lengths"),
+                ],
+            ),
+            Op::Stft { window, .. } => with(&["signal"], &[(*window, "window")]),
+            Op::Quantize { zero, .. } | Op::Dequantize { zero, .. } => {
+                with(&["src", "scale"], &[(*zero, "zero")])
+            }
+            Op::MatMulInteger { a_zero, b_zero } => {
+                with(&["a", "b"], &[(*a_zero, "a_zero"), (*b_zero, "b_zero")])
+            }
+            Op::ConvInteger { src_zero, weight_zero, .. } => {
+                with(&["src", "weight"], &[(*src_zero, "src_zero"), (*weight_zero, "weight_zero")])
+            }
+        }
+    }
+
+    /// How many outputs and inputs there are. Said for every Command, so no name is looked at.
+    pub(super) fn operand_counts(&self) -> (usize, usize) {
+        let epilogue =
+            |epilogue: &Epilogue| usize::from(epilogue.bias) + usize::from(epilogue.residual);
+        match self {
+            Op::Fill { .. } | Op::Random { .. } | Op::Upload { .. } | Op::Timestamp => (1, 0),
+            Op::Copy { .. }
+            | Op::Unary { .. }
+            | Op::Clip { .. }
+            | Op::Reduce { .. }
+            | Op::CumSum { .. }
+            | Op::Softmax { .. }
+            | Op::PackWeights { .. }
+            | Op::Resize { .. }
+            | Op::Pad { .. }
+            | Op::Dft { .. } => (1, 1),
+            Op::Binary { .. }
+            | Op::Gather { .. }
+            | Op::GatherElements { .. }
+            | Op::GatherNd { .. }
+            | Op::Embedding => (1, 2),
+            Op::Where | Op::ScatterElements { .. } | Op::ScatterNd { .. } => (1, 3),
+            Op::LayerNorm { weight, bias, .. } | Op::GroupNorm { weight, bias, .. } => {
+                (1, 1 + usize::from(*weight) + usize::from(*bias))
+            }
+            Op::RmsNorm { weight, .. } => (1, 1 + usize::from(*weight)),
+            Op::MatMul { epilogue: sums } | Op::MatMulPacked { epilogue: sums, .. } => {
+                (1, 2 + epilogue(sums))
+            }
+            Op::Conv { epilogue: sums, .. } => (1, 2 + epilogue(sums)),
+            Op::ConvTranspose { epilogue, .. } => (1, 2 + usize::from(epilogue.bias)),
+            Op::Pool { params } => (1 + usize::from(params.indices), 1),
+            Op::TopK { .. } => (2, 1),
+            Op::Attention { params } => (1, 3 + usize::from(params.mask)),
+            Op::Recurrent { params } => {
+                let flags =
+                    [params.bias, params.initial_hidden, params.initial_cell, params.lengths];
+                let optional = flags.into_iter().map(usize::from).sum::<usize>();
+                (2 + usize::from(params.cell == RecurrentCell::Lstm), 3 + optional)
+            }
+            Op::Stft { window, .. } => (1, 1 + usize::from(*window)),
+            Op::Quantize { zero, .. } | Op::Dequantize { zero, .. } => (1, 2 + usize::from(*zero)),
+            Op::MatMulInteger { a_zero, b_zero } => {
+                (1, 2 + usize::from(*a_zero) + usize::from(*b_zero))
+            }
+            Op::ConvInteger { src_zero, weight_zero, .. } => {
+                (1, 2 + usize::from(*src_zero) + usize::from(*weight_zero))
+            }
+            Op::Download { .. } => (0, 1),
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Normalisation.
+
+use super::Fit;
+use super::reduce::same;
+use crate::Result;
+
+/// Over the last axes; weight and bias have their shape.
+pub(super) fn trailing<B>(fit: &mut Fit<'_, B>, axes: u8, epsilon: f32) -> Result<()> {
+    start(fit, epsilon)?;
+    let (rank, axes) = (fit.input(0).rank(), usize::from(axes));
+    fit.wants((1..=rank).contains(&axes), "axes", || format!("1 to {rank}"), axes)?;
+    for place in 1..fit.inputs() {
+        fit.wants_dtype(place, fit.dtype(0))?;
+        fit.wants_shape(place, &fit.shape(0)[rank - axes..])?;
+    }
+    same(fit)
+}
+
+/// Over groups of channels; weight and bias have one number for each channel.
+pub(super) fn groups<B>(fit: &mut Fit<'_, B>, groups: u32, epsilon: f32) -> Result<()> {
+    start(fit, epsilon)?;
+    let &[_, channels, ..] = fit.shape(0) else {
+        return fit.misfit(0, "[batch, channels, …]");
+    };
+    let fits = groups > 0 && channels.is_multiple_of(groups as usize);
+    fit.wants(fits, "groups", || format!("a number that divides {channels} channels"), groups)?;
+    for place in 1..fit.inputs() {
+        fit.wants_dtype(place, fit.dtype(0))?;
+        fit.wants_shape(place, &[channels])?;
+    }
+    same(fit)
+}
+
+fn start<B>(fit: &Fit<'_, B>, epsilon: f32) -> Result<()> {
+    fit.wants_float(0)?;
+    fit.wants(epsilon >= 0.0, "epsilon", || "0 or more".into(), epsilon)
+}

@@ -1,0 +1,150 @@
+//! Matrix products.
+
+use super::{Fit, Shape};
+use crate::{DType, Layout, Result, broadcast_shapes};
+
+const AXES: &str = "rows and columns at the end";
+
+/// `[…, m, k] × […, k, n]`, both inputs broadcast to the leading axes of the output.
+fn product<B>(fit: &mut Fit<'_, B>, dtype: DType) -> Result<Shape> {
+    for place in 0..2 {
+        if fit.input(place).rank() < 2 {
+            return fit.misfit(place, format!("2 axes or more: {AXES}"));
+        }
+    }
+    let (a, b) = (fit.shape(0), fit.shape(1));
+    let (m, k) = (a[a.len() - 2], a[a.len() - 1]);
+    let (rows, n) = (b[b.len() - 2], b[b.len() - 1]);
+    if rows != k {
+        return fit.misfit(1, format!("{k} rows, to fit a of shape {a:?}"));
+    }
+    let shape = match fit.given() {
+        // Leading axes may be more than those of the inputs, which then repeat.
+        Some(given) => {
+            let given = Shape::from_slice(given.shape());
+            if given.len() < 2 || given[given.len() - 2..] != [m, n] {
+                return fit.output_misfit(0, format!("{dtype} […, {m}, {n}]"));
+            }
+            given
+        }
+        // Most weights are matrices, and most others have the same leading axes.
+        None if b.len() == 2 || a[..a.len() - 2] == b[..b.len() - 2] => {
+            let mut shape = Shape::from_slice(a);
+            shape[a.len() - 1] = n;
+            shape
+        }
+        None => {
+            let Ok(leading) = broadcast_shapes(&a[..a.len() - 2], &b[..b.len() - 2]) else {
+                return fit.misfit(1, "leading axes that broadcast with those of a");
+            };
+            leading.into_iter().chain([m, n]).collect()
+        }
+    };
+    fit.output(dtype, &shape)?;
+    stretch_leading(fit, 0, &shape, [m, k])?;
+    stretch_leading(fit, 1, &shape, [k, n])?;
+    Ok(shape)
+}
+
+/// Broadcasts the leading axes of an input to those of a shape, which mostly changes nothing.
+fn stretch_leading<B>(
+    fit: &mut Fit<'_, B>,
+    place: usize,
+    shape: &[usize],
+    last: [usize; 2],
+) -> Result<()> {
+    let leading = shape.len() - 2;
+    let found = fit.shape(place);
+    if found[..found.len() - 2] == shape[..leading] {
+        return Ok(());
+    }
+    let mut wide = Shape::from_slice(shape);
+    wide[leading..].copy_from_slice(&last);
+    fit.stretch(place, &wide)
+}
+
+pub(super) fn matmul<B>(fit: &mut Fit<'_, B>) -> Result<()> {
+    fit.wants_float(0)?;
+    let dtype = fit.dtype(0);
+    for place in 1..fit.inputs() {
+        fit.wants_dtype(place, dtype)?;
+    }
+    let shape = product(fit, dtype)?;
+    (2..fit.inputs()).try_for_each(|place| fit.stretch(place, &shape))
+}
+
+pub(super) fn pack<B>(fit: &mut Fit<'_, B>, bytes: usize) -> Result<()> {
+    fit.wants_float(0)?;
+    fit.wants_rank(0, 2, "a matrix")?;
+    if let Some(given) = fit.given()
+        && !given.is_contiguous()
+    {
+        return fit.output_misfit(0, "dense bytes");
+    }
+    fit.output(DType::U8, &[bytes])
+}
+
+pub(super) fn packed<B>(fit: &mut Fit<'_, B>, columns: usize) -> Result<()> {
+    fit.wants_float(0)?;
+    fit.wants_dtype(1, DType::U8)?;
+    let packed = fit.input(1);
+    if packed.rank() != 1 || !packed.is_contiguous() {
+        return fit.misfit(1, "dense bytes");
+    }
+    let dtype = fit.dtype(0);
+    for place in 2..fit.inputs() {
+        fit.wants_dtype(place, dtype)?;
+    }
+    let a = fit.shape(0);
+    let &[.., m, k] = a else { return fit.misfit(0, format!("2 axes or more: {AXES}")) };
+    let shape = match fit.given() {
+        Some(given) => {
+            let given = Shape::from_slice(given.shape());
+            if given.len() < 2 || given[given.len() - 2..] != [m, columns] {
+                return fit.output_misfit(0, format!("{dtype} […, {m}, {columns}]"));
+            }
+            given
+        }
+        None => {
+            let mut shape = Shape::from_slice(a);
+            shape[a.len() - 1] = columns;
+            shape
+        }
+    };
+    fit.output(dtype, &shape)?;
+    stretch_leading(fit, 0, &shape, [m, k])?;
+    (2..fit.inputs()).try_for_each(|place| fit.stretch(place, &shape))
+}
+
+pub(super) fn matmul_integer<B>(fit: &mut Fit<'_, B>, a_zero: bool, b_zero: bool) -> Result<()> {
+    fit.wants_byte(0)?;
+    fit.wants_byte(1)?;
+    let shape = product(fit, DType::I32)?;
+    let last = shape.len() - 2;
+    let mut place = 2;
+    if a_zero {
+        fit.wants_dtype(place, fit.dtype(0))?;
+        let zero = *fit.input(place);
+        let upright = match (zero.shape(), zero.strides()) {
+            // A vector for rows stands upright.
+            (&[count], &[stride]) => {
+                Layout::strided(zero.dtype(), &[count, 1], &[stride, 0], zero.offset())?
+            }
+            _ => zero,
+        };
+        let mut rows = shape.clone();
+        rows[last + 1] = 1;
+        let Ok(wide) = upright.broadcast_to(&rows) else {
+            return fit.misfit(place, format!("a shape that broadcasts to {rows:?}"));
+        };
+        fit.set_input(place, wide);
+        place += 1;
+    }
+    if b_zero {
+        fit.wants_dtype(place, fit.dtype(1))?;
+        let mut columns = shape;
+        columns[last] = 1;
+        fit.stretch(place, &columns)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! Fills, random numbers, transfers and the clock.
+
+use super::Fit;
+use crate::command::{Distribution, HostBytes, TensorSpec};
+use crate::{DType, Result};
+
+/// The output is a parameter.
+pub(super) fn given<B>(fit: &mut Fit<'_, B>, spec: &TensorSpec) -> Result<()> {
+    fit.output(spec.dtype(), spec.shape())
+}
+
+pub(super) fn random<B>(
+    fit: &mut Fit<'_, B>,
+    distribution: Distribution,
+    spec: &TensorSpec,
+) -> Result<()> {
+    let (first, second) = match distribution {
+        Distribution::Uniform { low, high } => (low, high),
+        Distribution::Normal { mean, deviation } => (mean, deviation),
+    };
+    let finite = first.is_finite() && second.is_finite();
+    fit.wants(finite, "distribution", || "finite numbers".into(), format!("{distribution:?}"))?;
+    let float = spec.dtype().is_float();
+    fit.wants(float, "dst", || "a floating-point type".into(), spec)?;
+    given(fit, spec)
+}
+
+pub(super) fn upload<B>(fit: &mut Fit<'_, B>, source: &HostBytes, spec: &TensorSpec) -> Result<()> {
+    source.check_backed()?;
+    let bytes = spec.layout()?.dense_bytes();
+    fit.wants(
+        source.len() == bytes,
+        "source",
+        || format!("{bytes} bytes for {spec}"),
+        format!("{} bytes", source.len()),
+    )?;
+    given(fit, spec)
+}
+
+pub(super) fn download<B>(fit: &mut Fit<'_, B>, target: &HostBytes) -> Result<()> {
+    target.check_backed()?;
+    let bytes = fit.input(0).dense_bytes();
+    fit.wants(
+        target.len() == bytes,
+        "target",
+        || format!("room for {bytes} bytes"),
+        format!("{} bytes", target.len()),
+    )
+}
+
+pub(super) fn timestamp<B>(fit: &mut Fit<'_, B>) -> Result<()> {
+    match fit.given() {
+        Some(given) if given.dtype() == DType::I64 && given.elements() == 1 => Ok(()),
+        Some(_) => fit.output_misfit(0, "one i64"),
+        None => fit.output(DType::I64, &[1]),
+    }
+}

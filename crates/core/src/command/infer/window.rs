@@ -1,0 +1,196 @@
+//! Convolution and pooling.
+
+use super::{Fit, Shape};
+use crate::command::pool::Window;
+use crate::command::{ConvParams, MAX_SPATIAL, PoolKind, PoolParams};
+use crate::{DType, Layout, Result};
+
+/// Sizes as numbers that sums and products of a few of them do not overflow.
+fn wide(size: usize) -> i128 {
+    size as i128
+}
+
+/// What all convolutions share: ranks, steps and taps. Gives the number of spatial axes.
+fn common<B>(fit: &Fit<'_, B>, params: &ConvParams) -> Result<usize> {
+    let spatial = usize::from(params.spatial);
+    let known = (1..=MAX_SPATIAL).contains(&spatial);
+    fit.wants(known, "spatial", || format!("1 to {MAX_SPATIAL} axes"), spatial)?;
+    fit.wants_rank(0, spatial + 2, "[batch, channels, spatial…]")?;
+    fit.wants_rank(1, spatial + 2, "channels of both sides, then the kernel")?;
+    for axis in 0..spatial {
+        fit.wants(params.stride[axis] > 0, "stride", || "1 or more".into(), 0)?;
+        fit.wants(params.dilation[axis] > 0, "dilation", || "1 or more".into(), 0)?;
+    }
+    if fit.shape(1)[2..].contains(&0) {
+        return fit.misfit(1, "a kernel with taps");
+    }
+    fit.wants(params.groups > 0, "groups", || "1 or more".into(), 0)?;
+    Ok(spatial)
+}
+
+fn conv_shape<B>(fit: &Fit<'_, B>, params: &ConvParams) -> Result<Shape> {
+    let spatial = common(fit, params)?;
+    let (src, weight, groups) = (fit.shape(0), fit.shape(1), params.groups as usize);
+    let (inputs, outputs) = (src[1], weight[0]);
+    let splits = inputs.is_multiple_of(groups) && outputs.is_multiple_of(groups);
+    fit.wants(
+        splits,
+        "groups",
+        || format!("a number that divides {inputs} channels and {outputs}"),
+        groups,
+    )?;
+    if weight[1] != inputs / groups {
+        let wanted = inputs / groups;
+        return fit.misfit(1, format!("[outputs, {wanted}, kernel…] for {groups} groups"));
+    }
+    let mut shape = Shape::from_slice(&[src[0], outputs]);
+    for axis in 0..spatial {
+        let window = (wide(weight[axis + 2]) - 1) * i128::from(params.dilation[axis]) + 1;
+        let padded = wide(src[axis + 2])
+            + i128::from(params.pad_before[axis])
+            + i128::from(params.pad_after[axis]);
+        if window > padded {
+            let expected =
+                format!("{window} elements or more on spatial axis {axis}, padding counted");
+            return fit.misfit(0, expected);
+        }
+        let windows = (padded - window) / i128::from(params.stride[axis]) + 1;
+        shape.push(usize::try_from(windows).unwrap_or(usize::MAX));
+    }
+    Ok(shape)
+}
+
+/// Bias and residual behind source and weight.
+fn sums<B>(fit: &mut Fit<'_, B>, shape: &[usize], bias: bool) -> Result<()> {
+    let mut place = 2;
+    if bias {
+        fit.spread(place, shape, 1)?;
+        place += 1;
+    }
+    (place..fit.inputs()).try_for_each(|place| fit.stretch(place, shape))
+}
+
+fn same_float<B>(fit: &Fit<'_, B>) -> Result<DType> {
+    fit.wants_float(0)?;
+    let dtype = fit.dtype(0);
+    (1..fit.inputs()).try_for_each(|place| fit.wants_dtype(place, dtype))?;
+    Ok(dtype)
+}
+
+pub(super) fn conv<B>(fit: &mut Fit<'_, B>, params: &ConvParams, bias: bool) -> Result<()> {
+    let dtype = same_float(fit)?;
+    let shape = conv_shape(fit, params)?;
+    fit.output(dtype, &shape)?;
+    sums(fit, &shape, bias)
+}
+
+pub(super) fn conv_transpose<B>(
+    fit: &mut Fit<'_, B>,
+    params: &ConvParams,
+    bias: bool,
+) -> Result<()> {
+    let dtype = same_float(fit)?;
+    let spatial = common(fit, params)?;
+    let (src, weight, groups) = (fit.shape(0), fit.shape(1), params.groups as usize);
+    let inputs = src[1];
+    let splits = inputs.is_multiple_of(groups);
+    fit.wants(splits, "groups", || format!("a number that divides {inputs} channels"), groups)?;
+    if weight[0] != inputs {
+        return fit.misfit(1, format!("[{inputs}, outputs / {groups}, kernel…]"));
+    }
+    let Some(outputs) = weight[1].checked_mul(groups) else {
+        return fit.misfit(1, "fewer outputs");
+    };
+    let mut shape = Shape::from_slice(&[src[0], outputs]);
+    for axis in 0..spatial {
+        let extra = params.output_padding[axis];
+        let most = params.stride[axis].max(params.dilation[axis]);
+        fit.wants(
+            extra < most,
+            "output_padding",
+            || format!("below {most}, the larger of stride and dilation"),
+            extra,
+        )?;
+        let size = (wide(src[axis + 2]) - 1) * i128::from(params.stride[axis])
+            - i128::from(params.pad_before[axis])
+            - i128::from(params.pad_after[axis])
+            + (wide(weight[axis + 2]) - 1) * i128::from(params.dilation[axis])
+            + 1
+            + i128::from(extra);
+        let Ok(size) = usize::try_from(size) else {
+            return fit
+                .misfit(0, format!("more elements than padding takes on spatial axis {axis}"));
+        };
+        shape.push(size);
+    }
+    fit.output(dtype, &shape)?;
+    sums(fit, &shape, bias)
+}
+
+pub(super) fn conv_integer<B>(
+    fit: &mut Fit<'_, B>,
+    params: &ConvParams,
+    src_zero: bool,
+    weight_zero: bool,
+) -> Result<()> {
+    fit.wants_byte(0)?;
+    fit.wants_byte(1)?;
+    let shape = conv_shape(fit, params)?;
+    fit.output(DType::I32, &shape)?;
+    let mut place = 2;
+    if src_zero {
+        fit.wants_dtype(place, fit.dtype(0))?;
+        let zero = *fit.input(place);
+        if zero.elements() != 1 {
+            return fit.misfit(place, "one element");
+        }
+        fit.set_input(place, Layout::strided(zero.dtype(), &[1], &[0], zero.offset())?);
+        place += 1;
+    }
+    if weight_zero {
+        fit.wants_dtype(place, fit.dtype(1))?;
+        fit.stretch(place, &shape[1..2])?;
+    }
+    Ok(())
+}
+
+pub(super) fn pool<B>(fit: &mut Fit<'_, B>, params: &PoolParams) -> Result<()> {
+    match params.kind {
+        PoolKind::Max => fit.wants_number(0)?,
+        PoolKind::Average { .. } => {
+            fit.wants_float(0)?;
+            fit.wants(!params.indices, "indices", || "false for a mean".into(), params.indices)?;
+        }
+    }
+    let spatial = usize::from(params.spatial);
+    let known = (1..=MAX_SPATIAL).contains(&spatial);
+    fit.wants(known, "spatial", || format!("1 to {MAX_SPATIAL} axes"), spatial)?;
+    fit.wants_rank(0, spatial + 2, "[batch, channels, spatial…]")?;
+    let from = Shape::from_slice(fit.shape(0));
+    let mut shape = Shape::from_slice(&from[..2]);
+    for axis in 0..spatial {
+        for (name, value) in [
+            ("kernel", params.kernel[axis]),
+            ("stride", params.stride[axis]),
+            ("dilation", params.dilation[axis]),
+        ] {
+            fit.wants(value > 0, name, || "1 or more".into(), value)?;
+        }
+        let (floor, ceil) = Window::new(params, axis).sizes(from[axis + 2]);
+        let windows = if params.ceil { ceil } else { floor };
+        if windows == 0 {
+            let expected = format!("a window on spatial axis {axis}, padding counted");
+            return fit.misfit(0, expected);
+        }
+        shape.push(usize::try_from(windows).unwrap_or(usize::MAX));
+    }
+    let empty = shape.contains(&0);
+    for axis in 0..spatial {
+        let (window, size) = (Window::new(params, axis), from[axis + 2]);
+        if !empty && !window.all_have_elements(shape[axis + 2] as u128, size) {
+            return fit.misfit(0, format!("an element in every window of spatial axis {axis}"));
+        }
+    }
+    fit.output(fit.dtype(0), &shape)?;
+    if params.indices { fit.output(DType::I64, &shape) } else { Ok(()) }
+}

@@ -1,0 +1,185 @@
+//! The operands of a Command by name.
+//!
+//! An optional operand that is absent leaves no gap among the others, so its place depends on the parameters.
+//! Backends do not count: they take a view, which knows.
+
+use super::{Command, Op, Operand};
+
+macro_rules! views {
+    ($(
+        $(#[$doc:meta])*
+        $view:ident for $($op:ident)|+ {
+            out: $($output:ident)* $(| $($output_option:ident if $output_given:expr),*)?;
+            in: $($input:ident)* $(| $($option:ident if $given:expr),*)?;
+        }
+    )*) => {
+        $(
+            $(#[$doc])*
+            #[allow(missing_docs)]
+            pub struct $view<'a, B> {
+                $(pub $output: &'a Operand<B>,)*
+                $($(pub $output_option: Option<&'a Operand<B>>,)*)?
+                $(pub $input: &'a Operand<B>,)*
+                $($(pub $option: Option<&'a Operand<B>>,)*)?
+            }
+
+            impl<'a, B> $view<'a, B> {
+                /// Those of a Command.
+                ///
+                /// # Panics
+                ///
+                /// A Command of another operation: to be called where the operation is known.
+                pub fn of(command: &'a Command<B>) -> Self {
+                    let known = matches!(command.op(), $(Op::$op { .. })|+);
+                    assert!(known, "{} has no such operands", command.op().name());
+                    let mut outputs = command.outputs().iter();
+                    let mut inputs = command.inputs().iter();
+                    // As many as the operation has were counted when the Command was made.
+                    let next = |operands: &mut std::slice::Iter<'a, Operand<B>>| {
+                        operands.next().expect("a Command has all its operands")
+                    };
+                    Self {
+                        $($output: next(&mut outputs),)*
+                        $($($output_option: given(command.op(), $output_given).then(|| next(&mut outputs)),)*)?
+                        $($input: next(&mut inputs),)*
+                        $($($option: given(command.op(), $given).then(|| next(&mut inputs)),)*)?
+                    }
+                }
+            }
+        )*
+    };
+}
+
+fn given(op: &Op, says: impl Fn(&Op) -> bool) -> bool {
+    says(op)
+}
+
+fn bias(op: &Op) -> bool {
+    match op {
+        Op::MatMul { epilogue }
+        | Op::MatMulPacked { epilogue, .. }
+        | Op::Conv { epilogue, .. }
+        | Op::ConvTranspose { epilogue, .. } => epilogue.bias,
+        Op::LayerNorm { bias, .. } | Op::GroupNorm { bias, .. } => *bias,
+        Op::Recurrent { params } => params.bias,
+        _ => false,
+    }
+}
+
+fn residual(op: &Op) -> bool {
+    match op {
+        Op::MatMul { epilogue }
+        | Op::MatMulPacked { epilogue, .. }
+        | Op::Conv { epilogue, .. }
+        | Op::ConvTranspose { epilogue, .. } => epilogue.residual,
+        _ => false,
+    }
+}
+
+fn weight(op: &Op) -> bool {
+    match op {
+        Op::LayerNorm { weight, .. }
+        | Op::RmsNorm { weight, .. }
+        | Op::GroupNorm { weight, .. } => *weight,
+        _ => false,
+    }
+}
+
+/// What is there besides: the first of two zero points, and the second.
+fn zeros(op: &Op) -> [bool; 2] {
+    match op {
+        Op::MatMulInteger { a_zero, b_zero } => [*a_zero, *b_zero],
+        Op::ConvInteger { src_zero, weight_zero, .. } => [*src_zero, *weight_zero],
+        Op::Quantize { zero, .. } | Op::Dequantize { zero, .. } => [*zero, false],
+        _ => [false; 2],
+    }
+}
+
+views! {
+    /// The operands of a matrix product. `b` is what was packed where weights are.
+    MatMulOperands for MatMul | MatMulPacked {
+        out: dst;
+        in: a b | bias if bias, residual if residual;
+    }
+    /// The operands of a convolution.
+    ConvOperands for Conv | ConvTranspose {
+        out: dst;
+        in: src weight | bias if bias, residual if residual;
+    }
+    /// The operands of a convolution of 8-bit integers.
+    ConvIntegerOperands for ConvInteger {
+        out: dst;
+        in: src weight | src_zero if |op| zeros(op)[0], weight_zero if |op| zeros(op)[1];
+    }
+    /// The operands of a matrix product of 8-bit integers.
+    MatMulIntegerOperands for MatMulInteger {
+        out: dst;
+        in: a b | a_zero if |op| zeros(op)[0], b_zero if |op| zeros(op)[1];
+    }
+    /// The operands of a normalisation.
+    NormOperands for LayerNorm | RmsNorm | GroupNorm {
+        out: dst;
+        in: src | weight if weight, bias if bias;
+    }
+    /// The operands of pooling.
+    PoolOperands for Pool {
+        out: dst | indices if |op| matches!(op, Op::Pool { params } if params.indices);
+        in: src;
+    }
+    /// The operands of attention.
+    AttentionOperands for Attention {
+        out: dst;
+        in: query key value | mask if |op| matches!(op, Op::Attention { params } if params.mask);
+    }
+    /// The operands of a short-time Fourier transform.
+    StftOperands for Stft {
+        out: dst;
+        in: signal | window if |op| matches!(op, Op::Stft { window: true, .. });
+    }
+    /// The operands of a conversion to or from integers with a scale.
+    QuantizeOperands for Quantize | Dequantize {
+        out: dst;
+        in: src scale | zero if |op| zeros(op)[0];
+    }
+    /// The operands of a recurrent layer.
+    RecurrentOperands for Recurrent {
+        out: sequence hidden | cell if is_lstm;
+        in: src w_input w_hidden
+            | bias if bias,
+              hidden_0 if |op| matches!(op, Op::Recurrent { params } if params.initial_hidden),
+              cell_0 if |op| matches!(op, Op::Recurrent { params } if params.initial_cell),
+              lengths if |op| matches!(op, Op::Recurrent { params } if params.lengths);
+    }
+}
+
+fn is_lstm(op: &Op) -> bool {
+    matches!(op, Op::Recurrent { params } if params.cell == super::RecurrentCell::Lstm)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::tests::f32s;
+    use crate::{Activation, RawBuffer};
+
+    #[test]
+    fn operands_are_found_whatever_is_left_out() {
+        let [dst, a, b] = [f32s(1, &[2, 4]), f32s(2, &[2, 3]), f32s(3, &[3, 4])];
+        let (bias, residual) = (f32s(4, &[4]), f32s(5, &[2, 4]));
+        let place = |operand: Option<&Operand<RawBuffer>>| operand.map(|at| at.buffer.address);
+        for has_bias in [false, true] {
+            for has_residual in [false, true] {
+                let (bias, residual) = (has_bias.then_some(bias), has_residual.then_some(residual));
+                let product =
+                    Command::matmul(dst, a, b, bias, residual, 1.0, Activation::None).unwrap();
+                let view = MatMulOperands::of(&product);
+                assert_eq!(
+                    [place(Some(view.dst)), place(Some(view.b))],
+                    [place(Some(&dst)), place(Some(&b))]
+                );
+                assert_eq!(place(view.bias), place(bias.as_ref()));
+                assert_eq!(place(view.residual), place(residual.as_ref()));
+            }
+        }
+    }
+}

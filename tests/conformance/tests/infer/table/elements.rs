@@ -1,0 +1,121 @@
+//! Functions of single elements, conversions, and what comes from nowhere.
+
+use millstream_conformance::ops;
+use millstream_core::{BinaryOp, DType, Distribution, HostBytes, Op, Scalar, TensorSpec, UnaryOp};
+
+use super::{DST, F32, I64, U8, input, row};
+use crate::spoil::Good;
+
+fn spec(dtype: DType, shape: &[usize]) -> TensorSpec {
+    TensorSpec::new(dtype, shape).expect("a small shape")
+}
+
+pub fn fill() -> Good {
+    row(ops::fill(Scalar::Int(1), F32, &[2, 3]), [DST], [], [])
+}
+
+pub fn copy() -> Good {
+    row(
+        Op::Copy { dtype: F32 },
+        [("dst", "type", &["src"])],
+        [input("src", F32, &[2, 3], "", &[])],
+        [],
+    )
+}
+
+pub fn unary() -> Good {
+    row(
+        Op::Unary { op: UnaryOp::Exp },
+        [("dst", "type", &["src"])],
+        [input("src", F32, &[2, 3], "type", &[])],
+        [],
+    )
+}
+
+pub fn binary() -> Good {
+    row(
+        Op::Binary { op: BinaryOp::Add },
+        [("dst", "type", &["a"])],
+        [input("a", F32, &[2, 3], "type", &["b"]), input("b", F32, &[2, 3], "type rank size", &[])],
+        [],
+    )
+}
+
+pub fn choose() -> Good {
+    row(
+        Op::Where,
+        [("dst", "type", &["condition"])],
+        [
+            input("condition", DType::Bool, &[2, 3], "type", &["a"]),
+            input("a", F32, &[2, 3], "rank size", &["b"]),
+            input("b", F32, &[2, 3], "type rank size", &[]),
+        ],
+        [],
+    )
+}
+
+pub fn clip() -> Good {
+    let clip = |min, max| Op::Clip { min, max };
+    let (nan, half) = (Some(Scalar::Float(f64::NAN)), Some(Scalar::Float(0.5)));
+    row(
+        clip(Some(Scalar::Int(-1)), Some(Scalar::Int(1))),
+        [("dst", "type", &["src"])],
+        [input("src", DType::I32, &[2, 3], "type", &[])],
+        [
+            ("min", clip(nan, None)),
+            ("max", clip(None, nan)),
+            ("min", clip(half, None)),
+            ("max", clip(None, half)),
+        ],
+    )
+}
+
+pub fn quantize() -> Good {
+    let op = |axis, dtype| Op::Quantize { axis, dtype, zero: true };
+    row(
+        op(Some(1), U8),
+        [DST],
+        [
+            input("src", F32, &[2, 3], "type", &["axis", "scale"]),
+            input("scale", F32, &[3], "type rank size", &[]),
+            input("zero", U8, &[3], "type rank size", &[]),
+        ],
+        [("axis", op(Some(2), U8)), ("dtype", op(Some(1), DType::I32))],
+    )
+}
+
+pub fn dequantize() -> Good {
+    let op = |axis, dtype| Op::Dequantize { axis, dtype, zero: true };
+    row(
+        op(None, DType::F16),
+        [DST],
+        [
+            input("src", U8, &[2, 3], "type", &["zero"]),
+            input("scale", F32, &[], "type rank", &[]),
+            input("zero", U8, &[], "type rank", &[]),
+        ],
+        [("axis", op(Some(2), DType::F16)), ("dtype", op(None, DType::I32))],
+    )
+}
+
+pub fn random() -> Good {
+    let op =
+        |low, dtype| ops::random(Distribution::Uniform { low, high: 1.0 }, (1, 2), dtype, &[2, 3]);
+    let wrong = [("distribution", op(f32::NEG_INFINITY, F32)), ("dst", op(0.0, I64))];
+    row(op(0.0, F32), [DST], [], wrong)
+}
+
+pub fn upload() -> Good {
+    let op = |bytes| Op::Upload { source: HostBytes::zeroed(bytes), spec: spec(F32, &[2, 3]) };
+    row(op(24), [DST], [], [("source", op(23)), ("source", op(0))])
+}
+
+pub fn download() -> Good {
+    let op = |bytes| Op::Download { target: HostBytes::zeroed(bytes) };
+    let src = input("src", F32, &[2, 3], "", &["target"]);
+    row(op(24), [], [src], [("target", op(25)), ("target", op(0))])
+}
+
+pub fn timestamp() -> Good {
+    row(Op::Timestamp, [("dst", "type rank size", &[])], [], [])
+}

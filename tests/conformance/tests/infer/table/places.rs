@@ -1,0 +1,59 @@
+//! Reading and writing by index.
+
+use millstream_core::{Op, ScatterReduction};
+
+use super::{DST, F32, I64, input, row};
+use crate::spoil::Good;
+
+pub fn gather() -> Good {
+    let op = |axis| Op::Gather { axis };
+    let src = input("src", F32, &[4, 3], "", &["axis"]);
+    let indices = input("indices", I64, &[2], "type", &["dst"]);
+    row(op(1), [DST], [src, indices], [("axis", op(2)), ("axis", op(u8::MAX))])
+}
+
+pub fn embedding() -> Good {
+    let table = input("table", F32, &[4, 3], "rank", &[]);
+    row(Op::Embedding, [DST], [table, input("ids", I64, &[2], "type", &["dst"])], [])
+}
+
+pub fn gather_elements() -> Good {
+    let op = |axis| Op::GatherElements { axis };
+    let src = input("src", F32, &[4, 3], "", &["axis", "indices"]);
+    let indices = input("indices", I64, &[4, 2], "type rank size", &[]);
+    row(op(1), [DST], [src, indices], [("axis", op(2)), ("axis", op(u8::MAX))])
+}
+
+pub fn gather_nd() -> Good {
+    let op = |batch_axes| Op::GatherNd { batch_axes };
+    let src = input("src", F32, &[2, 3, 4], "", &["indices"]);
+    let indices = input("indices", I64, &[2, 1], "type rank size", &["batch_axes"]);
+    row(op(1), [DST], [src, indices], [("batch_axes", op(2)), ("indices", op(u8::MAX))])
+}
+
+pub fn scatter_elements() -> Good {
+    let op = |axis| Op::ScatterElements { axis, reduction: ScatterReduction::Add };
+    row(
+        op(1),
+        [DST],
+        [
+            input("src", F32, &[4, 3], "type", &["axis", "indices", "updates"]),
+            input("indices", I64, &[4, 2], "type rank size", &["updates"]),
+            input("updates", F32, &[4, 2], "type rank size", &[]),
+        ],
+        [("axis", op(2)), ("axis", op(u8::MAX))],
+    )
+}
+
+pub fn scatter_nd() -> Good {
+    row(
+        Op::ScatterNd { reduction: ScatterReduction::Add },
+        [DST],
+        [
+            input("src", F32, &[4, 3], "type", &["indices", "updates"]),
+            input("indices", I64, &[2, 1], "type rank size", &["updates"]),
+            input("updates", F32, &[2, 3], "type rank size", &[]),
+        ],
+        [],
+    )
+}

@@ -1,0 +1,108 @@
+//! Products, attention and recurrent layers.
+
+use millstream_conformance::ops;
+use millstream_core::{DType, Op, RecurrentCell, RecurrentDirection, RecurrentParams};
+
+use super::{DST, F32, I64, U8, input, row, sums};
+use crate::spoil::Good;
+
+fn lstm() -> RecurrentParams {
+    RecurrentParams {
+        cell: RecurrentCell::Lstm,
+        direction: RecurrentDirection::Both,
+        bias: true,
+        initial_hidden: true,
+        initial_cell: true,
+        lengths: true,
+    }
+}
+
+pub fn matmul() -> Good {
+    row(
+        Op::MatMul { epilogue: sums() },
+        [("dst", "type rank size", &["a"])],
+        [
+            input("a", F32, &[2, 3, 4], "type rank", &["b", "residual"]),
+            input("b", F32, &[4, 5], "type rank size", &["bias"]),
+            input("bias", F32, &[5], "type rank size", &[]),
+            input("residual", F32, &[2, 3, 5], "type rank size", &[]),
+        ],
+        [],
+    )
+}
+
+pub fn pack_weights() -> Good {
+    row(
+        Op::PackWeights { bytes: 100 },
+        [("packed", "type rank size", &[])],
+        [input("weights", F32, &[4, 5], "type rank", &[])],
+        [],
+    )
+}
+
+pub fn matmul_packed() -> Good {
+    row(
+        Op::MatMulPacked { columns: 5, epilogue: sums() },
+        [("dst", "type rank size", &["a"])],
+        [
+            input("a", F32, &[2, 3, 4], "type rank", &["bias", "residual"]),
+            input("packed", U8, &[100], "type rank", &[]),
+            input("bias", F32, &[5], "type rank size", &[]),
+            input("residual", F32, &[2, 3, 5], "type rank size", &[]),
+        ],
+        [],
+    )
+}
+
+pub fn matmul_integer() -> Good {
+    row(
+        Op::MatMulInteger { a_zero: true, b_zero: true },
+        [("dst", "type rank size", &["a"])],
+        [
+            input("a", U8, &[2, 3, 4], "type rank", &["b", "a_zero"]),
+            input("b", DType::I8, &[4, 5], "type rank size", &["b_zero"]),
+            input("a_zero", U8, &[3], "type rank size", &[]),
+            input("b_zero", DType::I8, &[5], "type rank size", &[]),
+        ],
+        [],
+    )
+}
+
+pub fn attention() -> Good {
+    row(
+        ops::attention(0.5, false, true),
+        [DST],
+        [
+            input("query", F32, &[2, 4, 3, 5], "type rank", &["key", "mask"]),
+            input("key", F32, &[2, 2, 6, 5], "type rank size", &["value"]),
+            input("value", F32, &[2, 2, 6, 7], "type rank size", &[]),
+            input("mask", F32, &[3, 6], "type rank size", &[]),
+        ],
+        [("scale", ops::attention(f32::INFINITY, false, true))],
+    )
+}
+
+pub fn recurrent() -> Good {
+    let state = [2, 3, 5];
+    row(
+        ops::recurrent(lstm()),
+        [
+            ("sequence", "type rank size", &[]),
+            ("hidden", "type rank size", &[]),
+            ("cell", "type rank size", &[]),
+        ],
+        [
+            input("src", F32, &[4, 3, 6], "type rank", &["w_input", "hidden_0"]),
+            input("w_input", F32, &[2, 20, 6], "type rank size", &[]),
+            input("w_hidden", F32, &[2, 20, 5], "type rank size", &["w_input"]),
+            input("bias", F32, &[2, 2, 20], "type rank size", &[]),
+            input("hidden_0", F32, &state, "type rank size", &[]),
+            input("cell_0", F32, &state, "type rank size", &[]),
+            input("lengths", I64, &[3], "type rank size", &[]),
+        ],
+        [(
+            "initial_cell",
+            ops::recurrent(RecurrentParams { cell: RecurrentCell::RnnTanh, ..lstm() }),
+        )],
+    )
+}

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::WaitFor;
 use crate::fault::{self, Fault, Value};
-use crate::{Access, BoundCommand, Error, LayerName, Op, Progress};
+use crate::{Access, BoundCommand, Error, LayerName, Op, PlanPart, Progress};
 
 /// Commands that are submitted together. They run in order, after the batches before them.
 ///
@@ -28,6 +28,16 @@ pub struct Batch {
     layers: Vec<LayerRun>,
     /// The operands of all commands, one after the other; none where no stream has recorded them.
     values: Values,
+    plan: Option<Planned>,
+}
+
+/// The Commands of a plan in a batch, and what else of its lists is theirs.
+struct Planned {
+    part: PlanPart,
+    first_value: usize,
+    /// How many of the lists' values and layers there are up to their end.
+    values: usize,
+    layers: usize,
 }
 
 /// Commands that one layer has recorded, one after the other.
@@ -46,6 +56,7 @@ pub(crate) struct BatchLists {
     layers: Vec<LayerRun>,
     /// The layer of the last command.
     layer: Option<LayerName>,
+    plan: Option<Planned>,
 }
 
 /// Operands of a usual Command.
@@ -80,6 +91,38 @@ impl BatchLists {
     pub fn is_empty(&self) -> bool {
         self.commands.is_empty()
     }
+
+    /// Says that the last Commands are those of a plan, with the values from that index on.
+    pub fn set_plan(&mut self, part: PlanPart, first_value: usize) {
+        let (values, layers) = (self.values.len(), self.layers.len());
+        self.plan = Some(Planned { part, first_value, values, layers });
+    }
+
+    pub fn has_plan(&self) -> bool {
+        self.plan.is_some()
+    }
+
+    /// The index of the first Command of the plan, and of its first value.
+    pub fn plan_at(&self) -> (usize, usize) {
+        self.plan.as_ref().map_or((0, 0), |plan| (plan.part.commands.start, plan.first_value))
+    }
+
+    /// The numbers of the plan and of its part, for lists that hold nothing else.
+    pub fn plan_key(&self) -> Option<(u64, u32)> {
+        self.plan.as_ref().map(|plan| (plan.part.plan, plan.part.part))
+    }
+
+    /// Leaves the Commands of a plan, where these were the first, and nothing else.
+    fn cut_behind_plan(&mut self) -> bool {
+        let Some(plan) = self.plan.as_ref().filter(|plan| plan.part.commands.start == 0) else {
+            return false;
+        };
+        self.commands.truncate(plan.part.commands.end);
+        self.values.truncate(plan.values);
+        self.layers.truncate(plan.layers);
+        self.layer = self.layers.last().and_then(|run| run.layer);
+        true
+    }
 }
 
 impl Batch {
@@ -100,17 +143,28 @@ impl Batch {
         let commands = std::mem::take(&mut lists.commands);
         let values = std::mem::take(&mut lists.values);
         let layers = std::mem::take(&mut lists.layers);
+        let plan = lists.plan.take();
         lists.layer = None;
         let last = (first + commands.len() as u64).saturating_sub(1);
-        Self { commands, first, last, waits, caller_waits, layers, values }
+        Self { commands, first, last, waits, caller_waits, layers, values, plan }
     }
 
-    pub(crate) fn into_empty_lists(self) -> BatchLists {
-        let Self { mut commands, mut layers, mut values, .. } = self;
-        commands.clear();
-        layers.clear();
-        values.clear();
-        BatchLists { commands, values, layers, layer: None }
+    /// The lists, for using them again: empty, or with the Commands of a plan that they began with.
+    pub(crate) fn into_lists(self) -> BatchLists {
+        let Self { commands, layers, values, plan, .. } = self;
+        let mut lists = BatchLists { commands, values, layers, layer: None, plan };
+        if !lists.cut_behind_plan() {
+            lists.commands.clear();
+            lists.layers.clear();
+            lists.values.clear();
+            lists.plan = None;
+        }
+        lists
+    }
+
+    /// The Commands of a plan that are in this batch; at most one plan is.
+    pub fn plan(&self) -> Option<&PlanPart> {
+        self.plan.as_ref().map(|plan| &plan.part)
     }
 
     /// The operands of a Command as values; none where no stream has recorded it. Only asked for where

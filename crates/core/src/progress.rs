@@ -388,7 +388,7 @@ mod tests {
         let part = |plan: u64, commands: usize| {
             let mut lists = BatchLists::default();
             lists.commands = Vec::with_capacity(commands);
-            lists.set_plan(crate::PlanPart::empty(plan), 0);
+            lists.set_plan(crate::PlanPart::empty(plan));
             Batch::from_lists(&mut lists, 1, smallvec::SmallVec::new(), false)
         };
         let progress = Progress::new();

@@ -4,7 +4,8 @@ use smallvec::SmallVec;
 
 use super::WaitFor;
 use crate::fault::{self, Fault, Value};
-use crate::{Access, BoundCommand, Error, LayerName, Op, PlanPart, Progress};
+use crate::plan::Bases;
+use crate::{Access, BoundCommand, Error, LayerName, Op, OpKind, PlanPart, Progress};
 
 /// Commands that are submitted together. They run in order, after the batches before them.
 ///
@@ -26,7 +27,7 @@ pub struct Batch {
     /// The submitting thread is about to wait for this batch.
     pub caller_waits: bool,
     layers: Vec<LayerRun>,
-    /// The operands of all commands, one after the other; none where no stream has recorded them.
+    /// The operands of all commands but a plan's, one after the other; none where no stream has recorded them.
     values: Values,
     plan: Option<Planned>,
 }
@@ -34,9 +35,7 @@ pub struct Batch {
 /// The Commands of a plan in a batch, and what else of its lists is theirs.
 struct Planned {
     part: PlanPart,
-    first_value: usize,
-    /// How many of the lists' values and layers there are up to their end.
-    values: usize,
+    /// How many of the lists' layers there are up to their end.
     layers: usize,
 }
 
@@ -92,19 +91,32 @@ impl BatchLists {
         self.commands.is_empty()
     }
 
-    /// Says that the last Commands are those of a plan, with the values from that index on.
-    pub fn set_plan(&mut self, part: PlanPart, first_value: usize) {
-        let (values, layers) = (self.values.len(), self.layers.len());
-        self.plan = Some(Planned { part, first_value, values, layers });
+    /// Says that the last Commands are those of a plan.
+    pub fn set_plan(&mut self, part: PlanPart) {
+        self.plan = Some(Planned { part, layers: self.layers.len() });
     }
 
     pub fn has_plan(&self) -> bool {
         self.plan.is_some()
     }
 
-    /// The index of the first Command of the plan, and of its first value.
-    pub fn plan_at(&self) -> (usize, usize) {
-        self.plan.as_ref().map_or((0, 0), |plan| (plan.part.commands.start, plan.first_value))
+    /// Gives the Commands of the plan their memory.
+    pub fn patch_plan(&mut self, bases: Bases) {
+        if let Some(Planned { part, .. }) = &mut self.plan {
+            let first = part.commands.start;
+            part.patch(&mut self.commands[first..], bases);
+        }
+    }
+
+    /// What kinds of Commands these are.
+    pub fn kinds(&self) -> impl Iterator<Item = OpKind> {
+        let kind = |command: &BoundCommand| command.op().kind();
+        let part = self.plan.as_ref().map(|plan| &plan.part);
+        // Those of a plan are known without a look at them: they are large, and have not been touched for long.
+        let (first, end) = part.map_or((0, 0), |part| (part.commands.start, part.commands.end));
+        let planned = part.map_or(&[][..], |part| &part.facts.kinds);
+        let before = self.commands[..first].iter().map(kind);
+        before.chain(planned.iter().copied()).chain(self.commands[end..].iter().map(kind))
     }
 
     /// The numbers of the plan and of its part, for lists that hold nothing else.
@@ -118,7 +130,7 @@ impl BatchLists {
             return false;
         };
         self.commands.truncate(plan.part.commands.end);
-        self.values.truncate(plan.values);
+        self.values.clear();
         self.layers.truncate(plan.layers);
         self.layer = self.layers.last().and_then(|run| run.layer);
         true
@@ -169,10 +181,25 @@ impl Batch {
 
     /// The operands of a Command as values; none where no stream has recorded it. Only asked for where
     /// something has failed, so their place is not written down.
-    fn values(&self, index: usize) -> &[Value] {
+    fn values(&self, index: usize) -> Values {
         let operands = |command: &BoundCommand| command.outputs().len() + command.inputs().len();
-        let first = self.commands[..index].iter().map(operands).sum::<usize>();
-        self.values.get(first..).unwrap_or_default()
+        let planned = self.plan().map_or(0..0, |part| part.commands.clone());
+        if let Some(part) = self.plan().filter(|_| planned.contains(&index)) {
+            return part.values(index - planned.start, operands(&self.commands[index]));
+        }
+        let before = self.commands[..index].iter().enumerate();
+        let others = before.filter(|(other, _)| !planned.contains(other));
+        let first = others.map(|(_, command)| operands(command)).sum::<usize>();
+        let end = first + operands(&self.commands[index]);
+        self.values.get(first..end).map(Values::from_slice).unwrap_or_default()
+    }
+
+    /// What the Command at `index` has to do; see [`Command::work`](crate::Command::work).
+    pub fn work(&self, index: usize) -> u64 {
+        let known = self
+            .plan()
+            .and_then(|part| part.facts.work.get(index.checked_sub(part.commands.start)?).copied());
+        known.unwrap_or_else(|| self.commands[index].work())
     }
 
     fn layer(&self, index: usize) -> Option<LayerName> {

@@ -18,7 +18,7 @@ impl Arenas {
         if part.part == 0 {
             self.begin(stream, batch, part);
         }
-        for (index, values) in part.arena.operands.iter().enumerate() {
+        for (index, values) in part.facts.temporary.iter().enumerate() {
             let Some(command) = batch.commands.get(part.commands.start + index) else {
                 wrong.push(format!("plan {} has more Commands than its batch", part.plan));
                 break;
@@ -65,7 +65,7 @@ impl Arenas {
 
     /// A run begins: nothing is written yet of the arena that its Commands name.
     fn begin(&mut self, stream: u32, batch: &Batch, part: &PlanPart) {
-        let commands = batch.commands[part.commands.clone()].iter().zip(&part.arena.operands);
+        let commands = batch.commands[part.commands.clone()].iter().zip(&part.facts.temporary);
         for (command, values) in commands {
             for ((_, operand), value) in command.accesses().zip(values) {
                 if let Some((_, offset)) = value {
@@ -78,7 +78,7 @@ impl Arenas {
 
     fn of(&mut self, stream: u32, base: usize, part: &PlanPart) -> &mut Vec<Option<u32>> {
         let arena = self.0.entry((stream, base)).or_default();
-        arena.resize(part.arena.bytes, None);
+        arena.resize(part.facts.arena, None);
         arena
     }
 }

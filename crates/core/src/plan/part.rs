@@ -1,16 +1,18 @@
 //! Commands of a plan that go in one batch, and how a run gets them.
 
+use std::fmt;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::Slot;
 use crate::backend::BatchLists;
 use crate::command::BufferLike;
 use crate::fault::Value;
-use crate::{BoundCommand, LayerName};
+use crate::{BoundCommand, Command, LayerName, OpKind, RawBuffer};
 
 /// Commands of a plan in a batch. A device may keep what it makes of them under the two numbers.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct PlanPart {
     /// The number of the plan.
     pub plan: u64,
@@ -18,24 +20,22 @@ pub struct PlanPart {
     pub part: u32,
     /// Where the Commands lie in the batch. Those before and after them are of others.
     pub commands: std::ops::Range<usize>,
-    /// What lies in the arena, for the fake device.
-    pub(crate) arena: Arc<ArenaMap>,
+    pub(crate) facts: Arc<Facts>,
+    /// What they were patched with last.
+    pub(crate) bases: Bases,
 }
 
-impl PlanPart {
-    /// No Commands, at the beginning of a batch.
-    #[cfg(all(test, not(loom)))]
-    pub(crate) fn empty(plan: u64) -> Self {
-        Self { plan, part: 0, commands: 0..0, arena: Arc::default() }
-    }
-}
-
-/// The temporary values that the operands of a part name.
-#[derive(Debug, Default)]
-pub(crate) struct ArenaMap {
-    pub bytes: usize,
-    /// For each operand of each Command, the number of the value and its place in the arena.
-    pub operands: Vec<Vec<Option<(u32, usize)>>>,
+/// What is known of the Commands of a part without looking at them, or at any run.
+#[derive(Default)]
+pub(crate) struct Facts {
+    pub kinds: Vec<OpKind>,
+    /// What each has to do; see [`Command::work`](crate::Command::work).
+    pub work: Vec<u64>,
+    /// In the order of Commands.
+    patches: Vec<Patch>,
+    pub arena: usize,
+    /// For each operand of each Command, the number of the temporary value that it is, and its place in the arena.
+    pub temporary: Vec<Vec<Option<(u32, usize)>>>,
 }
 
 /// The memory that a run has for an input, an output or its arena.
@@ -45,14 +45,15 @@ pub(crate) struct Base {
     pub value: Value,
 }
 
+/// The bases of a run: outputs, inputs, and the arena.
+pub(crate) type Bases = SmallVec<[Base; 4]>;
+
 /// An operand that lies elsewhere in every run.
 struct Patch {
     command: u32,
     operand: u32,
-    /// Its index among the operands of all Commands.
-    value: u32,
     /// Which base it lies in, and how many bytes behind its beginning.
-    base: u32,
+    base: usize,
     offset: usize,
 }
 
@@ -62,10 +63,8 @@ pub(crate) struct Part {
     part: u32,
     commands: Vec<BoundCommand>,
     layers: Vec<Option<LayerName>>,
-    patches: Vec<Patch>,
-    values: usize,
     bytes: u64,
-    arena: Arc<ArenaMap>,
+    facts: Arc<Facts>,
 }
 
 /// Where an operand of a plan lies.
@@ -81,51 +80,45 @@ const ROOM_BEHIND: usize = 2;
 impl Part {
     pub(super) fn new(
         (plan, part): (u64, usize),
-        commands: &[(crate::Command<super::Slot>, Option<LayerName>)],
+        commands: &[(Command<Slot>, Option<LayerName>)],
         arena: usize,
-        place: impl Fn(super::Slot) -> Place,
+        place: impl Fn(Slot) -> Place,
     ) -> Self {
-        let mut result = Part {
-            plan,
-            part: part as u32,
-            commands: Vec::with_capacity(commands.len()),
-            layers: commands.iter().map(|(_, layer)| *layer).collect(),
-            patches: Vec::new(),
-            values: 0,
-            bytes: commands.iter().map(|(command, _)| command.bytes() as u64).sum(),
-            arena: Arc::default(),
-        };
-        let mut map = ArenaMap { bytes: arena, operands: Vec::with_capacity(commands.len()) };
+        let mut facts = Facts { arena, ..Facts::default() };
+        let mut bound = Vec::with_capacity(commands.len());
         for (index, (command, _)) in commands.iter().enumerate() {
-            let mut in_arena = Vec::new();
-            for (operand, slot) in command.accesses().map(|(_, operand)| operand.buffer).enumerate()
-            {
-                let mut temporary = None;
-                if let Place::Base { base, offset, temporary: value } = place(slot) {
-                    temporary = value.map(|value| (value, offset));
-                    result.patches.push(Patch {
-                        command: index as u32,
-                        operand: operand as u32,
-                        value: result.values as u32,
-                        base: base as u32,
-                        offset,
-                    });
-                }
-                result.values += 1;
-                in_arena.push(temporary);
+            facts.kinds.push(command.op().kind());
+            facts.work.push(command.work());
+            let places = command.accesses().map(|(_, operand)| place(operand.buffer));
+            let places: SmallVec<[Place; 8]> = places.collect();
+            let mut temporary = Vec::with_capacity(places.len());
+            for (operand, place) in places.iter().enumerate() {
+                temporary.push(match *place {
+                    Place::Weights { .. } => None,
+                    Place::Base { base, offset, temporary } => {
+                        let (command, operand) = (index as u32, operand as u32);
+                        facts.patches.push(Patch { command, operand, base, offset });
+                        temporary.map(|value| (value, offset))
+                    }
+                });
             }
-            map.operands.push(in_arena);
-            let bound = command.clone().bind(|slot| crate::RawBuffer {
+            facts.temporary.push(temporary);
+            bound.push(command.clone().bind(|slot| RawBuffer {
                 address: match place(*slot) {
                     Place::Weights { address } => address,
                     Place::Base { .. } => 0,
                 },
                 bytes: slot.bytes(),
-            });
-            result.commands.push(bound);
+            }));
         }
-        result.arena = Arc::new(map);
-        result
+        Part {
+            plan,
+            part: part as u32,
+            commands: bound,
+            layers: commands.iter().map(|(_, layer)| *layer).collect(),
+            bytes: commands.iter().map(|(command, _)| command.bytes() as u64).sum(),
+            facts: Arc::new(facts),
+        }
     }
 
     pub fn commands(&self) -> usize {
@@ -141,7 +134,7 @@ impl Part {
         (self.plan, self.part)
     }
 
-    /// Adds the Commands to a batch, with everything but what [`patch`](Self::patch) writes.
+    /// Adds the Commands to a batch, without the memory that [`PlanPart::patch`] gives them.
     pub fn append_to(&self, lists: &mut BatchLists) {
         let first = lists.len();
         if first == 0 {
@@ -151,32 +144,52 @@ impl Part {
             lists.set_layer(*layer);
             lists.commands.push(command.clone());
         }
-        let first_value = lists.values.len();
-        lists.values.resize(first_value + self.values, Value::GOOD);
-        lists.set_plan(
-            PlanPart {
-                plan: self.plan,
-                part: self.part,
-                commands: first..lists.len(),
-                arena: Arc::clone(&self.arena),
-            },
-            first_value,
-        );
-    }
-
-    /// Gives the Commands of this part, which lie in the lists, their memory.
-    pub fn patch(&self, lists: &mut BatchLists, bases: &[Base]) {
-        let (first, first_value) = lists.plan_at();
-        let commands = &mut lists.commands[first..];
-        let values = &mut lists.values[first_value..];
-        for patch in &self.patches {
-            let base = &bases[patch.base as usize];
-            let operand = commands[patch.command as usize].operand_mut(patch.operand as usize);
-            operand.buffer.address = base.address + patch.offset;
-            values[patch.value as usize] = Value { offset: patch.offset, ..base.value };
-        }
+        lists.set_plan(PlanPart {
+            plan: self.plan,
+            part: self.part,
+            commands: first..lists.len(),
+            facts: Arc::clone(&self.facts),
+            bases: Bases::new(),
+        });
     }
 }
 
-/// The bases of a run: outputs, inputs, and the arena.
-pub(crate) type Bases = SmallVec<[Base; 8]>;
+impl PlanPart {
+    /// Gives the Commands, which begin the list, the memory of a run. Mostly it is that of the run before, and then
+    /// they are not touched at all.
+    pub(crate) fn patch(&mut self, commands: &mut [BoundCommand], bases: Bases) {
+        let same = |(old, new): (&Base, &Base)| old.address == new.address;
+        if self.bases.len() != bases.len() || !self.bases.iter().zip(&bases).all(same) {
+            for patch in &self.facts.patches {
+                let operand = commands[patch.command as usize].operand_mut(patch.operand as usize);
+                operand.buffer.address = bases[patch.base].address + patch.offset;
+            }
+        }
+        self.bases = bases;
+    }
+
+    /// The operands of a Command as values. Only asked for where something has failed.
+    pub(crate) fn values(&self, command: usize, operands: usize) -> SmallVec<[Value; 4]> {
+        let mut values = SmallVec::from_elem(Value::GOOD, operands);
+        let first = self.facts.patches.partition_point(|patch| (patch.command as usize) < command);
+        let patches = self.facts.patches[first..].iter();
+        for patch in patches.take_while(|patch| patch.command as usize == command) {
+            let value = self.bases[patch.base].value;
+            values[patch.operand as usize] = Value { offset: patch.offset, ..value };
+        }
+        values
+    }
+
+    /// No Commands, at the beginning of a batch.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn empty(plan: u64) -> Self {
+        let (facts, bases) = (Arc::default(), Bases::new());
+        Self { plan, part: 0, commands: 0..0, facts, bases }
+    }
+}
+
+impl fmt::Debug for PlanPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PlanPart({} of plan {}, {:?})", self.part, self.plan, self.commands)
+    }
+}

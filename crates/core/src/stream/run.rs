@@ -192,6 +192,6 @@ fn push(
     if !batch.is_empty() || !stream.progress().take_plan(part.key(), batch) {
         part.append_to(batch);
     }
-    part.patch(batch, &bases);
+    batch.patch_plan(bases);
     recorder.recorded += part.commands() as u64;
 }

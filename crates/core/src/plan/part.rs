@@ -155,6 +155,12 @@ impl Part {
 }
 
 impl PlanPart {
+    /// The addresses of the run's outputs, inputs and arena. Together with the numbers they say all that there is to
+    /// know of the Commands.
+    pub fn addresses(&self) -> impl Iterator<Item = usize> {
+        self.bases.iter().map(|base| base.address)
+    }
+
     /// Gives the Commands, which begin the list, the memory of a run. Mostly it is that of the run before, and then
     /// they are not touched at all.
     pub(crate) fn patch(&mut self, commands: &mut [BoundCommand], bases: Bases) {

@@ -31,9 +31,10 @@ pub(super) fn run(
             clear_rest(stream, output)?;
         }
     }
+    let mut patience = Patience::new(stream.device_inner());
     let mut last = 0;
     for part in parts {
-        last = run_part(stream, plan, part, &ends, &mut arena)?;
+        last = run_part(stream, (plan, part), &ends, &mut arena, &mut patience)?;
     }
     // The memory goes back to the stream here: what comes later there runs later.
     drop(arena);
@@ -100,15 +101,13 @@ fn misfit(plan: &Plan, inputs: &[&Buffer], outputs: &[&Buffer]) -> Error {
 /// Records the Commands of one batch; the sequence number of the last.
 fn run_part(
     stream: &'static StreamInner,
-    plan: &Plan,
-    part: &Part,
+    (plan, part): (&Plan, &Part),
     ends: &Command<&Buffer>,
     arena: &mut Option<Buffer>,
+    patience: &mut Patience,
 ) -> Result<u64> {
-    let device = stream.device_inner();
-    let most = device.config().batch_commands;
+    let most = stream.device_inner().config().batch_commands;
     let thread = thread_number();
-    let mut patience = Patience::new(device);
     loop {
         let mut recorder = stream.lock();
         if stream.is_shared() {

@@ -7,8 +7,8 @@
 use std::hash::{Hash, Hasher};
 
 use millstream_core::{
-    Activation, BoundCommand, Distribution, Epilogue, Op, Operand, PadMode, RawBuffer, ResizeMode,
-    ResizeParams, Scalar, UnaryOp,
+    Activation, BoundCommand, Distribution, Epilogue, Op, Operand, PadMode, PlanPart, RawBuffer,
+    ResizeMode, ResizeParams, Scalar, UnaryOp,
 };
 
 use super::host::reached;
@@ -19,6 +19,9 @@ pub(crate) struct Signature {
     gpu: usize,
     words: Vec<u64>,
 }
+
+/// Stands where else the kind of a Command does. How many addresses a plan has follows from its number.
+const PLAN: u64 = u64::MAX;
 
 /// Appends what is hashed, so that everything with a derived `Hash` can be written down.
 impl Hasher for Signature {
@@ -70,8 +73,19 @@ impl Signature {
 
     /// Writes a batch down in place of the one before. `false` for a batch that holds something this
     /// does not know how to write, which is then never replayed.
-    pub fn write_batch(&mut self, commands: &[BoundCommand]) -> bool {
+    pub fn write_batch(&mut self, commands: &[BoundCommand], plan: Option<&PlanPart>) -> bool {
         self.words.clear();
+        let Some(part) = plan else { return self.write_commands(commands) };
+        if !self.write_commands(&commands[..part.commands.start]) {
+            return false;
+        }
+        // The numbers say what its Commands are, so they need not be looked at.
+        self.words.extend([PLAN, part.plan, part.part.into()]);
+        self.words.extend(part.addresses().map(|address| address as u64));
+        self.write_commands(&commands[part.commands.end..])
+    }
+
+    fn write_commands(&mut self, commands: &[BoundCommand]) -> bool {
         commands.iter().all(|command| {
             self.words.push(command.op().kind() as u64);
             for (_, operand) in command.accesses() {
@@ -270,7 +284,7 @@ mod tests {
 
     fn of(commands: &[BoundCommand]) -> (Vec<u64>, u64) {
         let mut signature = Signature::new(0);
-        assert!(signature.write_batch(commands));
+        assert!(signature.write_batch(commands, None));
         (signature.words().to_vec(), signature.finish())
     }
 

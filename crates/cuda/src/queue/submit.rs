@@ -89,7 +89,7 @@ impl Encoder {
             && !profiled
             && bytes <= REPLAYED_BYTES
             && batch.commands.len() + 1 >= FEWEST_STEPS
-            && self.signature.write_batch(&batch.commands);
+            && self.signature.write_batch(&batch.commands, batch.plan());
         let known = match replayable {
             false => Known::Launch,
             true => {

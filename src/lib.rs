@@ -83,6 +83,7 @@
 //! - [`Device`] opens devices; [`Config`] lists every setting and its environment variable.
 //! - [`Stream`] is an in-order timeline; [`Event`] and [`Timepoint`] are points on it.
 //! - [`Command`] is what a device can compute; its constructors check everything.
+//! - [`Plan`] is a list of Commands that is checked once and then only run; [`nn::Plan`] makes one of tensor code.
 //! - [`Buffer`] is device memory; [`Buffer::settle`] is for weights.
 //! - [`fake`] is a device that runs nothing and checks the protocol, for tests without hardware.
 

@@ -5,8 +5,8 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use crate::runtime::{
-    Activation, Buffer, Command, DType, Device, DeviceBuilder, Download, Error, Layout, Result,
-    Stream, Timepoint,
+    Activation, Buffer, Command, DType, Device, DeviceBuilder, Download, Error, Layout, Plan,
+    Result, Slot, Stream, Timepoint,
 };
 
 /// Waits end late: the machine may be busy. A wait that gets there has found a hang.
@@ -161,6 +161,36 @@ impl Shared {
         stream.record(command)
     }
 
+    /// A plan of two results: the value after the next of the first input, and the next value of those of its rows
+    /// that the second input names.
+    pub fn plan(&self, device: &Device) -> Result<Plan> {
+        let mut plan = Plan::builder(device);
+        let (from, rows) = (plan.input(value_layout()), plan.input(indices(ROWS)));
+        let [further, copied] = [(); 2].map(|()| plan.output(value_layout()));
+        let [first, second] = [(); 2].map(|()| plan.temporary(value_layout().dense_bytes()));
+        let (identity, next) = (plan.weights(&self.identity)?, plan.weights(&self.next)?);
+        let step = |to: Slot, from: Slot| {
+            let [to, from] = [to, from].map(|slot| slot.operand(value_layout()));
+            let weights = identity.operand(matrix(COLUMNS, COLUMNS));
+            let bias = next.operand(Layout::contiguous(DType::F32, &[COLUMNS])?);
+            Command::matmul(to, from, weights, Some(bias), None, 1.0, Activation::None)
+        };
+        plan.record(step(first, from)?)?;
+        let [to, table] = [second, from].map(|slot| slot.operand(value_layout()));
+        plan.record(Command::embedding(to, table, rows.operand(indices(ROWS)))?)?;
+        plan.record(step(further, first)?)?;
+        plan.record(step(copied, second)?)?;
+        plan.finish()
+    }
+
+    /// Rows for a plan, of which one does not exist where that is wanted.
+    pub fn rows(stream: &Stream, bad: bool) -> Result<Buffer> {
+        let rows = stream.allocate(ROWS * 8)?;
+        let third = if bad { 99 } else { 2 };
+        stream.upload(rows.operand(indices(ROWS)), &[0i64, 1, third, 3, 4])?;
+        Ok(rows)
+    }
+
     /// Records a copy, row by row.
     pub fn copy(&self, stream: &Stream, to: &Buffer, from: &Buffer) -> Result<Timepoint> {
         let [to, from] = [to, from].map(|buffer| buffer.operand(value_layout()));
@@ -169,8 +199,7 @@ impl Shared {
 
     /// Records a copy of rows of which one does not exist, which fails when it runs.
     pub fn bad_copy(&self, stream: &Stream, to: &Buffer, from: &Buffer) -> Result<Timepoint> {
-        let rows = stream.allocate(ROWS * 8)?;
-        stream.upload(rows.operand(indices(ROWS)), &[0i64, 1, 99, 3, 4])?;
+        let rows = Self::rows(stream, true)?;
         let [to, from] = [to, from].map(|buffer| buffer.operand(value_layout()));
         stream.record(Command::embedding(to, from, rows.operand(indices(ROWS)))?)
     }

@@ -1,7 +1,7 @@
 //! The models that are built in, for measuring and tracing.
 
 use millstream::nn::{
-    Conv1d, ConvOptions, Linear, Module, ReLU, Result, Sequential, TransformerEncoderLayer,
+    Conv1d, ConvOptions, Linear, Module, Plan, ReLU, Result, Sequential, TransformerEncoderLayer,
     TransformerOptions, Weights,
 };
 use millstream::{DType, Device, Download, HostBytes, Tensor};
@@ -59,6 +59,11 @@ impl Workload {
         Weights::random(1, DType::F32, device).load(self.build)
     }
 
+    /// A plan of the model.
+    pub fn plan(&self, model: &Sequential, device: &Device) -> Result<Plan> {
+        Plan::of_module(model, self.input, DType::F32, device)
+    }
+
     /// One of its inputs.
     pub fn input(&self, seed: usize, device: &Device) -> Result<Tensor> {
         Tensor::randn(self.input, seed as u64, DType::F32, device)
@@ -103,7 +108,7 @@ impl Input {
     }
 
     /// One call as its caller sees it: from where the input is to the answer on the host.
-    pub fn call(&self, model: &Sequential) -> Result<Download> {
+    pub fn call(&self, model: &dyn Module) -> Result<Download> {
         match self {
             Input::Device(tensor) => call(model, tensor),
             Input::Host { bytes, shape, device } => {
@@ -114,7 +119,7 @@ impl Input {
 }
 
 /// One call from a tensor to the answer, which is on the host when this returns.
-pub(crate) fn call(model: &Sequential, input: &Tensor) -> Result<Download> {
+pub(crate) fn call(model: &dyn Module, input: &Tensor) -> Result<Download> {
     let answer = model.forward(input)?.download()?;
     answer.view_bytes()?;
     Ok(answer)

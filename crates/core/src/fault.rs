@@ -248,6 +248,9 @@ pub(crate) struct Value {
     /// None for settled contents, which are good.
     pub block: Option<NonNull<Block>>,
     pub generation: u64,
+    /// Where in the block the value begins: not at its first byte in the arena of a plan. A multiple of the
+    /// sizes of all elements.
+    pub offset: usize,
 }
 
 // SAFETY: a `Block` may be used from any thread.
@@ -256,6 +259,18 @@ unsafe impl Send for Value {}
 unsafe impl Sync for Value {}
 
 impl Value {
+    /// Settled contents.
+    pub const GOOD: Self = Value { block: None, generation: 0, offset: 0 };
+
+    /// A layout of the value as one of the block.
+    fn placed(&self, layout: &Layout) -> Layout {
+        if self.offset == 0 {
+            return *layout;
+        }
+        // Operands lie inside their buffers, and those inside the block, so that this does not fail.
+        layout.shifted(self.offset / layout.dtype().size()).unwrap_or(*layout)
+    }
+
     fn block(&self) -> Option<&Block> {
         // SAFETY: blocks live until every batch that uses them has passed, and only a batch that has not
         // passed looks; those of a lost device are never freed.
@@ -263,18 +278,18 @@ impl Value {
     }
 
     pub fn failed(&self, layout: &Layout) -> Option<Fault> {
-        self.block()?.failed(self.generation, layout)
+        self.block()?.failed(self.generation, &self.placed(layout))
     }
 
     pub fn fail(&self, layout: &Layout, fault: &Fault) {
         if let Some(block) = self.block() {
-            block.fail(self.generation, layout, fault);
+            block.fail(self.generation, &self.placed(layout), fault);
         }
     }
 
     pub fn overwrite(&self, layout: &Layout) {
         if let Some(block) = self.block() {
-            block.overwrite(self.generation, layout);
+            block.overwrite(self.generation, &self.placed(layout));
         }
     }
 }

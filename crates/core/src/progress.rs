@@ -21,6 +21,9 @@ const MAX_FAILURES: usize = 256;
 /// for.
 const SPARES: usize = 2;
 const SPARE_COMMANDS: usize = 64;
+/// Lists with the Commands of plans that are kept, and how many Commands they have in all.
+const SPARE_PLANS: usize = 8;
+const SPARE_PLAN_COMMANDS: usize = 4096;
 
 /// What became of a sequence number.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,8 +49,15 @@ pub struct Progress {
     /// before the counter passes what failed, so that whoever sees the counter sees this.
     troubled: AtomicBool,
     log: Mutex<Log>,
-    /// Lists of batches that are through, empty.
-    spares: Mutex<Vec<BatchLists>>,
+    spares: Mutex<Spares>,
+}
+
+/// Lists of batches that are through.
+#[derive(Default)]
+struct Spares {
+    empty: Vec<BatchLists>,
+    /// With the Commands of a plan in them, the one used last behind.
+    plans: Vec<BatchLists>,
 }
 
 #[derive(Default)]
@@ -63,6 +73,24 @@ struct Failure {
     first: u64,
     last: u64,
     fault: Fault,
+}
+
+impl Spares {
+    fn keep_empty(&mut self, lists: BatchLists) {
+        if self.empty.len() < SPARES {
+            self.empty.push(lists);
+        }
+    }
+
+    fn keep_plan(&mut self, lists: BatchLists) {
+        self.plans.push(lists);
+        // The one unused for longest goes: its plan may be gone too.
+        let commands =
+            |plans: &[BatchLists]| plans.iter().map(|plan| plan.commands.capacity()).sum::<usize>();
+        while self.plans.len() > SPARE_PLANS || commands(&self.plans) > SPARE_PLAN_COMMANDS {
+            self.plans.remove(0);
+        }
+    }
 }
 
 impl Progress {
@@ -120,26 +148,40 @@ impl Progress {
     /// Takes a batch that is through, before its progress is told. Its lists are used again: they are large,
     /// and stay in the caches of the core that works with them.
     pub fn give_back(&self, batch: Batch) {
-        let lists = batch.into_empty_lists();
-        if lists.commands.capacity() <= SPARE_COMMANDS {
-            let mut spares = self.spares();
-            if spares.len() < SPARES {
-                spares.push(lists);
-            }
+        let lists = batch.into_lists();
+        if lists.has_plan() {
+            self.spares().keep_plan(lists);
+        } else if lists.commands.capacity() <= SPARE_COMMANDS {
+            self.spares().keep_empty(lists);
         }
+    }
+
+    /// Exchanges empty lists for lists of a batch that is through, which begin with the Commands of that part of
+    /// a plan. False where there are none.
+    pub(crate) fn take_plan(&self, key: (u64, u32), lists: &mut BatchLists) -> bool {
+        let mut spares = self.spares();
+        let Some(index) = spares.plans.iter().rposition(|plan| plan.plan_key() == Some(key)) else {
+            return false;
+        };
+        let plan = spares.plans.remove(index);
+        let empty = std::mem::replace(lists, plan);
+        if empty.commands.capacity() > 0 {
+            spares.keep_empty(empty);
+        }
+        true
     }
 
     /// Gives empty lists the memory of a batch that is through; or, where there is none, room for `count`
     /// commands.
     pub(crate) fn make_room(&self, lists: &mut BatchLists, count: usize) {
-        let spare = self.spares().pop();
+        let spare = self.spares().empty.pop();
         match spare {
             Some(spare) => *lists = spare,
             None => lists.make_room(count),
         }
     }
 
-    fn spares(&self) -> MutexGuard<'_, Vec<BatchLists>> {
+    fn spares(&self) -> MutexGuard<'_, Spares> {
         lock(&self.spares)
     }
 
@@ -334,11 +376,35 @@ mod tests {
         let progress = Progress::new();
         let batch = |room| Batch::new(Vec::with_capacity(room), 1, &[]);
         progress.give_back(batch(SPARE_COMMANDS + 1));
-        assert_eq!(progress.spares().len(), 0);
+        assert_eq!(progress.spares().empty.len(), 0);
         for _ in 0..SPARES + 3 {
             progress.give_back(batch(SPARE_COMMANDS));
         }
-        assert_eq!(progress.spares().len(), SPARES);
+        assert_eq!(progress.spares().empty.len(), SPARES);
+    }
+
+    #[test]
+    fn lists_with_the_commands_of_plans_are_kept_up_to_a_bound() {
+        let part = |plan: u64, commands: usize| {
+            let mut lists = BatchLists::default();
+            lists.commands = Vec::with_capacity(commands);
+            lists.set_plan(crate::PlanPart::empty(plan));
+            Batch::from_lists(&mut lists, 1, smallvec::SmallVec::new(), false)
+        };
+        let progress = Progress::new();
+        for plan in 0..SPARE_PLANS as u64 + 3 {
+            progress.give_back(part(plan, 2));
+        }
+        assert_eq!(progress.spares().plans.len(), SPARE_PLANS);
+        let mut lists = BatchLists::default();
+        assert!(!progress.take_plan((0, 0), &mut lists), "the oldest are gone");
+        assert!(progress.take_plan((SPARE_PLANS as u64, 0), &mut lists) && lists.has_plan());
+        let most = SPARE_PLAN_COMMANDS / 2 + 1;
+        progress.give_back(part(100, most));
+        progress.give_back(part(101, most));
+        let room: usize =
+            progress.spares().plans.iter().map(|lists| lists.commands.capacity()).sum();
+        assert!(room <= SPARE_PLAN_COMMANDS && room >= most);
     }
 
     #[test]

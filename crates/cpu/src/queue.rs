@@ -134,7 +134,7 @@ impl CpuQueue {
                 self.executed.store(sequence, Ordering::Relaxed);
                 continue;
             }
-            if !allowance.begins(|| command.work()) {
+            if !allowance.begins(|| batch.work(index)) {
                 all = false;
                 break;
             }

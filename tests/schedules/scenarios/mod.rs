@@ -2,6 +2,7 @@
 
 mod life;
 mod order;
+mod plans;
 mod requests;
 
 use crate::scene::Scene;
@@ -20,6 +21,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("writers", order::writers),
     ("settling", order::settling),
     ("values", order::values),
+    ("plans", plans::plans),
     ("drops", life::drops),
     ("housekeeping", life::housekeeping),
     ("closing", life::closing),

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError, RwLock, mpsc};
 use std::time::{Duration, Instant};
 
-use millstream::nn::{Result, Sequential};
+use millstream::nn::{Module, Result};
 use millstream::{Device, Download};
 
 use crate::workloads::{Input, Origin, Workload, call};
@@ -12,11 +12,12 @@ use crate::workloads::{Input, Origin, Workload, call};
 const INPUTS: usize = 2;
 
 /// What is measured, and the right answers. Thread `t` uses the inputs `t` and `t + 1`.
+#[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub workload: &'a Workload,
     pub device: Device,
     pub origin: Origin,
-    pub model: &'a Sequential,
+    pub model: &'a dyn Module,
     pub answers: &'a [Vec<u8>],
 }
 
@@ -28,6 +29,8 @@ pub(crate) struct Sample {
     pub mismatches: u64,
     /// The first error in words.
     pub problem: Option<String>,
+    /// Microseconds of a call outside kernels, where that was measured.
+    pub host: Option<f64>,
     latencies: Vec<Duration>,
 }
 
@@ -35,7 +38,7 @@ pub(crate) struct Sample {
 pub(crate) fn answers(
     workload: &Workload,
     device: &Device,
-    model: &Sequential,
+    model: &dyn Module,
     threads: usize,
 ) -> Result<Vec<Vec<u8>>> {
     let answer = |seed| Ok(call(model, &workload.input(seed, device)?)?.bytes()?);
@@ -104,6 +107,34 @@ impl Subject<'_> {
         let elapsed = span.map_or(0.0, |(first, last)| (last - first).as_secs_f64());
         sample.calls_per_second = sample.latencies.len() as f64 / elapsed.max(1e-9);
         sample
+    }
+
+    /// Microseconds that a call of one caller spends outside kernels: the median over calls for some time, of
+    /// each the time that no Command of it was running.
+    pub fn host_cost(&self, time: Duration) -> Result<f64> {
+        let inputs = self.prepare(0)?;
+        let profiler = self.device.profiler();
+        let end = Instant::now() + time;
+        let mut costs = Vec::new();
+        profiler.start();
+        for input in inputs.iter().cycle() {
+            let before = Instant::now();
+            let answer = input.call(self.model);
+            let whole = before.elapsed();
+            if let Err(error) = answer {
+                profiler.stop();
+                return Err(error);
+            }
+            let spans = profiler.take().into_iter().flat_map(|stream| stream.spans);
+            let busy: u64 = spans.map(|span| span.end_ns.saturating_sub(span.start_ns)).sum();
+            costs.push(whole.saturating_sub(Duration::from_nanos(busy)));
+            if Instant::now() >= end {
+                break;
+            }
+        }
+        profiler.stop();
+        costs.sort_unstable();
+        Ok(costs[costs.len() / 2].as_secs_f64() * 1e6)
     }
 
     /// The inputs of a thread, each used once.

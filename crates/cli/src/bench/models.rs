@@ -49,12 +49,15 @@ pub(crate) struct Arguments {
 pub(crate) enum Mode {
     /// Every thread calls the model itself.
     Direct,
+    /// Every thread runs one plan that was traced from the model.
+    Plan,
 }
 
 impl Mode {
     pub fn name(self) -> &'static str {
         match self {
             Mode::Direct => "direct",
+            Mode::Plan => "plan",
         }
     }
 }
@@ -117,7 +120,10 @@ fn measure(
     let alone = workload.load(&one_core)?;
     let answers = &answers(workload, &one_core, &alone, most)?[..];
     let alone = Subject { workload, device: one_core, origin, model: &alone, answers };
-    let shared = Subject { workload, device, origin, model: &workload.load(&device)?, answers };
+    let model = workload.load(&device)?;
+    let plan = workload.plan(&model, &device)?;
+    let direct = Subject { workload, device, origin, model: &model, answers };
+    let planned = Subject { model: &plan, ..direct };
     let (mut rows, mut single_core) = (Vec::new(), 0f64);
     for &mode in &arguments.mode {
         for &threads in &arguments.threads {
@@ -125,9 +131,14 @@ fn measure(
             // Looked at again before each row, and the best counts: what other programs take away at
             // one moment must not make the rows look good.
             single_core = single_core.max(alone.measure(1, time / 4).calls_per_second);
-            let sample = match mode {
-                Mode::Direct => shared.measure(threads as usize, time),
+            let subject = match mode {
+                Mode::Direct => &direct,
+                Mode::Plan => &planned,
             };
+            let mut sample = subject.measure(threads as usize, time);
+            if threads == 1 {
+                sample.host = Some(subject.host_cost(time / 4)?);
+            }
             rows.push((mode, threads as usize, sample));
             bar.inc(1);
         }

@@ -56,6 +56,7 @@ impl Row {
             "mismatches": self.sample.mismatches,
             "efficiency": self.efficiency,
             "single_core_calls_per_s": self.single_core,
+            "host_us": self.sample.host,
         })
     }
 
@@ -67,6 +68,7 @@ impl Row {
             format!("{:.0}", self.sample.calls_per_second),
             format!("{:.0}", self.sample.percentile(0.5)),
             format!("{:.0}", self.p99()),
+            self.sample.host.map_or_else(String::new, |host| format!("{host:.1}")),
             format!("{:.2}", self.efficiency),
             format!("{:.0}", self.single_core),
             self.sample.errors.to_string(),
@@ -99,6 +101,7 @@ impl Report<'_> {
             "calls/s",
             "p50 µs",
             "p99 µs",
+            "host µs",
             "efficiency",
             if self.device.starts_with("cpu") { "one core" } else { "one caller" },
             "errors",

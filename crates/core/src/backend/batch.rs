@@ -4,7 +4,8 @@ use smallvec::SmallVec;
 
 use super::WaitFor;
 use crate::fault::{self, Fault, Value};
-use crate::{Access, BoundCommand, Error, LayerName, Op, Progress};
+use crate::plan::Bases;
+use crate::{Access, BoundCommand, Error, LayerName, Op, OpKind, PlanPart, Progress};
 
 /// Commands that are submitted together. They run in order, after the batches before them.
 ///
@@ -26,8 +27,16 @@ pub struct Batch {
     /// The submitting thread is about to wait for this batch.
     pub caller_waits: bool,
     layers: Vec<LayerRun>,
-    /// The operands of all commands, one after the other; none where no stream has recorded them.
+    /// The operands of all commands but a plan's, one after the other; none where no stream has recorded them.
     values: Values,
+    plan: Option<Planned>,
+}
+
+/// The Commands of a plan in a batch, and what else of its lists is theirs.
+struct Planned {
+    part: PlanPart,
+    /// How many of the lists' layers there are up to their end.
+    layers: usize,
 }
 
 /// Commands that one layer has recorded, one after the other.
@@ -46,6 +55,7 @@ pub(crate) struct BatchLists {
     layers: Vec<LayerRun>,
     /// The layer of the last command.
     layer: Option<LayerName>,
+    plan: Option<Planned>,
 }
 
 /// Operands of a usual Command.
@@ -80,6 +90,51 @@ impl BatchLists {
     pub fn is_empty(&self) -> bool {
         self.commands.is_empty()
     }
+
+    /// Says that the last Commands are those of a plan.
+    pub fn set_plan(&mut self, part: PlanPart) {
+        self.plan = Some(Planned { part, layers: self.layers.len() });
+    }
+
+    pub fn has_plan(&self) -> bool {
+        self.plan.is_some()
+    }
+
+    /// Gives the Commands of the plan their memory.
+    pub fn patch_plan(&mut self, bases: Bases) {
+        if let Some(Planned { part, .. }) = &mut self.plan {
+            let first = part.commands.start;
+            part.patch(&mut self.commands[first..], bases);
+        }
+    }
+
+    /// What kinds of Commands these are.
+    pub fn kinds(&self) -> impl Iterator<Item = OpKind> {
+        let kind = |command: &BoundCommand| command.op().kind();
+        let part = self.plan.as_ref().map(|plan| &plan.part);
+        // Those of a plan are known without a look at them: they are large, and have not been touched for long.
+        let (first, end) = part.map_or((0, 0), |part| (part.commands.start, part.commands.end));
+        let planned = part.map_or(&[][..], |part| &part.facts.kinds);
+        let before = self.commands[..first].iter().map(kind);
+        before.chain(planned.iter().copied()).chain(self.commands[end..].iter().map(kind))
+    }
+
+    /// The numbers of the plan and of its part, for lists that hold nothing else.
+    pub fn plan_key(&self) -> Option<(u64, u32)> {
+        self.plan.as_ref().map(|plan| (plan.part.plan, plan.part.part))
+    }
+
+    /// Leaves the Commands of a plan, where these were the first, and nothing else.
+    fn cut_behind_plan(&mut self) -> bool {
+        let Some(plan) = self.plan.as_ref().filter(|plan| plan.part.commands.start == 0) else {
+            return false;
+        };
+        self.commands.truncate(plan.part.commands.end);
+        self.values.clear();
+        self.layers.truncate(plan.layers);
+        self.layer = self.layers.last().and_then(|run| run.layer);
+        true
+    }
 }
 
 impl Batch {
@@ -100,25 +155,51 @@ impl Batch {
         let commands = std::mem::take(&mut lists.commands);
         let values = std::mem::take(&mut lists.values);
         let layers = std::mem::take(&mut lists.layers);
+        let plan = lists.plan.take();
         lists.layer = None;
         let last = (first + commands.len() as u64).saturating_sub(1);
-        Self { commands, first, last, waits, caller_waits, layers, values }
+        Self { commands, first, last, waits, caller_waits, layers, values, plan }
     }
 
-    pub(crate) fn into_empty_lists(self) -> BatchLists {
-        let Self { mut commands, mut layers, mut values, .. } = self;
-        commands.clear();
-        layers.clear();
-        values.clear();
-        BatchLists { commands, values, layers, layer: None }
+    /// The lists, for using them again: empty, or with the Commands of a plan that they began with.
+    pub(crate) fn into_lists(self) -> BatchLists {
+        let Self { commands, layers, values, plan, .. } = self;
+        let mut lists = BatchLists { commands, values, layers, layer: None, plan };
+        if !lists.cut_behind_plan() {
+            lists.commands.clear();
+            lists.layers.clear();
+            lists.values.clear();
+            lists.plan = None;
+        }
+        lists
+    }
+
+    /// The Commands of a plan that are in this batch; at most one plan is.
+    pub fn plan(&self) -> Option<&PlanPart> {
+        self.plan.as_ref().map(|plan| &plan.part)
     }
 
     /// The operands of a Command as values; none where no stream has recorded it. Only asked for where
     /// something has failed, so their place is not written down.
-    fn values(&self, index: usize) -> &[Value] {
+    fn values(&self, index: usize) -> Values {
         let operands = |command: &BoundCommand| command.outputs().len() + command.inputs().len();
-        let first = self.commands[..index].iter().map(operands).sum::<usize>();
-        self.values.get(first..).unwrap_or_default()
+        let planned = self.plan().map_or(0..0, |part| part.commands.clone());
+        if let Some(part) = self.plan().filter(|_| planned.contains(&index)) {
+            return part.values(index - planned.start, operands(&self.commands[index]));
+        }
+        let before = self.commands[..index].iter().enumerate();
+        let others = before.filter(|(other, _)| !planned.contains(other));
+        let first = others.map(|(_, command)| operands(command)).sum::<usize>();
+        let end = first + operands(&self.commands[index]);
+        self.values.get(first..end).map(Values::from_slice).unwrap_or_default()
+    }
+
+    /// What the Command at `index` has to do; see [`Command::work`](crate::Command::work).
+    pub fn work(&self, index: usize) -> u64 {
+        let known = self
+            .plan()
+            .and_then(|part| part.facts.work.get(index.checked_sub(part.commands.start)?).copied());
+        known.unwrap_or_else(|| self.commands[index].work())
     }
 
     fn layer(&self, index: usize) -> Option<LayerName> {

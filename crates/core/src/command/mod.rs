@@ -22,6 +22,7 @@ mod operand;
 mod packed;
 mod pad;
 mod params;
+mod planned;
 mod pool;
 mod quantize;
 mod random;

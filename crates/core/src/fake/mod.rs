@@ -9,10 +9,12 @@
 //! - that command buffers are used as Metal demands (see [`CommandBuffer`]),
 //! - that every operand lies in memory that is allocated, and stays so until the batch has passed,
 //! - that any two accesses to the same bytes, at least one of them a write, are ordered: by their stream,
-//!   by a chain of waits, or because the first had finished when the second was submitted.
+//!   by a chain of waits, or because the first had finished when the second was submitted,
+//! - that a run of a plan reads of its arena only what it has written there, of the same value, and stays inside.
 //!
 //! What is violated is collected in [`FakeControl::violations`].
 
+mod arenas;
 mod command_buffer;
 mod control;
 mod host;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use super::arenas::Arenas;
 use super::host::{self, HostMemory};
 use super::order::{Accesses, Clock, MemoryAccess, join};
 use crate::command::Access;
@@ -19,6 +20,7 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub queues: BTreeMap<u32, QueueState>,
     accesses: Accesses,
+    arenas: Arenas,
     /// Live segments, by address.
     segments: BTreeMap<usize, usize>,
     next_address: usize,
@@ -162,6 +164,8 @@ impl Shared {
         queue.submitted = batch.last;
         queue.history.push((batch.last, clock));
         state.check_accesses(stream, &batch, &clock);
+        let wrong = state.arenas.check(stream, &batch);
+        state.violations.extend(wrong);
         let queue = state.queues.get_mut(&stream).expect("a queue was made for the stream");
         queue.pending.push_back(Pending { batch, refused });
         Ok(())

@@ -235,10 +235,15 @@ impl Block {
         self.changing.written.store(sequence, Ordering::Relaxed);
     }
 
+    /// A number that no other allocation of a block that lives has, for as long as the block does.
+    pub(crate) fn allocation(&self) -> (usize, u64) {
+        (std::ptr::from_ref(self).addr(), self.generation.load(Ordering::Relaxed))
+    }
+
     /// This allocation of the block, as a value that a Command uses.
     pub(crate) fn value(&self) -> Value {
         let block = (!self.is_settled()).then(|| NonNull::from(self));
-        Value { block, generation: self.generation.load(Ordering::Relaxed) }
+        Value { block, generation: self.generation.load(Ordering::Relaxed), offset: 0 }
     }
 
     /// Bytes from the first on that were or will be written. With what guards the uses.

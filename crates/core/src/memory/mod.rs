@@ -31,7 +31,8 @@ pub use stats::MemoryStats;
 use self::departures::Departures;
 use self::settled::Retired;
 use crate::device::DeviceInner;
-use crate::stream::{StreamInner, thread_number};
+use crate::plan;
+use crate::stream::{Recorder, StreamInner, thread_number};
 use crate::sync::schedule::{AtomicUsize, Ordering};
 use crate::{Error, Result, Segment};
 
@@ -110,16 +111,38 @@ pub(crate) fn allocate(stream: &'static StreamInner, bytes: usize) -> Result<Buf
         return Err(out_of_memory(device, bytes));
     }
     let class = size_class::class_of(bytes);
-    match from_cache(stream, class, bytes) {
-        Some(buffer) => Ok(buffer),
-        None => ladder::grow(stream, class, bytes),
-    }
+    let buffer = match from_cache(stream, class, bytes) {
+        Some(buffer) => buffer,
+        None => ladder::grow(stream, class, bytes)?,
+    };
+    plan::note_allocation(&buffer);
+    Ok(buffer)
 }
 
 /// Memory that the stream has already.
 fn from_cache(stream: &'static StreamInner, class: usize, bytes: usize) -> Option<Buffer> {
+    take_cached(stream, &mut stream.lock(), class, bytes)
+}
+
+/// Memory that the stream has already, for whoever holds its lock.
+pub(crate) fn allocate_cached(
+    stream: &'static StreamInner,
+    recorder: &mut Recorder,
+    bytes: usize,
+) -> Option<Buffer> {
+    if bytes > size_class::LARGEST {
+        return None;
+    }
+    take_cached(stream, recorder, size_class::class_of(bytes), bytes)
+}
+
+fn take_cached(
+    stream: &'static StreamInner,
+    recorder: &mut Recorder,
+    class: usize,
+    bytes: usize,
+) -> Option<Buffer> {
     let thread = thread_number();
-    let mut recorder = stream.lock();
     recorder.cache.collect(stream);
     let block = recorder.cache.take(class, stream, thread)?;
     // SAFETY: the cache handed the block over; nobody else has it.

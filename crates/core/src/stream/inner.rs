@@ -171,7 +171,7 @@ impl Recorder {
         // Filled where it stays: what was just written in small pieces is slow to move in large ones.
         self.in_flight.push_back(InFlight { first, last, kinds: SmallVec::new() });
         if let Some(batch) = self.in_flight.back_mut() {
-            batch.kinds.extend(self.batch.commands.iter().map(|command| command.op().kind()));
+            batch.kinds.extend(self.batch.kinds());
         }
     }
 

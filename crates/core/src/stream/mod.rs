@@ -6,13 +6,14 @@ mod inner;
 mod lease;
 mod pool;
 mod record;
+mod run;
 mod submit;
 mod timepoint;
 mod transfer;
 mod turn;
 
 pub use event::Event;
-pub(crate) use inner::StreamInner;
+pub(crate) use inner::{Recorder, StreamInner};
 pub(crate) use pool::StreamPool;
 pub(crate) use record::clear_rest;
 pub(crate) use submit::{Deadline, Reason};
@@ -25,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::lease::Lease;
-use crate::{Buffer, Command, Counters, Device, Element, HostBytes, Operand, Result};
+use crate::{Buffer, Command, Counters, Device, Element, HostBytes, Operand, Plan, Result, plan};
 
 /// An in-order timeline of a device: commands recorded on it run one after the other.
 ///
@@ -138,7 +139,7 @@ impl Stream {
     /// with it, and whoever reads them is told.
     #[inline]
     pub fn record(&self, mut command: Command<&Buffer>) -> Result<Timepoint> {
-        record::record(self.inner, &mut command)
+        self.record_from(&mut command)
     }
 
     /// Like [`record`](Self::record), for a Command that lies somewhere already: a Command is large, and this
@@ -148,7 +149,22 @@ impl Stream {
     ///
     /// As for [`record`](Self::record).
     pub fn record_from(&self, command: &mut Command<&Buffer>) -> Result<Timepoint> {
+        plan::note_command(self.inner, command)?;
         record::record(self.inner, command)
+    }
+
+    /// Records all Commands of a plan, with these buffers as its inputs and outputs. Temporary values lie in memory
+    /// of this stream, which nobody else sees. The point is that of the last Command.
+    ///
+    /// # Errors
+    ///
+    /// Other buffers than the plan needs: their number, their size, one of another device, an output that is
+    /// settled or given twice; no memory for the temporary values; or as for [`record`](Self::record). After an
+    /// error nothing was recorded, but for a plan of more Commands than a batch takes: of that the first ones
+    /// may have been.
+    pub fn run(&self, plan: &Plan, inputs: &[&Buffer], outputs: &[&Buffer]) -> Result<Timepoint> {
+        plan::refuse_traced("run")?;
+        run::run(self.inner, plan, inputs, outputs)
     }
 
     /// Hands everything recorded to the device, without waiting for it.

@@ -16,6 +16,7 @@ use super::turn::{Manners, Next, thread_number};
 use super::{StreamInner, Timepoint};
 use crate::command::Access;
 use crate::counters::LiveCounters;
+use crate::device::DeviceInner;
 use crate::memory::{Block, Uses};
 use crate::profiler::now_ns;
 use crate::sync::schedule::MutexGuard;
@@ -24,7 +25,7 @@ use crate::{Buffer, Command, DType, Error, LayerName, Layout, Operand, Result, W
 type Waits = SmallVec<[WaitFor; 2]>;
 
 /// What must be done, with no lock held, before a Command can be added.
-enum Before<'a> {
+pub(super) enum Before<'a> {
     /// It need not be added.
     Nothing,
     /// Submit these.
@@ -41,6 +42,60 @@ impl Before<'_> {
     /// Whether other streams must come along first, and may come back as soon as they have.
     fn is_for_others(&self) -> bool {
         matches!(self, Before::Submit(_) | Before::Wait)
+    }
+}
+
+/// What a call that records has waited for so far.
+pub(super) struct Patience {
+    device: &'static DeviceInner,
+    manners: Manners,
+    /// Of the whole call, however often it looks. Not known before somebody has to be waited for.
+    limit: Option<Deadline>,
+    asked: bool,
+}
+
+impl Patience {
+    pub fn new(device: &'static DeviceInner) -> Self {
+        Self { device, manners: Manners::default(), limit: None, asked: false }
+    }
+
+    pub fn manners(&mut self) -> &mut Manners {
+        &mut self.manners
+    }
+
+    pub fn deadline(&mut self) -> Deadline {
+        *self.limit.get_or_insert_with(|| Deadline::usual(self.device))
+    }
+
+    /// Does what must be done before something can be recorded, with no lock held.
+    pub fn go(
+        &mut self,
+        before: Before<'_>,
+        stream: &'static StreamInner,
+        sequence: u64,
+        name: &'static str,
+    ) -> Result<()> {
+        let deadline = self.deadline();
+        if before.is_for_others() {
+            // However short the time, everything is asked for once.
+            if self.asked && deadline.is_over() {
+                return Err(deadline.timeout(stream, sequence, name));
+            }
+            self.asked = true;
+        }
+        match before {
+            Before::Nothing => Ok(()),
+            Before::Submit(points) => points.iter().try_for_each(|point| point.submit(deadline)),
+            Before::Wait => {
+                std::thread::sleep(MOMENT);
+                Ok(())
+            }
+            Before::Share(block) => {
+                block.share();
+                Ok(())
+            }
+            Before::Clear(buffer) => clear_rest(stream, buffer),
+        }
     }
 }
 
@@ -69,15 +124,11 @@ fn record_unless(
     let bytes = command.bytes();
     device.check_command(command, bytes)?;
     let thread = thread_number();
-    let mut manners = Manners::default();
-    // Of the whole call, however often it looks. Not known before somebody has to be waited for.
-    let mut limit = None;
-    let mut asked = false;
-    let mut usual = || *limit.get_or_insert_with(|| Deadline::usual(device));
+    let mut patience = Patience::new(device);
     loop {
         let mut recorder = stream.lock();
         if stream.is_shared() {
-            match stream.take_turn(&mut recorder, thread, &mut manners)? {
+            match stream.take_turn(&mut recorder, thread, patience.manners())? {
                 Next::Record => {}
                 Next::LetFinish(first) => {
                     drop(recorder);
@@ -86,7 +137,7 @@ fn record_unless(
                 }
                 Next::MakeRoom(until) => {
                     drop(recorder);
-                    stream.wait_for_room(until, usual())?;
+                    stream.wait_for_room(until, patience.deadline())?;
                     continue;
                 }
             }
@@ -95,30 +146,17 @@ fn record_unless(
             // The last submit found the device full. Make room before the batch grows further.
             if let Submitted::Full { until } = stream.submit(&mut recorder, Reason::Full)? {
                 drop(recorder);
-                stream.wait_for_room(until, usual())?;
+                stream.wait_for_room(until, patience.deadline())?;
                 continue;
             }
         }
         let sequence = recorder.recorded + 1;
         if let Some(before) = add_uses(stream, command, sequence, &mut recorder, &in_vain)? {
             drop(recorder);
-            let deadline = usual();
-            if before.is_for_others() {
-                // However short the time, everything is asked for once.
-                if asked && deadline.is_over() {
-                    return Err(deadline.timeout(stream, sequence, command.op().name()));
-                }
-                asked = true;
+            if let Before::Nothing = before {
+                return Ok(None);
             }
-            match before {
-                Before::Nothing => return Ok(None),
-                Before::Submit(points) => {
-                    points.iter().try_for_each(|point| point.submit(deadline))?;
-                }
-                Before::Wait => std::thread::sleep(MOMENT),
-                Before::Share(block) => block.share(),
-                Before::Clear(buffer) => clear_rest(stream, buffer)?,
-            }
+            patience.go(before, stream, sequence, command.op().name())?;
             continue;
         }
         if recorder.batch.is_empty() {
@@ -159,7 +197,7 @@ type Locked<'a> = SmallVec<[(&'a Block, MutexGuard<'a, Uses>); 4]>;
 
 /// Looks up what a Command comes after and notes its own uses, in one go. The caller holds the stream's
 /// lock and adds the Command under it; or does first what this gives.
-fn add_uses<'a>(
+pub(super) fn add_uses<'a>(
     stream: &'static StreamInner,
     command: &Command<&'a Buffer>,
     sequence: u64,

@@ -6,7 +6,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use millstream_core::{BoundCommand, Op, Operand, RawBuffer};
+use millstream_core::{BoundCommand, Op, Operand, PlanPart, RawBuffer};
 
 use super::host::reached;
 
@@ -16,6 +16,9 @@ pub(crate) struct Signature {
     gpu: usize,
     words: Vec<u64>,
 }
+
+/// Stands where else the kind of a Command does. How many addresses a plan has follows from its number.
+const PLAN: u64 = u64::MAX;
 
 /// Appends what is hashed, so that everything with a derived `Hash` can be written down.
 impl Hasher for Signature {
@@ -66,8 +69,17 @@ impl Signature {
     }
 
     /// Writes a batch down in place of the one before.
-    pub fn write_batch(&mut self, commands: &[BoundCommand]) {
+    pub fn write_batch(&mut self, commands: &[BoundCommand], plan: Option<&PlanPart>) {
         self.words.clear();
+        let Some(part) = plan else { return self.write_commands(commands) };
+        self.write_commands(&commands[..part.commands.start]);
+        // The numbers say what its Commands are, so they need not be looked at.
+        self.words.extend([PLAN, part.plan, part.part.into()]);
+        self.words.extend(part.addresses().map(|address| address as u64));
+        self.write_commands(&commands[part.commands.end..]);
+    }
+
+    fn write_commands(&mut self, commands: &[BoundCommand]) {
         for command in commands {
             self.words.push(command.op().kind() as u64);
             for (_, operand) in command.accesses() {
@@ -114,8 +126,8 @@ impl Signature {
 #[cfg(test)]
 mod tests {
     use millstream_core::{
-        Activation, BinaryOp, Command, CoordinateMode, DType, HostBytes, Layout, MAX_RANK,
-        NearestRounding, PadParams, ResizeMode, ResizeParams, UnaryOp,
+        Activation, BinaryOp, Command, CoordinateMode, DType, Distribution, HostBytes, Layout,
+        MAX_RANK, NearestRounding, PadMode, PadParams, ResizeMode, ResizeParams, Scalar, UnaryOp,
     };
 
     use super::*;
@@ -127,7 +139,7 @@ mod tests {
 
     fn of(commands: &[BoundCommand]) -> (Vec<u64>, u64) {
         let mut signature = Signature::new(0);
-        signature.write_batch(commands);
+        signature.write_batch(commands, None);
         (signature.words().to_vec(), signature.finish())
     }
 

@@ -92,7 +92,7 @@ impl Encoder {
         let known = match replayable {
             false => Known::Launch,
             true => {
-                self.signature.write_batch(&batch.commands);
+                self.signature.write_batch(&batch.commands, batch.plan());
                 let evict = |instance| self.retired.push(Box::new(instance));
                 self.plans.look_up(|| self.signature.finish(), self.signature.words(), evict)
             }

@@ -32,7 +32,9 @@ mod linux {
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     use std::time::{Duration, Instant};
 
-    use millstream_core::{DType, Device, Error, Event, HealthState, Layout, Result, Stream};
+    use millstream_core::{
+        DType, Device, Error, Event, HealthState, Layout, Operand, Plan, Result, Stream,
+    };
     use millstream_cuda as _;
 
     use super::layer::{Layer, ROWS, SIZE};
@@ -47,6 +49,7 @@ mod linux {
         ("one_batch_may_be_in_flight_many_times", one_batch_may_be_in_flight_many_times),
         ("many_threads_get_their_own_answers", many_threads_get_their_own_answers),
         ("threads_that_share_a_stream_are_replayed", threads_that_share_a_stream_are_replayed),
+        ("plans_are_replayed_by_their_numbers", plans_are_replayed_by_their_numbers),
         ("streams_come_in_order", streams_come_in_order),
         (
             "a_stream_that_waits_for_two_comes_after_both",
@@ -278,6 +281,42 @@ mod linux {
         assert_eq!(wrong.load(Ordering::Relaxed), 0, "answers");
         assert!(counters.shares >= THREADS as u64 - 2);
         assert!(enough.load(Ordering::Relaxed), "in none of {ROUNDS} rounds: {counters:?}");
+    }
+
+    /// Two plans with the same buffers in turn: a graph is of one plan, and of one set of buffers.
+    fn plans_are_replayed_by_their_numbers() {
+        const CALLS: u64 = 60;
+        let device = open();
+        let stream = device.stream().unwrap();
+        let layer = Layer::new(&stream).unwrap();
+        let one = matrix(ROWS, SIZE);
+        let layers = |count: usize| {
+            Plan::trace(&device, &[one], |inputs| {
+                let mut value = inputs[0].clone();
+                for _ in 0..count {
+                    let next = stream.allocate(one.dense_bytes())?;
+                    layer.record(&stream, &next, &value)?;
+                    value = next;
+                }
+                Ok::<_, Error>(vec![Operand::new(value, one)])
+            })
+        };
+        let plans = [layers(2).unwrap(), layers(3).unwrap()];
+        let other = stream.allocate(one.dense_bytes()).unwrap();
+        let before = device.counters().replays;
+        for call in 0..CALLS as usize {
+            let input = Layer::input(call);
+            stream.upload(layer.x.operand(one), &input).unwrap();
+            stream.flush().unwrap();
+            let output = if call % 4 < 2 { &layer.y } else { &other };
+            stream.run(&plans[call % 2], &[&layer.x], &[output]).unwrap();
+            let got = stream.download(output.operand(one)).unwrap().read::<f32>().unwrap();
+            let twice = Layer::expected(&Layer::expected(&input));
+            let expected = if call % 2 == 0 { twice } else { Layer::expected(&twice) };
+            assert_eq!(got, expected, "call {call}");
+        }
+        let replays = device.counters().replays - before;
+        assert!(replays >= CALLS - 4 * 3, "{replays} of {CALLS} runs were replayed");
     }
 
     fn streams_come_in_order() {

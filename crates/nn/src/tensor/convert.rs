@@ -41,7 +41,8 @@ impl Tensor {
         }
     }
 
-    pub(super) fn copied(&self, op: &'static str, dtype: DType) -> Result<Self> {
+    /// The same values in memory of their own.
+    pub(crate) fn copied(&self, op: &'static str, dtype: DType) -> Result<Self> {
         Recorder::new(op, &self.device())?.apply(Op::Copy { dtype }, &[self])
     }
 }

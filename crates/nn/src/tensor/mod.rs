@@ -148,6 +148,11 @@ impl Tensor {
         Ok(Tensor { buffer, layout })
     }
 
+    /// The same for a layout that fits.
+    pub(crate) fn whole(buffer: Buffer, layout: Layout) -> Self {
+        Tensor { buffer, layout }
+    }
+
     /// Declares the values final: waits until they are there, after which using them from any stream
     /// costs nothing. For weights.
     ///

@@ -40,6 +40,7 @@ pub(crate) const ALL: &[Scenario] = &[
     },
     Scenario { name: "lstm", about: "two layers of LSTM on (4, 24, 64)", run: models::lstm },
     Scenario { name: "mixed", about: "all these models in turn", run: models::mixed },
+    Scenario { name: "plans", about: "plans of all these models in turn", run: models::plans },
     Scenario {
         name: "unique-calls",
         about: "a model with another shape in every call",

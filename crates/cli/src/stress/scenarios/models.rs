@@ -1,7 +1,7 @@
 //! Scenarios about models: many threads call layers that they share.
 
 use millstream::nn::{
-    Conv1d, ConvOptions, LSTM, LayerNorm, Linear, Module, ReLU, RecurrentOptions, Result,
+    Conv1d, ConvOptions, LSTM, LayerNorm, Linear, Module, Plan, ReLU, RecurrentOptions, Result,
     Sequential, TransformerEncoderLayer, TransformerOptions, Weights,
 };
 use millstream::{DType, Device, Tensor};
@@ -75,7 +75,7 @@ impl Model {
         Weights::random(77, DType::F32, device).load(self.build)
     }
 
-    fn call(&self, model: &Sequential, seed: usize, device: &Device) -> Result<Vec<u8>> {
+    fn call(&self, model: &dyn Module, seed: usize, device: &Device) -> Result<Vec<u8>> {
         model.forward(&Tensor::randn(self.input, seed as u64, DType::F32, device)?)?.to_bytes()
     }
 }
@@ -139,6 +139,32 @@ pub(super) fn mixed(context: &Context) -> Outcome {
             let index = (thread + iteration) % MIXED.len();
             MIXED[index].call(&layers[index], seed(thread, iteration), device)
         })
+    })
+}
+
+/// The same with plans that all threads share. The first answers come from the models themselves.
+pub(super) fn plans(context: &Context) -> Outcome {
+    let device = &context.device;
+    let prepared = load_all(device).and_then(|layers| {
+        let plans = MIXED.iter().zip(&layers);
+        let plans =
+            plans.map(|(model, layers)| Plan::of_module(layers, model.input, DType::F32, device));
+        let plans = plans.collect::<Result<Vec<_>>>()?;
+        let expected = answers(&layers, device)?;
+        Ok((plans, expected))
+    });
+    loaded(prepared, |(plans, expected)| {
+        context.on_threads(
+            |_| {},
+            |thread, outcome| {
+                for iteration in 0..context.iterations {
+                    let index = (thread + iteration) % MIXED.len();
+                    let what = format!("thread {thread}, plan {index}, call {iteration}");
+                    let answer = MIXED[index].call(&plans[index], 9, device);
+                    outcome.count(&what, answer, &expected[index]);
+                }
+            },
+        )
     })
 }
 

@@ -1,0 +1,182 @@
+//! Plans: lists of Commands that are checked and laid out once, and then only run.
+//!
+//! Commands of a plan name *slots* instead of buffers: inputs and outputs, which every run brings along, settled
+//! weights, which the plan keeps alive, and temporary values, which all lie in one block of memory per run, the
+//! arena. [`PlanBuilder`] takes the Commands, the planner lays out the arena, and a check of its own looks at what came out.
+
+mod builder;
+mod check;
+mod part;
+mod planner;
+#[cfg(all(test, not(loom)))]
+mod tests;
+mod trace;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use builder::PlanBuilder;
+pub use part::PlanPart;
+pub(crate) use part::{Base, Bases, Part};
+pub(crate) use trace::{note_allocation, note_command, refuse_traced};
+
+use crate::command::BufferLike;
+use crate::device::DeviceInner;
+use crate::{Buffer, Device, Layout, Operand, Result};
+
+/// Commands of a plan at most. Laying out takes time that grows with the square of it.
+const MOST_COMMANDS: usize = 1 << 14;
+
+/// A list of Commands that was checked and laid out once, to be run any number of times with
+/// [`Stream::run`](crate::Stream::run).
+///
+/// A run takes the stream's lock once, looks for dependencies of its inputs and outputs only, and checks nothing
+/// that was checked when the plan was made. All temporary values of a run lie in one block of memory.
+///
+/// # Thread safety
+///
+/// A plan does not change. Any number of threads may run it at once, each on its own stream: there is one set of
+/// weights, and an arena per run. Clones are the same plan.
+///
+/// # Example
+///
+/// ```
+/// # fn main() -> millstream_core::Result<()> {
+/// use millstream_core::{BinaryOp, Command, Config, DType, Layout, Plan, UnaryOp, fake};
+///
+/// let (device, _) = fake::device(Config::default(), 1 << 20, 1)?;
+/// let row = Layout::contiguous(DType::F32, &[16])?;
+///
+/// let mut plan = Plan::builder(&device);
+/// let (x, y) = (plan.input(row), plan.output(row));
+/// let squared = plan.temporary(row.dense_bytes());
+/// plan.record(Command::binary(BinaryOp::Mul, squared.operand(row), x.operand(row), x.operand(row))?)?;
+/// plan.record(Command::unary(UnaryOp::Relu, y.operand(row), squared.operand(row))?)?;
+/// let plan = plan.finish()?;
+///
+/// let stream = device.stream()?;
+/// let [input, output] = [stream.allocate(row.dense_bytes())?, stream.allocate(row.dense_bytes())?];
+/// stream.upload(input.operand(row), &[2f32; 16])?;
+/// stream.run(&plan, &[&input], &[&output])?;
+/// # stream.synchronize()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Plan(Arc<Inner>);
+
+struct Inner {
+    number: u64,
+    device: &'static DeviceInner,
+    inputs: Vec<Layout>,
+    outputs: Vec<Layout>,
+    /// Kept alive; Commands have their addresses.
+    weights: Vec<Buffer>,
+    arena: usize,
+    parts: Vec<Part>,
+}
+
+impl Plan {
+    /// A plan for a device, to be filled with Commands.
+    pub fn builder(device: &Device) -> PlanBuilder {
+        PlanBuilder::new(device.inner())
+    }
+
+    /// Makes a plan of what `work` records on the calling thread, which is run once for that.
+    ///
+    /// `work` is given buffers of zeros, one per layout of `inputs`, and returns where its results lie. Contents
+    /// of the host that it uploads, and what is computed from nothing else, become weights of the plan. `nn` has the
+    /// same for tensors.
+    ///
+    /// # Errors
+    ///
+    /// What `work` returns; values that it reads on the host, since they would be those of this one run; a buffer
+    /// of its own that it neither made nor [settled](Buffer::settle); Commands that another thread records
+    /// for it.
+    pub fn trace<E: From<crate::Error>>(
+        device: &Device,
+        inputs: &[Layout],
+        work: impl FnOnce(&[Buffer]) -> Result<Vec<Operand<Buffer>>, E>,
+    ) -> Result<Self, E> {
+        trace::trace(device, inputs, work)
+    }
+
+    /// A number that no other plan of this process ever has.
+    pub fn number(&self) -> u64 {
+        self.0.number
+    }
+
+    /// The device that it is for.
+    pub fn device(&self) -> Device {
+        Device::from_inner(self.0.device)
+    }
+
+    /// The layout of each input.
+    pub fn inputs(&self) -> &[Layout] {
+        &self.0.inputs
+    }
+
+    /// The layout of each output.
+    pub fn outputs(&self) -> &[Layout] {
+        &self.0.outputs
+    }
+
+    /// How many Commands a run is.
+    pub fn commands(&self) -> usize {
+        self.parts().iter().map(Part::commands).sum()
+    }
+
+    /// Bytes of temporary memory that a run takes.
+    pub fn arena_bytes(&self) -> usize {
+        self.0.arena
+    }
+
+    /// Bytes of the weights that it keeps alive; other plans and layers may share them.
+    pub fn weight_bytes(&self) -> usize {
+        self.0.weights.iter().map(Buffer::bytes).sum()
+    }
+
+    pub(crate) fn device_inner(&self) -> &'static DeviceInner {
+        self.0.device
+    }
+
+    pub(crate) fn parts(&self) -> &[Part] {
+        &self.0.parts
+    }
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (number, commands, arena) = (self.number(), self.commands(), self.arena_bytes());
+        write!(f, "Plan({number}: {commands} Commands, {arena} bytes of arena)")
+    }
+}
+
+/// A buffer of a plan that is not there yet. Commands of a plan name slots as others name buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    plan: u64,
+    index: u32,
+    bytes: usize,
+}
+
+impl Slot {
+    /// This slot with a layout, as an operand of a Command.
+    pub fn operand(self, layout: Layout) -> Operand<Slot> {
+        Operand::new(self, layout)
+    }
+
+    fn index(self) -> usize {
+        self.index as usize
+    }
+}
+
+impl BufferLike for Slot {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn identity(&self) -> usize {
+        self.index()
+    }
+}

@@ -1,0 +1,201 @@
+//! Commands of a plan that go in one batch, and how a run gets them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::Slot;
+use crate::backend::BatchLists;
+use crate::command::BufferLike;
+use crate::fault::Value;
+use crate::{BoundCommand, Command, LayerName, OpKind, RawBuffer};
+
+/// Commands of a plan in a batch. A device may keep what it makes of them under the two numbers.
+#[derive(Clone)]
+pub struct PlanPart {
+    /// The number of the plan.
+    pub plan: u64,
+    /// Which part of the plan it is: a plan that is longer than a batch has several.
+    pub part: u32,
+    /// Where the Commands lie in the batch. Those before and after them are of others.
+    pub commands: std::ops::Range<usize>,
+    pub(crate) facts: Arc<Facts>,
+    /// What they were patched with last.
+    pub(crate) bases: Bases,
+}
+
+/// What is known of the Commands of a part without looking at them, or at any run.
+#[derive(Default)]
+pub(crate) struct Facts {
+    pub kinds: Vec<OpKind>,
+    /// What each has to do; see [`Command::work`](crate::Command::work).
+    pub work: Vec<u64>,
+    /// In the order of Commands.
+    patches: Vec<Patch>,
+    pub arena: usize,
+    /// For each operand of each Command, the number of the temporary value that it is, and its place in the arena.
+    pub temporary: Vec<Vec<Option<(u32, usize)>>>,
+}
+
+/// The memory that a run has for an input, an output or its arena.
+#[derive(Clone, Copy)]
+pub(crate) struct Base {
+    pub address: usize,
+    pub value: Value,
+}
+
+/// The bases of a run: outputs, inputs, and the arena.
+pub(crate) type Bases = SmallVec<[Base; 4]>;
+
+/// An operand that lies elsewhere in every run.
+struct Patch {
+    command: u32,
+    operand: u32,
+    /// Which base it lies in, and how many bytes behind its beginning.
+    base: usize,
+    offset: usize,
+}
+
+/// Commands that go in one batch, with the addresses of weights, and of nothing else.
+pub(crate) struct Part {
+    plan: u64,
+    part: u32,
+    commands: Vec<BoundCommand>,
+    layers: Vec<Option<LayerName>>,
+    bytes: u64,
+    facts: Arc<Facts>,
+}
+
+/// Where an operand of a plan lies.
+#[derive(Clone, Copy)]
+pub(super) enum Place {
+    Weights { address: usize },
+    Base { base: usize, offset: usize, temporary: Option<u32> },
+}
+
+/// Commands that a call mostly adds behind a plan: their room need not be made anew.
+const ROOM_BEHIND: usize = 2;
+
+impl Part {
+    pub(super) fn new(
+        (plan, part): (u64, usize),
+        commands: &[(Command<Slot>, Option<LayerName>)],
+        arena: usize,
+        place: impl Fn(Slot) -> Place,
+    ) -> Self {
+        let mut facts = Facts { arena, ..Facts::default() };
+        let mut bound = Vec::with_capacity(commands.len());
+        for (index, (command, _)) in commands.iter().enumerate() {
+            facts.kinds.push(command.op().kind());
+            facts.work.push(command.work());
+            let places = command.accesses().map(|(_, operand)| place(operand.buffer));
+            let places: SmallVec<[Place; 8]> = places.collect();
+            let mut temporary = Vec::with_capacity(places.len());
+            for (operand, place) in places.iter().enumerate() {
+                temporary.push(match *place {
+                    Place::Weights { .. } => None,
+                    Place::Base { base, offset, temporary } => {
+                        let (command, operand) = (index as u32, operand as u32);
+                        facts.patches.push(Patch { command, operand, base, offset });
+                        temporary.map(|value| (value, offset))
+                    }
+                });
+            }
+            facts.temporary.push(temporary);
+            bound.push(command.clone().bind(|slot| RawBuffer {
+                address: match place(*slot) {
+                    Place::Weights { address } => address,
+                    Place::Base { .. } => 0,
+                },
+                bytes: slot.bytes(),
+            }));
+        }
+        Part {
+            plan,
+            part: part as u32,
+            commands: bound,
+            layers: commands.iter().map(|(_, layer)| *layer).collect(),
+            bytes: commands.iter().map(|(command, _)| command.bytes() as u64).sum(),
+            facts: Arc::new(facts),
+        }
+    }
+
+    pub fn commands(&self) -> usize {
+        self.commands.len()
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The plan's number, and that of the part.
+    pub fn key(&self) -> (u64, u32) {
+        (self.plan, self.part)
+    }
+
+    /// Adds the Commands to a batch, without the memory that [`PlanPart::patch`] gives them.
+    pub fn append_to(&self, lists: &mut BatchLists) {
+        let first = lists.len();
+        if first == 0 {
+            lists.commands.reserve_exact(self.commands.len() + ROOM_BEHIND);
+        }
+        for (command, layer) in self.commands.iter().zip(&self.layers) {
+            lists.set_layer(*layer);
+            lists.commands.push(command.clone());
+        }
+        lists.set_plan(PlanPart {
+            plan: self.plan,
+            part: self.part,
+            commands: first..lists.len(),
+            facts: Arc::clone(&self.facts),
+            bases: Bases::new(),
+        });
+    }
+}
+
+impl PlanPart {
+    /// The addresses of the run's outputs, inputs and arena. Together with the numbers they say all that there is to
+    /// know of the Commands.
+    pub fn addresses(&self) -> impl Iterator<Item = usize> {
+        self.bases.iter().map(|base| base.address)
+    }
+
+    /// Gives the Commands, which begin the list, the memory of a run. Mostly it is that of the run before, and then
+    /// they are not touched at all.
+    pub(crate) fn patch(&mut self, commands: &mut [BoundCommand], bases: Bases) {
+        let same = |(old, new): (&Base, &Base)| old.address == new.address;
+        if self.bases.len() != bases.len() || !self.bases.iter().zip(&bases).all(same) {
+            for patch in &self.facts.patches {
+                let operand = commands[patch.command as usize].operand_mut(patch.operand as usize);
+                operand.buffer.address = bases[patch.base].address + patch.offset;
+            }
+        }
+        self.bases = bases;
+    }
+
+    /// The operands of a Command as values. Only asked for where something has failed.
+    pub(crate) fn values(&self, command: usize, operands: usize) -> SmallVec<[Value; 4]> {
+        let mut values = SmallVec::from_elem(Value::GOOD, operands);
+        let first = self.facts.patches.partition_point(|patch| (patch.command as usize) < command);
+        let patches = self.facts.patches[first..].iter();
+        for patch in patches.take_while(|patch| patch.command as usize == command) {
+            let value = self.bases[patch.base].value;
+            values[patch.operand as usize] = Value { offset: patch.offset, ..value };
+        }
+        values
+    }
+
+    /// No Commands, at the beginning of a batch.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn empty(plan: u64) -> Self {
+        let (facts, bases) = (Arc::default(), Bases::new());
+        Self { plan, part: 0, commands: 0..0, facts, bases }
+    }
+}
+
+impl fmt::Debug for PlanPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PlanPart({} of plan {}, {:?})", self.part, self.plan, self.commands)
+    }
+}

@@ -1,0 +1,115 @@
+//! Plans that are wrong are noticed: by the check when they are made, and by the fake device when they run.
+
+use super::builder::Placed;
+use super::*;
+use crate::fake::{self, FakeControl};
+use crate::{BinaryOp, Command, Config, DType, Error, Result, UnaryOp};
+
+fn row() -> Layout {
+    Layout::contiguous(DType::F32, &[64]).unwrap()
+}
+
+/// `y = relu(x) + tanh(x)`, whose two temporary values live at the same time.
+fn two_values(device: &Device) -> PlanBuilder {
+    let mut plan = Plan::builder(device);
+    let (x, y) = (plan.input(row()), plan.output(row()));
+    let [a, b, sum] = [(); 3].map(|()| plan.temporary(row().dense_bytes()));
+    let unary =
+        |op, to: Slot, from: Slot| Command::unary(op, to.operand(row()), from.operand(row()));
+    plan.record(unary(UnaryOp::Relu, a, x).unwrap()).unwrap();
+    plan.record(unary(UnaryOp::Tanh, b, x).unwrap()).unwrap();
+    let [to, from, and] = [sum, a, b].map(|slot| slot.operand(row()));
+    plan.record(Command::binary(BinaryOp::Add, to, from, and).unwrap()).unwrap();
+    plan.record(unary(UnaryOp::Neg, y, sum).unwrap()).unwrap();
+    plan
+}
+
+fn run(device: &Device, control: &FakeControl, plan: &Plan) -> Vec<String> {
+    let stream = device.stream().unwrap();
+    let [x, y] = [(); 2].map(|()| stream.allocate(row().dense_bytes()).unwrap());
+    stream.upload(x.operand(row()), &[1f32; 64]).unwrap();
+    for _ in 0..3 {
+        stream.run(plan, &[&x], &[&y]).unwrap();
+    }
+    stream.synchronize().unwrap();
+    control.violations()
+}
+
+fn device() -> (Device, FakeControl) {
+    fake::device(Config::default(), 1 << 20, 1).unwrap()
+}
+
+#[test]
+fn a_result_takes_the_place_of_what_is_read_for_the_last_time() {
+    let (device, control) = device();
+    let plan = two_values(&device).finish().unwrap();
+    assert_eq!((plan.commands(), plan.arena_bytes()), (4, 2 * row().dense_bytes()));
+    assert_eq!(run(&device, &control, &plan), [""; 0]);
+}
+
+#[test]
+fn wrong_places_are_noticed_when_a_plan_is_made_and_when_it_runs() {
+    let overlapping: Placed = |lives, _| (vec![0; lives.len()], lives[0].bytes);
+    let by_half: Placed = |lives, _| (vec![0, 128], 128 + lives[0].bytes);
+    let beyond: Placed = |lives, _| (vec![0, 256], 128 + lives[0].bytes);
+    for (places, word) in
+        [(overlapping, "another value"), (by_half, "another value"), (beyond, "beyond")]
+    {
+        let (device, control) = device();
+        let made = two_values(&device).finish_placed(places, true);
+        assert!(matches!(made, Err(Error::InvalidCommand { .. })), "{word}");
+        let plan = two_values(&device).finish_placed(places, false).unwrap();
+        let violations = run(&device, &control, &plan);
+        assert!(violations.iter().any(|text| text.contains(word)), "{violations:#?}");
+    }
+}
+
+#[test]
+fn what_no_command_writes_is_cleared() {
+    let (device, control) = device();
+    let half = Layout::contiguous(DType::F32, &[32]).unwrap();
+    let mut plan = Plan::builder(&device);
+    let (x, y) = (plan.input(row()), plan.output(row()));
+    let a = plan.temporary(row().dense_bytes());
+    let upper = x.operand(half.shifted(32).unwrap());
+    plan.record(Command::copy(a.operand(half.shifted(32).unwrap()), upper).unwrap()).unwrap();
+    let (to, from) = (y.operand(half), a.operand(half.shifted(16).unwrap()));
+    plan.record(Command::copy(to, from).unwrap()).unwrap();
+    let plan = plan.finish().unwrap();
+    // One fill for the value, and one for the half of the output that nobody writes.
+    assert_eq!(plan.commands(), 4);
+    assert_eq!(run(&device, &control, &plan), [""; 0]);
+}
+
+fn refused(work: impl FnOnce(&mut PlanBuilder, Slot, Slot) -> Result<()>) -> String {
+    let (device, _) = device();
+    let mut plan = Plan::builder(&device);
+    let (x, y) = (plan.input(row()), plan.output(row()));
+    work(&mut plan, x, y).unwrap_err().to_string()
+}
+
+#[test]
+fn what_a_plan_cannot_hold_is_refused() {
+    let inputs = refused(|plan, x, _| plan.record(Command::fill(x.operand(row()), 1f32)?));
+    assert!(inputs.contains("input"), "{inputs}");
+    let bytes = crate::HostBytes::zeroed(row().dense_bytes());
+    let download = refused(|plan, x, _| plan.record(Command::download(bytes, x.operand(row()))?));
+    assert!(download.contains("after the run"), "{download}");
+    let other = refused(|plan, _, _| {
+        let (other, _) = device();
+        let foreign = Plan::builder(&other).output(row());
+        plan.record(Command::fill(foreign.operand(row()), 1f32)?)
+    });
+    assert!(other.contains("another plan"), "{other}");
+    let unsettled = refused(|plan, _, _| {
+        let weights = plan_device(plan).stream()?.allocate(64)?;
+        plan.weights(&weights).map(drop)
+    });
+    assert!(unsettled.contains("settle"), "{unsettled}");
+    let empty = Plan::builder(&device().0).finish().unwrap_err().to_string();
+    assert!(empty.contains("no Commands"), "{empty}");
+}
+
+fn plan_device(plan: &PlanBuilder) -> Device {
+    Device::from_inner(plan.device())
+}

@@ -1,0 +1,196 @@
+//! Running a plan: all its Commands in one go.
+
+use super::inner::Recorder;
+use super::record::{Patience, add_uses, clear_rest};
+use super::submit::{Reason, Submitted};
+use super::turn::{Next, thread_number};
+use super::{StreamInner, Timepoint};
+use crate::counters::LiveCounters;
+use crate::memory;
+use crate::plan::{Base, Bases, Part};
+use crate::profiler::now_ns;
+use crate::{Buffer, Command, Error, Plan, Result};
+
+pub(super) fn run(
+    stream: &'static StreamInner,
+    plan: &Plan,
+    inputs: &[&Buffer],
+    outputs: &[&Buffer],
+) -> Result<Timepoint> {
+    stream.device_inner().check()?;
+    check_ends(stream, plan, inputs, outputs)?;
+    let ends = Command::of_ends(
+        outputs.iter().copied().zip(plan.outputs()),
+        inputs.iter().copied().zip(plan.inputs()),
+    );
+    let mut arena = None;
+    let parts = plan.parts();
+    if parts.len() > 1 {
+        // Of a plan of several batches only the first may come about. It says of the outputs that they are written.
+        for output in outputs.iter().filter(|output| !is_written(output)) {
+            clear_rest(stream, output)?;
+        }
+    }
+    let mut patience = Patience::new(stream.device_inner());
+    let mut last = 0;
+    for part in parts {
+        last = run_part(stream, (plan, part), &ends, &mut arena, &mut patience)?;
+    }
+    // The memory goes back to the stream here: what comes later there runs later.
+    drop(arena);
+    Ok(Timepoint::new(stream, last))
+}
+
+fn is_written(buffer: &Buffer) -> bool {
+    // Looked at again when it is cleared, with what guards it.
+    buffer.is_settled() || buffer.block().covered() >= buffer.bytes()
+}
+
+/// What is not known before a run: whether the buffers are those that the plan needs.
+fn check_ends(
+    stream: &'static StreamInner,
+    plan: &Plan,
+    inputs: &[&Buffer],
+    outputs: &[&Buffer],
+) -> Result<()> {
+    if !std::ptr::eq(plan.device_inner(), stream.device_inner()) {
+        return Err(Error::WrongDevice {
+            what: "a plan",
+            found: plan.device_inner().name().to_owned(),
+            expected: stream.device_inner().name().to_owned(),
+        });
+    }
+    let fits = |buffers: &[&Buffer], layouts: &[crate::Layout]| {
+        buffers.len() == layouts.len()
+            && buffers
+                .iter()
+                .zip(layouts)
+                .all(|(buffer, layout)| layout.extent_bytes() <= buffer.bytes())
+    };
+    let is = |one: &Buffer, other: &Buffer| std::ptr::eq(one.block(), other.block());
+    let twice = |index: usize, output: &Buffer| {
+        outputs[..index].iter().any(|other| is(other, output))
+            || inputs.iter().any(|input| is(input, output))
+    };
+    if fits(inputs, plan.inputs())
+        && fits(outputs, plan.outputs())
+        && !outputs.iter().enumerate().any(|(index, output)| twice(index, output))
+    {
+        return Ok(());
+    }
+    Err(misfit(plan, inputs, outputs))
+}
+
+#[cold]
+fn misfit(plan: &Plan, inputs: &[&Buffer], outputs: &[&Buffer]) -> Error {
+    let sizes = |buffers: &[&Buffer]| buffers.iter().map(|b| b.bytes()).collect::<Vec<_>>();
+    let needs = |layouts: &[crate::Layout]| {
+        layouts.iter().map(crate::Layout::extent_bytes).collect::<Vec<_>>()
+    };
+    let reason = format!(
+        "inputs of {:?} bytes and outputs of {:?} given, the plan takes {:?} and {:?}, each output in a \
+         buffer of its own",
+        sizes(inputs),
+        sizes(outputs),
+        needs(plan.inputs()),
+        needs(plan.outputs()),
+    );
+    Error::InvalidCommand { op: "run", reason }
+}
+
+/// Records the Commands of one batch; the sequence number of the last.
+fn run_part(
+    stream: &'static StreamInner,
+    (plan, part): (&Plan, &Part),
+    ends: &Command<&Buffer>,
+    arena: &mut Option<Buffer>,
+    patience: &mut Patience,
+) -> Result<u64> {
+    let most = stream.device_inner().config().batch_commands;
+    let thread = thread_number();
+    loop {
+        let mut recorder = stream.lock();
+        if stream.is_shared() {
+            match stream.take_turn(&mut recorder, thread, patience.manners())? {
+                Next::Record => {}
+                Next::LetFinish(first) => {
+                    drop(recorder);
+                    stream.let_finish(first);
+                    continue;
+                }
+                Next::MakeRoom(until) => {
+                    drop(recorder);
+                    stream.wait_for_room(until, patience.deadline())?;
+                    continue;
+                }
+            }
+        }
+        // A batch has Commands of one plan at most, and no more than others have.
+        let count = recorder.batch.len();
+        let has_room = !recorder.batch.has_plan() && count + part.commands() <= most;
+        if count > 0
+            && !has_room
+            && let Submitted::Full { until } = stream.submit(&mut recorder, Reason::Full)?
+        {
+            drop(recorder);
+            stream.wait_for_room(until, patience.deadline())?;
+            continue;
+        }
+        if arena.is_none() && plan.arena_bytes() > 0 {
+            *arena = memory::allocate_cached(stream, &mut recorder, plan.arena_bytes());
+            if arena.is_none() {
+                drop(recorder);
+                *arena = Some(memory::allocate(stream, plan.arena_bytes())?);
+                continue;
+            }
+        }
+        let last = recorder.recorded + part.commands() as u64;
+        match add_uses(stream, ends, last, &mut recorder, |_| false) {
+            Ok(None) => {}
+            Ok(Some(before)) => {
+                drop(recorder);
+                patience.go(before, stream, last, "a plan")?;
+                continue;
+            }
+            Err(Error::Settled { .. }) => return Err(Error::Settled { op: "run" }),
+            Err(error) => return Err(error),
+        }
+        if recorder.batch.is_empty() {
+            recorder.turn.thread = thread;
+            recorder.begun_ns = stream.profile().enabled().then(now_ns);
+        }
+        push(stream, &mut recorder, part, ends, arena.as_ref());
+        stream.set_recorded(last);
+        if recorder.batch.len() >= most {
+            // A full device is not this call's trouble yet, and the Commands were recorded.
+            let _ = stream.submit(&mut recorder, Reason::Full);
+        }
+        return Ok(last);
+    }
+}
+
+/// Adds the Commands of a part, whose uses are noted, to the batch.
+fn push(
+    stream: &StreamInner,
+    recorder: &mut Recorder,
+    part: &Part,
+    ends: &Command<&Buffer>,
+    arena: Option<&Buffer>,
+) {
+    let counters = stream.counters();
+    LiveCounters::add_locked(&counters.commands, part.commands() as u64);
+    LiveCounters::add_locked(&counters.bytes, part.bytes());
+    let base = |buffer: &Buffer| {
+        let block = buffer.block();
+        Base { address: buffer.raw().address, value: block.value() }
+    };
+    let buffers = ends.accesses().map(|(_, operand)| operand.buffer).chain(arena);
+    let bases: Bases = buffers.map(base).collect();
+    let batch = &mut recorder.batch;
+    // Commands of a run that is through are used again: then only addresses are written.
+    if !batch.is_empty() || !stream.progress().take_plan(part.key(), batch) {
+        part.append_to(batch);
+    }
+    batch.patch_plan(bases);
+    recorder.recorded += part.commands() as u64;
+}

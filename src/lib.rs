@@ -82,6 +82,8 @@
 //! - [`nn::models`] has whole models, as Transformers saves them.
 //! - [`Device`] opens devices; [`Config`] lists every setting and its environment variable.
 //! - [`Stream`] is an in-order timeline; [`Event`] and [`Timepoint`] are points on it.
+//! - [`Device::ready`], [`Tensor::to_vec_async`] and `.await` on a [`Download`] or a [`Timepoint`] are for async code;
+//!   nothing of it holds a thread.
 //! - [`Command`] is what a device can compute; its constructors check everything.
 //! - [`Buffer`] is device memory; [`Buffer::settle`] is for weights.
 //! - [`fake`] is a device that runs nothing and checks the protocol, for tests without hardware.
@@ -103,3 +105,8 @@ pub use millstream_nn::Tensor;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 pub struct Readme;
+
+/// The same for the page on async code.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/async.md")]
+pub struct Async;

@@ -47,7 +47,7 @@ pub use memory::{Buffer, HostBounds, HostPiece, HostPool, MemoryStats, StreamMem
 pub use progress::{Outcome, Progress};
 pub use rounding::{bf16_from_f64, f16_from_f64, f32_round_to_odd};
 pub use scalar::Scalar;
-pub use stream::{Download, Event, Stream, Timepoint};
+pub use stream::{Download, DownloadFuture, Event, Ready, Stream, Timepoint, TimepointFuture};
 
 /// For backends that register themselves: the crate behind [`BackendEntry`].
 pub use inventory;

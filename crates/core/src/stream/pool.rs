@@ -55,10 +55,16 @@ impl StreamPool {
         if let Some(stream) = cell.get() {
             return Ok(stream);
         }
-        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         if cell.get().is_none() {
-            let stream =
-                StreamInner::new(id, device).inspect_err(|error| device.note_error(error))?;
+            let stream = match StreamInner::new(id, device) {
+                Ok(stream) => stream,
+                Err(error) => {
+                    drop(making);
+                    device.note_error(&error);
+                    return Err(error);
+                }
+            };
             // Only set here, under the lock, after a look that found it empty.
             device.lose_if_lost(cell.get_or_init(|| stream));
         }

@@ -199,7 +199,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     // Clients have a thread of their own, so that they do not wait for the server's.
     let clients = runtime(1);
-    for path in ["/score", "/score-blocking", "/score", "/score-blocking"] {
+    for path in ["/score", "/score-blocking"] {
         let (calls, health) = clients.block_on(measure(address, path, Duration::from_secs(3)));
         let at = |share: f64| health[((health.len() - 1) as f64 * share) as usize];
         let (p50, p99, worst) = (at(0.5), at(0.99), at(1.0));

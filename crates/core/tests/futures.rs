@@ -202,6 +202,40 @@ fn the_current_stream_of_the_polling_thread_counts() {
     assert_eq!(full.scope(|| next.poll()), Poll::Ready(Ok(())));
 }
 
+/// A thread of an executor has many calls under way: they are not to run one after the other.
+#[test]
+fn a_thread_whose_stream_is_busy_goes_on_with_an_idle_one() {
+    let (device, control) = device();
+    let work = move || {
+        let current = || device.stream().unwrap();
+        let first = current();
+        assert_eq!(block_on(device.ready()), Ok(()));
+        assert_eq!(current().id(), first.id(), "it is idle");
+        let buffer = first.allocate(64).unwrap();
+        let left = fill(&first, &buffer).unwrap();
+        assert_eq!(block_on(device.ready()), Ok(()));
+        let second = current();
+        assert_ne!(second.id(), first.id());
+        assert_eq!(control.submits(), 1, "what was recorded there is with the device");
+        // Nothing is lost, and the order comes by itself.
+        let copied = second.allocate(64).unwrap();
+        let point = copy(&second, &copied, &buffer).unwrap();
+        assert_eq!((block_on(point), block_on(left)), (Ok(()), Ok(())));
+        // What a user has chosen stays.
+        let chosen = Stream::new(&device).unwrap();
+        chosen.scope(|| {
+            fill(&chosen, &chosen.allocate(64).unwrap()).unwrap();
+            assert_eq!(block_on(device.ready()), Ok(()));
+            assert_eq!(current().id(), chosen.id());
+        });
+        drop(chosen);
+        control.assert_no_violations();
+    };
+    let free = device.free_streams();
+    std::thread::spawn(work).join().unwrap();
+    assert_eq!(device.free_streams(), free, "every stream was given back");
+}
+
 #[test]
 fn a_lost_or_closed_device_releases_its_tasks() {
     let (device, control) = device();

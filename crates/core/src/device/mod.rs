@@ -213,8 +213,10 @@ impl Device {
         Stream::current(self)
     }
 
-    /// Waits, without a thread, until recording on the current stream of the thread that polls does not block.
-    /// See [`Stream::ready`].
+    /// Waits, without a thread, until recording on the current stream of the thread that polls does not block; see
+    /// [`Stream::ready`]. Where that stream is busy and another one is idle and free, the thread goes on with that
+    /// one: so the calls of a few threads of an executor run side by side. A stream that the thread was given by
+    /// [`Stream::scope`] or [`Stream::make_current`] stays, and so does the default stream of the main thread.
     ///
     /// ```
     /// # use millstream_core::{fake, Config, Device, Result};
@@ -396,6 +398,11 @@ impl DeviceInner {
     /// Batches that one stream may have in flight; always below what makes the platform block.
     pub fn in_flight_cap(&self) -> usize {
         self.config.in_flight.min(self.info.queue_capacity.saturating_sub(1)).max(1)
+    }
+
+    /// Batches that run at the same time at full speed.
+    pub fn parallelism(&self) -> usize {
+        self.info.parallelism.max(1)
     }
 
     /// Whether the device was opened before a fork, in the parent.

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use super::transfer::Download;
-use super::{Stream, StreamInner, Timepoint};
+use super::{Stream, StreamInner, Timepoint, current};
 use crate::sync::Ticket;
 use crate::sync::task_line::Place;
 use crate::{Device, Result};
@@ -215,7 +215,10 @@ impl Ready {
     fn look(&mut self, waker: &Waker) -> Result<bool> {
         let stream = match &self.target {
             Target::Stream(stream) => stream.inner(),
-            Target::Current(device) => Stream::visit(device)?.inner(),
+            Target::Current(device) => {
+                current::move_to_idle(device.inner());
+                Stream::visit(device)?.inner()
+            }
         };
         stream.device_inner().check()?;
         if self.line.is_some_and(|known| !std::ptr::eq(known, stream)) {

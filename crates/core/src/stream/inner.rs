@@ -148,6 +148,11 @@ impl StreamInner {
         self.recorded.load(Ordering::Acquire)
     }
 
+    /// Whether everything recorded has passed.
+    pub fn is_idle(&self) -> bool {
+        self.progress.completed() >= self.recorded()
+    }
+
     /// The last sequence number submitted.
     pub fn submitted(&self) -> u64 {
         self.submitted.load(Ordering::Acquire)

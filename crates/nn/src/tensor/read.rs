@@ -36,6 +36,10 @@ impl Tensor {
     /// }
     /// ```
     ///
+    /// # Blocks when
+    ///
+    /// Recording does, when this is called; see [`Stream::record`]. Never when it is awaited.
+    ///
     /// # Errors
     ///
     /// The future gives those of [`to_vec`](Self::to_vec), but for a timeout.

@@ -42,8 +42,10 @@ fn threads() -> usize {
 
 /// An executor of one thread, the calling one.
 struct Tasks {
-    tasks: Vec<Option<(Pin<Box<dyn Future<Output = ()>>>, Arc<Ready>)>>,
+    tasks: Vec<Option<(Task, Arc<Ready>)>>,
 }
+
+type Task = Pin<Box<dyn Future<Output = ()>>>;
 
 struct Ready {
     woken: AtomicBool,
@@ -58,7 +60,7 @@ impl Wake for Ready {
 }
 
 impl Tasks {
-    fn new(futures: impl IntoIterator<Item = Pin<Box<dyn Future<Output = ()>>>>) -> Self {
+    fn new(futures: impl IntoIterator<Item = Task>) -> Self {
         let ready = || Ready { woken: AtomicBool::new(true), executor: std::thread::current() };
         let tasks = futures.into_iter().map(|future| Some((future, Arc::new(ready())))).collect();
         Self { tasks }
@@ -112,7 +114,7 @@ fn a_thousand_calls_in_flight_from_one_thread_need_no_thread_more() {
             let values = output.to_vec_async::<f32>().await.unwrap();
             assert_eq!(values, expected[seed as usize]);
             right.set(right.get() + 1);
-        }) as Pin<Box<dyn Future<Output = ()>>>
+        }) as Task
     }));
     let mut most = 0;
     while tasks.poll() > 0 {

@@ -3,7 +3,8 @@
 //!     cargo run --release --example 07-async-tasks
 //!
 //! A tensor belongs to no thread, so a task may hold it across an `.await` and go on wherever the runtime
-//! puts it. Only reading values blocks, and that is left to the threads that may.
+//! puts it. Nothing here holds a thread of the runtime: `ready` awaits room for a call, `to_vec_async` its
+//! result. See `docs/async.md`.
 
 use std::sync::Arc;
 
@@ -13,15 +14,15 @@ use millstream::{DType, Device, Tensor};
 /// One request: three steps, each perhaps on another thread.
 async fn answer(model: Arc<Sequential>, device: Device, seed: u64) -> Result<(usize, f32)> {
     let mut threads = vec![std::thread::current().id()];
+    device.ready().await?; // room for what is recorded until the next `await`
     let input = Tensor::randn(&[1, 64], seed, DType::F32, &device)?;
     tokio::task::yield_now().await;
     threads.push(std::thread::current().id());
+    device.ready().await?;
     let output = model.forward(&input)?; // recorded here, on whichever stream this thread has
-    tokio::task::yield_now().await;
-    threads.push(std::thread::current().id());
     let sum = output.sum(.., false)?; // a stream that uses another's result waits for it by itself
-    let read = tokio::task::spawn_blocking(move || sum.to_scalar::<f32>());
-    let sum = read.await.expect("reading panicked")?;
+    let sum = sum.to_vec_async::<f32>().await?[0];
+    threads.push(std::thread::current().id());
     threads.sort_unstable_by_key(|id| format!("{id:?}"));
     threads.dedup();
     Ok((threads.len(), sum))
@@ -41,17 +42,23 @@ fn main() -> Result<()> {
         .worker_threads(4)
         .build()
         .expect("the runtime starts");
-    runtime.block_on(async {
+    let answers: Vec<_> = runtime.block_on(async {
         let tasks: Vec<_> =
             (0..200).map(|seed| tokio::spawn(answer(model.clone(), device, seed))).collect();
-        let mut hopped = 0;
-        for (seed, task) in tasks.into_iter().enumerate() {
-            let (threads, sum) = task.await.expect("a task panicked")?;
-            hopped += usize::from(threads > 1);
-            let input = Tensor::randn(&[1, 64], seed as u64, DType::F32, &device)?;
-            assert_eq!(sum, model.forward(&input)?.sum(.., false)?.to_scalar::<f32>()?);
+        let mut answers = Vec::new();
+        for task in tasks {
+            answers.push(task.await.expect("a task panicked"));
         }
-        println!("200 answers, all right; {hopped} tasks went on on another thread");
-        Ok(())
-    })
+        answers
+    });
+    let mut hopped = 0;
+    for (seed, answer) in answers.into_iter().enumerate() {
+        let (threads, sum) = answer?;
+        hopped += usize::from(threads > 1);
+        // This is the main thread, which may wait.
+        let input = Tensor::randn(&[1, 64], seed as u64, DType::F32, &device)?;
+        assert_eq!(sum, model.forward(&input)?.sum(.., false)?.to_scalar::<f32>()?);
+    }
+    println!("200 answers, all right; {hopped} tasks went on on another thread");
+    Ok(())
 }

@@ -82,6 +82,8 @@
 //! - [`nn::models`] has whole models, as Transformers saves them.
 //! - [`Device`] opens devices; [`Config`] lists every setting and its environment variable.
 //! - [`Stream`] is an in-order timeline; [`Event`] and [`Timepoint`] are points on it.
+//! - [`Device::ready`], [`Tensor::to_vec_async`] and `.await` on a [`Download`] or a [`Timepoint`] are for async code;
+//!   nothing of it holds a thread.
 //! - [`Command`] is what a device can compute; its constructors check everything.
 //! - [`Plan`] is a list of Commands that is checked once and then only run; [`nn::Plan`] makes one of tensor code.
 //! - [`Buffer`] is device memory; [`Buffer::settle`] is for weights.
@@ -104,3 +106,8 @@ pub use millstream_nn::Tensor;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 pub struct Readme;
+
+/// The same for the page on async code.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/async.md")]
+pub struct Async;

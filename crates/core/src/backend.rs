@@ -62,6 +62,10 @@ pub(crate) use batch::BatchLists;
 
 /// The in-order work queue of one stream.
 ///
+/// Whoever [advances](Progress::advance) the stream's progress wakes the tasks that wait for it, in a second step
+/// and with no lock held ([`Progress::wake_tasks`]): wakers are foreign code. Only [`poll`](Self::poll) leaves
+/// that to its caller.
+///
 /// `submit` is called by one thread at a time; the others by any thread at any time.
 pub trait Queue: Send + Sync {
     /// Takes a batch. Everything that the platform needs (command buffers, encoders) is made, filled
@@ -76,8 +80,21 @@ pub trait Queue: Send + Sync {
     /// with this error. [`Error::DeviceLost`](crate::Error::DeviceLost) ends all other streams too.
     fn submit(&self, batch: Batch) -> Result<()>;
 
-    /// Brings the stream's [`Progress`] up to date, without blocking.
+    /// Brings the stream's [`Progress`] up to date, without blocking. Called with a lock held: tasks that this
+    /// releases are woken by the caller.
     fn poll(&self) {}
+
+    /// A task waits for `sequence`, and no thread may. From here on the device's own threads see to it that the
+    /// stream's [`Progress`] comes there and that tasks are [woken](Progress::wake_tasks), as long as there are
+    /// any ([`Progress::is_awaited`]). What failed shows there too, so that a device that nobody asks is
+    /// looked after. Never blocks; called with no lock held.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device is gone.
+    fn watch(&self, _sequence: u64) -> Result<()> {
+        Ok(())
+    }
 
     /// Blocks until `sequence` has passed ([`Progress::passed`]), or the deadline, or something else
     /// happened that is worth another look. The calling thread may be put to work, but not beyond the

@@ -53,7 +53,7 @@ pub use plan::{Plan, PlanBuilder, PlanPart, Slot};
 pub use progress::{Outcome, Progress};
 pub use rounding::{bf16_from_f64, f16_from_f64, f32_round_to_odd};
 pub use scalar::Scalar;
-pub use stream::{Download, Event, Stream, Timepoint};
+pub use stream::{Download, DownloadFuture, Event, Ready, Stream, Timepoint, TimepointFuture};
 
 /// For backends that register themselves: the crate behind [`BackendEntry`].
 pub use inventory;

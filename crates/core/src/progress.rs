@@ -5,12 +5,13 @@
 //! reports what nobody was told of yet.
 
 use std::collections::VecDeque;
+use std::task::Waker;
 use std::time::Instant;
 
 use crate::backend::{Batch, BatchLists};
 use crate::fault::Fault;
-use crate::sync::Timeline;
 use crate::sync::shim::{AtomicBool, Mutex, MutexGuard, Ordering, lock};
+use crate::sync::{Ticket, Timeline};
 use crate::{Error, Result};
 
 /// Failed Commands that a stream remembers by sequence number. The oldest are forgotten; their values are
@@ -104,7 +105,8 @@ impl Progress {
         self.completed.value()
     }
 
-    /// The device is through with everything up to `sequence`.
+    /// The device is through with everything up to `sequence`. Whoever says so then wakes the tasks that wait
+    /// for it, when it holds no lock ([`wake_tasks`](Self::wake_tasks)), or has another thread do that.
     pub fn advance(&self, sequence: u64) {
         self.completed.advance(sequence);
     }
@@ -135,7 +137,8 @@ impl Progress {
         self.completed.wake();
     }
 
-    /// The device is lost: everything that has not finished never will.
+    /// The device is lost: everything that has not finished never will. Tasks are woken as after
+    /// [`advance`](Self::advance).
     pub fn lose(&self, error: Error) {
         {
             let mut log = self.log();
@@ -254,6 +257,32 @@ impl Progress {
     pub fn wait_passed(&self, sequence: u64, deadline: Option<Instant>) -> bool {
         let passed = |completed| self.passed_at(sequence, completed).then_some(());
         self.completed.wait(sequence, deadline, passed).is_some()
+    }
+
+    /// Whether the device is through with a sequence number. If not, `waker` is called when it is, or when the
+    /// device is lost. Never blocks. The ticket is the task's own; see [`forget`](Self::forget).
+    pub fn poll_passed(&self, sequence: u64, ticket: &mut Ticket, waker: &Waker) -> bool {
+        let passed = |completed| self.passed_at(sequence, completed).then_some(());
+        self.completed.poll(sequence, ticket, waker, passed).is_some()
+    }
+
+    /// A task does not wait any more.
+    pub fn forget(&self, ticket: &mut Ticket) {
+        self.completed.forget(ticket);
+    }
+
+    /// Wakes the tasks that wait for what has passed. Calls foreign code: the caller holds no lock. Costs a
+    /// few loads when there are none.
+    pub fn wake_tasks(&self) {
+        match self.lost() {
+            None => self.completed.wake_tasks(),
+            Some(_) => self.completed.wake_all_tasks(),
+        }
+    }
+
+    /// Whether a task waits.
+    pub fn is_awaited(&self) -> bool {
+        self.completed.has_tasks()
     }
 
     /// Blocks until the outcome is known or the deadline has passed.
@@ -456,6 +485,34 @@ mod loom_tests {
             progress.advance(1);
             progress.lose(lost());
             assert_eq!(waiter.join().unwrap(), Outcome::Failed(lost()));
+        });
+    }
+
+    /// The same for a task: it sees the loss by itself, or is woken.
+    #[test]
+    fn loom_a_loss_is_seen_by_a_task_or_wakes_it() {
+        use std::task::Wake;
+
+        use loom::sync::atomic::AtomicBool;
+
+        struct Woken(AtomicBool);
+        impl Wake for Woken {
+            fn wake(self: std::sync::Arc<Self>) {
+                self.0.store(true, Ordering::Release);
+            }
+        }
+        loom::model(|| {
+            let progress = Arc::new(Progress::new());
+            let woken = std::sync::Arc::new(Woken(AtomicBool::new(false)));
+            let waker = Waker::from(std::sync::Arc::clone(&woken));
+            let task = {
+                let progress = Arc::clone(&progress);
+                thread::spawn(move || progress.poll_passed(1, &mut Ticket::default(), &waker))
+            };
+            progress.lose(lost());
+            progress.wake_tasks();
+            let seen = task.join().unwrap();
+            assert!(seen || woken.0.load(Ordering::Acquire));
         });
     }
 }

@@ -118,6 +118,7 @@ impl CpuQueue {
             !pending.batches.is_empty()
         };
         self.ring_dependents();
+        self.progress.wake_tasks();
         Executed::Whole { more }
     }
 

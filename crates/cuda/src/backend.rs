@@ -63,15 +63,30 @@ impl AsRef<Watcher> for Shared {
 
 impl Watched for Shared {
     fn has_sleepers(&self, id: u32) -> bool {
-        self.queue(id).is_some_and(|queue| queue.parked.load(Ordering::Acquire) > 0)
+        self.queue(id).is_some_and(|queue| {
+            queue.parked.load(Ordering::Acquire) > 0 || queue.progress.is_awaited()
+        })
     }
 
     fn advance(&self, id: u32) -> bool {
-        let ready = self.queue(id).filter(|queue| queue.is_ready());
-        ready.is_some_and(|queue| {
-            queue.poll();
+        let Some(queue) = self.queue(id) else { return false };
+        let advanced = queue.is_ready() && {
+            queue.retire();
             !queue.is_ready()
-        })
+        };
+        // Also for what another thread has taken off.
+        queue.progress.wake_tasks();
+        advanced
+    }
+
+    fn examine(&self, id: u32) {
+        let awaited = self.queue(id).filter(|queue| queue.progress.is_awaited());
+        if let Some(Err(error)) = awaited.map(|queue| queue.look_at_hardware()) {
+            // No thread waits that would be told; core hears of it from the tasks.
+            let queues = || self.queues.iter().filter_map(OnceLock::get);
+            queues().for_each(|queue| queue.progress.lose(error.clone()));
+            queues().for_each(|queue| queue.progress.wake_tasks());
+        }
     }
 }
 
@@ -132,6 +147,8 @@ impl Backend for CudaBackend {
         self.shared.watcher.stop();
         for queue in self.shared.queues.iter().filter_map(OnceLock::get) {
             queue.close();
+            // What the watcher did not come to.
+            queue.progress.wake_tasks();
         }
     }
 }
@@ -143,6 +160,10 @@ impl Queue for CudaQueue {
 
     fn poll(&self) {
         self.retire();
+    }
+
+    fn watch(&self, _sequence: u64) -> Result<()> {
+        self.watch_for_tasks()
     }
 
     fn wait(&self, sequence: u64, deadline: Instant) -> Result<()> {

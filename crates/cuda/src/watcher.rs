@@ -1,8 +1,9 @@
 //! One thread per device that wakes those who sleep.
 //!
-//! Threads that have waited for long sleep; this one looks at the pages of their queues in turn and takes
-//! finished batches off, which wakes them. So a hundred sleepers cost one core, and the driver is not
-//! asked. Without sleepers it sleeps itself.
+//! Threads that have waited for long sleep, and tasks always do; this one looks at the pages of their queues in
+//! turn and takes finished batches off, which wakes threads, and wakes tasks. So a hundred sleepers cost one core,
+//! and the driver is not asked. For tasks it also asks now and then whether the hardware is well: threads do that
+//! by themselves. Without sleepers it sleeps itself.
 
 use std::sync::OnceLock;
 use std::thread::{JoinHandle, Thread};
@@ -18,13 +19,17 @@ const LINGER: Duration = Duration::from_micros(50);
 const PATIENCE: Duration = Duration::from_millis(2);
 /// How long it then sleeps.
 const NAP: Duration = Duration::from_micros(50);
+/// When nothing has finished for this long, the hardware is examined, and then again after the same time.
+const CHECKUP: Duration = Duration::from_millis(20);
 
 /// What the watcher does with a queue that somebody sleeps for.
 pub(crate) trait Watched: Send + Sync + 'static {
     /// Whether somebody still sleeps for queue `id`.
     fn has_sleepers(&self, id: u32) -> bool;
-    /// Takes finished batches off; whether there were any.
+    /// Takes finished batches off and wakes tasks; whether there were any batches.
     fn advance(&self, id: u32) -> bool;
+    /// Asks whether the hardware is well, if tasks wait for queue `id`, and releases them if it is not.
+    fn examine(&self, id: u32);
 }
 
 /// The handle of the watcher.
@@ -80,13 +85,11 @@ impl Watcher {
 
     fn run(&self, queues: &dyn Watched) {
         let mut last = Instant::now();
+        let mut examined = last;
         while !self.stop.load(Ordering::Relaxed) {
             let wanted = self.wanted.all();
-            let mut left = wanted;
             let mut advanced = false;
-            while left != 0 {
-                let id = left.trailing_zeros();
-                left &= left - 1;
+            for id in ids(wanted) {
                 advanced |= queues.advance(id);
                 self.wanted.remove_unless(id, || queues.has_sleepers(id));
             }
@@ -96,6 +99,10 @@ impl Watcher {
             }
             std::hint::spin_loop();
             let idle = last.elapsed();
+            if idle > CHECKUP && examined.elapsed() > CHECKUP {
+                ids(wanted).for_each(|id| queues.examine(id));
+                examined = Instant::now();
+            }
             if wanted == 0 && idle > LINGER {
                 #[cfg(test)]
                 self.asleep.store(true, Ordering::SeqCst);
@@ -108,6 +115,15 @@ impl Watcher {
             }
         }
     }
+}
+
+/// The numbers of the bits that are set.
+fn ids(mut bits: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let id = (bits != 0).then(|| bits.trailing_zeros())?;
+        bits &= bits - 1;
+        Some(id)
+    })
 }
 
 #[cfg(test)]
@@ -141,6 +157,7 @@ mod tests {
             self.sleepers.store(0, Ordering::SeqCst);
             true
         }
+        fn examine(&self, _: u32) {}
     }
 
     /// Waits for a condition; the time only ends a test that would hang.

@@ -92,6 +92,10 @@ impl DeviceBuilder {
 
     /// Opens the device.
     ///
+    /// # Blocks when
+    ///
+    /// Always, for a moment: it starts threads, or asks a driver.
+    ///
     /// # Errors
     ///
     /// A name no backend has, a device that cannot be opened, or a setting that is not valid.

@@ -70,6 +70,12 @@ impl DeviceInner {
     /// Takes note of an error that a backend returned. A lost device fails closed: from here on every
     /// call is refused, and everything pending on every stream fails.
     pub fn note_error(&self, error: &Error) {
+        self.note_error_locked(error);
+        self.wake_tasks();
+    }
+
+    /// The same for a caller that holds a lock, and wakes the tasks when it does not any more.
+    pub fn note_error_locked(&self, error: &Error) {
         self.troubles.note(error);
         if matches!(error, Error::DeviceLost { .. }) {
             // Status first: whoever is released below and calls again is refused.
@@ -79,6 +85,11 @@ impl DeviceInner {
                 stream.progress().lose(error.clone());
             }
         }
+    }
+
+    /// Wakes the tasks that wait for what has passed, on all streams. The caller holds no lock.
+    pub fn wake_tasks(&self) {
+        self.pool.created().for_each(|stream| stream.progress().wake_tasks());
     }
 
     /// For a stream that was just added to the pool: if the device was lost meanwhile, so is the stream. Either

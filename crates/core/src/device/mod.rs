@@ -22,7 +22,7 @@ use crate::sync::schedule::{AtomicU8, Ordering};
 use crate::sync::{Cached, OnceCache};
 use crate::{
     Backend, BackendInfo, Buffer, Command, Counters, DType, Error, Kernel, KernelKey, Layout,
-    MemoryStats, Op, OpKind, Result, Stream,
+    MemoryStats, Op, OpKind, Ready, Result, Stream,
 };
 
 /// A device: a handle that costs nothing to copy and may be used from any thread.
@@ -83,6 +83,10 @@ impl Device {
     /// Opens a device by name, as in `"cpu"` or `"cuda:1"`, with the settings of the environment (see
     /// [`Config`]). A second call gives the same device.
     ///
+    /// # Blocks when
+    ///
+    /// The device was not open yet: it starts threads, or asks a driver.
+    ///
     /// # Errors
     ///
     /// A name no backend has, a device that cannot be opened, or a setting that does not parse.
@@ -92,6 +96,10 @@ impl Device {
 
     /// The embedded CPU device.
     ///
+    /// # Blocks when
+    ///
+    /// As for [`open`](Self::open).
+    ///
     /// # Errors
     ///
     /// As for [`open`](Self::open).
@@ -100,6 +108,10 @@ impl Device {
     }
 
     /// The most capable device that opens, or the one that `MILLSTREAM_DEVICE` names.
+    ///
+    /// # Blocks when
+    ///
+    /// As for [`open`](Self::open).
     ///
     /// # Errors
     ///
@@ -190,6 +202,10 @@ impl Device {
 
     /// The calling thread's current stream.
     ///
+    /// # Blocks when
+    ///
+    /// As for [`Stream::current`].
+    ///
     /// # Errors
     ///
     /// As for [`Stream::current`].
@@ -197,7 +213,32 @@ impl Device {
         Stream::current(self)
     }
 
+    /// Waits, without a thread, until recording on the current stream of the thread that polls does not block; see
+    /// [`Stream::ready`]. Where that stream is busy and another one is idle and free, the thread goes on with that
+    /// one: so the calls of a few threads of an executor run side by side. A stream that the thread was given by
+    /// [`Stream::scope`] or [`Stream::make_current`] stays, and so does the default stream of the main thread.
+    ///
+    /// ```
+    /// # use millstream_core::{fake, Config, Device, Result};
+    /// async fn call(device: &Device) -> Result<()> {
+    ///     device.ready().await?;
+    ///     // … record a call here, and await its result …
+    ///     device.stream()?.timepoint().await
+    /// }
+    /// # let (device, _) = fake::device(Config::default(), 1 << 20, 1).unwrap();
+    /// # let mut future = std::pin::pin!(call(&device));
+    /// # let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    /// # while future.as_mut().poll(&mut context).is_pending() {}
+    /// ```
+    pub fn ready(&self) -> Ready {
+        Ready::of_device(*self)
+    }
+
     /// Memory whose home is the calling thread's current stream.
+    ///
+    /// # Blocks when
+    ///
+    /// As for [`Stream::allocate`].
     ///
     /// # Errors
     ///
@@ -208,6 +249,10 @@ impl Device {
 
     /// Waits until everything recorded on any stream so far has finished, for as long as the device is set
     /// to in all. A stream that fails does not keep the others from being waited for.
+    ///
+    /// # Blocks when
+    ///
+    /// Anything recorded has not finished.
     ///
     /// # Errors
     ///
@@ -229,6 +274,10 @@ impl Device {
 
     /// Gives cached memory that nobody uses back to the device, and host memory that transfers were lent.
     /// What a device counts on for batches that it would run again stays.
+    ///
+    /// # Blocks when
+    ///
+    /// A driver takes its time to take memory back.
     ///
     /// # Errors
     ///
@@ -265,6 +314,10 @@ impl Device {
 
     /// A kernel, compiled once per key; other threads that need it wait for that key only.
     ///
+    /// # Blocks when
+    ///
+    /// The kernel is not compiled yet.
+    ///
     /// # Errors
     ///
     /// What the compiler said, or another thread that was still compiling it when the time to wait was over; the
@@ -286,6 +339,10 @@ impl Device {
 
     /// Finishes what is recorded, then gives memory and threads back. Every later call fails with
     /// [`Error::DeviceClosed`]; memory of buffers that still live goes back when they are dropped.
+    ///
+    /// # Blocks when
+    ///
+    /// Anything recorded has not finished, and until the threads of the device have ended.
     ///
     /// # Errors
     ///
@@ -341,6 +398,11 @@ impl DeviceInner {
     /// Batches that one stream may have in flight; always below what makes the platform block.
     pub fn in_flight_cap(&self) -> usize {
         self.config.in_flight.min(self.info.queue_capacity.saturating_sub(1)).max(1)
+    }
+
+    /// Batches that run at the same time at full speed.
+    pub fn parallelism(&self) -> usize {
+        self.info.parallelism.max(1)
     }
 
     /// Whether the device was opened before a fork, in the parent.

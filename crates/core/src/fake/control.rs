@@ -51,8 +51,7 @@ impl FakeControl {
 
     /// Finishes every batch that can finish.
     pub fn run_all(&self) {
-        let mut state = self.0.lock();
-        while state.step() {}
+        while self.0.step() {}
     }
 
     /// Refuses the batch of the submit after the next `count`: all its Commands fail in their turn.

@@ -31,6 +31,8 @@ pub(super) struct State {
     pub compiles: u64,
     pub closed: bool,
     pub at_next_queue: Option<Box<dyn FnOnce() + Send>>,
+    /// Streams whose tasks are to be woken when the lock is free.
+    advanced: Vec<Arc<Progress>>,
     random: u64,
 }
 
@@ -86,6 +88,17 @@ impl Shared {
 
     pub fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Finishes one batch, of any stream that can come along, and wakes the tasks that wait for it. False when
+    /// none can.
+    pub fn step(&self) -> bool {
+        let (moved, advanced) = {
+            let mut state = self.lock();
+            (state.step(), std::mem::take(&mut state.advanced))
+        };
+        advanced.iter().for_each(|progress| progress.wake_tasks());
+        moved
     }
 
     pub fn allocate(&self, bytes: usize) -> Option<usize> {
@@ -271,7 +284,8 @@ impl State {
         }
     }
 
-    /// Finishes one batch, of any stream that can come along. False when none can.
+    /// Finishes one batch, of any stream that can come along. False when none can. Its tasks are still to be
+    /// woken.
     pub fn step(&mut self) -> bool {
         if self.faults.lost.is_some() {
             return false;
@@ -313,5 +327,6 @@ impl State {
         let progress = Arc::clone(&queue.progress);
         progress.give_back(batch);
         progress.advance(last);
+        self.advanced.push(progress);
     }
 }

@@ -397,6 +397,10 @@ impl Buffer {
     /// Declares the contents final: waits until they are complete, after which reading them from any
     /// stream costs nothing and records nothing, and writing them is an error. For weights.
     ///
+    /// # Blocks when
+    ///
+    /// The contents are not complete.
+    ///
     /// # Errors
     ///
     /// The fault of a command that should have written a part of the buffer, a timeout, or a device that is

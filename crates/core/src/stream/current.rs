@@ -106,6 +106,30 @@ fn forget() -> Vec<Entry> {
     CURRENT.with(|entries| entries.borrow_mut().extract_if(.., is_useless).collect())
 }
 
+/// Gives the calling thread an idle stream where its own is busy, so that calls that nobody waits for on this
+/// thread run side by side. Only where it has its stream by default: what a user chose stays. Never waits.
+pub(super) fn move_to_idle(device: &'static DeviceInner) {
+    let busy = |entries: &[Entry]| {
+        let entry = entries.get(of(entries, device)?)?;
+        let by_default = !entry.scoped && matches!(&entry.hold, Hold::Affinity(_));
+        (by_default && !entry.stream.is_idle()).then_some(entry.stream)
+    };
+    let Ok(Some(stream)) = CURRENT.try_with(|entries| busy(&entries.borrow())) else { return };
+    let Some((idle, hold)) = device.pool().lease_idle(device) else { return };
+    let new = Entry { stream: idle, hold, scoped: false };
+    let old = CURRENT.with(|entries| {
+        let mut entries = entries.borrow_mut();
+        let place =
+            entries.iter().position(|entry| std::ptr::eq(entry.stream, stream) && !entry.scoped);
+        match place {
+            Some(index) => std::mem::replace(&mut entries[index], new),
+            None => new,
+        }
+    });
+    // Submits what was recorded there: not while the list is borrowed.
+    drop(old);
+}
+
 pub(super) fn replace(stream: &Stream) {
     let device = stream.inner.device_inner();
     let old = CURRENT.with(|entries| {

@@ -43,6 +43,10 @@ impl Event {
 
     /// Marks what a stream has recorded so far and has the device note the time.
     ///
+    /// # Blocks when
+    ///
+    /// As for [`Stream::record`].
+    ///
     /// # Errors
     ///
     /// No memory for the time, or a device that is gone.
@@ -69,6 +73,10 @@ impl Event {
 
     /// Waits until what it marks has finished, for as long as the device is set to.
     ///
+    /// # Blocks when
+    ///
+    /// What it marks has not finished. The [timepoint](Self::timepoint) can be awaited.
+    ///
     /// # Errors
     ///
     /// The fault of the work, a timeout, or a device that is gone.
@@ -77,6 +85,10 @@ impl Event {
     }
 
     /// Waits until what it marks has finished, for at most a given time.
+    ///
+    /// # Blocks when
+    ///
+    /// As for [`synchronize`](Self::synchronize).
     ///
     /// # Errors
     ///
@@ -88,6 +100,10 @@ impl Event {
     /// Makes what a stream records from now on wait for this event. A wait that no Command has followed ends when
     /// the stream is given back.
     ///
+    /// # Blocks when
+    ///
+    /// As for [`Stream::wait_for`].
+    ///
     /// # Errors
     ///
     /// The work belongs to another device, or the device is gone.
@@ -96,6 +112,10 @@ impl Event {
     }
 
     /// The device's time between two timed events; zero if `later` came first. Waits for both.
+    ///
+    /// # Blocks when
+    ///
+    /// What they mark has not finished.
     ///
     /// # Errors
     ///

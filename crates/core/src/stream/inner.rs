@@ -6,15 +6,16 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
+use super::guard::RecorderGuard;
 use super::turn::Turn;
 use crate::backend::BatchLists;
 use crate::counters::LiveCounters;
 use crate::device::DeviceInner;
 use crate::memory::{Block, StreamCache};
 use crate::profiler::StreamProfile;
-use crate::sync::ReturnStack;
-use crate::sync::schedule::{Mutex, MutexGuard, PoisonError};
+use crate::sync::schedule::{Mutex, PoisonError};
 use crate::sync::shim::AtomicU64;
+use crate::sync::{ReturnStack, TaskLine};
 use crate::{Counters, Device, OpKind, Progress, Queue, QueueContext, Result, WaitFor};
 
 /// One stream. Aligned so that streams share no cache line.
@@ -34,6 +35,8 @@ pub(crate) struct StreamInner {
     returns: ReturnStack<Block>,
     counters: LiveCounters,
     profile: Arc<StreamProfile>,
+    /// Tasks that wait until they may record here.
+    recording_line: TaskLine,
 }
 
 /// What the stream's lock guards.
@@ -53,6 +56,8 @@ pub(crate) struct Recorder {
     pub in_flight: VecDeque<InFlight>,
     /// The stream's memory.
     pub cache: StreamCache,
+    /// Tasks may have been released with the lock held, and must be woken without.
+    pub releases_tasks: bool,
 }
 
 /// A submitted batch, remembered for the cap and for naming a command that does not finish.
@@ -82,6 +87,7 @@ impl StreamInner {
             returns: ReturnStack::new(),
             counters: LiveCounters::default(),
             profile,
+            recording_line: TaskLine::default(),
         })
     }
 
@@ -127,13 +133,24 @@ impl StreamInner {
         self.counters.sharers.load(Ordering::Relaxed) != 0
     }
 
-    pub fn lock(&self) -> MutexGuard<'_, Recorder> {
-        self.recorder.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn recording_line(&self) -> &TaskLine {
+        &self.recording_line
+    }
+
+    #[inline]
+    pub fn lock(&self) -> RecorderGuard<'_> {
+        let recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
+        RecorderGuard::new(self, recorder)
     }
 
     /// The last sequence number recorded.
     pub fn recorded(&self) -> u64 {
         self.recorded.load(Ordering::Acquire)
+    }
+
+    /// Whether everything recorded has passed.
+    pub fn is_idle(&self) -> bool {
+        self.progress.completed() >= self.recorded()
     }
 
     /// The last sequence number submitted.

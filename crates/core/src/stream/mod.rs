@@ -2,6 +2,8 @@
 
 mod current;
 mod event;
+mod future;
+mod guard;
 mod inner;
 mod lease;
 mod pool;
@@ -13,6 +15,7 @@ mod transfer;
 mod turn;
 
 pub use event::Event;
+pub use future::{DownloadFuture, Ready, TimepointFuture};
 pub(crate) use inner::{Recorder, StreamInner};
 pub(crate) use pool::StreamPool;
 pub(crate) use record::clear_rest;
@@ -58,6 +61,10 @@ impl Stream {
     /// must come in order, or one `synchronize` is to cover several of them, a stream of one's own
     /// ([`new`](Self::new)) is the right thing, with a [`scope`](Self::scope) around them.
     ///
+    /// # Blocks when
+    ///
+    /// All streams are leased and the device is set to wait for one, or the stream is used for the first time.
+    ///
     /// # Errors
     ///
     /// No stream is left and the device is not set to share, or the device is gone.
@@ -67,6 +74,10 @@ impl Stream {
 
     /// The calling thread's current stream, for the length of one operation: a handle that keeps no lease at all,
     /// not even that of a scope, and costs nothing to drop.
+    ///
+    /// # Blocks when
+    ///
+    /// As for [`current`](Self::current).
     ///
     /// # Errors
     ///
@@ -78,6 +89,10 @@ impl Stream {
     /// A stream of its own, leased until the last clone is dropped. When all are leased, the device's
     /// setting decides, as for threads.
     ///
+    /// # Blocks when
+    ///
+    /// As for [`current`](Self::current).
+    ///
     /// # Errors
     ///
     /// No stream is left and the device is not set to share, or the device is gone.
@@ -87,6 +102,10 @@ impl Stream {
     }
 
     /// The default stream, which the main thread uses.
+    ///
+    /// # Blocks when
+    ///
+    /// The stream is used for the first time.
     ///
     /// # Errors
     ///
@@ -120,6 +139,10 @@ impl Stream {
 
     /// Memory whose home is this stream. What is read of it before it is written is zero.
     ///
+    /// # Blocks when
+    ///
+    /// Memory is short: it waits until the device is idle, or until memory is given back that is on its way.
+    ///
     /// # Errors
     ///
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), after everything that can be given back was;
@@ -128,8 +151,23 @@ impl Stream {
         crate::memory::allocate(self.inner, bytes)
     }
 
+    /// Waits, without a thread, until recording here does not block: until half of what may be in flight is free.
+    /// That is room for at least half of `in_flight` batches of `batch_commands` Commands (see
+    /// [`Config`](crate::Config)) for whoever records next. From async code, await it before every call, and
+    /// record what belongs to the call before the next `await`.
+    pub fn ready(&self) -> Ready {
+        Ready::of_stream(self.clone())
+    }
+
     /// Records a Command. It runs after everything recorded here before, and after what other streams
     /// have recorded that it depends on.
+    ///
+    /// # Blocks when
+    ///
+    /// As many batches are in flight as may be; [`ready`](Self::ready) awaits that there are fewer. On the CPU device
+    /// the thread is put to work meanwhile. Also when the Command uses what another stream made and has not
+    /// submitted, and that stream is full; for half a millisecond when another thread is in the middle of a batch on a
+    /// stream that they share; and on a GPU when a batch is submitted whose kernels have to be compiled first.
     ///
     /// # Errors
     ///
@@ -145,6 +183,10 @@ impl Stream {
     /// Like [`record`](Self::record), for a Command that lies somewhere already: a Command is large, and this
     /// spares a copy of it. It is of no use afterwards.
     ///
+    /// # Blocks when
+    ///
+    /// As for [`record`](Self::record).
+    ///
     /// # Errors
     ///
     /// As for [`record`](Self::record).
@@ -155,6 +197,10 @@ impl Stream {
 
     /// Records all Commands of a plan, with these buffers as its inputs and outputs. Temporary values lie in memory
     /// of this stream, which nobody else sees. The point is that of the last Command.
+    ///
+    /// # Blocks when
+    ///
+    /// As for [`record`](Self::record).
     ///
     /// # Errors
     ///
@@ -168,6 +214,10 @@ impl Stream {
     }
 
     /// Hands everything recorded to the device, without waiting for it.
+    ///
+    /// # Blocks when
+    ///
+    /// As for [`record`](Self::record).
     ///
     /// # Errors
     ///
@@ -189,6 +239,10 @@ impl Stream {
 
     /// Waits until everything recorded has finished, for as long as the device is set to.
     ///
+    /// # Blocks when
+    ///
+    /// Anything recorded has not finished.
+    ///
     /// # Errors
     ///
     /// The first fault that nobody was told of yet, a timeout, or a device that is gone.
@@ -197,6 +251,10 @@ impl Stream {
     }
 
     /// Like [`synchronize`](Self::synchronize), for at most a given time.
+    ///
+    /// # Blocks when
+    ///
+    /// As for [`synchronize`](Self::synchronize).
     ///
     /// # Errors
     ///
@@ -207,6 +265,10 @@ impl Stream {
 
     /// Makes what is recorded here from now on wait for a point of another stream. The calling thread
     /// does not wait.
+    ///
+    /// # Blocks when
+    ///
+    /// What it waits for, or what was recorded here, is not submitted, and there is no room for it.
     ///
     /// # Errors
     ///
@@ -221,6 +283,10 @@ impl Stream {
     }
 
     /// Records a copy of host elements to the device. The elements are copied before this returns.
+    ///
+    /// # Blocks when
+    ///
+    /// As for [`record`](Self::record).
     ///
     /// # Errors
     ///
@@ -263,6 +329,10 @@ impl Stream {
 
     /// Records a copy of an operand's elements, in row-major order, to the host.
     ///
+    /// # Blocks when
+    ///
+    /// As for [`record`](Self::record).
+    ///
     /// # Errors
     ///
     /// As for [`record`](Self::record).
@@ -271,6 +341,10 @@ impl Stream {
     }
 
     /// Waits for the elements of `src` on the host, as they lie in memory.
+    ///
+    /// # Blocks when
+    ///
+    /// The elements have not arrived: nearly always.
     ///
     /// # Errors
     ///

@@ -3,6 +3,8 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use smallvec::SmallVec;
+
 use super::inner::Recorder;
 use super::lease::{Hold, Lease, Shared, Tenure};
 use super::{Stream, StreamInner};
@@ -10,6 +12,9 @@ use crate::device::DeviceInner;
 use crate::sync::schedule::{AtomicU32, Mutex, Ordering, PoisonError};
 use crate::sync::{Affinity, FairPool, Slots};
 use crate::{Error, Exhaustion, Result};
+
+/// Streams that are looked at for an idle one beyond those that can run at the same time.
+const SPARE_LOOKS: usize = 2;
 
 /// A device's streams. Slot 0 is the default stream; the others are leased.
 ///
@@ -55,10 +60,16 @@ impl StreamPool {
         if let Some(stream) = cell.get() {
             return Ok(stream);
         }
-        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         if cell.get().is_none() {
-            let stream =
-                StreamInner::new(id, device).inspect_err(|error| device.note_error(error))?;
+            let stream = match StreamInner::new(id, device) {
+                Ok(stream) => stream,
+                Err(error) => {
+                    drop(making);
+                    device.note_error(&error);
+                    return Err(error);
+                }
+            };
             // Only set here, under the lock, after a look that found it empty.
             device.lose_if_lost(cell.get_or_init(|| stream));
         }
@@ -86,6 +97,29 @@ impl StreamPool {
                 (stream, Hold::Lease(Arc::new(Lease::Shared { _share: Shared::new(stream) })))
             }
         })
+    }
+
+    /// A stream with nothing to do, for a thread that has one. Looks at as many as can run at the same time and a
+    /// few more, so that calls do not spread over the memory of all; never waits.
+    pub(super) fn lease_idle(
+        &'static self,
+        device: &'static DeviceInner,
+    ) -> Option<(&'static StreamInner, Hold)> {
+        let looks = device.parallelism() + SPARE_LOOKS;
+        let mut busy = SmallVec::<[u32; 16]>::new();
+        let mut idle = None;
+        while idle.is_none()
+            && busy.len() < looks
+            && let Some(slot) = self.leases.try_take()
+        {
+            match self.stream(slot + 1, device) {
+                Ok(stream) if stream.is_idle() => idle = Some((stream, slot)),
+                _ => busy.push(slot),
+            }
+        }
+        busy.into_iter().for_each(|slot| self.leases.put(slot));
+        let (stream, slot) = idle?;
+        Some((stream, Hold::Affinity(Tenure::begin(stream, &self.slots[slot as usize].0))))
     }
 
     /// A stream that is the caller's until the last clone of the handle is dropped.

@@ -81,11 +81,9 @@ impl StreamInner {
             return Ok(Submitted::All);
         }
         let device = self.device_inner();
-        while recorder.in_flight.front().is_some_and(|batch| self.progress().passed(batch.last)) {
-            recorder.in_flight.pop_front();
-        }
+        self.forget_passed(recorder);
         if recorder.in_flight.len() >= device.in_flight_cap() {
-            self.queue().poll();
+            self.poll_locked(recorder);
             // Room for several batches at once, so that a fast recorder does not wait for every one.
             let half = recorder.in_flight.get((recorder.in_flight.len() - 1) / 2);
             if let Some(until) = half.map(|batch| batch.last)
@@ -118,10 +116,38 @@ impl StreamInner {
         result.map(|()| Submitted::All).map_err(|error| {
             // Who waits for it is released, and nothing comes after it on this stream.
             let error = device.broken(error);
-            device.note_error(&error);
+            device.note_error_locked(&error);
             self.progress().lose(error.clone());
+            recorder.releases_tasks = true;
             error
         })
+    }
+
+    /// Forgets batches that are through.
+    fn forget_passed(&self, recorder: &mut Recorder) {
+        while recorder.in_flight.front().is_some_and(|batch| self.progress().passed(batch.last)) {
+            recorder.in_flight.pop_front();
+        }
+    }
+
+    fn poll_locked(&self, recorder: &mut Recorder) {
+        self.queue().poll();
+        recorder.releases_tasks = true;
+    }
+
+    /// Whether much can be recorded here before somebody has to wait: half of what may be in flight is free. If
+    /// not, the sequence number whose passing makes it so.
+    pub(super) fn is_ample(&self) -> Result<(), u64> {
+        let most = self.device_inner().in_flight_cap() / 2;
+        let mut recorder = self.lock();
+        self.forget_passed(&mut recorder);
+        if recorder.in_flight.len() > most {
+            self.poll_locked(&mut recorder);
+            self.forget_passed(&mut recorder);
+        }
+        let too_many = recorder.in_flight.len().checked_sub(most + 1);
+        let last_of_them = too_many.and_then(|index| recorder.in_flight.get(index));
+        last_of_them.map_or(Ok(()), |batch| Err(batch.last))
     }
 
     /// Submits everything recorded, waiting for room if there is none.
@@ -142,6 +168,19 @@ impl StreamInner {
     pub fn flush_if_room(&self) {
         // A queue that takes nothing any more has released those who wait for it.
         let _ = self.submit(&mut self.lock(), Reason::Flush);
+    }
+
+    /// Submits everything up to a sequence number if that needs no waiting. Gives the sequence number whose
+    /// passing brings a task further that waits for that one.
+    pub(super) fn submit_for_task(&self, sequence: u64) -> Result<u64> {
+        if self.submitted() >= sequence {
+            return Ok(sequence);
+        }
+        // Nobody is about to wait for the batch: the device's own threads have to run it.
+        match self.submit(&mut self.lock(), Reason::Flush)? {
+            Submitted::All => Ok(sequence),
+            Submitted::Full { until } => Ok(until),
+        }
     }
 
     /// Submits everything up to a sequence number, unless that was done.

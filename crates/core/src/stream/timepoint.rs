@@ -56,6 +56,7 @@ impl Timepoint {
                 self.stream.flush_if_room();
             }
             self.stream.queue().poll();
+            self.stream.device_inner().wake_tasks();
         }
         let passed = self.passed();
         self.told()?;
@@ -67,6 +68,10 @@ impl Timepoint {
 
     /// Waits until it has passed, for as long as the device is set to.
     ///
+    /// # Blocks when
+    ///
+    /// It has not passed. `point.await` does not.
+    ///
     /// # Errors
     ///
     /// The fault of the Command that it names, while its stream remembers it (the last 256 are), a timeout,
@@ -77,6 +82,10 @@ impl Timepoint {
     }
 
     /// Waits until it has passed, for at most a given time.
+    ///
+    /// # Blocks when
+    ///
+    /// As for [`wait`](Self::wait).
     ///
     /// # Errors
     ///
@@ -93,7 +102,7 @@ impl Timepoint {
         self.stream.wait_until_passed(self.sequence, None)
     }
 
-    fn told(&self) -> Result<()> {
+    pub(super) fn told(&self) -> Result<()> {
         self.stream.progress().tell(self.sequence).map_or(Ok(()), Err)
     }
 

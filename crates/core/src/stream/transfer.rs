@@ -114,6 +114,10 @@ impl Download {
 
     /// Waits for the elements. `u8` also reads `bool`.
     ///
+    /// # Blocks when
+    ///
+    /// The elements have not arrived. Never for what `download.await` gave.
+    ///
     /// # Errors
     ///
     /// Another element type, the fault of the work, no memory for them, a timeout, or a device that is gone.
@@ -124,6 +128,10 @@ impl Download {
 
     /// Waits for the elements and copies them to `target`, which a caller can use again. `u8` also reads
     /// `bool`.
+    ///
+    /// # Blocks when
+    ///
+    /// The elements have not arrived. Never for what `download.await` gave.
     ///
     /// # Errors
     ///
@@ -142,6 +150,10 @@ impl Download {
 
     /// Waits for the elements and gives them where they lie, without copying. `u8` also reads `bool`.
     ///
+    /// # Blocks when
+    ///
+    /// The elements have not arrived. Never for what `download.await` gave.
+    ///
     /// # Errors
     ///
     /// As for [`read`](Self::read).
@@ -154,6 +166,10 @@ impl Download {
 
     /// Waits for the elements and gives them as they lie in memory, without copying.
     ///
+    /// # Blocks when
+    ///
+    /// The elements have not arrived. Never for what `download.await` gave.
+    ///
     /// # Errors
     ///
     /// The fault of the work, a timeout, or a device that is gone.
@@ -165,6 +181,10 @@ impl Download {
     }
 
     /// Waits for the elements, as they lie in memory.
+    ///
+    /// # Blocks when
+    ///
+    /// The elements have not arrived. Never for what `download.await` gave.
     ///
     /// # Errors
     ///
@@ -183,6 +203,11 @@ impl Download {
     /// Waits until the bytes are written.
     fn arrive(&self) -> Result<()> {
         self.point.wait_passed()?;
+        self.written()
+    }
+
+    /// What went wrong with the bytes, which have passed.
+    pub(super) fn written(&self) -> Result<()> {
         self.bytes.fault().map_or(Ok(()), |fault| Err(fault.tell()))
     }
 }

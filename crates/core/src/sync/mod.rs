@@ -10,6 +10,7 @@ pub mod once_cache;
 pub mod return_stack;
 pub mod schedule;
 pub mod shim;
+pub mod task_line;
 pub mod timeline;
 pub mod watch_list;
 
@@ -20,5 +21,6 @@ pub use holders::Holders;
 pub use loan::Loan;
 pub use once_cache::{Cached, OnceCache};
 pub use return_stack::{Linked, ReturnStack};
-pub use timeline::Timeline;
+pub use task_line::TaskLine;
+pub use timeline::{Ticket, Timeline};
 pub use watch_list::WatchList;

@@ -3,9 +3,20 @@
 //! One word holds the value and a flag that somebody waits, so that advancing costs one atomic when
 //! nobody does, and a wake-up cannot be lost. Waiters stand in lanes by the value that they wait for: where
 //! many threads wait for one stream, an advance wakes the one it is for and lets the others sleep.
+//!
+//! Tasks wait too, each with a waker. Whoever advances the counter wakes them in a second step, since by then
+//! it must hold no lock.
 
+#[cfg(test)]
+mod task_tests;
+mod tasks;
+
+use std::task::Waker;
 use std::time::Instant;
 
+use self::tasks::Tasks;
+pub use self::tasks::Ticket;
+pub(crate) use self::tasks::wake;
 use super::shim::{AtomicU64, Condvar, Mutex, Ordering, lock, wait_until};
 
 const WAITING: u64 = 1;
@@ -47,12 +58,13 @@ const MOVE: Ordering = if cfg!(planted_race) { Ordering::Relaxed } else { Orderi
 ///
 /// # Thread safety
 ///
-/// Any thread may read and wait. Advancing is for one thread at a time.
+/// Any thread may read, wait and poll. Advancing is for one thread at a time.
 pub struct Timeline {
     word: AtomicU64,
     lanes: Mutex<[Lane; LANES]>,
     /// One per lane.
     changed: [Condvar; LANES],
+    tasks: Tasks,
 }
 
 impl Default for Timeline {
@@ -68,6 +80,7 @@ impl Timeline {
             word: AtomicU64::new(0),
             lanes: Mutex::new([EMPTY; LANES]),
             changed: std::array::from_fn(|_| Condvar::new()),
+            tasks: Tasks::new(),
         }
     }
 
@@ -77,11 +90,12 @@ impl Timeline {
         self.word.load(READ) >> 1
     }
 
-    /// Moves the counter to `value`, or leaves it where it is if it is further already.
+    /// Moves the counter to `value`, or leaves it where it is if it is further already. Tasks are woken by
+    /// [`wake_tasks`](Self::wake_tasks), which whoever advances calls when it holds no lock.
     pub fn advance(&self, value: u64) {
         let mut word = self.word.load(Ordering::Relaxed);
         while word >> 1 < value {
-            // Pairs with `value` and `wait`; the flag is set by steps on the word, which keep the release sequence.
+            // Pairs with `value`, `wait` and `poll`; the flag is set by steps on the word, which keep the release sequence.
             match self.word.compare_exchange_weak(word, value << 1, MOVE, Ordering::Relaxed) {
                 Ok(_) => return self.notify(word),
                 Err(current) => word = current,
@@ -89,7 +103,7 @@ impl Timeline {
         }
     }
 
-    /// Makes every waiter look at its condition again, without moving the counter.
+    /// Makes every thread that waits look at its condition again, without moving the counter.
     pub fn wake(&self) {
         // The flag says nothing here: an advance may have cleared it and not yet set it again for those who
         // stay. A waiter holds the lock from its look at the condition until it sleeps.
@@ -152,6 +166,62 @@ impl Timeline {
             lanes[index].target = u64::MAX;
         }
         result
+    }
+
+    /// Looks whether `done` gives a value. If not, `waker` is called when the counter has reached `target`, or
+    /// after [`wake_all_tasks`](Self::wake_all_tasks). The ticket is the task's own, for all of its looks: a
+    /// later one replaces the waker, and [`forget`](Self::forget) takes it out.
+    pub fn poll<R>(
+        &self,
+        target: u64,
+        ticket: &mut Ticket,
+        waker: &Waker,
+        mut done: impl FnMut(u64) -> Option<R>,
+    ) -> Option<R> {
+        if let Some(result) = done(self.value()) {
+            self.forget(ticket);
+            return Some(result);
+        }
+        // Foreign code, like the drop of an old one below: not with the list locked.
+        let waker = waker.clone();
+        let mut list = self.tasks.lock();
+        let old = self.tasks.add(&mut list, ticket, target, waker);
+        // A step on the word that changes nothing. One that advances later sees the waker; what was advanced
+        // before is seen here. Pairs with `advance`.
+        let word = self.word.fetch_or(0, MOVE);
+        let result = done(word >> 1);
+        let own = if result.is_some() { self.tasks.remove(&mut list, ticket) } else { None };
+        drop(list);
+        drop((old, own));
+        result
+    }
+
+    /// Takes the waker of a task out.
+    pub fn forget(&self, ticket: &mut Ticket) {
+        if !ticket.is_empty() {
+            let waker = self.tasks.remove(&mut self.tasks.lock(), ticket);
+            drop(waker);
+        }
+    }
+
+    /// Wakes the tasks whose value is reached. Calls foreign code: the caller holds no lock. Costs two loads
+    /// when there are none.
+    pub fn wake_tasks(&self) {
+        let value = self.value();
+        if self.tasks.first() <= value {
+            self.tasks.wake(value);
+        }
+    }
+
+    /// Wakes all tasks, since a condition outside the counter has changed. The caller holds no lock.
+    pub fn wake_all_tasks(&self) {
+        // A task holds the lock from its look at the condition until its waker is in the list.
+        self.tasks.wake(u64::MAX);
+    }
+
+    /// Whether a task waits. Seen by whoever comes after its [`poll`](Self::poll) by any order.
+    pub fn has_tasks(&self) -> bool {
+        self.tasks.first() != u64::MAX
     }
 }
 

@@ -12,7 +12,8 @@ use super::flight::Entry;
 use super::staging;
 
 impl CudaQueue {
-    /// Takes off what is finished. Never blocks; whoever comes second goes away.
+    /// Takes off what is finished. Never blocks; whoever comes second goes away. Tasks that wait for it are woken
+    /// by the watcher: who comes here may hold a lock of core's.
     pub(crate) fn retire(&self) {
         while self.is_ready() {
             let Some(entry) = self.begin() else { return };

@@ -50,6 +50,15 @@ impl CudaQueue {
         }
     }
 
+    /// See [`Queue::watch`](millstream_core::Queue::watch). The watcher takes batches off and wakes tasks as
+    /// long as there are any.
+    pub(crate) fn watch_for_tasks(&self) -> Result<()> {
+        self.gpu.check()?;
+        // The task is known to the progress; pairs with `has_sleepers` as in `Parked::new`.
+        self.shared.watcher.watch(self.id);
+        Ok(())
+    }
+
     /// Looks for a while. Gives `true` when the sequence number has passed.
     fn look(&self, sequence: u64, deadline: Instant) -> bool {
         let (_looker, per_core) = self.shared.looker();
@@ -80,7 +89,7 @@ impl CudaQueue {
     }
 
     /// Asks the driver whether the hardware is well.
-    fn look_at_hardware(&self) -> Result<()> {
+    pub(crate) fn look_at_hardware(&self) -> Result<()> {
         self.gpu.check()?;
         let look = self.gpu.context.make_current().and_then(|()| self.stream.is_idle());
         match look {

@@ -18,6 +18,8 @@ mod bounds;
 #[cfg(target_os = "linux")]
 mod faults;
 #[cfg(target_os = "linux")]
+mod futures;
+#[cfg(target_os = "linux")]
 mod layer;
 #[cfg(target_os = "linux")]
 mod library;
@@ -65,7 +67,12 @@ mod linux {
     ];
 
     fn tests() -> impl Iterator<Item = &'static Test> {
-        let others = [crate::transfers::TESTS, crate::faults::TESTS, crate::bounds::TESTS];
+        let others = [
+            crate::transfers::TESTS,
+            crate::faults::TESTS,
+            crate::bounds::TESTS,
+            crate::futures::TESTS,
+        ];
         OWN_TESTS.iter().chain(others.into_iter().flatten())
     }
 

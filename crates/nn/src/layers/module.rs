@@ -62,6 +62,10 @@ use crate::{Result, Tensor};
 pub trait Module: Send + Sync {
     /// Applies the module.
     ///
+    /// # Blocks when
+    ///
+    /// Recording does; see [`Stream::record`](millstream_core::Stream::record).
+    ///
     /// # Errors
     ///
     /// An input of the wrong shape or type, or no memory.

@@ -16,6 +16,10 @@ use crate::{Error, Result, Tensor};
 impl Tensor {
     /// Reads a `.npy` file.
     ///
+    /// # Blocks when
+    ///
+    /// A file is read.
+    ///
     /// # Errors
     ///
     /// A file that cannot be read or is not valid, an element type there is none for, or no memory.
@@ -60,6 +64,10 @@ impl Tensor {
 
     /// Writes a `.npy` file. Waits for the values.
     ///
+    /// # Blocks when
+    ///
+    /// Always: it waits for the values and writes a file.
+    ///
     /// # Errors
     ///
     /// `bf16`, which NumPy does not have, what went wrong while the values were computed, or a file that
@@ -73,6 +81,10 @@ impl Tensor {
     }
 
     /// The bytes of a `.npy` file with these values. Waits for them.
+    ///
+    /// # Blocks when
+    ///
+    /// The values are not there.
     ///
     /// # Errors
     ///

@@ -18,6 +18,10 @@ impl Tensor {
 
     /// The same values on another device, or this tensor if it is there. Waits for the values.
     ///
+    /// # Blocks when
+    ///
+    /// The other device is not this one, and the values are not there.
+    ///
     /// # Errors
     ///
     /// What went wrong while they were computed, or no memory.

@@ -42,6 +42,13 @@ use crate::{Axis, Result};
 /// Operators (`&a + &b`, `&a * 2.0`, `-&a`) return a [`Result`], as the methods do, since shapes may not
 /// fit and memory may run out.
 ///
+/// # Blocks when
+///
+/// An operation blocks when recording or allocating does: see [`Stream::record`](millstream_core::Stream::record)
+/// and [`Stream::allocate`](millstream_core::Stream::allocate). From async code, await
+/// [`Device::ready`](millstream_core::Device::ready) before a call and [`to_vec_async`](Self::to_vec_async) for its
+/// result. [`to_device`](Self::to_device) to another device and `Display` wait for the values.
+///
 /// # Thread safety
 ///
 /// Any thread may use, clone or drop any tensor, whichever thread made it and whether or not it is
@@ -155,6 +162,10 @@ impl Tensor {
 
     /// Declares the values final: waits until they are there, after which using them from any stream
     /// costs nothing. For weights.
+    ///
+    /// # Blocks when
+    ///
+    /// The values are not there.
     ///
     /// # Errors
     ///

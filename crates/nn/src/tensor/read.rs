@@ -9,12 +9,43 @@ use crate::{Result, Value};
 impl Tensor {
     /// The elements in row-major order. Waits until they are there.
     ///
+    /// # Blocks when
+    ///
+    /// The elements are not there. [`to_vec_async`](Self::to_vec_async) does not.
+    ///
     /// # Errors
     ///
     /// Another element type, what went wrong while they were computed, or a timeout.
     pub fn to_vec<T: Value>(&self) -> Result<Vec<T>> {
         self.check_dtype::<T>("to_vec")?;
         T::read(self.download()?)
+    }
+
+    /// Like [`to_vec`](Self::to_vec), without holding a thread: the read is recorded now, and the future is ready
+    /// when the elements are there. It borrows nothing and may be awaited on any executor. Dropping it cancels the
+    /// waiting; executors have timeouts.
+    ///
+    /// ```
+    /// use millstream_core::{DType, Device};
+    /// use millstream_nn::{Linear, Module, Result, Tensor};
+    ///
+    /// async fn answer(model: &Linear, input: &[f32], device: &Device) -> Result<Vec<f32>> {
+    ///     device.ready().await?; // room for this call
+    ///     let input = Tensor::from_slice(input, &[1, input.len()], device)?;
+    ///     model.forward(&input)?.to_vec_async().await
+    /// }
+    /// ```
+    ///
+    /// # Blocks when
+    ///
+    /// Recording does, when this is called; see [`Stream::record`]. Never when it is awaited.
+    ///
+    /// # Errors
+    ///
+    /// The future gives those of [`to_vec`](Self::to_vec), but for a timeout.
+    pub fn to_vec_async<T: Value>(&self) -> impl Future<Output = Result<Vec<T>>> + Send + use<T> {
+        let download = self.check_dtype::<T>("to_vec_async").and_then(|()| self.download());
+        async move { T::read(download?.await?) }
     }
 
     /// Copies the elements in row-major order to `target`, which can be used again for the next answer.
@@ -35,6 +66,10 @@ impl Tensor {
     /// # }
     /// ```
     ///
+    /// # Blocks when
+    ///
+    /// The elements are not there. [`to_vec_async`](Self::to_vec_async) does not.
+    ///
     /// # Errors
     ///
     /// Another number of elements, or as for [`to_vec`](Self::to_vec).
@@ -49,6 +84,10 @@ impl Tensor {
 
     /// The elements on their way to the host: to wait for later, or to look at where they lie
     /// ([`Download::view`]).
+    ///
+    /// # Blocks when
+    ///
+    /// Recording does; see [`Stream::record`].
     ///
     /// # Errors
     ///
@@ -70,6 +109,10 @@ impl Tensor {
 
     /// The bytes of the elements in row-major order. Waits until they are there.
     ///
+    /// # Blocks when
+    ///
+    /// The elements are not there. [`to_vec_async`](Self::to_vec_async) does not.
+    ///
     /// # Errors
     ///
     /// What went wrong while they were computed, or a timeout.
@@ -78,6 +121,10 @@ impl Tensor {
     }
 
     /// The one element of a tensor that has one. Waits until it is there.
+    ///
+    /// # Blocks when
+    ///
+    /// The elements are not there. [`to_vec_async`](Self::to_vec_async) does not.
     ///
     /// # Errors
     ///
@@ -95,6 +142,10 @@ impl Tensor {
     }
 
     /// The element at a place, one index per axis. Waits until it is there.
+    ///
+    /// # Blocks when
+    ///
+    /// The elements are not there. [`to_vec_async`](Self::to_vec_async) does not.
     ///
     /// # Errors
     ///

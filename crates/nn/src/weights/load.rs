@@ -37,6 +37,10 @@ impl Weights {
     /// that it gets to the end. These zeros are one element, repeated by strides of 0: they take no memory, however
     /// large the shape, and layers make nothing of them. The model is given out only if there was none.
     ///
+    /// # Blocks when
+    ///
+    /// Always: it waits until all weights are on the device.
+    ///
     /// # Errors
     ///
     /// [`Error::Weights`] with every problem, or the error of `build`.
@@ -45,6 +49,10 @@ impl Weights {
     }
 
     /// As [`load`](Self::load), for a model that uses a part of what is there.
+    ///
+    /// # Blocks when
+    ///
+    /// As for [`load`](Self::load).
     ///
     /// # Errors
     ///

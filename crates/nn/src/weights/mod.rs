@@ -89,6 +89,10 @@ impl Weights {
     /// (`model.safetensors.index.json`), or a folder with one of these. Files are mapped, not read: they
     /// must not change while the weights are in use.
     ///
+    /// # Blocks when
+    ///
+    /// Files are read.
+    ///
     /// # Errors
     ///
     /// A file that cannot be read or is not valid, or one above the limits: headers and indices of 64 MiB, 262,144

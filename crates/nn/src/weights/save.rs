@@ -13,6 +13,10 @@ use crate::{Error, Result, Tensor};
 ///
 /// The file is complete or not there: it is written beside its place and then moved.
 ///
+/// # Blocks when
+///
+/// Always: it waits for the values and writes a file.
+///
 /// # Errors
 ///
 /// What went wrong while the values were computed, a name that is there twice, or a file that cannot be

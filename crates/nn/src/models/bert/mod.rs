@@ -53,6 +53,10 @@ pub struct Bert {
 impl Bert {
     /// Loads `config.json` and the weights of a folder.
     ///
+    /// # Blocks when
+    ///
+    /// Always: files are read and weights loaded.
+    ///
     /// # Errors
     ///
     /// Files that cannot be read or are not valid, weights that do not fit the settings, or no memory.
@@ -122,6 +126,10 @@ impl Bert {
     ///
     /// `ids` are `[batch, length]`, `i32` or `i64`. `seen` is `bool` of the same shape, false where an input
     /// is padded; `types` is like `ids`, and 0 everywhere unless given.
+    ///
+    /// # Blocks when
+    ///
+    /// Recording does; see [`Stream::record`](millstream_core::Stream::record).
     ///
     /// # Errors
     ///

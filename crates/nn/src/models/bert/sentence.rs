@@ -51,6 +51,10 @@ pub struct SentenceEncoder {
 impl SentenceEncoder {
     /// Loads a folder.
     ///
+    /// # Blocks when
+    ///
+    /// Always: files are read and weights loaded.
+    ///
     /// # Errors
     ///
     /// Files that cannot be read or are not valid, a model that does something else after the encoder than
@@ -103,6 +107,11 @@ impl SentenceEncoder {
     }
 
     /// A vector for every sentence: `[sentences, hidden_size]`.
+    ///
+    /// # Blocks when
+    ///
+    /// Recording does; see [`Stream::record`](millstream_core::Stream::record). A call of up to 32 sentences is
+    /// recorded as a whole after [`Device::ready`].
     ///
     /// # Errors
     ///

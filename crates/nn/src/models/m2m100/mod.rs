@@ -75,6 +75,10 @@ struct Memory {
 impl M2M100 {
     /// Loads `config.json`, `generation_config.json` and the weights of a folder.
     ///
+    /// # Blocks when
+    ///
+    /// Always: files are read and weights loaded.
+    ///
     /// # Errors
     ///
     /// Files that cannot be read or are not valid, weights that do not fit the settings, or no memory.
@@ -138,6 +142,10 @@ impl M2M100 {
     ///
     /// Inputs may hold `pad_token_id`, which is not seen; shorter ones are filled up with it.
     ///
+    /// # Blocks when
+    ///
+    /// Always: every token is read before the next. From async code, leave it to a thread that may block.
+    ///
     /// # Errors
     ///
     /// Inputs that are empty, too long or not in the vocabulary, options that the model cannot have, or no
@@ -160,6 +168,10 @@ impl M2M100 {
 
     /// The scores of all tokens to come after each token of given outputs, one for each input:
     /// `[inputs, length, vocab_size]`. What is behind the end of a shorter output has no meaning.
+    ///
+    /// # Blocks when
+    ///
+    /// Recording does; see [`Stream::record`](millstream_core::Stream::record).
     ///
     /// # Errors
     ///

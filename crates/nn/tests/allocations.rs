@@ -88,7 +88,7 @@ fn warm_calls_allocate_as_often_as_stated() -> Result<()> {
     let planned = counted(|| plan.forward(&input)?.read_into(&mut answer))?;
     // Recording alone, which a run does without any.
     let stream = device.stream()?;
-    let mut recorded = |module: &dyn Module| -> Result<Vec<usize>> {
+    let recorded = |module: &dyn Module| -> Result<Vec<usize>> {
         let mut counts = Vec::with_capacity(10);
         for call in 0..20 {
             let before = COUNT.get();

@@ -58,7 +58,7 @@ pub struct WaitFor {
 }
 
 pub use batch::Batch;
-pub(crate) use batch::BatchLists;
+pub(crate) use batch::{BatchLists, PlacedValues};
 
 /// The in-order work queue of one stream.
 ///

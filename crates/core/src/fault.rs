@@ -248,8 +248,13 @@ pub(crate) struct Value {
     /// None for settled contents, which are good.
     pub block: Option<NonNull<Block>>,
     pub generation: u64,
-    /// Where in the block the value begins: not at its first byte in the arena of a plan. A multiple of the
-    /// sizes of all elements.
+}
+
+/// A value, and where in its block it begins: not at the first byte in the arena of a plan.
+#[derive(Clone, Copy)]
+pub(crate) struct PlacedValue {
+    pub value: Value,
+    /// A multiple of the sizes of all elements.
     pub offset: usize,
 }
 
@@ -260,8 +265,22 @@ unsafe impl Sync for Value {}
 
 impl Value {
     /// Settled contents.
-    pub const GOOD: Self = Value { block: None, generation: 0, offset: 0 };
+    pub const GOOD: Self = Value { block: None, generation: 0 };
 
+    fn block(&self) -> Option<&Block> {
+        // SAFETY: blocks live until every batch that uses them has passed, and only a batch that has not
+        // passed looks; those of a lost device are never freed.
+        self.block.map(|block| unsafe { block.as_ref() })
+    }
+}
+
+impl From<Value> for PlacedValue {
+    fn from(value: Value) -> Self {
+        Self { value, offset: 0 }
+    }
+}
+
+impl PlacedValue {
     /// A layout of the value as one of the block.
     fn placed(&self, layout: &Layout) -> Layout {
         if self.offset == 0 {
@@ -271,25 +290,19 @@ impl Value {
         layout.shifted(self.offset / layout.dtype().size()).unwrap_or(*layout)
     }
 
-    fn block(&self) -> Option<&Block> {
-        // SAFETY: blocks live until every batch that uses them has passed, and only a batch that has not
-        // passed looks; those of a lost device are never freed.
-        self.block.map(|block| unsafe { block.as_ref() })
-    }
-
     pub fn failed(&self, layout: &Layout) -> Option<Fault> {
-        self.block()?.failed(self.generation, &self.placed(layout))
+        self.value.block()?.failed(self.value.generation, &self.placed(layout))
     }
 
     pub fn fail(&self, layout: &Layout, fault: &Fault) {
-        if let Some(block) = self.block() {
-            block.fail(self.generation, &self.placed(layout), fault);
+        if let Some(block) = self.value.block() {
+            block.fail(self.value.generation, &self.placed(layout), fault);
         }
     }
 
     pub fn overwrite(&self, layout: &Layout) {
-        if let Some(block) = self.block() {
-            block.overwrite(self.generation, &self.placed(layout));
+        if let Some(block) = self.value.block() {
+            block.overwrite(self.value.generation, &self.placed(layout));
         }
     }
 }

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::WaitFor;
-use crate::fault::{self, Fault, Value};
+use crate::fault::{self, Fault, PlacedValue, Value};
 use crate::plan::Bases;
 use crate::{Access, BoundCommand, Error, LayerName, Op, OpKind, PlanPart, Progress};
 
@@ -29,10 +29,10 @@ pub struct Batch {
     layers: Vec<LayerRun>,
     /// The operands of all commands but a plan's, one after the other; none where no stream has recorded them.
     values: Values,
-    plan: Option<Planned>,
+    plan: Option<Box<Planned>>,
 }
 
-/// The Commands of a plan in a batch, and what else of its lists is theirs.
+/// The Commands of a plan in a batch, and what else of its lists is theirs. In a box, since batches are moved.
 struct Planned {
     part: PlanPart,
     /// How many of the lists' layers there are up to their end.
@@ -55,7 +55,7 @@ pub(crate) struct BatchLists {
     layers: Vec<LayerRun>,
     /// The layer of the last command.
     layer: Option<LayerName>,
-    plan: Option<Planned>,
+    plan: Option<Box<Planned>>,
 }
 
 /// Operands of a usual Command.
@@ -63,6 +63,9 @@ const OPERANDS: usize = 4;
 
 /// Those of a batch of one need no memory of their own.
 type Values = SmallVec<[Value; OPERANDS]>;
+
+/// The operands of one Command.
+pub(crate) type PlacedValues = SmallVec<[PlacedValue; OPERANDS]>;
 
 impl BatchLists {
     /// Makes room in lists that are empty and have none.
@@ -93,7 +96,7 @@ impl BatchLists {
 
     /// Says that the last Commands are those of a plan.
     pub fn set_plan(&mut self, part: PlanPart) {
-        self.plan = Some(Planned { part, layers: self.layers.len() });
+        self.plan = Some(Box::new(Planned { part, layers: self.layers.len() }));
     }
 
     pub fn has_plan(&self) -> bool {
@@ -102,7 +105,8 @@ impl BatchLists {
 
     /// Gives the Commands of the plan their memory.
     pub fn patch_plan(&mut self, bases: Bases) {
-        if let Some(Planned { part, .. }) = &mut self.plan {
+        if let Some(plan) = &mut self.plan {
+            let part = &mut plan.part;
             let first = part.commands.start;
             part.patch(&mut self.commands[first..], bases);
         }
@@ -181,7 +185,7 @@ impl Batch {
 
     /// The operands of a Command as values; none where no stream has recorded it. Only asked for where
     /// something has failed, so their place is not written down.
-    fn values(&self, index: usize) -> Values {
+    fn values(&self, index: usize) -> PlacedValues {
         let operands = |command: &BoundCommand| command.outputs().len() + command.inputs().len();
         let planned = self.plan().map_or(0..0, |part| part.commands.clone());
         if let Some(part) = self.plan().filter(|_| planned.contains(&index)) {
@@ -191,7 +195,7 @@ impl Batch {
         let others = before.filter(|(other, _)| !planned.contains(other));
         let first = others.map(|(_, command)| operands(command)).sum::<usize>();
         let end = first + operands(&self.commands[index]);
-        self.values.get(first..end).map(Values::from_slice).unwrap_or_default()
+        self.values.get(first..end).unwrap_or_default().iter().copied().map(Into::into).collect()
     }
 
     /// What the Command at `index` has to do; see [`Command::work`](crate::Command::work).

@@ -243,7 +243,7 @@ impl Block {
     /// This allocation of the block, as a value that a Command uses.
     pub(crate) fn value(&self) -> Value {
         let block = (!self.is_settled()).then(|| NonNull::from(self));
-        Value { block, generation: self.generation.load(Ordering::Relaxed), offset: 0 }
+        Value { block, generation: self.generation.load(Ordering::Relaxed) }
     }
 
     /// Bytes from the first on that were or will be written. With what guards the uses.

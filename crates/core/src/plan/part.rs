@@ -6,9 +6,9 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::Slot;
-use crate::backend::BatchLists;
+use crate::backend::{BatchLists, PlacedValues};
 use crate::command::BufferLike;
-use crate::fault::Value;
+use crate::fault::{PlacedValue, Value};
 use crate::{BoundCommand, Command, LayerName, OpKind, RawBuffer};
 
 /// Commands of a plan in a batch. A device may keep what it makes of them under the two numbers.
@@ -175,13 +175,13 @@ impl PlanPart {
     }
 
     /// The operands of a Command as values. Only asked for where something has failed.
-    pub(crate) fn values(&self, command: usize, operands: usize) -> SmallVec<[Value; 4]> {
-        let mut values = SmallVec::from_elem(Value::GOOD, operands);
+    pub(crate) fn values(&self, command: usize, operands: usize) -> PlacedValues {
+        let mut values = PlacedValues::from_elem(Value::GOOD.into(), operands);
         let first = self.facts.patches.partition_point(|patch| (patch.command as usize) < command);
         let patches = self.facts.patches[first..].iter();
         for patch in patches.take_while(|patch| patch.command as usize == command) {
             let value = self.bases[patch.base].value;
-            values[patch.operand as usize] = Value { offset: patch.offset, ..value };
+            values[patch.operand as usize] = PlacedValue { value, offset: patch.offset };
         }
         values
     }

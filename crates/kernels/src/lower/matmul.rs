@@ -49,14 +49,8 @@ pub(super) fn lower(command: &BoundCommand, epilogue: &Epilogue, limits: &Limits
     Lowered { launches: smallvec![launch], workspace: 0 }
 }
 
-pub(super) fn lower_integer(
-    command: &BoundCommand,
-    a_zero: bool,
-    b_zero: bool,
-    limits: &Limits,
-) -> Lowered {
-    let epilogue = Epilogue { bias: a_zero, residual: b_zero, ..Epilogue::default() };
-    let Some(product) = Product::of(command, &epilogue) else { return Lowered::default() };
+pub(super) fn lower_integer(command: &BoundCommand, limits: &Limits) -> Lowered {
+    let Some(product) = Product::of_integers(command) else { return Lowered::default() };
     Lowered { launches: smallvec![launch(&product, limits)], workspace: 0 }
 }
 

@@ -116,9 +116,7 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
             Ok(conv::lower_integer(command, params, limits))
         }
         Op::MatMul { epilogue } => Ok(matmul::lower(command, epilogue, limits)),
-        Op::MatMulInteger { a_zero, b_zero } => {
-            Ok(matmul::lower_integer(command, *a_zero, *b_zero, limits))
-        }
+        Op::MatMulInteger { a_zero: _, b_zero: _ } => Ok(matmul::lower_integer(command, limits)),
         Op::Pool { params } => Ok(pool::lower(command, params, limits)),
         Op::Recurrent { params } => Ok(recurrent::lower(command, params, limits)),
         Op::Stft { frame, hop, .. } => {

@@ -1,7 +1,8 @@
 //! Matrix products as numbers: sizes, strides and what is done to each element.
 
 use millstream_core::{
-    Activation, BoundCommand, DType, Epilogue, MAX_RANK, MatMulOperands, Operand, RawBuffer,
+    Activation, BoundCommand, DType, Epilogue, MAX_RANK, MatMulIntegerOperands, MatMulOperands,
+    Operand, RawBuffer,
 };
 use smallvec::SmallVec;
 
@@ -81,6 +82,25 @@ impl Product {
     /// nothing to compute.
     pub fn of(command: &BoundCommand, epilogue: &Epilogue) -> Option<Self> {
         let MatMulOperands { dst, a, b, bias, residual } = MatMulOperands::of(command);
+        Self::from_operands(dst, [a, b], [bias, residual], epilogue)
+    }
+
+    /// That of a Command whose operands are `dst ← a, b, [a_zero], [b_zero]`: zero points take the places of
+    /// bias and residual.
+    pub fn of_integers(command: &BoundCommand) -> Option<Self> {
+        let MatMulIntegerOperands { dst, a, b, a_zero, b_zero } =
+            MatMulIntegerOperands::of(command);
+        let (bias, residual) = (a_zero.is_some(), b_zero.is_some());
+        let epilogue = Epilogue { bias, residual, ..Epilogue::default() };
+        Self::from_operands(dst, [a, b], [a_zero, b_zero], &epilogue)
+    }
+
+    fn from_operands(
+        dst: &Operand<RawBuffer>,
+        [a, b]: [&Operand<RawBuffer>; 2],
+        [bias, residual]: [Option<&Operand<RawBuffer>>; 2],
+        epilogue: &Epilogue,
+    ) -> Option<Self> {
         if dst.layout.is_empty() {
             return None;
         }

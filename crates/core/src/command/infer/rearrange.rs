@@ -79,9 +79,10 @@ pub(super) fn resize<B>(fit: &mut Fit<'_, B>, params: &ResizeParams) -> Result<(
         let sound = scale.is_finite() && scale > 0.0 && (exact >= 0.5 || empty);
         fit.wants(sound, "scales", || format!("a scale for axis {axis} of size {size}"), scale)?;
         if params.coordinates == CoordinateMode::CropAndResize {
-            let finite = start.is_finite() && end.is_finite();
-            let found = format!("{start} to {end}");
-            fit.wants(finite, "region", || format!("finite numbers on axis {axis}"), found)?;
+            if !(start.is_finite() && end.is_finite()) {
+                let expected = format!("finite numbers on axis {axis}");
+                return fit.fail("region", expected, format!("{start} to {end}"));
+            }
             continue;
         }
         // A size is the product rounded in some way; a size that was given makes the scale.

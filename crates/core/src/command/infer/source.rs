@@ -18,8 +18,9 @@ pub(super) fn random<B>(
         Distribution::Uniform { low, high } => (low, high),
         Distribution::Normal { mean, deviation } => (mean, deviation),
     };
-    let finite = first.is_finite() && second.is_finite();
-    fit.wants(finite, "distribution", || "finite numbers".into(), format!("{distribution:?}"))?;
+    if !(first.is_finite() && second.is_finite()) {
+        return fit.fail("distribution", "finite numbers", format!("{distribution:?}"));
+    }
     let float = spec.dtype().is_float();
     fit.wants(float, "dst", || "a floating-point type".into(), spec)?;
     given(fit, spec)
@@ -28,24 +29,21 @@ pub(super) fn random<B>(
 pub(super) fn upload<B>(fit: &mut Fit<'_, B>, source: &HostBytes, spec: &TensorSpec) -> Result<()> {
     source.check_backed()?;
     let bytes = spec.layout()?.dense_bytes();
-    fit.wants(
-        source.len() == bytes,
-        "source",
-        || format!("{bytes} bytes for {spec}"),
-        format!("{} bytes", source.len()),
-    )?;
+    if source.len() != bytes {
+        let found = format!("{} bytes", source.len());
+        return fit.fail("source", format!("{bytes} bytes for {spec}"), found);
+    }
     given(fit, spec)
 }
 
 pub(super) fn download<B>(fit: &mut Fit<'_, B>, target: &HostBytes) -> Result<()> {
     target.check_backed()?;
     let bytes = fit.input(0).dense_bytes();
-    fit.wants(
-        target.len() == bytes,
-        "target",
-        || format!("room for {bytes} bytes"),
-        format!("{} bytes", target.len()),
-    )
+    if target.len() != bytes {
+        let found = format!("{} bytes", target.len());
+        return fit.fail("target", format!("room for {bytes} bytes"), found);
+    }
+    Ok(())
 }
 
 pub(super) fn timestamp<B>(fit: &mut Fit<'_, B>) -> Result<()> {

@@ -109,7 +109,7 @@ pub fn pool() -> Good {
     row(
         op(good),
         [DST, ("indices", "type rank size", &[])],
-        [input("src", F32, &[2, 3, 6], "type rank", &[])],
+        [input("src", F32, &[2, 3, 6], "type rank size", &[])],
         [
             ("spatial", op(PoolParams { spatial: 0, ..good })),
             ("spatial", op(PoolParams { spatial: 4, ..good })),

@@ -40,6 +40,18 @@ pub enum Access {
     Write,
 }
 
+impl Access {
+    /// Whether everything that an access leaves readable was written before, of memory of that many bytes of
+    /// which the first `covered` were: what it reads, and what lies before and between what it writes.
+    #[inline]
+    pub(crate) fn is_covered(self, layout: &Layout, covered: usize, bytes: usize) -> bool {
+        // All of it, as most of the time: operands lie inside their buffers.
+        covered >= bytes
+            || layout.extent_bytes() <= covered
+            || (self == Access::Write && layout.start_bytes() <= covered && layout.is_dense())
+    }
+}
+
 /// A buffer and the layout of the elements in it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Operand<B> {

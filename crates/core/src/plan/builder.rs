@@ -166,11 +166,7 @@ impl PlanBuilder {
     /// As for buffers when a Command is recorded: whether all that an access leaves readable was written.
     fn is_covered(&self, access: Access, operand: &Operand<Slot>) -> bool {
         let (layout, state) = (&operand.layout, &self.slots[operand.buffer.index()]);
-        state.covered >= operand.buffer.bytes
-            || layout.extent_bytes() <= state.covered
-            || (access == Access::Write
-                && layout.start_bytes() <= state.covered
-                && layout.is_dense())
+        access.is_covered(layout, state.covered, operand.buffer.bytes)
     }
 
     /// Clears what no Command has written of a slot: memory of a run may hold what another caller left there.

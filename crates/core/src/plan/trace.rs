@@ -228,21 +228,18 @@ impl Tracer {
 
     /// Takes back that Commands are constant where what they use, or share a value with, is not.
     fn spread_changes(&mut self) {
-        loop {
-            let is_constant = |values: &[Value], traced: &Traced| {
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for traced in self.commands.iter_mut().filter(|traced| traced.constant) {
                 let mut names = traced.command.accesses().map(|(_, operand)| operand.buffer);
-                names.all(|name| values[name.0].is_constant())
-            };
-            let values = &self.values;
-            let changed = self
-                .commands
-                .iter()
-                .position(|traced| traced.constant && !is_constant(values, traced));
-            let Some(index) = changed else { return };
-            let traced = &mut self.commands[index];
-            traced.constant = false;
-            for output in traced.command.outputs() {
-                self.values[output.buffer.0].origin = Origin::Made { constant: false };
+                if names.all(|name| self.values[name.0].is_constant()) {
+                    continue;
+                }
+                (traced.constant, changed) = (false, true);
+                for output in traced.command.outputs() {
+                    self.values[output.buffer.0].origin = Origin::Made { constant: false };
+                }
             }
         }
     }

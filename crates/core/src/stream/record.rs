@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use super::guard::RecorderGuard;
 use super::inner::Recorder;
 use super::submit::{Deadline, Reason, Submitted};
 use super::turn::{Manners, Next, thread_number};
@@ -59,8 +60,29 @@ impl Patience {
         Self { device, manners: Manners::default(), limit: None, asked: false }
     }
 
-    pub fn manners(&mut self) -> &mut Manners {
-        &mut self.manners
+    /// Locks the recorder when it is the thread's turn to record.
+    pub fn lock_in_turn(
+        &mut self,
+        stream: &'static StreamInner,
+        thread: usize,
+    ) -> Result<RecorderGuard<'static>> {
+        loop {
+            let mut recorder = stream.lock();
+            if !stream.is_shared() {
+                return Ok(recorder);
+            }
+            match stream.take_turn(&mut recorder, thread, &mut self.manners)? {
+                Next::Record => return Ok(recorder),
+                Next::LetFinish(first) => {
+                    drop(recorder);
+                    stream.let_finish(first);
+                }
+                Next::MakeRoom(until) => {
+                    drop(recorder);
+                    stream.wait_for_room(until, self.deadline())?;
+                }
+            }
+        }
     }
 
     pub fn deadline(&mut self) -> Deadline {
@@ -126,22 +148,7 @@ fn record_unless(
     let thread = thread_number();
     let mut patience = Patience::new(device);
     loop {
-        let mut recorder = stream.lock();
-        if stream.is_shared() {
-            match stream.take_turn(&mut recorder, thread, patience.manners())? {
-                Next::Record => {}
-                Next::LetFinish(first) => {
-                    drop(recorder);
-                    stream.let_finish(first);
-                    continue;
-                }
-                Next::MakeRoom(until) => {
-                    drop(recorder);
-                    stream.wait_for_room(until, patience.deadline())?;
-                    continue;
-                }
-            }
-        }
+        let mut recorder = patience.lock_in_turn(stream, thread)?;
         if recorder.batch.len() >= device.config().batch_commands {
             // The last submit found the device full. Make room before the batch grows further.
             if let Submitted::Full { until } = stream.submit(&mut recorder, Reason::Full)? {
@@ -159,10 +166,7 @@ fn record_unless(
             patience.go(before, stream, sequence, command.op().name())?;
             continue;
         }
-        if recorder.batch.is_empty() {
-            recorder.turn.thread = thread;
-            recorder.begun_ns = stream.profile().enabled().then(now_ns);
-        }
+        begin_batch(stream, &mut recorder, thread);
         push(stream, &mut recorder, command, bytes);
         stream.set_recorded(sequence);
         if recorder.batch.len() >= device.config().batch_commands {
@@ -170,6 +174,14 @@ fn record_unless(
             let _ = stream.submit(&mut recorder, Reason::Full);
         }
         return Ok(Some(sequence));
+    }
+}
+
+/// Notes whose batch begins and when, if one does.
+pub(super) fn begin_batch(stream: &StreamInner, recorder: &mut Recorder, thread: usize) {
+    if recorder.batch.is_empty() {
+        recorder.turn.thread = thread;
+        recorder.begun_ns = stream.profile().enabled().then(now_ns);
     }
 }
 
@@ -349,14 +361,9 @@ fn look<'a>(
     Ok(Some(Before::Submit(unsubmitted)))
 }
 
-/// Whether everything that an access leaves readable was written by this holder of the block: what it
-/// reads, and what lies before and between what it writes.
+/// Whether everything that an access leaves readable was written by this holder of the block.
 fn is_covered(block: &Block, access: Access, layout: &Layout) -> bool {
-    let covered = block.covered();
-    // All of it, as most of the time: operands lie inside their buffers.
-    covered >= block.bytes()
-        || layout.extent_bytes() <= covered
-        || (access == Access::Write && layout.start_bytes() <= covered && layout.is_dense())
+    access.is_covered(layout, block.covered(), block.bytes())
 }
 
 /// Clears what nobody has written of a buffer: it may be what another caller left there.

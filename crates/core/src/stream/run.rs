@@ -1,14 +1,13 @@
 //! Running a plan: all its Commands in one go.
 
 use super::inner::Recorder;
-use super::record::{Patience, add_uses, clear_rest};
+use super::record::{Patience, add_uses, begin_batch, clear_rest};
 use super::submit::{Reason, Submitted};
-use super::turn::{Next, thread_number};
+use super::turn::thread_number;
 use super::{StreamInner, Timepoint};
 use crate::counters::LiveCounters;
 use crate::memory;
 use crate::plan::{Base, Bases, Part};
-use crate::profiler::now_ns;
 use crate::{Buffer, Command, Error, Plan, Result};
 
 pub(super) fn run(
@@ -109,22 +108,7 @@ fn run_part(
     let most = stream.device_inner().config().batch_commands;
     let thread = thread_number();
     loop {
-        let mut recorder = stream.lock();
-        if stream.is_shared() {
-            match stream.take_turn(&mut recorder, thread, patience.manners())? {
-                Next::Record => {}
-                Next::LetFinish(first) => {
-                    drop(recorder);
-                    stream.let_finish(first);
-                    continue;
-                }
-                Next::MakeRoom(until) => {
-                    drop(recorder);
-                    stream.wait_for_room(until, patience.deadline())?;
-                    continue;
-                }
-            }
-        }
+        let mut recorder = patience.lock_in_turn(stream, thread)?;
         // A batch has Commands of one plan at most, and no more than others have.
         let count = recorder.batch.len();
         let has_room = !recorder.batch.has_plan() && count + part.commands() <= most;
@@ -155,10 +139,7 @@ fn run_part(
             Err(Error::Settled { .. }) => return Err(Error::Settled { op: "run" }),
             Err(error) => return Err(error),
         }
-        if recorder.batch.is_empty() {
-            recorder.turn.thread = thread;
-            recorder.begun_ns = stream.profile().enabled().then(now_ns);
-        }
+        begin_batch(stream, &mut recorder, thread);
         push(stream, &mut recorder, part, ends, arena.as_ref());
         stream.set_recorded(last);
         if recorder.batch.len() >= most {

@@ -123,6 +123,21 @@ impl StreamInner {
         })
     }
 
+    /// Hands the recorded batch to the device, unless everything up to `sequence` is there. A batch that somebody
+    /// is about to wait for ([`Reason::Wait`]) thus has what is waited for in it: the device leaves it to the
+    /// waiting thread, which would not look at one that another thread has begun in the meantime.
+    fn submit_up_to(
+        &self,
+        recorder: &mut Recorder,
+        sequence: u64,
+        reason: Reason,
+    ) -> Result<Submitted> {
+        if self.submitted() >= sequence {
+            return Ok(Submitted::All);
+        }
+        self.submit(recorder, reason)
+    }
+
     /// Forgets batches that are through.
     fn forget_passed(&self, recorder: &mut Recorder) {
         while recorder.in_flight.front().is_some_and(|batch| self.progress().passed(batch.last)) {
@@ -152,9 +167,22 @@ impl StreamInner {
 
     /// Submits everything recorded, waiting for room if there is none.
     pub fn flush(&'static self, reason: Reason, deadline: Deadline) -> Result<()> {
+        self.flush_up_to(u64::MAX, reason, deadline)
+    }
+
+    /// Submits everything up to a sequence number, unless that was done.
+    pub fn flush_up_to(
+        &'static self,
+        sequence: u64,
+        reason: Reason,
+        deadline: Deadline,
+    ) -> Result<()> {
+        if self.submitted() >= sequence {
+            return Ok(());
+        }
         loop {
             let mut recorder = self.lock();
-            match self.submit(&mut recorder, reason)? {
+            match self.submit_up_to(&mut recorder, sequence, reason)? {
                 Submitted::All => return Ok(()),
                 Submitted::Full { until } => {
                     drop(recorder);
@@ -177,20 +205,10 @@ impl StreamInner {
             return Ok(sequence);
         }
         // Nobody is about to wait for the batch: the device's own threads have to run it.
-        match self.submit(&mut self.lock(), Reason::Flush)? {
+        match self.submit_up_to(&mut self.lock(), sequence, Reason::Flush)? {
             Submitted::All => Ok(sequence),
             Submitted::Full { until } => Ok(until),
         }
-    }
-
-    /// Submits everything up to a sequence number, unless that was done.
-    pub fn flush_up_to(
-        &'static self,
-        sequence: u64,
-        reason: Reason,
-        deadline: Deadline,
-    ) -> Result<()> {
-        if self.submitted() >= sequence { Ok(()) } else { self.flush(reason, deadline) }
     }
 
     /// Blocks until the device is through with a sequence number, whatever became of it.
@@ -245,5 +263,34 @@ impl StreamInner {
         let last = self.recorded();
         self.wait_until_passed_by(last, deadline)?;
         self.progress().tell_first(last).map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::{Command, Config, DType, Layout, Stream, fake};
+
+    /// The batch of a waiter goes to the device between its first look and its lock, and another thread begins
+    /// the next one. Were that submitted as the waiter's own, nobody would execute it.
+    #[test]
+    fn a_waiter_leaves_alone_what_comes_after_what_it_waits_for() {
+        let (device, _) = fake::device(Config::default(), 1 << 20, 1).unwrap();
+        let stream = Stream::new(&device).unwrap();
+        let buffer = stream.allocate(64).unwrap();
+        let layout = Layout::contiguous(DType::F32, &[16]).unwrap();
+        let record = || stream.record(Command::fill(buffer.operand(layout), 1.0f32).unwrap());
+        let point = record().unwrap();
+        stream.flush().unwrap();
+        let next = record().unwrap();
+        let submit_up_to = |sequence| {
+            let submitted =
+                stream.inner.submit_up_to(&mut stream.inner.lock(), sequence, Reason::Wait);
+            submitted.map(|_| ())
+        };
+        submit_up_to(point.sequence()).unwrap();
+        assert!(!next.is_submitted());
+        submit_up_to(next.sequence()).unwrap();
+        assert!(next.is_submitted());
     }
 }

@@ -30,11 +30,12 @@ pub use backend::{
     WaitFor,
 };
 pub use command::{
-    Access, Activation, AttentionParams, Axes, BinaryOp, BoundCommand, BufferLike, Command,
-    ConvParams, CoordinateMode, Distribution, Epilogue, HostBytes, MAX_SPATIAL, Names,
-    NearestRounding, Op, OpKind, Operand, Outputs, PadMode, PadParams, PoolKind, PoolParams,
-    RawBuffer, Recurrent, RecurrentCell, RecurrentDirection, RecurrentParams, ReduceOp, ResizeMode,
-    ResizeParams, ScatterReduction, TensorSpec, UnaryOp,
+    Access, Activation, AttentionParams, Axes, BinaryOp, BoundCommand, BufferLike, Chain, ChainOp,
+    ChainStep, ChainTerm, Command, ConvParams, CoordinateMode, Distribution, Epilogue, HostBytes,
+    MAX_CHAIN_INPUTS, MAX_CHAIN_STEPS, MAX_SPATIAL, Names, NearestRounding, Op, OpKind, Operand,
+    Outputs, PadMode, PadParams, PoolKind, PoolParams, RawBuffer, Recurrent, RecurrentCell,
+    RecurrentDirection, RecurrentParams, ReduceOp, ResizeMode, ResizeParams, ScatterReduction,
+    TensorSpec, UnaryOp,
 };
 pub use command::{
     AttentionOperands, ConvIntegerOperands, ConvOperands, MatMulIntegerOperands, MatMulOperands,

@@ -2,6 +2,7 @@
 
 mod attention;
 mod binary;
+mod chain;
 mod conv;
 mod copy;
 mod cumsum;
@@ -47,6 +48,7 @@ pub(crate) const COVERED: &[OpKind] = &[
     OpKind::Binary,
     OpKind::Where,
     OpKind::Clip,
+    OpKind::Chain,
     OpKind::Reduce,
     OpKind::CumSum,
     OpKind::Softmax,
@@ -89,6 +91,7 @@ pub fn cases(kind: OpKind) -> Vec<Case> {
         OpKind::Binary => binary::cases(),
         OpKind::Where => select::wheres(),
         OpKind::Clip => select::clips(),
+        OpKind::Chain => chain::cases(),
         OpKind::Reduce => reduce::cases(),
         OpKind::CumSum => cumsum::cases(),
         OpKind::Softmax => softmax::cases(),

@@ -31,14 +31,14 @@ pub use backend::{
 };
 pub use command::{
     Access, Activation, AttentionParams, Axes, BinaryOp, BoundCommand, BufferLike, Command,
-    ConvParams, CoordinateMode, Distribution, Epilogue, HostBytes, MAX_SPATIAL, Names,
+    ConvParams, CoordinateMode, Distribution, Epilogue, HostBytes, IotaParams, MAX_SPATIAL, Names,
     NearestRounding, Op, OpKind, Operand, Outputs, PadMode, PadParams, PoolKind, PoolParams,
     RawBuffer, Recurrent, RecurrentCell, RecurrentDirection, RecurrentParams, ReduceOp, ResizeMode,
     ResizeParams, ScatterReduction, TensorSpec, UnaryOp,
 };
 pub use command::{
     AttentionOperands, ConvIntegerOperands, ConvOperands, MatMulIntegerOperands, MatMulOperands,
-    NormOperands, PoolOperands, QuantizeOperands, RecurrentOperands, StftOperands,
+    NormOperands, PoolOperands, QuantizeOperands, RecurrentOperands, ReverseOperands, StftOperands,
 };
 pub use counters::Counters;
 pub use device::{Config, Device, DeviceBuilder, Exhaustion, Health, HealthState, MAX_STREAMS};

@@ -67,6 +67,8 @@ programs! {
     Gemv => lower::gemv::PROGRAM,
     /// Matrix products with few rows, by columns.
     GemvColumns => lower::gemv::COLUMNS_PROGRAM,
+    /// Numbers in a row.
+    Iota => lower::iota::PROGRAM,
     /// Matrix products in tiles.
     Matmul => lower::matmul::PROGRAM,
     /// Small matrix products along the depth of both factors.
@@ -93,6 +95,8 @@ programs! {
     Resize => lower::resize::PROGRAM,
     /// Which elements are interpolated between.
     ResizeTaps => lower::resize::TAPS,
+    /// Elements in the opposite order.
+    Reverse => lower::reverse::PROGRAM,
     /// Elements written by index.
     Scatter => lower::scatter::PROGRAM,
     /// One of two elements, by a condition.

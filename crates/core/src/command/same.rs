@@ -8,8 +8,8 @@ use std::hash::{Hash, Hasher};
 use smallvec::SmallVec;
 
 use super::{
-    Activation, AttentionParams, Distribution, Epilogue, Op, PadMode, PadParams, ResizeMode,
-    ResizeParams, UnaryOp,
+    Activation, AttentionParams, Distribution, Epilogue, IotaParams, Op, PadMode, PadParams,
+    ResizeMode, ResizeParams, UnaryOp,
 };
 use crate::Scalar;
 
@@ -146,6 +146,12 @@ impl Hash for Op {
                 words.scalar(*value);
                 words.add(spec);
             }
+            Op::Iota { params } => {
+                let IotaParams { start, step, axis, spec } = **params;
+                words.scalar(start);
+                words.scalar(step);
+                words.add((axis, spec));
+            }
             Op::Copy { dtype } => words.add(dtype),
             Op::Unary { op } => words.unary(*op),
             Op::Binary { op } => words.add(op),
@@ -187,6 +193,7 @@ impl Hash for Op {
             Op::TopK { axis, k, largest, sorted } => words.add((axis, k, largest, sorted)),
             Op::Resize { params } => words.resize(params),
             Op::Pad { params } => words.pad(params),
+            Op::Reverse { axes, batch_axis } => words.add((axes, batch_axis)),
             Op::Attention { params } => words.attention(*params),
             Op::Recurrent { params } => words.add(params),
             Op::Dft { axis, inverse, onesided, length } => {

@@ -31,6 +31,7 @@ impl<B> Command<B> {
         let (outputs, inputs) = (self.outputs(), self.inputs());
         match &self.op {
             Op::Fill { .. }
+            | Op::Iota { .. }
             | Op::Copy { .. }
             | Op::Unary { .. }
             | Op::Binary { .. }
@@ -45,6 +46,7 @@ impl<B> Command<B> {
             | Op::Quantize { .. }
             | Op::Dequantize { .. }
             | Op::Random { .. }
+            | Op::Reverse { .. }
             | Op::Timestamp => elements(&self.operands),
             // Each element is read in one place and written in another.
             Op::Upload { .. } | Op::Download { .. } | Op::PackWeights { .. } => {

@@ -23,6 +23,7 @@ mod group_norm;
 mod host;
 mod index;
 mod integer;
+mod iota;
 mod lanes;
 mod math;
 mod matmul;
@@ -39,6 +40,7 @@ mod random;
 mod recurrent;
 mod reduce;
 mod resize;
+mod reverse;
 mod select;
 mod simd;
 mod slice;
@@ -65,7 +67,7 @@ pub(crate) use workspace::empty_spare;
 use millstream_core::{
     AttentionOperands, BoundCommand, ConvIntegerOperands, ConvOperands, MatMulIntegerOperands,
     MatMulOperands, NormOperands, Op, OpKind, Operand, PoolOperands, QuantizeOperands, RawBuffer,
-    RecurrentOperands, StftOperands,
+    RecurrentOperands, ReverseOperands, StftOperands,
 };
 
 /// Whether the CPU device has a kernel for this kind.
@@ -73,6 +75,7 @@ pub fn supports(kind: OpKind) -> bool {
     matches!(
         kind,
         OpKind::Fill
+            | OpKind::Iota
             | OpKind::Copy
             | OpKind::Unary
             | OpKind::Binary
@@ -95,6 +98,7 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::TopK
             | OpKind::Resize
             | OpKind::Pad
+            | OpKind::Reverse
             | OpKind::Conv
             | OpKind::ConvTranspose
             | OpKind::Attention
@@ -158,6 +162,7 @@ unsafe fn execute_one(
     unsafe {
         match command.op() {
             Op::Fill { value, .. } => copy::fill(&outputs[0], *value, parallel),
+            Op::Iota { params } => iota::iota(params, &outputs[0], parallel),
             Op::Copy { .. } => copy::copy(&outputs[0], &inputs[0], parallel),
             Op::Unary { op } => unary::unary(*op, &outputs[0], &inputs[0], parallel),
             Op::Binary { op } => {
@@ -232,6 +237,11 @@ unsafe fn execute_one(
             }
             Op::Resize { params } => resize::resize(params, &outputs[0], &inputs[0], parallel)?,
             Op::Pad { params } => pad::pad(params, &outputs[0], &inputs[0], parallel),
+            Op::Reverse { axes, batch_axis } => {
+                let ReverseOperands { dst, src, lengths } = ReverseOperands::of(command);
+                let lengths = lengths.zip(batch_axis.map(usize::from));
+                reverse::reverse(*axes, lengths, dst, src, parallel)?;
+            }
             Op::Conv { params, epilogue } => {
                 let operands = conv_operands(command);
                 conv::conv(params, epilogue, &operands, parallel)?;

@@ -11,6 +11,7 @@ mod fourier;
 mod gather;
 mod host;
 mod integer;
+mod iota;
 mod layer_norm;
 pub(crate) mod matmul;
 mod norms;
@@ -21,6 +22,7 @@ mod random;
 mod recurrent;
 mod reduce;
 mod resize;
+mod reverse;
 mod scatter;
 mod select;
 mod softmax;
@@ -42,6 +44,7 @@ const LARGE: usize = 131_077;
 /// The kinds that the suite has cases for.
 pub(crate) const COVERED: &[OpKind] = &[
     OpKind::Fill,
+    OpKind::Iota,
     OpKind::Copy,
     OpKind::Unary,
     OpKind::Binary,
@@ -64,6 +67,7 @@ pub(crate) const COVERED: &[OpKind] = &[
     OpKind::TopK,
     OpKind::Resize,
     OpKind::Pad,
+    OpKind::Reverse,
     OpKind::Conv,
     OpKind::ConvTranspose,
     OpKind::Attention,
@@ -84,6 +88,7 @@ pub(crate) const COVERED: &[OpKind] = &[
 pub fn cases(kind: OpKind) -> Vec<Case> {
     match kind {
         OpKind::Fill => fill::cases(),
+        OpKind::Iota => iota::cases(),
         OpKind::Copy => copy::cases(),
         OpKind::Unary => unary::cases(),
         OpKind::Binary => binary::cases(),
@@ -106,6 +111,7 @@ pub fn cases(kind: OpKind) -> Vec<Case> {
         OpKind::TopK => top_k::cases(),
         OpKind::Resize => resize::cases(),
         OpKind::Pad => pad::cases(),
+        OpKind::Reverse => reverse::cases(),
         OpKind::Conv => conv::forward(),
         OpKind::ConvTranspose => conv::transposed(),
         OpKind::Attention => attention::cases(),

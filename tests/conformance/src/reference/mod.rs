@@ -8,6 +8,7 @@ mod cumsum;
 mod fourier;
 mod gather;
 mod integer;
+mod iota;
 mod layer_norm;
 mod matmul;
 mod norms;
@@ -17,6 +18,7 @@ mod quantize;
 mod recurrent;
 mod reduce;
 mod resize;
+mod reverse;
 mod scatter;
 mod select;
 mod softmax;
@@ -40,6 +42,7 @@ pub fn reference(case: &Case) -> Vec<Expected> {
     let (dtype, shape) = (output.dtype(), output.shape());
     match &case.op {
         Op::Fill { value, spec: _ } => vec![fill(*value, dtype); output.elements()],
+        Op::Iota { params } => iota::apply(params),
         Op::Copy { dtype: _ } => {
             let convert = |value: &Value| Expected::Exact(convert(*value, dtype));
             inputs[0].broadcast(shape).values.iter().map(convert).collect()
@@ -97,6 +100,9 @@ pub fn reference(case: &Case) -> Vec<Expected> {
         }
         Op::Resize { params } => resize::apply(params, shape, &inputs[0]),
         Op::Pad { params } => pad::apply(params, shape, &inputs[0]),
+        Op::Reverse { axes, batch_axis } => {
+            reverse::apply(*axes, batch_axis.map(usize::from), &inputs[0], inputs.get(1))
+        }
         Op::Conv { params, epilogue } => {
             conv::apply(&conv::Window { transposed: false, params, shape }, &inputs, *epilogue)
         }

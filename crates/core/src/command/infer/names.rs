@@ -29,6 +29,7 @@ impl Op {
             }
             Op::Download { .. } => smallvec![],
             Op::Fill { .. }
+            | Op::Iota { .. }
             | Op::Copy { .. }
             | Op::Unary { .. }
             | Op::Binary { .. }
@@ -52,6 +53,7 @@ impl Op {
             | Op::Embedding
             | Op::Resize { .. }
             | Op::Pad { .. }
+            | Op::Reverse { .. }
             | Op::Attention { .. }
             | Op::Dft { .. }
             | Op::Stft { .. }
@@ -68,7 +70,11 @@ impl Op {
     /// The names of the inputs that these parameters ask for, as [`Op`] lists them.
     pub fn input_names(&self) -> Names {
         match self {
-            Op::Fill { .. } | Op::Random { .. } | Op::Upload { .. } | Op::Timestamp => smallvec![],
+            Op::Fill { .. }
+            | Op::Iota { .. }
+            | Op::Random { .. }
+            | Op::Upload { .. }
+            | Op::Timestamp => smallvec![],
             Op::Copy { .. }
             | Op::Unary { .. }
             | Op::Clip { .. }
@@ -81,6 +87,7 @@ impl Op {
             | Op::Pad { .. }
             | Op::Dft { .. }
             | Op::Download { .. } => smallvec!["src"],
+            Op::Reverse { batch_axis, .. } => with(&["src"], &[(batch_axis.is_some(), "lengths")]),
             Op::Binary { .. } => smallvec!["a", "b"],
             Op::Where => smallvec!["condition", "a", "b"],
             Op::LayerNorm { weight, bias, .. } | Op::GroupNorm { weight, bias, .. } => {
@@ -129,7 +136,11 @@ impl Op {
         let epilogue =
             |epilogue: &Epilogue| usize::from(epilogue.bias) + usize::from(epilogue.residual);
         match self {
-            Op::Fill { .. } | Op::Random { .. } | Op::Upload { .. } | Op::Timestamp => (1, 0),
+            Op::Fill { .. }
+            | Op::Iota { .. }
+            | Op::Random { .. }
+            | Op::Upload { .. }
+            | Op::Timestamp => (1, 0),
             Op::Copy { .. }
             | Op::Unary { .. }
             | Op::Clip { .. }
@@ -140,6 +151,7 @@ impl Op {
             | Op::Resize { .. }
             | Op::Pad { .. }
             | Op::Dft { .. } => (1, 1),
+            Op::Reverse { batch_axis, .. } => (1, 1 + usize::from(batch_axis.is_some())),
             Op::Binary { .. }
             | Op::Gather { .. }
             | Op::GatherElements { .. }

@@ -14,6 +14,16 @@ pub fn fill() -> Good {
     row(ops::fill(Scalar::Int(1), F32, &[2, 3]), [DST], [], [])
 }
 
+pub fn iota() -> Good {
+    let op = |axis, dtype| ops::iota(axis, Scalar::Int(1), Scalar::Int(2), dtype, &[2, 3]);
+    row(
+        op(1, F32),
+        [DST],
+        [],
+        [("axis", op(2, F32)), ("axis", op(255, F32)), ("dst", op(1, DType::Bool))],
+    )
+}
+
 pub fn copy() -> Good {
     row(
         Op::Copy { dtype: F32 },

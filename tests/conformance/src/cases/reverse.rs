@@ -67,7 +67,7 @@ fn case(
     let values = generator.elements(dtype, source.elements(), -9.0, 9.0);
     let mut case = CaseBuilder::new(name, ops::reverse(axes, batch)).input(source, &values);
     if let Some(batch) = batch {
-        let wide = if dtype.size() % 4 == 0 { DType::I64 } else { DType::I32 };
+        let wide = if dtype.size() >= 4 { DType::I64 } else { DType::I32 };
         let lengths: Vec<Value> = (0..shape[batch])
             .map(|_| Value::Int(generator.below(shape[axes[0]] + 1) as i64))
             .collect();

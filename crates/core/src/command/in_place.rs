@@ -65,6 +65,7 @@ impl Op {
             | Op::Stft { .. }
             | Op::Quantize { .. }
             | Op::Dequantize { .. }
+            | Op::DynamicQuantize { .. }
             | Op::MatMulInteger { .. }
             | Op::ConvInteger { .. }
             | Op::Random { .. }

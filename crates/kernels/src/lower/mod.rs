@@ -7,6 +7,7 @@ pub(crate) mod clip;
 pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod cumsum;
+pub(crate) mod dynamic;
 pub(crate) mod epilogue;
 pub(crate) mod fill;
 pub(crate) mod fourier;
@@ -56,6 +57,7 @@ const SUPPORTED: &[OpKind] = &[
     OpKind::CumSum,
     OpKind::Dequantize,
     OpKind::Dft,
+    OpKind::DynamicQuantize,
     OpKind::Embedding,
     OpKind::Fill,
     OpKind::Gather,
@@ -140,6 +142,7 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         }
         Op::Quantize { .. } => Ok(quantize::lower(command, false, limits)),
         Op::Dequantize { .. } => Ok(quantize::lower(command, true, limits)),
+        Op::DynamicQuantize { rows, .. } => Ok(dynamic::lower(command, *rows, limits)),
         Op::Random { distribution, seed, offset, spec: _ } => {
             Ok(random::lower(command, *distribution, (*seed, *offset), limits))
         }

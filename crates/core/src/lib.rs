@@ -30,9 +30,9 @@ pub use backend::{
     WaitFor,
 };
 pub use command::{
-    Access, Activation, AttentionParams, Axes, BinaryOp, BoundCommand, BufferLike, Command,
-    ConvParams, CoordinateMode, Distribution, Epilogue, HostBytes, MAX_SPATIAL, Names,
-    NearestRounding, Op, OpKind, Operand, Outputs, PadMode, PadParams, PoolKind, PoolParams,
+    Access, Activation, Alignment, AttentionParams, Axes, BinaryOp, BoundCommand, BufferLike,
+    Command, ConvParams, CoordinateMode, Distribution, Epilogue, HostBytes, KeyWindow, MAX_SPATIAL,
+    Names, NearestRounding, Op, OpKind, Operand, Outputs, PadMode, PadParams, PoolKind, PoolParams,
     RawBuffer, Recurrent, RecurrentCell, RecurrentDirection, RecurrentParams, ReduceOp, ResizeMode,
     ResizeParams, ScatterReduction, TensorSpec, UnaryOp,
 };

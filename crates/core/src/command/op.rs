@@ -190,10 +190,11 @@ pub enum Op {
         /// Widths and mode.
         params: Box<PadParams>,
     },
-    /// `dst ← query, key, value, [mask]`: scaled dot-product attention; the mask is already broadcast
-    /// to `[batch, heads, queries, keys]`. A query that sees no key gives zeros.
+    /// `dst ← query, key, value, [mask], [lengths]`: scaled dot-product attention; the mask is already
+    /// broadcast to `[batch, heads, queries, keys]`. Of each batch keys at or beyond its length are not seen,
+    /// and may hold anything. A query that sees no key gives zeros.
     Attention {
-        /// Scale, causality and head groups.
+        /// Scale, and which keys are seen.
         params: AttentionParams,
     },
     /// `sequence, hidden, [cell] ← src, w_input, w_hidden, [bias], [hidden_0], [cell_0], [lengths]`:

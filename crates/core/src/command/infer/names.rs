@@ -101,7 +101,10 @@ impl Op {
                 smallvec!["src", "indices", "updates"]
             }
             Op::Embedding => smallvec!["table", "ids"],
-            Op::Attention { params } => with(&["query", "key", "value"], &[(params.mask, "mask")]),
+            Op::Attention { params } => with(
+                &["query", "key", "value"],
+                &[(params.mask, "mask"), (params.lengths, "lengths")],
+            ),
             Op::Recurrent { params } => with(
                 &["src", "w_input", "w_hidden"],
                 &[
@@ -157,7 +160,9 @@ impl Op {
             Op::ConvTranspose { epilogue, .. } => (1, 2 + usize::from(epilogue.bias)),
             Op::Pool { params } => (1 + usize::from(params.indices), 1),
             Op::TopK { .. } => (2, 1),
-            Op::Attention { params } => (1, 3 + usize::from(params.mask)),
+            Op::Attention { params } => {
+                (1, 3 + usize::from(params.mask) + usize::from(params.lengths))
+            }
             Op::Recurrent { params } => {
                 let flags =
                     [params.bias, params.initial_hidden, params.initial_cell, params.lengths];

@@ -129,7 +129,7 @@ families! {
     reductions: Reduce CumSum Softmax TopK;
     norms: LayerNorm RmsNorm GroupNorm;
     products: MatMul PackWeights MatMulPacked;
-    integers: Quantize Dequantize MatMulInteger ConvInteger;
+    integers: Quantize Dequantize DynamicQuantize MatMulInteger ConvInteger;
     windows: Conv ConvTranspose Pool Resize Pad;
     indices: Gather GatherElements GatherNd ScatterElements ScatterNd Embedding;
     sequences: Attention Recurrent Dft Stft;

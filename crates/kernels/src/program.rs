@@ -53,6 +53,8 @@ programs! {
     Copy => lower::copy::PROGRAM,
     /// Running sums.
     CumSum => lower::cumsum::PROGRAM,
+    /// To 8-bit integers with the scale that suits the data.
+    DynamicQuantize => lower::dynamic::PROGRAM,
     /// What a library's matrix product leaves to be done.
     Epilogue => lower::epilogue::PROGRAM,
     /// One value everywhere.

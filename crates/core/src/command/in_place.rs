@@ -63,6 +63,7 @@ impl Op {
             | Op::Stft { .. }
             | Op::Quantize { .. }
             | Op::Dequantize { .. }
+            | Op::DynamicQuantize { .. }
             | Op::MatMulInteger { .. }
             | Op::ConvInteger { .. }
             | Op::Random { .. }

@@ -264,6 +264,14 @@ pub enum Op {
         /// Whether `zero` is given.
         zero: bool,
     },
+    /// `dst, scale, [zero] ← src`: 8-bit integers, with the scale that takes in all of `src`, or one for each
+    /// row. `u8` has a zero point, and its range is stretched to hold 0; `i8` is symmetric and has none.
+    DynamicQuantize {
+        /// Each row along the last axis by itself.
+        rows: bool,
+        /// The element type of `dst`.
+        dtype: DType,
+    },
     /// `dst ← a, b, [a_zero], [b_zero]`: 8-bit matrix product with 32-bit sums, which wrap around.
     /// Zero points are already broadcast: to `a` without its last axis, and to `b` without its last
     /// but one, with size 1 on these.
@@ -346,8 +354,8 @@ kinds! {
     ScatterElements => "scatter_elements", ScatterNd => "scatter_nd", Embedding => "embedding",
     TopK => "top_k", Resize => "resize", Pad => "pad", Attention => "attention",
     Recurrent => "recurrent", Dft => "dft", Stft => "stft", Quantize => "quantize",
-    Dequantize => "dequantize", MatMulInteger => "matmul_integer", ConvInteger => "conv_integer",
-    PackWeights => "pack_weights", MatMulPacked => "matmul_packed",
+    Dequantize => "dequantize", DynamicQuantize => "dynamic_quantize",
+    MatMulInteger => "matmul_integer", ConvInteger => "conv_integer", PackWeights => "pack_weights", MatMulPacked => "matmul_packed",
     Random => "random", Upload => "upload", Download => "download", Timestamp => "timestamp",
 }
 

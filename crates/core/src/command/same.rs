@@ -196,6 +196,7 @@ impl Hash for Op {
             Op::Quantize { axis, dtype, zero } | Op::Dequantize { axis, dtype, zero } => {
                 words.add((axis, dtype, zero));
             }
+            Op::DynamicQuantize { rows, dtype } => words.add((rows, dtype)),
             Op::MatMulInteger { a_zero, b_zero } => words.add((a_zero, b_zero)),
             Op::ConvInteger { params, src_zero, weight_zero } => {
                 words.add((params, src_zero, weight_zero));

@@ -4,6 +4,7 @@
 //! Backends do not count: they take a view, which knows.
 
 use super::{Command, Op, Operand};
+use crate::DType;
 
 macro_rules! views {
     ($(
@@ -142,6 +143,11 @@ views! {
     QuantizeOperands for Quantize | Dequantize {
         out: dst;
         in: src scale | zero if |op| zeros(op)[0];
+    }
+    /// The operands of a conversion to integers with the scale that suits the data.
+    DynamicQuantizeOperands for DynamicQuantize {
+        out: dst scale | zero if |op| matches!(op, Op::DynamicQuantize { dtype: DType::U8, .. });
+        in: src;
     }
     /// The operands of a recurrent layer.
     RecurrentOperands for Recurrent {

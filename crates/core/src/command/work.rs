@@ -50,6 +50,8 @@ impl<B> Command<B> {
             Op::Upload { .. } | Op::Download { .. } | Op::PackWeights { .. } => {
                 2 * elements(outputs).max(elements(inputs))
             }
+            // The source is read for its range, and again.
+            Op::DynamicQuantize { .. } => elements(&self.operands) + elements(inputs),
             Op::Pad { .. } => 2 * elements(outputs),
             // Of the first input only what is asked for is read.
             Op::Gather { .. } | Op::GatherElements { .. } | Op::GatherNd { .. } | Op::Embedding => {

@@ -17,6 +17,7 @@ mod byte_product;
 mod conv;
 mod copy;
 mod cumsum;
+mod dynamic;
 mod fault;
 mod fourier;
 mod group_norm;
@@ -64,9 +65,9 @@ pub use parallel::{Parallel, Sequential};
 pub(crate) use workspace::empty_spare;
 
 use millstream_core::{
-    AttentionOperands, BoundCommand, ConvIntegerOperands, ConvOperands, MatMulIntegerOperands,
-    MatMulOperands, NormOperands, Op, OpKind, Operand, PoolOperands, QuantizeOperands, RawBuffer,
-    RecurrentOperands, StftOperands,
+    AttentionOperands, BoundCommand, ConvIntegerOperands, ConvOperands, DynamicQuantizeOperands,
+    MatMulIntegerOperands, MatMulOperands, NormOperands, Op, OpKind, Operand, PoolOperands,
+    QuantizeOperands, RawBuffer, RecurrentOperands, StftOperands,
 };
 
 /// Whether the CPU device has a kernel for this kind.
@@ -104,6 +105,7 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::Stft
             | OpKind::Quantize
             | OpKind::Dequantize
+            | OpKind::DynamicQuantize
             | OpKind::MatMulInteger
             | OpKind::ConvInteger
             | OpKind::PackWeights
@@ -267,6 +269,11 @@ unsafe fn execute_one(
             Op::Dequantize { .. } => {
                 let QuantizeOperands { dst, src, scale, zero } = QuantizeOperands::of(command);
                 quantize::dequantize(dst, [src, scale], zero, parallel);
+            }
+            Op::DynamicQuantize { rows, .. } => {
+                let DynamicQuantizeOperands { dst, scale, zero, src } =
+                    DynamicQuantizeOperands::of(command);
+                dynamic::quantize(*rows, dst, scale, zero, src, parallel);
             }
             Op::MatMulInteger { .. } => {
                 let MatMulIntegerOperands { dst, a, b, a_zero, b_zero } =

@@ -7,6 +7,7 @@ pub(crate) mod clip;
 pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod cumsum;
+pub(crate) mod dynamic;
 pub(crate) mod epilogue;
 pub(crate) mod fill;
 pub(crate) mod fourier;
@@ -54,6 +55,7 @@ const SUPPORTED: &[OpKind] = &[
     OpKind::CumSum,
     OpKind::Dequantize,
     OpKind::Dft,
+    OpKind::DynamicQuantize,
     OpKind::Embedding,
     OpKind::Fill,
     OpKind::Gather,
@@ -132,6 +134,7 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         Op::Pad { params } => Ok(pad::lower(command, params, limits)),
         Op::Quantize { .. } => Ok(quantize::lower(command, false, limits)),
         Op::Dequantize { .. } => Ok(quantize::lower(command, true, limits)),
+        Op::DynamicQuantize { rows, .. } => Ok(dynamic::lower(command, *rows, limits)),
         Op::Random { distribution, seed, offset, spec: _ } => {
             Ok(random::lower(command, *distribution, (*seed, *offset), limits))
         }

@@ -5,6 +5,7 @@ mod binary;
 mod conv;
 mod copy;
 mod cumsum;
+mod dynamic;
 mod elementwise;
 mod fill;
 mod fourier;
@@ -72,6 +73,7 @@ pub(crate) const COVERED: &[OpKind] = &[
     OpKind::Stft,
     OpKind::Quantize,
     OpKind::Dequantize,
+    OpKind::DynamicQuantize,
     OpKind::MatMulInteger,
     OpKind::ConvInteger,
     OpKind::Random,
@@ -114,6 +116,7 @@ pub fn cases(kind: OpKind) -> Vec<Case> {
         OpKind::Stft => fourier::frames(),
         OpKind::Quantize => quantize::to_integers(),
         OpKind::Dequantize => quantize::from_integers(),
+        OpKind::DynamicQuantize => dynamic::cases(),
         OpKind::MatMulInteger => integer::products(),
         OpKind::ConvInteger => integer::convolutions(),
         OpKind::Random => random::cases(),

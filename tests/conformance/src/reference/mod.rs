@@ -5,6 +5,7 @@ mod binary;
 mod conv;
 mod convert;
 mod cumsum;
+mod dynamic;
 mod fourier;
 mod gather;
 mod integer;
@@ -117,6 +118,7 @@ pub fn reference(case: &Case) -> Vec<Expected> {
         Op::Dequantize { axis, dtype: _, zero: _ } => {
             quantize::apply(axis.map(usize::from), true, &inputs, dtype)
         }
+        Op::DynamicQuantize { rows, dtype: _ } => dynamic::apply(*rows, &inputs[0], dtype),
         Op::MatMulInteger { a_zero, b_zero } => quantize::product(shape, &inputs, *a_zero, *b_zero),
         Op::ConvInteger { params, src_zero, weight_zero } => {
             let window = conv::Window { transposed: false, params, shape };

@@ -103,6 +103,7 @@ impl Op {
             }
             Op::Quantize { axis, dtype, zero: _ } => quantize::quantize(fit, *axis, *dtype),
             Op::Dequantize { axis, dtype, zero: _ } => quantize::dequantize(fit, *axis, *dtype),
+            Op::DynamicQuantize { rows, dtype } => quantize::dynamic(fit, *rows, *dtype),
             Op::MatMulInteger { a_zero, b_zero } => product::matmul_integer(fit, *a_zero, *b_zero),
             Op::ConvInteger { params, src_zero, weight_zero } => {
                 window::conv_integer(fit, params, *src_zero, *weight_zero)

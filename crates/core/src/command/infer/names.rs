@@ -2,6 +2,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use crate::DType;
 use crate::command::{Epilogue, Op, RecurrentCell};
 
 /// Names of the operands that are there, in their order.
@@ -24,6 +25,9 @@ impl Op {
             Op::PackWeights { .. } => smallvec!["packed"],
             Op::Pool { params } => with(&["dst"], &[(params.indices, "indices")]),
             Op::TopK { .. } => smallvec!["values", "indices"],
+            Op::DynamicQuantize { dtype, .. } => {
+                with(&["dst", "scale"], &[(*dtype == DType::U8, "zero")])
+            }
             Op::Recurrent { params } => {
                 with(&["sequence", "hidden"], &[(params.cell == RecurrentCell::Lstm, "cell")])
             }
@@ -77,6 +81,7 @@ impl Op {
             | Op::Softmax { .. }
             | Op::Pool { .. }
             | Op::TopK { .. }
+            | Op::DynamicQuantize { .. }
             | Op::Resize { .. }
             | Op::Pad { .. }
             | Op::Dft { .. }
@@ -163,6 +168,7 @@ impl Op {
             Op::Attention { params } => {
                 (1, 3 + usize::from(params.mask) + usize::from(params.lengths))
             }
+            Op::DynamicQuantize { dtype, .. } => (2 + usize::from(*dtype == DType::U8), 1),
             Op::Recurrent { params } => {
                 let flags =
                     [params.bias, params.initial_hidden, params.initial_cell, params.lengths];

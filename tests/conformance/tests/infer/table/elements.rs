@@ -98,6 +98,20 @@ pub fn dequantize() -> Good {
     )
 }
 
+pub fn dynamic_quantize() -> Good {
+    let op = |rows, dtype| Op::DynamicQuantize { rows, dtype };
+    row(
+        op(true, U8),
+        [
+            ("dst", "type rank size", &[]),
+            ("scale", "type rank size", &[]),
+            ("zero", "type rank size", &[]),
+        ],
+        [input("src", F32, &[2, 3], "type rank", &[])],
+        [("dtype", op(true, DType::I32))],
+    )
+}
+
 pub fn random() -> Good {
     let op =
         |low, dtype| ops::random(Distribution::Uniform { low, high: 1.0 }, (1, 2), dtype, &[2, 3]);

@@ -83,6 +83,7 @@ pub fn good(kind: OpKind) -> Good {
         OpKind::Stft => rows::stft(),
         OpKind::Quantize => elements::quantize(),
         OpKind::Dequantize => elements::dequantize(),
+        OpKind::DynamicQuantize => elements::dynamic_quantize(),
         OpKind::MatMulInteger => products::matmul_integer(),
         OpKind::ConvInteger => windows::conv_integer(),
         OpKind::Random => elements::random(),

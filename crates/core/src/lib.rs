@@ -30,11 +30,11 @@ pub use backend::{
     WaitFor,
 };
 pub use command::{
-    Access, Activation, AttentionParams, Axes, BinaryOp, BoundCommand, BufferLike, Command,
-    ConvParams, CoordinateMode, Distribution, Epilogue, HostBytes, IotaParams, MAX_SPATIAL, Names,
-    NearestRounding, Op, OpKind, Operand, Outputs, PadMode, PadParams, PoolKind, PoolParams,
-    RawBuffer, Recurrent, RecurrentCell, RecurrentDirection, RecurrentParams, ReduceOp, ResizeMode,
-    ResizeParams, ScatterReduction, TensorSpec, UnaryOp,
+    Access, Activation, Alignment, AttentionParams, Axes, BinaryOp, BoundCommand, BufferLike,
+    Command, ConvParams, CoordinateMode, Distribution, Epilogue, HostBytes, IotaParams, KeyWindow,
+    MAX_SPATIAL, Names, NearestRounding, Op, OpKind, Operand, Outputs, PadMode, PadParams,
+    PoolKind, PoolParams, RawBuffer, Recurrent, RecurrentCell, RecurrentDirection, RecurrentParams,
+    ReduceOp, ResizeMode, ResizeParams, ScatterReduction, TensorSpec, UnaryOp,
 };
 pub use command::{
     AttentionOperands, ConvIntegerOperands, ConvOperands, DynamicQuantizeOperands,

@@ -91,7 +91,8 @@ pub fn pad(params: PadParams) -> Op {
 
 /// Attention.
 pub fn attention(scale: f32, causal: bool, mask: bool) -> Op {
-    Op::Attention { params: AttentionParams { scale, causal, mask } }
+    let params = AttentionParams::new(scale).causal_if(causal);
+    Op::Attention { params: AttentionParams { mask, ..params } }
 }
 
 /// A recurrent layer.

@@ -41,6 +41,7 @@ mod views;
 mod work;
 
 pub use activation::Activation;
+pub use attention::{Alignment, AttentionParams, KeyWindow};
 pub use host::HostBytes;
 pub(crate) use host::{HostRole, Lender};
 pub use infer::{Names, Outputs};

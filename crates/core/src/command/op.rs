@@ -203,10 +203,11 @@ pub enum Op {
         /// The axis that `lengths` belongs to, or none where it is not given.
         batch_axis: Option<u8>,
     },
-    /// `dst ← query, key, value, [mask]`: scaled dot-product attention; the mask is already broadcast
-    /// to `[batch, heads, queries, keys]`. A query that sees no key gives zeros.
+    /// `dst ← query, key, value, [mask], [lengths]`: scaled dot-product attention; the mask is already
+    /// broadcast to `[batch, heads, queries, keys]`. Of each batch keys at or beyond its length are not seen,
+    /// and may hold anything. A query that sees no key gives zeros.
     Attention {
-        /// Scale, causality and head groups.
+        /// Scale, and which keys are seen.
         params: AttentionParams,
     },
     /// `sequence, hidden, [cell] ← src, w_input, w_hidden, [bias], [hidden_0], [cell_0], [lengths]`:

@@ -131,8 +131,8 @@ impl<H: Hasher> Words<'_, H> {
     }
 
     fn attention(&mut self, params: AttentionParams) {
-        let AttentionParams { scale, causal, mask } = params;
-        self.add((causal, mask));
+        let AttentionParams { scale, softcap, window, mask, lengths } = params;
+        self.add((window, mask, lengths, softcap.map(f32::to_bits)));
         self.float(scale);
     }
 }

@@ -135,7 +135,9 @@ views! {
     /// The operands of attention.
     AttentionOperands for Attention {
         out: dst;
-        in: query key value | mask if |op| matches!(op, Op::Attention { params } if params.mask);
+        in: query key value
+            | mask if |op| matches!(op, Op::Attention { params } if params.mask),
+              lengths if |op| matches!(op, Op::Attention { params } if params.lengths);
     }
     /// The operands of a short-time Fourier transform.
     StftOperands for Stft {

@@ -26,6 +26,7 @@ mod index;
 mod integer;
 mod iota;
 mod lanes;
+mod lengths;
 mod math;
 mod matmul;
 mod norm;
@@ -253,9 +254,10 @@ unsafe fn execute_one(
                 conv::conv_transpose(params, epilogue, &operands, parallel)?;
             }
             Op::Attention { params } => {
-                let AttentionOperands { dst, query, key, value, mask } =
+                let AttentionOperands { dst, query, key, value, mask, lengths } =
                     AttentionOperands::of(command);
-                attention::attention(params, dst, [query, key, value], mask, parallel)?;
+                let inputs = [query, key, value];
+                attention::attention(params, dst, inputs, mask, lengths, parallel)?;
             }
             Op::Recurrent { params } => {
                 let operands = recurrent_operands(command);

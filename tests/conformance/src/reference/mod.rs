@@ -110,9 +110,7 @@ pub fn reference(case: &Case) -> Vec<Expected> {
         Op::ConvTranspose { params, epilogue } => {
             conv::apply(&conv::Window { transposed: true, params, shape }, &inputs, *epilogue)
         }
-        Op::Attention { params } => {
-            attention::apply(&inputs, f64::from(params.scale), params.causal)
-        }
+        Op::Attention { params } => attention::apply(params, &inputs),
         Op::Recurrent { params } => recurrent::apply(params, &inputs),
         Op::Dft { axis, inverse, onesided, length: _ } => {
             fourier::transform(usize::from(*axis), *inverse, *onesided, &inputs[0], shape)

@@ -113,7 +113,10 @@ impl Op {
                 smallvec!["src", "indices", "updates"]
             }
             Op::Embedding => smallvec!["table", "ids"],
-            Op::Attention { params } => with(&["query", "key", "value"], &[(params.mask, "mask")]),
+            Op::Attention { params } => with(
+                &["query", "key", "value"],
+                &[(params.mask, "mask"), (params.lengths, "lengths")],
+            ),
             Op::Recurrent { params } => with(
                 &["src", "w_input", "w_hidden"],
                 &[
@@ -174,8 +177,10 @@ impl Op {
             Op::ConvTranspose { epilogue, .. } => (1, 2 + usize::from(epilogue.bias)),
             Op::Pool { params } => (1 + usize::from(params.indices), 1),
             Op::TopK { .. } => (2, 1),
+            Op::Attention { params } => {
+                (1, 3 + usize::from(params.mask) + usize::from(params.lengths))
+            }
             Op::DynamicQuantize { dtype, .. } => (2 + usize::from(*dtype == DType::U8), 1),
-            Op::Attention { params } => (1, 3 + usize::from(params.mask)),
             Op::Recurrent { params } => {
                 let flags =
                     [params.bias, params.initial_hidden, params.initial_cell, params.lengths];

@@ -31,6 +31,7 @@ impl<B> Command<B> {
         let (outputs, inputs) = (self.outputs(), self.inputs());
         match &self.op {
             Op::Fill { .. }
+            | Op::Iota { .. }
             | Op::Copy { .. }
             | Op::Unary { .. }
             | Op::Binary { .. }
@@ -45,6 +46,7 @@ impl<B> Command<B> {
             | Op::Quantize { .. }
             | Op::Dequantize { .. }
             | Op::Random { .. }
+            | Op::Reverse { .. }
             | Op::Timestamp => elements(&self.operands),
             Op::Chain { chain } => {
                 elements(&self.operands) + times(&[of(&outputs[0]), chain.steps().len()])
@@ -53,6 +55,8 @@ impl<B> Command<B> {
             Op::Upload { .. } | Op::Download { .. } | Op::PackWeights { .. } => {
                 2 * elements(outputs).max(elements(inputs))
             }
+            // The source is read for its range, and again.
+            Op::DynamicQuantize { .. } => elements(&self.operands) + elements(inputs),
             Op::Pad { .. } => 2 * elements(outputs),
             // Of the first input only what is asked for is read.
             Op::Gather { .. } | Op::GatherElements { .. } | Op::GatherNd { .. } | Op::Embedding => {

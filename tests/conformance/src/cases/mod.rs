@@ -6,12 +6,14 @@ mod chain;
 mod conv;
 mod copy;
 mod cumsum;
+mod dynamic;
 mod elementwise;
 mod fill;
 mod fourier;
 mod gather;
 mod host;
 mod integer;
+mod iota;
 mod layer_norm;
 pub(crate) mod matmul;
 mod norms;
@@ -22,6 +24,7 @@ mod random;
 mod recurrent;
 mod reduce;
 mod resize;
+mod reverse;
 mod scatter;
 mod select;
 mod softmax;
@@ -43,6 +46,7 @@ const LARGE: usize = 131_077;
 /// The kinds that the suite has cases for.
 pub(crate) const COVERED: &[OpKind] = &[
     OpKind::Fill,
+    OpKind::Iota,
     OpKind::Copy,
     OpKind::Unary,
     OpKind::Binary,
@@ -66,6 +70,7 @@ pub(crate) const COVERED: &[OpKind] = &[
     OpKind::TopK,
     OpKind::Resize,
     OpKind::Pad,
+    OpKind::Reverse,
     OpKind::Conv,
     OpKind::ConvTranspose,
     OpKind::Attention,
@@ -74,6 +79,7 @@ pub(crate) const COVERED: &[OpKind] = &[
     OpKind::Stft,
     OpKind::Quantize,
     OpKind::Dequantize,
+    OpKind::DynamicQuantize,
     OpKind::MatMulInteger,
     OpKind::ConvInteger,
     OpKind::Random,
@@ -86,6 +92,7 @@ pub(crate) const COVERED: &[OpKind] = &[
 pub fn cases(kind: OpKind) -> Vec<Case> {
     match kind {
         OpKind::Fill => fill::cases(),
+        OpKind::Iota => iota::cases(),
         OpKind::Copy => copy::cases(),
         OpKind::Unary => unary::cases(),
         OpKind::Binary => binary::cases(),
@@ -109,6 +116,7 @@ pub fn cases(kind: OpKind) -> Vec<Case> {
         OpKind::TopK => top_k::cases(),
         OpKind::Resize => resize::cases(),
         OpKind::Pad => pad::cases(),
+        OpKind::Reverse => reverse::cases(),
         OpKind::Conv => conv::forward(),
         OpKind::ConvTranspose => conv::transposed(),
         OpKind::Attention => attention::cases(),
@@ -117,6 +125,7 @@ pub fn cases(kind: OpKind) -> Vec<Case> {
         OpKind::Stft => fourier::frames(),
         OpKind::Quantize => quantize::to_integers(),
         OpKind::Dequantize => quantize::from_integers(),
+        OpKind::DynamicQuantize => dynamic::cases(),
         OpKind::MatMulInteger => integer::products(),
         OpKind::ConvInteger => integer::convolutions(),
         OpKind::Random => random::cases(),

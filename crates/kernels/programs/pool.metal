@@ -9,6 +9,22 @@ typedef Element<DTYPE>::Value V;
 // Whether a later element counts instead. NaN is the largest number.
 template <typename T> FN bool beats(T x, T best) { return best == best && (x != x || x > best); }
 
+// Where the element `found` of a plane is in the whole input, with planes in row-major order or by columns.
+FN I whole_place(IN_PARAMS Params& p, I found, bool by_columns, I plane) {
+    I at[SPATIAL];
+    I size = 1, index = 0, rest = found;
+    UNROLL for (int axis = SPATIAL - 1; axis >= 0; --axis) {
+        const I next = rest / (I)p.in_size[axis];
+        at[axis] = rest - next * (I)p.in_size[axis];
+        rest = next;
+    }
+    UNROLL for (int axis = 0; axis < SPATIAL; ++axis) {
+        index += at[axis] * size;
+        size *= (I)p.in_size[axis];
+    }
+    return plane * size + (by_columns ? index : found);
+}
+
 KERNEL_3(dst, indices, src) {
     const Thread t = THREAD;
     I taps = 1;
@@ -74,6 +90,7 @@ KERNEL_3(dst, indices, src) {
         if (t.lane % LANES != 0) continue;
         store<DTYPE>(dst, window_at<SPATIAL, I>(p.offset[0], p.stride[0], batch, channel, place), best);
         if (p.has_indices != 0) {
+            if (p.order != 0) found = whole_place(p, found, p.order == 2, outer);
             store<I64>(indices, window_at<SPATIAL, I>(p.offset[1], p.stride[1], batch, channel, place), (i64)found);
         }
     }

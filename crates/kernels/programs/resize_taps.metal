@@ -36,6 +36,10 @@ FN Real coordinate(IN_PARAMS Params& p, u32 axis, u64 place) {
     if (p.coordinates == 2) return p.to[axis] > 1 ? half_pixel(x, scale) : (Real)0;
     if (p.coordinates == 3) return p.to[axis] > 1 ? exact_mul(x, from - one) / (to - one) : (Real)0;
     if (p.coordinates == 4) return x / scale;
+    if (p.coordinates == 6) {
+        const Real last = exact_add(exact_mul(from, scale), -one);
+        return last > (Real)0 ? exact_mul(x, from - one) / last : (Real)0;
+    }
     const Real start = (Real)p.start[axis], end = (Real)p.end[axis];
     if (p.to[axis] <= 1) return exact_mul(exact_mul(half_one, start + end), from - one);
     const Real moved = exact_mul(exact_mul(x, end - start), from - one) / (to - one);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use millstream_core::{
-    Activation, ConvParams, DType, Device, PadMode, PoolKind, PoolParams, Scalar,
+    Activation, ConvParams, DType, Device, PadMode, PoolKind, PoolOrder, PoolParams, Scalar,
 };
 use millstream_cpu as _;
 use millstream_nn::*;
@@ -114,6 +114,7 @@ fn windows_take_any_numbers() {
                     dilation: [dilation; 3],
                     ceil: false,
                     indices: false,
+                    order: PoolOrder::Channel,
                 };
                 assert!(image.pool(pool).is_err() || stride > 2 || pad <= 2);
             }
@@ -132,6 +133,7 @@ fn windows_take_any_numbers() {
                 dilation: [1; 3],
                 ceil: false,
                 indices: false,
+                order: PoolOrder::Channel,
             }
         };
         let _ = image.pool(pool).is_err();

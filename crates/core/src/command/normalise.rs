@@ -6,7 +6,7 @@ use crate::Result;
 
 impl<B: BufferLike> Command<B> {
     /// Layer normalisation over the last `axes` axes: `(x - mean) / sqrt(variance + epsilon)`, then
-    /// `· weight + bias`. `weight` and `bias` have the shape of those axes. `dst` may be `src`.
+    /// `· weight + bias`. `weight` and `bias` broadcast to the shape of those axes. `dst` may be `src`.
     ///
     /// # Errors
     ///
@@ -29,8 +29,8 @@ impl<B: BufferLike> Command<B> {
     }
 
     /// Divides by the root of the mean square over the last `axes` axes:
-    /// `x / sqrt(mean(x²) + epsilon)`, then `· weight`. `weight` has the shape of those axes. `dst` may
-    /// be `src`.
+    /// `x / sqrt(mean(x²) + epsilon)`, then `· weight`. `weight` broadcasts to the shape of those axes.
+    /// `dst` may be `src`.
     ///
     /// # Errors
     ///

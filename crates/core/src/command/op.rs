@@ -79,7 +79,8 @@ pub enum Op {
         /// Give the logarithm.
         log: bool,
     },
-    /// `dst ← src, [weight], [bias]`: normalises over the last `axes` axes.
+    /// `dst ← src, [weight], [bias]`: normalises over the last `axes` axes, which weight and bias are already
+    /// broadcast to.
     LayerNorm {
         /// How many trailing axes are normalised over.
         axes: u8,
@@ -90,7 +91,8 @@ pub enum Op {
         /// Whether `bias` is given.
         bias: bool,
     },
-    /// `dst ← src, [weight]`: divides by the root of the mean square over the last `axes` axes.
+    /// `dst ← src, [weight]`: divides by the root of the mean square over the last `axes` axes, which the weight
+    /// is already broadcast to.
     RmsNorm {
         /// How many trailing axes are normalised over.
         axes: u8,

@@ -20,7 +20,8 @@ pub struct ConvParams {
     pub dilation: [u32; MAX_SPATIAL],
     /// Channels are split in this many independent groups.
     pub groups: u32,
-    /// Added to the end of the output of a transposed convolution; not used by others.
+    /// Added to the end of the output of a transposed convolution; not used by others. What no tap reaches is 0, and
+    /// gets the bias.
     pub output_padding: [u32; MAX_SPATIAL],
 }
 
@@ -51,6 +52,18 @@ pub enum PoolKind {
     },
 }
 
+/// How the place of a largest element is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum PoolOrder {
+    /// In the row-major order of the spatial axes, within its own channel.
+    #[default]
+    Channel,
+    /// In the row-major order of the whole input.
+    Whole,
+    /// Through the whole input, with the spatial axes of each channel in column-major order.
+    WholeByColumns,
+}
+
 /// Geometry of pooling. Global pooling is a window of the whole input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PoolParams {
@@ -72,6 +85,8 @@ pub struct PoolParams {
     pub ceil: bool,
     /// Whether the place of each largest element is given too.
     pub indices: bool,
+    /// How places are counted.
+    pub order: PoolOrder,
 }
 
 /// How a scattered update meets the value that is there.
@@ -126,6 +141,9 @@ pub enum CoordinateMode {
     PytorchHalfPixel,
     /// `x · (from - 1) / (to - 1)`, and 0 in an output of size 1.
     AlignCorners,
+    /// `x · (from - 1) / (from · scale - 1)`: as [`AlignCorners`](Self::AlignCorners), with a size of the output
+    /// that is not rounded; 0 where that is 1 or less.
+    AlignCornersByScale,
     /// `x / scale`.
     Asymmetric,
     /// `start · (from - 1) + x · (end - start) · (from - 1) / (to - 1)`, and the middle of the region in

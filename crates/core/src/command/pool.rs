@@ -11,9 +11,8 @@ impl<B: BufferLike> Command<B> {
     /// it (ONNX's and PyTorch's `ceil_mode`). Taps beyond the padding after the input are left out, and
     /// not counted by a mean that includes padding.
     ///
-    /// The largest element may come with its place, as an index in the row-major order of the spatial
-    /// axes of its own channel. The first of equal elements counts, and NaN is largest. (ONNX counts
-    /// through the whole input: add `(batch · channels + channel) · size`.)
+    /// The largest element may come with its place, counted as [`PoolOrder`](super::PoolOrder) says. The first
+    /// of equal elements in row-major order counts, and NaN is largest.
     ///
     /// # Errors
     ///

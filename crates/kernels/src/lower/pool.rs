@@ -1,7 +1,7 @@
 //! Pooling.
 
 use millstream_core::{
-    BoundCommand, MAX_SPATIAL, Operand, PoolKind, PoolOperands, PoolParams, RawBuffer,
+    BoundCommand, MAX_SPATIAL, Operand, PoolKind, PoolOperands, PoolOrder, PoolParams, RawBuffer,
 };
 use smallvec::smallvec;
 
@@ -28,6 +28,8 @@ params! {
         after: [u64; MAX_SPATIAL],
         with_padding: u32,
         has_indices: u32,
+        /// How places are counted: in the channel, in the whole input, and by columns.
+        order: u32,
     }
 }
 
@@ -66,6 +68,11 @@ pub(super) fn lower(command: &BoundCommand, params: &PoolParams, limits: &Limits
         after: params.pad_after.map(u64::from),
         with_padding: with_padding.into(),
         has_indices: indices.is_some().into(),
+        order: match params.order {
+            PoolOrder::Channel => 0,
+            PoolOrder::Whole => 1,
+            PoolOrder::WholeByColumns => 2,
+        },
     };
     let wide = is_wide(operands.into_iter().flatten()) || is_far(params, dst.layout.shape());
     let taps = launch.taps.iter().fold(1u64, |taps, &size| taps.saturating_mul(size));

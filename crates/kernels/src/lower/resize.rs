@@ -208,6 +208,7 @@ impl Table {
             CoordinateMode::AlignCorners => 3,
             CoordinateMode::Asymmetric => 4,
             CoordinateMode::CropAndResize => 5,
+            CoordinateMode::AlignCornersByScale => 6,
         };
         let params = TapsParams {
             count: 0,

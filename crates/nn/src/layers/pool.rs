@@ -1,6 +1,6 @@
 //! Pooling.
 
-use millstream_core::{MAX_SPATIAL, PoolKind, PoolParams};
+use millstream_core::{MAX_SPATIAL, PoolKind, PoolOrder, PoolParams};
 
 use super::Module;
 use super::conv::unbatched;
@@ -26,6 +26,7 @@ fn params<const N: usize>(
         dilation: [1; MAX_SPATIAL],
         ceil: false,
         indices: false,
+        order: PoolOrder::Channel,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Recipes of norms, padding, pooling and resizing.
 
 use millstream_core::{
-    CoordinateMode, DType, MAX_RANK, NearestRounding, Op, PadMode, PadParams, PoolKind, PoolParams,
-    ResizeMode, ResizeParams, Scalar,
+    CoordinateMode, DType, MAX_RANK, NearestRounding, Op, PadMode, PadParams, PoolKind, PoolOrder,
+    PoolParams, ResizeMode, ResizeParams, Scalar,
 };
 
 use super::recipe::{Recipe, pick};
@@ -74,6 +74,7 @@ impl Recipe {
         let indices = kind == PoolKind::Max && self.flag(1);
         let dtype = pick(&FLOATS, self.dtype);
         let mut generator = Generator::new(self.seed);
+        let orders = [PoolOrder::Channel, PoolOrder::Whole, PoolOrder::WholeByColumns];
         let mut params = PoolParams {
             kind,
             spatial: spatial as u8,
@@ -84,6 +85,7 @@ impl Recipe {
             dilation: [1; 3],
             ceil: self.flag(3),
             indices,
+            order: pick(&orders, self.choice >> 4),
         };
         for axis in 0..spatial {
             self.shape[axis + 2] = self.shape[axis + 2].max(1);
@@ -112,6 +114,7 @@ impl Recipe {
         let coordinates = [
             CoordinateMode::HalfPixel,
             CoordinateMode::AlignCorners,
+            CoordinateMode::AlignCornersByScale,
             CoordinateMode::Asymmetric,
             CoordinateMode::CropAndResize,
         ];

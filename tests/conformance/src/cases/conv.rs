@@ -51,6 +51,10 @@ pub(super) const PLAIN: &[(Sizes<'static>, Steps)] = &[
 ];
 
 const TRANSPOSED: &[(Sizes<'static>, Steps, u32)] = &[
+    // More behind the end than a step, which no tap reaches.
+    (sizes(2, [3, 4], &[5], &[3]), (2, 1, 0, 1, 1), 6),
+    (sizes(1, [4, 4], &[4], &[2]), (1, 0, 1, 2, 4), 9),
+    (sizes(1, [2, 3], &[3, 4], &[2, 3]), (2, 0, 0, 1, 1), 5),
     (sizes(2, [3, 5], &[7], &[3]), (1, 0, 0, 1, 1), 0),
     (sizes(2, [3, 5], &[7], &[3]), (2, 1, 0, 1, 1), 1),
     (sizes(1, [4, 6], &[5], &[4]), (3, 2, 1, 1, 2), 2),

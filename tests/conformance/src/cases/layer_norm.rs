@@ -40,6 +40,7 @@ pub(super) fn cases() -> Vec<Case> {
         add("tiny", &[3, 65], &bare, Some(View::Dense), (-1e-4, 1e-4));
         add("repeated", &[4, 33], &full, Some(View::Repeated), (-2.0, 3.0));
         cases.push(specials(dtype));
+        cases.extend(broadcast(dtype));
     }
     for shape in [&[1024, 129], &[3, 40_001]] {
         let op = Op::LayerNorm { axes: 1, epsilon: 1e-5, weight: true, bias: true };
@@ -78,6 +79,27 @@ fn case(
         }
     }
     if input.is_some() { case.outputs(&[output]).build() } else { case.build() }
+}
+
+/// Weights and biases that repeat along the normalised axes.
+fn broadcast(dtype: DType) -> Vec<Case> {
+    let shapes: [[&[usize]; 2]; 4] =
+        [[&[20], &[6, 1]], [&[1, 20], &[]], [&[6, 1], &[1]], [&[], &[6, 20]]];
+    let case = |[weight, bias]: [&[usize]; 2]| {
+        let op = Op::LayerNorm { axes: 2, epsilon: 1e-5, weight: true, bias: true };
+        let name = format!("layer_norm/{dtype}/broadcast-{weight:?}-{bias:?}");
+        let mut generator = Generator::named(&name);
+        let mut case = CaseBuilder::new(name, op);
+        for (shape, view) in
+            [(&[3, 6, 20][..], View::Dense), (weight, View::Dense), (bias, View::Stepped)]
+        {
+            let layout = view.layout(dtype, shape);
+            let values = generator.elements(dtype, layout.elements(), -2.0, 3.0);
+            case = case.input(layout, &values);
+        }
+        case.outputs(&[View::Dense]).build()
+    };
+    shapes.map(case).into()
 }
 
 fn specials(dtype: DType) -> Case {

@@ -41,6 +41,11 @@ pub(super) fn rms() -> Vec<Case> {
                 }
             }
         }
+        for weight in [&[5][..], &[4, 1], &[]] {
+            let op = Op::RmsNorm { axes: 2, epsilon: 1e-5, weight: true };
+            let name = format!("rms_norm/{dtype}/broadcast-{weight:?}");
+            cases.push(case(name, op, dtype, &[3, 4, 5], VIEWS[0], weight));
+        }
         let op = Op::RmsNorm { axes: 1, epsilon: 1e-5, weight: false };
         cases.push(specials(format!("rms_norm/{dtype}/special"), dtype, op, &[6, 4]));
     }

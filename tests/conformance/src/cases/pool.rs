@@ -1,6 +1,6 @@
 //! Pooling.
 
-use millstream_core::{DType, PoolKind, PoolParams};
+use millstream_core::{DType, PoolKind, PoolOrder, PoolParams};
 
 use super::FLOATS;
 use crate::generator::special_values;
@@ -68,6 +68,14 @@ pub(super) fn cases() -> Vec<Case> {
         }
         cases.push(specials(dtype));
     }
+    for order in [PoolOrder::Whole, PoolOrder::WholeByColumns] {
+        for (at, geometry) in GEOMETRIES.iter().enumerate() {
+            let params = PoolParams { indices: true, order, ..params(PoolKind::Max, geometry) };
+            let name = format!("pool/f32/{order:?}-{at}");
+            let views = [View::Dense, View::Transposed, View::Stepped];
+            cases.push(case(name, params, DType::F32, [2, 3], geometry, views));
+        }
+    }
     let large: Geometry = (&[70, 131], &[[3, 1, 1, 1, 1], [3, 1, 1, 1, 1]], false);
     for kind in kinds(DType::F32) {
         let params = params(kind, &large);
@@ -99,6 +107,7 @@ fn params(kind: PoolKind, &(_, windows, ceil): &Geometry) -> PoolParams {
         pad_after: number(4, 0),
         ceil,
         indices: false,
+        order: PoolOrder::Channel,
     }
 }
 

@@ -131,7 +131,7 @@ fn case(
 fn uneven() -> Vec<Case> {
     let mut cases = Vec::new();
     for (from, to, scale) in [(5, 7, 1.5), (7, 4, 0.6), (4, 4, 1.2), (9, 2, 0.3), (3, 8, 2.8)] {
-        for coordinates in COORDINATES {
+        for coordinates in COORDINATES.into_iter().chain([CoordinateMode::AlignCornersByScale]) {
             for mode in [
                 ResizeMode::Nearest(NearestRounding::PreferFloor),
                 ResizeMode::Linear,

@@ -2,7 +2,7 @@
 //! axis.
 
 use millstream_core::{
-    CoordinateMode, MAX_RANK, Op, OpKind, PoolKind, PoolParams, ResizeMode, ResizeParams,
+    CoordinateMode, MAX_RANK, Op, OpKind, PoolKind, PoolOrder, PoolParams, ResizeMode, ResizeParams,
 };
 
 use super::Property;
@@ -97,6 +97,7 @@ fn pool(target: &dyn Target) -> Result<(), Fault> {
         dilation: [1; 3],
         ceil: false,
         indices: false,
+        order: PoolOrder::Channel,
     };
     let op = ops::pool(params);
     samples(target, |_| op.clone(), 9, &[1, 9, 3], &[])?;

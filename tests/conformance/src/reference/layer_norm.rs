@@ -11,10 +11,13 @@ pub(super) fn apply(
     weight: Option<&Dense>,
     bias: Option<&Dense>,
 ) -> Vec<Expected> {
-    let size: usize = input.shape[input.shape.len() - axes..].iter().product();
+    let normalised = &input.shape[input.shape.len() - axes..];
+    let size: usize = normalised.iter().product();
+    let [weight, bias] =
+        [weight, bias].map(|parameter| parameter.map(|values| values.broadcast(normalised)));
     let unit = unit(input.dtype);
-    let parameter = |parameter: Option<&Dense>, at: usize, absent: f64| {
-        parameter.map_or(absent, |values| values.values[at].as_f64())
+    let parameter = |parameter: &Option<Dense>, at: usize, absent: f64| {
+        parameter.as_ref().map_or(absent, |values| values.values[at].as_f64())
     };
     let mut expected = Vec::with_capacity(input.values.len());
     for row in input.values.chunks(size.max(1)) {
@@ -33,7 +36,7 @@ pub(super) fn apply(
         let inverse_error = variance_error / (2.0 * (variance + epsilon)) + 4.0 * unit;
 
         for (at, x) in row.iter().enumerate() {
-            let (weight, bias) = (parameter(weight, at, 1.0), parameter(bias, at, 0.0));
+            let (weight, bias) = (parameter(&weight, at, 1.0), parameter(&bias, at, 0.0));
             let scaled = (x - mean) * inverse * weight;
             let value = scaled + bias;
             let distance_error =

@@ -10,7 +10,9 @@ pub(super) fn rms(
     input: &Dense,
     weight: Option<&Dense>,
 ) -> Vec<Expected> {
-    let size: usize = input.shape[input.shape.len() - axes..].iter().product();
+    let normalised = &input.shape[input.shape.len() - axes..];
+    let size: usize = normalised.iter().product();
+    let weight = weight.map(|weight| weight.broadcast(normalised));
     let unit = unit(input.dtype);
     let mut expected = Vec::with_capacity(input.values.len());
     for row in input.values.chunks(size.max(1)) {
@@ -19,7 +21,8 @@ pub(super) fn rms(
         let square = row.iter().map(|x| x * x).sum::<f64>() / n;
         let inverse = 1.0 / (square + epsilon).sqrt();
         for (at, x) in row.iter().enumerate() {
-            let value = x * inverse * weight.map_or(1.0, |weight| weight.values[at].as_f64());
+            let value =
+                x * inverse * weight.as_ref().map_or(1.0, |weight| weight.values[at].as_f64());
             let error = (8.0 + n.sqrt()) * unit * value.abs();
             expected.push(near(value, error + smallest(input.dtype)));
         }

@@ -1,6 +1,6 @@
 //! Pooling.
 
-use millstream_core::{PoolKind, PoolParams};
+use millstream_core::{PoolKind, PoolOrder, PoolParams};
 
 use super::near;
 use crate::dense::{index, places};
@@ -44,6 +44,12 @@ pub(super) fn apply(params: &PoolParams, shape: &[usize], input: &Dense) -> Vec<
                     Value::Float(value) => near(value, 0.0),
                     value => Expected::Exact(value),
                 });
+                let plane = index(&input.shape[..2], &place[..2]) * sizes.iter().product::<usize>();
+                let at = match params.order {
+                    PoolOrder::Channel => at,
+                    PoolOrder::Whole => plane + at,
+                    PoolOrder::WholeByColumns => plane + by_columns(sizes, at),
+                };
                 found.push(Expected::Exact(Value::Int(at as i64)));
             }
             PoolKind::Average { include_padding } => {
@@ -59,6 +65,13 @@ pub(super) fn apply(params: &PoolParams, shape: &[usize], input: &Dense) -> Vec<
         values.extend(found);
     }
     values
+}
+
+/// The index in a plane whose first axis is the fastest.
+fn by_columns(sizes: &[usize], at: usize) -> usize {
+    let place = &places(sizes)[at];
+    let reversed = |list: &[usize]| list.iter().rev().copied().collect::<Vec<_>>();
+    index(&reversed(sizes), &reversed(place))
 }
 
 /// Whether a later element counts instead. NaN is the largest number.

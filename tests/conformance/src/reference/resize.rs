@@ -50,6 +50,8 @@ fn coordinate(params: &ResizeParams, axis: usize, x: f64, from: f64, to: f64) ->
         CoordinateMode::Asymmetric => x / scale,
         CoordinateMode::PytorchHalfPixel | CoordinateMode::AlignCorners if to <= 1.0 => 0.0,
         CoordinateMode::AlignCorners => x * (from - 1.0) / (to - 1.0),
+        CoordinateMode::AlignCornersByScale if from * scale <= 1.0 => 0.0,
+        CoordinateMode::AlignCornersByScale => x * (from - 1.0) / (from * scale - 1.0),
         CoordinateMode::HalfPixel | CoordinateMode::PytorchHalfPixel => (x + 0.5) / scale - 0.5,
         CoordinateMode::HalfPixelSymmetric => {
             let offset = from / 2.0 * (1.0 - to / (scale * from));

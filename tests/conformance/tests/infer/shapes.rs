@@ -2,8 +2,8 @@
 
 use millstream_conformance::ops;
 use millstream_core::{
-    ConvParams, DType, Epilogue, Layout, MAX_RANK, Op, PadMode, PadParams, PoolKind, PoolParams,
-    RecurrentCell, RecurrentDirection, RecurrentParams, ReduceOp,
+    ConvParams, DType, Epilogue, Layout, MAX_RANK, Op, PadMode, PadParams, PoolKind, PoolOrder,
+    PoolParams, RecurrentCell, RecurrentDirection, RecurrentParams, ReduceOp,
 };
 
 /// Compares the shape of the first output; all inputs are `f32`, but indices, which come second.
@@ -44,6 +44,7 @@ fn pool([kernel, stride, dilation, before, after]: [u32; 5], ceil: bool) -> Op {
         dilation: [dilation, 1, 1],
         ceil,
         indices: false,
+        order: PoolOrder::Channel,
     })
 }
 

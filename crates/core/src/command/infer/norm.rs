@@ -1,17 +1,20 @@
 //! Normalisation.
 
-use super::Fit;
 use super::reduce::same;
+use super::{Fit, Shape};
 use crate::Result;
 
-/// Over the last axes; weight and bias have their shape.
+/// Over the last axes; weight and bias broadcast to their shape.
 pub(super) fn trailing<B>(fit: &mut Fit<'_, B>, axes: u8, epsilon: f32) -> Result<()> {
     start(fit, epsilon)?;
     let (rank, axes) = (fit.input(0).rank(), usize::from(axes));
     fit.wants((1..=rank).contains(&axes), "axes", || format!("1 to {rank}"), axes)?;
+    let normalised = Shape::from_slice(&fit.shape(0)[rank - axes..]);
     for place in 1..fit.inputs() {
         fit.wants_dtype(place, fit.dtype(0))?;
-        fit.wants_shape(place, &fit.shape(0)[rank - axes..])?;
+        if fit.shape(place) != &normalised[..] {
+            fit.stretch(place, &normalised)?;
+        }
     }
     same(fit)
 }

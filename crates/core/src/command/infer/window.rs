@@ -103,20 +103,12 @@ pub(super) fn conv_transpose<B>(
     };
     let mut shape = Shape::from_slice(&[src[0], outputs]);
     for axis in 0..spatial {
-        let extra = params.output_padding[axis];
-        let most = params.stride[axis].max(params.dilation[axis]);
-        fit.wants(
-            extra < most,
-            "output_padding",
-            || format!("below {most}, the larger of stride and dilation"),
-            extra,
-        )?;
         let size = (wide(src[axis + 2]) - 1) * i128::from(params.stride[axis])
             - i128::from(params.pad_before[axis])
             - i128::from(params.pad_after[axis])
             + (wide(weight[axis + 2]) - 1) * i128::from(params.dilation[axis])
             + 1
-            + i128::from(extra);
+            + i128::from(params.output_padding[axis]);
         let Ok(size) = usize::try_from(size) else {
             return fit
                 .misfit(0, format!("more elements than padding takes on spatial axis {axis}"));

@@ -178,6 +178,7 @@ fn pools_with_billions_of_windows_are_answered_at_once() {
         dilation: [1; 3],
         ceil: false,
         indices: false,
+        order: PoolOrder::Channel,
     };
     accepted(pool(&[1, 1, 1 << 60], &[1, 1, 1 << 60], params));
     // Windows that step over the one element of the input, except the first.

@@ -166,6 +166,7 @@ fn window(kernel: u32, stride: u32, pad: [u32; 2], dilation: u32) -> PoolParams 
         dilation: [dilation, 1, 1],
         ceil: false,
         indices: false,
+        order: PoolOrder::Channel,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The loops of all pooling.
 
-use millstream_core::{Operand, PoolParams, RawBuffer};
+use millstream_core::{Operand, PoolOrder, PoolParams, RawBuffer};
 
 use super::super::block::base;
 use super::super::number::Stored;
@@ -14,10 +14,11 @@ const TOGETHER: usize = 256;
 /// With fewer windows in a row than this, one after the other is quicker.
 const FEW: usize = 4;
 
-/// How many taps a window has.
+/// What is known of a window: how many taps it has, and which plane it lies in.
 pub(super) struct Counts {
     pub inside: usize,
     pub padded: usize,
+    pub plane: usize,
 }
 
 /// All windows of a command.
@@ -59,6 +60,21 @@ impl Windows {
             };
         }
         Windows { axes, outer: [place(0), place(1)] }
+    }
+
+    /// The place of the element with an index in a plane, counted in an order.
+    pub fn place(&self, order: PoolOrder, plane: usize, index: usize) -> usize {
+        let [a, b, c] = &self.axes;
+        let size = a.size * b.size * c.size;
+        match order {
+            PoolOrder::Channel => index,
+            PoolOrder::Whole => plane * size + index,
+            PoolOrder::WholeByColumns => {
+                let (rest, z) = (index / c.size, index % c.size);
+                let (y, x) = (rest / b.size, rest % b.size);
+                plane * size + (z * b.size + x) * a.size + y
+            }
+        }
     }
 
     /// Combines the elements of every window by `step(partial, element, index in the plane)`, in
@@ -116,6 +132,7 @@ impl Windows {
                         let counts = Counts {
                             inside: inside[0] * inside[1] * (high - low),
                             padded: padded[0] * padded[1] * c.padded(k),
+                            plane: batch * self.outer[1].windows + channel,
                         };
                         let position = |output: usize| places[output] + k * c.outputs[output];
                         store([position(0), position(1)], partial, counts);

@@ -9,7 +9,7 @@ mod fold;
 #[cfg(test)]
 mod tests;
 
-use millstream_core::{DType, Operand, PoolKind, PoolParams, RawBuffer};
+use millstream_core::{DType, Operand, PoolKind, PoolOrder, PoolParams, RawBuffer};
 
 use super::block::{Output, base};
 use super::number::{Float, Stored, StoredFloat, with_float, with_int};
@@ -30,7 +30,7 @@ pub(super) unsafe fn pool(
         return;
     }
     let windows = Windows::new(params, dst, indices, src);
-    let dtype = dst.layout.dtype();
+    let (dtype, order) = (dst.layout.dtype(), params.order);
     // SAFETY: passed on; the types are those of the operands.
     unsafe {
         match params.kind {
@@ -46,12 +46,12 @@ pub(super) unsafe fn pool(
                 type C = <T as Stored>::Compute;
                 let beats = |new: C, old: C| new > old || (new.is_nan() && !old.is_nan());
                 match indices {
-                    Some(indices) => places::<T>(&windows, dst, indices, src, parallel, beats),
+                    Some(indices) => places::<T>(&windows, dst, (indices, order), src, parallel, beats),
                     None => largest::<T>(&windows, dst, src, parallel, -C::INFINITY, Float::maximum),
                 }
             }),
             PoolKind::Max => with_int!(dtype, T => match indices {
-                Some(indices) => places::<T>(&windows, dst, indices, src, parallel, |a, b| a > b),
+                Some(indices) => places::<T>(&windows, dst, (indices, order), src, parallel, |a, b| a > b),
                 None => largest::<T>(&windows, dst, src, parallel, T::MIN, Ord::max),
             }),
         }
@@ -80,7 +80,7 @@ unsafe fn largest<T: Stored>(
 unsafe fn places<T: Stored>(
     windows: &Windows,
     dst: &Operand<RawBuffer>,
-    indices: &Operand<RawBuffer>,
+    (indices, order): (&Operand<RawBuffer>, PoolOrder),
     src: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
     beats: impl Fn(T::Compute, T::Compute) -> bool + Copy + Sync,
@@ -99,10 +99,10 @@ unsafe fn places<T: Stored>(
             parallel,
             None,
             step,
-            |[place, other], best, _| {
+            |[place, other], best, counts| {
                 if let Some((best, index)) = best {
                     to.set(place, T::narrow(best));
-                    at.set(other, index as i64);
+                    at.set(other, windows.place(order, counts.plane, index) as i64);
                 }
             },
         );

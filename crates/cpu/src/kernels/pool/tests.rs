@@ -1,4 +1,4 @@
-use millstream_core::{Command, DType, PoolKind, PoolParams};
+use millstream_core::{Command, DType, PoolKind, PoolOrder, PoolParams};
 
 use super::super::testing::{Tensor, assert_same_bits_in_any_order, noise, run};
 
@@ -12,6 +12,7 @@ const PLAIN: PoolParams = PoolParams {
     dilation: [1; 3],
     ceil: false,
     indices: false,
+    order: PoolOrder::Channel,
 };
 
 fn pooled(values: &[f32], size: usize, params: PoolParams) -> Vec<f32> {
@@ -78,6 +79,7 @@ fn many_windows_and_few_give_the_same_bits() {
         dilation: [1; 3],
         ceil: false,
         indices: false,
+        order: PoolOrder::Channel,
     };
     let dst = Tensor::output(DType::F32, &[2, 3, 5, 700]);
     let command = Command::pool(dst.operand(), None, src.operand(), params).unwrap();

@@ -69,6 +69,10 @@ impl Scaled {
             CoordinateMode::PytorchHalfPixel if self.to > 1 => half_pixel,
             CoordinateMode::AlignCorners if self.to > 1 => x * (from - 1.0) / (to - 1.0),
             CoordinateMode::PytorchHalfPixel | CoordinateMode::AlignCorners => 0.0,
+            CoordinateMode::AlignCornersByScale => {
+                let last = from * self.scale - 1.0;
+                if last > 0.0 { x * (from - 1.0) / last } else { 0.0 }
+            }
             CoordinateMode::Asymmetric => x / self.scale,
             CoordinateMode::CropAndResize => {
                 let (start, end) = self.region;

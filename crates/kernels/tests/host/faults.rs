@@ -17,7 +17,10 @@ fn reading_outside_an_axis_is_a_fault() {
     for index in [3, -4, i64::MAX, i64::MIN] {
         let case = CaseBuilder::new(format!("gather of {index}"), Op::Gather { axis: 0 })
             .input(View::Dense.layout(DType::F32, &[3, 4]), &[Value::Float(1.0); 12])
-            .input(View::Dense.layout(DType::I64, &[2]), &[Value::Int(1), Value::Int(index)]);
+            .input(
+                View::Dense.layout(DType::I64, &[2]),
+                &[Value::Int(1), Value::Int(index.into())],
+            );
         expect_fault(OpKind::Gather, case.outputs(&[View::Dense]).build());
     }
     let case = CaseBuilder::new("gather of nothing", Op::Gather { axis: 0 })
@@ -32,7 +35,7 @@ fn writing_outside_an_axis_is_a_fault() {
         let op = Op::ScatterNd { reduction: ScatterReduction::Replace };
         let case = CaseBuilder::new(format!("scatter to {index}"), op)
             .input(View::Dense.layout(DType::F32, &[3, 4]), &[Value::Float(1.0); 12])
-            .input(View::Dense.layout(DType::I64, &[1, 1]), &[Value::Int(index)])
+            .input(View::Dense.layout(DType::I64, &[1, 1]), &[Value::Int(index.into())])
             .input(View::Dense.layout(DType::F32, &[1, 4]), &[Value::Float(2.0); 4]);
         expect_fault(OpKind::ScatterNd, case.outputs(&[View::Dense]).build());
     }

@@ -1,9 +1,12 @@
 //! What a call costs the calling thread before the device has all of it.
 //!
-//! `cargo bench --bench host -- cuda` records an upload, three products of one row with bias and ReLU, and a
-//! download, hands them to the device, and takes the time up to there; then it waits. The median of many
-//! calls is printed, per call and per Command, beside the whole call. `MILLSTREAM_CUDA_GRAPHS=0` shows the
-//! same without replay. `--json` prints JSON.
+//! `cargo bench --bench host -- cuda` makes calls, hands each to the device, and takes the time up to there; then it
+//! waits. Medians of many calls are printed, beside the whole call. `MILLSTREAM_CUDA_GRAPHS=0` shows the same
+//! without replay. `--json` prints JSON, a line for each kind of call:
+//!
+//! - `mlp`: Commands recorded one by one, an upload, three products of one row with bias and ReLU, a download.
+//! - `encoder`: a transformer encoder layer on a tensor of the device and a download, by its code (`direct`) and
+//!   by a plan of it (`plan`), call by call in turn.
 //!
 //! Without a GPU, the driver of `crates/cuda/tests/fake_driver` shows what of this is ours: `cargo test -p
 //! millstream-cuda` builds it into `target/tmp/fake-driver`, which goes into `LD_LIBRARY_PATH`, with
@@ -11,8 +14,11 @@
 
 use std::time::{Duration, Instant};
 
+use millstream::nn::{
+    self, Module, Plan, Tensor, TransformerEncoderLayer, TransformerOptions, Weights,
+};
 use millstream::{
-    Activation, Buffer, Command, DType, Device, Distribution, Layout, Result, Stream,
+    Activation, Buffer, Command, DType, Device, Distribution, Download, Layout, Result, Stream,
 };
 
 const SIZES: [usize; 4] = [512, 1024, 1024, 512];
@@ -21,44 +27,92 @@ const COMMANDS: usize = SIZES.len() + 1;
 const WARM: usize = 200;
 const CALLS: usize = 5000;
 
-fn main() -> Result<()> {
+fn main() -> nn::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     // Cargo passes `--bench`.
     let name = arguments.iter().find(|argument| !argument.starts_with("--"));
     let device = Device::open(name.map_or("cpu", String::as_str))?;
     let stream = device.stream()?;
-    let weights = SIZES.windows(2).map(|pair| Linear::new(&stream, pair[0], pair[1]));
-    let layers: Vec<Linear> = weights.collect::<Result<_>>()?;
-    let input = vec![0.5f32; SIZES[0]];
-    let mut times = Vec::with_capacity(CALLS);
-    for index in 0..WARM + CALLS {
+    let json = arguments.iter().any(|argument| argument == "--json");
+    let report = |call: &str, commands: Option<usize>, times: &Times| {
+        let name = device.name();
+        let (host, whole) = (times.host(), times.whole());
+        let count = commands.map_or("null".to_owned(), |commands| commands.to_string());
+        if json {
+            println!(
+                r#"{{"device":"{name}","call":"{call}","commands":{count},"host_us":{host:.2},"call_us":{whole:.2}}}"#
+            );
+        } else {
+            let each = commands.map_or_else(String::new, |commands| {
+                format!(" ({commands} Commands, {:.2} µs each)", host / commands as f64)
+            });
+            println!(
+                "{name}, {call}: {host:.2} µs of the calling thread per call{each}, {whole:.2} µs in all \
+                 (medians of {CALLS})"
+            );
+        }
+    };
+    report("mlp", Some(COMMANDS), &mlp(&stream)?);
+    let (direct, plan) = encoder(&device, &stream)?;
+    report("encoder direct", None, &direct);
+    report("encoder plan", None, &plan);
+    Ok(())
+}
+
+/// What calls took: until the device had them, and in all.
+#[derive(Default)]
+struct Times(Vec<(Duration, Duration)>);
+
+impl Times {
+    fn call(
+        &mut self,
+        stream: &Stream,
+        call: impl FnOnce() -> nn::Result<Download>,
+    ) -> nn::Result<()> {
         let started = Instant::now();
-        let output = call(&stream, &layers, &input)?;
+        let output = call()?;
         stream.flush()?;
         let handed_over = started.elapsed();
         let values = output.read::<f32>()?;
-        let whole = started.elapsed();
-        assert_eq!(values.len(), SIZES[SIZES.len() - 1]);
-        if index >= WARM {
-            times.push((handed_over, whole));
-        }
+        self.0.push((handed_over, started.elapsed()));
+        assert!(values.iter().all(|value| value.is_finite()));
+        Ok(())
     }
-    let host = median(times.iter().map(|time| time.0).collect());
-    let whole = median(times.iter().map(|time| time.1).collect());
-    let per_command = host / COMMANDS as f64;
-    if arguments.iter().any(|argument| argument == "--json") {
-        println!(
-            r#"{{"device":"{}","commands":{COMMANDS},"host_us":{host:.2},"host_us_per_command":{per_command:.2},"call_us":{whole:.2}}}"#,
-            device.name()
-        );
-    } else {
-        println!(
-            "{}: {host:.2} µs of the calling thread per call of {COMMANDS} Commands ({per_command:.2} µs each), \
-             {whole:.2} µs in all (medians of {CALLS})",
-            device.name()
-        );
+
+    fn host(&self) -> f64 {
+        median(self.0.iter().skip(WARM).map(|time| time.0).collect())
     }
-    Ok(())
+
+    fn whole(&self) -> f64 {
+        median(self.0.iter().skip(WARM).map(|time| time.1).collect())
+    }
+}
+
+fn mlp(stream: &Stream) -> nn::Result<Times> {
+    let weights = SIZES.windows(2).map(|pair| Linear::new(stream, pair[0], pair[1]));
+    let layers: Vec<Linear> = weights.collect::<Result<_>>()?;
+    let input = vec![0.5f32; SIZES[0]];
+    let mut times = Times::default();
+    for _ in 0..WARM + CALLS {
+        times.call(stream, || Ok(call(stream, &layers, &input)?))?;
+    }
+    Ok(times)
+}
+
+fn encoder(device: &Device, stream: &Stream) -> nn::Result<(Times, Times)> {
+    let options =
+        TransformerOptions { dim_feedforward: 1024, batch_first: true, ..Default::default() };
+    let layer = Weights::random(1, DType::F32, device)
+        .load(|weights| TransformerEncoderLayer::new(256, 4, options, weights))?;
+    let shape = [1, 128, 256];
+    let plan = Plan::of_module(&layer, &shape, DType::F32, device)?;
+    let input = Tensor::randn(&shape, 1, DType::F32, device)?.settle()?;
+    let (mut direct, mut planned) = (Times::default(), Times::default());
+    for _ in 0..WARM + CALLS {
+        direct.call(stream, || layer.forward(&input)?.download())?;
+        planned.call(stream, || plan.forward(&input)?.download())?;
+    }
+    Ok((direct, planned))
 }
 
 /// The median in microseconds.

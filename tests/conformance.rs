@@ -124,13 +124,13 @@ macro_rules! families {
 }
 
 families! {
-    elementwise: Fill Copy Unary Where Clip;
+    elementwise: Fill Iota Copy Unary Where Clip;
     binary: Binary;
     reductions: Reduce CumSum Softmax TopK;
     norms: LayerNorm RmsNorm GroupNorm;
     products: MatMul PackWeights MatMulPacked;
-    integers: Quantize Dequantize MatMulInteger ConvInteger;
-    windows: Conv ConvTranspose Pool Resize Pad;
+    integers: Quantize Dequantize DynamicQuantize MatMulInteger ConvInteger;
+    windows: Conv ConvTranspose Pool Resize Pad Reverse;
     indices: Gather GatherElements GatherNd ScatterElements ScatterNd Embedding;
     sequences: Attention Recurrent Dft Stft;
     host: Random Upload Download Timestamp;

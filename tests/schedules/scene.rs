@@ -10,7 +10,7 @@ use crate::runtime::{
 };
 
 /// Waits end late: the machine may be busy. A wait that gets there has found a hang.
-const HANG: Duration = Duration::from_secs(30);
+pub const HANG: Duration = Duration::from_secs(30);
 
 /// Enough rows for products to go to the library on CUDA.
 pub const ROWS: usize = 5;

@@ -30,15 +30,16 @@ pub use backend::{
     WaitFor,
 };
 pub use command::{
-    Access, Activation, AttentionParams, Axes, BinaryOp, BoundCommand, BufferLike, Command,
-    ConvParams, CoordinateMode, Distribution, Epilogue, HostBytes, MAX_SPATIAL, Names,
-    NearestRounding, Op, OpKind, Operand, Outputs, PadMode, PadParams, PoolKind, PoolParams,
-    RawBuffer, Recurrent, RecurrentCell, RecurrentDirection, RecurrentParams, ReduceOp, ResizeMode,
-    ResizeParams, ScatterReduction, TensorSpec, UnaryOp,
+    Access, Activation, Alignment, AttentionParams, Axes, BinaryOp, BoundCommand, BufferLike,
+    Command, ConvParams, CoordinateMode, Distribution, Epilogue, HostBytes, IotaParams, KeyWindow,
+    MAX_SPATIAL, Names, NearestRounding, Op, OpKind, Operand, Outputs, PadMode, PadParams,
+    PoolKind, PoolParams, RawBuffer, Recurrent, RecurrentCell, RecurrentDirection, RecurrentParams,
+    ReduceOp, ResizeMode, ResizeParams, ScatterReduction, TensorSpec, UnaryOp,
 };
 pub use command::{
-    AttentionOperands, ConvIntegerOperands, ConvOperands, MatMulIntegerOperands, MatMulOperands,
-    NormOperands, PoolOperands, QuantizeOperands, RecurrentOperands, StftOperands,
+    AttentionOperands, ConvIntegerOperands, ConvOperands, DynamicQuantizeOperands,
+    MatMulIntegerOperands, MatMulOperands, NormOperands, PoolOperands, QuantizeOperands,
+    RecurrentOperands, ReverseOperands, StftOperands,
 };
 pub use counters::Counters;
 pub use device::{Config, Device, DeviceBuilder, Exhaustion, Health, HealthState, MAX_STREAMS};

@@ -53,6 +53,8 @@ programs! {
     Copy => lower::copy::PROGRAM,
     /// Running sums.
     CumSum => lower::cumsum::PROGRAM,
+    /// To 8-bit integers with the scale that suits the data.
+    DynamicQuantize => lower::dynamic::PROGRAM,
     /// What a library's matrix product leaves to be done.
     Epilogue => lower::epilogue::PROGRAM,
     /// One value everywhere.
@@ -67,6 +69,8 @@ programs! {
     Gemv => lower::gemv::PROGRAM,
     /// Matrix products with few rows, by columns.
     GemvColumns => lower::gemv::COLUMNS_PROGRAM,
+    /// Numbers in a row.
+    Iota => lower::iota::PROGRAM,
     /// Matrix products in tiles.
     Matmul => lower::matmul::PROGRAM,
     /// Small matrix products along the depth of both factors.
@@ -93,6 +97,8 @@ programs! {
     Resize => lower::resize::PROGRAM,
     /// Which elements are interpolated between.
     ResizeTaps => lower::resize::TAPS,
+    /// Elements in the opposite order.
+    Reverse => lower::reverse::PROGRAM,
     /// Elements written by index.
     Scatter => lower::scatter::PROGRAM,
     /// One of two elements, by a condition.

@@ -1,5 +1,6 @@
 //! The scenarios. Every value that is read is checked, and every error must be one that this very call may give.
 
+mod futures;
 mod life;
 mod order;
 mod plans;
@@ -22,6 +23,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("settling", order::settling),
     ("values", order::values),
     ("plans", plans::plans),
+    ("futures", futures::futures),
     ("drops", life::drops),
     ("housekeeping", life::housekeeping),
     ("closing", life::closing),

@@ -43,6 +43,7 @@ impl Op {
             | Op::ScatterElements { .. }
             | Op::ScatterNd { .. } => InPlace::FirstInput,
             Op::Fill { .. }
+            | Op::Iota { .. }
             | Op::Reduce { .. }
             | Op::MatMul { .. }
             | Op::PackWeights { .. }
@@ -57,12 +58,14 @@ impl Op {
             | Op::TopK { .. }
             | Op::Resize { .. }
             | Op::Pad { .. }
+            | Op::Reverse { .. }
             | Op::Attention { .. }
             | Op::Recurrent { .. }
             | Op::Dft { .. }
             | Op::Stft { .. }
             | Op::Quantize { .. }
             | Op::Dequantize { .. }
+            | Op::DynamicQuantize { .. }
             | Op::MatMulInteger { .. }
             | Op::ConvInteger { .. }
             | Op::Random { .. }

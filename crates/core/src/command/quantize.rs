@@ -47,4 +47,31 @@ impl<B: BufferLike> Command<B> {
         let op = Op::Dequantize { axis, dtype, zero: zero.is_some() };
         Self::new(op, [dst], [src, scale].into_iter().chain(zero))
     }
+
+    /// Eight-bit integers of `src`, with the scale that takes all of it in, or one for each row along the last
+    /// axis: ONNX's DynamicQuantizeLinear in one Command.
+    ///
+    /// `src` is `f32`, `f16` or `bf16`, and `scale` is `f32`: one element (`[]`), or with `rows` the shape of
+    /// `src` with a last axis of size 1, which [`matmul_integer`](Self::matmul_integer) takes for a zero point.
+    /// To `u8` the range is stretched to hold 0, `scale = (max - min) / 255`, and `zero`, of the shape of
+    /// `scale`, is `-min / scale`. To `i8`, `scale = max |src| / 127`, and `zero` is absent. Elements are then
+    /// those of [`quantize`](Self::quantize).
+    ///
+    /// Where all is 0, or nothing is there, `scale` is 1. NaN does not count for the range, and becomes the zero
+    /// point. A range beyond `f32` has an infinite scale, and every element becomes the zero point.
+    ///
+    /// # Errors
+    ///
+    /// Types or shapes that do not match, rows of a `src` without axes, or operands that do not fit their
+    /// buffers or overlap.
+    pub fn dynamic_quantize(
+        dst: Operand<B>,
+        scale: Operand<B>,
+        zero: Option<Operand<B>>,
+        src: Operand<B>,
+        rows: bool,
+    ) -> Result<Self> {
+        let op = Op::DynamicQuantize { rows, dtype: dst.layout.dtype() };
+        Self::new(op, [dst, scale].into_iter().chain(zero), [src])
+    }
 }

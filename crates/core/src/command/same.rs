@@ -8,8 +8,8 @@ use std::hash::{Hash, Hasher};
 use smallvec::SmallVec;
 
 use super::{
-    Activation, AttentionParams, Distribution, Epilogue, Op, PadMode, PadParams, ResizeMode,
-    ResizeParams, UnaryOp,
+    Activation, AttentionParams, Distribution, Epilogue, IotaParams, Op, PadMode, PadParams,
+    ResizeMode, ResizeParams, UnaryOp,
 };
 use crate::Scalar;
 
@@ -132,8 +132,8 @@ impl<H: Hasher> Words<'_, H> {
     }
 
     fn attention(&mut self, params: AttentionParams) {
-        let AttentionParams { scale, causal, mask } = params;
-        self.add((causal, mask));
+        let AttentionParams { scale, softcap, window, mask, lengths } = params;
+        self.add((window, mask, lengths, softcap.map(f32::to_bits)));
         self.float(scale);
     }
 }
@@ -146,6 +146,12 @@ impl Hash for Op {
             Op::Fill { value, spec } => {
                 words.scalar(*value);
                 words.add(spec);
+            }
+            Op::Iota { params } => {
+                let IotaParams { start, step, axis, spec } = **params;
+                words.scalar(start);
+                words.scalar(step);
+                words.add((axis, spec));
             }
             Op::Copy { dtype } => words.add(dtype),
             Op::Unary { op } => words.unary(*op),
@@ -188,6 +194,7 @@ impl Hash for Op {
             Op::TopK { axis, k, largest, sorted } => words.add((axis, k, largest, sorted)),
             Op::Resize { params } => words.resize(params),
             Op::Pad { params } => words.pad(params),
+            Op::Reverse { axes, batch_axis } => words.add((axes, batch_axis)),
             Op::Attention { params } => words.attention(*params),
             Op::Recurrent { params } => words.add(params),
             Op::Dft { axis, inverse, onesided, length } => {
@@ -197,6 +204,7 @@ impl Hash for Op {
             Op::Quantize { axis, dtype, zero } | Op::Dequantize { axis, dtype, zero } => {
                 words.add((axis, dtype, zero));
             }
+            Op::DynamicQuantize { rows, dtype } => words.add((rows, dtype)),
             Op::MatMulInteger { a_zero, b_zero } => words.add((a_zero, b_zero)),
             Op::ConvInteger { params, src_zero, weight_zero } => {
                 words.add((params, src_zero, weight_zero));

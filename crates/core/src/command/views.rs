@@ -4,6 +4,7 @@
 //! Backends do not count: they take a view, which knows.
 
 use super::{Command, Op, Operand};
+use crate::DType;
 
 macro_rules! views {
     ($(
@@ -126,10 +127,17 @@ views! {
         out: dst | indices if |op| matches!(op, Op::Pool { params } if params.indices);
         in: src;
     }
+    /// The operands of a reversal.
+    ReverseOperands for Reverse {
+        out: dst;
+        in: src | lengths if |op| matches!(op, Op::Reverse { batch_axis: Some(_), .. });
+    }
     /// The operands of attention.
     AttentionOperands for Attention {
         out: dst;
-        in: query key value | mask if |op| matches!(op, Op::Attention { params } if params.mask);
+        in: query key value
+            | mask if |op| matches!(op, Op::Attention { params } if params.mask),
+              lengths if |op| matches!(op, Op::Attention { params } if params.lengths);
     }
     /// The operands of a short-time Fourier transform.
     StftOperands for Stft {
@@ -140,6 +148,11 @@ views! {
     QuantizeOperands for Quantize | Dequantize {
         out: dst;
         in: src scale | zero if |op| zeros(op)[0];
+    }
+    /// The operands of a conversion to integers with the scale that suits the data.
+    DynamicQuantizeOperands for DynamicQuantize {
+        out: dst scale | zero if |op| matches!(op, Op::DynamicQuantize { dtype: DType::U8, .. });
+        in: src;
     }
     /// The operands of a recurrent layer.
     RecurrentOperands for Recurrent {

@@ -31,6 +31,7 @@ impl<B> Command<B> {
         let (outputs, inputs) = (self.outputs(), self.inputs());
         match &self.op {
             Op::Fill { .. }
+            | Op::Iota { .. }
             | Op::Copy { .. }
             | Op::Unary { .. }
             | Op::Binary { .. }
@@ -45,11 +46,14 @@ impl<B> Command<B> {
             | Op::Quantize { .. }
             | Op::Dequantize { .. }
             | Op::Random { .. }
+            | Op::Reverse { .. }
             | Op::Timestamp => elements(&self.operands),
             // Each element is read in one place and written in another.
             Op::Upload { .. } | Op::Download { .. } | Op::PackWeights { .. } => {
                 2 * elements(outputs).max(elements(inputs))
             }
+            // The source is read for its range, and again.
+            Op::DynamicQuantize { .. } => elements(&self.operands) + elements(inputs),
             Op::Pad { .. } => 2 * elements(outputs),
             // Of the first input only what is asked for is read.
             Op::Gather { .. } | Op::GatherElements { .. } | Op::GatherNd { .. } | Op::Embedding => {

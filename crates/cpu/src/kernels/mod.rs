@@ -17,13 +17,16 @@ mod byte_product;
 mod conv;
 mod copy;
 mod cumsum;
+mod dynamic;
 mod fault;
 mod fourier;
 mod group_norm;
 mod host;
 mod index;
 mod integer;
+mod iota;
 mod lanes;
+mod lengths;
 mod math;
 mod matmul;
 mod norm;
@@ -39,6 +42,7 @@ mod random;
 mod recurrent;
 mod reduce;
 mod resize;
+mod reverse;
 mod select;
 mod simd;
 mod slice;
@@ -63,9 +67,9 @@ pub use parallel::{Parallel, Sequential};
 pub(crate) use workspace::empty_spare;
 
 use millstream_core::{
-    AttentionOperands, BoundCommand, ConvIntegerOperands, ConvOperands, MatMulIntegerOperands,
-    MatMulOperands, NormOperands, Op, OpKind, Operand, PoolOperands, QuantizeOperands, RawBuffer,
-    RecurrentOperands, StftOperands,
+    AttentionOperands, BoundCommand, ConvIntegerOperands, ConvOperands, DynamicQuantizeOperands,
+    MatMulIntegerOperands, MatMulOperands, NormOperands, Op, OpKind, Operand, PoolOperands,
+    QuantizeOperands, RawBuffer, RecurrentOperands, ReverseOperands, StftOperands,
 };
 
 /// Whether the CPU device has a kernel for this kind.
@@ -73,6 +77,7 @@ pub fn supports(kind: OpKind) -> bool {
     matches!(
         kind,
         OpKind::Fill
+            | OpKind::Iota
             | OpKind::Copy
             | OpKind::Unary
             | OpKind::Binary
@@ -95,6 +100,7 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::TopK
             | OpKind::Resize
             | OpKind::Pad
+            | OpKind::Reverse
             | OpKind::Conv
             | OpKind::ConvTranspose
             | OpKind::Attention
@@ -103,6 +109,7 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::Stft
             | OpKind::Quantize
             | OpKind::Dequantize
+            | OpKind::DynamicQuantize
             | OpKind::MatMulInteger
             | OpKind::ConvInteger
             | OpKind::PackWeights
@@ -158,6 +165,7 @@ unsafe fn execute_one(
     unsafe {
         match command.op() {
             Op::Fill { value, .. } => copy::fill(&outputs[0], *value, parallel),
+            Op::Iota { params } => iota::iota(params, &outputs[0], parallel),
             Op::Copy { .. } => copy::copy(&outputs[0], &inputs[0], parallel),
             Op::Unary { op } => unary::unary(*op, &outputs[0], &inputs[0], parallel),
             Op::Binary { op } => {
@@ -232,6 +240,11 @@ unsafe fn execute_one(
             }
             Op::Resize { params } => resize::resize(params, &outputs[0], &inputs[0], parallel)?,
             Op::Pad { params } => pad::pad(params, &outputs[0], &inputs[0], parallel),
+            Op::Reverse { axes, batch_axis } => {
+                let ReverseOperands { dst, src, lengths } = ReverseOperands::of(command);
+                let lengths = lengths.zip(batch_axis.map(usize::from));
+                reverse::reverse(*axes, lengths, dst, src, parallel)?;
+            }
             Op::Conv { params, epilogue } => {
                 let operands = conv_operands(command);
                 conv::conv(params, epilogue, &operands, parallel)?;
@@ -241,9 +254,10 @@ unsafe fn execute_one(
                 conv::conv_transpose(params, epilogue, &operands, parallel)?;
             }
             Op::Attention { params } => {
-                let AttentionOperands { dst, query, key, value, mask } =
+                let AttentionOperands { dst, query, key, value, mask, lengths } =
                     AttentionOperands::of(command);
-                attention::attention(params, dst, [query, key, value], mask, parallel)?;
+                let inputs = [query, key, value];
+                attention::attention(params, dst, inputs, mask, lengths, parallel)?;
             }
             Op::Recurrent { params } => {
                 let operands = recurrent_operands(command);
@@ -265,6 +279,11 @@ unsafe fn execute_one(
             Op::Dequantize { .. } => {
                 let QuantizeOperands { dst, src, scale, zero } = QuantizeOperands::of(command);
                 quantize::dequantize(dst, [src, scale], zero, parallel);
+            }
+            Op::DynamicQuantize { rows, .. } => {
+                let DynamicQuantizeOperands { dst, scale, zero, src } =
+                    DynamicQuantizeOperands::of(command);
+                dynamic::quantize(*rows, dst, scale, zero, src, parallel);
             }
             Op::MatMulInteger { .. } => {
                 let MatMulIntegerOperands { dst, a, b, a_zero, b_zero } =

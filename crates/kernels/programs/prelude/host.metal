@@ -75,7 +75,7 @@ __attribute__((visibility("default"))) void host_shared(u64* range) {
 #define KERNEL_6(a, b, c, d, e, f) KERNEL_HOST(DEVICE u8* a COMMA DEVICE u8* b COMMA DEVICE u8* c COMMA \
     DEVICE u8* d COMMA DEVICE u8* e COMMA DEVICE u8* f, \
     BUFFER(0) COMMA BUFFER(1) COMMA BUFFER(2) COMMA BUFFER(3) COMMA BUFFER(4) COMMA BUFFER(5))
-#define CROWDED_KERNEL_5(groups, a, b, c, d, e) KERNEL_5(a, b, c, d, e)
+#define CROWDED_KERNEL_6(groups, a, b, c, d, e, f) KERNEL_6(a, b, c, d, e, f)
 
 #define group_barrier() host_barrier()
 #define simd_group_barrier() host_simd_barrier()

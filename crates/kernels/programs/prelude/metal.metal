@@ -49,7 +49,7 @@ static inline Thread this_thread(uint3 group, uint3 groups, uint index, uint3 co
     ARGUMENT(d, 3), ARGUMENT(e, 4), KERNEL_TAIL(5))
 #define KERNEL_6(a, b, c, d, e, f) kernel void ENTRY(ARGUMENT(a, 0), ARGUMENT(b, 1), ARGUMENT(c, 2), \
     ARGUMENT(d, 3), ARGUMENT(e, 4), ARGUMENT(f, 5), KERNEL_TAIL(6))
-#define CROWDED_KERNEL_5(groups, a, b, c, d, e) KERNEL_5(a, b, c, d, e)
+#define CROWDED_KERNEL_6(groups, a, b, c, d, e, f) KERNEL_6(a, b, c, d, e, f)
 
 #define group_barrier() threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device)
 #define simd_group_barrier() simdgroup_barrier(mem_flags::mem_threadgroup)

@@ -7,12 +7,14 @@ pub(crate) mod clip;
 pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod cumsum;
+pub(crate) mod dynamic;
 pub(crate) mod epilogue;
 pub(crate) mod fill;
 pub(crate) mod fourier;
 pub(crate) mod gather;
 pub(crate) mod gemv;
 pub(crate) mod index;
+pub(crate) mod iota;
 pub(crate) mod matmul;
 pub(crate) mod matmul_depth;
 pub(crate) mod norm;
@@ -24,6 +26,7 @@ pub(crate) mod random;
 pub(crate) mod recurrent;
 pub(crate) mod reduce;
 pub(crate) mod resize;
+pub(crate) mod reverse;
 mod rows;
 pub(crate) mod scatter;
 pub(crate) mod select;
@@ -54,12 +57,14 @@ const SUPPORTED: &[OpKind] = &[
     OpKind::CumSum,
     OpKind::Dequantize,
     OpKind::Dft,
+    OpKind::DynamicQuantize,
     OpKind::Embedding,
     OpKind::Fill,
     OpKind::Gather,
     OpKind::GatherElements,
     OpKind::GatherNd,
     OpKind::GroupNorm,
+    OpKind::Iota,
     OpKind::LayerNorm,
     OpKind::MatMul,
     OpKind::MatMulInteger,
@@ -70,6 +75,7 @@ const SUPPORTED: &[OpKind] = &[
     OpKind::Recurrent,
     OpKind::Reduce,
     OpKind::Resize,
+    OpKind::Reverse,
     OpKind::RmsNorm,
     OpKind::ScatterElements,
     OpKind::ScatterNd,
@@ -126,12 +132,17 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
             Ok(cumsum::lower(command, usize::from(*axis), *exclusive, *reverse, limits))
         }
         Op::Fill { value, .. } => Ok(fill::lower(command, *value, limits)),
+        Op::Iota { params } => Ok(iota::lower(command, params, limits)),
         Op::Gather { .. } | Op::Embedding | Op::GatherElements { .. } | Op::GatherNd { .. } => {
             Ok(gather::lower(command, index, limits))
         }
         Op::Pad { params } => Ok(pad::lower(command, params, limits)),
+        Op::Reverse { axes, batch_axis } => {
+            Ok(reverse::lower(command, *axes, *batch_axis, index, limits))
+        }
         Op::Quantize { .. } => Ok(quantize::lower(command, false, limits)),
         Op::Dequantize { .. } => Ok(quantize::lower(command, true, limits)),
+        Op::DynamicQuantize { rows, .. } => Ok(dynamic::lower(command, *rows, limits)),
         Op::Random { distribution, seed, offset, spec: _ } => {
             Ok(random::lower(command, *distribution, (*seed, *offset), limits))
         }
@@ -169,7 +180,7 @@ fn moves_by_index(op: &Op) -> bool {
     use millstream_core::ScatterReduction::Replace;
     match op {
         Op::Gather { .. } | Op::Embedding | Op::GatherElements { .. } => true,
-        Op::GatherNd { .. } | Op::Pad { .. } => true,
+        Op::GatherNd { .. } | Op::Pad { .. } | Op::Reverse { .. } => true,
         Op::ScatterElements { reduction, .. } | Op::ScatterNd { reduction } => {
             *reduction == Replace
         }

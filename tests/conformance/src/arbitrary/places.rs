@@ -4,7 +4,7 @@ use millstream_core::{DType, Op, Scalar, ScatterReduction};
 
 use super::recipe::{Recipe, pick};
 use crate::cases::{NUMBERS, TYPES};
-use crate::{Case, Generator, Value};
+use crate::{Case, Generator, Value, ops};
 
 impl Recipe {
     pub(super) fn select(self) -> Case {
@@ -72,6 +72,26 @@ impl Recipe {
         let case = self.begin(op, dtype);
         let case = case.input(source, &self.values(1, &source, (-9.0, 9.0)));
         self.finish(case.input(indices, &places))
+    }
+
+    pub(super) fn reverse(self) -> Case {
+        let dtype = pick(&TYPES, self.dtype);
+        let rank = self.shape.len();
+        let source = self.arrangements[1].layout(dtype, &self.shape);
+        let values = self.values(1, &source, (-9.0, 9.0));
+        if self.flag(0) && rank > 1 {
+            let axis = usize::from(self.op) % rank;
+            let batch = (axis + 1 + self.inner % (rank - 1)) % rank;
+            let lengths =
+                self.arrangements[2].layout(self.index_type(), &self.shape[batch..=batch]);
+            let mut generator = Generator::new(self.seed ^ 0x5bd1);
+            let length = |_| Value::Int(generator.below(self.shape[axis] + 1) as i128);
+            let count: Vec<Value> = (0..self.shape[batch]).map(length).collect();
+            let case = self.begin(ops::reverse(&[axis], Some(batch)), dtype);
+            return self.finish(case.input(source, &values).input(lengths, &count));
+        }
+        let axes: Vec<usize> = (0..rank).filter(|&axis| self.op >> axis & 1 == 1).collect();
+        self.finish(self.begin(ops::reverse(&axes, None), dtype).input(source, &values))
     }
 
     pub(super) fn scatter(mut self) -> Case {

@@ -90,6 +90,7 @@ impl Recipe {
             16 => self.top_k(),
             17 => self.pad(),
             18 => self.window(),
+            _ if self.flag(6) => self.reverse(),
             _ => self.transfer(),
         }
     }
@@ -146,6 +147,11 @@ impl Recipe {
     fn fill(self) -> Case {
         let dtype = pick(&TYPES, self.dtype);
         let value = Scalar::Int(i64::from(self.choice) % 2);
+        if self.flag(1) && !self.shape.is_empty() && dtype != DType::Bool {
+            let (axis, step) = (usize::from(self.op) % self.shape.len(), Scalar::Float(0.7));
+            return self
+                .finish(self.begin(ops::iota(axis, value, step, dtype, &self.shape), dtype));
+        }
         self.finish(self.begin(ops::fill(value, dtype, &self.shape), dtype))
     }
 

@@ -5,12 +5,14 @@ mod binary;
 mod conv;
 mod copy;
 mod cumsum;
+mod dynamic;
 mod elementwise;
 mod fill;
 mod fourier;
 mod gather;
 mod host;
 mod integer;
+mod iota;
 mod layer_norm;
 pub(crate) mod matmul;
 mod norms;
@@ -21,6 +23,7 @@ mod random;
 mod recurrent;
 mod reduce;
 mod resize;
+mod reverse;
 mod scatter;
 mod select;
 mod softmax;
@@ -61,6 +64,7 @@ const LARGE: usize = 131_077;
 /// The kinds that the suite has cases for.
 pub(crate) const COVERED: &[OpKind] = &[
     OpKind::Fill,
+    OpKind::Iota,
     OpKind::Copy,
     OpKind::Unary,
     OpKind::Binary,
@@ -83,6 +87,7 @@ pub(crate) const COVERED: &[OpKind] = &[
     OpKind::TopK,
     OpKind::Resize,
     OpKind::Pad,
+    OpKind::Reverse,
     OpKind::Conv,
     OpKind::ConvTranspose,
     OpKind::Attention,
@@ -91,6 +96,7 @@ pub(crate) const COVERED: &[OpKind] = &[
     OpKind::Stft,
     OpKind::Quantize,
     OpKind::Dequantize,
+    OpKind::DynamicQuantize,
     OpKind::MatMulInteger,
     OpKind::ConvInteger,
     OpKind::Random,
@@ -122,6 +128,7 @@ pub fn cases(kind: OpKind) -> Vec<Case> {
 fn all_cases(kind: OpKind) -> Vec<Case> {
     match kind {
         OpKind::Fill => fill::cases(),
+        OpKind::Iota => iota::cases(),
         OpKind::Copy => copy::cases(),
         OpKind::Unary => unary::cases(),
         OpKind::Binary => binary::cases(),
@@ -144,6 +151,7 @@ fn all_cases(kind: OpKind) -> Vec<Case> {
         OpKind::TopK => top_k::cases(),
         OpKind::Resize => resize::cases(),
         OpKind::Pad => pad::cases(),
+        OpKind::Reverse => reverse::cases(),
         OpKind::Conv => conv::forward(),
         OpKind::ConvTranspose => conv::transposed(),
         OpKind::Attention => attention::cases(),
@@ -152,6 +160,7 @@ fn all_cases(kind: OpKind) -> Vec<Case> {
         OpKind::Stft => fourier::frames(),
         OpKind::Quantize => quantize::to_integers(),
         OpKind::Dequantize => quantize::from_integers(),
+        OpKind::DynamicQuantize => dynamic::cases(),
         OpKind::MatMulInteger => integer::products(),
         OpKind::ConvInteger => integer::convolutions(),
         OpKind::Random => random::cases(),

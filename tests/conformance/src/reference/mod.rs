@@ -5,9 +5,11 @@ mod binary;
 mod conv;
 mod convert;
 mod cumsum;
+mod dynamic;
 mod fourier;
 mod gather;
 mod integer;
+mod iota;
 mod layer_norm;
 mod matmul;
 mod norms;
@@ -17,6 +19,7 @@ mod quantize;
 mod recurrent;
 mod reduce;
 mod resize;
+mod reverse;
 mod scatter;
 mod select;
 mod softmax;
@@ -40,6 +43,7 @@ pub fn reference(case: &Case) -> Vec<Expected> {
     let (dtype, shape) = (output.dtype(), output.shape());
     match &case.op {
         Op::Fill { value, spec: _ } => vec![fill(*value, dtype); output.elements()],
+        Op::Iota { params } => iota::apply(params),
         Op::Copy { dtype: _ } => {
             let convert = |value: &Value| Expected::Exact(convert(*value, dtype));
             inputs[0].broadcast(shape).values.iter().map(convert).collect()
@@ -97,15 +101,16 @@ pub fn reference(case: &Case) -> Vec<Expected> {
         }
         Op::Resize { params } => resize::apply(params, shape, &inputs[0]),
         Op::Pad { params } => pad::apply(params, shape, &inputs[0]),
+        Op::Reverse { axes, batch_axis } => {
+            reverse::apply(*axes, batch_axis.map(usize::from), &inputs[0], inputs.get(1))
+        }
         Op::Conv { params, epilogue } => {
             conv::apply(&conv::Window { transposed: false, params, shape }, &inputs, *epilogue)
         }
         Op::ConvTranspose { params, epilogue } => {
             conv::apply(&conv::Window { transposed: true, params, shape }, &inputs, *epilogue)
         }
-        Op::Attention { params } => {
-            attention::apply(&inputs, f64::from(params.scale), params.causal)
-        }
+        Op::Attention { params } => attention::apply(params, &inputs),
         Op::Recurrent { params } => recurrent::apply(params, &inputs),
         Op::Dft { axis, inverse, onesided, length: _ } => {
             fourier::transform(usize::from(*axis), *inverse, *onesided, &inputs[0], shape)
@@ -119,6 +124,7 @@ pub fn reference(case: &Case) -> Vec<Expected> {
         Op::Dequantize { axis, dtype: _, zero: _ } => {
             quantize::apply(axis.map(usize::from), true, &inputs, dtype)
         }
+        Op::DynamicQuantize { rows, dtype: _ } => dynamic::apply(*rows, &inputs[0], dtype),
         Op::MatMulInteger { a_zero, b_zero } => quantize::product(shape, &inputs, *a_zero, *b_zero),
         Op::ConvInteger { params, src_zero, weight_zero } => {
             let window = conv::Window { transposed: false, params, shape };

@@ -6,6 +6,7 @@ mod memory;
 mod models;
 mod sharing;
 mod streams;
+mod tasks;
 
 use super::harness::{Context, Outcome};
 
@@ -41,6 +42,11 @@ pub(crate) const ALL: &[Scenario] = &[
     Scenario { name: "lstm", about: "two layers of LSTM on (4, 24, 64)", run: models::lstm },
     Scenario { name: "mixed", about: "all these models in turn", run: models::mixed },
     Scenario { name: "plans", about: "plans of all these models in turn", run: models::plans },
+    Scenario {
+        name: "awaited",
+        about: "several calls in flight on every thread, awaited as futures",
+        run: tasks::awaited,
+    },
     Scenario {
         name: "unique-calls",
         about: "a model with another shape in every call",

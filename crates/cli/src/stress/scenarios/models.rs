@@ -9,7 +9,7 @@ use millstream::{DType, Device, Tensor};
 use super::super::harness::{Context, Outcome};
 
 /// A model and the shape of its input.
-struct Model {
+pub(super) struct Model {
     input: &'static [usize],
     build: fn(&Weights) -> Result<Sequential>,
 }
@@ -62,7 +62,7 @@ const RECURRENT: Model = Model {
     },
 };
 
-const MIXED: [Model; 6] = [LINEAR, MLP, CONV1D, LAYER_NORM, ENCODER, RECURRENT];
+pub(super) const MIXED: [Model; 6] = [LINEAR, MLP, CONV1D, LAYER_NORM, ENCODER, RECURRENT];
 
 fn encoder_layer(size: usize, inner: usize, weights: &Weights) -> Result<Sequential> {
     let options =
@@ -76,12 +76,17 @@ impl Model {
     }
 
     fn call(&self, model: &dyn Module, seed: usize, device: &Device) -> Result<Vec<u8>> {
-        model.forward(&Tensor::randn(self.input, seed as u64, DType::F32, device)?)?.to_bytes()
+        self.output(model, seed, device)?.to_bytes()
+    }
+
+    /// The answer, on its way.
+    pub fn output(&self, model: &dyn Module, seed: usize, device: &Device) -> Result<Tensor> {
+        model.forward(&Tensor::randn(self.input, seed as u64, DType::F32, device)?)
     }
 }
 
 /// Calls with loaded models; an error while loading is the outcome.
-fn loaded<T>(models: Result<T>, work: impl FnOnce(&T) -> Outcome) -> Outcome {
+pub(super) fn loaded<T>(models: Result<T>, work: impl FnOnce(&T) -> Outcome) -> Outcome {
     match models {
         Ok(models) => work(&models),
         Err(error) => {
@@ -127,7 +132,7 @@ pub(super) fn lstm(context: &Context) -> Outcome {
     one(context, &RECURRENT)
 }
 
-fn load_all(device: &Device) -> Result<Vec<Sequential>> {
+pub(super) fn load_all(device: &Device) -> Result<Vec<Sequential>> {
     MIXED.iter().map(|model| model.load(device)).collect()
 }
 
@@ -169,7 +174,7 @@ pub(super) fn plans(context: &Context) -> Outcome {
 }
 
 /// The answers of all models to inputs that every thread uses.
-fn answers(layers: &[Sequential], device: &Device) -> Result<Vec<Vec<u8>>> {
+pub(super) fn answers(layers: &[Sequential], device: &Device) -> Result<Vec<Vec<u8>>> {
     MIXED.iter().zip(layers).map(|(model, layers)| model.call(layers, 9, device)).collect()
 }
 

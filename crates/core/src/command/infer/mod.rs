@@ -61,6 +61,7 @@ impl Op {
         fit.count()?;
         match self {
             Op::Fill { spec, .. } => source::given(fit, spec),
+            Op::Iota { params } => source::iota(fit, params),
             Op::Copy { dtype } => fit.elementwise(*dtype),
             Op::Unary { op } => elementwise::unary(fit, *op),
             Op::Binary { op } => elementwise::binary(fit, *op),
@@ -93,6 +94,7 @@ impl Op {
             Op::TopK { axis, k, largest: _, sorted: _ } => rearrange::top_k(fit, *axis, *k),
             Op::Resize { params } => rearrange::resize(fit, params),
             Op::Pad { params } => rearrange::pad(fit, params),
+            Op::Reverse { axes, batch_axis } => rearrange::reverse(fit, *axes, *batch_axis),
             Op::Attention { params } => attention::attention(fit, params),
             Op::Recurrent { params } => recurrent::recurrent(fit, params),
             Op::Dft { axis, inverse, onesided, length } => {
@@ -103,6 +105,7 @@ impl Op {
             }
             Op::Quantize { axis, dtype, zero: _ } => quantize::quantize(fit, *axis, *dtype),
             Op::Dequantize { axis, dtype, zero: _ } => quantize::dequantize(fit, *axis, *dtype),
+            Op::DynamicQuantize { rows, dtype } => quantize::dynamic(fit, *rows, *dtype),
             Op::MatMulInteger { a_zero, b_zero } => product::matmul_integer(fit, *a_zero, *b_zero),
             Op::ConvInteger { params, src_zero, weight_zero } => {
                 window::conv_integer(fit, params, *src_zero, *weight_zero)

@@ -2,6 +2,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use crate::DType;
 use crate::command::{Epilogue, Op, RecurrentCell};
 
 /// Names of the operands that are there, in their order.
@@ -24,11 +25,15 @@ impl Op {
             Op::PackWeights { .. } => smallvec!["packed"],
             Op::Pool { params } => with(&["dst"], &[(params.indices, "indices")]),
             Op::TopK { .. } => smallvec!["values", "indices"],
+            Op::DynamicQuantize { dtype, .. } => {
+                with(&["dst", "scale"], &[(*dtype == DType::U8, "zero")])
+            }
             Op::Recurrent { params } => {
                 with(&["sequence", "hidden"], &[(params.cell == RecurrentCell::Lstm, "cell")])
             }
             Op::Download { .. } => smallvec![],
             Op::Fill { .. }
+            | Op::Iota { .. }
             | Op::Copy { .. }
             | Op::Unary { .. }
             | Op::Binary { .. }
@@ -52,6 +57,7 @@ impl Op {
             | Op::Embedding
             | Op::Resize { .. }
             | Op::Pad { .. }
+            | Op::Reverse { .. }
             | Op::Attention { .. }
             | Op::Dft { .. }
             | Op::Stft { .. }
@@ -68,7 +74,11 @@ impl Op {
     /// The names of the inputs that these parameters ask for, as [`Op`] lists them.
     pub fn input_names(&self) -> Names {
         match self {
-            Op::Fill { .. } | Op::Random { .. } | Op::Upload { .. } | Op::Timestamp => smallvec![],
+            Op::Fill { .. }
+            | Op::Iota { .. }
+            | Op::Random { .. }
+            | Op::Upload { .. }
+            | Op::Timestamp => smallvec![],
             Op::Copy { .. }
             | Op::Unary { .. }
             | Op::Clip { .. }
@@ -77,10 +87,12 @@ impl Op {
             | Op::Softmax { .. }
             | Op::Pool { .. }
             | Op::TopK { .. }
+            | Op::DynamicQuantize { .. }
             | Op::Resize { .. }
             | Op::Pad { .. }
             | Op::Dft { .. }
             | Op::Download { .. } => smallvec!["src"],
+            Op::Reverse { batch_axis, .. } => with(&["src"], &[(batch_axis.is_some(), "lengths")]),
             Op::Binary { .. } => smallvec!["a", "b"],
             Op::Where => smallvec!["condition", "a", "b"],
             Op::LayerNorm { weight, bias, .. } | Op::GroupNorm { weight, bias, .. } => {
@@ -101,7 +113,10 @@ impl Op {
                 smallvec!["src", "indices", "updates"]
             }
             Op::Embedding => smallvec!["table", "ids"],
-            Op::Attention { params } => with(&["query", "key", "value"], &[(params.mask, "mask")]),
+            Op::Attention { params } => with(
+                &["query", "key", "value"],
+                &[(params.mask, "mask"), (params.lengths, "lengths")],
+            ),
             Op::Recurrent { params } => with(
                 &["src", "w_input", "w_hidden"],
                 &[
@@ -129,7 +144,11 @@ impl Op {
         let epilogue =
             |epilogue: &Epilogue| usize::from(epilogue.bias) + usize::from(epilogue.residual);
         match self {
-            Op::Fill { .. } | Op::Random { .. } | Op::Upload { .. } | Op::Timestamp => (1, 0),
+            Op::Fill { .. }
+            | Op::Iota { .. }
+            | Op::Random { .. }
+            | Op::Upload { .. }
+            | Op::Timestamp => (1, 0),
             Op::Copy { .. }
             | Op::Unary { .. }
             | Op::Clip { .. }
@@ -140,6 +159,7 @@ impl Op {
             | Op::Resize { .. }
             | Op::Pad { .. }
             | Op::Dft { .. } => (1, 1),
+            Op::Reverse { batch_axis, .. } => (1, 1 + usize::from(batch_axis.is_some())),
             Op::Binary { .. }
             | Op::Gather { .. }
             | Op::GatherElements { .. }
@@ -157,7 +177,10 @@ impl Op {
             Op::ConvTranspose { epilogue, .. } => (1, 2 + usize::from(epilogue.bias)),
             Op::Pool { params } => (1 + usize::from(params.indices), 1),
             Op::TopK { .. } => (2, 1),
-            Op::Attention { params } => (1, 3 + usize::from(params.mask)),
+            Op::Attention { params } => {
+                (1, 3 + usize::from(params.mask) + usize::from(params.lengths))
+            }
+            Op::DynamicQuantize { dtype, .. } => (2 + usize::from(*dtype == DType::U8), 1),
             Op::Recurrent { params } => {
                 let flags =
                     [params.bias, params.initial_hidden, params.initial_cell, params.lengths];

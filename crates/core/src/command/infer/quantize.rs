@@ -37,3 +37,22 @@ fn scaled<B>(fit: &mut Fit<'_, B>, axis: Option<u8>, dtype: DType, stored: DType
     }
     fit.output(dtype, &shape)
 }
+
+pub(super) fn dynamic<B>(fit: &mut Fit<'_, B>, rows: bool, dtype: DType) -> Result<()> {
+    if !matches!(fit.dtype(0), DType::F32 | DType::F16 | DType::BF16) {
+        return fit.misfit(0, "f32, f16 or bf16");
+    }
+    fit.wants(matches!(dtype, DType::U8 | DType::I8), "dtype", || "u8 or i8".into(), dtype)?;
+    let shape = Shape::from_slice(fit.shape(0));
+    let mut each = Shape::new();
+    if rows {
+        if shape.is_empty() {
+            return fit.misfit(0, "1 axis or more: rows along the last");
+        }
+        each = shape.clone();
+        each[shape.len() - 1] = 1;
+    }
+    fit.output(dtype, &shape)?;
+    fit.output(DType::F32, &each)?;
+    if dtype == DType::U8 { fit.output(DType::U8, &each) } else { Ok(()) }
+}

@@ -14,6 +14,16 @@ pub fn fill() -> Good {
     row(ops::fill(Scalar::Int(1), F32, &[2, 3]), [DST], [], [])
 }
 
+pub fn iota() -> Good {
+    let op = |axis, dtype| ops::iota(axis, Scalar::Int(1), Scalar::Int(2), dtype, &[2, 3]);
+    row(
+        op(1, F32),
+        [DST],
+        [],
+        [("axis", op(2, F32)), ("axis", op(255, F32)), ("dst", op(1, DType::Bool))],
+    )
+}
+
 pub fn copy() -> Good {
     row(
         Op::Copy { dtype: F32 },
@@ -95,6 +105,20 @@ pub fn dequantize() -> Good {
             input("zero", U8, &[], "type rank", &[]),
         ],
         [("axis", op(Some(2), DType::F16)), ("dtype", op(None, DType::I32))],
+    )
+}
+
+pub fn dynamic_quantize() -> Good {
+    let op = |rows, dtype| Op::DynamicQuantize { rows, dtype };
+    row(
+        op(true, U8),
+        [
+            ("dst", "type rank size", &[]),
+            ("scale", "type rank size", &[]),
+            ("zero", "type rank size", &[]),
+        ],
+        [input("src", F32, &[2, 3], "type rank", &[])],
+        [("dtype", op(true, DType::I32))],
     )
 }
 

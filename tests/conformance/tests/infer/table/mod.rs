@@ -51,6 +51,7 @@ const fn sums() -> Epilogue {
 pub fn good(kind: OpKind) -> Good {
     match kind {
         OpKind::Fill => elements::fill(),
+        OpKind::Iota => elements::iota(),
         OpKind::Copy => elements::copy(),
         OpKind::Unary => elements::unary(),
         OpKind::Binary => elements::binary(),
@@ -77,12 +78,14 @@ pub fn good(kind: OpKind) -> Good {
         OpKind::TopK => rows::top_k(),
         OpKind::Resize => windows::resize(),
         OpKind::Pad => windows::pad(),
+        OpKind::Reverse => places::reverse(),
         OpKind::Attention => products::attention(),
         OpKind::Recurrent => products::recurrent(),
         OpKind::Dft => rows::dft(),
         OpKind::Stft => rows::stft(),
         OpKind::Quantize => elements::quantize(),
         OpKind::Dequantize => elements::dequantize(),
+        OpKind::DynamicQuantize => elements::dynamic_quantize(),
         OpKind::MatMulInteger => products::matmul_integer(),
         OpKind::ConvInteger => windows::conv_integer(),
         OpKind::Random => elements::random(),

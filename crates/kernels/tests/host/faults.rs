@@ -34,7 +34,10 @@ fn a_length_beyond_its_axis_is_a_fault() {
     for length in [4, -1, i64::MAX, i64::MIN] {
         let case = CaseBuilder::new(format!("reverse {length}"), ops::reverse(&[0], Some(1)))
             .input(View::Dense.layout(DType::F32, &[3, 2]), &[Value::Float(1.0); 6])
-            .input(View::Dense.layout(DType::I64, &[2]), &[Value::Int(3), Value::Int(length)]);
+            .input(
+                View::Dense.layout(DType::I64, &[2]),
+                &[Value::Int(3), Value::Int(length.into())],
+            );
         expect_fault(OpKind::Reverse, case.outputs(&[View::Dense]).build());
     }
 }

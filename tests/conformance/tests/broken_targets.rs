@@ -79,7 +79,7 @@ fn a_write_behind_the_buffer_is_noticed() {
             .failed
             .iter()
             .filter(|failure| failure.case.is_some())
-            .all(|failure| { matches!(failure.fault, Fault::Guard { buffer: 0, .. }) })
+            .all(|failure| { matches!(*failure.fault, Fault::Guard { buffer: 0, .. }) })
     );
     assert_noticed(&report, 99);
 }

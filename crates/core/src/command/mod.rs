@@ -5,6 +5,7 @@
 
 mod activation;
 mod attention;
+mod chain;
 mod check;
 mod conv;
 mod cumsum;
@@ -42,6 +43,7 @@ mod work;
 
 pub use activation::Activation;
 pub use attention::{Alignment, AttentionParams, KeyWindow};
+pub use chain::{Chain, ChainOp, ChainStep, ChainTerm, MAX_CHAIN_INPUTS, MAX_CHAIN_STEPS};
 pub use host::HostBytes;
 pub(crate) use host::{HostRole, Lender};
 pub use infer::{Names, Outputs};

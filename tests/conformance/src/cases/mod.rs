@@ -2,6 +2,7 @@
 
 mod attention;
 mod binary;
+mod chain;
 mod conv;
 mod copy;
 mod cumsum;
@@ -70,6 +71,7 @@ pub(crate) const COVERED: &[OpKind] = &[
     OpKind::Binary,
     OpKind::Where,
     OpKind::Clip,
+    OpKind::Chain,
     OpKind::Reduce,
     OpKind::CumSum,
     OpKind::Softmax,
@@ -134,6 +136,7 @@ fn all_cases(kind: OpKind) -> Vec<Case> {
         OpKind::Binary => binary::cases(),
         OpKind::Where => select::wheres(),
         OpKind::Clip => select::clips(),
+        OpKind::Chain => chain::cases(),
         OpKind::Reduce => reduce::cases(),
         OpKind::CumSum => cumsum::cases(),
         OpKind::Softmax => softmax::cases(),

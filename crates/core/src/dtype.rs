@@ -183,9 +183,10 @@ mod tests {
         fn check<T: Element>() {
             assert_eq!(size_of::<T>(), T::DTYPE.size(), "{}", T::DTYPE);
         }
-        (check::<f32>(), check::<f16>(), check::<bf16>(), check::<f64>());
-        (check::<i8>(), check::<i16>(), check::<i32>(), check::<i64>());
-        (check::<u8>(), check::<u16>(), check::<u32>(), check::<u64>());
+        let floats: [fn(); 4] = [check::<f32>, check::<f16>, check::<bf16>, check::<f64>];
+        let signed: [fn(); 4] = [check::<i8>, check::<i16>, check::<i32>, check::<i64>];
+        let unsigned: [fn(); 4] = [check::<u8>, check::<u16>, check::<u32>, check::<u64>];
+        [floats, signed, unsigned].iter().flatten().for_each(|check| check());
     }
 
     #[test]

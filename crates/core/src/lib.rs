@@ -22,6 +22,7 @@ mod progress;
 mod rounding;
 mod scalar;
 mod size;
+mod small_float;
 mod stream;
 pub mod sync;
 
@@ -55,6 +56,7 @@ pub use plan::{Plan, PlanBuilder, PlanPart, Slot};
 pub use progress::{Outcome, Progress};
 pub use rounding::{bf16_from_f64, f16_from_f64, f32_round_to_odd};
 pub use scalar::Scalar;
+pub use small_float::SmallFloat;
 pub use stream::{Download, DownloadFuture, Event, Ready, Stream, Timepoint, TimepointFuture};
 
 /// For backends that register themselves: the crate behind [`BackendEntry`].

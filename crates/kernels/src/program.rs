@@ -109,6 +109,8 @@ programs! {
     Softmax => lower::softmax::PROGRAM,
     /// Rows sorted in memory.
     Sort => lower::top_k::SORT,
+    /// To and from types that are only stored.
+    Storage => lower::storage::PROGRAM,
     /// The best of tiles.
     TopK => lower::top_k::TILES,
     /// Functions of one element.

@@ -31,6 +31,9 @@ pub enum Op {
     Copy {
         /// The element type of `dst`.
         dtype: DType,
+        /// Whether numbers beyond the largest of a floating-point type that is only stored become that, and
+        /// not infinity or NaN. Without meaning for other types.
+        saturate: bool,
     },
     /// `dst ← src`: one function of each element.
     Unary {

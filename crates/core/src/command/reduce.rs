@@ -35,10 +35,10 @@ impl ReduceOp {
     pub fn output(self, input: DType) -> Option<DType> {
         use ReduceOp::*;
         match self {
-            Sum | Prod | L1 => (input != DType::Bool).then_some(input),
-            Max | Min => Some(input),
+            Sum | Prod | L1 => input.is_number().then_some(input),
+            Max | Min => (!input.is_storage()).then_some(input),
             Mean | L2 | LogSumExp => input.is_float().then_some(input),
-            ArgMax | ArgMin => (input != DType::Bool).then_some(DType::I64),
+            ArgMax | ArgMin => input.is_number().then_some(DType::I64),
         }
     }
 

@@ -169,7 +169,7 @@ impl Hash for Op {
                 words.scalar(step);
                 words.add((axis, spec));
             }
-            Op::Copy { dtype } => words.add(dtype),
+            Op::Copy { dtype, saturate } => words.add((dtype, saturate)),
             Op::Unary { op } => words.unary(*op),
             Op::Binary { op } => words.add(op),
             Op::Where | Op::Embedding | Op::Timestamp => {}

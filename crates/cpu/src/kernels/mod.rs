@@ -49,6 +49,7 @@ mod simd;
 mod slice;
 mod softmax;
 mod span;
+mod storage;
 mod top_k;
 mod transpose;
 mod unary;
@@ -169,7 +170,9 @@ unsafe fn execute_one(
         match command.op() {
             Op::Fill { value, .. } => copy::fill(&outputs[0], *value, parallel),
             Op::Iota { params } => iota::iota(params, &outputs[0], parallel),
-            Op::Copy { .. } => copy::copy(&outputs[0], &inputs[0], parallel),
+            Op::Copy { dtype: _, saturate } => {
+                copy::cast(&outputs[0], &inputs[0], *saturate, parallel);
+            }
             Op::Unary { op } => unary::unary(*op, &outputs[0], &inputs[0], parallel),
             Op::Binary { op } => {
                 binary::binary(*op, &outputs[0], &inputs[0], &inputs[1], parallel);

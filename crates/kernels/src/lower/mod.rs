@@ -32,6 +32,7 @@ mod rows;
 pub(crate) mod scatter;
 pub(crate) mod select;
 pub(crate) mod softmax;
+pub(crate) mod storage;
 pub(crate) mod top_k;
 pub(crate) mod unary;
 
@@ -112,7 +113,7 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         Op::Binary { op } => Ok(binary::lower(command, *op, limits)),
         Op::Chain { chain } => chain::lower(command, chain, limits),
         Op::Clip { min, max } => Ok(clip::lower(command, *min, *max, limits)),
-        Op::Copy { .. } => copy::lower(command, limits),
+        Op::Copy { dtype: _, saturate } => copy::lower(command, *saturate, limits),
         Op::Dft { axis, inverse, onesided, length: _ } => {
             Ok(fourier::lower_dft(command, usize::from(*axis), *inverse, *onesided, limits))
         }

@@ -158,7 +158,7 @@ impl Recipe {
 
     fn copy(self) -> Case {
         let (from, to) = (pick(&TYPES, self.dtype), pick(&TYPES, self.op));
-        let case = self.start(Op::Copy { dtype: to }, to, &self.shape);
+        let case = self.start(Op::Copy { dtype: to, saturate: true }, to, &self.shape);
         let input = self.arrangements[1].input(from, &self.shape);
         case.input(input, &self.values(1, &input, (-300.0, 300.0))).build()
     }

@@ -32,7 +32,8 @@ pub use convert::convert;
 
 use millstream_core::{DType, Distribution, Epilogue, Op, Scalar, UnaryOp};
 
-use crate::{Case, Dense, Expected, Value, accuracy, decode};
+use crate::value::read_at;
+use crate::{Case, Dense, Expected, Value, accuracy, small};
 
 /// What is expected of each element that a case gives, in row-major order of its output, or of its
 /// input for a download. Several outputs come one after the other.
@@ -45,8 +46,12 @@ pub fn reference(case: &Case) -> Vec<Expected> {
     match &case.op {
         Op::Fill { value, spec: _ } => vec![fill(*value, dtype); output.elements()],
         Op::Iota { params } => iota::apply(params),
-        Op::Copy { dtype: _ } => {
-            let convert = |value: &Value| Expected::Exact(convert(*value, dtype));
+        Op::Copy { dtype: _, saturate } => {
+            let same = inputs[0].dtype == dtype;
+            let convert = |value: &Value| match dtype.is_storage() && !same {
+                true => Expected::Exact(small::convert(dtype, *value, *saturate)),
+                false => Expected::Exact(convert(*value, dtype)),
+            };
             inputs[0].broadcast(shape).values.iter().map(convert).collect()
         }
         Op::Unary { op } => unary::apply(*op, &inputs[0].broadcast(shape)),
@@ -139,8 +144,8 @@ pub fn reference(case: &Case) -> Vec<Expected> {
             vec![random_range(*distribution); output.elements()]
         }
         Op::Upload { source: _, spec: _ } => {
-            let value = |bytes| Expected::Exact(decode(dtype, bytes));
-            case.host.chunks(dtype.size()).map(value).collect()
+            let value = |at| Expected::Exact(read_at(dtype, &case.host, at));
+            (0..output.elements()).map(value).collect()
         }
         Op::Timestamp => vec![Expected::Between { low: 0.0, high: i64::MAX as f64 }],
         Op::Download { target: _ } => unreachable!("a download has no output"),

@@ -59,10 +59,13 @@ impl Op {
     /// The rules of every operation.
     fn fit<B>(&self, fit: &mut Fit<'_, B>) -> Result<()> {
         fit.count()?;
+        if !matches!(self, Op::Copy { .. } | Op::Download { .. }) {
+            fit.wants_computed()?;
+        }
         match self {
-            Op::Fill { spec, .. } => source::given(fit, spec),
+            Op::Fill { spec, value: _ } => source::fill(fit, spec),
             Op::Iota { params } => source::iota(fit, params),
-            Op::Copy { dtype } => fit.elementwise(*dtype),
+            Op::Copy { dtype, saturate: _ } => elementwise::copy(fit, *dtype),
             Op::Unary { op } => elementwise::unary(fit, *op),
             Op::Binary { op } => elementwise::binary(fit, *op),
             Op::Where => elementwise::choose(fit),

@@ -23,6 +23,12 @@ pub(super) fn iota<B>(fit: &mut Fit<'_, B>, params: &IotaParams) -> Result<()> {
     given(fit, spec)
 }
 
+pub(super) fn fill<B>(fit: &mut Fit<'_, B>, spec: &TensorSpec) -> Result<()> {
+    let computed = !spec.dtype().is_storage();
+    fit.wants(computed, "dst", || "a type that is computed with".into(), spec)?;
+    given(fit, spec)
+}
+
 pub(super) fn random<B>(
     fit: &mut Fit<'_, B>,
     distribution: Distribution,

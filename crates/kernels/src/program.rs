@@ -51,7 +51,7 @@ programs! {
     ConvDirect => lower::conv::DIRECT_PROGRAM,
     /// Strided copies and conversions.
     Copy => lower::copy::PROGRAM,
-    /// Running sums.
+    /// Running sums and products.
     CumSum => lower::cumsum::PROGRAM,
     /// To 8-bit integers with the scale that suits the data.
     DynamicQuantize => lower::dynamic::PROGRAM,

@@ -58,7 +58,7 @@ pub enum Op {
         /// The axes that vanish.
         axes: Axes,
     },
-    /// `dst ← src`: running sum along an axis.
+    /// `dst ← src`: running sum or product along an axis.
     CumSum {
         /// The axis.
         axis: u8,
@@ -66,6 +66,8 @@ pub enum Op {
         exclusive: bool,
         /// Run from the end.
         reverse: bool,
+        /// Multiply rather than add.
+        product: bool,
     },
     /// `dst ← src`: softmax, or its logarithm, along an axis.
     Softmax {

@@ -161,7 +161,9 @@ impl Hash for Op {
                 words.limit(*max);
             }
             Op::Reduce { op, axes } => words.add((op, axes)),
-            Op::CumSum { axis, exclusive, reverse } => words.add((axis, exclusive, reverse)),
+            Op::CumSum { axis, exclusive, reverse, product } => {
+                words.add((axis, exclusive, reverse, product));
+            }
             Op::Softmax { axis, log } => words.add((axis, log)),
             Op::LayerNorm { axes, epsilon, weight, bias } => {
                 words.add((axes, weight, bias));

@@ -180,9 +180,9 @@ unsafe fn execute_one(
             Op::Reduce { op, axes } => {
                 reduce::reduce(*op, *axes, &outputs[0], &inputs[0], parallel);
             }
-            Op::CumSum { axis, exclusive, reverse } => {
+            Op::CumSum { axis, exclusive, reverse, product } => {
                 let (axis, exclusive, reverse) = (usize::from(*axis), *exclusive, *reverse);
-                let way = cumsum::Way { axis, exclusive, reverse };
+                let way = cumsum::Way { axis, exclusive, reverse, product: *product };
                 cumsum::cumsum(way, &outputs[0], &inputs[0], parallel);
             }
             Op::Softmax { axis, log } => {

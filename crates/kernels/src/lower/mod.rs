@@ -128,8 +128,9 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         Op::Stft { frame, hop, .. } => {
             Ok(fourier::lower_stft(command, *frame as usize, *hop as usize, limits))
         }
-        Op::CumSum { axis, exclusive, reverse } => {
-            Ok(cumsum::lower(command, usize::from(*axis), *exclusive, *reverse, limits))
+        Op::CumSum { axis, exclusive, reverse, product } => {
+            let way = [*exclusive, *reverse, *product];
+            Ok(cumsum::lower(command, usize::from(*axis), way, limits))
         }
         Op::Fill { value, .. } => Ok(fill::lower(command, *value, limits)),
         Op::Iota { params } => Ok(iota::lower(command, params, limits)),

@@ -31,10 +31,12 @@ impl Recipe {
         let dtype = pick(&DType::ALL[..NUMBERS], self.dtype);
         let axis = usize::from(self.op) % self.shape.len();
         let (exclusive, reverse) = (self.flag(0), self.flag(1));
-        let op = Op::CumSum { axis: axis as u8, exclusive, reverse };
+        let product = self.flag(3);
+        let op = Op::CumSum { axis: axis as u8, exclusive, reverse, product };
         let place = usize::from(!self.flag(2));
         let layout = self.arrangements[place].layout(dtype, &self.shape);
-        let values = self.plain(1, &layout, (-4.0, 4.0));
+        let range = if product { (0.7, 1.4) } else { (-4.0, 4.0) };
+        let values = self.plain(1, &layout, range);
         if place == 0 {
             self.start(op, dtype, &self.shape).in_place(&values).build()
         } else {

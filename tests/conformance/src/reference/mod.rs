@@ -55,8 +55,8 @@ pub fn reference(case: &Case) -> Vec<Expected> {
         Op::Where => select::choose(&[0, 1, 2].map(|input: usize| inputs[input].broadcast(shape))),
         Op::Clip { min, max } => select::clip(*min, *max, &inputs[0].broadcast(shape)),
         Op::Reduce { op, axes } => reduce::apply(*op, *axes, &inputs[0]),
-        Op::CumSum { axis, exclusive, reverse } => {
-            cumsum::apply(usize::from(*axis), *exclusive, *reverse, &inputs[0])
+        Op::CumSum { axis, exclusive, reverse, product } => {
+            cumsum::apply(usize::from(*axis), [*exclusive, *reverse, *product], &inputs[0])
         }
         Op::Softmax { axis, log } => softmax::apply(usize::from(*axis), *log, &inputs[0]),
         Op::LayerNorm { axes, epsilon, weight, bias } => {
@@ -80,6 +80,9 @@ pub fn reference(case: &Case) -> Vec<Expected> {
             let mut sums: Vec<Dense> = Vec::new();
             for _ in 0..usize::from(bias) + usize::from(residual) {
                 sums.push(rest.next().expect("bias or residual").broadcast(shape));
+            }
+            if dtype.is_int() {
+                return matmul::whole(shape, &inputs[0], &inputs[1], &sums);
             }
             matmul::apply(shape, &inputs[0], &inputs[1], &sums, f64::from(scale), activation)
         }

@@ -68,14 +68,14 @@ impl Op {
             Op::Where => elementwise::choose(fit),
             Op::Clip { min, max } => elementwise::clip(fit, *min, *max),
             Op::Reduce { op, axes } => reduce::reduce(fit, *op, *axes),
-            Op::CumSum { axis, exclusive: _, reverse: _ } => reduce::cumsum(fit, *axis),
+            Op::CumSum { axis, exclusive: _, reverse: _, product: _ } => reduce::cumsum(fit, *axis),
             Op::Softmax { axis, log: _ } => reduce::softmax(fit, *axis),
             Op::LayerNorm { axes, epsilon, weight: _, bias: _ }
             | Op::RmsNorm { axes, epsilon, weight: _ } => norm::trailing(fit, *axes, *epsilon),
             Op::GroupNorm { groups, epsilon, weight: _, bias: _ } => {
                 norm::groups(fit, *groups, *epsilon)
             }
-            Op::MatMul { epilogue: _ } => product::matmul(fit),
+            Op::MatMul { epilogue } => product::matmul(fit, epilogue),
             Op::PackWeights { bytes } => product::pack(fit, *bytes),
             Op::MatMulPacked { columns, epilogue: _ } => product::packed(fit, *columns),
             Op::Conv { params, epilogue } => window::conv(fit, params, epilogue.bias),

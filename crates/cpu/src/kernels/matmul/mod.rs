@@ -16,6 +16,7 @@ mod problem;
 mod scratch;
 pub(super) mod tile;
 mod vector;
+mod whole;
 
 #[cfg(test)]
 mod packed_tests;
@@ -56,6 +57,20 @@ pub(super) unsafe fn matmul(
 ) -> Result {
     if dst.layout.is_empty() {
         return Ok(());
+    }
+    // SAFETY: passed on; the types are those of the operands.
+    unsafe {
+        match dst.layout.dtype() {
+            DType::I32 => {
+                let problem = Problem::<i32>::new(epilogue, dst, factors, bias, residual);
+                return whole::run(&problem, parallel);
+            }
+            DType::I64 => {
+                let problem = Problem::<i64>::new(epilogue, dst, factors, bias, residual);
+                return whole::run(&problem, parallel);
+            }
+            _ => {}
+        }
     }
     with_float!(dst.layout.dtype(), T => {
         // SAFETY: passed on.

@@ -24,7 +24,7 @@ pub fn matmul() -> Good {
         Op::MatMul { epilogue: sums() },
         [("dst", "type rank size", &["a"])],
         [
-            input("a", F32, &[2, 3, 4], "type rank", &["b", "residual"]),
+            input("a", F32, &[2, 3, 4], "type rank", &["b", "residual", "scale"]),
             input("b", F32, &[4, 5], "type rank size", &["bias"]),
             input("bias", F32, &[5], "type rank size", &[]),
             input("residual", F32, &[2, 3, 5], "type rank size", &[]),

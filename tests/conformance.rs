@@ -132,6 +132,7 @@ families! {
     integers: Quantize Dequantize DynamicQuantize MatMulInteger ConvInteger;
     windows: Conv ConvTranspose Pool Resize Pad Reverse;
     indices: Gather GatherElements GatherNd ScatterElements ScatterNd Embedding;
+    compaction: NonZero Compress Unique NonMaxSuppression;
     sequences: Attention Recurrent Dft Stft;
     host: Random Upload Download Timestamp;
 }

@@ -43,6 +43,8 @@ programs! {
     Binary => lower::binary::PROGRAM,
     /// Limits of each element.
     Clip => lower::clip::PROGRAM,
+    /// Where flags are set.
+    Compact => lower::compact::PROGRAM,
     /// Convolutions in tiles.
     Conv => lower::conv::PROGRAM,
     /// Small convolutions, whose depth is shared.
@@ -75,6 +77,8 @@ programs! {
     Matmul => lower::matmul::PROGRAM,
     /// Small matrix products along the depth of both factors.
     MatmulDepth => lower::matmul_depth::PROGRAM,
+    /// Coordinates of what was found.
+    NonZero => lower::compact::NONZERO,
     /// Layer, group and root-mean-square normalisation.
     Norm => lower::norm::PROGRAM,
     /// Padding and cropping.
@@ -107,10 +111,20 @@ programs! {
     Softmax => lower::softmax::PROGRAM,
     /// Rows sorted in memory.
     Sort => lower::top_k::SORT,
+    /// Boxes that no better one overlaps.
+    Suppress => lower::suppress::PROGRAM,
+    /// The list of those boxes.
+    SuppressFinish => lower::suppress::FINISH,
+    /// Items by their numbers.
+    Take => lower::compact::TAKE,
     /// The best of tiles.
     TopK => lower::top_k::TILES,
     /// Functions of one element.
     Unary => lower::unary::PROGRAM,
+    /// Items in order, and which differ from the one before.
+    Unique => lower::unique::PROGRAM,
+    /// Numbers of the different items.
+    UniqueFinish => lower::unique::FINISH,
 }
 
 impl Program {

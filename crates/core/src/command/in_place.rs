@@ -59,6 +59,10 @@ impl Op {
             | Op::Resize { .. }
             | Op::Pad { .. }
             | Op::Reverse { .. }
+            | Op::NonZero
+            | Op::Compress { .. }
+            | Op::Unique { .. }
+            | Op::NonMaxSuppression { .. }
             | Op::Attention { .. }
             | Op::Recurrent { .. }
             | Op::Dft { .. }

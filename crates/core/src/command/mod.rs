@@ -6,6 +6,7 @@
 mod activation;
 mod attention;
 mod check;
+mod compact;
 mod conv;
 mod cumsum;
 mod elementwise;

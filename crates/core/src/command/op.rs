@@ -205,6 +205,41 @@ pub enum Op {
         /// The axis that `lengths` belongs to, or none where it is not given.
         batch_axis: Option<u8>,
     },
+    /// `indices, count ← src`: where elements are other than zero, in row-major order. `indices` is `i64` of
+    /// shape `[rank, elements]`, of which the first `count` columns are found; the others are 0.
+    NonZero,
+    /// `dst, count ← src, condition`: the slices along an axis, or the elements in row-major order, whose condition
+    /// holds. `dst` has room for as many as there are conditions; behind the first `count` it is 0.
+    Compress {
+        /// The axis, or none for the elements of a flat `src`.
+        axis: Option<u8>,
+    },
+    /// `values, first, inverse, counts, count ← src`: the different slices along an axis, or elements in row-major
+    /// order. NaN equals itself, and zeros are equal.
+    ///
+    /// For each of the `count` different ones, `values` has the first of its kind, `first` the index of that and
+    /// `counts` how many there are; behind them all three are 0. `inverse` has, for each of `src`, which one it is.
+    Unique {
+        /// The axis, or none for the elements of a flat `src`.
+        axis: Option<u8>,
+        /// In rising order (NaN last, slices by their first difference), else in the order of their first place.
+        sorted: bool,
+    },
+    /// `selected, count ← boxes, scores`: for every batch and class the boxes of the best scores, without those that
+    /// overlap a better one. `boxes` is `[batch, boxes, 4]` and `scores` `[batch, classes, boxes]`, both `f32`.
+    ///
+    /// `selected` is `i64` of shape `[most, 3]`; its first `count` rows are batch, class and box, from the best score
+    /// on within a class, the first box of equal ones; the others are 0. A score that is NaN is never selected.
+    NonMaxSuppression {
+        /// Boxes that are selected for a batch and class at most.
+        most: usize,
+        /// Boxes that share more than this part of their union overlap.
+        overlap: f32,
+        /// Only scores above this are looked at.
+        score: Option<f32>,
+        /// A box is center x, center y, width and height, else y, x of two opposite corners.
+        centered: bool,
+    },
     /// `dst ← query, key, value, [mask], [lengths]`: scaled dot-product attention; the mask is already
     /// broadcast to `[batch, heads, queries, keys]`. Of each batch keys at or beyond its length are not seen,
     /// and may hold anything. A query that sees no key gives zeros.
@@ -367,7 +402,8 @@ kinds! {
     MatMul => "matmul", Conv => "conv", ConvTranspose => "conv_transpose", Pool => "pool",
     Gather => "gather", GatherElements => "gather_elements", GatherNd => "gather_nd",
     ScatterElements => "scatter_elements", ScatterNd => "scatter_nd", Embedding => "embedding",
-    TopK => "top_k", Resize => "resize", Pad => "pad", Reverse => "reverse", Attention => "attention",
+    TopK => "top_k", Resize => "resize", Pad => "pad", Reverse => "reverse", NonZero => "nonzero", Compress => "compress",
+    Unique => "unique", NonMaxSuppression => "non_max_suppression", Attention => "attention",
     Recurrent => "recurrent", Dft => "dft", Stft => "stft", Quantize => "quantize",
     Dequantize => "dequantize", DynamicQuantize => "dynamic_quantize",
     MatMulInteger => "matmul_integer", ConvInteger => "conv_integer", PackWeights => "pack_weights", MatMulPacked => "matmul_packed",
@@ -378,6 +414,16 @@ impl Op {
     /// The name used in errors, traces and counters.
     pub fn name(&self) -> &'static str {
         self.kind().name()
+    }
+
+    /// The output that says how much of the others is valid, where only the data knows: one `i64`. Sizes of the
+    /// others are what there may be at most, and what is not valid is 0.
+    pub fn count_output(&self) -> Option<usize> {
+        match self {
+            Op::NonZero | Op::Compress { .. } | Op::NonMaxSuppression { .. } => Some(1),
+            Op::Unique { .. } => Some(4),
+            _ => None,
+        }
     }
 
     /// The activation at the end of the operation, if it has one.

@@ -155,7 +155,7 @@ impl Hash for Op {
             Op::Copy { dtype } => words.add(dtype),
             Op::Unary { op } => words.unary(*op),
             Op::Binary { op } => words.add(op),
-            Op::Where | Op::Embedding | Op::Timestamp => {}
+            Op::Where | Op::Embedding | Op::NonZero | Op::Timestamp => {}
             Op::Clip { min, max } => {
                 words.limit(*min);
                 words.limit(*max);
@@ -196,6 +196,13 @@ impl Hash for Op {
             Op::Resize { params } => words.resize(params),
             Op::Pad { params } => words.pad(params),
             Op::Reverse { axes, batch_axis } => words.add((axes, batch_axis)),
+            Op::Compress { axis } => words.add(axis),
+            Op::Unique { axis, sorted } => words.add((axis, sorted)),
+            Op::NonMaxSuppression { most, overlap, score, centered } => {
+                words.add((most, centered, score.is_some()));
+                words.float(*overlap);
+                words.float(score.unwrap_or(0.0));
+            }
             Op::Attention { params } => words.attention(*params),
             Op::Recurrent { params } => words.add(params),
             Op::Dft { axis, inverse, onesided, length } => {

@@ -14,6 +14,7 @@ mod attention;
 mod binary;
 mod block;
 mod byte_product;
+mod compact;
 mod conv;
 mod copy;
 mod cumsum;
@@ -101,6 +102,10 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::Resize
             | OpKind::Pad
             | OpKind::Reverse
+            | OpKind::NonZero
+            | OpKind::Compress
+            | OpKind::Unique
+            | OpKind::NonMaxSuppression
             | OpKind::Conv
             | OpKind::ConvTranspose
             | OpKind::Attention
@@ -244,6 +249,31 @@ unsafe fn execute_one(
                 let ReverseOperands { dst, src, lengths } = ReverseOperands::of(command);
                 let lengths = lengths.zip(batch_axis.map(usize::from));
                 reverse::reverse(*axes, lengths, dst, src, parallel)?;
+            }
+            Op::NonZero => compact::nonzero(&outputs[0], &outputs[1], &inputs[0], parallel)?,
+            Op::Compress { axis } => {
+                let axis = axis.map(usize::from);
+                compact::compress(
+                    axis,
+                    &outputs[0],
+                    &outputs[1],
+                    [&inputs[0], &inputs[1]],
+                    parallel,
+                )?;
+            }
+            Op::Unique { axis, sorted } => {
+                let axis = axis.map(usize::from);
+                compact::unique(axis, *sorted, outputs, &inputs[0], parallel)?;
+            }
+            Op::NonMaxSuppression { most, overlap, score, centered } => {
+                let choice = compact::Choice {
+                    most: *most,
+                    overlap: *overlap,
+                    score: *score,
+                    centered: *centered,
+                };
+                let operands = [&inputs[0], &inputs[1]];
+                compact::suppress(choice, &outputs[0], &outputs[1], operands, parallel)?;
             }
             Op::Conv { params, epilogue } => {
                 let operands = conv_operands(command);

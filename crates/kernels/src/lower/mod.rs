@@ -4,6 +4,7 @@ pub(crate) mod attention;
 pub(crate) mod attention_tiles;
 pub(crate) mod binary;
 pub(crate) mod clip;
+pub(crate) mod compact;
 pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod cumsum;
@@ -31,8 +32,10 @@ mod rows;
 pub(crate) mod scatter;
 pub(crate) mod select;
 pub(crate) mod softmax;
+pub(crate) mod suppress;
 pub(crate) mod top_k;
 pub(crate) mod unary;
+pub(crate) mod unique;
 
 use millstream_core::{BoundCommand, DType, Error, Op, OpKind};
 
@@ -50,6 +53,7 @@ const SUPPORTED: &[OpKind] = &[
     OpKind::Attention,
     OpKind::Binary,
     OpKind::Clip,
+    OpKind::Compress,
     OpKind::Conv,
     OpKind::ConvInteger,
     OpKind::ConvTranspose,
@@ -68,6 +72,8 @@ const SUPPORTED: &[OpKind] = &[
     OpKind::LayerNorm,
     OpKind::MatMul,
     OpKind::MatMulInteger,
+    OpKind::NonMaxSuppression,
+    OpKind::NonZero,
     OpKind::Pad,
     OpKind::Pool,
     OpKind::Quantize,
@@ -83,6 +89,7 @@ const SUPPORTED: &[OpKind] = &[
     OpKind::Stft,
     OpKind::TopK,
     OpKind::Unary,
+    OpKind::Unique,
     OpKind::Where,
 ];
 
@@ -141,6 +148,16 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         Op::Reverse { axes, batch_axis } => {
             Ok(reverse::lower(command, *axes, *batch_axis, index, limits))
         }
+        Op::NonZero => Ok(compact::lower_nonzero(command, limits)),
+        Op::Compress { axis } => {
+            Ok(compact::lower_compress(command, axis.map(usize::from), limits))
+        }
+        Op::Unique { axis, sorted } => {
+            unique::lower(command, axis.map(usize::from), *sorted, limits)
+        }
+        Op::NonMaxSuppression { most, overlap, score, centered } => {
+            Ok(suppress::lower(command, *most, (*overlap, *score, *centered), limits))
+        }
         Op::Quantize { .. } => Ok(quantize::lower(command, false, limits)),
         Op::Dequantize { .. } => Ok(quantize::lower(command, true, limits)),
         Op::DynamicQuantize { rows, .. } => Ok(dynamic::lower(command, *rows, limits)),
@@ -181,7 +198,7 @@ fn moves_by_index(op: &Op) -> bool {
     use millstream_core::ScatterReduction::Replace;
     match op {
         Op::Gather { .. } | Op::Embedding | Op::GatherElements { .. } => true,
-        Op::GatherNd { .. } | Op::Pad { .. } | Op::Reverse { .. } => true,
+        Op::GatherNd { .. } | Op::Pad { .. } | Op::Reverse { .. } | Op::Compress { .. } => true,
         Op::ScatterElements { reduction, .. } | Op::ScatterNd { reduction } => {
             *reduction == Replace
         }

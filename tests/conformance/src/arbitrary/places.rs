@@ -127,6 +127,21 @@ impl Recipe {
         self.finish(case)
     }
 
+    pub(super) fn compact(self) -> Case {
+        let dtype = pick(&DType::ALL, self.dtype);
+        let source = self.arrangements[1].layout(dtype, &self.shape);
+        let values = self.values(1, &source, (-1.0, 1.0));
+        if self.flag(0) {
+            return self.finish(self.begin(Op::NonZero, dtype).input(source, &values));
+        }
+        let axis = usize::from(self.op).checked_rem(self.shape.len()).filter(|_| self.flag(1));
+        let size = axis.map_or(source.elements(), |axis| self.shape[axis]);
+        let condition = self.arrangements[3].layout(DType::Bool, &[self.inner.min(size)]);
+        let flags = self.plain(3, &condition, (0.0, 1.0));
+        let op = Op::Compress { axis: axis.map(|axis| axis as u8) };
+        self.finish(self.begin(op, dtype).input(source, &values).input(condition, &flags))
+    }
+
     pub(super) fn top_k(mut self) -> Case {
         self.need_rank(1);
         let dtype = pick(&DType::ALL[..NUMBERS], self.dtype);

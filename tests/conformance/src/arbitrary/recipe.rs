@@ -87,6 +87,7 @@ impl Recipe {
             13 => self.norm(),
             14 => self.gather(),
             15 => self.scatter(),
+            16 if self.flag(7) => self.compact(),
             16 => self.top_k(),
             17 => self.pad(),
             18 => self.window(),

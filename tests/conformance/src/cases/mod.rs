@@ -2,6 +2,7 @@
 
 mod attention;
 mod binary;
+mod compact;
 mod conv;
 mod copy;
 mod cumsum;
@@ -27,6 +28,7 @@ mod reverse;
 mod scatter;
 mod select;
 mod softmax;
+mod suppress;
 mod top_k;
 mod unary;
 
@@ -69,6 +71,10 @@ pub(crate) const COVERED: &[OpKind] = &[
     OpKind::Resize,
     OpKind::Pad,
     OpKind::Reverse,
+    OpKind::NonZero,
+    OpKind::Compress,
+    OpKind::Unique,
+    OpKind::NonMaxSuppression,
     OpKind::Conv,
     OpKind::ConvTranspose,
     OpKind::Attention,
@@ -114,6 +120,10 @@ pub fn cases(kind: OpKind) -> Vec<Case> {
         OpKind::Resize => resize::cases(),
         OpKind::Pad => pad::cases(),
         OpKind::Reverse => reverse::cases(),
+        OpKind::NonZero => compact::nonzeros(),
+        OpKind::Compress => compact::compressions(),
+        OpKind::Unique => compact::uniques(),
+        OpKind::NonMaxSuppression => suppress::cases(),
         OpKind::Conv => conv::forward(),
         OpKind::ConvTranspose => conv::transposed(),
         OpKind::Attention => attention::cases(),

@@ -2,6 +2,7 @@
 
 mod attention;
 mod binary;
+mod compact;
 mod conv;
 mod convert;
 mod cumsum;
@@ -24,7 +25,8 @@ mod scatter;
 mod select;
 mod softmax;
 pub(crate) mod special;
-mod top_k;
+mod suppress;
+pub(crate) mod top_k;
 mod unary;
 
 pub use convert::convert;
@@ -106,6 +108,12 @@ pub fn reference(case: &Case) -> Vec<Expected> {
         Op::Pad { params } => pad::apply(params, shape, &inputs[0]),
         Op::Reverse { axes, batch_axis } => {
             reverse::apply(*axes, batch_axis.map(usize::from), &inputs[0], inputs.get(1))
+        }
+        Op::NonZero => compact::nonzero(&inputs[0]),
+        Op::Compress { axis } => compact::compress(axis.map(usize::from), &inputs[0], &inputs[1]),
+        Op::Unique { axis, sorted } => compact::unique(axis.map(usize::from), *sorted, &inputs[0]),
+        Op::NonMaxSuppression { most, overlap, score, centered } => {
+            suppress::apply(*most, *overlap, *score, *centered, &inputs)
         }
         Op::Conv { params, epilogue } => {
             conv::apply(&conv::Window { transposed: false, params, shape }, &inputs, *epilogue)

@@ -4,6 +4,7 @@
 //! [`Command::new`] they compare the outputs that are there, and stretch inputs that repeat.
 
 mod attention;
+mod compact;
 mod elementwise;
 mod fit;
 mod fourier;
@@ -31,7 +32,8 @@ pub type Outputs = SmallVec<[Layout; 1]>;
 
 impl Op {
     /// What the operation makes of these inputs: the element type and shape of every output, with a dense
-    /// layout. No output depends on values.
+    /// layout. No size depends on values: where only the data knows how much there is, outputs have room for all
+    /// that there may be, and one of them ([`count_output`](Op::count_output)) says how much it is.
     ///
     /// # Errors
     ///
@@ -95,6 +97,12 @@ impl Op {
             Op::Resize { params } => rearrange::resize(fit, params),
             Op::Pad { params } => rearrange::pad(fit, params),
             Op::Reverse { axes, batch_axis } => rearrange::reverse(fit, *axes, *batch_axis),
+            Op::NonZero => compact::nonzero(fit),
+            Op::Compress { axis } => compact::compress(fit, *axis),
+            Op::Unique { axis, sorted: _ } => compact::unique(fit, *axis),
+            Op::NonMaxSuppression { most, overlap, score, centered: _ } => {
+                compact::suppress(fit, *most, *overlap, *score)
+            }
             Op::Attention { params } => attention::attention(fit, params),
             Op::Recurrent { params } => recurrent::recurrent(fit, params),
             Op::Dft { axis, inverse, onesided, length } => {

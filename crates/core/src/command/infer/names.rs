@@ -25,6 +25,10 @@ impl Op {
             Op::PackWeights { .. } => smallvec!["packed"],
             Op::Pool { params } => with(&["dst"], &[(params.indices, "indices")]),
             Op::TopK { .. } => smallvec!["values", "indices"],
+            Op::NonZero => smallvec!["indices", "count"],
+            Op::Compress { .. } => smallvec!["dst", "count"],
+            Op::Unique { .. } => smallvec!["values", "first", "inverse", "counts", "count"],
+            Op::NonMaxSuppression { .. } => smallvec!["selected", "count"],
             Op::DynamicQuantize { dtype, .. } => {
                 with(&["dst", "scale"], &[(*dtype == DType::U8, "zero")])
             }
@@ -91,8 +95,12 @@ impl Op {
             | Op::Resize { .. }
             | Op::Pad { .. }
             | Op::Dft { .. }
+            | Op::NonZero
+            | Op::Unique { .. }
             | Op::Download { .. } => smallvec!["src"],
             Op::Reverse { batch_axis, .. } => with(&["src"], &[(batch_axis.is_some(), "lengths")]),
+            Op::Compress { .. } => smallvec!["src", "condition"],
+            Op::NonMaxSuppression { .. } => smallvec!["boxes", "scores"],
             Op::Binary { .. } => smallvec!["a", "b"],
             Op::Where => smallvec!["condition", "a", "b"],
             Op::LayerNorm { weight, bias, .. } | Op::GroupNorm { weight, bias, .. } => {
@@ -176,7 +184,9 @@ impl Op {
             Op::Conv { epilogue: sums, .. } => (1, 2 + epilogue(sums)),
             Op::ConvTranspose { epilogue, .. } => (1, 2 + usize::from(epilogue.bias)),
             Op::Pool { params } => (1 + usize::from(params.indices), 1),
-            Op::TopK { .. } => (2, 1),
+            Op::TopK { .. } | Op::NonZero => (2, 1),
+            Op::Compress { .. } | Op::NonMaxSuppression { .. } => (2, 2),
+            Op::Unique { .. } => (5, 1),
             Op::Attention { params } => {
                 (1, 3 + usize::from(params.mask) + usize::from(params.lengths))
             }

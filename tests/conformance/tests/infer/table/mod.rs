@@ -1,5 +1,6 @@
 //! A good Command of every kind, and what is said where it is not good.
 
+mod compact;
 mod elements;
 mod places;
 mod products;
@@ -79,6 +80,10 @@ pub fn good(kind: OpKind) -> Good {
         OpKind::Resize => windows::resize(),
         OpKind::Pad => windows::pad(),
         OpKind::Reverse => places::reverse(),
+        OpKind::NonZero => compact::nonzero(),
+        OpKind::Compress => compact::compress(),
+        OpKind::Unique => compact::unique(),
+        OpKind::NonMaxSuppression => compact::suppress(),
         OpKind::Attention => products::attention(),
         OpKind::Recurrent => products::recurrent(),
         OpKind::Dft => rows::dft(),

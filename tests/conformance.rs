@@ -126,6 +126,7 @@ macro_rules! families {
 families! {
     elementwise: Fill Iota Copy Unary Where Clip;
     binary: Binary;
+    chains: Chain;
     reductions: Reduce CumSum Softmax TopK;
     norms: LayerNorm RmsNorm GroupNorm;
     products: MatMul PackWeights MatMulPacked;

@@ -31,10 +31,11 @@ pub use backend::{
 };
 pub use command::{
     Access, Activation, Alignment, AttentionParams, Axes, BinaryOp, BoundCommand, BufferLike,
-    Command, ConvParams, CoordinateMode, Distribution, Epilogue, HostBytes, IotaParams, KeyWindow,
-    MAX_SPATIAL, Names, NearestRounding, Op, OpKind, Operand, Outputs, PadMode, PadParams,
-    PoolKind, PoolParams, RawBuffer, Recurrent, RecurrentCell, RecurrentDirection, RecurrentParams,
-    ReduceOp, ResizeMode, ResizeParams, ScatterReduction, TensorSpec, UnaryOp,
+    Chain, ChainOp, ChainStep, ChainTerm, Command, ConvParams, CoordinateMode, Distribution,
+    Epilogue, HostBytes, IotaParams, KeyWindow, MAX_CHAIN_INPUTS, MAX_CHAIN_STEPS, MAX_SPATIAL,
+    Names, NearestRounding, Op, OpKind, Operand, Outputs, PadMode, PadParams, PoolKind, PoolParams,
+    RawBuffer, Recurrent, RecurrentCell, RecurrentDirection, RecurrentParams, ReduceOp, ResizeMode,
+    ResizeParams, ScatterReduction, TensorSpec, UnaryOp,
 };
 pub use command::{
     AttentionOperands, ConvIntegerOperands, ConvOperands, DynamicQuantizeOperands,

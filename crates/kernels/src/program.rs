@@ -41,6 +41,8 @@ programs! {
     AttentionTiles => lower::attention_tiles::PROGRAM,
     /// Functions of two elements.
     Binary => lower::binary::PROGRAM,
+    /// Elementwise steps in one pass.
+    Chain => lower::chain::PROGRAM,
     /// Limits of each element.
     Clip => lower::clip::PROGRAM,
     /// Where flags are set.

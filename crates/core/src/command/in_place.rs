@@ -35,6 +35,7 @@ impl Op {
             | Op::Binary { .. }
             | Op::Where
             | Op::Clip { .. }
+            | Op::Chain { .. }
             | Op::LayerNorm { .. }
             | Op::RmsNorm { .. }
             | Op::GroupNorm { .. } => InPlace::AnyInput,

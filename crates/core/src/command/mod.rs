@@ -5,6 +5,7 @@
 
 mod activation;
 mod attention;
+mod chain;
 mod check;
 mod compact;
 mod conv;
@@ -43,6 +44,7 @@ mod work;
 
 pub use activation::Activation;
 pub use attention::{Alignment, AttentionParams, KeyWindow};
+pub use chain::{Chain, ChainOp, ChainStep, ChainTerm, MAX_CHAIN_INPUTS, MAX_CHAIN_STEPS};
 pub use host::HostBytes;
 pub(crate) use host::{HostRole, Lender};
 pub use infer::{Names, Outputs};

@@ -1,9 +1,9 @@
 //! The closed set of operations.
 
 use super::{
-    Activation, AttentionParams, Axes, BinaryOp, ConvParams, Distribution, Epilogue, HostBytes,
-    IotaParams, PadParams, PoolParams, RecurrentParams, ReduceOp, ResizeParams, ScatterReduction,
-    TensorSpec, UnaryOp,
+    Activation, AttentionParams, Axes, BinaryOp, Chain, ConvParams, Distribution, Epilogue,
+    HostBytes, IotaParams, PadParams, PoolParams, RecurrentParams, ReduceOp, ResizeParams,
+    ScatterReduction, TensorSpec, UnaryOp,
 };
 use crate::{DType, Scalar};
 
@@ -50,6 +50,11 @@ pub enum Op {
         min: Option<Scalar>,
         /// The upper limit.
         max: Option<Scalar>,
+    },
+    /// `dst ← inputs…`: several elementwise operations in one pass; inputs are already broadcast to `dst`.
+    Chain {
+        /// The steps.
+        chain: Chain,
     },
     /// `dst ← src`: combines all elements along some axes, which have size 1 in `dst`.
     Reduce {
@@ -397,7 +402,7 @@ macro_rules! kinds {
 
 kinds! {
     Fill => "fill", Iota => "iota", Copy => "copy", Unary => "unary", Binary => "binary", Where => "where",
-    Clip => "clip", Reduce => "reduce", CumSum => "cumsum", Softmax => "softmax",
+    Clip => "clip", Chain => "chain", Reduce => "reduce", CumSum => "cumsum", Softmax => "softmax",
     LayerNorm => "layer_norm", RmsNorm => "rms_norm", GroupNorm => "group_norm",
     MatMul => "matmul", Conv => "conv", ConvTranspose => "conv_transpose", Pool => "pool",
     Gather => "gather", GatherElements => "gather_elements", GatherNd => "gather_nd",

@@ -8,10 +8,10 @@ use std::hash::{Hash, Hasher};
 use smallvec::SmallVec;
 
 use super::{
-    Activation, AttentionParams, Distribution, Epilogue, IotaParams, Op, PadMode, PadParams,
-    ResizeMode, ResizeParams, UnaryOp,
+    Activation, AttentionParams, ChainOp, ChainStep, Distribution, Epilogue, IotaParams, Op,
+    PadMode, PadParams, ResizeMode, ResizeParams, UnaryOp,
 };
-use crate::Scalar;
+use crate::{DType, Scalar};
 
 /// Takes the words that an operation is made of.
 struct Words<'a, H: Hasher>(&'a mut H);
@@ -80,6 +80,22 @@ impl<H: Hasher> Words<'_, H> {
             | Asinh | Acosh | Atanh | Erf | Floor | Ceil | Round | Trunc | Sigmoid | HardSwish
             | Silu | Gelu | GeluTanh | Softplus | Softsign | Mish | IsNan | Not => {}
         }
+    }
+
+    fn step(&mut self, step: &ChainStep) {
+        let op = step.op();
+        self.add(std::mem::discriminant(&op));
+        match op {
+            ChainOp::Cast { dtype } => self.add(dtype),
+            ChainOp::Unary { op } => self.unary(op),
+            ChainOp::Binary { op } => self.add(op),
+            ChainOp::Where => {}
+            ChainOp::Clip { min, max } => {
+                self.limit(min);
+                self.limit(max);
+            }
+        }
+        self.add(step.terms());
     }
 
     fn distribution(&mut self, distribution: Distribution) {
@@ -160,6 +176,7 @@ impl Hash for Op {
                 words.limit(*min);
                 words.limit(*max);
             }
+            Op::Chain { chain } => words.add(chain),
             Op::Reduce { op, axes } => words.add((op, axes)),
             Op::CumSum { axis, exclusive, reverse, product } => {
                 words.add((axis, exclusive, reverse, product));
@@ -241,8 +258,20 @@ impl Hasher for Collected {
     }
 }
 
+/// A chain as bytes: collected once, when it is made.
+pub(super) fn chain_words(inputs: &[DType], steps: &[ChainStep]) -> Box<[u8]> {
+    let mut collected = Collected::default();
+    let mut words = Words(&mut collected);
+    words.add(inputs);
+    steps.iter().for_each(|step| words.step(step));
+    collected.0.into_boxed_slice()
+}
+
 impl PartialEq for Op {
     fn eq(&self, other: &Self) -> bool {
+        if let (Op::Chain { chain }, Op::Chain { chain: other }) = (self, other) {
+            return chain == other;
+        }
         let words = |op: &Op| {
             let mut collected = Collected::default();
             op.hash(&mut collected);

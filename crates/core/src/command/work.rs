@@ -48,6 +48,9 @@ impl<B> Command<B> {
             | Op::Random { .. }
             | Op::Reverse { .. }
             | Op::Timestamp => elements(&self.operands),
+            Op::Chain { chain } => {
+                elements(&self.operands) + times(&[of(&outputs[0]), chain.steps().len()])
+            }
             // Each element is read in one place and written in another.
             Op::Upload { .. } | Op::Download { .. } | Op::PackWeights { .. } => {
                 2 * elements(outputs).max(elements(inputs))

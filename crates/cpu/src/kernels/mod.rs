@@ -14,6 +14,7 @@ mod attention;
 mod binary;
 mod block;
 mod byte_product;
+mod chain;
 mod compact;
 mod conv;
 mod copy;
@@ -48,6 +49,7 @@ mod select;
 mod simd;
 mod slice;
 mod softmax;
+mod span;
 mod top_k;
 mod transpose;
 mod unary;
@@ -84,6 +86,7 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::Binary
             | OpKind::Where
             | OpKind::Clip
+            | OpKind::Chain
             | OpKind::Reduce
             | OpKind::CumSum
             | OpKind::Softmax
@@ -182,6 +185,7 @@ unsafe fn execute_one(
             Op::Clip { min, max } => {
                 select::clip(*min, *max, &outputs[0], &inputs[0], parallel);
             }
+            Op::Chain { chain } => chain::chain(chain, &outputs[0], inputs, parallel)?,
             Op::Reduce { op, axes } => {
                 reduce::reduce(*op, *axes, &outputs[0], &inputs[0], parallel);
             }

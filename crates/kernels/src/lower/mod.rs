@@ -3,6 +3,7 @@
 pub(crate) mod attention;
 pub(crate) mod attention_tiles;
 pub(crate) mod binary;
+pub(crate) mod chain;
 pub(crate) mod clip;
 pub(crate) mod compact;
 pub(crate) mod conv;
@@ -52,6 +53,7 @@ pub use matmul_depth::lower_depth;
 const SUPPORTED: &[OpKind] = &[
     OpKind::Attention,
     OpKind::Binary,
+    OpKind::Chain,
     OpKind::Clip,
     OpKind::Compress,
     OpKind::Conv,
@@ -115,6 +117,7 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
     }
     match op {
         Op::Binary { op } => Ok(binary::lower(command, *op, limits)),
+        Op::Chain { chain } => chain::lower(command, chain, limits),
         Op::Clip { min, max } => Ok(clip::lower(command, *min, *max, limits)),
         Op::Copy { .. } => copy::lower(command, limits),
         Op::Dft { axis, inverse, onesided, length: _ } => {

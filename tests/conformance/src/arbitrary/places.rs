@@ -3,6 +3,7 @@
 use millstream_core::{DType, Op, Scalar, ScatterReduction};
 
 use super::recipe::{Recipe, pick};
+use crate::chains::random;
 use crate::{Case, Generator, Value, ops};
 
 const NUMBERS: usize = DType::ALL.len() - 1;
@@ -22,6 +23,19 @@ impl Recipe {
         for (input, dtype) in [(1, DType::Bool), (2, dtype), (3, dtype)] {
             let layout = self.arrangements[input].input(dtype, &self.shape);
             case = case.input(layout, &self.values(input, &layout, (-5.0, 5.0)));
+        }
+        case.build()
+    }
+
+    pub(super) fn chain(self) -> Case {
+        let first = pick(&DType::ALL, self.dtype);
+        let types = [first, first, pick(&DType::ALL, self.op), DType::Bool, first, DType::F32];
+        let mut generator = Generator::new(self.seed ^ 0xc4a1);
+        let (chain, read) = random(&mut generator, &types, 1 + self.inner % 16);
+        let mut case = self.start(Op::Chain { chain: chain.clone() }, chain.dtype(), &self.shape);
+        for (place, &dtype) in read.iter().zip(chain.inputs()) {
+            let layout = self.arrangements[1 + place % 4].input(dtype, &self.shape);
+            case = case.input(layout, &self.values(*place, &layout, (-5.0, 5.0)));
         }
         case.build()
     }

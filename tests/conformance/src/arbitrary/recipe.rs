@@ -73,7 +73,7 @@ impl Recipe {
             let largest = self.shape.iter_mut().max().expect("a product above 1 has a factor");
             *largest /= 2;
         }
-        match self.kind % 20 {
+        match self.kind % 21 {
             0 => self.fill(),
             1 => self.copy(),
             2 | 3 => self.unary(),
@@ -91,6 +91,7 @@ impl Recipe {
             16 => self.top_k(),
             17 => self.pad(),
             18 => self.window(),
+            19 => self.chain(),
             _ if self.flag(6) => self.reverse(),
             _ => self.transfer(),
         }

@@ -2,6 +2,7 @@
 
 mod attention;
 mod binary;
+mod chain;
 mod compact;
 mod conv;
 mod copy;
@@ -53,6 +54,7 @@ pub(crate) const COVERED: &[OpKind] = &[
     OpKind::Binary,
     OpKind::Where,
     OpKind::Clip,
+    OpKind::Chain,
     OpKind::Reduce,
     OpKind::CumSum,
     OpKind::Softmax,
@@ -102,6 +104,7 @@ pub fn cases(kind: OpKind) -> Vec<Case> {
         OpKind::Binary => binary::cases(),
         OpKind::Where => select::wheres(),
         OpKind::Clip => select::clips(),
+        OpKind::Chain => chain::cases(),
         OpKind::Reduce => reduce::cases(),
         OpKind::CumSum => cumsum::cases(),
         OpKind::Softmax => softmax::cases(),

@@ -2,6 +2,7 @@
 
 mod attention;
 mod binary;
+mod chain;
 mod compact;
 mod conv;
 mod convert;
@@ -56,6 +57,10 @@ pub fn reference(case: &Case) -> Vec<Expected> {
         }
         Op::Where => select::choose(&[0, 1, 2].map(|input: usize| inputs[input].broadcast(shape))),
         Op::Clip { min, max } => select::clip(*min, *max, &inputs[0].broadcast(shape)),
+        Op::Chain { chain } => {
+            let inputs: Vec<Dense> = inputs.iter().map(|input| input.broadcast(shape)).collect();
+            chain::apply(chain, &inputs)
+        }
         Op::Reduce { op, axes } => reduce::apply(*op, *axes, &inputs[0]),
         Op::CumSum { axis, exclusive, reverse, product } => {
             cumsum::apply(usize::from(*axis), [*exclusive, *reverse, *product], &inputs[0])

@@ -69,6 +69,7 @@ impl Op {
             Op::Binary { op } => elementwise::binary(fit, *op),
             Op::Where => elementwise::choose(fit),
             Op::Clip { min, max } => elementwise::clip(fit, *min, *max),
+            Op::Chain { chain } => elementwise::chain(fit, chain),
             Op::Reduce { op, axes } => reduce::reduce(fit, *op, *axes),
             Op::CumSum { axis, exclusive: _, reverse: _, product: _ } => reduce::cumsum(fit, *axis),
             Op::Softmax { axis, log: _ } => reduce::softmax(fit, *axis),

@@ -3,6 +3,7 @@
 use smallvec::{SmallVec, smallvec};
 
 use crate::DType;
+use crate::command::chain::INPUT_NAMES;
 use crate::command::{Epilogue, Op, RecurrentCell};
 
 /// Names of the operands that are there, in their order.
@@ -43,6 +44,7 @@ impl Op {
             | Op::Binary { .. }
             | Op::Where
             | Op::Clip { .. }
+            | Op::Chain { .. }
             | Op::Reduce { .. }
             | Op::CumSum { .. }
             | Op::Softmax { .. }
@@ -103,6 +105,7 @@ impl Op {
             Op::NonMaxSuppression { .. } => smallvec!["boxes", "scores"],
             Op::Binary { .. } => smallvec!["a", "b"],
             Op::Where => smallvec!["condition", "a", "b"],
+            Op::Chain { chain } => INPUT_NAMES[..chain.inputs().len()].iter().copied().collect(),
             Op::LayerNorm { weight, bias, .. } | Op::GroupNorm { weight, bias, .. } => {
                 with(&["src"], &[(*weight, "weight"), (*bias, "bias")])
             }
@@ -174,6 +177,7 @@ impl Op {
             | Op::GatherNd { .. }
             | Op::Embedding => (1, 2),
             Op::Where | Op::ScatterElements { .. } | Op::ScatterNd { .. } => (1, 3),
+            Op::Chain { chain } => (1, chain.inputs().len()),
             Op::LayerNorm { weight, bias, .. } | Op::GroupNorm { weight, bias, .. } => {
                 (1, 1 + usize::from(*weight) + usize::from(*bias))
             }

@@ -58,6 +58,7 @@ pub fn good(kind: OpKind) -> Good {
         OpKind::Binary => elements::binary(),
         OpKind::Where => elements::choose(),
         OpKind::Clip => elements::clip(),
+        OpKind::Chain => elements::chain(),
         OpKind::Reduce => rows::reduce(),
         OpKind::CumSum => rows::cumsum(),
         OpKind::Softmax => rows::softmax(),

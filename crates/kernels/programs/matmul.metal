@@ -13,7 +13,7 @@ typedef Index<WIDE>::Type I;
 #define WHOLE (DST > F64 && !BYTES)
 #if !WHOLE
 typedef Element<DST>::Value V;
-#elif DST == I32
+#elif DST == I32 || DST == U32
 typedef u32 V;
 #else
 typedef u64 V;

@@ -19,12 +19,31 @@ typedef Element<DTYPE>::Value T;
 #elif DTYPE == I32
 #define LOWEST (-2147483647 - 1)
 #define HIGHEST 2147483647
+#elif DTYPE == I16
+#define LOWEST (-32768)
+#define HIGHEST 32767
+#elif DTYPE == U16
+#define LOWEST 0
+#define HIGHEST 65535
+#elif DTYPE == U32
+#define LOWEST 0
+#define HIGHEST 0xffffffffu
+#elif DTYPE == U64
+#define LOWEST 0
+#define HIGHEST (~(u64)0)
 #elif DTYPE == I64
 #define LOWEST (-(i64)0x7fffffffffffffff - 1)
 #define HIGHEST ((i64)0x7fffffffffffffff)
 #else
 #define LOWEST (-(T)INFINITE)
 #define HIGHEST ((T)INFINITE)
+#endif
+
+// Integers of 64 bits.
+#if DTYPE == U32 || DTYPE == U64
+typedef u64 W;
+#else
+typedef i64 W;
 #endif
 
 #if OP == 6 && !IS_FLOAT
@@ -84,7 +103,7 @@ FN u64 root(State s) {
 #elif OP == 7 && !IS_FLOAT
 // A sum of exponentials with an exact top. The sum is 0 of nothing, and at least 1 otherwise.
 struct State {
-    i64 top;
+    W top;
     f32 sum;
     FN State empty() {
         State s;
@@ -92,7 +111,7 @@ struct State {
         s.sum = 0.0f;
         return s;
     }
-    FN f32 scaled(State s, i64 top) {
+    FN f32 scaled(State s, W top) {
         return s.sum == 0.0f ? 0.0f : s.sum * m_exp(-(f32)((u64)top - (u64)s.top));
     }
     FN State join(State a, State b) {
@@ -155,7 +174,7 @@ FN State add(State s, T x, I i) {
 }
 #else
 #if OP == 1 && !IS_FLOAT
-typedef i64 V;
+typedef W V;
 #else
 typedef T V;
 #endif
@@ -202,17 +221,17 @@ FN State add(State s, T x, I) {
 
 FN typename Element<TO>::Value finish(State s, u64 count) {
 #if OP == 1 && !IS_FLOAT
-    return (T)(s.value / (i64)count);
+    return (T)(s.value / (W)count);
 #elif OP == 6 && !IS_FLOAT
     const u64 whole = root(s);
     return (T)(whole < (u64)HIGHEST ? whole : (u64)HIGHEST);
 #elif OP == 7 && !IS_FLOAT
     if (s.sum == 0.0f) return LOWEST;
     const f32 more = m_log(s.sum);
-    const i64 down = (i64)m_floor(more), up = (i64)m_ceil(more);
+    const W down = (W)m_floor(more), up = (W)m_ceil(more);
     // Below zero, towards zero is up.
-    const i64 by = s.top < 0 && s.top + down < 0 ? up : down;
-    return (T)(s.top > (i64)HIGHEST - by ? (i64)HIGHEST : s.top + by);
+    const W by = s.top < 0 && s.top + down < 0 ? up : down;
+    return (T)(s.top > (W)HIGHEST - by ? (W)HIGHEST : s.top + by);
 #elif OP == 1
     return s.value / (T)count;
 #elif OP == 6

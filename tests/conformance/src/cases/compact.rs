@@ -11,7 +11,7 @@ const SHAPES: &[&[usize]] =
 /// Few different numbers, many of them zero.
 fn few(generator: &mut Generator, dtype: DType, count: usize) -> Vec<Value> {
     let one = |_| {
-        let number = generator.below(4) as i64;
+        let number = generator.below(4) as i128;
         match dtype {
             DType::Bool => Value::Int(number % 2),
             _ if dtype.is_float() => Value::Float([0.0, -0.0, 1.5, -2.0][number as usize]),

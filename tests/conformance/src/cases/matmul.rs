@@ -259,7 +259,7 @@ fn specials(dtype: DType) -> Case {
 fn whole() -> Vec<Case> {
     let plain = product(1.0, Activation::None);
     let mut cases = Vec::new();
-    for dtype in [DType::I32, DType::I64] {
+    for dtype in [DType::I32, DType::I64, DType::U32, DType::U64] {
         for (m, n, k) in [(1, 1, 1), (3, 5, 0), (2, 40, 33), (40, 1, 33), (65, 67, 63), (4, 8, 513)]
         {
             cases.push(case(dtype, (&[m, k], &[k, n]), [View::Dense; 3], &plain, (0.0, 1.0)));

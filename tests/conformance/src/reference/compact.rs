@@ -7,7 +7,7 @@ use crate::dense::{index, places};
 use crate::{Dense, Expected, Value, convert};
 
 fn whole(number: usize) -> Expected {
-    Expected::Exact(Value::Int(number as i64))
+    Expected::Exact(Value::Int(number as i128))
 }
 
 fn is_zero(value: Value) -> bool {

@@ -14,7 +14,7 @@ pub(super) fn apply(
     let mut expected = vec![Expected::Any; input.values.len()];
     for mut place in places(&input.shape).into_iter().filter(|place| place[axis] == 0) {
         let (mut sum, mut magnitude, mut whole) =
-            if product { (1.0, 0.0, 1i64) } else { (0.0, 0.0, 0) };
+            if product { (1.0, 0.0, 1i128) } else { (0.0, 0.0, 0) };
         for step in 0..size {
             place[axis] = if reverse { size - 1 - step } else { step };
             let at = index(&input.shape, &place);

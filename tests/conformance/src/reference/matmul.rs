@@ -61,12 +61,12 @@ pub(super) fn whole(shape: &[usize], a: &Dense, b: &Dense, added: &[Dense]) -> V
     let sum = |place: usize| {
         let (row, column, batch) = (place / n % m, place % n, place / n / m);
         let term = |at: usize| {
-            let left = a.values[(batch * m + row) * k + at].as_i64();
-            left.wrapping_mul(b.values[(batch * k + at) * n + column].as_i64())
+            let left = a.values[(batch * m + row) * k + at].as_i128();
+            left.wrapping_mul(b.values[(batch * k + at) * n + column].as_i128())
         };
-        let product = (0..k).map(term).fold(0, i64::wrapping_add);
-        let whole = added.iter().map(|extra| extra.values[place].as_i64());
-        Expected::Exact(Value::Int(wrap(dtype, whole.fold(product, i64::wrapping_add))))
+        let product = (0..k).map(term).fold(0, i128::wrapping_add);
+        let whole = added.iter().map(|extra| extra.values[place].as_i128());
+        Expected::Exact(Value::Int(wrap(dtype, whole.fold(product, i128::wrapping_add))))
     };
     (0..shape.iter().product()).map(sum).collect()
 }

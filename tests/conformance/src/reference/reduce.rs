@@ -12,7 +12,7 @@ pub(super) fn apply(op: ReduceOp, axes: Axes, input: &Dense) -> Vec<Expected> {
     groups
         .iter()
         .map(|group| match op {
-            _ if op.is_index() => Expected::Exact(Value::Int(extreme(op, group) as i64)),
+            _ if op.is_index() => Expected::Exact(Value::Int(extreme(op, group) as i128)),
             _ if input.dtype.is_float() => float(
                 op,
                 input.dtype,
@@ -61,19 +61,24 @@ fn extreme(op: ReduceOp, group: &[Value]) -> usize {
     best
 }
 
-fn integer(op: ReduceOp, dtype: DType, group: &[Value]) -> i64 {
-    let values = group.iter().map(|value| value.as_i64());
+fn integer(op: ReduceOp, dtype: DType, group: &[Value]) -> i128 {
+    let values = group.iter().map(|value| value.as_i128());
     let result = match op {
-        ReduceOp::Sum => values.fold(0, i64::wrapping_add),
-        ReduceOp::Prod => values.fold(1, i64::wrapping_mul),
-        ReduceOp::L1 => values.map(i64::wrapping_abs).fold(0, i64::wrapping_add),
-        ReduceOp::Max => return values.max().unwrap_or(limits(dtype).0.as_i64()),
-        ReduceOp::Min => return values.min().unwrap_or(limits(dtype).1.as_i64()),
-        ReduceOp::Mean => values.fold(0, i64::wrapping_add).wrapping_div(group.len() as i64),
+        ReduceOp::Sum => values.fold(0, i128::wrapping_add),
+        ReduceOp::Prod => values.fold(1, i128::wrapping_mul),
+        ReduceOp::L1 => values.map(i128::wrapping_abs).fold(0, i128::wrapping_add),
+        ReduceOp::Max => return values.max().unwrap_or(limits(dtype).0.as_i128()),
+        ReduceOp::Min => return values.min().unwrap_or(limits(dtype).1.as_i128()),
+        ReduceOp::Mean => {
+            // The sum has 64 bits.
+            let sum = values.fold(0, i128::wrapping_add);
+            let wide = if limits(dtype).0.as_i128() < 0 { DType::I64 } else { DType::U64 };
+            wrap(wide, sum) / group.len() as i128
+        }
         ReduceOp::L2 => {
-            let square = |value: i64| u128::from(value.unsigned_abs()).pow(2);
+            let square = |value: i128| value.unsigned_abs().pow(2);
             let root = values.map(square).fold(0, u128::saturating_add).isqrt();
-            return root.min(limits(dtype).1.as_i64() as u128) as i64;
+            return root.min(limits(dtype).1.as_i128() as u128) as i128;
         }
         other => panic!("{other:?} of integers has no meaning"),
     };
@@ -82,21 +87,21 @@ fn integer(op: ReduceOp, dtype: DType, group: &[Value]) -> i64 {
 
 /// The fraction is cut off, so where it is next to nothing either side will do.
 fn whole_log_sum_exp(dtype: DType, group: &[Value]) -> Expected {
-    let (lowest, highest) = (limits(dtype).0.as_i64(), limits(dtype).1.as_i64());
-    let Some(top) = group.iter().map(|value| value.as_i64()).max() else {
+    let (lowest, highest) = (limits(dtype).0.as_i128(), limits(dtype).1.as_i128());
+    let Some(top) = group.iter().map(|value| value.as_i128()).max() else {
         return Expected::Exact(Value::Int(lowest));
     };
-    let below = |value: &Value| (i128::from(value.as_i64()) - i128::from(top)) as f64;
+    let below = |value: &Value| (value.as_i128() - top) as f64;
     let more = group.iter().map(|value| below(value).exp()).sum::<f64>().ln();
     let error = accuracy::sum(DType::F32, group.len(), 1.0);
     let cut = |more: f64| {
-        let down = i128::from(top) + more.floor() as i128;
-        let result = if down >= 0 { down } else { i128::from(top) + more.ceil() as i128 };
-        result.min(i128::from(highest))
+        let down = top + more.floor() as i128;
+        let result = if down >= 0 { down } else { top + more.ceil() as i128 };
+        result.min(highest)
     };
     let (low, high) = (cut((more - error).max(0.0)), cut(more + error));
     match low == high {
-        true => Expected::Exact(Value::Int(low as i64)),
+        true => Expected::Exact(Value::Int(low)),
         false => Expected::Between { low: low as f64, high: high as f64 },
     }
 }

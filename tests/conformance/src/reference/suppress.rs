@@ -68,5 +68,5 @@ pub(super) fn apply(
     let row = |at: usize| selected.get(at).copied().unwrap_or_default();
     let mut numbers: Vec<usize> = (0..room).flat_map(row).collect();
     numbers.push(selected.len());
-    numbers.into_iter().map(|number| Expected::Exact(Value::Int(number as i64))).collect()
+    numbers.into_iter().map(|number| Expected::Exact(Value::Int(number as i128))).collect()
 }

@@ -66,7 +66,7 @@ fn stretch_leading<B>(
 
 /// The integers that [`matmul`] takes.
 fn is_whole(dtype: DType) -> bool {
-    matches!(dtype, DType::I32 | DType::I64)
+    matches!(dtype, DType::I32 | DType::I64 | DType::U32 | DType::U64)
 }
 
 pub(super) fn matmul<B>(fit: &mut Fit<'_, B>, epilogue: &Epilogue) -> Result<()> {

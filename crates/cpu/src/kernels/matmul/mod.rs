@@ -61,11 +61,12 @@ pub(super) unsafe fn matmul(
     // SAFETY: passed on; the types are those of the operands.
     unsafe {
         match dst.layout.dtype() {
-            DType::I32 => {
+            // Bits of sums that wrap around are the same with and without a sign.
+            DType::I32 | DType::U32 => {
                 let problem = Problem::<i32>::new(epilogue, dst, factors, bias, residual);
                 return whole::run(&problem, parallel);
             }
-            DType::I64 => {
+            DType::I64 | DType::U64 => {
                 let problem = Problem::<i64>::new(epilogue, dst, factors, bias, residual);
                 return whole::run(&problem, parallel);
             }

@@ -132,6 +132,7 @@ families! {
     integers: Quantize Dequantize DynamicQuantize MatMulInteger ConvInteger;
     windows: Conv ConvTranspose Pool Resize Pad;
     indices: Gather GatherElements GatherNd ScatterElements ScatterNd Embedding;
+    caches: CacheWrite Rope;
     sequences: Attention Recurrent Dft Stft;
     host: Random Upload Download Timestamp;
 }

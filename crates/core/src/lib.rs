@@ -37,9 +37,9 @@ pub use command::{
     ResizeParams, ScatterReduction, TensorSpec, UnaryOp,
 };
 pub use command::{
-    AttentionOperands, ConvIntegerOperands, ConvOperands, DynamicQuantizeOperands,
-    MatMulIntegerOperands, MatMulOperands, NormOperands, PoolOperands, QuantizeOperands,
-    RecurrentOperands, StftOperands,
+    AttentionOperands, CacheWriteOperands, ConvIntegerOperands, ConvOperands,
+    DynamicQuantizeOperands, MatMulIntegerOperands, MatMulOperands, NormOperands, PoolOperands,
+    QuantizeOperands, RecurrentOperands, RopeOperands, StftOperands,
 };
 pub use counters::Counters;
 pub use device::{Config, Device, DeviceBuilder, Exhaustion, Health, HealthState, MAX_STREAMS};

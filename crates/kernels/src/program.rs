@@ -41,6 +41,8 @@ programs! {
     AttentionTiles => lower::attention_tiles::PROGRAM,
     /// Functions of two elements.
     Binary => lower::binary::PROGRAM,
+    /// Parts written into caches.
+    CacheWrite => lower::cache_write::PROGRAM,
     /// Limits of each element.
     Clip => lower::clip::PROGRAM,
     /// Convolutions in tiles.
@@ -95,6 +97,8 @@ programs! {
     Resize => lower::resize::PROGRAM,
     /// Which elements are interpolated between.
     ResizeTaps => lower::resize::TAPS,
+    /// Rotary embedding.
+    Rope => lower::rope::PROGRAM,
     /// Elements written by index.
     Scatter => lower::scatter::PROGRAM,
     /// One of two elements, by a condition.

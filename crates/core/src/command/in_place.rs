@@ -41,7 +41,9 @@ impl Op {
             Op::CumSum { .. }
             | Op::Softmax { .. }
             | Op::ScatterElements { .. }
-            | Op::ScatterNd { .. } => InPlace::FirstInput,
+            | Op::ScatterNd { .. }
+            | Op::CacheWrite { .. }
+            | Op::Rope { .. } => InPlace::FirstInput,
             Op::Fill { .. }
             | Op::Reduce { .. }
             | Op::MatMul { .. }

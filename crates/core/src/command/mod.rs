@@ -5,6 +5,7 @@
 
 mod activation;
 mod attention;
+mod cache;
 mod check;
 mod conv;
 mod cumsum;

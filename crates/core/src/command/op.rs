@@ -167,6 +167,30 @@ pub enum Op {
         /// How an update meets the old value.
         reduction: ScatterReduction,
     },
+    /// `dst ← cache, update, [positions]`: `cache` with a part of an axis replaced: of each batch, which is the
+    /// first axis, by `update` from a position on. `dst` is usually `cache` itself, and then nothing but the
+    /// update is moved.
+    CacheWrite {
+        /// The axis; not the first.
+        axis: u8,
+        /// Beyond the end of the axis its beginning follows. Else a position from which the update does not
+        /// fit is a fault.
+        circular: bool,
+        /// Whether `positions` are given: `[batch]`, `i32` or `i64`; else all are 0.
+        positions: bool,
+    },
+    /// `dst ← src, cos, sin, [positions]`: rotary embedding of `[batch, heads, length, size]`. The first elements
+    /// of each row, twice as many as a row of `cos` and `sin` has, are taken in pairs `(x, y)`, which become
+    /// `(x · cos - y · sin, y · cos + x · sin)`; the others stay. `dst` may be `src`.
+    ///
+    /// `cos` and `sin` are `[most, pairs]` where `positions`, `[batch, length]`, say which of their rows is meant,
+    /// and `[batch, length, pairs]` without.
+    Rope {
+        /// A pair are neighbours; else the one is in the first half of what is turned, the other in the second.
+        interleaved: bool,
+        /// Whether `positions` are given.
+        positions: bool,
+    },
     /// `dst ← table, ids`: rows of a table.
     Embedding,
     /// `values, indices ← src`: the largest or smallest elements along an axis.
@@ -352,6 +376,7 @@ kinds! {
     MatMul => "matmul", Conv => "conv", ConvTranspose => "conv_transpose", Pool => "pool",
     Gather => "gather", GatherElements => "gather_elements", GatherNd => "gather_nd",
     ScatterElements => "scatter_elements", ScatterNd => "scatter_nd", Embedding => "embedding",
+    CacheWrite => "cache_write", Rope => "rope",
     TopK => "top_k", Resize => "resize", Pad => "pad", Attention => "attention",
     Recurrent => "recurrent", Dft => "dft", Stft => "stft", Quantize => "quantize",
     Dequantize => "dequantize", DynamicQuantize => "dynamic_quantize",

@@ -184,6 +184,8 @@ impl Hash for Op {
             Op::GatherNd { batch_axes } => words.add(batch_axes),
             Op::ScatterElements { axis, reduction } => words.add((axis, reduction)),
             Op::ScatterNd { reduction } => words.add(reduction),
+            Op::CacheWrite { axis, circular, positions } => words.add((axis, circular, positions)),
+            Op::Rope { interleaved, positions } => words.add((interleaved, positions)),
             Op::TopK { axis, k, largest, sorted } => words.add((axis, k, largest, sorted)),
             Op::Resize { params } => words.resize(params),
             Op::Pad { params } => words.pad(params),

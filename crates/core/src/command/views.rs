@@ -134,6 +134,17 @@ views! {
             | mask if |op| matches!(op, Op::Attention { params } if params.mask),
               lengths if |op| matches!(op, Op::Attention { params } if params.lengths);
     }
+    /// The operands of a part that is written into a cache.
+    CacheWriteOperands for CacheWrite {
+        out: dst;
+        in: cache update
+            | positions if |op| matches!(op, Op::CacheWrite { positions: true, .. });
+    }
+    /// The operands of a rotary embedding.
+    RopeOperands for Rope {
+        out: dst;
+        in: src cos sin | positions if |op| matches!(op, Op::Rope { positions: true, .. });
+    }
     /// The operands of a short-time Fourier transform.
     StftOperands for Stft {
         out: dst;

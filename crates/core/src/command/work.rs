@@ -44,6 +44,8 @@ impl<B> Command<B> {
             | Op::GroupNorm { .. }
             | Op::Quantize { .. }
             | Op::Dequantize { .. }
+            | Op::CacheWrite { .. }
+            | Op::Rope { .. }
             | Op::Random { .. }
             | Op::Timestamp => elements(&self.operands),
             // Each element is read in one place and written in another.

@@ -14,6 +14,7 @@ mod attention;
 mod binary;
 mod block;
 mod byte_product;
+mod cache;
 mod conv;
 mod copy;
 mod cumsum;
@@ -41,6 +42,7 @@ mod random;
 mod recurrent;
 mod reduce;
 mod resize;
+mod rope;
 mod select;
 mod simd;
 mod slice;
@@ -65,9 +67,10 @@ pub use parallel::{Parallel, Sequential};
 pub(crate) use workspace::empty_spare;
 
 use millstream_core::{
-    AttentionOperands, BoundCommand, ConvIntegerOperands, ConvOperands, DynamicQuantizeOperands,
-    MatMulIntegerOperands, MatMulOperands, NormOperands, Op, OpKind, Operand, PoolOperands,
-    QuantizeOperands, RawBuffer, RecurrentOperands, StftOperands,
+    AttentionOperands, BoundCommand, CacheWriteOperands, ConvIntegerOperands, ConvOperands,
+    DynamicQuantizeOperands, MatMulIntegerOperands, MatMulOperands, NormOperands, Op, OpKind,
+    Operand, PoolOperands, QuantizeOperands, RawBuffer, RecurrentOperands, RopeOperands,
+    StftOperands,
 };
 
 /// Whether the CPU device has a kernel for this kind.
@@ -93,6 +96,8 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::GatherNd
             | OpKind::ScatterElements
             | OpKind::ScatterNd
+            | OpKind::CacheWrite
+            | OpKind::Rope
             | OpKind::Embedding
             | OpKind::TopK
             | OpKind::Resize
@@ -227,6 +232,17 @@ unsafe fn execute_one(
             }
             Op::ScatterNd { reduction } => {
                 index::scatter_nd(*reduction, &scatter_operands(outputs, inputs), parallel)?;
+            }
+            Op::CacheWrite { axis, circular, positions: _ } => {
+                let CacheWriteOperands { dst, cache: old, update, positions } =
+                    CacheWriteOperands::of(command);
+                let how = (usize::from(*axis), *circular);
+                cache::write(how, dst, [old, update], positions, parallel)?;
+            }
+            Op::Rope { interleaved, positions: _ } => {
+                let RopeOperands { dst, src, cos, sin, positions } = RopeOperands::of(command);
+                let operands = rope::Operands { dst, src, cos, sin, positions };
+                rope::rope(*interleaved, &operands, parallel)?;
             }
             Op::TopK { axis, k: _, largest, sorted } => {
                 let (axis, largest, sorted) = (usize::from(*axis), *largest, *sorted);

@@ -3,6 +3,7 @@
 pub(crate) mod attention;
 pub(crate) mod attention_tiles;
 pub(crate) mod binary;
+pub(crate) mod cache_write;
 pub(crate) mod clip;
 pub(crate) mod conv;
 pub(crate) mod copy;
@@ -25,6 +26,7 @@ pub(crate) mod random;
 pub(crate) mod recurrent;
 pub(crate) mod reduce;
 pub(crate) mod resize;
+pub(crate) mod rope;
 mod rows;
 pub(crate) mod scatter;
 pub(crate) mod select;
@@ -47,6 +49,7 @@ pub use matmul_depth::lower_depth;
 const SUPPORTED: &[OpKind] = &[
     OpKind::Attention,
     OpKind::Binary,
+    OpKind::CacheWrite,
     OpKind::Clip,
     OpKind::Conv,
     OpKind::ConvInteger,
@@ -73,6 +76,7 @@ const SUPPORTED: &[OpKind] = &[
     OpKind::Reduce,
     OpKind::Resize,
     OpKind::RmsNorm,
+    OpKind::Rope,
     OpKind::ScatterElements,
     OpKind::ScatterNd,
     OpKind::Softmax,
@@ -131,6 +135,12 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         Op::Gather { .. } | Op::Embedding | Op::GatherElements { .. } | Op::GatherNd { .. } => {
             Ok(gather::lower(command, index, limits))
         }
+        Op::CacheWrite { axis, circular, positions: _ } => {
+            Ok(cache_write::lower(command, usize::from(*axis), *circular, index, limits))
+        }
+        Op::Rope { interleaved, positions: _ } => {
+            Ok(rope::lower(command, *interleaved, index, limits))
+        }
         Op::Pad { params } => Ok(pad::lower(command, params, limits)),
         Op::Quantize { .. } => Ok(quantize::lower(command, false, limits)),
         Op::Dequantize { .. } => Ok(quantize::lower(command, true, limits)),
@@ -172,7 +182,7 @@ fn moves_by_index(op: &Op) -> bool {
     use millstream_core::ScatterReduction::Replace;
     match op {
         Op::Gather { .. } | Op::Embedding | Op::GatherElements { .. } => true,
-        Op::GatherNd { .. } | Op::Pad { .. } => true,
+        Op::GatherNd { .. } | Op::Pad { .. } | Op::CacheWrite { .. } => true,
         Op::ScatterElements { reduction, .. } | Op::ScatterNd { reduction } => {
             *reduction == Replace
         }

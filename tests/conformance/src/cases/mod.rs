@@ -2,6 +2,7 @@
 
 mod attention;
 mod binary;
+mod cache;
 mod conv;
 mod copy;
 mod cumsum;
@@ -61,6 +62,8 @@ pub(crate) const COVERED: &[OpKind] = &[
     OpKind::GatherNd,
     OpKind::ScatterElements,
     OpKind::ScatterNd,
+    OpKind::CacheWrite,
+    OpKind::Rope,
     OpKind::Embedding,
     OpKind::TopK,
     OpKind::Resize,
@@ -104,6 +107,8 @@ pub fn cases(kind: OpKind) -> Vec<Case> {
         OpKind::GatherNd => gather::tuples(),
         OpKind::ScatterElements => scatter::elements(),
         OpKind::ScatterNd => scatter::tuples(),
+        OpKind::CacheWrite => cache::writes(),
+        OpKind::Rope => cache::ropes(),
         OpKind::Embedding => gather::embeddings(),
         OpKind::TopK => top_k::cases(),
         OpKind::Resize => resize::cases(),

@@ -2,6 +2,7 @@
 
 mod attention;
 mod binary;
+mod cache;
 mod conv;
 mod convert;
 mod cumsum;
@@ -93,6 +94,10 @@ pub fn reference(case: &Case) -> Vec<Expected> {
         Op::ScatterNd { reduction } => {
             scatter::tuples(*reduction, &inputs[0], &inputs[1], &inputs[2])
         }
+        Op::CacheWrite { axis, circular: _, positions: _ } => {
+            cache::write(usize::from(*axis), &inputs[0], &inputs[1], inputs.get(2))
+        }
+        Op::Rope { interleaved, positions } => cache::rope(*interleaved, *positions, &inputs),
         Op::TopK { axis, k, largest, sorted } => {
             top_k::apply(usize::from(*axis), *k, *largest, *sorted, &inputs[0])
         }

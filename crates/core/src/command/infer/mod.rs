@@ -4,6 +4,7 @@
 //! [`Command::new`] they compare the outputs that are there, and stretch inputs that repeat.
 
 mod attention;
+mod cache;
 mod elementwise;
 mod fit;
 mod fourier;
@@ -89,6 +90,10 @@ impl Op {
                 index::scatter_elements(fit, *axis, *reduction)
             }
             Op::ScatterNd { reduction } => index::scatter_nd(fit, *reduction),
+            Op::CacheWrite { axis, circular: _, positions } => {
+                cache::write(fit, usize::from(*axis), *positions)
+            }
+            Op::Rope { interleaved: _, positions } => cache::rope(fit, *positions),
             Op::Embedding => index::embedding(fit),
             Op::TopK { axis, k, largest: _, sorted: _ } => rearrange::top_k(fit, *axis, *k),
             Op::Resize { params } => rearrange::resize(fit, params),

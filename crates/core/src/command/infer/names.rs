@@ -53,6 +53,8 @@ impl Op {
             | Op::GatherNd { .. }
             | Op::ScatterElements { .. }
             | Op::ScatterNd { .. }
+            | Op::CacheWrite { .. }
+            | Op::Rope { .. }
             | Op::Embedding
             | Op::Resize { .. }
             | Op::Pad { .. }
@@ -105,6 +107,12 @@ impl Op {
             Op::ScatterElements { .. } | Op::ScatterNd { .. } => {
                 smallvec!["src", "indices", "updates"]
             }
+            Op::CacheWrite { positions, .. } => {
+                with(&["cache", "update"], &[(*positions, "positions")])
+            }
+            Op::Rope { positions, .. } => {
+                with(&["src", "cos", "sin"], &[(*positions, "positions")])
+            }
             Op::Embedding => smallvec!["table", "ids"],
             Op::Attention { params } => with(
                 &["query", "key", "value"],
@@ -154,6 +162,8 @@ impl Op {
             | Op::GatherNd { .. }
             | Op::Embedding => (1, 2),
             Op::Where | Op::ScatterElements { .. } | Op::ScatterNd { .. } => (1, 3),
+            Op::CacheWrite { positions, .. } => (1, 2 + usize::from(*positions)),
+            Op::Rope { positions, .. } => (1, 3 + usize::from(*positions)),
             Op::LayerNorm { weight, bias, .. } | Op::GroupNorm { weight, bias, .. } => {
                 (1, 1 + usize::from(*weight) + usize::from(*bias))
             }

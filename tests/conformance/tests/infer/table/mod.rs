@@ -74,6 +74,8 @@ pub fn good(kind: OpKind) -> Good {
         OpKind::GatherNd => places::gather_nd(),
         OpKind::ScatterElements => places::scatter_elements(),
         OpKind::ScatterNd => places::scatter_nd(),
+        OpKind::CacheWrite => places::cache_write(),
+        OpKind::Rope => places::rope(),
         OpKind::TopK => rows::top_k(),
         OpKind::Resize => windows::resize(),
         OpKind::Pad => windows::pad(),

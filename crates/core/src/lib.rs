@@ -33,8 +33,9 @@ pub use command::{
     Access, Activation, Alignment, AttentionParams, Axes, BinaryOp, BoundCommand, BufferLike,
     Command, ConvParams, CoordinateMode, Distribution, Epilogue, HostBytes, KeyWindow, MAX_SPATIAL,
     Names, NearestRounding, Op, OpKind, Operand, Outputs, PadMode, PadParams, PoolKind, PoolParams,
-    RawBuffer, Recurrent, RecurrentCell, RecurrentDirection, RecurrentParams, ReduceOp, ResizeMode,
-    ResizeParams, ScatterReduction, TensorSpec, UnaryOp,
+    RawBuffer, Recurrent, RecurrentActivation, RecurrentCell, RecurrentDirection, RecurrentExtras,
+    RecurrentParams, RecurrentVariant, ReduceOp, ResizeMode, ResizeParams, ScatterReduction,
+    TensorSpec, UnaryOp,
 };
 pub use command::{
     AttentionOperands, CacheWriteOperands, ConvIntegerOperands, ConvOperands,

@@ -91,6 +91,8 @@ programs! {
     RecurrentStart => lower::recurrent::START_PROGRAM,
     /// Steps of a recurrent layer.
     RecurrentSteps => lower::recurrent::STEPS_PROGRAM,
+    /// 8-bit weights of a recurrent layer as numbers.
+    RecurrentWeights => lower::recurrent_weights::PROGRAM,
     /// Reductions.
     Reduce => lower::reduce::PROGRAM,
     /// Interpolation.

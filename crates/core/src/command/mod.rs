@@ -49,7 +49,7 @@ pub use op::{Op, OpKind};
 pub use operand::{Access, BufferLike, Operand, RawBuffer};
 pub use params::*;
 pub use random::Distribution;
-pub use recurrent::Recurrent;
+pub use recurrent::{Recurrent, RecurrentActivation, RecurrentExtras, RecurrentVariant};
 pub use reduce::{Axes, ReduceOp};
 pub use spec::TensorSpec;
 pub use views::*;

@@ -221,8 +221,9 @@ pub enum Op {
         /// Scale, and which keys are seen.
         params: AttentionParams,
     },
-    /// `sequence, hidden, [cell] ← src, w_input, w_hidden, [bias], [hidden_0], [cell_0], [lengths]`:
-    /// a recurrent layer over a whole sequence. Only an LSTM has cell states.
+    /// `sequence, hidden, [cell] ← src, w_input, w_hidden, [bias], [hidden_0], [cell_0], [lengths], [peepholes],
+    /// [input_scale, hidden_scale], [input_zero, hidden_zero]`: a recurrent layer over a whole sequence. Only an
+    /// LSTM has cell states. The last five are for a [variant](super::RecurrentVariant) of the layer.
     ///
     /// | operand | shape |
     /// |---|---|

@@ -8,8 +8,8 @@ use std::hash::{Hash, Hasher};
 use smallvec::SmallVec;
 
 use super::{
-    Activation, AttentionParams, Distribution, Epilogue, Op, PadMode, PadParams, ResizeMode,
-    ResizeParams, UnaryOp,
+    Activation, AttentionParams, Distribution, Epilogue, Op, PadMode, PadParams, RecurrentParams,
+    RecurrentVariant, ResizeMode, ResizeParams, UnaryOp,
 };
 use crate::Scalar;
 
@@ -130,6 +130,27 @@ impl<H: Hasher> Words<'_, H> {
         self.add((before, after));
     }
 
+    fn recurrent(&mut self, params: &RecurrentParams) {
+        let RecurrentParams {
+            cell,
+            direction,
+            bias,
+            initial_hidden,
+            initial_cell,
+            lengths,
+            variant,
+        } = params;
+        self.add((cell, direction, bias, initial_hidden, initial_cell, lengths));
+        let RecurrentVariant { clip, input_forget, activations, peepholes, quantized, zeros } =
+            variant;
+        self.add((clip.map(f32::to_bits), input_forget, peepholes, quantized, zeros));
+        self.add(activations.is_some());
+        for activation in activations.iter().flatten().flatten() {
+            let (kind, alpha, beta) = activation.parts();
+            self.add((kind, alpha.to_bits(), beta.to_bits()));
+        }
+    }
+
     fn attention(&mut self, params: AttentionParams) {
         let AttentionParams { scale, softcap, window, mask, lengths } = params;
         self.add((window, mask, lengths, softcap.map(f32::to_bits)));
@@ -190,7 +211,7 @@ impl Hash for Op {
             Op::Resize { params } => words.resize(params),
             Op::Pad { params } => words.pad(params),
             Op::Attention { params } => words.attention(*params),
-            Op::Recurrent { params } => words.add(params),
+            Op::Recurrent { params } => words.recurrent(params),
             Op::Dft { axis, inverse, onesided, length } => {
                 words.add((axis, inverse, onesided, length));
             }

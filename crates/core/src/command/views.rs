@@ -167,7 +167,19 @@ views! {
             | bias if bias,
               hidden_0 if |op| matches!(op, Op::Recurrent { params } if params.initial_hidden),
               cell_0 if |op| matches!(op, Op::Recurrent { params } if params.initial_cell),
-              lengths if |op| matches!(op, Op::Recurrent { params } if params.lengths);
+              lengths if |op| matches!(op, Op::Recurrent { params } if params.lengths),
+              peepholes if |op| variant(op).peepholes,
+              input_scale if |op| variant(op).quantized,
+              hidden_scale if |op| variant(op).quantized,
+              input_zero if |op| variant(op).zeros,
+              hidden_zero if |op| variant(op).zeros;
+    }
+}
+
+fn variant(op: &Op) -> super::RecurrentVariant {
+    match op {
+        Op::Recurrent { params } => params.variant,
+        _ => super::RecurrentVariant::default(),
     }
 }
 

@@ -348,6 +348,9 @@ fn recurrent_operands(command: &BoundCommand) -> recurrent::Operands<'_> {
         initial_hidden: operands.hidden_0,
         initial_cell: operands.cell_0,
         lengths: operands.lengths,
+        peepholes: operands.peepholes,
+        scales: [operands.input_scale, operands.hidden_scale],
+        zeros: [operands.input_zero, operands.hidden_zero],
     }
 }
 

@@ -125,6 +125,11 @@ impl Op {
                     (params.initial_hidden, "hidden_0"),
                     (params.initial_cell, "cell_0"),
                     (params.lengths, "lengths"),
+                    (params.variant.peepholes, "peepholes"),
+                    (params.variant.quantized, "input_scale"),
+                    (params.variant.quantized, "hidden_scale"),
+                    (params.variant.zeros, "input_zero"),
+                    (params.variant.zeros, "hidden_zero"),
                 ],
             ),
             Op::Stft { window, .. } => with(&["signal"], &[(*window, "window")]),
@@ -180,8 +185,17 @@ impl Op {
             }
             Op::DynamicQuantize { dtype, .. } => (2 + usize::from(*dtype == DType::U8), 1),
             Op::Recurrent { params } => {
-                let flags =
-                    [params.bias, params.initial_hidden, params.initial_cell, params.lengths];
+                let flags = [
+                    params.bias,
+                    params.initial_hidden,
+                    params.initial_cell,
+                    params.lengths,
+                    params.variant.peepholes,
+                    params.variant.quantized,
+                    params.variant.quantized,
+                    params.variant.zeros,
+                    params.variant.zeros,
+                ];
                 let optional = flags.into_iter().map(usize::from).sum::<usize>();
                 (2 + usize::from(params.cell == RecurrentCell::Lstm), 3 + optional)
             }

@@ -86,11 +86,11 @@ programs! {
     /// Random numbers.
     Random => lower::random::PROGRAM,
     /// The last states of a recurrent layer.
-    RecurrentFinish => lower::recurrent::FINISH_PROGRAM,
+    RecurrentFinish => lower::recurrent_params::FINISH_PROGRAM,
     /// The first states of a recurrent layer.
-    RecurrentStart => lower::recurrent::START_PROGRAM,
+    RecurrentStart => lower::recurrent_params::START_PROGRAM,
     /// Steps of a recurrent layer.
-    RecurrentSteps => lower::recurrent::STEPS_PROGRAM,
+    RecurrentSteps => lower::recurrent_params::STEPS_PROGRAM,
     /// 8-bit weights of a recurrent layer as numbers.
     RecurrentWeights => lower::recurrent_weights::PROGRAM,
     /// Reductions.

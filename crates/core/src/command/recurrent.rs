@@ -90,7 +90,7 @@ pub struct RecurrentVariant {
     /// which see the cell state, the output gate the new one.
     pub peepholes: bool,
     /// Whether both weights are 8-bit integers, `i8` or `u8`, which stand for `(weight - zero) · scale`. Scales
-    /// are already broadcast to `[directions, gates · hidden]`.
+    /// are already broadcast to `[directions, gates · hidden]`. All other numbers are `f32` then.
     ///
     /// Weights are turned back into numbers, and those are multiplied. ONNX Runtime's `DynamicQuantizeLSTM` makes
     /// 8-bit integers of what they are multiplied with, too: its results are off from these by about half a

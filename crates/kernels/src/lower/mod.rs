@@ -24,6 +24,7 @@ mod product;
 pub(crate) mod quantize;
 pub(crate) mod random;
 pub(crate) mod recurrent;
+pub(crate) mod recurrent_params;
 pub(crate) mod recurrent_weights;
 pub(crate) mod reduce;
 pub(crate) mod resize;

@@ -1,8 +1,8 @@
 //! Recurrent layers.
 
 use super::Fit;
-use crate::Result;
 use crate::command::{RecurrentCell, RecurrentParams, RecurrentVariant};
+use crate::{DType, Result};
 
 /// Whether a cell has such a variant.
 fn variant<B>(fit: &Fit<'_, B>, variant: &RecurrentVariant, lstm: bool) -> Result<()> {
@@ -41,6 +41,9 @@ pub(super) fn recurrent<B>(fit: &mut Fit<'_, B>, params: &RecurrentParams) -> Re
         fit.wants_shape(place, shape)
     };
     let state = [directions, batch, hidden];
+    if params.variant.quantized {
+        fit.wants_dtype(0, DType::F32)?;
+    }
     let weight = |place: usize, depth: usize| match params.variant.quantized {
         true => {
             fit.wants_byte(place)?;

@@ -116,7 +116,7 @@ pub fn recurrent() -> Good {
             ("cell", "type rank size", &[]),
         ],
         [
-            input("src", F32, &[4, 3, 6], "type rank", &["w_input", "hidden_0", "bias"]),
+            input("src", F32, &[4, 3, 6], "type rank", &["w_input", "hidden_0"]),
             input("w_input", U8, &[2, 20, 6], "type rank size", &["w_hidden"]),
             input("w_hidden", U8, &[2, 20, 5], "type rank size", &["w_input"]),
             input("bias", F32, &[2, 2, 20], "type rank size", &[]),

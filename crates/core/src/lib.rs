@@ -31,7 +31,8 @@ pub use backend::{
 };
 pub use command::{
     Access, Activation, Alignment, AttentionParams, Axes, BinaryOp, BoundCommand, BufferLike,
-    Command, ConvParams, CoordinateMode, Distribution, Epilogue, HostBytes, KeyWindow, MAX_SPATIAL,
+    Chain, ChainOp, ChainStep, ChainTerm, Command, ConvParams, CoordinateMode, Distribution,
+    Epilogue, HostBytes, IotaParams, KeyWindow, MAX_CHAIN_INPUTS, MAX_CHAIN_STEPS, MAX_SPATIAL,
     Names, NearestRounding, Op, OpKind, Operand, Outputs, PadMode, PadParams, PoolKind, PoolParams,
     RawBuffer, Recurrent, RecurrentActivation, RecurrentCell, RecurrentDirection, RecurrentExtras,
     RecurrentParams, RecurrentVariant, ReduceOp, ResizeMode, ResizeParams, ScatterReduction,
@@ -40,7 +41,7 @@ pub use command::{
 pub use command::{
     AttentionOperands, CacheWriteOperands, ConvIntegerOperands, ConvOperands,
     DynamicQuantizeOperands, MatMulIntegerOperands, MatMulOperands, NormOperands, PoolOperands,
-    QuantizeOperands, RecurrentOperands, RopeOperands, StftOperands,
+    QuantizeOperands, RecurrentOperands, ReverseOperands, RopeOperands, StftOperands,
 };
 pub use counters::Counters;
 pub use device::{Config, Device, DeviceBuilder, Exhaustion, Health, HealthState, MAX_STREAMS};

@@ -116,7 +116,7 @@ FN T apply(T x, T, T) {
 #elif OP == 1
     return wrapping_neg(x);
 #elif OP == 2
-    return x > 0 ? 1 : x < 0 ? -1 : 0;
+    return x > 0 ? (T)1 : x < 0 ? (T)-1 : (T)0;
 #elif OP == 3
     return x < 0 ? 0 : x;
 #elif OP == 12
@@ -129,6 +129,7 @@ FN T apply(T x, T, T) {
 }
 #endif
 
+// Chains take what is above.
 template <int N> FN void unary(DEVICE u8* dst, DEVICE const u8* src, IN_THREAD const I* at, f32 a, f32 b) {
     const Values<DTYPE, N> x = load_values<DTYPE, N, (STEPS & 2)>(src, at[1]);
     Values<TO, N> y;

@@ -43,6 +43,8 @@ programs! {
     Binary => lower::binary::PROGRAM,
     /// Parts written into caches.
     CacheWrite => lower::cache_write::PROGRAM,
+    /// Elementwise steps in one pass.
+    Chain => lower::chain::PROGRAM,
     /// Limits of each element.
     Clip => lower::clip::PROGRAM,
     /// Convolutions in tiles.
@@ -71,6 +73,8 @@ programs! {
     Gemv => lower::gemv::PROGRAM,
     /// Matrix products with few rows, by columns.
     GemvColumns => lower::gemv::COLUMNS_PROGRAM,
+    /// Numbers in a row.
+    Iota => lower::iota::PROGRAM,
     /// Matrix products in tiles.
     Matmul => lower::matmul::PROGRAM,
     /// Small matrix products along the depth of both factors.
@@ -101,6 +105,8 @@ programs! {
     ResizeTaps => lower::resize::TAPS,
     /// Rotary embedding.
     Rope => lower::rope::PROGRAM,
+    /// Elements in the opposite order.
+    Reverse => lower::reverse::PROGRAM,
     /// Elements written by index.
     Scatter => lower::scatter::PROGRAM,
     /// One of two elements, by a condition.

@@ -35,6 +35,7 @@ impl Op {
             | Op::Binary { .. }
             | Op::Where
             | Op::Clip { .. }
+            | Op::Chain { .. }
             | Op::LayerNorm { .. }
             | Op::RmsNorm { .. }
             | Op::GroupNorm { .. } => InPlace::AnyInput,
@@ -45,6 +46,7 @@ impl Op {
             | Op::CacheWrite { .. }
             | Op::Rope { .. } => InPlace::FirstInput,
             Op::Fill { .. }
+            | Op::Iota { .. }
             | Op::Reduce { .. }
             | Op::MatMul { .. }
             | Op::PackWeights { .. }
@@ -59,6 +61,7 @@ impl Op {
             | Op::TopK { .. }
             | Op::Resize { .. }
             | Op::Pad { .. }
+            | Op::Reverse { .. }
             | Op::Attention { .. }
             | Op::Recurrent { .. }
             | Op::Dft { .. }

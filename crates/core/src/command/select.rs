@@ -40,7 +40,6 @@ impl<B: BufferLike> Command<B> {
     }
 }
 
-/// A limit as a number that the element type can hold.
 impl Op {
     /// Limits of a clip as numbers of the type that is limited.
     pub(super) fn convert_limits(&mut self, dtype: DType) {
@@ -51,15 +50,16 @@ impl Op {
 }
 
 /// A limit as a number of the type: limits beyond an integer type limit nothing, or everything.
-fn in_type(limit: Scalar, dtype: DType) -> Scalar {
+pub(super) fn in_type(limit: Scalar, dtype: DType) -> Scalar {
     if dtype.is_float() {
         return Scalar::Float(limit.as_f64());
     }
-    let (low, high) = match dtype {
-        DType::I8 => (i8::MIN.into(), i8::MAX.into()),
-        DType::U8 => (u8::MIN.into(), u8::MAX.into()),
-        DType::I32 => (i32::MIN.into(), i32::MAX.into()),
-        _ => (i64::MIN, i64::MAX),
+    let bits = 8 * dtype.size();
+    let (low, high) = if dtype.is_signed() {
+        (-1 << (bits - 1), (1 << (bits - 1)) - 1)
+    } else {
+        (0, (1 << bits) - 1)
     };
-    Scalar::Int(limit.as_i64().clamp(low, high))
+    let limit: i128 = limit.as_i128().clamp(low, high);
+    i64::try_from(limit).map_or(Scalar::UInt(limit as u64), Scalar::Int)
 }

@@ -127,6 +127,11 @@ views! {
         out: dst | indices if |op| matches!(op, Op::Pool { params } if params.indices);
         in: src;
     }
+    /// The operands of a reversal.
+    ReverseOperands for Reverse {
+        out: dst;
+        in: src | lengths if |op| matches!(op, Op::Reverse { batch_axis: Some(_), .. });
+    }
     /// The operands of attention.
     AttentionOperands for Attention {
         out: dst;

@@ -9,6 +9,8 @@ pub(super) trait Int: Stored<Compute = Self> + Ord {
     const MIN: Self;
     const MAX: Self;
 
+    /// The last bits of a number.
+    fn wrapped(number: usize) -> Self;
     fn abs(self) -> Self;
     fn negate(self) -> Self;
     fn sign(self) -> Self;
@@ -37,12 +39,17 @@ pub(super) trait Int: Stored<Compute = Self> + Ord {
 macro_rules! int {
     ($($type:ident),*) => {
         $(
-            #[allow(unused_comparisons, reason = "one of the types has no sign")]
+            #[allow(unused_comparisons, reason = "some of the types have no sign")]
             impl Int for $type {
                 const ZERO: Self = 0;
                 const ONE: Self = 1;
                 const MIN: Self = $type::MIN;
                 const MAX: Self = $type::MAX;
+
+                #[inline(always)]
+                fn wrapped(number: usize) -> Self {
+                    number as $type
+                }
 
                 #[inline(always)]
                 fn abs(self) -> Self {
@@ -150,4 +157,4 @@ macro_rules! int {
     };
 }
 
-int!(i8, u8, i32, i64);
+int!(i8, i16, i32, i64, u8, u16, u32, u64);

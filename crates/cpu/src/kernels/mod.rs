@@ -15,6 +15,7 @@ mod binary;
 mod block;
 mod byte_product;
 mod cache;
+mod chain;
 mod conv;
 mod copy;
 mod cumsum;
@@ -25,6 +26,7 @@ mod group_norm;
 mod host;
 mod index;
 mod integer;
+mod iota;
 mod lanes;
 mod lengths;
 mod math;
@@ -42,11 +44,13 @@ mod random;
 mod recurrent;
 mod reduce;
 mod resize;
+mod reverse;
 mod rope;
 mod select;
 mod simd;
 mod slice;
 mod softmax;
+mod span;
 mod top_k;
 mod transpose;
 mod unary;
@@ -69,8 +73,8 @@ pub(crate) use workspace::empty_spare;
 use millstream_core::{
     AttentionOperands, BoundCommand, CacheWriteOperands, ConvIntegerOperands, ConvOperands,
     DynamicQuantizeOperands, MatMulIntegerOperands, MatMulOperands, NormOperands, Op, OpKind,
-    Operand, PoolOperands, QuantizeOperands, RawBuffer, RecurrentOperands, RopeOperands,
-    StftOperands,
+    Operand, PoolOperands, QuantizeOperands, RawBuffer, RecurrentOperands, ReverseOperands,
+    RopeOperands, StftOperands,
 };
 
 /// Whether the CPU device has a kernel for this kind.
@@ -78,11 +82,13 @@ pub fn supports(kind: OpKind) -> bool {
     matches!(
         kind,
         OpKind::Fill
+            | OpKind::Iota
             | OpKind::Copy
             | OpKind::Unary
             | OpKind::Binary
             | OpKind::Where
             | OpKind::Clip
+            | OpKind::Chain
             | OpKind::Reduce
             | OpKind::CumSum
             | OpKind::Softmax
@@ -102,6 +108,7 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::TopK
             | OpKind::Resize
             | OpKind::Pad
+            | OpKind::Reverse
             | OpKind::Conv
             | OpKind::ConvTranspose
             | OpKind::Attention
@@ -166,6 +173,7 @@ unsafe fn execute_one(
     unsafe {
         match command.op() {
             Op::Fill { value, .. } => copy::fill(&outputs[0], *value, parallel),
+            Op::Iota { params } => iota::iota(params, &outputs[0], parallel),
             Op::Copy { .. } => copy::copy(&outputs[0], &inputs[0], parallel),
             Op::Unary { op } => unary::unary(*op, &outputs[0], &inputs[0], parallel),
             Op::Binary { op } => {
@@ -177,6 +185,7 @@ unsafe fn execute_one(
             Op::Clip { min, max } => {
                 select::clip(*min, *max, &outputs[0], &inputs[0], parallel);
             }
+            Op::Chain { chain } => chain::chain(chain, &outputs[0], inputs, parallel)?,
             Op::Reduce { op, axes } => {
                 reduce::reduce(*op, *axes, &outputs[0], &inputs[0], parallel);
             }
@@ -251,6 +260,11 @@ unsafe fn execute_one(
             }
             Op::Resize { params } => resize::resize(params, &outputs[0], &inputs[0], parallel)?,
             Op::Pad { params } => pad::pad(params, &outputs[0], &inputs[0], parallel),
+            Op::Reverse { axes, batch_axis } => {
+                let ReverseOperands { dst, src, lengths } = ReverseOperands::of(command);
+                let lengths = lengths.zip(batch_axis.map(usize::from));
+                reverse::reverse(*axes, lengths, dst, src, parallel)?;
+            }
             Op::Conv { params, epilogue } => {
                 let operands = conv_operands(command);
                 conv::conv(params, epilogue, &operands, parallel)?;

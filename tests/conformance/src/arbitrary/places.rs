@@ -3,21 +3,21 @@
 use millstream_core::{DType, Op, Scalar, ScatterReduction};
 
 use super::recipe::{Recipe, pick};
-use crate::{Case, Generator, Value};
-
-const NUMBERS: usize = DType::ALL.len() - 1;
+use crate::cases::{NUMBERS, TYPES};
+use crate::chains::random;
+use crate::{Case, Generator, Value, ops};
 
 impl Recipe {
     pub(super) fn select(self) -> Case {
         if self.flag(0) {
-            let dtype = pick(&DType::ALL[..NUMBERS], self.dtype);
+            let dtype = pick(&NUMBERS, self.dtype);
             let limit = |flag: u8, value: i64| self.flag(flag).then_some(Scalar::Int(value));
             let op = Op::Clip { min: limit(1, -2), max: limit(2, 3) };
             let layout = self.arrangements[1].input(dtype, &self.shape);
             let values = self.values(1, &layout, (-5.0, 5.0));
             return self.start(op, dtype, &self.shape).input(layout, &values).build();
         }
-        let dtype = pick(&DType::ALL, self.dtype);
+        let dtype = pick(&TYPES, self.dtype);
         let mut case = self.start(Op::Where, dtype, &self.shape);
         for (input, dtype) in [(1, DType::Bool), (2, dtype), (3, dtype)] {
             let layout = self.arrangements[input].input(dtype, &self.shape);
@@ -26,9 +26,22 @@ impl Recipe {
         case.build()
     }
 
+    pub(super) fn chain(self) -> Case {
+        let first = pick(&TYPES, self.dtype);
+        let types = [first, first, pick(&TYPES, self.op), DType::Bool, first, DType::F32];
+        let mut generator = Generator::new(self.seed ^ 0xc4a1);
+        let (chain, read) = random(&mut generator, &types, 1 + self.inner % 16);
+        let mut case = self.start(Op::Chain { chain: chain.clone() }, chain.dtype(), &self.shape);
+        for (place, &dtype) in read.iter().zip(chain.inputs()) {
+            let layout = self.arrangements[1 + place % 4].input(dtype, &self.shape);
+            case = case.input(layout, &self.values(*place, &layout, (-5.0, 5.0)));
+        }
+        case.build()
+    }
+
     pub(super) fn cumsum(mut self) -> Case {
         self.need_rank(1);
-        let dtype = pick(&DType::ALL[..NUMBERS], self.dtype);
+        let dtype = pick(&NUMBERS, self.dtype);
         let axis = usize::from(self.op) % self.shape.len();
         let (exclusive, reverse) = (self.flag(0), self.flag(1));
         let op = Op::CumSum { axis: axis as u8, exclusive, reverse };
@@ -45,7 +58,7 @@ impl Recipe {
     /// Indices for an axis, which has at least one element.
     fn indices(&self, count: usize, size: usize) -> Vec<Value> {
         let mut generator = Generator::new(self.seed ^ 0x5bd1);
-        (0..count).map(|_| Value::Int(generator.below(2 * size) as i64 - size as i64)).collect()
+        (0..count).map(|_| Value::Int(generator.below(2 * size) as i128 - size as i128)).collect()
     }
 
     fn index_type(&self) -> DType {
@@ -54,7 +67,7 @@ impl Recipe {
 
     pub(super) fn gather(mut self) -> Case {
         self.need_rank(1);
-        let dtype = pick(&DType::ALL, self.dtype);
+        let dtype = pick(&TYPES, self.dtype);
         let axis = usize::from(self.op) % self.shape.len();
         self.shape[axis] = self.shape[axis].max(1);
         let count = self.inner % 6;
@@ -77,7 +90,7 @@ impl Recipe {
 
     /// A part of an axis that is replaced, in place or not.
     fn cache_write(mut self) -> Case {
-        let dtype = pick(&DType::ALL, self.dtype);
+        let dtype = pick(&TYPES, self.dtype);
         let axis = 1 + usize::from(self.op) % (self.shape.len() - 1);
         self.shape[axis] = self.shape[axis].max(1);
         let circular = self.flag(0);
@@ -89,7 +102,7 @@ impl Recipe {
         let mut generator = Generator::new(self.seed ^ 0x2f0b);
         let room = if circular { 4 * self.shape[axis] } else { self.shape[axis] - part[axis] + 1 };
         let places: Vec<_> =
-            (0..self.shape[0]).map(|_| Value::Int(generator.below(room) as i64)).collect();
+            (0..self.shape[0]).map(|_| Value::Int(generator.below(room) as i128)).collect();
         let case = if self.flag(1) {
             let layout = self.arrangements[0].layout(dtype, &self.shape);
             let values = self.values(1, &layout, (-3.0, 3.0));
@@ -103,12 +116,32 @@ impl Recipe {
         if self.flag(1) { case.build() } else { self.finish(case) }
     }
 
+    pub(super) fn reverse(self) -> Case {
+        let dtype = pick(&TYPES, self.dtype);
+        let rank = self.shape.len();
+        let source = self.arrangements[1].layout(dtype, &self.shape);
+        let values = self.values(1, &source, (-9.0, 9.0));
+        if self.flag(0) && rank > 1 {
+            let axis = usize::from(self.op) % rank;
+            let batch = (axis + 1 + self.inner % (rank - 1)) % rank;
+            let lengths =
+                self.arrangements[2].layout(self.index_type(), &self.shape[batch..=batch]);
+            let mut generator = Generator::new(self.seed ^ 0x5bd1);
+            let length = |_| Value::Int(generator.below(self.shape[axis] + 1) as i128);
+            let count: Vec<Value> = (0..self.shape[batch]).map(length).collect();
+            let case = self.begin(ops::reverse(&[axis], Some(batch)), dtype);
+            return self.finish(case.input(source, &values).input(lengths, &count));
+        }
+        let axes: Vec<usize> = (0..rank).filter(|&axis| self.op >> axis & 1 == 1).collect();
+        self.finish(self.begin(ops::reverse(&axes, None), dtype).input(source, &values))
+    }
+
     pub(super) fn scatter(mut self) -> Case {
         if self.flag(5) && self.shape.len() >= 2 {
             return self.cache_write();
         }
         self.need_rank(1);
-        let dtype = pick(&DType::ALL, self.dtype);
+        let dtype = pick(&TYPES, self.dtype);
         let axis = usize::from(self.op) % self.shape.len();
         self.shape[axis] = self.shape[axis].max(1);
         let mut reduction = pick(&ScatterReduction::ALL, self.choice);
@@ -138,7 +171,7 @@ impl Recipe {
 
     pub(super) fn top_k(mut self) -> Case {
         self.need_rank(1);
-        let dtype = pick(&DType::ALL[..NUMBERS], self.dtype);
+        let dtype = pick(&NUMBERS, self.dtype);
         let axis = usize::from(self.op) % self.shape.len();
         let k = self.inner % (self.shape[axis] + 1);
         let (largest, sorted) = (self.flag(0), self.flag(1));

@@ -59,8 +59,8 @@ pub(super) fn writes() -> Vec<Case> {
                     let case = if positions {
                         let room = shape[axis] - part + 1;
                         let place = |generator: &mut Generator| match circular {
-                            true => generator.below(5 * shape[axis]) as i64 - 2,
-                            false => generator.below(room) as i64,
+                            true => generator.below(5 * shape[axis]) as i128 - 2,
+                            false => generator.below(room) as i128,
                         };
                         let places: Vec<_> =
                             (0..shape[0]).map(|_| Value::Int(place(&mut generator))).collect();
@@ -125,7 +125,7 @@ pub(super) fn ropes() -> Vec<Case> {
                         .input(View::Dense.layout(dtype, rows), &sin);
                     let case = if positions {
                         let places: Vec<_> = (0..batch * length)
-                            .map(|_| Value::Int(generator.below(11) as i64))
+                            .map(|_| Value::Int(generator.below(11) as i128))
                             .collect();
                         let by = by.layout(INDEX_TYPES[at % 2], &[batch, length]);
                         case.input(by, &places)

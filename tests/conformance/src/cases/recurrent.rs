@@ -147,7 +147,7 @@ fn case(dtype: DType, sizes: Sizes, params: RecurrentParams, awkward: bool) -> C
         let (dtype, values): (_, Vec<Value>) = match quantized {
             true => {
                 let low = if awkward { 0 } else { -128 };
-                let byte = |_| Value::Int(generator.below(256) as i64 + low);
+                let byte = |_| Value::Int(generator.below(256) as i128 + low);
                 (bytes, (0..count).map(byte).collect())
             }
             false => (dtype, generator.elements(dtype, count, -0.5, 0.5)),
@@ -168,7 +168,7 @@ fn case(dtype: DType, sizes: Sizes, params: RecurrentParams, awkward: bool) -> C
     if params.lengths {
         // Some are beyond the limits, which count as the limits.
         let lengths: Vec<Value> =
-            (0..batch).map(|_| Value::Int(generator.below(time + 4) as i64 - 1)).collect();
+            (0..batch).map(|_| Value::Int(generator.below(time + 4) as i128 - 1)).collect();
         let dtype = if awkward { DType::I64 } else { DType::I32 };
         case = case.input(views[2].layout(dtype, &[batch]), &lengths);
     }
@@ -183,7 +183,7 @@ fn case(dtype: DType, sizes: Sizes, params: RecurrentParams, awkward: bool) -> C
     }
     for _ in 0..if zeros { 2 } else { 0 } {
         let middle = if awkward { 120 } else { -8 };
-        let zero = |_| Value::Int(generator.below(17) as i64 + middle);
+        let zero = |_| Value::Int(generator.below(17) as i128 + middle);
         let values: Vec<_> = (0..scales).map(zero).collect();
         case = case.input(views[1].layout(bytes, &scale_shape), &values);
     }

@@ -3,6 +3,7 @@
 mod attention;
 mod binary;
 mod cache;
+mod chain;
 mod conv;
 mod convert;
 mod cumsum;
@@ -10,6 +11,7 @@ mod dynamic;
 mod fourier;
 mod gather;
 mod integer;
+mod iota;
 mod layer_norm;
 mod matmul;
 mod norms;
@@ -19,6 +21,7 @@ mod quantize;
 mod recurrent;
 mod reduce;
 mod resize;
+mod reverse;
 mod scatter;
 mod select;
 mod softmax;
@@ -42,6 +45,7 @@ pub fn reference(case: &Case) -> Vec<Expected> {
     let (dtype, shape) = (output.dtype(), output.shape());
     match &case.op {
         Op::Fill { value, spec: _ } => vec![fill(*value, dtype); output.elements()],
+        Op::Iota { params } => iota::apply(params),
         Op::Copy { dtype: _ } => {
             let convert = |value: &Value| Expected::Exact(convert(*value, dtype));
             inputs[0].broadcast(shape).values.iter().map(convert).collect()
@@ -52,6 +56,10 @@ pub fn reference(case: &Case) -> Vec<Expected> {
         }
         Op::Where => select::choose(&[0, 1, 2].map(|input: usize| inputs[input].broadcast(shape))),
         Op::Clip { min, max } => select::clip(*min, *max, &inputs[0].broadcast(shape)),
+        Op::Chain { chain } => {
+            let inputs: Vec<Dense> = inputs.iter().map(|input| input.broadcast(shape)).collect();
+            chain::apply(chain, &inputs)
+        }
         Op::Reduce { op, axes } => reduce::apply(*op, *axes, &inputs[0]),
         Op::CumSum { axis, exclusive, reverse } => {
             cumsum::apply(usize::from(*axis), *exclusive, *reverse, &inputs[0])
@@ -103,6 +111,9 @@ pub fn reference(case: &Case) -> Vec<Expected> {
         }
         Op::Resize { params } => resize::apply(params, shape, &inputs[0]),
         Op::Pad { params } => pad::apply(params, shape, &inputs[0]),
+        Op::Reverse { axes, batch_axis } => {
+            reverse::apply(*axes, batch_axis.map(usize::from), &inputs[0], inputs.get(1))
+        }
         Op::Conv { params, epilogue } => {
             conv::apply(&conv::Window { transposed: false, params, shape }, &inputs, *epilogue)
         }
@@ -155,8 +166,9 @@ fn scalar(value: Scalar, dtype: DType) -> Value {
     // A scalar is converted where it is used, as an element would be.
     let value = match value {
         Scalar::Float(value) => Value::Float(value),
-        Scalar::Int(value) => Value::Int(value),
-        Scalar::Bool(value) => Value::Int(i64::from(value)),
+        Scalar::Int(value) => Value::Int(value.into()),
+        Scalar::UInt(value) => Value::Int(value.into()),
+        Scalar::Bool(value) => Value::Int(value.into()),
     };
     convert(value, dtype)
 }

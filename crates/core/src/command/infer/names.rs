@@ -3,6 +3,7 @@
 use smallvec::{SmallVec, smallvec};
 
 use crate::DType;
+use crate::command::chain::INPUT_NAMES;
 use crate::command::{Epilogue, Op, RecurrentCell};
 
 /// Names of the operands that are there, in their order.
@@ -33,11 +34,13 @@ impl Op {
             }
             Op::Download { .. } => smallvec![],
             Op::Fill { .. }
+            | Op::Iota { .. }
             | Op::Copy { .. }
             | Op::Unary { .. }
             | Op::Binary { .. }
             | Op::Where
             | Op::Clip { .. }
+            | Op::Chain { .. }
             | Op::Reduce { .. }
             | Op::CumSum { .. }
             | Op::Softmax { .. }
@@ -58,6 +61,7 @@ impl Op {
             | Op::Embedding
             | Op::Resize { .. }
             | Op::Pad { .. }
+            | Op::Reverse { .. }
             | Op::Attention { .. }
             | Op::Dft { .. }
             | Op::Stft { .. }
@@ -74,7 +78,11 @@ impl Op {
     /// The names of the inputs that these parameters ask for, as [`Op`] lists them.
     pub fn input_names(&self) -> Names {
         match self {
-            Op::Fill { .. } | Op::Random { .. } | Op::Upload { .. } | Op::Timestamp => smallvec![],
+            Op::Fill { .. }
+            | Op::Iota { .. }
+            | Op::Random { .. }
+            | Op::Upload { .. }
+            | Op::Timestamp => smallvec![],
             Op::Copy { .. }
             | Op::Unary { .. }
             | Op::Clip { .. }
@@ -88,8 +96,10 @@ impl Op {
             | Op::Pad { .. }
             | Op::Dft { .. }
             | Op::Download { .. } => smallvec!["src"],
+            Op::Reverse { batch_axis, .. } => with(&["src"], &[(batch_axis.is_some(), "lengths")]),
             Op::Binary { .. } => smallvec!["a", "b"],
             Op::Where => smallvec!["condition", "a", "b"],
+            Op::Chain { chain } => INPUT_NAMES[..chain.inputs().len()].iter().copied().collect(),
             Op::LayerNorm { weight, bias, .. } | Op::GroupNorm { weight, bias, .. } => {
                 with(&["src"], &[(*weight, "weight"), (*bias, "bias")])
             }
@@ -150,7 +160,11 @@ impl Op {
         let epilogue =
             |epilogue: &Epilogue| usize::from(epilogue.bias) + usize::from(epilogue.residual);
         match self {
-            Op::Fill { .. } | Op::Random { .. } | Op::Upload { .. } | Op::Timestamp => (1, 0),
+            Op::Fill { .. }
+            | Op::Iota { .. }
+            | Op::Random { .. }
+            | Op::Upload { .. }
+            | Op::Timestamp => (1, 0),
             Op::Copy { .. }
             | Op::Unary { .. }
             | Op::Clip { .. }
@@ -161,6 +175,7 @@ impl Op {
             | Op::Resize { .. }
             | Op::Pad { .. }
             | Op::Dft { .. } => (1, 1),
+            Op::Reverse { batch_axis, .. } => (1, 1 + usize::from(batch_axis.is_some())),
             Op::Binary { .. }
             | Op::Gather { .. }
             | Op::GatherElements { .. }
@@ -169,6 +184,7 @@ impl Op {
             Op::Where | Op::ScatterElements { .. } | Op::ScatterNd { .. } => (1, 3),
             Op::CacheWrite { positions, .. } => (1, 2 + usize::from(*positions)),
             Op::Rope { positions, .. } => (1, 3 + usize::from(*positions)),
+            Op::Chain { chain } => (1, chain.inputs().len()),
             Op::LayerNorm { weight, bias, .. } | Op::GroupNorm { weight, bias, .. } => {
                 (1, 1 + usize::from(*weight) + usize::from(*bias))
             }

@@ -33,8 +33,8 @@ pub use command::{
     Access, Activation, AttentionParams, Axes, BinaryOp, BoundCommand, BufferLike, Command,
     ConvParams, CoordinateMode, Distribution, Epilogue, HostBytes, MAX_SPATIAL, Names,
     NearestRounding, Op, OpKind, Operand, Outputs, PadMode, PadParams, PoolKind, PoolParams,
-    RawBuffer, Recurrent, RecurrentCell, RecurrentDirection, RecurrentParams, ReduceOp, ResizeMode,
-    ResizeParams, ScatterReduction, TensorSpec, UnaryOp,
+    Quantized, RawBuffer, Recurrent, RecurrentCell, RecurrentDirection, RecurrentParams, ReduceOp,
+    Rescale, ResizeMode, ResizeParams, ScatterReduction, TensorSpec, UnaryOp,
 };
 pub use command::{
     AttentionOperands, ConvIntegerOperands, ConvOperands, DynamicQuantizeOperands,

@@ -91,6 +91,8 @@ programs! {
     RecurrentSteps => lower::recurrent::STEPS_PROGRAM,
     /// Reductions.
     Reduce => lower::reduce::PROGRAM,
+    /// What is made of exact sums.
+    Rescale => lower::rescale::PROGRAM,
     /// Interpolation.
     Resize => lower::resize::PROGRAM,
     /// Which elements are interpolated between.

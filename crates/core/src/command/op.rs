@@ -2,8 +2,8 @@
 
 use super::{
     Activation, AttentionParams, Axes, BinaryOp, ConvParams, Distribution, Epilogue, HostBytes,
-    PadParams, PoolParams, RecurrentParams, ReduceOp, ResizeParams, ScatterReduction, TensorSpec,
-    UnaryOp,
+    PadParams, PoolParams, RecurrentParams, ReduceOp, Rescale, ResizeParams, ScatterReduction,
+    TensorSpec, UnaryOp,
 };
 use crate::{DType, Scalar};
 
@@ -271,17 +271,22 @@ pub enum Op {
         /// The element type of `dst`.
         dtype: DType,
     },
-    /// `dst ← a, b, [a_zero], [b_zero]`: 8-bit matrix product with 32-bit sums, which wrap around.
-    /// Zero points are already broadcast: to `a` without its last axis, and to `b` without its last
-    /// but one, with size 1 on these.
+    /// `dst ← a, b, [a_zero], [b_zero], [a_scale, b_scale, [bias], [residual], [dst_scale, [dst_zero]]]`: 8-bit
+    /// matrix product with 32-bit sums, which wrap around; or what is made of these sums. Zero points and
+    /// scales are already broadcast: to `a` without its last axis, and to `b` without its last but one,
+    /// with size 1 on these.
     MatMulInteger {
         /// Whether `a_zero` is given.
         a_zero: bool,
         /// Whether `b_zero` is given.
         b_zero: bool,
+        /// What is made of the sums, and whether there are scales. Else `dst` has the sums, as `i32`.
+        rescale: Option<Rescale>,
     },
-    /// `dst ← src, weight, [src_zero], [weight_zero]`: 8-bit convolution with 32-bit sums, which wrap
-    /// around. `src_zero` is one number, `weight_zero` one per output channel; padding counts as zero.
+    /// `dst ← src, weight, [src_zero], [weight_zero], [src_scale, weight_scale, [bias], [residual], [dst_scale,
+    /// [dst_zero]]]`: 8-bit convolution with 32-bit sums, which wrap around; or what is made of these sums.
+    /// Zero point and scale are one number for `src`, and one per output channel for `weight`; padding counts
+    /// as zero.
     ConvInteger {
         /// Geometry.
         params: Box<ConvParams>,
@@ -289,6 +294,8 @@ pub enum Op {
         src_zero: bool,
         /// Whether `weight_zero` is given.
         weight_zero: bool,
+        /// What is made of the sums, and whether there are scales. Else `dst` has the sums, as `i32`.
+        rescale: Option<Rescale>,
     },
     /// `dst ←`: random numbers, a function of seed, offset and element index alone.
     Random {
@@ -371,6 +378,8 @@ impl Op {
             | Op::MatMulPacked { epilogue, .. }
             | Op::Conv { epilogue, .. }
             | Op::ConvTranspose { epilogue, .. } => epilogue.activation,
+            Op::MatMulInteger { rescale: Some(rescale), .. }
+            | Op::ConvInteger { rescale: Some(rescale), .. } => rescale.activation,
             _ => Activation::None,
         }
     }

@@ -8,8 +8,8 @@ use std::hash::{Hash, Hasher};
 use smallvec::SmallVec;
 
 use super::{
-    Activation, AttentionParams, Distribution, Epilogue, Op, PadMode, PadParams, ResizeMode,
-    ResizeParams, UnaryOp,
+    Activation, AttentionParams, Distribution, Epilogue, Op, PadMode, PadParams, Rescale,
+    ResizeMode, ResizeParams, UnaryOp,
 };
 use crate::Scalar;
 
@@ -54,6 +54,13 @@ impl<H: Hasher> Words<'_, H> {
             | Activation::Tanh
             | Activation::HardSwish => {}
         }
+    }
+
+    fn rescale(&mut self, rescale: Option<Rescale>) {
+        self.add(rescale.is_some());
+        let Some(Rescale { dtype, bias, residual, activation, zero }) = rescale else { return };
+        self.add((dtype, bias, residual, zero));
+        self.activation(activation);
     }
 
     fn epilogue(&mut self, epilogue: Epilogue) {
@@ -197,9 +204,13 @@ impl Hash for Op {
                 words.add((axis, dtype, zero));
             }
             Op::DynamicQuantize { rows, dtype } => words.add((rows, dtype)),
-            Op::MatMulInteger { a_zero, b_zero } => words.add((a_zero, b_zero)),
-            Op::ConvInteger { params, src_zero, weight_zero } => {
+            Op::MatMulInteger { a_zero, b_zero, rescale } => {
+                words.add((a_zero, b_zero));
+                words.rescale(*rescale);
+            }
+            Op::ConvInteger { params, src_zero, weight_zero, rescale } => {
                 words.add((params, src_zero, weight_zero));
+                words.rescale(*rescale);
             }
             Op::Random { distribution, seed, offset, spec } => {
                 words.add((seed, offset, spec));

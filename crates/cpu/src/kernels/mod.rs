@@ -13,6 +13,7 @@ mod activation;
 mod attention;
 mod binary;
 mod block;
+mod byte;
 mod byte_product;
 mod conv;
 mod copy;
@@ -57,6 +58,7 @@ mod scratch_tests;
 #[cfg(test)]
 mod testing;
 
+use byte_product::Extras;
 pub use fault::KernelFault;
 pub(crate) use matmul::packed_bytes;
 pub use parallel::{Parallel, Sequential};
@@ -273,16 +275,36 @@ unsafe fn execute_one(
                     DynamicQuantizeOperands::of(command);
                 dynamic::quantize(*rows, dst, scale, zero, src, parallel);
             }
-            Op::MatMulInteger { .. } => {
-                let MatMulIntegerOperands { dst, a, b, a_zero, b_zero } =
-                    MatMulIntegerOperands::of(command);
-                byte_product::matmul_integer(dst, [a, b], [a_zero, b_zero], parallel)?;
+            Op::MatMulInteger { rescale, .. } => {
+                let operands = MatMulIntegerOperands::of(command);
+                let MatMulIntegerOperands { dst, a, b, a_zero, b_zero, .. } = operands;
+                let scales = [operands.a_scale, operands.b_scale];
+                let extras = rescale.zip(both(scales)).map(|(rescale, scales)| Extras {
+                    rescale,
+                    scales,
+                    bias: operands.bias,
+                    residual: operands.residual,
+                    dst_scale: operands.dst_scale,
+                    dst_zero: operands.dst_zero,
+                });
+                let (factors, zeros) = ([a, b], [a_zero, b_zero]);
+                byte_product::matmul_integer(dst, factors, zeros, extras.as_ref(), parallel)?;
             }
-            Op::ConvInteger { params, .. } => {
-                let ConvIntegerOperands { dst, src, weight, src_zero, weight_zero } =
-                    ConvIntegerOperands::of(command);
+            Op::ConvInteger { params, rescale, .. } => {
+                let operands = ConvIntegerOperands::of(command);
+                let ConvIntegerOperands { dst, src, weight, src_zero, weight_zero, .. } = operands;
+                let scales = [operands.src_scale, operands.weight_scale];
+                let extras = rescale.zip(both(scales)).map(|(rescale, scales)| Extras {
+                    rescale,
+                    scales,
+                    bias: operands.bias,
+                    residual: operands.residual,
+                    dst_scale: operands.dst_scale,
+                    dst_zero: operands.dst_zero,
+                });
                 let operands = conv::Operands { dst, src, weight, bias: None, residual: None };
-                conv::conv_integer(params, &operands, [src_zero, weight_zero], parallel)?;
+                let zeros = [src_zero, weight_zero];
+                conv::conv_integer(params, &operands, zeros, extras.as_ref(), parallel)?;
             }
             Op::PackWeights { .. } => matmul::pack_weights(&outputs[0], &inputs[0], parallel)?,
             Op::MatMulPacked { columns: _, epilogue } => {
@@ -298,6 +320,11 @@ unsafe fn execute_one(
         }
     }
     Ok(())
+}
+
+/// Two operands that are both given, or neither.
+fn both<T>([first, second]: [Option<T>; 2]) -> Option<[T; 2]> {
+    Some([first?, second?])
 }
 
 fn scatter_operands<'a>(

@@ -24,6 +24,7 @@ pub(crate) mod quantize;
 pub(crate) mod random;
 pub(crate) mod recurrent;
 pub(crate) mod reduce;
+pub(crate) mod rescale;
 pub(crate) mod resize;
 mod rows;
 pub(crate) mod scatter;
@@ -114,11 +115,13 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         Op::ConvTranspose { params, epilogue } => {
             Ok(conv::lower(command, params, epilogue, true, limits))
         }
-        Op::ConvInteger { params, src_zero: _, weight_zero: _ } => {
-            Ok(conv::lower_integer(command, params, limits))
+        Op::ConvInteger { params, src_zero: _, weight_zero: _, rescale } => {
+            Ok(conv::lower_integer(command, params, rescale.as_ref(), limits))
         }
         Op::MatMul { epilogue } => Ok(matmul::lower(command, epilogue, limits)),
-        Op::MatMulInteger { a_zero: _, b_zero: _ } => Ok(matmul::lower_integer(command, limits)),
+        Op::MatMulInteger { a_zero: _, b_zero: _, rescale } => {
+            Ok(matmul::lower_integer(command, rescale.as_ref(), limits))
+        }
         Op::Pool { params } => Ok(pool::lower(command, params, limits)),
         Op::Recurrent { params } => Ok(recurrent::lower(command, params, limits)),
         Op::Stft { frame, hop, .. } => {

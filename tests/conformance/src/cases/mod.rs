@@ -21,6 +21,7 @@ mod quantize;
 mod random;
 mod recurrent;
 mod reduce;
+mod rescale;
 mod resize;
 mod scatter;
 mod select;

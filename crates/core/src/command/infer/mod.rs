@@ -15,6 +15,7 @@ mod quantize;
 mod rearrange;
 mod recurrent;
 mod reduce;
+mod rescale;
 mod source;
 mod window;
 
@@ -104,9 +105,11 @@ impl Op {
             Op::Quantize { axis, dtype, zero: _ } => quantize::quantize(fit, *axis, *dtype),
             Op::Dequantize { axis, dtype, zero: _ } => quantize::dequantize(fit, *axis, *dtype),
             Op::DynamicQuantize { rows, dtype } => quantize::dynamic(fit, *rows, *dtype),
-            Op::MatMulInteger { a_zero, b_zero } => product::matmul_integer(fit, *a_zero, *b_zero),
-            Op::ConvInteger { params, src_zero, weight_zero } => {
-                window::conv_integer(fit, params, *src_zero, *weight_zero)
+            Op::MatMulInteger { a_zero, b_zero, rescale } => {
+                product::matmul_integer(fit, [*a_zero, *b_zero], rescale.as_ref())
+            }
+            Op::ConvInteger { params, src_zero, weight_zero, rescale } => {
+                window::conv_integer(fit, params, [*src_zero, *weight_zero], rescale.as_ref())
             }
             Op::Random { distribution, spec, seed: _, offset: _ } => {
                 source::random(fit, *distribution, spec)

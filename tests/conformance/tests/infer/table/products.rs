@@ -1,7 +1,9 @@
 //! Products, attention and recurrent layers.
 
 use millstream_conformance::ops;
-use millstream_core::{DType, Op, RecurrentCell, RecurrentDirection, RecurrentParams};
+use millstream_core::{
+    Activation, DType, Op, RecurrentCell, RecurrentDirection, RecurrentParams, Rescale,
+};
 
 use super::{DST, F32, I64, U8, input, row, sums};
 use crate::spoil::Good;
@@ -55,16 +57,25 @@ pub fn matmul_packed() -> Good {
 }
 
 pub fn matmul_integer() -> Good {
+    let op = |dtype| {
+        let (bias, residual, zero) = (true, true, false);
+        let rescale = Rescale { dtype, bias, residual, activation: Activation::Gelu, zero };
+        Op::MatMulInteger { a_zero: true, b_zero: true, rescale: Some(rescale) }
+    };
     row(
-        Op::MatMulInteger { a_zero: true, b_zero: true },
+        op(F32),
         [("dst", "type rank size", &["a"])],
         [
-            input("a", U8, &[2, 3, 4], "type rank", &["b", "a_zero"]),
+            input("a", U8, &[2, 3, 4], "type rank", &["b", "a_zero", "residual"]),
             input("b", DType::I8, &[4, 5], "type rank size", &["b_zero"]),
             input("a_zero", U8, &[3], "type rank size", &[]),
             input("b_zero", DType::I8, &[5], "type rank size", &[]),
+            input("a_scale", F32, &[3], "type rank size", &[]),
+            input("b_scale", F32, &[5], "type rank size", &[]),
+            input("bias", DType::I32, &[5], "type rank size", &[]),
+            input("residual", F32, &[2, 3, 5], "type rank size", &[]),
         ],
-        [],
+        [("dtype", op(DType::I32)), ("dtype", op(DType::F64))],
     )
 }
 

@@ -128,7 +128,7 @@ families! {
     binary: Binary;
     reductions: Reduce CumSum Softmax TopK;
     norms: LayerNorm RmsNorm GroupNorm;
-    products: MatMul PackWeights MatMulPacked;
+    products: MatMul PackWeights MatMulPacked MatMulBlocks;
     integers: Quantize Dequantize DynamicQuantize MatMulInteger ConvInteger;
     windows: Conv ConvTranspose Pool Resize Pad;
     indices: Gather GatherElements GatherNd ScatterElements ScatterNd Embedding;

@@ -30,16 +30,16 @@ pub use backend::{
     WaitFor,
 };
 pub use command::{
-    Access, Activation, AttentionParams, Axes, BinaryOp, BoundCommand, BufferLike, Command,
-    ConvParams, CoordinateMode, Distribution, Epilogue, HostBytes, MAX_SPATIAL, Names,
+    Access, Activation, AttentionParams, Axes, BinaryOp, BlockWeights, BoundCommand, BufferLike,
+    Command, ConvParams, CoordinateMode, Distribution, Epilogue, HostBytes, MAX_SPATIAL, Names,
     NearestRounding, Op, OpKind, Operand, Outputs, PadMode, PadParams, PoolKind, PoolParams,
     Quantized, RawBuffer, Recurrent, RecurrentCell, RecurrentDirection, RecurrentParams, ReduceOp,
     Rescale, ResizeMode, ResizeParams, ScatterReduction, TensorSpec, UnaryOp,
 };
 pub use command::{
     AttentionOperands, ConvIntegerOperands, ConvOperands, DynamicQuantizeOperands,
-    MatMulIntegerOperands, MatMulOperands, NormOperands, PoolOperands, QuantizeOperands,
-    RecurrentOperands, StftOperands,
+    MatMulBlocksOperands, MatMulIntegerOperands, MatMulOperands, NormOperands, PoolOperands,
+    QuantizeOperands, RecurrentOperands, StftOperands,
 };
 pub use counters::Counters;
 pub use device::{Config, Device, DeviceBuilder, Exhaustion, Health, HealthState, MAX_STREAMS};

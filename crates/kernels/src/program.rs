@@ -67,10 +67,14 @@ programs! {
     Gather => lower::gather::PROGRAM,
     /// Matrix products with few rows.
     Gemv => lower::gemv::PROGRAM,
+    /// Matrix products of few rows with weights of few bits.
+    GemvBlocks => lower::blocks::GEMV_PROGRAM,
     /// Matrix products with few rows, by columns.
     GemvColumns => lower::gemv::COLUMNS_PROGRAM,
     /// Matrix products in tiles.
     Matmul => lower::matmul::PROGRAM,
+    /// Matrix products with weights of few bits.
+    MatmulBlocks => lower::blocks::PROGRAM,
     /// Small matrix products along the depth of both factors.
     MatmulDepth => lower::matmul_depth::PROGRAM,
     /// Layer, group and root-mean-square normalisation.

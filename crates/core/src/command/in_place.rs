@@ -47,6 +47,7 @@ impl Op {
             | Op::MatMul { .. }
             | Op::PackWeights { .. }
             | Op::MatMulPacked { .. }
+            | Op::MatMulBlocks { .. }
             | Op::Conv { .. }
             | Op::ConvTranspose { .. }
             | Op::Pool { .. }

@@ -5,6 +5,7 @@
 
 mod activation;
 mod attention;
+mod blocks;
 mod check;
 mod conv;
 mod cumsum;
@@ -39,6 +40,7 @@ mod views;
 mod work;
 
 pub use activation::Activation;
+pub use blocks::BlockWeights;
 pub use host::HostBytes;
 pub(crate) use host::{HostRole, Lender};
 pub use infer::{Names, Outputs};

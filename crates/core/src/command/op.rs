@@ -118,6 +118,28 @@ pub enum Op {
         /// What is done to each element of the product before it is stored.
         epilogue: Epilogue,
     },
+    /// `dst ← a, weights, scales, [zeros], [bias], [residual]`: matrix product with weights of few bits, whose
+    /// blocks along the depth have scales of their own.
+    ///
+    /// | operand | shape |
+    /// |---|---|
+    /// | `a` | `[…, m, k]` |
+    /// | `weights` | `[n, blocks, block · bits / 8]` of `u8`, dense: a column's weights in order, low bits first |
+    /// | `scales` | `[n, blocks]` of the type of `a` |
+    /// | `zeros` | `[n, blocks]` of the type of `a`; or `[n, ⌈blocks · bits / 8⌉]` of `u8`, packed as weights are |
+    ///
+    /// There are `⌈k / block⌉` blocks; what the last has beyond `k` does not count. Without `zeros` the zero
+    /// point is the middle of the range, `2^(bits - 1)`.
+    MatMulBlocks {
+        /// Bits of a weight: 2, 4 or 8.
+        bits: u8,
+        /// Weights of a block: a power of two from 16 to 256.
+        block: u16,
+        /// Whether `zeros` is given.
+        zeros: bool,
+        /// What is done to each element of the product before it is stored.
+        epilogue: Epilogue,
+    },
     /// `dst ← src, weight, [bias], [residual]`: convolution over 1 to 3 spatial axes. `src` is
     /// `[batch, channels, spatial…]`, `weight` is `[outputs, channels / groups, kernel…]`, `dst` is
     /// `[batch, outputs, spatial…]`; bias and residual are already broadcast to `dst`.
@@ -361,7 +383,7 @@ kinds! {
     TopK => "top_k", Resize => "resize", Pad => "pad", Attention => "attention",
     Recurrent => "recurrent", Dft => "dft", Stft => "stft", Quantize => "quantize",
     Dequantize => "dequantize", DynamicQuantize => "dynamic_quantize",
-    MatMulInteger => "matmul_integer", ConvInteger => "conv_integer", PackWeights => "pack_weights", MatMulPacked => "matmul_packed",
+    MatMulBlocks => "matmul_blocks", MatMulInteger => "matmul_integer", ConvInteger => "conv_integer", PackWeights => "pack_weights", MatMulPacked => "matmul_packed",
     Random => "random", Upload => "upload", Download => "download", Timestamp => "timestamp",
 }
 
@@ -376,6 +398,7 @@ impl Op {
         match self {
             Op::MatMul { epilogue }
             | Op::MatMulPacked { epilogue, .. }
+            | Op::MatMulBlocks { epilogue, .. }
             | Op::Conv { epilogue, .. }
             | Op::ConvTranspose { epilogue, .. } => epilogue.activation,
             Op::MatMulInteger { rescale: Some(rescale), .. }

@@ -182,6 +182,10 @@ impl Hash for Op {
                 words.add(columns);
                 words.epilogue(*epilogue);
             }
+            Op::MatMulBlocks { bits, block, zeros, epilogue } => {
+                words.add((bits, block, zeros));
+                words.epilogue(*epilogue);
+            }
             Op::Conv { params, epilogue } | Op::ConvTranspose { params, epilogue } => {
                 words.add(params);
                 words.epilogue(*epilogue);

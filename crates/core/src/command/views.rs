@@ -59,6 +59,7 @@ fn bias(op: &Op) -> bool {
     match op {
         Op::MatMul { epilogue }
         | Op::MatMulPacked { epilogue, .. }
+        | Op::MatMulBlocks { epilogue, .. }
         | Op::Conv { epilogue, .. }
         | Op::ConvTranspose { epilogue, .. } => epilogue.bias,
         Op::LayerNorm { bias, .. } | Op::GroupNorm { bias, .. } => *bias,
@@ -71,6 +72,7 @@ fn residual(op: &Op) -> bool {
     match op {
         Op::MatMul { epilogue }
         | Op::MatMulPacked { epilogue, .. }
+        | Op::MatMulBlocks { epilogue, .. }
         | Op::Conv { epilogue, .. }
         | Op::ConvTranspose { epilogue, .. } => epilogue.residual,
         _ => rescale(op).is_some_and(|rescale| rescale.residual),
@@ -109,6 +111,14 @@ views! {
     MatMulOperands for MatMul | MatMulPacked {
         out: dst;
         in: a b | bias if bias, residual if residual;
+    }
+    /// The operands of a matrix product with weights of few bits.
+    MatMulBlocksOperands for MatMulBlocks {
+        out: dst;
+        in: a weights scales
+            | zeros if |op| matches!(op, Op::MatMulBlocks { zeros: true, .. }),
+              bias if bias,
+              residual if residual;
     }
     /// The operands of a convolution.
     ConvOperands for Conv | ConvTranspose {

@@ -67,8 +67,8 @@ pub(crate) use workspace::empty_spare;
 
 use millstream_core::{
     AttentionOperands, BoundCommand, ConvIntegerOperands, ConvOperands, DynamicQuantizeOperands,
-    MatMulIntegerOperands, MatMulOperands, NormOperands, Op, OpKind, Operand, PoolOperands,
-    QuantizeOperands, RawBuffer, RecurrentOperands, StftOperands,
+    MatMulBlocksOperands, MatMulIntegerOperands, MatMulOperands, NormOperands, Op, OpKind, Operand,
+    PoolOperands, QuantizeOperands, RawBuffer, RecurrentOperands, StftOperands,
 };
 
 /// Whether the CPU device has a kernel for this kind.
@@ -111,6 +111,7 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::ConvInteger
             | OpKind::PackWeights
             | OpKind::MatMulPacked
+            | OpKind::MatMulBlocks
             | OpKind::Random
             | OpKind::Upload
             | OpKind::Download
@@ -310,6 +311,20 @@ unsafe fn execute_one(
             Op::MatMulPacked { columns: _, epilogue } => {
                 let MatMulOperands { dst, a, b, bias, residual } = MatMulOperands::of(command);
                 matmul::matmul_packed(epilogue, dst, [a, b], bias, residual, parallel)?;
+            }
+            Op::MatMulBlocks { bits, block, zeros: _, epilogue } => {
+                let operands = MatMulBlocksOperands::of(command);
+                let operands = matmul::BlocksOperands {
+                    dst: operands.dst,
+                    a: operands.a,
+                    weights: operands.weights,
+                    scales: operands.scales,
+                    zeros: operands.zeros,
+                    bias: operands.bias,
+                    residual: operands.residual,
+                };
+                let block = usize::from(*block);
+                matmul::matmul_blocks(*bits, block, epilogue, &operands, parallel)?;
             }
             Op::Random { distribution, seed, offset, spec: _ } => {
                 random::random(*distribution, *seed, *offset, &outputs[0], parallel);

@@ -3,6 +3,7 @@
 pub(crate) mod attention;
 pub(crate) mod attention_tiles;
 pub(crate) mod binary;
+pub(crate) mod blocks;
 pub(crate) mod clip;
 pub(crate) mod conv;
 pub(crate) mod copy;
@@ -65,6 +66,7 @@ const SUPPORTED: &[OpKind] = &[
     OpKind::GroupNorm,
     OpKind::LayerNorm,
     OpKind::MatMul,
+    OpKind::MatMulBlocks,
     OpKind::MatMulInteger,
     OpKind::Pad,
     OpKind::Pool,
@@ -121,6 +123,9 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         Op::MatMul { epilogue } => Ok(matmul::lower(command, epilogue, limits)),
         Op::MatMulInteger { a_zero: _, b_zero: _, rescale } => {
             Ok(matmul::lower_integer(command, rescale.as_ref(), limits))
+        }
+        Op::MatMulBlocks { bits, block, zeros: _, epilogue } => {
+            Ok(blocks::lower(command, (*bits, *block), epilogue, limits))
         }
         Op::Pool { params } => Ok(pool::lower(command, params, limits)),
         Op::Recurrent { params } => Ok(recurrent::lower(command, params, limits)),

@@ -95,7 +95,8 @@ impl Product {
         Self::from_operands(dst, factors, zeros, &epilogue)
     }
 
-    fn from_operands(
+    /// The last two are what is added, or zero points.
+    pub fn from_operands(
         dst: &Operand<RawBuffer>,
         [a, b]: [&Operand<RawBuffer>; 2],
         [bias, residual]: [Option<&Operand<RawBuffer>>; 2],

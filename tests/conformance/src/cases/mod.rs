@@ -2,6 +2,7 @@
 
 mod attention;
 mod binary;
+mod blocks;
 mod conv;
 mod copy;
 mod cumsum;
@@ -75,6 +76,7 @@ pub(crate) const COVERED: &[OpKind] = &[
     OpKind::Quantize,
     OpKind::Dequantize,
     OpKind::DynamicQuantize,
+    OpKind::MatMulBlocks,
     OpKind::MatMulInteger,
     OpKind::ConvInteger,
     OpKind::Random,
@@ -118,6 +120,7 @@ pub fn cases(kind: OpKind) -> Vec<Case> {
         OpKind::Quantize => quantize::to_integers(),
         OpKind::Dequantize => quantize::from_integers(),
         OpKind::DynamicQuantize => dynamic::cases(),
+        OpKind::MatMulBlocks => blocks::cases(),
         OpKind::MatMulInteger => integer::products(),
         OpKind::ConvInteger => integer::convolutions(),
         OpKind::Random => random::cases(),

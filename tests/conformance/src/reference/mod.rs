@@ -2,6 +2,7 @@
 
 mod attention;
 mod binary;
+mod blocks;
 mod conv;
 mod convert;
 mod cumsum;
@@ -122,6 +123,10 @@ pub fn reference(case: &Case) -> Vec<Expected> {
             quantize::apply(axis.map(usize::from), true, &inputs, dtype)
         }
         Op::DynamicQuantize { rows, dtype: _ } => dynamic::apply(*rows, &inputs[0], dtype),
+        Op::MatMulBlocks { bits, block, zeros, epilogue } => {
+            let few = blocks::FewBits { bits: *bits, block: usize::from(*block), zeros: *zeros };
+            blocks::apply(few, shape, &inputs, epilogue)
+        }
         Op::MatMulInteger { a_zero, b_zero, rescale } => {
             let sums = quantize::product(shape, &inputs, *a_zero, *b_zero);
             let rest = &inputs[2 + usize::from(*a_zero) + usize::from(*b_zero)..];

@@ -4,6 +4,7 @@
 //! [`Command::new`] they compare the outputs that are there, and stretch inputs that repeat.
 
 mod attention;
+mod blocks;
 mod elementwise;
 mod fit;
 mod fourier;
@@ -78,6 +79,9 @@ impl Op {
             Op::MatMul { epilogue: _ } => product::matmul(fit),
             Op::PackWeights { bytes } => product::pack(fit, *bytes),
             Op::MatMulPacked { columns, epilogue: _ } => product::packed(fit, *columns),
+            Op::MatMulBlocks { bits, block, zeros, epilogue: _ } => {
+                blocks::matmul(fit, *bits, *block, *zeros)
+            }
             Op::Conv { params, epilogue } => window::conv(fit, params, epilogue.bias),
             Op::ConvTranspose { params, epilogue } => {
                 window::conv_transpose(fit, params, epilogue.bias)

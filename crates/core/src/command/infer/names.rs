@@ -63,6 +63,7 @@ impl Op {
             | Op::GroupNorm { .. }
             | Op::MatMul { .. }
             | Op::MatMulPacked { .. }
+            | Op::MatMulBlocks { .. }
             | Op::Conv { .. }
             | Op::ConvTranspose { .. }
             | Op::Gather { .. }
@@ -112,6 +113,10 @@ impl Op {
             Op::MatMul { epilogue } => with(&["a", "b"], &sums(epilogue)),
             Op::PackWeights { .. } => smallvec!["weights"],
             Op::MatMulPacked { epilogue, .. } => with(&["a", "packed"], &sums(epilogue)),
+            Op::MatMulBlocks { zeros, epilogue, .. } => {
+                let [bias, residual] = sums(epilogue);
+                with(&["a", "weights", "scales"], &[(*zeros, "zeros"), bias, residual])
+            }
             Op::Conv { epilogue, .. } => with(&["src", "weight"], &sums(epilogue)),
             Op::ConvTranspose { epilogue, .. } => {
                 with(&["src", "weight"], &[(epilogue.bias, "bias")])
@@ -178,6 +183,9 @@ impl Op {
             Op::RmsNorm { weight, .. } => (1, 1 + usize::from(*weight)),
             Op::MatMul { epilogue: sums } | Op::MatMulPacked { epilogue: sums, .. } => {
                 (1, 2 + epilogue(sums))
+            }
+            Op::MatMulBlocks { zeros, epilogue: sums, .. } => {
+                (1, 3 + usize::from(*zeros) + epilogue(sums))
             }
             Op::Conv { epilogue: sums, .. } => (1, 2 + epilogue(sums)),
             Op::ConvTranspose { epilogue, .. } => (1, 2 + usize::from(epilogue.bias)),

@@ -4,7 +4,7 @@ use super::{Fit, Shape, rescale};
 use crate::command::Rescale;
 use crate::{DType, Layout, Result, broadcast_shapes};
 
-const AXES: &str = "rows and columns at the end";
+pub(super) const AXES: &str = "rows and columns at the end";
 
 /// `[…, m, k] × […, k, n]`, both inputs broadcast to the leading axes of the output.
 fn product<B>(fit: &mut Fit<'_, B>, dtype: DType) -> Result<Shape> {
@@ -48,7 +48,7 @@ fn product<B>(fit: &mut Fit<'_, B>, dtype: DType) -> Result<Shape> {
 }
 
 /// Broadcasts the leading axes of an input to those of a shape, which mostly changes nothing.
-fn stretch_leading<B>(
+pub(super) fn stretch_leading<B>(
     fit: &mut Fit<'_, B>,
     place: usize,
     shape: &[usize],

@@ -56,6 +56,23 @@ pub fn matmul_packed() -> Good {
     )
 }
 
+pub fn matmul_blocks() -> Good {
+    let op = |bits, block| Op::MatMulBlocks { bits, block, zeros: true, epilogue: sums() };
+    row(
+        op(4, 32),
+        [("dst", "type rank size", &["a"])],
+        [
+            input("a", F32, &[2, 3, 40], "type rank", &["weights", "scales", "residual"]),
+            input("weights", U8, &[5, 2, 16], "type rank size", &["scales"]),
+            input("scales", F32, &[5, 2], "type rank size", &[]),
+            input("zeros", U8, &[5, 1], "type rank size", &[]),
+            input("bias", F32, &[5], "type rank size", &[]),
+            input("residual", F32, &[2, 3, 5], "type rank size", &[]),
+        ],
+        [("bits", op(3, 32)), ("block", op(4, 8)), ("block", op(4, 48)), ("block", op(4, 512))],
+    )
+}
+
 pub fn matmul_integer() -> Good {
     let op = |dtype| {
         let (bias, residual, zero) = (true, true, false);

@@ -124,13 +124,14 @@ macro_rules! families {
 }
 
 families! {
-    elementwise: Fill Copy Unary Where Clip;
+    elementwise: Fill Iota Copy Unary Where Clip;
     binary: Binary;
+    chains: Chain;
     reductions: Reduce CumSum Softmax TopK;
     norms: LayerNorm RmsNorm GroupNorm;
     products: MatMul PackWeights MatMulPacked MatMulBlocks;
     integers: Quantize Dequantize DynamicQuantize MatMulInteger ConvInteger;
-    windows: Conv ConvTranspose Pool Resize Pad;
+    windows: Conv ConvTranspose Pool Resize Pad Reverse;
     indices: Gather GatherElements GatherNd ScatterElements ScatterNd Embedding;
     sequences: Attention Recurrent Dft Stft;
     host: Random Upload Download Timestamp;

@@ -63,14 +63,14 @@ FN void fetch_values(IN_THREAD V* x, DEVICE const S* IN_THREAD* columns, I first
     }
 }
 
-KERNEL_5(dst, query, key, value, mask) {
+KERNEL_6(dst, query, key, value, mask, lengths) {
     const Thread t = THREAD;
     SHARED W held[HELD ? QUERIES * MOST_HELD / 4 : 1];
     SHARED W stages[MOST_SIMDS * 32 * STAGE_PITCH];
     SHARED V joined[QUERIES * COLUMNS];
     SHARED V tops[MOST_SIMDS * QUERIES];
     SHARED V sums[MOST_SIMDS * QUERIES];
-    const I queries = (I)p.queries, keys = (I)p.keys, size = (I)p.size, columns = (I)p.value_size;
+    const I queries = (I)p.queries, size = (I)p.size, columns = (I)p.value_size;
     const I q0 = (I)t.group * QUERIES, c0 = (I)t.group_z * COLUMNS;
     const u32 simds = t.count / 32;
     // Of the simd group alone: elements of its keys, and then what its queries have for them.
@@ -81,13 +81,17 @@ KERNEL_5(dst, query, key, value, mask) {
         const I key_head = head / (I)p.sharing;
         const I q_at = head_at(p, 1, batch, head);
         const I k_at = head_at(p, 2, batch, key_head), v_at = head_at(p, 3, batch, key_head);
-        I rows[QUERIES], seen[QUERIES];
-        I most = 0;
+        const I keys = key_count<LENGTHS>(p, lengths, batch);
+        const i64 shift = window_shift<LENGTHS>(p, keys);
+        I rows[QUERIES], seen[QUERIES], from[QUERIES];
+        I most = 0, least = keys;
         V top[QUERIES], sum[QUERIES], acc[QUERIES][CHUNKS];
         UNROLL for (u32 q = 0; q < QUERIES; ++q) {
             rows[q] = q0 + q < queries ? q0 + q : queries - 1;
-            seen[q] = keys_seen(rows[q], keys, p.shift);
+            seen[q] = keys_end(rows[q], keys, p.upper + shift);
             most = seen[q] > most ? seen[q] : most;
+            from[q] = keys_begin<LEFT>(rows[q], keys, p.lower + shift);
+            least = from[q] < least ? from[q] : least;
             top[q] = (V)-INFINITE;
             sum[q] = 0;
             UNROLL for (u32 c = 0; c < CHUNKS; ++c) acc[q][c] = 0;
@@ -100,7 +104,7 @@ KERNEL_5(dst, query, key, value, mask) {
         }
         DEVICE const S* keys_at[4];
         P part[KEY_AHEAD / 4];
-        I j0 = t.simd * 32;
+        I j0 = least / 32 * 32 + t.simd * 32;
         if (j0 < most) {
             find_keys(keys_at, (DEVICE const S*)key + k_at, p, t.lane, j0);
             fetch_keys(part, keys_at, p, t.lane, 0);
@@ -163,7 +167,8 @@ KERNEL_5(dst, query, key, value, mask) {
             simd_group_barrier();
             UNROLL for (u32 q = 0; q < QUERIES; ++q) {
                 const I m_at = head_at(p, 4, batch, head) + rows[q] * (I)p.stride[4][2] + j * (I)p.stride[4][3];
-                score[q] = masked_score<MASK, DTYPE>(score[q] * (V)p.scale, j0 + t.lane < seen[q], mask, m_at);
+                score[q] = scaled_score<CAPPED>(score[q], (V)p.scale, (V)p.softcap);
+                score[q] = masked_score<MASK, DTYPE>(score[q], j < seen[q] && (!LEFT || j >= from[q]), mask, m_at);
                 const V higher = m_max(top[q], lanes_join<Max>(score[q]));
                 const V less = share_below(top[q], higher);
                 top[q] = higher;

@@ -110,34 +110,41 @@ FN void add_values(IN_THREAD V (*sums)[COLUMNS / 16], IN_SHARED const W* shares,
 }
 
 // 128 registers for a thread hold all that the loop needs. Left alone, the compiler takes more.
-CROWDED_KERNEL_5(512 / THREADS, dst, query, key, value, mask) {
+CROWDED_KERNEL_6(512 / THREADS, dst, query, key, value, mask, lengths) {
     const Thread t = THREAD;
     SHARED W held[QUERIES * KEY_PITCH];
     SHARED W stage[STAGED];
     SHARED W shares[QUERIES * SHARE_PITCH];
-    const I queries = (I)p.queries, keys = (I)p.keys, size = (I)p.size, columns = (I)p.value_size;
+    const I queries = (I)p.queries, size = (I)p.size, columns = (I)p.value_size;
     // The last queries first: where not all see the same keys, those have most to do.
     const I q0 = (I)(t.groups - 1 - t.group) * QUERIES;
     const I after = q0 + QUERIES < queries ? q0 + QUERIES : queries;
-    const I most = keys_seen(after - 1, keys, p.shift);
     const u32 x = t.lane / 2, own = t.simd * 2 * ROWS + t.lane % 2;
     IN_SHARED V* own_shares = (IN_SHARED V*)shares + (own * (4 * SHARE_PITCH) + x);
-    I rows[ROWS], seen[ROWS];
+    I rows[ROWS], seen[ROWS], from[ROWS];
     UNROLL for (u32 r = 0; r < ROWS; ++r) {
         rows[r] = q0 + own + 2 * r < queries ? q0 + own + 2 * r : queries - 1;
-        seen[r] = keys_seen(rows[r], keys, p.shift);
     }
     for (I item = t.group_y; item < (I)p.items; item += t.groups_y) {
         const I batch = item / (I)p.heads, head = item - batch * (I)p.heads;
         const I key_head = head / (I)p.sharing;
+        const I keys = key_count<LENGTHS>(p, lengths, batch);
+        const i64 shift = window_shift<LENGTHS>(p, keys);
+        const I most = keys_end(after - 1, keys, p.upper + shift);
+        // The first queries see the first keys.
+        const I least = keys_begin<LEFT>(q0, most, p.lower + shift) / TILE * TILE;
+        UNROLL for (u32 r = 0; r < ROWS; ++r) {
+            seen[r] = keys_end(rows[r], keys, p.upper + shift);
+            from[r] = keys_begin<LEFT>(rows[r], keys, p.lower + shift);
+        }
         // Where a thread begins to fetch.
         const I query_row = (I)p.stride[1][2], key_row = (I)p.stride[2][2], value_row = (I)p.stride[3][2];
         DEVICE const S* queries_at = (DEVICE const S*)query
             + (head_at(p, 1, batch, head) + (q0 + t.index / (SIZE / 4)) * query_row);
         DEVICE const S* keys_at = (DEVICE const S*)key
-            + (head_at(p, 2, batch, key_head) + t.index / (SIZE / 4) * key_row);
+            + (head_at(p, 2, batch, key_head) + (least + t.index / (SIZE / 4)) * key_row);
         DEVICE const S* values_at = (DEVICE const S*)value
-            + (head_at(p, 3, batch, key_head) + t.index / (COLUMNS / 4) * value_row);
+            + (head_at(p, 3, batch, key_head) + (least + t.index / (COLUMNS / 4)) * value_row);
         V top[ROWS], sum[ROWS], sums[ROWS][COLUMNS / 16];
         UNROLL for (u32 r = 0; r < ROWS; ++r) {
             top[r] = (V)-INFINITE;
@@ -145,13 +152,13 @@ CROWDED_KERNEL_5(512 / THREADS, dst, query, key, value, mask) {
             UNROLL for (u32 c = 0; c < COLUMNS / 16; ++c) sums[r][c] = 0;
         }
         P part[PACKS(TILE, SIZE)];
-        fetch<TILE, SIZE>(part, t.index, keys_at, key_row, (I)p.stride[2][3], most, size);
+        fetch<TILE, SIZE>(part, t.index, keys_at, key_row, (I)p.stride[2][3], most - least, size);
         {
             P first[PACKS(QUERIES, SIZE)];
             fetch<QUERIES, SIZE>(first, t.index, queries_at, query_row, (I)p.stride[1][3], after - q0, size);
             put<QUERIES, SIZE, KEY_PITCH>(held, t.index, first);
         }
-        for (I j0 = 0; j0 < most; j0 += TILE) {
+        for (I j0 = least; j0 < most; j0 += TILE) {
             group_barrier();
             put<TILE, SIZE, KEY_PITCH>(stage, t.index, part);
             group_barrier();
@@ -167,7 +174,8 @@ CROWDED_KERNEL_5(512 / THREADS, dst, query, key, value, mask) {
                 UNROLL for (u32 c = 0; c < KEYS; ++c) {
                     const I j = j0 + x + 16 * c;
                     const I m_at = head_at(p, 4, batch, head) + rows[r] * (I)p.stride[4][2] + j * (I)p.stride[4][3];
-                    score[r][c] = masked_score<MASK, DTYPE>(score[r][c] * (V)p.scale, j < seen[r], mask, m_at);
+                    score[r][c] = scaled_score<CAPPED>(score[r][c], (V)p.scale, (V)p.softcap);
+                    score[r][c] = masked_score<MASK, DTYPE>(score[r][c], j < seen[r] && (!LEFT || j >= from[r]), mask, m_at);
                     highest = m_max(highest, score[r][c]);
                 }
                 highest = m_max(top[r], lanes_join_every<Max, 2>(highest));

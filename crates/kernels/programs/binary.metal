@@ -112,6 +112,7 @@ FN R apply(T a, T b) {
 #endif
 }
 
+// Chains take what is above.
 template <int N> FN void binary(DEVICE u8* dst, DEVICE const u8* a, DEVICE const u8* b, IN_THREAD const I* at) {
     const Values<DTYPE, N> x = load_values<DTYPE, N, (STEPS & 2)>(a, at[1]);
     const Values<DTYPE, N> y = load_values<DTYPE, N, (STEPS & 4)>(b, at[2]);

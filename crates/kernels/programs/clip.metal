@@ -14,12 +14,15 @@ FN T limit(u64 bits) {
 #endif
 }
 
+FN T apply(T x, T low, T high) {
+    const T above = (HAS & 1) != 0 && x < low ? low : x;
+    return (HAS & 2) != 0 && above > high ? high : above;
+}
+
+// Chains take what is above.
 template <int N> FN void clip(DEVICE u8* dst, DEVICE const u8* src, IN_THREAD const I* at, T low, T high) {
     Values<DTYPE, N> x = load_values<DTYPE, N, (STEPS & 2)>(src, at[1]);
-    for (int k = 0; k < N; ++k) {
-        if ((HAS & 1) != 0 && x.e[k] < low) x.e[k] = low;
-        if ((HAS & 2) != 0 && x.e[k] > high) x.e[k] = high;
-    }
+    for (int k = 0; k < N; ++k) x.e[k] = apply(x.e[k], low, high);
     store_values<DTYPE, N>(dst, at[0], x);
 }
 

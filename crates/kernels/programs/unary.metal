@@ -129,6 +129,7 @@ FN T apply(T x, T, T) {
 }
 #endif
 
+// Chains take what is above.
 template <int N> FN void unary(DEVICE u8* dst, DEVICE const u8* src, IN_THREAD const I* at, f32 a, f32 b) {
     const Values<DTYPE, N> x = load_values<DTYPE, N, (STEPS & 2)>(src, at[1]);
     Values<TO, N> y;

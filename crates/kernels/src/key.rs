@@ -1,19 +1,28 @@
 //! What a kernel is compiled from.
 
 use std::fmt::Write;
+use std::hash::{Hash, Hasher};
 
 use millstream_core::KernelKey;
 
 use crate::Program;
 
 /// Constants that a key can hold.
-pub const MAX_CONSTANTS: usize = 16;
+pub const MAX_CONSTANTS: usize = 24;
 
 /// A kernel: a program text specialised by constants. No strings, so it is cheap on the hot path.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub struct Key {
     program: Program,
     constants: [i32; MAX_CONSTANTS],
+}
+
+/// Only of the constants that there are: most programs have few.
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.program.hash(state);
+        self.constants[..self.program.constant_names().len()].hash(state);
+    }
 }
 
 impl Key {

@@ -41,6 +41,8 @@ programs! {
     AttentionTiles => lower::attention_tiles::PROGRAM,
     /// Functions of two elements.
     Binary => lower::binary::PROGRAM,
+    /// Elementwise steps in one pass.
+    Chain => lower::chain::PROGRAM,
     /// Limits of each element.
     Clip => lower::clip::PROGRAM,
     /// Convolutions in tiles.
@@ -71,6 +73,8 @@ programs! {
     GemvBlocks => lower::blocks::GEMV_PROGRAM,
     /// Matrix products with few rows, by columns.
     GemvColumns => lower::gemv::COLUMNS_PROGRAM,
+    /// Numbers in a row.
+    Iota => lower::iota::PROGRAM,
     /// Matrix products in tiles.
     Matmul => lower::matmul::PROGRAM,
     /// Matrix products with weights of few bits.
@@ -101,6 +105,8 @@ programs! {
     Resize => lower::resize::PROGRAM,
     /// Which elements are interpolated between.
     ResizeTaps => lower::resize::TAPS,
+    /// Elements in the opposite order.
+    Reverse => lower::reverse::PROGRAM,
     /// Elements written by index.
     Scatter => lower::scatter::PROGRAM,
     /// One of two elements, by a condition.

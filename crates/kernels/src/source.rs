@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::Key;
 use crate::launch::USUAL_THREADS;
+use crate::lower::chain;
+use crate::{Key, Program};
 
 /// The languages that a program can be given in.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -77,6 +78,9 @@ fn specialise(text: &mut String, key: &Key) {
     }
     let _ = writeln!(text, "#define ENTRY {}", key.entry());
     text.push_str(&(definition.params)());
+    if key.program() == Program::Chain {
+        chain::write_steps(text, key);
+    }
     let _ = writeln!(text, "#line 1 \"{}.metal\"", definition.name);
     text.push_str(definition.text);
 }
@@ -84,7 +88,6 @@ fn specialise(text: &mut String, key: &Key) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Program;
 
     #[test]
     fn a_source_has_its_constants_params_and_entry() {

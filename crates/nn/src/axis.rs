@@ -1,6 +1,6 @@
-//! Axes and sizes as callers like to write them: negative numbers count from the end.
+//! Axes, sizes and indices as callers like to write them: negative numbers count from the end.
 
-use std::ops::RangeFull;
+use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 use millstream_core::Axes;
 
@@ -29,11 +29,78 @@ pub trait Size: Copy {
     fn size(self) -> Option<usize>;
 }
 
+/// An index along an axis. A negative one counts from the end: -1 is the last.
+pub trait Index: Copy {
+    /// The number, which may be negative.
+    fn index(self) -> isize;
+
+    /// Where it is on an axis of that size; one that is not there stays outside.
+    #[doc(hidden)]
+    fn on(self, size: usize) -> usize {
+        let index = self.index();
+        let index = if index < 0 { index.checked_add_unsigned(size) } else { Some(index) };
+        index.and_then(|index| usize::try_from(index).ok()).unwrap_or(usize::MAX)
+    }
+}
+
+/// A range of indices along an axis: `1..3`, `-2..`, `..=4`, `..`.
+pub trait IndexRange: Clone {
+    /// The first index, and the one behind the last, on an axis of that size.
+    #[doc(hidden)]
+    fn on(&self, size: usize) -> (usize, usize);
+
+    #[doc(hidden)]
+    fn text(&self) -> String;
+}
+
+macro_rules! ranges {
+    ($($range:ident, $self:ident, $size:ident: $start:expr, $end:expr, $text:expr;)*) => {
+        $(
+            impl<P: Index> IndexRange for $range<P> {
+                fn on(&$self, $size: usize) -> (usize, usize) {
+                    ($start, $end)
+                }
+
+                fn text(&$self) -> String {
+                    $text
+                }
+            }
+        )*
+    };
+}
+
+ranges! {
+    Range, self, size: self.start.on(size), self.end.on(size),
+        format!("{}..{}", self.start.index(), self.end.index());
+    RangeFrom, self, size: self.start.on(size), size, format!("{}..", self.start.index());
+    RangeTo, self, size: 0, self.end.on(size), format!("..{}", self.end.index());
+    RangeInclusive, self, size: self.start().on(size), self.end().on(size).saturating_add(1),
+        format!("{}..={}", self.start().index(), self.end().index());
+    RangeToInclusive, self, size: 0, self.end.on(size).saturating_add(1),
+        format!("..={}", self.end.index());
+}
+
+impl IndexRange for RangeFull {
+    fn on(&self, size: usize) -> (usize, usize) {
+        (0, size)
+    }
+
+    fn text(&self) -> String {
+        "..".into()
+    }
+}
+
 macro_rules! integers {
     ($($integer:ty),*) => {
         $(
             impl Axis for $integer {
                 fn number(self) -> isize {
+                    isize::try_from(self).unwrap_or(isize::MAX)
+                }
+            }
+
+            impl Index for $integer {
+                fn index(self) -> isize {
                     isize::try_from(self).unwrap_or(isize::MAX)
                 }
             }

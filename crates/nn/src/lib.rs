@@ -15,14 +15,14 @@ mod tensor;
 mod value;
 mod weights;
 
-pub use axis::{Axis, AxisSet, Size};
+pub use axis::{Axis, AxisSet, Index, IndexRange, Size};
 pub use error::{Error, Result};
 pub use half::{bf16, f16};
 pub use layers::*;
 pub use plan::Plan;
-pub use tensor::{Tensor, TensorOrScalar};
+pub use tensor::{AxisIndex, Nested, Tensor, TensorIndex, TensorOrScalar};
 pub use value::Value;
-pub use weights::{Init, WeightProblem, Weights, save};
+pub use weights::{Init, WeightProblem, Weights, load, save};
 
 // The tests' device registers itself.
 #[cfg(test)]

@@ -39,6 +39,7 @@ pub mod accuracy;
 mod arbitrary;
 mod case;
 mod cases;
+mod chains;
 mod check;
 mod dense;
 mod expected;

@@ -2,7 +2,8 @@
 
 use millstream_core::{
     Activation, AttentionParams, Axes, ConvParams, DType, Distribution, Epilogue, HostBytes,
-    Layout, Op, PadParams, PoolParams, RecurrentParams, ReduceOp, ResizeParams, Scalar, TensorSpec,
+    IotaParams, Layout, Op, PadParams, PoolParams, RecurrentParams, ReduceOp, ResizeParams, Scalar,
+    TensorSpec,
 };
 
 fn tensor(dtype: DType, shape: &[usize]) -> TensorSpec {
@@ -12,6 +13,24 @@ fn tensor(dtype: DType, shape: &[usize]) -> TensorSpec {
 /// Fills a tensor.
 pub fn fill(value: impl Into<Scalar>, dtype: DType, shape: &[usize]) -> Op {
     Op::Fill { value: value.into(), spec: tensor(dtype, shape) }
+}
+
+/// Numbers in a row.
+pub fn iota(
+    axis: usize,
+    start: impl Into<Scalar>,
+    step: impl Into<Scalar>,
+    dtype: DType,
+    shape: &[usize],
+) -> Op {
+    let (start, step, spec) = (start.into(), step.into(), tensor(dtype, shape));
+    Op::Iota { params: Box::new(IotaParams { start, step, axis: axis as u8, spec }) }
+}
+
+/// Elements in the opposite order along some axes.
+pub fn reverse(axes: &[usize], batch_axis: Option<usize>) -> Op {
+    let batch_axis = batch_axis.map(|axis| axis as u8);
+    Op::Reverse { axes: Axes::new(axes).expect("axes of a shape"), batch_axis }
 }
 
 /// Fills a tensor with random numbers.
@@ -72,7 +91,8 @@ pub fn pad(params: PadParams) -> Op {
 
 /// Attention.
 pub fn attention(scale: f32, causal: bool, mask: bool) -> Op {
-    Op::Attention { params: AttentionParams { scale, causal, mask } }
+    let params = AttentionParams::new(scale).causal_if(causal);
+    Op::Attention { params: AttentionParams { mask, ..params } }
 }
 
 /// A recurrent layer.

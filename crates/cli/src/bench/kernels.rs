@@ -11,6 +11,7 @@ use millstream::cpu::peak::{self, Memory, Traffic};
 use millstream::{Device, Result, Stream};
 use serde_json::json;
 
+use super::chain::{self, Ratio};
 use super::subjects::{self, Amount, Once, Subject};
 use crate::{progress, table};
 
@@ -117,10 +118,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         bar.inc(1);
     }
     bar.finish_and_clear();
+    let wanted = arguments.only.as_ref().is_none_or(|part| "chain".contains(part.as_str()));
+    let budget = Duration::from_millis(5 * arguments.milliseconds);
+    let ratio = wanted.then(|| chain::measure(&device, &stream, budget)).transpose()?;
     if arguments.json {
-        print_json(&device, peaks.as_ref(), &rows);
+        print_json(&device, peaks.as_ref(), &rows, ratio.as_ref());
     } else {
         print_table(&device, peaks.as_ref(), &rows);
+        if let Some(ratio) = ratio {
+            ratio.print();
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -185,7 +192,7 @@ impl Row {
     }
 }
 
-fn print_json(device: &Device, peaks: Option<&Peaks>, rows: &[Row]) {
+fn print_json(device: &Device, peaks: Option<&Peaks>, rows: &[Row], ratio: Option<&Ratio>) {
     let rows: Vec<_> = rows
         .iter()
         .map(|row| {
@@ -213,6 +220,12 @@ fn print_json(device: &Device, peaks: Option<&Peaks>, rows: &[Row]) {
         "peak_gflops": peaks.map(|peaks| peaks.flops / 1e9),
         "peak_gb_per_s": peaks.map(bandwidths),
         "rows": rows,
+        "chain": ratio.map(|ratio| json!({
+            "one": ratio.one,
+            "chain": ratio.chain,
+            "apart": ratio.apart,
+            "ratio": ratio.chain / ratio.one,
+        })),
     });
     println!("{all}");
 }

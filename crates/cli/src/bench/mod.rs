@@ -1,5 +1,6 @@
 //! `millstream bench`: how fast this machine runs what.
 
+mod chain;
 mod kernels;
 mod measure;
 mod models;

@@ -1,7 +1,90 @@
 //! Attention.
 
-use super::{AttentionParams, BufferLike, Command, Op, Operand};
+use std::ops::Range;
+
+use super::{BufferLike, Command, Op, Operand};
 use crate::Result;
+
+/// Where queries stand among the keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Alignment {
+    /// Query `i` stands at key `i + offset`.
+    Start {
+        /// Keys that were there before the first query.
+        offset: i64,
+    },
+    /// The last query stands at the last key: query `i` of `q` at key `i + k - q`, where `k` is the number
+    /// of keys, or the key length of the batch where lengths are given.
+    End,
+}
+
+/// The keys that a query sees, counted from where it stands; no bound is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct KeyWindow {
+    /// Where queries stand.
+    pub align: Alignment,
+    /// How many keys before its own place a query sees.
+    pub left: Option<u32>,
+    /// How many keys after its own place a query sees; 0 is causal attention.
+    pub right: Option<u32>,
+}
+
+impl KeyWindow {
+    /// Every query sees all keys.
+    pub const ALL: Self = Self { align: Alignment::End, left: None, right: None };
+
+    /// A query sees keys up to its own place.
+    pub const fn causal(align: Alignment) -> Self {
+        Self { align, left: None, right: Some(0) }
+    }
+
+    /// Whether every query sees all keys.
+    pub const fn is_all(self) -> bool {
+        self.left.is_none() && self.right.is_none()
+    }
+
+    /// The keys that one of `queries` sees of so many.
+    pub fn seen(self, query: usize, queries: usize, keys: usize) -> Range<usize> {
+        // Any two numbers of 64 bits have a sum in 128.
+        let (query, queries, all) = (query as i128, queries as i128, keys as i128);
+        let place = match self.align {
+            Alignment::Start { offset } => query + i128::from(offset),
+            Alignment::End => query + all - queries,
+        };
+        let end = self.right.map_or(all, |right| (place + i128::from(right) + 1).clamp(0, all));
+        let start = self.left.map_or(0, |left| (place - i128::from(left)).clamp(0, end));
+        start as usize..end as usize
+    }
+}
+
+/// Parameters of attention. Query is `[batch, heads, length, size]`; key and value may have fewer
+/// heads, each serving an equal group of query heads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AttentionParams {
+    /// Multiplies the scores.
+    pub scale: f32,
+    /// Limits scaled scores softly, before the mask: `softcap · tanh(score / softcap)`.
+    pub softcap: Option<f32>,
+    /// The keys that a query sees.
+    pub window: KeyWindow,
+    /// Whether a mask is given: boolean, true where a key is seen, or added to the scaled scores.
+    pub mask: bool,
+    /// Whether key lengths are given: keys at or beyond them are not seen, and not even read.
+    pub lengths: bool,
+}
+
+impl AttentionParams {
+    /// All keys are seen, and scores are but scaled.
+    pub const fn new(scale: f32) -> Self {
+        Self { scale, softcap: None, window: KeyWindow::ALL, mask: false, lengths: false }
+    }
+
+    /// The same; with `causal`, a query sees keys up to its own place, counted from the end.
+    pub const fn causal_if(self, causal: bool) -> Self {
+        let window = if causal { KeyWindow::causal(Alignment::End) } else { KeyWindow::ALL };
+        Self { window, ..self }
+    }
+}
 
 impl<B: BufferLike> Command<B> {
     /// `dst = softmax(scale · query × keyᵀ + mask) × value` for every head.
@@ -28,8 +111,55 @@ impl<B: BufferLike> Command<B> {
         scale: f32,
         causal: bool,
     ) -> Result<Self> {
-        let params = AttentionParams { scale, causal, mask: mask.is_some() };
-        let inputs = [query, key, value].into_iter().chain(mask);
+        let params = AttentionParams::new(scale).causal_if(causal);
+        Self::attention_with(params, dst, [query, key, value], mask, None)
+    }
+
+    /// As [`attention`](Self::attention), with all its parameters: query, key and value, a mask, and key
+    /// lengths `[batch]`, `i32` or `i64`, which count as `0 ..= keys`. The parameters `mask` and `lengths`
+    /// follow from what is given.
+    ///
+    /// # Errors
+    ///
+    /// As for [`attention`](Self::attention), and a soft cap that is not a positive number.
+    pub fn attention_with(
+        params: AttentionParams,
+        dst: Operand<B>,
+        inputs: [Operand<B>; 3],
+        mask: Option<Operand<B>>,
+        lengths: Option<Operand<B>>,
+    ) -> Result<Self> {
+        let params = AttentionParams { mask: mask.is_some(), lengths: lengths.is_some(), ..params };
+        let inputs = inputs.into_iter().chain(mask).chain(lengths);
         Self::new(Op::Attention { params }, [dst], inputs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_moves_with_the_query_and_ends_with_the_keys() {
+        let causal = KeyWindow::causal(Alignment::End);
+        assert_eq!([0, 2].map(|query| causal.seen(query, 3, 5)), [0..3, 0..5]);
+        assert_eq!(causal.seen(0, 5, 3), 0..0);
+        let start = KeyWindow::causal(Alignment::Start { offset: 0 });
+        assert_eq!([0, 2].map(|query| start.seen(query, 3, 5)), [0..1, 0..3]);
+        let align = Alignment::Start { offset: 2 };
+        let both = KeyWindow { align, left: Some(1), right: Some(2) };
+        assert_eq!([0, 3, 6, 9].map(|query| both.seen(query, 10, 7)), [1..5, 4..7, 7..7, 7..7]);
+        assert_eq!(KeyWindow::ALL.seen(0, 9, 4), 0..4);
+    }
+
+    #[test]
+    fn a_window_of_extremes_overflows_nothing() {
+        for offset in [i64::MIN, i64::MAX] {
+            let align = Alignment::Start { offset };
+            let window = KeyWindow { align, left: Some(u32::MAX), right: Some(u32::MAX) };
+            assert!(window.seen(0, 1, 4).is_empty());
+            let seen = window.seen(usize::MAX, usize::MAX, usize::MAX);
+            assert!(seen.start <= seen.end);
+        }
     }
 }

@@ -35,6 +35,7 @@ impl Op {
             | Op::Binary { .. }
             | Op::Where
             | Op::Clip { .. }
+            | Op::Chain { .. }
             | Op::LayerNorm { .. }
             | Op::RmsNorm { .. }
             | Op::GroupNorm { .. } => InPlace::AnyInput,
@@ -43,6 +44,7 @@ impl Op {
             | Op::ScatterElements { .. }
             | Op::ScatterNd { .. } => InPlace::FirstInput,
             Op::Fill { .. }
+            | Op::Iota { .. }
             | Op::Reduce { .. }
             | Op::MatMul { .. }
             | Op::PackWeights { .. }
@@ -58,6 +60,7 @@ impl Op {
             | Op::TopK { .. }
             | Op::Resize { .. }
             | Op::Pad { .. }
+            | Op::Reverse { .. }
             | Op::Attention { .. }
             | Op::Recurrent { .. }
             | Op::Dft { .. }

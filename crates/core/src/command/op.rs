@@ -1,9 +1,9 @@
 //! The closed set of operations.
 
 use super::{
-    Activation, AttentionParams, Axes, BinaryOp, ConvParams, Distribution, Epilogue, HostBytes,
-    PadParams, PoolParams, RecurrentParams, ReduceOp, Rescale, ResizeParams, ScatterReduction,
-    TensorSpec, UnaryOp,
+    Activation, AttentionParams, Axes, BinaryOp, Chain, ConvParams, Distribution, Epilogue,
+    HostBytes, IotaParams, PadParams, PoolParams, RecurrentParams, ReduceOp, Rescale, ResizeParams,
+    ScatterReduction, TensorSpec, UnaryOp,
 };
 use crate::{DType, Scalar};
 
@@ -21,6 +21,11 @@ pub enum Op {
         value: Scalar,
         /// What `dst` is.
         spec: TensorSpec,
+    },
+    /// `dst ←`: `start + i · step`, where `i` is the index along an axis. Integers wrap around.
+    Iota {
+        /// Where it starts, how far it steps, and what `dst` is.
+        params: Box<IotaParams>,
     },
     /// `dst ← src`: copies between any two layouts of one shape, converting the element type.
     Copy {
@@ -45,6 +50,11 @@ pub enum Op {
         min: Option<Scalar>,
         /// The upper limit.
         max: Option<Scalar>,
+    },
+    /// `dst ← inputs…`: several elementwise operations in one pass; inputs are already broadcast to `dst`.
+    Chain {
+        /// The steps.
+        chain: Chain,
     },
     /// `dst ← src`: combines all elements along some axes, which have size 1 in `dst`.
     Reduce {
@@ -212,10 +222,19 @@ pub enum Op {
         /// Widths and mode.
         params: Box<PadParams>,
     },
-    /// `dst ← query, key, value, [mask]`: scaled dot-product attention; the mask is already broadcast
-    /// to `[batch, heads, queries, keys]`. A query that sees no key gives zeros.
+    /// `dst ← src, [lengths]`: elements in the opposite order along some axes. With `lengths`, one for each
+    /// index of the batch axis, only so many elements from the first on are reversed, and the rest stays.
+    Reverse {
+        /// The axes; one that is not the batch axis where `lengths` is given.
+        axes: Axes,
+        /// The axis that `lengths` belongs to, or none where it is not given.
+        batch_axis: Option<u8>,
+    },
+    /// `dst ← query, key, value, [mask], [lengths]`: scaled dot-product attention; the mask is already
+    /// broadcast to `[batch, heads, queries, keys]`. Of each batch keys at or beyond its length are not seen,
+    /// and may hold anything. A query that sees no key gives zeros.
     Attention {
-        /// Scale, causality and head groups.
+        /// Scale, and which keys are seen.
         params: AttentionParams,
     },
     /// `sequence, hidden, [cell] ← src, w_input, w_hidden, [bias], [hidden_0], [cell_0], [lengths]`:
@@ -374,16 +393,17 @@ macro_rules! kinds {
 }
 
 kinds! {
-    Fill => "fill", Copy => "copy", Unary => "unary", Binary => "binary", Where => "where",
-    Clip => "clip", Reduce => "reduce", CumSum => "cumsum", Softmax => "softmax",
+    Fill => "fill", Iota => "iota", Copy => "copy", Unary => "unary", Binary => "binary", Where => "where",
+    Clip => "clip", Chain => "chain", Reduce => "reduce", CumSum => "cumsum", Softmax => "softmax",
     LayerNorm => "layer_norm", RmsNorm => "rms_norm", GroupNorm => "group_norm",
     MatMul => "matmul", Conv => "conv", ConvTranspose => "conv_transpose", Pool => "pool",
     Gather => "gather", GatherElements => "gather_elements", GatherNd => "gather_nd",
     ScatterElements => "scatter_elements", ScatterNd => "scatter_nd", Embedding => "embedding",
-    TopK => "top_k", Resize => "resize", Pad => "pad", Attention => "attention",
+    TopK => "top_k", Resize => "resize", Pad => "pad", Reverse => "reverse", Attention => "attention",
     Recurrent => "recurrent", Dft => "dft", Stft => "stft", Quantize => "quantize",
     Dequantize => "dequantize", DynamicQuantize => "dynamic_quantize",
-    MatMulBlocks => "matmul_blocks", MatMulInteger => "matmul_integer", ConvInteger => "conv_integer", PackWeights => "pack_weights", MatMulPacked => "matmul_packed",
+    MatMulInteger => "matmul_integer", ConvInteger => "conv_integer", PackWeights => "pack_weights",
+    MatMulPacked => "matmul_packed", MatMulBlocks => "matmul_blocks",
     Random => "random", Upload => "upload", Download => "download", Timestamp => "timestamp",
 }
 

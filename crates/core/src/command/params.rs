@@ -181,19 +181,6 @@ pub struct PadParams {
     pub after: [i64; MAX_RANK],
 }
 
-/// Parameters of attention. Query is `[batch, heads, length, size]`; key and value may have fewer
-/// heads, each serving an equal group of query heads.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AttentionParams {
-    /// Multiplies the scores.
-    pub scale: f32,
-    /// A query sees only keys up to its own position, counted from the end of both: query `i` of `q`
-    /// sees key `j` of `k` where `j + q <= i + k`.
-    pub causal: bool,
-    /// Whether a mask is given: boolean, true where a key is seen, or added to the scaled scores.
-    pub mask: bool,
-}
-
 /// Kind of recurrent cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RecurrentCell {

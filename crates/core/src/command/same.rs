@@ -8,10 +8,10 @@ use std::hash::{Hash, Hasher};
 use smallvec::SmallVec;
 
 use super::{
-    Activation, AttentionParams, Distribution, Epilogue, Op, PadMode, PadParams, Rescale,
-    ResizeMode, ResizeParams, UnaryOp,
+    Activation, AttentionParams, ChainOp, ChainStep, Distribution, Epilogue, IotaParams, Op,
+    PadMode, PadParams, Rescale, ResizeMode, ResizeParams, UnaryOp,
 };
-use crate::Scalar;
+use crate::{DType, Scalar};
 
 /// Takes the words that an operation is made of.
 struct Words<'a, H: Hasher>(&'a mut H);
@@ -89,6 +89,22 @@ impl<H: Hasher> Words<'_, H> {
         }
     }
 
+    fn step(&mut self, step: &ChainStep) {
+        let op = step.op();
+        self.add(std::mem::discriminant(&op));
+        match op {
+            ChainOp::Cast { dtype } => self.add(dtype),
+            ChainOp::Unary { op } => self.unary(op),
+            ChainOp::Binary { op } => self.add(op),
+            ChainOp::Where => {}
+            ChainOp::Clip { min, max } => {
+                self.limit(min);
+                self.limit(max);
+            }
+        }
+        self.add(step.terms());
+    }
+
     fn distribution(&mut self, distribution: Distribution) {
         let (kind, first, second) = match distribution {
             Distribution::Uniform { low, high } => (0u8, low, high),
@@ -138,8 +154,8 @@ impl<H: Hasher> Words<'_, H> {
     }
 
     fn attention(&mut self, params: AttentionParams) {
-        let AttentionParams { scale, causal, mask } = params;
-        self.add((causal, mask));
+        let AttentionParams { scale, softcap, window, mask, lengths } = params;
+        self.add((window, mask, lengths, softcap.map(f32::to_bits)));
         self.float(scale);
     }
 }
@@ -153,6 +169,12 @@ impl Hash for Op {
                 words.scalar(*value);
                 words.add(spec);
             }
+            Op::Iota { params } => {
+                let IotaParams { start, step, axis, spec } = **params;
+                words.scalar(start);
+                words.scalar(step);
+                words.add((axis, spec));
+            }
             Op::Copy { dtype } => words.add(dtype),
             Op::Unary { op } => words.unary(*op),
             Op::Binary { op } => words.add(op),
@@ -161,6 +183,7 @@ impl Hash for Op {
                 words.limit(*min);
                 words.limit(*max);
             }
+            Op::Chain { chain } => words.add(chain),
             Op::Reduce { op, axes } => words.add((op, axes)),
             Op::CumSum { axis, exclusive, reverse } => words.add((axis, exclusive, reverse)),
             Op::Softmax { axis, log } => words.add((axis, log)),
@@ -198,6 +221,7 @@ impl Hash for Op {
             Op::TopK { axis, k, largest, sorted } => words.add((axis, k, largest, sorted)),
             Op::Resize { params } => words.resize(params),
             Op::Pad { params } => words.pad(params),
+            Op::Reverse { axes, batch_axis } => words.add((axes, batch_axis)),
             Op::Attention { params } => words.attention(*params),
             Op::Recurrent { params } => words.add(params),
             Op::Dft { axis, inverse, onesided, length } => {
@@ -240,8 +264,20 @@ impl Hasher for Collected {
     }
 }
 
+/// A chain as bytes: collected once, when it is made.
+pub(super) fn chain_words(inputs: &[DType], steps: &[ChainStep]) -> Box<[u8]> {
+    let mut collected = Collected::default();
+    let mut words = Words(&mut collected);
+    words.add(inputs);
+    steps.iter().for_each(|step| words.step(step));
+    collected.0.into_boxed_slice()
+}
+
 impl PartialEq for Op {
     fn eq(&self, other: &Self) -> bool {
+        if let (Op::Chain { chain }, Op::Chain { chain: other }) = (self, other) {
+            return chain == other;
+        }
         let words = |op: &Op| {
             let mut collected = Collected::default();
             op.hash(&mut collected);

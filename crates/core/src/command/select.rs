@@ -40,7 +40,6 @@ impl<B: BufferLike> Command<B> {
     }
 }
 
-/// A limit as a number that the element type can hold.
 impl Op {
     /// Limits of a clip as numbers of the type that is limited.
     pub(super) fn convert_limits(&mut self, dtype: DType) {
@@ -51,7 +50,7 @@ impl Op {
 }
 
 /// A limit as a number of the type: limits beyond an integer type limit nothing, or everything.
-fn in_type(limit: Scalar, dtype: DType) -> Scalar {
+pub(super) fn in_type(limit: Scalar, dtype: DType) -> Scalar {
     if dtype.is_float() {
         return Scalar::Float(limit.as_f64());
     }

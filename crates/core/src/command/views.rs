@@ -161,10 +161,17 @@ views! {
         out: dst | indices if |op| matches!(op, Op::Pool { params } if params.indices);
         in: src;
     }
+    /// The operands of a reversal.
+    ReverseOperands for Reverse {
+        out: dst;
+        in: src | lengths if |op| matches!(op, Op::Reverse { batch_axis: Some(_), .. });
+    }
     /// The operands of attention.
     AttentionOperands for Attention {
         out: dst;
-        in: query key value | mask if |op| matches!(op, Op::Attention { params } if params.mask);
+        in: query key value
+            | mask if |op| matches!(op, Op::Attention { params } if params.mask),
+              lengths if |op| matches!(op, Op::Attention { params } if params.lengths);
     }
     /// The operands of a short-time Fourier transform.
     StftOperands for Stft {

@@ -31,6 +31,7 @@ impl<B> Command<B> {
         let (outputs, inputs) = (self.outputs(), self.inputs());
         match &self.op {
             Op::Fill { .. }
+            | Op::Iota { .. }
             | Op::Copy { .. }
             | Op::Unary { .. }
             | Op::Binary { .. }
@@ -45,7 +46,11 @@ impl<B> Command<B> {
             | Op::Quantize { .. }
             | Op::Dequantize { .. }
             | Op::Random { .. }
+            | Op::Reverse { .. }
             | Op::Timestamp => elements(&self.operands),
+            Op::Chain { chain } => {
+                elements(&self.operands) + times(&[of(&outputs[0]), chain.steps().len()])
+            }
             // Each element is read in one place and written in another.
             Op::Upload { .. } | Op::Download { .. } | Op::PackWeights { .. } => {
                 2 * elements(outputs).max(elements(inputs))

@@ -33,6 +33,12 @@ impl<C: Copy> Scratch<C> {
     pub fn new() -> Self {
         Scratch([const { MaybeUninit::uninit() }; BLOCK])
     }
+
+    /// Room for so many elements.
+    #[inline(always)]
+    pub fn first(&mut self, len: usize) -> &mut [MaybeUninit<C>] {
+        &mut self.0[..len]
+    }
 }
 
 /// The first element of an operand.
@@ -155,17 +161,34 @@ impl<T: Stored> Output<T> {
         scratch: &mut Scratch<T::Compute>,
         compute: impl FnOnce(&mut [MaybeUninit<T::Compute>]),
     ) {
+        // SAFETY: passed on.
+        unsafe { self.write_through(walk, start, len, scratch.first(len), compute) }
+    }
+
+    /// As [`write`](Self::write), with scratch that has room for just these elements.
+    ///
+    /// # Safety
+    ///
+    /// As for [`write`](Self::write).
+    #[inline(always)]
+    pub unsafe fn write_through<const N: usize>(
+        &self,
+        walk: &Walk<N>,
+        start: usize,
+        len: usize,
+        scratch: &mut [MaybeUninit<T::Compute>],
+        compute: impl FnOnce(&mut [MaybeUninit<T::Compute>]),
+    ) {
         let first = self.first.get();
         let stride = walk.inner_stride(self.operand);
         if T::DIRECT && stride == 1 && start % walk.inner() + len <= walk.inner() {
             let first = first.wrapping_add(walk.position(self.operand, start));
             let first = first.cast::<MaybeUninit<T::Compute>>();
             if self.past_cache {
-                let block = &mut scratch.0[..len];
-                compute(block);
+                compute(scratch);
                 // SAFETY: the elements are in the buffer, of this type, and only this call accesses
                 // them.
-                unsafe { past_cache::store(block, first) };
+                unsafe { past_cache::store(scratch, first) };
             } else {
                 // SAFETY: the elements lie one after another inside the buffer, are of the type
                 // computed in, and are not accessed otherwise during the call.
@@ -173,10 +196,9 @@ impl<T: Stored> Output<T> {
             }
             return;
         }
-        let block = &mut scratch.0[..len];
-        compute(block);
+        compute(scratch);
         // SAFETY: `compute` initialised the block.
-        let block = unsafe { block.assume_init_ref() };
+        let block = unsafe { scratch.assume_init_ref() };
         walk.runs(self.operand, start, len, |position, before, count| {
             let values = &block[before..before + count];
             // SAFETY: the walk gives positions inside the buffer, which only this call accesses.
@@ -257,6 +279,23 @@ impl<T: Stored> Input<T> {
         len: usize,
         scratch: &'a mut Scratch<T::Compute>,
     ) -> &'a [T::Compute] {
+        // SAFETY: passed on.
+        unsafe { self.read_through(walk, start, len, scratch.first(len)) }
+    }
+
+    /// As [`read`](Self::read), with scratch that has room for just these elements.
+    ///
+    /// # Safety
+    ///
+    /// As for [`read`](Self::read).
+    #[inline(always)]
+    pub unsafe fn read_through<'a, const N: usize>(
+        &self,
+        walk: &Walk<N>,
+        start: usize,
+        len: usize,
+        scratch: &'a mut [MaybeUninit<T::Compute>],
+    ) -> &'a [T::Compute] {
         let first = self.first.get().cast_const();
         let stride = walk.inner_stride(self.operand);
         if T::DIRECT && self.lend && stride == 1 && start % walk.inner() + len <= walk.inner() {
@@ -267,7 +306,7 @@ impl<T: Stored> Input<T> {
                 std::slice::from_raw_parts(first.cast::<T::Compute>(), len)
             };
         }
-        let block = &mut scratch.0[..len];
+        let block = scratch;
         walk.runs(self.operand, start, len, |position, before, count| {
             let values = &mut block[before..before + count];
             // SAFETY: the walk gives positions inside the buffer.

@@ -5,9 +5,10 @@ use std::mem::MaybeUninit;
 use half::{bf16, f16};
 use millstream_core::{DType, Operand, RawBuffer, Scalar, f32_round_to_odd};
 
-use super::block::{Input, Output, Scratch, base, each_block};
+use super::block::{Output, Scratch, base, each_block};
 use super::number::{Bool, Stored, with_bits};
 use super::parallel::Parallel;
+use super::span::{Span, Whole};
 use super::transpose;
 use super::walk::Walk;
 
@@ -50,84 +51,83 @@ pub(super) unsafe fn copy(
     let (to, from) = (dst.layout.dtype(), src.layout.dtype());
     // SAFETY: passed on; the types are those of the operands.
     unsafe {
-        if to == from {
-            return with_bits!(to, Bits => same_type::<Bits>(dst, src, parallel));
+        if to == from && with_bits!(to, Bits => transposed::<Bits>(dst, src, parallel)) {
+            return;
         }
-        match from {
-            DType::F32 => from_type::<f32>(dst, src, parallel),
-            DType::F16 => from_type::<f16>(dst, src, parallel),
-            DType::BF16 => from_type::<bf16>(dst, src, parallel),
-            DType::F64 => from_type::<f64>(dst, src, parallel),
-            DType::I8 => from_type::<i8>(dst, src, parallel),
-            DType::U8 => from_type::<u8>(dst, src, parallel),
-            DType::I32 => from_type::<i32>(dst, src, parallel),
-            DType::I64 => from_type::<i64>(dst, src, parallel),
-            DType::Bool => from_type::<Bool>(dst, src, parallel),
-        }
+        convert(from, to, Whole { dst, inputs: [src], parallel });
     }
 }
 
-unsafe fn same_type<T: Stored<Compute = T>>(
+/// Copies operands of one type that lie across each other, or says that they do not.
+unsafe fn transposed<T: Stored<Compute = T>>(
     dst: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
-) {
+) -> bool {
     let walk = Walk::in_any_order([&dst.layout, &src.layout]);
     // SAFETY: passed on. A copy in place has one layout for both, which is not turned.
+    unsafe { transpose::copy::<T>(&walk, base(dst), base(src), parallel) }
+}
+
+/// Converts a span of elements.
+///
+/// # Safety
+///
+/// The types are those of the span.
+#[inline]
+pub(super) unsafe fn convert(from: DType, to: DType, span: impl Span<1>) {
+    // SAFETY: passed on. All of the output is filled.
     unsafe {
-        if !transpose::copy::<T>(&walk, base(dst), base(src), parallel) {
-            convert::<T, T>(dst, src, parallel, |value| value);
+        if to == from {
+            return with_bits!(to, Bits => span.apply::<Bits, Bits>(|[from], to| {
+                to.write_copy_of_slice(from);
+            }));
+        }
+        match from {
+            DType::F32 => from_type::<f32>(to, span),
+            DType::F16 => from_type::<f16>(to, span),
+            DType::BF16 => from_type::<bf16>(to, span),
+            DType::F64 => from_type::<f64>(to, span),
+            DType::I8 => from_type::<i8>(to, span),
+            DType::U8 => from_type::<u8>(to, span),
+            DType::I32 => from_type::<i32>(to, span),
+            DType::I64 => from_type::<i64>(to, span),
+            DType::Bool => from_type::<Bool>(to, span),
         }
     }
 }
 
-unsafe fn from_type<S: Stored>(
-    dst: &Operand<RawBuffer>,
-    src: &Operand<RawBuffer>,
-    parallel: &dyn Parallel,
-) where
-    S::Compute: Cast,
-{
+#[inline]
+unsafe fn from_type<S: Stored<Compute: Cast>>(to: DType, span: impl Span<1>) {
     // SAFETY: passed on.
     unsafe {
-        match dst.layout.dtype() {
-            DType::F32 => convert::<S, f32>(dst, src, parallel, Cast::to_f32),
-            DType::F16 => convert::<S, f16>(dst, src, parallel, Cast::to_f32_for_16_bits),
-            DType::BF16 => convert::<S, bf16>(dst, src, parallel, Cast::to_f32_for_16_bits),
-            DType::F64 => convert::<S, f64>(dst, src, parallel, Cast::to_f64),
-            DType::I8 => convert::<S, i8>(dst, src, parallel, Cast::to_i8),
-            DType::U8 => convert::<S, u8>(dst, src, parallel, Cast::to_u8),
-            DType::I32 => convert::<S, i32>(dst, src, parallel, Cast::to_i32),
-            DType::I64 => convert::<S, i64>(dst, src, parallel, Cast::to_i64),
-            DType::Bool => convert::<S, u8>(dst, src, parallel, |v| u8::from(v.is_true())),
+        match to {
+            DType::F32 => each::<S, f32>(span, Cast::to_f32),
+            DType::F16 => each::<S, f16>(span, Cast::to_f32_for_16_bits),
+            DType::BF16 => each::<S, bf16>(span, Cast::to_f32_for_16_bits),
+            DType::F64 => each::<S, f64>(span, Cast::to_f64),
+            DType::I8 => each::<S, i8>(span, Cast::to_i8),
+            DType::U8 => each::<S, u8>(span, Cast::to_u8),
+            DType::I32 => each::<S, i32>(span, Cast::to_i32),
+            DType::I64 => each::<S, i64>(span, Cast::to_i64),
+            DType::Bool => each::<S, u8>(span, |value| u8::from(value.is_true())),
         }
     }
 }
 
-unsafe fn convert<S: Stored, D: Stored>(
-    dst: &Operand<RawBuffer>,
-    src: &Operand<RawBuffer>,
-    parallel: &dyn Parallel,
+#[inline]
+unsafe fn each<S: Stored, D: Stored>(
+    span: impl Span<1>,
     function: impl Fn(S::Compute) -> D::Compute + Sync,
 ) {
-    let walk = Walk::in_any_order([&dst.layout, &src.layout]);
     // SAFETY: passed on.
-    let (to, from) = unsafe { (base::<D>(dst), base::<S>(src)) };
-    let (output, input) =
-        (Output::new(to, 0).of_elements(walk.elements()), Input::new(from, 1, to));
-    each_block(&walk, parallel, |start, len| {
-        let (mut values, mut results) = (Scratch::new(), Scratch::new());
-        // SAFETY: blocks are disjoint parts of the output; an input that is the output is read
-        // before the same elements are written.
-        unsafe {
-            let values = input.read(&walk, start, len, &mut values);
-            output.write(&walk, start, len, &mut results, |block| {
-                for (to, &from) in block.iter_mut().zip(values) {
-                    to.write(function(from));
-                }
-            });
-        }
-    });
+    unsafe {
+        span.apply::<S, D>(|[from], to| {
+            for (to, &from) in to.iter_mut().zip(from) {
+                to.write(function(from));
+            }
+        });
+    }
 }
 
 /// Conversions as Rust's `as` does them.

@@ -9,6 +9,8 @@ pub(super) trait Int: Stored<Compute = Self> + Ord {
     const MIN: Self;
     const MAX: Self;
 
+    /// The last bits of a number.
+    fn wrapped(number: usize) -> Self;
     fn abs(self) -> Self;
     fn negate(self) -> Self;
     fn sign(self) -> Self;
@@ -43,6 +45,11 @@ macro_rules! int {
                 const ONE: Self = 1;
                 const MIN: Self = $type::MIN;
                 const MAX: Self = $type::MAX;
+
+                #[inline(always)]
+                fn wrapped(number: usize) -> Self {
+                    number as $type
+                }
 
                 #[inline(always)]
                 fn abs(self) -> Self {

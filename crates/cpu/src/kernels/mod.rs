@@ -15,6 +15,7 @@ mod binary;
 mod block;
 mod byte;
 mod byte_product;
+mod chain;
 mod conv;
 mod copy;
 mod cumsum;
@@ -25,7 +26,9 @@ mod group_norm;
 mod host;
 mod index;
 mod integer;
+mod iota;
 mod lanes;
+mod lengths;
 mod math;
 mod matmul;
 mod norm;
@@ -41,10 +44,12 @@ mod random;
 mod recurrent;
 mod reduce;
 mod resize;
+mod reverse;
 mod select;
 mod simd;
 mod slice;
 mod softmax;
+mod span;
 mod top_k;
 mod transpose;
 mod unary;
@@ -68,7 +73,7 @@ pub(crate) use workspace::empty_spare;
 use millstream_core::{
     AttentionOperands, BoundCommand, ConvIntegerOperands, ConvOperands, DynamicQuantizeOperands,
     MatMulBlocksOperands, MatMulIntegerOperands, MatMulOperands, NormOperands, Op, OpKind, Operand,
-    PoolOperands, QuantizeOperands, RawBuffer, RecurrentOperands, StftOperands,
+    PoolOperands, QuantizeOperands, RawBuffer, RecurrentOperands, ReverseOperands, StftOperands,
 };
 
 /// Whether the CPU device has a kernel for this kind.
@@ -76,11 +81,13 @@ pub fn supports(kind: OpKind) -> bool {
     matches!(
         kind,
         OpKind::Fill
+            | OpKind::Iota
             | OpKind::Copy
             | OpKind::Unary
             | OpKind::Binary
             | OpKind::Where
             | OpKind::Clip
+            | OpKind::Chain
             | OpKind::Reduce
             | OpKind::CumSum
             | OpKind::Softmax
@@ -98,6 +105,7 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::TopK
             | OpKind::Resize
             | OpKind::Pad
+            | OpKind::Reverse
             | OpKind::Conv
             | OpKind::ConvTranspose
             | OpKind::Attention
@@ -163,6 +171,7 @@ unsafe fn execute_one(
     unsafe {
         match command.op() {
             Op::Fill { value, .. } => copy::fill(&outputs[0], *value, parallel),
+            Op::Iota { params } => iota::iota(params, &outputs[0], parallel),
             Op::Copy { .. } => copy::copy(&outputs[0], &inputs[0], parallel),
             Op::Unary { op } => unary::unary(*op, &outputs[0], &inputs[0], parallel),
             Op::Binary { op } => {
@@ -174,6 +183,7 @@ unsafe fn execute_one(
             Op::Clip { min, max } => {
                 select::clip(*min, *max, &outputs[0], &inputs[0], parallel);
             }
+            Op::Chain { chain } => chain::chain(chain, &outputs[0], inputs, parallel)?,
             Op::Reduce { op, axes } => {
                 reduce::reduce(*op, *axes, &outputs[0], &inputs[0], parallel);
             }
@@ -237,6 +247,11 @@ unsafe fn execute_one(
             }
             Op::Resize { params } => resize::resize(params, &outputs[0], &inputs[0], parallel)?,
             Op::Pad { params } => pad::pad(params, &outputs[0], &inputs[0], parallel),
+            Op::Reverse { axes, batch_axis } => {
+                let ReverseOperands { dst, src, lengths } = ReverseOperands::of(command);
+                let lengths = lengths.zip(batch_axis.map(usize::from));
+                reverse::reverse(*axes, lengths, dst, src, parallel)?;
+            }
             Op::Conv { params, epilogue } => {
                 let operands = conv_operands(command);
                 conv::conv(params, epilogue, &operands, parallel)?;
@@ -246,9 +261,10 @@ unsafe fn execute_one(
                 conv::conv_transpose(params, epilogue, &operands, parallel)?;
             }
             Op::Attention { params } => {
-                let AttentionOperands { dst, query, key, value, mask } =
+                let AttentionOperands { dst, query, key, value, mask, lengths } =
                     AttentionOperands::of(command);
-                attention::attention(params, dst, [query, key, value], mask, parallel)?;
+                let inputs = [query, key, value];
+                attention::attention(params, dst, inputs, mask, lengths, parallel)?;
             }
             Op::Recurrent { params } => {
                 let operands = recurrent_operands(command);

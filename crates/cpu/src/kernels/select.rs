@@ -9,6 +9,7 @@ use super::integer::Int;
 use super::number::{Bool, Stored, StoredFloat, with_bits, with_float, with_int};
 use super::parallel::Parallel;
 use super::simd::{Job, vectorised};
+use super::span::{Span, Tile, Whole};
 use super::walk::Walk;
 
 /// `a` where the condition holds, else `b`; the inputs are condition, `a` and `b`.
@@ -48,6 +49,22 @@ pub(super) unsafe fn where_(
     });
 }
 
+/// The same for a tile of elements of a type; `choices` is the condition.
+///
+/// # Safety
+///
+/// `choices` is valid and initialised for as many truth values as the tile has elements of the type.
+#[inline]
+pub(super) unsafe fn choose(dtype: DType, choices: *const u8, tile: Tile<2>) {
+    with_bits!(dtype, Bits => {
+        // SAFETY: passed on; bits of the size of the elements stand for them. The job fills its output.
+        unsafe {
+            let choices = std::slice::from_raw_parts(choices, tile.count);
+            tile.apply::<Bits, Bits>(|[a, b], to| vectorised(Choose { choices, a, b, to }));
+        }
+    });
+}
+
 struct Choose<'a, T> {
     choices: &'a [u8],
     a: &'a [T],
@@ -78,48 +95,40 @@ pub(super) unsafe fn clip(
     parallel: &dyn Parallel,
 ) {
     let dtype = dst.layout.dtype();
-    // SAFETY: passed on; the types are those of the operands.
+    // SAFETY: passed on; the type is that of the operands.
+    unsafe { limit(min, max, dtype, Whole { dst, inputs: [src], parallel }) }
+}
+
+/// Limits each element of a span.
+///
+/// # Safety
+///
+/// The type is that of the span, and the limits are numbers of it.
+#[inline]
+pub(super) unsafe fn limit(
+    min: Option<Scalar>,
+    max: Option<Scalar>,
+    dtype: DType,
+    span: impl Span<1>,
+) {
+    // SAFETY: passed on. The job fills its output.
     unsafe {
         if dtype.is_float() {
             with_float!(dtype, T => {
                 let rounded = |limit: f64| <T as StoredFloat>::from_f64(limit).widen();
                 let low = rounded(min.map_or(f64::NEG_INFINITY, Scalar::as_f64));
                 let high = rounded(max.map_or(f64::INFINITY, Scalar::as_f64));
-                limit::<T>(low, high, dst, src, parallel);
+                span.apply::<T, T>(|[values], to| vectorised(Limit { low, high, values, to }));
             });
         } else {
             with_int!(dtype, T => {
                 // The constructor brought the limits into the range of the type.
                 let low = min.map_or(<T as Int>::MIN, |limit| limit.as_i64() as T);
                 let high = max.map_or(<T as Int>::MAX, |limit| limit.as_i64() as T);
-                limit::<T>(low, high, dst, src, parallel);
+                span.apply::<T, T>(|[values], to| vectorised(Limit { low, high, values, to }));
             });
         }
     }
-}
-
-unsafe fn limit<T: Stored<Compute: PartialOrd>>(
-    low: T::Compute,
-    high: T::Compute,
-    dst: &Operand<RawBuffer>,
-    src: &Operand<RawBuffer>,
-    parallel: &dyn Parallel,
-) {
-    let walk = Walk::in_any_order([&dst.layout, &src.layout]);
-    // SAFETY: passed on.
-    let (to, from) = unsafe { (base::<T>(dst), base::<T>(src)) };
-    let (output, input) = (Output::new(to, 0), Input::new(from, 1, to));
-    each_block(&walk, parallel, |start, len| {
-        let (mut values, mut results) = (Scratch::new(), Scratch::new());
-        // SAFETY: blocks are disjoint parts of the output; an input that is the output is read
-        // before the same elements are written, and the job fills the block.
-        unsafe {
-            let values = input.read(&walk, start, len, &mut values);
-            output.write(&walk, start, len, &mut results, |to| {
-                vectorised(Limit { low, high, values, to });
-            });
-        }
-    });
 }
 
 struct Limit<'a, C> {

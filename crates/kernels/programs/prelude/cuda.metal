@@ -63,9 +63,11 @@ FN Thread this_thread() {
 #define KERNEL_7(a, b, c, d, e, f, g) KERNEL_HEAD(u8* a, u8* b, u8* c, u8* d, u8* e, u8* f, u8* g, KERNEL_TAIL)
 #define KERNEL_8(a, b, c, d, e, f, g, h) \
     KERNEL_HEAD(u8* a, u8* b, u8* c, u8* d, u8* e, u8* f, u8* g, u8* h, KERNEL_TAIL)
+#define KERNEL_9(a, b, c, d, e, f, g, h, i) KERNEL_HEAD(u8* a, u8* b, u8* c, u8* d, u8* e, u8* f, u8* g, u8* h, \
+    u8* i, KERNEL_TAIL)
 // One whose registers are so few that a processor has room for so many groups at once.
-#define CROWDED_KERNEL_5(groups, a, b, c, d, e) extern "C" __global__ void __launch_bounds__(THREADS, groups) \
-    ENTRY(u8* a, u8* b, u8* c, u8* d, u8* e, KERNEL_TAIL)
+#define CROWDED_KERNEL_6(groups, a, b, c, d, e, f) extern "C" __global__ void __launch_bounds__(THREADS, groups) \
+    ENTRY(u8* a, u8* b, u8* c, u8* d, u8* e, u8* f, KERNEL_TAIL)
 
 #define group_barrier() __syncthreads()
 #define simd_group_barrier() __syncwarp()

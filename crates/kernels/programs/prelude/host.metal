@@ -32,7 +32,7 @@ struct Thread {
 // What the runtime calls a kernel with. The runtime has the same struct.
 struct HostCall {
     Thread thread;
-    u64 buffers[8];
+    u64 buffers[9];
     u64 params;
 };
 extern "C" {
@@ -81,7 +81,11 @@ __attribute__((visibility("default"))) void host_shared(u64* range) {
     DEVICE u8* d COMMA DEVICE u8* e COMMA DEVICE u8* f COMMA DEVICE u8* g COMMA DEVICE u8* h, \
     BUFFER(0) COMMA BUFFER(1) COMMA BUFFER(2) COMMA BUFFER(3) COMMA BUFFER(4) COMMA BUFFER(5) COMMA \
     BUFFER(6) COMMA BUFFER(7))
-#define CROWDED_KERNEL_5(groups, a, b, c, d, e) KERNEL_5(a, b, c, d, e)
+#define KERNEL_9(a, b, c, d, e, f, g, h, i) KERNEL_HOST(DEVICE u8* a COMMA DEVICE u8* b COMMA DEVICE u8* c COMMA \
+    DEVICE u8* d COMMA DEVICE u8* e COMMA DEVICE u8* f COMMA DEVICE u8* g COMMA DEVICE u8* h COMMA DEVICE u8* i, \
+    BUFFER(0) COMMA BUFFER(1) COMMA BUFFER(2) COMMA BUFFER(3) COMMA BUFFER(4) COMMA BUFFER(5) COMMA BUFFER(6) \
+    COMMA BUFFER(7) COMMA BUFFER(8))
+#define CROWDED_KERNEL_6(groups, a, b, c, d, e, f) KERNEL_6(a, b, c, d, e, f)
 
 #define group_barrier() host_barrier()
 #define simd_group_barrier() host_simd_barrier()

@@ -1,7 +1,7 @@
 //! Attention.
 
 use millstream_core::{
-    AttentionOperands, AttentionParams, BoundCommand, DType, Operand, RawBuffer,
+    Alignment, AttentionOperands, AttentionParams, BoundCommand, DType, Operand, RawBuffer,
 };
 use smallvec::smallvec;
 
@@ -16,16 +16,19 @@ const MOST_SIMDS: usize = 8;
 /// The largest query that is held in group memory.
 const MOST_HELD: usize = 128;
 
+/// Farther than any key is from any query, and so little that sums of it fit.
+const FAR: i64 = i64::MAX >> 2;
+
 /// The place of the key among the operands.
 const KEY: usize = 2;
 
 params! {
     /// What `attention` and `attention_tiles` are told.
     AttentionLaunch {
-        /// Of output, query, key, value and mask.
-        offset: [u64; 5],
+        /// Of output, query, key, value, mask and lengths.
+        offset: [u64; 6],
         /// Of batch, head, row and column of each.
-        stride: [[u64; 4]; 5],
+        stride: [[u64; 4]; 6],
         /// Heads of the whole batch.
         items: u64,
         heads: u64,
@@ -35,23 +38,29 @@ params! {
         keys: u64,
         size: u64,
         value_size: u64,
-        /// Query `i` sees key `j` where `j <= i + shift`.
-        shift: i64,
+        /// Query `i` sees key `j` where `i + lower <= j <= i + upper`.
+        lower: i64,
+        upper: i64,
         scale: f32,
+        softcap: f32,
+        /// Whether both bounds are moved by what the keys of a batch are more than the queries.
+        from_end: u32,
     }
 }
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "attention",
     text: include_str!("../../programs/attention.metal"),
-    constants: &["DTYPE", "MASK", "QUERIES", "CHUNKS", "VECTOR", "HELD", "WIDE"],
+    constants: &[
+        "DTYPE", "MASK", "LENGTHS", "LEFT", "CAPPED", "QUERIES", "CHUNKS", "VECTOR", "HELD", "WIDE",
+    ],
     params: AttentionLaunch::declaration,
 };
 
 /// An attention as its kernels see it.
 pub(super) struct Attention<'a> {
-    /// Output, query, key, value and mask.
-    pub operands: [Option<&'a Operand<RawBuffer>>; 5],
+    /// Output, query, key, value, mask and lengths.
+    pub operands: [Option<&'a Operand<RawBuffer>>; 6],
     /// Heads of the whole batch.
     pub items: usize,
     pub queries: usize,
@@ -59,8 +68,8 @@ pub(super) struct Attention<'a> {
     pub size: usize,
     pub value_size: usize,
     pub dtype: DType,
-    /// Constant `MASK`.
-    pub mask: i32,
+    /// Constants `MASK`, `LENGTHS`, `LEFT` and `CAPPED`.
+    pub scores: [i32; 4],
     /// Constant `WIDE`: positions need 64 bits.
     pub wide: bool,
     params: AttentionLaunch,
@@ -69,7 +78,8 @@ pub(super) struct Attention<'a> {
 impl<'a> Attention<'a> {
     /// What a Command asks for; nothing where its output is empty.
     fn of(command: &'a BoundCommand, params: &AttentionParams) -> Option<Self> {
-        let AttentionOperands { dst, query, key, value, mask } = AttentionOperands::of(command);
+        let AttentionOperands { dst, query, key, value, mask, lengths } =
+            AttentionOperands::of(command);
         if dst.layout.is_empty() {
             return None;
         }
@@ -77,11 +87,19 @@ impl<'a> Attention<'a> {
         let (items, heads) = (shape(dst, 0) * shape(dst, 1), shape(dst, 1));
         let (queries, keys) = (shape(query, 2), shape(key, 2));
         let (size, value_size) = (shape(query, 3), shape(value, 3));
-        let operands = [Some(dst), Some(query), Some(key), Some(value), mask];
+        let operands = [Some(dst), Some(query), Some(key), Some(value), mask, lengths];
         let offset = |operand: &Operand<RawBuffer>| operand.layout.offset() as u64;
         let strides = |operand: &Operand<RawBuffer>| {
-            std::array::from_fn(|axis| operand.layout.strides()[axis] as u64)
+            let strides = operand.layout.strides();
+            std::array::from_fn(|axis| strides.get(axis).map_or(0, |&stride| stride as u64))
         };
+        let (window, capped) = (params.window, params.softcap.is_some());
+        let place = match window.align {
+            Alignment::Start { offset } => offset,
+            Alignment::End if lengths.is_some() => 0,
+            Alignment::End => keys as i64 - queries as i64,
+        }
+        .clamp(-FAR, FAR);
         let params = AttentionLaunch {
             offset: operands.map(|operand| operand.map_or(0, offset)),
             stride: operands.map(|operand| operand.map_or([0; 4], strides)),
@@ -92,21 +110,27 @@ impl<'a> Attention<'a> {
             keys: keys as u64,
             size: size as u64,
             value_size: value_size as u64,
-            shift: if params.causal { keys as i64 - queries as i64 } else { i64::MAX >> 1 },
+            lower: window.left.map_or(-FAR, |left| place - i64::from(left)),
+            upper: window.right.map_or(FAR, |right| place + i64::from(right)),
             scale: params.scale,
+            softcap: params.softcap.unwrap_or(0.0),
+            from_end: (window.align == Alignment::End && lengths.is_some()).into(),
         };
+        let lengths =
+            lengths.map_or(0, |lengths| 1 + i32::from(lengths.layout.dtype() == DType::I64));
         let mask = match mask {
             None => 0,
             Some(mask) if mask.layout.dtype() == DType::Bool => 1,
             Some(_) => 2,
         };
         let (dtype, wide) = (dst.layout.dtype(), is_wide(operands.into_iter().flatten()));
-        Some(Self { operands, items, queries, keys, size, value_size, dtype, mask, wide, params })
+        let scores = [mask, lengths, window.left.is_some().into(), capped.into()];
+        Some(Self { operands, items, queries, keys, size, value_size, dtype, scores, wide, params })
     }
 
     /// A launch with groups along queries, heads and columns.
     pub fn launch(&self, key: Key, queries: usize, columns: usize, threads: usize) -> Launch {
-        // Without a mask nobody reads what stands in for it.
+        // Without a mask or lengths nobody reads what stands in for them.
         let slot = |operand: &Option<_>| operand.or(self.operands[0]).map(Slot::from);
         Launch {
             key,
@@ -130,9 +154,13 @@ fn launch(attention: &Attention, limits: &Limits) -> Launch {
     let &Attention { items, queries, keys, size, value_size, dtype, .. } = attention;
     let rows = rows(queries, items, limits);
     let chunks = value_size.div_ceil(32).next_power_of_two().min(4);
+    let [mask, lengths, left, capped] = attention.scores;
     let constants = [
         dtype as i32,
-        attention.mask,
+        mask,
+        lengths,
+        left,
+        capped,
         rows as i32,
         chunks as i32,
         vector(&attention.operands[KEY..=KEY]) as i32,

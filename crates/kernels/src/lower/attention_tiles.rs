@@ -19,7 +19,8 @@ pub(crate) const PROGRAM: Definition = Definition {
     name: "attention_tiles",
     text: include_str!("../../programs/attention_tiles.metal"),
     constants: &[
-        "DTYPE", "MASK", "QUERIES", "KEYS", "SIZE", "COLUMNS", "VECTOR", "THREADS", "WIDE",
+        "DTYPE", "MASK", "LENGTHS", "LEFT", "CAPPED", "QUERIES", "KEYS", "SIZE", "COLUMNS",
+        "VECTOR", "THREADS", "WIDE",
     ],
     params: AttentionLaunch::declaration,
 };
@@ -96,14 +97,18 @@ impl Tile {
 /// An attention in tiles, where that is the better way.
 pub(super) fn launch(attention: &Attention, limits: &Limits) -> Option<Launch> {
     let tile = Tile::choose(attention, limits)?;
+    let [mask, lengths, left, capped] = attention.scores;
     let constants = [
         attention.dtype as i32,
-        attention.mask,
+        mask,
+        lengths,
+        left,
+        capped,
         tile.queries as i32,
         tile.keys as i32,
         tile.size as i32,
         tile.columns as i32,
-        // All but the mask.
+        // All but the mask and lengths.
         vector(&attention.operands[..4]) as i32,
         tile.threads as i32,
         attention.wide.into(),

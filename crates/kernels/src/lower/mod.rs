@@ -4,6 +4,7 @@ pub(crate) mod attention;
 pub(crate) mod attention_tiles;
 pub(crate) mod binary;
 pub(crate) mod blocks;
+pub(crate) mod chain;
 pub(crate) mod clip;
 pub(crate) mod conv;
 pub(crate) mod copy;
@@ -15,6 +16,7 @@ pub(crate) mod fourier;
 pub(crate) mod gather;
 pub(crate) mod gemv;
 pub(crate) mod index;
+pub(crate) mod iota;
 pub(crate) mod matmul;
 pub(crate) mod matmul_depth;
 pub(crate) mod norm;
@@ -27,6 +29,7 @@ pub(crate) mod recurrent;
 pub(crate) mod reduce;
 pub(crate) mod rescale;
 pub(crate) mod resize;
+pub(crate) mod reverse;
 mod rows;
 pub(crate) mod scatter;
 pub(crate) mod select;
@@ -49,6 +52,7 @@ pub use matmul_depth::lower_depth;
 const SUPPORTED: &[OpKind] = &[
     OpKind::Attention,
     OpKind::Binary,
+    OpKind::Chain,
     OpKind::Clip,
     OpKind::Conv,
     OpKind::ConvInteger,
@@ -64,6 +68,7 @@ const SUPPORTED: &[OpKind] = &[
     OpKind::GatherElements,
     OpKind::GatherNd,
     OpKind::GroupNorm,
+    OpKind::Iota,
     OpKind::LayerNorm,
     OpKind::MatMul,
     OpKind::MatMulBlocks,
@@ -75,6 +80,7 @@ const SUPPORTED: &[OpKind] = &[
     OpKind::Recurrent,
     OpKind::Reduce,
     OpKind::Resize,
+    OpKind::Reverse,
     OpKind::RmsNorm,
     OpKind::ScatterElements,
     OpKind::ScatterNd,
@@ -107,6 +113,7 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
     }
     match op {
         Op::Binary { op } => Ok(binary::lower(command, *op, limits)),
+        Op::Chain { chain } => chain::lower(command, chain, limits),
         Op::Clip { min, max } => Ok(clip::lower(command, *min, *max, limits)),
         Op::Copy { .. } => copy::lower(command, limits),
         Op::Dft { axis, inverse, onesided, length: _ } => {
@@ -136,10 +143,14 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
             Ok(cumsum::lower(command, usize::from(*axis), *exclusive, *reverse, limits))
         }
         Op::Fill { value, .. } => Ok(fill::lower(command, *value, limits)),
+        Op::Iota { params } => Ok(iota::lower(command, params, limits)),
         Op::Gather { .. } | Op::Embedding | Op::GatherElements { .. } | Op::GatherNd { .. } => {
             Ok(gather::lower(command, index, limits))
         }
         Op::Pad { params } => Ok(pad::lower(command, params, limits)),
+        Op::Reverse { axes, batch_axis } => {
+            Ok(reverse::lower(command, *axes, *batch_axis, index, limits))
+        }
         Op::Quantize { .. } => Ok(quantize::lower(command, false, limits)),
         Op::Dequantize { .. } => Ok(quantize::lower(command, true, limits)),
         Op::DynamicQuantize { rows, .. } => Ok(dynamic::lower(command, *rows, limits)),
@@ -180,7 +191,7 @@ fn moves_by_index(op: &Op) -> bool {
     use millstream_core::ScatterReduction::Replace;
     match op {
         Op::Gather { .. } | Op::Embedding | Op::GatherElements { .. } => true,
-        Op::GatherNd { .. } | Op::Pad { .. } => true,
+        Op::GatherNd { .. } | Op::Pad { .. } | Op::Reverse { .. } => true,
         Op::ScatterElements { reduction, .. } | Op::ScatterNd { reduction } => {
             *reduction == Replace
         }

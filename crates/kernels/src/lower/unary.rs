@@ -27,7 +27,7 @@ pub(crate) const PROGRAM: Definition = Definition {
 };
 
 /// The number of a function in the program text, and its parameters.
-fn code(op: UnaryOp) -> (i32, f32, f32) {
+pub(super) fn code(op: UnaryOp) -> (i32, f32, f32) {
     use UnaryOp::*;
     let flag = |set: bool| f32::from(u8::from(set));
     match op {

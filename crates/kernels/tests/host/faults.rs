@@ -1,6 +1,6 @@
 //! Indices outside their axis leave a note and touch nothing else.
 
-use millstream_conformance::{Case, CaseBuilder, Target, Value, View};
+use millstream_conformance::{Case, CaseBuilder, Target, Value, View, ops};
 use millstream_core::{DType, Op, OpKind, ScatterReduction};
 
 use crate::host;
@@ -24,6 +24,16 @@ fn reading_outside_an_axis_is_a_fault() {
         .input(View::Dense.layout(DType::F32, &[0, 4]), &[])
         .input(View::Dense.layout(DType::I32, &[1]), &[Value::Int(0)]);
     expect_fault(OpKind::Gather, case.outputs(&[View::Dense]).build());
+}
+
+#[test]
+fn a_length_beyond_its_axis_is_a_fault() {
+    for length in [4, -1, i64::MAX, i64::MIN] {
+        let case = CaseBuilder::new(format!("reverse {length}"), ops::reverse(&[0], Some(1)))
+            .input(View::Dense.layout(DType::F32, &[3, 2]), &[Value::Float(1.0); 6])
+            .input(View::Dense.layout(DType::I64, &[2]), &[Value::Int(3), Value::Int(length)]);
+        expect_fault(OpKind::Reverse, case.outputs(&[View::Dense]).build());
+    }
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Activations and other layers without parameters.
 
-use millstream_core::Activation;
+use millstream_core::{Activation, BinaryOp, LayerName};
 
 use super::Module;
-use crate::{Result, Tensor};
+use crate::{Init, Result, Tensor, Weights};
 
 macro_rules! fused {
     ($($(#[$doc:meta])* $name:ident $activation:expr),* $(,)?) => {
@@ -131,6 +131,37 @@ impl Default for ELU {
 impl Module for ELU {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         input.elu(self.alpha)
+    }
+}
+
+/// `x`, or `weight · x` below zero, with one weight or one for each channel. Parameter: `weight`
+/// `[num_parameters]`.
+pub struct PReLU {
+    weight: Tensor,
+    name: LayerName,
+}
+
+impl PReLU {
+    /// Takes `weight`.
+    ///
+    /// # Errors
+    ///
+    /// A weight that is missing or of another shape, or no memory.
+    pub fn new(num_parameters: usize, weights: &Weights) -> Result<Self> {
+        let weight = weights.get("weight", &[num_parameters], Init::Constant(0.25))?;
+        Ok(Self { weight, name: weights.layer_name("PReLU") })
+    }
+}
+
+impl Module for PReLU {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        let _layer = self.name.enter();
+        let mut slope = self.weight.clone();
+        // Channels are the second axis; what is behind it has the same slope.
+        for _ in 2..input.rank() {
+            slope = slope.unsqueeze(-1)?;
+        }
+        input.binary(BinaryOp::Prelu, &slope)
     }
 }
 

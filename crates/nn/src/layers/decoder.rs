@@ -1,9 +1,11 @@
 //! Transformer decoders.
 
-use super::AttentionMask;
 use super::attention::MultiheadAttention;
+use super::norm::LayerNorm;
 use super::projection::Use;
 use super::transformer::{FeedForward, Residual, TransformerOptions, attend_self};
+use super::{AttentionMask, MOST_LAYERS, Module};
+use crate::error::invalid;
 use crate::{Result, Tensor, Weights};
 
 /// One layer of a transformer decoder, of twelve Commands.
@@ -62,5 +64,62 @@ impl TransformerDecoderLayer {
             self.multihead_attn.forward_fused(input, memory, memory, memory_mask, Some(residual))
         })?;
         self.norm3.around(&value, |input, residual| self.feed_forward.forward(input, residual))
+    }
+}
+
+/// Several decoder layers, and a norm behind them if wanted.
+///
+/// Parameters: `layers.0.*`, `layers.1.*`, …, `norm.*`.
+pub struct TransformerDecoder {
+    layers: Vec<TransformerDecoderLayer>,
+    norm: Option<LayerNorm>,
+}
+
+impl TransformerDecoder {
+    /// Takes the parameters of `num_layers` layers, and of `norm` if there is to be one.
+    ///
+    /// # Errors
+    ///
+    /// As for [`TransformerDecoderLayer::new`].
+    pub fn new(
+        d_model: usize,
+        nhead: usize,
+        num_layers: usize,
+        norm: bool,
+        options: TransformerOptions,
+        weights: &Weights,
+    ) -> Result<Self> {
+        if num_layers > MOST_LAYERS {
+            return invalid("decoder", format!("{num_layers} layers, above {MOST_LAYERS}"));
+        }
+        let layers = weights.child("layers");
+        let layer =
+            |index| TransformerDecoderLayer::new(d_model, nhead, options, &layers.child(index));
+        Ok(Self {
+            layers: (0..num_layers).map(layer).collect::<Result<_>>()?,
+            norm: norm.then(|| options.norm(d_model, &weights.child("norm"))).transpose()?,
+        })
+    }
+
+    /// The layers over a target and the memory of an encoder, each with its mask.
+    ///
+    /// # Errors
+    ///
+    /// Tensors or masks of the wrong shape or type, or no memory.
+    pub fn forward(
+        &self,
+        target: &Tensor,
+        memory: &Tensor,
+        target_mask: &AttentionMask,
+        memory_mask: &AttentionMask,
+    ) -> Result<Tensor> {
+        let mut value = target.clone();
+        for layer in &self.layers {
+            value = layer.forward(&value, memory, target_mask, memory_mask)?;
+        }
+        match &self.norm {
+            Some(norm) => norm.forward(&value),
+            None => Ok(value),
+        }
     }
 }

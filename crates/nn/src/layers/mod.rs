@@ -1,6 +1,7 @@
 //! Layers, with PyTorch's names, arguments and parameter names.
 
 mod activations;
+mod adaptive;
 mod attention;
 mod batch_norm;
 mod conv;
@@ -24,20 +25,24 @@ mod transformer;
 pub(crate) const MOST_LAYERS: usize = 1 << 14;
 
 pub use activations::*;
+pub use adaptive::{AdaptiveAvgPool, AdaptiveAvgPool1d, AdaptiveAvgPool2d, Upsample, UpsampleMode};
 pub use attention::{MultiheadAttention, MultiheadAttentionOptions};
 pub use batch_norm::{BatchNorm, BatchNorm1d, BatchNorm2d, BatchNormOptions};
 pub use conv::{
     Conv, Conv1d, Conv2d, Conv3d, ConvOptions, ConvTranspose, ConvTranspose1d, ConvTranspose2d,
     ConvTransposeOptions,
 };
-pub use decoder::TransformerDecoderLayer;
+pub use decoder::{TransformerDecoder, TransformerDecoderLayer};
 pub use embedding::Embedding;
 pub use encoder::{TransformerEncoder, TransformerEncoderLayer};
 pub use linear::Linear;
 pub use mask::AttentionMask;
 pub use module::Module;
-pub use norm::{GroupNorm, GroupNormOptions, LayerNorm, LayerNormOptions, RMSNorm, RMSNormOptions};
-pub use pool::{AvgPool, AvgPool2d, MaxPool, MaxPool2d};
+pub use norm::{
+    GroupNorm, GroupNormOptions, InstanceNorm, InstanceNormOptions, LayerNorm, LayerNormOptions,
+    RMSNorm, RMSNormOptions,
+};
+pub use pool::{AvgPool, AvgPool1d, AvgPool2d, MaxPool, MaxPool1d, MaxPool2d};
 pub use recurrent::{GRU, LSTM, RNN, RecurrentOptions, RecurrentState};
 pub use sequential::Sequential;
 pub use transformer::TransformerOptions;

@@ -29,7 +29,7 @@ fn names(module: &dyn Module, input: &Tensor) -> Vec<&'static str> {
 #[test]
 fn layers_record_under_the_path_of_their_weights() {
     let (images, vectors, w) = (input(&[1, 2, 4, 4]), input(&[3, 2]), weights());
-    let ids = Tensor::from_vec(vec![0i64, 1], &device()).unwrap();
+    let ids = Tensor::new(&[0i64, 1], &device()).unwrap();
     let modules: [(Box<dyn Module>, &Tensor); 9] = [
         (Box::new(Linear::new(2, 2, true, &w).unwrap()), &vectors),
         (Box::new(Embedding::new(2, 2, &w).unwrap()), &ids),

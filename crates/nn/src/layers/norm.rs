@@ -192,3 +192,47 @@ impl Module for GroupNorm {
         input.group_norm(self.groups, self.weight.as_ref(), self.bias.as_ref(), self.eps)
     }
 }
+
+/// The options of an [`InstanceNorm`], with PyTorch's defaults.
+#[derive(Clone, Copy, Debug)]
+pub struct InstanceNormOptions {
+    /// Added to the variance.
+    pub eps: f32,
+    /// Whether there are a weight and a bias.
+    pub affine: bool,
+}
+
+impl Default for InstanceNormOptions {
+    fn default() -> Self {
+        Self { eps: 1e-5, affine: false }
+    }
+}
+
+/// Normalises every channel of every batch by itself: PyTorch's `InstanceNorm1d` to `InstanceNorm3d`. Parameters, if
+/// any: `weight` and `bias` `[num_features]`.
+pub struct InstanceNorm(GroupNorm);
+
+impl InstanceNorm {
+    /// Takes `weight` and `bias`, as the options say.
+    ///
+    /// # Errors
+    ///
+    /// Weights that are missing or of another shape, or no memory.
+    pub fn new(
+        num_features: usize,
+        options: InstanceNormOptions,
+        weights: &Weights,
+    ) -> Result<Self> {
+        let InstanceNormOptions { eps, affine } = options;
+        let mut norm =
+            GroupNorm::new(num_features, num_features, GroupNormOptions { eps, affine }, weights)?;
+        norm.name = weights.layer_name("InstanceNorm");
+        Ok(Self(norm))
+    }
+}
+
+impl Module for InstanceNorm {
+    fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        self.0.forward(input)
+    }
+}

@@ -33,6 +33,8 @@ fn params<const N: usize>(
 #[derive(Clone, Copy, Debug)]
 pub struct MaxPool<const N: usize>(PoolParams);
 
+/// The largest element of windows over one axis.
+pub type MaxPool1d = MaxPool<1>;
 /// The largest element of windows over two axes.
 pub type MaxPool2d = MaxPool<2>;
 
@@ -53,6 +55,8 @@ impl<const N: usize> Module for MaxPool<N> {
 #[derive(Clone, Copy, Debug)]
 pub struct AvgPool<const N: usize>(PoolParams);
 
+/// The mean of windows over one axis.
+pub type AvgPool1d = AvgPool<1>;
 /// The mean of windows over two axes.
 pub type AvgPool2d = AvgPool<2>;
 

@@ -32,7 +32,10 @@ impl Tensor {
     ) -> Result<Self> {
         let size = self.shape().last().copied().unwrap_or(1).max(1);
         let scale = scale.unwrap_or(1.0 / (size as f32).sqrt());
-        let params = AttentionParams { scale, causal, mask: mask.is_some() };
+        let params = AttentionParams {
+            mask: mask.is_some(),
+            ..AttentionParams::new(scale).causal_if(causal)
+        };
         let (op, inputs) =
             (Op::Attention { params }, some([Some(self), Some(key), Some(value), mask]));
         let recorder = Recorder::new("attention", &self.device())?;

@@ -69,6 +69,44 @@ impl Tensor {
         Ok(result)
     }
 
+    /// `count` numbers from `start` to `end`, both among them, evenly apart.
+    ///
+    /// # Errors
+    ///
+    /// A type that is not floating point, or no memory.
+    pub fn linspace(
+        start: f64,
+        end: f64,
+        count: usize,
+        dtype: DType,
+        device: &Device,
+    ) -> Result<Self> {
+        if !dtype.is_float() {
+            return invalid("linspace", format!("{dtype} has no numbers in between"));
+        }
+        let recorder = Recorder::new("linspace", device)?;
+        let result = recorder.output(dtype, &[count])?;
+        let mut bytes = room(result.layout.dense_bytes())?;
+        for index in 0..count {
+            // From both ends, so that both are exact.
+            let part = index as f64 / count.saturating_sub(1).max(1) as f64;
+            let scalar = Scalar::from(start * (1.0 - part) + end * part);
+            bytes.extend_from_slice(&scalar.to_bytes(dtype)[..dtype.size()]);
+        }
+        recorder.upload(&result, recorder.host_copy_of(&bytes))?;
+        Ok(result)
+    }
+
+    /// Ones on the diagonal of a square, zeros elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// As for [`full`](Self::full).
+    pub fn eye(size: usize, dtype: DType, device: &Device) -> Result<Self> {
+        let places = Self::arange(0.0, size as f64, 1.0, DType::I64, device)?;
+        places.unsqueeze(1)?.eq(&places)?.to_dtype(dtype)
+    }
+
     /// Evenly distributed in `0 .. 1`; the seed decides every element.
     ///
     /// # Errors
@@ -118,13 +156,13 @@ impl Tensor {
         Self::from_bytes(&T::bytes_of(values), shape, T::DTYPE, device)
     }
 
-    /// From elements in row-major order; as [`from_slice`](Self::from_slice), with one axis.
+    /// From elements in row-major order, as [`from_slice`](Self::from_slice).
     ///
     /// # Errors
     ///
-    /// No memory.
-    pub fn from_vec<T: Value>(values: Vec<T>, device: &Device) -> Result<Self> {
-        Self::from_slice(&values, &[values.len()], device)
+    /// As there.
+    pub fn from_vec<T: Value>(values: Vec<T>, shape: &[usize], device: &Device) -> Result<Self> {
+        Self::from_slice(&values, shape, device)
     }
 
     /// A tensor of rank 0.

@@ -1,13 +1,16 @@
 //! Tensors: immutable values on a device.
 
 mod activate;
+mod arrange;
 mod attention;
 mod binary;
 mod convert;
 mod create;
 mod display;
 mod index;
+mod indexing;
 mod join;
+mod nested;
 mod norm;
 mod operators;
 mod product;
@@ -27,6 +30,8 @@ use std::fmt;
 use millstream_core::{Buffer, DType, Device, Layout, Operand};
 
 pub use binary::TensorOrScalar;
+pub use indexing::{AxisIndex, TensorIndex};
+pub use nested::Nested;
 #[cfg(test)]
 pub(crate) use record::layers;
 pub(crate) use record::{Recorder, some};

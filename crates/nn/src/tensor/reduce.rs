@@ -65,6 +65,15 @@ impl Tensor {
         let sum = squares.reduced("var", ReduceOp::Sum, set, keepdim)?;
         sum.div(count.saturating_sub(correction) as f64)
     }
+
+    /// The standard deviation over some axes: the root of [`var`](Self::var).
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn std(&self, axes: impl AxisSet, correction: usize, keepdim: bool) -> Result<Self> {
+        self.var(axes, correction, keepdim)?.sqrt()
+    }
 }
 
 macro_rules! methods {

@@ -83,7 +83,7 @@ fn joining_choosing_and_padding() {
     let a = range(&[2, 3]);
     assert_eq!(Tensor::cat(&[&a, &a], 1).unwrap().shape(), [2, 6]);
     assert_eq!(Tensor::stack(&[&a, &a, &a], -1).unwrap().shape(), [2, 3, 3]);
-    let ids = Tensor::from_vec(vec![1i64, 0, 1], &device()).unwrap();
+    let ids = Tensor::new(&[1i64, 0, 1], &device()).unwrap();
     assert_eq!(values(&a.embedding(&ids).unwrap()), [3.0, 4.0, 5.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
     assert_eq!(values(&a.index_select(1, &ids).unwrap()), [1.0, 0.0, 1.0, 4.0, 3.0, 4.0]);
     let places = Tensor::from_slice(&[2i64, 0], &[2, 1], &device()).unwrap();
@@ -99,7 +99,7 @@ fn joining_choosing_and_padding() {
 
 #[test]
 fn an_index_out_of_range_is_reported_by_the_call_that_waits() {
-    let ids = Tensor::from_vec(vec![7i64], &device()).unwrap();
+    let ids = Tensor::new(&[7i64], &device()).unwrap();
     let rows = range(&[2, 3]).embedding(&ids);
     assert!(rows.and_then(|rows| rows.to_vec::<f32>()).is_err());
     assert_eq!(values(&range(&[2])), [0.0, 1.0], "the stream goes on");
@@ -120,7 +120,7 @@ fn tensors_print_as_in_pytorch() {
         print(&Tensor::zeros(&[0, 3], DType::F32, &device()).unwrap()),
         "tensor([], size=[0, 3])"
     );
-    let wide = Tensor::from_vec(vec![1e-5f32, 1.0, f32::NAN], &device()).unwrap();
+    let wide = Tensor::new(&[1e-5f32, 1.0, f32::NAN], &device()).unwrap();
     assert_eq!(print(&wide), "tensor([1.0000e-05, 1.0000e+00,        nan])");
     assert_eq!(
         print(&range(&[2000])),
@@ -181,4 +181,77 @@ fn more_than_the_host_or_the_device_has_is_an_error() {
     assert!(error.to_string().contains("out of memory on the host"), "{error}");
     let weights = Weights::from_tensors([("weight".to_owned(), wide)].into(), &device());
     assert!(Linear::new(1 << 58, 1, false, &weights).is_err());
+}
+
+#[test]
+fn lists_give_their_shape_and_come_back() {
+    let rows = vec![vec![1i64, 2, 3], vec![4, 5, 6]];
+    let tensor = Tensor::new(&rows, &device()).unwrap();
+    assert_eq!((tensor.shape(), tensor.dtype()), (&[2, 3][..], DType::I64));
+    assert_eq!(tensor.to_vec2::<i64>().unwrap(), rows);
+    assert_eq!(Tensor::new(&[[[true]], [[false]]], &device()).unwrap().shape(), [2, 1, 1]);
+    assert_eq!(Tensor::new(&2.5f32, &device()).unwrap().to_scalar::<f32>().unwrap(), 2.5);
+    assert_eq!(Tensor::new(&[[0f32; 0]; 3], &device()).unwrap().shape(), [3, 0]);
+    let slices: Vec<&[u8]> = vec![&[1, 2], &[3, 4]];
+    assert_eq!(Tensor::new(&slices, &device()).unwrap().to_vec::<u8>().unwrap(), [1, 2, 3, 4]);
+    let planes = range(&[2, 2, 2]).to_vec3::<f32>().unwrap();
+    assert_eq!(planes, [[[0.0, 1.0], [2.0, 3.0]], [[4.0, 5.0], [6.0, 7.0]]]);
+    let ragged = Tensor::new(&[vec![1i64, 2], vec![3]], &device()).unwrap_err();
+    assert_eq!(ragged.to_string(), "new: lists of different lengths, the first ones make [2, 2]");
+    assert!(tensor.to_vec3::<i64>().is_err() && planes.len() == 2);
+}
+
+#[test]
+fn indices_may_be_negative_and_must_exist() {
+    let a = range(&[3, 4]);
+    assert_eq!(values(&a.select(0, -1).unwrap()), [8.0, 9.0, 10.0, 11.0]);
+    assert_eq!(values(&a.narrow(1, -2, 1).unwrap()), [2.0, 6.0, 10.0]);
+    assert_eq!(values(&a.slice(1, -3..-1).unwrap()), values(&a.slice(1, 1..=2).unwrap()));
+    assert_eq!(values(&a.i((1.., -1)).unwrap()), [7.0, 11.0]);
+    assert_eq!(values(&a.i((.., 1..2)).unwrap()), [1.0, 5.0, 9.0]);
+    assert_eq!(a.i((.., 1..2)).unwrap().shape(), [3, 1]);
+    assert_eq!(a.select(0, -4).unwrap_err().to_string(), "select: -4 on axis 0 of shape [3, 4]");
+    assert_eq!(
+        a.slice(1, -5..).unwrap_err().to_string(),
+        "slice: -5.. by 1 on axis 1 of shape [3, 4]"
+    );
+    assert_eq!(
+        a.narrow(1, 3, 2).unwrap_err().to_string(),
+        "narrow: 2 from 3 on, on axis 1 of [3, 4]"
+    );
+    assert!(a.i((0, 0, 0)).is_err());
+}
+
+#[test]
+fn elements_are_sorted_repeated_and_masked_as_in_pytorch() {
+    let device = device();
+    let a = Tensor::new(&[[3.0f32, 1.0, 2.0], [1.0, 1.0, 0.0]], &device).unwrap();
+    let (sorted, places) = a.sort(1, false).unwrap();
+    assert_eq!(values(&sorted), [1.0, 2.0, 3.0, 0.0, 1.0, 1.0]);
+    assert_eq!(places.to_vec2::<i64>().unwrap(), [[1, 2, 0], [2, 0, 1]]);
+    assert_eq!(a.argsort(-1, true).unwrap().to_vec2::<i64>().unwrap(), [[0, 2, 1], [0, 1, 2]]);
+    assert_eq!(values(&a.flip(-1).unwrap()), [2.0, 1.0, 3.0, 0.0, 1.0, 1.0]);
+    assert_eq!(values(&a.flip(..).unwrap()), [0.0, 1.0, 1.0, 2.0, 1.0, 3.0]);
+    let b = Tensor::new(&[1i64, 2], &device).unwrap();
+    assert_eq!(b.repeat(&[2, 2]).unwrap().to_vec2::<i64>().unwrap(), [[1, 2, 1, 2]; 2]);
+    assert_eq!(b.repeat(&[0]).unwrap().shape(), [0]);
+    assert!(a.repeat(&[2]).is_err());
+    assert_eq!(a.unsqueeze(0).unwrap().expand(&[4, -1, 3]).unwrap().shape(), [4, 2, 3]);
+    assert!(a.expand(&[-1, 2, 3]).is_err());
+    let mask = a.eq(1.0).unwrap();
+    assert_eq!(values(&a.masked_fill(&mask, -1).unwrap()), [3.0, -1.0, 2.0, -1.0, -1.0, 0.0]);
+    let square = Tensor::ones(&[3, 3], DType::I32, &device).unwrap();
+    let triangle = |tensor: Tensor| tensor.to_vec2::<i32>().unwrap();
+    assert_eq!(triangle(square.tril(0).unwrap()), [[1, 0, 0], [1, 1, 0], [1, 1, 1]]);
+    assert_eq!(triangle(square.triu(1).unwrap()), [[0, 1, 1], [0, 0, 1], [0, 0, 0]]);
+    let eye = Tensor::eye(2, DType::F32, &device).unwrap();
+    assert_eq!(eye.to_vec2::<f32>().unwrap(), [[1.0, 0.0], [0.0, 1.0]]);
+    let hot = Tensor::new(&[2i64, 0, 9], &device).unwrap().one_hot(3).unwrap();
+    assert_eq!(hot.to_vec2::<i64>().unwrap(), [[0, 0, 1], [1, 0, 0], [0, 0, 0]]);
+    let line = Tensor::linspace(-1.0, 1.0, 5, DType::F32, &device).unwrap();
+    assert_eq!(values(&line), [-1.0, -0.5, 0.0, 0.5, 1.0]);
+    assert_eq!(values(&line.std(.., 1, false).unwrap()), [0.790_569_4]);
+    let four = Tensor::new(&[[[0.0f32, 3.0]]], &device).unwrap();
+    let linear = four.resize(&[4], millstream_core::ResizeMode::Linear, true).unwrap();
+    assert_eq!(values(&linear), [0.0, 1.0, 2.0, 3.0]);
 }

@@ -1,13 +1,11 @@
 //! Views: other layouts over the same memory. None of these copies.
 
-use std::ops::{Bound, RangeBounds};
-
 use millstream_core::{Layout, MAX_RANK};
 use smallvec::SmallVec;
 
 use super::Tensor;
 use crate::error::invalid;
-use crate::{Axis, Error, Result};
+use crate::{Axis, Error, Index, IndexRange, Result, Size};
 
 /// Pieces that a tensor is split into; repeated axes have more indices than any list has room for.
 const MOST_PIECES: usize = 1 << 20;
@@ -65,22 +63,29 @@ impl Tensor {
         self.view("permute", self.layout.permute(&order))
     }
 
-    /// `count` indices of an axis from `start` on.
+    /// `count` indices of an axis from `start` on; a negative start counts from the end.
     ///
     /// # Errors
     ///
-    /// An axis that does not exist, or indices out of range.
-    pub fn narrow(&self, axis: impl Axis, start: usize, count: usize) -> Result<Self> {
+    /// An axis that does not exist, or indices that do not.
+    pub fn narrow(&self, axis: impl Axis, start: impl Index, count: usize) -> Result<Self> {
         let axis = axis.resolve("narrow", self.rank())?;
-        self.view("narrow", self.layout.slice(axis, start, count, 1))
+        let place = start.on(self.shape()[axis]);
+        match place.checked_add(count).filter(|&end| end <= self.shape()[axis]) {
+            Some(_) => self.view("narrow", self.layout.slice(axis, place, count, 1)),
+            None => {
+                let (start, shape) = (start.index(), self.shape());
+                invalid("narrow", format!("{count} from {start} on, on axis {axis} of {shape:?}"))
+            }
+        }
     }
 
-    /// A range of an axis, as in `slice(0, 2..)`.
+    /// A range of an axis, as in `slice(0, 2..)` or `slice(1, -3..-1)`; negative numbers count from the end.
     ///
     /// # Errors
     ///
-    /// An axis that does not exist, or indices out of range.
-    pub fn slice(&self, axis: impl Axis, range: impl RangeBounds<usize>) -> Result<Self> {
+    /// An axis that does not exist, or indices that do not.
+    pub fn slice(&self, axis: impl Axis, range: impl IndexRange) -> Result<Self> {
         self.slice_by(axis, range, 1)
     }
 
@@ -89,50 +94,36 @@ impl Tensor {
     /// # Errors
     ///
     /// An axis that does not exist, a step of 0, or indices out of range.
-    pub fn slice_by(
-        &self,
-        axis: impl Axis,
-        range: impl RangeBounds<usize>,
-        step: usize,
-    ) -> Result<Self> {
+    pub fn slice_by(&self, axis: impl Axis, range: impl IndexRange, step: usize) -> Result<Self> {
         let axis = axis.resolve("slice", self.rank())?;
         let size = self.shape()[axis];
-        let start = match range.start_bound() {
-            Bound::Included(&start) => Some(start),
-            Bound::Excluded(&before) => before.checked_add(1),
-            Bound::Unbounded => Some(0),
-        };
-        let end = match range.end_bound() {
-            Bound::Included(&last) => last.checked_add(1),
-            Bound::Excluded(&end) => Some(end),
-            Bound::Unbounded => Some(size),
-        };
-        match (start, end) {
-            (Some(start), Some(end)) if start <= end && end <= size && step > 0 => {
-                let count = (end - start).div_ceil(step);
-                // One index has no next one, whatever the step.
-                let step = if count > 1 { step } else { 1 };
-                self.view("slice", self.layout.slice(axis, start, count, step))
-            }
-            _ => {
-                let (start, end) = (range.start_bound(), range.end_bound());
-                let shape = self.shape();
-                invalid(
-                    "slice",
-                    format!("{start:?} to {end:?} by {step} on axis {axis} of shape {shape:?}"),
-                )
-            }
+        let (start, end) = range.on(size);
+        if start > end || end > size || step == 0 {
+            let (range, shape) = (range.text(), self.shape());
+            return invalid(
+                "slice",
+                format!("{range} by {step} on axis {axis} of shape {shape:?}"),
+            );
         }
+        let count = (end - start).div_ceil(step);
+        // One index has no next one, whatever the step.
+        let step = if count > 1 { step } else { 1 };
+        self.view("slice", self.layout.slice(axis, start, count, step))
     }
 
-    /// One index of an axis, which vanishes.
+    /// One index of an axis, which vanishes; a negative one counts from the end.
     ///
     /// # Errors
     ///
-    /// An axis that does not exist, or an index out of range.
-    pub fn select(&self, axis: impl Axis, index: usize) -> Result<Self> {
+    /// An axis that does not exist, or an index that does not.
+    pub fn select(&self, axis: impl Axis, index: impl Index) -> Result<Self> {
         let axis = axis.resolve("select", self.rank())?;
-        self.view("select", self.layout.slice(axis, index, 1, 1))?.squeeze(axis)
+        let place = index.on(self.shape()[axis]);
+        if place >= self.shape()[axis] {
+            let (index, shape) = (index.index(), self.shape());
+            return invalid("select", format!("{index} on axis {axis} of shape {shape:?}"));
+        }
+        self.view("select", self.layout.slice(axis, place, 1, 1))?.without(axis)
     }
 
     /// Takes away an axis of size 1.
@@ -179,6 +170,22 @@ impl Tensor {
     /// An axis that is neither 1 nor the size asked for.
     pub fn broadcast_to(&self, shape: &[usize]) -> Result<Self> {
         self.view("broadcast_to", self.layout.broadcast_to(shape))
+    }
+
+    /// The same with sizes of which -1 stands for the size that the axis has.
+    ///
+    /// # Errors
+    ///
+    /// As for [`broadcast_to`](Self::broadcast_to); or -1 for a new axis.
+    pub fn expand<S: Size>(&self, shape: &[S]) -> Result<Self> {
+        let added = shape.len().saturating_sub(self.rank());
+        let own =
+            |axis: usize| axis.checked_sub(added).and_then(|at| self.shape().get(at)).copied();
+        let sizes = shape.iter().enumerate().map(|(axis, size)| size.size().or_else(|| own(axis)));
+        match sizes.collect::<Option<Sizes>>() {
+            Some(sizes) => self.view("expand", self.layout.broadcast_to(&sizes)),
+            None => invalid("expand", format!("-1 for a new axis before shape {:?}", self.shape())),
+        }
     }
 
     /// Pieces of at most `size` along an axis; the last may be smaller.

@@ -85,6 +85,22 @@ impl Weights {
         self.fetch(name, shape, init)?.settle()
     }
 
+    /// A tensor by its name below here, with the shape that it has. It is complete and settled.
+    ///
+    /// # Errors
+    ///
+    /// A tensor that is missing (of random weights all are: they have no shape of their own), a file that broke, or
+    /// no memory.
+    pub fn tensor(&self, name: &str) -> Result<Tensor> {
+        // What is missing is found, and named, by `get`.
+        let shape = self.shape_of(name).unwrap_or_default();
+        if matches!(&*self.source, Source::Random { .. }) {
+            let problem = WeightProblem::Missing { name: self.full_name(name), shape };
+            return Err(Error::Weights { problems: vec![problem] });
+        }
+        self.get(name, &shape, Init::Zeros)
+    }
+
     /// As [`get`](Self::get), for those who make something else of it first.
     pub(crate) fn fetch(&self, name: &str, shape: &[usize], init: Init) -> Result<Tensor> {
         let full = self.full_name(name);

@@ -26,6 +26,37 @@ pub(crate) use problem::listed;
 pub use random::Init;
 pub use save::save;
 
+/// Reads all tensors of a `.safetensors` file, an index or a folder, as [`Weights::open`] takes them, by their names.
+///
+/// ```
+/// # use millstream_cpu as _;
+/// use millstream_core::Device;
+/// use millstream_nn::{Tensor, load, save};
+///
+/// # fn main() -> millstream_nn::Result<()> {
+/// # let path = std::env::temp_dir().join(format!("load-{}.safetensors", std::process::id()));
+/// let device = Device::cpu()?;
+/// save(&path, [("scale", &Tensor::new(&[1.0f32, 2.0], &device)?)])?;
+/// let tensors = load(&path, &device)?;
+/// assert_eq!(tensors["scale"].to_vec::<f32>()?, [1.0, 2.0]);
+/// # std::fs::remove_file(path).ok();
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Blocks when
+///
+/// Always: files are read, and the tensors are settled.
+///
+/// # Errors
+///
+/// As for [`Weights::open`], a tensor of a type that no tensor here can have, or no memory.
+pub fn load(path: impl AsRef<Path>, device: &Device) -> Result<HashMap<String, Tensor>> {
+    let weights = Weights::open(path, device)?;
+    let tensor = |name: String| weights.tensor(&name).map(|tensor| (name, tensor));
+    weights.names().into_iter().map(tensor).collect()
+}
+
 /// Named tensors that layers are built from, by the names of a PyTorch state dictionary.
 ///
 /// A layer takes what it needs from the place it is given: [`child`](Self::child) goes down by a name,

@@ -12,6 +12,8 @@ pub enum Init {
     Zeros,
     /// All 1.
     Ones,
+    /// All the same.
+    Constant(f32),
     /// Evenly distributed up to a bound on both sides of 0.
     Uniform {
         /// The bound.
@@ -41,6 +43,7 @@ impl Init {
         let distribution = match self {
             Init::Zeros => return Tensor::zeros(shape, dtype, device),
             Init::Ones => return Tensor::ones(shape, dtype, device),
+            Init::Constant(value) => return Tensor::full(shape, value, dtype, device),
             Init::Uniform { bound } => Distribution::Uniform { low: -bound, high: bound },
             Init::Normal { deviation } => Distribution::Normal { mean: 0.0, deviation },
         };

@@ -246,3 +246,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn single_tensors_have_their_own_shape_or_are_named_as_missing() {
+    let device = Device::cpu().unwrap();
+    let tensors = [("a.b".to_owned(), Tensor::new(&[[1i64, 2]], &device).unwrap())];
+    let weights = Weights::from_tensors(tensors.into_iter().collect(), &device);
+    let found = weights.child("a").tensor("b").unwrap();
+    assert_eq!((found.shape(), found.to_vec::<i64>().unwrap()), (&[1, 2][..], vec![1, 2]));
+    let missing = weights.tensor("c").unwrap_err().to_string();
+    assert!(missing.contains('c') && missing.contains("missing"), "{missing}");
+    assert!(Weights::random(1, DType::F32, &device).tensor("a").is_err());
+}

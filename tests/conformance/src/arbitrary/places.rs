@@ -3,7 +3,8 @@
 use millstream_core::{DType, Op, Scalar, ScatterReduction};
 
 use super::recipe::{Recipe, pick};
-use crate::{Case, Generator, Value};
+use crate::chains::random;
+use crate::{Case, Generator, Value, ops};
 
 const NUMBERS: usize = DType::ALL.len() - 1;
 
@@ -22,6 +23,19 @@ impl Recipe {
         for (input, dtype) in [(1, DType::Bool), (2, dtype), (3, dtype)] {
             let layout = self.arrangements[input].input(dtype, &self.shape);
             case = case.input(layout, &self.values(input, &layout, (-5.0, 5.0)));
+        }
+        case.build()
+    }
+
+    pub(super) fn chain(self) -> Case {
+        let first = pick(&DType::ALL, self.dtype);
+        let types = [first, first, pick(&DType::ALL, self.op), DType::Bool, first, DType::F32];
+        let mut generator = Generator::new(self.seed ^ 0xc4a1);
+        let (chain, read) = random(&mut generator, &types, 1 + self.inner % 16);
+        let mut case = self.start(Op::Chain { chain: chain.clone() }, chain.dtype(), &self.shape);
+        for (place, &dtype) in read.iter().zip(chain.inputs()) {
+            let layout = self.arrangements[1 + place % 4].input(dtype, &self.shape);
+            case = case.input(layout, &self.values(*place, &layout, (-5.0, 5.0)));
         }
         case.build()
     }
@@ -73,6 +87,26 @@ impl Recipe {
         let case = self.begin(op, dtype);
         let case = case.input(source, &self.values(1, &source, (-9.0, 9.0)));
         self.finish(case.input(indices, &places))
+    }
+
+    pub(super) fn reverse(self) -> Case {
+        let dtype = pick(&DType::ALL, self.dtype);
+        let rank = self.shape.len();
+        let source = self.arrangements[1].layout(dtype, &self.shape);
+        let values = self.values(1, &source, (-9.0, 9.0));
+        if self.flag(0) && rank > 1 {
+            let axis = usize::from(self.op) % rank;
+            let batch = (axis + 1 + self.inner % (rank - 1)) % rank;
+            let lengths =
+                self.arrangements[2].layout(self.index_type(), &self.shape[batch..=batch]);
+            let mut generator = Generator::new(self.seed ^ 0x5bd1);
+            let length = |_| Value::Int(generator.below(self.shape[axis] + 1) as i64);
+            let count: Vec<Value> = (0..self.shape[batch]).map(length).collect();
+            let case = self.begin(ops::reverse(&[axis], Some(batch)), dtype);
+            return self.finish(case.input(source, &values).input(lengths, &count));
+        }
+        let axes: Vec<usize> = (0..rank).filter(|&axis| self.op >> axis & 1 == 1).collect();
+        self.finish(self.begin(ops::reverse(&axes, None), dtype).input(source, &values))
     }
 
     pub(super) fn scatter(mut self) -> Case {

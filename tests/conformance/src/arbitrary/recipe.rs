@@ -73,7 +73,7 @@ impl Recipe {
             let largest = self.shape.iter_mut().max().expect("a product above 1 has a factor");
             *largest /= 2;
         }
-        match self.kind % 20 {
+        match self.kind % 21 {
             0 => self.fill(),
             1 => self.copy(),
             2 | 3 => self.unary(),
@@ -90,6 +90,8 @@ impl Recipe {
             16 => self.top_k(),
             17 => self.pad(),
             18 => self.window(),
+            19 => self.chain(),
+            _ if self.flag(6) => self.reverse(),
             _ => self.transfer(),
         }
     }
@@ -146,6 +148,11 @@ impl Recipe {
     fn fill(self) -> Case {
         let dtype = pick(&DType::ALL, self.dtype);
         let value = Scalar::Int(i64::from(self.choice) % 2);
+        if self.flag(1) && !self.shape.is_empty() && dtype != DType::Bool {
+            let (axis, step) = (usize::from(self.op) % self.shape.len(), Scalar::Float(0.7));
+            return self
+                .finish(self.begin(ops::iota(axis, value, step, dtype, &self.shape), dtype));
+        }
         self.finish(self.begin(ops::fill(value, dtype, &self.shape), dtype))
     }
 

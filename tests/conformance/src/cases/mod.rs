@@ -3,6 +3,7 @@
 mod attention;
 mod binary;
 mod blocks;
+mod chain;
 mod conv;
 mod copy;
 mod cumsum;
@@ -13,6 +14,7 @@ mod fourier;
 mod gather;
 mod host;
 mod integer;
+mod iota;
 mod layer_norm;
 pub(crate) mod matmul;
 mod norms;
@@ -24,6 +26,7 @@ mod recurrent;
 mod reduce;
 mod rescale;
 mod resize;
+mod reverse;
 mod scatter;
 mod select;
 mod softmax;
@@ -45,11 +48,13 @@ const LARGE: usize = 131_077;
 /// The kinds that the suite has cases for.
 pub(crate) const COVERED: &[OpKind] = &[
     OpKind::Fill,
+    OpKind::Iota,
     OpKind::Copy,
     OpKind::Unary,
     OpKind::Binary,
     OpKind::Where,
     OpKind::Clip,
+    OpKind::Chain,
     OpKind::Reduce,
     OpKind::CumSum,
     OpKind::Softmax,
@@ -67,6 +72,7 @@ pub(crate) const COVERED: &[OpKind] = &[
     OpKind::TopK,
     OpKind::Resize,
     OpKind::Pad,
+    OpKind::Reverse,
     OpKind::Conv,
     OpKind::ConvTranspose,
     OpKind::Attention,
@@ -89,11 +95,13 @@ pub(crate) const COVERED: &[OpKind] = &[
 pub fn cases(kind: OpKind) -> Vec<Case> {
     match kind {
         OpKind::Fill => fill::cases(),
+        OpKind::Iota => iota::cases(),
         OpKind::Copy => copy::cases(),
         OpKind::Unary => unary::cases(),
         OpKind::Binary => binary::cases(),
         OpKind::Where => select::wheres(),
         OpKind::Clip => select::clips(),
+        OpKind::Chain => chain::cases(),
         OpKind::Reduce => reduce::cases(),
         OpKind::CumSum => cumsum::cases(),
         OpKind::Softmax => softmax::cases(),
@@ -111,6 +119,7 @@ pub fn cases(kind: OpKind) -> Vec<Case> {
         OpKind::TopK => top_k::cases(),
         OpKind::Resize => resize::cases(),
         OpKind::Pad => pad::cases(),
+        OpKind::Reverse => reverse::cases(),
         OpKind::Conv => conv::forward(),
         OpKind::ConvTranspose => conv::transposed(),
         OpKind::Attention => attention::cases(),

@@ -3,6 +3,7 @@
 mod attention;
 mod binary;
 mod blocks;
+mod chain;
 mod conv;
 mod convert;
 mod cumsum;
@@ -10,6 +11,7 @@ mod dynamic;
 mod fourier;
 mod gather;
 mod integer;
+mod iota;
 mod layer_norm;
 mod matmul;
 mod norms;
@@ -20,6 +22,7 @@ mod recurrent;
 mod reduce;
 mod rescale;
 mod resize;
+mod reverse;
 mod scatter;
 mod select;
 mod softmax;
@@ -43,6 +46,7 @@ pub fn reference(case: &Case) -> Vec<Expected> {
     let (dtype, shape) = (output.dtype(), output.shape());
     match &case.op {
         Op::Fill { value, spec: _ } => vec![fill(*value, dtype); output.elements()],
+        Op::Iota { params } => iota::apply(params),
         Op::Copy { dtype: _ } => {
             let convert = |value: &Value| Expected::Exact(convert(*value, dtype));
             inputs[0].broadcast(shape).values.iter().map(convert).collect()
@@ -53,6 +57,10 @@ pub fn reference(case: &Case) -> Vec<Expected> {
         }
         Op::Where => select::choose(&[0, 1, 2].map(|input: usize| inputs[input].broadcast(shape))),
         Op::Clip { min, max } => select::clip(*min, *max, &inputs[0].broadcast(shape)),
+        Op::Chain { chain } => {
+            let inputs: Vec<Dense> = inputs.iter().map(|input| input.broadcast(shape)).collect();
+            chain::apply(chain, &inputs)
+        }
         Op::Reduce { op, axes } => reduce::apply(*op, *axes, &inputs[0]),
         Op::CumSum { axis, exclusive, reverse } => {
             cumsum::apply(usize::from(*axis), *exclusive, *reverse, &inputs[0])
@@ -100,15 +108,16 @@ pub fn reference(case: &Case) -> Vec<Expected> {
         }
         Op::Resize { params } => resize::apply(params, shape, &inputs[0]),
         Op::Pad { params } => pad::apply(params, shape, &inputs[0]),
+        Op::Reverse { axes, batch_axis } => {
+            reverse::apply(*axes, batch_axis.map(usize::from), &inputs[0], inputs.get(1))
+        }
         Op::Conv { params, epilogue } => {
             conv::apply(&conv::Window { transposed: false, params, shape }, &inputs, *epilogue)
         }
         Op::ConvTranspose { params, epilogue } => {
             conv::apply(&conv::Window { transposed: true, params, shape }, &inputs, *epilogue)
         }
-        Op::Attention { params } => {
-            attention::apply(&inputs, f64::from(params.scale), params.causal)
-        }
+        Op::Attention { params } => attention::apply(params, &inputs),
         Op::Recurrent { params } => recurrent::apply(params, &inputs),
         Op::Dft { axis, inverse, onesided, length: _ } => {
             fourier::transform(usize::from(*axis), *inverse, *onesided, &inputs[0], shape)

@@ -49,9 +49,12 @@ fn agree(case: &Case) -> Result<(), String> {
     match op.kind() {
         // A bias may fit the output alone, where that is larger than the factors make it.
         OpKind::MatMul => Ok(()),
-        OpKind::Copy | OpKind::Unary | OpKind::Binary | OpKind::Where | OpKind::Clip => {
-            makes(&case.op, &given, &outputs, true)
-        }
+        OpKind::Copy
+        | OpKind::Unary
+        | OpKind::Binary
+        | OpKind::Where
+        | OpKind::Clip
+        | OpKind::Chain => makes(&case.op, &given, &outputs, true),
         _ => makes(&case.op, &given, &outputs, false),
     }
 }

@@ -12,6 +12,10 @@ pub(super) fn attention<B>(fit: &mut Fit<'_, B>, params: &AttentionParams) -> Re
         fit.wants_rank(place, 4, "[batch, heads, length, size]")?;
     }
     fit.wants(params.scale.is_finite(), "scale", || "a finite number".into(), params.scale)?;
+    if let Some(softcap) = params.softcap {
+        let fits = softcap.is_finite() && softcap > 0.0;
+        fit.wants(fits, "softcap", || "a positive number".into(), softcap)?;
+    }
     let axes = |place: usize| -> [usize; 4] { std::array::from_fn(|axis| fit.shape(place)[axis]) };
     let ([batch, heads, queries, size], [_, key_heads, keys, _]) = (axes(0), axes(1));
     let value_size = axes(2)[3];
@@ -26,6 +30,11 @@ pub(super) fn attention<B>(fit: &mut Fit<'_, B>, params: &AttentionParams) -> Re
             fit.wants_dtype(3, dtype)?;
         }
         fit.stretch(3, &[batch, heads, queries, keys])?;
+    }
+    if params.lengths {
+        let place = 3 + usize::from(params.mask);
+        fit.wants_index(place)?;
+        fit.wants_shape(place, &[batch])?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Functions of single elements.
 
 use super::Fit;
-use crate::command::{BinaryOp, UnaryOp};
+use crate::command::{BinaryOp, Chain, UnaryOp};
 use crate::{DType, Result, Scalar};
 
 pub(super) fn unary<B>(fit: &mut Fit<'_, B>, op: UnaryOp) -> Result<()> {
@@ -42,4 +42,12 @@ pub(super) fn clip<B>(
         fit.wants(whole, name, || format!("a whole number, as {dtype} is"), limit)?;
     }
     fit.elementwise(dtype)
+}
+
+/// What its steps make of each other was checked when the chain was made.
+pub(super) fn chain<B>(fit: &mut Fit<'_, B>, chain: &Chain) -> Result<()> {
+    for (place, &dtype) in chain.inputs().iter().enumerate() {
+        fit.wants_dtype(place, dtype)?;
+    }
+    fit.elementwise(chain.dtype())
 }

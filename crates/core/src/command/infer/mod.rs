@@ -63,11 +63,13 @@ impl Op {
         fit.count()?;
         match self {
             Op::Fill { spec, .. } => source::given(fit, spec),
+            Op::Iota { params } => source::iota(fit, params),
             Op::Copy { dtype } => fit.elementwise(*dtype),
             Op::Unary { op } => elementwise::unary(fit, *op),
             Op::Binary { op } => elementwise::binary(fit, *op),
             Op::Where => elementwise::choose(fit),
             Op::Clip { min, max } => elementwise::clip(fit, *min, *max),
+            Op::Chain { chain } => elementwise::chain(fit, chain),
             Op::Reduce { op, axes } => reduce::reduce(fit, *op, *axes),
             Op::CumSum { axis, exclusive: _, reverse: _ } => reduce::cumsum(fit, *axis),
             Op::Softmax { axis, log: _ } => reduce::softmax(fit, *axis),
@@ -98,6 +100,7 @@ impl Op {
             Op::TopK { axis, k, largest: _, sorted: _ } => rearrange::top_k(fit, *axis, *k),
             Op::Resize { params } => rearrange::resize(fit, params),
             Op::Pad { params } => rearrange::pad(fit, params),
+            Op::Reverse { axes, batch_axis } => rearrange::reverse(fit, *axes, *batch_axis),
             Op::Attention { params } => attention::attention(fit, params),
             Op::Recurrent { params } => recurrent::recurrent(fit, params),
             Op::Dft { axis, inverse, onesided, length } => {

@@ -3,6 +3,7 @@
 use smallvec::{SmallVec, smallvec};
 
 use crate::DType;
+use crate::command::chain::INPUT_NAMES;
 use crate::command::{Epilogue, Op, RecurrentCell, Rescale};
 
 /// Names of the operands that are there, in their order.
@@ -50,11 +51,13 @@ impl Op {
             }
             Op::Download { .. } => smallvec![],
             Op::Fill { .. }
+            | Op::Iota { .. }
             | Op::Copy { .. }
             | Op::Unary { .. }
             | Op::Binary { .. }
             | Op::Where
             | Op::Clip { .. }
+            | Op::Chain { .. }
             | Op::Reduce { .. }
             | Op::CumSum { .. }
             | Op::Softmax { .. }
@@ -74,6 +77,7 @@ impl Op {
             | Op::Embedding
             | Op::Resize { .. }
             | Op::Pad { .. }
+            | Op::Reverse { .. }
             | Op::Attention { .. }
             | Op::Dft { .. }
             | Op::Stft { .. }
@@ -90,7 +94,11 @@ impl Op {
     /// The names of the inputs that these parameters ask for, as [`Op`] lists them.
     pub fn input_names(&self) -> Names {
         match self {
-            Op::Fill { .. } | Op::Random { .. } | Op::Upload { .. } | Op::Timestamp => smallvec![],
+            Op::Fill { .. }
+            | Op::Iota { .. }
+            | Op::Random { .. }
+            | Op::Upload { .. }
+            | Op::Timestamp => smallvec![],
             Op::Copy { .. }
             | Op::Unary { .. }
             | Op::Clip { .. }
@@ -104,8 +112,10 @@ impl Op {
             | Op::Pad { .. }
             | Op::Dft { .. }
             | Op::Download { .. } => smallvec!["src"],
+            Op::Reverse { batch_axis, .. } => with(&["src"], &[(batch_axis.is_some(), "lengths")]),
             Op::Binary { .. } => smallvec!["a", "b"],
             Op::Where => smallvec!["condition", "a", "b"],
+            Op::Chain { chain } => INPUT_NAMES[..chain.inputs().len()].iter().copied().collect(),
             Op::LayerNorm { weight, bias, .. } | Op::GroupNorm { weight, bias, .. } => {
                 with(&["src"], &[(*weight, "weight"), (*bias, "bias")])
             }
@@ -128,7 +138,10 @@ impl Op {
                 smallvec!["src", "indices", "updates"]
             }
             Op::Embedding => smallvec!["table", "ids"],
-            Op::Attention { params } => with(&["query", "key", "value"], &[(params.mask, "mask")]),
+            Op::Attention { params } => with(
+                &["query", "key", "value"],
+                &[(params.mask, "mask"), (params.lengths, "lengths")],
+            ),
             Op::Recurrent { params } => with(
                 &["src", "w_input", "w_hidden"],
                 &[
@@ -160,7 +173,11 @@ impl Op {
         let epilogue =
             |epilogue: &Epilogue| usize::from(epilogue.bias) + usize::from(epilogue.residual);
         match self {
-            Op::Fill { .. } | Op::Random { .. } | Op::Upload { .. } | Op::Timestamp => (1, 0),
+            Op::Fill { .. }
+            | Op::Iota { .. }
+            | Op::Random { .. }
+            | Op::Upload { .. }
+            | Op::Timestamp => (1, 0),
             Op::Copy { .. }
             | Op::Unary { .. }
             | Op::Clip { .. }
@@ -171,12 +188,14 @@ impl Op {
             | Op::Resize { .. }
             | Op::Pad { .. }
             | Op::Dft { .. } => (1, 1),
+            Op::Reverse { batch_axis, .. } => (1, 1 + usize::from(batch_axis.is_some())),
             Op::Binary { .. }
             | Op::Gather { .. }
             | Op::GatherElements { .. }
             | Op::GatherNd { .. }
             | Op::Embedding => (1, 2),
             Op::Where | Op::ScatterElements { .. } | Op::ScatterNd { .. } => (1, 3),
+            Op::Chain { chain } => (1, chain.inputs().len()),
             Op::LayerNorm { weight, bias, .. } | Op::GroupNorm { weight, bias, .. } => {
                 (1, 1 + usize::from(*weight) + usize::from(*bias))
             }
@@ -191,8 +210,10 @@ impl Op {
             Op::ConvTranspose { epilogue, .. } => (1, 2 + usize::from(epilogue.bias)),
             Op::Pool { params } => (1 + usize::from(params.indices), 1),
             Op::TopK { .. } => (2, 1),
+            Op::Attention { params } => {
+                (1, 3 + usize::from(params.mask) + usize::from(params.lengths))
+            }
             Op::DynamicQuantize { dtype, .. } => (2 + usize::from(*dtype == DType::U8), 1),
-            Op::Attention { params } => (1, 3 + usize::from(params.mask)),
             Op::Recurrent { params } => {
                 let flags =
                     [params.bias, params.initial_hidden, params.initial_cell, params.lengths];

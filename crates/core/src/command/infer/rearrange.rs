@@ -1,7 +1,8 @@
-//! Padding, interpolation and the largest elements.
+//! Padding, reversal, interpolation and the largest elements.
 
+use super::reduce::same;
 use super::{Fit, Shape};
-use crate::command::{CoordinateMode, PadMode, PadParams, ResizeMode, ResizeParams};
+use crate::command::{Axes, CoordinateMode, PadMode, PadParams, ResizeMode, ResizeParams};
 use crate::{DType, Result};
 
 pub(super) fn top_k<B>(fit: &mut Fit<'_, B>, axis: u8, k: usize) -> Result<()> {
@@ -49,6 +50,21 @@ pub(super) fn pad<B>(fit: &mut Fit<'_, B>, params: &PadParams) -> Result<()> {
         }
     }
     fit.output(fit.dtype(0), &shape)
+}
+
+pub(super) fn reverse<B>(fit: &mut Fit<'_, B>, axes: Axes, batch_axis: Option<u8>) -> Result<()> {
+    let rank = fit.input(0).rank();
+    let beyond = axes.iter().find(|&axis| axis >= rank);
+    fit.wants(beyond.is_none(), "axes", || format!("below {rank}"), beyond.unwrap_or(0))?;
+    if let Some(batch) = batch_axis {
+        let batch = usize::from(batch);
+        let apart = batch < rank && !axes.contains(batch);
+        fit.wants(apart, "batch_axis", || format!("below {rank}, and not reversed"), batch)?;
+        fit.wants(axes.len() == 1, "axes", || "one axis that has lengths".into(), axes.len())?;
+        fit.wants_index(1)?;
+        fit.wants_shape(1, &[fit.shape(0)[batch]])?;
+    }
+    same(fit)
 }
 
 pub(super) fn resize<B>(fit: &mut Fit<'_, B>, params: &ResizeParams) -> Result<()> {

@@ -1,12 +1,26 @@
-//! Fills, random numbers, transfers and the clock.
+//! Fills, numbers in a row, random numbers, transfers and the clock.
 
 use super::Fit;
-use crate::command::{Distribution, HostBytes, TensorSpec};
+use crate::command::{Distribution, HostBytes, IotaParams, TensorSpec};
 use crate::{DType, Result};
 
 /// The output is a parameter.
 pub(super) fn given<B>(fit: &mut Fit<'_, B>, spec: &TensorSpec) -> Result<()> {
     fit.output(spec.dtype(), spec.shape())
+}
+
+pub(super) fn iota<B>(fit: &mut Fit<'_, B>, params: &IotaParams) -> Result<()> {
+    let IotaParams { spec, axis, start: _, step: _ } = params;
+    let number = spec.dtype() != DType::Bool;
+    fit.wants(number, "dst", || "a number type".into(), spec)?;
+    let rank = spec.shape().len();
+    fit.wants(
+        usize::from(*axis) < rank,
+        "axis",
+        || format!("below {rank}, the rank of dst"),
+        axis,
+    )?;
+    given(fit, spec)
 }
 
 pub(super) fn random<B>(

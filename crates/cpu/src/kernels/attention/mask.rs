@@ -2,7 +2,8 @@
 
 use super::super::number::{Float, StoredFloat};
 use super::super::panels::Panelled;
-use super::{Attention, Panel, Tensor};
+use super::super::simd::{Job, Machine, vectorised_for};
+use super::{Attention, Panel, Seen, Tensor};
 
 /// A mask: truth values, or numbers to add.
 #[derive(Clone, Copy)]
@@ -45,21 +46,30 @@ impl<T: StoredFloat> Mask<T> {
 }
 
 impl<T: StoredFloat<Compute: Panelled>> Attention<'_, T> {
-    /// Adds the mask to scores and hides what is not to be seen.
+    /// Limits scores, adds the mask to them and hides what is not to be seen.
     ///
     /// # Safety
     ///
-    /// The scores are those of a block of keys from `first` on, and the mask has an element for each.
+    /// The scores are those of a block of keys from `first` on, the mask has an element for each, and the
+    /// machine is at hand.
     pub(super) unsafe fn prepare(
         &self,
+        machine: Machine,
         width: usize,
         panel: Panel,
+        seen: &Seen,
         first: usize,
         scores: &mut [T::Compute],
     ) {
+        if let Some(softcap) = self.params.softcap {
+            let limit = SoftCap { limit: T::Compute::from_f32(softcap), scores: &mut *scores };
+            // SAFETY: the machine is at hand.
+            unsafe { vectorised_for(machine, limit) };
+        }
         let keys = scores.len() / width;
         let hidden = -<T::Compute as Float>::INFINITY;
-        if self.mask.is_none() && !self.params.causal {
+        let sees_all = self.params.window.is_all();
+        if self.mask.is_none() && sees_all {
             return;
         }
         if let Some(mask) = self.mask
@@ -67,7 +77,7 @@ impl<T: StoredFloat<Compute: Panelled>> Attention<'_, T> {
         {
             // SAFETY: passed on.
             unsafe { mask.add_to_rows(width, [panel.batch, 0, 0, first], scores) };
-            if !self.params.causal {
+            if sees_all {
                 return;
             }
         }
@@ -94,9 +104,23 @@ impl<T: StoredFloat<Compute: Panelled>> Attention<'_, T> {
                 }
                 None => {}
             }
-            for key in self.visible(query).saturating_sub(first)..keys {
+            for key in seen.hidden(lane, first, keys).into_iter().flatten() {
                 scores[key * width + lane] = hidden;
             }
         }
+    }
+}
+
+/// Limits scores softly.
+struct SoftCap<'a, F> {
+    limit: F,
+    scores: &'a mut [F],
+}
+
+impl<F: Float> Job for SoftCap<'_, F> {
+    #[inline(always)]
+    fn run(self) {
+        let limit = self.limit;
+        self.scores.iter_mut().for_each(|score| *score = limit * (*score / limit).tanh());
     }
 }

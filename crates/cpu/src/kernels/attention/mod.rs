@@ -7,6 +7,7 @@
 //! of a query depend neither on the batch nor on the other queries.
 
 mod mask;
+mod seen;
 mod softmax;
 mod turn;
 
@@ -17,12 +18,14 @@ use millstream_core::{AttentionParams, DType, Operand, RawBuffer};
 
 use super::block::base;
 use super::fault::{Result, try_share};
+use super::lengths::Lengths;
 use super::number::{Float, StoredFloat, with_float};
 use super::panels::{Panelled, Product};
 use super::parallel::{Parallel, Shared};
 use super::simd::Machine;
 use super::workspace::with_areas;
 use mask::Mask;
+use seen::Seen;
 use softmax::Softmax;
 
 /// Keys of a block.
@@ -39,6 +42,7 @@ pub(super) unsafe fn attention(
     dst: &Operand<RawBuffer>,
     inputs: [&Operand<RawBuffer>; 3],
     mask: Option<&Operand<RawBuffer>>,
+    lengths: Option<&Operand<RawBuffer>>,
     parallel: &dyn Parallel,
 ) -> Result {
     if dst.layout.is_empty() {
@@ -46,7 +50,9 @@ pub(super) unsafe fn attention(
     }
     with_float!(dst.layout.dtype(), T => {
         // SAFETY: passed on.
-        unsafe { Attention::<T>::new(params, dst, inputs, mask).run(Machine::detect(), parallel) }
+        let attention = unsafe { Attention::<T>::new(params, dst, inputs, mask, lengths) };
+        // SAFETY: passed on.
+        unsafe { attention.run(Machine::detect(), parallel) }
     })
 }
 
@@ -91,6 +97,7 @@ struct Attention<'a, T> {
     key: Tensor<T>,
     value: Tensor<T>,
     mask: Option<Mask<T>>,
+    lengths: Option<Lengths>,
 }
 
 /// The queries that one panel holds: those of the query heads of one key head, one after another.
@@ -120,6 +127,7 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Attention<'a, T> {
         dst: &Operand<RawBuffer>,
         [query, key, value]: [&Operand<RawBuffer>; 3],
         mask: Option<&Operand<RawBuffer>>,
+        lengths: Option<&Operand<RawBuffer>>,
     ) -> Self {
         let (shape, key_shape) = (query.layout.shape(), key.layout.shape());
         // SAFETY: passed on; truth values are bytes.
@@ -142,6 +150,7 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Attention<'a, T> {
                 key: Tensor::new(key),
                 value: Tensor::new(value),
                 mask,
+                lengths: lengths.map(|lengths| Lengths::new(lengths)),
             }
         }
     }
@@ -189,14 +198,6 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Attention<'a, T> {
         (head, column % self.queries)
     }
 
-    /// How many keys a query may see.
-    fn visible(&self, query: usize) -> usize {
-        match self.params.causal {
-            true => (query + 1 + self.keys).saturating_sub(self.queries).min(self.keys),
-            false => self.keys,
-        }
-    }
-
     unsafe fn panel(
         &self,
         machine: Machine,
@@ -207,14 +208,17 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Attention<'a, T> {
         areas.query.fill(T::Compute::ZERO);
         // SAFETY: passed on.
         unsafe { self.turn_queries(machine, width, panel, areas.query) };
-        let last = (0..panel.lanes).map(|lane| self.visible(self.query_of(panel, lane).1)).max();
-        let visible = last.unwrap_or(0);
-        if visible == 0 {
+        // SAFETY: passed on.
+        let length =
+            unsafe { self.lengths.map_or(self.keys, |given| given.at(panel.batch, self.keys)) };
+        let seen = Seen::new(self, panel, length);
+        if seen.blocks().is_empty() {
             areas.results.fill(T::Compute::ZERO);
         }
         let mut softmax = Softmax::new();
-        for first in (0..visible).step_by(BLOCK_KEYS) {
-            let keys = BLOCK_KEYS.min(self.keys - first);
+        for first in seen.blocks().step_by(BLOCK_KEYS) {
+            // Beyond the length there may be anything, and even no share of it is a number.
+            let keys = BLOCK_KEYS.min(length - first);
             let scores = &mut areas.scores[..keys * width];
             // SAFETY: passed on; the areas have the sizes that the products say.
             unsafe {
@@ -235,7 +239,7 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Attention<'a, T> {
                     begin: true,
                 };
                 product.run(machine);
-                self.prepare(width, panel, first, scores);
+                self.prepare(machine, width, panel, &seen, first, scores);
                 softmax.add(machine, width, scores, areas.results);
                 let rows = (first, keys, self.value_size);
                 let (left, left_step, left_row) = self.block(&self.value, panel, rows, areas.wide);
@@ -247,7 +251,7 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Attention<'a, T> {
                     left_step,
                     right: scores.as_ptr(),
                     sums: areas.results.as_mut_ptr(),
-                    begin: first == 0,
+                    begin: first == seen.blocks().start,
                     ..product
                 };
                 product.run(machine);

@@ -4,7 +4,7 @@ use super::super::number::Float;
 use super::super::simd::{Job, Machine, vectorised_for};
 
 /// Lanes of the widest panel.
-const MOST: usize = 32;
+pub(super) const MOST: usize = 32;
 
 /// The largest score so far, and the sum of the powers of all relative to it, for each lane.
 pub(super) struct Softmax<F> {

@@ -10,17 +10,10 @@ use std::mem::MaybeUninit;
 
 use millstream_core::{BinaryOp, DType, Operand, RawBuffer};
 
-use super::block::{Input, Output, Scratch, base, each_block};
-use super::number::{Bool, Stored, with_float, with_int};
+use super::number::{Bool, with_float, with_int};
 use super::parallel::Parallel;
-use super::walk::Walk;
-
-/// Where a command finds its operands.
-struct Operands<'a> {
-    dst: &'a Operand<RawBuffer>,
-    a: &'a Operand<RawBuffer>,
-    b: &'a Operand<RawBuffer>,
-}
+use super::simd::{Job, vectorised};
+use super::span::{Span, Whole};
 
 /// Applies a function to pairs of elements.
 ///
@@ -34,55 +27,37 @@ pub(super) unsafe fn binary(
     b: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
 ) {
-    let dtype = a.layout.dtype();
-    let operands = Operands { dst, a, b };
-    let compares = dst.layout.dtype() == DType::Bool;
-    // SAFETY: passed on; the types are those of the operands. All functions fill their output.
-    unsafe {
-        match dtype {
-            DType::Bool => map::<Bool, Bool>(&operands, parallel, |a, b, to| of_bool(op, a, b, to)),
-            _ if compares && dtype.is_float() => with_float!(dtype, T => {
-                map::<T, Bool>(&operands, parallel, |a, b, to| compare(op, a, b, to));
-            }),
-            _ if compares => with_int!(dtype, T => {
-                map::<T, Bool>(&operands, parallel, |a, b, to| compare(op, a, b, to));
-            }),
-            _ if dtype.is_float() => with_float!(dtype, T => {
-                map::<T, T>(&operands, parallel, |a, b, to| float::apply(op, a, b, to));
-            }),
-            _ => with_int!(dtype, T => {
-                map::<T, T>(&operands, parallel, |a, b, to| int::apply(op, a, b, to));
-            }),
-        }
-    }
+    let (from, to) = (a.layout.dtype(), dst.layout.dtype());
+    // SAFETY: passed on; the types are those of the operands.
+    unsafe { apply(op, from, to, Whole { dst, inputs: [a, b], parallel }) }
 }
 
-/// Runs a function of dense blocks over the operands.
+/// Applies a function to a span of pairs.
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute), and `function` fills its output.
-unsafe fn map<S: Stored, D: Stored>(
-    operands: &Operands<'_>,
-    parallel: &dyn Parallel,
-    function: impl Fn(&[S::Compute], &[S::Compute], &mut [MaybeUninit<D::Compute>]) + Sync,
-) {
-    let &Operands { dst, a, b } = operands;
-    let walk = Walk::in_any_order([&dst.layout, &a.layout, &b.layout]);
-    // SAFETY: passed on.
-    let (to, a, b) = unsafe { (base::<D>(dst), base::<S>(a), base::<S>(b)) };
-    let output = Output::new(to, 0).of_elements(walk.elements());
-    let (a, b) = (Input::new(a, 1, to), Input::new(b, 2, to));
-    each_block(&walk, parallel, |start, len| {
-        let (mut left, mut right, mut results) = (Scratch::new(), Scratch::new(), Scratch::new());
-        // SAFETY: blocks are disjoint parts of the output; an input that is the output is read
-        // before the same elements are written.
-        unsafe {
-            let left = a.read(&walk, start, len, &mut left);
-            let right = b.read(&walk, start, len, &mut right);
-            output.write(&walk, start, len, &mut results, |block| function(left, right, block));
+/// The types are those of the span, and the function makes the one of the other.
+#[inline]
+pub(super) unsafe fn apply(op: BinaryOp, from: DType, to: DType, span: impl Span<2>) {
+    let compares = to == DType::Bool;
+    // SAFETY: passed on. All functions fill their output.
+    unsafe {
+        match from {
+            DType::Bool => span.apply::<Bool, Bool>(|[a, b], to| of_bool(op, a, b, to)),
+            _ if compares && from.is_float() => with_float!(from, T => {
+                span.apply::<T, Bool>(|[a, b], to| compare(op, a, b, to));
+            }),
+            _ if compares => with_int!(from, T => {
+                span.apply::<T, Bool>(|[a, b], to| compare(op, a, b, to));
+            }),
+            _ if from.is_float() => with_float!(from, T => {
+                span.apply::<T, T>(|[a, b], to| float::apply(op, a, b, to));
+            }),
+            _ => with_int!(from, T => {
+                span.apply::<T, T>(|[a, b], to| int::apply(op, a, b, to));
+            }),
         }
-    });
+    }
 }
 
 /// One function of every pair; the slices have one length.
@@ -94,14 +69,29 @@ fn each<A: Copy, B>(a: &[A], b: &[A], to: &mut [MaybeUninit<B>], function: impl 
 }
 
 fn compare<T: Copy + PartialOrd>(op: BinaryOp, a: &[T], b: &[T], to: &mut [MaybeUninit<u8>]) {
-    match op {
-        BinaryOp::Equal => each(a, b, to, |a, b| u8::from(a == b)),
-        BinaryOp::NotEqual => each(a, b, to, |a, b| u8::from(a != b)),
-        BinaryOp::Less => each(a, b, to, |a, b| u8::from(a < b)),
-        BinaryOp::LessEqual => each(a, b, to, |a, b| u8::from(a <= b)),
-        BinaryOp::Greater => each(a, b, to, |a, b| u8::from(a > b)),
-        BinaryOp::GreaterEqual => each(a, b, to, |a, b| u8::from(a >= b)),
-        other => unreachable!("{other:?} is not a comparison"),
+    vectorised(Compare { op, a, b, to });
+}
+
+struct Compare<'a, T> {
+    op: BinaryOp,
+    a: &'a [T],
+    b: &'a [T],
+    to: &'a mut [MaybeUninit<u8>],
+}
+
+impl<T: Copy + PartialOrd> Job for Compare<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        let Compare { op, a, b, to } = self;
+        match op {
+            BinaryOp::Equal => each(a, b, to, |a, b| u8::from(a == b)),
+            BinaryOp::NotEqual => each(a, b, to, |a, b| u8::from(a != b)),
+            BinaryOp::Less => each(a, b, to, |a, b| u8::from(a < b)),
+            BinaryOp::LessEqual => each(a, b, to, |a, b| u8::from(a <= b)),
+            BinaryOp::Greater => each(a, b, to, |a, b| u8::from(a > b)),
+            BinaryOp::GreaterEqual => each(a, b, to, |a, b| u8::from(a >= b)),
+            other => unreachable!("{other:?} is not a comparison"),
+        }
     }
 }
 

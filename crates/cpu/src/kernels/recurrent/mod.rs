@@ -17,6 +17,7 @@ use millstream_core::{DType, Operand, RawBuffer, RecurrentDirection, RecurrentPa
 
 use super::block::base;
 use super::fault::{Result, try_share};
+use super::lengths::Lengths;
 use super::number::{StoredFloat, with_float};
 use super::panels::Panelled;
 use super::parallel::{Parallel, Shared};
@@ -83,13 +84,6 @@ impl<T: Copy> Tensor<T> {
     }
 }
 
-/// The lengths of sequences, with the distance between them.
-#[derive(Clone, Copy)]
-enum Lengths {
-    Short(Shared<i32>, usize),
-    Long(Shared<i64>, usize),
-}
-
 struct Layer<'a, T> {
     params: &'a RecurrentParams,
     time: usize,
@@ -145,16 +139,8 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Layer<'a, T> {
             bias: operands.bias.map(tensor),
             initial_hidden: operands.initial_hidden.map(tensor),
             initial_cell: operands.initial_cell.map(tensor),
-            lengths: operands.lengths.map(|lengths| {
-                let stride = lengths.layout.strides()[0];
-                // SAFETY: passed on.
-                unsafe {
-                    match lengths.layout.dtype() {
-                        DType::I64 => Lengths::Long(Shared::new(base(lengths)), stride),
-                        _ => Lengths::Short(Shared::new(base(lengths)), stride),
-                    }
-                }
-            }),
+            // SAFETY: passed on.
+            lengths: operands.lengths.map(|lengths| unsafe { Lengths::new(lengths) }),
         }
     }
 
@@ -191,15 +177,6 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Layer<'a, T> {
     /// The length of a sequence, whatever number is given for it.
     unsafe fn length(&self, sequence: usize) -> usize {
         // SAFETY: there is a length for each sequence.
-        let length = unsafe {
-            match self.lengths {
-                Some(Lengths::Short(first, stride)) => {
-                    i64::from(first.get().add(sequence * stride).read())
-                }
-                Some(Lengths::Long(first, stride)) => first.get().add(sequence * stride).read(),
-                None => return self.time,
-            }
-        };
-        usize::try_from(length).unwrap_or(0).min(self.time)
+        self.lengths.map_or(self.time, |lengths| unsafe { lengths.at(sequence, self.time) })
     }
 }

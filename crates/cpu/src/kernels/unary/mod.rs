@@ -10,10 +10,9 @@ use std::mem::MaybeUninit;
 
 use millstream_core::{DType, Operand, RawBuffer, UnaryOp};
 
-use super::block::{Input, Output, Scratch, base, each_block};
-use super::number::{Bool, Stored, StoredFloat, with_float, with_int};
+use super::number::{Bool, StoredFloat, with_float, with_int};
 use super::parallel::Parallel;
-use super::walk::Walk;
+use super::span::{Span, Whole};
 
 /// Applies a function to each element.
 ///
@@ -26,65 +25,41 @@ pub(super) unsafe fn unary(
     src: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
 ) {
-    let dtype = src.layout.dtype();
-    // SAFETY: passed on; the types are those of the operands. All functions fill their output.
-    unsafe {
-        if dtype.is_float() {
-            with_float!(dtype, T => of_float::<T>(op, dst, src, parallel));
-        } else if dtype.is_int() {
-            with_int!(dtype, T => map::<T, T>(dst, src, parallel, |from, to| {
-                int::apply(op, from, to);
-            }));
-        } else {
-            // Of truth values there is only the negation.
-            map::<Bool, Bool>(dst, src, parallel, |from, to| {
-                each(from, to, |value| value ^ 1);
-            });
-        }
-    }
+    let (from, to) = (src.layout.dtype(), dst.layout.dtype());
+    // SAFETY: passed on; the types are those of the operands.
+    unsafe { apply(op, from, to, Whole { dst, inputs: [src], parallel }) }
 }
 
-unsafe fn of_float<T: StoredFloat>(
-    op: UnaryOp,
-    dst: &Operand<RawBuffer>,
-    src: &Operand<RawBuffer>,
-    parallel: &dyn Parallel,
-) {
-    // SAFETY: passed on.
-    unsafe {
-        if dst.layout.dtype() == DType::Bool {
-            map::<T, Bool>(dst, src, parallel, |from, to| float::test(op, from, to));
-        } else {
-            map::<T, T>(dst, src, parallel, |from, to| float::apply(op, from, to));
-        }
-    }
-}
-
-/// Runs a function of dense blocks over the operands.
+/// Applies a function to a span of elements.
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute), and `function` fills its output.
-unsafe fn map<S: Stored, D: Stored>(
-    dst: &Operand<RawBuffer>,
-    src: &Operand<RawBuffer>,
-    parallel: &dyn Parallel,
-    function: impl Fn(&[S::Compute], &mut [MaybeUninit<D::Compute>]) + Sync,
-) {
-    let walk = Walk::in_any_order([&dst.layout, &src.layout]);
-    // SAFETY: passed on.
-    let (to, from) = unsafe { (base::<D>(dst), base::<S>(src)) };
-    let (output, input) =
-        (Output::new(to, 0).of_elements(walk.elements()), Input::new(from, 1, to));
-    each_block(&walk, parallel, |start, len| {
-        let (mut values, mut results) = (Scratch::new(), Scratch::new());
-        // SAFETY: blocks are disjoint parts of the output; an input that is the output is read
-        // before the same elements are written.
-        unsafe {
-            let values = input.read(&walk, start, len, &mut values);
-            output.write(&walk, start, len, &mut results, |block| function(values, block));
+/// The types are those of the span, and the function makes the one of the other.
+#[inline]
+pub(super) unsafe fn apply(op: UnaryOp, from: DType, to: DType, span: impl Span<1>) {
+    // SAFETY: passed on. All functions fill their output.
+    unsafe {
+        if from.is_float() {
+            with_float!(from, T => of_float::<T>(op, to, span));
+        } else if from.is_int() {
+            with_int!(from, T => span.apply::<T, T>(|[from], to| int::apply(op, from, to)));
+        } else {
+            // Of truth values there is only the negation.
+            span.apply::<Bool, Bool>(|[from], to| each(from, to, |value| value ^ 1));
         }
-    });
+    }
+}
+
+#[inline]
+unsafe fn of_float<T: StoredFloat>(op: UnaryOp, to: DType, span: impl Span<1>) {
+    // SAFETY: passed on.
+    unsafe {
+        if to == DType::Bool {
+            span.apply::<T, Bool>(|[from], to| float::test(op, from, to));
+        } else {
+            span.apply::<T, T>(|[from], to| float::apply(op, from, to));
+        }
+    }
 }
 
 /// One function of every value; the slices have one length.

@@ -137,7 +137,7 @@ impl SentenceEncoder {
             .collect::<Result<Vec<_>>>()?;
         let mut places = vec![0i64; order.len()];
         order.iter().enumerate().for_each(|(place, &index)| places[index] = place as i64);
-        Tensor::cat(&batches, 0)?.index_select(0, &Tensor::from_vec(places, &device)?)
+        Tensor::cat(&batches, 0)?.index_select(0, &Tensor::new(&places, &device)?)
     }
 
     fn encode_batch(&self, sentences: &[&Vec<u32>]) -> Result<Tensor> {

@@ -1,7 +1,10 @@
 //! Functions of single elements, conversions, and what comes from nowhere.
 
 use millstream_conformance::ops;
-use millstream_core::{BinaryOp, DType, Distribution, HostBytes, Op, Scalar, TensorSpec, UnaryOp};
+use millstream_core::{
+    BinaryOp, Chain, ChainStep, ChainTerm, DType, Distribution, HostBytes, Op, Scalar, TensorSpec,
+    UnaryOp,
+};
 
 use super::{DST, F32, I64, U8, input, row};
 use crate::spoil::Good;
@@ -12,6 +15,16 @@ fn spec(dtype: DType, shape: &[usize]) -> TensorSpec {
 
 pub fn fill() -> Good {
     row(ops::fill(Scalar::Int(1), F32, &[2, 3]), [DST], [], [])
+}
+
+pub fn iota() -> Good {
+    let op = |axis, dtype| ops::iota(axis, Scalar::Int(1), Scalar::Int(2), dtype, &[2, 3]);
+    row(
+        op(1, F32),
+        [DST],
+        [],
+        [("axis", op(2, F32)), ("axis", op(255, F32)), ("dst", op(1, DType::Bool))],
+    )
 }
 
 pub fn copy() -> Good {
@@ -67,6 +80,25 @@ pub fn clip() -> Good {
             ("min", clip(half, None)),
             ("max", clip(None, half)),
         ],
+    )
+}
+
+pub fn chain() -> Good {
+    let [x, condition] = [ChainTerm::Input(0), ChainTerm::Input(1)];
+    let steps = [
+        ChainStep::unary(UnaryOp::Relu, x),
+        ChainStep::where_(condition, x, ChainTerm::Step(0)),
+        ChainStep::cast(DType::F16, ChainTerm::Step(1)),
+    ];
+    let chain = Chain::new(&[F32, DType::Bool], &steps).expect("a chain that fits");
+    row(
+        Op::Chain { chain },
+        [("dst", "type", &["input_0"])],
+        [
+            input("input_0", F32, &[2, 3], "type", &["input_1"]),
+            input("input_1", DType::Bool, &[2, 3], "type rank size", &[]),
+        ],
+        [],
     )
 }
 

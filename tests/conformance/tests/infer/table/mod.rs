@@ -51,11 +51,13 @@ const fn sums() -> Epilogue {
 pub fn good(kind: OpKind) -> Good {
     match kind {
         OpKind::Fill => elements::fill(),
+        OpKind::Iota => elements::iota(),
         OpKind::Copy => elements::copy(),
         OpKind::Unary => elements::unary(),
         OpKind::Binary => elements::binary(),
         OpKind::Where => elements::choose(),
         OpKind::Clip => elements::clip(),
+        OpKind::Chain => elements::chain(),
         OpKind::Reduce => rows::reduce(),
         OpKind::CumSum => rows::cumsum(),
         OpKind::Softmax => rows::softmax(),
@@ -77,6 +79,7 @@ pub fn good(kind: OpKind) -> Good {
         OpKind::TopK => rows::top_k(),
         OpKind::Resize => windows::resize(),
         OpKind::Pad => windows::pad(),
+        OpKind::Reverse => places::reverse(),
         OpKind::Attention => products::attention(),
         OpKind::Recurrent => products::recurrent(),
         OpKind::Dft => rows::dft(),

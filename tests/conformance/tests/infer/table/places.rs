@@ -1,5 +1,6 @@
 //! Reading and writing by index.
 
+use millstream_conformance::ops;
 use millstream_core::{Op, ScatterReduction};
 
 use super::{DST, F32, I64, input, row};
@@ -55,5 +56,23 @@ pub fn scatter_nd() -> Good {
             input("updates", F32, &[2, 3], "type rank size", &[]),
         ],
         [],
+    )
+}
+
+pub fn reverse() -> Good {
+    row(
+        ops::reverse(&[0], Some(1)),
+        [DST],
+        [
+            input("src", F32, &[4, 3], "", &["axes", "batch_axis", "lengths"]),
+            input("lengths", I64, &[3], "type rank size", &[]),
+        ],
+        [
+            ("axes", ops::reverse(&[0, 2], Some(1))),
+            ("axes", ops::reverse(&[], Some(1))),
+            ("batch_axis", ops::reverse(&[0], Some(0))),
+            ("batch_axis", ops::reverse(&[0], Some(2))),
+            ("batch_axis", ops::reverse(&[0], Some(255))),
+        ],
     )
 }

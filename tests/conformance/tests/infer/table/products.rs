@@ -2,7 +2,8 @@
 
 use millstream_conformance::ops;
 use millstream_core::{
-    Activation, DType, Op, RecurrentCell, RecurrentDirection, RecurrentParams, Rescale,
+    Activation, AttentionParams, DType, Op, RecurrentCell, RecurrentDirection, RecurrentParams,
+    Rescale,
 };
 
 use super::{DST, F32, I64, U8, input, row, sums};
@@ -97,16 +98,26 @@ pub fn matmul_integer() -> Good {
 }
 
 pub fn attention() -> Good {
+    let new = |softcap| {
+        let params = AttentionParams { mask: true, lengths: true, ..AttentionParams::new(0.5) };
+        AttentionParams { softcap, ..params }
+    };
+    let op = |params| Op::Attention { params };
     row(
-        ops::attention(0.5, false, true),
+        op(new(Some(2.0))),
         [DST],
         [
             input("query", F32, &[2, 4, 3, 5], "type rank", &["key", "mask"]),
             input("key", F32, &[2, 2, 6, 5], "type rank size", &["value"]),
             input("value", F32, &[2, 2, 6, 7], "type rank size", &[]),
             input("mask", F32, &[3, 6], "type rank size", &[]),
+            input("lengths", I64, &[2], "type rank size", &[]),
         ],
-        [("scale", ops::attention(f32::INFINITY, false, true))],
+        [
+            ("scale", op(AttentionParams { scale: f32::INFINITY, ..new(None) })),
+            ("softcap", op(new(Some(0.0)))),
+            ("softcap", op(new(Some(f32::INFINITY)))),
+        ],
     )
 }
 

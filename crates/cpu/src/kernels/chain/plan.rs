@@ -1,0 +1,106 @@
+//! Where the values of a chain lie.
+
+use millstream_core::{Chain, ChainTerm, MAX_CHAIN_STEPS};
+
+/// Where a step finds an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In the tile of an input.
+    Input(u8),
+    /// In a register.
+    Register(u8),
+}
+
+/// How a chain is run on a tile.
+pub(super) struct Plan {
+    /// Elements of a tile.
+    pub tile: usize,
+    /// Bytes of a register or of a tile of an input: those of the widest element.
+    pub tile_bytes: usize,
+    /// How many registers there are.
+    pub registers: usize,
+    /// Where each step finds its operands. A step with fewer than three has the last of them again.
+    pub sources: [[Place; 3]; MAX_CHAIN_STEPS],
+    /// The register that each step writes. The last writes to the output instead.
+    pub targets: [u8; MAX_CHAIN_STEPS],
+}
+
+/// Bytes of a tile: long enough to hide what a step costs, and short enough that a few stay in the
+/// first-level cache.
+const TILE_BYTES: usize = 4096;
+
+impl Plan {
+    pub fn new(chain: &Chain) -> Self {
+        let steps = chain.steps();
+        let sizes = chain.inputs().iter().chain(chain.results()).map(|dtype| dtype.size());
+        let widest = sizes.max().unwrap_or(1);
+        // After which step nobody reads a result any more.
+        let mut ends = [0; MAX_CHAIN_STEPS];
+        for (place, step) in steps.iter().enumerate() {
+            for term in step.terms() {
+                if let ChainTerm::Step(result) = term {
+                    ends[usize::from(*result)] = place;
+                }
+            }
+        }
+        let mut plan = Plan {
+            tile: TILE_BYTES / widest,
+            tile_bytes: TILE_BYTES,
+            registers: 0,
+            sources: [[Place::Input(0); 3]; MAX_CHAIN_STEPS],
+            targets: [0; MAX_CHAIN_STEPS],
+        };
+        // The step until which each register is taken: one that is read by a step is not written by it.
+        let mut taken = [None; MAX_CHAIN_STEPS];
+        for (place, step) in steps.iter().enumerate() {
+            let terms = step.terms();
+            plan.sources[place] = std::array::from_fn(|at| match terms[at.min(terms.len() - 1)] {
+                ChainTerm::Input(input) => Place::Input(input),
+                ChainTerm::Step(result) => Place::Register(plan.targets[usize::from(result)]),
+            });
+            if place + 1 < steps.len() {
+                let is_free = |end: &Option<usize>| end.is_none_or(|end| end < place);
+                // There are as many as steps.
+                let register = taken.iter().position(is_free).unwrap_or(place);
+                taken[register] = Some(ends[place]);
+                plan.targets[place] = register as u8;
+                plan.registers = plan.registers.max(register + 1);
+            }
+        }
+        plan
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use millstream_core::{BinaryOp, ChainStep, DType, UnaryOp};
+
+    use super::*;
+
+    fn step(place: u8) -> ChainTerm {
+        ChainTerm::Step(place)
+    }
+
+    #[test]
+    fn a_row_of_steps_needs_two_registers() {
+        let x = ChainTerm::Input(0);
+        let relu = |at: u8| ChainStep::unary(UnaryOp::Relu, if at == 0 { x } else { step(at - 1) });
+        let steps: Vec<_> = (0..16).map(relu).collect();
+        let plan = Plan::new(&Chain::new(&[DType::F32], &steps).unwrap());
+        assert_eq!((plan.registers, plan.tile), (2, 1024));
+        assert_eq!(plan.targets[..4], [0, 1, 0, 1]);
+        assert_eq!(plan.sources[1][0], Place::Register(0));
+    }
+
+    #[test]
+    fn a_register_is_kept_as_long_as_its_result_is_read() {
+        let x = ChainTerm::Input(0);
+        let add = |a, b| ChainStep::binary(BinaryOp::Add, a, b);
+        let steps =
+            [add(x, x), add(x, step(0)), add(step(1), x), add(step(2), step(0)), add(step(3), x)];
+        let plan = Plan::new(&Chain::new(&[DType::F64], &steps).unwrap());
+        assert_eq!((plan.registers, plan.tile), (3, 512));
+        assert_eq!(plan.targets[..4], [0, 1, 2, 1]);
+        assert_eq!(plan.sources[3], [Place::Register(2), Place::Register(0), Place::Register(0)]);
+    }
+}

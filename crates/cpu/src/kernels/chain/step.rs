@@ -1,0 +1,40 @@
+//! One step of a chain on a tile.
+
+use millstream_core::{Chain, ChainOp};
+
+use super::super::span::Tile;
+use super::super::{binary, copy, select, unary};
+
+/// Runs step `place` of a chain on `len` elements, as the operation that it stands for would.
+///
+/// # Safety
+///
+/// `from` has so many elements of the types that the step reads, and `to` room for as many of the type that it
+/// makes; they are aligned, and do not overlap.
+#[inline]
+pub(super) unsafe fn run(
+    chain: &Chain,
+    place: usize,
+    from: [*const u8; 3],
+    to: *mut u8,
+    len: usize,
+) {
+    let step = &chain.steps()[place];
+    let (first, made) = (chain.dtype_of(step.terms()[0]), chain.results()[place]);
+    let one = Tile { to, from: [from[0]], count: len };
+    // SAFETY: passed on; the types were checked when the chain was made.
+    unsafe {
+        match step.op() {
+            ChainOp::Cast { dtype } => copy::convert(first, dtype, one),
+            ChainOp::Unary { op } => unary::apply(op, first, made, one),
+            ChainOp::Binary { op } => {
+                binary::apply(op, first, made, Tile { to, from: [from[0], from[1]], count: len });
+            }
+            ChainOp::Where => {
+                let tile = Tile { to, from: [from[1], from[2]], count: len };
+                select::choose(made, from[0], tile);
+            }
+            ChainOp::Clip { min, max } => select::limit(min, max, first, one),
+        }
+    }
+}

@@ -65,7 +65,7 @@ fn case(
     let (m, k) = (a[a.len() - 2], a[a.len() - 1]);
     let (blocks, wide) = (k.div_ceil(block), usize::from(bits));
     let (bias, residual) = (at % 3 == 1, at % 4 == 2);
-    let scale = if at % 5 == 0 { 0.5 } else { 1.0 };
+    let scale = if at.is_multiple_of(5) { 0.5 } else { 1.0 };
     let activation = ACTIVATIONS[at % ACTIVATIONS.len()];
     let op = Op::MatMulBlocks {
         bits,
@@ -79,7 +79,7 @@ fn case(
         case.input(view.layout(dtype, shape), &values)
     };
     // Weights lie densely, but anywhere.
-    let place = if at % 2 == 0 { View::Dense } else { View::Shifted };
+    let place = if at.is_multiple_of(2) { View::Dense } else { View::Shifted };
     let most = 2.0 / f64::from(1u32 << bits);
     let mut case = input(CaseBuilder::new(name, op), views[1], dtype, a, 1.0);
     case = input(case, place, DType::U8, &[n, blocks, block * wide / 8], 0.0);

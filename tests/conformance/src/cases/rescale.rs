@@ -15,10 +15,10 @@ fn rescale(dtype: DType, at: usize) -> (Rescale, DType) {
     let computed = if is_byte { DType::F32 } else { dtype };
     let rescale = Rescale {
         dtype,
-        bias: at % 3 != 0,
+        bias: !at.is_multiple_of(3),
         residual: at % 4 == 1,
         activation: ACTIVATIONS[at % ACTIVATIONS.len()],
-        zero: is_byte && at % 2 == 0,
+        zero: is_byte && at.is_multiple_of(2),
     };
     (rescale, if at % 3 == 1 { DType::I32 } else { computed })
 }
@@ -73,7 +73,7 @@ pub(super) fn products(shapes: &[Shapes<'static>]) -> Vec<Case> {
                 let views = VIEWS[at % VIEWS.len()];
                 let (rescale, bias_type) = rescale(dtype, at);
                 let (m, n) = (a[a.len() - 2], b[b.len() - 1]);
-                let (a_zero, b_zero) = (at % 2 == 0, at % 5 < 3);
+                let (a_zero, b_zero) = (at.is_multiple_of(2), at % 5 < 3);
                 let name = format!("matmul_integer/{left}-{right}-{dtype}/{a:?}x{b:?}-{at}");
                 let op = Op::MatMulInteger { a_zero, b_zero, rescale: Some(rescale) };
                 let mut generator = Generator::named(&name);
@@ -118,7 +118,7 @@ pub(super) fn convolutions() -> Vec<Case> {
             let params = parameters(sizes.input.len(), steps, 0);
             let [input, weight] = shapes(sizes, &params, false);
             let (rescale, bias_type) = rescale(dtype, at);
-            let (src_zero, weight_zero) = (at % 2 == 0, at % 5 < 3);
+            let (src_zero, weight_zero) = (at.is_multiple_of(2), at % 5 < 3);
             let name = format!("conv_integer/{left}-{right}-{dtype}/{input:?}x{weight:?}-{at}");
             let op = Op::ConvInteger {
                 params: Box::new(params),
@@ -140,7 +140,8 @@ pub(super) fn convolutions() -> Vec<Case> {
             if weight_zero {
                 case = case.input(View::Dense.layout(right, &channels), &bytes(right, &channels));
             }
-            let scales: [&[usize]; 2] = if at % 3 == 0 { [&[1], &[]] } else { [&[], &channels] };
+            let scales: [&[usize]; 2] =
+                if at.is_multiple_of(3) { [&[1], &[]] } else { [&[], &channels] };
             // A residual that repeats over the batch.
             let residual = [&[1, weight[0]], &vec![1; sizes.input.len()][..]].concat();
             let depth = weight[1..].iter().product();

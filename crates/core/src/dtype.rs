@@ -28,11 +28,19 @@ pub enum DType {
     I64,
     /// One byte, 0 or 1.
     Bool,
+    /// 16-bit unsigned integer.
+    U16,
+    /// 32-bit unsigned integer.
+    U32,
+    /// 64-bit unsigned integer.
+    U64,
+    /// 16-bit signed integer.
+    I16,
 }
 
 impl DType {
     /// Every element type, in declaration order.
-    pub const ALL: [DType; 9] = [
+    pub const ALL: [DType; 13] = [
         DType::F32,
         DType::F16,
         DType::BF16,
@@ -42,15 +50,19 @@ impl DType {
         DType::I32,
         DType::I64,
         DType::Bool,
+        DType::U16,
+        DType::U32,
+        DType::U64,
+        DType::I16,
     ];
 
     /// Bytes of one element.
     pub const fn size(self) -> usize {
         match self {
             DType::I8 | DType::U8 | DType::Bool => 1,
-            DType::F16 | DType::BF16 => 2,
-            DType::F32 | DType::I32 => 4,
-            DType::F64 | DType::I64 => 8,
+            DType::F16 | DType::BF16 | DType::I16 | DType::U16 => 2,
+            DType::F32 | DType::I32 | DType::U32 => 4,
+            DType::F64 | DType::I64 | DType::U64 => 8,
         }
     }
 
@@ -66,6 +78,10 @@ impl DType {
             DType::I32 => "i32",
             DType::I64 => "i64",
             DType::Bool => "bool",
+            DType::U16 => "u16",
+            DType::U32 => "u32",
+            DType::U64 => "u64",
+            DType::I16 => "i16",
         }
     }
 
@@ -76,7 +92,13 @@ impl DType {
 
     /// Whether this is an integer type; `bool` is not.
     pub const fn is_int(self) -> bool {
-        matches!(self, DType::I8 | DType::U8 | DType::I32 | DType::I64)
+        use DType::{I8, I16, I32, I64, U8, U16, U32, U64};
+        matches!(self, I8 | I16 | I32 | I64 | U8 | U16 | U32 | U64)
+    }
+
+    /// Whether numbers of this type can be negative.
+    pub const fn is_signed(self) -> bool {
+        self.is_float() || matches!(self, DType::I8 | DType::I16 | DType::I32 | DType::I64)
     }
 }
 
@@ -109,7 +131,8 @@ macro_rules! element {
     };
 }
 
-element!(f32 => F32, f16 => F16, bf16 => BF16, f64 => F64, i8 => I8, u8 => U8, i32 => I32, i64 => I64);
+element!(f32 => F32, f16 => F16, bf16 => BF16, f64 => F64);
+element!(i8 => I8, i16 => I16, i32 => I32, i64 => I64, u8 => U8, u16 => U16, u32 => U32, u64 => U64);
 
 /// The bytes of a slice of elements.
 pub fn as_bytes<T: Element>(values: &[T]) -> &[u8] {
@@ -157,11 +180,20 @@ mod tests {
 
     #[test]
     fn element_sizes_match_their_dtype() {
-        assert_eq!(std::mem::size_of::<f32>(), f32::DTYPE.size());
-        assert_eq!(std::mem::size_of::<f16>(), f16::DTYPE.size());
-        assert_eq!(std::mem::size_of::<bf16>(), bf16::DTYPE.size());
-        assert_eq!(std::mem::size_of::<f64>(), f64::DTYPE.size());
-        assert_eq!(std::mem::size_of::<i64>(), i64::DTYPE.size());
+        fn check<T: Element>() {
+            assert_eq!(size_of::<T>(), T::DTYPE.size(), "{}", T::DTYPE);
+        }
+        let floats: [fn(); 4] = [check::<f32>, check::<f16>, check::<bf16>, check::<f64>];
+        let signed: [fn(); 4] = [check::<i8>, check::<i16>, check::<i32>, check::<i64>];
+        let unsigned: [fn(); 4] = [check::<u8>, check::<u16>, check::<u32>, check::<u64>];
+        [floats, signed, unsigned].iter().flatten().for_each(|check| check());
+    }
+
+    #[test]
+    fn types_are_listed_in_the_order_of_their_numbers() {
+        for (number, dtype) in DType::ALL.into_iter().enumerate() {
+            assert_eq!(dtype as usize, number, "{dtype}");
+        }
     }
 
     #[test]

@@ -63,7 +63,7 @@ fn values(case: &Case, dtypes: &[DType]) -> Vec<Value> {
             .zip(dtypes)
             .map(|(at, &dtype)| Value::Float(random(dtype, distribution, seed, at)))
             .collect(),
-        Op::Timestamp => vec![Value::Int(clock())],
+        Op::Timestamp => vec![Value::Int(clock().into())],
         _ => {
             let value = |(expected, &dtype): (&crate::Expected, &DType)| match expected.best() {
                 Some(value) => convert(value, dtype),

@@ -79,7 +79,7 @@ fn a_write_behind_the_buffer_is_noticed() {
             .failed
             .iter()
             .filter(|failure| failure.case.is_some())
-            .all(|failure| { matches!(failure.fault, Fault::Guard { buffer: 0, .. }) })
+            .all(|failure| { matches!(*failure.fault, Fault::Guard { buffer: 0, .. }) })
     );
     assert_noticed(&report, 99);
 }
@@ -191,7 +191,7 @@ fn a_lost_nan_and_an_invented_nan_are_noticed() {
 fn a_truth_other_than_one_is_noticed() {
     let report = report("true is 255", &[OpKind::Unary, OpKind::Binary], |case, outcome| {
         if case.outputs()[0].layout.dtype() == DType::Bool {
-            change(case, outcome, |_, value| Value::Int(-value.as_i64()));
+            change(case, outcome, |_, value| Value::Int(-value.as_i128()));
         }
     });
     let noticed =
@@ -230,7 +230,7 @@ fn typical_mistakes_of_kernels_are_noticed() {
                     let row = &input.values[row * 12..][..12];
                     let number = |at: &usize| row[*at].as_f64();
                     let best = |a: &usize, b: &usize| number(a).total_cmp(&number(b));
-                    Value::Int((0..12).max_by(best).unwrap() as i64)
+                    Value::Int((0..12).max_by(best).unwrap() as i128)
                 });
             }
         }

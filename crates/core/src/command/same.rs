@@ -30,6 +30,7 @@ impl<H: Hasher> Words<'_, H> {
             Scalar::Float(value) => self.add((0u8, value.to_bits())),
             Scalar::Int(value) => self.add((1u8, value)),
             Scalar::Bool(value) => self.add((2u8, value)),
+            Scalar::UInt(value) => self.add((3u8, value)),
         }
     }
 

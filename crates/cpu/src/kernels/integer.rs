@@ -39,7 +39,7 @@ pub(super) trait Int: Stored<Compute = Self> + Ord {
 macro_rules! int {
     ($($type:ident),*) => {
         $(
-            #[allow(unused_comparisons, reason = "one of the types has no sign")]
+            #[allow(unused_comparisons, reason = "some of the types have no sign")]
             impl Int for $type {
                 const ZERO: Self = 0;
                 const ONE: Self = 1;
@@ -157,4 +157,4 @@ macro_rules! int {
     };
 }
 
-int!(i8, u8, i32, i64);
+int!(i8, i16, i32, i64, u8, u16, u32, u64);

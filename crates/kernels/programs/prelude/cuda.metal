@@ -1,7 +1,8 @@
 // The words of CUDA C++, for NVRTC without any header.
-#pragma nv_diag_suppress 177
+#pragma nv_diag_suppress 177, 186
 typedef signed char i8;
 typedef unsigned char u8;
+typedef short i16;
 typedef unsigned short u16;
 typedef int i32;
 typedef unsigned int u32;

@@ -3,6 +3,7 @@
 #pragma OPENCL EXTENSION __cl_clang_function_pointers : enable
 typedef signed char i8;
 typedef unsigned char u8;
+typedef short i16;
 typedef unsigned short u16;
 typedef int i32;
 typedef unsigned int u32;

@@ -3,6 +3,7 @@
 using namespace metal;
 typedef char i8;
 typedef uchar u8;
+typedef short i16;
 typedef ushort u16;
 typedef int i32;
 typedef uint u32;

@@ -27,7 +27,7 @@ pub(crate) const PROGRAM: Definition = Definition {
 pub(super) fn raw(size: usize) -> i32 {
     match size {
         1 => DType::U8 as i32,
-        2 => 9,
+        2 => DType::U16 as i32,
         4 => DType::I32 as i32,
         _ => DType::I64 as i32,
     }

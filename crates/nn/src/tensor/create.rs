@@ -62,7 +62,8 @@ impl Tensor {
         let mut bytes = room(result.layout.dense_bytes())?;
         for index in 0..count as usize {
             let value = start + index as f64 * step;
-            let scalar = if dtype.is_int() { Scalar::Int(value as i64) } else { value.into() };
+            let whole = dtype.is_int() && value.abs() < 9e18;
+            let scalar = if whole { Scalar::Int(value as i64) } else { value.into() };
             bytes.extend_from_slice(&scalar.to_bytes(dtype)[..dtype.size()]);
         }
         recorder.upload(&result, recorder.host_copy_of(&bytes))?;

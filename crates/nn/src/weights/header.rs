@@ -29,7 +29,7 @@ pub struct Entry {
     pub place: Range<usize>,
 }
 
-pub const TYPES: [(&str, DType); 9] = [
+pub const TYPES: [(&str, DType); 13] = [
     ("F32", DType::F32),
     ("F16", DType::F16),
     ("BF16", DType::BF16),
@@ -39,6 +39,10 @@ pub const TYPES: [(&str, DType); 9] = [
     ("I32", DType::I32),
     ("I64", DType::I64),
     ("BOOL", DType::Bool),
+    ("I16", DType::I16),
+    ("U16", DType::U16),
+    ("U32", DType::U32),
+    ("U64", DType::U64),
 ];
 
 /// The tensors of a file, all of which lie inside it.

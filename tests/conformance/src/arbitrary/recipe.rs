@@ -3,7 +3,7 @@
 use millstream_core::{BinaryOp, DType, Distribution, Layout, Op, ReduceOp, Scalar};
 
 use crate::cases::matmul::ACTIVATIONS;
-use crate::cases::{FLOATS, UNARY_OPS, domain};
+use crate::cases::{FLOATS, TYPES, UNARY_OPS, domain};
 use crate::generator::special_values;
 use crate::value::encode_all;
 use crate::{Case, CaseBuilder, Generator, Value, layout, ops};
@@ -146,7 +146,7 @@ impl Recipe {
     }
 
     fn fill(self) -> Case {
-        let dtype = pick(&DType::ALL, self.dtype);
+        let dtype = pick(&TYPES, self.dtype);
         let value = Scalar::Int(i64::from(self.choice) % 2);
         if self.flag(1) && !self.shape.is_empty() && dtype != DType::Bool {
             let (axis, step) = (usize::from(self.op) % self.shape.len(), Scalar::Float(0.7));
@@ -157,7 +157,7 @@ impl Recipe {
     }
 
     fn copy(self) -> Case {
-        let (from, to) = (pick(&DType::ALL, self.dtype), pick(&DType::ALL, self.op));
+        let (from, to) = (pick(&TYPES, self.dtype), pick(&TYPES, self.op));
         let case = self.start(Op::Copy { dtype: to }, to, &self.shape);
         let input = self.arrangements[1].input(from, &self.shape);
         case.input(input, &self.values(1, &input, (-300.0, 300.0))).build()
@@ -165,8 +165,7 @@ impl Recipe {
 
     fn unary(self) -> Case {
         let op = pick(UNARY_OPS, self.op);
-        let legal: Vec<_> =
-            DType::ALL.into_iter().filter(|&dtype| op.output(dtype).is_some()).collect();
+        let legal: Vec<_> = TYPES.into_iter().filter(|&dtype| op.output(dtype).is_some()).collect();
         let input = pick(&legal, self.dtype);
         let output = op.output(input).expect("only legal types are left");
         let case = self.start(Op::Unary { op }, output, &self.shape);
@@ -180,8 +179,7 @@ impl Recipe {
 
     fn binary(self) -> Case {
         let op = pick(&BinaryOp::ALL, self.op);
-        let legal: Vec<_> =
-            DType::ALL.into_iter().filter(|&dtype| op.output(dtype).is_some()).collect();
+        let legal: Vec<_> = TYPES.into_iter().filter(|&dtype| op.output(dtype).is_some()).collect();
         let input = pick(&legal, self.dtype);
         let output = op.output(input).expect("only legal types are left");
         let case = self.start(Op::Binary { op }, output, &self.shape);
@@ -217,8 +215,7 @@ impl Recipe {
         if nothing(&axes) && !op.has_identity() || indexed && axes.is_empty() {
             op = ReduceOp::Sum;
         }
-        let legal: Vec<_> =
-            DType::ALL.into_iter().filter(|&dtype| op.output(dtype).is_some()).collect();
+        let legal: Vec<_> = TYPES.into_iter().filter(|&dtype| op.output(dtype).is_some()).collect();
         let input = pick(&legal, self.dtype);
         let source = self.arrangements[1].layout(input, &self.shape);
         let range = if op == ReduceOp::Prod { (0.7, 1.4) } else { (-4.0, 4.0) };
@@ -283,7 +280,7 @@ impl Recipe {
     }
 
     fn transfer(self) -> Case {
-        let dtype = pick(&DType::ALL, self.dtype);
+        let dtype = pick(&TYPES, self.dtype);
         let layout = self.arrangements[1].layout(dtype, &self.shape);
         let values = self.values(1, &layout, (-9.0, 9.0));
         match self.op % 3 {

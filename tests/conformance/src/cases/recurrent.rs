@@ -83,7 +83,7 @@ fn case(dtype: DType, sizes: Sizes, params: RecurrentParams, awkward: bool) -> C
     if params.lengths {
         // Some are beyond the limits, which count as the limits.
         let lengths: Vec<Value> =
-            (0..batch).map(|_| Value::Int(generator.below(time + 4) as i64 - 1)).collect();
+            (0..batch).map(|_| Value::Int(generator.below(time + 4) as i128 - 1)).collect();
         let dtype = if awkward { DType::I64 } else { DType::I32 };
         case = case.input(views[2].layout(dtype, &[batch]), &lengths);
     }

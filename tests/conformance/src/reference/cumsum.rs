@@ -9,7 +9,7 @@ pub(super) fn apply(axis: usize, exclusive: bool, reverse: bool, input: &Dense) 
     let size = input.shape[axis];
     let mut expected = vec![Expected::Any; input.values.len()];
     for mut place in places(&input.shape).into_iter().filter(|place| place[axis] == 0) {
-        let (mut sum, mut magnitude, mut whole) = (0.0, 0.0, 0i64);
+        let (mut sum, mut magnitude, mut whole) = (0.0, 0.0, 0i128);
         for step in 0..size {
             place[axis] = if reverse { size - 1 - step } else { step };
             let at = index(&input.shape, &place);

@@ -179,8 +179,9 @@ fn scalar(value: Scalar, dtype: DType) -> Value {
     // A scalar is converted where it is used, as an element would be.
     let value = match value {
         Scalar::Float(value) => Value::Float(value),
-        Scalar::Int(value) => Value::Int(value),
-        Scalar::Bool(value) => Value::Int(i64::from(value)),
+        Scalar::Int(value) => Value::Int(value.into()),
+        Scalar::UInt(value) => Value::Int(value.into()),
+        Scalar::Bool(value) => Value::Int(value.into()),
     };
     convert(value, dtype)
 }

@@ -13,7 +13,7 @@ pub(super) fn apply(op: ReduceOp, axes: Axes, input: &Dense) -> Vec<Expected> {
         .iter()
         .map(|group| match op {
             ReduceOp::ArgMax | ReduceOp::ArgMin => {
-                Expected::Exact(Value::Int(extreme(op, group) as i64))
+                Expected::Exact(Value::Int(extreme(op, group) as i128))
             }
             _ if input.dtype.is_float() => float(
                 op,
@@ -60,12 +60,12 @@ fn extreme(op: ReduceOp, group: &[Value]) -> usize {
     best
 }
 
-fn integer(op: ReduceOp, dtype: DType, group: &[Value]) -> i64 {
-    let values = group.iter().map(|value| value.as_i64());
+fn integer(op: ReduceOp, dtype: DType, group: &[Value]) -> i128 {
+    let values = group.iter().map(|value| value.as_i128());
     let result = match op {
-        ReduceOp::Sum => values.fold(0, i64::wrapping_add),
-        ReduceOp::Prod => values.fold(1, i64::wrapping_mul),
-        ReduceOp::L1 => values.map(i64::wrapping_abs).fold(0, i64::wrapping_add),
+        ReduceOp::Sum => values.fold(0, i128::wrapping_add),
+        ReduceOp::Prod => values.fold(1, i128::wrapping_mul),
+        ReduceOp::L1 => values.map(i128::wrapping_abs).fold(0, i128::wrapping_add),
         ReduceOp::Max => return values.max().expect("not empty"),
         ReduceOp::Min => return values.min().expect("not empty"),
         other => panic!("{other:?} of integers has no meaning"),

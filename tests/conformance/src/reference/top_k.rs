@@ -37,7 +37,7 @@ pub(super) fn apply(
             place[axis] = to;
             let to = index(&shape, &place);
             expected[to] = Expected::Exact(value);
-            expected[total + to] = Expected::Exact(Value::Int(at as i64));
+            expected[total + to] = Expected::Exact(Value::Int(at as i128));
         }
     }
     expected

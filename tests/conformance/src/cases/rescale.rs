@@ -41,7 +41,7 @@ fn extras(
         let count = bias.iter().product();
         let values: Vec<Value> = match bias_type {
             DType::I32 => {
-                (0..count).map(|_| Value::Int(generator.below(40_000) as i64 - 20_000)).collect()
+                (0..count).map(|_| Value::Int(generator.below(40_000) as i128 - 20_000)).collect()
             }
             _ => generator.elements(bias_type, count, -3.0, 3.0),
         };

@@ -53,7 +53,7 @@ fn apply(
         let mut added = Vec::new();
         match &bias {
             Some(bias) if bias.dtype == DType::I32 => {
-                sum = wrap(DType::I32, sum + bias.values[at].as_i64());
+                sum = wrap(DType::I32, sum + bias.values[at].as_i128());
             }
             Some(bias) => added.push(bias.values[at].as_f64()),
             None => {}

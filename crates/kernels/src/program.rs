@@ -71,12 +71,16 @@ programs! {
     Gather => lower::gather::PROGRAM,
     /// Matrix products with few rows.
     Gemv => lower::gemv::PROGRAM,
+    /// Matrix products of few rows with weights of few bits.
+    GemvBlocks => lower::blocks::GEMV_PROGRAM,
     /// Matrix products with few rows, by columns.
     GemvColumns => lower::gemv::COLUMNS_PROGRAM,
     /// Numbers in a row.
     Iota => lower::iota::PROGRAM,
     /// Matrix products in tiles.
     Matmul => lower::matmul::PROGRAM,
+    /// Matrix products with weights of few bits.
+    MatmulBlocks => lower::blocks::PROGRAM,
     /// Small matrix products along the depth of both factors.
     MatmulDepth => lower::matmul_depth::PROGRAM,
     /// Layer, group and root-mean-square normalisation.
@@ -99,6 +103,8 @@ programs! {
     RecurrentWeights => lower::recurrent_weights::PROGRAM,
     /// Reductions.
     Reduce => lower::reduce::PROGRAM,
+    /// What is made of exact sums.
+    Rescale => lower::rescale::PROGRAM,
     /// Interpolation.
     Resize => lower::resize::PROGRAM,
     /// Which elements are interpolated between.

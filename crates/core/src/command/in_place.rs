@@ -51,6 +51,7 @@ impl Op {
             | Op::MatMul { .. }
             | Op::PackWeights { .. }
             | Op::MatMulPacked { .. }
+            | Op::MatMulBlocks { .. }
             | Op::Conv { .. }
             | Op::ConvTranspose { .. }
             | Op::Pool { .. }

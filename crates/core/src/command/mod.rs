@@ -5,6 +5,7 @@
 
 mod activation;
 mod attention;
+mod blocks;
 mod cache;
 mod chain;
 mod check;
@@ -44,10 +45,12 @@ mod work;
 
 pub use activation::Activation;
 pub use attention::{Alignment, AttentionParams, KeyWindow};
+pub use blocks::BlockWeights;
 pub use chain::{Chain, ChainOp, ChainStep, ChainTerm, MAX_CHAIN_INPUTS, MAX_CHAIN_STEPS};
 pub use host::HostBytes;
 pub(crate) use host::{HostRole, Lender};
 pub use infer::{Names, Outputs};
+pub use integer::{Quantized, Rescale};
 pub use iota::IotaParams;
 pub use matmul::Epilogue;
 pub use op::{Op, OpKind};

@@ -2,7 +2,7 @@
 
 use super::{
     Activation, AttentionParams, Axes, BinaryOp, Chain, ConvParams, Distribution, Epilogue,
-    HostBytes, IotaParams, PadParams, PoolParams, RecurrentParams, ReduceOp, ResizeParams,
+    HostBytes, IotaParams, PadParams, PoolParams, RecurrentParams, ReduceOp, Rescale, ResizeParams,
     ScatterReduction, TensorSpec, UnaryOp,
 };
 use crate::{DType, Scalar};
@@ -125,6 +125,28 @@ pub enum Op {
     MatMulPacked {
         /// Columns of the weights that were packed.
         columns: usize,
+        /// What is done to each element of the product before it is stored.
+        epilogue: Epilogue,
+    },
+    /// `dst ← a, weights, scales, [zeros], [bias], [residual]`: matrix product with weights of few bits, whose
+    /// blocks along the depth have scales of their own.
+    ///
+    /// | operand | shape |
+    /// |---|---|
+    /// | `a` | `[…, m, k]` |
+    /// | `weights` | `[n, blocks, block · bits / 8]` of `u8`, dense: a column's weights in order, low bits first |
+    /// | `scales` | `[n, blocks]` of the type of `a` |
+    /// | `zeros` | `[n, blocks]` of the type of `a`; or `[n, ⌈blocks · bits / 8⌉]` of `u8`, packed as weights are |
+    ///
+    /// There are `⌈k / block⌉` blocks; what the last has beyond `k` does not count. Without `zeros` the zero
+    /// point is the middle of the range, `2^(bits - 1)`.
+    MatMulBlocks {
+        /// Bits of a weight: 2, 4 or 8.
+        bits: u8,
+        /// Weights of a block: a power of two from 16 to 256.
+        block: u16,
+        /// Whether `zeros` is given.
+        zeros: bool,
         /// What is done to each element of the product before it is stored.
         epilogue: Epilogue,
     },
@@ -315,17 +337,22 @@ pub enum Op {
         /// The element type of `dst`.
         dtype: DType,
     },
-    /// `dst ← a, b, [a_zero], [b_zero]`: 8-bit matrix product with 32-bit sums, which wrap around.
-    /// Zero points are already broadcast: to `a` without its last axis, and to `b` without its last
-    /// but one, with size 1 on these.
+    /// `dst ← a, b, [a_zero], [b_zero], [a_scale, b_scale, [bias], [residual], [dst_scale, [dst_zero]]]`: 8-bit
+    /// matrix product with 32-bit sums, which wrap around; or what is made of these sums. Zero points and
+    /// scales are already broadcast: to `a` without its last axis, and to `b` without its last but one,
+    /// with size 1 on these.
     MatMulInteger {
         /// Whether `a_zero` is given.
         a_zero: bool,
         /// Whether `b_zero` is given.
         b_zero: bool,
+        /// What is made of the sums, and whether there are scales. Else `dst` has the sums, as `i32`.
+        rescale: Option<Rescale>,
     },
-    /// `dst ← src, weight, [src_zero], [weight_zero]`: 8-bit convolution with 32-bit sums, which wrap
-    /// around. `src_zero` is one number, `weight_zero` one per output channel; padding counts as zero.
+    /// `dst ← src, weight, [src_zero], [weight_zero], [src_scale, weight_scale, [bias], [residual], [dst_scale,
+    /// [dst_zero]]]`: 8-bit convolution with 32-bit sums, which wrap around; or what is made of these sums.
+    /// Zero point and scale are one number for `src`, and one per output channel for `weight`; padding counts
+    /// as zero.
     ConvInteger {
         /// Geometry.
         params: Box<ConvParams>,
@@ -333,6 +360,8 @@ pub enum Op {
         src_zero: bool,
         /// Whether `weight_zero` is given.
         weight_zero: bool,
+        /// What is made of the sums, and whether there are scales. Else `dst` has the sums, as `i32`.
+        rescale: Option<Rescale>,
     },
     /// `dst ←`: random numbers, a function of seed, offset and element index alone.
     Random {
@@ -399,7 +428,8 @@ kinds! {
     TopK => "top_k", Resize => "resize", Pad => "pad", Reverse => "reverse", Attention => "attention",
     Recurrent => "recurrent", Dft => "dft", Stft => "stft", Quantize => "quantize",
     Dequantize => "dequantize", DynamicQuantize => "dynamic_quantize",
-    MatMulInteger => "matmul_integer", ConvInteger => "conv_integer", PackWeights => "pack_weights", MatMulPacked => "matmul_packed",
+    MatMulInteger => "matmul_integer", ConvInteger => "conv_integer", PackWeights => "pack_weights",
+    MatMulPacked => "matmul_packed", MatMulBlocks => "matmul_blocks",
     Random => "random", Upload => "upload", Download => "download", Timestamp => "timestamp",
 }
 
@@ -414,8 +444,11 @@ impl Op {
         match self {
             Op::MatMul { epilogue }
             | Op::MatMulPacked { epilogue, .. }
+            | Op::MatMulBlocks { epilogue, .. }
             | Op::Conv { epilogue, .. }
             | Op::ConvTranspose { epilogue, .. } => epilogue.activation,
+            Op::MatMulInteger { rescale: Some(rescale), .. }
+            | Op::ConvInteger { rescale: Some(rescale), .. } => rescale.activation,
             _ => Activation::None,
         }
     }

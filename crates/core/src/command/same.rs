@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 
 use super::{
     Activation, AttentionParams, ChainOp, ChainStep, Distribution, Epilogue, IotaParams, Op,
-    PadMode, PadParams, RecurrentParams, RecurrentVariant, ResizeMode, ResizeParams, UnaryOp,
+    PadMode, PadParams, RecurrentParams, RecurrentVariant, Rescale, ResizeMode, ResizeParams,
+    UnaryOp,
 };
 use crate::{DType, Scalar};
 
@@ -55,6 +56,13 @@ impl<H: Hasher> Words<'_, H> {
             | Activation::Tanh
             | Activation::HardSwish => {}
         }
+    }
+
+    fn rescale(&mut self, rescale: Option<Rescale>) {
+        self.add(rescale.is_some());
+        let Some(Rescale { dtype, bias, residual, activation, zero }) = rescale else { return };
+        self.add((dtype, bias, residual, zero));
+        self.activation(activation);
     }
 
     fn epilogue(&mut self, epilogue: Epilogue) {
@@ -220,6 +228,10 @@ impl Hash for Op {
                 words.add(columns);
                 words.epilogue(*epilogue);
             }
+            Op::MatMulBlocks { bits, block, zeros, epilogue } => {
+                words.add((bits, block, zeros));
+                words.epilogue(*epilogue);
+            }
             Op::Conv { params, epilogue } | Op::ConvTranspose { params, epilogue } => {
                 words.add(params);
                 words.epilogue(*epilogue);
@@ -245,9 +257,13 @@ impl Hash for Op {
                 words.add((axis, dtype, zero));
             }
             Op::DynamicQuantize { rows, dtype } => words.add((rows, dtype)),
-            Op::MatMulInteger { a_zero, b_zero } => words.add((a_zero, b_zero)),
-            Op::ConvInteger { params, src_zero, weight_zero } => {
+            Op::MatMulInteger { a_zero, b_zero, rescale } => {
+                words.add((a_zero, b_zero));
+                words.rescale(*rescale);
+            }
+            Op::ConvInteger { params, src_zero, weight_zero, rescale } => {
                 words.add((params, src_zero, weight_zero));
+                words.rescale(*rescale);
             }
             Op::Random { distribution, seed, offset, spec } => {
                 words.add((seed, offset, spec));

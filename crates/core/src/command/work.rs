@@ -77,6 +77,12 @@ impl<B> Command<B> {
                 let others = elements(outputs) + elements(&inputs[..1]) + elements(&inputs[2..]);
                 others + packed + multiply_adds(&[of(&outputs[0]), depth(&inputs[0])])
             }
+            // Weights count once, and once more for taking them out of bytes.
+            Op::MatMulBlocks { .. } => {
+                let (rows, depth) = (of(&outputs[0]), depth(&inputs[0]));
+                let weights = times(&[inputs[1].layout.shape()[0], depth]);
+                elements(&self.operands) + weights + multiply_adds(&[rows, depth])
+            }
             // Each element of the output is a sum over the weights of its channel, and of a transposed one
             // each element of the input goes to as many.
             Op::Conv { .. } | Op::ConvInteger { .. } => {

@@ -13,6 +13,7 @@ mod activation;
 mod attention;
 mod binary;
 mod block;
+mod byte;
 mod byte_product;
 mod cache;
 mod chain;
@@ -64,6 +65,7 @@ mod scratch_tests;
 #[cfg(test)]
 mod testing;
 
+use byte_product::Extras;
 pub use fault::KernelFault;
 pub(crate) use matmul::packed_bytes;
 pub use parallel::{Parallel, Sequential};
@@ -72,9 +74,9 @@ pub(crate) use workspace::empty_spare;
 
 use millstream_core::{
     AttentionOperands, BoundCommand, CacheWriteOperands, ConvIntegerOperands, ConvOperands,
-    DynamicQuantizeOperands, MatMulIntegerOperands, MatMulOperands, NormOperands, Op, OpKind,
-    Operand, PoolOperands, QuantizeOperands, RawBuffer, RecurrentOperands, ReverseOperands,
-    RopeOperands, StftOperands,
+    DynamicQuantizeOperands, MatMulBlocksOperands, MatMulIntegerOperands, MatMulOperands,
+    NormOperands, Op, OpKind, Operand, PoolOperands, QuantizeOperands, RawBuffer,
+    RecurrentOperands, ReverseOperands, RopeOperands, StftOperands,
 };
 
 /// Whether the CPU device has a kernel for this kind.
@@ -122,6 +124,7 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::ConvInteger
             | OpKind::PackWeights
             | OpKind::MatMulPacked
+            | OpKind::MatMulBlocks
             | OpKind::Random
             | OpKind::Upload
             | OpKind::Download
@@ -305,21 +308,55 @@ unsafe fn execute_one(
                     DynamicQuantizeOperands::of(command);
                 dynamic::quantize(*rows, dst, scale, zero, src, parallel);
             }
-            Op::MatMulInteger { .. } => {
-                let MatMulIntegerOperands { dst, a, b, a_zero, b_zero } =
-                    MatMulIntegerOperands::of(command);
-                byte_product::matmul_integer(dst, [a, b], [a_zero, b_zero], parallel)?;
+            Op::MatMulInteger { rescale, .. } => {
+                let operands = MatMulIntegerOperands::of(command);
+                let MatMulIntegerOperands { dst, a, b, a_zero, b_zero, .. } = operands;
+                let scales = [operands.a_scale, operands.b_scale];
+                let extras = rescale.zip(both(scales)).map(|(rescale, scales)| Extras {
+                    rescale,
+                    scales,
+                    bias: operands.bias,
+                    residual: operands.residual,
+                    dst_scale: operands.dst_scale,
+                    dst_zero: operands.dst_zero,
+                });
+                let (factors, zeros) = ([a, b], [a_zero, b_zero]);
+                byte_product::matmul_integer(dst, factors, zeros, extras.as_ref(), parallel)?;
             }
-            Op::ConvInteger { params, .. } => {
-                let ConvIntegerOperands { dst, src, weight, src_zero, weight_zero } =
-                    ConvIntegerOperands::of(command);
+            Op::ConvInteger { params, rescale, .. } => {
+                let operands = ConvIntegerOperands::of(command);
+                let ConvIntegerOperands { dst, src, weight, src_zero, weight_zero, .. } = operands;
+                let scales = [operands.src_scale, operands.weight_scale];
+                let extras = rescale.zip(both(scales)).map(|(rescale, scales)| Extras {
+                    rescale,
+                    scales,
+                    bias: operands.bias,
+                    residual: operands.residual,
+                    dst_scale: operands.dst_scale,
+                    dst_zero: operands.dst_zero,
+                });
                 let operands = conv::Operands { dst, src, weight, bias: None, residual: None };
-                conv::conv_integer(params, &operands, [src_zero, weight_zero], parallel)?;
+                let zeros = [src_zero, weight_zero];
+                conv::conv_integer(params, &operands, zeros, extras.as_ref(), parallel)?;
             }
             Op::PackWeights { .. } => matmul::pack_weights(&outputs[0], &inputs[0], parallel)?,
             Op::MatMulPacked { columns: _, epilogue } => {
                 let MatMulOperands { dst, a, b, bias, residual } = MatMulOperands::of(command);
                 matmul::matmul_packed(epilogue, dst, [a, b], bias, residual, parallel)?;
+            }
+            Op::MatMulBlocks { bits, block, zeros: _, epilogue } => {
+                let operands = MatMulBlocksOperands::of(command);
+                let operands = matmul::BlocksOperands {
+                    dst: operands.dst,
+                    a: operands.a,
+                    weights: operands.weights,
+                    scales: operands.scales,
+                    zeros: operands.zeros,
+                    bias: operands.bias,
+                    residual: operands.residual,
+                };
+                let block = usize::from(*block);
+                matmul::matmul_blocks(*bits, block, epilogue, &operands, parallel)?;
             }
             Op::Random { distribution, seed, offset, spec: _ } => {
                 random::random(*distribution, *seed, *offset, &outputs[0], parallel);
@@ -330,6 +367,11 @@ unsafe fn execute_one(
         }
     }
     Ok(())
+}
+
+/// Two operands that are both given, or neither.
+fn both<T>([first, second]: [Option<T>; 2]) -> Option<[T; 2]> {
+    Some([first?, second?])
 }
 
 fn scatter_operands<'a>(

@@ -3,6 +3,7 @@
 pub(crate) mod attention;
 pub(crate) mod attention_tiles;
 pub(crate) mod binary;
+pub(crate) mod blocks;
 pub(crate) mod cache_write;
 pub(crate) mod chain;
 pub(crate) mod clip;
@@ -29,6 +30,7 @@ pub(crate) mod recurrent;
 pub(crate) mod recurrent_params;
 pub(crate) mod recurrent_weights;
 pub(crate) mod reduce;
+pub(crate) mod rescale;
 pub(crate) mod resize;
 pub(crate) mod reverse;
 pub(crate) mod rope;
@@ -74,6 +76,7 @@ const SUPPORTED: &[OpKind] = &[
     OpKind::Iota,
     OpKind::LayerNorm,
     OpKind::MatMul,
+    OpKind::MatMulBlocks,
     OpKind::MatMulInteger,
     OpKind::Pad,
     OpKind::Pool,
@@ -127,11 +130,16 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         Op::ConvTranspose { params, epilogue } => {
             Ok(conv::lower(command, params, epilogue, true, limits))
         }
-        Op::ConvInteger { params, src_zero: _, weight_zero: _ } => {
-            Ok(conv::lower_integer(command, params, limits))
+        Op::ConvInteger { params, src_zero: _, weight_zero: _, rescale } => {
+            Ok(conv::lower_integer(command, params, rescale.as_ref(), limits))
         }
         Op::MatMul { epilogue } => Ok(matmul::lower(command, epilogue, limits)),
-        Op::MatMulInteger { a_zero: _, b_zero: _ } => Ok(matmul::lower_integer(command, limits)),
+        Op::MatMulInteger { a_zero: _, b_zero: _, rescale } => {
+            Ok(matmul::lower_integer(command, rescale.as_ref(), limits))
+        }
+        Op::MatMulBlocks { bits, block, zeros: _, epilogue } => {
+            Ok(blocks::lower(command, (*bits, *block), epilogue, limits))
+        }
         Op::Pool { params } => Ok(pool::lower(command, params, limits)),
         Op::Recurrent { params } => Ok(recurrent::lower(command, params, limits)),
         Op::Stft { frame, hop, .. } => {

@@ -2,6 +2,7 @@
 
 mod attention;
 mod binary;
+mod blocks;
 mod cache;
 mod chain;
 mod conv;
@@ -24,6 +25,7 @@ mod quantize;
 mod random;
 mod recurrent;
 mod reduce;
+mod rescale;
 mod resize;
 mod reverse;
 mod scatter;
@@ -102,6 +104,7 @@ pub(crate) const COVERED: &[OpKind] = &[
     OpKind::Quantize,
     OpKind::Dequantize,
     OpKind::DynamicQuantize,
+    OpKind::MatMulBlocks,
     OpKind::MatMulInteger,
     OpKind::ConvInteger,
     OpKind::Random,
@@ -169,6 +172,7 @@ fn all_cases(kind: OpKind) -> Vec<Case> {
         OpKind::Quantize => quantize::to_integers(),
         OpKind::Dequantize => quantize::from_integers(),
         OpKind::DynamicQuantize => dynamic::cases(),
+        OpKind::MatMulBlocks => blocks::cases(),
         OpKind::MatMulInteger => integer::products(),
         OpKind::ConvInteger => integer::convolutions(),
         OpKind::Random => random::cases(),

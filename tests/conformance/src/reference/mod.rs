@@ -2,6 +2,7 @@
 
 mod attention;
 mod binary;
+mod blocks;
 mod cache;
 mod chain;
 mod conv;
@@ -20,6 +21,7 @@ mod pool;
 mod quantize;
 mod recurrent;
 mod reduce;
+mod rescale;
 mod resize;
 mod reverse;
 mod scatter;
@@ -135,10 +137,26 @@ pub fn reference(case: &Case) -> Vec<Expected> {
             quantize::apply(axis.map(usize::from), true, &inputs, dtype)
         }
         Op::DynamicQuantize { rows, dtype: _ } => dynamic::apply(*rows, &inputs[0], dtype),
-        Op::MatMulInteger { a_zero, b_zero } => quantize::product(shape, &inputs, *a_zero, *b_zero),
-        Op::ConvInteger { params, src_zero, weight_zero } => {
+        Op::MatMulBlocks { bits, block, zeros, epilogue } => {
+            let few = blocks::FewBits { bits: *bits, block: usize::from(*block), zeros: *zeros };
+            blocks::apply(few, shape, &inputs, epilogue)
+        }
+        Op::MatMulInteger { a_zero, b_zero, rescale } => {
+            let sums = quantize::product(shape, &inputs, *a_zero, *b_zero);
+            let rest = &inputs[2 + usize::from(*a_zero) + usize::from(*b_zero)..];
+            match rescale {
+                Some(rescale) => rescale::of_product(rescale, shape, &sums, rest),
+                None => sums,
+            }
+        }
+        Op::ConvInteger { params, src_zero, weight_zero, rescale } => {
             let window = conv::Window { transposed: false, params, shape };
-            conv::integers(&window, &inputs, *src_zero, *weight_zero)
+            let sums = conv::integers(&window, &inputs, *src_zero, *weight_zero);
+            let rest = &inputs[2 + usize::from(*src_zero) + usize::from(*weight_zero)..];
+            match rescale {
+                Some(rescale) => rescale::of_conv(rescale, shape, &sums, rest),
+                None => sums,
+            }
         }
         Op::Random { distribution, seed: _, offset: _, spec: _ } => {
             vec![random_range(*distribution); output.elements()]

@@ -4,6 +4,7 @@
 //! [`Command::new`] they compare the outputs that are there, and stretch inputs that repeat.
 
 mod attention;
+mod blocks;
 mod cache;
 mod elementwise;
 mod fit;
@@ -16,6 +17,7 @@ mod quantize;
 mod rearrange;
 mod recurrent;
 mod reduce;
+mod rescale;
 mod source;
 mod window;
 
@@ -80,6 +82,9 @@ impl Op {
             Op::MatMul { epilogue: _ } => product::matmul(fit),
             Op::PackWeights { bytes } => product::pack(fit, *bytes),
             Op::MatMulPacked { columns, epilogue: _ } => product::packed(fit, *columns),
+            Op::MatMulBlocks { bits, block, zeros, epilogue: _ } => {
+                blocks::matmul(fit, *bits, *block, *zeros)
+            }
             Op::Conv { params, epilogue } => window::conv(fit, params, epilogue.bias),
             Op::ConvTranspose { params, epilogue } => {
                 window::conv_transpose(fit, params, epilogue.bias)
@@ -112,9 +117,11 @@ impl Op {
             Op::Quantize { axis, dtype, zero: _ } => quantize::quantize(fit, *axis, *dtype),
             Op::Dequantize { axis, dtype, zero: _ } => quantize::dequantize(fit, *axis, *dtype),
             Op::DynamicQuantize { rows, dtype } => quantize::dynamic(fit, *rows, *dtype),
-            Op::MatMulInteger { a_zero, b_zero } => product::matmul_integer(fit, *a_zero, *b_zero),
-            Op::ConvInteger { params, src_zero, weight_zero } => {
-                window::conv_integer(fit, params, *src_zero, *weight_zero)
+            Op::MatMulInteger { a_zero, b_zero, rescale } => {
+                product::matmul_integer(fit, [*a_zero, *b_zero], rescale.as_ref())
+            }
+            Op::ConvInteger { params, src_zero, weight_zero, rescale } => {
+                window::conv_integer(fit, params, [*src_zero, *weight_zero], rescale.as_ref())
             }
             Op::Random { distribution, spec, seed: _, offset: _ } => {
                 source::random(fit, *distribution, spec)

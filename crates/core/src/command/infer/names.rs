@@ -4,7 +4,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::DType;
 use crate::command::chain::INPUT_NAMES;
-use crate::command::{Epilogue, Op, RecurrentCell};
+use crate::command::{Epilogue, Op, RecurrentCell, Rescale};
 
 /// Names of the operands that are there, in their order.
 pub type Names = SmallVec<[&'static str; 8]>;
@@ -17,6 +17,23 @@ fn with(first: &[&'static str], optional: &[(bool, &'static str)]) -> Names {
 
 fn sums(epilogue: &Epilogue) -> [(bool, &'static str); 2] {
     [(epilogue.bias, "bias"), (epilogue.residual, "residual")]
+}
+
+/// What sums of integers meet, behind the scales.
+fn extras(rescale: Option<&Rescale>) -> [(bool, &'static str); 4] {
+    let given = |says: fn(&Rescale) -> bool| rescale.is_some_and(says);
+    [
+        (given(|rescale| rescale.bias), "bias"),
+        (given(|rescale| rescale.residual), "residual"),
+        (given(Rescale::is_byte), "dst_scale"),
+        (given(|rescale| rescale.zero), "dst_zero"),
+    ]
+}
+
+/// How many operands sums of integers meet, scales counted.
+fn count(rescale: Option<&Rescale>) -> usize {
+    let extras = extras(rescale).into_iter().filter(|(given, _)| *given).count();
+    2 * usize::from(rescale.is_some()) + extras
 }
 
 impl Op {
@@ -49,6 +66,7 @@ impl Op {
             | Op::GroupNorm { .. }
             | Op::MatMul { .. }
             | Op::MatMulPacked { .. }
+            | Op::MatMulBlocks { .. }
             | Op::Conv { .. }
             | Op::ConvTranspose { .. }
             | Op::Gather { .. }
@@ -107,6 +125,10 @@ impl Op {
             Op::MatMul { epilogue } => with(&["a", "b"], &sums(epilogue)),
             Op::PackWeights { .. } => smallvec!["weights"],
             Op::MatMulPacked { epilogue, .. } => with(&["a", "packed"], &sums(epilogue)),
+            Op::MatMulBlocks { zeros, epilogue, .. } => {
+                let [bias, residual] = sums(epilogue);
+                with(&["a", "weights", "scales"], &[(*zeros, "zeros"), bias, residual])
+            }
             Op::Conv { epilogue, .. } => with(&["src", "weight"], &sums(epilogue)),
             Op::ConvTranspose { epilogue, .. } => {
                 with(&["src", "weight"], &[(epilogue.bias, "bias")])
@@ -146,11 +168,15 @@ impl Op {
             Op::Quantize { zero, .. } | Op::Dequantize { zero, .. } => {
                 with(&["src", "scale"], &[(*zero, "zero")])
             }
-            Op::MatMulInteger { a_zero, b_zero } => {
-                with(&["a", "b"], &[(*a_zero, "a_zero"), (*b_zero, "b_zero")])
+            Op::MatMulInteger { a_zero, b_zero, rescale } => {
+                let scales = ["a_scale", "b_scale"].map(|name| (rescale.is_some(), name));
+                let zeros = [(*a_zero, "a_zero"), (*b_zero, "b_zero")];
+                with(&["a", "b"], &[&zeros[..], &scales, &extras(rescale.as_ref())].concat())
             }
-            Op::ConvInteger { src_zero, weight_zero, .. } => {
-                with(&["src", "weight"], &[(*src_zero, "src_zero"), (*weight_zero, "weight_zero")])
+            Op::ConvInteger { src_zero, weight_zero, rescale, .. } => {
+                let scales = ["src_scale", "weight_scale"].map(|name| (rescale.is_some(), name));
+                let zeros = [(*src_zero, "src_zero"), (*weight_zero, "weight_zero")];
+                with(&["src", "weight"], &[&zeros[..], &scales, &extras(rescale.as_ref())].concat())
             }
         }
     }
@@ -192,6 +218,9 @@ impl Op {
             Op::MatMul { epilogue: sums } | Op::MatMulPacked { epilogue: sums, .. } => {
                 (1, 2 + epilogue(sums))
             }
+            Op::MatMulBlocks { zeros, epilogue: sums, .. } => {
+                (1, 3 + usize::from(*zeros) + epilogue(sums))
+            }
             Op::Conv { epilogue: sums, .. } => (1, 2 + epilogue(sums)),
             Op::ConvTranspose { epilogue, .. } => (1, 2 + usize::from(epilogue.bias)),
             Op::Pool { params } => (1 + usize::from(params.indices), 1),
@@ -217,11 +246,12 @@ impl Op {
             }
             Op::Stft { window, .. } => (1, 1 + usize::from(*window)),
             Op::Quantize { zero, .. } | Op::Dequantize { zero, .. } => (1, 2 + usize::from(*zero)),
-            Op::MatMulInteger { a_zero, b_zero } => {
-                (1, 2 + usize::from(*a_zero) + usize::from(*b_zero))
+            Op::MatMulInteger { a_zero, b_zero, rescale } => {
+                (1, 2 + usize::from(*a_zero) + usize::from(*b_zero) + count(rescale.as_ref()))
             }
-            Op::ConvInteger { src_zero, weight_zero, .. } => {
-                (1, 2 + usize::from(*src_zero) + usize::from(*weight_zero))
+            Op::ConvInteger { src_zero, weight_zero, rescale, .. } => {
+                let zeros = usize::from(*src_zero) + usize::from(*weight_zero);
+                (1, 2 + zeros + count(rescale.as_ref()))
             }
             Op::Download { .. } => (0, 1),
         }

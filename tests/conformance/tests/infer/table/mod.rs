@@ -89,6 +89,7 @@ pub fn good(kind: OpKind) -> Good {
         OpKind::Quantize => elements::quantize(),
         OpKind::Dequantize => elements::dequantize(),
         OpKind::DynamicQuantize => elements::dynamic_quantize(),
+        OpKind::MatMulBlocks => products::matmul_blocks(),
         OpKind::MatMulInteger => products::matmul_integer(),
         OpKind::ConvInteger => windows::conv_integer(),
         OpKind::Random => elements::random(),

@@ -2,7 +2,7 @@
 
 use super::{
     Activation, AttentionParams, Axes, BinaryOp, Chain, ConvParams, Distribution, Epilogue,
-    HostBytes, IotaParams, PadParams, PoolParams, RecurrentParams, ReduceOp, ResizeParams,
+    HostBytes, IotaParams, PadParams, PoolParams, RecurrentParams, ReduceOp, Rescale, ResizeParams,
     ScatterReduction, TensorSpec, UnaryOp,
 };
 use crate::{DType, Scalar};
@@ -130,6 +130,28 @@ pub enum Op {
         /// What is done to each element of the product before it is stored.
         epilogue: Epilogue,
     },
+    /// `dst ← a, weights, scales, [zeros], [bias], [residual]`: matrix product with weights of few bits, whose
+    /// blocks along the depth have scales of their own.
+    ///
+    /// | operand | shape |
+    /// |---|---|
+    /// | `a` | `[…, m, k]` |
+    /// | `weights` | `[n, blocks, block · bits / 8]` of `u8`, dense: a column's weights in order, low bits first |
+    /// | `scales` | `[n, blocks]` of the type of `a` |
+    /// | `zeros` | `[n, blocks]` of the type of `a`; or `[n, ⌈blocks · bits / 8⌉]` of `u8`, packed as weights are |
+    ///
+    /// There are `⌈k / block⌉` blocks; what the last has beyond `k` does not count. Without `zeros` the zero
+    /// point is the middle of the range, `2^(bits - 1)`.
+    MatMulBlocks {
+        /// Bits of a weight: 2, 4 or 8.
+        bits: u8,
+        /// Weights of a block: a power of two from 16 to 256.
+        block: u16,
+        /// Whether `zeros` is given.
+        zeros: bool,
+        /// What is done to each element of the product before it is stored.
+        epilogue: Epilogue,
+    },
     /// `dst ← src, weight, [bias], [residual]`: convolution over 1 to 3 spatial axes. `src` is
     /// `[batch, channels, spatial…]`, `weight` is `[outputs, channels / groups, kernel…]`, `dst` is
     /// `[batch, outputs, spatial…]`; bias and residual are already broadcast to `dst`.
@@ -178,6 +200,30 @@ pub enum Op {
     ScatterNd {
         /// How an update meets the old value.
         reduction: ScatterReduction,
+    },
+    /// `dst ← cache, update, [positions]`: `cache` with a part of an axis replaced: of each batch, which is the
+    /// first axis, by `update` from a position on. `dst` is usually `cache` itself, and then nothing but the
+    /// update is moved.
+    CacheWrite {
+        /// The axis; not the first.
+        axis: u8,
+        /// Beyond the end of the axis its beginning follows. Else a position from which the update does not
+        /// fit is a fault.
+        circular: bool,
+        /// Whether `positions` are given: `[batch]`, `i32` or `i64`; else all are 0.
+        positions: bool,
+    },
+    /// `dst ← src, cos, sin, [positions]`: rotary embedding of `[batch, heads, length, size]`. The first elements
+    /// of each row, twice as many as a row of `cos` and `sin` has, are taken in pairs `(x, y)`, which become
+    /// `(x · cos - y · sin, y · cos + x · sin)`; the others stay. `dst` may be `src`.
+    ///
+    /// `cos` and `sin` are `[most, pairs]` where `positions`, `[batch, length]`, say which of their rows is meant,
+    /// and `[batch, length, pairs]` without.
+    Rope {
+        /// A pair are neighbours; else the one is in the first half of what is turned, the other in the second.
+        interleaved: bool,
+        /// Whether `positions` are given.
+        positions: bool,
     },
     /// `dst ← table, ids`: rows of a table.
     Embedding,
@@ -252,8 +298,9 @@ pub enum Op {
         /// Scale, and which keys are seen.
         params: AttentionParams,
     },
-    /// `sequence, hidden, [cell] ← src, w_input, w_hidden, [bias], [hidden_0], [cell_0], [lengths]`:
-    /// a recurrent layer over a whole sequence. Only an LSTM has cell states.
+    /// `sequence, hidden, [cell] ← src, w_input, w_hidden, [bias], [hidden_0], [cell_0], [lengths], [peepholes],
+    /// [input_scale, hidden_scale], [input_zero, hidden_zero]`: a recurrent layer over a whole sequence. Only an
+    /// LSTM has cell states. The last five are for a [variant](super::RecurrentVariant) of the layer.
     ///
     /// | operand | shape |
     /// |---|---|
@@ -327,17 +374,22 @@ pub enum Op {
         /// The element type of `dst`.
         dtype: DType,
     },
-    /// `dst ← a, b, [a_zero], [b_zero]`: 8-bit matrix product with 32-bit sums, which wrap around.
-    /// Zero points are already broadcast: to `a` without its last axis, and to `b` without its last
-    /// but one, with size 1 on these.
+    /// `dst ← a, b, [a_zero], [b_zero], [a_scale, b_scale, [bias], [residual], [dst_scale, [dst_zero]]]`: 8-bit
+    /// matrix product with 32-bit sums, which wrap around; or what is made of these sums. Zero points and
+    /// scales are already broadcast: to `a` without its last axis, and to `b` without its last but one,
+    /// with size 1 on these.
     MatMulInteger {
         /// Whether `a_zero` is given.
         a_zero: bool,
         /// Whether `b_zero` is given.
         b_zero: bool,
+        /// What is made of the sums, and whether there are scales. Else `dst` has the sums, as `i32`.
+        rescale: Option<Rescale>,
     },
-    /// `dst ← src, weight, [src_zero], [weight_zero]`: 8-bit convolution with 32-bit sums, which wrap
-    /// around. `src_zero` is one number, `weight_zero` one per output channel; padding counts as zero.
+    /// `dst ← src, weight, [src_zero], [weight_zero], [src_scale, weight_scale, [bias], [residual], [dst_scale,
+    /// [dst_zero]]]`: 8-bit convolution with 32-bit sums, which wrap around; or what is made of these sums.
+    /// Zero point and scale are one number for `src`, and one per output channel for `weight`; padding counts
+    /// as zero.
     ConvInteger {
         /// Geometry.
         params: Box<ConvParams>,
@@ -345,6 +397,8 @@ pub enum Op {
         src_zero: bool,
         /// Whether `weight_zero` is given.
         weight_zero: bool,
+        /// What is made of the sums, and whether there are scales. Else `dst` has the sums, as `i32`.
+        rescale: Option<Rescale>,
     },
     /// `dst ←`: random numbers, a function of seed, offset and element index alone.
     Random {
@@ -407,11 +461,14 @@ kinds! {
     MatMul => "matmul", Conv => "conv", ConvTranspose => "conv_transpose", Pool => "pool",
     Gather => "gather", GatherElements => "gather_elements", GatherNd => "gather_nd",
     ScatterElements => "scatter_elements", ScatterNd => "scatter_nd", Embedding => "embedding",
-    TopK => "top_k", Resize => "resize", Pad => "pad", Reverse => "reverse", NonZero => "nonzero", Compress => "compress",
-    Unique => "unique", NonMaxSuppression => "non_max_suppression", Attention => "attention",
+    CacheWrite => "cache_write", Rope => "rope",
+    TopK => "top_k", Resize => "resize", Pad => "pad", Reverse => "reverse",
+    NonZero => "nonzero", Compress => "compress", Unique => "unique",
+    NonMaxSuppression => "non_max_suppression", Attention => "attention",
     Recurrent => "recurrent", Dft => "dft", Stft => "stft", Quantize => "quantize",
     Dequantize => "dequantize", DynamicQuantize => "dynamic_quantize",
-    MatMulInteger => "matmul_integer", ConvInteger => "conv_integer", PackWeights => "pack_weights", MatMulPacked => "matmul_packed",
+    MatMulInteger => "matmul_integer", ConvInteger => "conv_integer", PackWeights => "pack_weights",
+    MatMulPacked => "matmul_packed", MatMulBlocks => "matmul_blocks",
     Random => "random", Upload => "upload", Download => "download", Timestamp => "timestamp",
 }
 
@@ -436,8 +493,11 @@ impl Op {
         match self {
             Op::MatMul { epilogue }
             | Op::MatMulPacked { epilogue, .. }
+            | Op::MatMulBlocks { epilogue, .. }
             | Op::Conv { epilogue, .. }
             | Op::ConvTranspose { epilogue, .. } => epilogue.activation,
+            Op::MatMulInteger { rescale: Some(rescale), .. }
+            | Op::ConvInteger { rescale: Some(rescale), .. } => rescale.activation,
             _ => Activation::None,
         }
     }

@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 
 use super::{
     Activation, AttentionParams, ChainOp, ChainStep, Distribution, Epilogue, IotaParams, Op,
-    PadMode, PadParams, ResizeMode, ResizeParams, UnaryOp,
+    PadMode, PadParams, RecurrentParams, RecurrentVariant, Rescale, ResizeMode, ResizeParams,
+    UnaryOp,
 };
 use crate::{DType, Scalar};
 
@@ -55,6 +56,13 @@ impl<H: Hasher> Words<'_, H> {
             | Activation::Tanh
             | Activation::HardSwish => {}
         }
+    }
+
+    fn rescale(&mut self, rescale: Option<Rescale>) {
+        self.add(rescale.is_some());
+        let Some(Rescale { dtype, bias, residual, activation, zero }) = rescale else { return };
+        self.add((dtype, bias, residual, zero));
+        self.activation(activation);
     }
 
     fn epilogue(&mut self, epilogue: Epilogue) {
@@ -147,6 +155,27 @@ impl<H: Hasher> Words<'_, H> {
         self.add((before, after));
     }
 
+    fn recurrent(&mut self, params: &RecurrentParams) {
+        let RecurrentParams {
+            cell,
+            direction,
+            bias,
+            initial_hidden,
+            initial_cell,
+            lengths,
+            variant,
+        } = params;
+        self.add((cell, direction, bias, initial_hidden, initial_cell, lengths));
+        let RecurrentVariant { clip, input_forget, activations, peepholes, quantized, zeros } =
+            variant;
+        self.add((clip.map(f32::to_bits), input_forget, peepholes, quantized, zeros));
+        self.add(activations.is_some());
+        for activation in activations.iter().flatten().flatten() {
+            let (kind, alpha, beta) = activation.parts();
+            self.add((kind, alpha.to_bits(), beta.to_bits()));
+        }
+    }
+
     fn attention(&mut self, params: AttentionParams) {
         let AttentionParams { scale, softcap, window, mask, lengths } = params;
         self.add((window, mask, lengths, softcap.map(f32::to_bits)));
@@ -201,6 +230,10 @@ impl Hash for Op {
                 words.add(columns);
                 words.epilogue(*epilogue);
             }
+            Op::MatMulBlocks { bits, block, zeros, epilogue } => {
+                words.add((bits, block, zeros));
+                words.epilogue(*epilogue);
+            }
             Op::Conv { params, epilogue } | Op::ConvTranspose { params, epilogue } => {
                 words.add(params);
                 words.epilogue(*epilogue);
@@ -210,6 +243,8 @@ impl Hash for Op {
             Op::GatherNd { batch_axes } => words.add(batch_axes),
             Op::ScatterElements { axis, reduction } => words.add((axis, reduction)),
             Op::ScatterNd { reduction } => words.add(reduction),
+            Op::CacheWrite { axis, circular, positions } => words.add((axis, circular, positions)),
+            Op::Rope { interleaved, positions } => words.add((interleaved, positions)),
             Op::TopK { axis, k, largest, sorted } => words.add((axis, k, largest, sorted)),
             Op::Resize { params } => words.resize(params),
             Op::Pad { params } => words.pad(params),
@@ -222,7 +257,7 @@ impl Hash for Op {
                 words.float(score.unwrap_or(0.0));
             }
             Op::Attention { params } => words.attention(*params),
-            Op::Recurrent { params } => words.add(params),
+            Op::Recurrent { params } => words.recurrent(params),
             Op::Dft { axis, inverse, onesided, length } => {
                 words.add((axis, inverse, onesided, length));
             }
@@ -231,9 +266,13 @@ impl Hash for Op {
                 words.add((axis, dtype, zero));
             }
             Op::DynamicQuantize { rows, dtype } => words.add((rows, dtype)),
-            Op::MatMulInteger { a_zero, b_zero } => words.add((a_zero, b_zero)),
-            Op::ConvInteger { params, src_zero, weight_zero } => {
+            Op::MatMulInteger { a_zero, b_zero, rescale } => {
+                words.add((a_zero, b_zero));
+                words.rescale(*rescale);
+            }
+            Op::ConvInteger { params, src_zero, weight_zero, rescale } => {
                 words.add((params, src_zero, weight_zero));
+                words.rescale(*rescale);
             }
             Op::Random { distribution, seed, offset, spec } => {
                 words.add((seed, offset, spec));

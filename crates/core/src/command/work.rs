@@ -45,6 +45,8 @@ impl<B> Command<B> {
             | Op::GroupNorm { .. }
             | Op::Quantize { .. }
             | Op::Dequantize { .. }
+            | Op::CacheWrite { .. }
+            | Op::Rope { .. }
             | Op::Random { .. }
             | Op::Reverse { .. }
             | Op::Timestamp => elements(&self.operands),
@@ -87,6 +89,12 @@ impl<B> Command<B> {
                 let packed = of(&inputs[1]) as u128 / size;
                 let others = elements(outputs) + elements(&inputs[..1]) + elements(&inputs[2..]);
                 others + packed + multiply_adds(&[of(&outputs[0]), depth(&inputs[0])])
+            }
+            // Weights count once, and once more for taking them out of bytes.
+            Op::MatMulBlocks { .. } => {
+                let (rows, depth) = (of(&outputs[0]), depth(&inputs[0]));
+                let weights = times(&[inputs[1].layout.shape()[0], depth]);
+                elements(&self.operands) + weights + multiply_adds(&[rows, depth])
             }
             // Each element of the output is a sum over the weights of its channel, and of a transposed one
             // each element of the input goes to as many.

@@ -13,7 +13,9 @@ mod activation;
 mod attention;
 mod binary;
 mod block;
+mod byte;
 mod byte_product;
+mod cache;
 mod chain;
 mod compact;
 mod conv;
@@ -45,6 +47,7 @@ mod recurrent;
 mod reduce;
 mod resize;
 mod reverse;
+mod rope;
 mod select;
 mod simd;
 mod slice;
@@ -63,6 +66,7 @@ mod scratch_tests;
 #[cfg(test)]
 mod testing;
 
+use byte_product::Extras;
 pub use fault::KernelFault;
 pub(crate) use matmul::packed_bytes;
 pub use parallel::{Parallel, Sequential};
@@ -70,9 +74,10 @@ pub use parallel::{Parallel, Sequential};
 pub(crate) use workspace::empty_spare;
 
 use millstream_core::{
-    AttentionOperands, BoundCommand, ConvIntegerOperands, ConvOperands, DynamicQuantizeOperands,
-    MatMulIntegerOperands, MatMulOperands, NormOperands, Op, OpKind, Operand, PoolOperands,
-    QuantizeOperands, RawBuffer, RecurrentOperands, ReverseOperands, StftOperands,
+    AttentionOperands, BoundCommand, CacheWriteOperands, ConvIntegerOperands, ConvOperands,
+    DynamicQuantizeOperands, MatMulBlocksOperands, MatMulIntegerOperands, MatMulOperands,
+    NormOperands, Op, OpKind, Operand, PoolOperands, QuantizeOperands, RawBuffer,
+    RecurrentOperands, ReverseOperands, RopeOperands, StftOperands,
 };
 
 /// Whether the CPU device has a kernel for this kind.
@@ -100,6 +105,8 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::GatherNd
             | OpKind::ScatterElements
             | OpKind::ScatterNd
+            | OpKind::CacheWrite
+            | OpKind::Rope
             | OpKind::Embedding
             | OpKind::TopK
             | OpKind::Resize
@@ -122,6 +129,7 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::ConvInteger
             | OpKind::PackWeights
             | OpKind::MatMulPacked
+            | OpKind::MatMulBlocks
             | OpKind::Random
             | OpKind::Upload
             | OpKind::Download
@@ -242,6 +250,17 @@ unsafe fn execute_one(
             Op::ScatterNd { reduction } => {
                 index::scatter_nd(*reduction, &scatter_operands(outputs, inputs), parallel)?;
             }
+            Op::CacheWrite { axis, circular, positions: _ } => {
+                let CacheWriteOperands { dst, cache: old, update, positions } =
+                    CacheWriteOperands::of(command);
+                let how = (usize::from(*axis), *circular);
+                cache::write(how, dst, [old, update], positions, parallel)?;
+            }
+            Op::Rope { interleaved, positions: _ } => {
+                let RopeOperands { dst, src, cos, sin, positions } = RopeOperands::of(command);
+                let operands = rope::Operands { dst, src, cos, sin, positions };
+                rope::rope(*interleaved, &operands, parallel)?;
+            }
             Op::TopK { axis, k: _, largest, sorted } => {
                 let (axis, largest, sorted) = (usize::from(*axis), *largest, *sorted);
                 let choice = top_k::Choice { axis, largest, sorted };
@@ -319,21 +338,55 @@ unsafe fn execute_one(
                     DynamicQuantizeOperands::of(command);
                 dynamic::quantize(*rows, dst, scale, zero, src, parallel);
             }
-            Op::MatMulInteger { .. } => {
-                let MatMulIntegerOperands { dst, a, b, a_zero, b_zero } =
-                    MatMulIntegerOperands::of(command);
-                byte_product::matmul_integer(dst, [a, b], [a_zero, b_zero], parallel)?;
+            Op::MatMulInteger { rescale, .. } => {
+                let operands = MatMulIntegerOperands::of(command);
+                let MatMulIntegerOperands { dst, a, b, a_zero, b_zero, .. } = operands;
+                let scales = [operands.a_scale, operands.b_scale];
+                let extras = rescale.zip(both(scales)).map(|(rescale, scales)| Extras {
+                    rescale,
+                    scales,
+                    bias: operands.bias,
+                    residual: operands.residual,
+                    dst_scale: operands.dst_scale,
+                    dst_zero: operands.dst_zero,
+                });
+                let (factors, zeros) = ([a, b], [a_zero, b_zero]);
+                byte_product::matmul_integer(dst, factors, zeros, extras.as_ref(), parallel)?;
             }
-            Op::ConvInteger { params, .. } => {
-                let ConvIntegerOperands { dst, src, weight, src_zero, weight_zero } =
-                    ConvIntegerOperands::of(command);
+            Op::ConvInteger { params, rescale, .. } => {
+                let operands = ConvIntegerOperands::of(command);
+                let ConvIntegerOperands { dst, src, weight, src_zero, weight_zero, .. } = operands;
+                let scales = [operands.src_scale, operands.weight_scale];
+                let extras = rescale.zip(both(scales)).map(|(rescale, scales)| Extras {
+                    rescale,
+                    scales,
+                    bias: operands.bias,
+                    residual: operands.residual,
+                    dst_scale: operands.dst_scale,
+                    dst_zero: operands.dst_zero,
+                });
                 let operands = conv::Operands { dst, src, weight, bias: None, residual: None };
-                conv::conv_integer(params, &operands, [src_zero, weight_zero], parallel)?;
+                let zeros = [src_zero, weight_zero];
+                conv::conv_integer(params, &operands, zeros, extras.as_ref(), parallel)?;
             }
             Op::PackWeights { .. } => matmul::pack_weights(&outputs[0], &inputs[0], parallel)?,
             Op::MatMulPacked { columns: _, epilogue } => {
                 let MatMulOperands { dst, a, b, bias, residual } = MatMulOperands::of(command);
                 matmul::matmul_packed(epilogue, dst, [a, b], bias, residual, parallel)?;
+            }
+            Op::MatMulBlocks { bits, block, zeros: _, epilogue } => {
+                let operands = MatMulBlocksOperands::of(command);
+                let operands = matmul::BlocksOperands {
+                    dst: operands.dst,
+                    a: operands.a,
+                    weights: operands.weights,
+                    scales: operands.scales,
+                    zeros: operands.zeros,
+                    bias: operands.bias,
+                    residual: operands.residual,
+                };
+                let block = usize::from(*block);
+                matmul::matmul_blocks(*bits, block, epilogue, &operands, parallel)?;
             }
             Op::Random { distribution, seed, offset, spec: _ } => {
                 random::random(*distribution, *seed, *offset, &outputs[0], parallel);
@@ -344,6 +397,11 @@ unsafe fn execute_one(
         }
     }
     Ok(())
+}
+
+/// Two operands that are both given, or neither.
+fn both<T>([first, second]: [Option<T>; 2]) -> Option<[T; 2]> {
+    Some([first?, second?])
 }
 
 fn scatter_operands<'a>(
@@ -376,6 +434,9 @@ fn recurrent_operands(command: &BoundCommand) -> recurrent::Operands<'_> {
         initial_hidden: operands.hidden_0,
         initial_cell: operands.cell_0,
         lengths: operands.lengths,
+        peepholes: operands.peepholes,
+        scales: [operands.input_scale, operands.hidden_scale],
+        zeros: [operands.input_zero, operands.hidden_zero],
     }
 }
 

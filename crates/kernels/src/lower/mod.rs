@@ -3,6 +3,8 @@
 pub(crate) mod attention;
 pub(crate) mod attention_tiles;
 pub(crate) mod binary;
+pub(crate) mod blocks;
+pub(crate) mod cache_write;
 pub(crate) mod chain;
 pub(crate) mod clip;
 pub(crate) mod compact;
@@ -26,9 +28,13 @@ mod product;
 pub(crate) mod quantize;
 pub(crate) mod random;
 pub(crate) mod recurrent;
+pub(crate) mod recurrent_params;
+pub(crate) mod recurrent_weights;
 pub(crate) mod reduce;
+pub(crate) mod rescale;
 pub(crate) mod resize;
 pub(crate) mod reverse;
+pub(crate) mod rope;
 mod rows;
 pub(crate) mod scatter;
 pub(crate) mod select;
@@ -53,6 +59,7 @@ pub use matmul_depth::lower_depth;
 const SUPPORTED: &[OpKind] = &[
     OpKind::Attention,
     OpKind::Binary,
+    OpKind::CacheWrite,
     OpKind::Chain,
     OpKind::Clip,
     OpKind::Compress,
@@ -73,6 +80,7 @@ const SUPPORTED: &[OpKind] = &[
     OpKind::Iota,
     OpKind::LayerNorm,
     OpKind::MatMul,
+    OpKind::MatMulBlocks,
     OpKind::MatMulInteger,
     OpKind::NonMaxSuppression,
     OpKind::NonZero,
@@ -85,6 +93,7 @@ const SUPPORTED: &[OpKind] = &[
     OpKind::Resize,
     OpKind::Reverse,
     OpKind::RmsNorm,
+    OpKind::Rope,
     OpKind::ScatterElements,
     OpKind::ScatterNd,
     OpKind::Softmax,
@@ -128,11 +137,16 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         Op::ConvTranspose { params, epilogue } => {
             Ok(conv::lower(command, params, epilogue, true, limits))
         }
-        Op::ConvInteger { params, src_zero: _, weight_zero: _ } => {
-            Ok(conv::lower_integer(command, params, limits))
+        Op::ConvInteger { params, src_zero: _, weight_zero: _, rescale } => {
+            Ok(conv::lower_integer(command, params, rescale.as_ref(), limits))
         }
         Op::MatMul { epilogue } => Ok(matmul::lower(command, epilogue, limits)),
-        Op::MatMulInteger { a_zero: _, b_zero: _ } => Ok(matmul::lower_integer(command, limits)),
+        Op::MatMulInteger { a_zero: _, b_zero: _, rescale } => {
+            Ok(matmul::lower_integer(command, rescale.as_ref(), limits))
+        }
+        Op::MatMulBlocks { bits, block, zeros: _, epilogue } => {
+            Ok(blocks::lower(command, (*bits, *block), epilogue, limits))
+        }
         Op::Pool { params } => Ok(pool::lower(command, params, limits)),
         Op::Recurrent { params } => Ok(recurrent::lower(command, params, limits)),
         Op::Stft { frame, hop, .. } => {
@@ -146,6 +160,12 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         Op::Iota { params } => Ok(iota::lower(command, params, limits)),
         Op::Gather { .. } | Op::Embedding | Op::GatherElements { .. } | Op::GatherNd { .. } => {
             Ok(gather::lower(command, index, limits))
+        }
+        Op::CacheWrite { axis, circular, positions: _ } => {
+            Ok(cache_write::lower(command, usize::from(*axis), *circular, index, limits))
+        }
+        Op::Rope { interleaved, positions: _ } => {
+            Ok(rope::lower(command, *interleaved, index, limits))
         }
         Op::Pad { params } => Ok(pad::lower(command, params, limits)),
         Op::Reverse { axes, batch_axis } => {
@@ -201,7 +221,8 @@ fn moves_by_index(op: &Op) -> bool {
     use millstream_core::ScatterReduction::Replace;
     match op {
         Op::Gather { .. } | Op::Embedding | Op::GatherElements { .. } => true,
-        Op::GatherNd { .. } | Op::Pad { .. } | Op::Reverse { .. } | Op::Compress { .. } => true,
+        Op::GatherNd { .. } | Op::Pad { .. } | Op::Reverse { .. } => true,
+        Op::CacheWrite { .. } | Op::Compress { .. } => true,
         Op::ScatterElements { reduction, .. } | Op::ScatterNd { reduction } => {
             *reduction == Replace
         }

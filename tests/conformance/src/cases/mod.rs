@@ -2,6 +2,8 @@
 
 mod attention;
 mod binary;
+mod blocks;
+mod cache;
 mod chain;
 mod compact;
 mod conv;
@@ -24,6 +26,7 @@ mod quantize;
 mod random;
 mod recurrent;
 mod reduce;
+mod rescale;
 mod resize;
 mod reverse;
 mod scatter;
@@ -87,6 +90,8 @@ pub(crate) const COVERED: &[OpKind] = &[
     OpKind::GatherNd,
     OpKind::ScatterElements,
     OpKind::ScatterNd,
+    OpKind::CacheWrite,
+    OpKind::Rope,
     OpKind::Embedding,
     OpKind::TopK,
     OpKind::Resize,
@@ -105,6 +110,7 @@ pub(crate) const COVERED: &[OpKind] = &[
     OpKind::Quantize,
     OpKind::Dequantize,
     OpKind::DynamicQuantize,
+    OpKind::MatMulBlocks,
     OpKind::MatMulInteger,
     OpKind::ConvInteger,
     OpKind::Random,
@@ -156,6 +162,8 @@ fn all_cases(kind: OpKind) -> Vec<Case> {
         OpKind::GatherNd => gather::tuples(),
         OpKind::ScatterElements => scatter::elements(),
         OpKind::ScatterNd => scatter::tuples(),
+        OpKind::CacheWrite => cache::writes(),
+        OpKind::Rope => cache::ropes(),
         OpKind::Embedding => gather::embeddings(),
         OpKind::TopK => top_k::cases(),
         OpKind::Resize => resize::cases(),
@@ -174,6 +182,7 @@ fn all_cases(kind: OpKind) -> Vec<Case> {
         OpKind::Quantize => quantize::to_integers(),
         OpKind::Dequantize => quantize::from_integers(),
         OpKind::DynamicQuantize => dynamic::cases(),
+        OpKind::MatMulBlocks => blocks::cases(),
         OpKind::MatMulInteger => integer::products(),
         OpKind::ConvInteger => integer::convolutions(),
         OpKind::Random => random::cases(),

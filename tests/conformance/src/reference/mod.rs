@@ -2,6 +2,8 @@
 
 mod attention;
 mod binary;
+mod blocks;
+mod cache;
 mod chain;
 mod compact;
 mod conv;
@@ -20,6 +22,7 @@ mod pool;
 mod quantize;
 mod recurrent;
 mod reduce;
+mod rescale;
 mod resize;
 mod reverse;
 mod scatter;
@@ -106,6 +109,10 @@ pub fn reference(case: &Case) -> Vec<Expected> {
         Op::ScatterNd { reduction } => {
             scatter::tuples(*reduction, &inputs[0], &inputs[1], &inputs[2])
         }
+        Op::CacheWrite { axis, circular: _, positions: _ } => {
+            cache::write(usize::from(*axis), &inputs[0], &inputs[1], inputs.get(2))
+        }
+        Op::Rope { interleaved, positions } => cache::rope(*interleaved, *positions, &inputs),
         Op::TopK { axis, k, largest, sorted } => {
             top_k::apply(usize::from(*axis), *k, *largest, *sorted, &inputs[0])
         }
@@ -141,10 +148,26 @@ pub fn reference(case: &Case) -> Vec<Expected> {
             quantize::apply(axis.map(usize::from), true, &inputs, dtype)
         }
         Op::DynamicQuantize { rows, dtype: _ } => dynamic::apply(*rows, &inputs[0], dtype),
-        Op::MatMulInteger { a_zero, b_zero } => quantize::product(shape, &inputs, *a_zero, *b_zero),
-        Op::ConvInteger { params, src_zero, weight_zero } => {
+        Op::MatMulBlocks { bits, block, zeros, epilogue } => {
+            let few = blocks::FewBits { bits: *bits, block: usize::from(*block), zeros: *zeros };
+            blocks::apply(few, shape, &inputs, epilogue)
+        }
+        Op::MatMulInteger { a_zero, b_zero, rescale } => {
+            let sums = quantize::product(shape, &inputs, *a_zero, *b_zero);
+            let rest = &inputs[2 + usize::from(*a_zero) + usize::from(*b_zero)..];
+            match rescale {
+                Some(rescale) => rescale::of_product(rescale, shape, &sums, rest),
+                None => sums,
+            }
+        }
+        Op::ConvInteger { params, src_zero, weight_zero, rescale } => {
             let window = conv::Window { transposed: false, params, shape };
-            conv::integers(&window, &inputs, *src_zero, *weight_zero)
+            let sums = conv::integers(&window, &inputs, *src_zero, *weight_zero);
+            let rest = &inputs[2 + usize::from(*src_zero) + usize::from(*weight_zero)..];
+            match rescale {
+                Some(rescale) => rescale::of_conv(rescale, shape, &sums, rest),
+                None => sums,
+            }
         }
         Op::Random { distribution, seed: _, offset: _, spec: _ } => {
             vec![random_range(*distribution); output.elements()]

@@ -4,6 +4,8 @@
 //! [`Command::new`] they compare the outputs that are there, and stretch inputs that repeat.
 
 mod attention;
+mod blocks;
+mod cache;
 mod compact;
 mod elementwise;
 mod fit;
@@ -16,6 +18,7 @@ mod quantize;
 mod rearrange;
 mod recurrent;
 mod reduce;
+mod rescale;
 mod source;
 mod window;
 
@@ -81,6 +84,9 @@ impl Op {
             Op::MatMul { epilogue } => product::matmul(fit, epilogue),
             Op::PackWeights { bytes } => product::pack(fit, *bytes),
             Op::MatMulPacked { columns, epilogue: _ } => product::packed(fit, *columns),
+            Op::MatMulBlocks { bits, block, zeros, epilogue: _ } => {
+                blocks::matmul(fit, *bits, *block, *zeros)
+            }
             Op::Conv { params, epilogue } => window::conv(fit, params, epilogue.bias),
             Op::ConvTranspose { params, epilogue } => {
                 window::conv_transpose(fit, params, epilogue.bias)
@@ -93,6 +99,10 @@ impl Op {
                 index::scatter_elements(fit, *axis, *reduction)
             }
             Op::ScatterNd { reduction } => index::scatter_nd(fit, *reduction),
+            Op::CacheWrite { axis, circular: _, positions } => {
+                cache::write(fit, usize::from(*axis), *positions)
+            }
+            Op::Rope { interleaved: _, positions } => cache::rope(fit, *positions),
             Op::Embedding => index::embedding(fit),
             Op::TopK { axis, k, largest: _, sorted: _ } => rearrange::top_k(fit, *axis, *k),
             Op::Resize { params } => rearrange::resize(fit, params),
@@ -115,9 +125,11 @@ impl Op {
             Op::Quantize { axis, dtype, zero: _ } => quantize::quantize(fit, *axis, *dtype),
             Op::Dequantize { axis, dtype, zero: _ } => quantize::dequantize(fit, *axis, *dtype),
             Op::DynamicQuantize { rows, dtype } => quantize::dynamic(fit, *rows, *dtype),
-            Op::MatMulInteger { a_zero, b_zero } => product::matmul_integer(fit, *a_zero, *b_zero),
-            Op::ConvInteger { params, src_zero, weight_zero } => {
-                window::conv_integer(fit, params, *src_zero, *weight_zero)
+            Op::MatMulInteger { a_zero, b_zero, rescale } => {
+                product::matmul_integer(fit, [*a_zero, *b_zero], rescale.as_ref())
+            }
+            Op::ConvInteger { params, src_zero, weight_zero, rescale } => {
+                window::conv_integer(fit, params, [*src_zero, *weight_zero], rescale.as_ref())
             }
             Op::Random { distribution, spec, seed: _, offset: _ } => {
                 source::random(fit, *distribution, spec)

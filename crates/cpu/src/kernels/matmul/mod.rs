@@ -7,6 +7,7 @@
 //! its bits depend neither on the other rows of a batch nor on where a block begins.
 
 pub(super) mod block;
+mod blocks;
 mod direct;
 mod epilogue;
 mod pack;
@@ -34,6 +35,7 @@ use problem::Problem;
 use scratch::new_name;
 use tile::Multiplied;
 
+pub(super) use blocks::{Operands as BlocksOperands, matmul_blocks};
 pub(crate) use packed::packed_bytes;
 pub(super) use packed::{matmul_packed, pack_weights};
 pub(super) use scratch::trim_areas;

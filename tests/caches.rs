@@ -1,8 +1,8 @@
 //! A decoder's cache of keys and values, which every run of one plan adds to in place.
 
 use millstream::{
-    Alignment, AttentionParams, Buffer, Command, DType, Device, KeyWindow, Layout, Plan, Result,
-    Stream,
+    Alignment, AttentionParams, BinaryOp, Buffer, Command, DType, Device, Error, KeyWindow, Layout,
+    Plan, Result, Stream,
 };
 
 const HEADS: usize = 2;
@@ -83,5 +83,76 @@ fn a_cache_that_grows_in_place_gives_the_bits_of_all_keys_at_once() -> Result<()
         stream.record(Command::attention(to, q, k, v, None, 0.25, true)?)?;
         assert_eq!(found, stream.download(to)?.read::<f32>()?, "step {step}");
     }
+    Ok(())
+}
+
+/// Adds one to what is there, and copies the row that is asked for.
+fn counter(device: &Device, count: Layout) -> Result<Plan> {
+    let mut plan = Plan::builder(device);
+    let (ids, seen) = (plan.input(number()), plan.output(count));
+    let state = plan.state(count);
+    let one = plan.temporary(count.dense_bytes()).operand(count);
+    let [state, seen] = [state, seen].map(|slot| slot.operand(count));
+    plan.record(Command::fill(one, 1.0f32)?)?;
+    plan.record(Command::binary(BinaryOp::Add, state, state, one)?)?;
+    // A row that does not exist fails.
+    plan.record(Command::embedding(seen, state, ids.operand(number()))?)?;
+    plan.finish()
+}
+
+fn ids(stream: &Stream, id: i32) -> Result<Buffer> {
+    let buffer = stream.allocate(4)?;
+    stream.upload(buffer.operand(number()), &[id])?;
+    Ok(buffer)
+}
+
+#[test]
+fn a_state_that_nobody_has_written_is_zero_before_the_first_run() -> Result<()> {
+    let device = Device::builder("cpu").streams(2).open()?;
+    let stream = device.stream()?;
+    let count = Layout::contiguous(DType::F32, &[1, 4])?;
+    let plan = counter(&device, count)?;
+    let left = upload(&stream, count, &[7.0; 4])?;
+    stream.synchronize()?;
+    drop(left);
+    // The block that has just been given back.
+    let state = stream.allocate(count.dense_bytes())?;
+    let (seen, ids) = (stream.allocate(count.dense_bytes())?, ids(&stream, 0)?);
+    for run in 1..=3 {
+        stream.run(&plan, &[&ids], &[&seen, &state])?;
+        let found = stream.download(seen.operand(count))?.read::<f32>()?;
+        assert_eq!(found, [run as f32; 4]);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_state_with_a_fault_fails_who_reads_it_until_it_is_written_anew() -> Result<()> {
+    let device = Device::builder("cpu").streams(2).open()?;
+    let stream = device.stream()?;
+    let count = Layout::contiguous(DType::F32, &[1, 4])?;
+    let plan = counter(&device, count)?;
+    let [state, seen] = [(); 2].map(|()| stream.allocate(count.dense_bytes()));
+    let (state, seen) = (state?, seen?);
+    let (good, bad) = (ids(&stream, 0)?, ids(&stream, 5)?);
+    let read = |from: &Buffer| stream.download(from.operand(count))?.read::<f32>();
+    let is_fault =
+        |result: Result<Vec<f32>>| matches!(result, Err(Error::Fault { command: "embedding", .. }));
+    stream.run(&plan, &[&bad], &[&seen, &state])?;
+    assert!(is_fault(read(&seen)));
+    assert_eq!(read(&state)?, [1.0; 4], "only what failed is bad");
+    stream.run(&plan, &[&good], &[&seen, &state])?;
+    assert_eq!(read(&seen)?, [2.0; 4]);
+    // The state itself gets a bad value from elsewhere.
+    let table = upload(&stream, count, &[1.0; 4])?;
+    let [to, from] = [&state, &table].map(|buffer| buffer.operand(count));
+    stream.record(Command::embedding(to, from, bad.operand(number()))?)?;
+    for _ in 0..2 {
+        stream.run(&plan, &[&good], &[&seen, &state])?;
+        assert!(is_fault(read(&seen)) && is_fault(read(&state)));
+    }
+    stream.upload(state.operand(count), &[4.0f32; 4])?;
+    stream.run(&plan, &[&good], &[&seen, &state])?;
+    assert_eq!(read(&seen)?, [5.0; 4]);
     Ok(())
 }

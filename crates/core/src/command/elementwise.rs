@@ -132,8 +132,9 @@ pub enum BinaryOp {
     And,
     Or,
     Xor,
-    // Integers; a shift by the width or more gives 0.
+    // Integers. A shift by the width or more, or by a negative number, shifts all bits out.
     ShiftLeft,
+    /// Keeps the sign: a negative number with all bits shifted out is -1.
     ShiftRight,
 }
 

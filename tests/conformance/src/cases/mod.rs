@@ -2,7 +2,10 @@
 
 mod attention;
 mod binary;
+mod blocks;
+mod cache;
 mod chain;
+mod compact;
 mod conv;
 mod copy;
 mod cumsum;
@@ -23,12 +26,14 @@ mod quantize;
 mod random;
 mod recurrent;
 mod reduce;
+mod rescale;
 mod resize;
 mod reverse;
 mod scatter;
 mod select;
 mod softmax;
 mod storage;
+mod suppress;
 mod top_k;
 mod unary;
 
@@ -86,11 +91,17 @@ pub(crate) const COVERED: &[OpKind] = &[
     OpKind::GatherNd,
     OpKind::ScatterElements,
     OpKind::ScatterNd,
+    OpKind::CacheWrite,
+    OpKind::Rope,
     OpKind::Embedding,
     OpKind::TopK,
     OpKind::Resize,
     OpKind::Pad,
     OpKind::Reverse,
+    OpKind::NonZero,
+    OpKind::Compress,
+    OpKind::Unique,
+    OpKind::NonMaxSuppression,
     OpKind::Conv,
     OpKind::ConvTranspose,
     OpKind::Attention,
@@ -100,6 +111,7 @@ pub(crate) const COVERED: &[OpKind] = &[
     OpKind::Quantize,
     OpKind::Dequantize,
     OpKind::DynamicQuantize,
+    OpKind::MatMulBlocks,
     OpKind::MatMulInteger,
     OpKind::ConvInteger,
     OpKind::Random,
@@ -151,11 +163,17 @@ fn all_cases(kind: OpKind) -> Vec<Case> {
         OpKind::GatherNd => gather::tuples(),
         OpKind::ScatterElements => scatter::elements(),
         OpKind::ScatterNd => scatter::tuples(),
+        OpKind::CacheWrite => cache::writes(),
+        OpKind::Rope => cache::ropes(),
         OpKind::Embedding => gather::embeddings(),
         OpKind::TopK => top_k::cases(),
         OpKind::Resize => resize::cases(),
         OpKind::Pad => pad::cases(),
         OpKind::Reverse => reverse::cases(),
+        OpKind::NonZero => compact::nonzeros(),
+        OpKind::Compress => compact::compressions(),
+        OpKind::Unique => compact::uniques(),
+        OpKind::NonMaxSuppression => suppress::cases(),
         OpKind::Conv => conv::forward(),
         OpKind::ConvTranspose => conv::transposed(),
         OpKind::Attention => attention::cases(),
@@ -165,6 +183,7 @@ fn all_cases(kind: OpKind) -> Vec<Case> {
         OpKind::Quantize => quantize::to_integers(),
         OpKind::Dequantize => quantize::from_integers(),
         OpKind::DynamicQuantize => dynamic::cases(),
+        OpKind::MatMulBlocks => blocks::cases(),
         OpKind::MatMulInteger => integer::products(),
         OpKind::ConvInteger => integer::convolutions(),
         OpKind::Random => random::cases(),

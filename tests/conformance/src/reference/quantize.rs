@@ -39,6 +39,13 @@ pub(super) fn apply(
     (0..src.values.len()).map(element).collect()
 }
 
+/// A vector that has one number for each row.
+pub(super) fn upright(numbers: &Dense) -> Dense {
+    let vector = numbers.shape.len() == 1;
+    let shape = if vector { vec![numbers.shape[0], 1] } else { numbers.shape.clone() };
+    Dense { shape, ..numbers.clone() }
+}
+
 /// `inputs` are both matrices and the zero points there are.
 pub(super) fn product(
     shape: &[usize],
@@ -52,13 +59,7 @@ pub(super) fn product(
     let matrices = |rows, columns| [&shape[..rank - 2], &[rows, columns]].concat();
     let (a, b) = (inputs[0].broadcast(&matrices(m, k)), inputs[1].broadcast(&matrices(k, n)));
     let mut rest = inputs[2..].iter();
-    let a_zero = a_zero.then(|| {
-        let zero = rest.next().expect("zero");
-        // A vector has one number for each row.
-        let upright = zero.shape.len() == 1;
-        let shape = if upright { vec![zero.shape[0], 1] } else { zero.shape.clone() };
-        Dense { shape, ..zero.clone() }.broadcast(&matrices(m, k))
-    });
+    let a_zero = a_zero.then(|| upright(rest.next().expect("zero")).broadcast(&matrices(m, k)));
     let b_zero = b_zero.then(|| rest.next().expect("zero").broadcast(&matrices(k, n)));
     let number = |matrix: &Dense, zero: &Option<Dense>, at: usize| {
         matrix.values[at].as_i128() - zero.as_ref().map_or(0, |zero| zero.values[at].as_i128())

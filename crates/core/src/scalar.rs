@@ -94,7 +94,7 @@ impl Scalar {
             | DType::F8E8M0
             | DType::F4E2M1 => {
                 let format = SmallFloat::of(dtype);
-                padded([format.map_or(0, |format| format.from_f32(self.as_f64() as f32, true))])
+                padded([format.map_or(0, |format| format.bits_of(self.as_f64() as f32, true))])
             }
         }
     }

@@ -57,9 +57,9 @@ impl SmallFloat {
     }
 
     /// The number with these bits, of which a 4-bit type has the low four.
-    pub fn to_f32(self, bits: u8) -> f32 {
+    pub fn value_of(self, bits: u8) -> f32 {
         match self.0 {
-            Format::Signed(format) => format.to_f32(bits),
+            Format::Signed(format) => format.value_of(bits),
             Format::Exponent => match bits {
                 0xFF => f32::NAN,
                 // A subnormal number of `f32`.
@@ -72,9 +72,9 @@ impl SmallFloat {
     /// The bits of the nearest number, ties to even; of a type without fraction those of the next power of
     /// two that is not smaller, and NaN for what is below zero. Numbers beyond the largest and infinities
     /// become the largest, or without `saturate` infinity or NaN, as the type has it.
-    pub fn from_f32(self, value: f32, saturate: bool) -> u8 {
+    pub fn bits_of(self, value: f32, saturate: bool) -> u8 {
         match self.0 {
-            Format::Signed(format) => format.from_f32(value, saturate),
+            Format::Signed(format) => format.bits_of(value, saturate),
             Format::Exponent => {
                 let bits = value.to_bits();
                 if !value.is_finite() || value < 0.0 {
@@ -98,7 +98,7 @@ fn power(exponent: i32) -> f32 {
 }
 
 impl Signed {
-    fn to_f32(self, bits: u8) -> f32 {
+    fn value_of(self, bits: u8) -> f32 {
         let (sign, rest) = (bits & self.sign, bits & (self.sign - 1));
         let is_nan = if self.one_zero { bits == self.nan } else { rest > self.largest };
         if is_nan {
@@ -114,7 +114,7 @@ impl Signed {
         if sign != 0 { -size } else { size }
     }
 
-    fn from_f32(self, value: f32, saturate: bool) -> u8 {
+    fn bits_of(self, value: f32, saturate: bool) -> u8 {
         let sign = if value.is_sign_negative() { self.sign } else { 0 };
         if value.is_nan() {
             return if self.one_zero || self.sign == 0x08 { self.nan } else { self.nan | sign };
@@ -158,10 +158,10 @@ mod tests {
             let format = SmallFloat::of(dtype).unwrap();
             let codes = if dtype == DType::F4E2M1 { 0..=15 } else { 0..=255 };
             for bits in codes {
-                let value = format.to_f32(bits);
-                let back = format.from_f32(value, false);
+                let value = format.value_of(bits);
+                let back = format.bits_of(value, false);
                 assert!(
-                    back == bits || value.is_nan() && format.to_f32(back).is_nan(),
+                    back == bits || value.is_nan() && format.value_of(back).is_nan(),
                     "{dtype} {bits:x}"
                 );
             }
@@ -172,28 +172,28 @@ mod tests {
     fn limits_are_those_of_the_types() {
         let largest = |dtype| {
             let format = SmallFloat::of(dtype).unwrap();
-            format.to_f32(format.from_f32(f32::MAX, true))
+            format.value_of(format.bits_of(f32::MAX, true))
         };
         let expected = [448.0, 57344.0, 240.0, 57344.0, 2f32.powi(127), 6.0];
         assert_eq!(ALL.map(largest), expected);
         let e4 = SmallFloat::of(DType::F8E4M3FN).unwrap();
-        assert_eq!((e4.from_f32(464.0, false), e4.from_f32(465.0, false)), (0x7E, 0x7F));
-        assert_eq!(e4.from_f32(f32::NEG_INFINITY, true), 0xFE);
+        assert_eq!((e4.bits_of(464.0, false), e4.bits_of(465.0, false)), (0x7E, 0x7F));
+        assert_eq!(e4.bits_of(f32::NEG_INFINITY, true), 0xFE);
         let e5 = SmallFloat::of(DType::F8E5M2).unwrap();
-        assert_eq!((e5.from_f32(-1e9, false), e5.from_f32(-1e9, true)), (0xFC, 0xFB));
+        assert_eq!((e5.bits_of(-1e9, false), e5.bits_of(-1e9, true)), (0xFC, 0xFB));
         let uz = SmallFloat::of(DType::F8E4M3FNUZ).unwrap();
-        assert_eq!([-0.0, f32::NAN, 1e9].map(|x| uz.from_f32(x, false)), [0, 0x80, 0x80]);
-        assert_eq!(uz.from_f32(-1e9, true), 0xFF);
+        assert_eq!([-0.0, f32::NAN, 1e9].map(|x| uz.bits_of(x, false)), [0, 0x80, 0x80]);
+        assert_eq!(uz.bits_of(-1e9, true), 0xFF);
         let e8 = SmallFloat::of(DType::F8E8M0).unwrap();
-        assert_eq!([1.0, 1.1, 2.0, 0.0].map(|x| e8.from_f32(x, true)), [127, 128, 128, 0]);
-        assert_eq!([f32::MAX, -1.0].map(|x| e8.from_f32(x, false)), [0xFF, 0xFF]);
+        assert_eq!([1.0, 1.1, 2.0, 0.0].map(|x| e8.bits_of(x, true)), [127, 128, 128, 0]);
+        assert_eq!([f32::MAX, -1.0].map(|x| e8.bits_of(x, false)), [0xFF, 0xFF]);
     }
 
     #[test]
     fn halves_go_to_even() {
         let format = SmallFloat::of(DType::F4E2M1).unwrap();
         let halves = [0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0, 5.1, -0.3];
-        let rounded = halves.map(|x| format.to_f32(format.from_f32(x, true)));
+        let rounded = halves.map(|x| format.value_of(format.bits_of(x, true)));
         assert_eq!(rounded, [0.0, 1.0, 1.0, 2.0, 2.0, 4.0, 4.0, 6.0, -0.5]);
     }
 }

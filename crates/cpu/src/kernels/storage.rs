@@ -52,19 +52,19 @@ pub(super) unsafe fn copy(
         let format = SmallFloat::of(stored);
         match (format, to.is_storage(), stored.per_byte()) {
             (Some(format), true, 1) => with_f32!(other, T => {
-                let bits = |value| format.from_f32(value, saturate);
+                let bits = |value| format.bits_of(value, saturate);
                 each::<T, u8>(Whole { dst: &bytes(dst), inputs: [src], parallel }, bits);
             }),
             (Some(format), false, 1) => with_f32!(other, T => {
-                let table: [f32; 256] = std::array::from_fn(|bits| format.to_f32(bits as u8));
+                let table: [f32; 256] = std::array::from_fn(|bits| format.value_of(bits as u8));
                 let number = |bits: u8| table[usize::from(bits)];
                 each::<u8, T>(Whole { dst, inputs: [&bytes(src)], parallel }, number);
             }),
             (Some(format), true, _) => with_f32!(other, T => {
-                pack::<T>(dst, src, parallel, |value| format.from_f32(value, saturate));
+                pack::<T>(dst, src, parallel, |value| format.bits_of(value, saturate));
             }),
             (Some(format), false, _) => with_f32!(other, T => {
-                unpack::<T>(dst, src, parallel, std::array::from_fn(|bits| format.to_f32(bits as u8)));
+                unpack::<T>(dst, src, parallel, std::array::from_fn(|bits| format.value_of(bits as u8)));
             }),
             (None, true, _) if other.is_float() => with_f32!(other, T => {
                 pack::<T>(dst, src, parallel, |value: f32| value.to_i32() as u8);

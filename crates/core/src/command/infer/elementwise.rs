@@ -9,8 +9,9 @@ pub(super) fn copy<B>(fit: &mut Fit<'_, B>, dtype: DType) -> Result<()> {
     let (stored, other) = if dtype.is_storage() { (dtype, from) } else { (from, dtype) };
     if stored.is_storage() && dtype != from {
         let whole = matches!(stored, DType::I4 | DType::U4);
-        let fits = matches!(other, DType::F32 | DType::F16 | DType::BF16);
-        if !fits && !(whole && other.is_int()) {
+        let short = matches!(other, DType::F32 | DType::F16 | DType::BF16);
+        let fits = short || (whole && other.is_int());
+        if !fits {
             let integers = if whole { ", an integer" } else { "" };
             return fit.misfit(0, format!("f32, f16{integers} or bf16 on the way to {dtype}"));
         }

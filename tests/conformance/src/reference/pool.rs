@@ -44,7 +44,7 @@ pub(super) fn apply(params: &PoolParams, shape: &[usize], input: &Dense) -> Vec<
                     Value::Float(value) => near(value, 0.0),
                     value => Expected::Exact(value),
                 });
-                found.push(Expected::Exact(Value::Int(at as i64)));
+                found.push(Expected::Exact(Value::Int(at as i128)));
             }
             PoolKind::Average { include_padding } => {
                 let count = if include_padding { counted } else { window.len() } as f64;

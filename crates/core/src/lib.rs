@@ -41,7 +41,7 @@ pub use command::{
 pub use command::{
     AttentionOperands, ConvIntegerOperands, ConvOperands, DynamicQuantizeOperands,
     MatMulBlocksOperands, MatMulIntegerOperands, MatMulOperands, NormOperands, PoolOperands,
-    QuantizeOperands, RecurrentOperands, ReverseOperands, StftOperands,
+    QuantizeOperands, QuantizePart, RecurrentOperands, ReverseOperands, StftOperands,
 };
 pub use counters::Counters;
 pub use device::{Config, Device, DeviceBuilder, Exhaustion, Health, HealthState, MAX_STREAMS};

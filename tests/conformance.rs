@@ -133,6 +133,8 @@ families! {
     integers: Quantize Dequantize DynamicQuantize MatMulInteger ConvInteger;
     windows: Conv ConvTranspose Pool Resize Pad Reverse;
     indices: Gather GatherElements GatherNd ScatterElements ScatterNd Embedding;
+    compaction: NonZero Compress Unique NonMaxSuppression;
+    caches: CacheWrite Rope;
     sequences: Attention Recurrent Dft Stft;
     host: Random Upload Download Timestamp;
 }

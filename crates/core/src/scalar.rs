@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{DType, bf16_from_f64, f16_from_f64};
+use crate::{DType, SmallFloat, bf16_from_f64, f16_from_f64};
 
 /// One number, wide enough to hold a value of every [`DType`] exactly.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -86,6 +86,16 @@ impl Scalar {
             DType::U32 => integer!(u32),
             DType::U64 => integer!(u64),
             DType::Bool => padded([u8::from(self.as_bool())]),
+            DType::I4 | DType::U4 => padded([self.as_i128() as u8 & 15]),
+            DType::F8E4M3FN
+            | DType::F8E5M2
+            | DType::F8E4M3FNUZ
+            | DType::F8E5M2FNUZ
+            | DType::F8E8M0
+            | DType::F4E2M1 => {
+                let format = SmallFloat::of(dtype);
+                padded([format.map_or(0, |format| format.bits_of(self.as_f64() as f32, true))])
+            }
         }
     }
 }

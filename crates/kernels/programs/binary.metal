@@ -108,7 +108,8 @@ FN R apply(T a, T b) {
 #elif OP == 20
     return b < 0 || b >= (T)(8 * sizeof(Element<DTYPE>::Stored)) ? (T)0 : (T)(as_unsigned(a) << b);
 #elif OP == 21
-    return b < 0 || b >= (T)(8 * sizeof(Element<DTYPE>::Stored)) ? (T)0 : a >> b;
+    // Of a negative number the sign is left.
+    return b < 0 || b >= (T)(8 * sizeof(Element<DTYPE>::Stored)) ? (T)(a < 0 ? -1 : 0) : a >> b;
 #else
 #error "no such function"
 #endif

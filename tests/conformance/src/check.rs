@@ -146,7 +146,7 @@ pub(crate) fn results(case: &Case, outcome: &Outcome, output: usize) -> Result<D
     if bytes.len() != layout.dense_bytes() {
         return Err(Fault::Run(format!("{} host bytes for {layout:?}", bytes.len())));
     }
-    let values =
-        bytes.chunks(layout.dtype().size()).map(|bytes| crate::decode(layout.dtype(), bytes));
+    let dtype = layout.dtype();
+    let values = (0..layout.elements()).map(|at| crate::value::read_at(dtype, bytes, at));
     Ok(Dense { dtype: layout.dtype(), shape: layout.shape().to_vec(), values: values.collect() })
 }

@@ -46,7 +46,7 @@ pub fn random(
 /// Brings a tensor. Its bytes are those of the case ([`CaseBuilder::host`](crate::CaseBuilder::host)).
 pub fn upload(dtype: DType, shape: &[usize]) -> Op {
     let spec = tensor(dtype, shape);
-    let bytes = shape.iter().product::<usize>() * dtype.size();
+    let bytes = dtype.bytes(shape.iter().product()).expect("few");
     Op::Upload { source: HostBytes::zeroed(bytes), spec }
 }
 

@@ -5,6 +5,8 @@ use std::fmt;
 use half::{bf16, f16};
 use millstream_core::DType;
 
+use crate::small;
+
 /// One element, read from bytes. Integers and `bool` are exact, floating point is wider than it was.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
@@ -58,7 +60,7 @@ fn first<const N: usize>(bytes: &[u8]) -> [u8; N] {
     std::array::from_fn(|index| bytes[index])
 }
 
-/// Reads one element.
+/// Reads one element; of a type of 4 bits, from the low bits of a byte.
 ///
 /// # Panics
 ///
@@ -77,11 +79,12 @@ pub fn decode(dtype: DType, bytes: &[u8]) -> Value {
         DType::U32 => Value::Int(u32::from_ne_bytes(first(bytes)).into()),
         DType::I64 => Value::Int(i64::from_ne_bytes(first(bytes)).into()),
         DType::U64 => Value::Int(u64::from_ne_bytes(first(bytes)).into()),
+        stored => small::value(stored, bytes[0]),
     }
 }
 
 /// The bytes of one element, of which the first `dtype.size()` count: floating point rounds to
-/// nearest, integers wrap.
+/// nearest, integers wrap. Of a type of 4 bits these are the low ones of a byte.
 ///
 /// # Panics
 ///
@@ -100,13 +103,34 @@ pub fn encode(dtype: DType, value: Value) -> [u8; 8] {
         DType::I16 | DType::U16 => padded((value.as_i128() as u16).to_ne_bytes()),
         DType::I32 | DType::U32 => padded((value.as_i128() as u32).to_ne_bytes()),
         DType::I64 | DType::U64 => (value.as_i128() as u64).to_ne_bytes(),
+        stored => padded([small::code(stored, value)]),
     }
 }
 
 /// The bytes of several elements, one after the other.
 pub(crate) fn encode_all(dtype: DType, values: &[Value]) -> Vec<u8> {
-    let bytes = |value: &Value| encode(dtype, *value).into_iter().take(dtype.size());
-    values.iter().flat_map(bytes).collect()
+    let mut bytes = vec![0; dtype.bytes(values.len()).expect("few")];
+    values.iter().enumerate().for_each(|(at, value)| write_at(dtype, &mut bytes, at, *value));
+    bytes
+}
+
+/// The element at a position, counted in elements.
+pub(crate) fn read_at(dtype: DType, bytes: &[u8], position: usize) -> Value {
+    if dtype.per_byte() == 2 {
+        return decode(dtype, &[bytes[position / 2] >> (4 * (position % 2)) & 15]);
+    }
+    decode(dtype, &bytes[position * dtype.size()..])
+}
+
+/// Writes the element at a position, counted in elements.
+pub(crate) fn write_at(dtype: DType, bytes: &mut [u8], position: usize, value: Value) {
+    let (size, code) = (dtype.size(), encode(dtype, value));
+    if dtype.per_byte() == 2 {
+        let (byte, shift) = (&mut bytes[position / 2], 4 * (position % 2));
+        *byte = *byte & !(15 << shift) | code[0] << shift;
+        return;
+    }
+    bytes[position * size..][..size].copy_from_slice(&code[..size]);
 }
 
 /// What distinguishes one floating-point type from another.
@@ -136,6 +160,10 @@ fn format(dtype: DType) -> Format {
 ///
 /// A type that is not floating point.
 pub fn round_to(dtype: DType, value: f64) -> f64 {
+    // What is only stored is never rounded but by a conversion.
+    if dtype.is_storage() {
+        return value;
+    }
     let format = format(dtype);
     if dtype == DType::F64 || value == 0.0 || !value.is_finite() {
         return value;

@@ -42,7 +42,9 @@ impl Op {
             Op::CumSum { .. }
             | Op::Softmax { .. }
             | Op::ScatterElements { .. }
-            | Op::ScatterNd { .. } => InPlace::FirstInput,
+            | Op::ScatterNd { .. }
+            | Op::CacheWrite { .. }
+            | Op::Rope { .. } => InPlace::FirstInput,
             Op::Fill { .. }
             | Op::Iota { .. }
             | Op::Reduce { .. }
@@ -61,6 +63,10 @@ impl Op {
             | Op::Resize { .. }
             | Op::Pad { .. }
             | Op::Reverse { .. }
+            | Op::NonZero
+            | Op::Compress { .. }
+            | Op::Unique { .. }
+            | Op::NonMaxSuppression { .. }
             | Op::Attention { .. }
             | Op::Recurrent { .. }
             | Op::Dft { .. }

@@ -31,6 +31,9 @@ pub enum Op {
     Copy {
         /// The element type of `dst`.
         dtype: DType,
+        /// Whether numbers beyond the largest of a floating-point type that is only stored become that, and
+        /// not infinity or NaN. Without meaning for other types.
+        saturate: bool,
     },
     /// `dst ← src`: one function of each element.
     Unary {
@@ -63,7 +66,7 @@ pub enum Op {
         /// The axes that vanish.
         axes: Axes,
     },
-    /// `dst ← src`: running sum along an axis.
+    /// `dst ← src`: running sum or product along an axis.
     CumSum {
         /// The axis.
         axis: u8,
@@ -71,6 +74,8 @@ pub enum Op {
         exclusive: bool,
         /// Run from the end.
         reverse: bool,
+        /// Multiply rather than add.
+        product: bool,
     },
     /// `dst ← src`: softmax, or its logarithm, along an axis.
     Softmax {
@@ -199,6 +204,30 @@ pub enum Op {
         /// How an update meets the old value.
         reduction: ScatterReduction,
     },
+    /// `dst ← cache, update, [positions]`: `cache` with a part of an axis replaced: of each batch, which is the
+    /// first axis, by `update` from a position on. `dst` is usually `cache` itself, and then nothing but the
+    /// update is moved.
+    CacheWrite {
+        /// The axis; not the first.
+        axis: u8,
+        /// Beyond the end of the axis its beginning follows. Else a position from which the update does not
+        /// fit is a fault.
+        circular: bool,
+        /// Whether `positions` are given: `[batch]`, `i32` or `i64`; else all are 0.
+        positions: bool,
+    },
+    /// `dst ← src, cos, sin, [positions]`: rotary embedding of `[batch, heads, length, size]`. The first elements
+    /// of each row, twice as many as a row of `cos` and `sin` has, are taken in pairs `(x, y)`, which become
+    /// `(x · cos - y · sin, y · cos + x · sin)`; the others stay. `dst` may be `src`.
+    ///
+    /// `cos` and `sin` are `[most, pairs]` where `positions`, `[batch, length]`, say which of their rows is meant,
+    /// and `[batch, length, pairs]` without.
+    Rope {
+        /// A pair are neighbours; else the one is in the first half of what is turned, the other in the second.
+        interleaved: bool,
+        /// Whether `positions` are given.
+        positions: bool,
+    },
     /// `dst ← table, ids`: rows of a table.
     Embedding,
     /// `values, indices ← src`: the largest or smallest elements along an axis.
@@ -230,6 +259,41 @@ pub enum Op {
         /// The axis that `lengths` belongs to, or none where it is not given.
         batch_axis: Option<u8>,
     },
+    /// `indices, count ← src`: where elements are other than zero, in row-major order. `indices` is `i64` of
+    /// shape `[rank, elements]`, of which the first `count` columns are found; the others are 0.
+    NonZero,
+    /// `dst, count ← src, condition`: the slices along an axis, or the elements in row-major order, whose condition
+    /// holds. `dst` has room for as many as there are conditions; behind the first `count` it is 0.
+    Compress {
+        /// The axis, or none for the elements of a flat `src`.
+        axis: Option<u8>,
+    },
+    /// `values, first, inverse, counts, count ← src`: the different slices along an axis, or elements in row-major
+    /// order. NaN equals itself, and zeros are equal.
+    ///
+    /// For each of the `count` different ones, `values` has the first of its kind, `first` the index of that and
+    /// `counts` how many there are; behind them all three are 0. `inverse` has, for each of `src`, which one it is.
+    Unique {
+        /// The axis, or none for the elements of a flat `src`.
+        axis: Option<u8>,
+        /// In rising order (NaN last, slices by their first difference), else in the order of their first place.
+        sorted: bool,
+    },
+    /// `selected, count ← boxes, scores`: for every batch and class the boxes of the best scores, without those that
+    /// overlap a better one. `boxes` is `[batch, boxes, 4]` and `scores` `[batch, classes, boxes]`, both `f32`.
+    ///
+    /// `selected` is `i64` of shape `[most, 3]`; its first `count` rows are batch, class and box, from the best score
+    /// on within a class, the first box of equal ones; the others are 0. A score that is NaN is never selected.
+    NonMaxSuppression {
+        /// Boxes that are selected for a batch and class at most.
+        most: usize,
+        /// Boxes that share more than this part of their union overlap.
+        overlap: f32,
+        /// Only scores above this are looked at.
+        score: Option<f32>,
+        /// A box is center x, center y, width and height, else y, x of two opposite corners.
+        centered: bool,
+    },
     /// `dst ← query, key, value, [mask], [lengths]`: scaled dot-product attention; the mask is already
     /// broadcast to `[batch, heads, queries, keys]`. Of each batch keys at or beyond its length are not seen,
     /// and may hold anything. A query that sees no key gives zeros.
@@ -237,8 +301,9 @@ pub enum Op {
         /// Scale, and which keys are seen.
         params: AttentionParams,
     },
-    /// `sequence, hidden, [cell] ← src, w_input, w_hidden, [bias], [hidden_0], [cell_0], [lengths]`:
-    /// a recurrent layer over a whole sequence. Only an LSTM has cell states.
+    /// `sequence, hidden, [cell] ← src, w_input, w_hidden, [bias], [hidden_0], [cell_0], [lengths], [peepholes],
+    /// [input_scale, hidden_scale], [input_zero, hidden_zero]`: a recurrent layer over a whole sequence. Only an
+    /// LSTM has cell states. The last five are for a [variant](super::RecurrentVariant) of the layer.
     ///
     /// | operand | shape |
     /// |---|---|
@@ -403,7 +468,10 @@ kinds! {
     MatMul => "matmul", Conv => "conv", ConvTranspose => "conv_transpose", Pool => "pool",
     Gather => "gather", GatherElements => "gather_elements", GatherNd => "gather_nd",
     ScatterElements => "scatter_elements", ScatterNd => "scatter_nd", Embedding => "embedding",
-    TopK => "top_k", Resize => "resize", Pad => "pad", Reverse => "reverse", Attention => "attention",
+    CacheWrite => "cache_write", Rope => "rope",
+    TopK => "top_k", Resize => "resize", Pad => "pad", Reverse => "reverse",
+    NonZero => "nonzero", Compress => "compress", Unique => "unique",
+    NonMaxSuppression => "non_max_suppression", Attention => "attention",
     Recurrent => "recurrent", Dft => "dft", Stft => "stft", Quantize => "quantize",
     Dequantize => "dequantize", DynamicQuantize => "dynamic_quantize",
     MatMulInteger => "matmul_integer", ConvInteger => "conv_integer", PackWeights => "pack_weights",
@@ -415,6 +483,16 @@ impl Op {
     /// The name used in errors, traces and counters.
     pub fn name(&self) -> &'static str {
         self.kind().name()
+    }
+
+    /// The output that says how much of the others is valid, where only the data knows: one `i64`. Sizes of the
+    /// others are what there may be at most, and what is not valid is 0.
+    pub fn count_output(&self) -> Option<usize> {
+        match self {
+            Op::NonZero | Op::Compress { .. } | Op::NonMaxSuppression { .. } => Some(1),
+            Op::Unique { .. } => Some(4),
+            _ => None,
+        }
     }
 
     /// The activation at the end of the operation, if it has one.

@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 
 use super::{
     Activation, AttentionParams, ChainOp, ChainStep, Distribution, Epilogue, IotaParams, Op,
-    PadMode, PadParams, Rescale, ResizeMode, ResizeParams, UnaryOp,
+    PadMode, PadParams, RecurrentParams, RecurrentVariant, Rescale, ResizeMode, ResizeParams,
+    UnaryOp,
 };
 use crate::{DType, Scalar};
 
@@ -154,6 +155,27 @@ impl<H: Hasher> Words<'_, H> {
         self.add((before, after));
     }
 
+    fn recurrent(&mut self, params: &RecurrentParams) {
+        let RecurrentParams {
+            cell,
+            direction,
+            bias,
+            initial_hidden,
+            initial_cell,
+            lengths,
+            variant,
+        } = params;
+        self.add((cell, direction, bias, initial_hidden, initial_cell, lengths));
+        let RecurrentVariant { clip, input_forget, activations, peepholes, quantized, zeros } =
+            variant;
+        self.add((clip.map(f32::to_bits), input_forget, peepholes, quantized, zeros));
+        self.add(activations.is_some());
+        for activation in activations.iter().flatten().flatten() {
+            let (kind, alpha, beta) = activation.parts();
+            self.add((kind, alpha.to_bits(), beta.to_bits()));
+        }
+    }
+
     fn attention(&mut self, params: AttentionParams) {
         let AttentionParams { scale, softcap, window, mask, lengths } = params;
         self.add((window, mask, lengths, softcap.map(f32::to_bits)));
@@ -176,17 +198,19 @@ impl Hash for Op {
                 words.scalar(step);
                 words.add((axis, spec));
             }
-            Op::Copy { dtype } => words.add(dtype),
+            Op::Copy { dtype, saturate } => words.add((dtype, saturate)),
             Op::Unary { op } => words.unary(*op),
             Op::Binary { op } => words.add(op),
-            Op::Where | Op::Embedding | Op::Timestamp => {}
+            Op::Where | Op::Embedding | Op::NonZero | Op::Timestamp => {}
             Op::Clip { min, max } => {
                 words.limit(*min);
                 words.limit(*max);
             }
             Op::Chain { chain } => words.add(chain),
             Op::Reduce { op, axes } => words.add((op, axes)),
-            Op::CumSum { axis, exclusive, reverse } => words.add((axis, exclusive, reverse)),
+            Op::CumSum { axis, exclusive, reverse, product } => {
+                words.add((axis, exclusive, reverse, product));
+            }
             Op::Softmax { axis, log } => words.add((axis, log)),
             Op::LayerNorm { axes, epsilon, weight, bias } => {
                 words.add((axes, weight, bias));
@@ -219,12 +243,21 @@ impl Hash for Op {
             Op::GatherNd { batch_axes } => words.add(batch_axes),
             Op::ScatterElements { axis, reduction } => words.add((axis, reduction)),
             Op::ScatterNd { reduction } => words.add(reduction),
+            Op::CacheWrite { axis, circular, positions } => words.add((axis, circular, positions)),
+            Op::Rope { interleaved, positions } => words.add((interleaved, positions)),
             Op::TopK { axis, k, largest, sorted } => words.add((axis, k, largest, sorted)),
             Op::Resize { params } => words.resize(params),
             Op::Pad { params } => words.pad(params),
             Op::Reverse { axes, batch_axis } => words.add((axes, batch_axis)),
+            Op::Compress { axis } => words.add(axis),
+            Op::Unique { axis, sorted } => words.add((axis, sorted)),
+            Op::NonMaxSuppression { most, overlap, score, centered } => {
+                words.add((most, centered, score.is_some()));
+                words.float(*overlap);
+                words.float(score.unwrap_or(0.0));
+            }
             Op::Attention { params } => words.attention(*params),
-            Op::Recurrent { params } => words.add(params),
+            Op::Recurrent { params } => words.recurrent(params),
             Op::Dft { axis, inverse, onesided, length } => {
                 words.add((axis, inverse, onesided, length));
             }

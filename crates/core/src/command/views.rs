@@ -173,6 +173,17 @@ views! {
             | mask if |op| matches!(op, Op::Attention { params } if params.mask),
               lengths if |op| matches!(op, Op::Attention { params } if params.lengths);
     }
+    /// The operands of a part that is written into a cache.
+    CacheWriteOperands for CacheWrite {
+        out: dst;
+        in: cache update
+            | positions if |op| matches!(op, Op::CacheWrite { positions: true, .. });
+    }
+    /// The operands of a rotary embedding.
+    RopeOperands for Rope {
+        out: dst;
+        in: src cos sin | positions if |op| matches!(op, Op::Rope { positions: true, .. });
+    }
     /// The operands of a short-time Fourier transform.
     StftOperands for Stft {
         out: dst;
@@ -195,7 +206,19 @@ views! {
             | bias if bias,
               hidden_0 if |op| matches!(op, Op::Recurrent { params } if params.initial_hidden),
               cell_0 if |op| matches!(op, Op::Recurrent { params } if params.initial_cell),
-              lengths if |op| matches!(op, Op::Recurrent { params } if params.lengths);
+              lengths if |op| matches!(op, Op::Recurrent { params } if params.lengths),
+              peepholes if |op| variant(op).peepholes,
+              input_scale if |op| variant(op).quantized,
+              hidden_scale if |op| variant(op).quantized,
+              input_zero if |op| variant(op).zeros,
+              hidden_zero if |op| variant(op).zeros;
+    }
+}
+
+fn variant(op: &Op) -> super::RecurrentVariant {
+    match op {
+        Op::Recurrent { params } => params.variant,
+        _ => super::RecurrentVariant::default(),
     }
 }
 

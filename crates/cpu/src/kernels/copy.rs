@@ -9,6 +9,7 @@ use super::block::{Output, Scratch, base, each_block};
 use super::number::{Bool, Stored, with_bits};
 use super::parallel::Parallel;
 use super::span::{Span, Whole};
+use super::storage;
 use super::transpose;
 use super::walk::Walk;
 
@@ -48,9 +49,27 @@ pub(super) unsafe fn copy(
     src: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
 ) {
+    // SAFETY: passed on.
+    unsafe { cast(dst, src, true, parallel) }
+}
+
+/// Copies, converting the element type. `saturate` is as for [`Op::Copy`](millstream_core::Op::Copy).
+///
+/// # Safety
+///
+/// As for [`execute`](super::execute).
+pub(super) unsafe fn cast(
+    dst: &Operand<RawBuffer>,
+    src: &Operand<RawBuffer>,
+    saturate: bool,
+    parallel: &dyn Parallel,
+) {
     let (to, from) = (dst.layout.dtype(), src.layout.dtype());
     // SAFETY: passed on; the types are those of the operands.
     unsafe {
+        if to.is_storage() || from.is_storage() {
+            return storage::copy(dst, src, saturate, parallel);
+        }
         if to == from && with_bits!(to, Bits => transposed::<Bits>(dst, src, parallel)) {
             return;
         }
@@ -97,6 +116,7 @@ pub(super) unsafe fn convert(from: DType, to: DType, span: impl Span<1>) {
             DType::U16 => from_type::<u16>(to, span),
             DType::U32 => from_type::<u32>(to, span),
             DType::U64 => from_type::<u64>(to, span),
+            other => unreachable!("{other} is only stored"),
         }
     }
 }
@@ -119,12 +139,13 @@ unsafe fn from_type<S: Stored<Compute: Cast>>(to: DType, span: impl Span<1>) {
             DType::U16 => each::<S, u16>(span, Cast::to_u16),
             DType::U32 => each::<S, u32>(span, Cast::to_u32),
             DType::U64 => each::<S, u64>(span, Cast::to_u64),
+            other => unreachable!("{other} is only stored"),
         }
     }
 }
 
 #[inline]
-unsafe fn each<S: Stored, D: Stored>(
+pub(super) unsafe fn each<S: Stored, D: Stored>(
     span: impl Span<1>,
     function: impl Fn(S::Compute) -> D::Compute + Sync,
 ) {
@@ -139,7 +160,7 @@ unsafe fn each<S: Stored, D: Stored>(
 }
 
 /// Conversions as Rust's `as` does them.
-trait Cast: Copy {
+pub(super) trait Cast: Copy {
     fn to_f32(self) -> f32;
     fn to_f64(self) -> f64;
     fn to_i8(self) -> i8;

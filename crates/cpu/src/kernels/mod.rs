@@ -15,7 +15,9 @@ mod binary;
 mod block;
 mod byte;
 mod byte_product;
+mod cache;
 mod chain;
+mod compact;
 mod conv;
 mod copy;
 mod cumsum;
@@ -45,11 +47,13 @@ mod recurrent;
 mod reduce;
 mod resize;
 mod reverse;
+mod rope;
 mod select;
 mod simd;
 mod slice;
 mod softmax;
 mod span;
+mod storage;
 mod top_k;
 mod transpose;
 mod unary;
@@ -71,9 +75,10 @@ pub use parallel::{Parallel, Sequential};
 pub(crate) use workspace::empty_spare;
 
 use millstream_core::{
-    AttentionOperands, BoundCommand, ConvIntegerOperands, ConvOperands, DynamicQuantizeOperands,
-    MatMulBlocksOperands, MatMulIntegerOperands, MatMulOperands, NormOperands, Op, OpKind, Operand,
-    PoolOperands, QuantizeOperands, RawBuffer, RecurrentOperands, ReverseOperands, StftOperands,
+    AttentionOperands, BoundCommand, CacheWriteOperands, ConvIntegerOperands, ConvOperands,
+    DynamicQuantizeOperands, MatMulBlocksOperands, MatMulIntegerOperands, MatMulOperands,
+    NormOperands, Op, OpKind, Operand, PoolOperands, QuantizeOperands, RawBuffer,
+    RecurrentOperands, ReverseOperands, RopeOperands, StftOperands,
 };
 
 /// Whether the CPU device has a kernel for this kind.
@@ -101,11 +106,17 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::GatherNd
             | OpKind::ScatterElements
             | OpKind::ScatterNd
+            | OpKind::CacheWrite
+            | OpKind::Rope
             | OpKind::Embedding
             | OpKind::TopK
             | OpKind::Resize
             | OpKind::Pad
             | OpKind::Reverse
+            | OpKind::NonZero
+            | OpKind::Compress
+            | OpKind::Unique
+            | OpKind::NonMaxSuppression
             | OpKind::Conv
             | OpKind::ConvTranspose
             | OpKind::Attention
@@ -172,7 +183,9 @@ unsafe fn execute_one(
         match command.op() {
             Op::Fill { value, .. } => copy::fill(&outputs[0], *value, parallel),
             Op::Iota { params } => iota::iota(params, &outputs[0], parallel),
-            Op::Copy { .. } => copy::copy(&outputs[0], &inputs[0], parallel),
+            Op::Copy { dtype: _, saturate } => {
+                copy::cast(&outputs[0], &inputs[0], *saturate, parallel);
+            }
             Op::Unary { op } => unary::unary(*op, &outputs[0], &inputs[0], parallel),
             Op::Binary { op } => {
                 binary::binary(*op, &outputs[0], &inputs[0], &inputs[1], parallel);
@@ -187,9 +200,9 @@ unsafe fn execute_one(
             Op::Reduce { op, axes } => {
                 reduce::reduce(*op, *axes, &outputs[0], &inputs[0], parallel);
             }
-            Op::CumSum { axis, exclusive, reverse } => {
+            Op::CumSum { axis, exclusive, reverse, product } => {
                 let (axis, exclusive, reverse) = (usize::from(*axis), *exclusive, *reverse);
-                let way = cumsum::Way { axis, exclusive, reverse };
+                let way = cumsum::Way { axis, exclusive, reverse, product: *product };
                 cumsum::cumsum(way, &outputs[0], &inputs[0], parallel);
             }
             Op::Softmax { axis, log } => {
@@ -240,6 +253,17 @@ unsafe fn execute_one(
             Op::ScatterNd { reduction } => {
                 index::scatter_nd(*reduction, &scatter_operands(outputs, inputs), parallel)?;
             }
+            Op::CacheWrite { axis, circular, positions: _ } => {
+                let CacheWriteOperands { dst, cache: old, update, positions } =
+                    CacheWriteOperands::of(command);
+                let how = (usize::from(*axis), *circular);
+                cache::write(how, dst, [old, update], positions, parallel)?;
+            }
+            Op::Rope { interleaved, positions: _ } => {
+                let RopeOperands { dst, src, cos, sin, positions } = RopeOperands::of(command);
+                let operands = rope::Operands { dst, src, cos, sin, positions };
+                rope::rope(*interleaved, &operands, parallel)?;
+            }
             Op::TopK { axis, k: _, largest, sorted } => {
                 let (axis, largest, sorted) = (usize::from(*axis), *largest, *sorted);
                 let choice = top_k::Choice { axis, largest, sorted };
@@ -251,6 +275,31 @@ unsafe fn execute_one(
                 let ReverseOperands { dst, src, lengths } = ReverseOperands::of(command);
                 let lengths = lengths.zip(batch_axis.map(usize::from));
                 reverse::reverse(*axes, lengths, dst, src, parallel)?;
+            }
+            Op::NonZero => compact::nonzero(&outputs[0], &outputs[1], &inputs[0], parallel)?,
+            Op::Compress { axis } => {
+                let axis = axis.map(usize::from);
+                compact::compress(
+                    axis,
+                    &outputs[0],
+                    &outputs[1],
+                    [&inputs[0], &inputs[1]],
+                    parallel,
+                )?;
+            }
+            Op::Unique { axis, sorted } => {
+                let axis = axis.map(usize::from);
+                compact::unique(axis, *sorted, outputs, &inputs[0], parallel)?;
+            }
+            Op::NonMaxSuppression { most, overlap, score, centered } => {
+                let choice = compact::Choice {
+                    most: *most,
+                    overlap: *overlap,
+                    score: *score,
+                    centered: *centered,
+                };
+                let operands = [&inputs[0], &inputs[1]];
+                compact::suppress(choice, &outputs[0], &outputs[1], operands, parallel)?;
             }
             Op::Conv { params, epilogue } => {
                 let operands = conv_operands(command);
@@ -390,6 +439,9 @@ fn recurrent_operands(command: &BoundCommand) -> recurrent::Operands<'_> {
         initial_hidden: operands.hidden_0,
         initial_cell: operands.cell_0,
         lengths: operands.lengths,
+        peepholes: operands.peepholes,
+        scales: [operands.input_scale, operands.hidden_scale],
+        zeros: [operands.input_zero, operands.hidden_zero],
     }
 }
 

@@ -12,6 +12,15 @@
 #define U32 10
 #define U64 11
 #define I16 12
+// Types that are only stored; those from I4 on have two elements in a byte.
+#define F8E4M3FN 13
+#define F8E5M2 14
+#define F8E4M3FNUZ 15
+#define F8E5M2FNUZ 16
+#define F8E8M0 17
+#define I4 18
+#define U4 19
+#define F4E2M1 20
 
 FN f32 f32_from_bf16(u16 b) { return f32_of((u32)b << 16); }
 FN u16 bf16_from_f32(f32 x) {

@@ -1,4 +1,4 @@
-//! Matrix products in tiles, of floating point and of 8-bit integers.
+//! Matrix products in tiles, of floating point and of integers.
 
 use millstream_core::{BoundCommand, DType, Epilogue, MatMulIntegerOperands, Rescale};
 use smallvec::smallvec;
@@ -102,8 +102,8 @@ impl Tile {
         }
         let groups =
             |side: usize| m.div_ceil(side).saturating_mul(n.div_ceil(side)).saturating_mul(batch);
-        // f64 takes twice the memory.
-        let share = if dtype == DType::F64 { 2 } else { 1 };
+        // 64 bits take twice the memory.
+        let share = if dtype.size() == 8 { 2 } else { 1 };
         let wanted = limits.parallel_groups as usize;
         match () {
             _ if groups(64) >= wanted => Self { m: 64, n: 64, slices: 1 },

@@ -138,7 +138,7 @@ impl Product {
     pub fn take_batch(&mut self, mut axes: SmallVec<[(usize, [usize; 5]); MAX_RANK]>) {
         axes.retain(|axis| axis.0 != 1);
         // The zero points of `b` have no rows.
-        let integer = self.matrices[DST].dtype == DType::I32;
+        let integer = self.matrices[DST].dtype != self.matrices[A].dtype;
         while let Some(&(size, strides)) = axes.last() {
             if strides[B] != 0 || (integer && strides[RESIDUAL] != 0) {
                 break;

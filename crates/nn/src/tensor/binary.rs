@@ -43,7 +43,7 @@ fn number(op: &'static str, value: Scalar, like: &Tensor) -> Result<Tensor> {
     let dtype = like.dtype();
     let fits = match value {
         Scalar::Float(number) => dtype.is_float() || number.fract() == 0.0,
-        Scalar::Int(_) | Scalar::UInt(_) => dtype != DType::Bool,
+        Scalar::Int(_) | Scalar::UInt(_) => dtype.is_number(),
         Scalar::Bool(_) => dtype == DType::Bool,
     };
     if !fits {

@@ -56,6 +56,9 @@ impl Tensor {
         if !(0.0..=9e15).contains(&count) || step == 0.0 {
             return invalid("arange", format!("{start} to {end} by {step} has no such elements"));
         }
+        if dtype.is_storage() {
+            return invalid("arange", format!("{dtype} is only stored: make f32 and convert it"));
+        }
         // First the device's memory, whose lack is an error.
         let recorder = Recorder::new("arange", device)?;
         let result = recorder.output(dtype, &[count as usize])?;
@@ -240,10 +243,10 @@ impl Tensor {
 }
 
 fn check_size(op: &'static str, bytes: usize, shape: &[usize], dtype: DType) -> Result<()> {
-    let needed = shape.iter().try_fold(dtype.size(), |sum, &size| sum.checked_mul(size));
-    if needed == Some(bytes) {
+    let elements = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
+    if elements.and_then(|elements| dtype.bytes(elements)) == Some(bytes) {
         return Ok(());
     }
-    let given = bytes / dtype.size();
+    let given = bytes / dtype.size() * dtype.per_byte();
     invalid(op, format!("{given} {dtype} elements for shape {shape:?}"))
 }

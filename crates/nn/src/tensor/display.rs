@@ -45,6 +45,10 @@ impl Tensor {
                 let values = shown.to_dtype(DType::I64)?.to_vec::<i64>()?;
                 align(values.iter().map(i64::to_string).collect())
             }
+            stored if stored.is_storage() => {
+                let values = shown.to_dtype(DType::F32)?.to_dtype(DType::F64)?;
+                align(floats(&values.to_vec::<f64>()?))
+            }
             _ => align(floats(&shown.to_dtype(DType::F64)?.to_vec::<f64>()?)),
         };
         let mut text = String::new();

@@ -44,10 +44,12 @@ impl Recipe {
         let dtype = pick(&NUMBERS, self.dtype);
         let axis = usize::from(self.op) % self.shape.len();
         let (exclusive, reverse) = (self.flag(0), self.flag(1));
-        let op = Op::CumSum { axis: axis as u8, exclusive, reverse };
+        let product = self.flag(3);
+        let op = Op::CumSum { axis: axis as u8, exclusive, reverse, product };
         let place = usize::from(!self.flag(2));
         let layout = self.arrangements[place].layout(dtype, &self.shape);
-        let values = self.plain(1, &layout, (-4.0, 4.0));
+        let range = if product { (0.7, 1.4) } else { (-4.0, 4.0) };
+        let values = self.plain(1, &layout, range);
         if place == 0 {
             self.start(op, dtype, &self.shape).in_place(&values).build()
         } else {
@@ -88,6 +90,34 @@ impl Recipe {
         self.finish(case.input(indices, &places))
     }
 
+    /// A part of an axis that is replaced, in place or not.
+    fn cache_write(mut self) -> Case {
+        let dtype = pick(&TYPES, self.dtype);
+        let axis = 1 + usize::from(self.op) % (self.shape.len() - 1);
+        self.shape[axis] = self.shape[axis].max(1);
+        let circular = self.flag(0);
+        let op = Op::CacheWrite { axis: axis as u8, circular, positions: true };
+        let mut part = self.shape.clone();
+        part[axis] = self.inner % (self.shape[axis] + 1);
+        let update = self.arrangements[2].layout(dtype, &part);
+        let positions = self.arrangements[3].layout(self.index_type(), &self.shape[..1]);
+        let mut generator = Generator::new(self.seed ^ 0x2f0b);
+        let room = if circular { 4 * self.shape[axis] } else { self.shape[axis] - part[axis] + 1 };
+        let places: Vec<_> =
+            (0..self.shape[0]).map(|_| Value::Int(generator.below(room) as i128)).collect();
+        let case = if self.flag(1) {
+            let layout = self.arrangements[0].layout(dtype, &self.shape);
+            let values = self.values(1, &layout, (-3.0, 3.0));
+            self.start(op, dtype, &self.shape).in_place(&values)
+        } else {
+            let layout = self.arrangements[1].layout(dtype, &self.shape);
+            self.begin(op, dtype).input(layout, &self.values(1, &layout, (-3.0, 3.0)))
+        };
+        let case = case.input(update, &self.values(2, &update, (-3.0, 3.0)));
+        let case = case.input(positions, &places);
+        if self.flag(1) { case.build() } else { self.finish(case) }
+    }
+
     pub(super) fn reverse(self) -> Case {
         let dtype = pick(&TYPES, self.dtype);
         let rank = self.shape.len();
@@ -109,6 +139,9 @@ impl Recipe {
     }
 
     pub(super) fn scatter(mut self) -> Case {
+        if self.flag(5) && self.shape.len() >= 2 {
+            return self.cache_write();
+        }
         self.need_rank(1);
         let dtype = pick(&TYPES, self.dtype);
         let axis = usize::from(self.op) % self.shape.len();
@@ -136,6 +169,21 @@ impl Recipe {
             .input(indices, &self.indices(indices.elements(), size))
             .input(updates, &self.values(3, &updates, (-3.0, 3.0)));
         self.finish(case)
+    }
+
+    pub(super) fn compact(self) -> Case {
+        let dtype = pick(&DType::COMPUTED, self.dtype);
+        let source = self.arrangements[1].layout(dtype, &self.shape);
+        let values = self.values(1, &source, (-1.0, 1.0));
+        if self.flag(0) {
+            return self.finish(self.begin(Op::NonZero, dtype).input(source, &values));
+        }
+        let axis = usize::from(self.op).checked_rem(self.shape.len()).filter(|_| self.flag(1));
+        let size = axis.map_or(source.elements(), |axis| self.shape[axis]);
+        let condition = self.arrangements[3].layout(DType::Bool, &[self.inner.min(size)]);
+        let flags = self.plain(3, &condition, (0.0, 1.0));
+        let op = Op::Compress { axis: axis.map(|axis| axis as u8) };
+        self.finish(self.begin(op, dtype).input(source, &values).input(condition, &flags))
     }
 
     pub(super) fn top_k(mut self) -> Case {

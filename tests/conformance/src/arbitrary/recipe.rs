@@ -87,6 +87,7 @@ impl Recipe {
             13 => self.norm(),
             14 => self.gather(),
             15 => self.scatter(),
+            16 if self.flag(7) => self.compact(),
             16 => self.top_k(),
             17 => self.pad(),
             18 => self.window(),
@@ -158,7 +159,7 @@ impl Recipe {
 
     fn copy(self) -> Case {
         let (from, to) = (pick(&TYPES, self.dtype), pick(&TYPES, self.op));
-        let case = self.start(Op::Copy { dtype: to }, to, &self.shape);
+        let case = self.start(Op::Copy { dtype: to, saturate: true }, to, &self.shape);
         let input = self.arrangements[1].input(from, &self.shape);
         case.input(input, &self.values(1, &input, (-300.0, 300.0))).build()
     }
@@ -208,11 +209,10 @@ impl Recipe {
             self.shape.contains(&0) && kept.all(|axis| self.shape[axis] > 0)
         };
         let mut op = pick(&ReduceOp::ALL, self.op);
-        if matches!(op, ReduceOp::ArgMax | ReduceOp::ArgMin) {
+        if op.is_index() {
             axes.truncate(1);
         }
-        let indexed = matches!(op, ReduceOp::ArgMax | ReduceOp::ArgMin);
-        if nothing(&axes) && !op.has_identity() || indexed && axes.is_empty() {
+        if nothing(&axes) && !op.has_identity() || op.is_index() && axes.is_empty() {
             op = ReduceOp::Sum;
         }
         let legal: Vec<_> = TYPES.into_iter().filter(|&dtype| op.output(dtype).is_some()).collect();

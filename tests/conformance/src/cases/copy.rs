@@ -22,7 +22,8 @@ pub(super) fn cases() -> Vec<Case> {
                     let values =
                         Generator::named(&name).elements(from, source.elements(), -300.0, 300.0);
                     let output = target.output.layout(to, target.shape);
-                    let case = CaseBuilder::new(name, Op::Copy { dtype: to }).output(output);
+                    let case = CaseBuilder::new(name, Op::Copy { dtype: to, saturate: true })
+                        .output(output);
                     cases.push(case.input(source, &values).build());
                 }
             }
@@ -34,16 +35,17 @@ pub(super) fn cases() -> Vec<Case> {
         let values = Generator::new(1).elements(from, 12, -9.0, 9.0);
         let layout = View::Mixed.layout(from, &[3, 4]);
         let name = format!("copy/{from}/in-place");
-        let case = CaseBuilder::new(name, Op::Copy { dtype: from });
+        let case = CaseBuilder::new(name, Op::Copy { dtype: from, saturate: true });
         cases.push(case.output(layout).in_place(&values).build());
     }
     cases.extend(roundings());
     cases.extend(large());
+    cases.extend(super::storage::copies());
     cases
 }
 
 fn values_case(from: DType, to: DType, name: &str, values: &[Value]) -> Case {
-    CaseBuilder::new(format!("copy/{from}-{to}/{name}"), Op::Copy { dtype: to })
+    CaseBuilder::new(format!("copy/{from}-{to}/{name}"), Op::Copy { dtype: to, saturate: true })
         .input(View::Dense.layout(from, &[values.len()]), values)
         .outputs(&[View::Shifted])
         .build()
@@ -103,7 +105,7 @@ fn large() -> Vec<Case> {
             let name = format!("copy/{from}-{to}/{name}");
             let input = input.layout(from, shape);
             let values = Generator::named(&name).elements(from, input.elements(), -300.0, 300.0);
-            let case = CaseBuilder::new(name, Op::Copy { dtype: to });
+            let case = CaseBuilder::new(name, Op::Copy { dtype: to, saturate: true });
             cases.push(case.input(input, &values).outputs(&[output]).build());
         };
     for dtype in [DType::F32, DType::U8, DType::F64, DType::BF16] {

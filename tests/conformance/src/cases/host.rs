@@ -55,6 +55,7 @@ fn transfers() -> Vec<(DType, Vec<usize>, View, Vec<Value>)> {
         let values = Generator::new(2).elements(DType::F32, LARGE, -9.0, 9.0);
         transfers.push((DType::F32, vec![LARGE], view, values));
     }
+    transfers.extend(super::storage::transfers());
     transfers
 }
 

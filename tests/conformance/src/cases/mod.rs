@@ -3,7 +3,9 @@
 mod attention;
 mod binary;
 mod blocks;
+mod cache;
 mod chain;
+mod compact;
 mod conv;
 mod copy;
 mod cumsum;
@@ -30,6 +32,8 @@ mod reverse;
 mod scatter;
 mod select;
 mod softmax;
+mod storage;
+mod suppress;
 mod top_k;
 mod unary;
 
@@ -43,7 +47,7 @@ use crate::Case;
 pub(crate) const FLOATS: [DType; 4] = [DType::F32, DType::F16, DType::BF16, DType::F64];
 
 /// The types that operations compute with.
-pub(crate) const TYPES: [DType; 13] = DType::ALL;
+pub(crate) const TYPES: [DType; 13] = DType::COMPUTED;
 
 /// Those but for `bool`.
 pub(crate) const NUMBERS: [DType; 12] = [
@@ -87,11 +91,17 @@ pub(crate) const COVERED: &[OpKind] = &[
     OpKind::GatherNd,
     OpKind::ScatterElements,
     OpKind::ScatterNd,
+    OpKind::CacheWrite,
+    OpKind::Rope,
     OpKind::Embedding,
     OpKind::TopK,
     OpKind::Resize,
     OpKind::Pad,
     OpKind::Reverse,
+    OpKind::NonZero,
+    OpKind::Compress,
+    OpKind::Unique,
+    OpKind::NonMaxSuppression,
     OpKind::Conv,
     OpKind::ConvTranspose,
     OpKind::Attention,
@@ -153,11 +163,17 @@ fn all_cases(kind: OpKind) -> Vec<Case> {
         OpKind::GatherNd => gather::tuples(),
         OpKind::ScatterElements => scatter::elements(),
         OpKind::ScatterNd => scatter::tuples(),
+        OpKind::CacheWrite => cache::writes(),
+        OpKind::Rope => cache::ropes(),
         OpKind::Embedding => gather::embeddings(),
         OpKind::TopK => top_k::cases(),
         OpKind::Resize => resize::cases(),
         OpKind::Pad => pad::cases(),
         OpKind::Reverse => reverse::cases(),
+        OpKind::NonZero => compact::nonzeros(),
+        OpKind::Compress => compact::compressions(),
+        OpKind::Unique => compact::uniques(),
+        OpKind::NonMaxSuppression => suppress::cases(),
         OpKind::Conv => conv::forward(),
         OpKind::ConvTranspose => conv::transposed(),
         OpKind::Attention => attention::cases(),

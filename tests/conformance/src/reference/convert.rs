@@ -10,6 +10,8 @@ use crate::value::{limits, round_int_to, round_to, wrap};
 /// is true.
 pub fn convert(value: Value, to: DType) -> Value {
     match value {
+        // It is a number of the type already.
+        value if to.is_storage() => value,
         Value::Float(value) if to.is_float() => Value::Float(round_to(to, value)),
         Value::Int(value) if to.is_float() => Value::Float(round_int_to(to, value)),
         // NaN is not equal to zero, hence true.

@@ -58,9 +58,8 @@ pub(super) fn binary(op: BinaryOp, dtype: DType, a: i128, b: i128) -> Expected {
                 wrap(dtype, a.wrapping_mul(b))
             }
         }
-        // What a negative distance means is not said anywhere.
-        ShiftLeft | ShiftRight if b < 0 => return Expected::Any,
-        ShiftLeft | ShiftRight if b >= width => 0,
+        ShiftLeft if b < 0 || b >= width => 0,
+        ShiftRight if b < 0 || b >= width => a.min(0).signum(),
         ShiftLeft => wrap(dtype, a << b),
         ShiftRight => a >> b,
         Atan2 => panic!("{op:?} is not a function of integers"),

@@ -44,7 +44,7 @@ pub(super) fn apply(
 }
 
 /// The order of numbers, with NaN above all of them and equal to itself.
-fn compare(a: Value, b: Value) -> Ordering {
+pub(super) fn compare(a: Value, b: Value) -> Ordering {
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => a.cmp(&b),
         _ => {

@@ -43,6 +43,10 @@ impl Op {
             Op::PackWeights { .. } => smallvec!["packed"],
             Op::Pool { params } => with(&["dst"], &[(params.indices, "indices")]),
             Op::TopK { .. } => smallvec!["values", "indices"],
+            Op::NonZero => smallvec!["indices", "count"],
+            Op::Compress { .. } => smallvec!["dst", "count"],
+            Op::Unique { .. } => smallvec!["values", "first", "inverse", "counts", "count"],
+            Op::NonMaxSuppression { .. } => smallvec!["selected", "count"],
             Op::DynamicQuantize { dtype, .. } => {
                 with(&["dst", "scale"], &[(*dtype == DType::U8, "zero")])
             }
@@ -74,6 +78,8 @@ impl Op {
             | Op::GatherNd { .. }
             | Op::ScatterElements { .. }
             | Op::ScatterNd { .. }
+            | Op::CacheWrite { .. }
+            | Op::Rope { .. }
             | Op::Embedding
             | Op::Resize { .. }
             | Op::Pad { .. }
@@ -111,8 +117,12 @@ impl Op {
             | Op::Resize { .. }
             | Op::Pad { .. }
             | Op::Dft { .. }
+            | Op::NonZero
+            | Op::Unique { .. }
             | Op::Download { .. } => smallvec!["src"],
             Op::Reverse { batch_axis, .. } => with(&["src"], &[(batch_axis.is_some(), "lengths")]),
+            Op::Compress { .. } => smallvec!["src", "condition"],
+            Op::NonMaxSuppression { .. } => smallvec!["boxes", "scores"],
             Op::Binary { .. } => smallvec!["a", "b"],
             Op::Where => smallvec!["condition", "a", "b"],
             Op::Chain { chain } => INPUT_NAMES[..chain.inputs().len()].iter().copied().collect(),
@@ -137,6 +147,12 @@ impl Op {
             Op::ScatterElements { .. } | Op::ScatterNd { .. } => {
                 smallvec!["src", "indices", "updates"]
             }
+            Op::CacheWrite { positions, .. } => {
+                with(&["cache", "update"], &[(*positions, "positions")])
+            }
+            Op::Rope { positions, .. } => {
+                with(&["src", "cos", "sin"], &[(*positions, "positions")])
+            }
             Op::Embedding => smallvec!["table", "ids"],
             Op::Attention { params } => with(
                 &["query", "key", "value"],
@@ -149,6 +165,11 @@ impl Op {
                     (params.initial_hidden, "hidden_0"),
                     (params.initial_cell, "cell_0"),
                     (params.lengths, "lengths"),
+                    (params.variant.peepholes, "peepholes"),
+                    (params.variant.quantized, "input_scale"),
+                    (params.variant.quantized, "hidden_scale"),
+                    (params.variant.zeros, "input_zero"),
+                    (params.variant.zeros, "hidden_zero"),
                 ],
             ),
             Op::Stft { window, .. } => with(&["signal"], &[(*window, "window")]),
@@ -195,6 +216,8 @@ impl Op {
             | Op::GatherNd { .. }
             | Op::Embedding => (1, 2),
             Op::Where | Op::ScatterElements { .. } | Op::ScatterNd { .. } => (1, 3),
+            Op::CacheWrite { positions, .. } => (1, 2 + usize::from(*positions)),
+            Op::Rope { positions, .. } => (1, 3 + usize::from(*positions)),
             Op::Chain { chain } => (1, chain.inputs().len()),
             Op::LayerNorm { weight, bias, .. } | Op::GroupNorm { weight, bias, .. } => {
                 (1, 1 + usize::from(*weight) + usize::from(*bias))
@@ -209,14 +232,25 @@ impl Op {
             Op::Conv { epilogue: sums, .. } => (1, 2 + epilogue(sums)),
             Op::ConvTranspose { epilogue, .. } => (1, 2 + usize::from(epilogue.bias)),
             Op::Pool { params } => (1 + usize::from(params.indices), 1),
-            Op::TopK { .. } => (2, 1),
+            Op::TopK { .. } | Op::NonZero => (2, 1),
+            Op::Compress { .. } | Op::NonMaxSuppression { .. } => (2, 2),
+            Op::Unique { .. } => (5, 1),
             Op::Attention { params } => {
                 (1, 3 + usize::from(params.mask) + usize::from(params.lengths))
             }
             Op::DynamicQuantize { dtype, .. } => (2 + usize::from(*dtype == DType::U8), 1),
             Op::Recurrent { params } => {
-                let flags =
-                    [params.bias, params.initial_hidden, params.initial_cell, params.lengths];
+                let flags = [
+                    params.bias,
+                    params.initial_hidden,
+                    params.initial_cell,
+                    params.lengths,
+                    params.variant.peepholes,
+                    params.variant.quantized,
+                    params.variant.quantized,
+                    params.variant.zeros,
+                    params.variant.zeros,
+                ];
                 let optional = flags.into_iter().map(usize::from).sum::<usize>();
                 (2 + usize::from(params.cell == RecurrentCell::Lstm), 3 + optional)
             }

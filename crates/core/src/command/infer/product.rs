@@ -1,7 +1,7 @@
 //! Matrix products.
 
 use super::{Fit, Shape, rescale};
-use crate::command::Rescale;
+use crate::command::{Activation, Epilogue, Rescale};
 use crate::{DType, Layout, Result, broadcast_shapes};
 
 pub(super) const AXES: &str = "rows and columns at the end";
@@ -64,9 +64,23 @@ pub(super) fn stretch_leading<B>(
     fit.stretch(place, &wide)
 }
 
-pub(super) fn matmul<B>(fit: &mut Fit<'_, B>) -> Result<()> {
-    fit.wants_float(0)?;
+/// The integers that [`matmul`] takes.
+fn is_whole(dtype: DType) -> bool {
+    matches!(dtype, DType::I32 | DType::I64 | DType::U32 | DType::U64)
+}
+
+pub(super) fn matmul<B>(fit: &mut Fit<'_, B>, epilogue: &Epilogue) -> Result<()> {
     let dtype = fit.dtype(0);
+    if is_whole(dtype) {
+        // Fractions of integers have no meaning.
+        let Epilogue { scale, activation, bias: _, residual: _ } = *epilogue;
+        fit.wants(scale == 1.0, "scale", || format!("1 for {dtype}"), scale)?;
+        if activation != Activation::None {
+            return fit.fail("activation", format!("none for {dtype}"), format!("{activation:?}"));
+        }
+    } else if !dtype.is_float() {
+        return fit.misfit(0, "a floating-point type, or integers of 32 or 64 bits");
+    }
     for place in 1..fit.inputs() {
         fit.wants_dtype(place, dtype)?;
     }

@@ -17,6 +17,7 @@ mod problem;
 mod scratch;
 pub(super) mod tile;
 mod vector;
+mod whole;
 
 #[cfg(test)]
 mod packed_tests;
@@ -58,6 +59,21 @@ pub(super) unsafe fn matmul(
 ) -> Result {
     if dst.layout.is_empty() {
         return Ok(());
+    }
+    // SAFETY: passed on; the types are those of the operands.
+    unsafe {
+        match dst.layout.dtype() {
+            // Bits of sums that wrap around are the same with and without a sign.
+            DType::I32 | DType::U32 => {
+                let problem = Problem::<i32>::new(epilogue, dst, factors, bias, residual);
+                return whole::run(&problem, parallel);
+            }
+            DType::I64 | DType::U64 => {
+                let problem = Problem::<i64>::new(epilogue, dst, factors, bias, residual);
+                return whole::run(&problem, parallel);
+            }
+            _ => {}
+        }
     }
     with_float!(dst.layout.dtype(), T => {
         // SAFETY: passed on.

@@ -29,7 +29,7 @@ pub fn iota() -> Good {
 
 pub fn copy() -> Good {
     row(
-        Op::Copy { dtype: F32 },
+        Op::Copy { dtype: F32, saturate: true },
         [("dst", "type", &["src"])],
         [input("src", F32, &[2, 3], "", &[])],
         [],

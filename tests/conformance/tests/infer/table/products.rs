@@ -3,7 +3,7 @@
 use millstream_conformance::ops;
 use millstream_core::{
     Activation, AttentionParams, DType, Op, RecurrentCell, RecurrentDirection, RecurrentParams,
-    Rescale,
+    RecurrentVariant, Rescale,
 };
 
 use super::{DST, F32, I64, U8, input, row, sums};
@@ -17,6 +17,12 @@ fn lstm() -> RecurrentParams {
         initial_hidden: true,
         initial_cell: true,
         lengths: true,
+        variant: RecurrentVariant {
+            peepholes: true,
+            quantized: true,
+            zeros: true,
+            ..RecurrentVariant::default()
+        },
     }
 }
 
@@ -25,7 +31,7 @@ pub fn matmul() -> Good {
         Op::MatMul { epilogue: sums() },
         [("dst", "type rank size", &["a"])],
         [
-            input("a", F32, &[2, 3, 4], "type rank", &["b", "residual"]),
+            input("a", F32, &[2, 3, 4], "type rank", &["b", "residual", "scale"]),
             input("b", F32, &[4, 5], "type rank size", &["bias"]),
             input("bias", F32, &[5], "type rank size", &[]),
             input("residual", F32, &[2, 3, 5], "type rank size", &[]),
@@ -123,6 +129,11 @@ pub fn attention() -> Good {
 
 pub fn recurrent() -> Good {
     let state = [2, 3, 5];
+    let of = ops::recurrent;
+    let clipped = |clip| {
+        let variant = RecurrentVariant { clip: Some(clip), ..lstm().variant };
+        RecurrentParams { variant, ..lstm() }
+    };
     row(
         ops::recurrent(lstm()),
         [
@@ -132,16 +143,22 @@ pub fn recurrent() -> Good {
         ],
         [
             input("src", F32, &[4, 3, 6], "type rank", &["w_input", "hidden_0"]),
-            input("w_input", F32, &[2, 20, 6], "type rank size", &[]),
-            input("w_hidden", F32, &[2, 20, 5], "type rank size", &["w_input"]),
+            input("w_input", U8, &[2, 20, 6], "type rank size", &["w_hidden"]),
+            input("w_hidden", U8, &[2, 20, 5], "type rank size", &["w_input"]),
             input("bias", F32, &[2, 2, 20], "type rank size", &[]),
             input("hidden_0", F32, &state, "type rank size", &[]),
             input("cell_0", F32, &state, "type rank size", &[]),
             input("lengths", I64, &[3], "type rank size", &[]),
+            input("peepholes", F32, &[2, 15], "type rank size", &[]),
+            input("input_scale", F32, &[2, 20], "type rank size", &[]),
+            input("hidden_scale", F32, &[2, 20], "type rank size", &[]),
+            input("input_zero", U8, &[2, 20], "type rank size", &[]),
+            input("hidden_zero", U8, &[2, 20], "type rank size", &[]),
         ],
-        [(
-            "initial_cell",
-            ops::recurrent(RecurrentParams { cell: RecurrentCell::RnnTanh, ..lstm() }),
-        )],
+        [
+            ("initial_cell", of(RecurrentParams { cell: RecurrentCell::RnnTanh, ..lstm() })),
+            ("clip", of(clipped(0.0))),
+            ("clip", of(clipped(f32::NAN))),
+        ],
     )
 }

@@ -9,8 +9,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use millstream::{
-    Activation, Buffer, Command, ConvParams, DType, Device, Distribution, Layout, Operand,
-    Recurrent, RecurrentCell, RecurrentDirection, Result, Stream,
+    Activation, BlockWeights, Buffer, Command, ConvParams, DType, Device, Distribution, Layout,
+    Operand, Quantized, Recurrent, RecurrentCell, RecurrentDirection, Result, Stream,
 };
 
 /// Rounds, and repetitions of each setting in one.
@@ -36,6 +36,14 @@ fn main() -> Result<()> {
         matmul(&stream, "f32 matmul 512³", DType::F32, 512)?,
         matmul(&stream, "i8 matmul 512³", DType::I8, 512)?,
         matmul(&stream, "u8 × i8 matmul 512³", DType::U8, 512)?,
+        scaled(&stream, "u8 × i8 → f32 512³", DType::F32, 512)?,
+        scaled(&stream, "u8 × i8 → u8 512³", DType::U8, 512)?,
+        dynamic(&stream)?,
+        blocks(&stream, "f32 × 4 bits 512³", 4, 512, 512)?,
+        blocks(&stream, "f32 × 8 bits 512³", 8, 512, 512)?,
+        vector(&stream)?,
+        blocks(&stream, "1 row × 4 bits 4096²", 4, 1, 4096)?,
+        blocks(&stream, "1 row × 8 bits 4096²", 8, 1, 4096)?,
         conv(&stream, "conv1d 256→256 k3 ×200", 1, &[256, 256, 3], &[200])?,
         conv(&stream, "conv2d 64→64 k3 56×56", 1, &[64, 64, 3, 3], &[56, 56])?,
         conv(&stream, "depthwise 128 k3 56×56", 128, &[128, 1, 3, 3], &[56, 56])?,
@@ -126,6 +134,62 @@ fn matmul(stream: &Stream, name: &'static str, dtype: DType, n: usize) -> Result
     let shapes = [(DType::I32, shape), (dtype, shape), (DType::I8, shape)];
     setting(stream, name, operations, &shapes, |o| {
         Command::matmul_integer(o[0], o[1], o[2], None, None)
+    })
+}
+
+/// 8-bit factors with a scale for each column, and a bias.
+fn scaled(stream: &Stream, name: &'static str, dtype: DType, n: usize) -> Result<Setting> {
+    let (shape, each, operations) = ([n, n], [n], 2.0 * (n as f64).powi(3));
+    let shapes: [(DType, &[usize]); 7] = [
+        (dtype, &shape),
+        (DType::U8, &shape),
+        (DType::I8, &shape),
+        (DType::U8, &[]),
+        (DType::F32, &[]),
+        (DType::F32, &each),
+        (DType::F32, &each),
+    ];
+    setting(stream, name, operations, &shapes, move |o| {
+        let a = Quantized { values: o[1], scale: o[4], zero: Some(o[3]) };
+        let b = Quantized { values: o[2], scale: o[5], zero: None };
+        let requantize = (dtype == DType::U8).then(|| (o[4], None));
+        Command::matmul_scaled(o[0], a, b, Some(o[6]), None, Activation::Relu, requantize)
+    })
+}
+
+/// Its operations are elements.
+fn dynamic(stream: &Stream) -> Result<Setting> {
+    let shape: &[usize] = &[512, 512];
+    let shapes: [(DType, &[usize]); 4] =
+        [(DType::U8, shape), (DType::F32, &[]), (DType::U8, &[]), (DType::F32, shape)];
+    setting(stream, "dynamic quantize 512²", 512.0 * 512.0, &shapes, |o| {
+        Command::dynamic_quantize(o[0], o[1], Some(o[2]), o[3], false)
+    })
+}
+
+fn vector(stream: &Stream) -> Result<Setting> {
+    let n = 4096;
+    let shapes: [(DType, &[usize]); 3] =
+        [(DType::F32, &[1, n]), (DType::F32, &[1, n]), (DType::F32, &[n, n])];
+    setting(stream, "1 row × f32 4096²", 2.0 * (n * n) as f64, &shapes, |o| {
+        Command::matmul(o[0], o[1], o[2], None, None, 1.0, Activation::None)
+    })
+}
+
+/// Weights of few bits in blocks of 32.
+fn blocks(stream: &Stream, name: &'static str, bits: u8, rows: usize, n: usize) -> Result<Setting> {
+    let (count, bytes) = (n / 32, 32 * usize::from(bits) / 8);
+    let shapes: [(DType, &[usize]); 4] = [
+        (DType::F32, &[rows, n]),
+        (DType::F32, &[rows, n]),
+        (DType::U8, &[n, count, bytes]),
+        (DType::F32, &[n, count]),
+    ];
+    let operations = 2.0 * (rows * n * n) as f64;
+    setting(stream, name, operations, &shapes, move |o| {
+        let (weights, scales) = (o[2], o[3]);
+        let b = BlockWeights { bits, block: 32, weights, scales, zeros: None };
+        Command::matmul_blocks(o[0], o[1], b, None, None, 1.0, Activation::None)
     })
 }
 

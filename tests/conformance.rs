@@ -129,10 +129,12 @@ families! {
     chains: Chain;
     reductions: Reduce CumSum Softmax TopK;
     norms: LayerNorm RmsNorm GroupNorm;
-    products: MatMul PackWeights MatMulPacked;
+    products: MatMul PackWeights MatMulPacked MatMulBlocks;
     integers: Quantize Dequantize DynamicQuantize MatMulInteger ConvInteger;
     windows: Conv ConvTranspose Pool Resize Pad Reverse;
     indices: Gather GatherElements GatherNd ScatterElements ScatterNd Embedding;
+    compaction: NonZero Compress Unique NonMaxSuppression;
+    caches: CacheWrite Rope;
     sequences: Attention Recurrent Dft Stft;
     host: Random Upload Download Timestamp;
 }

@@ -106,6 +106,9 @@ impl Runs {
 
     /// Runs that hold all elements of a layout that lies in a buffer.
     fn of(layout: &Layout) -> Self {
+        if layout.dtype().per_byte() > 1 {
+            return Self::single(layout.start_bytes()..layout.extent_bytes());
+        }
         let size = layout.dtype().size();
         let axes = layout.shape().iter().zip(layout.strides()).filter(|(count, _)| **count > 1);
         let mut axes: SmallVec<[_; MAX_RANK]> =
@@ -287,7 +290,9 @@ impl PlacedValue {
             return *layout;
         }
         // Operands lie inside their buffers, and those inside the block, so that this does not fail.
-        layout.shifted(self.offset / layout.dtype().size()).unwrap_or(*layout)
+        let dtype = layout.dtype();
+        let elements = (self.offset / dtype.size()).saturating_mul(dtype.per_byte());
+        layout.shifted(elements).unwrap_or(*layout)
     }
 
     pub fn failed(&self, layout: &Layout) -> Option<Fault> {

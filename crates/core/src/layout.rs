@@ -46,7 +46,7 @@ impl Layout {
             step = step.checked_mul(size.max(1)).ok_or_else(|| too_large(shape))?;
         }
         // The last element is the one before as many as there are.
-        size::bytes(step, dtype.size()).ok_or_else(|| too_large(shape))?;
+        size::bytes(step, dtype).ok_or_else(|| too_large(shape))?;
         Ok(layout)
     }
 
@@ -82,11 +82,12 @@ impl Layout {
         layout.shape[..shape.len()].copy_from_slice(shape);
         layout.strides[..shape.len()].copy_from_slice(strides);
         for axis in 0..shape.len() {
-            let beyond = size::bytes(strides[axis], dtype.size()).is_none();
+            let beyond = size::bytes(strides[axis], dtype).is_none();
             if shape[axis] <= 1 && beyond {
                 layout.strides[axis] = 0;
             }
         }
+        layout.checked()?;
         if layout.checked_extent().is_some() { Ok(layout) } else { Err(too_large(shape)) }
     }
 
@@ -100,9 +101,44 @@ impl Layout {
             last = size::checked_advance(last, size - 1, stride)?;
             dense = dense.checked_mul(size)?;
         }
-        size::bytes(dense, self.dtype.size())?;
-        let extent = size::bytes(last.checked_add(1)?, self.dtype.size())?;
+        size::bytes(dense, self.dtype)?;
+        let extent = size::bytes(last.checked_add(1)?, self.dtype)?;
+        if !self.begins_and_ends_with_bytes() {
+            return None;
+        }
         Some(if empty { 0 } else { extent })
+    }
+
+    /// Whether no element shares a byte with one that is not of this layout. Of types of 4 bits that is asked
+    /// of every layout: they are moved byte by byte.
+    fn begins_and_ends_with_bytes(&self) -> bool {
+        let shared = self.dtype.per_byte();
+        shared == 1 || (self.offset.is_multiple_of(shared) && self.is_contiguous())
+    }
+
+    /// A layout that was made of another one by choosing or turning.
+    fn checked(self) -> Result<Self> {
+        if self.begins_and_ends_with_bytes() {
+            return Ok(self);
+        }
+        let (dtype, shape) = (self.dtype, self.shape());
+        Err(invalid(format!(
+            "{dtype}{shape:?} would not lie densely from a byte on: cast it first"
+        )))
+    }
+
+    /// The bytes of elements that are only stored, as `u8`. Other layouts stay as they are.
+    pub fn storage_bytes(&self) -> Self {
+        if !self.dtype.is_storage() {
+            return *self;
+        }
+        if self.dtype.per_byte() == 1 {
+            return self.with_dtype(DType::U8);
+        }
+        let mut bytes = Self::scalar(DType::U8);
+        (bytes.rank, bytes.offset) = (1, self.start_bytes());
+        (bytes.shape[0], bytes.strides[0]) = (self.dense_bytes(), 1);
+        bytes
     }
 
     /// The element type.
@@ -142,7 +178,7 @@ impl Layout {
 
     /// Bytes that the elements would take if they lay densely; `usize::MAX` if there are more.
     pub fn dense_bytes(&self) -> usize {
-        self.elements().saturating_mul(self.dtype.size())
+        self.dtype.bytes(self.elements()).unwrap_or(usize::MAX)
     }
 
     /// One past the last byte of a buffer that the layout touches; 0 when it is empty. `usize::MAX`, which
@@ -153,7 +189,7 @@ impl Layout {
 
     /// The first byte of a buffer that the layout touches; `usize::MAX` if it is beyond that.
     pub fn start_bytes(&self) -> usize {
-        self.offset.saturating_mul(self.dtype.size())
+        self.dtype.bytes(self.offset).unwrap_or(usize::MAX)
     }
 
     /// Whether the elements lie densely in row-major order.
@@ -238,11 +274,12 @@ impl Layout {
         let old_shape = self.shape;
         self.rank = shape.len() as u8;
         self.shape[..shape.len()].copy_from_slice(shape);
-        if self.checked_extent().is_some() {
+        let stretched = self.checked().map(drop);
+        if stretched.is_ok() && self.checked_extent().is_some() {
             return Ok(());
         }
         (self.rank, self.shape, self.strides) = (old, old_shape, old_strides);
-        Err(too_large(shape))
+        stretched.and(Err(too_large(shape)))
     }
 
     /// The axes in another order: axis `i` of the result is axis `order[i]` of this layout.
@@ -264,7 +301,7 @@ impl Layout {
             result.shape[to] = self.shape[from];
             result.strides[to] = self.strides[from];
         }
-        Ok(result)
+        result.checked()
     }
 
     /// Swaps two axes.
@@ -279,7 +316,7 @@ impl Layout {
         let mut result = *self;
         result.shape.swap(first, second);
         result.strides.swap(first, second);
-        Ok(result)
+        result.checked()
     }
 
     /// Every `step`-th index of `axis` from `start`, `count` of them.
@@ -311,7 +348,7 @@ impl Layout {
         if count > 1 {
             result.strides[axis] = self.strides[axis].saturating_mul(step);
         }
-        Ok(result)
+        result.checked()
     }
 
     /// The same elements in another shape, without moving any.

@@ -122,3 +122,28 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn elements_of_4_bits_lie_densely_from_a_byte_on() {
+    let layout = Layout::contiguous(DType::I4, &[3, 5]).unwrap();
+    assert_eq!((layout.dense_bytes(), layout.extent_bytes(), layout.start_bytes()), (8, 8, 0));
+    let moved = layout.shifted(6).unwrap();
+    assert_eq!((moved.start_bytes(), moved.extent_bytes()), (3, 11));
+    assert_eq!(
+        moved.storage_bytes(),
+        Layout::contiguous(DType::U8, &[8]).unwrap().shifted(3).unwrap()
+    );
+    assert_eq!(layout.reshape(&[15]).unwrap().dense_bytes(), 8);
+    assert!(layout.shifted(3).is_err(), "in the middle of a byte");
+    assert!(layout.transpose(0, 1).is_err() && layout.permute(&[1, 0]).is_err());
+    assert!(layout.slice(1, 0, 2, 1).is_err() && layout.slice(0, 1, 2, 1).is_err());
+    assert!(layout.broadcast_to(&[2, 3, 5]).is_err());
+    // What is dense again may be chosen.
+    assert_eq!(layout.slice(0, 2, 1, 1).unwrap().start_bytes(), 5);
+    assert_eq!(layout.slice(0, 0, 2, 1).unwrap().extent_bytes(), 5);
+    assert!(Layout::strided(DType::U4, &[3], &[2], 0).is_err());
+    let turned = Layout::strided(DType::U8, &[5, 3], &[1, 5], 0).unwrap();
+    assert_eq!(turned.with_dtype(DType::F4E2M1).extent_bytes(), usize::MAX, "it fits no buffer");
+    assert_eq!(Layout::contiguous(DType::I4, &[0, 3]).unwrap().extent_bytes(), 0);
+    assert_eq!(Layout::scalar(DType::U4).dense_bytes(), 1);
+}

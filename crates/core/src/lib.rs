@@ -22,6 +22,7 @@ mod progress;
 mod rounding;
 mod scalar;
 mod size;
+mod small_float;
 mod stream;
 pub mod sync;
 
@@ -30,17 +31,19 @@ pub use backend::{
     WaitFor,
 };
 pub use command::{
-    Access, Activation, Alignment, AttentionParams, Axes, BinaryOp, BoundCommand, BufferLike,
-    Chain, ChainOp, ChainStep, ChainTerm, Command, ConvParams, CoordinateMode, Distribution,
-    Epilogue, HostBytes, IotaParams, KeyWindow, MAX_CHAIN_INPUTS, MAX_CHAIN_STEPS, MAX_SPATIAL,
-    Names, NearestRounding, Op, OpKind, Operand, Outputs, PadMode, PadParams, PoolKind, PoolOrder,
-    PoolParams, RawBuffer, Recurrent, RecurrentCell, RecurrentDirection, RecurrentParams, ReduceOp,
-    ResizeMode, ResizeParams, ScatterReduction, TensorSpec, UnaryOp,
+    Access, Activation, Alignment, AttentionParams, Axes, BinaryOp, BlockWeights, BoundCommand,
+    BufferLike, Chain, ChainOp, ChainStep, ChainTerm, Command, ConvParams, CoordinateMode,
+    Distribution, Epilogue, HostBytes, IotaParams, KeyWindow, MAX_CHAIN_INPUTS, MAX_CHAIN_STEPS,
+    MAX_SPATIAL, Names, NearestRounding, Op, OpKind, Operand, Outputs, PadMode, PadParams,
+    PoolKind, PoolOrder, PoolParams, Quantized, RawBuffer, Recurrent, RecurrentActivation,
+    RecurrentCell, RecurrentDirection, RecurrentExtras, RecurrentParams, RecurrentVariant,
+    ReduceOp, Rescale, ResizeMode, ResizeParams, ScatterReduction, TensorSpec, UnaryOp,
 };
 pub use command::{
-    AttentionOperands, ConvIntegerOperands, ConvOperands, DynamicQuantizeOperands,
-    MatMulIntegerOperands, MatMulOperands, NormOperands, PoolOperands, QuantizeOperands,
-    RecurrentOperands, ReverseOperands, StftOperands,
+    AttentionOperands, CacheWriteOperands, ConvIntegerOperands, ConvOperands,
+    DynamicQuantizeOperands, MatMulBlocksOperands, MatMulIntegerOperands, MatMulOperands,
+    NormOperands, PoolOperands, QuantizeOperands, QuantizePart, RecurrentOperands, ReverseOperands,
+    RopeOperands, StftOperands,
 };
 pub use counters::Counters;
 pub use device::{Config, Device, DeviceBuilder, Exhaustion, Health, HealthState, MAX_STREAMS};
@@ -55,6 +58,7 @@ pub use plan::{Plan, PlanBuilder, PlanPart, Slot};
 pub use progress::{Outcome, Progress};
 pub use rounding::{bf16_from_f64, f16_from_f64, f32_round_to_odd};
 pub use scalar::Scalar;
+pub use small_float::SmallFloat;
 pub use stream::{Download, DownloadFuture, Event, Ready, Stream, Timepoint, TimepointFuture};
 
 /// For backends that register themselves: the crate behind [`BackendEntry`].

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{DType, bf16_from_f64, f16_from_f64};
+use crate::{DType, SmallFloat, bf16_from_f64, f16_from_f64};
 
 /// One number, wide enough to hold a value of every [`DType`] exactly.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,6 +12,8 @@ pub enum Scalar {
     Float(f64),
     /// An integer value, wrapped to the element type where it is used.
     Int(i64),
+    /// The same, for values that [`Int`](Self::Int) cannot hold.
+    UInt(u64),
     /// A truth value.
     Bool(bool),
 }
@@ -22,6 +24,7 @@ impl Scalar {
         match self {
             Scalar::Float(value) => value,
             Scalar::Int(value) => value as f64,
+            Scalar::UInt(value) => value as f64,
             Scalar::Bool(value) => f64::from(u8::from(value)),
         }
     }
@@ -31,7 +34,18 @@ impl Scalar {
         match self {
             Scalar::Float(value) => value as i64,
             Scalar::Int(value) => value,
+            Scalar::UInt(value) => i64::try_from(value).unwrap_or(i64::MAX),
             Scalar::Bool(value) => i64::from(value),
+        }
+    }
+
+    /// The value as an integer of any element type; a fraction is cut off and out-of-range values saturate.
+    pub fn as_i128(self) -> i128 {
+        match self {
+            Scalar::Float(value) => value as i128,
+            Scalar::Int(value) => value.into(),
+            Scalar::UInt(value) => value.into(),
+            Scalar::Bool(value) => value.into(),
         }
     }
 
@@ -40,39 +54,49 @@ impl Scalar {
         match self {
             Scalar::Float(value) => value != 0.0,
             Scalar::Int(value) => value != 0,
+            Scalar::UInt(value) => value != 0,
             Scalar::Bool(value) => value,
-        }
-    }
-
-    fn float(self) -> Option<f64> {
-        match self {
-            Scalar::Float(value) => Some(value),
-            _ => None,
         }
     }
 
     /// The value in the bytes of one element of `dtype`; only the first `dtype.size()` count.
     pub fn to_bytes(self, dtype: DType) -> [u8; 8] {
-        let mut bytes = [0; 8];
-        match dtype {
-            DType::F32 => bytes[..4].copy_from_slice(&(self.as_f64() as f32).to_ne_bytes()),
-            DType::F16 => {
-                bytes[..2].copy_from_slice(&f16_from_f64(self.as_f64()).to_ne_bytes());
-            }
-            DType::BF16 => {
-                bytes[..2].copy_from_slice(&bf16_from_f64(self.as_f64()).to_ne_bytes());
-            }
-            DType::F64 => bytes = self.as_f64().to_ne_bytes(),
-            DType::I8 => bytes[0] = self.float().map_or(self.as_i64() as i8, |x| x as i8) as u8,
-            DType::U8 => bytes[0] = self.float().map_or(self.as_i64() as u8, |x| x as u8),
-            DType::I32 => {
-                let value = self.float().map_or(self.as_i64() as i32, |x| x as i32);
-                bytes[..4].copy_from_slice(&value.to_ne_bytes());
-            }
-            DType::I64 => bytes = self.as_i64().to_ne_bytes(),
-            DType::Bool => bytes[0] = u8::from(self.as_bool()),
+        fn padded<const N: usize>(bytes: [u8; N]) -> [u8; 8] {
+            std::array::from_fn(|at| if at < N { bytes[at] } else { 0 })
         }
-        bytes
+        macro_rules! integer {
+            ($type:ty) => {
+                padded(match self {
+                    Scalar::Float(value) => (value as $type).to_ne_bytes(),
+                    _ => (self.as_i128() as $type).to_ne_bytes(),
+                })
+            };
+        }
+        match dtype {
+            DType::F32 => padded((self.as_f64() as f32).to_ne_bytes()),
+            DType::F16 => padded(f16_from_f64(self.as_f64()).to_ne_bytes()),
+            DType::BF16 => padded(bf16_from_f64(self.as_f64()).to_ne_bytes()),
+            DType::F64 => self.as_f64().to_ne_bytes(),
+            DType::I8 => integer!(i8),
+            DType::I16 => integer!(i16),
+            DType::I32 => integer!(i32),
+            DType::I64 => integer!(i64),
+            DType::U8 => integer!(u8),
+            DType::U16 => integer!(u16),
+            DType::U32 => integer!(u32),
+            DType::U64 => integer!(u64),
+            DType::Bool => padded([u8::from(self.as_bool())]),
+            DType::I4 | DType::U4 => padded([self.as_i128() as u8 & 15]),
+            DType::F8E4M3FN
+            | DType::F8E5M2
+            | DType::F8E4M3FNUZ
+            | DType::F8E5M2FNUZ
+            | DType::F8E8M0
+            | DType::F4E2M1 => {
+                let format = SmallFloat::of(dtype);
+                padded([format.map_or(0, |format| format.bits_of(self.as_f64() as f32, true))])
+            }
+        }
     }
 }
 
@@ -81,6 +105,7 @@ impl fmt::Display for Scalar {
         match self {
             Scalar::Float(value) => value.fmt(f),
             Scalar::Int(value) => value.fmt(f),
+            Scalar::UInt(value) => value.fmt(f),
             Scalar::Bool(value) => value.fmt(f),
         }
     }
@@ -110,6 +135,18 @@ impl From<i32> for Scalar {
     }
 }
 
+impl From<u64> for Scalar {
+    fn from(value: u64) -> Self {
+        i64::try_from(value).map_or(Scalar::UInt(value), Scalar::Int)
+    }
+}
+
+impl From<u32> for Scalar {
+    fn from(value: u32) -> Self {
+        Scalar::Int(i64::from(value))
+    }
+}
+
 impl From<bool> for Scalar {
     fn from(value: bool) -> Self {
         Scalar::Bool(value)
@@ -121,12 +158,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn large_unsigned_numbers_are_exact() {
+        let large = Scalar::from(u64::MAX - 1);
+        assert_eq!(large.to_bytes(DType::U64), (u64::MAX - 1).to_ne_bytes());
+        assert_eq!(large.to_bytes(DType::I64), (-2i64).to_ne_bytes());
+        assert_eq!((large.as_i64(), large.as_i128()), (i64::MAX, u64::MAX as i128 - 1));
+        assert_eq!(large.to_string(), (u64::MAX - 1).to_string());
+        assert_eq!(Scalar::from(7u64), Scalar::Int(7));
+    }
+
+    #[test]
     fn conversion_is_that_of_a_copy() {
         assert_eq!(Scalar::Float(300.7).to_bytes(DType::U8)[0], 255);
         assert_eq!(Scalar::Float(-300.0).to_bytes(DType::I8)[0] as i8, -128);
         assert_eq!(Scalar::Int(300).to_bytes(DType::U8)[0], 44);
         assert_eq!(Scalar::Float(f64::NAN).to_bytes(DType::I32)[..4], [0; 4]);
         assert_eq!(Scalar::Float(0.5).to_bytes(DType::Bool)[0], 1);
+        assert_eq!(Scalar::Float(1e30).to_bytes(DType::U64), [255; 8]);
+        assert_eq!(Scalar::Int(-1).to_bytes(DType::U64), [255; 8]);
+        assert_eq!(Scalar::Float(-7.0).to_bytes(DType::U32)[..4], [0; 4]);
+        assert_eq!(Scalar::Float(-1e9).to_bytes(DType::I16)[..2], i16::MIN.to_ne_bytes());
         let above = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
         let rounded = half::f16::from_f64(1.0 + 2f64.powi(-10)).to_ne_bytes();
         assert_eq!(Scalar::Float(above).to_bytes(DType::F16)[..2], rounded);

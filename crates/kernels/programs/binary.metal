@@ -4,13 +4,15 @@ typedef Index<WIDE>::Type I;
 typedef Element<DTYPE>::Value T;
 typedef Element<TO>::Value R;
 #define IS_FLOAT (DTYPE <= F64)
+// Of the types that are computed with: smaller ones are computed with as i32.
+#define IS_SIGNED (DTYPE != U32 && DTYPE != U64)
 
 #if OP == 4 && !IS_FLOAT
 // A fraction counts as 0.
 FN T power(T base, T exponent) {
     if (exponent < 0) {
         if (base == 1) return 1;
-        if (base == -1) return (exponent & 1) == 0 ? 1 : -1;
+        if (base == (T)-1) return (exponent & 1) == 0 ? 1 : base;
         return 0;
     }
     T result = 1;
@@ -24,7 +26,7 @@ FN T power(T base, T exponent) {
 #if OP == 3 && !IS_FLOAT
 FN T divide(T a, T b) {
     // The lowest number by -1 overflows, which traps on some machines.
-    return b == 0 ? (T)0 : b == -1 ? wrapping_neg(a) : a / b;
+    return b == 0 ? (T)0 : IS_SIGNED && b == (T)-1 ? wrapping_neg(a) : a / b;
 }
 #endif
 #if (OP == 7 || OP == 8)
@@ -32,7 +34,7 @@ FN T remainder(T a, T b) {
 #if IS_FLOAT
     return m_fmod(a, b);
 #else
-    return b == 0 || b == -1 ? (T)0 : a % b;
+    return b == 0 || (IS_SIGNED && b == (T)-1) ? (T)0 : a % b;
 #endif
 }
 #endif
@@ -104,9 +106,10 @@ FN R apply(T a, T b) {
 #elif OP == 19
     return a ^ b;
 #elif OP == 20
-    return b < 0 || b >= (T)(8 * sizeof(Element<DTYPE>::Stored)) ? (T)0 : as_signed(as_unsigned(a) << b);
+    return b < 0 || b >= (T)(8 * sizeof(Element<DTYPE>::Stored)) ? (T)0 : (T)(as_unsigned(a) << b);
 #elif OP == 21
-    return b < 0 || b >= (T)(8 * sizeof(Element<DTYPE>::Stored)) ? (T)0 : a >> b;
+    // Of a negative number the sign is left.
+    return b < 0 || b >= (T)(8 * sizeof(Element<DTYPE>::Stored)) ? (T)(a < 0 ? -1 : 0) : a >> b;
 #else
 #error "no such function"
 #endif

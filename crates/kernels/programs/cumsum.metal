@@ -1,11 +1,15 @@
-// Running sums along an axis. MODE says who makes a row: 0 a thread, step by step; 2 a group, which adds
+// Running sums, or products, along an axis. MODE says who makes a row: 0 a thread, step by step; 2 a group, which adds
 // up one stretch of the row after the other.
 
 typedef Index<WIDE>::Type I;
 typedef Element<DTYPE>::Value T;
 
-#if DTYPE <= F64
+#if DTYPE <= F64 && PRODUCT
+FN T plus(T a, T b) { return a * b; }
+#elif DTYPE <= F64
 FN T plus(T a, T b) { return a + b; }
+#elif PRODUCT
+FN T plus(T a, T b) { return wrapping_mul(a, b); }
 #else
 FN T plus(T a, T b) { return wrapping_add(a, b); }
 #endif
@@ -17,7 +21,7 @@ KERNEL_2(dst, src) {
     for (I row = first_item<I>(t); row < (I)p.rows.count; row += all_items<I>(t)) {
         I at[2];
         locate<RANK, 2, I>(p.rows, row, at);
-        T sum = (T)0;
+        T sum = (T)PRODUCT;
         for (I step = 0; step < size; ++step) {
             const I i = REVERSE ? size - 1 - step : step;
             const T x = load<DTYPE>(src, at[1] + i * from);
@@ -32,11 +36,11 @@ KERNEL_2(dst, src) {
     for (I row = t.group; row < (I)p.rows.count; row += t.groups) {
         I at[2];
         locate<RANK, 2, I>(p.rows, row, at);
-        T carry = (T)0;
+        T carry = (T)PRODUCT;
         for (I start = 0; start < size; start += t.count) {
             const I step = start + t.index;
             const I i = REVERSE ? size - 1 - step : step;
-            T x = (T)0;
+            T x = (T)PRODUCT;
             if (step < size) x = load<DTYPE>(src, at[1] + i * from);
             // Sums within the simd group.
             T sum = x;
@@ -45,7 +49,7 @@ KERNEL_2(dst, src) {
                 if (t.lane >= by) sum = plus(before, sum);
             }
             T before = lane_up(sum, 1);
-            if (t.lane == 0) before = (T)0;
+            if (t.lane == 0) before = (T)PRODUCT;
             if (t.lane == 31) totals[t.simd] = sum;
             group_barrier();
             // Then what the simd groups before have, always in the same order.

@@ -1,6 +1,6 @@
 // Matrix products in tiles of TILE_M × TILE_N, a thread having 4 × 4 of it. SLICES parts of a group share the
-// depth of a tile among them. DST of i32 is the product of 8-bit integers less their zero points; then
-// `bias` and `residual` are those of `a` and `b`.
+// depth of a tile among them. DST of i32 with A of another type is the product of 8-bit integers less their zero
+// points; then `bias` and `residual` are those of `a` and `b`. Other integers wrap around.
 
 #define DEPTH (16 * SLICES)
 #define PER_SLICE (TILE_M * TILE_N / 16)
@@ -9,7 +9,15 @@
 #define LOADS_B (TILE_N * DEPTH / COUNT)
 
 typedef Index<WIDE>::Type I;
+#define BYTES (DST == I32 && A != I32)
+#define WHOLE (DST > F64 && !BYTES)
+#if !WHOLE
 typedef Element<DST>::Value V;
+#elif DST == I32 || DST == U32
+typedef u32 V;
+#else
+typedef u64 V;
+#endif
 typedef Pack<V, 4> P;
 
 KERNEL_5(dst, a, b, bias, residual) {
@@ -49,8 +57,8 @@ KERNEL_5(dst, a, b, bias, residual) {
                     const I y = m0 + (p.a_depth_first != 0 ? e / DEPTH : e % TILE_M);
                     next_a[i] = 0;
                     if (y < m && k < depth) {
-                        next_a[i] = load<A>(a, at[1] + y * a_row + k * a_column);
-#if DST == I32
+                        next_a[i] = (V)load<A>(a, at[1] + y * a_row + k * a_column);
+#if BYTES
                         if (p.has_bias != 0) next_a[i] -= load<A>(bias, at[3] + y * (I)p.row[3]);
 #endif
                     }
@@ -61,8 +69,8 @@ KERNEL_5(dst, a, b, bias, residual) {
                     const I x = n0 + (p.b_depth_first != 0 ? e / DEPTH : e % TILE_N);
                     next_b[i] = 0;
                     if (x < n && k < depth) {
-                        next_b[i] = load<B>(b, at[2] + k * b_row + x * b_column);
-#if DST == I32
+                        next_b[i] = (V)load<B>(b, at[2] + k * b_row + x * b_column);
+#if BYTES
                         if (p.has_residual != 0) next_b[i] -= load<B>(residual, at[4] + x * (I)p.column[4]);
 #endif
                     }
@@ -82,17 +90,22 @@ KERNEL_5(dst, a, b, bias, residual) {
                 const I y = m0 + row * 4 + i / 4, x = n0 + column * 4 + i % 4;
                 if (y < m && x < n) {
                     V value = results[i];
-#if DST != I32
+#if !BYTES
+#if !WHOLE
                     value *= (V)p.scale;
+#endif
                     if (p.has_bias != 0) {
                         value += (V)load<A>(bias, at[3] + y * (I)p.row[3] + x * (I)p.column[3]);
                     }
                     if (p.has_residual != 0) {
                         value += (V)load<A>(residual, at[4] + y * (I)p.row[4] + x * (I)p.column[4]);
                     }
+#if !WHOLE
                     value = activate_any(p.act, value, (V)p.first, (V)p.second);
 #endif
-                    store<DST>(dst, at[0] + y * (I)p.row[0] + x * (I)p.column[0], value);
+#endif
+                    const Element<DST>::Value result = (Element<DST>::Value)value;
+                    store<DST>(dst, at[0] + y * (I)p.row[0] + x * (I)p.column[0], result);
                 }
             }
         }

@@ -1,9 +1,9 @@
 // The states before the first step, and the lengths of the sequences. States are, one after another,
-// hidden for even and for odd steps, cell, and two that a GRU needs within a step.
+// hidden for even and for odd steps, cell, and two that a GRU needs within a step. Behind them lie the peepholes.
 
 typedef Element<DTYPE>::Value V;
 
-KERNEL_5(states, sizes, hidden, cell, lengths) {
+KERNEL_6(states, sizes, hidden, cell, lengths, peepholes) {
     const Thread t = THREAD;
     const u64 count = p.directions * p.batch * p.hidden;
     DEVICE V* state = (DEVICE V*)states;
@@ -18,6 +18,11 @@ KERNEL_5(states, sizes, hidden, cell, lengths) {
         }
         state[i] = h;
         state[2 * count + i] = c;
+    }
+    const u64 seen = p.has_peepholes != 0 ? p.directions * 3 * p.hidden : 0;
+    for (u64 i = first_item<u64>(t); i < seen; i += all_items<u64>(t)) {
+        const u64 unit = i % (3 * p.hidden), direction = i / (3 * p.hidden);
+        state[5 * count + i] = load<DTYPE>(peepholes, p.peepholes_offset + direction * p.peepholes[0] + unit * p.peepholes[1]);
     }
     for (u64 row = first_item<u64>(t); row < p.batch; row += all_items<u64>(t)) {
         i64 length = (i64)p.time;

@@ -30,6 +30,34 @@ FN void products(IN_PARAMS Params& p, Thread t, DEVICE const u8* weight, DEVICE 
     }
 }
 
+// What a gate makes of its sum. GENERAL is 0 where activations are the usual ones, which `usual` names by their
+// numbers in `activation`.
+#define RELU 0
+#define TANH 1
+#define SIGMOID 2
+FN V activation(u32 kind, V x, V a, V b) {
+    if (kind == RELU) return activate<ACT_RELU>(x, a, b);
+    if (kind == TANH) return m_tanh(x);
+    if (kind == SIGMOID) return sigmoid(x);
+    if (kind == 3) return a * x + b;
+    if (kind == 4) return x < (V)0 ? a * x : x;
+    if (kind == 5) return x < a ? (V)0 : x;
+    if (kind == 6) return a * m_tanh(b * x);
+    if (kind == 7) return m_min(m_max(a * x + b, (V)0), (V)1);
+    if (kind == 8) return x < (V)0 ? a * m_expm1(x) : x;
+    if (kind == 9) return x / ((V)1 + m_abs(x));
+    return (x > (V)0 ? x : (V)0) + m_log1p(m_exp(-m_abs(x)));
+}
+// Activation `which` of a direction; `limit` says whether its argument is limited.
+FN V through(IN_PARAMS Params& p, u64 direction, u32 which, u32 usual, bool limit, V x) {
+    if (!GENERAL) {
+        if (usual == SIGMOID) return sigmoid(x);
+        return usual == TANH ? m_tanh(x) : activate<ACT_RELU>(x, (V)0, (V)0);
+    }
+    if (limit && p.has_clip != 0) x = m_min(m_max(x, (V)-p.clip), (V)p.clip);
+    return activation(p.kind[direction][which], x, (V)p.alpha[direction][which], (V)p.beta[direction][which]);
+}
+
 KERNEL_6(sequence, states, sizes, inputs, weight, bias) {
     const Thread t = THREAD;
     const u64 rows = p.directions * p.batch, count = rows * p.hidden;
@@ -52,8 +80,8 @@ KERNEL_6(sequence, states, sizes, inputs, weight, bias) {
                     V sum[GATES];
                     products<0, 2>(p, t, weight, bias, direction, unit, before, sum);
                     if (t.lane == 0) {
-                        update[unit] = sigmoid(input[unit] + sum[0]);
-                        behind[unit] = sigmoid(input[p.hidden + unit] + sum[1]) * before[unit];
+                        update[unit] = through(p, direction, 0, SIGMOID, true, input[unit] + sum[0]);
+                        behind[unit] = through(p, direction, 0, SIGMOID, true, input[p.hidden + unit] + sum[1]) * before[unit];
                     }
                 }
                 group_barrier();
@@ -66,25 +94,37 @@ KERNEL_6(sequence, states, sizes, inputs, weight, bias) {
 #if CELL == GRU
                     products<2, 3>(p, t, weight, bias, direction, unit, behind, sum);
                     if (t.lane == 0) {
-                        const V fresh = m_tanh(input[2 * p.hidden + unit] + sum[2]);
+                        const V fresh = through(p, direction, 1, TANH, true, input[2 * p.hidden + unit] + sum[2]);
                         h = ((V)1 - update[unit]) * fresh + update[unit] * before[unit];
                     }
 #else
                     products<0, GATES>(p, t, weight, bias, direction, unit, before, sum);
                     if (t.lane == 0) {
 #if CELL == LSTM
-                        const V in = sigmoid(input[unit] + sum[0]), out = sigmoid(input[p.hidden + unit] + sum[1]);
-                        const V forget = sigmoid(input[2 * p.hidden + unit] + sum[2]);
-                        const V c = forget * cell[unit] + in * m_tanh(input[3 * p.hidden + unit] + sum[3]);
+                        V in_sum = input[unit] + sum[0], out_sum = input[p.hidden + unit] + sum[1];
+                        V forget_sum = input[2 * p.hidden + unit] + sum[2];
+                        DEVICE const V* seen = (DEVICE const V*)states + (5 * count + direction * 3 * p.hidden + unit);
+                        const bool looks = GENERAL && p.has_peepholes != 0;
+                        if (looks) in_sum += seen[0] * cell[unit];
+                        if (looks) forget_sum += seen[2 * p.hidden] * cell[unit];
+                        const V in = through(p, direction, 0, SIGMOID, true, in_sum);
+                        V forget = (V)1 - in;
+                        if (!GENERAL || p.input_forget == 0) forget = through(p, direction, 0, SIGMOID, true, forget_sum);
+                        const V fresh = through(p, direction, 1, TANH, true, input[3 * p.hidden + unit] + sum[3]);
+                        const V c = forget * cell[unit] + in * fresh;
                         cell[unit] = c;
-                        h = out * m_tanh(c);
+                        if (looks) out_sum += seen[p.hidden] * c;
+                        const V out = through(p, direction, 0, SIGMOID, true, out_sum);
+                        h = out * through(p, direction, 2, TANH, false, c);
 #elif CELL == GRU_LINEAR
-                        const V z = sigmoid(input[unit] + sum[0]), r = sigmoid(input[p.hidden + unit] + sum[1]);
-                        h = ((V)1 - z) * m_tanh(input[2 * p.hidden + unit] + r * sum[2]) + z * before[unit];
+                        const V z = through(p, direction, 0, SIGMOID, true, input[unit] + sum[0]);
+                        const V r = through(p, direction, 0, SIGMOID, true, input[p.hidden + unit] + sum[1]);
+                        const V fresh = through(p, direction, 1, TANH, true, input[2 * p.hidden + unit] + r * sum[2]);
+                        h = ((V)1 - z) * fresh + z * before[unit];
 #elif CELL == RNN_TANH
-                        h = m_tanh(input[unit] + sum[0]);
+                        h = through(p, direction, 0, TANH, true, input[unit] + sum[0]);
 #else
-                        h = activate<ACT_RELU>(input[unit] + sum[0], (V)0, (V)0);
+                        h = through(p, direction, 0, RELU, true, input[unit] + sum[0]);
 #endif
                     }
 #endif

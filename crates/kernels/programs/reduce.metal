@@ -4,9 +4,136 @@
 typedef Index<WIDE>::Type I;
 typedef Element<DTYPE>::Value T;
 #define IS_FLOAT (DTYPE <= F64)
-#define SUM (OP == 0 || OP == 1 || OP == 5 || OP == 6)
+#define IS_EXTREME (OP == 2 || OP == 3)
+#undef LOWEST
+#undef HIGHEST
+#if DTYPE == I8
+#define LOWEST (-128)
+#define HIGHEST 127
+#elif DTYPE == U8
+#define LOWEST 0
+#define HIGHEST 255
+#elif DTYPE == BOOL
+#define LOWEST 0
+#define HIGHEST 1
+#elif DTYPE == I32
+#define LOWEST (-2147483647 - 1)
+#define HIGHEST 2147483647
+#elif DTYPE == I16
+#define LOWEST (-32768)
+#define HIGHEST 32767
+#elif DTYPE == U16
+#define LOWEST 0
+#define HIGHEST 65535
+#elif DTYPE == U32
+#define LOWEST 0
+#define HIGHEST 0xffffffffu
+#elif DTYPE == U64
+#define LOWEST 0
+#define HIGHEST (~(u64)0)
+#elif DTYPE == I64
+#define LOWEST (-(i64)0x7fffffffffffffff - 1)
+#define HIGHEST ((i64)0x7fffffffffffffff)
+#else
+#define LOWEST (-(T)INFINITE)
+#define HIGHEST ((T)INFINITE)
+#endif
 
-#if OP == 7
+// Integers of 64 bits.
+#if DTYPE == U32 || DTYPE == U64
+typedef u64 W;
+#else
+typedef i64 W;
+#endif
+
+#if OP == 6 && !IS_FLOAT
+// A sum of squares of 128 bits, which saturates.
+struct State {
+    u64 high, low;
+    FN State empty() {
+        State s;
+        s.high = 0;
+        s.low = 0;
+        return s;
+    }
+    FN State join(State a, State b) {
+        State s;
+        s.low = a.low + b.low;
+        const u64 carry = s.low < a.low ? 1 : 0;
+        const u64 high = a.high + b.high;
+        s.high = high + carry;
+        if (high < a.high || s.high < high) {
+            s.high = ~(u64)0;
+            s.low = ~(u64)0;
+        }
+        return s;
+    }
+    FN State other(State a, u32 mask) {
+        State s;
+        s.high = lane_xor(a.high, mask);
+        s.low = lane_xor(a.low, mask);
+        return s;
+    }
+    FN State square(u64 x) {
+        const u64 top = x >> 32, bottom = x & 0xffffffffu;
+        const u64 middle = top * bottom;
+        State s;
+        s.low = bottom * bottom;
+        s.high = top * top + (middle >> 31);
+        const u64 before = s.low;
+        s.low += middle << 33;
+        if (s.low < before) s.high += 1;
+        return s;
+    }
+};
+FN State add(State s, T x, I) {
+    const u64 size = x < 0 ? 0 - (u64)(i64)x : (u64)(i64)x;
+    return State::join(s, State::square(size));
+}
+// The largest number whose square is not above the sum.
+FN u64 root(State s) {
+    u64 root = 0;
+    for (u32 bit = 64; bit > 0; --bit) {
+        const u64 next = root | (u64)1 << (bit - 1);
+        const State square = State::square(next);
+        if (square.high < s.high || (square.high == s.high && square.low <= s.low)) root = next;
+    }
+    return root;
+}
+#elif OP == 7 && !IS_FLOAT
+// A sum of exponentials with an exact top. The sum is 0 of nothing, and at least 1 otherwise.
+struct State {
+    W top;
+    f32 sum;
+    FN State empty() {
+        State s;
+        s.top = 0;
+        s.sum = 0.0f;
+        return s;
+    }
+    FN f32 scaled(State s, W top) {
+        return s.sum == 0.0f ? 0.0f : s.sum * m_exp(-(f32)((u64)top - (u64)s.top));
+    }
+    FN State join(State a, State b) {
+        State s;
+        s.top = b.sum == 0.0f || (a.sum != 0.0f && a.top > b.top) ? a.top : b.top;
+        s.sum = scaled(a, s.top) + scaled(b, s.top);
+        return s;
+    }
+    FN State other(State a, u32 mask) {
+        State s;
+        s.top = lane_xor(a.top, mask);
+        s.sum = lane_xor(a.sum, mask);
+        return s;
+    }
+};
+FN State add(State s, T x, I) {
+    State one;
+    one.top = x;
+    one.sum = 1.0f;
+    return State::join(s, one);
+}
+#elif OP == 7
 typedef Exponentials<T> State;
 FN State add(State s, T x, I) { return add_exponent(s, x); }
 #elif OP >= 8
@@ -19,13 +146,14 @@ struct State {
         s.index = ~(u64)0;
         return s;
     }
-    // The first of the best; NaN is better than any number.
+    // The first, or last, of the best; NaN is better than any number.
     FN bool beats(State a, State b) {
         if (a.index == ~(u64)0 || b.index == ~(u64)0) return b.index == ~(u64)0;
         const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
-        if (a_nan || b_nan) return a_nan && (!b_nan || a.index < b.index);
-        if (a.value == b.value) return a.index < b.index;
-        return OP == 8 ? a.value > b.value : a.value < b.value;
+        const bool sooner = OP >= 10 ? a.index > b.index : a.index < b.index;
+        if (a_nan || b_nan) return a_nan && (!b_nan || sooner);
+        if (a.value == b.value) return sooner;
+        return OP == 8 || OP == 10 ? a.value > b.value : a.value < b.value;
     }
     FN State join(State a, State b) {
         if (beats(a, b)) return a;
@@ -45,24 +173,20 @@ FN State add(State s, T x, I i) {
     return State::join(s, one);
 }
 #else
-// Max and Min start without a value, since integers have no infinity.
-struct State {
-    T value;
-#if OP == 2 || OP == 3
-    u32 any;
+#if OP == 1 && !IS_FLOAT
+typedef W V;
+#else
+typedef T V;
 #endif
+struct State {
+    V value;
     FN State empty() {
         State s;
-        s.value = OP == 4 ? (T)1 : (T)0;
-#if OP == 2 || OP == 3
-        s.any = 0;
-#endif
+        s.value = OP == 4 ? (V)1 : OP == 2 ? (V)LOWEST : OP == 3 ? (V)HIGHEST : (V)0;
         return s;
     }
     FN State join(State a, State b) {
-#if OP == 2 || OP == 3
-        if (b.any == 0) return a;
-        if (a.any == 0) return b;
+#if IS_EXTREME
         a.value = OP == 2 ? m_max(a.value, b.value) : m_min(a.value, b.value);
 #elif OP == 4 && IS_FLOAT
         a.value = a.value * b.value;
@@ -78,9 +202,6 @@ struct State {
     FN State other(State a, u32 mask) {
         State s = a;
         s.value = lane_xor(a.value, mask);
-#if OP == 2 || OP == 3
-        s.any = lane_xor(a.any, mask);
-#endif
         return s;
     }
 };
@@ -94,15 +215,24 @@ FN State add(State s, T x, I) {
     x = x * x;
 #endif
     one.value = x;
-#if OP == 2 || OP == 3
-    one.any = 1;
-#endif
     return State::join(s, one);
 }
 #endif
 
 FN typename Element<TO>::Value finish(State s, u64 count) {
-#if OP == 1
+#if OP == 1 && !IS_FLOAT
+    return (T)(s.value / (W)count);
+#elif OP == 6 && !IS_FLOAT
+    const u64 whole = root(s);
+    return (T)(whole < (u64)HIGHEST ? whole : (u64)HIGHEST);
+#elif OP == 7 && !IS_FLOAT
+    if (s.sum == 0.0f) return LOWEST;
+    const f32 more = m_log(s.sum);
+    const W down = (W)m_floor(more), up = (W)m_ceil(more);
+    // Below zero, towards zero is up.
+    const W by = s.top < 0 && s.top + down < 0 ? up : down;
+    return (T)(s.top > (W)HIGHEST - by ? (W)HIGHEST : s.top + by);
+#elif OP == 1
     return s.value / (T)count;
 #elif OP == 6
     return m_sqrt(s.value);

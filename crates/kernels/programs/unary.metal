@@ -116,7 +116,7 @@ FN T apply(T x, T, T) {
 #elif OP == 1
     return wrapping_neg(x);
 #elif OP == 2
-    return x > 0 ? 1 : x < 0 ? -1 : 0;
+    return x > 0 ? (T)1 : x < 0 ? (T)-1 : (T)0;
 #elif OP == 3
     return x < 0 ? 0 : x;
 #elif OP == 12

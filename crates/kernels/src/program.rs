@@ -41,10 +41,14 @@ programs! {
     AttentionTiles => lower::attention_tiles::PROGRAM,
     /// Functions of two elements.
     Binary => lower::binary::PROGRAM,
+    /// Parts written into caches.
+    CacheWrite => lower::cache_write::PROGRAM,
     /// Elementwise steps in one pass.
     Chain => lower::chain::PROGRAM,
     /// Limits of each element.
     Clip => lower::clip::PROGRAM,
+    /// Where flags are set.
+    Compact => lower::compact::PROGRAM,
     /// Convolutions in tiles.
     Conv => lower::conv::PROGRAM,
     /// Small convolutions, whose depth is shared.
@@ -53,7 +57,7 @@ programs! {
     ConvDirect => lower::conv::DIRECT_PROGRAM,
     /// Strided copies and conversions.
     Copy => lower::copy::PROGRAM,
-    /// Running sums.
+    /// Running sums and products.
     CumSum => lower::cumsum::PROGRAM,
     /// To 8-bit integers with the scale that suits the data.
     DynamicQuantize => lower::dynamic::PROGRAM,
@@ -69,14 +73,20 @@ programs! {
     Gather => lower::gather::PROGRAM,
     /// Matrix products with few rows.
     Gemv => lower::gemv::PROGRAM,
+    /// Matrix products of few rows with weights of few bits.
+    GemvBlocks => lower::blocks::GEMV_PROGRAM,
     /// Matrix products with few rows, by columns.
     GemvColumns => lower::gemv::COLUMNS_PROGRAM,
     /// Numbers in a row.
     Iota => lower::iota::PROGRAM,
     /// Matrix products in tiles.
     Matmul => lower::matmul::PROGRAM,
+    /// Matrix products with weights of few bits.
+    MatmulBlocks => lower::blocks::PROGRAM,
     /// Small matrix products along the depth of both factors.
     MatmulDepth => lower::matmul_depth::PROGRAM,
+    /// Coordinates of what was found.
+    NonZero => lower::compact::NONZERO,
     /// Layer, group and root-mean-square normalisation.
     Norm => lower::norm::PROGRAM,
     /// Padding and cropping.
@@ -88,17 +98,23 @@ programs! {
     /// Random numbers.
     Random => lower::random::PROGRAM,
     /// The last states of a recurrent layer.
-    RecurrentFinish => lower::recurrent::FINISH_PROGRAM,
+    RecurrentFinish => lower::recurrent_params::FINISH_PROGRAM,
     /// The first states of a recurrent layer.
-    RecurrentStart => lower::recurrent::START_PROGRAM,
+    RecurrentStart => lower::recurrent_params::START_PROGRAM,
     /// Steps of a recurrent layer.
-    RecurrentSteps => lower::recurrent::STEPS_PROGRAM,
+    RecurrentSteps => lower::recurrent_params::STEPS_PROGRAM,
+    /// 8-bit weights of a recurrent layer as numbers.
+    RecurrentWeights => lower::recurrent_weights::PROGRAM,
     /// Reductions.
     Reduce => lower::reduce::PROGRAM,
+    /// What is made of exact sums.
+    Rescale => lower::rescale::PROGRAM,
     /// Interpolation.
     Resize => lower::resize::PROGRAM,
     /// Which elements are interpolated between.
     ResizeTaps => lower::resize::TAPS,
+    /// Rotary embedding.
+    Rope => lower::rope::PROGRAM,
     /// Elements in the opposite order.
     Reverse => lower::reverse::PROGRAM,
     /// Elements written by index.
@@ -109,10 +125,22 @@ programs! {
     Softmax => lower::softmax::PROGRAM,
     /// Rows sorted in memory.
     Sort => lower::top_k::SORT,
+    /// To and from types that are only stored.
+    Storage => lower::storage::PROGRAM,
+    /// Boxes that no better one overlaps.
+    Suppress => lower::suppress::PROGRAM,
+    /// The list of those boxes.
+    SuppressFinish => lower::suppress::FINISH,
+    /// Items by their numbers.
+    Take => lower::compact::TAKE,
     /// The best of tiles.
     TopK => lower::top_k::TILES,
     /// Functions of one element.
     Unary => lower::unary::PROGRAM,
+    /// Items in order, and which differ from the one before.
+    Unique => lower::unique::PROGRAM,
+    /// Numbers of the different items.
+    UniqueFinish => lower::unique::FINISH,
 }
 
 impl Program {

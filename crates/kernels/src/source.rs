@@ -20,7 +20,7 @@ pub enum Dialect {
 impl Dialect {
     /// What is written before every program: the words that dialects spell differently, then what all
     /// programs share.
-    fn prelude(self) -> [&'static str; 11] {
+    fn prelude(self) -> [&'static str; 12] {
         let own = match self {
             Dialect::Cuda => include_str!("../programs/prelude/cuda.metal"),
             Dialect::Metal => include_str!("../programs/prelude/metal.metal"),
@@ -38,6 +38,7 @@ impl Dialect {
             include_str!("../programs/common/index.metal"),
             include_str!("../programs/common/sorting.metal"),
             include_str!("../programs/common/attention.metal"),
+            include_str!("../programs/common/blocks.metal"),
         ]
     }
 }

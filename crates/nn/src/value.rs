@@ -52,7 +52,7 @@ macro_rules! value {
     };
 }
 
-value!(f32, f16, bf16, f64, i8, u8, i32, i64);
+value!(f32, f16, bf16, f64, i8, i16, i32, i64, u8, u16, u32, u64);
 
 impl sealed::Sealed for bool {}
 

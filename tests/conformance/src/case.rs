@@ -5,7 +5,8 @@ use std::fmt;
 use millstream_core::{BufferLike, Command, DType, HostBytes, Layout, Op, Operand, Result};
 
 use crate::dense::positions;
-use crate::{Dense, Value, View, encode};
+use crate::value::write_at;
+use crate::{Dense, Value, View};
 
 /// Bytes behind the last element of every buffer that nobody may write.
 const TAIL_GUARD: usize = 40;
@@ -73,9 +74,9 @@ impl Case {
     pub fn written(&self, buffer: usize) -> Vec<bool> {
         let mut written = vec![false; self.buffers[buffer].len()];
         for output in self.outputs().iter().filter(|output| output.buffer == buffer) {
-            let size = output.layout.dtype().size();
+            let (size, shared) = (output.layout.dtype().size(), output.layout.dtype().per_byte());
             for position in positions(&output.layout) {
-                written[position * size..][..size].fill(true);
+                written[position / shared * size..][..size].fill(true);
             }
         }
         written
@@ -208,10 +209,9 @@ impl CaseBuilder {
 ///
 /// Another number of values than the layout has, or a layout beyond the bytes.
 pub(crate) fn write(layout: &Layout, bytes: &mut [u8], values: &[Value]) {
-    let size = layout.dtype().size();
     let positions = positions(layout);
     assert_eq!(positions.len(), values.len(), "values for {layout:?}");
     for (position, value) in positions.into_iter().zip(values) {
-        bytes[position * size..][..size].copy_from_slice(&encode(layout.dtype(), *value)[..size]);
+        write_at(layout.dtype(), bytes, position, *value);
     }
 }

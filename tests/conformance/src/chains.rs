@@ -7,6 +7,7 @@ use millstream_core::{
 };
 
 use crate::Generator;
+use crate::cases::TYPES;
 
 /// Products on the way: few, so that nothing becomes too small for an exact result.
 const MOST_PRODUCTS: usize = 3;
@@ -63,7 +64,7 @@ impl Growing<'_> {
         };
         let dtype = self.values.iter().find(|value| value.0 == first).expect("a known value").1;
         let step = match self.generator.below(8) {
-            0 => ChainStep::cast(self.pick(&DType::ALL), first),
+            0 => ChainStep::cast(self.pick(&TYPES), first),
             1 if dtype != DType::Bool => {
                 let limits = [None, Some(Scalar::Int(-2)), Some(Scalar::Int(3))];
                 let (min, max) = (self.pick(&limits), self.pick(&limits));

@@ -46,7 +46,7 @@ pub struct Failure {
     /// The name of the case or property.
     pub name: String,
     /// What was wrong.
-    pub fault: Fault,
+    pub fault: Box<Fault>,
     /// The case in words, where there is a single one.
     pub case: Option<String>,
 }
@@ -54,7 +54,7 @@ pub struct Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.name)?;
-        match &self.fault {
+        match &*self.fault {
             Fault::Run(message) => write!(f, "{message}"),
             Fault::Element { index, expected, got, wrong, of } => {
                 write!(f, "element {index} is {got}, expected {expected} ({wrong} of {of} wrong)")
@@ -87,7 +87,7 @@ pub fn check(target: &dyn Target, case: &Case) -> Result<(), Failure> {
     });
     judged.map_err(|fault| Failure {
         name: format!("{} on {}", case.name, target.name()),
-        fault,
+        fault: Box::new(fault),
         case: Some(format!("{case:?}")),
     })
 }
@@ -146,7 +146,7 @@ pub(crate) fn results(case: &Case, outcome: &Outcome, output: usize) -> Result<D
     if bytes.len() != layout.dense_bytes() {
         return Err(Fault::Run(format!("{} host bytes for {layout:?}", bytes.len())));
     }
-    let values =
-        bytes.chunks(layout.dtype().size()).map(|bytes| crate::decode(layout.dtype(), bytes));
+    let dtype = layout.dtype();
+    let values = (0..layout.elements()).map(|at| crate::value::read_at(dtype, bytes, at));
     Ok(Dense { dtype: layout.dtype(), shape: layout.shape().to_vec(), values: values.collect() })
 }

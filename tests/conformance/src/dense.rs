@@ -2,7 +2,8 @@
 
 use millstream_core::{DType, Layout};
 
-use crate::{Value, decode};
+use crate::Value;
+use crate::value::read_at;
 
 /// Elements in row-major order. The reference only ever sees these, never a stride.
 #[derive(Clone, Debug)]
@@ -22,11 +23,9 @@ impl Dense {
     ///
     /// A layout that reaches beyond the bytes.
     pub fn read(layout: &Layout, bytes: &[u8]) -> Self {
-        let size = layout.dtype().size();
-        let values = positions(layout)
-            .into_iter()
-            .map(|position| decode(layout.dtype(), &bytes[position * size..][..size]))
-            .collect();
+        let dtype = layout.dtype();
+        let values = positions(layout).into_iter().map(|position| read_at(dtype, bytes, position));
+        let values = values.collect();
         Self { dtype: layout.dtype(), shape: layout.shape().to_vec(), values }
     }
 

@@ -49,13 +49,13 @@ impl Generator {
         if dtype.is_float() {
             return Value::Float(round_to(dtype, self.between(low, high)));
         }
-        let (lowest, highest) = (limits(dtype).0.as_i64(), limits(dtype).1.as_i64());
-        let span = (i128::from(highest) - i128::from(lowest) + 1) as u128;
+        let (lowest, highest) = (limits(dtype).0.as_i128(), limits(dtype).1.as_i128());
+        let span = (highest - lowest + 1) as u128;
         Value::Int(match self.below(8) {
             0 => lowest,
             1 => highest,
-            2 | 3 => (i128::from(lowest) + (u128::from(self.bits()) % span) as i128) as i64,
-            _ => (self.below(19) as i64 - 9).clamp(lowest, highest),
+            2 | 3 => lowest + (u128::from(self.bits()) % span) as i128,
+            _ => (self.below(19) as i128 - 9).clamp(lowest, highest),
         })
     }
 
@@ -72,7 +72,7 @@ pub(crate) fn special_values(dtype: DType) -> Vec<Value> {
         return vec![lowest, highest];
     }
     if dtype.is_int() {
-        let (lowest, highest) = (lowest.as_i64(), highest.as_i64());
+        let (lowest, highest) = (lowest.as_i128(), highest.as_i128());
         let mut values = vec![lowest, lowest + 1, highest, highest - 1, highest / 2 + 1];
         values.extend([0, 1, 2, 3, 7, 8, 31, 32, 33, 63, 64, 65, 127]);
         values.extend([-1, -2, -3, -7, -8].iter().filter(|&&value| value >= lowest));

@@ -49,6 +49,7 @@ mod properties;
 mod reference;
 mod reference_target;
 mod report;
+mod small;
 mod target;
 mod value;
 mod view;

@@ -46,7 +46,7 @@ pub fn random(
 /// Brings a tensor. Its bytes are those of the case ([`CaseBuilder::host`](crate::CaseBuilder::host)).
 pub fn upload(dtype: DType, shape: &[usize]) -> Op {
     let spec = tensor(dtype, shape);
-    let bytes = shape.iter().product::<usize>() * dtype.size();
+    let bytes = dtype.bytes(shape.iter().product()).expect("few");
     Op::Upload { source: HostBytes::zeroed(bytes), spec }
 }
 
@@ -101,10 +101,10 @@ pub fn recurrent(params: RecurrentParams) -> Op {
 }
 
 /// Conversion to 8-bit integers, or back to floating point.
-pub fn quantize(axis: Option<usize>, dtype: DType, zero: bool) -> Op {
+pub fn quantize(axis: Option<usize>, dtype: DType, zero: bool, block: Option<u32>) -> Op {
     let axis = axis.map(|axis| axis as u8);
     match dtype.is_float() {
-        true => Op::Dequantize { axis, dtype, zero },
-        false => Op::Quantize { axis, dtype, zero },
+        true => Op::Dequantize { axis, dtype, zero, block },
+        false => Op::Quantize { axis, dtype, zero, block },
     }
 }

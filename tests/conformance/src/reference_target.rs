@@ -5,7 +5,7 @@ use millstream_core::{DType, Distribution, Op, OpKind, RawBuffer};
 use crate::case::write;
 use crate::cases::COVERED;
 use crate::value::encode_all;
-use crate::{Case, Outcome, Target, Value, convert, philox_4x32_10, reference};
+use crate::{Case, Expected, Outcome, Target, Value, convert, philox_4x32_10, reference};
 
 /// Answers every case from the reference itself.
 ///
@@ -63,11 +63,13 @@ fn values(case: &Case, dtypes: &[DType]) -> Vec<Value> {
             .zip(dtypes)
             .map(|(at, &dtype)| Value::Float(random(dtype, distribution, seed, at)))
             .collect(),
-        Op::Timestamp => vec![Value::Int(clock())],
+        Op::Timestamp => vec![Value::Int(clock().into())],
         _ => {
-            let value = |(expected, &dtype): (&crate::Expected, &DType)| match expected.best() {
-                Some(value) => convert(value, dtype),
-                None => convert(Value::Int(0), dtype),
+            let value = |(expected, &dtype): (&Expected, &DType)| match (*expected, expected.best())
+            {
+                (_, Some(value)) => convert(value, dtype),
+                (Expected::Between { low, .. }, None) => convert(Value::Float(low), dtype),
+                (_, None) => convert(Value::Int(0), dtype),
             };
             reference(case).iter().zip(dtypes).map(value).collect()
         }

@@ -5,13 +5,15 @@ use std::fmt;
 use half::{bf16, f16};
 use millstream_core::DType;
 
+use crate::small;
+
 /// One element, read from bytes. Integers and `bool` are exact, floating point is wider than it was.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
     /// An element of a floating-point type.
     Float(f64),
     /// An element of an integer type, or the byte of a `bool`.
-    Int(i64),
+    Int(i128),
 }
 
 impl Value {
@@ -28,11 +30,20 @@ impl Value {
     /// # Panics
     ///
     /// A floating-point element: the reference must convert those on purpose.
-    pub fn as_i64(self) -> i64 {
+    pub fn as_i128(self) -> i128 {
         match self {
             Value::Int(value) => value,
             Value::Float(value) => panic!("{value} is not an integer element"),
         }
+    }
+
+    /// The number of an element that is no larger than those of `i64`.
+    ///
+    /// # Panics
+    ///
+    /// As [`as_i128`](Self::as_i128), and a larger number.
+    pub fn as_i64(self) -> i64 {
+        self.as_i128().try_into().expect("a number of i64")
     }
 }
 
@@ -49,7 +60,7 @@ fn first<const N: usize>(bytes: &[u8]) -> [u8; N] {
     std::array::from_fn(|index| bytes[index])
 }
 
-/// Reads one element.
+/// Reads one element; of a type of 4 bits, from the low bits of a byte.
 ///
 /// # Panics
 ///
@@ -60,15 +71,20 @@ pub fn decode(dtype: DType, bytes: &[u8]) -> Value {
         DType::F16 => Value::Float(f16::from_ne_bytes(first(bytes)).to_f64()),
         DType::BF16 => Value::Float(bf16::from_ne_bytes(first(bytes)).to_f64()),
         DType::F64 => Value::Float(f64::from_ne_bytes(first(bytes))),
-        DType::I8 => Value::Int(i64::from(bytes[0] as i8)),
-        DType::U8 | DType::Bool => Value::Int(i64::from(bytes[0])),
-        DType::I32 => Value::Int(i64::from(i32::from_ne_bytes(first(bytes)))),
-        DType::I64 => Value::Int(i64::from_ne_bytes(first(bytes))),
+        DType::I8 => Value::Int((bytes[0] as i8).into()),
+        DType::U8 | DType::Bool => Value::Int(bytes[0].into()),
+        DType::I16 => Value::Int(i16::from_ne_bytes(first(bytes)).into()),
+        DType::U16 => Value::Int(u16::from_ne_bytes(first(bytes)).into()),
+        DType::I32 => Value::Int(i32::from_ne_bytes(first(bytes)).into()),
+        DType::U32 => Value::Int(u32::from_ne_bytes(first(bytes)).into()),
+        DType::I64 => Value::Int(i64::from_ne_bytes(first(bytes)).into()),
+        DType::U64 => Value::Int(u64::from_ne_bytes(first(bytes)).into()),
+        stored => small::value(stored, bytes[0]),
     }
 }
 
 /// The bytes of one element, of which the first `dtype.size()` count: floating point rounds to
-/// nearest, integers wrap.
+/// nearest, integers wrap. Of a type of 4 bits these are the low ones of a byte.
 ///
 /// # Panics
 ///
@@ -83,16 +99,38 @@ pub fn encode(dtype: DType, value: Value) -> [u8; 8] {
         DType::F16 => padded(f16::from_f64(rounded()).to_ne_bytes()),
         DType::BF16 => padded(bf16::from_f64(rounded()).to_ne_bytes()),
         DType::F64 => value.as_f64().to_ne_bytes(),
-        DType::I8 | DType::U8 | DType::Bool => padded([value.as_i64() as u8]),
-        DType::I32 => padded((value.as_i64() as i32).to_ne_bytes()),
-        DType::I64 => value.as_i64().to_ne_bytes(),
+        DType::I8 | DType::U8 | DType::Bool => padded([value.as_i128() as u8]),
+        DType::I16 | DType::U16 => padded((value.as_i128() as u16).to_ne_bytes()),
+        DType::I32 | DType::U32 => padded((value.as_i128() as u32).to_ne_bytes()),
+        DType::I64 | DType::U64 => (value.as_i128() as u64).to_ne_bytes(),
+        stored => padded([small::code(stored, value)]),
     }
 }
 
 /// The bytes of several elements, one after the other.
 pub(crate) fn encode_all(dtype: DType, values: &[Value]) -> Vec<u8> {
-    let bytes = |value: &Value| encode(dtype, *value).into_iter().take(dtype.size());
-    values.iter().flat_map(bytes).collect()
+    let mut bytes = vec![0; dtype.bytes(values.len()).expect("few")];
+    values.iter().enumerate().for_each(|(at, value)| write_at(dtype, &mut bytes, at, *value));
+    bytes
+}
+
+/// The element at a position, counted in elements.
+pub(crate) fn read_at(dtype: DType, bytes: &[u8], position: usize) -> Value {
+    if dtype.per_byte() == 2 {
+        return decode(dtype, &[bytes[position / 2] >> (4 * (position % 2)) & 15]);
+    }
+    decode(dtype, &bytes[position * dtype.size()..])
+}
+
+/// Writes the element at a position, counted in elements.
+pub(crate) fn write_at(dtype: DType, bytes: &mut [u8], position: usize, value: Value) {
+    let (size, code) = (dtype.size(), encode(dtype, value));
+    if dtype.per_byte() == 2 {
+        let (byte, shift) = (&mut bytes[position / 2], 4 * (position % 2));
+        *byte = *byte & !(15 << shift) | code[0] << shift;
+        return;
+    }
+    bytes[position * size..][..size].copy_from_slice(&code[..size]);
 }
 
 /// What distinguishes one floating-point type from another.
@@ -122,6 +160,10 @@ fn format(dtype: DType) -> Format {
 ///
 /// A type that is not floating point.
 pub fn round_to(dtype: DType, value: f64) -> f64 {
+    // What is only stored is never rounded but by a conversion.
+    if dtype.is_storage() {
+        return value;
+    }
     let format = format(dtype);
     if dtype == DType::F64 || value == 0.0 || !value.is_finite() {
         return value;
@@ -138,11 +180,11 @@ pub fn round_to(dtype: DType, value: f64) -> f64 {
 /// # Panics
 ///
 /// A type that is not floating point.
-pub(crate) fn round_int_to(dtype: DType, value: i64) -> f64 {
+pub(crate) fn round_int_to(dtype: DType, value: i128) -> f64 {
     let magnitude = value.unsigned_abs();
-    let excess = (64 - magnitude.leading_zeros() as i32 - format(dtype).precision).max(0) as u32;
+    let excess = (128 - magnitude.leading_zeros() as i32 - format(dtype).precision).max(0) as u32;
     let unit = 1u128 << excess;
-    let (quotient, rest) = (u128::from(magnitude) / unit, u128::from(magnitude) % unit);
+    let (quotient, rest) = (magnitude / unit, magnitude % unit);
     let up = 2 * rest > unit || (2 * rest == unit && quotient % 2 == 1);
     let rounded = ((quotient + u128::from(up)) * unit) as f64;
     round_to(dtype, if value < 0 { -rounded } else { rounded })
@@ -150,23 +192,32 @@ pub(crate) fn round_int_to(dtype: DType, value: i64) -> f64 {
 
 /// The smallest and the largest finite number of a type.
 pub fn limits(dtype: DType) -> (Value, Value) {
+    let ints = |low: i128, high: i128| (Value::Int(low), Value::Int(high));
     match dtype {
-        DType::I8 => (Value::Int(i64::from(i8::MIN)), Value::Int(i64::from(i8::MAX))),
-        DType::U8 => (Value::Int(0), Value::Int(i64::from(u8::MAX))),
-        DType::I32 => (Value::Int(i64::from(i32::MIN)), Value::Int(i64::from(i32::MAX))),
-        DType::I64 => (Value::Int(i64::MIN), Value::Int(i64::MAX)),
-        DType::Bool => (Value::Int(0), Value::Int(1)),
+        DType::I8 => ints(i8::MIN.into(), i8::MAX.into()),
+        DType::I16 => ints(i16::MIN.into(), i16::MAX.into()),
+        DType::I32 => ints(i32::MIN.into(), i32::MAX.into()),
+        DType::I64 => ints(i64::MIN.into(), i64::MAX.into()),
+        DType::U8 => ints(0, u8::MAX.into()),
+        DType::U16 => ints(0, u16::MAX.into()),
+        DType::U32 => ints(0, u32::MAX.into()),
+        DType::U64 => ints(0, u64::MAX.into()),
+        DType::Bool => ints(0, 1),
         float => (Value::Float(-format(float).largest), Value::Float(format(float).largest)),
     }
 }
 
 /// An integer reduced to the range of a type, as two's complement does.
-pub(crate) fn wrap(dtype: DType, value: i64) -> i64 {
+pub(crate) fn wrap(dtype: DType, value: i128) -> i128 {
     match dtype {
-        DType::I8 => i64::from(value as i8),
-        DType::U8 => i64::from(value as u8),
-        DType::I32 => i64::from(value as i32),
-        DType::I64 => value,
+        DType::I8 => (value as i8).into(),
+        DType::I16 => (value as i16).into(),
+        DType::I32 => (value as i32).into(),
+        DType::I64 => (value as i64).into(),
+        DType::U8 => (value as u8).into(),
+        DType::U16 => (value as u16).into(),
+        DType::U32 => (value as u32).into(),
+        DType::U64 => (value as u64).into(),
         other => panic!("{other} is not an integer type"),
     }
 }
@@ -197,10 +248,10 @@ mod tests {
     #[test]
     fn integers_round_once() {
         for value in [i64::MAX, i64::MIN, (1 << 24) + 1, (1 << 53) + 1, -((1 << 25) + 3)] {
-            assert_eq!(round_int_to(DType::F32, value), f64::from(value as f32), "{value}");
-            assert_eq!(round_int_to(DType::F64, value), value as f64, "{value}");
+            assert_eq!(round_int_to(DType::F32, value.into()), f64::from(value as f32), "{value}");
+            assert_eq!(round_int_to(DType::F64, value.into()), value as f64, "{value}");
         }
-        let above_tie = (1i64 << 60) + (1 << 52) + 1;
+        let above_tie = (1 << 60) + (1 << 52) + 1;
         assert_eq!(round_int_to(DType::BF16, above_tie), 2f64.powi(60) + 2f64.powi(53));
         assert_eq!(round_int_to(DType::F16, 65520), f64::INFINITY);
     }

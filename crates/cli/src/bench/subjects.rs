@@ -227,6 +227,11 @@ pub(crate) fn all() -> Vec<Subject> {
     let sizes = [[4, 128], [8, 256], [8, 512], [16, 1024]];
     all.extend(sizes.map(|[heads, length]| attention(heads, length)));
     all.extend([[256, 80, 200], [256, 256, 200]].map(|[m, n, length]| conv1d(m, n, length)));
+    let heads: &[usize] = &[1, 16, 512, 64];
+    all.push(moving("rope", heads, &[heads, &[1, 512, 32], &[1, 512, 32]], |d, i| {
+        let [src, cos, sin] = [0, 1, 2].map(|index| i[index].operand());
+        Command::rope(d.operand(), src, cos, sin, None, false)
+    }));
     all.push(moving("layer_norm", &[128, 256], &[&[128, 256], &[256], &[256]], |d, i| {
         let [src, weight, bias] = [0, 1, 2].map(|index| i[index].operand());
         Command::layer_norm(d.operand(), src, Some(weight), Some(bias), 1, 1e-5)

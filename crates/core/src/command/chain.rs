@@ -112,7 +112,7 @@ impl ChainStep {
     /// The operation that this step stands for.
     pub fn to_op(&self) -> Op {
         match self.op {
-            ChainOp::Cast { dtype } => Op::Copy { dtype },
+            ChainOp::Cast { dtype } => Op::Copy { dtype, saturate: true },
             ChainOp::Unary { op } => Op::Unary { op },
             ChainOp::Binary { op } => Op::Binary { op },
             ChainOp::Where => Op::Where,
@@ -252,6 +252,14 @@ fn check_step(
             return mismatch(STEP_NAMES[place], expected, format!("{:?} of {term:?}", step.op));
         };
         *layout = Layout::scalar(dtype);
+    }
+    let cast_to = match step.op {
+        ChainOp::Cast { dtype } => Some(dtype),
+        _ => None,
+    };
+    let read = layouts.iter().map(Layout::dtype);
+    if let Some(stored) = read.chain(cast_to).find(|dtype| dtype.is_storage()) {
+        return mismatch(STEP_NAMES[place], "types that are computed with", stored);
     }
     let references: [&Layout; MAX_TERMS] = std::array::from_fn(|at| &layouts[at]);
     match step.to_op().infer(&references[..step.terms().len()]) {

@@ -169,6 +169,24 @@ fn recurrent_layers_check_every_operand() {
 }
 
 #[test]
+fn recurrent_layers_have_variants_that_fit_their_cell() {
+    let with = |variant: RecurrentVariant, extras: RecurrentExtras<RawBuffer>| {
+        Command::recurrent_with(gru(3), variant, extras)
+    };
+    let (usual, none) = (RecurrentVariant::default(), RecurrentExtras::default());
+    assert!(with(RecurrentVariant { clip: Some(0.5), ..usual }, none.clone()).is_ok());
+    rejected(with(RecurrentVariant { clip: Some(-1.0), ..usual }, none.clone()), "clip is -1");
+    let forgets = RecurrentVariant { input_forget: true, ..usual };
+    rejected(with(forgets, none.clone()), "input_forget is true");
+    let peepholes = Some(f32s(9, &[2, 12]));
+    rejected(with(usual, RecurrentExtras { peepholes, ..none.clone() }), "peepholes is true");
+    let zeros = Some([9, 10].map(|place| operand(place, DType::I8, &[2, 12])));
+    rejected(with(usual, RecurrentExtras { zeros, ..none.clone() }), "zeros is true");
+    let scales = Some([9, 10].map(|place| f32s(place, &[2, 12])));
+    rejected(with(usual, RecurrentExtras { scales, ..none }), "w_input is f32 [2, 12, 5]");
+}
+
+#[test]
 fn fourier_transforms_check_axes_and_lengths() {
     let dft = |dst: &[usize], src: &[usize], axis, inverse, onesided| {
         Command::dft(f32s(1, dst), f32s(2, src), axis, inverse, onesided)

@@ -77,6 +77,7 @@ impl<B: BufferLike> Command<B> {
             params: Box::new(params),
             src_zero: src_zero.is_some(),
             weight_zero: weight_zero.is_some(),
+            rescale: None,
         };
         Self::new(op, [dst], [src, weight].into_iter().chain(src_zero).chain(weight_zero))
     }

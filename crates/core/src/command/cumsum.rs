@@ -1,4 +1,4 @@
-//! Running sums.
+//! Running sums and products.
 
 use super::check::small;
 use super::{BufferLike, Command, Op, Operand};
@@ -19,7 +19,23 @@ impl<B: BufferLike> Command<B> {
         exclusive: bool,
         reverse: bool,
     ) -> Result<Self> {
-        let op = Op::CumSum { axis: small(axis), exclusive, reverse };
+        let op = Op::CumSum { axis: small(axis), exclusive, reverse, product: false };
+        Self::new(op, [dst], [src])
+    }
+
+    /// Running products: as [`cumsum`](Self::cumsum), with products in place of sums.
+    ///
+    /// # Errors
+    ///
+    /// As for [`cumsum`](Self::cumsum).
+    pub fn cumprod(
+        dst: Operand<B>,
+        src: Operand<B>,
+        axis: usize,
+        exclusive: bool,
+        reverse: bool,
+    ) -> Result<Self> {
+        let op = Op::CumSum { axis: small(axis), exclusive, reverse, product: true };
         Self::new(op, [dst], [src])
     }
 }

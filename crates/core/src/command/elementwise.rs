@@ -92,7 +92,7 @@ impl UnaryOp {
     pub fn output(self, input: DType) -> Option<DType> {
         use UnaryOp::*;
         match self {
-            Abs | Neg | Sign | Relu | Square => (input != DType::Bool).then_some(input),
+            Abs | Neg | Sign | Relu | Square => input.is_number().then_some(input),
             IsNan | IsInf { .. } => input.is_float().then_some(DType::Bool),
             Not => (input == DType::Bool || input.is_int()).then_some(input),
             _ => input.is_float().then_some(input),
@@ -132,8 +132,9 @@ pub enum BinaryOp {
     And,
     Or,
     Xor,
-    // Integers; a shift by the width or more gives 0.
+    // Integers. A shift by the width or more, or by a negative number, shifts all bits out.
     ShiftLeft,
+    /// Keeps the sign: a negative number with all bits shifted out is -1.
     ShiftRight,
 }
 
@@ -172,13 +173,11 @@ impl BinaryOp {
         use BinaryOp::*;
         match self {
             Add | Sub | Mul | Div | Pow | Min | Max | Mod | Fmod | Prelu => {
-                (input != DType::Bool).then_some(input)
+                input.is_number().then_some(input)
             }
             Atan2 => input.is_float().then_some(input),
-            Equal | NotEqual => Some(DType::Bool),
-            Less | LessEqual | Greater | GreaterEqual => {
-                (input != DType::Bool).then_some(DType::Bool)
-            }
+            Equal | NotEqual => (!input.is_storage()).then_some(DType::Bool),
+            Less | LessEqual | Greater | GreaterEqual => input.is_number().then_some(DType::Bool),
             And | Or | Xor => (input == DType::Bool || input.is_int()).then_some(input),
             ShiftLeft | ShiftRight => input.is_int().then_some(input),
         }
@@ -202,11 +201,16 @@ impl<B: BufferLike> Command<B> {
     /// floating point) or wraps (from integers); to `bool` it asks whether the value is other than
     /// zero; to floating point it rounds to nearest, ties to even.
     ///
+    /// Types that are only stored are converted as ONNX's Cast does: numbers beyond the largest of a
+    /// floating-point type become that (without saturation, which [`Op::Copy`] has, infinity or NaN), and 4-bit
+    /// integers are the low bits of the number. They are converted to and from `f32`, `f16` and `bf16`, and
+    /// 4-bit integers also to and from integers.
+    ///
     /// # Errors
     ///
     /// A shape that does not broadcast, or operands that do not fit their buffers or overlap.
     pub fn copy(dst: Operand<B>, src: Operand<B>) -> Result<Self> {
-        let op = Op::Copy { dtype: dst.layout.dtype() };
+        let op = Op::Copy { dtype: dst.layout.dtype(), saturate: true };
         Self::new(op, [dst], [src])
     }
 

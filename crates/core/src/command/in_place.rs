@@ -42,13 +42,16 @@ impl Op {
             Op::CumSum { .. }
             | Op::Softmax { .. }
             | Op::ScatterElements { .. }
-            | Op::ScatterNd { .. } => InPlace::FirstInput,
+            | Op::ScatterNd { .. }
+            | Op::CacheWrite { .. }
+            | Op::Rope { .. } => InPlace::FirstInput,
             Op::Fill { .. }
             | Op::Iota { .. }
             | Op::Reduce { .. }
             | Op::MatMul { .. }
             | Op::PackWeights { .. }
             | Op::MatMulPacked { .. }
+            | Op::MatMulBlocks { .. }
             | Op::Conv { .. }
             | Op::ConvTranspose { .. }
             | Op::Pool { .. }
@@ -60,6 +63,10 @@ impl Op {
             | Op::Resize { .. }
             | Op::Pad { .. }
             | Op::Reverse { .. }
+            | Op::NonZero
+            | Op::Compress { .. }
+            | Op::Unique { .. }
+            | Op::NonMaxSuppression { .. }
             | Op::Attention { .. }
             | Op::Recurrent { .. }
             | Op::Dft { .. }

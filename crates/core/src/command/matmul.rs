@@ -29,12 +29,13 @@ impl<B: BufferLike> Command<B> {
     /// `a` is `[…, m, k]`, `b` is `[…, k, n]`, `dst` is `[…, m, n]`; leading axes of `a` and `b`
     /// broadcast to those of `dst`, bias and residual broadcast to `dst`. Transposed operands are
     /// transposed layouts. Sums are kept in `f32` (`f64` for `f64`), in an order that depends on `k`
-    /// alone.
+    /// alone. Sums of integers of 32 or 64 bits are exact and wrap around; they take no scale and no
+    /// activation.
     ///
     /// # Errors
     ///
-    /// Ranks below 2, sizes that do not match, types that differ or are not floating point, or operands
-    /// that do not fit their buffers or overlap.
+    /// Ranks below 2, sizes that do not match, types that differ or are neither floating point nor such
+    /// integers, or operands that do not fit their buffers or overlap.
     #[allow(clippy::too_many_arguments)]
     pub fn matmul(
         dst: Operand<B>,

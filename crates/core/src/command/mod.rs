@@ -5,8 +5,11 @@
 
 mod activation;
 mod attention;
+mod blocks;
+mod cache;
 mod chain;
 mod check;
+mod compact;
 mod conv;
 mod cumsum;
 mod elementwise;
@@ -43,17 +46,20 @@ mod work;
 
 pub use activation::Activation;
 pub use attention::{Alignment, AttentionParams, KeyWindow};
+pub use blocks::BlockWeights;
 pub use chain::{Chain, ChainOp, ChainStep, ChainTerm, MAX_CHAIN_INPUTS, MAX_CHAIN_STEPS};
 pub use host::HostBytes;
 pub(crate) use host::{HostRole, Lender};
 pub use infer::{Names, Outputs};
+pub use integer::{Quantized, Rescale};
 pub use iota::IotaParams;
 pub use matmul::Epilogue;
 pub use op::{Op, OpKind};
 pub use operand::{Access, BufferLike, Operand, RawBuffer};
 pub use params::*;
+pub use quantize::QuantizePart;
 pub use random::Distribution;
-pub use recurrent::Recurrent;
+pub use recurrent::{Recurrent, RecurrentActivation, RecurrentExtras, RecurrentVariant};
 pub use reduce::{Axes, ReduceOp};
 pub use spec::TensorSpec;
 pub use views::*;

@@ -2,7 +2,7 @@
 
 use super::{
     Activation, AttentionParams, Axes, BinaryOp, Chain, ConvParams, Distribution, Epilogue,
-    HostBytes, IotaParams, PadParams, PoolParams, RecurrentParams, ReduceOp, ResizeParams,
+    HostBytes, IotaParams, PadParams, PoolParams, RecurrentParams, ReduceOp, Rescale, ResizeParams,
     ScatterReduction, TensorSpec, UnaryOp,
 };
 use crate::{DType, Scalar};
@@ -31,6 +31,9 @@ pub enum Op {
     Copy {
         /// The element type of `dst`.
         dtype: DType,
+        /// Whether numbers beyond the largest of a floating-point type that is only stored become that, and
+        /// not infinity or NaN. Without meaning for other types.
+        saturate: bool,
     },
     /// `dst ← src`: one function of each element.
     Unary {
@@ -63,7 +66,7 @@ pub enum Op {
         /// The axes that vanish.
         axes: Axes,
     },
-    /// `dst ← src`: running sum along an axis.
+    /// `dst ← src`: running sum or product along an axis.
     CumSum {
         /// The axis.
         axis: u8,
@@ -71,6 +74,8 @@ pub enum Op {
         exclusive: bool,
         /// Run from the end.
         reverse: bool,
+        /// Multiply rather than add.
+        product: bool,
     },
     /// `dst ← src`: softmax, or its logarithm, along an axis.
     Softmax {
@@ -130,6 +135,28 @@ pub enum Op {
         /// What is done to each element of the product before it is stored.
         epilogue: Epilogue,
     },
+    /// `dst ← a, weights, scales, [zeros], [bias], [residual]`: matrix product with weights of few bits, whose
+    /// blocks along the depth have scales of their own.
+    ///
+    /// | operand | shape |
+    /// |---|---|
+    /// | `a` | `[…, m, k]` |
+    /// | `weights` | `[n, blocks, block · bits / 8]` of `u8`, dense: a column's weights in order, low bits first |
+    /// | `scales` | `[n, blocks]` of the type of `a` |
+    /// | `zeros` | `[n, blocks]` of the type of `a`; or `[n, ⌈blocks · bits / 8⌉]` of `u8`, packed as weights are |
+    ///
+    /// There are `⌈k / block⌉` blocks; what the last has beyond `k` does not count. Without `zeros` the zero
+    /// point is the middle of the range, `2^(bits - 1)`.
+    MatMulBlocks {
+        /// Bits of a weight: 2, 4 or 8.
+        bits: u8,
+        /// Weights of a block: a power of two from 16 to 256.
+        block: u16,
+        /// Whether `zeros` is given.
+        zeros: bool,
+        /// What is done to each element of the product before it is stored.
+        epilogue: Epilogue,
+    },
     /// `dst ← src, weight, [bias], [residual]`: convolution over 1 to 3 spatial axes. `src` is
     /// `[batch, channels, spatial…]`, `weight` is `[outputs, channels / groups, kernel…]`, `dst` is
     /// `[batch, outputs, spatial…]`; bias and residual are already broadcast to `dst`.
@@ -179,6 +206,30 @@ pub enum Op {
         /// How an update meets the old value.
         reduction: ScatterReduction,
     },
+    /// `dst ← cache, update, [positions]`: `cache` with a part of an axis replaced: of each batch, which is the
+    /// first axis, by `update` from a position on. `dst` is usually `cache` itself, and then nothing but the
+    /// update is moved.
+    CacheWrite {
+        /// The axis; not the first.
+        axis: u8,
+        /// Beyond the end of the axis its beginning follows. Else a position from which the update does not
+        /// fit is a fault.
+        circular: bool,
+        /// Whether `positions` are given: `[batch]`, `i32` or `i64`; else all are 0.
+        positions: bool,
+    },
+    /// `dst ← src, cos, sin, [positions]`: rotary embedding of `[batch, heads, length, size]`. The first elements
+    /// of each row, twice as many as a row of `cos` and `sin` has, are taken in pairs `(x, y)`, which become
+    /// `(x · cos - y · sin, y · cos + x · sin)`; the others stay. `dst` may be `src`.
+    ///
+    /// `cos` and `sin` are `[most, pairs]` where `positions`, `[batch, length]`, say which of their rows is meant,
+    /// and `[batch, length, pairs]` without.
+    Rope {
+        /// A pair are neighbours; else the one is in the first half of what is turned, the other in the second.
+        interleaved: bool,
+        /// Whether `positions` are given.
+        positions: bool,
+    },
     /// `dst ← table, ids`: rows of a table.
     Embedding,
     /// `values, indices ← src`: the largest or smallest elements along an axis.
@@ -210,6 +261,41 @@ pub enum Op {
         /// The axis that `lengths` belongs to, or none where it is not given.
         batch_axis: Option<u8>,
     },
+    /// `indices, count ← src`: where elements are other than zero, in row-major order. `indices` is `i64` of
+    /// shape `[rank, elements]`, of which the first `count` columns are found; the others are 0.
+    NonZero,
+    /// `dst, count ← src, condition`: the slices along an axis, or the elements in row-major order, whose condition
+    /// holds. `dst` has room for as many as there are conditions; behind the first `count` it is 0.
+    Compress {
+        /// The axis, or none for the elements of a flat `src`.
+        axis: Option<u8>,
+    },
+    /// `values, first, inverse, counts, count ← src`: the different slices along an axis, or elements in row-major
+    /// order. NaN equals itself, and zeros are equal.
+    ///
+    /// For each of the `count` different ones, `values` has the first of its kind, `first` the index of that and
+    /// `counts` how many there are; behind them all three are 0. `inverse` has, for each of `src`, which one it is.
+    Unique {
+        /// The axis, or none for the elements of a flat `src`.
+        axis: Option<u8>,
+        /// In rising order (NaN last, slices by their first difference), else in the order of their first place.
+        sorted: bool,
+    },
+    /// `selected, count ← boxes, scores`: for every batch and class the boxes of the best scores, without those that
+    /// overlap a better one. `boxes` is `[batch, boxes, 4]` and `scores` `[batch, classes, boxes]`, both `f32`.
+    ///
+    /// `selected` is `i64` of shape `[most, 3]`; its first `count` rows are batch, class and box, from the best score
+    /// on within a class, the first box of equal ones; the others are 0. A score that is NaN is never selected.
+    NonMaxSuppression {
+        /// Boxes that are selected for a batch and class at most.
+        most: usize,
+        /// Boxes that share more than this part of their union overlap.
+        overlap: f32,
+        /// Only scores above this are looked at.
+        score: Option<f32>,
+        /// A box is center x, center y, width and height, else y, x of two opposite corners.
+        centered: bool,
+    },
     /// `dst ← query, key, value, [mask], [lengths]`: scaled dot-product attention; the mask is already
     /// broadcast to `[batch, heads, queries, keys]`. Of each batch keys at or beyond its length are not seen,
     /// and may hold anything. A query that sees no key gives zeros.
@@ -217,8 +303,9 @@ pub enum Op {
         /// Scale, and which keys are seen.
         params: AttentionParams,
     },
-    /// `sequence, hidden, [cell] ← src, w_input, w_hidden, [bias], [hidden_0], [cell_0], [lengths]`:
-    /// a recurrent layer over a whole sequence. Only an LSTM has cell states.
+    /// `sequence, hidden, [cell] ← src, w_input, w_hidden, [bias], [hidden_0], [cell_0], [lengths], [peepholes],
+    /// [input_scale, hidden_scale], [input_zero, hidden_zero]`: a recurrent layer over a whole sequence. Only an
+    /// LSTM has cell states. The last five are for a [variant](super::RecurrentVariant) of the layer.
     ///
     /// | operand | shape |
     /// |---|---|
@@ -264,8 +351,8 @@ pub enum Op {
         /// Whether `window` is given.
         window: bool,
     },
-    /// `dst ← src, scale, [zero]`: `src / scale + zero` to 8-bit integers, halves to even, saturated.
-    /// Scale and zero are already broadcast to `dst`.
+    /// `dst ← src, scale, [zero]`: `src / scale + zero` to 8-bit or 16-bit integers, halves to even, saturated.
+    /// Scale and zero are already broadcast to `dst`, but for blocks, whose axis then has that many fewer.
     Quantize {
         /// The axis of per-channel scales, or none for one scale.
         axis: Option<u8>,
@@ -273,9 +360,11 @@ pub enum Op {
         dtype: DType,
         /// Whether `zero` is given.
         zero: bool,
+        /// How many neighbours along the axis share a scale; the last block may be shorter.
+        block: Option<u32>,
     },
-    /// `dst ← src, scale, [zero]`: `(src - zero) · scale` from 8-bit or 32-bit integers. Scale and zero
-    /// are already broadcast to `dst`.
+    /// `dst ← src, scale, [zero]`: `(src - zero) · scale` from 8-bit, 16-bit or 32-bit integers. Scale and zero
+    /// are as for `Quantize`.
     Dequantize {
         /// The axis of per-channel scales, or none for one scale.
         axis: Option<u8>,
@@ -283,6 +372,8 @@ pub enum Op {
         dtype: DType,
         /// Whether `zero` is given.
         zero: bool,
+        /// How many neighbours along the axis share a scale; the last block may be shorter.
+        block: Option<u32>,
     },
     /// `dst, scale, [zero] ← src`: 8-bit integers, with the scale that takes in all of `src`, or one for each
     /// row. `u8` has a zero point, and its range is stretched to hold 0; `i8` is symmetric and has none.
@@ -292,17 +383,22 @@ pub enum Op {
         /// The element type of `dst`.
         dtype: DType,
     },
-    /// `dst ← a, b, [a_zero], [b_zero]`: 8-bit matrix product with 32-bit sums, which wrap around.
-    /// Zero points are already broadcast: to `a` without its last axis, and to `b` without its last
-    /// but one, with size 1 on these.
+    /// `dst ← a, b, [a_zero], [b_zero], [a_scale, b_scale, [bias], [residual], [dst_scale, [dst_zero]]]`: 8-bit
+    /// matrix product with 32-bit sums, which wrap around; or what is made of these sums. Zero points and
+    /// scales are already broadcast: to `a` without its last axis, and to `b` without its last but one,
+    /// with size 1 on these.
     MatMulInteger {
         /// Whether `a_zero` is given.
         a_zero: bool,
         /// Whether `b_zero` is given.
         b_zero: bool,
+        /// What is made of the sums, and whether there are scales. Else `dst` has the sums, as `i32`.
+        rescale: Option<Rescale>,
     },
-    /// `dst ← src, weight, [src_zero], [weight_zero]`: 8-bit convolution with 32-bit sums, which wrap
-    /// around. `src_zero` is one number, `weight_zero` one per output channel; padding counts as zero.
+    /// `dst ← src, weight, [src_zero], [weight_zero], [src_scale, weight_scale, [bias], [residual], [dst_scale,
+    /// [dst_zero]]]`: 8-bit convolution with 32-bit sums, which wrap around; or what is made of these sums.
+    /// Zero point and scale are one number for `src`, and one per output channel for `weight`; padding counts
+    /// as zero.
     ConvInteger {
         /// Geometry.
         params: Box<ConvParams>,
@@ -310,6 +406,8 @@ pub enum Op {
         src_zero: bool,
         /// Whether `weight_zero` is given.
         weight_zero: bool,
+        /// What is made of the sums, and whether there are scales. Else `dst` has the sums, as `i32`.
+        rescale: Option<Rescale>,
     },
     /// `dst ←`: random numbers, a function of seed, offset and element index alone.
     Random {
@@ -372,10 +470,14 @@ kinds! {
     MatMul => "matmul", Conv => "conv", ConvTranspose => "conv_transpose", Pool => "pool",
     Gather => "gather", GatherElements => "gather_elements", GatherNd => "gather_nd",
     ScatterElements => "scatter_elements", ScatterNd => "scatter_nd", Embedding => "embedding",
-    TopK => "top_k", Resize => "resize", Pad => "pad", Reverse => "reverse", Attention => "attention",
+    CacheWrite => "cache_write", Rope => "rope",
+    TopK => "top_k", Resize => "resize", Pad => "pad", Reverse => "reverse",
+    NonZero => "nonzero", Compress => "compress", Unique => "unique",
+    NonMaxSuppression => "non_max_suppression", Attention => "attention",
     Recurrent => "recurrent", Dft => "dft", Stft => "stft", Quantize => "quantize",
     Dequantize => "dequantize", DynamicQuantize => "dynamic_quantize",
-    MatMulInteger => "matmul_integer", ConvInteger => "conv_integer", PackWeights => "pack_weights", MatMulPacked => "matmul_packed",
+    MatMulInteger => "matmul_integer", ConvInteger => "conv_integer", PackWeights => "pack_weights",
+    MatMulPacked => "matmul_packed", MatMulBlocks => "matmul_blocks",
     Random => "random", Upload => "upload", Download => "download", Timestamp => "timestamp",
 }
 
@@ -385,13 +487,26 @@ impl Op {
         self.kind().name()
     }
 
+    /// The output that says how much of the others is valid, where only the data knows: one `i64`. Sizes of the
+    /// others are what there may be at most, and what is not valid is 0.
+    pub fn count_output(&self) -> Option<usize> {
+        match self {
+            Op::NonZero | Op::Compress { .. } | Op::NonMaxSuppression { .. } => Some(1),
+            Op::Unique { .. } => Some(4),
+            _ => None,
+        }
+    }
+
     /// The activation at the end of the operation, if it has one.
     pub fn activation(&self) -> Activation {
         match self {
             Op::MatMul { epilogue }
             | Op::MatMulPacked { epilogue, .. }
+            | Op::MatMulBlocks { epilogue, .. }
             | Op::Conv { epilogue, .. }
             | Op::ConvTranspose { epilogue, .. } => epilogue.activation,
+            Op::MatMulInteger { rescale: Some(rescale), .. }
+            | Op::ConvInteger { rescale: Some(rescale), .. } => rescale.activation,
             _ => Activation::None,
         }
     }

@@ -1,5 +1,6 @@
 //! Parameters of the larger operations.
 
+use super::RecurrentVariant;
 use crate::{MAX_RANK, Scalar};
 
 /// Spatial axes that convolution and pooling know.
@@ -249,7 +250,7 @@ impl RecurrentDirection {
 }
 
 /// Parameters of a recurrent layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RecurrentParams {
     /// Kind of cell.
     pub cell: RecurrentCell,
@@ -263,4 +264,6 @@ pub struct RecurrentParams {
     pub initial_cell: bool,
     /// Whether sequence lengths are given.
     pub lengths: bool,
+    /// How the layer differs from the usual one.
+    pub variant: RecurrentVariant,
 }

@@ -9,43 +9,59 @@ use crate::{DType, Error, MAX_RANK, Result};
 #[allow(missing_docs)]
 pub enum ReduceOp {
     Sum,
+    /// Of integers the sum is taken in 64 bits, and the fraction is cut off.
     Mean,
+    /// Of nothing −∞, the lowest integer, or false.
     Max,
+    /// Of nothing +∞, the highest integer, or true.
     Min,
     Prod,
     /// The sum of absolute values.
     L1,
-    /// The root of the sum of squares.
+    /// The root of the sum of squares. Of integers it is exact until the fraction is cut off, and saturates.
     L2,
+    /// Of integers the fraction is cut off, and of nothing it is the lowest integer.
     LogSumExp,
     /// The index of the first largest element, as `i64`.
     ArgMax,
     /// The index of the first smallest element, as `i64`.
     ArgMin,
+    /// The index of the last largest element, as `i64`.
+    ArgMaxLast,
+    /// The index of the last smallest element, as `i64`.
+    ArgMinLast,
 }
 
 impl ReduceOp {
     /// Every reduction.
-    pub const ALL: [ReduceOp; 10] = {
+    pub const ALL: [ReduceOp; 12] = {
         use ReduceOp::*;
-        [Sum, Mean, Max, Min, Prod, L1, L2, LogSumExp, ArgMax, ArgMin]
+        [Sum, Mean, Max, Min, Prod, L1, L2, LogSumExp, ArgMax, ArgMin, ArgMaxLast, ArgMinLast]
     };
 
     /// The element type of the output for an input type, or `None` where it has no meaning.
     pub fn output(self, input: DType) -> Option<DType> {
         use ReduceOp::*;
         match self {
-            Sum | Prod | L1 => (input != DType::Bool).then_some(input),
-            Max | Min => Some(input),
-            Mean | L2 | LogSumExp => input.is_float().then_some(input),
-            ArgMax | ArgMin => (input != DType::Bool).then_some(DType::I64),
+            Sum | Mean | Prod | L1 | L2 | LogSumExp => input.is_number().then_some(input),
+            Max | Min => (!input.is_storage()).then_some(input),
+            ArgMax | ArgMin | ArgMaxLast | ArgMinLast => input.is_number().then_some(DType::I64),
         }
     }
 
     /// Whether a result exists when nothing is combined.
     pub fn has_identity(self) -> bool {
         use ReduceOp::*;
-        matches!(self, Sum | Prod | L1 | L2 | LogSumExp)
+        match self {
+            Sum | Max | Min | Prod | L1 | L2 | LogSumExp => true,
+            Mean | ArgMax | ArgMin | ArgMaxLast | ArgMinLast => false,
+        }
+    }
+
+    /// Whether the result is an index.
+    pub fn is_index(self) -> bool {
+        use ReduceOp::*;
+        matches!(self, ArgMax | ArgMin | ArgMaxLast | ArgMinLast)
     }
 }
 

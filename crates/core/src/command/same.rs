@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 
 use super::{
     Activation, AttentionParams, ChainOp, ChainStep, Distribution, Epilogue, IotaParams, Op,
-    PadMode, PadParams, ResizeMode, ResizeParams, UnaryOp,
+    PadMode, PadParams, RecurrentParams, RecurrentVariant, Rescale, ResizeMode, ResizeParams,
+    UnaryOp,
 };
 use crate::{DType, Scalar};
 
@@ -30,6 +31,7 @@ impl<H: Hasher> Words<'_, H> {
             Scalar::Float(value) => self.add((0u8, value.to_bits())),
             Scalar::Int(value) => self.add((1u8, value)),
             Scalar::Bool(value) => self.add((2u8, value)),
+            Scalar::UInt(value) => self.add((3u8, value)),
         }
     }
 
@@ -54,6 +56,13 @@ impl<H: Hasher> Words<'_, H> {
             | Activation::Tanh
             | Activation::HardSwish => {}
         }
+    }
+
+    fn rescale(&mut self, rescale: Option<Rescale>) {
+        self.add(rescale.is_some());
+        let Some(Rescale { dtype, bias, residual, activation, zero }) = rescale else { return };
+        self.add((dtype, bias, residual, zero));
+        self.activation(activation);
     }
 
     fn epilogue(&mut self, epilogue: Epilogue) {
@@ -146,6 +155,27 @@ impl<H: Hasher> Words<'_, H> {
         self.add((before, after));
     }
 
+    fn recurrent(&mut self, params: &RecurrentParams) {
+        let RecurrentParams {
+            cell,
+            direction,
+            bias,
+            initial_hidden,
+            initial_cell,
+            lengths,
+            variant,
+        } = params;
+        self.add((cell, direction, bias, initial_hidden, initial_cell, lengths));
+        let RecurrentVariant { clip, input_forget, activations, peepholes, quantized, zeros } =
+            variant;
+        self.add((clip.map(f32::to_bits), input_forget, peepholes, quantized, zeros));
+        self.add(activations.is_some());
+        for activation in activations.iter().flatten().flatten() {
+            let (kind, alpha, beta) = activation.parts();
+            self.add((kind, alpha.to_bits(), beta.to_bits()));
+        }
+    }
+
     fn attention(&mut self, params: AttentionParams) {
         let AttentionParams { scale, softcap, window, mask, lengths } = params;
         self.add((window, mask, lengths, softcap.map(f32::to_bits)));
@@ -168,17 +198,19 @@ impl Hash for Op {
                 words.scalar(step);
                 words.add((axis, spec));
             }
-            Op::Copy { dtype } => words.add(dtype),
+            Op::Copy { dtype, saturate } => words.add((dtype, saturate)),
             Op::Unary { op } => words.unary(*op),
             Op::Binary { op } => words.add(op),
-            Op::Where | Op::Embedding | Op::Timestamp => {}
+            Op::Where | Op::Embedding | Op::NonZero | Op::Timestamp => {}
             Op::Clip { min, max } => {
                 words.limit(*min);
                 words.limit(*max);
             }
             Op::Chain { chain } => words.add(chain),
             Op::Reduce { op, axes } => words.add((op, axes)),
-            Op::CumSum { axis, exclusive, reverse } => words.add((axis, exclusive, reverse)),
+            Op::CumSum { axis, exclusive, reverse, product } => {
+                words.add((axis, exclusive, reverse, product));
+            }
             Op::Softmax { axis, log } => words.add((axis, log)),
             Op::LayerNorm { axes, epsilon, weight, bias } => {
                 words.add((axes, weight, bias));
@@ -198,6 +230,10 @@ impl Hash for Op {
                 words.add(columns);
                 words.epilogue(*epilogue);
             }
+            Op::MatMulBlocks { bits, block, zeros, epilogue } => {
+                words.add((bits, block, zeros));
+                words.epilogue(*epilogue);
+            }
             Op::Conv { params, epilogue } | Op::ConvTranspose { params, epilogue } => {
                 words.add(params);
                 words.epilogue(*epilogue);
@@ -207,23 +243,37 @@ impl Hash for Op {
             Op::GatherNd { batch_axes } => words.add(batch_axes),
             Op::ScatterElements { axis, reduction } => words.add((axis, reduction)),
             Op::ScatterNd { reduction } => words.add(reduction),
+            Op::CacheWrite { axis, circular, positions } => words.add((axis, circular, positions)),
+            Op::Rope { interleaved, positions } => words.add((interleaved, positions)),
             Op::TopK { axis, k, largest, sorted } => words.add((axis, k, largest, sorted)),
             Op::Resize { params } => words.resize(params),
             Op::Pad { params } => words.pad(params),
             Op::Reverse { axes, batch_axis } => words.add((axes, batch_axis)),
+            Op::Compress { axis } => words.add(axis),
+            Op::Unique { axis, sorted } => words.add((axis, sorted)),
+            Op::NonMaxSuppression { most, overlap, score, centered } => {
+                words.add((most, centered, score.is_some()));
+                words.float(*overlap);
+                words.float(score.unwrap_or(0.0));
+            }
             Op::Attention { params } => words.attention(*params),
-            Op::Recurrent { params } => words.add(params),
+            Op::Recurrent { params } => words.recurrent(params),
             Op::Dft { axis, inverse, onesided, length } => {
                 words.add((axis, inverse, onesided, length));
             }
             Op::Stft { frame, hop, onesided, window } => words.add((frame, hop, onesided, window)),
-            Op::Quantize { axis, dtype, zero } | Op::Dequantize { axis, dtype, zero } => {
-                words.add((axis, dtype, zero));
+            Op::Quantize { axis, dtype, zero, block }
+            | Op::Dequantize { axis, dtype, zero, block } => {
+                words.add((axis, dtype, zero, block));
             }
             Op::DynamicQuantize { rows, dtype } => words.add((rows, dtype)),
-            Op::MatMulInteger { a_zero, b_zero } => words.add((a_zero, b_zero)),
-            Op::ConvInteger { params, src_zero, weight_zero } => {
+            Op::MatMulInteger { a_zero, b_zero, rescale } => {
+                words.add((a_zero, b_zero));
+                words.rescale(*rescale);
+            }
+            Op::ConvInteger { params, src_zero, weight_zero, rescale } => {
                 words.add((params, src_zero, weight_zero));
+                words.rescale(*rescale);
             }
             Op::Random { distribution, seed, offset, spec } => {
                 words.add((seed, offset, spec));

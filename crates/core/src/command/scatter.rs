@@ -61,6 +61,6 @@ impl ScatterReduction {
     /// Whether elements of the type can be combined so.
     pub fn takes(self, dtype: DType) -> bool {
         let arithmetic = matches!(self, ScatterReduction::Add | ScatterReduction::Multiply);
-        dtype != DType::Bool || !arithmetic
+        dtype.is_number() || (dtype == DType::Bool && !arithmetic)
     }
 }

@@ -54,11 +54,12 @@ pub(super) fn in_type(limit: Scalar, dtype: DType) -> Scalar {
     if dtype.is_float() {
         return Scalar::Float(limit.as_f64());
     }
-    let (low, high) = match dtype {
-        DType::I8 => (i8::MIN.into(), i8::MAX.into()),
-        DType::U8 => (u8::MIN.into(), u8::MAX.into()),
-        DType::I32 => (i32::MIN.into(), i32::MAX.into()),
-        _ => (i64::MIN, i64::MAX),
+    let bits = 8 * dtype.size();
+    let (low, high) = if dtype.is_signed() {
+        (-1 << (bits - 1), (1 << (bits - 1)) - 1)
+    } else {
+        (0, (1 << bits) - 1)
     };
-    Scalar::Int(limit.as_i64().clamp(low, high))
+    let limit: i128 = limit.as_i128().clamp(low, high);
+    i64::try_from(limit).map_or(Scalar::UInt(limit as u64), Scalar::Int)
 }

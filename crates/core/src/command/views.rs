@@ -3,7 +3,7 @@
 //! An optional operand that is absent leaves no gap among the others, so its place depends on the parameters.
 //! Backends do not count: they take a view, which knows.
 
-use super::{Command, Op, Operand};
+use super::{Command, Op, Operand, Rescale};
 use crate::DType;
 
 macro_rules! views {
@@ -59,11 +59,12 @@ fn bias(op: &Op) -> bool {
     match op {
         Op::MatMul { epilogue }
         | Op::MatMulPacked { epilogue, .. }
+        | Op::MatMulBlocks { epilogue, .. }
         | Op::Conv { epilogue, .. }
         | Op::ConvTranspose { epilogue, .. } => epilogue.bias,
         Op::LayerNorm { bias, .. } | Op::GroupNorm { bias, .. } => *bias,
         Op::Recurrent { params } => params.bias,
-        _ => false,
+        _ => rescale(op).is_some_and(|rescale| rescale.bias),
     }
 }
 
@@ -71,9 +72,18 @@ fn residual(op: &Op) -> bool {
     match op {
         Op::MatMul { epilogue }
         | Op::MatMulPacked { epilogue, .. }
+        | Op::MatMulBlocks { epilogue, .. }
         | Op::Conv { epilogue, .. }
         | Op::ConvTranspose { epilogue, .. } => epilogue.residual,
-        _ => false,
+        _ => rescale(op).is_some_and(|rescale| rescale.residual),
+    }
+}
+
+/// What is made of the sums of integers.
+fn rescale(op: &Op) -> Option<&Rescale> {
+    match op {
+        Op::MatMulInteger { rescale, .. } | Op::ConvInteger { rescale, .. } => rescale.as_ref(),
+        _ => None,
     }
 }
 
@@ -89,7 +99,7 @@ fn weight(op: &Op) -> bool {
 /// What is there besides: the first of two zero points, and the second.
 fn zeros(op: &Op) -> [bool; 2] {
     match op {
-        Op::MatMulInteger { a_zero, b_zero } => [*a_zero, *b_zero],
+        Op::MatMulInteger { a_zero, b_zero, .. } => [*a_zero, *b_zero],
         Op::ConvInteger { src_zero, weight_zero, .. } => [*src_zero, *weight_zero],
         Op::Quantize { zero, .. } | Op::Dequantize { zero, .. } => [*zero, false],
         _ => [false; 2],
@@ -102,6 +112,14 @@ views! {
         out: dst;
         in: a b | bias if bias, residual if residual;
     }
+    /// The operands of a matrix product with weights of few bits.
+    MatMulBlocksOperands for MatMulBlocks {
+        out: dst;
+        in: a weights scales
+            | zeros if |op| matches!(op, Op::MatMulBlocks { zeros: true, .. }),
+              bias if bias,
+              residual if residual;
+    }
     /// The operands of a convolution.
     ConvOperands for Conv | ConvTranspose {
         out: dst;
@@ -110,12 +128,28 @@ views! {
     /// The operands of a convolution of 8-bit integers.
     ConvIntegerOperands for ConvInteger {
         out: dst;
-        in: src weight | src_zero if |op| zeros(op)[0], weight_zero if |op| zeros(op)[1];
+        in: src weight
+            | src_zero if |op| zeros(op)[0],
+              weight_zero if |op| zeros(op)[1],
+              src_scale if |op| rescale(op).is_some(),
+              weight_scale if |op| rescale(op).is_some(),
+              bias if bias,
+              residual if residual,
+              dst_scale if |op| rescale(op).is_some_and(Rescale::is_byte),
+              dst_zero if |op| rescale(op).is_some_and(|rescale| rescale.zero);
     }
     /// The operands of a matrix product of 8-bit integers.
     MatMulIntegerOperands for MatMulInteger {
         out: dst;
-        in: a b | a_zero if |op| zeros(op)[0], b_zero if |op| zeros(op)[1];
+        in: a b
+            | a_zero if |op| zeros(op)[0],
+              b_zero if |op| zeros(op)[1],
+              a_scale if |op| rescale(op).is_some(),
+              b_scale if |op| rescale(op).is_some(),
+              bias if bias,
+              residual if residual,
+              dst_scale if |op| rescale(op).is_some_and(Rescale::is_byte),
+              dst_zero if |op| rescale(op).is_some_and(|rescale| rescale.zero);
     }
     /// The operands of a normalisation.
     NormOperands for LayerNorm | RmsNorm | GroupNorm {
@@ -139,6 +173,17 @@ views! {
             | mask if |op| matches!(op, Op::Attention { params } if params.mask),
               lengths if |op| matches!(op, Op::Attention { params } if params.lengths);
     }
+    /// The operands of a part that is written into a cache.
+    CacheWriteOperands for CacheWrite {
+        out: dst;
+        in: cache update
+            | positions if |op| matches!(op, Op::CacheWrite { positions: true, .. });
+    }
+    /// The operands of a rotary embedding.
+    RopeOperands for Rope {
+        out: dst;
+        in: src cos sin | positions if |op| matches!(op, Op::Rope { positions: true, .. });
+    }
     /// The operands of a short-time Fourier transform.
     StftOperands for Stft {
         out: dst;
@@ -161,7 +206,19 @@ views! {
             | bias if bias,
               hidden_0 if |op| matches!(op, Op::Recurrent { params } if params.initial_hidden),
               cell_0 if |op| matches!(op, Op::Recurrent { params } if params.initial_cell),
-              lengths if |op| matches!(op, Op::Recurrent { params } if params.lengths);
+              lengths if |op| matches!(op, Op::Recurrent { params } if params.lengths),
+              peepholes if |op| variant(op).peepholes,
+              input_scale if |op| variant(op).quantized,
+              hidden_scale if |op| variant(op).quantized,
+              input_zero if |op| variant(op).zeros,
+              hidden_zero if |op| variant(op).zeros;
+    }
+}
+
+fn variant(op: &Op) -> super::RecurrentVariant {
+    match op {
+        Op::Recurrent { params } => params.variant,
+        _ => super::RecurrentVariant::default(),
     }
 }
 

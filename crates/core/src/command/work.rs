@@ -45,6 +45,8 @@ impl<B> Command<B> {
             | Op::GroupNorm { .. }
             | Op::Quantize { .. }
             | Op::Dequantize { .. }
+            | Op::CacheWrite { .. }
+            | Op::Rope { .. }
             | Op::Random { .. }
             | Op::Reverse { .. }
             | Op::Timestamp => elements(&self.operands),
@@ -58,6 +60,19 @@ impl<B> Command<B> {
             // The source is read for its range, and again.
             Op::DynamicQuantize { .. } => elements(&self.operands) + elements(inputs),
             Op::Pad { .. } => 2 * elements(outputs),
+            // Each element is looked at twice.
+            Op::NonZero => elements(&self.operands) + elements(inputs),
+            Op::Compress { .. } => elements(&self.operands) + elements(&inputs[1..]),
+            Op::Unique { .. } => {
+                let comparisons = logarithm(of(&outputs[1]));
+                elements(outputs) + elements(inputs).saturating_mul(comparisons)
+            }
+            // Every box that is selected is compared with all others of its class.
+            Op::NonMaxSuppression { .. } => {
+                let boxes = inputs[1].layout.shape()[2];
+                let rows = outputs[0].layout.shape()[0];
+                elements(&self.operands).saturating_add(times(&[rows, boxes]))
+            }
             // Of the first input only what is asked for is read.
             Op::Gather { .. } | Op::GatherElements { .. } | Op::GatherNd { .. } | Op::Embedding => {
                 2 * elements(outputs) + elements(&inputs[1..])
@@ -74,6 +89,12 @@ impl<B> Command<B> {
                 let packed = of(&inputs[1]) as u128 / size;
                 let others = elements(outputs) + elements(&inputs[..1]) + elements(&inputs[2..]);
                 others + packed + multiply_adds(&[of(&outputs[0]), depth(&inputs[0])])
+            }
+            // Weights count once, and once more for taking them out of bytes.
+            Op::MatMulBlocks { .. } => {
+                let (rows, depth) = (of(&outputs[0]), depth(&inputs[0]));
+                let weights = times(&[inputs[1].layout.shape()[0], depth]);
+                elements(&self.operands) + weights + multiply_adds(&[rows, depth])
             }
             // Each element of the output is a sum over the weights of its channel, and of a transposed one
             // each element of the input goes to as many.

@@ -292,6 +292,8 @@ impl Block {
         uses.list.retain(|other| !std::ptr::eq(other.stream, self.home) && !other.last().passed());
         let none = uses.list.is_empty();
         if none {
+            // Who waited for it has given up: the next holders owe it nothing.
+            uses.claim = None;
             self.shared.store(false, Ordering::Release);
         }
         none

@@ -71,3 +71,21 @@ fn a_block_remembers_the_last_use_of_each_stream() {
     }
     assert_eq!(buffer.block().foreign_uses().into_vec(), last);
 }
+
+/// A stream that waits for others to submit comes next, for some time. If it gives up and the block gets new
+/// holders, these do not wait for it.
+#[test]
+fn who_gave_up_has_no_precedence_in_the_next_allocation() {
+    let [home, second, third] = &streams();
+    let first = home.allocate(256).unwrap();
+    fill(home, &first);
+    read(second, &first).wait().unwrap();
+    first.block().lock_uses().claim(third.inner());
+    assert!(first.block().lock_uses().is_claimed_from(second.inner()));
+    let address = first.block().allocation().0;
+    home.synchronize().unwrap();
+    drop(first);
+    let again = home.allocate(256).unwrap();
+    assert_eq!(again.block().allocation().0, address, "the same block");
+    assert!(!again.block().lock_uses().is_claimed_from(second.inner()));
+}

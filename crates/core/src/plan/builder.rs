@@ -19,6 +19,8 @@ pub struct PlanBuilder {
     commands: Vec<(Command<Slot>, Option<LayerName>)>,
     inputs: Vec<Layout>,
     outputs: Vec<Layout>,
+    /// Which outputs are states.
+    states: Vec<usize>,
 }
 
 struct SlotState {
@@ -56,6 +58,7 @@ impl PlanBuilder {
             commands: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
+            states: Vec::new(),
         }
     }
 
@@ -81,6 +84,17 @@ impl PlanBuilder {
     pub fn output(&mut self, layout: Layout) -> Slot {
         self.outputs.push(layout);
         self.add(Kind::Output(self.outputs.len() - 1), layout.extent_bytes(), 0)
+    }
+
+    /// The next output, of which Commands may read what was there before the run, as in a cache that every run
+    /// adds to. What nobody wrote before the first run is zero.
+    ///
+    /// A Command that works in place changes nothing but what it writes.
+    pub fn state(&mut self, layout: Layout) -> Slot {
+        let slot = self.output(layout);
+        self.slots[slot.index()].covered = slot.bytes;
+        self.states.push(self.outputs.len() - 1);
+        slot
     }
 
     /// Memory for values between the Commands of one run.
@@ -229,6 +243,7 @@ impl PlanBuilder {
             weights: weights.collect(),
             inputs: self.inputs,
             outputs: self.outputs,
+            states: self.states,
             arena,
             parts,
         })))

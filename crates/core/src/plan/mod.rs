@@ -70,6 +70,8 @@ struct Inner {
     device: &'static DeviceInner,
     inputs: Vec<Layout>,
     outputs: Vec<Layout>,
+    /// Which outputs are read as they were before a run.
+    states: Vec<usize>,
     /// Kept alive; Commands have their addresses.
     weights: Vec<Buffer>,
     arena: usize,
@@ -134,6 +136,10 @@ impl Plan {
     /// Bytes of the weights that it keeps alive; other plans and layers may share them.
     pub fn weight_bytes(&self) -> usize {
         self.0.weights.iter().map(Buffer::bytes).sum()
+    }
+
+    pub(crate) fn states(&self) -> &[usize] {
+        &self.0.states
     }
 
     pub(crate) fn device_inner(&self) -> &'static DeviceInner {

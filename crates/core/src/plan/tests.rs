@@ -81,6 +81,54 @@ fn what_no_command_writes_is_cleared() {
     assert_eq!(run(&device, &control, &plan), [""; 0]);
 }
 
+/// A cache of two batches with four places each, and what is written to one place of each.
+fn cache() -> [Layout; 2] {
+    [[2, 4, 8], [2, 1, 8]].map(|shape| Layout::contiguous(DType::F32, &shape).unwrap())
+}
+
+#[test]
+fn a_cache_is_written_where_it_lies() {
+    let (device, control) = device();
+    let [whole, part] = cache();
+    let mut plan = Plan::builder(&device);
+    let (x, y) = (plan.input(row()), plan.output(row()));
+    let [old, new] = [(); 2].map(|()| plan.temporary(whole.dense_bytes()));
+    plan.record(Command::copy(old.operand(row()), x.operand(row())).unwrap()).unwrap();
+    let [from, to] = [old, new].map(|slot| slot.operand(whole));
+    let update = x.operand(part);
+    plan.record(Command::cache_write(to, from, update, None, 1, false).unwrap()).unwrap();
+    plan.record(Command::copy(y.operand(row()), new.operand(row())).unwrap()).unwrap();
+    let plan = plan.finish().unwrap();
+    // The cache before and behind the Command is one value.
+    assert_eq!((plan.commands(), plan.arena_bytes()), (3, whole.dense_bytes()));
+    assert_eq!(run(&device, &control, &plan), [""; 0]);
+}
+
+#[test]
+fn a_state_is_kept_from_run_to_run_and_cleared_before_the_first() {
+    let (device, control) = device();
+    let [whole, part] = cache();
+    let mut plan = Plan::builder(&device);
+    let (x, state) = (plan.input(part), plan.state(whole));
+    let at = state.operand(whole);
+    plan.record(Command::cache_write(at, at, x.operand(part), None, 1, false).unwrap()).unwrap();
+    let plan = plan.finish().unwrap();
+    assert_eq!((plan.commands(), plan.arena_bytes(), plan.outputs().len()), (1, 0, 1));
+    let stream = device.stream().unwrap();
+    let x = stream.allocate(part.dense_bytes()).unwrap();
+    let cache = stream.allocate(whole.dense_bytes()).unwrap();
+    stream.upload(x.operand(part), &[1f32; 16]).unwrap();
+    let mut recorded = stream.counters().commands;
+    for commands in [2, 1, 1] {
+        stream.run(&plan, &[&x], &[&cache]).unwrap();
+        // Nobody has written the cache before the first run, so that is one Command more.
+        assert_eq!(stream.counters().commands - recorded, commands);
+        recorded += commands;
+    }
+    stream.synchronize().unwrap();
+    assert_eq!(control.violations(), [""; 0]);
+}
+
 fn refused(work: impl FnOnce(&mut PlanBuilder, Slot, Slot) -> Result<()>) -> String {
     let (device, _) = device();
     let mut plan = Plan::builder(&device);

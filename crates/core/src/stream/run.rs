@@ -24,6 +24,12 @@ pub(super) fn run(
     );
     let mut arena = None;
     let parts = plan.parts();
+    // Memory that nobody has written yet may hold what another caller left there.
+    for output in plan.states().iter().map(|&index| outputs[index]) {
+        if !is_written(output) {
+            clear_rest(stream, output)?;
+        }
+    }
     if parts.len() > 1 {
         // Of a plan of several batches only the first may come about. It says of the outputs that they are written.
         for output in outputs.iter().filter(|output| !is_written(output)) {

@@ -4,9 +4,10 @@ use super::{Stream, Timepoint};
 use crate::dtype::as_bytes;
 use crate::{Buffer, Command, DType, Element, Error, HostBytes, Operand, Result};
 
-/// `u8` also carries `bool`; everything else must be what it is.
+/// `u8` also carries `bool` and the bytes of what is only stored; everything else must be what it is.
 fn check_dtype<T: Element>(op: &'static str, dtype: DType) -> Result<()> {
-    if T::DTYPE == dtype || (T::DTYPE == DType::U8 && dtype == DType::Bool) {
+    let bytes = dtype == DType::Bool || dtype.is_storage();
+    if T::DTYPE == dtype || (T::DTYPE == DType::U8 && bytes) {
         return Ok(());
     }
     Err(Error::InvalidCommand { op, reason: format!("{} elements for {dtype}", T::DTYPE) })
@@ -107,12 +108,12 @@ impl Download {
         self.point
     }
 
-    /// How many elements there are.
+    /// How many elements there are; of a type of 4 bits, how many bytes.
     pub fn elements(&self) -> usize {
         self.bytes.len() / self.dtype.size()
     }
 
-    /// Waits for the elements. `u8` also reads `bool`.
+    /// Waits for the elements. `u8` also reads `bool`, and the bytes of what is only stored.
     ///
     /// # Blocks when
     ///

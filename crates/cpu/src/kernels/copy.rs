@@ -9,6 +9,7 @@ use super::block::{Output, Scratch, base, each_block};
 use super::number::{Bool, Stored, with_bits};
 use super::parallel::Parallel;
 use super::span::{Span, Whole};
+use super::storage;
 use super::transpose;
 use super::walk::Walk;
 
@@ -48,9 +49,27 @@ pub(super) unsafe fn copy(
     src: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
 ) {
+    // SAFETY: passed on.
+    unsafe { cast(dst, src, true, parallel) }
+}
+
+/// Copies, converting the element type. `saturate` is as for [`Op::Copy`](millstream_core::Op::Copy).
+///
+/// # Safety
+///
+/// As for [`execute`](super::execute).
+pub(super) unsafe fn cast(
+    dst: &Operand<RawBuffer>,
+    src: &Operand<RawBuffer>,
+    saturate: bool,
+    parallel: &dyn Parallel,
+) {
     let (to, from) = (dst.layout.dtype(), src.layout.dtype());
     // SAFETY: passed on; the types are those of the operands.
     unsafe {
+        if to.is_storage() || from.is_storage() {
+            return storage::copy(dst, src, saturate, parallel);
+        }
         if to == from && with_bits!(to, Bits => transposed::<Bits>(dst, src, parallel)) {
             return;
         }
@@ -93,6 +112,11 @@ pub(super) unsafe fn convert(from: DType, to: DType, span: impl Span<1>) {
             DType::I32 => from_type::<i32>(to, span),
             DType::I64 => from_type::<i64>(to, span),
             DType::Bool => from_type::<Bool>(to, span),
+            DType::I16 => from_type::<i16>(to, span),
+            DType::U16 => from_type::<u16>(to, span),
+            DType::U32 => from_type::<u32>(to, span),
+            DType::U64 => from_type::<u64>(to, span),
+            other => unreachable!("{other} is only stored"),
         }
     }
 }
@@ -111,12 +135,17 @@ unsafe fn from_type<S: Stored<Compute: Cast>>(to: DType, span: impl Span<1>) {
             DType::I32 => each::<S, i32>(span, Cast::to_i32),
             DType::I64 => each::<S, i64>(span, Cast::to_i64),
             DType::Bool => each::<S, u8>(span, |value| u8::from(value.is_true())),
+            DType::I16 => each::<S, i16>(span, Cast::to_i16),
+            DType::U16 => each::<S, u16>(span, Cast::to_u16),
+            DType::U32 => each::<S, u32>(span, Cast::to_u32),
+            DType::U64 => each::<S, u64>(span, Cast::to_u64),
+            other => unreachable!("{other} is only stored"),
         }
     }
 }
 
 #[inline]
-unsafe fn each<S: Stored, D: Stored>(
+pub(super) unsafe fn each<S: Stored, D: Stored>(
     span: impl Span<1>,
     function: impl Fn(S::Compute) -> D::Compute + Sync,
 ) {
@@ -131,13 +160,17 @@ unsafe fn each<S: Stored, D: Stored>(
 }
 
 /// Conversions as Rust's `as` does them.
-trait Cast: Copy {
+pub(super) trait Cast: Copy {
     fn to_f32(self) -> f32;
     fn to_f64(self) -> f64;
     fn to_i8(self) -> i8;
-    fn to_u8(self) -> u8;
+    fn to_i16(self) -> i16;
     fn to_i32(self) -> i32;
     fn to_i64(self) -> i64;
+    fn to_u8(self) -> u8;
+    fn to_u16(self) -> u16;
+    fn to_u32(self) -> u32;
+    fn to_u64(self) -> u64;
     fn is_true(self) -> bool;
 
     /// As `f32`, such that rounding it further to 16 bits is the only rounding that shows.
@@ -147,7 +180,9 @@ trait Cast: Copy {
 macro_rules! cast {
     ($type:ty, to_16_bits: $to_16_bits:expr) => {
         impl Cast for $type {
-            cast!(@to $type: to_f32 f32, to_f64 f64, to_i8 i8, to_u8 u8, to_i32 i32, to_i64 i64);
+            cast!(@to $type: to_f32 f32, to_f64 f64);
+            cast!(@to $type: to_i8 i8, to_i16 i16, to_i32 i32, to_i64 i64);
+            cast!(@to $type: to_u8 u8, to_u16 u16, to_u32 u32, to_u64 u64);
 
             #[inline(always)]
             fn is_true(self) -> bool {
@@ -174,18 +209,25 @@ cast!(f32, to_16_bits: std::convert::identity);
 cast!(f64, to_16_bits: f32_round_to_odd);
 cast!(i8, to_16_bits: f32::from);
 cast!(u8, to_16_bits: f32::from);
+cast!(i16, to_16_bits: f32::from);
+cast!(u16, to_16_bits: f32::from);
 cast!(i32, to_16_bits: |value| f32_round_to_odd(f64::from(value)));
-cast!(i64, to_16_bits: |value| f32_round_to_odd(f64_round_to_odd(value)));
+cast!(u32, to_16_bits: |value| f32_round_to_odd(f64::from(value)));
+cast!(i64, to_16_bits: |value: i64| {
+    let size = f64_round_to_odd(value.unsigned_abs());
+    f32_round_to_odd(if value < 0 { -size } else { size })
+});
+cast!(u64, to_16_bits: |value| f32_round_to_odd(f64_round_to_odd(value)));
 
 /// As `f64` for a further rounding: the low bits of a large value do not fit, so the last bit that
 /// does remembers whether any of them was set.
 #[inline(always)]
-fn f64_round_to_odd(value: i64) -> f64 {
-    const LOW: i64 = 0xFFF;
-    if value.unsigned_abs() < 1 << 52 {
+fn f64_round_to_odd(value: u64) -> f64 {
+    const LOW: u64 = 0xFFF;
+    if value < 1 << 52 {
         value as f64
     } else {
-        ((value & !LOW) | i64::from(value & LOW != 0) << 12) as f64
+        ((value & !LOW) | u64::from(value & LOW != 0) << 12) as f64
     }
 }
 

@@ -12,7 +12,7 @@ fn converted<S: Element, D: Element>(values: &[S]) -> Vec<D> {
 
 #[test]
 fn fill_writes_every_type_and_nothing_else() {
-    for dtype in DType::ALL {
+    for dtype in DType::COMPUTED {
         // Every second element, so that the ones between must keep their bytes.
         let layout = Layout::strided(dtype, &[3, 5], &[10, 2], 1).unwrap();
         let dst = Tensor::uninit(layout);
@@ -91,8 +91,8 @@ fn bool_asks_whether_a_value_is_other_than_zero() {
 
 #[test]
 fn every_pair_of_types_agrees_on_small_integers() {
-    for from in DType::ALL {
-        for to in DType::ALL {
+    for from in DType::COMPUTED {
+        for to in DType::COMPUTED {
             let source = Tensor::new(&[2, 3], &[0i64, 1, 1, 0, 1, 0]);
             let src = Tensor::output(from, &[2, 3]);
             let dst = Tensor::output(to, &[2, 3]);

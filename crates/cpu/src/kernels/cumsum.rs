@@ -1,4 +1,4 @@
-//! Running sums. Those of floating-point elements are kept in `f64`, and rounded as they are stored.
+//! Running sums and products. Those of floating-point elements are kept in `f64`, and rounded as they are stored.
 
 use millstream_core::{DType, Operand, RawBuffer};
 
@@ -17,6 +17,7 @@ pub(super) struct Way {
     pub axis: usize,
     pub exclusive: bool,
     pub reverse: bool,
+    pub product: bool,
 }
 
 /// # Safety
@@ -34,12 +35,19 @@ pub(super) unsafe fn cumsum(
         if dtype.is_float() {
             with_float!(dtype, T => {
                 let add = |sum: f64, x: <T as Stored>::Compute| sum + x.to_f64();
+                let multiply = |sum: f64, x: <T as Stored>::Compute| sum * x.to_f64();
                 let round = |sum: f64| <T as StoredFloat>::from_f64(sum).widen();
-                scan::<T, f64>(way, dst, src, parallel, 0.0, add, round);
+                match way.product {
+                    false => scan::<T, f64>(way, dst, src, parallel, 0.0, add, round),
+                    true => scan::<T, f64>(way, dst, src, parallel, 1.0, multiply, round),
+                }
             });
         } else {
             with_int!(dtype, T => {
-                scan::<T, T>(way, dst, src, parallel, T::ZERO, Int::add, |sum| sum);
+                match way.product {
+                    false => scan::<T, T>(way, dst, src, parallel, T::ZERO, Int::add, |sum| sum),
+                    true => scan::<T, T>(way, dst, src, parallel, T::ONE, Int::mul, |sum| sum),
+                }
             });
         }
     }

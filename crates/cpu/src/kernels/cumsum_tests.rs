@@ -55,3 +55,19 @@ fn results_do_not_depend_on_the_order_of_chunks() {
         assert_same_bits_in_any_order(&command, &dst);
     }
 }
+
+#[test]
+fn products_run_as_sums_do() {
+    let products = |exclusive: bool, reverse: bool| {
+        let tensor = Tensor::new(&[3], &[2i32, -3, 5]);
+        run(Command::cumprod(tensor.operand(), tensor.operand(), 0, exclusive, reverse));
+        tensor.values::<i32>()
+    };
+    assert_eq!(products(false, false), [2, -6, -30]);
+    assert_eq!(products(true, false), [1, 2, -6]);
+    assert_eq!(products(false, true), [-30, -15, 5]);
+    assert_eq!(products(true, true), [-15, 5, 1]);
+    let tensor = Tensor::new(&[2, 2], &[0.5f32, 2.0, 4.0, -1.0]);
+    run(Command::cumprod(tensor.operand(), tensor.operand(), 0, false, false));
+    assert_eq!(tensor.values::<f32>(), [0.5, 2.0, 2.0, -2.0]);
+}

@@ -3,12 +3,12 @@
 //! The data are gone through twice: for their range, and to convert them. The range of a tensor is joined
 //! from chunks in any order, since the smaller and the larger of numbers do not depend on it.
 
-use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use millstream_core::{DType, Operand, RawBuffer};
 
 use super::block::{Input, Output, Scratch, base, each_block};
+use super::byte::{Byte, ToBytes};
 use super::number::Stored;
 use super::parallel::{Parallel, Shared, share};
 use super::simd::{Job, vectorised};
@@ -17,37 +17,18 @@ use super::walk::Walk;
 /// Elements whose range is kept side by side.
 const LANES: usize = 32;
 
-/// A type of 8-bit integers.
-trait Byte: Stored<Compute = Self> {
-    const LOW: f32;
-    const HIGH: f32;
+/// The type of the integers.
+trait Target: Byte {
     /// Whether the range is symmetric about 0, so that there is no zero point.
     const SYMMETRIC: bool;
-
-    /// A whole number inside the limits.
-    fn of(whole: i32) -> Self;
 }
 
-impl Byte for u8 {
-    const LOW: f32 = 0.0;
-    const HIGH: f32 = 255.0;
+impl Target for u8 {
     const SYMMETRIC: bool = false;
-
-    #[inline(always)]
-    fn of(whole: i32) -> Self {
-        whole as u8
-    }
 }
 
-impl Byte for i8 {
-    const LOW: f32 = -128.0;
-    const HIGH: f32 = 127.0;
+impl Target for i8 {
     const SYMMETRIC: bool = true;
-
-    #[inline(always)]
-    fn of(whole: i32) -> Self {
-        whole as i8
-    }
 }
 
 /// How far numbers reach below 0 and above it, both as numbers that are not negative.
@@ -66,7 +47,7 @@ impl Reach {
     }
 
     /// The scale, and the zero point as a number.
-    fn parameters<Q: Byte>(self) -> (f32, f32) {
+    fn parameters<Q: Target>(self) -> (f32, f32) {
         let Reach { below, above } = self;
         let scale = match Q::SYMMETRIC {
             true => larger(below, above) / Q::HIGH,
@@ -133,7 +114,10 @@ struct Operands<'a> {
     src: &'a Operand<RawBuffer>,
 }
 
-unsafe fn run<Q: Byte, T: Stored<Compute = f32>>(operands: &Operands<'_>, parallel: &dyn Parallel) {
+unsafe fn run<Q: Target, T: Stored<Compute = f32>>(
+    operands: &Operands<'_>,
+    parallel: &dyn Parallel,
+) {
     let &Operands { rows, dst, scale, zero, src } = operands;
     // SAFETY: passed on.
     let (to, from, scales, zeros) = unsafe {
@@ -209,7 +193,7 @@ unsafe fn reach<T: Stored<Compute = f32>>(
     reach
 }
 
-unsafe fn convert<Q: Byte, T: Stored<Compute = f32>>(
+unsafe fn convert<Q: Target, T: Stored<Compute = f32>>(
     output: &Output<Q>,
     input: &Input<T>,
     walk: &Walk<2>,
@@ -221,7 +205,7 @@ unsafe fn convert<Q: Byte, T: Stored<Compute = f32>>(
     unsafe {
         let values = input.read(walk, start, len, &mut scratch);
         output.write(walk, start, len, &mut results, |to| {
-            vectorised(Convert { values, scale, zero, to });
+            vectorised(ToBytes { values, scale, zero, to });
         });
     }
 }
@@ -248,26 +232,6 @@ impl Job for Reaches<'_> {
         }
         for (below, above) in below.into_iter().zip(above) {
             *self.reach = self.reach.join(Reach { below, above });
-        }
-    }
-}
-
-struct Convert<'a, Q> {
-    values: &'a [f32],
-    scale: f32,
-    zero: f32,
-    to: &'a mut [MaybeUninit<Q>],
-}
-
-impl<Q: Byte> Job for Convert<'_, Q> {
-    #[inline(always)]
-    fn run(self) {
-        for (to, &value) in self.to.iter_mut().zip(self.values) {
-            let whole = (value / self.scale).round_ties_even();
-            let whole = if whole.is_nan() { 0.0 } else { whole };
-            let inside = (whole + self.zero).clamp(Q::LOW, Q::HIGH);
-            // SAFETY: the number is whole, inside the limits of a byte, and not NaN.
-            to.write(Q::of(unsafe { inside.to_int_unchecked::<i32>() }));
         }
     }
 }

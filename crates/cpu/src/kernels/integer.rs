@@ -11,6 +11,13 @@ pub(super) trait Int: Stored<Compute = Self> + Ord {
 
     /// The last bits of a number.
     fn wrapped(number: usize) -> Self;
+    /// The nearest of the type.
+    fn clamped(number: i128) -> Self;
+    fn to_i128(self) -> i128;
+    /// Adds to a sum of 64 bits, which wraps around.
+    fn add_to(self, sum: u64) -> u64;
+    /// Such a sum divided by a number that is not 0, rounded towards zero.
+    fn mean(sum: u64, count: usize) -> Self;
     fn abs(self) -> Self;
     fn negate(self) -> Self;
     fn sign(self) -> Self;
@@ -32,14 +39,14 @@ pub(super) trait Int: Stored<Compute = Self> + Ord {
     fn xor(self, other: Self) -> Self;
     /// By the width or more, or by a negative count, gives 0.
     fn shift_left(self, count: Self) -> Self;
-    /// Keeps the sign; by the width or more, or by a negative count, gives 0.
+    /// Keeps the sign; by the width or more, or by a negative count, only that is left: 0 or -1.
     fn shift_right(self, count: Self) -> Self;
 }
 
 macro_rules! int {
     ($($type:ident),*) => {
         $(
-            #[allow(unused_comparisons, reason = "one of the types has no sign")]
+            #[allow(unused_comparisons, reason = "some of the types have no sign")]
             impl Int for $type {
                 const ZERO: Self = 0;
                 const ONE: Self = 1;
@@ -49,6 +56,30 @@ macro_rules! int {
                 #[inline(always)]
                 fn wrapped(number: usize) -> Self {
                     number as $type
+                }
+
+                #[inline(always)]
+                fn clamped(number: i128) -> Self {
+                    number.clamp(i128::from($type::MIN), i128::from($type::MAX)) as $type
+                }
+
+                #[inline(always)]
+                fn to_i128(self) -> i128 {
+                    i128::from(self)
+                }
+
+                #[inline(always)]
+                fn add_to(self, sum: u64) -> u64 {
+                    sum.wrapping_add(self as u64)
+                }
+
+                #[inline(always)]
+                fn mean(sum: u64, count: usize) -> Self {
+                    if $type::MIN == 0 {
+                        (sum / count as u64) as $type
+                    } else {
+                        (sum as i64).wrapping_div(count as i64) as $type
+                    }
                 }
 
                 #[inline(always)]
@@ -150,11 +181,12 @@ macro_rules! int {
 
                 #[inline(always)]
                 fn shift_right(self, count: Self) -> Self {
-                    u32::try_from(count).ok().and_then(|by| self.checked_shr(by)).unwrap_or(0)
+                    let shifted = u32::try_from(count).ok().and_then(|by| self.checked_shr(by));
+                    shifted.unwrap_or(if self < 0 { !0 } else { 0 })
                 }
             }
         )*
     };
 }
 
-int!(i8, u8, i32, i64);
+int!(i8, i16, i32, i64, u8, u16, u32, u64);

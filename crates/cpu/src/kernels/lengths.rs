@@ -1,4 +1,4 @@
-//! Lengths of sequences, one for each of a batch.
+//! Lengths of sequences and positions in them: one for each of a batch, or a row of them.
 
 use millstream_core::{DType, Operand, RawBuffer};
 
@@ -15,9 +15,9 @@ pub(super) enum Lengths {
 impl Lengths {
     /// # Safety
     ///
-    /// The operand has one axis and the type `i32` or `i64`, and its address is a host pointer.
+    /// The operand has the type `i32` or `i64`, and its address is a host pointer.
     pub unsafe fn new(operand: &Operand<RawBuffer>) -> Self {
-        let stride = operand.layout.strides()[0];
+        let stride = operand.layout.strides().last().copied().unwrap_or(0);
         // SAFETY: passed on.
         unsafe {
             match operand.layout.dtype() {
@@ -27,17 +27,19 @@ impl Lengths {
         }
     }
 
-    /// The number at a place, as it is given.
+    /// The number at a place of the last axis, in the row that begins at element `row`, as it is given.
     ///
     /// # Safety
     ///
     /// The operand has that place, and nobody writes to it.
-    pub unsafe fn given(self, place: usize) -> i64 {
+    pub unsafe fn given(self, row: usize, place: usize) -> i64 {
         // SAFETY: passed on.
         unsafe {
             match self {
-                Lengths::Short(first, stride) => i64::from(first.get().add(place * stride).read()),
-                Lengths::Long(first, stride) => first.get().add(place * stride).read(),
+                Lengths::Short(first, stride) => {
+                    i64::from(first.get().add(row + place * stride).read())
+                }
+                Lengths::Long(first, stride) => first.get().add(row + place * stride).read(),
             }
         }
     }
@@ -49,6 +51,6 @@ impl Lengths {
     /// As for [`given`](Self::given).
     pub unsafe fn at(self, place: usize, most: usize) -> usize {
         // SAFETY: passed on.
-        usize::try_from(unsafe { self.given(place) }).map_or(0, |length| length.min(most))
+        usize::try_from(unsafe { self.given(0, place) }).map_or(0, |length| length.min(most))
     }
 }

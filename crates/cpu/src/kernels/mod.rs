@@ -13,8 +13,11 @@ mod activation;
 mod attention;
 mod binary;
 mod block;
+mod byte;
 mod byte_product;
+mod cache;
 mod chain;
+mod compact;
 mod conv;
 mod copy;
 mod cumsum;
@@ -44,11 +47,13 @@ mod recurrent;
 mod reduce;
 mod resize;
 mod reverse;
+mod rope;
 mod select;
 mod simd;
 mod slice;
 mod softmax;
 mod span;
+mod storage;
 mod top_k;
 mod transpose;
 mod unary;
@@ -62,6 +67,7 @@ mod scratch_tests;
 #[cfg(test)]
 mod testing;
 
+use byte_product::Extras;
 pub use fault::KernelFault;
 pub(crate) use matmul::packed_bytes;
 pub use parallel::{Parallel, Sequential};
@@ -69,9 +75,10 @@ pub use parallel::{Parallel, Sequential};
 pub(crate) use workspace::empty_spare;
 
 use millstream_core::{
-    AttentionOperands, BoundCommand, ConvIntegerOperands, ConvOperands, DynamicQuantizeOperands,
-    MatMulIntegerOperands, MatMulOperands, NormOperands, Op, OpKind, Operand, PoolOperands,
-    QuantizeOperands, RawBuffer, RecurrentOperands, ReverseOperands, StftOperands,
+    AttentionOperands, BoundCommand, CacheWriteOperands, ConvIntegerOperands, ConvOperands,
+    DynamicQuantizeOperands, MatMulBlocksOperands, MatMulIntegerOperands, MatMulOperands,
+    NormOperands, Op, OpKind, Operand, PoolOperands, QuantizeOperands, RawBuffer,
+    RecurrentOperands, ReverseOperands, RopeOperands, StftOperands,
 };
 
 /// Whether the CPU device has a kernel for this kind.
@@ -99,11 +106,17 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::GatherNd
             | OpKind::ScatterElements
             | OpKind::ScatterNd
+            | OpKind::CacheWrite
+            | OpKind::Rope
             | OpKind::Embedding
             | OpKind::TopK
             | OpKind::Resize
             | OpKind::Pad
             | OpKind::Reverse
+            | OpKind::NonZero
+            | OpKind::Compress
+            | OpKind::Unique
+            | OpKind::NonMaxSuppression
             | OpKind::Conv
             | OpKind::ConvTranspose
             | OpKind::Attention
@@ -117,6 +130,7 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::ConvInteger
             | OpKind::PackWeights
             | OpKind::MatMulPacked
+            | OpKind::MatMulBlocks
             | OpKind::Random
             | OpKind::Upload
             | OpKind::Download
@@ -169,7 +183,9 @@ unsafe fn execute_one(
         match command.op() {
             Op::Fill { value, .. } => copy::fill(&outputs[0], *value, parallel),
             Op::Iota { params } => iota::iota(params, &outputs[0], parallel),
-            Op::Copy { .. } => copy::copy(&outputs[0], &inputs[0], parallel),
+            Op::Copy { dtype: _, saturate } => {
+                copy::cast(&outputs[0], &inputs[0], *saturate, parallel);
+            }
             Op::Unary { op } => unary::unary(*op, &outputs[0], &inputs[0], parallel),
             Op::Binary { op } => {
                 binary::binary(*op, &outputs[0], &inputs[0], &inputs[1], parallel);
@@ -184,9 +200,9 @@ unsafe fn execute_one(
             Op::Reduce { op, axes } => {
                 reduce::reduce(*op, *axes, &outputs[0], &inputs[0], parallel);
             }
-            Op::CumSum { axis, exclusive, reverse } => {
+            Op::CumSum { axis, exclusive, reverse, product } => {
                 let (axis, exclusive, reverse) = (usize::from(*axis), *exclusive, *reverse);
-                let way = cumsum::Way { axis, exclusive, reverse };
+                let way = cumsum::Way { axis, exclusive, reverse, product: *product };
                 cumsum::cumsum(way, &outputs[0], &inputs[0], parallel);
             }
             Op::Softmax { axis, log } => {
@@ -237,6 +253,17 @@ unsafe fn execute_one(
             Op::ScatterNd { reduction } => {
                 index::scatter_nd(*reduction, &scatter_operands(outputs, inputs), parallel)?;
             }
+            Op::CacheWrite { axis, circular, positions: _ } => {
+                let CacheWriteOperands { dst, cache: old, update, positions } =
+                    CacheWriteOperands::of(command);
+                let how = (usize::from(*axis), *circular);
+                cache::write(how, dst, [old, update], positions, parallel)?;
+            }
+            Op::Rope { interleaved, positions: _ } => {
+                let RopeOperands { dst, src, cos, sin, positions } = RopeOperands::of(command);
+                let operands = rope::Operands { dst, src, cos, sin, positions };
+                rope::rope(*interleaved, &operands, parallel)?;
+            }
             Op::TopK { axis, k: _, largest, sorted } => {
                 let (axis, largest, sorted) = (usize::from(*axis), *largest, *sorted);
                 let choice = top_k::Choice { axis, largest, sorted };
@@ -248,6 +275,31 @@ unsafe fn execute_one(
                 let ReverseOperands { dst, src, lengths } = ReverseOperands::of(command);
                 let lengths = lengths.zip(batch_axis.map(usize::from));
                 reverse::reverse(*axes, lengths, dst, src, parallel)?;
+            }
+            Op::NonZero => compact::nonzero(&outputs[0], &outputs[1], &inputs[0], parallel)?,
+            Op::Compress { axis } => {
+                let axis = axis.map(usize::from);
+                compact::compress(
+                    axis,
+                    &outputs[0],
+                    &outputs[1],
+                    [&inputs[0], &inputs[1]],
+                    parallel,
+                )?;
+            }
+            Op::Unique { axis, sorted } => {
+                let axis = axis.map(usize::from);
+                compact::unique(axis, *sorted, outputs, &inputs[0], parallel)?;
+            }
+            Op::NonMaxSuppression { most, overlap, score, centered } => {
+                let choice = compact::Choice {
+                    most: *most,
+                    overlap: *overlap,
+                    score: *score,
+                    centered: *centered,
+                };
+                let operands = [&inputs[0], &inputs[1]];
+                compact::suppress(choice, &outputs[0], &outputs[1], operands, parallel)?;
             }
             Op::Conv { params, epilogue } => {
                 let operands = conv_operands(command);
@@ -277,33 +329,69 @@ unsafe fn execute_one(
                 fourier::stft(frame, hop, dst, signal, window, parallel)?;
             }
             Op::Quantize { .. } => {
-                let QuantizeOperands { dst, src, scale, zero } = QuantizeOperands::of(command);
-                quantize::quantize(dst, [src, scale], zero, parallel);
+                for part in QuantizeOperands::of(command).parts(command.op()) {
+                    quantize::quantize(&part, parallel);
+                }
             }
             Op::Dequantize { .. } => {
-                let QuantizeOperands { dst, src, scale, zero } = QuantizeOperands::of(command);
-                quantize::dequantize(dst, [src, scale], zero, parallel);
+                for part in QuantizeOperands::of(command).parts(command.op()) {
+                    quantize::dequantize(&part, parallel);
+                }
             }
             Op::DynamicQuantize { rows, .. } => {
                 let DynamicQuantizeOperands { dst, scale, zero, src } =
                     DynamicQuantizeOperands::of(command);
                 dynamic::quantize(*rows, dst, scale, zero, src, parallel);
             }
-            Op::MatMulInteger { .. } => {
-                let MatMulIntegerOperands { dst, a, b, a_zero, b_zero } =
-                    MatMulIntegerOperands::of(command);
-                byte_product::matmul_integer(dst, [a, b], [a_zero, b_zero], parallel)?;
+            Op::MatMulInteger { rescale, .. } => {
+                let operands = MatMulIntegerOperands::of(command);
+                let MatMulIntegerOperands { dst, a, b, a_zero, b_zero, .. } = operands;
+                let scales = [operands.a_scale, operands.b_scale];
+                let extras = rescale.zip(both(scales)).map(|(rescale, scales)| Extras {
+                    rescale,
+                    scales,
+                    bias: operands.bias,
+                    residual: operands.residual,
+                    dst_scale: operands.dst_scale,
+                    dst_zero: operands.dst_zero,
+                });
+                let (factors, zeros) = ([a, b], [a_zero, b_zero]);
+                byte_product::matmul_integer(dst, factors, zeros, extras.as_ref(), parallel)?;
             }
-            Op::ConvInteger { params, .. } => {
-                let ConvIntegerOperands { dst, src, weight, src_zero, weight_zero } =
-                    ConvIntegerOperands::of(command);
+            Op::ConvInteger { params, rescale, .. } => {
+                let operands = ConvIntegerOperands::of(command);
+                let ConvIntegerOperands { dst, src, weight, src_zero, weight_zero, .. } = operands;
+                let scales = [operands.src_scale, operands.weight_scale];
+                let extras = rescale.zip(both(scales)).map(|(rescale, scales)| Extras {
+                    rescale,
+                    scales,
+                    bias: operands.bias,
+                    residual: operands.residual,
+                    dst_scale: operands.dst_scale,
+                    dst_zero: operands.dst_zero,
+                });
                 let operands = conv::Operands { dst, src, weight, bias: None, residual: None };
-                conv::conv_integer(params, &operands, [src_zero, weight_zero], parallel)?;
+                let zeros = [src_zero, weight_zero];
+                conv::conv_integer(params, &operands, zeros, extras.as_ref(), parallel)?;
             }
             Op::PackWeights { .. } => matmul::pack_weights(&outputs[0], &inputs[0], parallel)?,
             Op::MatMulPacked { columns: _, epilogue } => {
                 let MatMulOperands { dst, a, b, bias, residual } = MatMulOperands::of(command);
                 matmul::matmul_packed(epilogue, dst, [a, b], bias, residual, parallel)?;
+            }
+            Op::MatMulBlocks { bits, block, zeros: _, epilogue } => {
+                let operands = MatMulBlocksOperands::of(command);
+                let operands = matmul::BlocksOperands {
+                    dst: operands.dst,
+                    a: operands.a,
+                    weights: operands.weights,
+                    scales: operands.scales,
+                    zeros: operands.zeros,
+                    bias: operands.bias,
+                    residual: operands.residual,
+                };
+                let block = usize::from(*block);
+                matmul::matmul_blocks(*bits, block, epilogue, &operands, parallel)?;
             }
             Op::Random { distribution, seed, offset, spec: _ } => {
                 random::random(*distribution, *seed, *offset, &outputs[0], parallel);
@@ -314,6 +402,11 @@ unsafe fn execute_one(
         }
     }
     Ok(())
+}
+
+/// Two operands that are both given, or neither.
+fn both<T>([first, second]: [Option<T>; 2]) -> Option<[T; 2]> {
+    Some([first?, second?])
 }
 
 fn scatter_operands<'a>(
@@ -346,6 +439,9 @@ fn recurrent_operands(command: &BoundCommand) -> recurrent::Operands<'_> {
         initial_hidden: operands.hidden_0,
         initial_cell: operands.cell_0,
         lengths: operands.lengths,
+        peepholes: operands.peepholes,
+        scales: [operands.input_scale, operands.hidden_scale],
+        zeros: [operands.input_zero, operands.hidden_zero],
     }
 }
 

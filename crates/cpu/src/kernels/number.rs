@@ -56,7 +56,7 @@ macro_rules! stored_as_computed {
     };
 }
 
-stored_as_computed!(f32, f64, i8, u8, u16, i32, u32, i64, u64);
+stored_as_computed!(f32, f64, i8, i16, i32, i64, u8, u16, u32, u64);
 
 /// A truth value in memory: one byte, 0 or 1.
 #[derive(Clone, Copy)]
@@ -213,6 +213,22 @@ macro_rules! with_int {
             }
             DType::I64 => {
                 type $type = i64;
+                $body
+            }
+            DType::I16 => {
+                type $type = i16;
+                $body
+            }
+            DType::U16 => {
+                type $type = u16;
+                $body
+            }
+            DType::U32 => {
+                type $type = u32;
+                $body
+            }
+            DType::U64 => {
+                type $type = u64;
                 $body
             }
             other => unreachable!("{other} is not an integer type"),

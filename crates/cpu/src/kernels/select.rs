@@ -123,8 +123,8 @@ pub(super) unsafe fn limit(
         } else {
             with_int!(dtype, T => {
                 // The constructor brought the limits into the range of the type.
-                let low = min.map_or(<T as Int>::MIN, |limit| limit.as_i64() as T);
-                let high = max.map_or(<T as Int>::MAX, |limit| limit.as_i64() as T);
+                let low = min.map_or(<T as Int>::MIN, |limit| limit.as_i128() as T);
+                let high = max.map_or(<T as Int>::MAX, |limit| limit.as_i128() as T);
                 span.apply::<T, T>(|[values], to| vectorised(Limit { low, high, values, to }));
             });
         }

@@ -161,6 +161,8 @@ unsafe impl Plain for f64 {}
 // SAFETY: any bits are an integer.
 unsafe impl Plain for i32 {}
 // SAFETY: as above.
+unsafe impl Plain for i64 {}
+// SAFETY: as above.
 unsafe impl Plain for u8 {}
 
 /// Calls `body` with areas of exactly so many numbers each, aligned to 64 bytes. Their content is

@@ -317,6 +317,8 @@ mod linux {
             stream.flush().unwrap();
             let output = if call % 4 < 2 { &layer.y } else { &other };
             stream.run(&plans[call % 2], &[&layer.x], &[output]).unwrap();
+            // A batch of its own: a download in it would tell it from one with another output.
+            stream.flush().unwrap();
             let got = stream.download(output.operand(one)).unwrap().read::<f32>().unwrap();
             let twice = Layer::expected(&Layer::expected(&input));
             let expected = if call % 2 == 0 { twice } else { Layer::expected(&twice) };

@@ -42,9 +42,9 @@ template <int D, int N, typename I> FN void store_values(DEVICE u8* buffer, I at
 // Integers wrap around, which only unsigned ones do without saying.
 FN u32 as_unsigned(i32 x) { return (u32)x; }
 FN u64 as_unsigned(i64 x) { return (u64)x; }
-FN i32 as_signed(u32 x) { return (i32)x; }
-FN i64 as_signed(u64 x) { return (i64)x; }
-template <typename T> FN T wrapping_add(T a, T b) { return as_signed(as_unsigned(a) + as_unsigned(b)); }
-template <typename T> FN T wrapping_sub(T a, T b) { return as_signed(as_unsigned(a) - as_unsigned(b)); }
-template <typename T> FN T wrapping_mul(T a, T b) { return as_signed(as_unsigned(a) * as_unsigned(b)); }
+FN u32 as_unsigned(u32 x) { return x; }
+FN u64 as_unsigned(u64 x) { return x; }
+template <typename T> FN T wrapping_add(T a, T b) { return (T)(as_unsigned(a) + as_unsigned(b)); }
+template <typename T> FN T wrapping_sub(T a, T b) { return (T)(as_unsigned(a) - as_unsigned(b)); }
+template <typename T> FN T wrapping_mul(T a, T b) { return (T)(as_unsigned(a) * as_unsigned(b)); }
 template <typename T> FN T wrapping_neg(T a) { return wrapping_sub((T)0, a); }

@@ -26,6 +26,25 @@ template <typename J, typename T> FN T group_join(Thread t, T value, T identity,
     return value;
 }
 
+// The sum of what the threads before this one have, and in `total` that of all. `scratch` as for group_join.
+template <typename T> FN T group_before(Thread t, T own, IN_SHARED T* scratch, IN_THREAD T& total) {
+    T upto = own;
+    for (u32 by = 1; by < 32; by <<= 1) {
+        const T before = lane_up(upto, by);
+        if (t.lane >= by) upto += before;
+    }
+    if (t.lane == 31) scratch[t.simd] = upto;
+    group_barrier();
+    T before = 0;
+    total = 0;
+    for (u32 simd = 0; simd < t.count / 32; ++simd) {
+        if (simd == t.simd) before = total;
+        total += scratch[simd];
+    }
+    group_barrier();
+    return before + upto - own;
+}
+
 // Fault records: see `fault.rs`. `index` comes from the params.
 #define FAULT_INDEX 1
 #define FAULT_HEADER_WORDS 4

@@ -8,7 +8,19 @@
 #define I32 6
 #define I64 7
 #define BOOL 8
-#define RAW16 9
+#define U16 9
+#define U32 10
+#define U64 11
+#define I16 12
+// Types that are only stored; those from I4 on have two elements in a byte.
+#define F8E4M3FN 13
+#define F8E5M2 14
+#define F8E4M3FNUZ 15
+#define F8E5M2FNUZ 16
+#define F8E8M0 17
+#define I4 18
+#define U4 19
+#define F4E2M1 20
 
 FN f32 f32_from_bf16(u16 b) { return f32_of((u32)b << 16); }
 FN u16 bf16_from_f32(f32 x) {
@@ -19,16 +31,15 @@ FN u16 bf16_from_f32(f32 x) {
 
 // A number on the way to one of 16 bits: f32 with the last bit set where anything was cut off, so that
 // the second rounding is as good as one from the number itself.
-FN f32 f32_odd(i64 x) {
-    const u64 magnitude = x < 0 ? 0 - (u64)x : (u64)x;
-    const u32 length = 64u - count_leading_zeros(magnitude);
-    if (length <= 24) return (f32)x;
+FN f32 f32_odd(u64 x) {
+    const u32 length = 64u - count_leading_zeros(x);
+    if (length <= 24) return (f32)(u32)x;
     const u32 cut = length - 24;
-    const u64 lost = magnitude & (((u64)1 << cut) - 1);
+    const u64 lost = x & (((u64)1 << cut) - 1);
     const f32 scale = f32_of((127u + cut) << 23);
-    const f32 result = (f32)((u32)(magnitude >> cut) | (lost != 0 ? 1u : 0u)) * scale;
-    return x < 0 ? -result : result;
+    return (f32)((u32)(x >> cut) | (lost != 0 ? 1u : 0u)) * scale;
 }
+FN f32 f32_odd(i64 x) { return x < 0 ? -f32_odd(0 - (u64)x) : f32_odd((u64)x); }
 #if HAS_F64
 FN f32 f32_odd(f64 x) {
     const f32 near = (f32)x;
@@ -48,8 +59,12 @@ FN f32 f32_odd(f64 x) {
     }
 SATURATE(saturate_i8, i32, -128, 127, 127)
 SATURATE(saturate_u8, i32, 0, 255, 255)
+SATURATE(saturate_i16, i32, -32768, 32767, 32767)
+SATURATE(saturate_u16, i32, 0, 65535, 65535)
 SATURATE(saturate_i32, i32, (-2147483647 - 1), 2147483647, 2147483648.0f)
 SATURATE(saturate_i64, i64, (-(i64)0x7fffffffffffffff - 1), (i64)0x7fffffffffffffff, 9223372036854775808.0f)
+SATURATE(saturate_u32, u32, 0, 0xffffffffu, 4294967296.0f)
+SATURATE(saturate_u64, u64, 0, ~(u64)0, 18446744073709551616.0f)
 
 // Element<D>: Stored is what lies in memory, Value what is computed with; put takes any Value.
 template <int D> struct Element;
@@ -58,31 +73,40 @@ template <int D> struct Element;
 #else
 #define FOR_F64(code)
 #endif
-#define ELEMENT(D, stored, value, of_stored, of_f32, of_i32, of_i64, of_f64) \
+#define ELEMENT(D, stored, value, of_stored, of_f32, of_f64, of_int, of_long) \
     template <> struct Element<D> { \
         typedef stored Stored; \
         typedef value Value; \
         FN Value get(Stored x) { return of_stored; } \
         FN Stored put(f32 x) { return of_f32; } \
-        FN Stored put(i32 x) { return of_i32; } \
-        FN Stored put(i64 x) { return of_i64; } \
+        FN Stored put(i32 x) { return of_int; } \
+        FN Stored put(u32 x) { return of_int; } \
+        FN Stored put(i64 x) { return of_long; } \
+        FN Stored put(u64 x) { return of_long; } \
         FOR_F64(FN Stored put(f64 x) { return of_f64; }) \
     };
+#define FLOAT_16(D, of_f32, to_f32) \
+    ELEMENT(D, u16, f32, to_f32(x), of_f32(x), of_f32(f32_odd(x)), of_f32(f32_odd((i64)x)), of_f32(f32_odd(x)))
+#define INTEGER(D, stored, value, saturate) \
+    ELEMENT(D, stored, value, (value)x, (stored)saturate(x), (stored)saturate(x), (stored)x, (stored)x)
 ELEMENT(F32, f32, f32, x, x, (f32)x, (f32)x, (f32)x)
-ELEMENT(F16, u16, f32, f32_from_f16(x), f16_from_f32(x), f16_from_f32(f32_odd((i64)x)), f16_from_f32(f32_odd(x)), f16_from_f32(f32_odd(x)))
-ELEMENT(BF16, u16, f32, f32_from_bf16(x), bf16_from_f32(x), bf16_from_f32(f32_odd((i64)x)), bf16_from_f32(f32_odd(x)), bf16_from_f32(f32_odd(x)))
-ELEMENT(I8, i8, i32, (i32)x, (i8)saturate_i8(x), (i8)x, (i8)x, (i8)saturate_i8(x))
-ELEMENT(U8, u8, i32, (i32)x, (u8)saturate_u8(x), (u8)x, (u8)x, (u8)saturate_u8(x))
-ELEMENT(I32, i32, i32, x, saturate_i32(x), x, (i32)x, saturate_i32(x))
-ELEMENT(I64, i64, i64, x, saturate_i64(x), (i64)x, x, saturate_i64(x))
-ELEMENT(BOOL, u8, i32, (i32)x, x != 0.0f ? 1 : 0, x != 0 ? 1 : 0, x != 0 ? 1 : 0, x != 0.0 ? 1 : 0)
-// Bits that nobody computes with.
-template <> struct Element<RAW16> { typedef u16 Stored; typedef u16 Value; };
+FLOAT_16(F16, f16_from_f32, f32_from_f16)
+FLOAT_16(BF16, bf16_from_f32, f32_from_bf16)
+INTEGER(I8, i8, i32, saturate_i8)
+INTEGER(U8, u8, i32, saturate_u8)
+INTEGER(I16, i16, i32, saturate_i16)
+INTEGER(U16, u16, i32, saturate_u16)
+INTEGER(I32, i32, i32, saturate_i32)
+INTEGER(U32, u32, u32, saturate_u32)
+INTEGER(I64, i64, i64, saturate_i64)
+INTEGER(U64, u64, u64, saturate_u64)
+ELEMENT(BOOL, u8, i32, (i32)x, x != 0.0f ? 1 : 0, x != 0.0 ? 1 : 0, x != 0 ? 1 : 0, x != 0 ? 1 : 0)
 #if HAS_F64
-ELEMENT(F64, f64, f64, x, (f64)x, (f64)x, (f64)x, x)
+ELEMENT(F64, f64, f64, x, (f64)x, x, (f64)x, (f64)x)
 #else
 template <> struct Element<F64> { typedef u64 Stored; typedef u64 Value; };
 #endif
+#undef INTEGER
 
 template <int TO, int FROM> struct Convert {
     FN typename Element<TO>::Stored apply(typename Element<FROM>::Stored x) {

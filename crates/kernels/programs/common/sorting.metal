@@ -13,6 +13,8 @@ FN u32 rank_of_f32(f32 x) {
 template <> struct Rank<F32> { FN u32 of(f32 x) { return rank_of_f32(x); } };
 template <> struct Rank<F16> { FN u32 of(u16 x) { return rank_of_f32(f32_from_f16(x)); } };
 template <> struct Rank<BF16> { FN u32 of(u16 x) { return rank_of_f32(f32_from_bf16(x)); } };
+template <> struct Rank<U32> { FN u32 of(u32 x) { return x; } };
+template <> struct Rank<U64> { FN u64 of(u64 x) { return x; } };
 template <> struct Rank<I64> { FN u64 of(i64 x) { return (u64)x ^ (u64)1 << 63; } };
 #if HAS_F64
 template <> struct Rank<F64> {

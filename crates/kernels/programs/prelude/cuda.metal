@@ -1,7 +1,8 @@
 // The words of CUDA C++, for NVRTC without any header.
-#pragma nv_diag_suppress 177
+#pragma nv_diag_suppress 177, 186
 typedef signed char i8;
 typedef unsigned char u8;
+typedef short i16;
 typedef unsigned short u16;
 typedef int i32;
 typedef unsigned int u32;
@@ -60,6 +61,9 @@ FN Thread this_thread() {
 #define KERNEL_4(a, b, c, d) KERNEL_HEAD(u8* a, u8* b, u8* c, u8* d, KERNEL_TAIL)
 #define KERNEL_5(a, b, c, d, e) KERNEL_HEAD(u8* a, u8* b, u8* c, u8* d, u8* e, KERNEL_TAIL)
 #define KERNEL_6(a, b, c, d, e, f) KERNEL_HEAD(u8* a, u8* b, u8* c, u8* d, u8* e, u8* f, KERNEL_TAIL)
+#define KERNEL_7(a, b, c, d, e, f, g) KERNEL_HEAD(u8* a, u8* b, u8* c, u8* d, u8* e, u8* f, u8* g, KERNEL_TAIL)
+#define KERNEL_8(a, b, c, d, e, f, g, h) \
+    KERNEL_HEAD(u8* a, u8* b, u8* c, u8* d, u8* e, u8* f, u8* g, u8* h, KERNEL_TAIL)
 #define KERNEL_9(a, b, c, d, e, f, g, h, i) KERNEL_HEAD(u8* a, u8* b, u8* c, u8* d, u8* e, u8* f, u8* g, u8* h, \
     u8* i, KERNEL_TAIL)
 // One whose registers are so few that a processor has room for so many groups at once.

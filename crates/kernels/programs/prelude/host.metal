@@ -3,6 +3,7 @@
 #pragma OPENCL EXTENSION __cl_clang_function_pointers : enable
 typedef signed char i8;
 typedef unsigned char u8;
+typedef short i16;
 typedef unsigned short u16;
 typedef int i32;
 typedef unsigned int u32;
@@ -74,6 +75,13 @@ __attribute__((visibility("default"))) void host_shared(u64* range) {
 #define KERNEL_6(a, b, c, d, e, f) KERNEL_HOST(DEVICE u8* a COMMA DEVICE u8* b COMMA DEVICE u8* c COMMA \
     DEVICE u8* d COMMA DEVICE u8* e COMMA DEVICE u8* f, \
     BUFFER(0) COMMA BUFFER(1) COMMA BUFFER(2) COMMA BUFFER(3) COMMA BUFFER(4) COMMA BUFFER(5))
+#define KERNEL_7(a, b, c, d, e, f, g) KERNEL_HOST(DEVICE u8* a COMMA DEVICE u8* b COMMA DEVICE u8* c COMMA \
+    DEVICE u8* d COMMA DEVICE u8* e COMMA DEVICE u8* f COMMA DEVICE u8* g, \
+    BUFFER(0) COMMA BUFFER(1) COMMA BUFFER(2) COMMA BUFFER(3) COMMA BUFFER(4) COMMA BUFFER(5) COMMA BUFFER(6))
+#define KERNEL_8(a, b, c, d, e, f, g, h) KERNEL_HOST(DEVICE u8* a COMMA DEVICE u8* b COMMA DEVICE u8* c COMMA \
+    DEVICE u8* d COMMA DEVICE u8* e COMMA DEVICE u8* f COMMA DEVICE u8* g COMMA DEVICE u8* h, \
+    BUFFER(0) COMMA BUFFER(1) COMMA BUFFER(2) COMMA BUFFER(3) COMMA BUFFER(4) COMMA BUFFER(5) COMMA \
+    BUFFER(6) COMMA BUFFER(7))
 #define KERNEL_9(a, b, c, d, e, f, g, h, i) KERNEL_HOST(DEVICE u8* a COMMA DEVICE u8* b COMMA DEVICE u8* c COMMA \
     DEVICE u8* d COMMA DEVICE u8* e COMMA DEVICE u8* f COMMA DEVICE u8* g COMMA DEVICE u8* h COMMA DEVICE u8* i, \
     BUFFER(0) COMMA BUFFER(1) COMMA BUFFER(2) COMMA BUFFER(3) COMMA BUFFER(4) COMMA BUFFER(5) COMMA BUFFER(6) \

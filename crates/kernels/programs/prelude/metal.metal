@@ -3,6 +3,7 @@
 using namespace metal;
 typedef char i8;
 typedef uchar u8;
+typedef short i16;
 typedef ushort u16;
 typedef int i32;
 typedef uint u32;
@@ -48,6 +49,10 @@ static inline Thread this_thread(uint3 group, uint3 groups, uint index, uint3 co
     ARGUMENT(d, 3), ARGUMENT(e, 4), KERNEL_TAIL(5))
 #define KERNEL_6(a, b, c, d, e, f) kernel void ENTRY(ARGUMENT(a, 0), ARGUMENT(b, 1), ARGUMENT(c, 2), \
     ARGUMENT(d, 3), ARGUMENT(e, 4), ARGUMENT(f, 5), KERNEL_TAIL(6))
+#define KERNEL_7(a, b, c, d, e, f, g) kernel void ENTRY(ARGUMENT(a, 0), ARGUMENT(b, 1), ARGUMENT(c, 2), \
+    ARGUMENT(d, 3), ARGUMENT(e, 4), ARGUMENT(f, 5), ARGUMENT(g, 6), KERNEL_TAIL(7))
+#define KERNEL_8(a, b, c, d, e, f, g, h) kernel void ENTRY(ARGUMENT(a, 0), ARGUMENT(b, 1), ARGUMENT(c, 2), \
+    ARGUMENT(d, 3), ARGUMENT(e, 4), ARGUMENT(f, 5), ARGUMENT(g, 6), ARGUMENT(h, 7), KERNEL_TAIL(8))
 #define KERNEL_9(a, b, c, d, e, f, g, h, i) kernel void ENTRY(ARGUMENT(a, 0), ARGUMENT(b, 1), ARGUMENT(c, 2), \
     ARGUMENT(d, 3), ARGUMENT(e, 4), ARGUMENT(f, 5), ARGUMENT(g, 6), ARGUMENT(h, 7), ARGUMENT(i, 8), KERNEL_TAIL(9))
 #define CROWDED_KERNEL_6(groups, a, b, c, d, e, f) KERNEL_6(a, b, c, d, e, f)

@@ -1,14 +1,15 @@
 //! Convolutions of every kind.
 
 use millstream_core::{
-    Activation, BoundCommand, ConvIntegerOperands, ConvOperands, ConvParams, Epilogue, MAX_SPATIAL,
-    Operand, RawBuffer,
+    Activation, BoundCommand, ConvIntegerOperands, ConvOperands, ConvParams, Epilogue, Layout,
+    MAX_SPATIAL, Operand, RawBuffer, Rescale,
 };
 use smallvec::smallvec;
 
 use super::epilogue::activation_code;
 use super::matmul::Tile;
 use super::matmul_depth::{self, VECTOR};
+use super::rescale;
 use crate::params::params;
 use crate::program::Definition;
 use crate::walk::is_wide;
@@ -82,26 +83,68 @@ pub(super) fn lower(
     transposed: bool,
     limits: &Limits,
 ) -> Lowered {
-    let ConvOperands { bias, residual, .. } = ConvOperands::of(command);
-    let conv = Conv { command, params, bias, residual, transposed };
+    let ConvOperands { dst, bias, residual, .. } = ConvOperands::of(command);
+    let conv = Conv { command, dst, params, bias, residual, transposed };
     conv.lower(epilogue.scale, epilogue.activation, limits)
 }
 
-/// `dst ← src, weight, [src_zero], [weight_zero]`.
+/// Sums of integers, and then what is made of them.
 pub(super) fn lower_integer(
     command: &BoundCommand,
     params: &ConvParams,
+    rescale: Option<&Rescale>,
     limits: &Limits,
 ) -> Lowered {
+    let operands = ConvIntegerOperands::of(command);
+    let dst = operands.dst;
     // Zero points take the places of bias and residual.
-    let ConvIntegerOperands { src_zero: bias, weight_zero: residual, .. } =
-        ConvIntegerOperands::of(command);
-    let conv = Conv { command, params, bias, residual, transposed: false };
-    conv.lower(1.0, Activation::None, limits)
+    let (bias, residual) = (operands.src_zero, operands.weight_zero);
+    let conv = |dst| Conv { command, dst, params, bias, residual, transposed: false };
+    let (Some(rescale), [Some(src_scale), Some(weight_scale)]) =
+        (rescale, [operands.src_scale, operands.weight_scale])
+    else {
+        return conv(dst).lower(1.0, Activation::None, limits);
+    };
+    let mut lowered = Lowered::default();
+    if dst.layout.is_empty() {
+        return lowered;
+    }
+    let (sums, place) = rescale::sums(dst, &mut lowered);
+    lowered.launches = conv(&sums).lower(1.0, Activation::None, limits).launches;
+    // Absent zero points stand where the output does too.
+    let [to, _, _, src_zero, weight_zero] = &mut lowered.launches[0].slots[..] else {
+        unreachable!("a convolution has five buffers")
+    };
+    *to = place;
+    if bias.is_none() {
+        *src_zero = place;
+    }
+    if residual.is_none() {
+        *weight_zero = place;
+    }
+    let (shape, channels) = (dst.layout.shape(), weight_scale.layout);
+    // One number for each output channel, along the second axis.
+    let mut strides = [0; AXES];
+    strides[1] = channels.strides()[0];
+    let weight_scale =
+        Layout::strided(channels.dtype(), shape, &strides[..shape.len()], channels.offset())
+            .map(|layout| Operand::new(weight_scale.buffer, layout))
+            .expect("there is an output of this shape");
+    let extras = rescale::Extras {
+        rescale,
+        scales: [rescale::repeated(src_scale, shape), weight_scale],
+        bias: operands.bias,
+        residual: operands.residual,
+        dst_scale: operands.dst_scale,
+        dst_zero: operands.dst_zero,
+    };
+    rescale::finish(dst, (&sums, place), &extras, &mut lowered, limits);
+    lowered
 }
 
 struct Conv<'a> {
     command: &'a BoundCommand,
+    dst: &'a Operand<RawBuffer>,
     params: &'a ConvParams,
     bias: Option<&'a Operand<RawBuffer>>,
     residual: Option<&'a Operand<RawBuffer>>,
@@ -121,7 +164,7 @@ pub(super) fn spatial(shape: &[usize]) -> [u64; MAX_SPATIAL] {
 
 impl Conv<'_> {
     fn lower(&self, scale: f32, activation: Activation, limits: &Limits) -> Lowered {
-        let (dst, inputs) = (&self.command.outputs()[0], self.command.inputs());
+        let (dst, inputs) = (self.dst, self.command.inputs());
         if dst.layout.is_empty() {
             return Lowered::default();
         }
@@ -253,7 +296,7 @@ impl Conv<'_> {
 
     /// Whether padding or steps lead so far that 32 bits would wrap around into the input.
     fn is_far(&self) -> bool {
-        let (dst, inputs) = (&self.command.outputs()[0], self.command.inputs());
+        let (dst, inputs) = (self.dst, self.command.inputs());
         let (small, large) = if self.transposed { (&inputs[0], dst) } else { (dst, &inputs[0]) };
         (0..usize::from(self.params.spatial)).any(|axis| {
             let number = |values: &[u32; MAX_SPATIAL]| u64::from(values[axis]);

@@ -27,15 +27,22 @@ pub(crate) const PROGRAM: Definition = Definition {
 pub(super) fn raw(size: usize) -> i32 {
     match size {
         1 => DType::U8 as i32,
-        2 => 9,
+        2 => DType::U16 as i32,
         4 => DType::I32 as i32,
         _ => DType::I64 as i32,
     }
 }
 
-pub(super) fn lower(command: &BoundCommand, limits: &Limits) -> Result<Lowered, Error> {
+pub(super) fn lower(
+    command: &BoundCommand,
+    saturate: bool,
+    limits: &Limits,
+) -> Result<Lowered, Error> {
     let (dst, src) = (&command.outputs()[0], &command.inputs()[0]);
     let converts = dst.layout.dtype() != src.layout.dtype();
+    if converts && [dst, src].iter().any(|operand| operand.layout.dtype().is_storage()) {
+        return Ok(super::storage::lower(dst, src, saturate, limits));
+    }
     let has_f64 = [dst, src].iter().any(|operand| operand.layout.dtype() == DType::F64);
     if converts && has_f64 && !limits.f64 {
         return Err(super::unsupported(command.op(), "there is no 64-bit floating point"));
@@ -46,6 +53,10 @@ pub(super) fn lower(command: &BoundCommand, limits: &Limits) -> Result<Lowered, 
 /// `dst[i] = src[i]` between any layouts of one shape, converting: what a backend needs for uploads
 /// and downloads that are not dense.
 pub fn lower_copy(dst: &Operand<RawBuffer>, src: &Operand<RawBuffer>, limits: &Limits) -> Lowered {
+    // Elements that are only stored are copied as bytes.
+    let bytes =
+        |operand: &Operand<RawBuffer>| Operand::new(operand.buffer, operand.layout.storage_bytes());
+    let (dst, src) = (&bytes(dst), &bytes(src));
     let Some(plan) = Plan::new([dst, src], limits) else { return Lowered::default() };
     let (to, from) = (dst.layout.dtype(), src.layout.dtype());
     let (to, from) =

@@ -1,4 +1,4 @@
-//! Running sums.
+//! Running sums and products.
 
 use millstream_core::BoundCommand;
 
@@ -10,15 +10,14 @@ use crate::{Key, Limits, Lowered, Program};
 pub(crate) const PROGRAM: Definition = Definition {
     name: "cumsum",
     text: include_str!("../../programs/cumsum.metal"),
-    constants: &["DTYPE", "EXCLUSIVE", "REVERSE", "RANK", "WIDE", "MODE"],
+    constants: &["DTYPE", "EXCLUSIVE", "REVERSE", "PRODUCT", "RANK", "WIDE", "MODE"],
     params: RowParams::declaration,
 };
 
 pub(super) fn lower(
     command: &BoundCommand,
     axis: usize,
-    exclusive: bool,
-    reverse: bool,
+    [exclusive, reverse, product]: [bool; 3],
     limits: &Limits,
 ) -> Lowered {
     let (dst, src) = (&command.outputs()[0], &command.inputs()[0]);
@@ -31,6 +30,7 @@ pub(super) fn lower(
         src.layout.dtype() as i32,
         exclusive.into(),
         reverse.into(),
+        product.into(),
         rows.starts.rank(),
         is_wide([dst, src]).into(),
         worker as i32,

@@ -66,7 +66,7 @@ pub fn lower_gemv(command: &BoundCommand, early: bool, limits: &Limits) -> Optio
 
 /// The launch of a product with few rows or columns.
 pub(super) fn launch(product: &Product, early: bool, limits: &Limits) -> Option<Launch> {
-    if product.batch.axes.len() != 1 {
+    if product.batch.axes.len() != 1 || !product.matrices[DST].dtype.is_float() {
         return None;
     }
     if product.m <= MOST_ROWS && product.m <= product.n {

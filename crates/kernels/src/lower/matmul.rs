@@ -1,11 +1,11 @@
-//! Matrix products in tiles, of floating point and of 8-bit integers.
+//! Matrix products in tiles, of floating point and of integers.
 
-use millstream_core::{BoundCommand, DType, Epilogue};
+use millstream_core::{BoundCommand, DType, Epilogue, MatMulIntegerOperands, Rescale};
 use smallvec::smallvec;
 
 use super::epilogue::activation_code;
 use super::product::{A, B, DST, Product};
-use super::{gemv, matmul_depth};
+use super::{gemv, matmul_depth, rescale};
 use crate::params::params;
 use crate::program::Definition;
 use crate::walk::Walk;
@@ -49,9 +49,40 @@ pub(super) fn lower(command: &BoundCommand, epilogue: &Epilogue, limits: &Limits
     Lowered { launches: smallvec![launch], workspace: 0 }
 }
 
-pub(super) fn lower_integer(command: &BoundCommand, limits: &Limits) -> Lowered {
-    let Some(product) = Product::of_integers(command) else { return Lowered::default() };
-    Lowered { launches: smallvec![launch(&product, limits)], workspace: 0 }
+/// Sums, and then what is made of them.
+pub(super) fn lower_integer(
+    command: &BoundCommand,
+    rescale: Option<&Rescale>,
+    limits: &Limits,
+) -> Lowered {
+    let operands = MatMulIntegerOperands::of(command);
+    let (factors, zeros) = ([operands.a, operands.b], [operands.a_zero, operands.b_zero]);
+    let mut lowered = Lowered::default();
+    let (Some(rescale), [Some(a_scale), Some(b_scale)]) =
+        (rescale, [operands.a_scale, operands.b_scale])
+    else {
+        let product = Product::of_integers(operands.dst, factors, zeros);
+        lowered.launches.extend(product.map(|product| launch(&product, limits)));
+        return lowered;
+    };
+    if operands.dst.layout.is_empty() {
+        return lowered;
+    }
+    let (sums, place) = rescale::sums(operands.dst, &mut lowered);
+    let Some(mut product) = Product::of_integers(&sums, factors, zeros) else { return lowered };
+    product.matrices[DST].slot = place;
+    lowered.launches.push(launch(&product, limits));
+    let shape = operands.dst.layout.shape();
+    let extras = rescale::Extras {
+        rescale,
+        scales: [a_scale, b_scale].map(|scale| rescale::repeated(scale, shape)),
+        bias: operands.bias,
+        residual: operands.residual,
+        dst_scale: operands.dst_scale,
+        dst_zero: operands.dst_zero,
+    };
+    rescale::finish(operands.dst, (&sums, place), &extras, &mut lowered, limits);
+    lowered
 }
 
 /// How a product is cut: the tile that a group has, and how many parts of the group share its depth.
@@ -71,8 +102,8 @@ impl Tile {
         }
         let groups =
             |side: usize| m.div_ceil(side).saturating_mul(n.div_ceil(side)).saturating_mul(batch);
-        // f64 takes twice the memory.
-        let share = if dtype == DType::F64 { 2 } else { 1 };
+        // 64 bits take twice the memory.
+        let share = if dtype.size() == 8 { 2 } else { 1 };
         let wanted = limits.parallel_groups as usize;
         match () {
             _ if groups(64) >= wanted => Self { m: 64, n: 64, slices: 1 },

@@ -3,8 +3,11 @@
 pub(crate) mod attention;
 pub(crate) mod attention_tiles;
 pub(crate) mod binary;
+pub(crate) mod blocks;
+pub(crate) mod cache_write;
 pub(crate) mod chain;
 pub(crate) mod clip;
+pub(crate) mod compact;
 pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod cumsum;
@@ -25,15 +28,22 @@ mod product;
 pub(crate) mod quantize;
 pub(crate) mod random;
 pub(crate) mod recurrent;
+pub(crate) mod recurrent_params;
+pub(crate) mod recurrent_weights;
 pub(crate) mod reduce;
+pub(crate) mod rescale;
 pub(crate) mod resize;
 pub(crate) mod reverse;
+pub(crate) mod rope;
 mod rows;
 pub(crate) mod scatter;
 pub(crate) mod select;
 pub(crate) mod softmax;
+pub(crate) mod storage;
+pub(crate) mod suppress;
 pub(crate) mod top_k;
 pub(crate) mod unary;
+pub(crate) mod unique;
 
 use millstream_core::{BoundCommand, DType, Error, Op, OpKind};
 
@@ -50,8 +60,10 @@ pub use matmul_depth::lower_depth;
 const SUPPORTED: &[OpKind] = &[
     OpKind::Attention,
     OpKind::Binary,
+    OpKind::CacheWrite,
     OpKind::Chain,
     OpKind::Clip,
+    OpKind::Compress,
     OpKind::Conv,
     OpKind::ConvInteger,
     OpKind::ConvTranspose,
@@ -69,7 +81,10 @@ const SUPPORTED: &[OpKind] = &[
     OpKind::Iota,
     OpKind::LayerNorm,
     OpKind::MatMul,
+    OpKind::MatMulBlocks,
     OpKind::MatMulInteger,
+    OpKind::NonMaxSuppression,
+    OpKind::NonZero,
     OpKind::Pad,
     OpKind::Pool,
     OpKind::Quantize,
@@ -79,12 +94,14 @@ const SUPPORTED: &[OpKind] = &[
     OpKind::Resize,
     OpKind::Reverse,
     OpKind::RmsNorm,
+    OpKind::Rope,
     OpKind::ScatterElements,
     OpKind::ScatterNd,
     OpKind::Softmax,
     OpKind::Stft,
     OpKind::TopK,
     OpKind::Unary,
+    OpKind::Unique,
     OpKind::Where,
 ];
 
@@ -112,7 +129,7 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         Op::Binary { op } => Ok(binary::lower(command, *op, limits)),
         Op::Chain { chain } => chain::lower(command, chain, limits),
         Op::Clip { min, max } => Ok(clip::lower(command, *min, *max, limits)),
-        Op::Copy { .. } => copy::lower(command, limits),
+        Op::Copy { dtype: _, saturate } => copy::lower(command, *saturate, limits),
         Op::Dft { axis, inverse, onesided, length: _ } => {
             Ok(fourier::lower_dft(command, usize::from(*axis), *inverse, *onesided, limits))
         }
@@ -121,27 +138,49 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         Op::ConvTranspose { params, epilogue } => {
             Ok(conv::lower(command, params, epilogue, true, limits))
         }
-        Op::ConvInteger { params, src_zero: _, weight_zero: _ } => {
-            Ok(conv::lower_integer(command, params, limits))
+        Op::ConvInteger { params, src_zero: _, weight_zero: _, rescale } => {
+            Ok(conv::lower_integer(command, params, rescale.as_ref(), limits))
         }
         Op::MatMul { epilogue } => Ok(matmul::lower(command, epilogue, limits)),
-        Op::MatMulInteger { a_zero: _, b_zero: _ } => Ok(matmul::lower_integer(command, limits)),
+        Op::MatMulInteger { a_zero: _, b_zero: _, rescale } => {
+            Ok(matmul::lower_integer(command, rescale.as_ref(), limits))
+        }
+        Op::MatMulBlocks { bits, block, zeros: _, epilogue } => {
+            Ok(blocks::lower(command, (*bits, *block), epilogue, limits))
+        }
         Op::Pool { params } => Ok(pool::lower(command, params, limits)),
         Op::Recurrent { params } => Ok(recurrent::lower(command, params, limits)),
         Op::Stft { frame, hop, .. } => {
             Ok(fourier::lower_stft(command, *frame as usize, *hop as usize, limits))
         }
-        Op::CumSum { axis, exclusive, reverse } => {
-            Ok(cumsum::lower(command, usize::from(*axis), *exclusive, *reverse, limits))
+        Op::CumSum { axis, exclusive, reverse, product } => {
+            let way = [*exclusive, *reverse, *product];
+            Ok(cumsum::lower(command, usize::from(*axis), way, limits))
         }
         Op::Fill { value, .. } => Ok(fill::lower(command, *value, limits)),
         Op::Iota { params } => Ok(iota::lower(command, params, limits)),
         Op::Gather { .. } | Op::Embedding | Op::GatherElements { .. } | Op::GatherNd { .. } => {
             Ok(gather::lower(command, index, limits))
         }
+        Op::CacheWrite { axis, circular, positions: _ } => {
+            Ok(cache_write::lower(command, usize::from(*axis), *circular, index, limits))
+        }
+        Op::Rope { interleaved, positions: _ } => {
+            Ok(rope::lower(command, *interleaved, index, limits))
+        }
         Op::Pad { params } => Ok(pad::lower(command, params, limits)),
         Op::Reverse { axes, batch_axis } => {
             Ok(reverse::lower(command, *axes, *batch_axis, index, limits))
+        }
+        Op::NonZero => Ok(compact::lower_nonzero(command, limits)),
+        Op::Compress { axis } => {
+            Ok(compact::lower_compress(command, axis.map(usize::from), limits))
+        }
+        Op::Unique { axis, sorted } => {
+            unique::lower(command, axis.map(usize::from), *sorted, limits)
+        }
+        Op::NonMaxSuppression { most, overlap, score, centered } => {
+            Ok(suppress::lower(command, *most, (*overlap, *score, *centered), limits))
         }
         Op::Quantize { .. } => Ok(quantize::lower(command, false, limits)),
         Op::Dequantize { .. } => Ok(quantize::lower(command, true, limits)),
@@ -184,6 +223,7 @@ fn moves_by_index(op: &Op) -> bool {
     match op {
         Op::Gather { .. } | Op::Embedding | Op::GatherElements { .. } => true,
         Op::GatherNd { .. } | Op::Pad { .. } | Op::Reverse { .. } => true,
+        Op::CacheWrite { .. } | Op::Compress { .. } => true,
         Op::ScatterElements { reduction, .. } | Op::ScatterNd { reduction } => {
             *reduction == Replace
         }

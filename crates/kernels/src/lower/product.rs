@@ -1,8 +1,7 @@
 //! Matrix products as numbers: sizes, strides and what is done to each element.
 
 use millstream_core::{
-    Activation, BoundCommand, DType, Epilogue, MAX_RANK, MatMulIntegerOperands, MatMulOperands,
-    Operand, RawBuffer,
+    Activation, BoundCommand, DType, Epilogue, MAX_RANK, MatMulOperands, Operand, RawBuffer,
 };
 use smallvec::SmallVec;
 
@@ -85,17 +84,19 @@ impl Product {
         Self::from_operands(dst, [a, b], [bias, residual], epilogue)
     }
 
-    /// That of a Command whose operands are `dst ← a, b, [a_zero], [b_zero]`: zero points take the places of
-    /// bias and residual.
-    pub fn of_integers(command: &BoundCommand) -> Option<Self> {
-        let MatMulIntegerOperands { dst, a, b, a_zero, b_zero } =
-            MatMulIntegerOperands::of(command);
-        let (bias, residual) = (a_zero.is_some(), b_zero.is_some());
+    /// That of 8-bit integers: zero points take the places of bias and residual.
+    pub fn of_integers(
+        dst: &Operand<RawBuffer>,
+        factors: [&Operand<RawBuffer>; 2],
+        zeros: [Option<&Operand<RawBuffer>>; 2],
+    ) -> Option<Self> {
+        let [bias, residual] = zeros.map(|zero| zero.is_some());
         let epilogue = Epilogue { bias, residual, ..Epilogue::default() };
-        Self::from_operands(dst, [a, b], [a_zero, b_zero], &epilogue)
+        Self::from_operands(dst, factors, zeros, &epilogue)
     }
 
-    fn from_operands(
+    /// The last two are what is added, or zero points.
+    pub fn from_operands(
         dst: &Operand<RawBuffer>,
         [a, b]: [&Operand<RawBuffer>; 2],
         [bias, residual]: [Option<&Operand<RawBuffer>>; 2],
@@ -137,7 +138,7 @@ impl Product {
     pub fn take_batch(&mut self, mut axes: SmallVec<[(usize, [usize; 5]); MAX_RANK]>) {
         axes.retain(|axis| axis.0 != 1);
         // The zero points of `b` have no rows.
-        let integer = self.matrices[DST].dtype == DType::I32;
+        let integer = self.matrices[DST].dtype != self.matrices[A].dtype;
         while let Some(&(size, strides)) = axes.last() {
             if strides[B] != 0 || (integer && strides[RESIDUAL] != 0) {
                 break;

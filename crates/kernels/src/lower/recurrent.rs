@@ -1,15 +1,15 @@
 //! Recurrent layers: the products of all inputs at once, then step by step.
 
 use millstream_core::{
-    Activation, BoundCommand, DType, Operand, RawBuffer, RecurrentCell, RecurrentDirection,
-    RecurrentOperands, RecurrentParams,
+    Activation, BoundCommand, DType, Operand, RawBuffer, RecurrentActivation, RecurrentCell,
+    RecurrentDirection, RecurrentOperands, RecurrentParams, RecurrentVariant,
 };
 use smallvec::smallvec;
 
 use super::matmul;
 use super::product::{Matrix, Product};
-use crate::params::params;
-use crate::program::Definition;
+use super::recurrent_params::{FinishParams, StartParams, StepsParams};
+use super::recurrent_weights::Weight;
 use crate::walk::{Axes, is_wide};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
@@ -20,80 +20,7 @@ const FEW_BYTES: usize = 1 << 10;
 /// States of each unit: see `recurrent_start.metal`.
 const STATES: usize = 5;
 
-params! {
-    /// What `recurrent_start` is told: of first hidden state, first cell state and lengths.
-    StartParams {
-        directions: u64,
-        batch: u64,
-        hidden: u64,
-        time: u64,
-        offset: [u64; 3],
-        stride: [[u64; 3]; 3],
-        has_hidden: u32,
-        has_cell: u32,
-        has_lengths: u32,
-    }
-}
-
-params! {
-    /// What `recurrent_steps` is told.
-    StepsParams {
-        directions: u64,
-        batch: u64,
-        hidden: u64,
-        time: u64,
-        /// The first step, and how many there are.
-        first: u64,
-        steps: u64,
-        weight_offset: u64,
-        weight: [u64; 3],
-        bias_offset: u64,
-        bias: [u64; 3],
-        sequence_offset: u64,
-        sequence: [u64; 4],
-        /// Bit `d` is set where direction `d` begins at the end.
-        reverse: u32,
-        /// 1 for the first half of a step, 2 for the second.
-        halves: u32,
-        has_bias: u32,
-    }
-}
-
-params! {
-    /// What `recurrent_finish` is told: of sequence, last hidden state and last cell state.
-    FinishParams {
-        directions: u64,
-        batch: u64,
-        hidden: u64,
-        time: u64,
-        offset: [u64; 3],
-        stride: [[u64; 4]; 3],
-        has_cell: u32,
-    }
-}
-
-pub(crate) const START_PROGRAM: Definition = Definition {
-    name: "recurrent_start",
-    text: include_str!("../../programs/recurrent_start.metal"),
-    constants: &["DTYPE", "LENGTHS"],
-    params: StartParams::declaration,
-};
-
-pub(crate) const STEPS_PROGRAM: Definition = Definition {
-    name: "recurrent_steps",
-    text: include_str!("../../programs/recurrent_steps.metal"),
-    constants: &["DTYPE", "CELL"],
-    params: StepsParams::declaration,
-};
-
-pub(crate) const FINISH_PROGRAM: Definition = Definition {
-    name: "recurrent_finish",
-    text: include_str!("../../programs/recurrent_finish.metal"),
-    constants: &["DTYPE"],
-    params: FinishParams::declaration,
-};
-
-type Raw = Operand<RawBuffer>;
+pub(super) type Raw = Operand<RawBuffer>;
 
 /// A layer with its operands by name.
 struct Layer<'a> {
@@ -107,6 +34,10 @@ struct Layer<'a> {
     src: &'a Raw,
     input_weight: &'a Raw,
     hidden_weight: &'a Raw,
+    /// Of 8-bit weights of the input and of the hidden state.
+    scales: [Option<&'a Raw>; 2],
+    zeros: [Option<&'a Raw>; 2],
+    peepholes: Option<&'a Raw>,
     bias: Option<&'a Raw>,
     initial_hidden: Option<&'a Raw>,
     initial_cell: Option<&'a Raw>,
@@ -114,14 +45,14 @@ struct Layer<'a> {
 }
 
 /// The strides of the first axes of an operand that may be absent.
-fn strides<const N: usize>(operand: Option<&Raw>) -> [u64; N] {
+pub(super) fn strides<const N: usize>(operand: Option<&Raw>) -> [u64; N] {
     std::array::from_fn(|axis| {
         let stride = operand.and_then(|operand| operand.layout.strides().get(axis));
         stride.map_or(0, |&stride| stride as u64)
     })
 }
 
-fn offset(operand: Option<&Raw>) -> u64 {
+pub(super) fn offset(operand: Option<&Raw>) -> u64 {
     operand.map_or(0, |operand| operand.layout.offset() as u64)
 }
 
@@ -139,6 +70,9 @@ pub(super) fn lower(command: &BoundCommand, params: &RecurrentParams, limits: &L
         src: operands.src,
         input_weight: operands.w_input,
         hidden_weight: operands.w_hidden,
+        scales: [operands.input_scale, operands.hidden_scale],
+        zeros: [operands.input_zero, operands.hidden_zero],
+        peepholes: operands.peepholes,
         bias: operands.bias,
         initial_hidden: operands.hidden_0,
         initial_cell: operands.cell_0,
@@ -162,18 +96,34 @@ impl Layer<'_> {
 
     fn lower(&self, limits: &Limits) -> Lowered {
         let mut lowered = Lowered::default();
-        let states = lowered.reserve(STATES * self.units() * self.exact().size());
+        // Behind the states lie the peepholes, in the same type.
+        let peepholes = self.peepholes.map_or(0, |peepholes| peepholes.layout.elements());
+        let states = lowered.reserve((STATES * self.units() + peepholes) * self.exact().size());
         let sizes = lowered.reserve(self.batch * 4);
         lowered.launches.push(self.start(states, sizes, limits));
         if self.time > 0 {
             let rows = self.params.cell.gates() * self.hidden;
             let elements = self.directions * self.time * self.batch * rows;
             let products = lowered.reserve(elements * self.exact().size());
-            lowered.launches.push(matmul::launch(&self.product(products, rows), limits));
-            self.steps(&mut lowered, [states, sizes, products], limits);
+            let input = self.weight(self.input_weight, 0, &mut lowered, limits);
+            let hidden = self.weight(self.hidden_weight, 1, &mut lowered, limits);
+            let product = self.product(input, products, rows);
+            lowered.launches.push(matmul::launch(&product, limits));
+            self.steps(&mut lowered, hidden, [states, sizes, products], limits);
         }
         lowered.launches.push(self.finish(states, sizes, limits));
         lowered
+    }
+
+    /// A weight as numbers.
+    fn weight(&self, weight: &Raw, which: usize, lowered: &mut Lowered, limits: &Limits) -> Weight {
+        match self.scales[which] {
+            Some(scale) => {
+                let zero = self.zeros[which];
+                Weight::of_bytes(weight, scale, zero, self.dtype, lowered, limits)
+            }
+            None => Weight::of(weight),
+        }
     }
 
     fn start(&self, states: Slot, sizes: Slot, limits: &Limits) -> Launch {
@@ -189,6 +139,9 @@ impl Layer<'_> {
             has_hidden: given[0].is_some().into(),
             has_cell: given[1].is_some().into(),
             has_lengths: given[2].is_some().into(),
+            peepholes_offset: offset(self.peepholes),
+            peepholes: strides(self.peepholes),
+            has_peepholes: self.peepholes.is_some().into(),
         };
         let slot = |operand: Option<&Raw>| operand.map_or(states, Slot::from);
         let threads = limits.usual_threads();
@@ -196,21 +149,35 @@ impl Layer<'_> {
             key: Key::new(Program::RecurrentStart, &[self.dtype as i32, lengths as i32]),
             groups: [limits.groups_for(self.units(), threads), 1, 1],
             threads,
-            slots: smallvec![states, sizes, slot(given[0]), slot(given[1]), slot(given[2])],
+            slots: smallvec![
+                states,
+                sizes,
+                slot(given[0]),
+                slot(given[1]),
+                slot(given[2]),
+                slot(self.peepholes)
+            ],
             params: params.pack(),
         }
     }
 
     /// The inputs of all steps times their weights, with their bias: `[directions, time, batch, rows]`.
-    fn product(&self, products: Slot, rows: usize) -> Product {
+    fn product(&self, weight: Weight, products: Slot, rows: usize) -> Product {
         let stride = |operand: &Raw, axis: usize| operand.layout.strides()[axis];
         let dst = Matrix { slot: products, dtype: self.exact(), offset: 0, row: rows, column: 1 };
-        let weight = Matrix::of(self.input_weight);
+        let weight_direction = weight.stride[0] as usize;
+        let weight = Matrix {
+            slot: weight.slot,
+            dtype: self.dtype,
+            offset: weight.offset as usize,
+            row: weight.stride[1] as usize,
+            column: weight.stride[2] as usize,
+        };
         let bias = self.bias.map_or(dst.absent(), |bias| Matrix { row: 0, ..Matrix::of(bias) });
         let directions = [
             self.time * self.batch * rows,
             0,
-            stride(self.input_weight, 0),
+            weight_direction,
             self.bias.map_or(0, |bias| stride(bias, 0)),
             0,
         ];
@@ -233,7 +200,18 @@ impl Layer<'_> {
         product
     }
 
-    fn steps(&self, lowered: &mut Lowered, [states, sizes, products]: [Slot; 3], limits: &Limits) {
+    fn steps(
+        &self,
+        lowered: &mut Lowered,
+        weight: Weight,
+        [states, sizes, products]: [Slot; 3],
+        limits: &Limits,
+    ) {
+        let RecurrentVariant { clip, input_forget, activations, peepholes, .. } =
+            self.params.variant;
+        let general = clip.is_some() || input_forget || activations.is_some() || peepholes;
+        let activations = activations.unwrap_or([self.params.cell.activations(); 2]);
+        let parts = activations.map(|direction| direction.map(RecurrentActivation::parts));
         let cell = match self.params.cell {
             RecurrentCell::Lstm => 0,
             RecurrentCell::Gru { linear_before_reset: false } => 1,
@@ -251,8 +229,8 @@ impl Layer<'_> {
                 time: self.time as u64,
                 first: first as u64,
                 steps: steps as u64,
-                weight_offset: offset(Some(self.hidden_weight)),
-                weight: strides(Some(self.hidden_weight)),
+                weight_offset: weight.offset,
+                weight: weight.stride,
                 bias_offset: offset(self.bias),
                 bias: strides(self.bias),
                 sequence_offset: offset(Some(sequence)),
@@ -264,9 +242,16 @@ impl Layer<'_> {
                 },
                 halves,
                 has_bias: self.bias.is_some().into(),
+                kind: parts.map(|direction| direction.map(|(kind, _, _)| kind)),
+                alpha: parts.map(|direction| direction.map(|(_, alpha, _)| alpha)),
+                beta: parts.map(|direction| direction.map(|(_, _, beta)| beta)),
+                clip: clip.unwrap_or(0.0),
+                has_clip: clip.is_some().into(),
+                input_forget: input_forget.into(),
+                has_peepholes: peepholes.into(),
             };
             Launch {
-                key: Key::new(Program::RecurrentSteps, &[self.dtype as i32, cell]),
+                key: Key::new(Program::RecurrentSteps, &[self.dtype as i32, cell, general.into()]),
                 groups: [groups as u32, (self.directions * self.batch).min(65535) as u32, 1],
                 threads,
                 slots: smallvec![
@@ -274,7 +259,7 @@ impl Layer<'_> {
                     states,
                     sizes,
                     products,
-                    Slot::from(self.hidden_weight),
+                    weight.slot,
                     self.bias.map_or(states, Slot::from),
                 ],
                 params: params.pack(),

@@ -17,7 +17,10 @@ fn reading_outside_an_axis_is_a_fault() {
     for index in [3, -4, i64::MAX, i64::MIN] {
         let case = CaseBuilder::new(format!("gather of {index}"), Op::Gather { axis: 0 })
             .input(View::Dense.layout(DType::F32, &[3, 4]), &[Value::Float(1.0); 12])
-            .input(View::Dense.layout(DType::I64, &[2]), &[Value::Int(1), Value::Int(index)]);
+            .input(
+                View::Dense.layout(DType::I64, &[2]),
+                &[Value::Int(1), Value::Int(index.into())],
+            );
         expect_fault(OpKind::Gather, case.outputs(&[View::Dense]).build());
     }
     let case = CaseBuilder::new("gather of nothing", Op::Gather { axis: 0 })
@@ -31,7 +34,10 @@ fn a_length_beyond_its_axis_is_a_fault() {
     for length in [4, -1, i64::MAX, i64::MIN] {
         let case = CaseBuilder::new(format!("reverse {length}"), ops::reverse(&[0], Some(1)))
             .input(View::Dense.layout(DType::F32, &[3, 2]), &[Value::Float(1.0); 6])
-            .input(View::Dense.layout(DType::I64, &[2]), &[Value::Int(3), Value::Int(length)]);
+            .input(
+                View::Dense.layout(DType::I64, &[2]),
+                &[Value::Int(3), Value::Int(length.into())],
+            );
         expect_fault(OpKind::Reverse, case.outputs(&[View::Dense]).build());
     }
 }
@@ -42,7 +48,7 @@ fn writing_outside_an_axis_is_a_fault() {
         let op = Op::ScatterNd { reduction: ScatterReduction::Replace };
         let case = CaseBuilder::new(format!("scatter to {index}"), op)
             .input(View::Dense.layout(DType::F32, &[3, 4]), &[Value::Float(1.0); 12])
-            .input(View::Dense.layout(DType::I64, &[1, 1]), &[Value::Int(index)])
+            .input(View::Dense.layout(DType::I64, &[1, 1]), &[Value::Int(index.into())])
             .input(View::Dense.layout(DType::F32, &[1, 4]), &[Value::Float(2.0); 4]);
         expect_fault(OpKind::ScatterNd, case.outputs(&[View::Dense]).build());
     }

@@ -23,7 +23,7 @@ fn updates_beyond_the_queue_of_a_group_keep_their_order() {
         let source = generator.elements(DType::F32, places[0] * places[1], -1.0, 1.0);
         let updates = generator.elements(DType::F32, shape[0] * shape[1], -9.0, 9.0);
         let size = places[axis];
-        let index = |_| Value::Int(generator.below(size) as i64);
+        let index = |_| Value::Int(generator.below(size) as i128);
         let indices: Vec<Value> = (0..shape[0] * shape[1]).map(index).collect();
         let case = CaseBuilder::new(name, op)
             .input(View::Dense.layout(DType::F32, &places), &source)

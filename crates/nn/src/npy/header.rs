@@ -17,7 +17,7 @@ pub struct Header {
     pub shape: Vec<usize>,
 }
 
-const TYPES: [(&str, DType); 8] = [
+const TYPES: [(&str, DType); 12] = [
     ("f4", DType::F32),
     ("f2", DType::F16),
     ("f8", DType::F64),
@@ -26,6 +26,10 @@ const TYPES: [(&str, DType); 8] = [
     ("i4", DType::I32),
     ("i8", DType::I64),
     ("b1", DType::Bool),
+    ("i2", DType::I16),
+    ("u2", DType::U16),
+    ("u4", DType::U32),
+    ("u8", DType::U64),
 ];
 
 impl Header {

@@ -15,7 +15,7 @@ fn file(header: &str, data: &[u8]) -> Vec<u8> {
 #[test]
 fn every_type_makes_the_round_trip() {
     let device = Device::cpu().unwrap();
-    for dtype in DType::ALL.into_iter().filter(|&dtype| dtype != DType::BF16) {
+    for dtype in DType::COMPUTED.into_iter().filter(|&dtype| dtype != DType::BF16) {
         let tensor = Tensor::arange(0.0, 12.0, 1.0, DType::F32, &device).unwrap();
         let tensor = tensor.to_dtype(dtype).unwrap().reshape(&[3, 4]).unwrap().t().unwrap();
         let bytes = tensor.to_npy().unwrap();

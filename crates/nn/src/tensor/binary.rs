@@ -37,13 +37,13 @@ macro_rules! scalars {
     };
 }
 
-scalars!(f32, f64, i32, i64, bool);
+scalars!(f32, f64, i32, i64, u32, u64, bool);
 
 fn number(op: &'static str, value: Scalar, like: &Tensor) -> Result<Tensor> {
     let dtype = like.dtype();
     let fits = match value {
         Scalar::Float(number) => dtype.is_float() || number.fract() == 0.0,
-        Scalar::Int(_) => dtype != DType::Bool,
+        Scalar::Int(_) | Scalar::UInt(_) => dtype.is_number(),
         Scalar::Bool(_) => dtype == DType::Bool,
     };
     if !fits {

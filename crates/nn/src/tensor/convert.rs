@@ -47,6 +47,6 @@ impl Tensor {
 
     /// The same values in memory of their own.
     pub(crate) fn copied(&self, op: &'static str, dtype: DType) -> Result<Self> {
-        Recorder::new(op, &self.device())?.apply(Op::Copy { dtype }, &[self])
+        Recorder::new(op, &self.device())?.apply(Op::Copy { dtype, saturate: true }, &[self])
     }
 }

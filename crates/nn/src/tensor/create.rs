@@ -56,13 +56,17 @@ impl Tensor {
         if !(0.0..=9e15).contains(&count) || step == 0.0 {
             return invalid("arange", format!("{start} to {end} by {step} has no such elements"));
         }
+        if dtype.is_storage() {
+            return invalid("arange", format!("{dtype} is only stored: make f32 and convert it"));
+        }
         // First the device's memory, whose lack is an error.
         let recorder = Recorder::new("arange", device)?;
         let result = recorder.output(dtype, &[count as usize])?;
         let mut bytes = room(result.layout.dense_bytes())?;
         for index in 0..count as usize {
             let value = start + index as f64 * step;
-            let scalar = if dtype.is_int() { Scalar::Int(value as i64) } else { value.into() };
+            let whole = dtype.is_int() && value.abs() < 9e18;
+            let scalar = if whole { Scalar::Int(value as i64) } else { value.into() };
             bytes.extend_from_slice(&scalar.to_bytes(dtype)[..dtype.size()]);
         }
         recorder.upload(&result, recorder.host_copy_of(&bytes))?;
@@ -239,10 +243,10 @@ impl Tensor {
 }
 
 fn check_size(op: &'static str, bytes: usize, shape: &[usize], dtype: DType) -> Result<()> {
-    let needed = shape.iter().try_fold(dtype.size(), |sum, &size| sum.checked_mul(size));
-    if needed == Some(bytes) {
+    let elements = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
+    if elements.and_then(|elements| dtype.bytes(elements)) == Some(bytes) {
         return Ok(());
     }
-    let given = bytes / dtype.size();
+    let given = bytes / dtype.size() * dtype.per_byte();
     invalid(op, format!("{given} {dtype} elements for shape {shape:?}"))
 }

@@ -40,9 +40,14 @@ impl Tensor {
         let shown = if shorten { self.edges()? } else { self.clone() };
         let cells = match self.dtype() {
             DType::Bool => align(shown.to_vec::<bool>()?.iter().map(bool::to_string).collect()),
+            DType::U64 => align(shown.to_vec::<u64>()?.iter().map(u64::to_string).collect()),
             dtype if dtype.is_int() => {
                 let values = shown.to_dtype(DType::I64)?.to_vec::<i64>()?;
                 align(values.iter().map(i64::to_string).collect())
+            }
+            stored if stored.is_storage() => {
+                let values = shown.to_dtype(DType::F32)?.to_dtype(DType::F64)?;
+                align(floats(&values.to_vec::<f64>()?))
             }
             _ => align(floats(&shown.to_dtype(DType::F64)?.to_vec::<f64>()?)),
         };

@@ -41,7 +41,7 @@ macro_rules! numbers {
     };
 }
 
-numbers!(f32, f16, bf16, f64, i8, u8, i32, i64, bool);
+numbers!(f32, f16, bf16, f64, i8, i16, i32, i64, u8, u16, u32, u64, bool);
 
 impl<L: Nested> Nested for [L] {
     type Item = L::Item;

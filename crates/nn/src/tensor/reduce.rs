@@ -24,7 +24,7 @@ impl Tensor {
     /// An axis that does not exist, `bool`, or no memory.
     pub fn cumsum(&self, axis: impl Axis) -> Result<Self> {
         let axis = axis.resolve("cumsum", self.rank())? as u8;
-        let op = Op::CumSum { axis, exclusive: false, reverse: false };
+        let op = Op::CumSum { axis, exclusive: false, reverse: false, product: false };
         Recorder::new("cumsum", &self.device())?.apply(op, &[self])
     }
 

@@ -29,7 +29,7 @@ pub struct Entry {
     pub place: Range<usize>,
 }
 
-pub const TYPES: [(&str, DType); 9] = [
+pub const TYPES: [(&str, DType); 19] = [
     ("F32", DType::F32),
     ("F16", DType::F16),
     ("BF16", DType::BF16),
@@ -39,6 +39,16 @@ pub const TYPES: [(&str, DType); 9] = [
     ("I32", DType::I32),
     ("I64", DType::I64),
     ("BOOL", DType::Bool),
+    ("I16", DType::I16),
+    ("U16", DType::U16),
+    ("U32", DType::U32),
+    ("U64", DType::U64),
+    ("F8_E4M3", DType::F8E4M3FN),
+    ("F8_E5M2", DType::F8E5M2),
+    ("F8_E4M3FNUZ", DType::F8E4M3FNUZ),
+    ("F8_E5M2FNUZ", DType::F8E5M2FNUZ),
+    ("F8_E8M0", DType::F8E8M0),
+    ("F4", DType::F4E2M1),
 ];
 
 /// The tensors of a file, all of which lie inside it.
@@ -132,7 +142,7 @@ impl Described {
         }
         let elements = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size))?;
         let dtype = match TYPES.iter().find(|(known, _)| *known == name) {
-            Some(&(_, dtype)) if elements.checked_mul(dtype.size()) == Some(to - from) => Ok(dtype),
+            Some(&(_, dtype)) if dtype.bytes(elements) == Some(to - from) => Ok(dtype),
             Some(_) => return None,
             None => Err(name.to_owned()),
         };

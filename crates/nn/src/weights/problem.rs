@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use millstream_core::DType;
+use super::header::TYPES;
 
 /// One tensor that does not fit.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +29,7 @@ pub enum WeightProblem {
         /// The shape that it has.
         found: Vec<usize>,
     },
-    /// Its elements are of a type that there is no [`DType`] for.
+    /// Its elements are of a type that there is no [`DType`](millstream_core::DType) for.
     Type {
         /// The full name.
         name: String,
@@ -47,7 +47,7 @@ impl fmt::Display for WeightProblem {
                 write!(f, "{name} has shape {found:?}, the model needs {expected:?}")
             }
             WeightProblem::Type { name, found } => {
-                let known = DType::ALL.map(DType::name).join(", ");
+                let known = TYPES.map(|(name, _)| name).join(", ");
                 write!(f, "{name} has elements of type {found}, known are {known}")
             }
         }

@@ -3,7 +3,7 @@
 use millstream_core::{BinaryOp, DType, Distribution, Layout, Op, ReduceOp, Scalar};
 
 use crate::cases::matmul::ACTIVATIONS;
-use crate::cases::{FLOATS, UNARY_OPS, domain};
+use crate::cases::{FLOATS, TYPES, UNARY_OPS, domain};
 use crate::generator::special_values;
 use crate::value::encode_all;
 use crate::{Case, CaseBuilder, Generator, Value, layout, ops};
@@ -87,6 +87,7 @@ impl Recipe {
             13 => self.norm(),
             14 => self.gather(),
             15 => self.scatter(),
+            16 if self.flag(7) => self.compact(),
             16 => self.top_k(),
             17 => self.pad(),
             18 => self.window(),
@@ -146,7 +147,7 @@ impl Recipe {
     }
 
     fn fill(self) -> Case {
-        let dtype = pick(&DType::ALL, self.dtype);
+        let dtype = pick(&TYPES, self.dtype);
         let value = Scalar::Int(i64::from(self.choice) % 2);
         if self.flag(1) && !self.shape.is_empty() && dtype != DType::Bool {
             let (axis, step) = (usize::from(self.op) % self.shape.len(), Scalar::Float(0.7));
@@ -157,16 +158,15 @@ impl Recipe {
     }
 
     fn copy(self) -> Case {
-        let (from, to) = (pick(&DType::ALL, self.dtype), pick(&DType::ALL, self.op));
-        let case = self.start(Op::Copy { dtype: to }, to, &self.shape);
+        let (from, to) = (pick(&TYPES, self.dtype), pick(&TYPES, self.op));
+        let case = self.start(Op::Copy { dtype: to, saturate: true }, to, &self.shape);
         let input = self.arrangements[1].input(from, &self.shape);
         case.input(input, &self.values(1, &input, (-300.0, 300.0))).build()
     }
 
     fn unary(self) -> Case {
         let op = pick(UNARY_OPS, self.op);
-        let legal: Vec<_> =
-            DType::ALL.into_iter().filter(|&dtype| op.output(dtype).is_some()).collect();
+        let legal: Vec<_> = TYPES.into_iter().filter(|&dtype| op.output(dtype).is_some()).collect();
         let input = pick(&legal, self.dtype);
         let output = op.output(input).expect("only legal types are left");
         let case = self.start(Op::Unary { op }, output, &self.shape);
@@ -180,8 +180,7 @@ impl Recipe {
 
     fn binary(self) -> Case {
         let op = pick(&BinaryOp::ALL, self.op);
-        let legal: Vec<_> =
-            DType::ALL.into_iter().filter(|&dtype| op.output(dtype).is_some()).collect();
+        let legal: Vec<_> = TYPES.into_iter().filter(|&dtype| op.output(dtype).is_some()).collect();
         let input = pick(&legal, self.dtype);
         let output = op.output(input).expect("only legal types are left");
         let case = self.start(Op::Binary { op }, output, &self.shape);
@@ -210,15 +209,13 @@ impl Recipe {
             self.shape.contains(&0) && kept.all(|axis| self.shape[axis] > 0)
         };
         let mut op = pick(&ReduceOp::ALL, self.op);
-        if matches!(op, ReduceOp::ArgMax | ReduceOp::ArgMin) {
+        if op.is_index() {
             axes.truncate(1);
         }
-        let indexed = matches!(op, ReduceOp::ArgMax | ReduceOp::ArgMin);
-        if nothing(&axes) && !op.has_identity() || indexed && axes.is_empty() {
+        if nothing(&axes) && !op.has_identity() || op.is_index() && axes.is_empty() {
             op = ReduceOp::Sum;
         }
-        let legal: Vec<_> =
-            DType::ALL.into_iter().filter(|&dtype| op.output(dtype).is_some()).collect();
+        let legal: Vec<_> = TYPES.into_iter().filter(|&dtype| op.output(dtype).is_some()).collect();
         let input = pick(&legal, self.dtype);
         let source = self.arrangements[1].layout(input, &self.shape);
         let range = if op == ReduceOp::Prod { (0.7, 1.4) } else { (-4.0, 4.0) };
@@ -283,7 +280,7 @@ impl Recipe {
     }
 
     fn transfer(self) -> Case {
-        let dtype = pick(&DType::ALL, self.dtype);
+        let dtype = pick(&TYPES, self.dtype);
         let layout = self.arrangements[1].layout(dtype, &self.shape);
         let values = self.values(1, &layout, (-9.0, 9.0));
         match self.op % 3 {

@@ -1,12 +1,12 @@
 //! Recipes of norms, padding, pooling and resizing.
 
 use millstream_core::{
-    CoordinateMode, DType, MAX_RANK, NearestRounding, Op, PadMode, PadParams, PoolKind, PoolOrder,
+    CoordinateMode, MAX_RANK, NearestRounding, Op, PadMode, PadParams, PoolKind, PoolOrder,
     PoolParams, ResizeMode, ResizeParams, Scalar,
 };
 
 use super::recipe::{Recipe, pick};
-use crate::cases::FLOATS;
+use crate::cases::{FLOATS, TYPES};
 use crate::{Case, Generator, ops};
 
 impl Recipe {
@@ -37,7 +37,7 @@ impl Recipe {
     }
 
     pub(super) fn pad(self) -> Case {
-        let dtype = pick(&DType::ALL, self.dtype);
+        let dtype = pick(&TYPES, self.dtype);
         let modes =
             [PadMode::Edge, PadMode::Reflect, PadMode::Wrap, PadMode::Constant(Scalar::Int(1))];
         let mut params =

@@ -223,7 +223,8 @@ fn case_of(
     };
     let case = match lengths {
         Some(dtype) => {
-            let given: Vec<_> = (0..batch).map(|batch| Value::Int(length(batch, keys))).collect();
+            let given: Vec<_> =
+                (0..batch).map(|batch| Value::Int(length(batch, keys).into())).collect();
             case.input(View::Stepped.layout(dtype, &[batch]), &given)
         }
         None => case,

@@ -3,7 +3,7 @@
 use millstream_core::{BinaryOp, Chain, ChainStep, ChainTerm, DType, Op, Scalar, UnaryOp};
 
 use super::elementwise::GEOMETRIES;
-use super::{FLOATS, LARGE};
+use super::{FLOATS, LARGE, NUMBERS, TYPES};
 use crate::chains::random;
 use crate::{Case, CaseBuilder, Generator, View};
 
@@ -33,7 +33,7 @@ fn case(name: String, op: Op, output: View, shape: &[usize], inputs: &[(&[usize]
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for dtype in DType::ALL.into_iter().filter(|&dtype| dtype != DType::Bool) {
+    for dtype in NUMBERS {
         // Each geometry for one type at least, and for f32 all of them.
         let every = if dtype == DType::F32 { 1 } else { 5 };
         for geometry in GEOMETRIES.iter().skip(dtype as usize % every).step_by(every) {
@@ -131,8 +131,8 @@ fn wide(steps: u8) -> Case {
 fn drawn(number: usize) -> Case {
     let name = format!("chain/drawn-{number}");
     let mut generator = Generator::named(&name);
-    let first = DType::ALL[number % DType::ALL.len()];
-    let other = DType::ALL[generator.below(DType::ALL.len())];
+    let first = TYPES[number % TYPES.len()];
+    let other = TYPES[generator.below(TYPES.len())];
     let types = [first, DType::F32, first, DType::Bool, other];
     let (chain, read) = random(&mut generator, &types, 1 + number % 16);
     let shapes: [(&[usize], View); 5] = [

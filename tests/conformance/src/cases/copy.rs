@@ -3,15 +3,15 @@
 use millstream_core::{DType, Op};
 
 use super::elementwise::GEOMETRIES;
-use super::{FLOATS, LARGE};
+use super::{FLOATS, LARGE, TYPES};
 use crate::generator::{special_values, subnormal_values};
 use crate::value::limits;
 use crate::{Case, CaseBuilder, Generator, Value, View};
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for from in DType::ALL {
-        for to in DType::ALL {
+    for from in TYPES {
+        for to in TYPES {
             for geometry in GEOMETRIES {
                 // Every layout for plain copies, a few for each conversion.
                 let brief =
@@ -22,7 +22,8 @@ pub(super) fn cases() -> Vec<Case> {
                     let values =
                         Generator::named(&name).elements(from, source.elements(), -300.0, 300.0);
                     let output = target.output.layout(to, target.shape);
-                    let case = CaseBuilder::new(name, Op::Copy { dtype: to }).output(output);
+                    let case = CaseBuilder::new(name, Op::Copy { dtype: to, saturate: true })
+                        .output(output);
                     cases.push(case.input(source, &values).build());
                 }
             }
@@ -34,16 +35,17 @@ pub(super) fn cases() -> Vec<Case> {
         let values = Generator::new(1).elements(from, 12, -9.0, 9.0);
         let layout = View::Mixed.layout(from, &[3, 4]);
         let name = format!("copy/{from}/in-place");
-        let case = CaseBuilder::new(name, Op::Copy { dtype: from });
+        let case = CaseBuilder::new(name, Op::Copy { dtype: from, saturate: true });
         cases.push(case.output(layout).in_place(&values).build());
     }
     cases.extend(roundings());
     cases.extend(large());
+    cases.extend(super::storage::copies());
     cases
 }
 
 fn values_case(from: DType, to: DType, name: &str, values: &[Value]) -> Case {
-    CaseBuilder::new(format!("copy/{from}-{to}/{name}"), Op::Copy { dtype: to })
+    CaseBuilder::new(format!("copy/{from}-{to}/{name}"), Op::Copy { dtype: to, saturate: true })
         .input(View::Dense.layout(from, &[values.len()]), values)
         .outputs(&[View::Shifted])
         .build()
@@ -60,7 +62,7 @@ fn conversion_values(from: DType, to: DType) -> Vec<Value> {
             values.extend(near.map(Value::Float));
         }
         values.extend([0.1, 1.0 / 3.0, 65519.0, 65520.0, 2049.0, 2051.0, 257.0].map(Value::Float));
-    } else if from == DType::I32 || from == DType::I64 {
+    } else if from.is_int() && from.size() > 2 {
         values.extend(
             [127, 128, 255, 256, 2049, 2051, 65519, 65520, 16_777_217, 16_777_219].map(Value::Int),
         );
@@ -80,7 +82,7 @@ fn roundings() -> Vec<Case> {
         values.iter().flat_map(|&value| [Value::Float(value), Value::Float(-value)]).collect()
     };
     let whole = |top: u32, half: u32| -> Vec<Value> {
-        let tie = (1i64 << top) + (1i64 << half);
+        let tie = (1i128 << top) + (1i128 << half);
         [tie, tie + 1, tie - 1, -tie - 1, tie + (1 << (half + 1)) - 1].map(Value::Int).to_vec()
     };
     vec![
@@ -90,6 +92,9 @@ fn roundings() -> Vec<Case> {
         values_case(DType::I32, DType::BF16, "beside-ties", &whole(30, 22)),
         values_case(DType::I64, DType::BF16, "beside-ties", &whole(60, 52)),
         values_case(DType::I64, DType::F32, "beside-ties", &whole(60, 36)),
+        values_case(DType::U32, DType::BF16, "beside-ties", &whole(31, 23)),
+        values_case(DType::U64, DType::BF16, "beside-ties", &whole(63, 55)),
+        values_case(DType::U64, DType::F32, "beside-ties", &whole(63, 39)),
     ]
 }
 
@@ -100,7 +105,7 @@ fn large() -> Vec<Case> {
             let name = format!("copy/{from}-{to}/{name}");
             let input = input.layout(from, shape);
             let values = Generator::named(&name).elements(from, input.elements(), -300.0, 300.0);
-            let case = CaseBuilder::new(name, Op::Copy { dtype: to });
+            let case = CaseBuilder::new(name, Op::Copy { dtype: to, saturate: true });
             cases.push(case.input(input, &values).outputs(&[output]).build());
         };
     for dtype in [DType::F32, DType::U8, DType::F64, DType::BF16] {

@@ -1,7 +1,8 @@
-//! Running sums.
+//! Running sums and products.
 
 use millstream_core::{DType, Op};
 
+use super::NUMBERS;
 use crate::generator::special_values;
 use crate::{Case, CaseBuilder, Generator, Value, View};
 
@@ -21,7 +22,7 @@ const SHAPES: &[(&[usize], usize)] = &[
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for dtype in DType::ALL.into_iter().filter(|&dtype| dtype != DType::Bool) {
+    for dtype in NUMBERS {
         for (exclusive, reverse) in [(false, false), (true, false), (false, true), (true, true)] {
             for &(shape, axis) in SHAPES {
                 for (output, input) in [
@@ -30,7 +31,7 @@ pub(super) fn cases() -> Vec<Case> {
                     (View::Shifted, Some(View::Repeated)),
                     (View::Stepped, None),
                 ] {
-                    let op = Op::CumSum { axis: axis as u8, exclusive, reverse };
+                    let op = Op::CumSum { axis: axis as u8, exclusive, reverse, product: false };
                     let name = format!(
                         "cumsum/{dtype}/{shape:?}-{axis}-{exclusive}-{reverse}-{output:?}-{input:?}"
                     );
@@ -47,6 +48,7 @@ pub(super) fn cases() -> Vec<Case> {
                 }
             }
             cases.push(specials(dtype, exclusive, reverse));
+            cases.extend(products(dtype, exclusive, reverse));
         }
     }
     for (dtype, shape, axis) in
@@ -55,7 +57,7 @@ pub(super) fn cases() -> Vec<Case> {
         let name = format!("cumsum/{dtype}/large-{shape:?}-{axis}");
         let values = Generator::named(&name).elements(dtype, shape[0] * shape[1], -4.0, 4.0);
         let layout = View::Dense.layout(dtype, &shape);
-        let op = Op::CumSum { axis, exclusive: false, reverse: false };
+        let op = Op::CumSum { axis, exclusive: false, reverse: false, product: false };
         let case = CaseBuilder::new(name, op).input(layout, &values);
         cases.push(case.outputs(&[View::Dense]).build());
     }
@@ -75,8 +77,23 @@ fn specials(dtype: DType, exclusive: bool, reverse: bool) -> Case {
     }
     let layout = View::Dense.layout(dtype, &[special.len(), 5]);
     let name = format!("cumsum/{dtype}/special-{exclusive}-{reverse}");
-    CaseBuilder::new(name, Op::CumSum { axis: 1, exclusive, reverse })
+    CaseBuilder::new(name, Op::CumSum { axis: 1, exclusive, reverse, product: false })
         .input(layout, &values)
         .outputs(&[View::Dense])
         .build()
+}
+
+/// Products, in a row that a group has and in rows side by side.
+fn products(dtype: DType, exclusive: bool, reverse: bool) -> Vec<Case> {
+    let shapes: [(&[usize], u8, View); 3] =
+        [(&[3, 67], 1, View::Dense), (&[9, 40], 0, View::Mixed), (&[3, 0, 2], 1, View::Dense)];
+    let case = |(shape, axis, view): (&[usize], u8, View)| {
+        let name = format!("cumsum/{dtype}/product-{shape:?}-{axis}-{exclusive}-{reverse}");
+        let count = shape.iter().product();
+        let values = Generator::named(&name).elements(dtype, count, 0.6, 1.5);
+        let op = Op::CumSum { axis, exclusive, reverse, product: true };
+        let case = CaseBuilder::new(name, op).input(view.layout(dtype, shape), &values);
+        case.outputs(&[View::Dense]).build()
+    };
+    shapes.into_iter().map(case).collect()
 }

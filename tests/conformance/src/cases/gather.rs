@@ -2,6 +2,7 @@
 
 use millstream_core::{DType, Op};
 
+use super::TYPES;
 use crate::generator::special_values;
 use crate::{Case, CaseBuilder, Generator, Value, View};
 
@@ -17,7 +18,7 @@ pub(super) const INDEX_TYPES: [DType; 2] = [DType::I64, DType::I32];
 
 /// Indices for an axis, a few of them from its end.
 pub(super) fn indices(generator: &mut Generator, count: usize, size: usize) -> Vec<Value> {
-    let one = |_| generator.below(2 * size) as i64 - size as i64;
+    let one = |_| generator.below(2 * size) as i128 - size as i128;
     if size == 0 { Vec::new() } else { (0..count).map(one).map(Value::Int).collect() }
 }
 
@@ -42,7 +43,7 @@ fn add(
     [input, indices]: [&[usize]; 2],
     mut fill: impl FnMut(&mut Generator) -> Vec<Value>,
 ) {
-    for dtype in DType::ALL {
+    for dtype in TYPES {
         for (at, [to, from, by]) in VIEWS.into_iter().enumerate() {
             let index_type = INDEX_TYPES[at % 2];
             let kind = op.kind().name();

@@ -2,7 +2,7 @@
 
 use millstream_core::{DType, Op};
 
-use super::LARGE;
+use super::{LARGE, TYPES};
 use crate::generator::special_values;
 use crate::value::encode_all;
 use crate::{Case, CaseBuilder, Generator, Value, View, ops};
@@ -28,7 +28,7 @@ pub(super) fn downloads() -> Vec<Case> {
         let case = CaseBuilder::new(name, ops::download(&layout));
         cases.push(case.input(layout, &values).build());
     }
-    for dtype in DType::ALL {
+    for dtype in TYPES {
         let layout = View::Repeated.layout(dtype, &[3, 4]);
         let values = Generator::new(2).elements(dtype, 12, -9.0, 9.0);
         let name = format!("download/{dtype}/repeated");
@@ -40,7 +40,7 @@ pub(super) fn downloads() -> Vec<Case> {
 
 fn transfers() -> Vec<(DType, Vec<usize>, View, Vec<Value>)> {
     let mut transfers = Vec::new();
-    for dtype in DType::ALL {
+    for dtype in TYPES {
         let mut generator = Generator::new(1);
         for shape in SHAPES {
             for view in View::WRITABLE {
@@ -55,6 +55,7 @@ fn transfers() -> Vec<(DType, Vec<usize>, View, Vec<Value>)> {
         let values = Generator::new(2).elements(DType::F32, LARGE, -9.0, 9.0);
         transfers.push((DType::F32, vec![LARGE], view, values));
     }
+    transfers.extend(super::storage::transfers());
     transfers
 }
 
@@ -65,7 +66,7 @@ pub(super) fn timestamps() -> Vec<Case> {
         let case = CaseBuilder::new(format!("timestamp/{shape:?}-{view:?}"), Op::Timestamp);
         let mut case = case.output(layout).build();
         // A clock is never negative, so one that was not written shows.
-        crate::case::write(&layout, &mut case.buffers[0], &[Value::Int(i64::MIN)]);
+        crate::case::write(&layout, &mut case.buffers[0], &[Value::Int(i64::MIN.into())]);
         case
     };
     shapes.iter().flat_map(|shape| View::WRITABLE.map(|view| build(shape, view))).collect()

@@ -1,11 +1,11 @@
-//! Products and convolutions of 8-bit integers.
+//! Sums of products and convolutions of 8-bit integers.
 
 use millstream_core::{DType, Op};
 
 use super::conv::{PLAIN, VIEWS, parameters, shapes};
 use crate::{Case, CaseBuilder, Generator, Value, View};
 
-const TYPES: [[DType; 2]; 4] = [
+pub(super) const TYPES: [[DType; 2]; 4] = [
     [DType::U8, DType::I8],
     [DType::U8, DType::U8],
     [DType::I8, DType::I8],
@@ -18,7 +18,7 @@ fn values(generator: &mut Generator, dtype: DType, count: usize) -> Vec<Value> {
 }
 
 /// The shapes of both factors.
-type Shapes<'a> = (&'a [usize], &'a [usize]);
+pub(super) type Shapes<'a> = (&'a [usize], &'a [usize]);
 
 /// The shapes of the zero points of both factors.
 type Zeros<'a> = (Option<&'a [usize]>, Option<&'a [usize]>);
@@ -54,7 +54,8 @@ pub(super) fn products() -> Vec<Case> {
                 let mut generator = Generator::named(&name);
                 let mut fill =
                     |dtype, shape: &[usize]| values(&mut generator, dtype, shape.iter().product());
-                let op = Op::MatMulInteger { a_zero: a_zero.is_some(), b_zero: b_zero.is_some() };
+                let (has_a, has_b) = (a_zero.is_some(), b_zero.is_some());
+                let op = Op::MatMulInteger { a_zero: has_a, b_zero: has_b, rescale: None };
                 let mut case = CaseBuilder::new(name, op)
                     .input(views[1].layout(left, a), &fill(left, a))
                     .input(views[2].layout(right, b), &fill(right, b));
@@ -69,13 +70,14 @@ pub(super) fn products() -> Vec<Case> {
         cases.push(large(left, right));
         cases.push(overflow(left, right));
     }
+    cases.extend(super::rescale::products(PRODUCTS));
     cases
 }
 
 fn large(left: DType, right: DType) -> Case {
     let name = format!("matmul_integer/{left}-{right}/large");
     let mut generator = Generator::named(&name);
-    CaseBuilder::new(name, Op::MatMulInteger { a_zero: false, b_zero: false })
+    CaseBuilder::new(name, Op::MatMulInteger { a_zero: false, b_zero: false, rescale: None })
         .input(View::Dense.layout(left, &[261, 11]), &values(&mut generator, left, 261 * 11))
         .input(View::Transposed.layout(right, &[11, 270]), &values(&mut generator, right, 11 * 270))
         .outputs(&[View::Dense])
@@ -87,7 +89,7 @@ fn overflow(left: DType, right: DType) -> Case {
     let most = |dtype| Value::Int(if dtype == DType::U8 { 255 } else { -128 });
     CaseBuilder::new(
         format!("matmul_integer/{left}-{right}/most"),
-        Op::MatMulInteger { a_zero: false, b_zero: false },
+        Op::MatMulInteger { a_zero: false, b_zero: false, rescale: None },
     )
     .input(View::Dense.layout(left, &[2, 3000]), &[most(left); 6000])
     .input(View::Dense.layout(right, &[3000, 3]), &[most(right); 9000])
@@ -119,6 +121,7 @@ pub(super) fn convolutions() -> Vec<Case> {
                     params: Box::new(params),
                     src_zero: src_zero.is_some(),
                     weight_zero: weight_zero.is_some(),
+                    rescale: None,
                 };
                 let mut case = CaseBuilder::new(name, op)
                     .input(views[1].layout(left, &input), &fill(left, &input))
@@ -132,5 +135,6 @@ pub(super) fn convolutions() -> Vec<Case> {
             }
         }
     }
+    cases.extend(super::rescale::convolutions());
     cases
 }

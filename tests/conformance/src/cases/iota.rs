@@ -2,7 +2,7 @@
 
 use millstream_core::{DType, Scalar};
 
-use super::LARGE;
+use super::{LARGE, NUMBERS};
 use crate::{Case, CaseBuilder, View, ops};
 
 /// Shapes and the axis.
@@ -19,7 +19,7 @@ const SHAPES: &[(&[usize], usize)] = &[
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for dtype in DType::ALL.into_iter().filter(|&dtype| dtype != DType::Bool) {
+    for dtype in NUMBERS {
         for &(shape, axis) in SHAPES {
             for view in [View::Dense, View::Mixed, View::Transposed, View::Stepped] {
                 cases.push(case(dtype, shape, axis, (0.into(), 1.into()), view));

@@ -97,6 +97,7 @@ pub(super) fn cases() -> Vec<Case> {
         let transposed = [View::Dense, View::Dense, View::Transposed];
         cases.push(case(DType::BF16, shapes, transposed, &plain, (-1.0, 1.0)));
     }
+    cases.extend(whole());
     cases
 }
 
@@ -252,4 +253,30 @@ fn specials(dtype: DType) -> Case {
         .input(View::Dense.layout(dtype, &[5, 7]), &b)
         .outputs(&[View::Dense])
         .build()
+}
+
+/// Integers of 32 and 64 bits.
+fn whole() -> Vec<Case> {
+    let plain = product(1.0, Activation::None);
+    let mut cases = Vec::new();
+    for dtype in [DType::I32, DType::I64, DType::U32, DType::U64] {
+        for (m, n, k) in [(1, 1, 1), (3, 5, 0), (2, 40, 33), (40, 1, 33), (65, 67, 63), (4, 8, 513)]
+        {
+            cases.push(case(dtype, (&[m, k], &[k, n]), [View::Dense; 3], &plain, (0.0, 1.0)));
+        }
+        for &shapes in BATCHED {
+            let views = [View::Mixed, View::Transposed, View::Stepped];
+            cases.push(case(dtype, shapes, views, &plain, (0.0, 1.0)));
+        }
+        let name = format!("matmul/{dtype}/added");
+        let mut generator = Generator::named(&name);
+        let mut values = |count| generator.elements(dtype, count, 0.0, 1.0);
+        let case = CaseBuilder::new(name, ops::matmul(1.0, true, true, Activation::None))
+            .input(View::Dense.layout(dtype, &[2, 9, 7]), &values(126))
+            .input(View::Transposed.layout(dtype, &[7, 6]), &values(42))
+            .input(View::Dense.layout(dtype, &[6]), &values(6))
+            .input(View::Shifted.layout(dtype, &[9, 6]), &values(54));
+        cases.push(case.outputs(&[View::Dense]).build());
+    }
+    cases
 }

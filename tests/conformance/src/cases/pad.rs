@@ -2,6 +2,7 @@
 
 use millstream_core::{DType, MAX_RANK, PadMode, PadParams, Scalar};
 
+use super::TYPES;
 use super::gather::values;
 use crate::{Case, CaseBuilder, Generator, View, ops};
 
@@ -41,7 +42,7 @@ fn modes() -> Vec<PadMode> {
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for dtype in DType::ALL {
+    for dtype in TYPES {
         for mode in modes() {
             let constant = matches!(mode, PadMode::Constant(_));
             let more = FROM_NOTHING.iter().filter(|_| constant);

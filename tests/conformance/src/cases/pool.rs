@@ -2,7 +2,7 @@
 
 use millstream_core::{DType, PoolKind, PoolOrder, PoolParams};
 
-use super::FLOATS;
+use super::{FLOATS, NUMBERS};
 use crate::generator::special_values;
 use crate::{Case, CaseBuilder, Generator, Value, View, ops};
 
@@ -32,7 +32,7 @@ const GEOMETRIES: &[Geometry] = &[
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for dtype in DType::ALL.into_iter().filter(|&dtype| dtype != DType::Bool) {
+    for dtype in NUMBERS {
         for kind in kinds(dtype) {
             for (at, geometry) in GEOMETRIES.iter().enumerate() {
                 for [values, places, input] in [

@@ -2,18 +2,19 @@
 
 use millstream_core::{DType, ReduceOp};
 
-use super::FLOATS;
+use super::{FLOATS, TYPES};
 use crate::generator::special_values;
 use crate::{Case, CaseBuilder, Generator, Value, View, ops};
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for op in ReduceOp::ALL {
-        for dtype in DType::ALL {
+        for dtype in TYPES {
             if op.output(dtype).is_none() {
                 continue;
             }
-            for set in 0..16usize {
+            let recent = is_recent(op, dtype);
+            for set in (0..16usize).filter(|set| !recent || [1, 4, 10].contains(set)) {
                 let axes: Vec<usize> = (0..4).filter(|axis| set >> axis & 1 == 1).collect();
                 for (output, input) in [
                     (View::Dense, View::Dense),
@@ -25,6 +26,9 @@ pub(super) fn cases() -> Vec<Case> {
             }
             for (shape, axes) in SHAPES {
                 cases.extend(case(op, dtype, shape, axes, View::Dense, View::Dense));
+                if recent {
+                    continue;
+                }
                 cases.extend(case(op, dtype, shape, axes, View::Stepped, View::Stepped));
                 cases.extend(case(op, dtype, shape, axes, View::Dense, View::Repeated));
             }
@@ -40,6 +44,15 @@ pub(super) fn cases() -> Vec<Case> {
     }
     cases.extend(dropped_axes());
     cases
+}
+
+/// Whether few layouts will do, since others of the kind have them all.
+fn is_recent(op: ReduceOp, dtype: DType) -> bool {
+    match op {
+        ReduceOp::Mean | ReduceOp::L2 | ReduceOp::LogSumExp => !dtype.is_float(),
+        ReduceOp::ArgMaxLast | ReduceOp::ArgMinLast => true,
+        _ => false,
+    }
 }
 
 /// Long and short rows, single elements, and nothing at all.
@@ -68,11 +81,10 @@ fn case(
     output: View,
     input: View,
 ) -> Option<Case> {
-    let indexed = matches!(op, ReduceOp::ArgMax | ReduceOp::ArgMin);
     let kept = |axis: usize| !axes.contains(&axis);
     let nothing_to_combine =
         shape.contains(&0) && (0..shape.len()).all(|axis| !kept(axis) || shape[axis] > 0);
-    if indexed && axes.len() != 1 || nothing_to_combine && !op.has_identity() {
+    if op.is_index() && axes.len() != 1 || nothing_to_combine && !op.has_identity() {
         return None;
     }
     let name = format!("reduce/{op:?}/{dtype}/{shape:?}-{axes:?}-{output:?}-{input:?}");
@@ -107,7 +119,7 @@ fn specials(op: ReduceOp, dtype: DType) -> Case {
         row[11] = Value::Float(1.0);
         rows.push(row);
     }
-    // Ties: the first one counts.
+    // Ties: the first one counts, or the last.
     let mut row = generator.elements(dtype, 12, 0.5, 1.5);
     row[7] = row[2];
     rows.push(row);

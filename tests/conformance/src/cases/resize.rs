@@ -2,8 +2,8 @@
 
 use millstream_core::{CoordinateMode, DType, MAX_RANK, NearestRounding, ResizeMode, ResizeParams};
 
-use super::FLOATS;
 use super::gather::values;
+use super::{FLOATS, TYPES};
 use crate::{Case, CaseBuilder, Generator, View, ops};
 
 /// Sizes of input and output; scales are their quotients.
@@ -63,8 +63,7 @@ pub(super) fn cases() -> Vec<Case> {
         ] {
             let params = params(ResizeMode::Nearest(rounding), coordinates);
             // Every type takes part, but not with every mode.
-            let types =
-                if rounding == NearestRounding::Floor { &DType::ALL[..] } else { &FLOATS[..1] };
+            let types = if rounding == NearestRounding::Floor { &TYPES[..] } else { &FLOATS[..1] };
             for &dtype in types {
                 all(&mut cases, dtype, params);
             }

@@ -2,6 +2,7 @@
 
 use millstream_core::DType;
 
+use super::TYPES;
 use crate::{Case, CaseBuilder, Generator, Value, View, ops};
 
 /// Shapes and the axes.
@@ -36,7 +37,7 @@ const VIEWS: [[View; 2]; 3] =
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for dtype in DType::ALL {
+    for dtype in TYPES {
         for &(shape, axes) in SHAPES {
             for views in VIEWS {
                 cases.push(case(dtype, shape, axes, None, views));
@@ -69,7 +70,7 @@ fn case(
     if let Some(batch) = batch {
         let wide = if dtype.size() >= 4 { DType::I64 } else { DType::I32 };
         let lengths: Vec<Value> = (0..shape[batch])
-            .map(|_| Value::Int(generator.below(shape[axes[0]] + 1) as i64))
+            .map(|_| Value::Int(generator.below(shape[axes[0]] + 1) as i128))
             .collect();
         let view = if input == View::Repeated { View::Stepped } else { input };
         case = case.input(view.layout(wide, &shape[batch..=batch]), &lengths);

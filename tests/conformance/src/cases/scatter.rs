@@ -2,6 +2,7 @@
 
 use millstream_core::{DType, Op, ScatterReduction};
 
+use super::TYPES;
 use super::gather::{INDEX_TYPES, indices, values};
 use crate::{Case, CaseBuilder, Generator, Value, View};
 
@@ -26,7 +27,7 @@ fn add(
     fill: impl Fn(&mut Generator) -> Vec<Value>,
 ) {
     for reduction in ScatterReduction::ALL {
-        for dtype in DType::ALL.into_iter().filter(|&dtype| reduction.takes(dtype)) {
+        for dtype in TYPES.into_iter().filter(|&dtype| reduction.takes(dtype)) {
             for (at, (to, from, by_view, update)) in VIEWS.into_iter().enumerate() {
                 let op = op(reduction);
                 let kind = op.kind().name();

@@ -2,14 +2,14 @@
 
 use millstream_core::{DType, Op, Scalar};
 
-use super::LARGE;
 use super::elementwise::GEOMETRIES;
+use super::{LARGE, NUMBERS, TYPES};
 use crate::generator::{special_values, subnormal_values};
 use crate::{Case, CaseBuilder, Generator, Value, View};
 
 pub(super) fn wheres() -> Vec<Case> {
     let mut cases = Vec::new();
-    for dtype in DType::ALL {
+    for dtype in TYPES {
         for geometry in GEOMETRIES {
             // The condition has each way to broadcast once, and once the whole shape.
             for (part, (shape, view)) in [
@@ -59,7 +59,7 @@ fn where_values(dtype: DType) -> Option<Case> {
         values.extend(subnormal_values(dtype));
     }
     let count = values.len();
-    let choices: Vec<Value> = (0..count).map(|at| Value::Int(at as i64 % 2)).collect();
+    let choices: Vec<Value> = (0..count).map(|at| Value::Int(at as i128 % 2)).collect();
     let layout = View::Dense.layout(dtype, &[count]);
     let reversed: Vec<Value> = values.iter().rev().copied().collect();
     let case = CaseBuilder::new(format!("where/{dtype}/special"), Op::Where)
@@ -99,7 +99,7 @@ fn wheres_in_place(dtype: DType) -> Vec<Case> {
 
 pub(super) fn clips() -> Vec<Case> {
     let mut cases = Vec::new();
-    for dtype in DType::ALL.into_iter().filter(|&dtype| dtype != DType::Bool) {
+    for dtype in NUMBERS {
         for (at, geometry) in GEOMETRIES.iter().enumerate() {
             let (min, max) = LIMITS[at % 4];
             let name = format!("clip/{dtype}/{}", geometry.name);
@@ -136,7 +136,7 @@ pub(super) fn clips() -> Vec<Case> {
     cases
 }
 
-const LIMITS: [(Option<Scalar>, Option<Scalar>); 8] = [
+const LIMITS: [(Option<Scalar>, Option<Scalar>); 9] = [
     (Some(Scalar::Int(-3)), Some(Scalar::Int(4))),
     (Some(Scalar::Int(1)), None),
     (None, Some(Scalar::Float(2.0))),
@@ -146,4 +146,5 @@ const LIMITS: [(Option<Scalar>, Option<Scalar>); 8] = [
     (Some(Scalar::Float(f64::NEG_INFINITY)), Some(Scalar::Float(f64::INFINITY))),
     (Some(Scalar::Int(-300)), Some(Scalar::Int(1 << 40))),
     (Some(Scalar::Float(-0.0)), Some(Scalar::Float(0.0))),
+    (Some(Scalar::UInt(1 << 63)), Some(Scalar::UInt(u64::MAX - 1))),
 ];

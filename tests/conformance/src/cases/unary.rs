@@ -3,7 +3,7 @@
 use millstream_core::{DType, Op, UnaryOp};
 
 use super::elementwise::GEOMETRIES;
-use super::{FLOATS, LARGE};
+use super::{FLOATS, LARGE, TYPES};
 use crate::generator::{special_values, subnormal_values};
 use crate::{Case, CaseBuilder, Generator, Value, View};
 
@@ -86,7 +86,7 @@ pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for &op in OPS {
         let (low, high) = domain(op);
-        for input in DType::ALL {
+        for input in TYPES {
             let Some(output) = op.output(input) else { continue };
             let name = |part: &str| format!("unary/{op:?}/{input}/{part}");
             for geometry in GEOMETRIES {

@@ -2,7 +2,7 @@
 
 use millstream_core::{
     Activation, ConvParams, DType, Epilogue, Op, OpKind, RecurrentCell, RecurrentDirection,
-    RecurrentParams,
+    RecurrentParams, RecurrentVariant,
 };
 
 use super::{Property, elements, hold, same};
@@ -142,6 +142,7 @@ fn recurrent(target: &dyn Target) -> Result<(), Fault> {
                 initial_hidden,
                 initial_cell,
                 lengths,
+                variant: RecurrentVariant::default(),
             });
             let (time, input, hidden) = (6, 5, 11);
             let rows = cell.gates() * hidden;

@@ -31,7 +31,7 @@ impl Property {
     pub fn check(&self, target: &dyn Target) -> Result<(), Failure> {
         (self.run)(target).map_err(|fault| Failure {
             name: format!("{} on {}", self.name, target.name()),
-            fault,
+            fault: Box::new(fault),
             case: None,
         })
     }

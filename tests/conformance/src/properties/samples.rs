@@ -78,7 +78,7 @@ fn group_norm(target: &dyn Target) -> Result<(), Fault> {
 
 fn cumsum(target: &dyn Target) -> Result<(), Fault> {
     for axis in [1, 2] {
-        let op = Op::CumSum { axis, exclusive: false, reverse: false };
+        let op = Op::CumSum { axis, exclusive: false, reverse: false, product: false };
         for size in [3, 70, 700] {
             samples(target, |_| op.clone(), 11, &[9, size], &[])?;
         }

@@ -17,7 +17,7 @@ pub(super) fn apply(op: BinaryOp, a: &Dense, b: &Dense) -> Vec<Expected> {
 
 fn float(op: BinaryOp, dtype: DType, a: f64, b: f64) -> Expected {
     use BinaryOp::*;
-    let truth = |holds: bool| Expected::Exact(Value::Int(i64::from(holds)));
+    let truth = |holds: bool| Expected::Exact(Value::Int(i128::from(holds)));
     let value = match op {
         Equal => return truth(a == b),
         NotEqual => return truth(a != b),

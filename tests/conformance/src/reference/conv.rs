@@ -132,13 +132,14 @@ pub(super) fn integers(
 ) -> Vec<Expected> {
     let (src, weight) = (&inputs[0], &inputs[1]);
     let mut rest = inputs[2..].iter();
-    let src_zero = if src_zero { rest.next().expect("zero").values[0].as_i64() } else { 0 };
+    let src_zero = if src_zero { rest.next().expect("zero").values[0].as_i128() } else { 0 };
     let zeros = weight_zero.then(|| rest.next().expect("zero").broadcast(&weight.shape[..1]));
     let row: usize = weight.shape[1..].iter().product();
-    let mut totals = vec![0i64; window.shape.iter().product()];
+    let mut totals = vec![0i128; window.shape.iter().product()];
     window.products(&src.shape, &weight.shape, |to, from, by| {
-        let zero = zeros.as_ref().map_or(0, |zeros| zeros.values[by / row].as_i64());
-        totals[to] += (src.values[from].as_i64() - src_zero) * (weight.values[by].as_i64() - zero);
+        let zero = zeros.as_ref().map_or(0, |zeros| zeros.values[by / row].as_i128());
+        totals[to] +=
+            (src.values[from].as_i128() - src_zero) * (weight.values[by].as_i128() - zero);
     });
     totals.into_iter().map(|total| Expected::Exact(Value::Int(wrap(DType::I32, total)))).collect()
 }

@@ -10,16 +10,18 @@ use crate::value::{limits, round_int_to, round_to, wrap};
 /// is true.
 pub fn convert(value: Value, to: DType) -> Value {
     match value {
+        // It is a number of the type already.
+        value if to.is_storage() => value,
         Value::Float(value) if to.is_float() => Value::Float(round_to(to, value)),
         Value::Int(value) if to.is_float() => Value::Float(round_int_to(to, value)),
         // NaN is not equal to zero, hence true.
-        Value::Float(value) if to == DType::Bool => Value::Int(i64::from(value != 0.0)),
-        Value::Int(value) if to == DType::Bool => Value::Int(i64::from(value != 0)),
+        Value::Float(value) if to == DType::Bool => Value::Int(i128::from(value != 0.0)),
+        Value::Int(value) if to == DType::Bool => Value::Int(i128::from(value != 0)),
         Value::Float(value) if value.is_nan() => Value::Int(0),
         Value::Float(value) => {
             let (low, high) = limits(to);
-            // The cast itself saturates to i64, whose own limits are not exact in f64.
-            Value::Int((value.trunc() as i64).clamp(low.as_i64(), high.as_i64()))
+            // The cast itself saturates, and the limits of 64 bits are not exact in f64.
+            Value::Int((value.trunc() as i128).clamp(low.as_i128(), high.as_i128()))
         }
         Value::Int(value) => Value::Int(wrap(to, value)),
     }
@@ -35,10 +37,12 @@ mod tests {
         assert_eq!(int(300.7, DType::U8), Value::Int(255));
         assert_eq!(int(-1.0, DType::U8), Value::Int(0));
         assert_eq!(int(-128.9, DType::I8), Value::Int(-128));
-        assert_eq!(int(f64::INFINITY, DType::I64), Value::Int(i64::MAX));
+        assert_eq!(int(f64::INFINITY, DType::I64), Value::Int(i64::MAX.into()));
         assert_eq!(int(f64::NAN, DType::I32), Value::Int(0));
         assert_eq!(int(f64::NAN, DType::Bool), Value::Int(1));
         assert_eq!(int(-0.0, DType::Bool), Value::Int(0));
+        assert_eq!(int(1e30, DType::U64), Value::Int(u64::MAX.into()));
+        assert_eq!(convert(Value::Int(-1), DType::U64), Value::Int(u64::MAX.into()));
         assert_eq!(convert(Value::Int(-1), DType::U8), Value::Int(255));
         assert_eq!(convert(Value::Int(1 << 40), DType::I32), Value::Int(0));
     }

@@ -10,7 +10,7 @@ use crate::{Dense, Expected, Value};
 pub(super) fn apply(rows: bool, src: &Dense, dtype: DType) -> Vec<Expected> {
     let size = if rows { src.shape[src.shape.len() - 1] } else { src.values.len() };
     let count = if rows { src.shape[..src.shape.len() - 1].iter().product() } else { 1 };
-    let (low, high) = (limits(dtype).0.as_i64(), limits(dtype).1.as_i64());
+    let (low, high) = (limits(dtype).0.as_i128(), limits(dtype).1.as_i128());
     let (mut integers, mut scales, mut zeros) = (Vec::new(), Vec::new(), Vec::new());
     for row in 0..count {
         let values = &src.values[row * size..][..size];
@@ -24,12 +24,12 @@ pub(super) fn apply(rows: bool, src: &Dense, dtype: DType) -> Vec<Expected> {
         let scale = if scale == 0.0 { 1.0 } else { scale };
         let zero = match dtype {
             // A conversion from NaN gives 0.
-            DType::U8 => (-least / scale).round_ties_even() as i64,
+            DType::U8 => (-least / scale).round_ties_even() as i128,
             _ => 0,
         };
         let zero = zero.clamp(low, high);
         integers.extend(values.iter().map(|&value| {
-            let quotient = (value / scale).round_ties_even() as i64;
+            let quotient = (value / scale).round_ties_even() as i128;
             Expected::Exact(Value::Int(quotient.saturating_add(zero).clamp(low, high)))
         }));
         scales.push(Expected::Exact(Value::Float(f64::from(scale))));

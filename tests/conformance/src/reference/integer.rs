@@ -6,7 +6,7 @@ use crate::Expected;
 use crate::Value;
 use crate::value::wrap;
 
-pub(super) fn unary(op: UnaryOp, dtype: DType, x: i64) -> i64 {
+pub(super) fn unary(op: UnaryOp, dtype: DType, x: i128) -> i128 {
     if dtype == DType::Bool {
         assert_eq!(op, UnaryOp::Not, "the only function of one bool");
         return 1 - x;
@@ -23,16 +23,16 @@ pub(super) fn unary(op: UnaryOp, dtype: DType, x: i64) -> i64 {
     wrap(dtype, result)
 }
 
-pub(super) fn binary(op: BinaryOp, dtype: DType, a: i64, b: i64) -> Expected {
+pub(super) fn binary(op: BinaryOp, dtype: DType, a: i128, b: i128) -> Expected {
     use BinaryOp::*;
-    let width = 8 * dtype.size() as i64;
+    let width = 8 * dtype.size() as i128;
     let result = match op {
-        Equal => i64::from(a == b),
-        NotEqual => i64::from(a != b),
-        Less => i64::from(a < b),
-        LessEqual => i64::from(a <= b),
-        Greater => i64::from(a > b),
-        GreaterEqual => i64::from(a >= b),
+        Equal => i128::from(a == b),
+        NotEqual => i128::from(a != b),
+        Less => i128::from(a < b),
+        LessEqual => i128::from(a <= b),
+        Greater => i128::from(a > b),
+        GreaterEqual => i128::from(a >= b),
         And => a & b,
         Or => a | b,
         Xor => a ^ b,
@@ -58,9 +58,8 @@ pub(super) fn binary(op: BinaryOp, dtype: DType, a: i64, b: i64) -> Expected {
                 wrap(dtype, a.wrapping_mul(b))
             }
         }
-        // What a negative distance means is not said anywhere.
-        ShiftLeft | ShiftRight if b < 0 => return Expected::Any,
-        ShiftLeft | ShiftRight if b >= width => 0,
+        ShiftLeft if b < 0 || b >= width => 0,
+        ShiftRight if b < 0 || b >= width => a.min(0).signum(),
         ShiftLeft => wrap(dtype, a << b),
         ShiftRight => a >> b,
         Atan2 => panic!("{op:?} is not a function of integers"),
@@ -68,8 +67,8 @@ pub(super) fn binary(op: BinaryOp, dtype: DType, a: i64, b: i64) -> Expected {
     Expected::Exact(Value::Int(result))
 }
 
-/// `base` to an integer power, modulo 2⁶⁴; a fraction counts as 0.
-fn power(base: i64, exponent: i64) -> i64 {
+/// `base` to an integer power, modulo 2¹²⁸; a fraction counts as 0.
+fn power(base: i128, exponent: i128) -> i128 {
     if exponent < 0 {
         return match base {
             1 => 1,
@@ -78,7 +77,7 @@ fn power(base: i64, exponent: i64) -> i64 {
             _ => 0,
         };
     }
-    let (mut result, mut square, mut left) = (1i64, base, exponent);
+    let (mut result, mut square, mut left) = (1i128, base, exponent);
     while left > 0 {
         if left % 2 == 1 {
             result = result.wrapping_mul(square);
@@ -95,8 +94,8 @@ mod tests {
 
     #[test]
     fn powers_agree_with_repeated_multiplication() {
-        for base in -5..=5i64 {
-            let mut product = 1i64;
+        for base in -5..=5i128 {
+            let mut product = 1i128;
             for exponent in 0..70 {
                 assert_eq!(power(base, exponent), product, "{base}^{exponent}");
                 product = product.wrapping_mul(base);
@@ -108,13 +107,13 @@ mod tests {
     #[test]
     fn remainders_take_the_sign_they_say() {
         let of = |op, a, b| match binary(op, DType::I32, a, b) {
-            Expected::Exact(value) => value.as_i64(),
+            Expected::Exact(value) => value.as_i128(),
             other => panic!("{other}"),
         };
         assert_eq!((of(BinaryOp::Mod, -7, 3), of(BinaryOp::Fmod, -7, 3)), (2, -1));
         assert_eq!((of(BinaryOp::Mod, 7, -3), of(BinaryOp::Fmod, 7, -3)), (-2, 1));
         assert_eq!((of(BinaryOp::Mod, 6, -3), of(BinaryOp::Div, 7, 0)), (0, 0));
-        let lowest = i64::from(i32::MIN);
+        let lowest = i128::from(i32::MIN);
         assert_eq!(of(BinaryOp::Div, lowest, -1), lowest);
         assert_eq!(of(BinaryOp::Mod, lowest, -1), 0);
     }

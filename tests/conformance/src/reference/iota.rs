@@ -18,7 +18,7 @@ pub(super) fn apply(params: &IotaParams) -> Vec<Expected> {
     let (start, step) = (scalar(params.start, compute), scalar(params.step, compute));
     let number = |index: usize| match (start, step) {
         (Value::Int(start), Value::Int(step)) => {
-            let whole = start.wrapping_add(step.wrapping_mul(index as i64));
+            let whole = start.wrapping_add(step.wrapping_mul(index as i128));
             Value::Int(wrap(dtype, whole))
         }
         _ => {

@@ -4,7 +4,8 @@ use millstream_core::Activation;
 
 use super::activate;
 use crate::accuracy::{sum, unit};
-use crate::{Dense, Expected};
+use crate::value::wrap;
+use crate::{Dense, Expected, Value};
 
 /// `activation(scale · a × b + Σ added)`, with `added` already of the output's shape.
 pub(super) fn apply(
@@ -47,4 +48,25 @@ pub(super) fn apply(
         }
     }
     expected
+}
+
+/// `a × b + Σ added` of integers, which wrap around.
+pub(super) fn whole(shape: &[usize], a: &Dense, b: &Dense, added: &[Dense]) -> Vec<Expected> {
+    let rank = shape.len();
+    let (m, n) = (shape[rank - 2], shape[rank - 1]);
+    let k = a.shape[a.shape.len() - 1];
+    let matrices = |rows, columns| [&shape[..rank - 2], &[rows, columns]].concat();
+    let dtype = a.dtype;
+    let (a, b) = (a.broadcast(&matrices(m, k)), b.broadcast(&matrices(k, n)));
+    let sum = |place: usize| {
+        let (row, column, batch) = (place / n % m, place % n, place / n / m);
+        let term = |at: usize| {
+            let left = a.values[(batch * m + row) * k + at].as_i128();
+            left.wrapping_mul(b.values[(batch * k + at) * n + column].as_i128())
+        };
+        let product = (0..k).map(term).fold(0, i128::wrapping_add);
+        let whole = added.iter().map(|extra| extra.values[place].as_i128());
+        Expected::Exact(Value::Int(wrap(dtype, whole.fold(product, i128::wrapping_add))))
+    };
+    (0..shape.iter().product()).map(sum).collect()
 }

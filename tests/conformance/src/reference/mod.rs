@@ -2,7 +2,10 @@
 
 mod attention;
 mod binary;
+mod blocks;
+mod cache;
 mod chain;
+mod compact;
 mod conv;
 mod convert;
 mod cumsum;
@@ -19,20 +22,23 @@ mod pool;
 mod quantize;
 mod recurrent;
 mod reduce;
+mod rescale;
 mod resize;
 mod reverse;
 mod scatter;
 mod select;
 mod softmax;
 pub(crate) mod special;
-mod top_k;
+mod suppress;
+pub(crate) mod top_k;
 mod unary;
 
 pub use convert::convert;
 
 use millstream_core::{DType, Distribution, Epilogue, Op, Scalar, UnaryOp};
 
-use crate::{Case, Dense, Expected, Value, accuracy, decode};
+use crate::value::read_at;
+use crate::{Case, Dense, Expected, Value, accuracy, small};
 
 /// What is expected of each element that a case gives, in row-major order of its output, or of its
 /// input for a download. Several outputs come one after the other.
@@ -45,8 +51,12 @@ pub fn reference(case: &Case) -> Vec<Expected> {
     match &case.op {
         Op::Fill { value, spec: _ } => vec![fill(*value, dtype); output.elements()],
         Op::Iota { params } => iota::apply(params),
-        Op::Copy { dtype: _ } => {
-            let convert = |value: &Value| Expected::Exact(convert(*value, dtype));
+        Op::Copy { dtype: _, saturate } => {
+            let same = inputs[0].dtype == dtype;
+            let convert = |value: &Value| match dtype.is_storage() && !same {
+                true => Expected::Exact(small::convert(dtype, *value, *saturate)),
+                false => Expected::Exact(convert(*value, dtype)),
+            };
             inputs[0].broadcast(shape).values.iter().map(convert).collect()
         }
         Op::Unary { op } => unary::apply(*op, &inputs[0].broadcast(shape)),
@@ -60,8 +70,8 @@ pub fn reference(case: &Case) -> Vec<Expected> {
             chain::apply(chain, &inputs)
         }
         Op::Reduce { op, axes } => reduce::apply(*op, *axes, &inputs[0]),
-        Op::CumSum { axis, exclusive, reverse } => {
-            cumsum::apply(usize::from(*axis), *exclusive, *reverse, &inputs[0])
+        Op::CumSum { axis, exclusive, reverse, product } => {
+            cumsum::apply(usize::from(*axis), [*exclusive, *reverse, *product], &inputs[0])
         }
         Op::Softmax { axis, log } => softmax::apply(usize::from(*axis), *log, &inputs[0]),
         Op::LayerNorm { axes, epsilon, weight, bias } => {
@@ -86,6 +96,9 @@ pub fn reference(case: &Case) -> Vec<Expected> {
             for _ in 0..usize::from(bias) + usize::from(residual) {
                 sums.push(rest.next().expect("bias or residual").broadcast(shape));
             }
+            if dtype.is_int() {
+                return matmul::whole(shape, &inputs[0], &inputs[1], &sums);
+            }
             matmul::apply(shape, &inputs[0], &inputs[1], &sums, f64::from(scale), activation)
         }
         Op::Pool { params } => pool::apply(params, shape, &inputs[0]),
@@ -101,6 +114,10 @@ pub fn reference(case: &Case) -> Vec<Expected> {
         Op::ScatterNd { reduction } => {
             scatter::tuples(*reduction, &inputs[0], &inputs[1], &inputs[2])
         }
+        Op::CacheWrite { axis, circular: _, positions: _ } => {
+            cache::write(usize::from(*axis), &inputs[0], &inputs[1], inputs.get(2))
+        }
+        Op::Rope { interleaved, positions } => cache::rope(*interleaved, *positions, &inputs),
         Op::TopK { axis, k, largest, sorted } => {
             top_k::apply(usize::from(*axis), *k, *largest, *sorted, &inputs[0])
         }
@@ -108,6 +125,12 @@ pub fn reference(case: &Case) -> Vec<Expected> {
         Op::Pad { params } => pad::apply(params, shape, &inputs[0]),
         Op::Reverse { axes, batch_axis } => {
             reverse::apply(*axes, batch_axis.map(usize::from), &inputs[0], inputs.get(1))
+        }
+        Op::NonZero => compact::nonzero(&inputs[0]),
+        Op::Compress { axis } => compact::compress(axis.map(usize::from), &inputs[0], &inputs[1]),
+        Op::Unique { axis, sorted } => compact::unique(axis.map(usize::from), *sorted, &inputs[0]),
+        Op::NonMaxSuppression { most, overlap, score, centered } => {
+            suppress::apply(*most, *overlap, *score, *centered, &inputs)
         }
         Op::Conv { params, epilogue } => {
             conv::apply(&conv::Window { transposed: false, params, shape }, &inputs, *epilogue)
@@ -123,24 +146,40 @@ pub fn reference(case: &Case) -> Vec<Expected> {
         Op::Stft { frame, hop, onesided: _, window: _ } => {
             fourier::frames(*frame as usize, *hop as usize, &inputs[0], inputs.get(1), shape)
         }
-        Op::Quantize { axis, dtype: _, zero: _ } => {
-            quantize::apply(axis.map(usize::from), false, &inputs, dtype)
+        Op::Quantize { axis, dtype: _, zero: _, block } => {
+            quantize::apply((axis.map(usize::from), *block), false, &inputs, dtype)
         }
-        Op::Dequantize { axis, dtype: _, zero: _ } => {
-            quantize::apply(axis.map(usize::from), true, &inputs, dtype)
+        Op::Dequantize { axis, dtype: _, zero: _, block } => {
+            quantize::apply((axis.map(usize::from), *block), true, &inputs, dtype)
         }
         Op::DynamicQuantize { rows, dtype: _ } => dynamic::apply(*rows, &inputs[0], dtype),
-        Op::MatMulInteger { a_zero, b_zero } => quantize::product(shape, &inputs, *a_zero, *b_zero),
-        Op::ConvInteger { params, src_zero, weight_zero } => {
+        Op::MatMulBlocks { bits, block, zeros, epilogue } => {
+            let few = blocks::FewBits { bits: *bits, block: usize::from(*block), zeros: *zeros };
+            blocks::apply(few, shape, &inputs, epilogue)
+        }
+        Op::MatMulInteger { a_zero, b_zero, rescale } => {
+            let sums = quantize::product(shape, &inputs, *a_zero, *b_zero);
+            let rest = &inputs[2 + usize::from(*a_zero) + usize::from(*b_zero)..];
+            match rescale {
+                Some(rescale) => rescale::of_product(rescale, shape, &sums, rest),
+                None => sums,
+            }
+        }
+        Op::ConvInteger { params, src_zero, weight_zero, rescale } => {
             let window = conv::Window { transposed: false, params, shape };
-            conv::integers(&window, &inputs, *src_zero, *weight_zero)
+            let sums = conv::integers(&window, &inputs, *src_zero, *weight_zero);
+            let rest = &inputs[2 + usize::from(*src_zero) + usize::from(*weight_zero)..];
+            match rescale {
+                Some(rescale) => rescale::of_conv(rescale, shape, &sums, rest),
+                None => sums,
+            }
         }
         Op::Random { distribution, seed: _, offset: _, spec: _ } => {
             vec![random_range(*distribution); output.elements()]
         }
         Op::Upload { source: _, spec: _ } => {
-            let value = |bytes| Expected::Exact(decode(dtype, bytes));
-            case.host.chunks(dtype.size()).map(value).collect()
+            let value = |at| Expected::Exact(read_at(dtype, &case.host, at));
+            (0..output.elements()).map(value).collect()
         }
         Op::Timestamp => vec![Expected::Between { low: 0.0, high: i64::MAX as f64 }],
         Op::Download { target: _ } => unreachable!("a download has no output"),
@@ -161,8 +200,9 @@ fn scalar(value: Scalar, dtype: DType) -> Value {
     // A scalar is converted where it is used, as an element would be.
     let value = match value {
         Scalar::Float(value) => Value::Float(value),
-        Scalar::Int(value) => Value::Int(value),
-        Scalar::Bool(value) => Value::Int(i64::from(value)),
+        Scalar::Int(value) => Value::Int(value.into()),
+        Scalar::UInt(value) => Value::Int(value.into()),
+        Scalar::Bool(value) => Value::Int(value.into()),
     };
     convert(value, dtype)
 }

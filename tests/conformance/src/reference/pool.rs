@@ -50,7 +50,7 @@ pub(super) fn apply(params: &PoolParams, shape: &[usize], input: &Dense) -> Vec<
                     PoolOrder::Whole => plane + at,
                     PoolOrder::WholeByColumns => plane + by_columns(sizes, at),
                 };
-                found.push(Expected::Exact(Value::Int(at as i64)));
+                found.push(Expected::Exact(Value::Int(at as i128)));
             }
             PoolKind::Average { include_padding } => {
                 let count = if include_padding { counted } else { window.len() } as f64;

@@ -1,6 +1,9 @@
 //! Recurrent layers, with the errors that a device may make carried from step to step.
 
-use millstream_core::{DType, RecurrentCell, RecurrentDirection, RecurrentParams};
+use millstream_core::{
+    DType, RecurrentActivation, RecurrentCell, RecurrentDirection, RecurrentParams,
+    RecurrentVariant,
+};
 
 use super::near;
 use crate::accuracy::{elementary, smallest, sum, unit};
@@ -16,20 +19,6 @@ struct Rough {
 impl Rough {
     fn exact(value: f64) -> Self {
         Rough { value, error: 0.0 }
-    }
-
-    /// The result of a function that is nowhere steeper than `slope`.
-    fn through(self, dtype: DType, slope: f64, function: impl Fn(f64) -> f64) -> Self {
-        let value = function(self.value);
-        Rough { value, error: slope * self.error + elementary(dtype, value) }
-    }
-
-    fn sigmoid(self, dtype: DType) -> Self {
-        self.through(dtype, 0.25, |x| 1.0 / (1.0 + (-x).exp()))
-    }
-
-    fn tanh(self, dtype: DType) -> Self {
-        self.through(dtype, 1.0, f64::tanh)
     }
 
     fn plus(self, other: Self, dtype: DType) -> Self {
@@ -54,6 +43,52 @@ struct Weights<'a> {
     input: &'a Dense,
     recurrent: &'a Dense,
     bias: Option<&'a Dense>,
+    peepholes: Option<&'a Dense>,
+    /// Of 8-bit weights of the input and of the hidden state.
+    scales: [Option<&'a Dense>; 2],
+    zeros: [Option<&'a Dense>; 2],
+    variant: RecurrentVariant,
+    activations: [RecurrentActivation; 3],
+}
+
+/// A function that is nowhere steeper than what comes with it.
+fn activation(kind: RecurrentActivation) -> (f64, impl Fn(f64) -> f64) {
+    use RecurrentActivation::*;
+    let (_, a, b) = kind.parts();
+    let (a, b) = (f64::from(a), f64::from(b));
+    let slope = match kind {
+        Relu | Tanh | Softsign | Softplus | ThresholdedRelu { .. } => 1.0,
+        Sigmoid => 0.25,
+        Affine { .. } | HardSigmoid { .. } => a.abs(),
+        LeakyRelu { .. } | Elu { .. } => a.abs().max(1.0),
+        ScaledTanh { .. } => (a * b).abs(),
+    };
+    let function = move |x: f64| match kind {
+        Relu => x.max(0.0),
+        Tanh => x.tanh(),
+        Sigmoid => 1.0 / (1.0 + (-x).exp()),
+        Affine { .. } => a * x + b,
+        LeakyRelu { .. } => x * if x < 0.0 { a } else { 1.0 },
+        ThresholdedRelu { .. } => {
+            if x < a {
+                0.0
+            } else {
+                x
+            }
+        }
+        ScaledTanh { .. } => a * (b * x).tanh(),
+        HardSigmoid { .. } => (a * x + b).clamp(0.0, 1.0),
+        Elu { .. } => {
+            if x < 0.0 {
+                a * x.exp_m1()
+            } else {
+                x
+            }
+        }
+        Softsign => x / (1.0 + x.abs()),
+        Softplus => x.max(0.0) + (-x.abs()).exp().ln_1p(),
+    };
+    (slope, function)
 }
 
 impl Weights<'_> {
@@ -61,8 +96,18 @@ impl Weights<'_> {
     fn product(&self, weight: &Dense, which: usize, row: usize, vector: &[Rough]) -> Rough {
         let (rows, depth) = (weight.shape[1], weight.shape[2]);
         let (mut value, mut magnitude, mut error) = (0.0, 0.0, 0.0);
+        let of_row = |dense: Option<&Dense>, other: f64| {
+            let dense = dense.map(|dense| dense.broadcast(&[dense.shape[0], rows]));
+            dense.map_or(other, |dense| dense.values[self.direction * rows + row].as_f64())
+        };
+        let (scale, zero) = (of_row(self.scales[which], 1.0), of_row(self.zeros[which], 0.0));
         for (at, x) in vector.iter().enumerate() {
             let weight = weight.values[(self.direction * rows + row) * depth + at].as_f64();
+            let weight = (weight - zero) * scale;
+            if self.variant.quantized {
+                // Such a weight may be rounded before it is multiplied.
+                error += unit(self.dtype) * (weight * x.value).abs();
+            }
             value += weight * x.value;
             magnitude += (weight * x.value).abs();
             error += weight.abs() * x.error;
@@ -72,6 +117,34 @@ impl Weights<'_> {
             .bias
             .map_or(0.0, |bias| bias.values[(self.direction * 2 + which) * rows + row].as_f64());
         product.plus(Rough::exact(bias), self.dtype)
+    }
+
+    /// Activation `which` of a sum, which is limited first.
+    fn through(&self, which: usize, x: Rough) -> Rough {
+        let limit = self.variant.clip.map_or(f64::INFINITY, f64::from);
+        self.freely(which, Rough { value: x.value.clamp(-limit, limit), ..x })
+    }
+
+    /// The same without a limit.
+    fn freely(&self, which: usize, x: Rough) -> Rough {
+        let (slope, function) = activation(self.activations[which]);
+        // Below a threshold it is 0, and above it is not.
+        if let RecurrentActivation::ThresholdedRelu { alpha } = self.activations[which] {
+            let near_threshold = (x.value - f64::from(alpha)).abs() <= 2.0 * x.error;
+            assert!(!near_threshold, "cases keep off the threshold");
+        }
+        let value = function(x.value);
+        // Sums inside an activation lose digits of what they are made of.
+        let (_, _, beta) = self.activations[which].parts();
+        let inside = unit(self.dtype) * (x.value.abs() * slope + f64::from(beta).abs());
+        Rough { value, error: slope * x.error + elementary(self.dtype, value) + 2.0 * inside }
+    }
+
+    /// What a gate sees of the cell state.
+    fn look(&self, gate: usize, i: usize, c: Rough) -> Rough {
+        let Some(peepholes) = self.peepholes else { return Rough::exact(0.0) };
+        let at = (self.direction * 3 + gate) * self.hidden + i;
+        Rough::exact(peepholes.values[at].as_f64()).times(c, self.dtype)
     }
 
     fn step(&self, cell: RecurrentCell, x: &[Rough], h: &[Rough], c: &mut [Rough]) -> Vec<Rough> {
@@ -84,7 +157,7 @@ impl Weights<'_> {
         let gate = |gate: usize, i: usize| from_input(gate, i).plus(from_hidden(gate, i, h), dtype);
         let reset: Vec<Rough> = match cell {
             RecurrentCell::Gru { .. } => {
-                (0..self.hidden).map(|i| gate(1, i).sigmoid(dtype)).collect()
+                (0..self.hidden).map(|i| self.through(0, gate(1, i))).collect()
             }
             _ => Vec::new(),
         };
@@ -92,22 +165,29 @@ impl Weights<'_> {
             reset.iter().zip(h).map(|(reset, h)| reset.times(*h, dtype)).collect();
         let one = |i: usize, c: &mut [Rough]| match cell {
             RecurrentCell::Lstm => {
-                let new = gate(0, i).sigmoid(dtype).times(gate(3, i).tanh(dtype), dtype);
-                c[i] = gate(2, i).sigmoid(dtype).times(c[i], dtype).plus(new, dtype);
-                gate(1, i).sigmoid(dtype).times(c[i].tanh(dtype), dtype)
+                let seen = |which: usize, of: usize, c: Rough| {
+                    self.through(0, gate(which, i).plus(self.look(of, i, c), dtype))
+                };
+                let enter = seen(0, 0, c[i]);
+                let forget = match self.variant.input_forget {
+                    true => Rough { value: 1.0 - enter.value, ..enter },
+                    false => seen(2, 2, c[i]),
+                };
+                let new = enter.times(self.through(1, gate(3, i)), dtype);
+                c[i] = forget.times(c[i], dtype).plus(new, dtype);
+                seen(1, 1, c[i]).times(self.freely(2, c[i]), dtype)
             }
             RecurrentCell::Gru { linear_before_reset } => {
                 let second = match linear_before_reset {
                     true => reset[i].times(from_hidden(2, i, h), dtype),
                     false => from_hidden(2, i, &behind),
                 };
-                let new = from_input(2, i).plus(second, dtype).tanh(dtype);
-                let update = gate(0, i).sigmoid(dtype);
+                let new = self.through(1, from_input(2, i).plus(second, dtype));
+                let update = self.through(0, gate(0, i));
                 let rest = Rough { value: 1.0 - update.value, ..update };
                 rest.times(new, dtype).plus(update.times(h[i], dtype), dtype)
             }
-            RecurrentCell::RnnTanh => gate(0, i).tanh(dtype),
-            RecurrentCell::RnnRelu => gate(0, i).through(dtype, 1.0, |x| x.max(0.0)),
+            RecurrentCell::RnnTanh | RecurrentCell::RnnRelu => self.through(0, gate(0, i)),
         };
         (0..self.hidden).map(|i| one(i, c)).collect()
     }
@@ -123,13 +203,30 @@ pub(super) fn apply(params: &RecurrentParams, inputs: &[Dense]) -> Vec<Expected>
     let (bias, first, first_cell) =
         (take(params.bias), take(params.initial_hidden), take(params.initial_cell));
     let lengths = take(params.lengths);
+    let variant = params.variant;
+    let peepholes = take(variant.peepholes);
+    let scales = [(); 2].map(|()| take(variant.quantized));
+    let zeros = [(); 2].map(|()| take(variant.zeros));
 
     let zero = Rough::exact(0.0);
     let mut sequence = vec![zero; time * directions * batch * hidden];
     let (mut last, mut cells) = (Vec::new(), Vec::new());
     for (direction, row) in (0..directions).flat_map(|d| (0..batch).map(move |b| (d, b))) {
         let reverse = direction == 1 || params.direction == RecurrentDirection::Reverse;
-        let weights = Weights { dtype: src.dtype, hidden, direction, input, recurrent, bias };
+        let usual = params.cell.activations();
+        let weights = Weights {
+            dtype: src.dtype,
+            hidden,
+            direction,
+            input,
+            recurrent,
+            bias,
+            peepholes,
+            scales,
+            zeros,
+            variant,
+            activations: variant.activations.map_or(usual, |all| all[direction]),
+        };
         let numbers = |dense: &Dense, place: usize, count: usize| -> Vec<Rough> {
             dense.values[place..][..count].iter().map(|x| Rough::exact(x.as_f64())).collect()
         };

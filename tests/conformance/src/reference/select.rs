@@ -32,8 +32,9 @@ fn limit_of(limit: Scalar, dtype: DType) -> Value {
     }
     let (low, high) = limits(dtype);
     let value = match limit {
-        Scalar::Int(value) => value,
-        other => other.as_f64() as i64,
+        Scalar::Int(value) => value.into(),
+        Scalar::UInt(value) => value.into(),
+        other => other.as_f64() as i128,
     };
-    Value::Int(value.clamp(low.as_i64(), high.as_i64()))
+    Value::Int(value.clamp(low.as_i128(), high.as_i128()))
 }

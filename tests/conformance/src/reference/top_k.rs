@@ -37,14 +37,14 @@ pub(super) fn apply(
             place[axis] = to;
             let to = index(&shape, &place);
             expected[to] = Expected::Exact(value);
-            expected[total + to] = Expected::Exact(Value::Int(at as i64));
+            expected[total + to] = Expected::Exact(Value::Int(at as i128));
         }
     }
     expected
 }
 
 /// The order of numbers, with NaN above all of them and equal to itself.
-fn compare(a: Value, b: Value) -> Ordering {
+pub(super) fn compare(a: Value, b: Value) -> Ordering {
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => a.cmp(&b),
         _ => {

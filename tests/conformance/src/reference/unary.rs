@@ -16,7 +16,7 @@ pub(super) fn apply(op: UnaryOp, input: &Dense) -> Vec<Expected> {
 }
 
 fn element(op: UnaryOp, dtype: DType, value: Value) -> Expected {
-    let truth = |holds: bool| Expected::Exact(Value::Int(i64::from(holds)));
+    let truth = |holds: bool| Expected::Exact(Value::Int(i128::from(holds)));
     let x = match value {
         Value::Int(value) => return Expected::Exact(Value::Int(integer::unary(op, dtype, value))),
         Value::Float(value) => value,

@@ -3,7 +3,7 @@
 use millstream_conformance::ops;
 use millstream_core::{
     ConvParams, DType, Epilogue, Layout, MAX_RANK, Op, PadMode, PadParams, PoolKind, PoolOrder,
-    PoolParams, RecurrentCell, RecurrentDirection, RecurrentParams, ReduceOp,
+    PoolParams, RecurrentCell, RecurrentDirection, RecurrentParams, RecurrentVariant, ReduceOp,
 };
 
 /// Compares the shape of the first output; all inputs are `f32`, but indices, which come second.
@@ -94,6 +94,7 @@ pub fn check() {
     expect(attention, &[&[2, 4, 5, 3], &[2, 2, 7, 3], &[2, 2, 7, 6]], &[2, 4, 5, 6]);
     let recurrent = ops::recurrent(RecurrentParams {
         cell: RecurrentCell::Gru { linear_before_reset: true },
+        variant: RecurrentVariant::default(),
         direction: RecurrentDirection::Both,
         bias: false,
         initial_hidden: false,

@@ -4,6 +4,21 @@ use super::Fit;
 use crate::command::{BinaryOp, Chain, UnaryOp};
 use crate::{DType, Result, Scalar};
 
+pub(super) fn copy<B>(fit: &mut Fit<'_, B>, dtype: DType) -> Result<()> {
+    let from = fit.dtype(0);
+    let (stored, other) = if dtype.is_storage() { (dtype, from) } else { (from, dtype) };
+    if stored.is_storage() && dtype != from {
+        let whole = matches!(stored, DType::I4 | DType::U4);
+        let short = matches!(other, DType::F32 | DType::F16 | DType::BF16);
+        let fits = short || (whole && other.is_int());
+        if !fits {
+            let integers = if whole { ", an integer" } else { "" };
+            return fit.misfit(0, format!("f32, f16{integers} or bf16 on the way to {dtype}"));
+        }
+    }
+    fit.elementwise(dtype)
+}
+
 pub(super) fn unary<B>(fit: &mut Fit<'_, B>, op: UnaryOp) -> Result<()> {
     match op.output(fit.dtype(0)) {
         Some(dtype) => fit.elementwise(dtype),

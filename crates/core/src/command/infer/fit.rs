@@ -223,13 +223,21 @@ impl<'a, B> Fit<'a, B> {
         if self.dtype(place) == dtype { Ok(()) } else { self.misfit(place, dtype.to_string()) }
     }
 
+    /// No input is only stored.
+    pub fn wants_computed(&self) -> Result<()> {
+        match (0..self.inputs()).find(|&place| self.dtype(place).is_storage()) {
+            None => Ok(()),
+            Some(place) => self.misfit(place, "a type that is computed with: cast it first"),
+        }
+    }
+
     pub fn wants_float(&self, place: usize) -> Result<()> {
         let fits = self.dtype(place).is_float();
         if fits { Ok(()) } else { self.misfit(place, "a floating-point type") }
     }
 
     pub fn wants_number(&self, place: usize) -> Result<()> {
-        let fits = self.dtype(place) != DType::Bool;
+        let fits = self.dtype(place).is_number();
         if fits { Ok(()) } else { self.misfit(place, "a number type") }
     }
 

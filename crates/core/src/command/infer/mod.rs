@@ -4,6 +4,9 @@
 //! [`Command::new`] they compare the outputs that are there, and stretch inputs that repeat.
 
 mod attention;
+mod blocks;
+mod cache;
+mod compact;
 mod elementwise;
 mod fit;
 mod fourier;
@@ -15,6 +18,7 @@ mod quantize;
 mod rearrange;
 mod recurrent;
 mod reduce;
+mod rescale;
 mod source;
 mod window;
 
@@ -31,7 +35,8 @@ pub type Outputs = SmallVec<[Layout; 1]>;
 
 impl Op {
     /// What the operation makes of these inputs: the element type and shape of every output, with a dense
-    /// layout. No output depends on values.
+    /// layout. No size depends on values: where only the data knows how much there is, outputs have room for all
+    /// that there may be, and one of them ([`count_output`](Op::count_output)) says how much it is.
     ///
     /// # Errors
     ///
@@ -59,26 +64,32 @@ impl Op {
     /// The rules of every operation.
     fn fit<B>(&self, fit: &mut Fit<'_, B>) -> Result<()> {
         fit.count()?;
+        if !matches!(self, Op::Copy { .. } | Op::Download { .. }) {
+            fit.wants_computed()?;
+        }
         match self {
-            Op::Fill { spec, .. } => source::given(fit, spec),
+            Op::Fill { spec, value: _ } => source::fill(fit, spec),
             Op::Iota { params } => source::iota(fit, params),
-            Op::Copy { dtype } => fit.elementwise(*dtype),
+            Op::Copy { dtype, saturate: _ } => elementwise::copy(fit, *dtype),
             Op::Unary { op } => elementwise::unary(fit, *op),
             Op::Binary { op } => elementwise::binary(fit, *op),
             Op::Where => elementwise::choose(fit),
             Op::Clip { min, max } => elementwise::clip(fit, *min, *max),
             Op::Chain { chain } => elementwise::chain(fit, chain),
             Op::Reduce { op, axes } => reduce::reduce(fit, *op, *axes),
-            Op::CumSum { axis, exclusive: _, reverse: _ } => reduce::cumsum(fit, *axis),
+            Op::CumSum { axis, exclusive: _, reverse: _, product: _ } => reduce::cumsum(fit, *axis),
             Op::Softmax { axis, log: _ } => reduce::softmax(fit, *axis),
             Op::LayerNorm { axes, epsilon, weight: _, bias: _ }
             | Op::RmsNorm { axes, epsilon, weight: _ } => norm::trailing(fit, *axes, *epsilon),
             Op::GroupNorm { groups, epsilon, weight: _, bias: _ } => {
                 norm::groups(fit, *groups, *epsilon)
             }
-            Op::MatMul { epilogue: _ } => product::matmul(fit),
+            Op::MatMul { epilogue } => product::matmul(fit, epilogue),
             Op::PackWeights { bytes } => product::pack(fit, *bytes),
             Op::MatMulPacked { columns, epilogue: _ } => product::packed(fit, *columns),
+            Op::MatMulBlocks { bits, block, zeros, epilogue: _ } => {
+                blocks::matmul(fit, *bits, *block, *zeros)
+            }
             Op::Conv { params, epilogue } => window::conv(fit, params, epilogue.bias),
             Op::ConvTranspose { params, epilogue } => {
                 window::conv_transpose(fit, params, epilogue.bias)
@@ -91,11 +102,21 @@ impl Op {
                 index::scatter_elements(fit, *axis, *reduction)
             }
             Op::ScatterNd { reduction } => index::scatter_nd(fit, *reduction),
+            Op::CacheWrite { axis, circular: _, positions } => {
+                cache::write(fit, usize::from(*axis), *positions)
+            }
+            Op::Rope { interleaved: _, positions } => cache::rope(fit, *positions),
             Op::Embedding => index::embedding(fit),
             Op::TopK { axis, k, largest: _, sorted: _ } => rearrange::top_k(fit, *axis, *k),
             Op::Resize { params } => rearrange::resize(fit, params),
             Op::Pad { params } => rearrange::pad(fit, params),
             Op::Reverse { axes, batch_axis } => rearrange::reverse(fit, *axes, *batch_axis),
+            Op::NonZero => compact::nonzero(fit),
+            Op::Compress { axis } => compact::compress(fit, *axis),
+            Op::Unique { axis, sorted: _ } => compact::unique(fit, *axis),
+            Op::NonMaxSuppression { most, overlap, score, centered: _ } => {
+                compact::suppress(fit, *most, *overlap, *score)
+            }
             Op::Attention { params } => attention::attention(fit, params),
             Op::Recurrent { params } => recurrent::recurrent(fit, params),
             Op::Dft { axis, inverse, onesided, length } => {
@@ -104,12 +125,18 @@ impl Op {
             Op::Stft { frame, hop, onesided, window: _ } => {
                 fourier::stft(fit, *frame, *hop, *onesided)
             }
-            Op::Quantize { axis, dtype, zero: _ } => quantize::quantize(fit, *axis, *dtype),
-            Op::Dequantize { axis, dtype, zero: _ } => quantize::dequantize(fit, *axis, *dtype),
+            Op::Quantize { axis, dtype, zero: _, block } => {
+                quantize::quantize(fit, (*axis, *block), *dtype)
+            }
+            Op::Dequantize { axis, dtype, zero: _, block } => {
+                quantize::dequantize(fit, (*axis, *block), *dtype)
+            }
             Op::DynamicQuantize { rows, dtype } => quantize::dynamic(fit, *rows, *dtype),
-            Op::MatMulInteger { a_zero, b_zero } => product::matmul_integer(fit, *a_zero, *b_zero),
-            Op::ConvInteger { params, src_zero, weight_zero } => {
-                window::conv_integer(fit, params, *src_zero, *weight_zero)
+            Op::MatMulInteger { a_zero, b_zero, rescale } => {
+                product::matmul_integer(fit, [*a_zero, *b_zero], rescale.as_ref())
+            }
+            Op::ConvInteger { params, src_zero, weight_zero, rescale } => {
+                window::conv_integer(fit, params, [*src_zero, *weight_zero], rescale.as_ref())
             }
             Op::Random { distribution, spec, seed: _, offset: _ } => {
                 source::random(fit, *distribution, spec)

@@ -1,9 +1,10 @@
 //! Matrix products.
 
-use super::{Fit, Shape};
+use super::{Fit, Shape, rescale};
+use crate::command::{Activation, Epilogue, Rescale};
 use crate::{DType, Layout, Result, broadcast_shapes};
 
-const AXES: &str = "rows and columns at the end";
+pub(super) const AXES: &str = "rows and columns at the end";
 
 /// `[…, m, k] × […, k, n]`, both inputs broadcast to the leading axes of the output.
 fn product<B>(fit: &mut Fit<'_, B>, dtype: DType) -> Result<Shape> {
@@ -47,7 +48,7 @@ fn product<B>(fit: &mut Fit<'_, B>, dtype: DType) -> Result<Shape> {
 }
 
 /// Broadcasts the leading axes of an input to those of a shape, which mostly changes nothing.
-fn stretch_leading<B>(
+pub(super) fn stretch_leading<B>(
     fit: &mut Fit<'_, B>,
     place: usize,
     shape: &[usize],
@@ -63,9 +64,23 @@ fn stretch_leading<B>(
     fit.stretch(place, &wide)
 }
 
-pub(super) fn matmul<B>(fit: &mut Fit<'_, B>) -> Result<()> {
-    fit.wants_float(0)?;
+/// The integers that [`matmul`] takes.
+fn is_whole(dtype: DType) -> bool {
+    matches!(dtype, DType::I32 | DType::I64 | DType::U32 | DType::U64)
+}
+
+pub(super) fn matmul<B>(fit: &mut Fit<'_, B>, epilogue: &Epilogue) -> Result<()> {
     let dtype = fit.dtype(0);
+    if is_whole(dtype) {
+        // Fractions of integers have no meaning.
+        let Epilogue { scale, activation, bias: _, residual: _ } = *epilogue;
+        fit.wants(scale == 1.0, "scale", || format!("1 for {dtype}"), scale)?;
+        if activation != Activation::None {
+            return fit.fail("activation", format!("none for {dtype}"), format!("{activation:?}"));
+        }
+    } else if !dtype.is_float() {
+        return fit.misfit(0, "a floating-point type, or integers of 32 or 64 bits");
+    }
     for place in 1..fit.inputs() {
         fit.wants_dtype(place, dtype)?;
     }
@@ -116,35 +131,50 @@ pub(super) fn packed<B>(fit: &mut Fit<'_, B>, columns: usize) -> Result<()> {
     (2..fit.inputs()).try_for_each(|place| fit.stretch(place, &shape))
 }
 
-pub(super) fn matmul_integer<B>(fit: &mut Fit<'_, B>, a_zero: bool, b_zero: bool) -> Result<()> {
+pub(super) fn matmul_integer<B>(
+    fit: &mut Fit<'_, B>,
+    [a_zero, b_zero]: [bool; 2],
+    rescale: Option<&Rescale>,
+) -> Result<()> {
     fit.wants_byte(0)?;
     fit.wants_byte(1)?;
-    let shape = product(fit, DType::I32)?;
+    let dtype = rescale::dtype(fit, rescale)?;
+    let shape = product(fit, dtype)?;
     let last = shape.len() - 2;
+    let (mut rows, mut columns) = (shape.clone(), shape.clone());
+    rows[last + 1] = 1;
+    columns[last] = 1;
     let mut place = 2;
     if a_zero {
         fit.wants_dtype(place, fit.dtype(0))?;
-        let zero = *fit.input(place);
-        let upright = match (zero.shape(), zero.strides()) {
-            // A vector for rows stands upright.
-            (&[count], &[stride]) => {
-                Layout::strided(zero.dtype(), &[count, 1], &[stride, 0], zero.offset())?
-            }
-            _ => zero,
-        };
-        let mut rows = shape.clone();
-        rows[last + 1] = 1;
-        let Ok(wide) = upright.broadcast_to(&rows) else {
-            return fit.misfit(place, format!("a shape that broadcasts to {rows:?}"));
-        };
-        fit.set_input(place, wide);
+        upright(fit, place, &rows)?;
         place += 1;
     }
     if b_zero {
         fit.wants_dtype(place, fit.dtype(1))?;
-        let mut columns = shape;
-        columns[last] = 1;
         fit.stretch(place, &columns)?;
+        place += 1;
     }
+    let Some(rescale) = rescale else { return Ok(()) };
+    fit.wants_dtype(place, DType::F32)?;
+    upright(fit, place, &rows)?;
+    fit.wants_dtype(place + 1, DType::F32)?;
+    fit.stretch(place + 1, &columns)?;
+    rescale::extras(fit, place + 2, rescale, |fit, bias| fit.stretch(bias, &shape), &shape)
+}
+
+/// An input has one number for each row, or one for all; a vector for rows stands upright.
+fn upright<B>(fit: &mut Fit<'_, B>, place: usize, rows: &[usize]) -> Result<()> {
+    let found = *fit.input(place);
+    let upright = match (found.shape(), found.strides()) {
+        (&[count], &[stride]) => {
+            Layout::strided(found.dtype(), &[count, 1], &[stride, 0], found.offset())?
+        }
+        _ => found,
+    };
+    let Ok(wide) = upright.broadcast_to(rows) else {
+        return fit.misfit(place, format!("a shape that broadcasts to {rows:?}"));
+    };
+    fit.set_input(place, wide);
     Ok(())
 }

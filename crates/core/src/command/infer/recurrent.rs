@@ -1,8 +1,22 @@
 //! Recurrent layers.
 
 use super::Fit;
-use crate::Result;
-use crate::command::{RecurrentCell, RecurrentParams};
+use crate::command::{RecurrentCell, RecurrentParams, RecurrentVariant};
+use crate::{DType, Result};
+
+/// Whether a cell has such a variant.
+fn variant<B>(fit: &Fit<'_, B>, variant: &RecurrentVariant, lstm: bool) -> Result<()> {
+    let RecurrentVariant { clip, input_forget, activations: _, peepholes, quantized, zeros } =
+        *variant;
+    if let Some(clip) = clip {
+        let fits = clip.is_finite() && clip > 0.0;
+        fit.wants(fits, "clip", || "a positive number".into(), clip)?;
+    }
+    for (given, name) in [(input_forget, "input_forget"), (peepholes, "peepholes")] {
+        fit.wants(lstm || !given, name, || "false: only an LSTM has that".into(), given)?;
+    }
+    fit.wants(quantized || !zeros, "zeros", || "false without scales".into(), zeros)
+}
 
 pub(super) fn recurrent<B>(fit: &mut Fit<'_, B>, params: &RecurrentParams) -> Result<()> {
     fit.wants_float(0)?;
@@ -21,13 +35,25 @@ pub(super) fn recurrent<B>(fit: &mut Fit<'_, B>, params: &RecurrentParams) -> Re
         || "false: only an LSTM has cells".into(),
         params.initial_cell,
     )?;
+    variant(fit, &params.variant, lstm)?;
     let wants = |place: usize, shape: &[usize]| {
         fit.wants_dtype(place, dtype)?;
         fit.wants_shape(place, shape)
     };
     let state = [directions, batch, hidden];
-    wants(1, &[directions, rows, input])?;
-    wants(2, &[directions, rows, hidden])?;
+    if params.variant.quantized {
+        fit.wants_dtype(0, DType::F32)?;
+    }
+    let weight = |place: usize, depth: usize| match params.variant.quantized {
+        true => {
+            fit.wants_byte(place)?;
+            fit.wants_dtype(place, fit.dtype(1))?;
+            fit.wants_shape(place, &[directions, rows, depth])
+        }
+        false => wants(place, &[directions, rows, depth]),
+    };
+    weight(1, input)?;
+    weight(2, hidden)?;
     let mut places = 3..;
     let mut next = |given: bool| given.then(|| places.next()).flatten();
     if let Some(place) = next(params.bias) {
@@ -41,6 +67,18 @@ pub(super) fn recurrent<B>(fit: &mut Fit<'_, B>, params: &RecurrentParams) -> Re
     if let Some(place) = next(params.lengths) {
         fit.wants_index(place)?;
         fit.wants_shape(place, &[batch])?;
+    }
+    if let Some(place) = next(params.variant.peepholes) {
+        wants(place, &[directions, hidden.saturating_mul(3)])?;
+    }
+    let bytes = fit.dtype(1);
+    for (given, dtype) in [(params.variant.quantized, dtype), (params.variant.zeros, bytes)] {
+        for _ in 0..2 {
+            if let Some(place) = next(given) {
+                fit.wants_dtype(place, dtype)?;
+                fit.stretch(place, &[directions, rows])?;
+            }
+        }
     }
     fit.output(dtype, &[time, directions, batch, hidden])?;
     fit.output(dtype, &state)?;

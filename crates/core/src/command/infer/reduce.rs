@@ -11,7 +11,7 @@ pub(super) fn reduce<B>(fit: &mut Fit<'_, B>, op: ReduceOp, axes: Axes) -> Resul
     let rank = fit.input(0).rank();
     let beyond = axes.iter().find(|&axis| axis >= rank);
     fit.wants(beyond.is_none(), "axes", || format!("below {rank}"), beyond.unwrap_or(0))?;
-    if matches!(op, ReduceOp::ArgMax | ReduceOp::ArgMin) {
+    if op.is_index() {
         fit.wants(axes.len() == 1, "axes", || format!("one axis for {op:?}"), axes.len())?;
     }
     let mut shape = Shape::from_slice(fit.shape(0));

@@ -11,7 +11,7 @@ pub(super) fn given<B>(fit: &mut Fit<'_, B>, spec: &TensorSpec) -> Result<()> {
 
 pub(super) fn iota<B>(fit: &mut Fit<'_, B>, params: &IotaParams) -> Result<()> {
     let IotaParams { spec, axis, start: _, step: _ } = params;
-    let number = spec.dtype() != DType::Bool;
+    let number = spec.dtype().is_number();
     fit.wants(number, "dst", || "a number type".into(), spec)?;
     let rank = spec.shape().len();
     fit.wants(
@@ -20,6 +20,12 @@ pub(super) fn iota<B>(fit: &mut Fit<'_, B>, params: &IotaParams) -> Result<()> {
         || format!("below {rank}, the rank of dst"),
         axis,
     )?;
+    given(fit, spec)
+}
+
+pub(super) fn fill<B>(fit: &mut Fit<'_, B>, spec: &TensorSpec) -> Result<()> {
+    let computed = !spec.dtype().is_storage();
+    fit.wants(computed, "dst", || "a type that is computed with".into(), spec)?;
     given(fit, spec)
 }
 

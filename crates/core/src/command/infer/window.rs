@@ -1,9 +1,9 @@
 //! Convolution and pooling.
 
-use super::{Fit, Shape};
+use super::{Fit, Shape, rescale};
 use crate::command::pool::Window;
-use crate::command::{ConvParams, MAX_SPATIAL, PoolKind, PoolParams};
-use crate::{DType, Layout, Result};
+use crate::command::{ConvParams, MAX_SPATIAL, PoolKind, PoolParams, Rescale};
+use crate::{DType, Result};
 
 /// Sizes as numbers that sums and products of a few of them do not overflow.
 fn wide(size: usize) -> i128 {
@@ -122,28 +122,31 @@ pub(super) fn conv_transpose<B>(
 pub(super) fn conv_integer<B>(
     fit: &mut Fit<'_, B>,
     params: &ConvParams,
-    src_zero: bool,
-    weight_zero: bool,
+    [src_zero, weight_zero]: [bool; 2],
+    rescale: Option<&Rescale>,
 ) -> Result<()> {
     fit.wants_byte(0)?;
     fit.wants_byte(1)?;
+    let dtype = rescale::dtype(fit, rescale)?;
     let shape = conv_shape(fit, params)?;
-    fit.output(DType::I32, &shape)?;
+    fit.output(dtype, &shape)?;
     let mut place = 2;
     if src_zero {
         fit.wants_dtype(place, fit.dtype(0))?;
-        let zero = *fit.input(place);
-        if zero.elements() != 1 {
-            return fit.misfit(place, "one element");
-        }
-        fit.set_input(place, Layout::strided(zero.dtype(), &[1], &[0], zero.offset())?);
+        rescale::one(fit, place)?;
         place += 1;
     }
     if weight_zero {
         fit.wants_dtype(place, fit.dtype(1))?;
         fit.stretch(place, &shape[1..2])?;
+        place += 1;
     }
-    Ok(())
+    let Some(rescale) = rescale else { return Ok(()) };
+    fit.wants_dtype(place, DType::F32)?;
+    rescale::one(fit, place)?;
+    fit.wants_dtype(place + 1, DType::F32)?;
+    fit.stretch(place + 1, &shape[1..2])?;
+    rescale::extras(fit, place + 2, rescale, |fit, bias| fit.spread(bias, &shape, 1), &shape)
 }
 
 pub(super) fn pool<B>(fit: &mut Fit<'_, B>, params: &PoolParams) -> Result<()> {

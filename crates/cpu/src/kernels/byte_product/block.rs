@@ -51,7 +51,7 @@ pub(in super::super) struct Block {
 }
 
 impl Block {
-    /// Computes the block and hands over every row of the result.
+    /// Computes the block and hands over every row of the result, which may be changed.
     ///
     /// # Safety
     ///
@@ -59,7 +59,7 @@ impl Block {
     pub unsafe fn compute(
         &self,
         factors: &impl Factors,
-        mut store: impl FnMut(usize, &[i32]),
+        mut store: impl FnMut(usize, &mut [i32]),
     ) -> Result {
         let &Block { rows, columns, depth } = self;
         let stride = columns.next_multiple_of(WIDTH);

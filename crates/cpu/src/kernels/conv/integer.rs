@@ -1,13 +1,15 @@
 //! Convolution of 8-bit integers.
 
-use millstream_core::{ConvParams, DType, Operand, RawBuffer};
+use millstream_core::{Activation, ConvParams, DType, Operand, RawBuffer};
 
 use super::super::block::base;
 use super::super::byte_product::{
-    BLOCK_COLUMNS, BLOCK_ROWS, Block, Factors, PRODUCTS_PER_ELEMENT, Zeros,
+    Activate, BLOCK_COLUMNS, BLOCK_ROWS, Block, Extras, Factors, Made, PRODUCTS_PER_ELEMENT, Scale,
+    ScaleFactors, Zeros, add, add_to_sums, with_made,
 };
 use super::super::fault::{Result, try_share};
 use super::super::parallel::{Parallel, Shared};
+use super::super::simd::vectorised;
 use super::finish::Placed;
 use super::gather::Source;
 use super::weight::Weight;
@@ -81,21 +83,127 @@ fn number(signed: bool, byte: u8) -> i32 {
 pub(in super::super) unsafe fn conv_integer(
     params: &ConvParams,
     operands: &Operands<'_>,
-    [src_zero, weight_zero]: [Option<&Operand<RawBuffer>>; 2],
+    zeros: [Option<&Operand<RawBuffer>>; 2],
+    extras: Option<&Extras<'_>>,
     parallel: &dyn Parallel,
 ) -> Result {
-    let Operands { dst, src, weight, .. } = operands;
+    let dst = operands.dst;
     if dst.layout.is_empty() {
         return Ok(());
     }
-    let window = Window::of_conv(params, &dst.layout, &src.layout, &weight.layout)?;
+    let window =
+        Window::of_conv(params, &dst.layout, &operands.src.layout, &operands.weight.layout)?;
+    // SAFETY: passed on; the types are those of the operands.
+    unsafe {
+        match extras {
+            None => {
+                let to = Placed::<i32>::new(&window, dst);
+                blocks(params, operands, &window, zeros, parallel, |channel, segments, sums| {
+                    for segment in segments {
+                        let (to, stride) = to.run(channel, segment);
+                        store_run(to, stride, &sums[segment.column..][..segment.count]);
+                    }
+                })
+            }
+            Some(extras) => with_made!(dst.layout.dtype(), T => {
+                let finish = Rescaled::<T>::new(&window, dst, extras);
+                blocks(params, operands, &window, zeros, parallel, |channel, segments, sums| {
+                    finish.store(channel, segments, sums);
+                })
+            }),
+        }
+    }
+}
+
+/// What is made of sums, and where it goes.
+struct Rescaled<T: Made> {
+    activation: Activation,
+    dst: Placed<T>,
+    /// Scales of the input and of all output channels.
+    scales: [(Shared<f32>, usize); 2],
+    sums_bias: Option<(Shared<i32>, usize)>,
+    bias: Option<(Shared<T::Added>, usize)>,
+    residual: Option<Placed<T::Added>>,
+    dst_scale: (f32, f32),
+}
+
+impl<T: Made> Rescaled<T> {
+    /// # Safety
+    ///
+    /// As for [`execute`](super::super::execute), with an output that is not empty and has elements of type `T`.
+    unsafe fn new(window: &Window, dst: &Operand<RawBuffer>, extras: &Extras<'_>) -> Self {
+        let [sums_bias, bias] = extras.biases();
+        // SAFETY: passed on; a bias has one number for each output channel.
+        unsafe {
+            Rescaled {
+                activation: extras.rescale.activation,
+                dst: Placed::new(window, dst),
+                scales: extras
+                    .scales
+                    .map(|scale| (Shared::new(base(scale)), scale.layout.strides()[0])),
+                sums_bias: sums_bias
+                    .map(|bias| (Shared::new(base(bias)), bias.layout.strides()[1])),
+                bias: bias.map(|bias| (Shared::new(base(bias)), bias.layout.strides()[1])),
+                residual: extras.residual.map(|residual| Placed::new(window, residual)),
+                dst_scale: extras.dst_scale(),
+            }
+        }
+    }
+
+    /// Stores what is made of a row of sums of a channel.
+    ///
+    /// # Safety
+    ///
+    /// The segments and the channel belong to the output, and nobody else touches them.
+    unsafe fn store(&self, channel: usize, segments: &[Segment], sums: &mut [i32]) {
+        let mut values = [0.0; BLOCK_COLUMNS];
+        let values = &mut values[..sums.len()];
+        // SAFETY: passed on.
+        unsafe {
+            if let Some((first, stride)) = self.sums_bias {
+                add_to_sums(first.get().add(channel * stride), 0, sums);
+            }
+            let [(src, _), (weight, stride)] = self.scales;
+            let factor = src.get().read() * weight.get().add(channel * stride).read();
+            vectorised(Scale { sums, factors: ScaleFactors::One(factor), to: &mut *values });
+            if let Some((first, stride)) = self.bias {
+                add(first.get().add(channel * stride).cast_const(), 0, values);
+            }
+            if let Some(residual) = &self.residual {
+                for segment in segments {
+                    let (from, stride) = residual.run(channel, segment);
+                    let values = &mut values[segment.column..][..segment.count];
+                    add(from.cast_const(), stride, values);
+                }
+            }
+            vectorised(Activate { activation: self.activation, values: &mut *values });
+            T::make(values, self.dst_scale, |results| {
+                for segment in segments {
+                    let (to, stride) = self.dst.run(channel, segment);
+                    store_run::<T>(to, stride, &results[segment.column..][..segment.count]);
+                }
+            });
+        }
+    }
+}
+
+/// Hands over the sums of a part of each output channel.
+unsafe fn blocks(
+    params: &ConvParams,
+    operands: &Operands<'_>,
+    window: &Window,
+    [src_zero, weight_zero]: [Option<&Operand<RawBuffer>>; 2],
+    parallel: &dyn Parallel,
+    store: impl Fn(usize, &[Segment], &mut [i32]) + Sync,
+) -> Result {
+    let Operands { dst, src, weight, .. } = operands;
     let groups = params.groups as usize;
     let rows = weight.layout.shape()[0] / groups;
     let channels = src.layout.shape()[1] / groups;
     let [row, channel] = [weight.layout.strides()[0], weight.layout.strides()[1]];
     let signed = [weight, src].map(|operand| operand.layout.dtype() == DType::I8);
     // SAFETY: passed on; bytes may be read as `u8`, and the output is not empty.
-    let (source, weight, to, padding) = unsafe {
+    let (source, weight, padding) = unsafe {
         let source = Source {
             first: Shared::new(base::<u8>(src)),
             batch_stride: src.layout.strides()[0],
@@ -104,7 +212,7 @@ pub(in super::super) unsafe fn conv_integer(
         let strides = [rows.saturating_mul(row), row, channel];
         let padding = src_zero.map_or(0, |zero| base::<u8>(zero).read());
         let weight = Weight::new(base::<u8>(weight), strides, &window.taps)?;
-        (source, weight, Placed::<i32>::new(&window, dst), padding)
+        (source, weight, padding)
     };
     let weight_zero = weight_zero.map(|zero| {
         // SAFETY: passed on.
@@ -128,7 +236,7 @@ pub(in super::super) unsafe fn conv_integer(
             window.segments(column, block.columns, &mut segments);
             let channel = group * rows + row;
             let part = Part {
-                window: &window,
+                window,
                 source: &source,
                 weight: &weight,
                 segments: &segments,
@@ -142,12 +250,7 @@ pub(in super::super) unsafe fn conv_integer(
             };
             // SAFETY: blocks are disjoint parts of the output; the rest is passed on.
             unsafe {
-                block.compute(&part, |row, sums| {
-                    for segment in &segments {
-                        let (to, stride) = to.run(channel + row, segment);
-                        store_run(to, stride, &sums[segment.column..][..segment.count]);
-                    }
-                })?;
+                block.compute(&part, |row, sums| store(channel + row, &segments, sums))?;
             }
         }
         Ok(())

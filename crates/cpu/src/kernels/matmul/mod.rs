@@ -7,6 +7,7 @@
 //! its bits depend neither on the other rows of a batch nor on where a block begins.
 
 pub(super) mod block;
+mod blocks;
 mod direct;
 mod epilogue;
 mod pack;
@@ -16,6 +17,7 @@ mod problem;
 mod scratch;
 pub(super) mod tile;
 mod vector;
+mod whole;
 
 #[cfg(test)]
 mod packed_tests;
@@ -33,6 +35,7 @@ use problem::Problem;
 use scratch::new_name;
 use tile::Multiplied;
 
+pub(super) use blocks::{Operands as BlocksOperands, matmul_blocks};
 pub(crate) use packed::packed_bytes;
 pub(super) use packed::{matmul_packed, pack_weights};
 pub(super) use scratch::trim_areas;
@@ -56,6 +59,21 @@ pub(super) unsafe fn matmul(
 ) -> Result {
     if dst.layout.is_empty() {
         return Ok(());
+    }
+    // SAFETY: passed on; the types are those of the operands.
+    unsafe {
+        match dst.layout.dtype() {
+            // Bits of sums that wrap around are the same with and without a sign.
+            DType::I32 | DType::U32 => {
+                let problem = Problem::<i32>::new(epilogue, dst, factors, bias, residual);
+                return whole::run(&problem, parallel);
+            }
+            DType::I64 | DType::U64 => {
+                let problem = Problem::<i64>::new(epilogue, dst, factors, bias, residual);
+                return whole::run(&problem, parallel);
+            }
+            _ => {}
+        }
     }
     with_float!(dst.layout.dtype(), T => {
         // SAFETY: passed on.

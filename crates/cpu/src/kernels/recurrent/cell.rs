@@ -76,7 +76,8 @@ pub(super) struct Reset<'a, F> {
     pub products: [&'a [F]; 2],
     /// Their biases.
     pub bias: [&'a [F]; 2],
-    pub hidden: &'a [F],
+    /// None where the sums themselves are wanted.
+    pub hidden: Option<&'a [F]>,
     pub to: &'a mut [F],
 }
 
@@ -85,8 +86,12 @@ impl<F: Float> Job for Reset<'_, F> {
     fn run(self) {
         let ([input, hidden], [input_bias, hidden_bias]) = (self.products, self.bias);
         for (i, to) in self.to.iter_mut().enumerate() {
-            let gate = (input[i] + input_bias[i]) + (hidden[i] + hidden_bias[i]);
-            *to = sigmoid(gate) * self.hidden[i];
+            *to = (input[i] + input_bias[i]) + (hidden[i] + hidden_bias[i]);
+        }
+        if let Some(hidden) = self.hidden {
+            for (to, &hidden) in self.to.iter_mut().zip(hidden) {
+                *to = sigmoid(*to) * hidden;
+            }
         }
     }
 }

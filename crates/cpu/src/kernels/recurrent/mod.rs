@@ -6,6 +6,7 @@
 //! neither do sequences.
 
 mod cell;
+mod general;
 mod pack;
 mod state;
 mod steps;
@@ -13,15 +14,19 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-use millstream_core::{DType, Operand, RawBuffer, RecurrentDirection, RecurrentParams};
+use millstream_core::{
+    DType, Operand, RawBuffer, RecurrentDirection, RecurrentParams, RecurrentVariant,
+};
 
 use super::block::base;
 use super::fault::{Result, try_share};
 use super::lengths::Lengths;
-use super::number::{StoredFloat, with_float};
+use super::number::{Float, StoredFloat, with_float};
 use super::panels::Panelled;
 use super::parallel::{Parallel, Shared};
 use super::simd::Machine;
+use general::Variant;
+use pack::Weight;
 
 /// Sequences of one chunk.
 const SEQUENCES: usize = 16;
@@ -41,6 +46,10 @@ pub(super) struct Operands<'a> {
     pub initial_hidden: Option<&'a Operand<RawBuffer>>,
     pub initial_cell: Option<&'a Operand<RawBuffer>>,
     pub lengths: Option<&'a Operand<RawBuffer>>,
+    pub peepholes: Option<&'a Operand<RawBuffer>>,
+    /// Of 8-bit weights of the input and of the hidden state.
+    pub scales: [Option<&'a Operand<RawBuffer>>; 2],
+    pub zeros: [Option<&'a Operand<RawBuffer>>; 2],
 }
 
 /// # Safety
@@ -94,12 +103,13 @@ struct Layer<'a, T> {
     last_hidden: Tensor<T>,
     last_cell: Option<Tensor<T>>,
     src: Tensor<T>,
-    input_weight: Tensor<T>,
-    hidden_weight: Tensor<T>,
+    input_weight: Weight<T>,
+    hidden_weight: Weight<T>,
     bias: Option<Tensor<T>>,
     initial_hidden: Option<Tensor<T>>,
     initial_cell: Option<Tensor<T>>,
     lengths: Option<Lengths>,
+    peepholes: Option<Tensor<T>>,
 }
 
 /// One direction of some sequences.
@@ -124,6 +134,10 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Layer<'a, T> {
         let shape = operands.src.layout.shape();
         // SAFETY: passed on.
         let tensor = |operand: &Operand<RawBuffer>| unsafe { Tensor::new(operand) };
+        // SAFETY: passed on.
+        let weight = |operand: &Operand<RawBuffer>, which: usize| unsafe {
+            Weight::new(operand, operands.scales[which], operands.zeros[which])
+        };
         Layer {
             params,
             time: shape[0],
@@ -134,14 +148,34 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Layer<'a, T> {
             last_hidden: tensor(operands.last_hidden),
             last_cell: operands.last_cell.map(tensor),
             src: tensor(operands.src),
-            input_weight: tensor(operands.input_weight),
-            hidden_weight: tensor(operands.hidden_weight),
+            input_weight: weight(operands.input_weight, 0),
+            hidden_weight: weight(operands.hidden_weight, 1),
             bias: operands.bias.map(tensor),
             initial_hidden: operands.initial_hidden.map(tensor),
             initial_cell: operands.initial_cell.map(tensor),
             // SAFETY: passed on.
             lengths: operands.lengths.map(|lengths| unsafe { Lengths::new(lengths) }),
+            peepholes: operands.peepholes.map(tensor),
         }
+    }
+
+    /// How the layer differs from the usual one; nothing where it does not.
+    fn variant<'p>(
+        &self,
+        direction: usize,
+        peepholes: &'p [T::Compute],
+    ) -> Option<Variant<'p, T::Compute>> {
+        let RecurrentVariant { clip, input_forget, activations, peepholes: has_peepholes, .. } =
+            self.params.variant;
+        if clip.is_none() && !input_forget && activations.is_none() && !has_peepholes {
+            return None;
+        }
+        Some(Variant {
+            activations: activations.map_or(self.params.cell.activations(), |all| all[direction]),
+            clip: clip.map(T::Compute::from_f32),
+            input_forget,
+            peepholes: has_peepholes.then_some(peepholes),
+        })
     }
 
     /// Rows of the weights.

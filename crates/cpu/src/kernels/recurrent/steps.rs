@@ -11,7 +11,7 @@ use super::super::panels::{Panelled, Product};
 use super::super::simd::{Machine, vectorised};
 use super::super::workspace::with_areas;
 use super::cell::{Reset, Step};
-use super::pack::pack_gates;
+use super::general::{GeneralReset, GeneralStep, Variant};
 use super::{Layer, Part};
 
 /// Rows of input that are multiplied at a time.
@@ -31,6 +31,9 @@ struct Areas<'a, F> {
     /// The hidden state behind a reset gate.
     reset: &'a mut [F],
     state: &'a mut [F],
+    /// How the layer differs from the usual one, and the gates of a sequence of such a layer.
+    variant: Option<Variant<'a, F>>,
+    gates: &'a mut [F],
 }
 
 impl<T: StoredFloat<Compute: Panelled>> Layer<'_, T> {
@@ -52,17 +55,22 @@ impl<T: StoredFloat<Compute: Panelled>> Layer<'_, T> {
             count * self.hidden,
             count * self.hidden,
             count * self.hidden,
+            if self.peepholes.is_some() { 3 * self.hidden } else { 0 },
+            if self.variant(part.direction, &[]).is_some() { stride } else { 0 },
         ];
-        with_areas(sizes, |areas: [&mut [T::Compute]; 9]| {
+        with_areas(sizes, |areas: [&mut [T::Compute]; 11]| {
             let [input_weight, hidden_weight, bias, rest @ ..] = areas;
-            let [input, from_input, from_hidden, hidden, reset, state] = rest;
+            let [input, from_input, from_hidden, hidden, reset, state, peepholes, gates] = rest;
             bias.fill(T::Compute::ZERO);
             // SAFETY: passed on; the areas have the sizes of the weights and states.
             unsafe {
                 let direction = part.direction;
                 let size = (self.hidden, width);
-                pack_gates(&self.input_weight, direction, self.input, size, input_weight);
-                pack_gates(&self.hidden_weight, direction, self.hidden, size, hidden_weight);
+                self.input_weight.pack(direction, self.input, size, input_weight);
+                self.hidden_weight.pack(direction, self.hidden, size, hidden_weight);
+                if let Some(from) = &self.peepholes {
+                    read_run(from.at([direction, 0, 0]), from.strides[1], peepholes);
+                }
                 if let Some(from) = &self.bias {
                     for (index, to) in bias.chunks_exact_mut(rows).enumerate() {
                         read_run(from.at([direction, index, 0]), from.strides[2], to);
@@ -82,6 +90,8 @@ impl<T: StoredFloat<Compute: Panelled>> Layer<'_, T> {
                 hidden,
                 reset,
                 state,
+                variant: self.variant(part.direction, peepholes),
+                gates,
             };
             // SAFETY: passed on.
             unsafe {
@@ -193,12 +203,17 @@ impl<T: StoredFloat<Compute: Panelled>> Layer<'_, T> {
         if reset_first {
             for sequence in 0..count {
                 let from = sequence * stride + gate;
+                let hidden = &areas.hidden[sequence * size..][..size];
+                let to = &mut areas.reset[sequence * size..][..size];
                 vectorised(Reset {
                     products: [&inputs[from..][..size], &areas.from_hidden[from..][..size]],
                     bias: bias.map(|bias| &bias[size..][..size]),
-                    hidden: &areas.hidden[sequence * size..][..size],
-                    to: &mut areas.reset[sequence * size..][..size],
+                    hidden: areas.variant.is_none().then_some(hidden),
+                    to: &mut *to,
                 });
+                if let Some(variant) = areas.variant {
+                    vectorised(GeneralReset { variant, hidden, to });
+                }
             }
             // SAFETY: as above.
             unsafe {
@@ -213,7 +228,7 @@ impl<T: StoredFloat<Compute: Panelled>> Layer<'_, T> {
                 let length = self.length(part.first + sequence);
                 let step = first + index;
                 if step < length {
-                    vectorised(Step {
+                    let one = Step {
                         cell,
                         gate,
                         from_input: &inputs[sequence * stride..][..stride],
@@ -221,7 +236,17 @@ impl<T: StoredFloat<Compute: Panelled>> Layer<'_, T> {
                         bias,
                         hidden: &mut *hidden,
                         state: &mut areas.state[sequence * size..][..size],
-                    });
+                    };
+                    match areas.variant {
+                        None => vectorised(one),
+                        Some(variant) => {
+                            vectorised(GeneralStep {
+                                step: one,
+                                variant,
+                                gates: &mut *areas.gates,
+                            });
+                        }
+                    }
                     self.write_step(part, part.time_of(step, length), sequence, hidden);
                 } else {
                     // What a sequence leaves over is at the end in both directions.

@@ -46,11 +46,17 @@ pub(super) unsafe fn reduce<T: StoredFloat>(op: ReduceOp, plan: &Plan<'_>) {
                     T::from_f64(sum.value())
                 });
             }
-            ReduceOp::ArgMax => {
-                extreme::index::<T>(plan, |new, old| new > old || (new.is_nan() && !old.is_nan()))
+            ReduceOp::ArgMax | ReduceOp::ArgMaxLast => {
+                let last = op == ReduceOp::ArgMaxLast;
+                let better =
+                    |new: T::Compute, old: T::Compute| new > old || (new.is_nan() && !old.is_nan());
+                extreme::index::<T>(plan, last, better);
             }
-            ReduceOp::ArgMin => {
-                extreme::index::<T>(plan, |new, old| new < old || (new.is_nan() && !old.is_nan()))
+            ReduceOp::ArgMin | ReduceOp::ArgMinLast => {
+                let last = op == ReduceOp::ArgMinLast;
+                let better =
+                    |new: T::Compute, old: T::Compute| new < old || (new.is_nan() && !old.is_nan());
+                extreme::index::<T>(plan, last, better);
             }
         }
     }

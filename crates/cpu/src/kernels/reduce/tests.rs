@@ -35,7 +35,7 @@ fn definition(op: ReduceOp, row: &[f64]) -> f64 {
         L1 => row.iter().map(|x| x.abs()).sum(),
         L2 => row.iter().map(|x| x * x).sum::<f64>().sqrt(),
         LogSumExp => row.iter().map(|x| x.exp()).sum::<f64>().ln(),
-        ArgMax | ArgMin => unreachable!(),
+        ArgMax | ArgMin | ArgMaxLast | ArgMinLast => unreachable!(),
     }
 }
 
@@ -112,6 +112,25 @@ fn integers_wrap_in_their_type() {
 }
 
 #[test]
+fn fractions_of_integers_are_cut_off() {
+    assert_eq!((of(Mean, &[-1i32, -2, -4]), of(Mean, &[1i8, 2, 4])), (-2, 2));
+    assert_eq!((of(Mean, &[127i8, 127, 127]), of(Mean, &[200u8, 250])), (127, 225));
+    assert_eq!((of(L2, &[3i32, -4]), of(L2, &[1i64, 1, 1])), (5, 1));
+    assert_eq!((of(L2, &[1i64 << 40]), of(L2, &[i64::MIN; 4])), (1 << 40, i64::MAX));
+    assert_eq!((of(L2, &[i8::MIN; 2]), of(LogSumExp, &[5i32])), (127, 5));
+    assert_eq!((of(LogSumExp, &[7i32, 7, 7]), of(LogSumExp, &[-7i32, -7, -7])), (8, -5));
+    assert_eq!((of(LogSumExp, &[-1i32; 4]), of(LogSumExp, &[i64::MAX; 9])), (0, i64::MAX));
+}
+
+#[test]
+fn the_last_of_equals_is_found_where_it_is_wanted() {
+    assert_eq!((place(ArgMaxLast, &[7i32, 7, 1]), place(ArgMinLast, &[2u8, 5, 2])), (1, 2));
+    assert_eq!(place(ArgMaxLast, &[f64::NAN, 3.0, f64::NAN, 9.0]), 2);
+    let many: Vec<i32> = (0..700).map(|i| i % 5).collect();
+    assert_eq!((place(ArgMaxLast, &many), place(ArgMinLast, &many)), (699, 695));
+}
+
+#[test]
 fn truth_values_have_any_and_all() {
     let src = Tensor::bools(&[3, 2], &[0, 0, 0, 1, 1, 1]);
     assert_eq!(reduced(Max, &src, &[1]).values::<u8>(), [0, 1, 1]);
@@ -165,11 +184,24 @@ fn log_sum_exp_is_stable() {
 #[test]
 fn nothing_reduces_to_the_identity() {
     let src = Tensor::output(DType::F32, &[2, 0]);
-    for (op, expected) in
-        [(Sum, 0.0), (Prod, 1.0), (L1, 0.0), (L2, 0.0), (LogSumExp, f32::NEG_INFINITY)]
-    {
+    for (op, expected) in [
+        (Sum, 0.0),
+        (Prod, 1.0),
+        (L1, 0.0),
+        (L2, 0.0),
+        (LogSumExp, f32::NEG_INFINITY),
+        (Max, f32::NEG_INFINITY),
+        (Min, f32::INFINITY),
+    ] {
         assert_eq!(reduced(op, &src, &[1]).values::<f32>(), [expected; 2], "{op:?}");
     }
+    let none = Tensor::output(DType::I32, &[1, 0]);
+    for (op, expected) in [(Max, i32::MIN), (Min, i32::MAX), (L2, 0), (LogSumExp, i32::MIN)] {
+        assert_eq!(reduced(op, &none, &[1]).values::<i32>(), [expected], "{op:?}");
+    }
+    let none = Tensor::output(DType::Bool, &[1, 0]);
+    assert_eq!(reduced(Max, &none, &[1]).values::<u8>(), [0]);
+    assert_eq!(reduced(Min, &none, &[1]).values::<u8>(), [1]);
     let empty = Tensor::output(DType::F32, &[0, 3]);
     assert!(reduced(Max, &empty, &[1]).values::<f32>().is_empty());
     assert_eq!(reduced(Sum, &empty, &[0]).values::<f32>(), [0.0; 3]);

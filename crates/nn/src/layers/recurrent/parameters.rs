@@ -1,6 +1,6 @@
 //! Parameters of recurrent layers, from PyTorch's order of gates to that of the Command.
 
-use millstream_core::{Op, RecurrentCell, RecurrentDirection, RecurrentParams};
+use millstream_core::{Op, RecurrentCell, RecurrentDirection, RecurrentParams, RecurrentVariant};
 
 use super::RecurrentOptions;
 use crate::error::invalid;
@@ -25,6 +25,7 @@ impl Layer {
             initial_hidden: false,
             initial_cell: false,
             lengths: false,
+            variant: RecurrentVariant::default(),
         };
         Op::Recurrent { params: Box::new(params) }
     }

@@ -1,5 +1,6 @@
 //! A good Command of every kind, and what is said where it is not good.
 
+mod compact;
 mod elements;
 mod places;
 mod products;
@@ -76,10 +77,16 @@ pub fn good(kind: OpKind) -> Good {
         OpKind::GatherNd => places::gather_nd(),
         OpKind::ScatterElements => places::scatter_elements(),
         OpKind::ScatterNd => places::scatter_nd(),
+        OpKind::CacheWrite => places::cache_write(),
+        OpKind::Rope => places::rope(),
         OpKind::TopK => rows::top_k(),
         OpKind::Resize => windows::resize(),
         OpKind::Pad => windows::pad(),
         OpKind::Reverse => places::reverse(),
+        OpKind::NonZero => compact::nonzero(),
+        OpKind::Compress => compact::compress(),
+        OpKind::Unique => compact::unique(),
+        OpKind::NonMaxSuppression => compact::suppress(),
         OpKind::Attention => products::attention(),
         OpKind::Recurrent => products::recurrent(),
         OpKind::Dft => rows::dft(),
@@ -87,6 +94,7 @@ pub fn good(kind: OpKind) -> Good {
         OpKind::Quantize => elements::quantize(),
         OpKind::Dequantize => elements::dequantize(),
         OpKind::DynamicQuantize => elements::dynamic_quantize(),
+        OpKind::MatMulBlocks => products::matmul_blocks(),
         OpKind::MatMulInteger => products::matmul_integer(),
         OpKind::ConvInteger => windows::conv_integer(),
         OpKind::Random => elements::random(),

@@ -59,6 +59,34 @@ pub fn scatter_nd() -> Good {
     )
 }
 
+pub fn cache_write() -> Good {
+    let op = |axis| Op::CacheWrite { axis, circular: false, positions: true };
+    row(
+        op(2),
+        [DST],
+        [
+            input("cache", F32, &[2, 3, 5, 4], "", &["axis", "update"]),
+            input("update", F32, &[2, 3, 2, 4], "type rank size", &[]),
+            input("positions", I64, &[2], "type rank size", &[]),
+        ],
+        [("axis", op(0)), ("axis", op(4)), ("axis", op(u8::MAX))],
+    )
+}
+
+pub fn rope() -> Good {
+    row(
+        Op::Rope { interleaved: false, positions: true },
+        [DST],
+        [
+            input("src", F32, &[2, 3, 5, 6], "type rank", &["cos", "positions"]),
+            input("cos", F32, &[7, 3], "type rank size", &["sin"]),
+            input("sin", F32, &[7, 3], "type rank size", &[]),
+            input("positions", I64, &[2, 5], "type rank size", &[]),
+        ],
+        [],
+    )
+}
+
 pub fn reverse() -> Good {
     row(
         ops::reverse(&[0], Some(1)),

@@ -21,7 +21,7 @@ pub fn reduce() -> Good {
 }
 
 pub fn cumsum() -> Good {
-    let op = |axis| Op::CumSum { axis, exclusive: false, reverse: false };
+    let op = |axis| Op::CumSum { axis, exclusive: false, reverse: false, product: false };
     let src = input("src", F32, &[2, 3], "type", &["axis"]);
     row(op(1), [DST], [src], [("axis", op(2)), ("axis", op(u8::MAX))])
 }

@@ -2,8 +2,8 @@
 
 use millstream_conformance::ops;
 use millstream_core::{
-    ConvParams, CoordinateMode, DType, Epilogue, MAX_RANK, NearestRounding, Op, PadMode, PadParams,
-    PoolKind, PoolOrder, PoolParams, ResizeMode, ResizeParams,
+    Activation, ConvParams, CoordinateMode, DType, Epilogue, MAX_RANK, NearestRounding, Op,
+    PadMode, PadParams, PoolKind, PoolOrder, PoolParams, Rescale, ResizeMode, ResizeParams,
 };
 
 use super::{DST, F32, U8, input, row, sums};
@@ -87,16 +87,40 @@ pub fn conv_transpose() -> Good {
 }
 
 pub fn conv_integer() -> Good {
-    let op =
-        |params| Op::ConvInteger { params: Box::new(params), src_zero: true, weight_zero: true };
+    let rescale =
+        Rescale { dtype: U8, bias: true, residual: true, activation: Activation::None, zero: true };
+    let op = |params| Op::ConvInteger {
+        params: Box::new(params),
+        src_zero: true,
+        weight_zero: true,
+        rescale: Some(rescale),
+    };
     row(
         op(conv_params()),
         [DST],
         [
-            input("src", U8, &[2, 4, 7], "type rank size", &["groups", "src_zero", "weight"]),
-            input("weight", DType::I8, &[6, 2, 3], "type rank size", &["groups", "weight_zero"]),
+            input(
+                "src",
+                U8,
+                &[2, 4, 7],
+                "type rank size",
+                &["groups", "src_zero", "weight", "residual"],
+            ),
+            input(
+                "weight",
+                DType::I8,
+                &[6, 2, 3],
+                "type rank size",
+                &["groups", "weight_zero", "residual"],
+            ),
             input("src_zero", U8, &[], "type rank", &[]),
             input("weight_zero", DType::I8, &[6], "type rank size", &[]),
+            input("src_scale", F32, &[], "type rank", &[]),
+            input("weight_scale", F32, &[6], "type rank size", &[]),
+            input("bias", F32, &[6], "type rank size", &[]),
+            input("residual", F32, &[2, 6, 6], "type rank size", &[]),
+            input("dst_scale", F32, &[], "type rank", &[]),
+            input("dst_zero", U8, &[], "type rank", &[]),
         ],
         wrong_windows(op),
     )

@@ -118,12 +118,13 @@ pub(super) fn length() -> Option<usize> {
 /// Inputs are valid for so many elements, or for one where it stands for all, and initialised; each slot of the
 /// program has room for [`SLOT`] elements; `to` is valid for so many elements, and overlaps none of them.
 pub(super) unsafe fn run(program: &Program, sources: &Sources, to: *mut f32, len: usize) {
-    // SAFETY: passed on; the machine was detected.
     match Machine::detect() {
         Machine::Portable => unreachable!("{len} elements in strips, which this machine has not"),
         #[cfg(target_arch = "x86_64")]
+        // SAFETY: passed on; the machine was detected.
         Machine::Avx2 => unsafe { machine::avx2::run(program, sources, to, len) },
         #[cfg(target_arch = "x86_64")]
+        // SAFETY: passed on; the machine was detected.
         Machine::Avx512 => unsafe { machine::avx512::run(program, sources, to, len) },
     }
 }

@@ -43,8 +43,8 @@ pub use command::{
 pub use command::{
     AttentionOperands, CacheWriteOperands, ConvIntegerOperands, ConvOperands,
     DynamicQuantizeOperands, MatMulBlocksOperands, MatMulIntegerOperands, MatMulOperands,
-    NormOperands, PoolOperands, QuantizeOperands, RecurrentOperands, ReverseOperands, RopeOperands,
-    StftOperands,
+    NormOperands, PoolOperands, QuantizeOperands, QuantizePart, RecurrentOperands, ReverseOperands,
+    RopeOperands, StftOperands,
 };
 pub use counters::Counters;
 pub use device::{Config, Device, DeviceBuilder, Exhaustion, Health, HealthState, MAX_STREAMS};

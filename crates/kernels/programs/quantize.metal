@@ -1,4 +1,4 @@
-// To 8-bit integers with a scale, and from integers. FLOAT and INTEGER are element types; BACK is 1 for
+// To 8-bit integers with a scale, and from integers. FLOAT, INTEGER and SCALE are element types; BACK is 1 for
 // from integers. Where there is no zero point, the scale stands in its place and is not read as one.
 
 typedef Index<WIDE>::Type I;
@@ -34,7 +34,7 @@ template <int N> FN void several(DEVICE u8* dst, DEVICE const u8* src, DEVICE co
     const Pack<From, N> in = *(DEVICE const Pack<From, N>*)((DEVICE const From*)src + at[1]);
     Pack<To, N> out;
     for (u32 k = 0; k < N; ++k) {
-        const f32 scale = ((DEVICE const f32*)scales)[at[2] + (N > 1 && (STEPS & 4) != 0 ? k : 0)];
+        const f32 scale = load<SCALE>(scales, at[2] + (N > 1 && (STEPS & 4) != 0 ? k : 0));
         const Whole::Stored offset = zero == 0 ? (Whole::Stored)0
             : ((DEVICE const Whole::Stored*)zeros)[at[3] + (N > 1 && (STEPS & 8) != 0 ? k : 0)];
         out.e[k] = Step::apply(in.e[k], scale, offset);

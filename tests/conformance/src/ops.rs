@@ -101,10 +101,10 @@ pub fn recurrent(params: RecurrentParams) -> Op {
 }
 
 /// Conversion to 8-bit integers, or back to floating point.
-pub fn quantize(axis: Option<usize>, dtype: DType, zero: bool) -> Op {
+pub fn quantize(axis: Option<usize>, dtype: DType, zero: bool, block: Option<u32>) -> Op {
     let axis = axis.map(|axis| axis as u8);
     match dtype.is_float() {
-        true => Op::Dequantize { axis, dtype, zero },
-        false => Op::Quantize { axis, dtype, zero },
+        true => Op::Dequantize { axis, dtype, zero, block },
+        false => Op::Quantize { axis, dtype, zero, block },
     }
 }

@@ -59,6 +59,7 @@ pub use matmul::Epilogue;
 pub use op::{Op, OpKind};
 pub use operand::{Access, BufferLike, Operand, RawBuffer};
 pub use params::*;
+pub use quantize::QuantizePart;
 pub use random::Distribution;
 pub use recurrent::{Recurrent, RecurrentActivation, RecurrentExtras, RecurrentVariant};
 pub use reduce::{Axes, ReduceOp};

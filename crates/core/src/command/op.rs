@@ -359,8 +359,8 @@ pub enum Op {
         /// Whether `window` is given.
         window: bool,
     },
-    /// `dst ← src, scale, [zero]`: `src / scale + zero` to 8-bit integers, halves to even, saturated.
-    /// Scale and zero are already broadcast to `dst`.
+    /// `dst ← src, scale, [zero]`: `src / scale + zero` to 8-bit or 16-bit integers, halves to even, saturated.
+    /// Scale and zero are already broadcast to `dst`, but for blocks, whose axis then has that many fewer.
     Quantize {
         /// The axis of per-channel scales, or none for one scale.
         axis: Option<u8>,
@@ -368,9 +368,11 @@ pub enum Op {
         dtype: DType,
         /// Whether `zero` is given.
         zero: bool,
+        /// How many neighbours along the axis share a scale; the last block may be shorter.
+        block: Option<u32>,
     },
-    /// `dst ← src, scale, [zero]`: `(src - zero) · scale` from 8-bit or 32-bit integers. Scale and zero
-    /// are already broadcast to `dst`.
+    /// `dst ← src, scale, [zero]`: `(src - zero) · scale` from 8-bit, 16-bit or 32-bit integers. Scale and zero
+    /// are as for `Quantize`.
     Dequantize {
         /// The axis of per-channel scales, or none for one scale.
         axis: Option<u8>,
@@ -378,6 +380,8 @@ pub enum Op {
         dtype: DType,
         /// Whether `zero` is given.
         zero: bool,
+        /// How many neighbours along the axis share a scale; the last block may be shorter.
+        block: Option<u32>,
     },
     /// `dst, scale, [zero] ← src`: 8-bit integers, with the scale that takes in all of `src`, or one for each
     /// row. `u8` has a zero point, and its range is stretched to hold 0; `i8` is symmetric and has none.

@@ -265,8 +265,9 @@ impl Hash for Op {
                 words.add((axis, inverse, onesided, length));
             }
             Op::Stft { frame, hop, onesided, window } => words.add((frame, hop, onesided, window)),
-            Op::Quantize { axis, dtype, zero } | Op::Dequantize { axis, dtype, zero } => {
-                words.add((axis, dtype, zero));
+            Op::Quantize { axis, dtype, zero, block }
+            | Op::Dequantize { axis, dtype, zero, block } => {
+                words.add((axis, dtype, zero, block));
             }
             Op::DynamicQuantize { rows, dtype } => words.add((rows, dtype)),
             Op::MatMulInteger { a_zero, b_zero, rescale } => {

@@ -340,12 +340,14 @@ unsafe fn execute_one(
                 fourier::stft(frame, hop, dst, signal, window, parallel)?;
             }
             Op::Quantize { .. } => {
-                let QuantizeOperands { dst, src, scale, zero } = QuantizeOperands::of(command);
-                quantize::quantize(dst, [src, scale], zero, parallel);
+                for part in QuantizeOperands::of(command).parts(command.op()) {
+                    quantize::quantize(&part, parallel);
+                }
             }
             Op::Dequantize { .. } => {
-                let QuantizeOperands { dst, src, scale, zero } = QuantizeOperands::of(command);
-                quantize::dequantize(dst, [src, scale], zero, parallel);
+                for part in QuantizeOperands::of(command).parts(command.op()) {
+                    quantize::dequantize(&part, parallel);
+                }
             }
             Op::DynamicQuantize { rows, .. } => {
                 let DynamicQuantizeOperands { dst, scale, zero, src } =

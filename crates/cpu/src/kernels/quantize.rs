@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use millstream_core::{DType, Operand, RawBuffer};
+use millstream_core::{DType, Operand, QuantizePart, RawBuffer};
 
 use super::block::{Input, Output, Scratch, base, each_block};
 use super::number::{Float, Stored, with_float};
@@ -41,7 +41,7 @@ macro_rules! quantised {
     };
 }
 
-quantised!(u8 by i32, i8 by i32, i32 by i64);
+quantised!(u8 by i32, i8 by i32, u16 by i32, i16 by i32, i32 by i64);
 
 /// Runs a body with `$type` standing for the type of quantised numbers.
 macro_rules! with_quantised {
@@ -53,6 +53,14 @@ macro_rules! with_quantised {
             }
             DType::I8 => {
                 type $type = i8;
+                $body
+            }
+            DType::U16 => {
+                type $type = u16;
+                $body
+            }
+            DType::I16 => {
+                type $type = i16;
                 $body
             }
             DType::I32 => {
@@ -67,22 +75,17 @@ macro_rules! with_quantised {
 /// # Safety
 ///
 /// As for [`execute`](super::execute).
-pub(super) unsafe fn quantize(
-    dst: &Operand<RawBuffer>,
-    [src, scale]: [&Operand<RawBuffer>; 2],
-    zero: Option<&Operand<RawBuffer>>,
-    parallel: &dyn Parallel,
-) {
-    let walk = walk(dst, [src, scale], zero);
+pub(super) unsafe fn quantize(part: &QuantizePart<RawBuffer>, parallel: &dyn Parallel) {
+    let QuantizePart { dst, src, scale, zero } = part;
+    let walk = walk(part);
     with_quantised!(dst.layout.dtype(), Q => with_float!(src.layout.dtype(), T => {
         // SAFETY: passed on.
         let (to, from, scales, zeros) = unsafe {
             let to = base::<Q>(dst);
-            let zeros = zero.map(|zero| Input::<Q>::new(base(zero), 3, to));
-            (to, base::<T>(src), base::<f32>(scale), zeros)
+            let zeros = zero.as_ref().map(|zero| Input::<Q>::new(base(zero), 3, to));
+            (to, base::<T>(src), Scales::new(scale, to), zeros)
         };
         let (output, input) = (Output::new(to, 0), Input::new(from, 1, to));
-        let scales = Input::new(scales, 2, to);
         each_block(&walk, parallel, |start, len| {
             let (mut a, mut b, mut c) = (Scratch::new(), Scratch::new(), Scratch::new());
             let mut results = Scratch::new();
@@ -102,22 +105,17 @@ pub(super) unsafe fn quantize(
 /// # Safety
 ///
 /// As for [`execute`](super::execute).
-pub(super) unsafe fn dequantize(
-    dst: &Operand<RawBuffer>,
-    [src, scale]: [&Operand<RawBuffer>; 2],
-    zero: Option<&Operand<RawBuffer>>,
-    parallel: &dyn Parallel,
-) {
-    let walk = walk(dst, [src, scale], zero);
+pub(super) unsafe fn dequantize(part: &QuantizePart<RawBuffer>, parallel: &dyn Parallel) {
+    let QuantizePart { dst, src, scale, zero } = part;
+    let walk = walk(part);
     with_quantised!(src.layout.dtype(), Q => with_float!(dst.layout.dtype(), T => {
         // SAFETY: passed on.
         let (to, from, scales, zeros) = unsafe {
             let to = base::<T>(dst);
-            let zeros = zero.map(|zero| Input::<Q>::new(base(zero), 3, to));
-            (to, base::<Q>(src), base::<f32>(scale), zeros)
+            let zeros = zero.as_ref().map(|zero| Input::<Q>::new(base(zero), 3, to));
+            (to, base::<Q>(src), Scales::new(scale, to), zeros)
         };
         let (output, input) = (Output::new(to, 0), Input::new(from, 1, to));
-        let scales = Input::new(scales, 2, to);
         each_block(&walk, parallel, |start, len| {
             let (mut a, mut b, mut c) = (Scratch::new(), Scratch::new(), Scratch::new());
             let mut results = Scratch::new();
@@ -135,12 +133,54 @@ pub(super) unsafe fn dequantize(
 }
 
 /// Output, input, scale and zero point; where there is none the scale stands in.
-fn walk(
-    dst: &Operand<RawBuffer>,
-    [src, scale]: [&Operand<RawBuffer>; 2],
-    zero: Option<&Operand<RawBuffer>>,
-) -> Walk<4> {
-    Walk::in_any_order([dst, src, scale, zero.unwrap_or(scale)].map(|operand| &operand.layout))
+fn walk(part: &QuantizePart<RawBuffer>) -> Walk<4> {
+    let QuantizePart { dst, src, scale, zero } = part;
+    let zero = zero.as_ref().unwrap_or(scale);
+    Walk::in_any_order([dst, src, scale, zero].map(|operand| &operand.layout))
+}
+
+/// Scales of a type that is known at run time: they are few, or one for many elements.
+#[derive(Clone, Copy)]
+enum Scales {
+    F32(Input<f32>),
+    F16(Input<half::f16>),
+    BF16(Input<half::bf16>),
+}
+
+impl Scales {
+    /// # Safety
+    ///
+    /// As for [`base`].
+    unsafe fn new<D>(scale: &Operand<RawBuffer>, to: *const D) -> Self {
+        // SAFETY: passed on.
+        unsafe {
+            match scale.layout.dtype() {
+                DType::F32 => Scales::F32(Input::new(base(scale), 2, to)),
+                DType::F16 => Scales::F16(Input::new(base(scale), 2, to)),
+                _ => Scales::BF16(Input::new(base(scale), 2, to)),
+            }
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Input::read`].
+    unsafe fn read<'a>(
+        &self,
+        walk: &Walk<4>,
+        start: usize,
+        len: usize,
+        scratch: &'a mut Scratch<f32>,
+    ) -> &'a [f32] {
+        // SAFETY: passed on.
+        unsafe {
+            match self {
+                Scales::F32(scales) => scales.read(walk, start, len, scratch),
+                Scales::F16(scales) => scales.read(walk, start, len, scratch),
+                Scales::BF16(scales) => scales.read(walk, start, len, scratch),
+            }
+        }
+    }
 }
 
 struct ToIntegers<'a, F, Q> {

@@ -1,7 +1,6 @@
 //! Conversion to and from integers with a scale.
 
-use millstream_core::{BoundCommand, QuantizeOperands};
-use smallvec::smallvec;
+use millstream_core::{BoundCommand, QuantizeOperands, QuantizePart, RawBuffer};
 
 use crate::params::params;
 use crate::program::Definition;
@@ -21,33 +20,39 @@ params! {
 pub(crate) const PROGRAM: Definition = Definition {
     name: "quantize",
     text: include_str!("../../programs/quantize.metal"),
-    constants: &["BACK", "FLOAT", "INTEGER", "RANK", "WIDE", "VECTOR", "STEPS"],
+    constants: &["BACK", "FLOAT", "INTEGER", "SCALE", "RANK", "WIDE", "VECTOR", "STEPS"],
     params: QuantizeParams::declaration,
 };
 
 /// `back` is from integers.
 pub(super) fn lower(command: &BoundCommand, back: bool, limits: &Limits) -> Lowered {
-    let QuantizeOperands { dst, src, scale, zero: given } = QuantizeOperands::of(command);
+    let parts = QuantizeOperands::of(command).parts(command.op());
+    let launches = parts.iter().filter_map(|part| launch(part, back, limits)).collect();
+    Lowered { launches, workspace: 0 }
+}
+
+fn launch(part: &QuantizePart<RawBuffer>, back: bool, limits: &Limits) -> Option<Launch> {
+    let QuantizePart { dst, src, scale, zero: given } = part;
     // Without a zero point the scale stands in, so that the walk has the same form.
-    let zero = given.unwrap_or(scale);
-    let Some(plan) = Plan::new([dst, src, scale, zero], limits) else { return Lowered::default() };
+    let zero = given.as_ref().unwrap_or(scale);
+    let plan = Plan::new([dst, src, scale, zero], limits)?;
     let (float, integer) = if back { (dst, src) } else { (src, dst) };
     let constants = [
         back.into(),
         float.layout.dtype() as i32,
         integer.layout.dtype() as i32,
+        scale.layout.dtype() as i32,
         plan.rank,
         plan.wide,
         plan.vector,
         plan.steps,
     ];
-    let launch = Launch {
+    Some(Launch {
         key: Key::new(Program::Quantize, &constants),
         groups: plan.groups,
         threads: plan.threads,
         slots: [dst, src, scale, zero].map(Slot::from).into_iter().collect(),
         params: QuantizeParams { walk: plan.walk, tail: plan.tail, zero: given.is_some().into() }
             .pack(),
-    };
-    Lowered { launches: smallvec![launch], workspace: 0 }
+    })
 }

@@ -45,7 +45,7 @@ fn cases(float: DType, integer: DType, back: bool) -> Vec<Case> {
                         _ => generator.element(DType::F32, 0.01, 1.0),
                     })
                     .collect();
-                let op = ops::quantize(axis, to, zero);
+                let op = ops::quantize(axis, to, zero, None);
                 let mut case = CaseBuilder::new(name, op)
                     .input(views[1].layout(from, shape), &values)
                     .input(View::Stepped.layout(DType::F32, &parameters), &scales);
@@ -68,6 +68,10 @@ pub(super) fn to_integers() -> Vec<Case> {
             all.push(special(float, integer));
         }
     }
+    for integer in [DType::U16, DType::I16] {
+        all.extend(cases(DType::F32, integer, false));
+    }
+    all.extend(blocks(false));
     all
 }
 
@@ -76,6 +80,57 @@ pub(super) fn from_integers() -> Vec<Case> {
     for float in FLOATS {
         for integer in [DType::U8, DType::I8, DType::I32] {
             all.extend(cases(float, integer, true));
+        }
+    }
+    for integer in [DType::U16, DType::I16] {
+        all.extend(cases(DType::F32, integer, true));
+    }
+    all.extend(blocks(true));
+    all
+}
+
+/// Shape, axis, and size of blocks.
+const BLOCKS: &[(&[usize], usize, u32)] = &[
+    (&[7], 0, 3),
+    (&[5], 0, 9),
+    (&[3, 67], 1, 16),
+    (&[7, 10], 0, 2),
+    (&[2, 3, 8, 5], 2, 4),
+    (&[5, 64], 1, 32),
+    (&[2, 0, 3], 1, 2),
+    (&[1, 2, 1, 2, 1, 2, 3], 6, 2),
+];
+
+/// Scales of all types, for blocks.
+fn blocks(back: bool) -> Vec<Case> {
+    let mut all = Vec::new();
+    let integers =
+        if back { [DType::I8, DType::U16, DType::I32] } else { [DType::U8, DType::I8, DType::I16] };
+    for (which, float) in [DType::F32, DType::F16, DType::BF16].into_iter().enumerate() {
+        let integer = integers[which];
+        for (at, &(shape, axis, block)) in BLOCKS.iter().enumerate() {
+            for more in 0..2 {
+                let (zero, views) = ((at + more).is_multiple_of(2), VIEWS[(at + which) % 3]);
+                let scale = [DType::F32, DType::F16, DType::BF16][(which + more) % 3];
+                let kind = if back { "dequantize" } else { "quantize" };
+                let name = format!("{kind}/{float}-{integer}-{scale}/{shape:?}-{axis}-{block}");
+                let mut generator = Generator::named(&name);
+                let (from, to) = if back { (integer, float) } else { (float, integer) };
+                let values = generator.elements(from, shape.iter().product(), -40.0, 40.0);
+                let mut each = shape.to_vec();
+                each[axis] = shape[axis].div_ceil(block as usize);
+                let many = each.iter().product();
+                let scales = generator.elements(scale, many, 0.1, 1.0);
+                let op = ops::quantize(Some(axis), to, zero, Some(block));
+                let mut case = CaseBuilder::new(name, op)
+                    .input(views[1].layout(from, shape), &values)
+                    .input(View::Stepped.layout(scale, &each), &scales);
+                if zero {
+                    let zeros = generator.elements(integer, many, 0.0, 0.0);
+                    case = case.input(View::Transposed.layout(integer, &each), &zeros);
+                }
+                all.push(case.outputs(&views[..1]).build());
+            }
         }
     }
     all
@@ -89,7 +144,7 @@ fn special(float: DType, integer: DType) -> Case {
         nan, inf, -inf, 0.0, -0.0,
     ];
     let values = numbers.map(Value::Float);
-    let op = ops::quantize(None, integer, true);
+    let op = ops::quantize(None, integer, true, None);
     CaseBuilder::new(format!("quantize/{float}-{integer}/special"), op)
         .input(View::Dense.layout(float, &[values.len()]), &values)
         .input(View::Dense.layout(DType::F32, &[]), &[Value::Float(1.0)])

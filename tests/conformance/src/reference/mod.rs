@@ -151,11 +151,11 @@ pub fn reference(case: &Case) -> Vec<Expected> {
         Op::Stft { frame, hop, onesided: _, window: _ } => {
             fourier::frames(*frame as usize, *hop as usize, &inputs[0], inputs.get(1), shape)
         }
-        Op::Quantize { axis, dtype: _, zero: _ } => {
-            quantize::apply(axis.map(usize::from), false, &inputs, dtype)
+        Op::Quantize { axis, dtype: _, zero: _, block } => {
+            quantize::apply((axis.map(usize::from), *block), false, &inputs, dtype)
         }
-        Op::Dequantize { axis, dtype: _, zero: _ } => {
-            quantize::apply(axis.map(usize::from), true, &inputs, dtype)
+        Op::Dequantize { axis, dtype: _, zero: _, block } => {
+            quantize::apply((axis.map(usize::from), *block), true, &inputs, dtype)
         }
         Op::DynamicQuantize { rows, dtype: _ } => dynamic::apply(*rows, &inputs[0], dtype),
         Op::MatMulBlocks { bits, block, zeros, epilogue } => {

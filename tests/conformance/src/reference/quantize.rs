@@ -10,15 +10,16 @@ use crate::{Dense, Expected, Value};
 
 /// `inputs` are the source, the scale and perhaps the zero point.
 pub(super) fn apply(
-    axis: Option<usize>,
+    (axis, block): (Option<usize>, Option<u32>),
     back: bool,
     inputs: &[Dense],
     dtype: DType,
 ) -> Vec<Expected> {
     let src = &inputs[0];
-    let wide = |parameter: &Dense| match axis {
-        Some(axis) => spread(parameter, &src.shape, axis),
-        None => Dense { shape: vec![], ..parameter.clone() }.broadcast(&src.shape),
+    let wide = |parameter: &Dense| match (axis, block) {
+        (Some(axis), Some(block)) => repeat(parameter, &src.shape, axis, block as usize),
+        (Some(axis), None) => spread(parameter, &src.shape, axis),
+        (None, _) => Dense { shape: vec![], ..parameter.clone() }.broadcast(&src.shape),
     };
     let scale = wide(&inputs[1]);
     let zero = inputs.get(2).map(wide);
@@ -37,6 +38,18 @@ pub(super) fn apply(
         Expected::Exact(Value::Int(sum.clamp(low, high)))
     };
     (0..src.values.len()).map(element).collect()
+}
+
+/// Every number of a block once.
+fn repeat(numbers: &Dense, shape: &[usize], axis: usize, block: usize) -> Dense {
+    let inner: usize = shape[axis + 1..].iter().product();
+    let (size, blocks) = (shape[axis], numbers.shape[axis]);
+    let value = |at: usize| {
+        let (outer, place, rest) = (at / (size * inner), at / inner % size, at % inner);
+        numbers.values[(outer * blocks + place / block) * inner + rest]
+    };
+    let values = (0..shape.iter().product()).map(value).collect();
+    Dense { shape: shape.to_vec(), values, ..numbers.clone() }
 }
 
 /// A vector that has one number for each row.

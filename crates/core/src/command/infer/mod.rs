@@ -127,8 +127,12 @@ impl Op {
             Op::Stft { frame, hop, onesided, window: _ } => {
                 fourier::stft(fit, *frame, *hop, *onesided)
             }
-            Op::Quantize { axis, dtype, zero: _ } => quantize::quantize(fit, *axis, *dtype),
-            Op::Dequantize { axis, dtype, zero: _ } => quantize::dequantize(fit, *axis, *dtype),
+            Op::Quantize { axis, dtype, zero: _, block } => {
+                quantize::quantize(fit, (*axis, *block), *dtype)
+            }
+            Op::Dequantize { axis, dtype, zero: _, block } => {
+                quantize::dequantize(fit, (*axis, *block), *dtype)
+            }
             Op::DynamicQuantize { rows, dtype } => quantize::dynamic(fit, *rows, *dtype),
             Op::MatMulInteger { a_zero, b_zero, rescale } => {
                 product::matmul_integer(fit, [*a_zero, *b_zero], rescale.as_ref())

@@ -1,35 +1,54 @@
 //! Conversion to and from integers with a scale.
 
 use super::{Fit, Shape};
-use crate::{DType, Result};
+use crate::{DType, MAX_RANK, Result};
 
-pub(super) fn quantize<B>(fit: &mut Fit<'_, B>, axis: Option<u8>, dtype: DType) -> Result<()> {
+/// The axis of scales, and how many neighbours along it share one.
+type Places = (Option<u8>, Option<u32>);
+
+pub(super) fn quantize<B>(fit: &mut Fit<'_, B>, places: Places, dtype: DType) -> Result<()> {
     fit.wants_float(0)?;
-    let byte = matches!(dtype, DType::U8 | DType::I8);
-    fit.wants(byte, "dtype", || "u8 or i8".into(), dtype)?;
-    scaled(fit, axis, dtype, dtype)
+    let small = matches!(dtype, DType::U8 | DType::I8 | DType::U16 | DType::I16);
+    fit.wants(small, "dtype", || "u8, i8, u16 or i16".into(), dtype)?;
+    scaled(fit, places, dtype, dtype)
 }
 
-pub(super) fn dequantize<B>(fit: &mut Fit<'_, B>, axis: Option<u8>, dtype: DType) -> Result<()> {
+pub(super) fn dequantize<B>(fit: &mut Fit<'_, B>, places: Places, dtype: DType) -> Result<()> {
     let stored = fit.dtype(0);
-    if !matches!(stored, DType::U8 | DType::I8 | DType::I32) {
-        return fit.misfit(0, "u8, i8 or i32");
+    if !matches!(stored, DType::U8 | DType::I8 | DType::U16 | DType::I16 | DType::I32) {
+        return fit.misfit(0, "u8, i8, u16, i16 or i32");
     }
     fit.wants(dtype.is_float(), "dtype", || "a floating-point type".into(), dtype)?;
-    scaled(fit, axis, dtype, stored)
+    scaled(fit, places, dtype, stored)
 }
 
 /// What both directions share.
-fn scaled<B>(fit: &mut Fit<'_, B>, axis: Option<u8>, dtype: DType, stored: DType) -> Result<()> {
-    fit.wants_dtype(1, DType::F32)?;
+fn scaled<B>(fit: &mut Fit<'_, B>, places: Places, dtype: DType, stored: DType) -> Result<()> {
+    if !matches!(fit.dtype(1), DType::F32 | DType::F16 | DType::BF16) {
+        return fit.misfit(1, "f32, f16 or bf16");
+    }
+    if fit.inputs() > 2 {
+        fit.wants_dtype(2, stored)?;
+    }
     let shape = Shape::from_slice(fit.shape(0));
+    let (axis, block) = places;
     if let Some(axis) = axis {
         fit.wants_axis(0, axis.into())?;
     }
-    for place in 1..fit.inputs() {
-        if place == 2 {
-            fit.wants_dtype(place, stored)?;
+    if let Some(block) = block {
+        fit.wants(block > 0, "block", || "1 or more".into(), block)?;
+        let Some(axis) = axis.map(usize::from) else {
+            return fit.fail("axis", "one that has blocks", "none");
+        };
+        if shape.len() == MAX_RANK {
+            return fit.misfit(0, format!("fewer than {MAX_RANK} axes, with blocks"));
         }
+        let mut each = shape.clone();
+        each[axis] = shape[axis].div_ceil(block as usize);
+        (1..fit.inputs()).try_for_each(|place| fit.wants_shape(place, &each))?;
+        return fit.output(dtype, &shape);
+    }
+    for place in 1..fit.inputs() {
         match axis {
             Some(axis) => fit.spread(place, &shape, axis.into())?,
             None => fit.spread_one(place, &shape)?,

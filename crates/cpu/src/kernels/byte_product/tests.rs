@@ -70,6 +70,11 @@ fn all_machines_give_the_same_sums() {
     let expected = sums(|tiles| unsafe { tiles.add_portably() });
     // SAFETY: as above.
     assert!(sums(|tiles| unsafe { tiles.add() }) == expected);
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") {
+        // SAFETY: as above, and the machine has the instructions.
+        assert!(sums(|tiles| unsafe { tiles.add_with_avx2() }) == expected);
+    }
 }
 
 #[test]

@@ -1,9 +1,7 @@
 //! The innermost loops.
 
 #[cfg(target_arch = "x86_64")]
-use std::arch::x86_64::{
-    _mm512_dpbusd_epi32, _mm512_loadu_si512, _mm512_set1_epi32, _mm512_storeu_si512,
-};
+use std::arch::x86_64::*;
 
 /// Columns of a panel.
 pub(super) const WIDTH: usize = 32;
@@ -97,14 +95,72 @@ impl Tiles {
         });
     }
 
+    /// Products of 16 bits, of which pairs are added in 32 bits: the instruction for bytes would saturate.
+    ///
     /// # Safety
     ///
     /// As for [`add`](Self::add), and the machine has AVX2.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     pub unsafe fn add_with_avx2(&self) {
-        // SAFETY: passed on.
-        unsafe { self.add_portably() }
+        self.each::<3>(|row, rows, panel| {
+            // SAFETY: passed on; no more rows are touched than there are.
+            unsafe {
+                match rows {
+                    3 => self.avx2_tile::<3>(row, panel),
+                    2 => self.avx2_tile::<2>(row, panel),
+                    _ => self.avx2_tile::<1>(row, panel),
+                }
+            }
+        });
+    }
+
+    /// Computes some rows of a panel, in halves, so that the sums stay in registers.
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn avx2_tile<const ROWS: usize>(&self, row: usize, panel: usize) {
+        const HALF: usize = WIDTH / 2;
+        /// Columns of a register of products.
+        const COLUMNS: usize = 4;
+        let step = self.groups * STEPS;
+        // SAFETY: the rows and the panel belong to the product, whose sums have room for whole panels;
+        // loads and stores need no alignment.
+        unsafe {
+            let (left, right, to) = self.places(row, panel);
+            for half in 0..2 {
+                let (right, to) = (right.add(half * HALF * STEPS), to.add(half * HALF));
+                // Two sums for each column, which are added at the end.
+                let mut sums = [[_mm256_setzero_si256(); HALF / COLUMNS]; ROWS];
+                for group in 0..self.groups {
+                    let values = right.add(group * STEPS * WIDTH);
+                    let factors: [__m256i; ROWS] = std::array::from_fn(|row| {
+                        let four = left.add(row * step + group * STEPS).cast::<i32>();
+                        let four = _mm_cvtsi32_si128(four.read_unaligned());
+                        _mm256_broadcastq_epi64(_mm_cvtepu8_epi16(four))
+                    });
+                    for part in 0..HALF / COLUMNS {
+                        let bytes = _mm_loadu_si128(values.add(part * COLUMNS * STEPS).cast());
+                        let values = _mm256_cvtepi8_epi16(bytes);
+                        for (sums, &factors) in sums.iter_mut().zip(&factors) {
+                            let products = _mm256_madd_epi16(factors, values);
+                            sums[part] = _mm256_add_epi32(sums[part], products);
+                        }
+                    }
+                }
+                for (row, sums) in sums.iter().enumerate() {
+                    let (pairs, _) = sums.as_chunks::<2>();
+                    for (index, &[first, second]) in pairs.iter().enumerate() {
+                        // Neighbours are added, and come as the halves of both registers in turn.
+                        let turns = _mm256_hadd_epi32(first, second);
+                        let found = _mm256_permute4x64_epi64::<0b11_01_10_00>(turns);
+                        let to = to.add(row * self.stride + index * 2 * COLUMNS).cast::<__m256i>();
+                        let all = _mm256_add_epi32(_mm256_loadu_si256(to), found);
+                        _mm256_storeu_si256(to, all);
+                    }
+                }
+            }
+        }
     }
 
     /// # Safety

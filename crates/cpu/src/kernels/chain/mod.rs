@@ -2,10 +2,12 @@
 //!
 //! A tile of every input is lent or fetched, all steps are run on it, and the last one writes to the output.
 //! Results in between lie in registers: a few KB each, as they would be stored, so that a chain has the bits of
-//! its steps one by one.
+//! its steps one by one. Where all steps are cheap functions of `f32`, results lie in the machine's own registers
+//! instead (`strip`).
 
 mod plan;
 mod step;
+mod strip;
 
 #[cfg(test)]
 mod tests;
@@ -43,11 +45,19 @@ pub(super) unsafe fn chain(
     let plan = Plan::new(chain);
     // Where a step costs more than a few, other threads can help with less.
     let work = (chain.steps().len() / 4).max(1);
-    let bytes = [plan.registers * plan.tile_bytes, (1 + inputs.len()) * plan.tile_bytes];
+    let program = strip::length()
+        .filter(|&strip| walk.inner() >= strip && walk.inner_stride(0) == 1)
+        .and_then(|_| strip::Program::new(chain));
+    let slots = program.as_ref().map_or(0, |program| program.slots * strip::SLOT);
+    let bytes = [
+        plan.registers * plan.tile_bytes,
+        (1 + inputs.len()) * plan.tile_bytes,
+        slots * size_of::<f32>(),
+    ];
     try_share(parallel, walk.elements(), work, |range| {
-        with_areas(bytes, |[registers, fetched]: [&mut [u8]; 2]| {
-            let areas = [registers.as_mut_ptr(), fetched.as_mut_ptr()];
-            let mut run = Run::new(chain, &plan, &walk, dst, inputs, areas);
+        with_areas(bytes, |areas: [&mut [u8]; 3]| {
+            let areas = areas.map(|area| area.as_mut_ptr());
+            let mut run = Run::new(chain, &plan, program.as_ref(), &walk, dst, inputs, areas);
             walk.blocks(range, plan.tile, |start, len| {
                 // SAFETY: passed on; tiles are disjoint parts of the output.
                 unsafe { run.tile(start, len) };
@@ -59,16 +69,26 @@ pub(super) unsafe fn chain(
     })
 }
 
+/// Where an element of an operand lies, counted from its first.
+fn element(operand: &Operand<RawBuffer>, position: usize) -> *const u8 {
+    let elements = operand.layout.offset() + position;
+    let first = operand.buffer.address as *const u8;
+    first.wrapping_add(elements * operand.layout.dtype().size())
+}
+
 /// What one thread needs for its tiles.
 struct Run<'a> {
     chain: &'a Chain,
     plan: &'a Plan,
+    program: Option<&'a strip::Program>,
     walk: &'a Walk<OPERANDS>,
     dst: &'a Operand<RawBuffer>,
     inputs: &'a [Operand<RawBuffer>],
     registers: *mut u8,
     /// A tile of the output, and one of each input that cannot be lent.
     fetched: *mut u8,
+    /// Inputs and slots of the program.
+    sources: strip::Sources,
     /// Which element each of those repeats, and how often, where it does.
     repeated: [Option<(usize, usize)>; MAX_CHAIN_INPUTS],
     /// Where the tile of each input lies.
@@ -80,33 +100,92 @@ impl<'a> Run<'a> {
     fn new(
         chain: &'a Chain,
         plan: &'a Plan,
+        program: Option<&'a strip::Program>,
         walk: &'a Walk<OPERANDS>,
         dst: &'a Operand<RawBuffer>,
         inputs: &'a [Operand<RawBuffer>],
-        [registers, fetched]: [*mut u8; 2],
+        [registers, fetched, slots]: [*mut u8; 3],
     ) -> Self {
+        let none = strip::Source { first: std::ptr::null(), step: 0 };
+        let sources = strip::Sources { inputs: [none; MAX_CHAIN_INPUTS], slots: slots.cast() };
         let bytes = walk.elements().saturating_mul(dst.layout.dtype().size());
         Run {
             chain,
             plan,
+            program,
             walk,
             dst,
             inputs,
             registers,
             fetched,
+            sources,
             repeated: [None; MAX_CHAIN_INPUTS],
             tiles: [std::ptr::null(); MAX_CHAIN_INPUTS],
             past_cache: past_cache::is_large(bytes),
         }
     }
 
-    /// Runs all steps on the elements `start .. start + len`.
+    /// Runs all steps on the elements `start .. start + len`: in strips as far as they go, the rest step by step.
     ///
     /// # Safety
     ///
     /// As for [`execute`](super::execute); nobody else writes these elements of the output.
     #[inline]
     unsafe fn tile(&mut self, start: usize, len: usize) {
+        let strips = match (self.program, strip::length()) {
+            (Some(program), Some(strip))
+                if start % self.walk.inner() + len <= self.walk.inner() =>
+            {
+                let strips = len / strip * strip;
+                // SAFETY: passed on.
+                unsafe { self.strips(program, start, strips) };
+                strips
+            }
+            _ => 0,
+        };
+        if strips < len {
+            // SAFETY: passed on.
+            unsafe { self.steps(start + strips, len - strips) };
+        }
+    }
+
+    /// Runs a program on the elements `start .. start + len`, which lie in one row.
+    ///
+    /// # Safety
+    ///
+    /// As for [`tile`](Self::tile).
+    #[inline]
+    unsafe fn strips(&mut self, program: &strip::Program, start: usize, len: usize) {
+        if len == 0 {
+            return;
+        }
+        for (input, operand) in self.inputs.iter().enumerate() {
+            let place = 1 + input;
+            self.sources.inputs[input] = if self.walk.inner_stride(place) == 0 {
+                let position = self.walk.position(place, start);
+                strip::Source { first: element(operand, position), step: 0 }
+            } else {
+                // SAFETY: passed on.
+                strip::Source { first: unsafe { self.fetch(input, start, len) }, step: 1 }
+            };
+        }
+        // SAFETY: passed on; a program makes `f32`. A tile is lent from memory other than the output.
+        unsafe {
+            let scratch = std::slice::from_raw_parts_mut(self.fetched.cast(), len);
+            let target = Output::<f32>::new(base(self.dst), 0).of_elements(self.walk.elements());
+            target.write_through(self.walk, start, len, scratch, |block| {
+                strip::run(program, &self.sources, block.as_mut_ptr().cast(), len);
+            });
+        }
+    }
+
+    /// Runs all steps on the elements `start .. start + len`, one after the other.
+    ///
+    /// # Safety
+    ///
+    /// As for [`tile`](Self::tile).
+    #[inline]
+    unsafe fn steps(&mut self, start: usize, len: usize) {
         for input in 0..self.inputs.len() {
             // SAFETY: passed on.
             self.tiles[input] = unsafe { self.fetch(input, start, len) };
@@ -116,9 +195,7 @@ impl<'a> Run<'a> {
             let to = self.register(self.plan.targets[place]);
             // SAFETY: a register has room for a tile, and is none that the step reads.
             unsafe { self.step(place, to, len) };
-            self.prefetch(place, len);
         }
-        self.prefetch(last, len);
         let Run { walk, dst, .. } = *self;
         let output = self.fetched;
         with_bits!(dst.layout.dtype(), Bits => {
@@ -160,8 +237,7 @@ impl<'a> Run<'a> {
             // tile of them.
             unsafe {
                 let scratch = std::slice::from_raw_parts_mut(own.cast::<MaybeUninit<Bits>>(), len);
-                let first = base::<u8>(self.dst).cast_const();
-                let reader = Input::<Bits>::new(base(operand), place, first);
+                let reader = Input::<Bits>::new(base(operand), place, element(self.dst, 0));
                 reader.read_through(walk, start, len, scratch).as_ptr().cast()
             }
         })
@@ -186,19 +262,5 @@ impl<'a> Run<'a> {
         });
         // SAFETY: passed on.
         unsafe { step::run(self.chain, place, from, to, len) }
-    }
-
-    /// Asks for a part of what the next tile reads, so that memory is busy while this one is computed.
-    #[inline]
-    fn prefetch(&self, place: usize, len: usize) {
-        let steps = self.chain.steps().len();
-        for (input, operand) in self.inputs.iter().enumerate() {
-            if self.walk.inner_stride(1 + input) == 1 {
-                let bytes = len * operand.layout.dtype().size();
-                let (first, end) = (bytes * place / steps, bytes * (place + 1) / steps);
-                let next = self.tiles[input].wrapping_add(bytes + first);
-                past_cache::prefetch(next, end - first);
-            }
-        }
     }
 }

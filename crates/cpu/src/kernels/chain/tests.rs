@@ -170,3 +170,106 @@ fn nothing_and_one_element_work() {
     let one = Tensor::floats(DType::F32, &[], &[3.0]);
     check(&chain, Layout::scalar(DType::F32), &[&one]);
 }
+
+/// As [`check`], but for which NaN a result is: of two, the compiler may take either.
+#[track_caller]
+fn check_numbers(chain: &Chain, shape: &[usize], inputs: &[&Tensor]) {
+    let layout = dense(DType::F32, shape);
+    let (dst, expected) = (Tensor::uninit(layout), Tensor::uninit(layout));
+    let bits = |tensor: &Tensor| -> Vec<u32> {
+        let values = tensor.values::<f32>().into_iter();
+        values.map(|x| if x.is_nan() { f32::NAN.to_bits() } else { x.to_bits() }).collect()
+    };
+    one_by_one(chain, &expected, inputs);
+    for found in on_every_machine(|| {
+        let operands = inputs.iter().map(|input| input.operand());
+        run(Command::chain(chain, dst.operand(), operands));
+        bits(&dst)
+    }) {
+        assert!(found == bits(&expected), "{chain:?}");
+    }
+}
+
+/// Every function that strips have, with numbers that are apt to be handled wrongly, in every order of operands.
+#[test]
+fn strips_have_the_bits_of_tiles() {
+    let special = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        3.0,
+        -3.0,
+        6.5,
+        -7.25,
+        1e-40,
+        -1e-40,
+        1e38,
+        -1e38,
+        1e-20,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+    ];
+    let count = special.len();
+    let shape = [count, 300];
+    let column: Vec<f64> = special.iter().flat_map(|&x| [x; 300]).collect();
+    let row: Vec<f64> = special.iter().copied().cycle().take(300).collect();
+    let bits: Vec<u8> = (0..300).map(|at| u8::from(at % 3 == 0)).collect();
+    let inputs = [
+        Tensor::floats(DType::F32, &shape, &column),
+        Tensor::floats(DType::F32, &[300], &row),
+        Tensor::floats(DType::F32, &[count, 1], &special),
+    ];
+    let condition = Tensor::bools(&[300], &bits);
+    let [y, z, bools] = [1, 2, 3].map(ChainTerm::Input);
+    let unary = [
+        UnaryOp::Relu,
+        UnaryOp::Neg,
+        UnaryOp::Abs,
+        UnaryOp::Square,
+        UnaryOp::Sqrt,
+        UnaryOp::Reciprocal,
+        UnaryOp::LeakyRelu { slope: 0.1 },
+        UnaryOp::HardSigmoid { alpha: 0.2, beta: 0.5 },
+        UnaryOp::HardSwish,
+    ];
+    let limits = (Some(Scalar::Float(-0.0)), Some(Scalar::Float(0.1)));
+    let mut firsts: Vec<ChainStep> = unary.iter().map(|&op| ChainStep::unary(op, X)).collect();
+    firsts.push(ChainStep::clip(limits.0, limits.1, X));
+    firsts.push(ChainStep::clip(limits.1, None, X));
+    for op in
+        [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div, BinaryOp::Max, BinaryOp::Min]
+    {
+        firsts.extend([ChainStep::binary(op, X, y), ChainStep::binary(op, y, X)]);
+        firsts.extend([ChainStep::binary(op, z, y), ChainStep::binary(op, y, y)]);
+    }
+    for first in firsts {
+        // Both results are read again, so that one of them is kept.
+        let steps = [
+            first,
+            ChainStep::binary(BinaryOp::Sub, step(0), X),
+            ChainStep::where_(bools, step(1), step(0)),
+            ChainStep::binary(BinaryOp::Max, y, step(2)),
+            ChainStep::binary(BinaryOp::Add, step(3), z),
+        ];
+        let chain = Chain::new(&[DType::F32, DType::F32, DType::F32, DType::Bool], &steps).unwrap();
+        let all = [&inputs[0], &inputs[1], &inputs[2], &condition];
+        check_numbers(&chain, &shape, &all);
+    }
+    use BinaryOp::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
+    for op in [Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual] {
+        let steps = [
+            ChainStep::unary(UnaryOp::Neg, X),
+            ChainStep::binary(op, y, step(0)),
+            ChainStep::where_(step(1), z, step(0)),
+            ChainStep::binary(op, step(2), y),
+            ChainStep::where_(step(3), step(0), X),
+            ChainStep::binary(BinaryOp::Min, step(4), step(2)),
+        ];
+        let chain = Chain::new(&[DType::F32; 3], &steps).unwrap();
+        let all = [&inputs[0], &inputs[1], &inputs[2]];
+        check_numbers(&chain, &shape, &all);
+    }
+}

@@ -103,7 +103,8 @@ pub fn chain() -> Good {
 }
 
 pub fn quantize() -> Good {
-    let op = |axis, dtype| Op::Quantize { axis, dtype, zero: true };
+    let op = |axis, dtype| Op::Quantize { axis, dtype, zero: true, block: None };
+    let blocks = |axis, block| Op::Quantize { axis, dtype: U8, zero: true, block };
     row(
         op(Some(1), U8),
         [DST],
@@ -112,12 +113,17 @@ pub fn quantize() -> Good {
             input("scale", F32, &[3], "type rank size", &[]),
             input("zero", U8, &[3], "type rank size", &[]),
         ],
-        [("axis", op(Some(2), U8)), ("dtype", op(Some(1), DType::I32))],
+        [
+            ("axis", op(Some(2), U8)),
+            ("dtype", op(Some(1), DType::I32)),
+            ("axis", blocks(None, Some(2))),
+            ("block", blocks(Some(1), Some(0))),
+        ],
     )
 }
 
 pub fn dequantize() -> Good {
-    let op = |axis, dtype| Op::Dequantize { axis, dtype, zero: true };
+    let op = |axis, dtype| Op::Dequantize { axis, dtype, zero: true, block: None };
     row(
         op(None, DType::F16),
         [DST],

@@ -79,6 +79,8 @@ programs! {
     GemvColumns => lower::gemv::COLUMNS_PROGRAM,
     /// Numbers in a row.
     Iota => lower::iota::PROGRAM,
+    /// Elements at places that a grid names.
+    GridSample => lower::grid_sample::PROGRAM,
     /// Matrix products in tiles.
     Matmul => lower::matmul::PROGRAM,
     /// Matrix products with weights of few bits.

@@ -63,6 +63,7 @@ impl Op {
             | Op::Resize { .. }
             | Op::Pad { .. }
             | Op::Reverse { .. }
+            | Op::GridSample { .. }
             | Op::NonZero
             | Op::Compress { .. }
             | Op::Unique { .. }

@@ -2,8 +2,8 @@
 
 use super::{
     Activation, AttentionParams, Axes, BinaryOp, Chain, ConvParams, Distribution, Epilogue,
-    HostBytes, IotaParams, PadParams, PoolParams, RecurrentParams, ReduceOp, Rescale, ResizeParams,
-    ScatterReduction, TensorSpec, UnaryOp,
+    GridMode, GridPadding, HostBytes, IotaParams, PadParams, PoolParams, RecurrentParams, ReduceOp,
+    Rescale, ResizeParams, ScatterReduction, TensorSpec, UnaryOp,
 };
 use crate::{DType, Scalar};
 
@@ -296,6 +296,16 @@ pub enum Op {
         /// A box is center x, center y, width and height, else y, x of two opposite corners.
         centered: bool,
     },
+    /// `dst ← src, grid`: elements of `[batch, channels, places…]` at the places that `[batch, outputs…, axes]`
+    /// names.
+    GridSample {
+        /// What is found between elements.
+        mode: GridMode,
+        /// What there is outside.
+        padding: GridPadding,
+        /// Whether -1 and 1 are the middles of the outermost elements, and not their outer edges.
+        align_corners: bool,
+    },
     /// `dst ← query, key, value, [mask], [lengths]`: scaled dot-product attention; the mask is already
     /// broadcast to `[batch, heads, queries, keys]`. Of each batch keys at or beyond its length are not seen,
     /// and may hold anything. A query that sees no key gives zeros.
@@ -471,7 +481,7 @@ kinds! {
     Gather => "gather", GatherElements => "gather_elements", GatherNd => "gather_nd",
     ScatterElements => "scatter_elements", ScatterNd => "scatter_nd", Embedding => "embedding",
     CacheWrite => "cache_write", Rope => "rope",
-    TopK => "top_k", Resize => "resize", Pad => "pad", Reverse => "reverse",
+    TopK => "top_k", Resize => "resize", Pad => "pad", Reverse => "reverse", GridSample => "grid_sample",
     NonZero => "nonzero", Compress => "compress", Unique => "unique",
     NonMaxSuppression => "non_max_suppression", Attention => "attention",
     Recurrent => "recurrent", Dft => "dft", Stft => "stft", Quantize => "quantize",

@@ -249,6 +249,9 @@ impl Hash for Op {
             Op::Resize { params } => words.resize(params),
             Op::Pad { params } => words.pad(params),
             Op::Reverse { axes, batch_axis } => words.add((axes, batch_axis)),
+            Op::GridSample { mode, padding, align_corners } => {
+                words.add((mode, padding, align_corners));
+            }
             Op::Compress { axis } => words.add(axis),
             Op::Unique { axis, sorted } => words.add((axis, sorted)),
             Op::NonMaxSuppression { most, overlap, score, centered } => {

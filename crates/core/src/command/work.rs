@@ -114,6 +114,11 @@ impl<B> Command<B> {
                 let comparisons = logarithm(outputs[0].layout.shape()[usize::from(*axis)]);
                 elements(outputs) + elements(inputs).saturating_mul(comparisons)
             }
+            Op::GridSample { mode, .. } => {
+                let axes = inputs[0].layout.rank().saturating_sub(2) as u32;
+                let taps = (mode.taps() as u128).saturating_pow(axes);
+                elements(outputs).saturating_mul(taps + 8)
+            }
             Op::Resize { params } => {
                 let taps = taps(params, inputs[0].layout.rank());
                 elements(outputs).saturating_mul(taps.saturating_add(1))

@@ -24,6 +24,7 @@ mod cumsum;
 mod dynamic;
 mod fault;
 mod fourier;
+mod grid_sample;
 mod group_norm;
 mod host;
 mod index;
@@ -113,6 +114,7 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::Resize
             | OpKind::Pad
             | OpKind::Reverse
+            | OpKind::GridSample
             | OpKind::NonZero
             | OpKind::Compress
             | OpKind::Unique
@@ -300,6 +302,15 @@ unsafe fn execute_one(
                 };
                 let operands = [&inputs[0], &inputs[1]];
                 compact::suppress(choice, &outputs[0], &outputs[1], operands, parallel)?;
+            }
+            Op::GridSample { mode, padding, align_corners } => {
+                let sampling = grid_sample::Sampling {
+                    mode: *mode,
+                    padding: *padding,
+                    align_corners: *align_corners,
+                };
+                let operands = [&inputs[0], &inputs[1]];
+                grid_sample::grid_sample(sampling, &outputs[0], operands, parallel);
             }
             Op::Conv { params, epilogue } => {
                 let operands = conv_operands(command);

@@ -195,6 +195,28 @@ macro_rules! with_float {
     };
 }
 
+/// Runs a body with `$type` standing for the stored type of a floating-point dtype that is computed with as
+/// `f32`.
+macro_rules! with_f32 {
+    ($dtype:expr, $type:ident => $body:expr) => {
+        match $dtype {
+            DType::F32 => {
+                type $type = f32;
+                $body
+            }
+            DType::F16 => {
+                type $type = half::f16;
+                $body
+            }
+            DType::BF16 => {
+                type $type = half::bf16;
+                $body
+            }
+            other => unreachable!("{other} is not computed with as f32"),
+        }
+    };
+}
+
 /// Runs a body with `$type` standing for the stored type of an integer dtype.
 macro_rules! with_int {
     ($dtype:expr, $type:ident => $body:expr) => {
@@ -260,7 +282,7 @@ macro_rules! with_bits {
     };
 }
 
-pub(super) use {with_bits, with_float, with_int};
+pub(super) use {with_bits, with_f32, with_float, with_int};
 
 #[cfg(test)]
 mod tests {

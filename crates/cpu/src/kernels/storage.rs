@@ -4,32 +4,10 @@ use millstream_core::{DType, Operand, RawBuffer, SmallFloat};
 
 use super::block::{BLOCK, Input, Output, Scratch, base};
 use super::copy::{self, Cast, each};
-use super::number::{Stored, with_int};
+use super::number::{Stored, with_f32, with_int};
 use super::parallel::{Parallel, Shared, share};
 use super::span::Whole;
 use super::walk::Walk;
-
-/// Runs a body with `$type` standing for the stored type of a floating-point dtype that is computed with as
-/// `f32`.
-macro_rules! with_f32 {
-    ($dtype:expr, $type:ident => $body:expr) => {
-        match $dtype {
-            DType::F32 => {
-                type $type = f32;
-                $body
-            }
-            DType::F16 => {
-                type $type = half::f16;
-                $body
-            }
-            DType::BF16 => {
-                type $type = half::bf16;
-                $body
-            }
-            other => unreachable!("{other} is converted in two steps"),
-        }
-    };
-}
 
 /// Copies where one of the types is only stored.
 ///

@@ -17,6 +17,7 @@ pub(crate) mod fill;
 pub(crate) mod fourier;
 pub(crate) mod gather;
 pub(crate) mod gemv;
+pub(crate) mod grid_sample;
 pub(crate) mod index;
 pub(crate) mod iota;
 pub(crate) mod matmul;
@@ -77,6 +78,7 @@ const SUPPORTED: &[OpKind] = &[
     OpKind::Gather,
     OpKind::GatherElements,
     OpKind::GatherNd,
+    OpKind::GridSample,
     OpKind::GroupNorm,
     OpKind::Iota,
     OpKind::LayerNorm,
@@ -167,6 +169,9 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         }
         Op::Rope { interleaved, positions: _ } => {
             Ok(rope::lower(command, *interleaved, index, limits))
+        }
+        Op::GridSample { mode, padding, align_corners } => {
+            Ok(grid_sample::lower(command, (*mode, *padding), *align_corners, limits))
         }
         Op::Pad { params } => Ok(pad::lower(command, params, limits)),
         Op::Reverse { axes, batch_axis } => {

@@ -14,6 +14,7 @@ mod elementwise;
 mod fill;
 mod fourier;
 mod gather;
+mod grid_sample;
 mod host;
 mod integer;
 mod iota;
@@ -98,6 +99,7 @@ pub(crate) const COVERED: &[OpKind] = &[
     OpKind::Resize,
     OpKind::Pad,
     OpKind::Reverse,
+    OpKind::GridSample,
     OpKind::NonZero,
     OpKind::Compress,
     OpKind::Unique,
@@ -170,6 +172,7 @@ fn all_cases(kind: OpKind) -> Vec<Case> {
         OpKind::Resize => resize::cases(),
         OpKind::Pad => pad::cases(),
         OpKind::Reverse => reverse::cases(),
+        OpKind::GridSample => grid_sample::cases(),
         OpKind::NonZero => compact::nonzeros(),
         OpKind::Compress => compact::compressions(),
         OpKind::Unique => compact::uniques(),

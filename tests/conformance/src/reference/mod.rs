@@ -12,6 +12,7 @@ mod cumsum;
 mod dynamic;
 mod fourier;
 mod gather;
+mod grid_sample;
 mod integer;
 mod iota;
 mod layer_norm;
@@ -123,6 +124,10 @@ pub fn reference(case: &Case) -> Vec<Expected> {
         }
         Op::Resize { params } => resize::apply(params, shape, &inputs[0]),
         Op::Pad { params } => pad::apply(params, shape, &inputs[0]),
+        Op::GridSample { mode, padding, align_corners } => {
+            let way = (*mode, *padding);
+            grid_sample::apply(way, *align_corners, shape, &inputs[0], &inputs[1])
+        }
         Op::Reverse { axes, batch_axis } => {
             reverse::apply(*axes, batch_axis.map(usize::from), &inputs[0], inputs.get(1))
         }

@@ -19,6 +19,7 @@ mod rearrange;
 mod recurrent;
 mod reduce;
 mod rescale;
+mod sample;
 mod source;
 mod window;
 
@@ -117,6 +118,7 @@ impl Op {
             Op::NonMaxSuppression { most, overlap, score, centered: _ } => {
                 compact::suppress(fit, *most, *overlap, *score)
             }
+            Op::GridSample { mode: _, padding: _, align_corners: _ } => sample::grid_sample(fit),
             Op::Attention { params } => attention::attention(fit, params),
             Op::Recurrent { params } => recurrent::recurrent(fit, params),
             Op::Dft { axis, inverse, onesided, length } => {

@@ -84,6 +84,7 @@ impl Op {
             | Op::Resize { .. }
             | Op::Pad { .. }
             | Op::Reverse { .. }
+            | Op::GridSample { .. }
             | Op::Attention { .. }
             | Op::Dft { .. }
             | Op::Stft { .. }
@@ -123,6 +124,7 @@ impl Op {
             Op::Reverse { batch_axis, .. } => with(&["src"], &[(batch_axis.is_some(), "lengths")]),
             Op::Compress { .. } => smallvec!["src", "condition"],
             Op::NonMaxSuppression { .. } => smallvec!["boxes", "scores"],
+            Op::GridSample { .. } => smallvec!["src", "grid"],
             Op::Binary { .. } => smallvec!["a", "b"],
             Op::Where => smallvec!["condition", "a", "b"],
             Op::Chain { chain } => INPUT_NAMES[..chain.inputs().len()].iter().copied().collect(),
@@ -214,6 +216,7 @@ impl Op {
             | Op::Gather { .. }
             | Op::GatherElements { .. }
             | Op::GatherNd { .. }
+            | Op::GridSample { .. }
             | Op::Embedding => (1, 2),
             Op::Where | Op::ScatterElements { .. } | Op::ScatterNd { .. } => (1, 3),
             Op::CacheWrite { positions, .. } => (1, 2 + usize::from(*positions)),

@@ -83,6 +83,7 @@ pub fn good(kind: OpKind) -> Good {
         OpKind::Resize => windows::resize(),
         OpKind::Pad => windows::pad(),
         OpKind::Reverse => places::reverse(),
+        OpKind::GridSample => places::grid_sample(),
         OpKind::NonZero => compact::nonzero(),
         OpKind::Compress => compact::compress(),
         OpKind::Unique => compact::unique(),

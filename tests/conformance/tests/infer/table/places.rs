@@ -1,7 +1,7 @@
 //! Reading and writing by index.
 
 use millstream_conformance::ops;
-use millstream_core::{Op, ScatterReduction};
+use millstream_core::{GridMode, GridPadding, Op, ScatterReduction};
 
 use super::{DST, F32, I64, input, row};
 use crate::spoil::Good;
@@ -102,5 +102,18 @@ pub fn reverse() -> Good {
             ("batch_axis", ops::reverse(&[0], Some(2))),
             ("batch_axis", ops::reverse(&[0], Some(255))),
         ],
+    )
+}
+
+pub fn grid_sample() -> Good {
+    let (mode, padding) = (GridMode::Linear, GridPadding::Zeros);
+    row(
+        Op::GridSample { mode, padding, align_corners: false },
+        [DST],
+        [
+            input("src", F32, &[2, 3, 4, 5], "type rank size", &["grid"]),
+            input("grid", F32, &[2, 6, 7, 2], "type rank size", &[]),
+        ],
+        [],
     )
 }

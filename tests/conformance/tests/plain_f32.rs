@@ -79,11 +79,12 @@ fn compute(case: &Case, inputs: &[Numbers], shape: &[usize]) -> Option<Vec<f32>>
             Some(rows.flat_map(|row| softmax(row, *log)).collect())
         }
         Op::LayerNorm { axes, epsilon, weight, bias } if !shape.contains(&0) => {
-            let size = shape[shape.len() - usize::from(*axes)..].iter().product();
-            let weights = weight.then(|| &inputs[1].values[..]);
-            let biases = bias.then(|| &inputs[1 + usize::from(*weight)].values[..]);
-            let rows = inputs[0].values.chunks(size);
-            Some(rows.flat_map(|row| layer_norm(row, weights, biases, *epsilon)).collect())
+            let row = &shape[shape.len() - usize::from(*axes)..];
+            let weights = weight.then(|| inputs[1].broadcast(row));
+            let biases = bias.then(|| inputs[1 + usize::from(*weight)].broadcast(row));
+            let rows = inputs[0].values.chunks(row.iter().product());
+            let normal = |row| layer_norm(row, weights.as_deref(), biases.as_deref(), *epsilon);
+            Some(rows.flat_map(normal).collect())
         }
         Op::MatMul { epilogue } if shape.len() == 2 => {
             let extra: Vec<_> = inputs[2..].iter().map(|input| input.broadcast(shape)).collect();

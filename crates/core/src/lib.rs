@@ -37,8 +37,8 @@ pub use command::{
     MAX_CHAIN_INPUTS, MAX_CHAIN_STEPS, MAX_SPATIAL, Names, NearestRounding, Op, OpKind, Operand,
     Outputs, PadMode, PadParams, PoolKind, PoolOrder, PoolParams, Quantized, RawBuffer, Recurrent,
     RecurrentActivation, RecurrentCell, RecurrentDirection, RecurrentExtras, RecurrentParams,
-    RecurrentVariant, ReduceOp, Rescale, ResizeMode, ResizeParams, ScatterReduction, TensorSpec,
-    UnaryOp,
+    RecurrentVariant, ReduceOp, Rescale, ResizeMode, ResizeParams, RoiAlignParams, RoiMode,
+    ScatterReduction, TensorSpec, UnaryOp,
 };
 pub use command::{
     AttentionOperands, CacheWriteOperands, ConvIntegerOperands, ConvOperands,

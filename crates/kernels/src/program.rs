@@ -119,6 +119,8 @@ programs! {
     Rope => lower::rope::PROGRAM,
     /// Elements in the opposite order.
     Reverse => lower::reverse::PROGRAM,
+    /// Regions of interest, each brought to the same size.
+    RoiAlign => lower::roi_align::PROGRAM,
     /// Elements written by index.
     Scatter => lower::scatter::PROGRAM,
     /// One of two elements, by a condition.

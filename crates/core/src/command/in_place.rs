@@ -64,6 +64,7 @@ impl Op {
             | Op::Pad { .. }
             | Op::Reverse { .. }
             | Op::GridSample { .. }
+            | Op::RoiAlign { .. }
             | Op::NonZero
             | Op::Compress { .. }
             | Op::Unique { .. }

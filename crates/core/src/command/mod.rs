@@ -36,6 +36,7 @@ mod recurrent;
 mod reduce;
 mod resize;
 mod reverse;
+mod roi_align;
 mod same;
 mod scatter;
 mod select;
@@ -63,6 +64,7 @@ pub use quantize::QuantizePart;
 pub use random::Distribution;
 pub use recurrent::{Recurrent, RecurrentActivation, RecurrentExtras, RecurrentVariant};
 pub use reduce::{Axes, ReduceOp};
+pub use roi_align::{RoiAlignParams, RoiMode};
 pub use spec::TensorSpec;
 pub use views::*;
 

@@ -3,7 +3,7 @@
 use super::{
     Activation, AttentionParams, Axes, BinaryOp, Chain, ConvParams, Distribution, Epilogue,
     GridMode, GridPadding, HostBytes, IotaParams, PadParams, PoolParams, RecurrentParams, ReduceOp,
-    Rescale, ResizeParams, ScatterReduction, TensorSpec, UnaryOp,
+    Rescale, ResizeParams, RoiAlignParams, ScatterReduction, TensorSpec, UnaryOp,
 };
 use crate::{DType, Scalar};
 
@@ -306,6 +306,12 @@ pub enum Op {
         /// Whether -1 and 1 are the middles of the outermost elements, and not their outer edges.
         align_corners: bool,
     },
+    /// `dst ← src, rois, batches`: regions of `[batch, channels, height, width]`, each sampled to the same size. A
+    /// region is `[x, y, x, y]`, two opposite corners.
+    RoiAlign {
+        /// Size, samples and scale.
+        params: RoiAlignParams,
+    },
     /// `dst ← query, key, value, [mask], [lengths]`: scaled dot-product attention; the mask is already
     /// broadcast to `[batch, heads, queries, keys]`. Of each batch keys at or beyond its length are not seen,
     /// and may hold anything. A query that sees no key gives zeros.
@@ -482,6 +488,7 @@ kinds! {
     ScatterElements => "scatter_elements", ScatterNd => "scatter_nd", Embedding => "embedding",
     CacheWrite => "cache_write", Rope => "rope",
     TopK => "top_k", Resize => "resize", Pad => "pad", Reverse => "reverse", GridSample => "grid_sample",
+    RoiAlign => "roi_align",
     NonZero => "nonzero", Compress => "compress", Unique => "unique",
     NonMaxSuppression => "non_max_suppression", Attention => "attention",
     Recurrent => "recurrent", Dft => "dft", Stft => "stft", Quantize => "quantize",

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::{
     Activation, AttentionParams, ChainOp, ChainStep, Distribution, Epilogue, IotaParams, Op,
     PadMode, PadParams, RecurrentParams, RecurrentVariant, Rescale, ResizeMode, ResizeParams,
-    UnaryOp,
+    RoiAlignParams, UnaryOp,
 };
 use crate::{DType, Scalar};
 
@@ -251,6 +251,11 @@ impl Hash for Op {
             Op::Reverse { axes, batch_axis } => words.add((axes, batch_axis)),
             Op::GridSample { mode, padding, align_corners } => {
                 words.add((mode, padding, align_corners));
+            }
+            Op::RoiAlign { params } => {
+                let RoiAlignParams { size, samples, scale, mode, half_pixel } = *params;
+                words.add((size, samples, mode, half_pixel));
+                words.float(scale);
             }
             Op::Compress { axis } => words.add(axis),
             Op::Unique { axis, sorted } => words.add((axis, sorted)),

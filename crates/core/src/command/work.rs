@@ -119,6 +119,11 @@ impl<B> Command<B> {
                 let taps = (mode.taps() as u128).saturating_pow(axes);
                 elements(outputs).saturating_mul(taps + 8)
             }
+            Op::RoiAlign { params } => {
+                // Samples that data decides on are few.
+                let samples = if params.samples == 0 { 2 } else { u128::from(params.samples) };
+                elements(outputs).saturating_mul(4 * samples * samples + 8)
+            }
             Op::Resize { params } => {
                 let taps = taps(params, inputs[0].layout.rank());
                 elements(outputs).saturating_mul(taps.saturating_add(1))

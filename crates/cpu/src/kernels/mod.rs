@@ -48,6 +48,7 @@ mod recurrent;
 mod reduce;
 mod resize;
 mod reverse;
+mod roi_align;
 mod rope;
 mod select;
 mod simd;
@@ -115,6 +116,7 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::Pad
             | OpKind::Reverse
             | OpKind::GridSample
+            | OpKind::RoiAlign
             | OpKind::NonZero
             | OpKind::Compress
             | OpKind::Unique
@@ -311,6 +313,10 @@ unsafe fn execute_one(
                 };
                 let operands = [&inputs[0], &inputs[1]];
                 grid_sample::grid_sample(sampling, &outputs[0], operands, parallel);
+            }
+            Op::RoiAlign { params } => {
+                let operands = [&inputs[0], &inputs[1], &inputs[2]];
+                roi_align::roi_align(*params, &outputs[0], operands, parallel)?;
             }
             Op::Conv { params, epilogue } => {
                 let operands = conv_operands(command);

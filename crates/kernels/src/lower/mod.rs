@@ -35,6 +35,7 @@ pub(crate) mod reduce;
 pub(crate) mod rescale;
 pub(crate) mod resize;
 pub(crate) mod reverse;
+pub(crate) mod roi_align;
 pub(crate) mod rope;
 mod rows;
 pub(crate) mod scatter;
@@ -96,6 +97,7 @@ const SUPPORTED: &[OpKind] = &[
     OpKind::Resize,
     OpKind::Reverse,
     OpKind::RmsNorm,
+    OpKind::RoiAlign,
     OpKind::Rope,
     OpKind::ScatterElements,
     OpKind::ScatterNd,
@@ -173,6 +175,7 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         Op::GridSample { mode, padding, align_corners } => {
             Ok(grid_sample::lower(command, (*mode, *padding), *align_corners, limits))
         }
+        Op::RoiAlign { params } => Ok(roi_align::lower(command, *params, index, limits)),
         Op::Pad { params } => Ok(pad::lower(command, params, limits)),
         Op::Reverse { axes, batch_axis } => {
             Ok(reverse::lower(command, *axes, *batch_axis, index, limits))

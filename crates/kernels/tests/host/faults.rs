@@ -1,7 +1,7 @@
 //! Indices outside their axis leave a note and touch nothing else.
 
 use millstream_conformance::{Case, CaseBuilder, Target, Value, View, ops};
-use millstream_core::{DType, Op, OpKind, ScatterReduction};
+use millstream_core::{DType, Op, OpKind, RoiAlignParams, RoiMode, ScatterReduction};
 
 use crate::host;
 use crate::keys::chosen_kinds;
@@ -39,6 +39,22 @@ fn a_length_beyond_its_axis_is_a_fault() {
                 &[Value::Int(3), Value::Int(length.into())],
             );
         expect_fault(OpKind::Reverse, case.outputs(&[View::Dense]).build());
+    }
+}
+
+#[test]
+fn a_region_outside_the_batch_is_a_fault() {
+    let (mode, half_pixel) = (RoiMode::Max, true);
+    let params = RoiAlignParams { size: [2, 2], samples: 0, scale: 1.0, mode, half_pixel };
+    for (batches, index) in [(2, 2), (2, -1), (2, i64::MAX), (2, i64::MIN), (0, 0)] {
+        let case = CaseBuilder::new(format!("region in {index}"), Op::RoiAlign { params })
+            .input(
+                View::Dense.layout(DType::F32, &[batches, 1, 3, 3]),
+                &vec![Value::Float(1.0); batches * 9],
+            )
+            .input(View::Dense.layout(DType::F32, &[1, 4]), &[Value::Float(1.0); 4])
+            .input(View::Dense.layout(DType::I64, &[1]), &[Value::Int(index.into())]);
+        expect_fault(OpKind::RoiAlign, case.outputs(&[View::Dense]).build());
     }
 }
 

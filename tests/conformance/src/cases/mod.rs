@@ -30,6 +30,7 @@ mod reduce;
 mod rescale;
 mod resize;
 mod reverse;
+mod roi_align;
 mod scatter;
 mod select;
 mod softmax;
@@ -100,6 +101,7 @@ pub(crate) const COVERED: &[OpKind] = &[
     OpKind::Pad,
     OpKind::Reverse,
     OpKind::GridSample,
+    OpKind::RoiAlign,
     OpKind::NonZero,
     OpKind::Compress,
     OpKind::Unique,
@@ -173,6 +175,7 @@ fn all_cases(kind: OpKind) -> Vec<Case> {
         OpKind::Pad => pad::cases(),
         OpKind::Reverse => reverse::cases(),
         OpKind::GridSample => grid_sample::cases(),
+        OpKind::RoiAlign => roi_align::cases(),
         OpKind::NonZero => compact::nonzeros(),
         OpKind::Compress => compact::compressions(),
         OpKind::Unique => compact::uniques(),

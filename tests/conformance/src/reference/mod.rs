@@ -26,6 +26,7 @@ mod reduce;
 mod rescale;
 mod resize;
 mod reverse;
+mod roi_align;
 mod scatter;
 mod select;
 mod softmax;
@@ -127,6 +128,9 @@ pub fn reference(case: &Case) -> Vec<Expected> {
         Op::GridSample { mode, padding, align_corners } => {
             let way = (*mode, *padding);
             grid_sample::apply(way, *align_corners, shape, &inputs[0], &inputs[1])
+        }
+        Op::RoiAlign { params } => {
+            roi_align::apply(*params, shape, [&inputs[0], &inputs[1], &inputs[2]])
         }
         Op::Reverse { axes, batch_axis } => {
             reverse::apply(*axes, batch_axis.map(usize::from), &inputs[0], inputs.get(1))

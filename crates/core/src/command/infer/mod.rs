@@ -119,6 +119,7 @@ impl Op {
                 compact::suppress(fit, *most, *overlap, *score)
             }
             Op::GridSample { mode: _, padding: _, align_corners: _ } => sample::grid_sample(fit),
+            Op::RoiAlign { params } => sample::roi_align(fit, *params),
             Op::Attention { params } => attention::attention(fit, params),
             Op::Recurrent { params } => recurrent::recurrent(fit, params),
             Op::Dft { axis, inverse, onesided, length } => {

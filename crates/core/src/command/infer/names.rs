@@ -85,6 +85,7 @@ impl Op {
             | Op::Pad { .. }
             | Op::Reverse { .. }
             | Op::GridSample { .. }
+            | Op::RoiAlign { .. }
             | Op::Attention { .. }
             | Op::Dft { .. }
             | Op::Stft { .. }
@@ -125,6 +126,7 @@ impl Op {
             Op::Compress { .. } => smallvec!["src", "condition"],
             Op::NonMaxSuppression { .. } => smallvec!["boxes", "scores"],
             Op::GridSample { .. } => smallvec!["src", "grid"],
+            Op::RoiAlign { .. } => smallvec!["src", "rois", "batches"],
             Op::Binary { .. } => smallvec!["a", "b"],
             Op::Where => smallvec!["condition", "a", "b"],
             Op::Chain { chain } => INPUT_NAMES[..chain.inputs().len()].iter().copied().collect(),
@@ -218,7 +220,9 @@ impl Op {
             | Op::GatherNd { .. }
             | Op::GridSample { .. }
             | Op::Embedding => (1, 2),
-            Op::Where | Op::ScatterElements { .. } | Op::ScatterNd { .. } => (1, 3),
+            Op::Where | Op::ScatterElements { .. } | Op::ScatterNd { .. } | Op::RoiAlign { .. } => {
+                (1, 3)
+            }
             Op::CacheWrite { positions, .. } => (1, 2 + usize::from(*positions)),
             Op::Rope { positions, .. } => (1, 3 + usize::from(*positions)),
             Op::Chain { chain } => (1, chain.inputs().len()),

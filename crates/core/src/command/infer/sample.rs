@@ -1,6 +1,7 @@
 //! Elements at places that data names.
 
 use super::{Fit, Shape};
+use crate::command::RoiAlignParams;
 use crate::{DType, Result};
 
 pub(super) fn grid_sample<B>(fit: &mut Fit<'_, B>) -> Result<()> {
@@ -24,4 +25,29 @@ pub(super) fn grid_sample<B>(fit: &mut Fit<'_, B>) -> Result<()> {
         return fit.misfit(0, "something to sample");
     }
     fit.output(dtype, &shape)
+}
+
+pub(super) fn roi_align<B>(fit: &mut Fit<'_, B>, params: RoiAlignParams) -> Result<()> {
+    let RoiAlignParams { size: [height, width], samples, scale, mode: _, half_pixel: _ } = params;
+    fit.wants(height > 0 && width > 0, "size", || "at least 1".into(), height.min(width))?;
+    let most = RoiAlignParams::MAX_SAMPLES;
+    fit.wants(samples <= most, "samples", || format!("at most {most}"), samples)?;
+    fit.wants(scale.is_finite(), "scale", || "a finite number".into(), scale)?;
+    let dtype = fit.dtype(0);
+    if !matches!(dtype, DType::F32 | DType::F16 | DType::BF16) {
+        return fit.misfit(0, "f32, f16 or bf16");
+    }
+    let &[_, channels, rows, columns] = fit.shape(0) else {
+        return fit.misfit(0, "4 axes: batch, channels, height, width");
+    };
+    fit.wants_dtype(1, dtype)?;
+    let &[regions, 4] = fit.shape(1) else {
+        return fit.misfit(1, "2 axes: regions and 4 numbers");
+    };
+    fit.wants_index(2)?;
+    fit.wants_shape(2, &[regions])?;
+    if rows.min(columns) == 0 && regions.min(channels) > 0 {
+        return fit.misfit(0, "something to sample");
+    }
+    fit.output(dtype, &[regions, channels, height as usize, width as usize])
 }

@@ -84,6 +84,7 @@ pub fn good(kind: OpKind) -> Good {
         OpKind::Pad => windows::pad(),
         OpKind::Reverse => places::reverse(),
         OpKind::GridSample => places::grid_sample(),
+        OpKind::RoiAlign => places::roi_align(),
         OpKind::NonZero => compact::nonzero(),
         OpKind::Compress => compact::compress(),
         OpKind::Unique => compact::unique(),

@@ -1,7 +1,7 @@
 //! Reading and writing by index.
 
 use millstream_conformance::ops;
-use millstream_core::{GridMode, GridPadding, Op, ScatterReduction};
+use millstream_core::{GridMode, GridPadding, Op, RoiAlignParams, RoiMode, ScatterReduction};
 
 use super::{DST, F32, I64, input, row};
 use crate::spoil::Good;
@@ -115,5 +115,28 @@ pub fn grid_sample() -> Good {
             input("grid", F32, &[2, 6, 7, 2], "type rank size", &[]),
         ],
         [],
+    )
+}
+
+pub fn roi_align() -> Good {
+    let op = |size, samples, scale| {
+        let (mode, half_pixel) = (RoiMode::Mean, true);
+        Op::RoiAlign { params: RoiAlignParams { size, samples, scale, mode, half_pixel } }
+    };
+    row(
+        op([2, 3], 0, 1.0),
+        [DST],
+        [
+            input("src", F32, &[2, 3, 4, 5], "type rank size", &["rois"]),
+            input("rois", F32, &[6, 4], "type rank size", &["batches"]),
+            input("batches", I64, &[6], "type rank size", &[]),
+        ],
+        [
+            ("size", op([0, 3], 0, 1.0)),
+            ("size", op([2, 0], 0, 1.0)),
+            ("samples", op([2, 3], u32::MAX, 1.0)),
+            ("scale", op([2, 3], 0, f32::NAN)),
+            ("scale", op([2, 3], 0, f32::INFINITY)),
+        ],
     )
 }

@@ -13,6 +13,7 @@ bash scripts/aarch64.sh
 bash scripts/weaken.sh
 bash scripts/kernels.sh asan
 bash scripts/kernels.sh tsan
+bash scripts/kernels.sh nvrtc
 bash scripts/fuzz.sh 300
 cargo run --release -- stress --scenario soak --iterations 20000
 cargo bench --bench runtime

@@ -119,9 +119,15 @@ impl<B> Command<B> {
                 let taps = (mode.taps() as u128).saturating_pow(axes);
                 elements(outputs).saturating_mul(taps + 8)
             }
+            // Samples that the data decide on stand half an element apart or more, and those outside are left out.
+            Op::RoiAlign { params } if params.samples == 0 => {
+                let (src, dst) = (inputs[0].layout.shape(), outputs[0].layout.shape());
+                let [high, wide] = [src[2], src[3]].map(|size| size.saturating_mul(2).max(1));
+                let samples = times(&[dst[0], dst[1], high, wide]);
+                elements(outputs).saturating_mul(8).saturating_add(samples.saturating_mul(4))
+            }
             Op::RoiAlign { params } => {
-                // Samples that data decides on are few.
-                let samples = if params.samples == 0 { 2 } else { u128::from(params.samples) };
+                let samples = u128::from(params.samples);
                 elements(outputs).saturating_mul(4 * samples * samples + 8)
             }
             Op::Resize { params } => {

@@ -198,12 +198,29 @@ impl Span {
     /// One output, with the samples of it that are not outside. They have no gaps, since places only rise or
     /// only fall.
     fn bin(self, output: usize, size: usize) -> Bin {
-        let inside = |sample: &u32| (-1.0..=size as f32).contains(&self.place(output, *sample));
-        let count = self.count as u32;
-        let first = (0..count).find(inside).unwrap_or(count);
-        let last = (first..count).find(|sample| !inside(sample)).unwrap_or(count);
+        let (low, high, count) = (-1.0, size as f32, self.count as u32);
+        let place = |sample| self.place(output, sample);
+        let falls = self.bin < 0.0;
+        let first =
+            first_where(count, |at| if falls { place(at) <= high } else { place(at) >= low });
+        let last = first_where(count, |at| if falls { place(at) < low } else { place(at) > high });
+        let last = last.max(first);
         Bin { span: self, output, samples: first..last, size }
     }
+}
+
+/// The first of so many for which holds what holds for all behind it.
+fn first_where(count: u32, holds: impl Fn(u32) -> bool) -> u32 {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low
 }
 
 /// One output along one axis.

@@ -8,14 +8,14 @@
 // are asked for in smaller steps, which are not written out so many times.
 #define KEY_AHEAD (VECTOR > 1 && HELD ? 64 : 16)
 #define COLUMNS (32 * CHUNKS)
-#define MOST_HELD 128
+#define MAX_HELD 128
 #if HELD
 #define KEY_STEPS UNROLL
 #else
 #define KEY_STEPS KEEP_LOOP
 #endif
 // f64 takes twice the memory.
-#define MOST_SIMDS (DTYPE == F64 ? 4 : 8)
+#define MAX_SIMDS (DTYPE == F64 ? 4 : 8)
 
 typedef Index<WIDE>::Type I;
 typedef Element<DTYPE>::Stored S;
@@ -65,11 +65,11 @@ FN void fetch_values(IN_THREAD V* x, DEVICE const S* IN_THREAD* columns, I first
 
 KERNEL_6(dst, query, key, value, mask, lengths) {
     const Thread t = THREAD;
-    SHARED W held[HELD ? QUERIES * MOST_HELD / 4 : 1];
-    SHARED W stages[MOST_SIMDS * 32 * STAGE_PITCH];
+    SHARED W held[HELD ? QUERIES * MAX_HELD / 4 : 1];
+    SHARED W stages[MAX_SIMDS * 32 * STAGE_PITCH];
     SHARED V joined[QUERIES * COLUMNS];
-    SHARED V tops[MOST_SIMDS * QUERIES];
-    SHARED V sums[MOST_SIMDS * QUERIES];
+    SHARED V tops[MAX_SIMDS * QUERIES];
+    SHARED V sums[MAX_SIMDS * QUERIES];
     const I queries = (I)p.queries, size = (I)p.size, columns = (I)p.value_size;
     const I q0 = (I)t.group * QUERIES, c0 = (I)t.group_z * COLUMNS;
     const u32 simds = t.count / 32;
@@ -117,7 +117,7 @@ KERNEL_6(dst, query, key, value, mask, lengths) {
                     x[q] = 0;
                     if (d < (u32)size) x[q] = load<DTYPE>(query, q_at + rows[q] * (I)p.stride[1][2] + d * (I)p.stride[1][3]);
                 }
-                UNROLL for (u32 q = 0; q < QUERIES; ++q) ((IN_SHARED V*)held)[q * MOST_HELD + d] = x[q];
+                UNROLL for (u32 q = 0; q < QUERIES; ++q) ((IN_SHARED V*)held)[q * MAX_HELD + d] = x[q];
             }
             group_barrier();
         }
@@ -144,7 +144,7 @@ KERNEL_6(dst, query, key, value, mask, lengths) {
                             UNROLL for (u32 q = 0; q < QUERIES; ++q) {
                                 W y;
                                 if (HELD) {
-                                    y = held[q * (MOST_HELD / 4) + (u32)first / 4 + k];
+                                    y = held[q * (MAX_HELD / 4) + (u32)first / 4 + k];
                                 } else {
                                     UNROLL for (u32 e = 0; e < 4; ++e) {
                                         const I d = first + k * 4 + e;

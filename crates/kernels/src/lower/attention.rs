@@ -50,7 +50,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "attention",
-    text: include_str!("../../programs/attention.metal"),
+    text: include_str!("../../programs/attention.kernel"),
     constants: &[
         "DTYPE", "MASK", "LENGTHS", "LEFT", "CAPPED", "QUERIES", "CHUNKS", "VECTOR", "HELD", "WIDE",
     ],

@@ -17,7 +17,7 @@ const LANES_ALONG_KEYS: usize = 16;
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "attention_tiles",
-    text: include_str!("../../programs/attention_tiles.metal"),
+    text: include_str!("../../programs/attention_tiles.kernel"),
     constants: &[
         "DTYPE", "MASK", "LENGTHS", "LEFT", "CAPPED", "QUERIES", "KEYS", "SIZE", "COLUMNS",
         "VECTOR", "THREADS", "WIDE",

@@ -50,14 +50,14 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "matmul_blocks",
-    text: include_str!("../../programs/matmul_blocks.metal"),
+    text: include_str!("../../programs/matmul_blocks.kernel"),
     constants: &["DTYPE", "BITS", "ZERO", "TILE_M", "TILE_N", "SLICES", "RANK", "WIDE"],
     params: BlocksParams::declaration,
 };
 
 pub(crate) const GEMV_PROGRAM: Definition = Definition {
     name: "gemv_blocks",
-    text: include_str!("../../programs/gemv_blocks.metal"),
+    text: include_str!("../../programs/gemv_blocks.kernel"),
     constants: &["DTYPE", "BITS", "ZERO", "ROWS", "ALIGNED", "RANK", "WIDE"],
     params: BlocksParams::declaration,
 };

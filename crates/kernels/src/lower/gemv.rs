@@ -38,14 +38,14 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "gemv",
-    text: include_str!("../../programs/gemv.metal"),
+    text: include_str!("../../programs/gemv.kernel"),
     constants: &["DTYPE", "ACT", "ROWS", "VECTOR", "LANES", "WIDE"],
     params: GemvParams::declaration,
 };
 
 pub(crate) const COLUMNS_PROGRAM: Definition = Definition {
     name: "gemv_columns",
-    text: include_str!("../../programs/gemv_columns.metal"),
+    text: include_str!("../../programs/gemv_columns.kernel"),
     constants: &["DTYPE", "ROWS", "COLUMNS", "WIDE"],
     params: GemvParams::declaration,
 };

@@ -19,7 +19,7 @@ const STAGE_DEPTH: usize = 16;
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "matmul_depth",
-    text: include_str!("../../programs/matmul_depth.metal"),
+    text: include_str!("../../programs/matmul_depth.kernel"),
     constants: &["DTYPE", "ROWS", "COLUMNS", "THREADS", "WIDE"],
     params: GemvParams::declaration,
 };

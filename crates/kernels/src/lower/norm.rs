@@ -22,7 +22,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "norm",
-    text: include_str!("../../programs/norm.metal"),
+    text: include_str!("../../programs/norm.kernel"),
     constants: &["DTYPE", "RMS", "HAS", "KEPT", "RANK", "WIDE", "VECTOR", "MODE", "HELD"],
     params: NormParams::declaration,
 };

@@ -38,7 +38,7 @@ fn add_one(stream: &Stream, buffer: &Buffer, layout: Layout, ones: &Buffer) {
 }
 
 /// Waits until the stream is through, without executing anything.
-fn look_until_through(stream: &Stream) {
+fn poll_until_through(stream: &Stream) {
     while !stream.query().unwrap() {
         std::thread::yield_now();
     }
@@ -64,7 +64,7 @@ fn a_caller_that_has_no_time_leaves_large_work_to_a_worker() {
     assert!(!stream.query().unwrap(), "nobody has executed it");
     // It was handed over: a worker that comes now finds it, though nobody asks for it any more.
     let workers = engine.start_workers(1).unwrap();
-    look_until_through(&stream);
+    poll_until_through(&stream);
     let traces = device.profiler().take();
     let visits: Vec<_> = traces.iter().flat_map(|trace| &trace.visits).collect();
     let executed: Vec<_> =
@@ -92,7 +92,7 @@ fn a_batch_is_taken_up_where_it_was_left() {
         assert!(matches!(error, Error::Timeout { .. }), "{error}");
     }
     let workers = engine.start_workers(1).unwrap();
-    look_until_through(&stream);
+    poll_until_through(&stream);
     let read = |buffer: &Buffer, layout| {
         stream.download(buffer.operand(layout)).unwrap().read::<f32>().unwrap()
     };

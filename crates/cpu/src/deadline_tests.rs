@@ -66,9 +66,9 @@ fn a_caller_that_has_no_time_leaves_large_work_to_a_worker() {
     let workers = engine.start_workers(1).unwrap();
     poll_until_through(&stream);
     let traces = device.profiler().take();
-    let visits: Vec<_> = traces.iter().flat_map(|trace| &trace.visits).collect();
+    let batches: Vec<_> = traces.iter().flat_map(|trace| &trace.batches).collect();
     let executed: Vec<_> =
-        visits.iter().filter(|visit| visit.activity == Activity::Execute).collect();
+        batches.iter().filter(|batch| batch.activity == Activity::Execute).collect();
     assert_eq!(executed.len(), 1);
     assert!(executed[0].thread != ThreadLabel::current());
     let values = stream.download(buffer.operand(layout)).unwrap().read::<f32>().unwrap();

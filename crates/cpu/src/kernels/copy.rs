@@ -232,5 +232,4 @@ fn f64_round_to_odd(value: u64) -> f64 {
 }
 
 #[cfg(test)]
-#[path = "copy_tests.rs"]
 mod tests;

@@ -128,5 +128,4 @@ unsafe fn scan<T: Stored, S: Copy + Send + Sync>(
 }
 
 #[cfg(test)]
-#[path = "cumsum_tests.rs"]
 mod tests;

@@ -241,5 +241,4 @@ impl Job for Reaches<'_> {
 }
 
 #[cfg(test)]
-#[path = "dynamic_tests.rs"]
 mod tests;

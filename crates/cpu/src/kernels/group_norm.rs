@@ -205,5 +205,4 @@ impl<F: Float> Job for Normalise<'_, F> {
 }
 
 #[cfg(test)]
-#[path = "group_norm_tests.rs"]
 mod tests;

@@ -207,9 +207,4 @@ impl<F: Float> Job for Scale<'_, F> {
 }
 
 #[cfg(test)]
-#[path = "layer_norm_tests.rs"]
-mod layer_norm_tests;
-
-#[cfg(test)]
-#[path = "rms_norm_tests.rs"]
-mod rms_norm_tests;
+mod tests;

@@ -183,5 +183,4 @@ impl Plan {
 }
 
 #[cfg(test)]
-#[path = "pad_tests.rs"]
 mod tests;

@@ -150,5 +150,4 @@ impl<C: Copy + PartialOrd> Job for Limit<'_, C> {
 }
 
 #[cfg(test)]
-#[path = "select_tests.rs"]
 mod tests;

@@ -224,5 +224,4 @@ unsafe fn best<T: Stored<Compute: PartialOrd>>(
 }
 
 #[cfg(test)]
-#[path = "top_k_tests.rs"]
 mod tests;

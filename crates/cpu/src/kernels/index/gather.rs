@@ -110,3 +110,6 @@ unsafe fn read(
         })
     })
 }
+
+#[cfg(test)]
+mod tests;

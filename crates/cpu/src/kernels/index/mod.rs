@@ -6,11 +6,6 @@
 mod gather;
 mod scatter;
 
-#[cfg(test)]
-mod gather_tests;
-#[cfg(test)]
-mod scatter_tests;
-
 pub(super) use gather::{gather, gather_elements, gather_nd};
 pub(super) use scatter::{Operands as ScatterOperands, scatter_elements, scatter_nd};
 

@@ -199,3 +199,6 @@ unsafe fn apply<T: Stored>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

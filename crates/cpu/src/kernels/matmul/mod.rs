@@ -21,8 +21,6 @@ mod vector;
 mod whole;
 
 #[cfg(test)]
-mod packed_tests;
-#[cfg(test)]
 mod tests;
 
 use millstream_core::{DType, Epilogue, Operand, RawBuffer};

@@ -148,3 +148,6 @@ pub(super) unsafe fn run<T: Multiplied>(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

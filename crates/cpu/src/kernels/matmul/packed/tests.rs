@@ -1,7 +1,8 @@
 use millstream_core::{Activation, Command, DType, Epilogue, Layout, Operand, RawBuffer};
 
-use super::packed::{self, packed_bytes};
+use super::packed_bytes;
 use crate::kernels::Sequential;
+use crate::kernels::matmul::packed;
 use crate::kernels::shared::number::with_float;
 use crate::kernels::shared::simd::Machine;
 use crate::kernels::shared::testing::{
@@ -61,7 +62,7 @@ fn every_machine_multiplies_with_what_it_packed() {
                 let dst = Tensor::output(dtype, &[m, n]);
                 let epilogue = Epilogue::default();
                 with_float!(dtype, T => {
-                    let panel = <T as super::tile::Multiplied>::shape(machine).columns;
+                    let panel = <T as crate::kernels::matmul::tile::Multiplied>::shape(machine).columns;
                     let bytes = k * n.next_multiple_of(panel) * dtype.size();
                     let packed = Tensor::output(DType::U8, &[bytes]);
                     let (to, left, right) = (dst.operand(), a.operand(), packed.operand());

@@ -52,7 +52,7 @@ pub use blocks::BlockWeights;
 pub use chain::{Chain, ChainOp, ChainStep, ChainTerm, MAX_CHAIN_INPUTS, MAX_CHAIN_STEPS};
 pub use grid_sample::{GridMode, GridPadding};
 pub use host::HostBytes;
-pub(crate) use host::{HostRole, Lender};
+pub(crate) use host::{HostRole, PoolEntry};
 pub use infer::{Names, Outputs};
 pub use integer::{Quantized, Rescale};
 pub use iota::IotaParams;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use millstream_core::Segment;
 
-use crate::kernels::peak::{add_past_cache, burn, copy_past_cache, fill_past_cache, read};
+use crate::kernels::peak::{add_streaming, burn, copy_streaming, fill_streaming, read};
 use crate::memory;
 
 /// Repetitions, of which the best counts.
@@ -98,9 +98,9 @@ impl Memory {
             Traffic::Read => {
                 black_box(read(a));
             }
-            Traffic::Write => fill_past_cache(to),
-            Traffic::Copy => copy_past_cache(a, to),
-            Traffic::Add => add_past_cache(a, b, to),
+            Traffic::Write => fill_streaming(to),
+            Traffic::Copy => copy_streaming(a, to),
+            Traffic::Add => add_streaming(a, b, to),
         });
         let words: usize = self.parts.iter().map(|Part([to, ..])| to.len()).sum();
         (words * size_of::<u32>() * traffic.operands()) as f64 / seconds

@@ -5,14 +5,14 @@
 
 use millstream_core::{Layout, Operand, RawBuffer};
 
-use super::copy::copy;
-use super::fault::{KernelFault, Result};
-use super::lengths::Lengths;
-use super::parallel::Parallel;
+use crate::kernels::copy::copy;
+use crate::kernels::shared::fault::{KernelFault, Result};
+use crate::kernels::shared::lengths::Lengths;
+use crate::kernels::shared::parallel::Parallel;
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn write(
     (axis, circular): (usize, bool),
     dst: &Operand<RawBuffer>,
@@ -72,7 +72,7 @@ fn outside(position: i64, count: usize, longest: usize) -> KernelFault {
 mod tests {
     use millstream_core::{Command, DType};
 
-    use super::super::testing::{Tensor, fault, run};
+    use crate::kernels::shared::testing::{Tensor, fault, run};
 
     fn cache() -> Tensor {
         Tensor::floats(DType::F32, &[2, 4, 2], &[0.0; 16])

@@ -1,7 +1,7 @@
 use half::{bf16, f16};
 use millstream_core::{Command, DType, Element, Layout};
 
-use super::super::testing::{Tensor, assert_same_bits_in_any_order, run};
+use crate::kernels::shared::testing::{Tensor, assert_same_bits_in_any_order, run};
 
 fn converted<S: Element, D: Element>(values: &[S]) -> Vec<D> {
     let src = Tensor::new(&[values.len()], values);

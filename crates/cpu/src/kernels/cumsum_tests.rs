@@ -1,6 +1,6 @@
 use millstream_core::{Command, DType, Layout};
 
-use super::super::testing::{Tensor, assert_same_bits_in_any_order, noise, run};
+use crate::kernels::shared::testing::{Tensor, assert_same_bits_in_any_order, noise, run};
 
 fn sums(values: &[i8], exclusive: bool, reverse: bool) -> Vec<i8> {
     let tensor = Tensor::new(&[values.len()], values);

@@ -1,7 +1,7 @@
 use millstream_core::{Command, DType};
 
-use super::super::simd::on_every_machine;
-use super::super::testing::{Tensor, assert_same_bits_in_any_order, noise, run};
+use crate::kernels::shared::simd::on_every_machine;
+use crate::kernels::shared::testing::{Tensor, assert_same_bits_in_any_order, noise, run};
 
 fn made(values: &[f64], to: DType, rows: bool, shape: &[usize]) -> (Tensor, Tensor, Tensor) {
     let src = Tensor::floats(DType::F32, shape, values);

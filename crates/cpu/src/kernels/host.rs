@@ -2,15 +2,15 @@
 
 use millstream_core::{HostBytes, Layout, Operand, RawBuffer};
 
-use super::block::base;
-use super::copy::copy;
-use super::parallel::Parallel;
+use crate::kernels::copy::copy;
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::parallel::Parallel;
 
 /// Copies dense bytes of the host to an operand.
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn upload(dst: &Operand<RawBuffer>, source: &HostBytes, parallel: &dyn Parallel) {
     // SAFETY: the host's bytes are as many as the elements take, nobody writes them, and they are
     // apart from device memory; the rest is passed on.
@@ -21,7 +21,7 @@ pub(super) unsafe fn upload(dst: &Operand<RawBuffer>, source: &HostBytes, parall
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn download(
     target: &HostBytes,
     src: &Operand<RawBuffer>,
@@ -43,7 +43,7 @@ fn dense(host: &HostBytes, layout: &Layout) -> Operand<RawBuffer> {
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn timestamp(dst: &Operand<RawBuffer>, clock_ns: i64) {
     // SAFETY: the operand is one `i64`.
     unsafe { base::<i64>(dst).write(clock_ns) }
@@ -53,9 +53,9 @@ pub(super) unsafe fn timestamp(dst: &Operand<RawBuffer>, clock_ns: i64) {
 mod tests {
     use millstream_core::{Command, DType, as_bytes, from_bytes};
 
-    use super::super::testing::{Tensor, run};
-    use super::super::{Sequential, execute};
     use super::*;
+    use crate::kernels::shared::testing::{Tensor, run};
+    use crate::kernels::{Sequential, execute};
 
     #[test]
     fn bytes_survive_a_round_trip_through_any_layout() {

@@ -2,15 +2,15 @@
 
 use millstream_core::{DType, IotaParams, Operand, RawBuffer};
 
-use super::block::{Output, Scratch, base, each_block};
-use super::integer::Int;
-use super::number::{Float, Stored, StoredFloat, with_float, with_int};
-use super::parallel::Parallel;
-use super::walk::Walk;
+use crate::kernels::shared::block::{Output, Scratch, base, each_block};
+use crate::kernels::shared::integer::Int;
+use crate::kernels::shared::number::{Float, Stored, StoredFloat, with_float, with_int};
+use crate::kernels::shared::parallel::Parallel;
+use crate::kernels::shared::walk::Walk;
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn iota(params: &IotaParams, dst: &Operand<RawBuffer>, parallel: &dyn Parallel) {
     let dtype = dst.layout.dtype();
     let (start, step) = (params.start, params.step);
@@ -80,8 +80,8 @@ unsafe fn fill<T: Stored>(
 mod tests {
     use millstream_core::{Command, Layout};
 
-    use super::super::testing::{Tensor, assert_same_bits_in_any_order, run};
     use super::*;
+    use crate::kernels::shared::testing::{Tensor, assert_same_bits_in_any_order, run};
 
     #[test]
     fn numbers_follow_the_axis_whatever_the_layout() {

@@ -1,6 +1,6 @@
 use millstream_core::{Command, DType, MAX_RANK, PadMode, PadParams, Scalar};
 
-use super::super::testing::{Tensor, assert_same_bits_in_any_order, run};
+use crate::kernels::shared::testing::{Tensor, assert_same_bits_in_any_order, run};
 
 fn params(mode: PadMode, widths: &[(i64, i64)]) -> PadParams {
     let (mut before, mut after) = ([0; MAX_RANK], [0; MAX_RANK]);

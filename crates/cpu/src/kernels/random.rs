@@ -5,17 +5,17 @@ use std::mem::MaybeUninit;
 use millstream_core::philox::{BLOCK_WORDS, block, normals, uniform};
 use millstream_core::{DType, Distribution, Operand, RawBuffer};
 
-use super::block::{Output, Scratch, base, each_block};
-use super::number::{Float, StoredFloat, with_float};
-use super::parallel::Parallel;
-use super::simd::{Job, vectorised};
-use super::walk::Walk;
+use crate::kernels::shared::block::{Output, Scratch, base, each_block};
+use crate::kernels::shared::number::{Float, StoredFloat, with_float};
+use crate::kernels::shared::parallel::Parallel;
+use crate::kernels::shared::simd::{Job, vectorised};
+use crate::kernels::shared::walk::Walk;
 
 /// Fills an operand with random numbers.
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn random(
     distribution: Distribution,
     seed: u64,
@@ -142,8 +142,8 @@ fn between(low: f32, high: f32, fraction: f32) -> f32 {
 mod tests {
     use millstream_core::{Command, Layout, philox};
 
-    use super::super::testing::{FLOATS, Tensor, assert_same_bits_in_any_order, run};
     use super::*;
+    use crate::kernels::shared::testing::{FLOATS, Tensor, assert_same_bits_in_any_order, run};
 
     const UNIFORM: Distribution = Distribution::Uniform { low: -1.0, high: 3.0 };
     const NORMAL: Distribution = Distribution::Normal { mean: 2.0, deviation: 0.5 };

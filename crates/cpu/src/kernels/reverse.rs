@@ -4,19 +4,19 @@ use std::ops::Range;
 
 use millstream_core::{Axes, DType, MAX_RANK, Operand, RawBuffer};
 
-use super::block::base;
-use super::fault::{KernelFault, Result};
-use super::number::with_bits;
-use super::parallel::{Parallel, Shared, share};
-use super::slice;
-use super::walk::Walk;
-use super::workspace::{push, reserve};
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::{KernelFault, Result};
+use crate::kernels::shared::number::with_bits;
+use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::scratch::{push, reserve};
+use crate::kernels::shared::slice;
+use crate::kernels::shared::walk::Walk;
 
 /// Reverses along some axes. With lengths and the axis that they belong to, only so many elements are.
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn reverse(
     axes: Axes,
     lengths: Option<(&Operand<RawBuffer>, usize)>,
@@ -215,8 +215,8 @@ unsafe fn turned<T: Copy>(to: *mut T, from: *const T, count: usize, strides: [us
 mod tests {
     use millstream_core::Command;
 
-    use super::super::testing::{Tensor, assert_same_bits_in_any_order, fault, run};
     use super::*;
+    use crate::kernels::shared::testing::{Tensor, assert_same_bits_in_any_order, fault, run};
 
     #[test]
     fn each_axis_turns_around() {

@@ -4,17 +4,17 @@ use std::ops::Range;
 
 use millstream_core::{DType, Operand, RawBuffer, RoiAlignParams, RoiMode};
 
-use super::block::base;
-use super::fault::{KernelFault, Result};
-use super::number::{Stored, with_f32};
-use super::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::{KernelFault, Result};
+use crate::kernels::shared::number::{Stored, with_f32};
+use crate::kernels::shared::parallel::{Parallel, Shared, share};
 
 /// Channels that share the work of finding samples.
 const CHANNELS: usize = 16;
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn roi_align(
     params: RoiAlignParams,
     dst: &Operand<RawBuffer>,
@@ -255,8 +255,8 @@ impl Bin {
 mod tests {
     use millstream_core::Command;
 
-    use super::super::testing::{Tensor, fault, run};
     use super::*;
+    use crate::kernels::shared::testing::{Tensor, fault, run};
 
     const PARAMS: RoiAlignParams = RoiAlignParams {
         size: [1, 2],

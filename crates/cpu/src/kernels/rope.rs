@@ -8,12 +8,12 @@ use std::ops::Range;
 
 use millstream_core::{DType, Operand, RawBuffer};
 
-use super::block::base;
-use super::fault::{KernelFault, Result, try_share};
-use super::lengths::Lengths;
-use super::number::{Float, StoredFloat, with_float};
-use super::parallel::{Parallel, Shared};
-use super::simd::{Job, vectorised};
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::{KernelFault, Result, try_share};
+use crate::kernels::shared::lengths::Lengths;
+use crate::kernels::shared::number::{Float, StoredFloat, with_float};
+use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::simd::{Job, vectorised};
 
 /// Pairs that are turned at once.
 const PAIRS: usize = 64;
@@ -29,7 +29,7 @@ pub(super) struct Operands<'a> {
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn rope(
     interleaved: bool,
     operands: &Operands<'_>,
@@ -250,7 +250,9 @@ impl<T: StoredFloat> Job for Rows<'_, T> {
 mod tests {
     use millstream_core::{Command, DType};
 
-    use super::super::testing::{FLOATS, Tensor, assert_same_bits_in_any_order, fault, noise};
+    use crate::kernels::shared::testing::{
+        FLOATS, Tensor, assert_same_bits_in_any_order, fault, noise,
+    };
 
     #[test]
     fn rows_have_the_same_bits_in_any_order() {

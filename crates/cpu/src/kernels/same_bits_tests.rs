@@ -5,9 +5,9 @@ use millstream_core::{
     ReduceOp, Result, UnaryOp,
 };
 
-use super::past_cache;
-use super::simd::on_every_machine;
-use super::testing::{FLOATS, Tensor, assert_same_bits_in_any_order, noise, run};
+use crate::kernels::shared::simd::on_every_machine;
+use crate::kernels::shared::streaming;
+use crate::kernels::shared::testing::{FLOATS, Tensor, assert_same_bits_in_any_order, noise, run};
 
 const SHAPE: [usize; 3] = [3, 37, 131];
 
@@ -99,7 +99,7 @@ fn stores_past_the_caches_give_the_same_bits() {
         each_command(|name, shape, build| {
             let plain = result(dtype, shape, &inputs, build);
             for bytes in
-                on_every_machine(|| past_cache::always(|| result(dtype, shape, &inputs, build)))
+                on_every_machine(|| streaming::always(|| result(dtype, shape, &inputs, build)))
             {
                 assert_eq!(bytes, plain, "{name} {dtype}");
             }
@@ -113,7 +113,7 @@ fn stores_past_the_caches_reach_other_threads() {
     each_command(|_, shape, build| {
         let dst = Tensor::output(DType::F32, shape);
         let command = build(dst.operand(), &inputs).unwrap();
-        past_cache::always(|| assert_same_bits_in_any_order(&command, &dst));
+        streaming::always(|| assert_same_bits_in_any_order(&command, &dst));
     });
 }
 

@@ -5,7 +5,7 @@ use millstream_core::{
     RecurrentCell, RecurrentDirection, ResizeMode, ResizeParams,
 };
 
-use super::testing::{Tensor, fault, run};
+use crate::kernels::shared::testing::{Tensor, fault, run};
 
 /// More elements than any machine has memory for.
 const ENDLESS: usize = 1 << 45;

@@ -1,6 +1,6 @@
 use millstream_core::{Command, DType, Element, Layout, Scalar};
 
-use super::super::testing::{Tensor, assert_same_bits_in_any_order, noise, run};
+use crate::kernels::shared::testing::{Tensor, assert_same_bits_in_any_order, noise, run};
 
 #[test]
 fn where_chooses_by_element_and_broadcasts() {

@@ -1,9 +1,9 @@
 use millstream_core::{Command, DType, Layout};
 
-use super::super::block::Input;
-use super::super::testing::{Tensor, assert_same_bits_in_any_order, noise, run};
-use super::super::walk::Walk;
 use super::best;
+use crate::kernels::shared::block::Input;
+use crate::kernels::shared::testing::{Tensor, assert_same_bits_in_any_order, noise, run};
+use crate::kernels::shared::walk::Walk;
 
 fn top(values: &[f32], k: usize, largest: bool, sorted: bool) -> (Vec<f32>, Vec<i64>) {
     let src = Tensor::new(&[values.len()], values);

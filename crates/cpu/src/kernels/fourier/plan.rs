@@ -1,9 +1,9 @@
 //! The fast Fourier transform of any length.
 
-use super::super::fault::Result;
-use super::super::number::Float;
-use super::super::workspace::{collected, filled};
 use super::complex::Complex;
+use crate::kernels::shared::fault::Result;
+use crate::kernels::shared::number::Float;
+use crate::kernels::shared::scratch::{collected, filled};
 
 /// Prime factors up to this one are transformed by their definition; a length with a larger one goes
 /// by way of a convolution (Bluestein).

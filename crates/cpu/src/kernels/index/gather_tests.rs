@@ -1,6 +1,6 @@
 use millstream_core::{Command, DType, Layout};
 
-use super::super::testing::{Tensor, assert_same_bits_in_any_order, fault, run};
+use crate::kernels::shared::testing::{Tensor, assert_same_bits_in_any_order, fault, run};
 
 fn numbers(shape: &[usize]) -> Tensor {
     let count = shape.iter().product::<usize>() as i32;

@@ -18,10 +18,10 @@ use std::cell::Cell;
 
 use millstream_core::{DType, Layout, MAX_RANK, Operand, RawBuffer};
 
-use super::block::base;
-use super::fault::KernelFault;
-use super::parallel::Shared;
-use super::walk::{Axis, Walk};
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::KernelFault;
+use crate::kernels::shared::parallel::Shared;
+use crate::kernels::shared::walk::{Axis, Walk};
 
 /// Where slices lie that indices name.
 struct Slices {
@@ -38,7 +38,7 @@ impl Slices {
     ///
     /// # Safety
     ///
-    /// As for [`execute`](super::execute), for the indices.
+    /// As for [`execute`](crate::kernels::execute), for the indices.
     unsafe fn along(
         axis: usize,
         dense: &Layout,
@@ -63,7 +63,7 @@ impl Slices {
     ///
     /// # Safety
     ///
-    /// As for [`execute`](super::execute), for the indices.
+    /// As for [`execute`](crate::kernels::execute), for the indices.
     unsafe fn elements(
         axis: usize,
         dense: &Layout,
@@ -86,7 +86,7 @@ impl Slices {
     ///
     /// # Safety
     ///
-    /// As for [`execute`](super::execute), for the indices.
+    /// As for [`execute`](crate::kernels::execute), for the indices.
     unsafe fn tuples(
         shared: usize,
         dense: &Layout,

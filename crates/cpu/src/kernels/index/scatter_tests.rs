@@ -1,6 +1,6 @@
 use millstream_core::{Command, DType, Element, ScatterReduction};
 
-use super::super::testing::{Tensor, assert_same_bits_in_any_order, fault, noise, run};
+use crate::kernels::shared::testing::{Tensor, assert_same_bits_in_any_order, fault, noise, run};
 use ScatterReduction::*;
 
 fn scattered<T: Element>(src: &[T], at: &[i64], updates: &[T], how: ScatterReduction) -> Vec<T> {

@@ -8,14 +8,14 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use super::super::fault::Result;
-use super::super::number::{Float, StoredFloat};
-use super::super::simd::Machine;
 use super::epilogue::{finish, is_plain, store};
 use super::pack::{pack_left, pack_right};
 use super::problem::{Block, Matrix};
 use super::scratch::{Content, LEFT, RIGHT, SUMS, with_area};
 use super::tile::{Multiplied, Shape, Tile, panels_together};
+use crate::kernels::shared::fault::Result;
+use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::simd::Machine;
 
 /// Products that are added at a time.
 const DEPTH: usize = 1024;
@@ -31,7 +31,7 @@ const MANY_ROWS: usize = 384;
 const LARGEST_TILE: usize = 14 * 32;
 
 /// Cuts `0..count` in as few parts of at most `most` as possible, of about one size.
-pub(in super::super) fn parts(count: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
+pub(crate) fn parts(count: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
     let parts = count.div_ceil(most);
     let (size, longer) = (count / parts.max(1), count % parts.max(1));
     // The first few are longer by one.

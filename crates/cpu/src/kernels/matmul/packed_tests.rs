@@ -1,10 +1,12 @@
 use millstream_core::{Activation, Command, DType, Epilogue, Layout, Operand, RawBuffer};
 
-use super::super::Sequential;
-use super::super::number::with_float;
-use super::super::simd::Machine;
-use super::super::testing::{FLOATS, Tensor, assert_same_bits_in_any_order, fault, noise, run};
 use super::packed::{self, packed_bytes};
+use crate::kernels::Sequential;
+use crate::kernels::shared::number::with_float;
+use crate::kernels::shared::simd::Machine;
+use crate::kernels::shared::testing::{
+    FLOATS, Tensor, assert_same_bits_in_any_order, fault, noise, run,
+};
 
 fn pack(weights: &Tensor) -> Tensor {
     let packed = Tensor::output(DType::U8, &[packed_bytes(&weights.layout).unwrap()]);

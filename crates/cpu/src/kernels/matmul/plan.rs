@@ -1,7 +1,7 @@
 //! How a product is cut in blocks.
 
-use super::super::simd::Machine;
 use super::tile::{Shape, panels_together};
+use crate::kernels::shared::simd::Machine;
 
 /// The most columns of a block: with the depth of a part, what fits the second-level cache.
 pub(super) const MOST_COLUMNS: usize = 128;

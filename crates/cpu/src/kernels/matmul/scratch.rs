@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::LocalKey;
 
-use super::super::fault::Result;
-use super::super::workspace::{Line, grown, kept};
+use crate::kernels::shared::fault::Result;
+use crate::kernels::shared::scratch::{Line, grown, kept};
 
 /// One area of a thread, and what was put there last.
 pub(super) struct Area {
@@ -66,7 +66,7 @@ pub(super) fn with_area<T: Copy, R>(
 }
 
 /// Hands the areas of the calling thread on that are too large to keep.
-pub(in super::super) fn trim_areas() {
+pub(crate) fn trim_areas() {
     for area in [&LEFT, &RIGHT, &SUMS] {
         area.with(|area| {
             let memory = kept(area.memory.take());

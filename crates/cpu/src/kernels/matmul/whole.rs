@@ -1,11 +1,11 @@
 //! Products of integers, whose sums wrap around and are the same in any order.
 
-use super::super::fault::{Result, try_share};
-use super::super::integer::Int;
-use super::super::parallel::Parallel;
-use super::super::simd::{Job, vectorised};
-use super::super::workspace::{Plain, with_areas};
 use super::problem::{Block, Problem};
+use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::integer::Int;
+use crate::kernels::shared::parallel::Parallel;
+use crate::kernels::shared::scratch::{Plain, with_areas};
+use crate::kernels::shared::simd::{Job, vectorised};
 
 /// Rows and columns of a block of the result, and how much of the depth is packed at a time.
 const BLOCK_ROWS: usize = 64;
@@ -23,7 +23,7 @@ const PRODUCTS_PER_ELEMENT: usize = 4;
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn run<T: Int + Plain>(problem: &Problem<T>, parallel: &dyn Parallel) -> Result {
     let (down, across) =
         (problem.rows.div_ceil(BLOCK_ROWS), problem.columns.div_ceil(BLOCK_COLUMNS));
@@ -138,7 +138,7 @@ impl<T: Int> Job for Tile<'_, T> {
 mod tests {
     use millstream_core::{Activation, Command, DType, Layout};
 
-    use super::super::super::testing::{Tensor, assert_same_bits_in_any_order, run};
+    use crate::kernels::shared::testing::{Tensor, assert_same_bits_in_any_order, run};
 
     fn numbers(count: usize, seed: i64) -> Vec<i64> {
         (0..count as i64)

@@ -7,12 +7,12 @@
 //! standard library.
 
 mod erf;
+mod exp_nonpositive;
 mod exponential;
-mod falling;
 mod float;
-pub(super) mod functions;
+pub(crate) mod functions;
 
-pub(super) use float::Float;
+pub(crate) use float::Float;
 
 /// `a` where the condition holds, else `b`, without a branch: the compiler would rather jump over the
 /// longer of two computations than compute both, which is what a vector needs.

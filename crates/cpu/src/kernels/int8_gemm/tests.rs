@@ -1,7 +1,7 @@
 use millstream_core::{Command, DType};
 
-use super::super::testing::{Tensor, assert_same_bits_in_any_order, run};
 use super::tile::{STEPS, Tiles, WIDTH};
+use crate::kernels::shared::testing::{Tensor, assert_same_bits_in_any_order, run};
 
 fn bytes(count: usize, seed: usize) -> Vec<u8> {
     (0..count).map(|i| ((i + seed) * 167 + (i >> 3) * 59 + seed) as u8).collect()

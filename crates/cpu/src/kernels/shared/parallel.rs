@@ -20,14 +20,14 @@ impl Parallel for Sequential {
 }
 
 /// Elements of simple work that are worth a chunk: handing one to another thread costs microseconds.
-pub(super) const CHUNK_ELEMENTS: usize = 16 * 1024;
+pub(crate) const CHUNK_ELEMENTS: usize = 16 * 1024;
 
 /// Chunks of a command so long that they may be larger: memory is best read in long ranges.
 const MOST_CHUNKS: usize = 1024;
 
 /// Shares `0..items` in ranges of about [`CHUNK_ELEMENTS`] of work or more, of which one item has
 /// `work_per_item`. A single range runs on the calling thread at once.
-pub(super) fn share(
+pub(crate) fn share(
     parallel: &dyn Parallel,
     items: usize,
     work_per_item: usize,
@@ -50,7 +50,7 @@ pub(super) fn share(
 
 /// A pointer that the chunks of one Command share.
 #[derive(Clone, Copy)]
-pub(super) struct Shared<T>(*mut T);
+pub(crate) struct Shared<T>(*mut T);
 
 // SAFETY: the pointer itself is plain data. Whoever goes through it shows that chunks write disjoint
 // elements and read what no other chunk writes.

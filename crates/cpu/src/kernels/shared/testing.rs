@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use millstream_core::{BoundCommand, DType, Element, Layout, Operand, RawBuffer};
 
 use super::number::StoredFloat;
-use super::{Parallel, Sequential, execute};
+use crate::kernels::{Parallel, Sequential, execute};
 
 /// Aligned host memory with a layout.
 pub struct Tensor {

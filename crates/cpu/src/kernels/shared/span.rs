@@ -12,7 +12,7 @@ use super::parallel::Parallel;
 use super::walk::Walk;
 
 /// Elements of `N` inputs of one type, and of an output.
-pub(super) trait Span<const N: usize> {
+pub(crate) trait Span<const N: usize> {
     /// Applies a function of dense blocks to all elements.
     ///
     /// # Safety
@@ -25,8 +25,8 @@ pub(super) trait Span<const N: usize> {
     );
 }
 
-/// The operands of a Command. Whoever makes one promises what [`execute`](super::execute) asks for.
-pub(super) struct Whole<'a, const N: usize> {
+/// The operands of a Command. Whoever makes one promises what [`execute`](crate::kernels::execute) asks for.
+pub(crate) struct Whole<'a, const N: usize> {
     pub dst: &'a Operand<RawBuffer>,
     pub inputs: [&'a Operand<RawBuffer>; N],
     pub parallel: &'a dyn Parallel,
@@ -87,7 +87,7 @@ impl Span<2> for Whole<'_, 2> {
 /// Dense elements as they are stored. Whoever makes one promises that all pointers are valid for so many
 /// elements, aligned, that inputs are initialised, and that the output overlaps none of them.
 #[derive(Clone, Copy)]
-pub(super) struct Tile<const N: usize> {
+pub(crate) struct Tile<const N: usize> {
     pub to: *mut u8,
     pub from: [*const u8; N],
     pub count: usize,

@@ -7,7 +7,7 @@ use super::number::Float;
 
 /// Applies an activation to every value.
 #[inline(always)]
-pub(super) fn apply<F: Float>(activation: Activation, values: &mut [F]) {
+pub(crate) fn apply<F: Float>(activation: Activation, values: &mut [F]) {
     match activation {
         Activation::None => {}
         Activation::Relu => map(values, f::relu),

@@ -3,7 +3,7 @@
 use super::number::Stored;
 
 /// An integer type. Operations wrap around and have a value for every argument.
-pub(super) trait Int: Stored<Compute = Self> + Ord {
+pub(crate) trait Int: Stored<Compute = Self> + Ord {
     const ZERO: Self;
     const ONE: Self;
     const MIN: Self;

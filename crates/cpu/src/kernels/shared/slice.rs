@@ -10,7 +10,7 @@ use super::walk::Walk;
 ///
 /// The slices are valid at both positions, and apart.
 #[inline(always)]
-pub(super) unsafe fn copy<T: Copy>(
+pub(crate) unsafe fn copy<T: Copy>(
     slice: &Walk<2>,
     to: *mut T,
     from: *const T,
@@ -40,7 +40,7 @@ pub(super) unsafe fn copy<T: Copy>(
 ///
 /// The slice is valid.
 #[inline(always)]
-pub(super) unsafe fn fill<T: Copy>(slice: &Walk<1>, to: *mut T, value: T) {
+pub(crate) unsafe fn fill<T: Copy>(slice: &Walk<1>, to: *mut T, value: T) {
     let stride = slice.inner_stride(0);
     slice.rows(0, slice.elements(), |[target], count| {
         for i in 0..count {

@@ -33,10 +33,10 @@ const MOST_SPARE: usize = 8;
 const LARGEST_SPARE: usize = 32 << 20;
 
 /// Memory for numbers, as lines of the cache.
-pub(super) type Area = Vec<Line>;
+pub(crate) type Area = Vec<Line>;
 
 /// An area of at least so many lines: `memory` if it suffices, else a spare or a new one.
-pub(super) fn grown(mut memory: Area, lines: usize) -> Result<Area> {
+pub(crate) fn grown(mut memory: Area, lines: usize) -> Result<Area> {
     if memory.len() >= lines {
         return Ok(memory);
     }
@@ -63,7 +63,7 @@ fn take_spare(lines: usize) -> Option<Area> {
 }
 
 /// Takes an area from a thread that is done with a Command, if it is large. Gives back what the thread keeps.
-pub(super) fn kept(area: Area) -> Area {
+pub(crate) fn kept(area: Area) -> Area {
     let bytes = size_of_val(&area[..]);
     if bytes <= KEPT_BYTES {
         return area;
@@ -85,7 +85,7 @@ pub(crate) fn empty_spare() {
 
 /// Hands the calling thread's large areas on. To be called when it is done with a Command.
 #[inline]
-pub(super) fn trim() {
+pub(crate) fn trim() {
     if HAS_LARGE.replace(false) {
         trim_areas();
     }
@@ -97,11 +97,11 @@ fn trim_areas() {
         areas.iter_mut().for_each(|area| *area = kept(std::mem::take(area)));
         areas.retain(|area| !area.is_empty());
     });
-    super::matmul::trim_areas();
+    crate::kernels::matmul::trim_areas();
 }
 
 /// Makes room for so many elements in all, or says that there is none.
-pub(super) fn reserve<T>(list: &mut Vec<T>, count: usize) -> Result {
+pub(crate) fn reserve<T>(list: &mut Vec<T>, count: usize) -> Result {
     let bytes = count.saturating_mul(size_of::<T>());
     if bytes > limit() || list.try_reserve_exact(count.saturating_sub(list.len())).is_err() {
         return Err(KernelFault::scratch(bytes));
@@ -110,7 +110,7 @@ pub(super) fn reserve<T>(list: &mut Vec<T>, count: usize) -> Result {
 }
 
 /// A list of so many equal elements.
-pub(super) fn filled<T: Clone>(count: usize, value: T) -> Result<Vec<T>> {
+pub(crate) fn filled<T: Clone>(count: usize, value: T) -> Result<Vec<T>> {
     let mut list = Vec::new();
     reserve(&mut list, count)?;
     list.resize(count, value);
@@ -118,7 +118,7 @@ pub(super) fn filled<T: Clone>(count: usize, value: T) -> Result<Vec<T>> {
 }
 
 /// A list of the elements of an iterator.
-pub(super) fn collected<T>(elements: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>> {
+pub(crate) fn collected<T>(elements: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>> {
     let mut list = Vec::new();
     reserve(&mut list, elements.len())?;
     list.extend(elements);
@@ -127,7 +127,7 @@ pub(super) fn collected<T>(elements: impl ExactSizeIterator<Item = T>) -> Result
 
 /// Adds an element to a list whose length is not known beforehand.
 #[inline]
-pub(super) fn push<T>(list: &mut Vec<T>, value: T) -> Result {
+pub(crate) fn push<T>(list: &mut Vec<T>, value: T) -> Result {
     if list.len() == list.capacity() {
         reserve(list, (2 * list.len()).max(16))?;
     }
@@ -138,7 +138,7 @@ pub(super) fn push<T>(list: &mut Vec<T>, value: T) -> Result {
 /// One line of the cache, so that every area begins on one.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-pub(super) struct Line(#[allow(dead_code, reason = "read as numbers")] [u8; 64]);
+pub(crate) struct Line(#[allow(dead_code, reason = "read as numbers")] [u8; 64]);
 
 thread_local! {
     // A stack, so that a nested use finds memory of its own.
@@ -152,7 +152,7 @@ thread_local! {
 /// # Safety
 ///
 /// Any initialised bytes are a value of the type, and 64 bytes are aligned for it.
-pub(super) unsafe trait Plain: Copy {}
+pub(crate) unsafe trait Plain: Copy {}
 
 // SAFETY: any bits are a floating-point number.
 unsafe impl Plain for f32 {}
@@ -167,7 +167,7 @@ unsafe impl Plain for u8 {}
 
 /// Calls `body` with areas of exactly so many numbers each, aligned to 64 bytes. Their content is
 /// arbitrary. Sizes that do not fit a word are given as the largest one.
-pub(super) fn with_areas<T: Plain, R, const N: usize>(
+pub(crate) fn with_areas<T: Plain, R, const N: usize>(
     sizes: [usize; N],
     body: impl FnOnce([&mut [T]; N]) -> R,
 ) -> Result<R> {

@@ -6,7 +6,7 @@ use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 /// An element as it lies in a buffer.
-pub(super) trait Stored: Copy + Send + Sync + 'static {
+pub(crate) trait Stored: Copy + Send + Sync + 'static {
     /// What kernels compute in: `f32` for the 16-bit floating-point types, else the type itself.
     type Compute: Copy + Send + Sync + 'static;
 
@@ -61,7 +61,7 @@ stored_as_computed!(f32, f64, i8, i16, i32, i64, u8, u16, u32, u64);
 /// A truth value in memory: one byte, 0 or 1.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub(super) struct Bool(pub u8);
+pub(crate) struct Bool(pub u8);
 
 impl Stored for Bool {
     type Compute = u8;
@@ -135,7 +135,7 @@ fn zeroed<T: Copy>(run: &mut [MaybeUninit<T>], zero: T) -> &mut [T] {
 }
 
 /// A floating-point element whose sums are kept in `f64`.
-pub(super) trait StoredFloat: Stored<Compute: Float> {
+pub(crate) trait StoredFloat: Stored<Compute: Float> {
     /// Rounds once, to nearest, ties to even.
     fn from_f64(value: f64) -> Self;
 }
@@ -168,7 +168,7 @@ impl StoredFloat for bf16 {
     }
 }
 
-pub(super) use super::math::Float;
+pub(crate) use super::math::Float;
 
 /// Runs a body with `$type` standing for the stored type of a floating-point dtype.
 macro_rules! with_float {
@@ -282,7 +282,7 @@ macro_rules! with_bits {
     };
 }
 
-pub(super) use {with_bits, with_f32, with_float, with_int};
+pub(crate) use {with_bits, with_f32, with_float, with_int};
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,7 @@ use super::parallel::Shared;
 
 /// Numbers with the distance between them.
 #[derive(Clone, Copy)]
-pub(super) enum Lengths {
+pub(crate) enum Lengths {
     Short(Shared<i32>, usize),
     Long(Shared<i64>, usize),
 }

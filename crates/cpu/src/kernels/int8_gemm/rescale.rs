@@ -5,16 +5,16 @@ use std::mem::MaybeUninit;
 use half::{bf16, f16};
 use millstream_core::{DType, Operand, RawBuffer, Rescale};
 
-use super::super::activation;
-use super::super::block::base;
-use super::super::byte::{Byte, ToBytes};
-use super::super::number::Stored;
-use super::super::simd::{Job, vectorised};
 use super::BLOCK_COLUMNS;
+use crate::kernels::shared::activation;
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::byte::{Byte, ToBytes};
+use crate::kernels::shared::number::Stored;
+use crate::kernels::shared::simd::{Job, vectorised};
 
 /// The operands that sums meet: scales of both factors, what is added, and the scale and zero point of bytes.
 #[derive(Clone, Copy)]
-pub(in super::super) struct Extras<'a> {
+pub(crate) struct Extras<'a> {
     pub rescale: Rescale,
     pub scales: [&'a Operand<RawBuffer>; 2],
     pub bias: Option<&'a Operand<RawBuffer>>,
@@ -24,7 +24,7 @@ pub(in super::super) struct Extras<'a> {
 }
 
 /// The type of a result.
-pub(in super::super) trait Made: Stored {
+pub(crate) trait Made: Stored {
     /// The type of what is added in floating point.
     type Added: Stored<Compute = f32>;
 
@@ -103,7 +103,7 @@ macro_rules! with_made {
     };
 }
 
-pub(in super::super) use with_made;
+pub(crate) use with_made;
 
 impl Extras<'_> {
     /// The bias where it is added to sums, and where it is added to numbers.
@@ -131,14 +131,14 @@ impl Extras<'_> {
 }
 
 /// What sums are multiplied with.
-pub(in super::super) enum Factors<'a> {
+pub(crate) enum Factors<'a> {
     One(f32),
     /// One for each column, and one for all.
     Each(f32, &'a [f32]),
 }
 
 /// `factor · sum`, with the sum rounded to `f32` first.
-pub(in super::super) struct Scale<'a> {
+pub(crate) struct Scale<'a> {
     pub sums: &'a [i32],
     pub factors: Factors<'a>,
     pub to: &'a mut [f32],
@@ -158,7 +158,7 @@ impl Job for Scale<'_> {
 }
 
 /// An activation of all of a row.
-pub(in super::super) struct Activate<'a> {
+pub(crate) struct Activate<'a> {
     pub activation: millstream_core::Activation,
     pub values: &'a mut [f32],
 }
@@ -175,7 +175,7 @@ impl Job for Activate<'_> {
 /// # Safety
 ///
 /// So many may be read.
-pub(in super::super) unsafe fn add_to_sums(first: *const i32, stride: usize, sums: &mut [i32]) {
+pub(crate) unsafe fn add_to_sums(first: *const i32, stride: usize, sums: &mut [i32]) {
     for (index, sum) in sums.iter_mut().enumerate() {
         // SAFETY: passed on.
         *sum = sum.wrapping_add(unsafe { first.add(index * stride).read() });
@@ -187,7 +187,7 @@ pub(in super::super) unsafe fn add_to_sums(first: *const i32, stride: usize, sum
 /// # Safety
 ///
 /// So many may be read.
-pub(in super::super) unsafe fn add<T: Stored<Compute = f32>>(
+pub(crate) unsafe fn add<T: Stored<Compute = f32>>(
     first: *const T,
     stride: usize,
     values: &mut [f32],

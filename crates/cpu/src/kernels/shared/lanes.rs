@@ -7,12 +7,12 @@
 use std::mem::MaybeUninit;
 
 /// Partial results of one row.
-pub(super) const LANES: usize = 32;
+pub(crate) const LANES: usize = 32;
 
 /// Adds a part of a row to the partials. `first` is the index of the part in the row, a multiple of
 /// [`LANES`]; `step` gets the index of each value.
 #[inline(always)]
-pub(super) fn accumulate<C: Copy, P: Copy>(
+pub(crate) fn accumulate<C: Copy, P: Copy>(
     partials: &mut [P; LANES],
     first: usize,
     part: &[C],
@@ -37,7 +37,7 @@ pub(super) fn accumulate<C: Copy, P: Copy>(
 
 /// Merges the partials of a row of `count` elements. Those that no element went to are left out.
 #[inline(always)]
-pub(super) fn merge<P: Copy>(
+pub(crate) fn merge<P: Copy>(
     mut partials: [P; LANES],
     count: usize,
     merge: impl Fn(P, P) -> P,
@@ -71,7 +71,7 @@ fn fold<P: Copy, const HALF: usize>(partials: &mut [P; LANES], merge: &impl Fn(P
 }
 
 /// The partials of `WIDTH` neighbouring columns, whose elements come row by row.
-pub(super) struct Columns<P, const WIDTH: usize> {
+pub(crate) struct Columns<P, const WIDTH: usize> {
     partials: [MaybeUninit<[P; WIDTH]>; LANES],
     start: P,
     /// Elements of each column.

@@ -21,12 +21,12 @@ pub(super) use rescale::{
 
 use millstream_core::{DType, Operand, RawBuffer};
 
-use super::block::base;
-use super::conv::store_run;
-use super::fault::{Result, try_share};
-use super::parallel::{Parallel, Shared};
-use super::simd::vectorised;
-use super::walk::Walk;
+use crate::kernels::conv::store_run;
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::simd::vectorised;
+use crate::kernels::shared::walk::Walk;
 use matrix::{Matrix, Pair};
 
 /// Rows and columns of a block of the result.
@@ -47,7 +47,7 @@ const OPERANDS: usize = 9;
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn matmul_integer(
     dst: &Operand<RawBuffer>,
     [a, b]: [&Operand<RawBuffer>; 2],

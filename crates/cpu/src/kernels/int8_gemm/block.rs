@@ -1,8 +1,8 @@
 //! Computes one block of a product.
 
-use super::super::fault::Result;
-use super::super::workspace::with_areas;
 use super::tile::{STEPS, Tiles, WIDTH};
+use crate::kernels::shared::fault::Result;
+use crate::kernels::shared::scratch::with_areas;
 
 /// Products that are packed and added at a time.
 const BLOCK_DEPTH: usize = 1024;
@@ -11,13 +11,13 @@ const BLOCK_DEPTH: usize = 1024;
 const FLIP: u8 = 0x80;
 
 /// Where zero points go.
-pub(in super::super) struct Zeros<'a> {
+pub(crate) struct Zeros<'a> {
     pub left: &'a mut [i32],
     pub right: &'a mut [i32],
 }
 
 /// The factors of one block, whose rows and columns count from those of the block.
-pub(in super::super) trait Factors {
+pub(crate) trait Factors {
     /// Whether the left and the right factor are signed.
     fn signed(&self) -> [bool; 2];
 
@@ -44,7 +44,7 @@ pub(in super::super) trait Factors {
 }
 
 /// The size of a block.
-pub(in super::super) struct Block {
+pub(crate) struct Block {
     pub rows: usize,
     pub columns: usize,
     pub depth: usize,

@@ -3,16 +3,16 @@
 //! As in `matmul`, every sum is made in rising order of the depth in one accumulator, whatever the
 //! number of rows and columns, so a result has the same bits in a product of any size.
 
-use super::matmul::block::parts;
-use super::matmul::tile::{Multiplied, Tile, panels_together};
-use super::number::Float;
-use super::simd::Machine;
-use super::workspace::Plain;
+use crate::kernels::matmul::block::parts;
+use crate::kernels::matmul::tile::{Multiplied, Tile, panels_together};
+use crate::kernels::shared::number::Float;
+use crate::kernels::shared::scratch::Plain;
+use crate::kernels::shared::simd::Machine;
 
 /// `sums = left × right`, or added to what they are. The right factor lies in panels of [`width`](Panelled::width) columns, the
 /// last one filled up; rows of sums have room for whole panels.
 #[derive(Clone, Copy)]
-pub(super) struct Product<F> {
+pub(crate) struct Product<F> {
     pub rows: usize,
     pub columns: usize,
     pub depth: usize,
@@ -32,7 +32,7 @@ pub(super) struct Product<F> {
 }
 
 /// A type that products are computed in.
-pub(super) trait Panelled: Multiplied<Compute = Self> + Float + Plain {
+pub(crate) trait Panelled: Multiplied<Compute = Self> + Float + Plain {
     /// Columns of a panel.
     fn width(machine: Machine) -> usize {
         Self::shape(machine).columns
@@ -92,7 +92,7 @@ fn multiply_add<F: Float, const FUSED: bool>(left: F, right: F, accumulator: F) 
 
 /// Adds `factor · values` to a row of sums, with the rounding of a product.
 #[inline(always)]
-pub(super) fn add_row<F: Float>(machine: Machine, factor: F, values: &[F], sums: &mut [F]) {
+pub(crate) fn add_row<F: Float>(machine: Machine, factor: F, values: &[F], sums: &mut [F]) {
     match machine {
         Machine::Portable => add_scaled::<F, PORTABLE_FUSES>(factor, values, sums),
         #[cfg(target_arch = "x86_64")]

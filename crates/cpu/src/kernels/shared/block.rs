@@ -12,21 +12,21 @@ use millstream_core::{Operand, RawBuffer};
 
 use super::number::Stored;
 use super::parallel::{Parallel, Shared, share};
-use super::past_cache;
+use super::streaming;
 use super::walk::Walk;
 
 /// Elements of one block: large enough to hide the work per block, small enough for the first-level
 /// cache to hold a few.
-pub(super) const BLOCK: usize = 512;
+pub(crate) const BLOCK: usize = 512;
 
 /// The blocks of a dense row of `count` elements, as first element and length.
 #[inline(always)]
-pub(super) fn blocks(count: usize, block: usize) -> impl Iterator<Item = (usize, usize)> + Clone {
+pub(crate) fn blocks(count: usize, block: usize) -> impl Iterator<Item = (usize, usize)> + Clone {
     (0..count).step_by(block).map(move |first| (first, block.min(count - first)))
 }
 
 /// Memory of one block. It is not initialised, so that small commands do not pay for a large block.
-pub(super) struct Scratch<C>([MaybeUninit<C>; BLOCK]);
+pub(crate) struct Scratch<C>([MaybeUninit<C>; BLOCK]);
 
 impl<C: Copy> Scratch<C> {
     #[inline(always)]
@@ -46,7 +46,7 @@ impl<C: Copy> Scratch<C> {
 /// # Safety
 ///
 /// The address of the operand is a host pointer that is valid for the operand's extent.
-pub(super) unsafe fn base<T>(operand: &Operand<RawBuffer>) -> *mut T {
+pub(crate) unsafe fn base<T>(operand: &Operand<RawBuffer>) -> *mut T {
     let buffer = operand.buffer.address as *mut T;
     if operand.layout.is_empty() {
         // The offset of an empty layout may lie outside its buffer.
@@ -58,7 +58,7 @@ pub(super) unsafe fn base<T>(operand: &Operand<RawBuffer>) -> *mut T {
 
 /// An operand of a walk that is read.
 #[derive(Clone, Copy)]
-pub(super) struct Input<T> {
+pub(crate) struct Input<T> {
     first: Shared<T>,
     operand: usize,
     /// Whether blocks may be lent from the buffer itself.
@@ -67,35 +67,35 @@ pub(super) struct Input<T> {
 
 /// An operand of a walk that is written.
 #[derive(Clone, Copy)]
-pub(super) struct Output<T> {
+pub(crate) struct Output<T> {
     first: Shared<T>,
     operand: usize,
     /// Whether dense runs are stored past the caches.
-    past_cache: bool,
+    streaming: bool,
 }
 
 impl<T: Stored> Output<T> {
     /// Operand `operand` of a walk, with its first element.
     pub fn new(first: *mut T, operand: usize) -> Self {
-        Output { first: Shared::new(first), operand, past_cache: false }
+        Output { first: Shared::new(first), operand, streaming: false }
     }
 
     /// The same operand, stored past the caches if so many elements are too large for them. A chunk
     /// then ends with [`finish_chunk`](Self::finish_chunk), which [`each_block`] sees to.
     pub fn of_elements(self, count: usize) -> Self {
-        Output { past_cache: past_cache::is_large(count.saturating_mul(size_of::<T>())), ..self }
+        Output { streaming: streaming::is_large(count.saturating_mul(size_of::<T>())), ..self }
     }
 
     /// Whether the operand is stored past the caches, and so its inputs likely come from beyond them.
     #[inline(always)]
-    pub fn is_past_cache(&self) -> bool {
-        self.past_cache
+    pub fn is_streaming(&self) -> bool {
+        self.streaming
     }
 
     /// Elements to compute before they are stored.
     #[inline(always)]
     pub fn block(&self) -> usize {
-        if self.past_cache { past_cache::BURST / size_of::<T>() } else { BLOCK }
+        if self.streaming { streaming::BURST / size_of::<T>() } else { BLOCK }
     }
 
     /// Stores dense results, `count` elements from the first.
@@ -108,8 +108,8 @@ impl<T: Stored> Output<T> {
         // SAFETY: passed on; where no conversion is needed, the types are the same in memory.
         unsafe {
             let to = self.first.get().add(count);
-            if T::DIRECT && self.past_cache {
-                past_cache::store(from, to.cast());
+            if T::DIRECT && self.streaming {
+                streaming::store(from, to.cast());
             } else {
                 let to = std::slice::from_raw_parts_mut(to.cast::<MaybeUninit<T>>(), from.len());
                 T::narrow_run(from, to);
@@ -119,8 +119,8 @@ impl<T: Stored> Output<T> {
 
     /// Makes what this thread has stored visible to others.
     pub fn finish_chunk(&self) {
-        if self.past_cache {
-            past_cache::fence();
+        if self.streaming {
+            streaming::fence();
         }
     }
 
@@ -184,11 +184,11 @@ impl<T: Stored> Output<T> {
         if T::DIRECT && stride == 1 && start % walk.inner() + len <= walk.inner() {
             let first = first.wrapping_add(walk.position(self.operand, start));
             let first = first.cast::<MaybeUninit<T::Compute>>();
-            if self.past_cache {
+            if self.streaming {
                 compute(scratch);
                 // SAFETY: the elements are in the buffer, of this type, and only this call accesses
                 // them.
-                unsafe { past_cache::store(scratch, first) };
+                unsafe { streaming::store(scratch, first) };
             } else {
                 // SAFETY: the elements lie one after another inside the buffer, are of the type
                 // computed in, and are not accessed otherwise during the call.
@@ -250,7 +250,7 @@ impl<T: Stored> Input<T> {
     /// be none.
     #[inline(always)]
     pub fn prefetch(&self, count: usize, len: usize) {
-        past_cache::prefetch(self.first.get().wrapping_add(count), len);
+        streaming::prefetch(self.first.get().wrapping_add(count), len);
     }
 
     /// Widens `to.len()` elements that lie one after another from `count` elements after the first.
@@ -331,18 +331,18 @@ impl<T: Stored> Input<T> {
 }
 
 /// Shares the blocks of an elementwise command between threads: `body(start, len)`.
-pub(super) fn each_block<const N: usize>(
+pub(crate) fn each_block<const N: usize>(
     walk: &Walk<N>,
     parallel: &dyn Parallel,
     body: impl Fn(usize, usize) + Sync,
 ) {
     // Whatever the type, so that it need not be known here; small blocks and a fence cost little.
-    let large = past_cache::is_large(walk.elements().saturating_mul(size_of::<u64>()));
-    let block = if large { past_cache::BURST / size_of::<f32>() } else { BLOCK };
+    let large = streaming::is_large(walk.elements().saturating_mul(size_of::<u64>()));
+    let block = if large { streaming::BURST / size_of::<f32>() } else { BLOCK };
     share(parallel, walk.elements(), 1, |range| {
         walk.blocks(range, block, &body);
         if large {
-            past_cache::fence();
+            streaming::fence();
         }
     });
 }

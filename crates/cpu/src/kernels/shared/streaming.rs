@@ -9,7 +9,7 @@ use super::simd::Machine;
 const LARGE: usize = 24 << 20;
 
 /// Whether an output of so many bytes is stored past the caches.
-pub(super) fn is_large(bytes: usize) -> bool {
+pub(crate) fn is_large(bytes: usize) -> bool {
     #[cfg(test)]
     if ALWAYS.get() {
         return true;
@@ -24,7 +24,7 @@ thread_local! {
 
 /// Runs a test as if every output were large.
 #[cfg(test)]
-pub(super) fn always<R>(test: impl FnOnce() -> R) -> R {
+pub(crate) fn always<R>(test: impl FnOnce() -> R) -> R {
     ALWAYS.set(true);
     let result = test();
     ALWAYS.set(false);
@@ -33,7 +33,7 @@ pub(super) fn always<R>(test: impl FnOnce() -> R) -> R {
 
 /// Bytes of results that are computed before they are stored. Stores past the caches wait for memory
 /// in the same few buffers as loads do, so long bursts of one keep the other waiting.
-pub(super) const BURST: usize = 1024;
+pub(crate) const BURST: usize = 1024;
 
 const LINE: usize = 64;
 
@@ -43,7 +43,7 @@ const LINE: usize = 64;
 ///
 /// `to` is valid for as many elements, is not part of `from`, and nobody else touches it.
 #[inline(always)]
-pub(super) unsafe fn store<T: Copy>(from: &[T], to: *mut T) {
+pub(crate) unsafe fn store<T: Copy>(from: &[T], to: *mut T) {
     let head = (to.align_offset(LINE)).min(from.len());
     let per_line = LINE / size_of::<T>();
     let lines = (from.len() - head) / per_line;
@@ -106,7 +106,7 @@ unsafe fn store_lines(_: Machine, from: *const u8, to: *mut u8, lines: usize) {
 
 /// Asks for the lines of `count` elements that will be read soon. Any address will do.
 #[inline(always)]
-pub(super) fn prefetch<T>(first: *const T, count: usize) {
+pub(crate) fn prefetch<T>(first: *const T, count: usize) {
     #[cfg(target_arch = "x86_64")]
     for byte in (0..count * size_of::<T>()).step_by(LINE) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -119,7 +119,7 @@ pub(super) fn prefetch<T>(first: *const T, count: usize) {
 
 /// Makes all that this thread has stored past the caches visible before what it does next.
 #[inline(always)]
-pub(super) fn fence() {
+pub(crate) fn fence() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every machine of the architecture has the instruction.
     unsafe {

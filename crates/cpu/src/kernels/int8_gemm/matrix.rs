@@ -2,8 +2,8 @@
 
 use millstream_core::DType;
 
-use super::super::parallel::Shared;
 use super::block::{Factors, Zeros};
+use crate::kernels::shared::parallel::Shared;
 
 pub(super) fn is_signed(dtype: DType) -> bool {
     dtype == DType::I8
@@ -94,7 +94,7 @@ impl Factors for Pair {
 /// # Safety
 ///
 /// The byte may be read.
-pub(in super::super) unsafe fn number(signed: bool, at: *const u8) -> i32 {
+pub(crate) unsafe fn number(signed: bool, at: *const u8) -> i32 {
     // SAFETY: passed on.
     let byte = unsafe { at.read() };
     if signed { i32::from(byte as i8) } else { i32::from(byte) }

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 /// The instructions that a loop may be compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Machine {
+pub(crate) enum Machine {
     /// What every machine of the architecture has.
     Portable,
     /// 256-bit vectors, fused multiplication and addition, and conversions of `f16`.
@@ -62,7 +62,7 @@ thread_local! {
 
 /// Runs a test once on every available machine, as far as this thread goes.
 #[cfg(test)]
-pub(super) fn on_every_machine<R>(mut test: impl FnMut() -> R) -> Vec<R> {
+pub(crate) fn on_every_machine<R>(mut test: impl FnMut() -> R) -> Vec<R> {
     let one = |machine| {
         FORCED.set(Some(machine));
         let result = test();
@@ -74,14 +74,14 @@ pub(super) fn on_every_machine<R>(mut test: impl FnMut() -> R) -> Vec<R> {
 
 /// A loop worth compiling for several machines. `run` and all it calls in the loop must be
 /// `#[inline(always)]`, or the loop stays with the instructions of every machine.
-pub(super) trait Job {
+pub(crate) trait Job {
     fn run(self);
 }
 
 /// Runs a job compiled for the machine. Rust never fuses operations by itself, so the bits of a
 /// result are the same on each.
 #[inline(always)]
-pub(super) fn vectorised(job: impl Job) {
+pub(crate) fn vectorised(job: impl Job) {
     // SAFETY: the machine was detected.
     unsafe { vectorised_for(Machine::detect(), job) }
 }
@@ -92,7 +92,7 @@ pub(super) fn vectorised(job: impl Job) {
 ///
 /// The machine at hand is this one or a better one.
 #[inline(always)]
-pub(super) unsafe fn vectorised_for(machine: Machine, job: impl Job) {
+pub(crate) unsafe fn vectorised_for(machine: Machine, job: impl Job) {
     match machine {
         Machine::Portable => job.run(),
         #[cfg(target_arch = "x86_64")]
@@ -119,7 +119,7 @@ fn with_avx512(job: impl Job) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::math::{Float, functions};
+    use crate::kernels::shared::math::{Float, functions};
 
     struct Functions<'a>(&'a [f32], &'a mut Vec<u32>);
 

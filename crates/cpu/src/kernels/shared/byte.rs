@@ -6,7 +6,7 @@ use super::number::Stored;
 use super::simd::Job;
 
 /// A type of 8-bit integers.
-pub(super) trait Byte: Stored<Compute = Self> {
+pub(crate) trait Byte: Stored<Compute = Self> {
     const LOW: f32;
     const HIGH: f32;
 
@@ -35,7 +35,7 @@ impl Byte for i8 {
 }
 
 /// `values / scale`, rounded with halves to even, and `zero` more, saturated. NaN becomes the zero point.
-pub(super) struct ToBytes<'a, Q> {
+pub(crate) struct ToBytes<'a, Q> {
     pub values: &'a [f32],
     pub scale: f32,
     /// A whole number.

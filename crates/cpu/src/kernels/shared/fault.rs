@@ -16,17 +16,17 @@ pub struct KernelFault {
 }
 
 /// The result of a kernel.
-pub(super) type Result<T = ()> = std::result::Result<T, KernelFault>;
+pub(crate) type Result<T = ()> = std::result::Result<T, KernelFault>;
 
 impl KernelFault {
     #[cold]
-    pub(super) fn new(message: impl Into<Box<str>>) -> Self {
+    pub(crate) fn new(message: impl Into<Box<str>>) -> Self {
         KernelFault { message: message.into() }
     }
 
     /// Scratch memory that the machine does not have for one thread.
     #[cold]
-    pub(super) fn scratch(bytes: usize) -> Self {
+    pub(crate) fn scratch(bytes: usize) -> Self {
         Self::new(format!("the operation needs {bytes} bytes of scratch memory, which is too much"))
     }
 
@@ -46,7 +46,7 @@ impl std::error::Error for KernelFault {}
 
 /// Like [`share`], for a body that may fail: the first fault is the result, and ranges that begin after
 /// it are skipped.
-pub(super) fn try_share(
+pub(crate) fn try_share(
     parallel: &dyn Parallel,
     items: usize,
     work_per_item: usize,
@@ -65,7 +65,7 @@ pub(super) fn try_share(
 }
 
 /// Like [`Parallel::run`], for a body that may fail; see [`try_share`].
-pub(super) fn try_run(
+pub(crate) fn try_run(
     parallel: &dyn Parallel,
     chunks: usize,
     body: impl Fn(usize) -> Result + Sync,
@@ -85,9 +85,9 @@ pub(super) fn try_run(
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::super::Sequential;
-    use super::super::parallel::CHUNK_ELEMENTS;
     use super::*;
+    use crate::kernels::Sequential;
+    use crate::kernels::shared::parallel::CHUNK_ELEMENTS;
 
     #[test]
     fn the_first_fault_is_told_and_the_rest_is_skipped() {

@@ -6,7 +6,7 @@ use super::walk::Walk;
 
 /// A matrix of lines that is read and the columns that it becomes; strides count elements.
 #[derive(Clone, Copy)]
-pub(super) struct Transposition<T> {
+pub(crate) struct Transposition<T> {
     /// The first element of the first line.
     pub from: *const T,
     /// Distance between lines.
@@ -97,9 +97,9 @@ const ELEMENTS: usize = 64;
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute); the pointers are those of the first elements, and the operands
+/// As for [`execute`](crate::kernels::execute); the pointers are those of the first elements, and the operands
 /// do not overlap.
-pub(super) unsafe fn copy<T: Copy + Send + Sync>(
+pub(crate) unsafe fn copy<T: Copy + Send + Sync>(
     walk: &Walk<2>,
     to: *mut T,
     from: *const T,

@@ -3,10 +3,10 @@
 use std::fmt::Debug;
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Rem, Sub};
 
-use super::{erf, exponential, falling};
+use super::{erf, exp_nonpositive, exponential};
 
 /// `f32` or `f64`.
-pub(in super::super) trait Float:
+pub(crate) trait Float:
     Copy
     + Debug
     + PartialOrd
@@ -30,7 +30,7 @@ pub(in super::super) trait Float:
     fn to_f64(self) -> f64;
     fn exp(self) -> Self;
     /// `eˣ` for a number that is not above 0, 0 where it would be subnormal.
-    fn falling_exp(self) -> Self;
+    fn exp_nonpositive(self) -> Self;
     fn tanh(self) -> Self;
     fn erf(self) -> Self;
     fn gelu(self) -> Self;
@@ -77,7 +77,7 @@ pub(in super::super) trait Float:
 }
 
 macro_rules! float {
-    ($type:ident, exp: $exp:path, falling: $falling:path, tanh: $tanh:path, erf: $erf:path, gelu: $gelu:path) => {
+    ($type:ident, exp: $exp:path, exp_nonpositive: $exp_nonpositive:path, tanh: $tanh:path, erf: $erf:path, gelu: $gelu:path) => {
         impl Float for $type {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -104,8 +104,8 @@ macro_rules! float {
             }
 
             #[inline(always)]
-            fn falling_exp(self) -> Self {
-                $falling(self)
+            fn exp_nonpositive(self) -> Self {
+                $exp_nonpositive(self)
             }
 
             #[inline(always)]
@@ -157,6 +157,6 @@ macro_rules! float {
     };
 }
 
-float!(f32, exp: exponential::exp, falling: falling::exp, tanh: exponential::tanh, erf: erf::erf_f32,
+float!(f32, exp: exponential::exp, exp_nonpositive: exp_nonpositive::exp, tanh: exponential::tanh, erf: erf::erf_f32,
     gelu: erf::gelu_f32);
-float!(f64, exp: f64::exp, falling: f64::exp, tanh: f64::tanh, erf: erf::erf_f64, gelu: erf::gelu_f64);
+float!(f64, exp: f64::exp, exp_nonpositive: f64::exp, tanh: f64::tanh, erf: erf::erf_f64, gelu: erf::gelu_f64);

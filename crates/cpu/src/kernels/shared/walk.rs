@@ -10,7 +10,7 @@ use millstream_core::{Layout, MAX_RANK};
 /// neighbouring axes are joined where every operand allows it, so a dense operand of any rank has one
 /// long axis.
 #[derive(Clone, Copy)]
-pub(super) struct Walk<const N: usize> {
+pub(crate) struct Walk<const N: usize> {
     /// At least 1.
     rank: usize,
     shape: [usize; MAX_RANK],
@@ -19,7 +19,7 @@ pub(super) struct Walk<const N: usize> {
 }
 
 /// The size of an axis and its strides.
-pub(super) type Axis<const N: usize> = (usize, [usize; N]);
+pub(crate) type Axis<const N: usize> = (usize, [usize; N]);
 
 impl<const N: usize> Walk<N> {
     /// The elements in the row-major order of the shape.

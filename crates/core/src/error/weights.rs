@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use super::header::TYPES;
-
 /// One tensor that does not fit.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -29,12 +27,14 @@ pub enum WeightProblem {
         /// The shape that it has.
         found: Vec<usize>,
     },
-    /// Its elements are of a type that there is no [`DType`](millstream_core::DType) for.
+    /// Its elements are of a type that there is no [`DType`](crate::DType) for.
     Type {
         /// The full name.
         name: String,
         /// The type, as the file names it.
         found: String,
+        /// The types that can be loaded, as files name them.
+        known: Vec<&'static str>,
     },
 }
 
@@ -46,16 +46,15 @@ impl fmt::Display for WeightProblem {
             WeightProblem::Shape { name, expected, found } => {
                 write!(f, "{name} has shape {found:?}, the model needs {expected:?}")
             }
-            WeightProblem::Type { name, found } => {
-                let known = TYPES.map(|(name, _)| name).join(", ");
-                write!(f, "{name} has elements of type {found}, known are {known}")
+            WeightProblem::Type { name, found, known } => {
+                write!(f, "{name} has elements of type {found}, known are {}", known.join(", "))
             }
         }
     }
 }
 
 /// All problems, one per line, of which the first hundred are named.
-pub(crate) fn listed(problems: &[WeightProblem]) -> String {
+pub(super) fn listed(problems: &[WeightProblem]) -> String {
     const NAMED: usize = 100;
     let mut text = String::from("the weights do not fit the model:");
     for problem in problems.iter().take(NAMED) {

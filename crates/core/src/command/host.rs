@@ -266,7 +266,7 @@ impl HostBytes {
                 let reason = format!(
                     "these bytes of the host are {use_before} already and cannot be {wanted} by this one"
                 );
-                Err(Error::InvalidCommand { op, reason })
+                Err(Error::Invalid { op, reason })
             }
         }
     }

@@ -444,7 +444,7 @@ impl DeviceInner {
         self.check_support(command.op())?;
         // A look at the operands, which a device without a bound is spared.
         if self.max_work != u64::MAX && command.is_more_work(bytes, self.max_work) {
-            return Err(Error::InvalidCommand {
+            return Err(Error::Invalid {
                 op: command.op().name(),
                 reason: format!(
                     "needs about {} operations, more than the {} that one Command may on {}: divide it",

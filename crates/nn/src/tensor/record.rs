@@ -58,11 +58,11 @@ impl OpRecorder {
     }
 
     /// Records a Command, or says why it could not be built.
-    pub fn record(&self, mut command: millstream_core::Result<Command<&Buffer>>) -> Result<()> {
+    pub fn record(&self, mut command: Result<Command<&Buffer>>) -> Result<()> {
         #[cfg(test)]
         layers::note();
         match &mut command {
-            Ok(command) => self.stream.record_from(command).map(drop).map_err(Error::from),
+            Ok(command) => self.stream.record_from(command).map(drop),
             Err(error) => Err(Error::named(self.op, error.clone())),
         }
     }

@@ -5,8 +5,9 @@ use std::sync::Mutex;
 
 use millstream_core::DType;
 
-use super::{Init, Source, WeightProblem, Weights};
-use crate::{Error, Result, Tensor};
+use super::header::TYPES;
+use super::{Init, Source, Weights};
+use crate::{Error, Result, Tensor, WeightProblem};
 
 /// Problems that are collected; a model that has more is not built to its end.
 const MAX_PROBLEMS: usize = 1 << 14;
@@ -177,9 +178,11 @@ impl Weights {
                 expected: shape.into(),
                 found: found.into(),
             }),
-            Some((_, Some(found))) => {
-                Some(WeightProblem::Type { name: name.into(), found: found.clone() })
-            }
+            Some((_, Some(found))) => Some(WeightProblem::Type {
+                name: name.into(),
+                found: found.clone(),
+                known: TYPES.map(|(name, _)| name).into(),
+            }),
             Some((_, None)) => None,
         }
     }

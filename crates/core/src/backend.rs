@@ -115,18 +115,18 @@ pub trait Queue: Send + Sync {
     /// Frees pooled host memory that is not in use and whose address nobody relies on. Called with no lock held.
     fn trim(&self) {}
 
-    /// How many batches it recognised and ran again as they were, without preparing them anew.
+    /// How many batches it recognized and ran again as they were, without preparing them anew.
     fn replays(&self) -> u64 {
         0
     }
 }
 
-/// What a kernel is compiled from: an operation specialised by a list of constants.
+/// What a kernel is compiled from: an operation specialized by a list of constants.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KernelKey {
     /// The name of the kernel.
     pub name: String,
-    /// What it is specialised by.
+    /// What it is specialized by.
     pub constants: Vec<(String, i64)>,
 }
 

@@ -51,8 +51,8 @@ programs! {
     Compact => lower::compact::PROGRAM,
     /// Convolutions in tiles.
     Conv => lower::conv::PROGRAM,
-    /// Small convolutions, whose depth is shared.
-    ConvDepth => lower::conv::DEPTH_PROGRAM,
+    /// Small convolutions with split k.
+    ConvSplitK => lower::conv::SPLIT_K_PROGRAM,
     /// Convolutions with a thread for each output.
     ConvDirect => lower::conv::DIRECT_PROGRAM,
     /// Strided copies and conversions.
@@ -85,8 +85,8 @@ programs! {
     Matmul => lower::matmul::PROGRAM,
     /// Matrix products with weights of few bits.
     MatmulBlocks => lower::blocks::PROGRAM,
-    /// Small matrix products along the depth of both factors.
-    MatmulDepth => lower::matmul_depth::PROGRAM,
+    /// Small matrix products with split k.
+    MatmulSplitK => lower::matmul_split_k::PROGRAM,
     /// Coordinates of what was found.
     NonZero => lower::compact::NONZERO,
     /// Layer, group and root-mean-square normalisation.

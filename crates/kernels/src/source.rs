@@ -146,7 +146,7 @@ mod tests {
                     let late = body.find("if (p.early == 0) after_the_one_before();");
                     let early = body.find("if (p.early != 0) after_the_one_before();");
                     let (late, early) = late.zip(early).expect(definition.name);
-                    // What is read early is fetched from the second factor alone.
+                    // What is read early is fetched from the rhs alone.
                     let between = &body[late..early];
                     for access in ["load<", "store<", "dst", "(DEVICE V*)", "bias", "residual"] {
                         assert!(!between.contains(access), "{}: {access}", definition.name);

@@ -136,7 +136,7 @@ pub enum Op {
         epilogue: Epilogue,
     },
     /// `dst ← a, weights, scales, [zeros], [bias], [residual]`: matrix product with weights of few bits, whose
-    /// blocks along the depth have scales of their own.
+    /// blocks along k have scales of their own.
     ///
     /// | operand | shape |
     /// |---|---|
@@ -225,7 +225,7 @@ pub enum Op {
     /// `cos` and `sin` are `[most, pairs]` where `positions`, `[batch, length]`, say which of their rows is meant,
     /// and `[batch, length, pairs]` without.
     Rope {
-        /// A pair are neighbours; else the one is in the first half of what is turned, the other in the second.
+        /// A pair are neighbours; else the one is in the first half of what is rotated, the other in the second.
         interleaved: bool,
         /// Whether `positions` are given.
         positions: bool,

@@ -4,7 +4,7 @@ use millstream_core::{BinaryOp, Command, DType, LayerName};
 
 use super::Module;
 use crate::error::invalid;
-use crate::tensor::Recorder;
+use crate::tensor::OpRecorder;
 use crate::{Init, Result, Tensor, Weights};
 
 /// The options of a [`BatchNorm`], with PyTorch's defaults.
@@ -96,7 +96,7 @@ impl Module for BatchNorm {
         let result = input.mul(self.scale.reshape(&wide)?)?;
         // Nobody else has seen the product yet, so its memory takes the sum.
         let shift = self.shift.reshape(&wide)?;
-        let recorder = Recorder::new("batch_norm", &input.device())?;
+        let recorder = OpRecorder::new("batch_norm", &input.device())?;
         let (sum, shift) = (result.operand(), shift.operand());
         recorder.record(Command::binary(BinaryOp::Add, sum, sum, shift))?;
         Ok(result)

@@ -3,7 +3,7 @@
 use millstream_core::{Command, LayerName};
 
 use super::Module;
-use crate::tensor::Recorder;
+use crate::tensor::OpRecorder;
 use crate::{Init, Result, Tensor, Weights};
 
 /// The options of a [`LayerNorm`], with PyTorch's defaults.
@@ -59,7 +59,7 @@ impl LayerNorm {
     /// Over a tensor that nobody else has seen, whose memory becomes the result's.
     pub(crate) fn forward_in_place(&self, fresh: Tensor) -> Result<Tensor> {
         let _layer = self.name.enter();
-        let recorder = Recorder::new("layer_norm", &fresh.device())?;
+        let recorder = OpRecorder::new("layer_norm", &fresh.device())?;
         let (weight, bias) = (self.weight.as_ref(), self.bias.as_ref());
         recorder.record(Command::layer_norm(
             fresh.operand(),

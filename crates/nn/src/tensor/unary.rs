@@ -2,7 +2,7 @@
 
 use millstream_core::{Op, UnaryOp};
 
-use super::{Recorder, Tensor};
+use super::{OpRecorder, Tensor};
 use crate::Result;
 
 impl Tensor {
@@ -16,7 +16,7 @@ impl Tensor {
     }
 
     fn map(&self, name: &'static str, op: UnaryOp) -> Result<Self> {
-        Recorder::new(name, &self.device())?.apply(Op::Unary { op }, &[self])
+        OpRecorder::new(name, &self.device())?.apply(Op::Unary { op }, &[self])
     }
 
     /// `x` or `slope · x` below zero.

@@ -3,8 +3,6 @@
 use std::fmt::Write;
 use std::hash::{Hash, Hasher};
 
-use millstream_core::KernelKey;
-
 use crate::Program;
 
 /// Constants that a key can hold.
@@ -66,13 +64,5 @@ impl Key {
             let _ = write!(entry, "_{sign}{}", value.unsigned_abs());
         }
         entry
-    }
-
-    /// The key as the rest of Millstream names it.
-    pub fn to_core(&self) -> KernelKey {
-        KernelKey {
-            name: self.program.name().into(),
-            constants: self.constants().map(|(name, value)| (name.into(), value.into())).collect(),
-        }
     }
 }

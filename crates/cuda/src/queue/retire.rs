@@ -71,7 +71,7 @@ impl CudaQueue {
         let Entry { batch, staging, keep, .. } = entry;
         let last = batch.last;
         drop((staging, keep));
-        self.progress.give_back(batch);
+        self.progress.recycle(batch);
         let mut flight = self.flight();
         self.progress.advance(last);
         flight.retiring = false;

@@ -172,7 +172,7 @@ impl Steps {
     ) -> Result<()> {
         let function = match gpu.kernel(launch.key)? {
             Cached::Shared(function) => function,
-            Cached::Own(own) => {
+            Cached::Owned(own) => {
                 // The cache is full. The batch keeps it.
                 let pointer = Arc::as_ptr(&own);
                 self.keep.push(Box::new(own));

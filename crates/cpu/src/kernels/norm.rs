@@ -69,7 +69,7 @@ pub(super) unsafe fn norm(
                     .then(|| rows.position(1, index + 1));
                 vectorized(Row { rows: &norm, to, from, next });
             }
-            norm.output.finish_chunk();
+            norm.output.end_chunk();
         });
     });
 }

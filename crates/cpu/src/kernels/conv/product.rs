@@ -1,6 +1,6 @@
 //! Convolution as a product of the weights with what the taps see, gathered block by block.
 
-use super::finish::Finish;
+use super::epilogue::ConvEpilogue;
 use super::gather::Source;
 use super::weight::Weight;
 use super::window::{Segment, Window};
@@ -34,7 +34,7 @@ pub(super) struct Conv<'a, T> {
     pub channels: usize,
     pub source: Source<T>,
     pub weight: Weight<T>,
-    pub finish: Finish<'a, T>,
+    pub epilogue: ConvEpilogue<'a, T>,
 }
 
 impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
@@ -113,7 +113,7 @@ impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
             for (index, sums) in sums.chunks_exact_mut(stride).enumerate() {
                 let channel = group * self.rows + row + index;
                 // SAFETY: passed on.
-                unsafe { self.finish.store(channel, segments, &mut sums[..columns]) };
+                unsafe { self.epilogue.store(channel, segments, &mut sums[..columns]) };
             }
         })
     }

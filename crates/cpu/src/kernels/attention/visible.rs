@@ -8,12 +8,12 @@ use crate::kernels::matmul::panels::PanelElement;
 use crate::kernels::shared::number::StoredFloat;
 
 /// The keys that each lane sees, and those that any does.
-pub(super) struct Seen {
+pub(super) struct VisibleKeys {
     lanes: [(usize, usize); MOST],
     all: Range<usize>,
 }
 
-impl Seen {
+impl VisibleKeys {
     /// Those of a panel, of a batch with so many keys.
     pub fn new<T: StoredFloat<Compute: PanelElement>>(
         attention: &Attention<'_, T>,
@@ -21,20 +21,20 @@ impl Seen {
         length: usize,
     ) -> Self {
         let window = attention.params.window;
-        let mut seen = Seen { lanes: [(0, length); MOST], all: 0..length };
+        let mut visible = VisibleKeys { lanes: [(0, length); MOST], all: 0..length };
         if window.is_all() {
-            return seen;
+            return visible;
         }
-        seen.all = length..0;
+        visible.all = length..0;
         for lane in 0..panel.lanes {
             let (_, query) = attention.query_of(panel, lane);
             let keys = window.seen(query, attention.queries, length);
-            seen.lanes[lane] = (keys.start, keys.end);
+            visible.lanes[lane] = (keys.start, keys.end);
             if !keys.is_empty() {
-                seen.all = seen.all.start.min(keys.start)..seen.all.end.max(keys.end);
+                visible.all = visible.all.start.min(keys.start)..visible.all.end.max(keys.end);
             }
         }
-        seen
+        visible
     }
 
     /// From the first block of keys on that anybody sees. Blocks begin where they would for any query.

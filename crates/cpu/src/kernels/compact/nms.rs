@@ -14,7 +14,7 @@ use crate::kernels::shared::scratch::{collected, push};
 
 /// What is selected.
 #[derive(Clone, Copy)]
-pub(crate) struct Choice {
+pub(crate) struct NmsParams {
     pub most: usize,
     pub overlap: f32,
     pub score: Option<f32>,
@@ -24,15 +24,15 @@ pub(crate) struct Choice {
 /// # Safety
 ///
 /// As for [`execute`](crate::kernels::execute).
-pub(crate) unsafe fn suppress(
-    choice: Choice,
+pub(crate) unsafe fn non_max_suppression(
+    params: NmsParams,
     selected: &Operand<RawBuffer>,
     count: &Operand<RawBuffer>,
     [boxes, scores]: [&Operand<RawBuffer>; 2],
     parallel: &dyn Parallel,
 ) -> Result {
     let &[batches, classes, total] = scores.layout.shape() else { return Ok(()) };
-    let most = choice.most.min(total);
+    let most = params.most.min(total);
     let pairs = batches * classes;
     // SAFETY: passed on.
     let source = unsafe { Source::new(boxes, scores) };
@@ -41,7 +41,7 @@ pub(crate) unsafe fn suppress(
     try_share(parallel, pairs, work, |range: Range<usize>| {
         for pair in range {
             // SAFETY: nobody writes the inputs.
-            let taken = unsafe { source.select(choice, pair / classes, pair % classes)? };
+            let taken = unsafe { source.select(params, pair / classes, pair % classes)? };
             // Each pair is looked at once.
             let _ = found[pair].set(taken);
         }
@@ -100,14 +100,14 @@ impl Source {
     /// # Safety
     ///
     /// There are such a batch and class, and nobody writes them.
-    unsafe fn select(&self, choice: Choice, batch: usize, class: usize) -> Result<Vec<usize>> {
+    unsafe fn select(&self, params: NmsParams, batch: usize, class: usize) -> Result<Vec<usize>> {
         let [first, second, step] = self.score_strides;
         let mut best: Vec<(f32, usize)> = Vec::new();
         for item in 0..self.count {
             let at = batch * first + class * second + item * step;
             // SAFETY: passed on.
             let score = unsafe { self.scores.get().add(at).read() };
-            if !score.is_nan() && choice.score.is_none_or(|least| score > least) {
+            if !score.is_nan() && params.score.is_none_or(|least| score > least) {
                 push(&mut best, (score, item))?;
             }
         }
@@ -117,12 +117,12 @@ impl Source {
         best.sort_unstable_by(order);
         let (mut taken, mut kept) = (Vec::new(), Vec::<Corners>::new());
         for (_, item) in best {
-            if taken.len() >= choice.most {
+            if taken.len() >= params.most {
                 break;
             }
             // SAFETY: passed on.
-            let corners = unsafe { self.corners(choice.centered, batch, item) };
-            if !kept.iter().any(|other| other.overlaps(&corners, choice.overlap)) {
+            let corners = unsafe { self.corners(params.centered, batch, item) };
+            if !kept.iter().any(|other| other.overlaps(&corners, params.overlap)) {
                 push(&mut taken, item)?;
                 push(&mut kept, corners)?;
             }

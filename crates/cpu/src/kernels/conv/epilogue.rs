@@ -12,20 +12,20 @@ use crate::kernels::shared::simd::{SimdFn, vectorized};
 
 /// An operand of the shape of the output, seen through a window.
 #[derive(Clone, Copy)]
-pub(super) struct Placed<T> {
+pub(super) struct WindowedOperand<T> {
     first: Shared<T>,
     batch: usize,
     channel: usize,
     strides: [usize; AXES],
 }
 
-impl<T: Copy> Placed<T> {
+impl<T: Copy> WindowedOperand<T> {
     /// # Safety
     ///
     /// The operand has the type `T` and the shape of the window's output, which is not empty.
     pub unsafe fn new(window: &Window, operand: &Operand<RawBuffer>) -> Self {
-        let (strides, start) = window.placed(&operand.layout);
-        Placed {
+        let (strides, start) = window.output_strides(&operand.layout);
+        WindowedOperand {
             // SAFETY: the window has outputs, and its first one is an element of the operand.
             first: Shared::new(unsafe { base::<T>(operand).add(start) }),
             batch: operand.layout.strides()[0],
@@ -48,13 +48,13 @@ impl<T: Copy> Placed<T> {
 }
 
 /// Where sums go and what is done to them.
-pub(super) struct Finish<'a, T> {
+pub(super) struct ConvEpilogue<'a, T> {
     pub epilogue: &'a Epilogue,
-    pub dst: Placed<T>,
-    pub added: [Option<Placed<T>>; 2],
+    pub dst: WindowedOperand<T>,
+    pub added: [Option<WindowedOperand<T>>; 2],
 }
 
-impl<T: StoredFloat> Finish<'_, T> {
+impl<T: StoredFloat> ConvEpilogue<'_, T> {
     /// Stores a row of sums of a channel.
     ///
     /// # Safety

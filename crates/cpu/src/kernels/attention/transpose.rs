@@ -25,7 +25,7 @@ impl<T: StoredFloat<Compute: PanelElement>> Attention<'_, T> {
     /// # Safety
     ///
     /// The panel is one of the queries, which nobody writes, and the CPU has the ISA.
-    pub(super) unsafe fn turn_queries(
+    pub(super) unsafe fn transpose_queries(
         &self,
         isa: Isa,
         width: usize,
@@ -65,7 +65,7 @@ impl<T: StoredFloat<Compute: PanelElement>> Attention<'_, T> {
     /// # Safety
     ///
     /// The panel is one of the output, which nobody else touches, and the CPU has the ISA.
-    pub(super) unsafe fn turn_results(
+    pub(super) unsafe fn transpose_results(
         &self,
         isa: Isa,
         width: usize,

@@ -7,10 +7,10 @@ fn every_length_follows_the_definition() {
         let value = |k: usize| ((k * 37 + 11) % 19) as f64 / 9.0 - 1.0;
         let from: Vec<Complex<f64>> =
             (0..length).map(|k| Complex { re: value(k), im: value(k + 5) }).collect();
-        let plan = Plan::new(length).unwrap();
+        let fft = Fft::new(length).unwrap();
         let mut to = vec![Complex::ZERO; length];
-        let mut scratch = vec![Complex::ZERO; plan.scratch()];
-        plan.transform(&from, &mut to, &mut scratch);
+        let mut scratch = vec![Complex::ZERO; fft.scratch()];
+        fft.transform(&from, &mut to, &mut scratch);
         for (output, found) in to.iter().enumerate() {
             let mut sum = Complex::ZERO;
             for (k, &value) in from.iter().enumerate() {

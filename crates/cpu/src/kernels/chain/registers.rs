@@ -1,18 +1,18 @@
-//! Where the values of a chain lie.
+//! Register allocation for a chain: where the values of its steps lie.
 
 use millstream_core::{Chain, ChainTerm, MAX_CHAIN_STEPS};
 
 /// Where a step finds an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Location {
     /// In the tile of an input.
     Input(u8),
     /// In a register.
     Register(u8),
 }
 
-/// How a chain is run on a tile.
-pub(super) struct Plan {
+/// Which register each step of a chain uses, and how long a tile is.
+pub(super) struct RegisterAllocation {
     /// Elements of a tile.
     pub tile: usize,
     /// Bytes of a register or of a tile of an input: those of the widest element.
@@ -20,7 +20,7 @@ pub(super) struct Plan {
     /// How many registers there are.
     pub registers: usize,
     /// Where each step finds its operands. A step with fewer than three has the last of them again.
-    pub sources: [[Place; 3]; MAX_CHAIN_STEPS],
+    pub sources: [[Location; 3]; MAX_CHAIN_STEPS],
     /// The register that each step writes. The last writes to the output instead.
     pub targets: [u8; MAX_CHAIN_STEPS],
 }
@@ -29,7 +29,7 @@ pub(super) struct Plan {
 /// first-level cache.
 const TILE_BYTES: usize = 4096;
 
-impl Plan {
+impl RegisterAllocation {
     pub fn new(chain: &Chain) -> Self {
         let steps = chain.steps();
         let sizes = chain.inputs().iter().chain(chain.results()).map(|dtype| dtype.size());
@@ -43,31 +43,34 @@ impl Plan {
                 }
             }
         }
-        let mut plan = Plan {
+        let mut allocation = RegisterAllocation {
             tile: TILE_BYTES / widest,
             tile_bytes: TILE_BYTES,
             registers: 0,
-            sources: [[Place::Input(0); 3]; MAX_CHAIN_STEPS],
+            sources: [[Location::Input(0); 3]; MAX_CHAIN_STEPS],
             targets: [0; MAX_CHAIN_STEPS],
         };
         // The step until which each register is taken: one that is read by a step is not written by it.
         let mut taken = [None; MAX_CHAIN_STEPS];
         for (place, step) in steps.iter().enumerate() {
             let terms = step.terms();
-            plan.sources[place] = std::array::from_fn(|at| match terms[at.min(terms.len() - 1)] {
-                ChainTerm::Input(input) => Place::Input(input),
-                ChainTerm::Step(result) => Place::Register(plan.targets[usize::from(result)]),
-            });
+            allocation.sources[place] =
+                std::array::from_fn(|at| match terms[at.min(terms.len() - 1)] {
+                    ChainTerm::Input(input) => Location::Input(input),
+                    ChainTerm::Step(result) => {
+                        Location::Register(allocation.targets[usize::from(result)])
+                    }
+                });
             if place + 1 < steps.len() {
                 let is_free = |end: &Option<usize>| end.is_none_or(|end| end < place);
                 // There are as many as steps.
                 let register = taken.iter().position(is_free).unwrap_or(place);
                 taken[register] = Some(ends[place]);
-                plan.targets[place] = register as u8;
-                plan.registers = plan.registers.max(register + 1);
+                allocation.targets[place] = register as u8;
+                allocation.registers = allocation.registers.max(register + 1);
             }
         }
-        plan
+        allocation
     }
 }
 

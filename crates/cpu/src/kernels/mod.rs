@@ -48,7 +48,7 @@ pub(crate) use matmul::packed_bytes;
 pub use shared::fault::KernelFault;
 pub use shared::parallel::{Parallel, Sequential};
 
-pub(crate) use shared::scratch::empty_spare;
+pub(crate) use shared::scratch::STORE as SCRATCH_STORE;
 
 use millstream_core::{
     AttentionOperands, BoundCommand, CacheWriteOperands, ConvIntegerOperands, ConvOperands,
@@ -434,6 +434,12 @@ fn recurrent_operands(command: &BoundCommand) -> recurrent::Operands<'_> {
         scales: [operands.input_scale, operands.hidden_scale],
         zeros: [operands.input_zero, operands.hidden_zero],
     }
+}
+
+/// Calls `body` while scratch memory of so many bytes is in use.
+#[cfg(test)]
+pub(crate) fn with_scratch_bytes<R>(bytes: usize, body: impl FnOnce() -> R) -> R {
+    shared::scratch::with_scratch([bytes], |_: [&mut [u8]; 1]| body()).expect("scratch memory")
 }
 
 #[cfg(test)]

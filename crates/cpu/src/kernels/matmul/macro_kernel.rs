@@ -12,9 +12,9 @@ use super::epilogue::{apply_epilogue, is_plain, store};
 use super::micro_kernel::{GemmElement, MicroTile, Shape, panels_together};
 use super::pack::{pack_lhs, pack_rhs};
 use super::problem::{Matrix, Tile};
-use super::scratch::{Content, LHS, RHS, SUMS, with_area};
 use crate::kernels::shared::fault::Result;
 use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::scratch::{Content, Slot, with_slot};
 use crate::kernels::shared::simd::Isa;
 
 /// Products that are added at a time.
@@ -55,7 +55,7 @@ pub(super) unsafe fn compute<T: GemmElement>(
 ) -> Result {
     let shape = T::shape(isa);
     let panels = if packed.is_some() { 0 } else { tile.columns.next_multiple_of(shape.columns) };
-    with_area::<T, _>(&RHS, panels * tile.k.min(K_PART), None, |area, _| {
+    with_slot::<T, _>(Slot::Rhs, panels * tile.k.min(K_PART), None, |area, _| {
         let rhs = packed.map_or(Rhs::Unpacked(area), Rhs::Packed);
         // SAFETY: passed on; the area has room for one part.
         unsafe { with_rhs(tile, rhs, content, shape, isa) }
@@ -93,7 +93,7 @@ unsafe fn with_rhs<T: GemmElement>(
                 return Ok(());
             }
             let stride = tile.columns.next_multiple_of(shape.columns);
-            with_area::<T::Compute, _>(&SUMS, tile.rows * stride, None, |sums, _| {
+            with_slot::<T::Compute, _>(Slot::Sums, tile.rows * stride, None, |sums, _| {
                 MacroKernel { tile, shape, lhs, rhs, sums, stride, in_place, has_epilogue, isa }
                     .run();
             })
@@ -104,11 +104,11 @@ unsafe fn with_rhs<T: GemmElement>(
     }
     if tile.rows.saturating_mul(tile.k) > MOST_PACKED {
         let size = tile.rows * tile.k.min(K_PART);
-        return with_area::<T::Compute, _>(&LHS, size, None, |lhs, _| {
+        return with_slot::<T::Compute, _>(Slot::Lhs, size, None, |lhs, _| {
             with_lhs(Lhs::PartByPart(lhs))
         })?;
     }
-    with_area::<T::Compute, _>(&LHS, tile.rows * tile.k, Some(content), |lhs, packed| {
+    with_slot::<T::Compute, _>(Slot::Lhs, tile.rows * tile.k, Some(content), |lhs, packed| {
         if !packed {
             for part in even_ranges(tile.k, K_PART) {
                 // SAFETY: passed on; the area has room for the rows.

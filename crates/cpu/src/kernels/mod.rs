@@ -212,17 +212,20 @@ unsafe fn execute_one(
                 pool::pool(params, dst, indices, src, parallel);
             }
             Op::Gather { axis } => {
-                let axis = usize::from(*axis);
-                index::gather(axis, &outputs[0], &inputs[0], &inputs[1], parallel)?;
+                let what = index::Gather::Slices { axis: usize::from(*axis) };
+                index::gather(what, &outputs[0], [&inputs[0], &inputs[1]], parallel)?;
             }
-            Op::Embedding => index::gather(0, &outputs[0], &inputs[0], &inputs[1], parallel)?,
+            Op::Embedding => {
+                let what = index::Gather::Slices { axis: 0 };
+                index::gather(what, &outputs[0], [&inputs[0], &inputs[1]], parallel)?;
+            }
             Op::GatherElements { axis } => {
-                let axis = usize::from(*axis);
-                index::gather_elements(axis, &outputs[0], &inputs[0], &inputs[1], parallel)?;
+                let what = index::Gather::Elements { axis: usize::from(*axis) };
+                index::gather(what, &outputs[0], [&inputs[0], &inputs[1]], parallel)?;
             }
             Op::GatherNd { batch_axes } => {
-                let axes = usize::from(*batch_axes);
-                index::gather_nd(axes, &outputs[0], &inputs[0], &inputs[1], parallel)?;
+                let what = index::Gather::Tuples { batch_axes: usize::from(*batch_axes) };
+                index::gather(what, &outputs[0], [&inputs[0], &inputs[1]], parallel)?;
             }
             Op::ScatterElements { axis, reduction } => {
                 let operands = scatter_operands(outputs, inputs);

@@ -17,6 +17,8 @@ mod packed;
 pub(super) mod panels;
 mod problem;
 mod product_id;
+mod ranges;
+mod sources;
 mod tiling;
 mod vector;
 

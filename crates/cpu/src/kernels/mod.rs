@@ -78,8 +78,8 @@ pub(crate) use workspace::empty_spare;
 
 use millstream_core::{
     AttentionOperands, BoundCommand, CacheWriteOperands, ConvIntegerOperands, ConvOperands,
-    DynamicQuantizeOperands, MatMulBlocksOperands, MatMulIntegerOperands, MatMulOperands,
-    NormOperands, Op, OpKind, Operand, PoolOperands, QuantizeOperands, RawBuffer,
+    DeformConvOperands, DynamicQuantizeOperands, MatMulBlocksOperands, MatMulIntegerOperands,
+    MatMulOperands, NormOperands, Op, OpKind, Operand, PoolOperands, QuantizeOperands, RawBuffer,
     RecurrentOperands, ReverseOperands, RopeOperands, StftOperands,
 };
 
@@ -115,6 +115,7 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::Resize
             | OpKind::Pad
             | OpKind::Reverse
+            | OpKind::DeformConv
             | OpKind::GridSample
             | OpKind::RoiAlign
             | OpKind::NonZero
@@ -304,6 +305,9 @@ unsafe fn execute_one(
                 };
                 let operands = [&inputs[0], &inputs[1]];
                 compact::suppress(choice, &outputs[0], &outputs[1], operands, parallel)?;
+            }
+            Op::DeformConv { params } => {
+                conv::deform_conv(params, &DeformConvOperands::of(command), parallel)?;
             }
             Op::GridSample { mode, padding, align_corners } => {
                 let sampling = grid_sample::Sampling {

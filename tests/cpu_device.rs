@@ -329,11 +329,11 @@ fn the_profiler_has_a_row_per_stream_and_is_safe_with_many_threads() {
         assert!(pair[0].end_ns <= pair[1].start_ns, "commands of a stream do not overlap");
         assert!(pair[0].sequence < pair[1].sequence);
     }
-    let visits: Vec<_> = rows.iter().flat_map(|row| &row.visits).collect();
-    assert!(visits.iter().any(|visit| visit.activity == Activity::Record));
-    assert!(visits.iter().any(|visit| visit.activity == Activity::Execute));
+    let batches: Vec<_> = rows.iter().flat_map(|row| &row.batches).collect();
+    assert!(batches.iter().any(|batch| batch.activity == Activity::Record));
+    assert!(batches.iter().any(|batch| batch.activity == Activity::Execute));
     // This thread waited, so it did both itself.
-    assert!(visits.iter().all(|visit| visit.thread == ThreadLabel::current()));
+    assert!(batches.iter().all(|batch| batch.thread == ThreadLabel::current()));
     device.close().unwrap();
 }
 

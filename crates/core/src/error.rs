@@ -1,4 +1,4 @@
-//! What can go wrong, and which call is told.
+//! What can go wrong, and which call reports it.
 
 use std::sync::Arc;
 use std::time::Duration;

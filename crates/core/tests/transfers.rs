@@ -1,11 +1,11 @@
-//! Transfers and the host memory that a device lends for them, on the fake device.
+//! Transfers and the pooled host memory that a device has for them, on the fake device.
 
 mod common;
 
 use common::*;
 use millstream_core::{Buffer, Command, Device, Error, HostBytes, Stream};
 
-/// Floats of a transfer that the fake device lends memory for: four pieces of that size fit its bounds.
+/// Floats of a transfer that the fake device has pooled memory for: four pieces of that size fit its bounds.
 const LENT: usize = 2048;
 
 fn setup() -> (Device, millstream_core::fake::FakeControl, Stream, Buffer) {
@@ -82,7 +82,7 @@ fn emptying_the_cache_gives_back_what_is_not_lent() {
 }
 
 #[test]
-fn when_too_much_is_lent_transfers_have_memory_from_the_heap() {
+fn at_the_bounds_of_the_pool_transfers_have_memory_from_the_heap() {
     let (_, control, stream, buffer) = setup();
     fill(&stream, &buffer).unwrap();
     let downloads: Vec<_> = (0..9).map(|_| stream.download(whole(&buffer)).unwrap()).collect();

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 /// product: more than any layer of a usual model has.
 const PER_SECOND: u64 = 1 << 28;
 
-/// Operations between two looks at the clock: milliseconds, so that the clock costs nothing.
-const UNTIL_NEXT_LOOK: u64 = 1 << 22;
+/// Operations between two readings of the clock: milliseconds, so that the clock costs nothing.
+const CLOCK_INTERVAL: u64 = 1 << 22;
 
 /// The work that may be begun before a deadline.
 pub(crate) struct Allowance {
     deadline: Option<Instant>,
-    /// What may be begun without another look at the clock.
+    /// What may be begun without reading the clock again.
     left: u64,
 }
 
@@ -30,7 +30,7 @@ impl Allowance {
 
     /// What can be done between `now` and a deadline.
     pub fn until(deadline: Instant, now: Instant) -> Self {
-        let left = work_within(deadline.saturating_duration_since(now)).min(UNTIL_NEXT_LOOK);
+        let left = work_within(deadline.saturating_duration_since(now)).min(CLOCK_INTERVAL);
         Allowance { deadline: Some(deadline), left }
     }
 
@@ -49,7 +49,7 @@ impl Allowance {
     fn begins_at(&mut self, work: u64, deadline: Instant, now: Instant) -> bool {
         let within = work_within(deadline.saturating_duration_since(now));
         let begins = work <= within && within > 0;
-        self.left = if begins { (within - work).min(UNTIL_NEXT_LOOK) } else { 0 };
+        self.left = if begins { (within - work).min(CLOCK_INTERVAL) } else { 0 };
         begins
     }
 }
@@ -79,14 +79,12 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_is_looked_at_now_and_then_only() {
+    fn the_clock_is_read_now_and_then_only() {
         let now = Instant::now();
         let mut allowance = Allowance::until(now + Duration::from_secs(30), now);
-        // The deadline is moved to the past: only a look at the clock notices.
+        // The deadline is moved to the past: only reading the clock shows it.
         allowance.deadline = Some(now);
-        assert!(
-            allowance.begins(|| UNTIL_NEXT_LOOK / 2) && allowance.begins(|| UNTIL_NEXT_LOOK / 2)
-        );
+        assert!(allowance.begins(|| CLOCK_INTERVAL / 2) && allowance.begins(|| CLOCK_INTERVAL / 2));
         assert!(!allowance.begins(|| 1));
     }
 

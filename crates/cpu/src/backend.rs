@@ -79,7 +79,7 @@ impl Backend for CpuBackend {
 
     /// At the lowest speed of a kernel this is a quarter of an hour for all cores; usual ones are ten times as
     /// quick. Nobody waits for that long.
-    fn most_work(&self) -> u64 {
+    fn max_work(&self) -> u64 {
         (self.threads as u64) << 38
     }
 

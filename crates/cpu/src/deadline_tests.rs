@@ -38,7 +38,7 @@ fn add_one(stream: &Stream, buffer: &Buffer, layout: Layout, ones: &Buffer) {
 }
 
 /// Waits until the stream is through, without executing anything.
-fn look_until_through(stream: &Stream) {
+fn poll_until_through(stream: &Stream) {
     while !stream.query().unwrap() {
         std::thread::yield_now();
     }
@@ -64,11 +64,11 @@ fn a_caller_that_has_no_time_leaves_large_work_to_a_worker() {
     assert!(!stream.query().unwrap(), "nobody has executed it");
     // It was handed over: a worker that comes now finds it, though nobody asks for it any more.
     let workers = engine.start_workers(1).unwrap();
-    look_until_through(&stream);
+    poll_until_through(&stream);
     let traces = device.profiler().take();
-    let visits: Vec<_> = traces.iter().flat_map(|trace| &trace.visits).collect();
+    let batches: Vec<_> = traces.iter().flat_map(|trace| &trace.batches).collect();
     let executed: Vec<_> =
-        visits.iter().filter(|visit| visit.activity == Activity::Execute).collect();
+        batches.iter().filter(|batch| batch.activity == Activity::Execute).collect();
     assert_eq!(executed.len(), 1);
     assert!(executed[0].thread != ThreadLabel::current());
     let values = stream.download(buffer.operand(layout)).unwrap().read::<f32>().unwrap();
@@ -92,7 +92,7 @@ fn a_batch_is_taken_up_where_it_was_left() {
         assert!(matches!(error, Error::Timeout { .. }), "{error}");
     }
     let workers = engine.start_workers(1).unwrap();
-    look_until_through(&stream);
+    poll_until_through(&stream);
     let read = |buffer: &Buffer, layout| {
         stream.download(buffer.operand(layout)).unwrap().read::<f32>().unwrap()
     };

@@ -1,8 +1,8 @@
 //! How many workers help, beside those who have a permit.
 //!
-//! Helpers take no permits: a caller that comes back while one is at work begins at once, and the helper
-//! leaves after its chunk. Were it to wait for that, it would sleep, and waking takes longer than many
-//! commands.
+//! Helpers take no permits. So a caller that comes back while one is at work begins at once, and the
+//! helper leaves after its chunk. A caller that had to wait for the helper would sleep, and waking takes
+//! longer than many Commands.
 
 use millstream_core::sync::shim::{AtomicUsize, Ordering};
 

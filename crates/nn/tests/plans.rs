@@ -107,7 +107,7 @@ fn misuse_is_an_error_that_says_what_to_do() {
     assert_eq!(plan.forward(&outside).unwrap().to_vec::<f32>().unwrap(), [2.0; 4]);
 }
 
-/// A fault in a run is told to whoever reads what depends on it, with the layer.
+/// A fault in a run is reported to whoever reads what depends on it, with the layer.
 #[test]
 fn a_fault_in_a_run_names_command_and_layer() {
     let device = Device::cpu().unwrap();

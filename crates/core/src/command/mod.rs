@@ -54,7 +54,7 @@ pub use chain::{Chain, ChainOp, ChainStep, ChainTerm, MAX_CHAIN_INPUTS, MAX_CHAI
 pub use deform_conv::DeformConvParams;
 pub use grid_sample::{GridMode, GridPadding};
 pub use host::HostBytes;
-pub(crate) use host::{HostRole, Lender};
+pub(crate) use host::{HostRole, PoolEntry};
 pub use infer::{Names, Outputs};
 pub use integer::{Quantized, Rescale};
 pub use iota::IotaParams;

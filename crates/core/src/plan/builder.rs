@@ -6,7 +6,7 @@ use crate::{Buffer, Command, DType, Error, LayerName, Layout, Op, Operand, Resul
 
 use super::part::{Part, Place};
 use super::planner::{self, Life};
-use super::{Inner, MOST_COMMANDS, Plan, Slot, check};
+use super::{Inner, MAX_COMMANDS, Plan, Slot, check};
 
 /// Takes the Commands of a [`Plan`].
 ///
@@ -170,8 +170,8 @@ impl PlanBuilder {
     }
 
     fn push(&mut self, command: Command<Slot>, layer: Option<LayerName>) -> Result<()> {
-        if self.commands.len() >= MOST_COMMANDS {
-            return invalid(format!("more than {MOST_COMMANDS} Commands: make several plans"));
+        if self.commands.len() >= MAX_COMMANDS {
+            return invalid(format!("more than {MAX_COMMANDS} Commands: make several plans"));
         }
         self.commands.push((command, layer));
         Ok(())

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
-pub use stream::{Activity, Span, StreamProfile, StreamTrace, Visit};
+pub use stream::{Activity, BatchSpan, Span, StreamProfile, StreamTrace};
 pub use thread::ThreadLabel;
 
 use crate::device::fork;

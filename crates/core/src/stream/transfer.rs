@@ -36,7 +36,7 @@ pub(super) fn host_filled_by<T: Element>(
     let bytes = elements.saturating_mul(size_of::<T>());
     let mut host = match reached(stream, bytes) {
         Some(mut host) => {
-            // What it was lent for before is not this caller's to see.
+            // The caller must not see what an earlier transfer left here.
             host.elements_mut::<u8>().fill(0);
             host
         }
@@ -209,7 +209,7 @@ impl Download {
 
     /// What went wrong with the bytes, which have passed.
     pub(super) fn written(&self) -> Result<()> {
-        self.bytes.fault().map_or(Ok(()), |fault| Err(fault.tell()))
+        self.bytes.fault().map_or(Ok(()), |fault| Err(fault.report()))
     }
 }
 

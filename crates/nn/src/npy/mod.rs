@@ -33,7 +33,7 @@ impl Tensor {
         };
         let mut file = File::open(path).map_err(read)?;
         let mut bytes = Vec::new();
-        file.by_ref().take(header::MOST_BYTES).read_to_end(&mut bytes).map_err(read)?;
+        file.by_ref().take(header::MAX_BYTES).read_to_end(&mut bytes).map_err(read)?;
         // No more is read than the header asks for, and one byte that should not be there.
         let (header, data) = Header::read(&bytes).map_err(|reason| format(invalid(reason)))?;
         let missing = header.bytes().map_or(0, |needed| needed.saturating_sub(data.len()) as u64);

@@ -20,7 +20,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// For an operation, by the name that its errors have.
     pub fn new(op: &'static str, device: &Device) -> Result<Self> {
-        Ok(Self { op, stream: Stream::visit(device)? })
+        Ok(Self { op, stream: Stream::current_unleased(device)? })
     }
 
     /// A tensor to be written by a Command of this recorder, before anybody else sees it.

@@ -9,7 +9,7 @@ use super::{Init, Source, WeightProblem, Weights};
 use crate::{Error, Result, Tensor};
 
 /// Problems that are collected; a model that has more is not built to its end.
-const MOST_PROBLEMS: usize = 1 << 14;
+const MAX_PROBLEMS: usize = 1 << 14;
 
 /// What happened while a model is loaded.
 #[derive(Debug, Default)]
@@ -126,7 +126,7 @@ impl Weights {
     /// Notes a problem. False where nobody collects them, or no more of them.
     fn note(&self, problem: &WeightProblem) -> bool {
         let push = |found: &mut Found| {
-            let room = found.problems.len() < MOST_PROBLEMS;
+            let room = found.problems.len() < MAX_PROBLEMS;
             found.problems.extend(room.then(|| problem.clone()));
             room
         };

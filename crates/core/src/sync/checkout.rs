@@ -1,50 +1,49 @@
-//! A flag that says who has a thing: at most one at a time, taken by one thread and given back by any.
+//! An exclusive checkout: at most one holder at a time. One thread takes it, any thread releases it.
 
 use super::shim::{AtomicBool, Ordering};
 
-/// How the flag is given back. A build with `--cfg planted_race` gets this wrong on purpose, so that CI
+/// How the flag is released. A build with `--cfg planted_race` gets this wrong on purpose, so that CI
 /// can see loom notice it.
-const GIVE: Ordering = if cfg!(planted_race) { Ordering::Relaxed } else { Ordering::Release };
+const RELEASE: Ordering = if cfg!(planted_race) { Ordering::Relaxed } else { Ordering::Release };
 
-/// Whether a thing is lent.
+/// Whether a thing is checked out.
 ///
 /// # Thread safety
 ///
-/// Any thread may take and give back. What was done to the thing before it was given back is visible to
-/// whoever takes it next.
-pub struct Loan {
-    taken: AtomicBool,
+/// Any thread may take and release. What was done before the release is visible to the next holder.
+pub struct Checkout {
+    out: AtomicBool,
 }
 
-impl Default for Loan {
+impl Default for Checkout {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Loan {
-    /// Of a thing that nobody has.
+impl Checkout {
+    /// Not checked out.
     pub fn new() -> Self {
-        Self { taken: AtomicBool::new(false) }
+        Self { out: AtomicBool::new(false) }
     }
 
-    /// Takes the thing; `false` if somebody has it.
+    /// Checks the thing out; `false` if it is out already.
     pub fn take(&self) -> bool {
-        // Pairs with `give_back`.
+        // Pairs with `release`.
         let (have, take) = (Ordering::Relaxed, Ordering::Acquire);
-        self.taken.compare_exchange(false, true, take, have).is_ok()
+        self.out.compare_exchange(false, true, take, have).is_ok()
     }
 
-    /// Gives the thing back. Only for whoever took it, once.
-    pub fn give_back(&self) {
-        // Pairs with `take` and `is_taken`.
-        self.taken.store(false, GIVE);
+    /// Returns the thing. Only for its holder, once.
+    pub fn release(&self) {
+        // Pairs with `take` and `is_out`.
+        self.out.store(false, RELEASE);
     }
 
-    /// Whether somebody has it. What whoever gave it back did is visible if not.
-    pub fn is_taken(&self) -> bool {
-        // Pairs with `give_back`.
-        self.taken.load(Ordering::Acquire)
+    /// Whether it is checked out. If not, what the last holder did is visible.
+    pub fn is_out(&self) -> bool {
+        // Pairs with `release`.
+        self.out.load(Ordering::Acquire)
     }
 }
 
@@ -55,55 +54,55 @@ mod tests {
     #[cfg(not(loom))]
     #[test]
     fn one_has_it_at_a_time() {
-        let loan = Loan::new();
-        assert!(loan.take() && !loan.take() && loan.is_taken());
-        loan.give_back();
-        assert!(!loan.is_taken() && loan.take());
+        let checkout = Checkout::new();
+        assert!(checkout.take() && !checkout.take() && checkout.is_out());
+        checkout.release();
+        assert!(!checkout.is_out() && checkout.take());
     }
 
     /// One thread gives a piece back that it has written to, while two want it: one at a time gets it, and
     /// sees what was written.
     #[cfg(loom)]
     #[test]
-    fn loom_a_loan_is_handed_on_with_what_was_written() {
+    fn loom_a_checkout_is_handed_on_with_what_was_written() {
         use loom::cell::UnsafeCell;
         use loom::sync::Arc;
         use loom::thread;
 
         struct Piece {
-            loan: Loan,
+            checkout: Checkout,
             memory: UnsafeCell<u32>,
         }
-        // SAFETY: the memory is touched by whoever has the loan; loom checks that.
+        // SAFETY: the memory is touched by whoever has the checkout; loom checks that.
         unsafe impl Sync for Piece {}
         // SAFETY: as above.
         unsafe impl Send for Piece {}
 
         fn write(piece: &Piece) {
-            // SAFETY: the caller has the loan; loom reports it if that is not enough.
+            // SAFETY: the caller has the checkout; loom reports it if that is not enough.
             piece.memory.with_mut(|value| unsafe { *value += 1 });
         }
 
         loom::model(|| {
-            let piece = Arc::new(Piece { loan: Loan::new(), memory: UnsafeCell::new(0) });
-            assert!(piece.loan.take());
+            let piece = Arc::new(Piece { checkout: Checkout::new(), memory: UnsafeCell::new(0) });
+            assert!(piece.checkout.take());
             let takers: Vec<_> = (0..2)
                 .map(|_| {
                     let piece = Arc::clone(&piece);
                     thread::spawn(move || {
-                        let taken = piece.loan.take();
+                        let taken = piece.checkout.take();
                         if taken {
                             write(&piece);
-                            piece.loan.give_back();
+                            piece.checkout.release();
                         }
                         u32::from(taken)
                     })
                 })
                 .collect();
             write(&piece);
-            piece.loan.give_back();
+            piece.checkout.release();
             let taken: u32 = takers.into_iter().map(|taker| taker.join().unwrap()).sum();
-            assert!(piece.loan.take());
+            assert!(piece.checkout.take());
             // SAFETY: nobody else has it.
             piece.memory.with(|value| assert_eq!(unsafe { *value }, taken + 1));
         });
@@ -112,22 +111,22 @@ mod tests {
     /// Where there is one taker, its look is enough to see what was written.
     #[cfg(loom)]
     #[test]
-    fn loom_a_look_at_a_loan_sees_what_was_written() {
+    fn loom_a_check_of_a_checkout_sees_what_was_written() {
         use loom::cell::UnsafeCell;
         use loom::sync::Arc;
 
         loom::model(|| {
-            let shared = Arc::new((Loan::new(), UnsafeCell::new(0)));
+            let shared = Arc::new((Checkout::new(), UnsafeCell::new(0)));
             assert!(shared.0.take());
             let holder = {
                 let shared = Arc::clone(&shared);
                 loom::thread::spawn(move || {
-                    // SAFETY: this thread has the loan; loom checks that.
+                    // SAFETY: this thread has the checkout; loom checks that.
                     shared.1.with_mut(|value| unsafe { *value = 7 });
-                    shared.0.give_back();
+                    shared.0.release();
                 })
             };
-            if !shared.0.is_taken() {
+            if !shared.0.is_out() {
                 // SAFETY: nobody has it, and only this thread takes it.
                 shared.1.with_mut(|value| assert_eq!(unsafe { *value }, 7));
             }

@@ -1,5 +1,5 @@
-//! What is tried, in order, when a stream's cache has no block: a new segment within the budget, own
-//! deferred blocks, own cache, the caches of other streams, and waiting until the device is idle.
+//! Reclaims memory when a stream's cache has no block. The steps, in order: a new segment within the budget,
+//! the stream's deferred blocks, its cache, the caches of other streams, and a wait until the device is idle.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use crate::Result;
 use crate::stream::StreamInner;
 
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum ReclaimStep {
     NewSegment,
     OwnDeferred,
     OwnCache,
@@ -16,42 +16,51 @@ enum Step {
     Idle,
 }
 
-const LADDER: [Step; 5] =
-    [Step::NewSegment, Step::OwnDeferred, Step::OwnCache, Step::OtherCaches, Step::Idle];
+const STEPS: [ReclaimStep; 5] = [
+    ReclaimStep::NewSegment,
+    ReclaimStep::OwnDeferred,
+    ReclaimStep::OwnCache,
+    ReclaimStep::OtherCaches,
+    ReclaimStep::Idle,
+];
 
-/// How often the ladder is climbed while other threads give segments back. Others may take what came back;
-/// whoever is that unlucky each time is told that there is no memory.
-const CLIMBS: usize = 4;
+/// How often the steps are repeated while other threads free segments. If others take what was freed each
+/// time, the call fails for lack of memory.
+const ATTEMPTS: usize = 4;
 
 pub(super) fn grow(stream: &'static StreamInner, class: usize, bytes: usize) -> Result<Buffer> {
     let device = stream.device_inner();
-    let departures = &device.memory().departures;
-    for _ in 0..CLIMBS {
-        let before = departures.over();
-        if let Some(buffer) = climb(stream, class, bytes)? {
+    let pending_frees = &device.memory().pending_frees;
+    for _ in 0..ATTEMPTS {
+        let before = pending_frees.finished();
+        if let Some(buffer) = reclaim_once(stream, class, bytes)? {
             return Ok(buffer);
         }
         let deadline = Instant::now().checked_add(device.config().wait_timeout);
-        if !departures.any_since(before, deadline) {
+        if !pending_frees.any_since(before, deadline) {
             break;
         }
     }
     Err(super::out_of_memory(device, bytes))
 }
 
-fn climb(stream: &'static StreamInner, class: usize, bytes: usize) -> Result<Option<Buffer>> {
+fn reclaim_once(
+    stream: &'static StreamInner,
+    class: usize,
+    bytes: usize,
+) -> Result<Option<Buffer>> {
     let device = stream.device_inner();
     let memory = device.memory();
     let single = size_class::class_bytes(class);
     let slab = size_class::slab_bytes(class, memory.slab);
     keep_below_high_water(stream, slab);
-    for step in LADDER {
+    for step in STEPS {
         match step {
-            Step::NewSegment => {}
-            Step::OwnDeferred => submit_deferred_uses(stream),
-            Step::OwnCache => trim_stream(stream),
-            Step::OtherCaches => trim_device(device),
-            Step::Idle => {
+            ReclaimStep::NewSegment => {}
+            ReclaimStep::OwnDeferred => submit_deferred_uses(stream),
+            ReclaimStep::OwnCache => trim_stream(stream),
+            ReclaimStep::OtherCaches => trim_device(device),
+            ReclaimStep::Idle => {
                 // A fault of other work is for its own call to report; here only the memory counts.
                 let _ = device.wait_idle();
                 trim_device(device);

@@ -1,30 +1,30 @@
-//! How many hold a thing that the last of them gives back.
+//! A reference count whose last holder frees the thing.
 
 use super::shim::{AtomicUsize, Ordering};
 
-/// A count of holders.
+/// A reference count.
 ///
 /// # Thread safety
 ///
-/// Any holder may add another one or leave. What all of them did is visible to the last one to leave.
+/// Any holder may increment and decrement. What all of them did is visible to the last one.
 #[derive(Default)]
-pub struct Holders(AtomicUsize);
+pub struct RefCount(AtomicUsize);
 
-impl Holders {
-    /// One holder, of a thing that had none.
-    pub fn begin(&self) {
+impl RefCount {
+    /// Sets the count from zero to one.
+    pub fn reset(&self) {
         // Relaxed: whoever holds it next is handed it by this thread.
         self.0.store(1, Ordering::Relaxed);
     }
 
-    /// One more. Only for a holder.
-    pub fn add(&self) {
+    /// Adds a holder. Only for a holder.
+    pub fn increment(&self) {
         // Relaxed is enough: the new holder comes from an existing one, as in `Arc`.
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One less. True for the last one.
-    pub fn leave(&self) -> bool {
+    /// Removes a holder. True for the last one.
+    pub fn decrement(&self) -> bool {
         // Pairs with the load below, by whoever is last.
         if self.0.fetch_sub(1, Ordering::Release) != 1 {
             return false;
@@ -44,13 +44,13 @@ mod loom_tests {
 
     use super::*;
 
-    /// Two holders use the thing, one of them by a copy of its handle; the last gives it back.
+    /// Two holders use the thing, one of them by a copy of its handle; the last one frees it.
     #[test]
     fn loom_the_last_holder_sees_what_the_others_did() {
         loom::model(|| {
-            let shared = Arc::new((Holders::default(), UnsafeCell::new(0), UnsafeCell::new(0)));
-            let leave = |shared: &(Holders, UnsafeCell<u32>, UnsafeCell<u32>)| {
-                let last = shared.0.leave();
+            let shared = Arc::new((RefCount::default(), UnsafeCell::new(0), UnsafeCell::new(0)));
+            let leave = |shared: &(RefCount, UnsafeCell<u32>, UnsafeCell<u32>)| {
+                let last = shared.0.decrement();
                 if last {
                     // SAFETY: nobody else holds it; loom reports it if that is not enough.
                     shared.1.with_mut(|value| unsafe { *value += 1 });
@@ -59,8 +59,8 @@ mod loom_tests {
                 }
                 last
             };
-            shared.0.begin();
-            shared.0.add();
+            shared.0.reset();
+            shared.0.increment();
             let other = {
                 let shared = Arc::clone(&shared);
                 thread::spawn(move || {

@@ -1,8 +1,9 @@
-//! Several threads on one command.
+//! The parallel-for of one Command: several threads run its chunks.
 //!
-//! The thread that executes a command shares its chunks with idle workers, as many as there are cores
-//! that nobody has a permit for or will likely want one for at once. A helper leaves after a chunk when
-//! somebody takes the permit: so one caller uses all cores, and many callers use one each.
+//! The thread that executes a Command shares its chunks with idle workers. It takes as many as there are
+//! cores that nobody has a permit for, unless another caller will likely be back at once. A worker that
+//! helps leaves after its chunk when somebody takes the permit. So one caller uses all cores, and many
+//! callers use one each.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -13,10 +14,10 @@ use crate::engine::Engine;
 use crate::kernels::{Parallel, trim_scratch};
 use crate::latch::Latch;
 
-/// One command's chunks. Lives on the stack of the thread that executes the command.
-struct Work<'a> {
+/// The chunks of one Command. Lives on the stack of the thread that executes the Command, its owner.
+struct Chunks<'a> {
     body: &'a (dyn Fn(usize) + Sync),
-    chunks: usize,
+    count: usize,
     next: AtomicUsize,
     /// Helpers that may still touch this value.
     helpers: Latch,
@@ -26,25 +27,25 @@ struct Work<'a> {
     stream: u32,
 }
 
-/// A call for help with some [`Work`].
-pub(crate) struct Help(*const Work<'static>);
+/// What an idle worker is woken for: to run some of the [`Chunks`] too.
+pub(crate) struct Task(*const Chunks<'static>);
 
-// SAFETY: the pointer is good until the helper signs off, whichever thread that is; see `Team::run`.
-unsafe impl Send for Help {}
+// SAFETY: the pointer is good until the helper leaves the latch, whichever thread that is; see `ParallelFor::run`.
+unsafe impl Send for Task {}
 
-impl Work<'_> {
+impl Chunks<'_> {
     /// Runs chunks until there are none or `leave` says so.
-    fn run_chunks(&self, mut leave: impl FnMut() -> bool) {
+    fn run(&self, mut leave: impl FnMut() -> bool) {
         loop {
             let chunk = self.next.fetch_add(1, Ordering::Relaxed);
-            if chunk >= self.chunks {
+            if chunk >= self.count {
                 return;
             }
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (self.body)(chunk))) {
                 let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
                 first.get_or_insert(panic);
                 // The rest is not worth computing.
-                self.next.store(self.chunks, Ordering::Relaxed);
+                self.next.store(self.count, Ordering::Relaxed);
             }
             if leave() {
                 return;
@@ -53,42 +54,42 @@ impl Work<'_> {
     }
 }
 
-impl Help {
+impl Task {
     /// Helps until there is nothing left or somebody needs the core.
     pub fn run(self, engine: &Engine) {
-        // SAFETY: the owner keeps the work alive until nobody helps, and this one is counted in.
-        let work = unsafe { &*self.0 };
-        work.run_chunks(|| engine.helpers.are_too_many(engine.free_cores()));
+        // SAFETY: the owner keeps the chunks alive until the latch is open, and this helper is counted there.
+        let chunks = unsafe { &*self.0 };
+        chunks.run(|| engine.helpers.are_too_many(engine.free_cores()));
         trim_scratch();
-        let bed = engine.bed(work.stream);
+        let parker = engine.owner_parker(chunks.stream);
         engine.helpers.leave();
-        // After this the work may be gone.
-        work.helpers.leave(bed);
+        // After this the chunks may be gone.
+        chunks.helpers.leave(parker);
     }
 }
 
 /// Shares the chunks of a command between the calling thread and idle workers.
-pub(crate) struct Team<'a> {
+pub(crate) struct ParallelFor<'a> {
     pub engine: &'a Engine,
     /// The stream that the command belongs to.
     pub stream: u32,
 }
 
-impl Team<'_> {
-    /// Calls idle workers, as many as there are chunks left for and free cores.
-    fn recruit(&self, work: &Work<'_>) {
+impl ParallelFor<'_> {
+    /// Wakes idle workers, at most one for each chunk left and each free core.
+    fn spawn_tasks(&self, chunks: &Chunks<'_>) {
         let engine = self.engine;
         if engine.callers.expects_another(self.stream) {
             return;
         }
-        while work.next.load(Ordering::Relaxed) + work.helpers.count() < work.chunks {
+        while chunks.next.load(Ordering::Relaxed) + chunks.helpers.count() < chunks.count {
             if !engine.helpers.join(engine.free_cores()) {
                 return;
             }
-            work.helpers.add();
-            let help = Help(std::ptr::from_ref(work).cast());
-            if engine.bell.call(help).is_err() {
-                work.helpers.take_back();
+            chunks.helpers.add();
+            let task = Task(std::ptr::from_ref(chunks).cast());
+            if engine.idle_workers.dispatch(task).is_err() {
+                chunks.helpers.take_back();
                 engine.helpers.leave();
                 return;
             }
@@ -96,30 +97,30 @@ impl Team<'_> {
     }
 }
 
-impl Parallel for Team<'_> {
+impl Parallel for ParallelFor<'_> {
     fn run(&self, chunks: usize, body: &(dyn Fn(usize) + Sync)) {
         if chunks <= 1 || !self.engine.intra_op {
             (0..chunks).for_each(body);
             return;
         }
-        let work = Work {
+        let chunks = Chunks {
             body,
-            chunks,
+            count: chunks,
             next: AtomicUsize::new(0),
             helpers: Latch::new(),
             panic: Mutex::new(None),
             stream: self.stream,
         };
-        self.recruit(&work);
-        // A core that becomes free while a long command runs is asked to join.
-        work.run_chunks(|| {
+        self.spawn_tasks(&chunks);
+        // A core may become free while a long Command runs.
+        chunks.run(|| {
             if self.engine.free_cores() > 0 {
-                self.recruit(&work);
+                self.spawn_tasks(&chunks);
             }
             false
         });
-        work.helpers.wait(self.engine.bed(self.stream));
-        if let Some(panic) = work.panic.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        chunks.helpers.wait(self.engine.owner_parker(self.stream));
+        if let Some(panic) = chunks.panic.into_inner().unwrap_or_else(PoisonError::into_inner) {
             resume_unwind(panic);
         }
     }

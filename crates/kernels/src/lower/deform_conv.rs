@@ -42,7 +42,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "deform_conv",
-    text: include_str!("../../programs/deform_conv.metal"),
+    text: include_str!("../../programs/deform_conv.kernel"),
     constants: &["DTYPE", "BIAS", "MASK", "TILE_M", "TILE_N", "SLICES", "WIDE"],
     params: DeformConvLaunch::declaration,
 };

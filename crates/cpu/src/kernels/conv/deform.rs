@@ -107,7 +107,7 @@ impl<T: Stored<Compute = f32>> Taps<T> for Moved<T> {
                     // SAFETY: passed on.
                     unsafe { self.find(part, group, tap, &mut corners) };
                 }
-                let channel_start = all * self.strides[1];
+                let channel_start = all.wrapping_mul(self.strides[1]);
                 for (seen, corners) in seen[..columns].iter_mut().zip(&corners) {
                     // SAFETY: corners lie inside the input.
                     *seen = unsafe { self.sample(channel_start, corners) };

@@ -39,42 +39,7 @@ impl Dependents {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_stream_is_taken_once() {
-        let dependents = Dependents::new();
-        for stream in [63, 0, 5, 0] {
-            assert!(!dependents.add_and_check(stream, || false));
-        }
-        assert!(dependents.take().eq([0, 5, 63]));
-        assert_eq!(dependents.take().next(), None);
-    }
-}
+mod tests;
 
 #[cfg(all(test, loom))]
-mod loom_tests {
-    use loom::sync::Arc;
-    use loom::thread;
-
-    use super::*;
-
-    /// A stream that blocks while the other comes further is tried again, by one side or the other.
-    #[test]
-    fn loom_a_blocked_stream_is_notified() {
-        loom::model(|| {
-            let shared = Arc::new((Dependents::new(), AtomicU64::new(0)));
-            let other = {
-                let shared = Arc::clone(&shared);
-                thread::spawn(move || {
-                    shared.1.store(1, Ordering::Release);
-                    shared.0.take().any(|stream| stream == 3)
-                })
-            };
-            let passed = shared.0.add_and_check(3, || shared.1.load(Ordering::Acquire) == 1);
-            let notified = other.join().unwrap();
-            assert!(passed || notified);
-        });
-    }
-}
+mod loom_tests;

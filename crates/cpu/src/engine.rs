@@ -239,3 +239,6 @@ impl Engine {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

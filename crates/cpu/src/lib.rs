@@ -22,8 +22,3 @@ mod memory;
 mod parallel_for;
 pub mod peak;
 mod queue;
-
-#[cfg(all(test, not(loom)))]
-mod chain_tests;
-#[cfg(all(test, not(loom)))]
-mod deadline_tests;

@@ -23,7 +23,7 @@ mod infer;
 mod integer;
 mod iota;
 mod matmul;
-mod normalise;
+mod normalize;
 mod op;
 mod operand;
 mod packed;
@@ -242,7 +242,7 @@ impl<B: BufferLike> Command<B> {
     pub fn verify(&self) -> Result<()> {
         match self.state {
             State::CHECKED => Ok(()),
-            State::SPENT => Err(Error::InvalidCommand {
+            State::SPENT => Err(Error::Invalid {
                 op: "command",
                 reason: "it was recorded already, and is of no use now".into(),
             }),
@@ -255,7 +255,7 @@ impl<B: BufferLike> Command<B> {
             host.check_backed()?;
         }
         check_operands(usize::from(self.outputs), &self.operands, self.op.in_place())
-            .map_err(|reason| Error::InvalidCommand { op: self.op.name(), reason })
+            .map_err(|reason| Error::Invalid { op: self.op.name(), reason })
     }
 }
 

@@ -2,20 +2,20 @@
 
 use millstream_core::{DType, DeformConvOperands, DeformConvParams, Epilogue, Operand, RawBuffer};
 
-use super::super::block::base;
-use super::super::fault::Result;
-use super::super::number::{Stored, StoredFloat, with_f32};
-use super::super::parallel::{Parallel, Shared};
-use super::super::simd::Machine;
-use super::finish::{Finish, Placed};
+use super::epilogue::{ConvEpilogue, WindowedOperand};
 use super::gather::{Part, Taps};
-use super::product::{BLOCK_COLUMNS, Conv};
+use super::product::{Conv, TILE_COLUMNS};
 use super::weight::Weight;
 use super::window::{AXES, Window};
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::Result;
+use crate::kernels::shared::number::{Stored, StoredFloat, with_f32};
+use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::simd::Isa;
 
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(in super::super) unsafe fn deform_conv(
     params: &DeformConvParams,
     operands: &DeformConvOperands<'_, RawBuffer>,
@@ -41,7 +41,7 @@ unsafe fn typed<T: StoredFloat<Compute = f32>>(
     let strides = [rows.saturating_mul(row), row, channel];
     // SAFETY: passed on; the output is not empty, and neither are operands of its shape.
     let conv = unsafe {
-        let placed = |operand: &Operand<RawBuffer>| Placed::<T>::new(window, operand);
+        let placed = |operand: &Operand<RawBuffer>| WindowedOperand::<T>::new(window, operand);
         Conv {
             window,
             batch: dst.shape()[0],
@@ -57,15 +57,15 @@ unsafe fn typed<T: StoredFloat<Compute = f32>>(
                 mask: operands.mask.map(placed),
             },
             weight: Weight::new(base(operands.weight), strides, &window.taps)?,
-            finish: Finish {
+            epilogue: ConvEpilogue {
                 epilogue: &Epilogue::default(),
                 dst: placed(operands.dst),
                 added: [operands.bias.map(placed), None],
             },
         }
     };
-    // SAFETY: passed on; the machine was detected.
-    unsafe { conv.run(Machine::detect(), parallel) }
+    // SAFETY: passed on; the ISA was detected.
+    unsafe { conv.run(Isa::detect(), parallel) }
 }
 
 /// The input of a convolution whose taps are moved.
@@ -76,8 +76,8 @@ struct Moved<T> {
     is_empty: bool,
     /// Channels that share offsets.
     together: usize,
-    offset: Placed<T>,
-    mask: Option<Placed<T>>,
+    offset: WindowedOperand<T>,
+    mask: Option<WindowedOperand<T>>,
 }
 
 /// The four elements around a place, and what they count. Those that count nothing are the first of their batch.
@@ -94,7 +94,7 @@ impl<T: Stored<Compute = f32>> Taps<T> for Moved<T> {
     unsafe fn gather(&self, part: &Part<'_>, to: &mut [f32], seen: &mut [f32]) {
         let (taps, steps) = (part.window.taps.len(), &part.steps);
         let columns = part.segments.iter().map(|segment| segment.count).sum();
-        let mut corners = [NOWHERE; BLOCK_COLUMNS];
+        let mut corners = [NOWHERE; TILE_COLUMNS];
         for tap in 0..taps {
             // The channels whose tap is one of the steps.
             let [first, last] = [steps.start, steps.end].map(|step| (step + taps - 1 - tap) / taps);
@@ -192,5 +192,4 @@ fn around(place: f32, size: usize) -> [(usize, f32); 2] {
 }
 
 #[cfg(test)]
-#[path = "deform_tests.rs"]
 mod tests;

@@ -3,9 +3,9 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use super::super::number::{Float, Stored};
-use super::super::parallel::Shared;
 use super::window::{AXES, Segment, Tap, Window};
+use crate::kernels::shared::number::{Float, Stored};
+use crate::kernels::shared::parallel::Shared;
 
 /// What the taps of a window see.
 pub(super) trait Taps<T: Stored>: Sync {
@@ -109,7 +109,7 @@ impl<T: Stored> Source<T> {
         let Some((inside, from, stride)) = run else { return to.fill(padding) };
         to[..inside.start].fill(padding);
         to[inside.end..].fill(padding);
-        // SAFETY: the positions of the range lie inside the input, whose elements are initialised.
+        // SAFETY: the positions of the range lie inside the input, whose elements are initialized.
         unsafe { read_run(from, stride, &mut to[inside]) };
     }
 }
@@ -137,11 +137,7 @@ impl<T: Stored<Compute: Float>> Taps<T> for Source<T> {
 ///
 /// So many elements with that distance may be read.
 #[inline(always)]
-pub(in super::super) unsafe fn read_run<T: Stored>(
-    from: *const T,
-    stride: usize,
-    to: &mut [T::Compute],
-) {
+pub(crate) unsafe fn read_run<T: Stored>(from: *const T, stride: usize, to: &mut [T::Compute]) {
     // SAFETY: passed on; what is written to `to` are numbers.
     unsafe {
         if stride == 1 {
@@ -158,8 +154,8 @@ pub(in super::super) unsafe fn read_run<T: Stored>(
 ///
 /// # Safety
 ///
-/// Only initialised numbers are written.
-pub(in super::super) unsafe fn uninit<C: Copy>(numbers: &mut [C]) -> &mut [MaybeUninit<C>] {
-    // SAFETY: the same memory; the caller keeps it initialised.
+/// Only initialized numbers are written.
+pub(crate) unsafe fn uninit<C: Copy>(numbers: &mut [C]) -> &mut [MaybeUninit<C>] {
+    // SAFETY: the same memory; the caller keeps it initialized.
     unsafe { std::slice::from_raw_parts_mut(numbers.as_mut_ptr().cast(), numbers.len()) }
 }

@@ -8,7 +8,7 @@
 
 mod deform;
 mod depthwise;
-mod finish;
+mod epilogue;
 mod gather;
 mod integer;
 mod product;
@@ -19,19 +19,19 @@ mod window;
 mod tests;
 
 pub(super) use deform::deform_conv;
-pub(super) use finish::store_run;
+pub(super) use epilogue::store_run;
 pub(super) use gather::read_run;
 pub(super) use integer::conv_integer;
 
 use millstream_core::{ConvParams, DType, Epilogue, Operand, RawBuffer};
 
-use super::block::base;
-use super::fault::Result;
-use super::number::{StoredFloat, with_float};
-use super::panels::Panelled;
-use super::parallel::{Parallel, Shared};
-use super::simd::Machine;
-use finish::{Finish, Placed};
+use crate::kernels::matmul::panels::PanelElement;
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::Result;
+use crate::kernels::shared::number::{StoredFloat, with_float};
+use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::simd::Isa;
+use epilogue::{ConvEpilogue, WindowedOperand};
 use gather::Source;
 use product::Conv;
 use weight::Weight;
@@ -48,7 +48,7 @@ pub(super) struct Operands<'a> {
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn conv(
     params: &ConvParams,
     epilogue: &Epilogue,
@@ -71,7 +71,7 @@ pub(super) unsafe fn conv(
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn conv_transpose(
     params: &ConvParams,
     epilogue: &Epilogue,
@@ -96,7 +96,7 @@ pub(super) unsafe fn conv_transpose(
 }
 
 /// Computes the outputs of one window.
-unsafe fn over<T: StoredFloat<Compute: Panelled>>(
+unsafe fn over<T: StoredFloat<Compute: PanelElement>>(
     params: &ConvParams,
     window: &Window,
     epilogue: &Epilogue,
@@ -109,7 +109,7 @@ unsafe fn over<T: StoredFloat<Compute: Panelled>>(
     // SAFETY: passed on; the output is not empty.
     let conv = unsafe {
         let placed = |operand: Option<&Operand<RawBuffer>>| {
-            operand.map(|operand| Placed::<T>::new(window, operand))
+            operand.map(|operand| WindowedOperand::<T>::new(window, operand))
         };
         Conv::<T> {
             window,
@@ -123,20 +123,20 @@ unsafe fn over<T: StoredFloat<Compute: Panelled>>(
                 channel_stride: src.strides()[1],
             },
             weight: Weight::new(base(operands.weight), strides, &window.taps)?,
-            finish: Finish {
+            epilogue: ConvEpilogue {
                 epilogue,
-                dst: Placed::new(window, operands.dst),
+                dst: WindowedOperand::new(window, operands.dst),
                 added: [placed(operands.bias), placed(operands.residual)],
             },
         }
     };
-    let machine = Machine::detect();
-    // SAFETY: passed on; the machine was detected.
+    let isa = Isa::detect();
+    // SAFETY: passed on; the ISA was detected.
     unsafe {
         if conv.is_depthwise() {
-            conv.run_depthwise(machine, parallel)
+            conv.run_depthwise(isa, parallel)
         } else {
-            conv.run(machine, parallel)
+            conv.run(isa, parallel)
         }
     }
 }

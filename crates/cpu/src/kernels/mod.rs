@@ -52,8 +52,8 @@ pub(crate) use shared::scratch::STORE as SCRATCH_STORE;
 
 use millstream_core::{
     AttentionOperands, BoundCommand, CacheWriteOperands, ConvIntegerOperands, ConvOperands,
-    DynamicQuantizeOperands, MatMulBlocksOperands, MatMulIntegerOperands, MatMulOperands,
-    NormOperands, Op, OpKind, Operand, PoolOperands, QuantizeOperands, RawBuffer,
+    DeformConvOperands, DynamicQuantizeOperands, MatMulBlocksOperands, MatMulIntegerOperands,
+    MatMulOperands, NormOperands, Op, OpKind, Operand, PoolOperands, QuantizeOperands, RawBuffer,
     RecurrentOperands, ReverseOperands, RopeOperands, StftOperands,
 };
 
@@ -89,6 +89,7 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::Resize
             | OpKind::Pad
             | OpKind::Reverse
+            | OpKind::DeformConv
             | OpKind::GridSample
             | OpKind::RoiAlign
             | OpKind::NonZero
@@ -281,6 +282,9 @@ unsafe fn execute_one(
                 };
                 let operands = [&inputs[0], &inputs[1]];
                 compact::non_max_suppression(params, &outputs[0], &outputs[1], operands, parallel)?;
+            }
+            Op::DeformConv { params } => {
+                conv::deform_conv(params, &DeformConvOperands::of(command), parallel)?;
             }
             Op::GridSample { mode, padding, align_corners } => {
                 let sampling = grid_sample::Sampling {

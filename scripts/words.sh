@@ -66,7 +66,7 @@ check word 'Use::Own' 'AttentionKind::SelfAttention'
 check name 'MOST_\w+|most_\w+' 'MAX_, max_' "${cpu[@]}" "${gpu[@]}" ':!bench'
 # One meaning each.
 check defined 'Plan' 'Plan is a list of Commands over slots' ':!crates/core/src/plan' ':!crates/nn/src/plan.rs' "${cpu[@]}" "${gpu[@]}"
-check defined 'Recorder' 'Recorder is the locked part of a stream' ':!crates/core/src/stream'
+check word '(?:struct|enum|type) Recorder' 'Recorder is the locked part of a stream' ':!crates/core/src/stream'
 check defined 'Block' 'Block is device memory with a home stream' ':!crates/core/src/memory' "${cpu[@]}" "${gpu[@]}"
 check defined 'Places' 'say of what' "${cpu[@]}" "${gpu[@]}"
 

@@ -1,9 +1,9 @@
 //! The closed set of operations.
 
 use super::{
-    AttentionParams, Axes, BinaryOp, Chain, ConvParams, Distribution, Epilogue, GridMode,
-    GridPadding, HostBytes, IotaParams, PadParams, PoolParams, RecurrentParams, ReduceOp, Rescale,
-    ResizeParams, RoiAlignParams, ScatterReduction, TensorSpec, UnaryOp,
+    AttentionParams, Axes, BinaryOp, Chain, ConvParams, DeformConvParams, Distribution, Epilogue,
+    GridMode, GridPadding, HostBytes, IotaParams, PadParams, PoolParams, RecurrentParams, ReduceOp,
+    Rescale, ResizeParams, RoiAlignParams, ScatterReduction, TensorSpec, UnaryOp,
 };
 use crate::{DType, Scalar};
 
@@ -295,6 +295,12 @@ pub enum Op {
         score: Option<f32>,
         /// A box is center x, center y, width and height, else y, x of two opposite corners.
         centered: bool,
+    },
+    /// `dst ← src, weight, offset, [bias], [mask]`: a convolution over two axes, of which every tap is moved by an
+    /// offset and multiplied by a mask.
+    DeformConv {
+        /// The window, its groups, and what is given.
+        params: Box<DeformConvParams>,
     },
     /// `dst ← src, grid`: elements of `[batch, channels, places…]` at the places that `[batch, outputs…, axes]`
     /// names.

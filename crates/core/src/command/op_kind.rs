@@ -38,7 +38,7 @@ kinds! {
     ScatterElements => "scatter_elements", ScatterNd => "scatter_nd", Embedding => "embedding",
     CacheWrite => "cache_write", Rope => "rope",
     TopK => "top_k", Resize => "resize", Pad => "pad", Reverse => "reverse", GridSample => "grid_sample",
-    RoiAlign => "roi_align",
+    RoiAlign => "roi_align", DeformConv => "deform_conv",
     NonZero => "nonzero", Compress => "compress", Unique => "unique",
     NonMaxSuppression => "non_max_suppression", Attention => "attention",
     Recurrent => "recurrent", Dft => "dft", Stft => "stft", Quantize => "quantize",

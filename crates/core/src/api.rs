@@ -32,19 +32,7 @@ pub use crate::{Config, DType, Device, Error, Event, Result, Stream, Timepoint};
 /// # }
 /// ```
 pub mod command {
-    pub use crate::{
-        Access, Activation, Alignment, AttentionOperands, AttentionParams, Axes, BinaryOp,
-        BlockWeights, BufferLike, CacheWriteOperands, Chain, ChainOp, ChainStep, ChainTerm,
-        Command, ConvIntegerOperands, ConvOperands, ConvParams, CoordinateMode, Distribution,
-        DynamicQuantizeOperands, Epilogue, GridMode, GridPadding, IotaParams, KeyWindow,
-        MAX_CHAIN_INPUTS, MAX_CHAIN_STEPS, MAX_SPATIAL, MatMulBlocksOperands,
-        MatMulIntegerOperands, MatMulOperands, Names, NearestRounding, NormOperands, Op, OpKind,
-        Operand, Outputs, PadMode, PadParams, PoolKind, PoolOperands, PoolOrder, PoolParams,
-        QuantizeOperands, QuantizePart, Quantized, Recurrent, RecurrentActivation, RecurrentCell,
-        RecurrentDirection, RecurrentExtras, RecurrentOperands, RecurrentParams, RecurrentVariant,
-        ReduceOp, Rescale, ResizeMode, ResizeParams, ReverseOperands, RoiAlignParams, RoiMode,
-        RopeOperands, ScatterReduction, StftOperands, TensorSpec, UnaryOp,
-    };
+    pub use crate::command::*;
 }
 
 /// How a device is opened and how it is.
@@ -102,8 +90,8 @@ pub mod stream {
 pub mod backend {
     pub use crate::{
         Backend, BackendEntry, BackendInfo, Batch, BoundCommand, Fault, HostBounds, HostPiece,
-        HostPool, Kernel, KernelKey, Outcome, Progress, Queue, QueueContext, RawBuffer, Segment,
-        StreamMemory, WaitFor, fake, inventory, panic_message, sync,
+        HostPool, Outcome, Progress, Queue, QueueContext, RawBuffer, Segment, StreamMemory,
+        WaitFor, fake, inventory, panic_message, sync,
     };
 }
 

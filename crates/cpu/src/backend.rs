@@ -99,6 +99,10 @@ impl Backend for CpuBackend {
         Ok(memory::allocate(bytes))
     }
 
+    fn scratch_bytes(&self) -> usize {
+        kernels::SCRATCH_STORE.bytes()
+    }
+
     fn new_queue(&self, context: QueueContext) -> Result<Arc<dyn Queue>> {
         let stream = context.stream;
         let queue = Arc::new(CpuQueue::new(Arc::clone(&self.engine), context));

@@ -16,7 +16,7 @@ use crate::kernels::shared::simd::Isa;
 /// # Safety
 ///
 /// As for [`execute`](crate::kernels::execute).
-pub(in super::super) unsafe fn deform_conv(
+pub(crate) unsafe fn deform_conv(
     params: &DeformConvParams,
     operands: &DeformConvOperands<'_, RawBuffer>,
     parallel: &dyn Parallel,

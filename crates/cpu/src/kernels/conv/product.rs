@@ -8,7 +8,7 @@ use crate::kernels::matmul::panels::{PanelElement, Product};
 use crate::kernels::shared::fault::{Result, try_share};
 use crate::kernels::shared::number::{Float, StoredFloat};
 use crate::kernels::shared::parallel::Parallel;
-use crate::kernels::shared::scratch::with_areas;
+use crate::kernels::shared::scratch::with_scratch;
 use crate::kernels::shared::simd::Isa;
 
 /// Output channels and columns of a block of the result.
@@ -81,7 +81,7 @@ impl<T: StoredFloat<Compute: PanelElement>, S: Taps<T>> Conv<'_, T, S> {
         let part = k.min(TILE_K);
         let packed = if self.weight.is_direct() { 0 } else { rows * part };
         let sizes = [rows * stride, stride * part, packed, stride];
-        with_areas(sizes, |[sums, rhs, lhs, seen]: [&mut [T::Compute]; 4]| {
+        with_scratch(sizes, |[sums, rhs, lhs, seen]: [&mut [T::Compute]; 4]| {
             if k == 0 {
                 sums.fill(T::Compute::ZERO);
             }

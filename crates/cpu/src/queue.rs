@@ -189,6 +189,6 @@ impl Queue for CpuQueue {
     }
 
     fn trim(&self) {
-        kernels::empty_spare();
+        kernels::SCRATCH_STORE.free_spare();
     }
 }

@@ -22,7 +22,7 @@ use crate::kernels::shared::fault::{Result, try_share};
 use crate::kernels::shared::lengths::Lengths;
 use crate::kernels::shared::number::{Float, StoredFloat, with_float};
 use crate::kernels::shared::parallel::{Parallel, Shared};
-use crate::kernels::shared::scratch::with_areas;
+use crate::kernels::shared::scratch::with_scratch;
 use crate::kernels::shared::simd::Isa;
 use mask::Mask;
 use softmax::Softmax;
@@ -174,7 +174,7 @@ impl<'a, T: StoredFloat<Compute: PanelElement>> Attention<'a, T> {
             if T::DIRECT { 0 } else { BLOCK_KEYS.saturating_mul(self.size.max(self.value_size)) },
         ];
         try_share(parallel, self.batch * self.key_heads * panels, work, |range| {
-            with_areas(sizes, |[query, scores, results, wide]: [&mut [T::Compute]; 4]| {
+            with_scratch(sizes, |[query, scores, results, wide]: [&mut [T::Compute]; 4]| {
                 let mut areas = Areas { query, scores, results, wide };
                 for index in range.clone() {
                     let (head, panel) = (index / panels, index % panels);

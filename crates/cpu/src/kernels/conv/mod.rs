@@ -6,6 +6,7 @@
 //! on the batch nor on where a block begins. A transposed convolution is several convolutions, one
 //! for each residue of the outputs by the stride.
 
+mod deform;
 mod depthwise;
 mod epilogue;
 mod gather;
@@ -17,6 +18,7 @@ mod window;
 #[cfg(test)]
 mod tests;
 
+pub(super) use deform::deform_conv;
 pub(super) use epilogue::store_run;
 pub(super) use gather::read_run;
 pub(super) use integer::conv_integer;

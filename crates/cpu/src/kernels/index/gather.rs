@@ -11,59 +11,34 @@ use crate::kernels::shared::number::with_bits;
 use crate::kernels::shared::parallel::{CHUNK_ELEMENTS, Parallel, Shared};
 use crate::kernels::shared::slice::copy;
 
-/// Whole slices along an axis.
-///
+/// What indices name.
+#[derive(Clone, Copy)]
+pub(crate) enum Gather {
+    /// Whole slices along an axis.
+    Slices { axis: usize },
+    /// Single elements along an axis.
+    Elements { axis: usize },
+    /// Slices by tuples.
+    Tuples { batch_axes: usize },
+}
+
 /// # Safety
 ///
 /// As for [`execute`](crate::kernels::execute).
 pub(crate) unsafe fn gather(
-    axis: usize,
+    what: Gather,
     dst: &Operand<RawBuffer>,
-    src: &Operand<RawBuffer>,
-    indices: &Operand<RawBuffer>,
+    [src, indices]: [&Operand<RawBuffer>; 2],
     parallel: &dyn Parallel,
 ) -> Result {
+    let (to, from) = (&dst.layout, &src.layout);
     // SAFETY: passed on.
     unsafe {
-        let slices = Slices::along(axis, &dst.layout, &src.layout, indices);
-        read(&slices, dst, src, parallel)
-    }
-}
-
-/// Single elements along an axis.
-///
-/// # Safety
-///
-/// As for [`execute`](crate::kernels::execute).
-pub(crate) unsafe fn gather_elements(
-    axis: usize,
-    dst: &Operand<RawBuffer>,
-    src: &Operand<RawBuffer>,
-    indices: &Operand<RawBuffer>,
-    parallel: &dyn Parallel,
-) -> Result {
-    // SAFETY: passed on.
-    unsafe {
-        let slices = Slices::elements(axis, &dst.layout, &src.layout, indices);
-        read(&slices, dst, src, parallel)
-    }
-}
-
-/// Slices by tuples.
-///
-/// # Safety
-///
-/// As for [`execute`](crate::kernels::execute).
-pub(crate) unsafe fn gather_nd(
-    batch_axes: usize,
-    dst: &Operand<RawBuffer>,
-    src: &Operand<RawBuffer>,
-    indices: &Operand<RawBuffer>,
-    parallel: &dyn Parallel,
-) -> Result {
-    // SAFETY: passed on.
-    unsafe {
-        let slices = Slices::tuples(batch_axes, &dst.layout, &src.layout, indices);
+        let slices = match what {
+            Gather::Slices { axis } => Slices::along(axis, to, from, indices),
+            Gather::Elements { axis } => Slices::elements(axis, to, from, indices),
+            Gather::Tuples { batch_axes } => Slices::tuples(batch_axes, to, from, indices),
+        };
         read(&slices, dst, src, parallel)
     }
 }

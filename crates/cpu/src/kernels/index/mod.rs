@@ -6,7 +6,7 @@
 mod gather;
 mod scatter;
 
-pub(super) use gather::{gather, gather_elements, gather_nd};
+pub(super) use gather::{Gather, gather};
 pub(super) use scatter::{Operands as ScatterOperands, scatter_elements, scatter_nd};
 
 use std::cell::Cell;

@@ -6,7 +6,7 @@ use super::micro_kernel::GemmElement;
 use super::multiply;
 use super::pack::pack_rhs;
 use super::problem::{Matrix, Problem};
-use super::scratch::new_name;
+use super::product_id::next_product_id;
 use crate::kernels::shared::block::base;
 use crate::kernels::shared::fault::{KernelFault, Result};
 use crate::kernels::shared::number::with_float;
@@ -141,10 +141,10 @@ pub(super) unsafe fn run<T: GemmElement>(
     let plain = Operand::new(packed.buffer, plain);
     // SAFETY: passed on.
     let problem = unsafe { Problem::<T>::new(epilogue, dst, [lhs, &plain], bias, residual) };
-    let name = new_name();
+    let id = next_product_id();
     for batch in 0..problem.batches() {
         // SAFETY: passed on; the size of the packed weights was checked.
-        unsafe { multiply(&problem, name, batch, Some(rhs), isa, parallel)? };
+        unsafe { multiply(&problem, id, batch, Some(rhs), isa, parallel)? };
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use crate::kernels::conv::read_run;
 use crate::kernels::matmul::panels::{PanelElement, Product};
 use crate::kernels::shared::fault::Result;
 use crate::kernels::shared::number::{Float, StoredFloat};
-use crate::kernels::shared::scratch::with_areas;
+use crate::kernels::shared::scratch::with_scratch;
 use crate::kernels::shared::simd::{Isa, vectorized};
 
 /// Rows of input that are multiplied at a time.
@@ -58,7 +58,7 @@ impl<T: StoredFloat<Compute: PanelElement>> Layer<'_, T> {
             if self.peepholes.is_some() { 3 * self.hidden } else { 0 },
             if self.variant(part.direction, &[]).is_some() { stride } else { 0 },
         ];
-        with_areas(sizes, |areas: [&mut [T::Compute]; 11]| {
+        with_scratch(sizes, |areas: [&mut [T::Compute]; 11]| {
             let [input_weight, hidden_weight, bias, rest @ ..] = areas;
             let [input, from_input, from_hidden, hidden, reset, state, peepholes, gates] = rest;
             bias.fill(T::Compute::ZERO);

@@ -20,7 +20,7 @@ use super::problem::{Problem, Tile};
 use crate::kernels::shared::fault::{Result, try_share};
 use crate::kernels::shared::number::StoredFloat;
 use crate::kernels::shared::parallel::Parallel;
-use crate::kernels::shared::scratch::with_areas;
+use crate::kernels::shared::scratch::with_scratch;
 use crate::kernels::shared::simd::Isa;
 use dot::{LANES, MicroTiles};
 use unpack::{Weights, take_rows};
@@ -116,7 +116,7 @@ unsafe fn compute<T: StoredFloat<Compute = f32>>(
 ) -> Result {
     let &Tile { rows, columns, k, .. } = tile;
     let sizes = [rows * K_PART, columns * K_PART, rows * columns * LANES, columns];
-    with_areas(sizes, |[lhs, rhs, partial, sums]: [&mut [f32]; 4]| {
+    with_scratch(sizes, |[lhs, rhs, partial, sums]: [&mut [f32]; 4]| {
         partial.fill(0.0);
         for begin in (0..k).step_by(K_PART) {
             // SAFETY: passed on; the areas have room for that part of k.

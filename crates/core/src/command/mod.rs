@@ -93,7 +93,11 @@ type Operands<B> = SmallVec<[Operand<B>; INLINE_OPERANDS]>;
 /// # Example
 ///
 /// ```
-/// use millstream_core::{Command, DType, Layout, Operand, RawBuffer};
+/// # millstream_core::doctest!();
+/// use millstream::backend::RawBuffer;
+/// use millstream::command::{Command, Operand};
+/// use millstream::memory::Layout;
+/// use millstream::DType;
 ///
 /// let buffer = RawBuffer { address: 0x1000, bytes: 64 };
 /// let row = Operand::new(buffer, Layout::contiguous(DType::F32, &[16]).unwrap());

@@ -1,4 +1,4 @@
-//! What a device must be able to do: two small traits.
+//! The two traits that a device implements: [`Backend`] and [`Queue`].
 
 mod batch;
 
@@ -16,19 +16,19 @@ pub struct BackendInfo {
     pub name: String,
     /// What it is, in words.
     pub description: String,
-    /// Memory that buffers can have, all together.
+    /// How much memory all buffers together can have.
     pub memory_bytes: usize,
     /// Batches that run at the same time at full speed.
     pub parallelism: usize,
-    /// Batches that one queue takes before it blocks by itself; ours is kept below it.
+    /// How many batches a queue takes before it blocks by itself. The runtime stays below this.
     pub queue_capacity: usize,
     /// Every address it hands out is a multiple of this.
     pub alignment: usize,
-    /// Streams of a pool whose size nobody has chosen; at most [`MAX_STREAMS`](crate::MAX_STREAMS).
+    /// The default number of streams; at most [`MAX_STREAMS`](crate::MAX_STREAMS).
     pub streams: u32,
 }
 
-/// A piece of device memory. Dropping it gives it back.
+/// Device memory from the driver. Dropping it frees it.
 pub struct Segment {
     /// The device address of the first byte.
     pub address: usize,
@@ -40,11 +40,11 @@ pub struct Segment {
 
 /// The stream that a queue serves, as the backend sees it.
 pub struct QueueContext {
-    /// The stream's number; below 64, and never used for two queues of one device.
+    /// The stream's number: below 64, and unique on the device.
     pub stream: u32,
-    /// Where the queue says how far it has come.
+    /// Where the queue reports its progress.
     pub progress: Arc<Progress>,
-    /// Where the queue says what ran when, if anybody wants to know.
+    /// Where the queue reports what ran when, if the profiler is on.
     pub profile: Arc<StreamProfile>,
 }
 
@@ -62,32 +62,30 @@ pub(crate) use batch::{BatchLists, PlacedValues};
 
 /// The in-order work queue of one stream.
 ///
-/// Whoever [advances](Progress::advance) the stream's progress wakes the tasks that wait for it, in a second step
-/// and with no lock held ([`Progress::wake_tasks`]): wakers are foreign code. Only [`poll`](Self::poll) leaves
-/// that to its caller.
+/// A thread that [advances](Progress::advance) the stream's progress then wakes the tasks that wait for it
+/// ([`Progress::wake_tasks`]), with no lock held: wakers are foreign code. Only [`poll`](Self::poll) leaves that to
+/// its caller.
 ///
-/// `submit` is called by one thread at a time; the others by any thread at any time.
+/// `submit` is called by one thread at a time, the other methods by any thread at any time.
 pub trait Queue: Send + Sync {
-    /// Takes a batch. Everything that the platform needs (command buffers, encoders) is made, filled
-    /// and committed inside this call.
+    /// Takes a batch. Platform objects of the submission (command buffers, encoders) are made, filled and
+    /// committed inside this call.
     ///
-    /// A batch that cannot be run for a reason of its own is taken all the same, and the Commands concerned
-    /// fail in their turn ([`Batch::fail`]): what comes before and after them is not harmed.
+    /// If some Commands of the batch cannot run, the batch is still accepted, and only these Commands fail
+    /// ([`Batch::fail`]).
     ///
     /// # Errors
     ///
-    /// The device or this queue takes nothing any more: everything of the stream that has not passed fails
-    /// with this error. [`Error::DeviceLost`](crate::Error::DeviceLost) ends all other streams too.
+    /// The device or this queue no longer works: all pending work of the stream fails with this error.
+    /// [`Error::DeviceLost`](crate::Error::DeviceLost) fails all other streams too.
     fn submit(&self, batch: Batch) -> Result<()>;
 
-    /// Brings the stream's [`Progress`] up to date, without blocking. Called with a lock held: tasks that this
-    /// releases are woken by the caller.
+    /// Updates the stream's [`Progress`] without blocking. Called with a lock held; the caller wakes the tasks.
     fn poll(&self) {}
 
-    /// A task waits for `sequence`, and no thread may. From here on the device's own threads see to it that the
-    /// stream's [`Progress`] comes there and that tasks are [woken](Progress::wake_tasks), as long as there are
-    /// any ([`Progress::is_awaited`]). What failed shows there too, so that a device that nobody asks is
-    /// looked after. Never blocks; called with no lock held.
+    /// A task waits for `sequence`, perhaps without any waiting thread. From now on, as long as tasks wait
+    /// ([`Progress::is_awaited`]), the device's own threads update the stream's [`Progress`], report failures there,
+    /// and [wake](Progress::wake_tasks) the tasks. Never blocks; called with no lock held.
     ///
     /// # Errors
     ///
@@ -96,18 +94,17 @@ pub trait Queue: Send + Sync {
         Ok(())
     }
 
-    /// Blocks until `sequence` has passed ([`Progress::passed`]), or the deadline, or something else
-    /// happened that is worth another look. The calling thread may be put to work, but not beyond the
-    /// deadline.
+    /// Blocks until `sequence` has passed ([`Progress::passed`]) or the deadline is over. May return early; the
+    /// caller checks again. The calling thread may execute work until the deadline.
     ///
     /// # Errors
     ///
     /// [`Error::DeviceLost`](crate::Error::DeviceLost) if the device is gone.
     fn wait(&self, sequence: u64, deadline: Instant) -> Result<()>;
 
-    /// Host memory that the device reads and writes by itself, for a transfer of so many bytes; mostly
-    /// from a [`HostPool`](crate::HostPool). `None` where that gains nothing or none is left: then the
-    /// transfer has memory from the heap. Called with no lock held.
+    /// Host memory that the device reads and writes by itself (pinned memory), for a transfer of `bytes` bytes;
+    /// usually from a [`HostPool`](crate::HostPool). With `None` the transfer uses memory from the heap. Called
+    /// with no lock held.
     fn host_memory(&self, _bytes: usize) -> Option<HostBytes> {
         None
     }
@@ -115,7 +112,7 @@ pub trait Queue: Send + Sync {
     /// Frees pooled host memory that is not in use and whose address nobody relies on. Called with no lock held.
     fn trim(&self) {}
 
-    /// How many batches it recognized and ran again as they were, without preparing them anew.
+    /// How many batches it recognized and replayed without lowering them again.
     fn replays(&self) -> u64 {
         0
     }
@@ -129,8 +126,8 @@ pub trait Backend: Send + Sync + 'static {
     /// Whether it executes this kind of Command.
     fn supports(&self, kind: OpKind) -> bool;
 
-    /// The most [work](crate::Command::work) that one Command may be: what would keep the device for longer
-    /// than anybody waits is refused when it is recorded.
+    /// The most [work](crate::Command::work) that one Command may have. A Command with more would block the device
+    /// for too long, and is refused when it is recorded.
     fn max_work(&self) -> u64 {
         u64::MAX
     }
@@ -148,7 +145,7 @@ pub trait Backend: Send + Sync + 'static {
     /// Only for faults; a lack of memory is not one.
     fn allocate(&self, bytes: usize) -> Result<Option<Segment>>;
 
-    /// Bytes that kernels have beside buffers, in use or kept for later.
+    /// Bytes of scratch memory that kernels use or keep for later.
     fn scratch_bytes(&self) -> usize {
         0
     }
@@ -157,15 +154,15 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Whatever keeps the device from having one more queue.
+    /// The device cannot have one more queue.
     fn new_queue(&self, context: QueueContext) -> Result<Arc<dyn Queue>>;
 
-    /// Stops background threads. Nothing is submitted any more, and everything submitted has passed.
+    /// Stops background threads. Called when all submitted work has passed; nothing is submitted afterwards.
     fn close(&self) {}
 }
 
-/// A backend that is linked into the program. Collected with `inventory`, so that linking a backend
-/// crate is all it takes for [`Device::open`](crate::Device::open) to know it.
+/// A backend that is linked into the program. Entries are collected with `inventory`, so
+/// [`Device::open`](crate::Device::open) finds every backend crate that is linked.
 pub struct BackendEntry {
     /// The name, as in `"cpu"`; a device may add `":0"`.
     pub name: &'static str,

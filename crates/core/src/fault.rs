@@ -1,9 +1,9 @@
-//! Faults, and the values that they spoil.
+//! Faults, and the values that they make invalid.
 //!
-//! A fault belongs to the values that the failed Command should have made, and to those computed from them,
-//! wherever that runs. Memory knows it: each block remembers which of its bytes failed ([`Marks`]), for one
-//! allocation of the block. Queues keep the marks up to date, in the order in which Commands run: a Command
-//! that reads marked bytes marks what it writes and is not run, a Command that ran clears what it wrote.
+//! A fault belongs to the outputs of the failed Command, and to all values computed from them, on any stream.
+//! Each block records which of its bytes failed ([`Marks`]), for one allocation of the block. Queues update the
+//! marks in the order in which Commands run: a Command that reads marked bytes does not run and marks its
+//! outputs; a Command that ran clears the marks of its outputs.
 
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -15,8 +15,8 @@ use crate::memory::Block;
 use crate::sync::schedule::{AtomicBool, Ordering};
 use crate::{DType, Error, Layout, MAX_RANK, size};
 
-/// Whether any Command of this process ever failed. Marks are only looked for if so. Set before the first
-/// mark is made; whoever is ordered after that Command sees it.
+/// Whether any Command of this process ever failed. Marks are only checked if so. Set before the first mark is
+/// made, so a thread that is ordered after that Command sees it.
 static ANY: AtomicBool = AtomicBool::new(false);
 
 /// Whether there may be marks.
@@ -24,7 +24,7 @@ pub(crate) fn any() -> bool {
     ANY.load(Ordering::Relaxed)
 }
 
-/// Marks that faults make in a block at most. With more, neighbors become one, with what lies between them.
+/// The most marks of a block. Beyond that, neighboring marks are merged, including the bytes between them.
 const MAX_MARKS: usize = 1024;
 
 /// Why a value was not computed. Clones are the same fault: once one is reported, all are.
@@ -49,7 +49,7 @@ impl Fault {
         &self.0.error
     }
 
-    /// What happened, for a caller: from here on somebody knows.
+    /// The error, for a caller. The fault then counts as reported.
     pub fn report(&self) -> Error {
         self.0.reported.store(true, Ordering::Relaxed);
         self.0.error.clone()
@@ -80,7 +80,7 @@ pub(crate) struct Marks {
 
 struct Mark {
     bytes: Range<usize>,
-    /// Where the values lie among these bytes. If it is dense they fill all of them, whatever it says.
+    /// Where the values lie among these bytes. A dense layout stands for all of them.
     layout: Layout,
     fault: Fault,
 }
@@ -90,7 +90,7 @@ fn hull(layout: &Layout) -> Range<usize> {
     if layout.is_empty() { 0..0 } else { layout.start_bytes()..layout.extent_bytes() }
 }
 
-/// Runs of bytes that begin at equal distances.
+/// Runs of bytes at equal distances.
 #[derive(Clone, Copy)]
 struct Runs {
     start: usize,
@@ -104,7 +104,7 @@ impl Runs {
         Self { start: bytes.start, bytes: bytes.len(), distance: 0 }
     }
 
-    /// Runs that hold all elements of a layout that lies in a buffer.
+    /// Runs that contain all elements of a layout.
     fn of(layout: &Layout) -> Self {
         if layout.dtype().per_byte() > 1 {
             return Self::single(layout.start_bytes()..layout.extent_bytes());
@@ -125,8 +125,7 @@ impl Runs {
         runs
     }
 
-    /// Whether no run of the one shares a byte with a run of the other. False where that is not seen by
-    /// how they begin.
+    /// Whether no run of one shares a byte with a run of the other. May be false though they share none.
     fn are_apart(&self, other: &Self) -> bool {
         let distance = common_divisor(self.distance, other.distance);
         if distance == 0 {
@@ -154,7 +153,7 @@ impl Mark {
         }
     }
 
-    /// Whether the bytes between the first and the last of a read, and its elements, may meet this.
+    /// Whether a read of these bytes with this layout may touch the mark.
     fn meets(&self, bytes: &Range<usize>, read: &Layout) -> bool {
         self.bytes.start < bytes.end
             && bytes.start < self.bytes.end
@@ -163,14 +162,14 @@ impl Mark {
 }
 
 impl Marks {
-    /// What a Command should have written failed.
+    /// Marks an output as failed.
     pub fn fail(&mut self, generation: u64, layout: &Layout, fault: &Fault) {
         self.overwrite(generation, layout);
         let bytes = hull(layout);
         if bytes.is_empty() {
             return;
         }
-        // Pieces of one value fail together; a list that grew with their number would be of no use.
+        // Adjacent pieces of one value share a mark, so that the list stays short.
         let neighbor = self.list.iter_mut().find(|mark| {
             mark.fault.is(fault) && (mark.bytes.end == bytes.start || bytes.end == mark.bytes.start)
         });
@@ -187,7 +186,7 @@ impl Marks {
         }
     }
 
-    /// Makes one mark of every two that lie next to each other, which takes what lies between with them.
+    /// Merges every two neighboring marks, including the bytes between them.
     fn join_neighbors(&mut self) {
         self.list.sort_unstable_by_key(|mark| mark.bytes.start);
         let mut marks = std::mem::take(&mut self.list).into_iter();
@@ -200,7 +199,7 @@ impl Marks {
         }
     }
 
-    /// Values were written: what had failed there is of the past. Whether any marks are left.
+    /// Clears the marks of what was written. Says whether any marks are left.
     pub fn overwrite(&mut self, generation: u64, layout: &Layout) -> bool {
         if self.generation != generation {
             self.generation = generation;
@@ -222,13 +221,13 @@ impl Marks {
             });
             self.list.extend(rest);
         } else {
-            // Between its elements lie others, of which nothing is known: only the same places are mended.
+            // Other values may lie between its elements, so only a mark of the same layout is cleared.
             self.list.retain(|mark| mark.layout != *layout);
         }
         !self.list.is_empty()
     }
 
-    /// Why what a Command reads is not there.
+    /// The fault of what a Command reads, if it failed.
     pub fn find(&self, generation: u64, layout: &Layout) -> Option<&Fault> {
         if self.generation != generation {
             return None;
@@ -237,7 +236,7 @@ impl Marks {
         self.list.iter().find(|mark| mark.meets(&read, layout)).map(|mark| &mark.fault)
     }
 
-    /// Why some of the contents are not there.
+    /// The fault of any of the contents, if some failed.
     pub fn any(&self, generation: u64) -> Option<&Fault> {
         self.list.first().filter(|_| self.generation == generation).map(|mark| &mark.fault)
     }
@@ -245,15 +244,15 @@ impl Marks {
 
 /// An operand as a value: a block, and which allocation of it.
 ///
-/// The block lives until the batch has passed. Afterwards nobody looks at this.
+/// The block lives until the batch has passed. It is not used afterwards.
 #[derive(Clone, Copy)]
 pub(crate) struct Value {
-    /// None for settled contents, which are good.
+    /// None for settled contents, which never fail.
     pub block: Option<NonNull<Block>>,
     pub generation: u64,
 }
 
-/// A value, and where in its block it begins: not at the first byte in the arena of a plan.
+/// A value and its offset in the block, which is not 0 in the arena of a plan.
 #[derive(Clone, Copy)]
 pub(crate) struct PlacedValue {
     pub value: Value,
@@ -271,8 +270,8 @@ impl Value {
     pub const GOOD: Self = Value { block: None, generation: 0 };
 
     fn block(&self) -> Option<&Block> {
-        // SAFETY: blocks live until every batch that uses them has passed, and only a batch that has not
-        // passed looks; those of a lost device are never freed.
+        // SAFETY: blocks live until every batch that uses them has passed, and only a batch that has not passed
+        // comes here; those of a lost device are never freed.
         self.block.map(|block| unsafe { block.as_ref() })
     }
 }
@@ -284,7 +283,7 @@ impl From<Value> for PlacedValue {
 }
 
 impl PlacedValue {
-    /// A layout of the value as one of the block.
+    /// A layout of the value, relative to the block.
     fn placed(&self, layout: &Layout) -> Layout {
         if self.offset == 0 {
             return *layout;

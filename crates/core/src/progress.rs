@@ -1,8 +1,8 @@
-//! How far a stream has come, and which of its Commands failed.
+//! The progress of a stream, and which of its Commands failed.
 //!
-//! How far is one counter, and it is all that waits and memory look at. What failed is a property of values
-//! (see [`Fault`]); the list here is for those who ask by sequence number, and for `synchronize`, which
-//! reports what was not reported yet.
+//! Progress is one counter, and all that waits and memory depend on. A failure is a property of values (see
+//! [`Fault`]). The log here serves queries by sequence number, and `synchronize`, which reports what was not
+//! reported yet.
 
 #[cfg(all(test, loom))]
 mod loom_tests;
@@ -20,32 +20,32 @@ use crate::sync::shim::{AtomicBool, Mutex, MutexGuard, Ordering, lock};
 use crate::sync::{Ticket, Timeline};
 use crate::{Error, Result};
 
-/// Failed Commands that a stream remembers by sequence number. The oldest are forgotten; their values are
-/// not.
+/// How many failed Commands a stream remembers by sequence number. Values stay marked when older ones are
+/// forgotten.
 const MAX_FAILURES: usize = 256;
 
-/// What became of a sequence number.
+/// The outcome of a sequence number.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// It has not finished.
     Pending,
     /// It finished.
     Done,
-    /// It failed, or did not run because something that it reads had failed, or the device is lost.
+    /// It failed, one of its inputs had failed, or the device is lost.
     Failed(Error),
 }
 
-/// How far one stream has come. Shared by the stream and its queue.
+/// The progress of one stream. Shared by the stream and its queue.
 ///
 /// # Thread safety
 ///
-/// Any thread may ask and wait. [`advance`](Self::advance) is for the one that executes the stream's
-/// work. [`fail`](Self::fail) may come from any thread.
+/// Any thread may query and wait. [`advance`](Self::advance) is for the thread that executes the stream's work.
+/// [`fail`](Self::fail) may be called by any thread.
 #[derive(Default)]
 pub struct Progress {
     completed: Timeline,
-    /// Whether the log has anything: without, no lock is needed to know it. Set with the log locked, and
-    /// before the counter passes what failed, so that whoever sees the counter sees this.
+    /// Whether the log has entries, so that an empty one needs no lock. Set with the log locked, and before the
+    /// counter passes what failed, so that a thread that sees the counter sees this.
     has_failures: AtomicBool,
     log: Mutex<Log>,
     spares: Mutex<Spares>,
@@ -67,30 +67,29 @@ struct Failure {
 }
 
 impl Progress {
-    /// Nothing done, nothing failed.
+    /// No progress and no failures.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The last sequence number that the device is through with. Some up to it may have failed.
+    /// The last sequence number that has passed. Some up to it may have failed.
     pub fn completed(&self) -> u64 {
         self.completed.value()
     }
 
-    /// The device is through with everything up to `sequence`. Whoever says so then wakes the tasks that wait
-    /// for it, when it holds no lock ([`wake_tasks`](Self::wake_tasks)), or has another thread do that.
+    /// Everything up to `sequence` has passed. The caller then wakes the waiting tasks with no lock held
+    /// ([`wake_tasks`](Self::wake_tasks)), or lets another thread do it.
     pub fn advance(&self, sequence: u64) {
         self.completed.advance(sequence);
     }
 
-    /// The Commands from `first` to `last` failed. This says nothing about whether the device is through
-    /// with them.
+    /// The Commands from `first` to `last` failed. They may or may not have passed yet.
     pub fn fail(&self, first: u64, last: u64, error: Error) {
         self.log().faults += 1;
         self.note(first, last, &Fault::new(error));
     }
 
-    /// The same, for a fault that values carry. A Command that failed by itself counts as one more.
+    /// The same for a fault of a value. A Command that failed by itself counts as one more fault.
     pub(crate) fn note_failure(&self, sequence: u64, fault: &Fault, by_itself: bool) {
         self.log().faults += u64::from(by_itself);
         self.note(sequence, sequence, fault);
@@ -109,8 +108,7 @@ impl Progress {
         self.completed.wake();
     }
 
-    /// The device is lost: everything that has not finished never will. Tasks are woken as after
-    /// [`advance`](Self::advance).
+    /// The device is lost: all pending work fails. The caller wakes tasks as after [`advance`](Self::advance).
     pub fn lose(&self, error: Error) {
         {
             let mut log = self.log();
@@ -120,7 +118,7 @@ impl Progress {
         self.completed.wake();
     }
 
-    /// What became of a sequence number.
+    /// The outcome of a sequence number.
     pub fn outcome(&self, sequence: u64) -> Outcome {
         self.outcome_at(sequence, self.completed())
     }
@@ -138,7 +136,7 @@ impl Progress {
         if completed >= sequence { Outcome::Done } else { Outcome::Pending }
     }
 
-    /// Whether the device will not touch the operands of that sequence number any more.
+    /// Whether the device no longer uses the operands of this sequence number.
     pub fn passed(&self, sequence: u64) -> bool {
         self.passed_at(sequence, self.completed())
     }
@@ -148,12 +146,12 @@ impl Progress {
             || (self.has_failures.load(Ordering::Acquire) && self.log().lost.is_some())
     }
 
-    /// Why nothing comes any more, if so.
+    /// The error of a lost device.
     pub(crate) fn lost(&self) -> Option<Error> {
         if self.has_failures.load(Ordering::Acquire) { self.log().lost.clone() } else { None }
     }
 
-    /// Tells the fault of a sequence number, if it had one that is still remembered.
+    /// Reports the fault of a sequence number, if it had one that is still remembered.
     pub(crate) fn report(&self, sequence: u64) -> Option<Error> {
         if !self.has_failures.load(Ordering::Acquire) {
             return None;
@@ -177,34 +175,34 @@ impl Progress {
         (log.faults, log.failures.back().map(|failure| failure.fault.error().clone()))
     }
 
-    /// Blocks until the device is through with more than `completed` or with `sequence`, or the deadline has
-    /// passed. For a caller that may go on with the work itself.
+    /// Blocks until more than `completed` has passed, or `sequence` has, or the deadline is over. For a caller that
+    /// may execute the work itself.
     pub fn wait_for_change(&self, completed: u64, sequence: u64, deadline: Option<Instant>) {
         self.completed.wait(completed + 1, deadline, |now| {
             (now > completed || self.passed_at(sequence, now)).then_some(())
         });
     }
 
-    /// Blocks until the device is through with a sequence number. False when the deadline came first.
+    /// Blocks until a sequence number has passed. False if the deadline comes first.
     pub fn wait_passed(&self, sequence: u64, deadline: Option<Instant>) -> bool {
         let passed = |completed| self.passed_at(sequence, completed).then_some(());
         self.completed.wait(sequence, deadline, passed).is_some()
     }
 
-    /// Whether the device is through with a sequence number. If not, `waker` is called when it is, or when the
-    /// device is lost. Never blocks. The ticket is the task's own; see [`forget`](Self::forget).
+    /// Whether a sequence number has passed. If not, `waker` is called when it has, or when the device is lost.
+    /// Never blocks. The ticket belongs to the task; see [`forget`](Self::forget).
     pub fn poll_passed(&self, sequence: u64, ticket: &mut Ticket, waker: &Waker) -> bool {
         let passed = |completed| self.passed_at(sequence, completed).then_some(());
         self.completed.poll(sequence, ticket, waker, passed).is_some()
     }
 
-    /// A task does not wait any more.
+    /// A task no longer waits.
     pub fn forget(&self, ticket: &mut Ticket) {
         self.completed.forget(ticket);
     }
 
-    /// Wakes the tasks that wait for what has passed. Calls foreign code: the caller holds no lock. Costs a
-    /// few loads when there are none.
+    /// Wakes the tasks whose sequence numbers have passed. Calls foreign code: the caller holds no lock. Costs a few
+    /// loads if there are none.
     pub fn wake_tasks(&self) {
         match self.lost() {
             None => self.completed.wake_tasks(),

@@ -1,4 +1,4 @@
-//! Batches: what a queue gets, and how it says what became of each Command.
+//! Batches: what a queue gets, and how it reports the outcome of each Command.
 
 use smallvec::SmallVec;
 
@@ -9,12 +9,16 @@ use crate::{Access, BoundCommand, Error, LayerName, Op, OpKind, PlanPart, Progre
 
 /// Commands that are submitted together. They run in order, after the batches before them.
 ///
-/// A queue says of every Command what became of it, in the order in which they run: of a batch when all
-/// batches before it on its stream and everything that it waits for have been dealt with, and before it
-/// [advances](Progress::advance) over the batch. A Command that reads what failed is not run (or, where the
-/// device has run it already, its results do not count): [`inherit`](Self::inherit). One that cannot be done
-/// [fails](Self::fail), and one that was done [succeeds](Self::succeed). [`resolve`](Self::resolve) is all
-/// three for a whole batch.
+/// A queue reports the outcome of every Command, in the order in which they run. It reports a batch after all
+/// earlier batches of the stream and everything that the batch waits for, and before it
+/// [advances](Progress::advance) past the batch:
+///
+/// - A Command that reads a failed value does not run, or its results do not count if the device has run it
+///   already: [`inherit`](Self::inherit).
+/// - A Command that cannot run [fails](Self::fail).
+/// - A Command that ran [succeeds](Self::succeed).
+///
+/// [`resolve`](Self::resolve) does all of this for a whole batch.
 pub struct Batch {
     /// The commands; the first has sequence number `first`, the last has `last`.
     pub commands: Vec<BoundCommand>,
@@ -27,27 +31,27 @@ pub struct Batch {
     /// The submitting thread is about to wait for this batch.
     pub caller_waits: bool,
     layers: Vec<LayerRun>,
-    /// The operands of all commands but a plan's, one after the other; none where no stream has recorded them.
+    /// The operands of all Commands except a plan's, in order. Empty for Commands that no stream has recorded.
     values: Values,
     plan: Option<Box<Planned>>,
 }
 
-/// The Commands of a plan in a batch, and what else of its lists is theirs. In a box, since batches are moved.
+/// The Commands of a plan in a batch. Boxed, since batches are moved.
 struct Planned {
     part: PlanPart,
-    /// How many of the lists' layers there are up to their end.
+    /// How many entries of `layers` belong to them and to what comes before.
     layers: usize,
 }
 
-/// Commands that one layer has recorded, one after the other.
+/// Consecutive Commands of one layer.
 #[derive(Clone, Copy)]
 pub(crate) struct LayerRun {
-    /// The index of the first; the last is the one before the next run.
+    /// The index of the first Command. The run ends where the next one begins.
     first: u32,
     layer: Option<LayerName>,
 }
 
-/// The lists of a batch, for using their memory again.
+/// The lists of a batch, whose memory is reused.
 #[derive(Default)]
 pub(crate) struct BatchLists {
     pub commands: Vec<BoundCommand>,
@@ -58,17 +62,17 @@ pub(crate) struct BatchLists {
     plan: Option<Box<Planned>>,
 }
 
-/// Operands of a usual Command.
+/// How many operands a Command usually has.
 const OPERANDS: usize = 4;
 
-/// Those of a batch of one need no memory of their own.
+/// A batch of one Command needs no memory for them.
 type Values = SmallVec<[Value; OPERANDS]>;
 
 /// The operands of one Command.
 pub(crate) type PlacedValues = SmallVec<[PlacedValue; OPERANDS]>;
 
 impl BatchLists {
-    /// Makes room in lists that are empty and have none.
+    /// Reserves memory in lists that have none.
     pub fn make_room(&mut self, commands: usize) {
         self.commands = Vec::with_capacity(commands);
         if commands > 1 {
@@ -76,12 +80,12 @@ impl BatchLists {
         }
     }
 
-    /// Says which layer the next command is of. Most are of the same as the one before.
+    /// Sets the layer of the next Command. Most have the same as the one before.
     #[inline]
     pub fn set_layer(&mut self, layer: Option<LayerName>) {
         if layer != self.layer {
             self.layer = layer;
-            // A batch has few thousand commands.
+            // A batch has at most a few thousand Commands.
             self.layers.push(LayerRun { first: self.commands.len() as u32, layer });
         }
     }
@@ -94,7 +98,7 @@ impl BatchLists {
         self.commands.is_empty()
     }
 
-    /// Says that the last Commands are those of a plan.
+    /// Marks the last Commands as those of a plan.
     pub fn set_plan(&mut self, part: PlanPart) {
         self.plan = Some(Box::new(Planned { part, layers: self.layers.len() }));
     }
@@ -103,7 +107,7 @@ impl BatchLists {
         self.plan.is_some()
     }
 
-    /// Gives the Commands of the plan their memory.
+    /// Writes this run's addresses into the Commands of the plan.
     pub fn patch_plan(&mut self, bases: Bases) {
         if let Some(plan) = &mut self.plan {
             let part = &mut plan.part;
@@ -116,19 +120,19 @@ impl BatchLists {
     pub fn kinds(&self) -> impl Iterator<Item = OpKind> {
         let kind = |command: &BoundCommand| command.op().kind();
         let part = self.plan.as_ref().map(|plan| &plan.part);
-        // Those of a plan are known without a look at them: they are large, and have not been touched for long.
+        // The kinds of a plan are stored: its Commands are large and no longer in the cache.
         let (first, end) = part.map_or((0, 0), |part| (part.commands.start, part.commands.end));
         let planned = part.map_or(&[][..], |part| &part.facts.kinds);
         let before = self.commands[..first].iter().map(kind);
         before.chain(planned.iter().copied()).chain(self.commands[end..].iter().map(kind))
     }
 
-    /// The numbers of the plan and of its part, for lists that hold nothing else.
+    /// The numbers of the plan and of its part.
     pub fn plan_key(&self) -> Option<(u64, u32)> {
         self.plan.as_ref().map(|plan| (plan.part.plan, plan.part.part))
     }
 
-    /// Leaves the Commands of a plan, where these were the first, and nothing else.
+    /// Keeps only the Commands of a plan, if the lists begin with them.
     fn cut_behind_plan(&mut self) -> bool {
         let Some(plan) = self.plan.as_ref().filter(|plan| plan.part.commands.start == 0) else {
             return false;
@@ -165,7 +169,7 @@ impl Batch {
         Self { commands, first, last, waits, caller_waits, layers, values, plan }
     }
 
-    /// The lists, for using them again: empty, or with the Commands of a plan that they began with.
+    /// The lists, for reuse: empty, or with the Commands of a plan if they began with them.
     pub(crate) fn into_lists(self) -> BatchLists {
         let Self { commands, layers, values, plan, .. } = self;
         let mut lists = BatchLists { commands, values, layers, layer: None, plan };
@@ -178,13 +182,13 @@ impl Batch {
         lists
     }
 
-    /// The Commands of a plan that are in this batch; at most one plan is.
+    /// The plan in this batch, if there is one.
     pub fn plan(&self) -> Option<&PlanPart> {
         self.plan.as_ref().map(|plan| &plan.part)
     }
 
-    /// The operands of a Command as values; none where no stream has recorded it. Only asked for where
-    /// something has failed, so their place is not written down.
+    /// The operands of a Command as values; none if no stream has recorded it. Only needed after a failure, so the
+    /// position is computed and not stored.
     fn values(&self, index: usize) -> PlacedValues {
         let operands = |command: &BoundCommand| command.outputs().len() + command.inputs().len();
         let planned = self.plan().map_or(0..0, |part| part.commands.clone());
@@ -198,7 +202,7 @@ impl Batch {
         self.values.get(first..end).unwrap_or_default().iter().copied().map(Into::into).collect()
     }
 
-    /// What the Command at `index` has to do; see [`Command::work`](crate::Command::work).
+    /// How much work the Command at `index` has; see [`Command::work`](crate::Command::work).
     pub fn work(&self, index: usize) -> u64 {
         let known = self
             .plan()
@@ -211,8 +215,8 @@ impl Batch {
         self.layers.get(runs.checked_sub(1)?)?.layer
     }
 
-    /// Whether something that the Command at `index` reads has failed. If so, what it should have made
-    /// fails with it, and it need not be run.
+    /// Whether an input of the Command at `index` has failed. If so, its outputs are marked as failed, and it need
+    /// not run.
     pub fn inherit(&self, index: usize, progress: &Progress) -> bool {
         if !fault::any() {
             return false;
@@ -235,7 +239,7 @@ impl Batch {
         progress.note_failure(self.first + index as u64, &fault, true);
     }
 
-    /// The Command at `index` ran: what it has made is there.
+    /// The Command at `index` ran: its outputs are valid.
     pub fn succeed(&self, index: usize) {
         if !fault::any() {
             return;
@@ -247,8 +251,7 @@ impl Batch {
         }
     }
 
-    /// Says of all Commands, in order, what became of them; `failed` knows which of them failed by
-    /// themselves.
+    /// Reports the outcome of all Commands, in order. `failed` gives the fault of a Command that failed by itself.
     pub fn resolve(&self, progress: &Progress, mut failed: impl FnMut(usize) -> Option<Fault>) {
         for index in 0..self.commands.len() {
             if self.inherit(index, progress) {

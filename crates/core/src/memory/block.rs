@@ -14,16 +14,16 @@ use crate::sync::shim::{AtomicPtr, AtomicU64};
 use crate::sync::{Flag, Linked, RefCount};
 use crate::{Device, Layout, Operand, Result};
 
-/// A block of device memory. It belongs to its home stream, which reuses it when nobody holds it.
+/// A block of device memory. It belongs to its home stream, which reuses it when it has no handles.
 ///
-/// The first cache line is only read on the hot path; what changes with use lies on the second, so
-/// that streams which read the same weights do not disturb each other.
+/// On the hot path the first cache line is only read. What changes with use lies on the second, so that streams
+/// that read the same weights share no cache line that is written.
 ///
-/// Who used it last is known in one of two ways. As long as only its home stream uses it, that stream's own
-/// order is all that is needed: `written` is enough, guarded by the home stream's lock. When another stream
-/// comes, it first says so under the home stream's lock ([`share`](Self::share)); from then on every stream,
-/// home included, looks for those before it and adds itself in one go, under the lock of `uses`. So of two
-/// Commands that use one block the second to take the lock sees the first, whatever streams they are on.
+/// The last uses are tracked in one of two ways. As long as only the home stream uses the block, the order of that
+/// stream is enough: only `written` is kept, under the home stream's lock. Another stream first announces itself
+/// under the home stream's lock ([`share`](Self::share)). From then on every stream, home included, reads the
+/// earlier uses and adds its own in one step, under the lock of `uses`. So of two Commands that use one block, the
+/// second to take the lock sees the first, on whatever streams they are.
 #[repr(C, align(64))]
 pub(crate) struct Block {
     pub(super) address: usize,
@@ -34,13 +34,13 @@ pub(crate) struct Block {
     pub(super) bytes: AtomicUsize,
     /// The number of the thread that it was last allocated for.
     thread: AtomicUsize,
-    /// Counts allocations of the block: commands of an earlier one may still be under way.
+    /// Counts allocations of the block: Commands of an earlier one may still be in flight.
     generation: AtomicU64,
-    /// As many bytes from the first on were written, or will be by what is recorded. What lies behind may
-    /// be somebody else's and is cleared before it can be read. Guarded as the uses are.
+    /// How many bytes, from the first on, were written or will be by recorded Commands. The bytes behind them may be
+    /// another caller's data, and are cleared before they can be read. Guarded as the uses are.
     covered: AtomicUsize,
     settled: Flag,
-    /// Whether other streams than home use it, so that `uses` counts.
+    /// Whether other streams than home use it. Then `uses` is valid.
     shared: AtomicBool,
     changing: Changing,
 }
@@ -62,19 +62,19 @@ struct Changing {
 pub(crate) struct Uses {
     /// At most one entry per stream.
     list: SmallVec<[Use; 2]>,
-    /// Who comes next.
+    /// The stream that goes first.
     claim: Option<Claim>,
 }
 
-/// A stream whose access waits for others to submit theirs, and until when nobody overtakes it.
+/// A stream that waits for others to submit, and until when no other stream may go before it.
 #[derive(Clone, Copy)]
 struct Claim {
     stream: &'static StreamInner,
     until: Instant,
 }
 
-/// How long others let a stream go first that waits for them to submit: many times what submitting takes. A
-/// stream that does not come meanwhile may claim again.
+/// How long a claim holds: many times what submitting takes. A stream that has not recorded by then may claim
+/// again.
 const PRECEDENCE: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy)]
@@ -91,7 +91,7 @@ impl Use {
 }
 
 impl Uses {
-    /// Calls `need` with every point of other streams that an access by `user` comes after.
+    /// Calls `need` with every timepoint of other streams that an access by `user` must wait for.
     pub fn dependencies(
         &self,
         user: &'static StreamInner,
@@ -106,7 +106,7 @@ impl Uses {
         }
     }
 
-    /// Remembers a use. Called with the user's recorder locked, so that sequence numbers are in order.
+    /// Adds a use. Called with the user's recorder locked, so that sequence numbers are in order.
     pub fn note(&mut self, user: &'static StreamInner, access: Access, sequence: u64) {
         let known = self.list.iter().position(|other| std::ptr::eq(other.stream, user));
         let index = known.unwrap_or_else(|| {
@@ -124,18 +124,18 @@ impl Uses {
         self.list.iter().map(|other| Timepoint::new(other.stream, other.written)).collect()
     }
 
-    /// Whether another stream comes first.
+    /// Whether another stream goes first.
     pub fn is_claimed_from(&self, user: &'static StreamInner) -> bool {
         self.claim
             .is_some_and(|claim| !std::ptr::eq(claim.stream, user) && Instant::now() < claim.until)
     }
 
-    /// The stream comes next. Where others keep recording, it would else find new uses at every look.
+    /// The stream goes first. Without a claim, streams that keep recording would add new uses before it each time.
     pub fn claim(&mut self, user: &'static StreamInner) {
         self.claim = Some(Claim { stream: user, until: Instant::now() + PRECEDENCE });
     }
 
-    /// The stream has come.
+    /// The stream has recorded.
     pub fn release(&mut self, user: &'static StreamInner) {
         self.claim.take_if(|claim| std::ptr::eq(claim.stream, user));
     }
@@ -178,12 +178,12 @@ impl Block {
         NonNull::from(Box::leak(Box::new(block)))
     }
 
-    /// Makes the block ready for a new holder. Commands recorded so far may still use it; they all lie
-    /// on the home stream, so another stream that comes to it first waits for them.
+    /// Prepares the block for a new holder. Commands recorded so far may still use it. They are all on the home
+    /// stream, so another stream that uses the block waits for them first.
     pub(super) fn prepare(&self, bytes: usize, recorded: u64, thread: usize) {
         self.bytes.store(bytes, Ordering::Relaxed);
         self.thread.store(thread, Ordering::Relaxed);
-        // Relaxed: the block has no holder yet, and whoever gets it is handed these with it.
+        // Relaxed: the block has no holder yet, and handing it over publishes these.
         let generation = self.generation.load(Ordering::Relaxed) + 1;
         self.generation.store(generation, Ordering::Relaxed);
         self.covered.store(0, Ordering::Relaxed);
@@ -213,7 +213,7 @@ impl Block {
         self.settled.is_set()
     }
 
-    /// Whether other streams than home use it. Home looks with its lock held, so none slips in unseen.
+    /// Whether other streams than home use it. Home reads it with its lock held, so it misses none.
     pub(crate) fn is_shared(&self) -> bool {
         self.shared.load(Ordering::Acquire)
     }
@@ -223,19 +223,19 @@ impl Block {
         let home = self.home.lock();
         let mut uses = self.lock_uses();
         if !self.is_shared() {
-            // Reads at home left no trace, so what comes from elsewhere is after all that home has recorded.
+            // Reads at home were not tracked, so other streams wait for all that home has recorded.
             let written = self.changing.written.load(Ordering::Relaxed);
             uses.list.push(Use { stream: self.home, read: home.recorded, written });
             self.shared.store(true, Ordering::Release);
         }
     }
 
-    /// Remembers a write by home of a block that is not shared. With home's lock held.
+    /// Adds a write by home to a block that is not shared. With home's lock held.
     pub(crate) fn note_write_at_home(&self, sequence: u64) {
         self.changing.written.store(sequence, Ordering::Relaxed);
     }
 
-    /// A number that no other allocation of a block that lives has, for as long as the block does.
+    /// A number that is unique among the allocations of this block.
     pub(crate) fn allocation(&self) -> (usize, u64) {
         (std::ptr::from_ref(self).addr(), self.generation.load(Ordering::Relaxed))
     }
@@ -256,7 +256,7 @@ impl Block {
         self.covered.store(bytes, Ordering::Relaxed);
     }
 
-    /// Why what a Command reads is not there.
+    /// The fault of what a Command reads, if it failed.
     pub(crate) fn failed(&self, generation: u64, layout: &Layout) -> Option<Fault> {
         if self.changing.failed.load(Ordering::Acquire) != generation {
             return None;
@@ -264,14 +264,14 @@ impl Block {
         self.marks().find(generation, layout).cloned()
     }
 
-    /// What a Command should have written is not there.
+    /// Marks the output of a Command as failed.
     pub(crate) fn fail(&self, generation: u64, layout: &Layout, fault: &Fault) {
         let mut marks = self.marks();
         marks.fail(generation, layout, fault);
         self.changing.failed.store(generation, Ordering::Release);
     }
 
-    /// A Command has written.
+    /// Clears the marks of what a Command has written.
     pub(crate) fn overwrite(&self, generation: u64, layout: &Layout) {
         if self.changing.failed.load(Ordering::Acquire) != generation {
             return;
@@ -282,8 +282,7 @@ impl Block {
         }
     }
 
-    /// Forgets the uses of other streams if the device is through with all of them. Only for home, of a
-    /// block that nobody holds.
+    /// Drops the uses of other streams if all of them have passed. Only for home, and a block without handles.
     pub(super) fn forget_passed_uses(&self) -> bool {
         if !self.is_shared() {
             return true;
@@ -292,7 +291,7 @@ impl Block {
         uses.list.retain(|other| !std::ptr::eq(other.stream, self.home) && !other.last().passed());
         let none = uses.list.is_empty();
         if none {
-            // Who waited for it has given up: the next holders owe it nothing.
+            // A claim of an earlier holder does not bind the next one.
             uses.claim = None;
             self.shared.store(false, Ordering::Release);
         }
@@ -306,7 +305,7 @@ impl Block {
         foreign.map(Use::last).collect()
     }
 
-    /// Marks the contents as final, if they are complete; else what has to be done first.
+    /// Marks the contents as final if they are complete. If not, says what has to be done first.
     ///
     /// Home's lock and that of the uses are held together, so that no write is recorded meanwhile.
     fn try_settle(&self) -> Result<Settling> {
@@ -330,13 +329,13 @@ impl Block {
         if self.covered() < self.bytes() {
             return Ok(Settling::Clear);
         }
-        // Whoever sees it reads the contents without waiting for the writes that have passed here.
+        // A thread that sees the flag reads the contents without waiting for the writes.
         self.settled.set();
         Ok(Settling::Done)
     }
 }
 
-/// What comes next for a buffer that is to be settled.
+/// The next step of settling a buffer.
 enum Settling {
     Done,
     /// A write has not passed.
@@ -349,9 +348,9 @@ enum Settling {
 ///
 /// # Thread safety
 ///
-/// Any thread may use, clone or drop any buffer. Commands of different streams that use one buffer are
-/// put in order by themselves: a read waits for the last write, a write waits for everything. Memory
-/// is used again only when every stream has passed its last use of it.
+/// Any thread may use, clone or drop any buffer. Commands of different streams that use one buffer are ordered
+/// automatically: a read waits for the last write, a write waits for all earlier uses. Memory is reused only when
+/// every stream has passed its last use of it.
 pub struct Buffer(NonNull<Block>);
 
 // SAFETY: a block's fields are constants, atomics or behind a lock, and its memory is only reached
@@ -396,8 +395,8 @@ impl Buffer {
         Operand::new(self, layout)
     }
 
-    /// Declares the contents final: waits until they are complete, after which reading them from any
-    /// stream costs nothing and records nothing, and writing them is an error. For weights.
+    /// Makes the contents final, for weights: waits until they are complete. After that, reading them is not tracked
+    /// and costs nothing on any stream, and writing them is an error.
     ///
     /// # Blocks when
     ///
@@ -439,9 +438,9 @@ impl Clone for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // The last one sees the other holders' uses before the block goes back.
+        // The last one sees what the other holders did before the block is returned.
         if self.block().changing.holders.decrement() {
-            super::give_back(self.0);
+            super::return_block(self.0);
         }
     }
 }

@@ -1,12 +1,12 @@
 //! The memory of one stream: slabs taken from the device, and the free blocks carved from them.
 //!
-//! Guarded by the stream's own lock. A block is free for the home stream as soon as its last handle is
-//! gone, because what comes later on that stream runs later. Only uses by other streams defer it.
+//! Guarded by the stream's own lock. A block is free for the home stream as soon as its last handle is dropped,
+//! because later Commands of that stream run later. Only uses by other streams defer it.
 //!
-//! Which of the free blocks is taken matters to devices that replay what they have seen before, which they
-//! know by its addresses: a call that does the same as the one before should get the same blocks. So it is
-//! the one at the lowest address, in whatever order they came back; and where threads share the stream,
-//! first one that the thread had before, then one that nobody had.
+//! Devices replay batches that they recognize by their addresses, so a call that repeats an earlier one should get
+//! the same blocks. The cache therefore takes the free block at the lowest address, in whatever order the blocks
+//! came back. Where threads share the stream, it prefers a block that the thread had before, then one that no
+//! thread had.
 
 use std::ptr::NonNull;
 
@@ -39,8 +39,8 @@ struct FreeBlock {
     pointer: NonNull<Block>,
 }
 
-/// How many blocks of a class are looked at, the last ones that came back: enough for what a model has at
-/// once, few enough to be looked at in no time.
+/// How many free blocks of a class are considered, the last that came back: enough for the live values of a model,
+/// and few enough to scan.
 const CANDIDATES: usize = 64;
 
 struct Slab {
@@ -49,7 +49,7 @@ struct Slab {
     blocks: usize,
     carved: usize,
     free: usize,
-    /// What home had recorded when a block last came back: up to there it may use the slab.
+    /// What home had recorded when a block last came back: Commands up to there may use the slab.
     last_use: u64,
 }
 
@@ -75,7 +75,7 @@ pub struct StreamMemory {
 }
 
 impl StreamCache {
-    /// Takes in what was returned since the last look.
+    /// Collects the blocks that were returned since the last call.
     pub fn collect(&mut self, home: &StreamInner) {
         for block in home.returns().take_all() {
             let bytes = self.bytes_of(block);
@@ -142,7 +142,7 @@ impl StreamCache {
         Some(block)
     }
 
-    /// The free block at the lowest address among the last ones that suit.
+    /// The free block at the lowest address among the last ones that fit.
     fn take_free(
         &mut self,
         class: usize,
@@ -193,8 +193,8 @@ impl StreamCache {
         self.open[class] = Some(index as u32);
     }
 
-    /// Takes out the segments that no block is used of, by anybody or by commands of the home stream
-    /// that have not passed. They go back to the device when dropped.
+    /// Takes out the segments without used blocks: no handles, and no Commands of the home stream that have not
+    /// passed. Dropping them frees them.
     pub fn trim(&mut self, home: &StreamInner) -> Vec<Segment> {
         let unused =
             |slab: &mut Slab| slab.free == slab.carved && home.progress().passed(slab.last_use);
@@ -206,8 +206,8 @@ impl StreamCache {
             if self.open[slab.class] == Some(index as u32) {
                 self.open[slab.class] = None;
             }
-            // Where a stream is lost its batches count as passed, but its queue may still look at their
-            // blocks: these stay. Asked after the slab was found to be unused, which a loss may have made it.
+            // The batches of a lost stream count as passed, but its queue may still use their blocks: these stay.
+            // Checked after the slab was found to be unused, since a loss may have made it so.
             let lost = home.device_inner().has_lost_streams();
             if let Some(free) = self.free.get_mut(slab.class) {
                 free.retain(|&FreeBlock { pointer, .. }| {

@@ -3,8 +3,8 @@
 //! - Allocating takes the stream's own lock and nothing else, unless its cache has no block.
 //! - Dropping the last handle of a buffer pushes its block on the home stream's return stack, from any
 //!   thread, without a lock.
-//! - Settled blocks (weights) keep no record of their uses. When dropped they wait for a grace period:
-//!   until every stream has passed what it had recorded by then.
+//! - Uses of settled blocks (weights) are not tracked. A dropped one is freed after a grace period: when every
+//!   stream has passed what it had recorded by then.
 
 mod block;
 mod cache;
@@ -36,12 +36,12 @@ use crate::stream::{Recorder, StreamInner, thread_number};
 use crate::sync::schedule::{AtomicUsize, Ordering};
 use crate::{Error, Result, Segment};
 
-/// What a device holds, across its streams.
+/// The memory of a device, across its streams.
 pub(crate) struct DeviceMemory {
     limit: usize,
     high: usize,
     low: usize,
-    /// How large a segment for many small blocks is.
+    /// The size of a segment for many small blocks.
     slab: usize,
     reserved: AtomicUsize,
     peak: AtomicUsize,
@@ -56,8 +56,8 @@ impl DeviceMemory {
             limit,
             high: share(high_percent),
             low: share(low_percent),
-            // Every stream has slabs of its own for every size that it uses. All together they must not
-            // fill a small budget before there is anything in them.
+            // Every stream has its own slabs for every size that it uses. Empty slabs of all streams together must
+            // not fill a small budget.
             slab: (limit / 1024).clamp(64 << 10, 1 << 20),
             reserved: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
@@ -70,7 +70,7 @@ impl DeviceMemory {
         self.reserved.load(Ordering::Relaxed)
     }
 
-    /// Whether so many more bytes stay below the high watermark.
+    /// Whether `bytes` more stay below the high watermark.
     fn is_ample(&self, bytes: usize) -> bool {
         self.reserved().saturating_add(bytes) <= self.high
     }
@@ -119,12 +119,12 @@ pub(crate) fn allocate(stream: &'static StreamInner, bytes: usize) -> Result<Buf
     Ok(buffer)
 }
 
-/// Memory that the stream has already.
+/// Memory from the stream's cache.
 fn from_cache(stream: &'static StreamInner, class: usize, bytes: usize) -> Option<Buffer> {
     take_cached(stream, &mut stream.lock(), class, bytes)
 }
 
-/// Memory that the stream has already, for whoever holds its lock.
+/// The same, for a caller that holds the stream's lock.
 pub(crate) fn allocate_cached(
     stream: &'static StreamInner,
     recorder: &mut Recorder,
@@ -151,8 +151,8 @@ fn take_cached(
     Some(unsafe { Buffer::from_prepared(block) })
 }
 
-/// The last handle of a block is gone.
-fn give_back(pointer: NonNull<Block>) {
+/// Returns a block whose last handle was dropped.
+fn return_block(pointer: NonNull<Block>) {
     // SAFETY: without handles the block is ours until it is pushed.
     let block = unsafe { pointer.as_ref() };
     let home = block.home;
@@ -164,7 +164,7 @@ fn give_back(pointer: NonNull<Block>) {
     if block.is_settled() {
         device.memory().retired.add(device, pointer);
         if device.is_closed() {
-            // Of all streams: this call may have released what another thread has just dropped.
+            // For all streams: this call may have freed what another thread has just dropped.
             trim_device(device);
         }
         return;
@@ -176,7 +176,7 @@ fn give_back(pointer: NonNull<Block>) {
     }
 }
 
-/// Gives the unused segments of one stream back to the device.
+/// Frees the unused segments of one stream.
 pub(crate) fn trim_stream(stream: &'static StreamInner) {
     let memory = stream.device_inner().memory();
     let segments = {
@@ -193,7 +193,7 @@ pub(crate) fn trim_stream(stream: &'static StreamInner) {
     memory.pending_frees.end();
 }
 
-/// Gives all unused segments of a device back.
+/// Frees all unused segments of a device.
 pub(crate) fn trim_device(device: &'static DeviceInner) {
     device.memory().retired.advance(device);
     for stream in device.pool().created() {

@@ -61,7 +61,7 @@ fn reclaim_once(
             ReclaimStep::OwnCache => trim_stream(stream),
             ReclaimStep::OtherCaches => trim_device(device),
             ReclaimStep::Idle => {
-                // A fault of other work is for its own call to report; here only the memory counts.
+                // A fault of other work is reported by its own call.
                 let _ = device.wait_idle();
                 trim_device(device);
             }
@@ -83,19 +83,19 @@ fn reclaim_once(
     Ok(None)
 }
 
-/// A deferred block waits for commands of other streams, which nobody may have submitted yet.
+/// Submits the Commands of other streams that deferred blocks wait for.
 fn submit_deferred_uses(stream: &'static StreamInner) {
     let points = stream.lock().cache.deferred_points();
     for point in points {
-        // Memory that needs a full stream to move on is waited for later.
+        // A full stream is waited for in a later step.
         if !point.is_submitted() {
             point.stream().flush_if_room();
         }
     }
 }
 
-/// Above the high watermark, gives cached memory back until the low one is reached: first that of the
-/// asking stream, then that of the others.
+/// Above the high watermark, frees cached memory down to the low watermark: first that of the calling stream, then
+/// that of the others.
 fn keep_below_high_water(stream: &'static StreamInner, bytes: usize) {
     let device = stream.device_inner();
     let memory = device.memory();

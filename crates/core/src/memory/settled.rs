@@ -1,4 +1,5 @@
-//! Settled blocks that were dropped, until every stream has passed what it had recorded by then.
+//! Settled blocks that were dropped. They are freed after a grace period: when every stream has passed what it had
+//! recorded at the time of the drop.
 
 use std::ptr::NonNull;
 
@@ -32,14 +33,14 @@ impl Retired {
             .map(|stream| Timepoint::new(stream, stream.recorded()))
             .filter(|point| !point.passed())
             .collect();
-        // An idle thread may have commands that it submits when it is needed again, which may be never.
+        // An idle thread may have unsubmitted Commands, and may never submit them.
         submit(device, &until);
         self.list().push(Grace { block, until });
         self.release_passed();
     }
 
-    /// Releases what can be released, submitting what nobody has submitted yet. Waits for nothing: a stream
-    /// that has no room is looked at again the next time.
+    /// Frees what can be freed, and submits what is not submitted yet. Never waits: a stream without room is checked
+    /// again at the next call.
     pub fn advance(&self, device: &'static DeviceInner) {
         let pending: Vec<Timepoint> =
             self.list().iter().flat_map(|grace| grace.until.iter().copied()).collect();
@@ -56,7 +57,7 @@ impl Retired {
             list.extract_if(.., |grace| grace.until.is_empty()).collect()
         };
         for grace in passed {
-            // SAFETY: the list owned the block, which nobody uses any more.
+            // SAFETY: the list owned the block, and it is no longer used.
             unsafe { grace.block.as_ref().home.returns().push(grace.block) };
         }
     }

@@ -13,11 +13,11 @@ thread_local! {
     static CURRENT: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A stream that is, or will be again, a thread's current one.
+/// A stream that is a thread's current one, or becomes it again when a scope ends.
 struct Entry {
     stream: &'static StreamInner,
     hold: Hold,
-    /// Whether a scope put it there, which takes it away again.
+    /// Whether it belongs to a scope, which removes it at its end.
     scoped: bool,
 }
 
@@ -30,7 +30,7 @@ impl Entry {
         Self { stream: stream.inner, hold, scoped }
     }
 
-    /// A handle for keeping: with its lease, where that is more than an affinity.
+    /// A handle that the caller may keep, with its lease if it has one.
     fn handle(&self) -> Stream {
         let lease = match &self.hold {
             Hold::Lease(lease) => Some(lease.clone()),
@@ -61,7 +61,7 @@ pub(super) fn stream(device: &'static DeviceInner) -> Result<Stream> {
     find(device, Entry::handle)
 }
 
-/// The current stream without a share in its lease, which the thread keeps.
+/// The current stream, as a handle without a lease.
 pub(super) fn unleased(device: &'static DeviceInner) -> Result<Stream> {
     find(device, Entry::unleased)
 }
@@ -87,8 +87,8 @@ fn find(device: &'static DeviceInner, name: impl Fn(&Entry) -> Stream) -> Result
 fn lease(device: &'static DeviceInner, name: impl Fn(&Entry) -> Stream) -> Result<Stream> {
     for entry in forget() {
         if std::ptr::eq(entry.stream.device_inner(), device) {
-            // Commands that were recorded through an old handle would keep the stream from those who wait,
-            // of whom the caller may be one. A fault is reported to those who wait for that work.
+            // Unsubmitted Commands would keep the stream from waiting threads, perhaps from the caller itself. A
+            // fault is reported to whoever waits for that work.
             let _ = entry.stream.flush(Reason::Flush, Deadline::usual(device));
         }
     }
@@ -100,8 +100,8 @@ fn lease(device: &'static DeviceInner, name: impl Fn(&Entry) -> Stream) -> Resul
     Ok(named)
 }
 
-/// Takes away what is of no use any more: streams that have gone to other threads, and those of devices that
-/// are gone. Giving back a lease may submit work, so it is left to the caller, when the list is not borrowed.
+/// Removes stale entries: streams that other threads have now, and streams of devices that are gone. Dropping a
+/// lease may submit work, so the caller does it, when the list is not borrowed.
 fn forget() -> Vec<Entry> {
     let is_useless = |entry: &mut Entry| {
         !entry.scoped && (!entry.is_valid() || entry.stream.device_inner().check().is_err())
@@ -109,8 +109,8 @@ fn forget() -> Vec<Entry> {
     CURRENT.with(|entries| entries.borrow_mut().extract_if(.., is_useless).collect())
 }
 
-/// Gives the calling thread an idle stream where its own is busy, so that calls that nobody waits for on this
-/// thread run side by side. Only where it has its stream by default: what a user chose stays. Never waits.
+/// Moves the calling thread from a busy stream to an idle one, so that calls that are not waited for run in
+/// parallel. Only if it has its stream by default: a stream that the user chose stays. Never waits.
 pub(super) fn move_to_idle(device: &'static DeviceInner) {
     let busy = |entries: &[Entry]| {
         let entry = entries.get(of(entries, device)?)?;

@@ -1,7 +1,7 @@
 //! Waiting without a thread: futures of timepoints and downloads, and of room for recording.
 //!
-//! A future keeps a waker in its stream's progress and takes it out when it is dropped. Nothing is kept of it
-//! then; the work goes on. Whoever polls submits what is to be waited for, and the device's own threads run it.
+//! A future registers a waker in its stream's progress and removes it when it is dropped; the work goes on. Polling
+//! submits the work, and the device's own threads run it.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -30,7 +30,7 @@ impl Waiting {
         if stream.progress().poll_passed(until, &mut self.ticket, waker) {
             return Ok(true);
         }
-        // Only now: the queue sees that somebody waits.
+        // Only now, so that the queue sees that a task waits.
         let watched = stream.queue().watch(until);
         watched.inspect_err(|error| stream.device_inner().note_error(error))?;
         Ok(false)
@@ -52,7 +52,7 @@ impl Drop for Waiting {
     }
 }
 
-/// Whether a point has passed, be it done or failed.
+/// Whether a point has passed, done or failed.
 fn poll_passed(point: Timepoint, waiting: &mut Waiting, waker: &Waker) -> Poll<Result<()>> {
     let passed = poll_once(point, waiting, waker);
     if matches!(passed, Ok(false)) {
@@ -85,8 +85,7 @@ fn poll_once(point: Timepoint, waiting: &mut Waiting, waker: &Waker) -> Result<b
 
 /// Waits until a [`Timepoint`] has passed, as [`Timepoint::wait`] does, without a thread.
 ///
-/// Dropping it cancels the waiting and nothing else: the work goes on. It has no deadline of its own; executors
-/// have timeouts.
+/// Dropping it cancels only the wait: the work goes on. It has no deadline of its own; executors have timeouts.
 ///
 /// # Thread safety
 ///
@@ -120,8 +119,8 @@ impl IntoFuture for Timepoint {
 
 /// Waits until the elements of a [`Download`] have arrived, without a thread.
 ///
-/// Dropping it cancels the waiting: the memory goes back when the device is through with it. It has no deadline
-/// of its own; executors have timeouts.
+/// Dropping it cancels the wait: the memory is freed when the device no longer uses it. It has no deadline of its
+/// own; executors have timeouts.
 ///
 /// # Thread safety
 ///
@@ -134,7 +133,7 @@ pub struct DownloadFuture {
 }
 
 impl Future for DownloadFuture {
-    /// The download, of which nothing blocks any more; or the error that [`Download::read`] would give.
+    /// The download, which no longer blocks; or the error that [`Download::read`] would give.
     type Output = Result<Download>;
 
     /// Pending for ever after it was ready.
@@ -225,7 +224,7 @@ impl Ready {
         };
         stream.device_inner().check()?;
         if self.waits_at.is_some_and(|known| !std::ptr::eq(known, stream)) {
-            // The task has come to another thread.
+            // The task has moved to another thread.
             self.leave();
         }
         let queue = stream.ready_waiters();

@@ -6,8 +6,7 @@ use super::StreamInner;
 use super::inner::Recorder;
 use crate::sync::schedule::MutexGuard;
 
-/// The recorder, locked. Tasks that were released meanwhile are woken when the lock is given up, not before:
-/// wakers are foreign code.
+/// The recorder, locked. Tasks that became ready meanwhile are woken after the unlock: wakers are foreign code.
 pub(crate) struct RecorderGuard<'a> {
     recorder: MutexGuard<'a, Recorder>,
     // After the lock: fields are dropped in this order.
@@ -53,7 +52,7 @@ impl Drop for Wakes<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.due {
-            // A look at one queue may have brought others along.
+            // Polling one queue may have advanced others.
             self.stream.device_inner().wake_tasks();
         }
     }

@@ -20,9 +20,9 @@ use crate::{Counters, Device, OpKind, Progress, Queue, QueueContext, Result, Wai
 
 /// One stream. Aligned so that streams share no cache line.
 ///
-/// Shared state and its rules: `recorder` is guarded by its lock; `recorded` and `submitted` are
-/// written under that lock and read by anyone; `returns` is pushed to by anyone and emptied under the
-/// lock; `progress` says who may do what itself.
+/// Shared state and its rules: `recorder` is guarded by its lock. `recorded` and `submitted` are written under that
+/// lock and read by any thread. `returns` is pushed to by any thread and emptied under the lock. `progress` has its
+/// own rules.
 #[repr(align(128))]
 pub(crate) struct StreamInner {
     id: u32,
@@ -46,7 +46,7 @@ pub(crate) struct Recorder {
     pub batch: BatchLists,
     /// Waits for the next batch; at most one per stream.
     pub waits: SmallVec<[WaitFor; 2]>,
-    /// When the batch was begun, if somebody wants to know.
+    /// When the batch was begun, if the profiler is on.
     pub begun_ns: Option<u64>,
     /// Whose batch it is.
     pub turn: Turn,
@@ -56,11 +56,11 @@ pub(crate) struct Recorder {
     pub in_flight: VecDeque<InFlight>,
     /// The stream's memory.
     pub cache: StreamCache,
-    /// Tasks may have been released with the lock held, and must be woken without.
+    /// Tasks may have become ready with the lock held, and must be woken without it.
     pub releases_tasks: bool,
 }
 
-/// A submitted batch, remembered for the cap and for naming a command that does not finish.
+/// A submitted batch: for the in-flight limit, and to name a Command that does not finish.
 pub(crate) struct InFlight {
     pub first: u64,
     pub last: u64,
@@ -115,7 +115,7 @@ impl StreamInner {
         &self.counters
     }
 
-    /// What the stream did so far, with what only its queue knows.
+    /// The counters of the stream, including those of its queue.
     pub fn read_counters(&self) -> Counters {
         Counters { replays: self.queue.replays(), ..self.counters.read() }
     }
@@ -128,7 +128,7 @@ impl StreamInner {
         &self.returns
     }
 
-    /// Whether the pool has given it to a thread although another one had it, and that thread still has it.
+    /// Whether the pool has given it to several threads at once.
     pub fn is_shared(&self) -> bool {
         self.counters.sharers.load(Ordering::Relaxed) != 0
     }
@@ -170,7 +170,7 @@ impl StreamInner {
 }
 
 impl Recorder {
-    /// The name of the command with that sequence number, if it has not long finished.
+    /// The name of the Command with this sequence number, if it is in flight or has just passed.
     pub fn command_name(&self, sequence: u64) -> &'static str {
         let submitted =
             self.in_flight.iter().find(|batch| (batch.first..=batch.last).contains(&sequence));
@@ -183,9 +183,9 @@ impl Recorder {
         pending.map_or("a finished command", |command| command.op().name())
     }
 
-    /// Remembers that the batch, with these sequence numbers, goes to the device.
+    /// Adds a batch with these sequence numbers to those in flight.
     pub fn note_in_flight(&mut self, first: u64, last: u64) {
-        // Filled where it stays: what was just written in small pieces is slow to move in large ones.
+        // Filled in place: moving what was just written in small pieces is slow.
         self.in_flight.push_back(InFlight { first, last, kinds: SmallVec::new() });
         if let Some(batch) = self.in_flight.back_mut() {
             batch.kinds.extend(self.batch.kinds());
@@ -201,6 +201,6 @@ impl Recorder {
     }
 }
 
-// A panic leaves a stream usable: its locks are held over no foreign code, and what they guard is
-// consistent whenever they are free.
+// A panic leaves a stream usable: no lock is held while foreign code runs, and what the locks guard is consistent
+// whenever they are free.
 impl std::panic::RefUnwindSafe for StreamInner {}

@@ -31,15 +31,14 @@ use std::time::Duration;
 use self::lease::Lease;
 use crate::{Buffer, Command, Counters, Device, Element, HostBytes, Operand, Plan, Result, plan};
 
-/// An in-order timeline of a device: commands recorded on it run one after the other.
+/// An in-order timeline of a device: Commands recorded on it run one after the other.
 ///
-/// Every thread has a current stream per device, leased on first use and given back when the thread
-/// ends. Work on different streams runs at the same time; where one stream uses what another one makes,
-/// the order comes by itself.
+/// Every thread has a current stream per device, leased on first use and returned when the thread ends. Work on
+/// different streams runs in parallel. Where one stream uses the results of another, the runtime orders the two.
 ///
-/// On a device whose threads wait for streams ([`Exhaustion::Wait`](crate::Exhaustion::Wait)) that is an
-/// affinity, not a bond: a stream with nothing to submit goes to who waits for one, and its thread leases again at
-/// its next use. [`new`](Self::new) gives a stream that stays, and so does an open [`scope`](Self::scope).
+/// On a device whose threads wait for streams ([`Exhaustion::Wait`](crate::Exhaustion::Wait)), a thread can lose a
+/// stream that has nothing to submit to a waiting thread, and leases another at its next use. A stream from
+/// [`new`](Self::new) stays leased, and so does the stream of an open [`scope`](Self::scope).
 ///
 /// # Thread safety
 ///
@@ -48,18 +47,17 @@ use crate::{Buffer, Command, Counters, Device, Element, HostBytes, Operand, Plan
 #[derive(Clone)]
 pub struct Stream {
     inner: &'static StreamInner,
-    /// Keeps the stream leased, or counts as a share of it; the last clone gives it back. None for a handle that
-    /// keeps nothing.
+    /// The lease of the stream, or a share of it; the last clone returns it. None for a handle without a lease.
     _lease: Option<Arc<Lease>>,
 }
 
 impl Stream {
     /// The calling thread's current stream of a device, leased on first use.
     ///
-    /// The handle does not keep the stream for the thread. Kept for longer, it may name one that another thread
-    /// has leased meanwhile, which is safe, as sharing is. Where operations that do not use each other's results
-    /// must come in order, or one `synchronize` is to cover several of them, a stream of one's own
-    /// ([`new`](Self::new)) is the right thing, with a [`scope`](Self::scope) around them.
+    /// The handle does not keep the stream for the thread: later, another thread may have leased it. Using it is
+    /// still safe, as sharing a stream is. To keep the order of operations that do not use each other's results, or
+    /// to cover several of them with one `synchronize`, lease a stream ([`new`](Self::new)) and use it in a
+    /// [`scope`](Self::scope).
     ///
     /// # Blocks when
     ///
@@ -72,8 +70,8 @@ impl Stream {
         current::stream(device.inner())
     }
 
-    /// The calling thread's current stream, for the length of one operation: a handle that keeps no lease at all,
-    /// not even that of a scope, and costs nothing to drop.
+    /// The calling thread's current stream, for one operation: a handle without a lease, which costs nothing to
+    /// drop.
     ///
     /// # Blocks when
     ///
@@ -115,14 +113,14 @@ impl Stream {
         device.inner().pool().default_stream(device.inner())
     }
 
-    /// Runs `work` with this stream as the calling thread's current stream. Meanwhile the stream stays with
-    /// whoever has it.
+    /// Runs `work` with this stream as the calling thread's current stream. Meanwhile the stream
+    /// is pinned to its holder.
     pub fn scope<R>(&self, work: impl FnOnce() -> R) -> R {
         current::scope(self, work)
     }
 
     /// Makes this the calling thread's current stream until it ends or another one is made current. Meanwhile the
-    /// stream stays with whoever has it.
+    /// stream is pinned to its holder.
     pub fn make_current(&self) {
         current::replace(self);
     }
@@ -137,24 +135,22 @@ impl Stream {
         self.inner.device()
     }
 
-    /// Memory whose home is this stream. What is read of it before it is written is zero.
+    /// Allocates memory whose home is this stream. It reads as zeros until it is written.
     ///
     /// # Blocks when
     ///
-    /// Memory is short: it waits until the device is idle, or until memory is given back that is on its way.
+    /// Memory is short: it waits until the device is idle, or until pending frees have finished.
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), after everything that can be given back was;
-    /// or the device is gone.
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), after all reclaim steps; or the device is gone.
     pub fn allocate(&self, bytes: usize) -> Result<Buffer> {
         crate::memory::allocate(self.inner, bytes)
     }
 
-    /// Waits, without a thread, until recording here does not block: until half of what may be in flight is free.
-    /// That is room for at least half of `in_flight` batches of `batch_commands` Commands (see
-    /// [`Config`](crate::Config)) for whoever records next. From async code, await it before every call, and
-    /// record what belongs to the call before the next `await`.
+    /// Waits, without a thread, until recording here does not block: until half of the in-flight limit is free. Then
+    /// there is room for `in_flight / 2` batches of `batch_commands` Commands (see [`Config`](crate::Config)). In
+    /// async code, await it before every call, and record the whole call before the next `await`.
     pub fn ready(&self) -> Ready {
         Ready::of_stream(self.clone())
     }
@@ -164,24 +160,25 @@ impl Stream {
     ///
     /// # Blocks when
     ///
-    /// As many batches are in flight as may be; [`ready`](Self::ready) awaits that there are fewer. On the CPU device
-    /// the thread is put to work meanwhile. Also when the Command uses what another stream made and has not
-    /// submitted, and that stream is full; for half a millisecond when another thread is in the middle of a batch on a
-    /// stream that they share; and on a GPU when a batch is submitted whose kernels have to be compiled first.
+    /// - The in-flight limit is reached; [`ready`](Self::ready) awaits room. On the CPU device the thread executes work
+    ///   meanwhile.
+    /// - The Command uses unsubmitted results of another stream, and that stream is full.
+    /// - Another thread is recording a batch on a stream that they share: for half a millisecond at most.
+    /// - On a GPU, the batch is submitted and its kernels have to be compiled first.
     ///
     /// # Errors
     ///
     /// An operand that another device owns, an output that is settled, an operation the device does not have,
     /// a timeout when too much is in flight, or a device that is gone. After an error nothing was recorded.
-    /// That an operand has failed, or will, is no error here: the values that the Command should make fail
-    /// with it, and whoever reads them gets the error.
+    /// An operand that has failed, or will, is no error here: the outputs of the Command fail too, and whoever reads
+    /// them gets the error.
     #[inline]
     pub fn record(&self, mut command: Command<&Buffer>) -> Result<Timepoint> {
         self.record_from(&mut command)
     }
 
-    /// Like [`record`](Self::record), for a Command that lies somewhere already: a Command is large, and this
-    /// spares a copy of it. It is of no use afterwards.
+    /// Like [`record`](Self::record), without moving the Command, which is large. The Command is consumed: it cannot
+    /// be used again.
     ///
     /// # Blocks when
     ///
@@ -195,8 +192,8 @@ impl Stream {
         record::record(self.inner, command)
     }
 
-    /// Records all Commands of a plan, with these buffers as its inputs and outputs. Temporary values lie in memory
-    /// of this stream, which nobody else sees. The point is that of the last Command.
+    /// Records all Commands of a plan, with these buffers as its inputs and outputs. Temporary values lie in private
+    /// memory of this stream. Gives the timepoint of the last Command.
     ///
     /// # Blocks when
     ///
@@ -204,10 +201,9 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// Other buffers than the plan needs: their number, their size, one of another device, an output that is
-    /// settled or given twice; no memory for the temporary values; or as for [`record`](Self::record). After an
-    /// error nothing was recorded, but for a plan of more Commands than a batch takes: of that the first ones
-    /// may have been.
+    /// Buffers that do not fit the plan: wrong number, size or device, or an output that is settled or given twice;
+    /// no memory for the temporary values; or as for [`record`](Self::record). After an error nothing was recorded,
+    /// except for a plan of several batches, whose first batches may have been.
     pub fn run(&self, plan: &Plan, inputs: &[&Buffer], outputs: &[&Buffer]) -> Result<Timepoint> {
         plan::refuse_traced("run")?;
         run::run(self.inner, plan, inputs, outputs)
@@ -277,7 +273,7 @@ impl Stream {
         record::wait_for(self.inner, point)
     }
 
-    /// The point that everything recorded so far has passed when it has finished.
+    /// The timepoint of everything recorded so far.
     pub fn timepoint(&self) -> Timepoint {
         Timepoint::new(self.inner, self.inner.recorded())
     }
@@ -295,15 +291,15 @@ impl Stream {
         transfer::upload(self, dst, values)
     }
 
-    /// A copy of some bytes, for [`Command::upload`] on this stream: in memory that its device reads by
-    /// itself where that gains, so that the upload copies nothing more, however often it is repeated.
+    /// A copy of some bytes, for [`Command::upload`] on this stream. It lies in pinned memory where that helps, so that
+    /// the upload itself copies nothing on the host, however often it is repeated.
     pub fn host_copy_of(&self, bytes: &[u8]) -> HostBytes {
         transfer::host_copy_of(self, bytes)
     }
 
-    /// Elements that `write` writes, in memory as for [`host_copy_of`](Self::host_copy_of): for callers
-    /// that make what they upload, and need not copy it. `write` finds zeros there. It is not called where
-    /// there is no memory: then the bytes are not [backed](HostBytes::is_backed), and no Command takes them.
+    /// Elements that `write` writes, in memory as for [`host_copy_of`](Self::host_copy_of), without a copy. The memory
+    /// is zeroed before. If there is no memory, `write` is not called, the bytes are not
+    /// [backed](HostBytes::is_backed), and no Command takes them.
     ///
     /// ```
     /// # millstream_core::doctest!();
@@ -343,7 +339,7 @@ impl Stream {
         transfer::download(self, src)
     }
 
-    /// Waits for the elements of `src` on the host, as they lie in memory.
+    /// Downloads the elements of `src` and waits for them. Gives their bytes.
     ///
     /// # Blocks when
     ///
@@ -356,7 +352,7 @@ impl Stream {
         transfer::download_bytes(self, src)
     }
 
-    /// What the stream did so far.
+    /// The counters of the stream.
     pub fn counters(&self) -> Counters {
         self.inner.read_counters()
     }

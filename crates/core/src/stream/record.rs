@@ -1,9 +1,9 @@
 //! Recording: from a Command with buffers to a bound Command in the stream's batch.
 //!
-//! A Command is added under its stream's own lock. What it comes after is looked up, and its own uses are
-//! noted, in one go (see [`Block`](crate::memory::Block)). Every wait names work that was submitted before:
-//! where something is still unsubmitted, all locks are given up, that stream is asked to submit, and the look
-//! is repeated. So locks of two streams are never held together.
+//! A Command is added under its stream's own lock. Its dependencies are collected and its own uses added in one
+//! step (see [`Block`](crate::memory::Block)). A wait may only name submitted work. If a dependency is not submitted
+//! yet, all locks are released, the other stream submits, and the step is repeated. So the locks of two streams are
+//! never held together.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -33,14 +33,14 @@ pub(super) enum Prerequisite<'a> {
     Submit(Vec<Timepoint>),
     /// Let another stream go first.
     Wait,
-    /// Let streams other than home use the block.
+    /// Announce to the home stream that another one uses the block.
     Share(&'a Block),
-    /// Clear what nobody has written.
+    /// Clear the bytes that were not written.
     Clear(&'a Buffer),
 }
 
 impl Prerequisite<'_> {
-    /// Whether other streams must come along first, and may come back as soon as they have.
+    /// Whether other streams must act first. They may then be in the way again.
     fn is_for_others(&self) -> bool {
         matches!(self, Prerequisite::Submit(_) | Prerequisite::Wait)
     }
@@ -99,7 +99,7 @@ impl RecordCall {
     ) -> Result<()> {
         let deadline = self.deadline();
         if before.is_for_others() {
-            // However short the time, everything is asked for once.
+            // Tried once, even if the deadline is over.
             if self.asked && deadline.is_over() {
                 return Err(deadline.timeout(stream, sequence, name));
             }
@@ -126,7 +126,7 @@ impl RecordCall {
 /// How long a stream waits before it tries again, when another stream goes first.
 const BACKOFF: Duration = Duration::from_micros(50);
 
-/// Leaves a Command that is of no use: it is large, so it is not handed from one to the next.
+/// Consumes the Command in place: it is large, so it is not moved.
 pub(super) fn record(
     stream: &'static StreamInner,
     command: &mut Command<&Buffer>,
@@ -135,8 +135,7 @@ pub(super) fn record(
     Ok(Timepoint::new(stream, sequence.unwrap_or(0)))
 }
 
-/// Records a Command unless `is_needless` says of one of its blocks, at the moment when it would be added, that
-/// there is no need.
+/// Records a Command, unless `is_needless` is true of one of its blocks at the moment when it would be added.
 fn record_unless(
     stream: &'static StreamInner,
     command: &mut Command<&Buffer>,
@@ -172,14 +171,14 @@ fn record_unless(
         push(stream, &mut recorder, command, bytes);
         stream.set_recorded(sequence);
         if recorder.batch.len() >= device.config().batch_commands {
-            // A full device is not this call's trouble yet, and the command was recorded.
+            // A full device is no error of this call: the Command was recorded.
             let _ = stream.submit(&mut recorder, Reason::Full);
         }
         return Ok(Some(sequence));
     }
 }
 
-/// Notes whose batch begins and when, if one does.
+/// If a batch begins, notes its thread and its start.
 pub(super) fn begin_batch(stream: &StreamInner, recorder: &mut Recorder, thread: usize) {
     if recorder.batch.is_empty() {
         recorder.turn.thread = thread;
@@ -209,8 +208,8 @@ fn push(
 /// The shared blocks of a Command, locked in the order of their addresses.
 type Locked<'a> = SmallVec<[(&'a Block, MutexGuard<'a, Uses>); 4]>;
 
-/// Looks up what a Command comes after and notes its own uses, in one go. The caller holds the stream's
-/// lock and adds the Command under it; or does first what this gives.
+/// Collects the dependencies of a Command and adds its own uses, in one step. The caller holds the stream's lock and
+/// adds the Command under it, or first does what this returns.
 pub(super) fn add_uses<'a>(
     stream: &'static StreamInner,
     command: &Command<&'a Buffer>,
@@ -226,7 +225,7 @@ pub(super) fn add_uses<'a>(
             check_device(stream, block)?;
         }
         if block.is_settled() {
-            // It stays so: reading it costs nothing, whoever has used it before.
+            // Settled for good: reading it is not tracked.
             if access == Access::Write {
                 return Err(Error::Settled { op: command.op().name() });
             }
@@ -318,7 +317,7 @@ fn lock_in_order<'a>(shared: &mut SmallVec<[&'a Block; 4]>) -> Locked<'a> {
     shared.iter().map(|block| (*block, block.lock_uses())).collect()
 }
 
-/// Looks up what a Command that uses shared blocks comes after.
+/// Collects the dependencies of a Command that uses shared blocks.
 fn collect_dependencies<'a>(
     stream: &'static StreamInner,
     command: &Command<&'a Buffer>,
@@ -335,7 +334,7 @@ fn collect_dependencies<'a>(
         let Some((_, uses)) = locked.iter().find(|(other, _)| std::ptr::eq(*other, block)) else {
             continue;
         };
-        // Only now, since nobody settles a block whose uses are locked.
+        // Checked now: a block is not settled while its uses are locked.
         if block.is_settled() {
             if access == Access::Write {
                 return Err(Error::Settled { op: command.op().name() });
@@ -360,22 +359,22 @@ fn collect_dependencies<'a>(
     if unsubmitted.is_empty() {
         return Ok(None);
     }
-    // All blocks in one go, so that no two streams keep them from each other.
+    // All blocks in one step, so that no two streams block each other.
     locked.iter_mut().for_each(|(_, uses)| uses.claim(stream));
     Ok(Some(Prerequisite::Submit(unsubmitted)))
 }
 
-/// Whether everything that an access leaves readable was written by this holder of the block.
+/// Whether all bytes that the access makes readable were written by this holder of the block.
 fn is_covered(block: &Block, access: Access, layout: &Layout) -> bool {
     access.is_covered(layout, block.covered(), block.bytes())
 }
 
-/// Clears what nobody has written of a buffer: it may be what another caller left there.
+/// Clears the bytes of a buffer that were not written: they may be another caller's data.
 pub(crate) fn clear_rest(stream: &'static StreamInner, buffer: &Buffer) -> Result<()> {
     let (covered, bytes) = (buffer.block().covered(), buffer.bytes());
     let rest = Layout::contiguous(DType::U8, &[bytes.saturating_sub(covered)])?.shifted(covered)?;
     let mut fill = Command::fill(Operand::new(buffer, rest), 0i32)?;
-    // What another thread has written meanwhile must stay.
+    // Skipped if another thread has written meanwhile.
     record_unless(stream, &mut fill, |block| block.covered() != covered).map(drop)
 }
 

@@ -1,4 +1,4 @@
-//! Running a plan: all its Commands in one go.
+//! Running a plan: records all its Commands under one lock.
 
 use super::inner::Recorder;
 use super::record::{RecordCall, add_uses, begin_batch, clear_rest};
@@ -24,14 +24,14 @@ pub(super) fn run(
     );
     let mut arena = None;
     let parts = plan.parts();
-    // Memory that nobody has written yet may hold what another caller left there.
+    // Memory that was not written yet may hold another caller's data.
     for output in plan.states().iter().map(|&index| outputs[index]) {
         if !is_written(output) {
             clear_rest(stream, output)?;
         }
     }
     if parts.len() > 1 {
-        // Of a plan of several batches only the first may come about. It says of the outputs that they are written.
+        // The first batch counts the outputs as written, and the later ones may fail to be recorded.
         for output in outputs.iter().filter(|output| !is_written(output)) {
             clear_rest(stream, output)?;
         }
@@ -41,17 +41,17 @@ pub(super) fn run(
     for part in parts {
         last = run_part(stream, (plan, part), &ends, &mut arena, &mut call)?;
     }
-    // The memory goes back to the stream here: what comes later there runs later.
+    // The memory is returned to the stream here: later Commands of the stream run later.
     drop(arena);
     Ok(Timepoint::new(stream, last))
 }
 
 fn is_written(buffer: &Buffer) -> bool {
-    // Looked at again when it is cleared, with what guards it.
+    // Checked again under the lock when it is cleared.
     buffer.is_settled() || buffer.block().covered() >= buffer.bytes()
 }
 
-/// What is not known before a run: whether the buffers are those that the plan needs.
+/// Checks that the buffers of this run fit the plan.
 fn check_ends(
     stream: &'static StreamInner,
     plan: &Plan,
@@ -115,7 +115,7 @@ fn run_part(
     let thread = thread_number();
     loop {
         let mut recorder = call.lock_in_turn(stream, thread)?;
-        // A batch has Commands of one plan at most, and no more than others have.
+        // A batch has the Commands of at most one plan, and no more than other batches.
         let count = recorder.batch.len();
         let has_room = !recorder.batch.has_plan() && count + part.commands() <= most;
         if count > 0
@@ -149,7 +149,7 @@ fn run_part(
         push(stream, &mut recorder, part, ends, arena.as_ref());
         stream.set_recorded(last);
         if recorder.batch.len() >= most {
-            // A full device is not this call's trouble yet, and the Commands were recorded.
+            // A full device is no error of this call: the Commands were recorded.
             let _ = stream.submit(&mut recorder, Reason::Full);
         }
         return Ok(last);
@@ -174,7 +174,7 @@ fn push(
     let buffers = ends.accesses().map(|(_, operand)| operand.buffer).chain(arena);
     let bases: Bases = buffers.map(base).collect();
     let batch = &mut recorder.batch;
-    // Commands of a run that is through are used again: then only addresses are written.
+    // Commands of an earlier run are reused: only their addresses are written.
     if !batch.is_empty() || !stream.progress().take_plan(part.key(), batch) {
         part.append_to(batch);
     }

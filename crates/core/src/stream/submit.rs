@@ -15,18 +15,18 @@ use crate::{Batch, Error, Result};
 pub(crate) enum Reason {
     /// The batch is large enough.
     Full,
-    /// Somebody asked for it.
+    /// A flush.
     Flush,
-    /// Somebody is about to wait for it.
+    /// The caller is about to wait for it.
     Wait,
     /// Another thread wants to use the stream.
     Turn,
 }
 
-/// What became of a submit.
+/// The result of a submit.
 #[must_use]
 pub(super) enum Submitted {
-    /// Everything recorded is with the device.
+    /// Everything recorded is submitted.
     All,
     /// Too many batches are in flight. The batch stays recorded.
     Full {
@@ -35,7 +35,7 @@ pub(super) enum Submitted {
     },
 }
 
-/// Until when a call may take, and how long that is in all.
+/// The deadline of a call, and how long the call may take in all.
 #[derive(Clone, Copy)]
 pub(crate) struct Deadline {
     at: Instant,
@@ -45,12 +45,12 @@ pub(crate) struct Deadline {
 impl Deadline {
     pub fn within(time: Duration) -> Self {
         let now = Instant::now();
-        // A time too long to add is as good as a day.
+        // A time that is too long to add becomes a day.
         let at = now.checked_add(time).unwrap_or(now + Duration::from_secs(86_400));
         Self { at, time }
     }
 
-    /// The longest that the device is set to wait for.
+    /// The deadline by the device's `wait_timeout`.
     pub fn usual(device: &DeviceInner) -> Self {
         Self::within(device.config().wait_timeout)
     }
@@ -59,7 +59,7 @@ impl Deadline {
         Instant::now() >= self.at
     }
 
-    /// The error of a call that came to its end at that Command.
+    /// The error of a call that timed out at this Command.
     pub fn timeout(&self, stream: &StreamInner, sequence: u64, command: &'static str) -> Error {
         let device = stream.device_inner().name().to_owned();
         Error::Timeout { device, stream: stream.id(), sequence, command, waited: self.time }
@@ -75,7 +75,7 @@ impl StreamInner {
     ///
     /// # Errors
     ///
-    /// The device or the queue takes nothing any more.
+    /// The device or the queue no longer works.
     pub(super) fn submit(&self, recorder: &mut Recorder, reason: Reason) -> Result<Submitted> {
         if recorder.batch.is_empty() {
             return Ok(Submitted::All);
@@ -84,7 +84,7 @@ impl StreamInner {
         self.forget_passed(recorder);
         if recorder.in_flight.len() >= device.in_flight_cap() {
             self.poll_locked(recorder);
-            // Room for several batches at once, so that a fast recorder does not wait for every one.
+            // Waits for room for several batches, so that a fast recorder does not wait for each one.
             let half = recorder.in_flight.get((recorder.in_flight.len() - 1) / 2);
             if let Some(until) = half.map(|batch| batch.last)
                 && !self.progress().passed(until)
@@ -110,11 +110,11 @@ impl StreamInner {
         let batch = Batch::from_lists(&mut recorder.batch, first, waits, reason == Reason::Wait);
         self.progress().make_room(&mut recorder.batch, count);
         let result = self.queue().submit(batch);
-        // Waits may name it from here on, whatever became of it.
+        // Waits may name it from here on, even if it failed.
         self.set_submitted(last);
         device.pool().offer(self, recorder);
         result.map(|()| Submitted::All).map_err(|error| {
-            // Who waits for it is released, and nothing comes after it on this stream.
+            // Releases the waiters; nothing comes after it on this stream.
             let error = device.broken(error);
             device.note_error_locked(&error);
             self.progress().lose(error.clone());
@@ -123,9 +123,9 @@ impl StreamInner {
         })
     }
 
-    /// Hands the recorded batch to the device, unless everything up to `sequence` is there. A batch that somebody
-    /// is about to wait for ([`Reason::Wait`]) thus has what is waited for in it: the device leaves it to the
-    /// waiting thread, which would not look at one that another thread has begun in the meantime.
+    /// Submits the recorded batch, unless everything up to `sequence` is submitted. The device leaves a batch of
+    /// [`Reason::Wait`] to the waiting thread, so such a batch must contain what the thread waits for, and not be one
+    /// that another thread has begun in the meantime.
     fn submit_up_to(
         &self,
         recorder: &mut Recorder,
@@ -138,7 +138,7 @@ impl StreamInner {
         self.submit(recorder, reason)
     }
 
-    /// Forgets batches that are through.
+    /// Drops batches that have passed from those in flight.
     fn forget_passed(&self, recorder: &mut Recorder) {
         while recorder.in_flight.front().is_some_and(|batch| self.progress().passed(batch.last)) {
             recorder.in_flight.pop_front();
@@ -150,8 +150,7 @@ impl StreamInner {
         recorder.releases_tasks = true;
     }
 
-    /// Whether much can be recorded here before somebody has to wait: half of what may be in flight is free. If
-    /// not, the sequence number whose passing makes it so.
+    /// Whether half of the in-flight limit is free. If not, gives the sequence number that must pass first.
     pub(super) fn is_ample(&self) -> Result<(), u64> {
         let most = self.device_inner().in_flight_cap() / 2;
         let mut recorder = self.lock();
@@ -194,24 +193,24 @@ impl StreamInner {
 
     /// Submits what is recorded if that needs no waiting. For callers that must not block.
     pub fn flush_if_room(&self) {
-        // A queue that takes nothing any more has released those who wait for it.
+        // A queue that no longer works has released its waiters.
         let _ = self.submit(&mut self.lock(), Reason::Flush);
     }
 
-    /// Submits everything up to a sequence number if that needs no waiting. Gives the sequence number whose
-    /// passing brings a task further that waits for that one.
+    /// Submits everything up to a sequence number if that needs no waiting. Gives the sequence number that a task has
+    /// to wait for next.
     pub(super) fn submit_for_task(&self, sequence: u64) -> Result<u64> {
         if self.submitted() >= sequence {
             return Ok(sequence);
         }
-        // Nobody is about to wait for the batch: the device's own threads have to run it.
+        // No thread waits for the batch, so the device's own threads have to run it.
         match self.submit_up_to(&mut self.lock(), sequence, Reason::Flush)? {
             Submitted::All => Ok(sequence),
             Submitted::Full { until } => Ok(until),
         }
     }
 
-    /// Blocks until the device is through with a sequence number, whatever became of it.
+    /// Blocks until a sequence number has passed, done or failed.
     pub fn wait_until_passed(&'static self, sequence: u64, time: Option<Duration>) -> Result<()> {
         if self.progress().completed() >= sequence {
             return Ok(());
@@ -219,7 +218,7 @@ impl StreamInner {
         self.wait_until_passed_by(sequence, Deadline::of(self.device_inner(), time))
     }
 
-    /// The same, for a call that has other streams to wait for too.
+    /// The same with the deadline of a call that waits for several streams.
     pub fn wait_until_passed_by(&'static self, sequence: u64, deadline: Deadline) -> Result<()> {
         if self.progress().completed() >= sequence {
             return Ok(());
@@ -232,7 +231,7 @@ impl StreamInner {
     /// The same for what was submitted.
     pub(super) fn wait_passed(&'static self, sequence: u64, deadline: Deadline) -> Result<()> {
         let device = self.device_inner();
-        // The device is asked at least once, however short the time and however busy the machine.
+        // The device is polled at least once, even if the deadline is over.
         let mut asked = false;
         loop {
             if self.progress().completed() >= sequence {
@@ -257,7 +256,7 @@ impl StreamInner {
         self.synchronize_by(Deadline::of(self.device_inner(), time))
     }
 
-    /// The same, for a call that has other streams to wait for too.
+    /// The same with the deadline of a call that waits for several streams.
     pub fn synchronize_by(&'static self, deadline: Deadline) -> Result<()> {
         self.device_inner().check()?;
         let last = self.recorded();
@@ -271,8 +270,8 @@ mod tests {
     use super::*;
     use crate::{Command, Config, DType, Layout, Stream, fake};
 
-    /// The batch of a waiter goes to the device between its first look and its lock, and another thread begins
-    /// the next one. Were that submitted as the waiter's own, nobody would execute it.
+    /// A waiter's batch is submitted after its first check and before it has the lock, and another thread begins
+    /// the next batch. If that were submitted as the waiter's own, no thread would execute it.
     #[test]
     fn a_waiter_leaves_alone_what_comes_after_what_it_waits_for() {
         let (device, _) = fake::device(Config::default(), 1 << 20, 1).unwrap();

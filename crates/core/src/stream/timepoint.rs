@@ -7,12 +7,12 @@ use super::StreamInner;
 use super::submit::{Deadline, Reason};
 use crate::{Device, Result};
 
-/// A stream and a sequence number: passed when the stream is through with everything up to it.
+/// A stream and a sequence number. It has passed when everything up to it has finished on that stream.
 ///
-/// It says how far the stream has come. Whether values are good is known to the values: to whoever reads
-/// them. For convenience it also knows the fault of the one Command that it names.
+/// A timepoint is about progress. Whether a value is valid is known when the value is read. For convenience a
+/// timepoint also reports the fault of the one Command that it names.
 ///
-/// Plain data: nothing is pooled, nothing leaks, and any thread may ask or wait.
+/// Plain data: nothing is pooled, nothing leaks, and any thread may query it or wait.
 #[derive(Clone, Copy)]
 pub struct Timepoint {
     stream: &'static StreamInner,
@@ -96,7 +96,7 @@ impl Timepoint {
         self.reported()
     }
 
-    /// Waits until it has passed, be it done or failed.
+    /// Waits until it has passed, done or failed.
     pub(crate) fn wait_passed(&self) -> Result<()> {
         self.stream.device_inner().check()?;
         self.stream.wait_until_passed(self.sequence, None)
@@ -106,17 +106,17 @@ impl Timepoint {
         self.stream.progress().report(self.sequence).map_or(Ok(()), Err)
     }
 
-    /// Whether the device is through with it, be it done or failed.
+    /// Whether it has passed, done or failed.
     pub(crate) fn passed(&self) -> bool {
         self.stream.progress().passed(self.sequence)
     }
 
-    /// Whether the work up to here is with the device.
+    /// Whether the work up to here is submitted.
     pub(crate) fn is_submitted(&self) -> bool {
         self.stream.submitted() >= self.sequence
     }
 
-    /// Submits the work up to here if nobody has.
+    /// Submits the work up to here if it is not.
     pub(crate) fn submit(&self, deadline: Deadline) -> Result<()> {
         self.stream.flush_up_to(self.sequence, Reason::Flush, deadline)
     }

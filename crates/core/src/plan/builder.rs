@@ -10,8 +10,8 @@ use super::{Inner, MAX_COMMANDS, Plan, Slot, check};
 
 /// Takes the Commands of a [`Plan`].
 ///
-/// Commands are made with the usual constructors, of operands that name [`Slot`]s. As with buffers, what is read of
-/// a slot before it is written is zero.
+/// Commands are made with the usual constructors, from operands that name [`Slot`]s. As with buffers, a slot reads as
+/// zeros until it is written.
 pub struct PlanBuilder {
     number: u64,
     device: &'static DeviceInner,
@@ -26,7 +26,7 @@ pub struct PlanBuilder {
 struct SlotState {
     slot: Slot,
     kind: Kind,
-    /// As many bytes from the first on were written by the Commands so far.
+    /// How many bytes, from the first on, the Commands so far have written.
     covered: usize,
 }
 
@@ -73,23 +73,23 @@ impl PlanBuilder {
         slot
     }
 
-    /// The next input: what a run is given in its place lies in its buffer as this layout says.
+    /// The next input. The buffer of a run has this layout.
     pub fn input(&mut self, layout: Layout) -> Slot {
         self.inputs.push(layout);
         let bytes = layout.extent_bytes();
         self.add(Kind::Input(self.inputs.len() - 1), bytes, bytes)
     }
 
-    /// The next output. All of it that no Command writes will be zero.
+    /// The next output. What no Command writes of it will be zero.
     pub fn output(&mut self, layout: Layout) -> Slot {
         self.outputs.push(layout);
         self.add(Kind::Output(self.outputs.len() - 1), layout.extent_bytes(), 0)
     }
 
-    /// The next output, of which Commands may read what was there before the run, as in a cache that every run
-    /// adds to. What nobody wrote before the first run is zero.
+    /// The next output, which Commands may also read as it was before the run: for example a cache that every run adds
+    /// to. What was not written before the first run is zero.
     ///
-    /// A Command that works in place changes nothing but what it writes.
+    /// A Command that works in place changes only what it writes.
     pub fn state(&mut self, layout: Layout) -> Slot {
         let slot = self.output(layout);
         self.slots[slot.index()].covered = slot.bytes;
@@ -177,13 +177,13 @@ impl PlanBuilder {
         Ok(())
     }
 
-    /// As for buffers when a Command is recorded: whether all that an access leaves readable was written.
+    /// Whether all bytes that an access makes readable were written, as for buffers.
     fn is_covered(&self, access: Access, operand: &Operand<Slot>) -> bool {
         let (layout, state) = (&operand.layout, &self.slots[operand.buffer.index()]);
         access.is_covered(layout, state.covered, operand.buffer.bytes)
     }
 
-    /// Clears what no Command has written of a slot: memory of a run may hold what another caller left there.
+    /// Clears the bytes of a slot that no Command has written: the memory of a run may hold another caller's data.
     fn clear_rest(&mut self, slot: Slot, layer: Option<LayerName>) -> Result<()> {
         let state = &mut self.slots[slot.index()];
         let covered = std::mem::replace(&mut state.covered, slot.bytes);
@@ -201,7 +201,7 @@ impl PlanBuilder {
         self.finish_placed(planner::place, true)
     }
 
-    /// With places of the caller's choice, which tests make wrong ones of.
+    /// With offsets from the caller, so that tests can pass wrong ones.
     pub(super) fn finish_placed(mut self, placed: Placed, checked: bool) -> Result<Plan> {
         self.complete_outputs()?;
         if self.commands.is_empty() {
@@ -249,7 +249,7 @@ impl PlanBuilder {
         })))
     }
 
-    /// A run says of its outputs that they are written.
+    /// Clears what no Command writes of the outputs, since a run counts them as written.
     fn complete_outputs(&mut self) -> Result<()> {
         let incomplete = self.slots.iter().filter(|state| {
             matches!(state.kind, Kind::Output(_)) && state.covered < state.slot.bytes

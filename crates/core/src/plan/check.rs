@@ -1,4 +1,4 @@
-//! A second look at a plan that was laid out, which knows nothing of how that was done.
+//! Verifies a laid-out plan, independently of the planner.
 
 use crate::command::Access;
 use crate::{Command, Error, LayerName, Result};
@@ -19,7 +19,7 @@ pub(super) fn check(
     for (index, (command, _)) in commands.iter().enumerate() {
         let fail = |reason: &str| defect(index, command.op().name(), reason);
         command.verify()?;
-        // Reads first: what a Command makes is not there when it begins.
+        // Reads first: the outputs of a Command do not exist when it begins.
         let reads = command.accesses().filter(|(access, _)| *access == Access::Read);
         for (_, operand) in reads.filter(|(_, operand)| temporary(operand.buffer)) {
             if operand.layout.extent_bytes() > written[operand.buffer.index()] {
@@ -54,7 +54,7 @@ pub(super) fn check(
             let [one, two] = [slot, other].map(|slot| (offsets[slot.index()], slot.bytes));
             let apart = one.0 + one.1 <= two.0 || two.0 + two.1 <= one.0;
             let (command, _) = &commands[first];
-            // The one is made in the place of the other by the last Command that reads it.
+            // One is written in place of the other by the last Command that reads it.
             let taken_over =
                 one == two && last == first && planner::overwritable(command, other, slot);
             if !apart && !taken_over {

@@ -1,8 +1,8 @@
 //! Plans: lists of Commands that are checked and laid out once, and then only run.
 //!
-//! Commands of a plan name *slots* instead of buffers: inputs and outputs, which every run brings along, settled
-//! weights, which the plan keeps alive, and temporary values, which all lie in one block of memory per run, the
-//! arena. [`PlanBuilder`] takes the Commands, the planner lays out the arena, and a check of its own looks at what came out.
+//! Commands of a plan name *slots* instead of buffers: inputs and outputs, which each run provides; settled weights,
+//! which the plan keeps alive; and temporary values, which lie in one block of memory per run, the arena.
+//! [`PlanBuilder`] takes the Commands, the planner lays out the arena, and an independent check verifies the result.
 
 mod builder;
 mod check;
@@ -24,19 +24,19 @@ use crate::command::BufferLike;
 use crate::device::DeviceInner;
 use crate::{Buffer, Device, Layout, Operand, Result};
 
-/// Commands of a plan at most. Laying out takes time that grows with the square of it.
+/// The most Commands of a plan. The time to lay it out grows with their square.
 const MAX_COMMANDS: usize = 1 << 14;
 
 /// A list of Commands that was checked and laid out once, to be run any number of times with
 /// [`Stream::run`](crate::Stream::run).
 ///
-/// A run takes the stream's lock once, looks for dependencies of its inputs and outputs only, and checks nothing
+/// A run takes the stream's lock once, collects the dependencies of its inputs and outputs only, and checks nothing
 /// that was checked when the plan was made. All temporary values of a run lie in one block of memory.
 ///
 /// # Thread safety
 ///
-/// A plan does not change. Any number of threads may run it at once, each on its own stream: there is one set of
-/// weights, and an arena per run. Clones are the same plan.
+/// A plan does not change. Any number of threads may run it at once, each on its own stream: they share the weights,
+/// and each run has its own arena. Clones are the same plan.
 ///
 /// # Example
 ///
@@ -74,7 +74,7 @@ struct Inner {
     device: &'static DeviceInner,
     inputs: Vec<Layout>,
     outputs: Vec<Layout>,
-    /// Which outputs are read as they were before a run.
+    /// Which outputs are read before they are written.
     states: Vec<usize>,
     /// Kept alive; Commands have their addresses.
     weights: Vec<Buffer>,
@@ -88,17 +88,15 @@ impl Plan {
         PlanBuilder::new(device.inner())
     }
 
-    /// Makes a plan of what `work` records on the calling thread, which is run once for that.
+    /// Makes a plan by tracing: runs `work` once and collects what it records on the calling thread.
     ///
-    /// `work` is given buffers of zeros, one per layout of `inputs`, and returns where its results lie. Contents
-    /// of the host that it uploads, and what is computed from nothing else, become weights of the plan. `nn` has the
-    /// same for tensors.
+    /// `work` gets buffers of zeros, one per layout of `inputs`, and returns its results. Uploads, and values computed
+    /// from them alone, become weights of the plan. `nn` has the same for tensors.
     ///
     /// # Errors
     ///
-    /// What `work` returns; values that it reads on the host, since they would be those of this one run; a buffer
-    /// of its own that it neither made nor [settled](Buffer::settle); Commands that another thread records
-    /// for it.
+    /// The error of `work`; values that it reads on the host, since they belong to this one run; a buffer that it
+    /// neither made nor [settled](Buffer::settle); Commands that another thread records for it.
     pub fn trace<E: From<crate::Error>>(
         device: &Device,
         inputs: &[Layout],
@@ -107,7 +105,7 @@ impl Plan {
         trace::trace(device, inputs, work)
     }
 
-    /// A number that no other plan of this process ever has.
+    /// A number that is unique in this process.
     pub fn number(&self) -> u64 {
         self.0.number
     }
@@ -162,7 +160,7 @@ impl fmt::Debug for Plan {
     }
 }
 
-/// A buffer of a plan that is not there yet. Commands of a plan name slots as others name buffers.
+/// A placeholder for a buffer. Commands of a plan name slots where others name buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
     plan: u64,

@@ -1,4 +1,4 @@
-//! Commands of a plan that go in one batch, and how a run gets them.
+//! The Commands of a plan that go in one batch, and how a run gets them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use crate::command::BufferLike;
 use crate::fault::{PlacedValue, Value};
 use crate::{BoundCommand, Command, LayerName, OpKind, RawBuffer};
 
-/// Commands of a plan in a batch. A device may keep what it makes of them under the two numbers.
+/// Commands of a plan in a batch. A device may cache what it prepares for them under the two numbers.
 #[derive(Clone)]
 pub struct PlanPart {
     /// The number of the plan.
     pub plan: u64,
     /// Which part of the plan it is: a plan that is longer than a batch has several.
     pub part: u32,
-    /// Where the Commands lie in the batch. Those before and after them are of others.
+    /// The range of the Commands in the batch.
     pub commands: std::ops::Range<usize>,
     pub(crate) facts: Arc<Facts>,
     /// What they were patched with last.
     pub(crate) bases: Bases,
 }
 
-/// What is known of the Commands of a part without looking at them, or at any run.
+/// Facts about the Commands of a part that are the same for every run.
 #[derive(Default)]
 pub(crate) struct Facts {
     pub kinds: Vec<OpKind>,
-    /// What each has to do; see [`Command::work`](crate::Command::work).
+    /// The work of each; see [`Command::work`](crate::Command::work).
     pub work: Vec<u64>,
     /// In the order of Commands.
     patches: Vec<Patch>,
@@ -48,16 +48,16 @@ pub(crate) struct Base {
 /// The bases of a run: outputs, inputs, and the arena.
 pub(crate) type Bases = SmallVec<[Base; 4]>;
 
-/// An operand that lies elsewhere in every run.
+/// An operand whose address differs from run to run.
 struct Patch {
     command: u32,
     operand: u32,
-    /// Which base it lies in, and how many bytes behind its beginning.
+    /// Its base, and its offset in bytes.
     base: usize,
     offset: usize,
 }
 
-/// Commands that go in one batch, with the addresses of weights, and of nothing else.
+/// Commands that go in one batch, with the addresses of weights only.
 pub(crate) struct Part {
     plan: u64,
     part: u32,
@@ -74,7 +74,7 @@ pub(super) enum Place {
     Base { base: usize, offset: usize, temporary: Option<u32> },
 }
 
-/// Commands that a call mostly adds behind a plan: their room need not be made anew.
+/// How many Commands a call usually records after a plan. Room for them is reserved.
 const ROOM_BEHIND: usize = 2;
 
 impl Part {
@@ -155,14 +155,14 @@ impl Part {
 }
 
 impl PlanPart {
-    /// The addresses of the run's outputs, inputs and arena. Together with the numbers they say all that there is to
-    /// know of the Commands.
+    /// The addresses of the run's outputs, inputs and arena. Together with the numbers they identify the Commands
+    /// completely.
     pub fn addresses(&self) -> impl Iterator<Item = usize> {
         self.bases.iter().map(|base| base.address)
     }
 
-    /// Gives the Commands, which begin the list, the memory of a run. Mostly it is that of the run before, and then
-    /// they are not touched at all.
+    /// Writes the addresses of a run into the Commands, which begin the list. Usually they are those of the run before,
+    /// and nothing is written.
     pub(crate) fn patch(&mut self, commands: &mut [BoundCommand], bases: Bases) {
         let same = |(old, new): (&Base, &Base)| old.address == new.address;
         if self.bases.len() != bases.len() || !self.bases.iter().zip(&bases).all(same) {
@@ -174,7 +174,7 @@ impl PlanPart {
         self.bases = bases;
     }
 
-    /// The operands of a Command as values. Only asked for where something has failed.
+    /// The operands of a Command as values. Only needed after a failure.
     pub(crate) fn values(&self, command: usize, operands: usize) -> PlacedValues {
         let mut values = PlacedValues::from_elem(Value::GOOD.into(), operands);
         let first = self.facts.patches.partition_point(|patch| (patch.command as usize) < command);

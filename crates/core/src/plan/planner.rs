@@ -1,7 +1,7 @@
-//! Where temporary values lie in the arena.
+//! The offsets of temporary values in the arena.
 //!
-//! Two values share memory if the one is dead before the other is made, or if a Command makes the one in the
-//! place of the other, which it is the last to read.
+//! Two values share memory if one is dead before the other is made, or if a Command that is the last to read one
+//! writes the other in place.
 
 use crate::Command;
 use crate::command::Access;
@@ -38,7 +38,7 @@ pub(super) fn lives<'a>(
     lives
 }
 
-/// For each slot the one whose place it takes over, if there is one. `may_be` says which slots lie in the
+/// For each slot, the slot whose memory it reuses in place, if there is one. `may_be` says which slots lie in the
 /// arena.
 pub(super) fn takeovers<'a>(
     lives: &[Option<Life>],
@@ -71,7 +71,7 @@ pub(super) fn takeovers<'a>(
     taken
 }
 
-/// Whether a Command may make `output` where it reads `input`: in all places in which it names the two.
+/// Whether a Command may write `output` over `input`, wherever it names the two.
 pub(super) fn overwritable(command: &Command<Slot>, input: Slot, output: Slot) -> bool {
     let Some(made) = command.outputs().iter().find(|operand| operand.buffer == output) else {
         return false;
@@ -83,8 +83,8 @@ pub(super) fn overwritable(command: &Command<Slot>, input: Slot, output: Slot) -
         })
 }
 
-/// Where values with these lives lie, and how many bytes that takes in all. The largest are placed first, each
-/// at the lowest place that is free for as long as it lives.
+/// The offsets of values with these lifetimes, and the size of the arena. The largest are placed first, each at the
+/// lowest offset that is free for its lifetime.
 pub(super) fn place(lives: &[Life], alignment: usize) -> (Vec<usize>, usize) {
     let mut order: Vec<usize> = (0..lives.len()).collect();
     order.sort_by_key(|&index| (std::cmp::Reverse(lives[index].bytes), lives[index].first));

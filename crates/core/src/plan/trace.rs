@@ -1,5 +1,5 @@
-//! Plans from code that records Commands: what a thread records while it is traced is run as ever, and written
-//! down.
+//! Tracing: makes plans from code that records Commands. What a traced thread records runs as usual, and is added to
+//! the plan.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use crate::{Buffer, Command, Device, Error, LayerName, Layout, Op, Operand, Resu
 use super::{Plan, Slot};
 
 thread_local! {
-    /// Whether there is a tracer: the one word that those who record look at.
+    /// Whether there is a tracer: all that recording has to check.
     static TRACED: Cell<bool> = const { Cell::new(false) };
     static TRACER: RefCell<Option<Tracer>> = const { RefCell::new(None) };
 }
@@ -29,7 +29,7 @@ struct Tracer {
 struct Traced {
     command: Command<Name>,
     layer: Option<LayerName>,
-    /// It gives the same in every run.
+    /// It gives the same result in every run.
     constant: bool,
 }
 
@@ -51,7 +51,7 @@ enum Origin {
     Made {
         constant: bool,
     },
-    /// Known before.
+    /// Existed before.
     Foreign,
 }
 
@@ -121,7 +121,7 @@ impl Tracing {
 
 impl Drop for Tracing {
     fn drop(&mut self) {
-        // Buffers of the tracer go back when nothing is borrowed any more.
+        // Buffers of the tracer are freed when nothing is borrowed.
         TRACED.set(false);
         drop(TRACER.take());
     }
@@ -172,7 +172,7 @@ impl Tracer {
         }
     }
 
-    /// The value in a buffer. One that was not there before is kept, so that its memory goes to nobody else.
+    /// The value in a buffer. A new one is kept alive, so that its memory is not reused.
     fn value(&mut self, buffer: &Buffer) -> usize {
         match self.known.get(&buffer.block().allocation()) {
             Some(&value) => value,
@@ -224,7 +224,7 @@ impl Tracer {
         &self.values[operand.buffer.0]
     }
 
-    /// Takes back that Commands are constant where what they use, or share a value with, is not.
+    /// Marks Commands as not constant if they use, or share a value with, something that is not.
     fn spread_changes(&mut self) {
         let mut changed = true;
         while changed {
@@ -256,7 +256,7 @@ impl Tracer {
             let whole = layout.is_contiguous()
                 && layout.start_bytes() == 0
                 && layout.extent_bytes() == bytes;
-            // What is an output as it is needs no copy.
+            // A value that is an output needs no copy.
             if whole && origin == (Origin::Made { constant: false }) && slots[value].is_none() {
                 slots[value] = Some(output);
             } else {

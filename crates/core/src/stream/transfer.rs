@@ -4,7 +4,7 @@ use super::{Stream, Timepoint};
 use crate::dtype::as_bytes;
 use crate::{Buffer, Command, DType, Element, Error, HostBytes, Operand, Result};
 
-/// `u8` also carries `bool` and the bytes of what is only stored; everything else must be what it is.
+/// `u8` also stands for `bool` and for the bytes of storage types; any other type must match.
 fn check_dtype<T: Element>(op: &'static str, dtype: DType) -> Result<()> {
     let bytes = dtype == DType::Bool || dtype.is_storage();
     if T::DTYPE == dtype || (T::DTYPE == DType::U8 && bytes) {
@@ -13,10 +13,10 @@ fn check_dtype<T: Element>(op: &'static str, dtype: DType) -> Result<()> {
     Err(Error::Invalid { op, reason: format!("{} elements for {dtype}", T::DTYPE) })
 }
 
-/// Memory that the stream's device reaches by itself, where it has that for a transfer of this size.
+/// Pinned memory for a transfer of this size, if the stream's device has some.
 fn reached(stream: &Stream, bytes: usize) -> Option<HostBytes> {
     let inner = stream.inner();
-    // A device that is gone, or was inherited through a fork, is asked for nothing.
+    // Not from a device that is gone or was inherited through a fork.
     inner.device_inner().check().ok()?;
     inner.queue().host_memory(bytes).filter(|host| host.len() == bytes)
 }
@@ -65,7 +65,7 @@ pub(super) fn download_bytes(stream: &Stream, src: Operand<&Buffer>) -> Result<V
     download_aligned(stream, src, 1)?.bytes()
 }
 
-/// `align` is that of the elements of the vector that will take the memory over.
+/// `align` is the alignment of the elements of the vector that will own the memory.
 fn download_aligned(stream: &Stream, src: Operand<&Buffer>, align: usize) -> Result<Download> {
     let count = src.layout.dense_bytes();
     let bytes = reached(stream, count).unwrap_or_else(|| HostBytes::unwritten(count, align));
@@ -73,11 +73,10 @@ fn download_aligned(stream: &Stream, src: Operand<&Buffer>, align: usize) -> Res
     Ok(Download { bytes, dtype: src.layout.dtype(), point })
 }
 
-/// Elements on their way to the host.
+/// A pending download: elements that are being copied to the host.
 ///
-/// On a GPU they are written by the device itself, if they are many, to memory that goes back to the stream
-/// when the download is read or dropped. A download that is dropped early harms nobody: the memory stays
-/// taken until the device is through with it.
+/// A GPU writes large downloads directly to pinned memory, which is returned to the stream when the download is read
+/// or dropped. Dropping it early is safe: the memory stays in use until the device has passed the copy.
 ///
 /// ```
 /// # millstream_core::doctest!();
@@ -105,7 +104,7 @@ pub struct Download {
 }
 
 impl Download {
-    /// The point at which they have arrived.
+    /// The timepoint at which they have arrived.
     pub fn timepoint(&self) -> Timepoint {
         self.point
     }
@@ -209,7 +208,7 @@ impl Download {
         self.written()
     }
 
-    /// What went wrong with the bytes, which have passed.
+    /// The fault of the download, if its bytes were not written.
     pub(super) fn written(&self) -> Result<()> {
         self.bytes.fault().map_or(Ok(()), |fault| Err(fault.report()))
     }
@@ -237,7 +236,7 @@ mod tests {
         assert_eq!(download().read::<f32>().unwrap_err(), kept);
         assert_eq!(download().read_into(&mut [0f32; 4]).unwrap_err(), kept);
         assert_eq!(download().bytes().unwrap_err(), kept);
-        // The command itself has passed, and what comes behind it is as ever.
+        // The Command itself has passed, and later ones are not affected.
         stream.synchronize().unwrap();
     }
 }

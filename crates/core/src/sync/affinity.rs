@@ -1,13 +1,13 @@
-//! Who has a slot of a pool, where having one is an affinity that ends when somebody else needs the slot.
+//! Affinity of a thread to a slot of a pool. It ends when another thread needs the slot and it is idle.
 //!
-//! One word per slot: an epoch that grows whenever an affinity ends, how often the slot is pinned, and whether
-//! somebody has it by affinity. An owner keeps the epoch, and sees by it that the slot is no longer its own.
+//! One word per slot: an epoch that grows whenever an affinity ends, the number of pins, and whether the slot has an
+//! owner by affinity. An owner keeps the epoch, and sees by it whether the slot is still its own.
 
 use super::shim::{AtomicU64, Ordering};
 
-/// The slot is somebody's by affinity.
+/// The slot has an owner by affinity.
 const HELD: u64 = 1;
-/// The owner is gone. Whoever removes the last pin gives the slot back.
+/// The owner is gone. Removing the last pin returns the slot.
 const LEFT: u64 = 2;
 const PIN: u64 = 4;
 const EPOCH: u64 = 1 << 32;
@@ -16,11 +16,11 @@ const EPOCH: u64 = 1 << 32;
 ///
 /// # Thread safety
 ///
-/// Any thread may call anything at any time. So that those who wait notice every slot that becomes idle,
-/// [`end`](Self::end) and [`unpin`](Self::unpin) are called under the lock that guards what makes the slot busy.
+/// Any thread may call any method at any time. [`end`](Self::end) and [`unpin`](Self::unpin) are called under the lock
+/// that guards the slot's work, so that waiters notice every slot that becomes idle.
 pub struct Affinity {
     word: AtomicU64,
-    /// What its user had done when the affinity began; see [`begin`](Self::begin).
+    /// The progress of the slot's work when the affinity began; see [`begin`](Self::begin).
     begun_at: AtomicU64,
 }
 
@@ -31,15 +31,15 @@ impl Default for Affinity {
 }
 
 impl Affinity {
-    /// Begins the affinity of whoever has just taken the slot. `done` is how far the slot's work has come: the
-    /// slot counts as used once it has come further. Returns the epoch.
+    /// Begins an affinity for the caller, which has just taken the slot. `done` is the progress of the slot's work:
+    /// the slot counts as used once it is beyond that. Gives the epoch.
     pub fn begin(&self, done: u64) -> u32 {
         self.begun_at.store(done, Ordering::Relaxed);
         // Pairs with `idle`, which reads `begun_at` when it sees this.
         epoch_of(self.word.fetch_or(HELD, Ordering::Release))
     }
 
-    /// Whether the affinity of that epoch has not ended.
+    /// Whether the affinity of this epoch still holds.
     pub fn is(&self, epoch: u32) -> bool {
         epoch_of(self.word.load(Ordering::Relaxed)) == epoch
     }
@@ -57,7 +57,7 @@ impl Affinity {
         self.change(|word| is_free_to_end(word).then(|| ended(word))).is_some()
     }
 
-    /// Ends the affinity of that epoch, because its owner goes. True when the caller has the slot now.
+    /// Ends the affinity of this epoch, because its owner ends. True when the caller has the slot now.
     pub fn leave(&self, epoch: u32) -> bool {
         let before = self.change(|word| match word {
             _ if epoch_of(word) != epoch || word & HELD == 0 => None,
@@ -82,7 +82,7 @@ impl Affinity {
     }
 
     fn change(&self, next: impl Fn(u64) -> Option<u64>) -> Option<u64> {
-        // Pairs with itself: whoever has the slot now sees what was done by whoever changed it before.
+        // Pairs with itself: the new holder of the slot sees what the threads before did.
         self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, next).ok()
     }
 }

@@ -1,5 +1,4 @@
-//! Synchronization: a shim over `std` or `loom`, and the few primitives that everything else is
-//! built from. Each primitive has loom tests beside it (`RUSTFLAGS="--cfg loom"`).
+//! Synchronization: a shim over `std` or `loom`, and the primitives that everything else is built from. Each primitive has loom tests beside it (`RUSTFLAGS="--cfg loom"`).
 
 pub mod affinity;
 pub mod checkout;

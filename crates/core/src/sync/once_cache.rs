@@ -1,9 +1,9 @@
 //! A cache in which each value is built once, by one thread, and then read without a lock.
 //!
-//! Buckets are linked lists that only grow at their head, so a reader walks them with plain loads. A value is
-//! put there when it is built. Until then its key stands in the bucket's list of builds: whoever needs it waits
-//! for that key only, and not for ever. A build that fails or panics releases its waiters with the error and
-//! leaves nothing behind, so the next call tries again.
+//! Buckets are linked lists that only grow at their head, so readers walk them without a lock. A built value is added
+//! to its bucket. While it is being built, its key is in the bucket's list of builds: threads that need it wait for
+//! that key only, with a timeout. A build that fails or panics releases its waiters with the error and leaves nothing
+//! behind, so the next call tries again.
 
 #[cfg(all(test, loom))]
 mod loom_tests;
@@ -27,22 +27,22 @@ const BUCKETS: usize = 1;
 #[cfg(not(loom))]
 const BUCKETS: usize = 256;
 
-/// Values beyond the bound that are kept for a while; the one that was not used for longest goes.
+/// How many values beyond the capacity are kept; the least recently used is dropped first.
 const SPARES: usize = 16;
 
 /// A compile-once cache. See the module's documentation.
 ///
 /// # Bound
 ///
-/// At most `capacity` values are kept for good: they are handed out as references, so none is ever dropped
-/// before the cache. Beyond that, the 16 values used last are kept too, and found with a lock. A key that is
-/// neither is built again, by one thread for all who ask meanwhile.
+/// At most `capacity` values are kept for good: they are handed out as references, so none is dropped before the
+/// cache. Beyond that, the 16 values used last are kept too, and found with a lock. Any other key is built again, by
+/// one thread for all that ask meanwhile.
 pub struct OnceCache<K, V> {
     buckets: Box<[Bucket<K, V>]>,
     entries: AtomicUsize,
     builds: AtomicUsize,
     capacity: usize,
-    /// How long anybody waits for the build of another thread.
+    /// How long a thread waits for the build of another.
     timeout: Duration,
     /// Used last at the back. Only taken when a key is not among the entries.
     spares: Mutex<VecDeque<(K, Arc<V>)>>,
@@ -51,7 +51,7 @@ pub struct OnceCache<K, V> {
 
 struct Bucket<K, V> {
     head: AtomicPtr<Node<K, V>>,
-    /// What is being built. The lock is also taken to add to the list, and is held over no build.
+    /// What is being built. The lock is also taken to add to the list, and is never held during a build.
     builds: Mutex<Vec<(K, Arc<Build<V>>)>>,
 }
 
@@ -61,7 +61,7 @@ struct Node<K, V> {
     next: *const Node<K, V>,
 }
 
-/// A build that a thread is at.
+/// A build in progress.
 struct Build<V> {
     builder: ThreadId,
     state: Mutex<State<V>>,
@@ -86,7 +86,7 @@ unsafe impl<K: Send, V: Send + Sync> Send for OnceCache<K, V> {}
 pub enum Cached<'a, V> {
     /// Kept by the cache.
     Shared(&'a V),
-    /// Kept for as long as somebody has it, because the cache is full.
+    /// Kept as long as it is used, because the cache is full.
     Owned(Arc<V>),
 }
 
@@ -102,8 +102,7 @@ impl<V> Deref for Cached<'_, V> {
 }
 
 impl<K: Clone + Hash + Eq + std::fmt::Debug, V> OnceCache<K, V> {
-    /// An empty cache for at most `capacity` values, in which nobody waits for another thread's build for longer
-    /// than `timeout`.
+    /// An empty cache for at most `capacity` values. A thread waits for another thread's build for at most `timeout`.
     pub fn new(capacity: usize, timeout: Duration) -> Self {
         let bucket =
             || Bucket { head: AtomicPtr::new(ptr::null_mut()), builds: Mutex::new(Vec::new()) };
@@ -133,12 +132,12 @@ impl<K: Clone + Hash + Eq + std::fmt::Debug, V> OnceCache<K, V> {
         self.len() == 0
     }
 
-    /// The value of a key, building it if nobody has. `build` runs without any lock held.
+    /// The value of a key. `build` builds it if it is not there, with no lock held.
     ///
     /// # Errors
     ///
-    /// The error of `build`, or [`Error::Compile`] if it panicked, asks for its own key, or is another thread's
-    /// and not over in time, as when two builds need each other's keys.
+    /// The error of `build`; or [`Error::Compile`] if it panicked, asked for its own key, or another thread's build
+    /// timed out, as when two builds need each other's keys.
     pub fn get_or_build(
         &self,
         key: K,
@@ -238,7 +237,7 @@ impl<K: Clone + Hash + Eq + std::fmt::Debug, V> OnceCache<K, V> {
         Ok(Cached::Shared(self.find(bucket, key).expect("kept before its waiters are notified")))
     }
 
-    /// Puts a value where others find it. The caller holds the bucket's lock and has seen that it is not there.
+    /// Adds a value. The caller holds the bucket's lock and has checked that it is not there.
     fn keep<'a>(&'a self, bucket: &'a Bucket<K, V>, key: K, value: V) -> Cached<'a, V> {
         if self.entries.fetch_add(1, Ordering::Relaxed) < self.capacity {
             let next = bucket.head.load(Ordering::Relaxed);
@@ -254,7 +253,7 @@ impl<K: Clone + Hash + Eq + std::fmt::Debug, V> OnceCache<K, V> {
         let oldest = (spares.len() >= SPARES).then(|| spares.pop_front());
         spares.push_back((key, Arc::clone(&value)));
         drop(spares);
-        // Outside the lock that all keys share: a driver takes its time to unload a kernel.
+        // Outside the lock that all keys share: a driver takes long to unload a kernel.
         drop(oldest);
         Cached::Owned(value)
     }

@@ -1,7 +1,7 @@
-//! A lock-free stack on which any thread returns something to its owner.
+//! A lock-free stack on which any thread returns values to their owner, like a remote free list.
 //!
-//! Returning is one compare-and-swap; the owner takes everything at once with one swap. Since nothing
-//! is ever popped singly, the ABA problem does not arise.
+//! Returning is one compare-and-swap. The owner takes all values with one swap. Single values are never popped, so
+//! there is no ABA problem.
 
 use std::ptr::{self, NonNull};
 
@@ -59,7 +59,7 @@ impl<T: Linked> ReturnStack<T> {
 
     /// Takes everything that was returned, newest first.
     pub fn take_all(&self) -> TakeAll<T> {
-        // A look before the swap: the owner asks often, and mostly there is nothing.
+        // A load before the swap: the owner asks often, and mostly the stack is empty.
         if self.head.load(Ordering::Relaxed).is_null() {
             return TakeAll(None);
         }

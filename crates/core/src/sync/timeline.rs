@@ -1,11 +1,11 @@
-//! A counter that only grows, and waits for it to reach a value.
+//! A counter that only grows, and waits for it to reach a value (a timeline semaphore).
 //!
-//! One word holds the value and a flag that somebody waits, so that advancing costs one atomic when
-//! nobody does, and a wake-up cannot be lost. Waiters stand in lanes by the value that they wait for: where
-//! many threads wait for one stream, an advance wakes the one it is for and lets the others sleep.
+//! One word holds the value and a flag that says whether threads wait. Advancing costs one atomic when none does, and
+//! no wake-up is lost. Waiters are grouped in lanes by the value that they wait for: where many threads wait for one
+//! stream, an advance wakes only those that it concerns.
 //!
-//! Tasks wait too, each with a waker. Whoever advances the counter wakes them in a second step, since by then
-//! it must hold no lock.
+//! Tasks wait too, each with a waker. The thread that advances the counter wakes them in a second step, when it holds
+//! no lock.
 
 #[cfg(test)]
 mod task_tests;
@@ -21,10 +21,10 @@ use super::shim::{AtomicU64, Condvar, Mutex, Ordering, lock, wait_until};
 
 const WAITING: u64 = 1;
 
-/// Waiters for values of one lane are woken together. loom looks at every one in every interleaving.
+/// The waiters of one lane are woken together. Few under loom, which tries every interleaving.
 const LANES: usize = if cfg!(loom) { 2 } else { 8 };
 
-/// Those who wait in one lane.
+/// The waiters of one lane.
 #[derive(Clone, Copy)]
 struct Lane {
     waiters: usize,
@@ -35,7 +35,7 @@ struct Lane {
 const EMPTY: Lane = Lane { waiters: 0, target: u64::MAX };
 
 impl Lane {
-    /// Wakes all of them. Those who go back to sleep say again what for.
+    /// Wakes all of them. Those that sleep again set their values again.
     fn wake(&mut self, changed: &Condvar) {
         if self.waiters > 0 {
             self.target = u64::MAX;
@@ -45,7 +45,7 @@ impl Lane {
 }
 
 fn lane_of(target: u64) -> usize {
-    // Values are often multiples of something: all of their bits count.
+    // Values are often multiples of a number, so all of their bits are mixed.
     (target.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % LANES
 }
 
@@ -84,14 +84,14 @@ impl Timeline {
         }
     }
 
-    /// The value. What was done before the counter got there is visible to the caller.
+    /// The value. What was done before the counter reached it is visible to the caller.
     pub fn value(&self) -> u64 {
         // Pairs with `advance`.
         self.word.load(READ) >> 1
     }
 
-    /// Moves the counter to `value`, or leaves it where it is if it is further already. Tasks are woken by
-    /// [`wake_tasks`](Self::wake_tasks), which whoever advances calls when it holds no lock.
+    /// Moves the counter to `value`, unless it is beyond that. The caller then calls [`wake_tasks`](Self::wake_tasks)
+    /// with no lock held.
     pub fn advance(&self, value: u64) {
         let mut word = self.word.load(Ordering::Relaxed);
         while word >> 1 < value {
@@ -103,17 +103,17 @@ impl Timeline {
         }
     }
 
-    /// Makes every thread that waits look at its condition again, without moving the counter.
+    /// Makes every waiting thread check its condition again, without moving the counter.
     pub fn wake(&self) {
-        // The flag says nothing here: an advance may have cleared it and not yet set it again for those who
-        // stay. A waiter holds the lock from its look at the condition until it sleeps.
+        // The flag cannot be used here: an advance may have cleared it and not yet set it again for the remaining
+        // waiters. A waiter holds the lock from its check of the condition until it sleeps.
         let mut lanes = lock(&self.lanes);
         for (lane, changed) in lanes.iter_mut().zip(&self.changed) {
             lane.wake(changed);
         }
     }
 
-    /// Wakes those whose value is reached. `word` is what was there before the flag was cleared.
+    /// Wakes the waiters whose value is reached. `word` is the word before the flag was cleared.
     fn notify(&self, word: u64) {
         if word & WAITING == 0 {
             return;
@@ -123,8 +123,8 @@ impl Timeline {
         if lanes.iter().all(|lane| lane.waiters == 0) {
             return;
         }
-        // For those who stay. Whoever moved the counter before this saw no flag and wakes nobody, so its
-        // value counts here; whoever moves it later sees the flag.
+        // For the remaining waiters. An advance before this saw no flag and wakes nobody, so its value counts
+        // here; a later one sees the flag.
         let value = self.word.fetch_or(WAITING, MOVE) >> 1;
         for (lane, changed) in lanes.iter_mut().zip(&self.changed) {
             if lane.target <= value {
@@ -133,8 +133,8 @@ impl Timeline {
         }
     }
 
-    /// Waits until `done` gives a value. It is asked again after every wake, and when the counter has reached
-    /// `target`. Returns `None` when the deadline passed.
+    /// Waits until `done` gives a value. `done` is called again after every wake, and when the counter has reached
+    /// `target`. `None` if the deadline passes first.
     pub fn wait<R>(
         &self,
         target: u64,
@@ -149,7 +149,7 @@ impl Timeline {
         lanes[index].waiters += 1;
         let mut in_time = true;
         let result = loop {
-            // Set the flag first, then look: what changes after the look clears the flag and notifies. Pairs with
+            // Set the flag first, then check: what changes after the check clears the flag and notifies. Pairs with
             // `advance`.
             let word = self.word.fetch_or(WAITING, MOVE);
             if let Some(result) = done(word >> 1) {
@@ -168,9 +168,9 @@ impl Timeline {
         result
     }
 
-    /// Looks whether `done` gives a value. If not, `waker` is called when the counter has reached `target`, or
-    /// after [`wake_all_tasks`](Self::wake_all_tasks). The ticket is the task's own, for all of its looks: a
-    /// later one replaces the waker, and [`forget`](Self::forget) takes it out.
+    /// Checks whether `done` gives a value. If not, `waker` is called when the counter has reached `target`, or after
+    /// [`wake_all_tasks`](Self::wake_all_tasks). The ticket belongs to the task: a later poll replaces the waker, and
+    /// [`forget`](Self::forget) removes it.
     pub fn poll<R>(
         &self,
         target: u64,
@@ -186,8 +186,8 @@ impl Timeline {
         let waker = waker.clone();
         let mut list = self.tasks.lock();
         let old = self.tasks.add(&mut list, ticket, target, waker);
-        // A step on the word that changes nothing. One that advances later sees the waker; what was advanced
-        // before is seen here. Pairs with `advance`.
+        // A read-modify-write that changes nothing. A later advance sees the waker; an earlier one is seen here.
+        // Pairs with `advance`.
         let word = self.word.fetch_or(0, MOVE);
         let result = done(word >> 1);
         let own = if result.is_some() { self.tasks.remove(&mut list, ticket) } else { None };
@@ -196,7 +196,7 @@ impl Timeline {
         result
     }
 
-    /// Takes the waker of a task out.
+    /// Removes the waker of a task.
     pub fn forget(&self, ticket: &mut Ticket) {
         if !ticket.is_empty() {
             let waker = self.tasks.remove(&mut self.tasks.lock(), ticket);
@@ -215,11 +215,11 @@ impl Timeline {
 
     /// Wakes all tasks, since a condition outside the counter has changed. The caller holds no lock.
     pub fn wake_all_tasks(&self) {
-        // A task holds the lock from its look at the condition until its waker is in the list.
+        // A task holds the lock from its check of the condition until its waker is in the list.
         self.tasks.wake(u64::MAX);
     }
 
-    /// Whether a task waits. Seen by whoever comes after its [`poll`](Self::poll) by any order.
+    /// Whether a task waits. Visible to every thread that is ordered after its [`poll`](Self::poll).
     pub fn has_tasks(&self) -> bool {
         self.tasks.first() != u64::MAX
     }

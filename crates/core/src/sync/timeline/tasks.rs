@@ -1,8 +1,7 @@
 //! Tasks that wait for a counter: their wakers, by the value that each waits for.
 //!
-//! A task that is dropped takes its waker out again, so that what is kept is bounded by the tasks that wait
-//! now. Wakers are foreign code: they are cloned, called and dropped with no lock held, and a panic of one
-//! is nobody's but the executor's that made it.
+//! A dropped task removes its waker, so the list is bounded by the tasks that wait now. Wakers are foreign code: they
+//! are cloned, called and dropped with no lock held, and a panic of one does not reach the caller.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,10 +11,10 @@ use smallvec::SmallVec;
 
 use crate::sync::shim::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
 
-/// Wakers that are taken out in one go.
+/// How many wakers are removed at once.
 const AT_ONCE: usize = 16;
 
-/// A task's place among those that wait for a counter. One that is empty has none.
+/// The registration of a task that waits for a counter, if it waits.
 #[derive(Debug, Default)]
 pub struct Ticket(Option<Key>);
 
@@ -49,8 +48,7 @@ impl Tasks {
         lock(&self.list)
     }
 
-    /// Has `waker` called for the value. Gives a waker that is of no use any more, to be dropped when the
-    /// list is free.
+    /// Registers `waker` for the value. Gives the waker that it replaces, to be dropped when the list is unlocked.
     pub fn add(
         &self,
         list: &mut List,
@@ -72,7 +70,7 @@ impl Tasks {
         old
     }
 
-    /// Takes a waker out. To be dropped when the list is free.
+    /// Removes a waker. To be dropped when the list is unlocked.
     pub fn remove(&self, list: &mut List, ticket: &mut Ticket) -> Option<Waker> {
         let waker = list.wakers.remove(&ticket.0.take()?);
         self.note_first(list);
@@ -84,7 +82,7 @@ impl Tasks {
         self.first.store(first, Ordering::Relaxed);
     }
 
-    /// Takes those out that wait for no more than `value`, and wakes them.
+    /// Removes the tasks whose value is at most `value`, and wakes them.
     pub fn wake(&self, value: u64) {
         loop {
             let mut reached = SmallVec::<[Waker; AT_ONCE]>::new();
@@ -107,13 +105,13 @@ impl Tasks {
 }
 
 impl Ticket {
-    /// Whether the task never came to wait, or has been taken out again by itself.
+    /// Whether the task is not registered.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 }
 
-/// Calls a waker. Its panic must not end a thread that belongs to a device.
+/// Calls a waker. Its panic must not end a thread of a device.
 pub(crate) fn wake(waker: Waker) {
     let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
 }

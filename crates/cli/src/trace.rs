@@ -73,8 +73,7 @@ fn take(workload: &Workload, device: Device, arguments: &Arguments) -> Result<Ve
         drop(closed);
         callers.into_iter().try_for_each(|caller| {
             let caller = caller.map_err(|error| Error::Invalid {
-                layer: None,
-                op: Some("trace"),
+                op: "trace",
                 reason: format!("a thread could not be started: {error}"),
             })?;
             caller.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

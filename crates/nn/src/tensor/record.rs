@@ -70,7 +70,7 @@ impl OpRecorder {
         }
     }
 
-    /// What to say of a Command that was not taken: whoever mixed two devices is told which tensor is where.
+    /// What to say of a Command that was not taken: where two devices were mixed, it says which tensor is where.
     #[cold]
     fn refused(&self, command: &Command<&Buffer>, error: Error) -> Error {
         let home = self.stream.device();

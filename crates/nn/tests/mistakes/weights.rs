@@ -88,9 +88,10 @@ fn a_prefix_too_many_or_too_few_is_named() {
 
 #[test]
 fn shapes_are_compared() {
-    let turned = weights([("encoder.fc.weight", zeros(&[4, 2])), ("encoder.fc.bias", zeros(&[2]))]);
+    let swapped =
+        weights([("encoder.fc.weight", zeros(&[4, 2])), ("encoder.fc.bias", zeros(&[2]))]);
     check([(
-        turned.load(linear).map(drop),
+        swapped.load(linear).map(drop),
         "the weights do not fit the model:\n  encoder.fc.weight has shape [4, 2], the model needs [2, 4]",
     )]);
 }

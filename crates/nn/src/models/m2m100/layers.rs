@@ -12,14 +12,14 @@ use crate::{
 const PROJECTIONS: [&str; 3] = ["q_proj", "k_proj", "v_proj"];
 
 /// What the layers of one side are made of.
-struct Parts<'a> {
+struct LayerWeights<'a> {
     options: TransformerOptions,
     size: usize,
     heads: usize,
     weights: &'a Weights,
 }
 
-impl Parts<'_> {
+impl LayerWeights<'_> {
     fn attention(&self, kind: AttentionKind, name: &str) -> Result<MultiheadAttention> {
         let weights = self.weights.child(name);
         let out = weights.child("out_proj");
@@ -50,7 +50,7 @@ fn options(config: &M2M100Config, inner: usize) -> TransformerOptions {
 pub fn encoder_layer(config: &M2M100Config, weights: &Weights) -> Result<TransformerEncoderLayer> {
     let options = options(config, config.encoder_ffn_dim);
     let (size, heads) = (config.d_model, config.encoder_attention_heads);
-    let parts = Parts { options, size, heads, weights };
+    let parts = LayerWeights { options, size, heads, weights };
     Ok(TransformerEncoderLayer::of(
         parts.attention(AttentionKind::SelfAttention, "self_attn")?,
         parts.feed_forward()?,
@@ -62,7 +62,7 @@ pub fn encoder_layer(config: &M2M100Config, weights: &Weights) -> Result<Transfo
 pub fn decoder_layer(config: &M2M100Config, weights: &Weights) -> Result<TransformerDecoderLayer> {
     let options = options(config, config.decoder_ffn_dim);
     let (size, heads) = (config.d_model, config.decoder_attention_heads);
-    let parts = Parts { options, size, heads, weights };
+    let parts = LayerWeights { options, size, heads, weights };
     Ok(TransformerDecoderLayer::of(
         [
             parts.attention(AttentionKind::SelfAttention, "self_attn")?,

@@ -10,7 +10,7 @@ use crate::MAX_RANK;
 pub struct PackedAxis {
     /// How many elements there are.
     pub size: usize,
-    /// How many neighbours share a scale and a zero point.
+    /// How many neighbors share a scale and a zero point.
     pub block: usize,
     /// Distances in the operand that is not of 4 bits, of scales and of zero points.
     pub strides: [usize; 3],
@@ -44,11 +44,11 @@ impl<B> QuantizeOperands<'_, B> {
     /// one. Numbers of 4 bits lie densely in the order of these axes, and so do their zero points, which therefore are
     /// not broadcast: an element finds its own by [`PackedAxis::advance`] along every axis.
     pub fn packed_axes(&self, op: &Op) -> Option<SmallVec<[PackedAxis; MAX_RANK]>> {
-        let (axis, block, packed, other) = match op {
-            Op::Quantize { axis, block, .. } => (axis, block, self.dst, self.src),
-            Op::Dequantize { axis, block, .. } => (axis, block, self.src, self.dst),
-            _ => return None,
+        let (Op::Quantize { axis, block, .. } | Op::Dequantize { axis, block, .. }) = op else {
+            return None;
         };
+        let back = matches!(op, Op::Dequantize { .. });
+        let (packed, other) = if back { (self.src, self.dst) } else { (self.dst, self.src) };
         let layout = &packed.layout;
         if layout.dtype().per_byte() == 1 || layout.is_empty() {
             return None;

@@ -179,7 +179,7 @@ impl<F: Float> SharedBy<'_, F> {
     }
 }
 
-/// Neighbours along the last axis, with scales that have one distance.
+/// Neighbors along the last axis, with scales that have one distance.
 struct Run {
     /// The first of a block.
     first: usize,

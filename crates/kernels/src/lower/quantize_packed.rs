@@ -14,7 +14,7 @@ params! {
         /// Of the numbers of 4 bits, of the others, of scales and of zero points.
         offset: [u64; 4],
         size: [u64; MAX_RANK],
-        /// Neighbours that share a scale.
+        /// Neighbors that share a scale.
         block: [u64; MAX_RANK],
         /// Of the others, of scales and of zero points.
         stride: [[u64; MAX_RANK]; 3],

@@ -88,3 +88,31 @@ fn bits_do_not_depend_on_threads() {
     assert_same_bits_in_any_order(&command.unwrap(), &back);
     assert_eq!(back.bytes(), src.bytes());
 }
+
+#[test]
+fn scales_along_an_axis_meet_operands_of_any_layout() {
+    let src = packed(DType::I4, &[3, 2, 3], &(0..18).map(|i| i * 5 % 16).collect::<Vec<_>>());
+    let scales: Vec<half::f16> = [1.0, 0.5, 2.0].map(half::f16::from_f32).to_vec();
+    for (axis, size) in [(0, 3), (1, 2), (2, 3)] {
+        let scale = Tensor::new(&[size], &scales[..size]);
+        let zero = packed(DType::I4, &[size], &[1, 15, 7][..size]);
+        // Turned, with a gap behind every element.
+        let layout = Layout::strided(DType::F32, &[3, 2, 3], &[2, 18, 6], 3).unwrap();
+        let dst = Tensor::uninit(layout);
+        let by = (scale.operand(), Some(zero.operand()));
+        run(Command::dequantize(dst.operand(), src.operand(), by.0, by.1, Some(axis)));
+        let number = |code: i32| if code >= 8 { code - 16 } else { code };
+        let expected: Vec<f32> = (0..18)
+            .map(|i: usize| {
+                let place = [i / 6, i / 3 % 2, i % 3][axis];
+                let difference = number(i as i32 * 5 % 16) - [1, -1, 7][place];
+                difference as f32 * [1.0, 0.5, 2.0][place]
+            })
+            .collect();
+        assert_eq!(dst.values::<f32>(), expected, "axis {axis}");
+        let back = Tensor::output(DType::I4, &[3, 2, 3]);
+        let by = (scale.operand(), Some(zero.operand()));
+        run(Command::quantize(back.operand(), dst.operand(), by.0, by.1, Some(axis)));
+        assert_eq!(back.bytes(), src.bytes(), "axis {axis}");
+    }
+}

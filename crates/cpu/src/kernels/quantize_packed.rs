@@ -5,7 +5,7 @@ use millstream_core::{DType, Operand, PackedAxis, QuantizeOperands, RawBuffer, S
 use crate::kernels::conv::{read_run, store_run};
 use crate::kernels::shared::block::{BLOCK, base};
 use crate::kernels::shared::number::{Float, Stored, with_float};
-use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::parallel::{Parallel, SendPtr, parallel_for};
 
 /// # Safety
 ///
@@ -20,8 +20,8 @@ pub(super) unsafe fn dequantize(
         let table = Numbers::<<T as Stored>::Compute>::of(src);
         let shared = SharedBy { table: &table, operands };
         // SAFETY: passed on.
-        let to = Shared::new(unsafe { base::<T>(dst) });
-        share(parallel, count.div_ceil(BLOCK), BLOCK, |range| {
+        let to = SendPtr::new(unsafe { base::<T>(dst) });
+        parallel_for(parallel, count.div_ceil(BLOCK), BLOCK, |range| {
             for start in range.map(|block| block * BLOCK) {
                 let mut numbers = [<<T as Stored>::Compute as Float>::ZERO; BLOCK];
                 let numbers = &mut numbers[..BLOCK.min(count - start)];
@@ -57,13 +57,13 @@ pub(super) unsafe fn quantize(
 ) {
     let (dst, src, count) = (operands.dst, operands.src, operands.dst.layout.elements());
     let stored = dst.layout.dtype();
-    let to = Shared::new((dst.buffer.address + dst.layout.start_bytes()) as *mut u8);
+    let to = SendPtr::new((dst.buffer.address + dst.layout.start_bytes()) as *mut u8);
     with_float!(src.layout.dtype(), T => {
         let table = Numbers::<<T as Stored>::Compute>::of(dst);
         let shared = SharedBy { table: &table, operands };
         // SAFETY: passed on.
-        let from = Shared::new(unsafe { base::<T>(src) });
-        share(parallel, count.div_ceil(BLOCK), BLOCK, |range| {
+        let from = SendPtr::new(unsafe { base::<T>(src) });
+        parallel_for(parallel, count.div_ceil(BLOCK), BLOCK, |range| {
             for start in range.map(|block| block * BLOCK) {
                 let mut values = [<<T as Stored>::Compute as Float>::ZERO; BLOCK];
                 let values = &mut values[..BLOCK.min(count - start)];

@@ -68,7 +68,9 @@ impl Op {
     /// The rules of every operation.
     fn fit<B>(&self, fit: &mut Fit<'_, B>) -> Result<()> {
         fit.count()?;
-        if !matches!(self, Op::Copy { .. } | Op::Download { .. }) {
+        // These say by themselves which types they take.
+        let stores = matches!(self, Op::Copy { .. } | Op::Download { .. } | Op::Quantize { .. });
+        if !stores && !matches!(self, Op::Dequantize { .. }) {
             fit.wants_computed()?;
         }
         match self {

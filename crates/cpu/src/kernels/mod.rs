@@ -30,6 +30,7 @@ mod pad;
 pub(crate) mod peak;
 mod pool;
 mod quantize;
+mod quantize_packed;
 mod random;
 mod recurrent;
 mod reduce;
@@ -269,13 +270,23 @@ unsafe fn execute_one(
                 fourier::stft(frame, hop, dst, signal, window, parallel)?;
             }
             Op::Quantize { .. } => {
-                for part in QuantizeOperands::of(command).parts(command.op()) {
-                    quantize::quantize(&part, parallel);
+                let operands = QuantizeOperands::of(command);
+                match operands.packed_axes(command.op()) {
+                    Some(axes) => quantize_packed::quantize(&axes, &operands, parallel),
+                    None => {
+                        let parts = operands.parts(command.op());
+                        parts.iter().for_each(|part| quantize::quantize(part, parallel));
+                    }
                 }
             }
             Op::Dequantize { .. } => {
-                for part in QuantizeOperands::of(command).parts(command.op()) {
-                    quantize::dequantize(&part, parallel);
+                let operands = QuantizeOperands::of(command);
+                match operands.packed_axes(command.op()) {
+                    Some(axes) => quantize_packed::dequantize(&axes, &operands, parallel),
+                    None => {
+                        let parts = operands.parts(command.op());
+                        parts.iter().for_each(|part| quantize::dequantize(part, parallel));
+                    }
                 }
             }
             Op::DynamicQuantize { rows, .. } => {

@@ -1,7 +1,8 @@
 // Layer, group and root-mean-square normalisation. MODE says who makes a row: 0 a thread, 1 a simd
 // group, 2 a group. Operands are dst, src, weight and bias; bits of HAS say which of the last two there
 // are, and RMS leaves the mean out. The variance is that of distances from the mean, never a difference
-// of squares. Rows of whole vectors, at most HELD for each worker, are read once and kept; HELD is 0 for others.
+// of squares. Where there is a constant MOMENTS, mean and inverse deviation of each row are given too, and it is the
+// rank of the walk over them. Rows of whole vectors, at most HELD for each worker, are read once and kept; HELD is 0 for others.
 
 typedef Index<WIDE>::Type I;
 typedef Element<DTYPE>::Value T;
@@ -54,7 +55,7 @@ FN T normal(T x, T mean, T inverse, T weight, T bias) {
     return x;
 }
 
-KERNEL_4(dst, src, weight, bias) {
+KERNEL_6(dst, src, weight, bias, means, inverses) {
     const Thread t = THREAD;
 #if MODE == 2
     SHARED T scratch[32];
@@ -122,6 +123,15 @@ KERNEL_4(dst, src, weight, bias) {
             const T b = (HAS & 2) != 0 ? load<DTYPE>(bias, from[3] + at[3]) : (T)0;
             const T x = load<DTYPE>(src, from[1] + at[1]);
             store<DTYPE>(dst, from[0] + at[0], normal(x, mean, inverse, w, b));
+        }
+#endif
+#ifdef MOMENTS
+        // Behind the row, which may lie in the same place if it is one element.
+        if (own == 0) {
+            I at[2];
+            locate<MOMENTS, 2, I>(p.moments, row, at);
+            ((DEVICE f32*)means)[at[0]] = (f32)mean;
+            ((DEVICE f32*)inverses)[at[1]] = (f32)inverse;
         }
 #endif
     }

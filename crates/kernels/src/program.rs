@@ -91,6 +91,8 @@ programs! {
     NonZero => lower::compact::NONZERO,
     /// Layer, group and root-mean-square normalisation.
     Norm => lower::norm::PROGRAM,
+    /// Layer normalisation that also gives mean and inverse standard deviation.
+    NormMoments => lower::norm::MOMENTS_PROGRAM,
     /// Padding and cropping.
     Pad => lower::pad::PROGRAM,
     /// Pooling.

@@ -96,6 +96,10 @@ fn weight(op: &Op) -> bool {
     }
 }
 
+fn moments(op: &Op) -> bool {
+    matches!(op, Op::LayerNorm { moments: true, .. })
+}
+
 /// What is there besides: the first of two zero points, and the second.
 fn zeros(op: &Op) -> [bool; 2] {
     match op {
@@ -153,7 +157,7 @@ views! {
     }
     /// The operands of a normalisation.
     NormOperands for LayerNorm | RmsNorm | GroupNorm {
-        out: dst;
+        out: dst | mean if moments, inv_std if moments;
         in: src | weight if weight, bias if bias;
     }
     /// The operands of pooling.

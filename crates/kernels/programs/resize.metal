@@ -1,11 +1,15 @@
 // Interpolation by the records that `resize_taps` has made. SCALED has a bit for each axis that changes, of
-// which there are AXES. With NEAREST, TYPE is the size of what is moved at once.
+// which there are AXES. With NEAREST, TYPE is the size of what is moved at once. Integers are interpolated as f32.
 
 typedef Index<WIDE>::Type I;
 
 template <int WHOLE, int D> struct Kind {
     typedef typename Element<D>::Stored Stored;
-    typedef typename Element<D>::Value Value;
+    typedef f32 Value;
+};
+template <> struct Kind<0, F64> {
+    typedef Element<F64>::Stored Stored;
+    typedef Element<F64>::Value Value;
 };
 template <int D> struct Kind<1, D> {
     typedef typename Raw<D>::Stored Stored;
@@ -43,11 +47,19 @@ template <int LEFT> struct Mix {
     }
 };
 template <> struct Mix<0> {
-    FN Value of(DEVICE const u8* src, I at, IN_THREAD const Taps* taps) { return load<TYPE>(src, at); }
+    FN Value of(DEVICE const u8* src, I at, IN_THREAD const Taps* taps) {
+        return (Value)load<TYPE>(src, at);
+    }
 };
 FN Stored outside_of(IN_PARAMS Params& p) { return Element<TYPE>::put(p.outside); }
+// Of a number that becomes an integer the fraction is cut off, unless it is a rounding: a 2^20th.
+FN Value whole(Value x) {
+    if (TYPE < I8) return x;
+    const Value near = m_round_even(x);
+    return m_abs(x - near) <= m_abs(x) * (Value)9.5367431640625e-7f ? near : x;
+}
 FN Stored mixed(DEVICE const u8* src, I at, IN_THREAD const Taps* taps) {
-    return Element<TYPE>::put(Mix<AXES>::of(src, at, taps));
+    return Element<TYPE>::put(whole(Mix<AXES>::of(src, at, taps)));
 }
 #endif
 

@@ -9,7 +9,7 @@ use millstream_core::{Operand, RawBuffer};
 
 use super::super::block::{BLOCK, Input, Output, Scratch, base};
 use super::super::fault::{Result, try_share};
-use super::super::number::{Float, StoredFloat};
+use super::super::number::{Float, Stored};
 use super::super::parallel::{CHUNK_ELEMENTS, Parallel};
 use super::super::simd::{Job, vectorised};
 use super::super::walk::Walk;
@@ -21,10 +21,10 @@ use super::taps::Taps;
 /// # Safety
 ///
 /// As for [`execute`](super::super::super::execute), and the operands have the type `T`.
-pub(super) unsafe fn resize<T: StoredFloat>(
+pub(super) unsafe fn resize<T: Stored<Compute: Float>>(
     taps: &[Taps],
     last: usize,
-    extrapolation: f32,
+    outside: f32,
     dst: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
@@ -45,7 +45,7 @@ pub(super) unsafe fn resize<T: StoredFloat>(
             source: Walk::over([&src.layout], last..rank),
             output: Output::new(to, 0),
             input: Input::new(base(src), 0, to),
-            outside: <T::Compute as Float>::from_f32(extrapolation),
+            outside: <T::Compute as Float>::from_f32(outside),
             behind,
             sizes: [from_size, dst.layout.shape()[last]],
         }
@@ -74,7 +74,7 @@ pub(super) unsafe fn resize<T: StoredFloat>(
     })
 }
 
-struct Mixer<'a, T: StoredFloat> {
+struct Mixer<'a, T: Stored<Compute: Float>> {
     taps: &'a [Taps],
     last: usize,
     /// One row of output and input, from the axis on.
@@ -89,7 +89,7 @@ struct Mixer<'a, T: StoredFloat> {
     sizes: [usize; 2],
 }
 
-impl<T: StoredFloat> Mixer<'_, T> {
+impl<T: Stored<Compute: Float>> Mixer<'_, T> {
     /// The rows of the input, and their weights, that make a row of the output. Gives the position of
     /// the row in the output, and whether it lies inside the input.
     fn sources(

@@ -10,8 +10,8 @@ RUSTFLAGS="--cfg loom" cargo test --release --config 'profile.release.package.mi
     --lib -p millstream-core -p millstream-cpu loom_
 
 echo "planted race: loom must notice it"
-# One test each for a wait, for memory that is used again, and for memory that is lent.
-for test in loom_waits_see loom_a_block_is_written_again loom_a_loan_is_handed_on; do
+# One test each for a wait, for memory that is used again, and for memory that is checked out.
+for test in loom_waits_see loom_a_block_is_written_again loom_a_checkout_is_handed_on; do
     if RUSTFLAGS="--cfg loom --cfg planted_race" \
         cargo test --release --lib -p millstream-core "$test" >"$CARGO_TARGET_DIR/planted.log" 2>&1; then
         echo "error: $test passed with the planted race" >&2

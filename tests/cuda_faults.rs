@@ -90,14 +90,14 @@ fn an_index_out_of_range_fails_what_depends_on_it_and_nothing_else() {
         assert_eq!(read(&bad_stream, &before, 64).unwrap(), [2.0; 64]);
         assert_eq!(read(&bad_stream, &after, 64).unwrap(), [4.0; 64]);
     }
-    device.synchronize().expect("everybody was told");
+    device.synchronize().expect("everything was reported");
     assert_eq!(device.health().state, HealthState::Healthy);
 }
 
 /// x fails on one stream, y is made of it on another, z of y on the first again; all submitted before the
 /// fault is seen. Both streams go on.
 #[test]
-fn a_fault_in_a_ring_of_streams_is_told_and_both_go_on() {
+fn a_fault_in_a_cycle_of_streams_is_reported_and_both_go_on() {
     let device = gpu_or_skip!();
     let (a, b) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
     let bad = Bad::new(&b).unwrap();

@@ -1,4 +1,4 @@
-//! Faults on the CPU device, as users meet them: whoever reads what failed is told, and nobody else.
+//! Faults on the CPU device, as users meet them: whoever reads what failed gets the error, and nobody else.
 
 use std::collections::HashMap;
 use std::sync::Barrier;
@@ -64,10 +64,10 @@ fn keep_busy(stream: &Stream, count: usize) -> Result<Buffer> {
     Ok(c)
 }
 
-/// One caller asks for a row that does not exist, again and again. It is told every time; nobody else is,
+/// One caller asks for a row that does not exist, again and again. It gets the error every time; nobody else does,
 /// however many threads share a stream with it.
 #[test]
-fn one_bad_caller_among_many_is_told_every_time_and_nobody_else_ever() {
+fn one_bad_caller_among_many_gets_its_error_every_time_and_nobody_else_does() {
     for (streams, threads, calls) in
         [(32u32, 64usize, 60i64), (2, 16, 200), (64, 64, 60), (1, 4, 300)]
     {
@@ -80,10 +80,10 @@ fn one_bad_caller_among_many_is_told_every_time_and_nobody_else_ever() {
             linear.forward(&embedding.forward(&ids)?)?.to_vec::<f32>()
         };
         let expected: Vec<_> = (0..100).map(|id| call(id).unwrap()).collect();
-        let told = AtomicU64::new(0);
+        let reported = AtomicU64::new(0);
         std::thread::scope(|scope| {
             for thread in 0..threads as i64 {
-                let (call, expected, told) = (&call, &expected, &told);
+                let (call, expected, reported) = (&call, &expected, &reported);
                 scope.spawn(move || {
                     for index in 0..calls {
                         if thread > 0 {
@@ -97,12 +97,12 @@ fn one_bad_caller_among_many_is_told_every_time_and_nobody_else_ever() {
                         }
                         let error = call(100).unwrap_err().to_string();
                         assert!(error.contains("embedding in layer emb"), "{error}");
-                        told.fetch_add(1, Ordering::Relaxed);
+                        reported.fetch_add(1, Ordering::Relaxed);
                     }
                 });
             }
         });
-        assert_eq!(told.into_inner(), calls as u64);
+        assert_eq!(reported.into_inner(), calls as u64);
         assert_eq!(device.health().faults, calls as u64);
     }
 }
@@ -157,7 +157,7 @@ fn an_operand_that_fails_while_the_command_waits_is_noticed() {
     assert_eq!(read(&own, &elsewhere).unwrap(), [3.0; 64]);
 }
 
-/// Three streams in a chain; the first fails. Whoever asks for the last, without ever waiting, is told.
+/// Three streams in a chain; the first fails. Whoever reads the last, without ever waiting, gets the error.
 #[test]
 fn asking_without_waiting_tells_of_a_chain_that_failed() {
     let device = Device::builder("cpu").threads(2).intra_op(false).open().unwrap();
@@ -172,7 +172,7 @@ fn asking_without_waiting_tells_of_a_chain_that_failed() {
     };
     negate(&b, &y, &x);
     let point = negate(&c, &z, &y);
-    // A chain that goes well is told as well.
+    // A chain that goes well is reported, too.
     let (good, w) = (filled(&a, row(64), 2.0).unwrap(), c.allocate(256).unwrap());
     let well = negate(&c, &w, &good);
     c.flush().unwrap();

@@ -65,7 +65,7 @@ fn tasks_get_their_answers_and_hold_no_thread() {
 }
 
 #[test]
-fn a_task_is_told_its_own_fault_and_nobody_elses() {
+fn a_task_gets_its_own_fault_and_nobody_elses() {
     let device = device();
     let call = |seed: i64| async move {
         device.ready().await?;

@@ -38,7 +38,7 @@ pub struct Segment {
     pub owner: Box<dyn Any + Send>,
 }
 
-/// What a queue is told about the stream it serves.
+/// The stream that a queue serves, as the backend sees it.
 pub struct QueueContext {
     /// The stream's number; below 64, and never used for two queues of one device.
     pub stream: u32,
@@ -112,7 +112,7 @@ pub trait Queue: Send + Sync {
         None
     }
 
-    /// Gives back the host memory that it has for lending and that nobody counts on. Called with no lock held.
+    /// Frees pooled host memory that is not in use and whose address nobody relies on. Called with no lock held.
     fn trim(&self) {}
 
     /// How many batches it recognised and ran again as they were, without preparing them anew.
@@ -143,7 +143,7 @@ pub trait Backend: Send + Sync + 'static {
 
     /// The most [work](crate::Command::work) that one Command may be: what would keep the device for longer
     /// than anybody waits is refused when it is recorded.
-    fn most_work(&self) -> u64 {
+    fn max_work(&self) -> u64 {
         u64::MAX
     }
 

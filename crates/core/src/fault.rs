@@ -25,23 +25,23 @@ pub(crate) fn any() -> bool {
 }
 
 /// Marks that faults make in a block at most. With more, neighbors become one, with what lies between them.
-const MOST_MARKS: usize = 1024;
+const MAX_MARKS: usize = 1024;
 
-/// Why values are not there. Clones name the same fault, so that it is known when somebody was told.
+/// Why a value was not computed. Clones are the same fault: once one is reported, all are.
 #[derive(Clone, Debug)]
 pub struct Fault(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     error: Error,
-    told: AtomicBool,
+    reported: AtomicBool,
 }
 
 impl Fault {
-    /// A fault that nobody was told of yet.
+    /// A fault that was not reported yet.
     pub fn new(error: Error) -> Self {
         ANY.store(true, Ordering::Relaxed);
-        Fault(Arc::new(Inner { error, told: AtomicBool::new(false) }))
+        Fault(Arc::new(Inner { error, reported: AtomicBool::new(false) }))
     }
 
     /// What happened.
@@ -50,14 +50,14 @@ impl Fault {
     }
 
     /// What happened, for a caller: from here on somebody knows.
-    pub fn tell(&self) -> Error {
-        self.0.told.store(true, Ordering::Relaxed);
+    pub fn report(&self) -> Error {
+        self.0.reported.store(true, Ordering::Relaxed);
         self.0.error.clone()
     }
 
-    /// Whether somebody was told.
-    pub fn is_told(&self) -> bool {
-        self.0.told.load(Ordering::Relaxed)
+    /// Whether it was reported to a caller.
+    pub fn is_reported(&self) -> bool {
+        self.0.reported.load(Ordering::Relaxed)
     }
 
     fn is(&self, other: &Self) -> bool {
@@ -180,7 +180,7 @@ impl Marks {
             }
             _ => {
                 self.list.push(Mark { bytes, layout: *layout, fault: fault.clone() });
-                if self.list.len() > MOST_MARKS {
+                if self.list.len() > MAX_MARKS {
                     self.join_neighbors();
                 }
             }
@@ -440,7 +440,7 @@ mod tests {
         for piece in 0..5000 {
             marks.fail(1, &bytes(piece * 10..piece * 10 + 5), &fault("bad"));
             marks.fail(1, &column(piece * 10 + 5), &fault("bad"));
-            assert!(marks.list.len() <= MOST_MARKS);
+            assert!(marks.list.len() <= MAX_MARKS);
         }
         for piece in 0..5000 {
             assert!(found(&marks, piece * 10..piece * 10 + 1).is_some());
@@ -451,11 +451,11 @@ mod tests {
     }
 
     #[test]
-    fn telling_is_remembered_by_all_clones() {
+    fn all_clones_know_that_a_fault_was_reported() {
         let (first, second) = (fault("bad"), fault("other"));
         let clone = first.clone();
-        assert!(!clone.is_told());
-        first.tell();
-        assert!(clone.is_told() && !second.is_told());
+        assert!(!clone.is_reported());
+        first.report();
+        assert!(clone.is_reported() && !second.is_reported());
     }
 }

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::sync::{Mutex, PoisonError};
 
 /// Names are kept for the life of the process, so there is a bound on how many there are and on how long each is.
-const MOST_NAMES: usize = 1 << 16;
+const MAX_NAMES: usize = 1 << 16;
 const LONGEST_NAME: usize = 256;
 
 /// What every further name is called once there are too many.
@@ -51,7 +51,7 @@ impl LayerName {
     /// The name with this text, cut to 256 bytes. Takes a lock and may allocate: make names with layers, not with calls.
     pub fn new(name: &str) -> Self {
         let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-        Self::intern(names.get_or_insert_default(), name, MOST_NAMES)
+        Self::intern(names.get_or_insert_default(), name, MAX_NAMES)
     }
 
     fn intern(names: &mut Names, name: &str, most: usize) -> Self {

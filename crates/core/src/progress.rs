@@ -2,7 +2,7 @@
 //!
 //! How far is one counter, and it is all that waits and memory look at. What failed is a property of values
 //! (see [`Fault`]); the list here is for those who ask by sequence number, and for `synchronize`, which
-//! reports what nobody was told of yet.
+//! reports what was not reported yet.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -148,7 +148,7 @@ impl Progress {
         self.completed.wake();
     }
 
-    /// Takes a batch that is through, before its progress is told. Its lists are used again: they are large,
+    /// Takes a batch that is through, before its progress is reported. Its lists are used again: they are large,
     /// and stay in the caches of the core that works with them.
     pub fn give_back(&self, batch: Batch) {
         let lists = batch.into_lists();
@@ -222,21 +222,21 @@ impl Progress {
     }
 
     /// Tells the fault of a sequence number, if it had one that is still remembered.
-    pub(crate) fn tell(&self, sequence: u64) -> Option<Error> {
+    pub(crate) fn report(&self, sequence: u64) -> Option<Error> {
         if !self.troubled.load(Ordering::Acquire) {
             return None;
         }
-        self.log().fault_of(sequence).map(Fault::tell)
+        self.log().fault_of(sequence).map(Fault::report)
     }
 
-    /// Tells the first fault up to `last` that nobody was told of.
-    pub(crate) fn tell_first(&self, last: u64) -> Option<Error> {
+    /// Reports the first fault up to `last` that was not reported yet.
+    pub(crate) fn report_first(&self, last: u64) -> Option<Error> {
         if !self.troubled.load(Ordering::Acquire) {
             return None;
         }
         let log = self.log();
         let mut recorded = log.failures.iter().take_while(|failure| failure.first <= last);
-        recorded.find(|failure| !failure.fault.is_told()).map(|failure| failure.fault.tell())
+        recorded.find(|failure| !failure.fault.is_reported()).map(|failure| failure.fault.report())
     }
 
     /// How many Commands failed by themselves, and the latest fault that is remembered.
@@ -371,16 +371,16 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_is_told_once_by_whoever_asks_for_everything() {
+    fn each_fault_is_reported_once_by_a_wait_for_everything() {
         let progress = Progress::new();
         for sequence in [2, 5, 7] {
             progress.fail(sequence, sequence, fault(sequence));
         }
-        assert_eq!(progress.tell(5), Some(fault(5)));
-        assert_eq!(progress.tell_first(1), None);
-        assert_eq!(progress.tell_first(6), Some(fault(2)));
-        assert_eq!(progress.tell_first(6), None, "the one at 5 was told to who asked for it");
-        assert_eq!(progress.tell_first(7), Some(fault(7)));
+        assert_eq!(progress.report(5), Some(fault(5)));
+        assert_eq!(progress.report_first(1), None);
+        assert_eq!(progress.report_first(6), Some(fault(2)));
+        assert_eq!(progress.report_first(6), None, "the one at 5 was reported to its caller");
+        assert_eq!(progress.report_first(7), Some(fault(7)));
     }
 
     #[test]

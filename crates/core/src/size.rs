@@ -7,11 +7,11 @@
 use crate::DType;
 
 /// The most bytes that anything can have: addresses are computed with signed distances.
-pub(crate) const MOST_BYTES: usize = isize::MAX as usize;
+pub(crate) const MAX_BYTES: usize = isize::MAX as usize;
 
 /// Bytes of that many elements, if memory can have them.
 pub(crate) fn bytes(elements: usize, dtype: DType) -> Option<usize> {
-    dtype.bytes(elements).filter(|&bytes| bytes <= MOST_BYTES)
+    dtype.bytes(elements).filter(|&bytes| bytes <= MAX_BYTES)
 }
 
 /// The product of sizes; the largest number where it is above that. Nothing times anything is nothing.
@@ -35,11 +35,11 @@ mod tests {
 
     #[test]
     fn nothing_wraps_around() {
-        assert_eq!(bytes(MOST_BYTES / 4, DType::F32), Some(MOST_BYTES / 4 * 4));
-        assert_eq!(bytes(MOST_BYTES / 4 + 1, DType::F32), None);
+        assert_eq!(bytes(MAX_BYTES / 4, DType::F32), Some(MAX_BYTES / 4 * 4));
+        assert_eq!(bytes(MAX_BYTES / 4 + 1, DType::F32), None);
         assert_eq!(bytes(usize::MAX, DType::F32), None);
         assert_eq!(bytes(7, DType::I4), Some(4));
-        assert_eq!(bytes(2 * MOST_BYTES, DType::I4), Some(MOST_BYTES));
+        assert_eq!(bytes(2 * MAX_BYTES, DType::I4), Some(MAX_BYTES));
         assert_eq!(bytes(usize::MAX, DType::I4), None);
         assert_eq!(product(&[1 << 40, 1 << 40]), usize::MAX);
         assert_eq!(product(&[1 << 40, 1 << 40, 0]), 0);

@@ -44,7 +44,7 @@ fn invariant_09_a_fault_fails_the_values_that_depend_on_it_and_nothing_else() {
     for (stream, buffer) in [(&bad, &a), (&bad, &d), (&good, &a), (&good, &other)] {
         read(stream, buffer).unwrap();
     }
-    device.synchronize().expect("everybody was told");
+    device.synchronize().expect("everything was reported");
 
     // What failed can be written, and then all is well.
     fill(&bad, &b).unwrap();
@@ -90,7 +90,7 @@ fn results_pending_on_one_stream_fail_alone() {
     control.assert_no_violations();
 }
 
-/// `synchronize` reports what nobody was told of yet, once.
+/// `synchronize` reports what was not reported yet, once.
 #[test]
 fn synchronize_reports_what_nobody_was_told() {
     let (device, control) = device();

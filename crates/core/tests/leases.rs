@@ -267,8 +267,8 @@ fn waiting_device(streams: u32, time: Duration) -> (Device, FakeControl) {
 /// A call as of a model: two commands on the thread's current stream, and their result.
 fn call(device: Device) -> Result<(), Error> {
     let buffer = device.allocate(64)?;
-    fill(&Stream::visit(&device)?, &buffer)?;
-    Stream::visit(&device)?.download(whole(&buffer))?.bytes().map(drop)
+    fill(&Stream::current_unleased(&device)?, &buffer)?;
+    Stream::current_unleased(&device)?.download(whole(&buffer))?.bytes().map(drop)
 }
 
 /// `work` on a thread of its own, which has ended when this returns.

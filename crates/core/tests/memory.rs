@@ -203,7 +203,7 @@ fn out_of_memory_is_an_error_with_figures_and_the_device_stays_healthy() {
 }
 
 #[test]
-fn the_ladder_takes_the_caches_of_other_streams() {
+fn reclaiming_takes_the_caches_of_other_streams() {
     let (device, control) = device_with(|config| {
         config.memory_limit = Some(8 << 20);
         (config.memory_low, config.memory_high) = (100, 100);
@@ -218,7 +218,7 @@ fn the_ladder_takes_the_caches_of_other_streams() {
 }
 
 #[test]
-fn the_ladder_submits_and_waits_for_deferred_blocks() {
+fn reclaiming_submits_and_waits_for_deferred_blocks() {
     let (device, control) = device_with(|config| {
         config.memory_limit = Some(4 << 20);
         config.wait_timeout = std::time::Duration::from_millis(20);
@@ -227,7 +227,7 @@ fn the_ladder_submits_and_waits_for_deferred_blocks() {
     let own = reader.allocate(2 << 20).unwrap();
     let shared = home.allocate(2 << 20).unwrap();
     fill(&home, &shared).unwrap();
-    // The read is recorded, not submitted: nobody but the ladder will do it.
+    // The read is recorded, not submitted: only reclaiming will do it.
     copy(&reader, &own, &shared).unwrap();
     drop(shared);
     let again = home.allocate(2 << 20).unwrap();

@@ -1,11 +1,11 @@
-//! Transfers and the host memory that a device lends for them, on the fake device.
+//! Transfers and the pooled host memory that a device has for them, on the fake device.
 
 mod common;
 
 use common::*;
 use millstream_core::{Buffer, Command, Device, Error, HostBytes, Stream};
 
-/// Floats of a transfer that the fake device lends memory for: four pieces of that size fit its bounds.
+/// Floats of a transfer that the fake device has pooled memory for: four pieces of that size fit its bounds.
 const LENT: usize = 2048;
 
 fn setup() -> (Device, millstream_core::fake::FakeControl, Stream, Buffer) {
@@ -82,7 +82,7 @@ fn emptying_the_cache_gives_back_what_is_not_lent() {
 }
 
 #[test]
-fn when_too_much_is_lent_transfers_have_memory_from_the_heap() {
+fn at_the_bounds_of_the_pool_transfers_have_memory_from_the_heap() {
     let (_, control, stream, buffer) = setup();
     fill(&stream, &buffer).unwrap();
     let downloads: Vec<_> = (0..9).map(|_| stream.download(whole(&buffer)).unwrap()).collect();
@@ -102,7 +102,7 @@ fn reading_checks_type_and_number_of_elements() {
     fill(&stream, &buffer).unwrap();
     let download = || stream.download(whole(&buffer)).unwrap();
     let refused = |result: Result<(), Error>| match result.unwrap_err() {
-        Error::InvalidCommand { op: "download", reason } => reason,
+        Error::Invalid { op: "download", reason } => reason,
         other => panic!("{other}"),
     };
     assert_eq!(refused(download().read_into(&mut [0i32; LENT])), "i32 elements for f32");
@@ -158,7 +158,7 @@ fn bytes_of_the_host_are_the_target_of_one_download_and_of_nothing_else() {
     let record = |command: Result<Command<&Buffer>, Error>| stream.record(command.unwrap());
     let refused = |result: Result<_, Error>, part: &str| {
         let error = result.map(|_| ()).unwrap_err();
-        assert!(matches!(error, Error::InvalidCommand { .. }), "{error:?}");
+        assert!(matches!(error, Error::Invalid { .. }), "{error:?}");
         assert!(error.to_string().contains(part), "{error} lacks {part:?}");
     };
     let target = HostBytes::zeroed(LENT * 4);
@@ -192,7 +192,7 @@ fn bytes_of_the_host_are_claimed_also_where_streams_share_the_buffer() {
         let target = HostBytes::zeroed(LENT * 4);
         let download = Command::download(target, whole(&buffer)).unwrap();
         stream.record(download.clone()).unwrap();
-        assert!(matches!(stream.record(download), Err(Error::InvalidCommand { .. })));
+        assert!(matches!(stream.record(download), Err(Error::Invalid { .. })));
     }
     device.synchronize().unwrap();
     control.assert_no_violations();

@@ -95,7 +95,7 @@ fn initialise() -> Result<()> {
     let mut version = 0;
     // SAFETY: `version` is a place for the result.
     check("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&mut version) })
-        .map_err(|failure| failure.to_error("cuda"))?;
+        .map_err(|failure| failure.to_open_error("cuda"))?;
     if version < OLDEST_DRIVER {
         return Err(unavailable(format!(
             "the NVIDIA driver speaks CUDA {}.{}, and 13.0 is needed: install a driver of version 580 or \
@@ -117,8 +117,8 @@ pub(crate) fn all() -> Result<Vec<Properties>> {
     let mut count = 0;
     // SAFETY: the driver is initialised, and `count` is a place for the result.
     check("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&mut count) })
-        .map_err(|failure| failure.to_error("cuda"))?;
-    (0..count).map(|ordinal| properties(ordinal).map_err(|f| f.to_error("cuda"))).collect()
+        .map_err(|failure| failure.to_open_error("cuda"))?;
+    (0..count).map(|ordinal| properties(ordinal).map_err(|f| f.to_open_error("cuda"))).collect()
 }
 
 fn properties(ordinal: i32) -> Result<Properties, Failure> {
@@ -200,7 +200,7 @@ impl Gpu {
 
     fn new(properties: Properties, config: &Config) -> Result<Self> {
         let name = format!("cuda:{}", properties.ordinal);
-        let failed = |failure: Failure| failure.to_error(&name);
+        let failed = |failure: Failure| failure.to_open_error(&name);
         let overlaps = Settings::from_env()?.overlap && properties.capability >= OVERLAP_SINCE;
         let context = Arc::new(Context::retain(properties.device).map_err(failed)?);
         let image = compile::compile_once("builtin", builtin::SOURCE, &properties.architecture())?;

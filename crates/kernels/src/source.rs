@@ -22,23 +22,23 @@ impl Dialect {
     /// programs share.
     fn prelude(self) -> [&'static str; 12] {
         let own = match self {
-            Dialect::Cuda => include_str!("../programs/prelude/cuda.metal"),
-            Dialect::Metal => include_str!("../programs/prelude/metal.metal"),
-            Dialect::Host => include_str!("../programs/prelude/host.metal"),
+            Dialect::Cuda => include_str!("../programs/prelude/cuda.kernel"),
+            Dialect::Metal => include_str!("../programs/prelude/metal.kernel"),
+            Dialect::Host => include_str!("../programs/prelude/host.kernel"),
         };
         [
             own,
-            include_str!("../programs/common/numbers.metal"),
-            include_str!("../programs/common/math.metal"),
-            include_str!("../programs/common/group.metal"),
-            include_str!("../programs/common/walk.metal"),
-            include_str!("../programs/common/elementwise.metal"),
-            include_str!("../programs/common/tile.metal"),
-            include_str!("../programs/common/window.metal"),
-            include_str!("../programs/common/index.metal"),
-            include_str!("../programs/common/sorting.metal"),
-            include_str!("../programs/common/attention.metal"),
-            include_str!("../programs/common/blocks.metal"),
+            include_str!("../programs/common/numbers.kernel"),
+            include_str!("../programs/common/math.kernel"),
+            include_str!("../programs/common/group.kernel"),
+            include_str!("../programs/common/walk.kernel"),
+            include_str!("../programs/common/elementwise.kernel"),
+            include_str!("../programs/common/tile.kernel"),
+            include_str!("../programs/common/window.kernel"),
+            include_str!("../programs/common/index.kernel"),
+            include_str!("../programs/common/sorting.kernel"),
+            include_str!("../programs/common/attention.kernel"),
+            include_str!("../programs/common/blocks.kernel"),
         ]
     }
 }
@@ -81,7 +81,7 @@ fn specialise(text: &mut String, key: &Key) {
     if key.program() == Program::Chain {
         chain::write_steps(text, key);
     }
-    let _ = writeln!(text, "#line 1 \"{}.metal\"", definition.name);
+    let _ = writeln!(text, "#line 1 \"{}.kernel\"", definition.name);
     text.push_str(definition.text);
 }
 

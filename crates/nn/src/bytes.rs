@@ -13,7 +13,7 @@ pub(crate) fn room<T>(count: usize) -> Result<Vec<T>> {
         Ok(()) => Ok(room),
         Err(_) => {
             let requested = count.saturating_mul(size_of::<T>());
-            Err(Error::Runtime(millstream_core::Error::OutOfHostMemory { requested }))
+            Err(Error::OutOfHostMemory { requested })
         }
     }
 }

@@ -53,7 +53,7 @@ impl Plan {
         work: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
     ) -> Result<Self> {
         let layouts = inputs.iter().map(|(shape, dtype)| Layout::contiguous(*dtype, shape));
-        let layouts: Vec<Layout> = layouts.collect::<millstream_core::Result<_>>()?;
+        let layouts: Vec<Layout> = layouts.collect::<Result<_>>()?;
         let traced = |buffers: &[Buffer]| {
             let given = buffers.iter().zip(&layouts);
             let given: Vec<Tensor> = given
@@ -97,7 +97,7 @@ impl Plan {
         for ((input, layout), copy) in inputs.iter().zip(self.0.inputs()).zip(&mut copies) {
             *copy = fitted(input, layout)?;
         }
-        let stream = Stream::visit(&self.0.device())?;
+        let stream = Stream::current_unleased(&self.0.device())?;
         let mut outputs = [const { None }; O];
         for (output, layout) in outputs.iter_mut().zip(self.0.outputs()) {
             *output = Some(stream.allocate(layout.dense_bytes())?);

@@ -8,9 +8,9 @@ use millstream_core::{
 use millstream_cpu as _;
 use millstream_nn::*;
 
-const MOST: usize = usize::MAX;
+const MAX: usize = usize::MAX;
 const SIZES: [usize; 10] =
-    [0, 1, 2, 1 << 31, 1 << 32, 1 << 58, 1 << 61, isize::MAX as usize, MOST - 1, MOST];
+    [0, 1, 2, 1 << 31, 1 << 32, 1 << 58, 1 << 61, isize::MAX as usize, MAX - 1, MAX];
 const AXES: [isize; 7] = [isize::MIN, isize::MIN + 1, -1, 0, 1, 2, isize::MAX];
 
 fn device() -> Device {
@@ -49,7 +49,7 @@ fn views_take_any_numbers() {
                     }
                 }
             }
-            let _ = tensor.slice(axis, ..=MOST);
+            let _ = tensor.slice(axis, ..=MAX);
             for other in AXES {
                 let _ = tensor.transpose(axis, other);
                 let _ = tensor.permute(&[axis, other]);
@@ -71,8 +71,8 @@ fn views_take_any_numbers() {
         let _ = Tensor::cat(&[&tensor, &tensor, &tensor], 0).map(drop);
     }
     let one = &tensors()[1];
-    assert_eq!(one.slice_by(0, 0..1, MOST).unwrap().shape(), [1, 4]);
-    assert_eq!(one.slice_by(1, 0..4, MOST).unwrap().to_vec::<f32>().unwrap(), [1.0; 4]);
+    assert_eq!(one.slice_by(0, 0..1, MAX).unwrap().shape(), [1, 4]);
+    assert_eq!(one.slice_by(1, 0..4, MAX).unwrap().to_vec::<f32>().unwrap(), [1.0; 4]);
     assert!(one.slice_by(0, 0..1, 0).is_err());
     assert!(tensors()[3].split(1, 0).unwrap_err().to_string().contains("pieces"));
     assert!(tensors()[3].to_scalar::<f32>().unwrap_err().to_string().contains("one element"));

@@ -10,7 +10,7 @@ use crate::Generator;
 use crate::cases::TYPES;
 
 /// Products on the way: few, so that nothing becomes too small for an exact result.
-const MOST_PRODUCTS: usize = 3;
+const MAX_PRODUCTS: usize = 3;
 
 /// A chain under way.
 struct Growing<'a> {
@@ -116,7 +116,7 @@ impl Growing<'_> {
             return self.pick(&[And, Or, Xor, Equal, NotEqual]);
         }
         let mut ops = vec![Add, Sub, Min, Max, Less, GreaterEqual];
-        if self.products < MOST_PRODUCTS {
+        if self.products < MAX_PRODUCTS {
             ops.push(Mul);
         }
         if !dtype.is_float() {

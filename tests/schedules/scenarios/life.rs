@@ -21,7 +21,7 @@ struct Parcel {
 pub fn drops(scene: &Scene) {
     let numbers = scene.numbers(0);
     let device = scene.open(1 + numbers.below(4) as u32);
-    // Small ones, and such as a GPU's queue lends memory for.
+    // Small ones, and such as a GPU's queue has pinned memory for.
     let count = *numbers.pick(&[40, 40, 6000]);
     let (sender, receiver) = mpsc::channel::<Parcel>();
     let (sender, receiver) = (Mutex::new(Some(sender)), Mutex::new(receiver));
@@ -77,7 +77,7 @@ fn check(download: Download, v: f32) {
     assert!(values.iter().all(|&value| value == v), "{} instead of {v}", values[0]);
 }
 
-/// The device is closed while threads call. Each call has the right answer or is told that it is closed.
+/// The device is closed while threads call. Each call has the right answer or an error that says it is closed.
 pub fn closing(scene: &Scene) {
     let numbers = scene.numbers(0);
     let device = scene.open(1 + numbers.below(4) as u32);
@@ -162,7 +162,7 @@ pub fn housekeeping(scene: &Scene) {
     assert_eq!((memory.in_use, memory.reserved), (0, 0), "everything went back: {memory:?}");
 }
 
-/// Little memory: every call has the right answer or is told of the lack, and the device is well afterwards.
+/// Little memory: every call has the right answer or an error that says so, and the device is well afterwards.
 pub fn low_memory(scene: &Scene) {
     const LIMIT: usize = 1 << 20;
     let numbers = scene.numbers(0);

@@ -44,7 +44,7 @@ fn shared(device: &Device) -> Shared {
     Shared::new(&Stream::default_of(device).unwrap()).unwrap()
 }
 
-/// Some of the calls fail. They are told, nobody else is.
+/// Some of the calls fail. They get the error, nobody else does.
 pub fn faults(scene: &Scene) {
     let numbers = scene.numbers(0);
     let device = scene.open(1 + numbers.below(4) as u32);

@@ -228,7 +228,7 @@ impl Batch {
         true
     }
 
-    /// The Command at `index` failed: what it should have made is not there. Whoever reads it is told.
+    /// The Command at `index` failed: its outputs are not valid. Whoever reads them gets the error.
     pub fn fail(&self, index: usize, fault: impl Into<Fault>, progress: &Progress) {
         let fault = fault.into();
         self.mark(index, &fault);

@@ -15,23 +15,23 @@ const ALIGNMENT: usize = 8;
 
 /// Bytes on the host that an upload reads or a download writes. Clones name the same bytes.
 ///
-/// Who may touch them is settled when a Command is recorded: bytes are what any number of uploads read,
-/// which nobody writes after creation, or what one download writes, once. A Command that breaks this is
-/// refused. Only the device writes what is downloaded, before its command completes, and only the owner of
-/// the pending download reads, after that. Both sides go through `unsafe` accessors that state this.
+/// Recording a Command decides how its host bytes are used. Either any number of uploads read them, and
+/// nobody writes them after creation; or one download writes them, once. A Command that breaks this rule is
+/// refused. The device writes a download before its Command completes, and the owner of the download reads it
+/// after that. Both sides use `unsafe` accessors that state this.
 ///
-/// They lie on the heap, or in a piece that a device has lent because it reaches it by itself (see
-/// [`HostPool`](crate::HostPool)). The last clone gives the memory back, on whichever thread that is.
+/// The bytes lie on the heap, or in memory that the device reaches by itself (see
+/// [`HostPool`](crate::HostPool)). The last clone frees the memory, on any thread.
 ///
-/// Where there was no memory they are not [backed](Self::is_backed): they have the length that was asked
-/// for and nothing else, and no Command takes them.
+/// If there was no memory, the bytes are not [backed](Self::is_backed): they only have a length, and no
+/// Command takes them.
 #[derive(Clone)]
 pub struct HostBytes(Arc<HostMemory>);
 
-/// What memory that is not from the heap belongs to, and what keeps it.
-pub(crate) trait Lender: Any + Send + Sync {
-    /// Nobody uses the memory any more.
-    fn give_back(&self);
+/// The owner of memory that is not from the heap.
+pub(crate) trait PoolEntry: Any + Send + Sync {
+    /// The memory is no longer used.
+    fn release(&self);
 }
 
 /// What recorded Commands do with host bytes.
@@ -63,7 +63,7 @@ enum Home {
     Heap {
         align: usize,
     },
-    Lent(Arc<dyn Lender>),
+    Pooled(Arc<dyn PoolEntry>),
     /// There is none.
     Nowhere,
 }
@@ -117,7 +117,7 @@ impl HostMemory {
 impl Drop for HostMemory {
     fn drop(&mut self) {
         match &self.home {
-            Home::Lent(lender) => lender.give_back(),
+            Home::Pooled(entry) => entry.release(),
             Home::Heap { align } if self.bytes > 0 => {
                 // SAFETY: allocated with this size and alignment, which made a layout then, and nobody
                 // else has it.
@@ -163,28 +163,32 @@ impl HostBytes {
         unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr().cast(), count) }
     }
 
-    /// Bytes of somebody else's.
+    /// Bytes of a pool.
     ///
     /// # Safety
     ///
-    /// As long as `lender` lives there are so many bytes at `start`, aligned for every element type, and
-    /// nobody else touches them before it is told that they are given back.
-    pub(crate) unsafe fn lent(start: NonNull<u8>, bytes: usize, lender: Arc<dyn Lender>) -> Self {
-        HostBytes(Arc::new(HostMemory::new(start, bytes, Home::Lent(lender))))
+    /// As long as `entry` lives, there are `bytes` bytes at `start`, aligned for every element type. Nobody
+    /// else touches them until the entry is released.
+    pub(crate) unsafe fn pooled(
+        start: NonNull<u8>,
+        bytes: usize,
+        entry: Arc<dyn PoolEntry>,
+    ) -> Self {
+        HostBytes(Arc::new(HostMemory::new(start, bytes, Home::Pooled(entry))))
     }
 
-    /// What lent them, if it is that.
-    pub(crate) fn lender<L: Lender>(&self) -> Option<&L> {
-        let Home::Lent(lender) = &self.0.home else { return None };
-        let lender: &dyn Any = &**lender;
-        lender.downcast_ref()
+    /// The pool entry that they lie in, if it has this type.
+    pub(crate) fn pool_entry<E: PoolEntry>(&self) -> Option<&E> {
+        let Home::Pooled(entry) = &self.0.home else { return None };
+        let entry: &dyn Any = &**entry;
+        entry.downcast_ref()
     }
 
-    /// What keeps memory that a device has lent where it is, without keeping it from being lent again; for
-    /// a backend that has written its address down. `None` for memory from the heap.
+    /// Keeps pooled memory alive at its address, for a backend that has captured the address. The pool may
+    /// still hand the memory out again. `None` for memory from the heap.
     pub fn keep_address(&self) -> Option<Box<dyn Any + Send>> {
-        let Home::Lent(lender) = &self.0.home else { return None };
-        Some(Box::new(Arc::clone(lender)))
+        let Home::Pooled(entry) = &self.0.home else { return None };
+        Some(Box::new(Arc::clone(entry)))
     }
 
     /// Bytes that a download will write, allocated as a vector of elements of this alignment would be
@@ -241,17 +245,17 @@ impl HostBytes {
         self.0.start.as_ptr()
     }
 
-    /// Settles what recorded Commands do with the bytes. To be called for every Command that is recorded.
+    /// Claims the bytes for a role. To be called for every Command that is recorded.
     ///
     /// # Errors
     ///
     /// Bytes that a download was recorded to, or a target that anything was recorded with.
     pub(crate) fn claim(&self, role: HostRole) -> Result<()> {
         // Nothing but this number is handed on: whoever made the bytes did so before there was a Command.
-        let (settled, order) = (role as u8, Ordering::Relaxed);
-        match self.0.role.compare_exchange(UNCLAIMED, settled, order, order) {
+        let (claimed, order) = (role as u8, Ordering::Relaxed);
+        match self.0.role.compare_exchange(UNCLAIMED, claimed, order, order) {
             Ok(_) => Ok(()),
-            Err(found) if found == settled && role == HostRole::Source => Ok(()),
+            Err(found) if found == claimed && role == HostRole::Source => Ok(()),
             Err(found) => {
                 let (op, wanted) = match role {
                     HostRole::Source => ("upload", "read"),
@@ -262,7 +266,7 @@ impl HostBytes {
                 let reason = format!(
                     "these bytes of the host are {use_before} already and cannot be {wanted} by this one"
                 );
-                Err(Error::InvalidCommand { op, reason })
+                Err(Error::Invalid { op, reason })
             }
         }
     }

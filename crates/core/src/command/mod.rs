@@ -52,7 +52,7 @@ pub use blocks::BlockWeights;
 pub use chain::{Chain, ChainOp, ChainStep, ChainTerm, MAX_CHAIN_INPUTS, MAX_CHAIN_STEPS};
 pub use grid_sample::{GridMode, GridPadding};
 pub use host::HostBytes;
-pub(crate) use host::{HostRole, Lender};
+pub(crate) use host::{HostRole, PoolEntry};
 pub use infer::{Names, Outputs};
 pub use integer::{Quantized, Rescale};
 pub use iota::IotaParams;
@@ -240,7 +240,7 @@ impl<B: BufferLike> Command<B> {
     pub fn verify(&self) -> Result<()> {
         match self.state {
             State::CHECKED => Ok(()),
-            State::SPENT => Err(Error::InvalidCommand {
+            State::SPENT => Err(Error::Invalid {
                 op: "command",
                 reason: "it was recorded already, and is of no use now".into(),
             }),
@@ -253,7 +253,7 @@ impl<B: BufferLike> Command<B> {
             host.check_backed()?;
         }
         check_operands(usize::from(self.outputs), &self.operands, self.op.in_place())
-            .map_err(|reason| Error::InvalidCommand { op: self.op.name(), reason })
+            .map_err(|reason| Error::Invalid { op: self.op.name(), reason })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Operands: a buffer and where in it the elements lie.
 
 use crate::Layout;
-use crate::size::MOST_BYTES;
+use crate::size::MAX_BYTES;
 
 /// A way to name a buffer that is good enough to check a Command.
 pub trait BufferLike {
@@ -71,7 +71,7 @@ impl<B> Operand<B> {
 impl<B: BufferLike> Operand<B> {
     pub(super) fn check_bounds(&self) -> Result<(), String> {
         let extent = self.layout.extent_bytes();
-        if extent > MOST_BYTES {
+        if extent > MAX_BYTES {
             return Err(format!("{:?} reaches beyond what memory can have", self.layout));
         }
         if extent > self.buffer.bytes() {

@@ -101,7 +101,7 @@ pub struct RecurrentVariant {
 }
 
 impl RecurrentCell {
-    /// The activations that a cell has unless it is told of others.
+    /// The activations that a cell has by default.
     pub const fn activations(self) -> [RecurrentActivation; 3] {
         use RecurrentActivation::{Relu, Sigmoid, Tanh};
         match self {

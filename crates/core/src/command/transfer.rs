@@ -4,7 +4,7 @@ use super::{BufferLike, Command, HostBytes, HostRole, Op, Operand, TensorSpec};
 use crate::Result;
 
 impl<B> Command<B> {
-    /// Settles what the Command does with bytes of the host. Once, when it is recorded.
+    /// Claims the host bytes that the Command reads or writes. Called once, when it is recorded.
     ///
     /// # Errors
     ///

@@ -32,36 +32,37 @@ pub struct Health {
     pub last_error: Option<Error>,
 }
 
+/// What went wrong on a device.
 #[derive(Default)]
-pub(super) struct Troubles(Mutex<Record>);
+pub(super) struct FaultLog(Mutex<State>);
 
 #[derive(Default)]
-struct Record {
+struct State {
     faults: u64,
     last: Option<Error>,
     lost: Option<Arc<str>>,
 }
 
-impl Troubles {
-    fn record(&self) -> MutexGuard<'_, Record> {
+impl FaultLog {
+    fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.0)
     }
 
     fn note(&self, error: &Error) {
-        let mut record = self.record();
-        record.faults += 1;
-        record.last = Some(error.clone());
+        let mut state = self.state();
+        state.faults += 1;
+        state.last = Some(error.clone());
         if let Error::DeviceLost { reason, .. } = error {
-            record.lost.get_or_insert_with(|| Arc::clone(reason));
+            state.lost.get_or_insert_with(|| Arc::clone(reason));
         }
     }
 
     fn is_lost(&self) -> bool {
-        self.record().lost.is_some()
+        self.state().lost.is_some()
     }
 
     pub fn lost(&self, device: &str) -> Error {
-        let reason = self.record().lost.clone().unwrap_or_else(|| "unknown".into());
+        let reason = self.state().lost.clone().unwrap_or_else(|| "unknown".into());
         Error::DeviceLost { device: device.to_owned(), reason }
     }
 }
@@ -76,7 +77,7 @@ impl DeviceInner {
 
     /// The same for a caller that holds a lock, and wakes the tasks when it does not any more.
     pub fn note_error_locked(&self, error: &Error) {
-        self.troubles.note(error);
+        self.fault_log.note(error);
         if matches!(error, Error::DeviceLost { .. }) {
             // Status first: whoever is released below and calls again is refused.
             let _ = self.status.compare_exchange(OPEN, LOST, Ordering::AcqRel, Ordering::Acquire);
@@ -93,11 +94,11 @@ impl DeviceInner {
     }
 
     /// For a stream that was just added to the pool: if the device was lost meanwhile, so is the stream. Either
-    /// the look here, under the lock of the troubles, comes after the note of the loss, or whoever notes it looks
-    /// at the pool later and finds the stream.
+    /// this check, under the lock of the fault log, comes after the loss was noted, or the thread that notes the
+    /// loss finds the stream in the pool.
     pub fn lose_if_lost(&self, stream: &StreamInner) {
-        if self.troubles.is_lost() {
-            stream.progress().lose(self.troubles.lost(self.name()));
+        if self.fault_log.is_lost() {
+            stream.progress().lose(self.fault_log.lost(self.name()));
         }
     }
 
@@ -123,8 +124,8 @@ impl DeviceInner {
             _ => HealthState::Healthy,
         };
         let (mut faults, mut last_error) = {
-            let record = self.troubles.record();
-            (record.faults, record.last.clone())
+            let state = self.fault_log.state();
+            (state.faults, state.last.clone())
         };
         for stream in self.pool.created() {
             let (count, last) = stream.progress().faults();
@@ -170,21 +171,21 @@ mod loom_tests {
     fn loom_a_new_stream_or_the_loss_of_its_device_sees_the_other() {
         loom::model(|| {
             let shared =
-                Arc::new((Troubles::default(), AtomicBool::new(false), AtomicBool::new(false)));
+                Arc::new((FaultLog::default(), AtomicBool::new(false), AtomicBool::new(false)));
             let loser = {
                 let shared = Arc::clone(&shared);
                 thread::spawn(move || {
-                    let (troubles, published, lost) = &*shared;
+                    let (fault_log, published, lost) = &*shared;
                     let reason = "planted".into();
-                    troubles.note(&Error::DeviceLost { device: "fake".into(), reason });
+                    fault_log.note(&Error::DeviceLost { device: "fake".into(), reason });
                     if published.load(Ordering::Acquire) {
                         lost.store(true, Ordering::Relaxed);
                     }
                 })
             };
-            let (troubles, published, lost) = &*shared;
+            let (fault_log, published, lost) = &*shared;
             published.store(true, Ordering::Release);
-            if troubles.is_lost() {
+            if fault_log.is_lost() {
                 lost.store(true, Ordering::Relaxed);
             }
             loser.join().unwrap();

@@ -13,7 +13,7 @@ pub use health::{Health, HealthState};
 use std::fmt;
 use std::sync::atomic::AtomicPtr;
 
-use self::health::Troubles;
+use self::health::FaultLog;
 use self::registry::{PUBLISH, READ};
 use crate::memory::DeviceMemory;
 use crate::profiler::Profiler;
@@ -40,12 +40,12 @@ pub(crate) struct DeviceInner {
     config: Config,
     backend: Box<dyn Backend>,
     supported: u64,
-    most_work: u64,
+    max_work: u64,
     /// The process it was opened in.
     generation: u32,
     /// One of the constants below.
     status: AtomicU8,
-    troubles: Troubles,
+    fault_log: FaultLog,
     pool: StreamPool,
     memory: DeviceMemory,
     profiler: Profiler,
@@ -149,10 +149,10 @@ impl Device {
         let inner = DeviceInner {
             opened_before: None,
             supported,
-            most_work: backend.most_work(),
+            max_work: backend.max_work(),
             generation: fork::generation(),
             status: AtomicU8::new(OPEN),
-            troubles: Troubles::default(),
+            fault_log: FaultLog::default(),
             pool: StreamPool::new(streams),
             memory: DeviceMemory::new(limit, config.memory_high, config.memory_low),
             profiler: Profiler::new(&info.name),
@@ -244,7 +244,7 @@ impl Device {
     ///
     /// As for [`Stream::allocate`].
     pub fn allocate(&self, bytes: usize) -> Result<Buffer> {
-        Stream::visit(self)?.allocate(bytes)
+        Stream::current_unleased(self)?.allocate(bytes)
     }
 
     /// Waits until everything recorded on any stream so far has finished, for as long as the device is set
@@ -272,7 +272,7 @@ impl Device {
         first
     }
 
-    /// Gives cached memory that nobody uses back to the device, and host memory that transfers were lent.
+    /// Gives cached memory that nobody uses back to the device, and pooled host memory of transfers.
     /// What a device counts on for batches that it would run again stays.
     ///
     /// # Blocks when
@@ -434,7 +434,7 @@ impl DeviceInner {
             return Error::Forked { device };
         }
         match self.status.load(Ordering::Acquire) {
-            LOST => self.troubles.lost(&device),
+            LOST => self.fault_log.lost(&device),
             _ => Error::DeviceClosed { device },
         }
     }
@@ -443,13 +443,13 @@ impl DeviceInner {
     pub fn check_command<B>(&self, command: &Command<B>, bytes: usize) -> Result<()> {
         self.check_support(command.op())?;
         // A look at the operands, which a device without a bound is spared.
-        if self.most_work != u64::MAX && command.is_more_work(bytes, self.most_work) {
-            return Err(Error::InvalidCommand {
+        if self.max_work != u64::MAX && command.is_more_work(bytes, self.max_work) {
+            return Err(Error::Invalid {
                 op: command.op().name(),
                 reason: format!(
                     "needs about {} operations, more than the {} that one Command may on {}: divide it",
                     command.work(),
-                    self.most_work,
+                    self.max_work,
                     self.name()
                 ),
             });

@@ -44,7 +44,7 @@ impl FakeControl {
         self.0.lock().memory_taken
     }
 
-    /// Pieces of host memory that there are, and how many of them are lent for transfers.
+    /// Pieces of host memory that there are, and how many of them are checked out.
     pub fn host_pieces(&self) -> (usize, usize) {
         self.0.host.count()
     }

@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 
 use crate::{HostBounds, HostPiece};
 
-/// What is lent: small, so that tests reach the bounds.
+/// The bounds of the pool: small, so that tests reach them.
 pub(super) const BOUNDS: HostBounds =
     HostBounds { smallest: 4096, largest: 64 << 10, pieces: 4, total: 128 << 10 };
 

@@ -11,7 +11,7 @@ use crate::fault::{Fault, Marks, Value};
 use crate::stream::{StreamInner, Timepoint};
 use crate::sync::schedule::{AtomicBool, AtomicUsize, Mutex, MutexGuard, Ordering, PoisonError};
 use crate::sync::shim::{AtomicPtr, AtomicU64};
-use crate::sync::{Flag, Holders, Linked};
+use crate::sync::{Flag, Linked, RefCount};
 use crate::{Device, Layout, Operand, Result};
 
 /// A block of device memory. It belongs to its home stream, which reuses it when nobody holds it.
@@ -47,7 +47,7 @@ pub(crate) struct Block {
 
 #[repr(align(64))]
 struct Changing {
-    holders: Holders,
+    holders: RefCount,
     /// The home stream's sequence number of the last write there, or of the allocation.
     written: AtomicU64,
     link: AtomicPtr<Block>,
@@ -167,7 +167,7 @@ impl Block {
             settled: Flag::default(),
             shared: AtomicBool::new(false),
             changing: Changing {
-                holders: Holders::default(),
+                holders: RefCount::default(),
                 written: AtomicU64::new(0),
                 link: AtomicPtr::new(std::ptr::null_mut()),
                 uses: Mutex::default(),
@@ -188,8 +188,8 @@ impl Block {
         self.generation.store(generation, Ordering::Relaxed);
         self.covered.store(0, Ordering::Relaxed);
         self.changing.written.store(recorded, Ordering::Relaxed);
-        self.settled.lower();
-        self.changing.holders.begin();
+        self.settled.clear();
+        self.changing.holders.reset();
     }
 
     pub(crate) fn lock_uses(&self) -> MutexGuard<'_, Uses> {
@@ -210,7 +210,7 @@ impl Block {
     }
 
     pub(crate) fn is_settled(&self) -> bool {
-        self.settled.is_raised()
+        self.settled.is_set()
     }
 
     /// Whether other streams than home use it. Home looks with its lock held, so none slips in unseen.
@@ -325,13 +325,13 @@ impl Block {
         if self.changing.failed.load(Ordering::Acquire) == generation
             && let Some(fault) = self.marks().any(generation)
         {
-            return Err(fault.tell());
+            return Err(fault.report());
         }
         if self.covered() < self.bytes() {
             return Ok(Settling::Clear);
         }
         // Whoever sees it reads the contents without waiting for the writes that have passed here.
-        self.settled.raise();
+        self.settled.set();
         Ok(Settling::Done)
     }
 }
@@ -432,7 +432,7 @@ impl Buffer {
 
 impl Clone for Buffer {
     fn clone(&self) -> Self {
-        self.block().changing.holders.add();
+        self.block().changing.holders.increment();
         Buffer(self.0)
     }
 }
@@ -440,7 +440,7 @@ impl Clone for Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         // The last one sees the other holders' uses before the block goes back.
-        if self.block().changing.holders.leave() {
+        if self.block().changing.holders.decrement() {
             super::give_back(self.0);
         }
     }

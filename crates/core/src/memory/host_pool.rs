@@ -1,18 +1,20 @@
-//! Host memory that a device reaches by itself, lent to transfers and used again.
+//! A pool of host memory that a device reaches by itself (pinned memory), for transfers.
 //!
-//! Making such memory takes far longer than most transfers, so a queue keeps it. Taking a piece needs the
-//! lock of the pool, which only takers of that stream use; giving it back is one store, by whichever thread
-//! drops the last clone. A caller that does the same again and again gets the same addresses, and what a backend
-//! has written down with them stays good: lent is the first of the smallest that are free and that the thread had
-//! before, so that threads that share a stream do not mix theirs up; then a new one; and at the bounds any.
+//! Pinning memory takes far longer than most transfers, so a queue keeps it. Checking out a piece takes the
+//! lock of the pool, which only the users of that stream take. Returning it is one store, by whichever thread
+//! drops the last clone.
+//!
+//! A caller that repeats its calls gets the same addresses again, so what a backend captured with them stays
+//! valid. Of the free pieces that are large enough, the pool takes the smallest that the calling thread had
+//! before, then makes a new one, and at the bounds takes any.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::HostBytes;
-use crate::command::Lender;
+use crate::command::PoolEntry;
 use crate::stream::thread_number;
-use crate::sync::Loan;
+use crate::sync::Checkout;
 use crate::sync::shim::{Mutex, lock};
 
 /// Host memory that a device reaches by itself.
@@ -29,7 +31,7 @@ pub unsafe trait HostPiece: Send + Sync + 'static {
     fn bytes(&self) -> usize;
 }
 
-/// What a pool lends and keeps.
+/// How much a pool holds.
 #[derive(Clone, Copy, Debug)]
 pub struct HostBounds {
     /// The smallest transfer that gets a piece.
@@ -42,8 +44,8 @@ pub struct HostBounds {
     pub total: usize,
 }
 
-/// The pieces of a queue. When a bound is reached, pieces that nobody uses make room, and if that is not
-/// enough nothing is lent.
+/// The pieces of a queue. When a bound is reached, the pool drops unused pieces. If that is not enough,
+/// [`take`](Self::take) gives `None`.
 pub struct HostPool<M> {
     bounds: HostBounds,
     state: Mutex<State<M>>,
@@ -57,27 +59,27 @@ struct State<M> {
 
 struct Kept<M> {
     piece: Arc<Piece<M>>,
-    /// The clock when it was lent last.
+    /// The clock when it was checked out last.
     used: u64,
-    /// The thread that it was lent to.
+    /// The thread that checked it out last.
     thread: usize,
 }
 
 struct Piece<M> {
-    loan: Loan,
+    checkout: Checkout,
     memory: M,
 }
 
-impl<M: HostPiece> Lender for Piece<M> {
-    fn give_back(&self) {
-        self.loan.give_back();
+impl<M: HostPiece> PoolEntry for Piece<M> {
+    fn release(&self) {
+        self.checkout.release();
     }
 }
 
 impl<M: HostPiece> Kept<M> {
-    /// Nobody has it, and nobody counts on its address. Only takers, under the lock, change that.
+    /// Not checked out, and nobody relies on its address. Only `take`, under the lock, changes that.
     fn is_spare(&self) -> bool {
-        !self.piece.loan.is_taken() && Arc::strong_count(&self.piece) == 1
+        !self.piece.checkout.is_out() && Arc::strong_count(&self.piece) == 1
     }
 }
 
@@ -88,14 +90,14 @@ impl<M: HostPiece> HostPool<M> {
         Self { bounds, state: Mutex::new(state) }
     }
 
-    /// Lends a piece for a transfer of so many bytes; `make` makes one of at least the size that it is
-    /// given. `None` for a size out of bounds, when too much is lent, when `make` gave nothing, or after
-    /// [`close`](Self::close).
+    /// Checks out a piece for a transfer of `bytes` bytes. `make` makes a new piece of at least the size that
+    /// it is given. `None` for a size out of bounds, when too much is checked out, when `make` gave nothing,
+    /// or after [`close`](Self::close).
     pub fn take(&self, bytes: usize, make: impl FnOnce(usize) -> Option<M>) -> Option<HostBytes> {
         if bytes < self.bounds.smallest.max(1) || bytes > self.bounds.largest {
             return None;
         }
-        // Declared before the guard, so that what goes is given back without the lock.
+        // Declared before the guard, so that it is dropped without the lock.
         let mut gone = Vec::new();
         let mut state = lock(&self.state);
         if state.closed {
@@ -120,23 +122,23 @@ impl<M: HostPiece> HostPool<M> {
         let kept = &mut state.pieces[index];
         kept.used = clock;
         kept.thread = thread;
-        if !kept.piece.loan.take() {
+        if !kept.piece.checkout.take() {
             return None;
         }
         let (start, piece) = (kept.piece.memory.start(), Arc::clone(&kept.piece));
-        // SAFETY: the piece is at least that large, as `HostPiece` promises, and lent to nobody else until
-        // it is given back.
-        Some(unsafe { HostBytes::lent(start, bytes, piece) })
+        // SAFETY: the piece is at least that large, as `HostPiece` promises, and nobody else gets it until
+        // it is released.
+        Some(unsafe { HostBytes::pooled(start, bytes, piece) })
     }
 
-    /// Gives back what nobody uses, and whose address nobody counts on.
+    /// Frees the pieces that are not checked out and whose address nobody relies on.
     pub fn trim(&self) {
         let spare: Vec<_> =
             lock(&self.state).pieces.extract_if(.., |kept| kept.is_spare()).collect();
         drop(spare);
     }
 
-    /// Lends nothing any more. What is lent goes when it is given back.
+    /// Closes the pool. Pieces that are checked out are freed when they are released.
     pub fn close(&self) {
         let mut state = lock(&self.state);
         state.closed = true;
@@ -145,21 +147,21 @@ impl<M: HostPiece> HostPool<M> {
         drop(pieces);
     }
 
-    /// How many pieces there are, and how many of them are lent.
+    /// How many pieces there are, and how many of them are checked out.
     pub fn count(&self) -> (usize, usize) {
         let state = lock(&self.state);
-        let lent = state.pieces.iter().filter(|kept| kept.piece.loan.is_taken()).count();
-        (state.pieces.len(), lent)
+        let taken = state.pieces.iter().filter(|kept| kept.piece.checkout.is_out()).count();
+        (state.pieces.len(), taken)
     }
 }
 
 impl<M: HostPiece> State<M> {
-    /// The first of the smallest pieces that are large enough, free and wanted.
+    /// Of the free pieces that are large enough and wanted, the first of the smallest.
     fn first_free(&self, bytes: usize, wanted: impl Fn(&Kept<M>) -> bool) -> Option<usize> {
         let size = |index: &usize| self.pieces[*index].piece.memory.bytes();
         let fits = |index: &usize| {
             let kept = &self.pieces[*index];
-            size(index) >= bytes && wanted(kept) && !kept.piece.loan.is_taken()
+            size(index) >= bytes && wanted(kept) && !kept.piece.checkout.is_out()
         };
         // The minimum that comes first.
         (0..self.pieces.len()).filter(fits).min_by_key(size)
@@ -167,7 +169,7 @@ impl<M: HostPiece> State<M> {
 
     /// Adds a piece; gives its index.
     fn add(&mut self, memory: M) -> usize {
-        let piece = Arc::new(Piece { loan: Loan::new(), memory });
+        let piece = Arc::new(Piece { checkout: Checkout::new(), memory });
         self.pieces.push(Kept { piece, used: 0, thread: 0 });
         self.pieces.len() - 1
     }
@@ -179,7 +181,7 @@ impl<M: HostPiece> State<M> {
         self.pieces.len() < bounds.pieces && total <= bounds.total
     }
 
-    /// Makes room for one more of that size, if need be by letting spare ones go; whether there is.
+    /// Makes room for one more of that size, by dropping spare pieces if need be. Says whether there is room.
     fn make_room(&mut self, size: usize, bounds: &HostBounds, gone: &mut Vec<Kept<M>>) -> bool {
         while !self.has_room(size, bounds) {
             let spare = (0..self.pieces.len()).filter(|&index| self.pieces[index].is_spare());
@@ -193,10 +195,10 @@ impl<M: HostPiece> State<M> {
 }
 
 impl HostBytes {
-    /// The piece that these bytes lie in, if a [`HostPool`] of such pieces has lent it. They begin where it
-    /// does.
+    /// The piece that these bytes lie in, if they are from a [`HostPool`] of such pieces. The bytes begin
+    /// where the piece does.
     pub fn piece<M: HostPiece>(&self) -> Option<&M> {
-        self.lender::<Piece<M>>().map(|piece| &piece.memory)
+        self.pool_entry::<Piece<M>>().map(|piece| &piece.memory)
     }
 }
 
@@ -230,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_comes_back_from_any_thread_and_is_lent_again() {
+    fn a_piece_comes_back_from_any_thread_and_is_used_again() {
         let pool = pool();
         let host = take(&pool, 100).unwrap();
         assert_eq!((host.len(), pool.count()), (100, (1, 1)));
@@ -247,10 +249,10 @@ mod tests {
     fn a_caller_that_does_the_same_gets_the_same_addresses() {
         let pool = pool();
         let addresses = || {
-            let lent = [100, 500, 100].map(|bytes| take(&pool, bytes).unwrap());
+            let pieces = [100, 500, 100].map(|bytes| take(&pool, bytes).unwrap());
             // Given back in another order than taken.
-            let addresses = lent.each_ref().map(HostBytes::as_ptr);
-            let [first, second, third] = lent;
+            let addresses = pieces.each_ref().map(HostBytes::as_ptr);
+            let [first, second, third] = pieces;
             drop((second, first, third));
             addresses
         };
@@ -275,12 +277,12 @@ mod tests {
     }
 
     #[test]
-    fn at_a_bound_spare_pieces_go_and_then_nothing_is_lent() {
+    fn at_a_bound_spare_pieces_are_dropped_and_then_there_is_none() {
         let pool = pool();
         assert!(take(&pool, 15).is_none() && take(&pool, 1025).is_none());
         let held = [(); 4].map(|()| take(&pool, 16).unwrap());
         assert!(take(&pool, 16).is_none());
-        // Free, but a backend counts on its address.
+        // Free, but a backend relies on its address.
         let kept = held[0].keep_address().unwrap();
         drop(held);
         assert_eq!(pool.count(), (4, 0));
@@ -294,21 +296,21 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_counts_on_can_be_given_back_early() {
+    fn pieces_that_nobody_relies_on_can_be_freed_early() {
         let pool = pool();
-        let [lent, counted_on, spare] = [16, 32, 64].map(|bytes| take(&pool, bytes).unwrap());
-        let address = counted_on.keep_address();
-        drop((counted_on, spare));
+        let [taken, relied_on, spare] = [16, 32, 64].map(|bytes| take(&pool, bytes).unwrap());
+        let address = relied_on.keep_address();
+        drop((relied_on, spare));
         pool.trim();
         assert_eq!(pool.count(), (2, 1));
-        drop((lent, address));
+        drop((taken, address));
         pool.trim();
         assert_eq!(pool.count(), (0, 0));
         assert!(take(&pool, 16).is_some());
     }
 
     #[test]
-    fn what_is_lent_outlives_a_pool_that_is_closed() {
+    fn a_piece_outlives_a_pool_that_is_closed() {
         let pool = pool();
         let host = take(&pool, 16).unwrap().written_with(&[7; 16]);
         pool.close();
@@ -319,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn where_none_can_be_made_none_is_lent() {
+    fn where_no_piece_can_be_made_there_is_none() {
         assert!(pool().take(16, |_| None).is_none());
         assert!(pool().take(16, |_| make(8)).is_none());
     }

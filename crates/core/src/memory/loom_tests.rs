@@ -11,7 +11,7 @@ use loom::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 
-use super::departures::Departures;
+use super::pending_frees::PendingFrees;
 use crate::sync::{Linked, ReturnStack, Timeline};
 
 /// A block with one foreign use and its memory, whose accesses loom checks for races.
@@ -96,7 +96,7 @@ fn loom_a_block_is_written_again_only_after_its_foreign_reader_has_passed() {
 struct Budget {
     cached: Mutex<bool>,
     reserved: AtomicUsize,
-    departures: Departures,
+    pending_frees: PendingFrees,
 }
 
 impl Budget {
@@ -107,10 +107,10 @@ impl Budget {
             if !std::mem::take(&mut *cached) {
                 return;
             }
-            self.departures.begin();
+            self.pending_frees.begin();
         }
         self.reserved.fetch_sub(1, Ordering::Relaxed);
-        self.departures.end();
+        self.pending_frees.end();
     }
 
     fn take(&self) -> bool {
@@ -125,14 +125,14 @@ fn loom_a_segment_on_its_way_back_is_waited_for() {
         let budget = Arc::new(Budget {
             cached: Mutex::new(true),
             reserved: AtomicUsize::new(1),
-            departures: Departures::new(),
+            pending_frees: PendingFrees::new(),
         });
         let other = {
             let budget = Arc::clone(&budget);
             thread::spawn(move || budget.trim())
         };
         loop {
-            let before = budget.departures.over();
+            let before = budget.pending_frees.finished();
             if budget.take() {
                 break;
             }
@@ -140,7 +140,7 @@ fn loom_a_segment_on_its_way_back_is_waited_for() {
             if budget.take() {
                 break;
             }
-            assert!(budget.departures.any_since(before, None), "a shortage was reported");
+            assert!(budget.pending_frees.any_since(before, None), "a shortage was reported");
         }
         other.join().unwrap();
     });

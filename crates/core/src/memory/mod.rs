@@ -8,11 +8,11 @@
 
 mod block;
 mod cache;
-mod departures;
 mod host_pool;
-mod ladder;
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod pending_frees;
+mod reclaim;
 mod settled;
 mod size_class;
 mod stats;
@@ -28,7 +28,7 @@ pub use cache::StreamMemory;
 pub use host_pool::{HostBounds, HostPiece, HostPool};
 pub use stats::MemoryStats;
 
-use self::departures::Departures;
+use self::pending_frees::PendingFrees;
 use self::settled::Retired;
 use crate::device::DeviceInner;
 use crate::plan;
@@ -46,7 +46,7 @@ pub(crate) struct DeviceMemory {
     reserved: AtomicUsize,
     peak: AtomicUsize,
     retired: Retired,
-    departures: Departures,
+    pending_frees: PendingFrees,
 }
 
 impl DeviceMemory {
@@ -62,7 +62,7 @@ impl DeviceMemory {
             reserved: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
             retired: Retired::default(),
-            departures: Departures::new(),
+            pending_frees: PendingFrees::new(),
         }
     }
 
@@ -113,7 +113,7 @@ pub(crate) fn allocate(stream: &'static StreamInner, bytes: usize) -> Result<Buf
     let class = size_class::class_of(bytes);
     let buffer = match from_cache(stream, class, bytes) {
         Some(buffer) => buffer,
-        None => ladder::grow(stream, class, bytes)?,
+        None => reclaim::grow(stream, class, bytes)?,
     };
     plan::note_allocation(&buffer);
     Ok(buffer)
@@ -186,11 +186,11 @@ pub(crate) fn trim_stream(stream: &'static StreamInner) {
         if segments.is_empty() {
             return;
         }
-        memory.departures.begin();
+        memory.pending_frees.begin();
         segments
     };
     memory.release(segments);
-    memory.departures.end();
+    memory.pending_frees.end();
 }
 
 /// Gives all unused segments of a device back.

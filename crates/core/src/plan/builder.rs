@@ -6,7 +6,7 @@ use crate::{Buffer, Command, DType, Error, LayerName, Layout, Op, Operand, Resul
 
 use super::part::{Part, Place};
 use super::planner::{self, Life};
-use super::{Inner, MOST_COMMANDS, Plan, Slot, check};
+use super::{Inner, MAX_COMMANDS, Plan, Slot, check};
 
 /// Takes the Commands of a [`Plan`].
 ///
@@ -42,7 +42,7 @@ pub(super) enum Kind {
 const SMALLEST_ALIGNMENT: usize = 64;
 
 fn invalid<T>(reason: String) -> Result<T> {
-    Err(Error::InvalidCommand { op: "plan", reason })
+    Err(Error::Invalid { op: "plan", reason })
 }
 
 /// Places for the temporary values with these lives, and the bytes of the arena.
@@ -141,7 +141,7 @@ impl PlanBuilder {
         let op = command.op().name();
         if let Op::Download { .. } = command.op() {
             let reason = "a plan has outputs in place of downloads: download them after the run";
-            return Err(Error::InvalidCommand { op, reason: reason.into() });
+            return Err(Error::Invalid { op, reason: reason.into() });
         }
         for (access, operand) in command.accesses() {
             let slot = operand.buffer;
@@ -170,8 +170,8 @@ impl PlanBuilder {
     }
 
     fn push(&mut self, command: Command<Slot>, layer: Option<LayerName>) -> Result<()> {
-        if self.commands.len() >= MOST_COMMANDS {
-            return invalid(format!("more than {MOST_COMMANDS} Commands: make several plans"));
+        if self.commands.len() >= MAX_COMMANDS {
+            return invalid(format!("more than {MAX_COMMANDS} Commands: make several plans"));
         }
         self.commands.push((command, layer));
         Ok(())

@@ -25,7 +25,7 @@ use crate::device::DeviceInner;
 use crate::{Buffer, Device, Layout, Operand, Result};
 
 /// Commands of a plan at most. Laying out takes time that grows with the square of it.
-const MOST_COMMANDS: usize = 1 << 14;
+const MAX_COMMANDS: usize = 1 << 14;
 
 /// A list of Commands that was checked and laid out once, to be run any number of times with
 /// [`Stream::run`](crate::Stream::run).

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::{Display, Write};
 
-use super::{Activity, StreamTrace, ThreadLabel, Visit};
+use super::{Activity, BatchSpan, StreamTrace, ThreadLabel};
 
 /// The two groups of rows, "processes" to the format.
 const STREAMS: u32 = 1;
@@ -12,8 +12,8 @@ const THREADS: u32 = 2;
 pub(super) fn trace(device: &str, streams: &[StreamTrace]) -> String {
     let mut trace = Trace(String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":["));
     trace.name("process_name", STREAMS, 0, &format!("millstream {device}: streams"));
-    let visits = || streams.iter().flat_map(|trace| &trace.visits);
-    let threads: BTreeSet<&ThreadLabel> = visits().map(|visit| &visit.thread).collect();
+    let batches = || streams.iter().flat_map(|trace| &trace.batches);
+    let threads: BTreeSet<&ThreadLabel> = batches().map(|batch| &batch.thread).collect();
     if !threads.is_empty() {
         trace.name("process_name", THREADS, 0, &format!("millstream {device}: threads"));
     }
@@ -79,26 +79,26 @@ impl Trace {
             self.slice((STREAMS, stream), span.kind.name(), span.start_ns, span.end_ns);
             let _ = write!(self.0, "\"sequence\":{}}}}}", span.sequence);
         }
-        for visit in &trace.visits {
-            self.visit(trace, visit);
+        for batch in &trace.batches {
+            self.batch(trace, batch);
         }
     }
 
-    fn visit(&mut self, trace: &StreamTrace, visit: &Visit) {
-        let (stream, thread) = (trace.stream, visit.thread.id());
-        let name = match visit.activity {
+    fn batch(&mut self, trace: &StreamTrace, batch: &BatchSpan) {
+        let (stream, thread) = (trace.stream, batch.thread.id());
+        let name = match batch.activity {
             Activity::Record => "record",
             Activity::Execute => "execute",
         };
-        self.slice((THREADS, thread), name, visit.start_ns, visit.end_ns);
-        let (first, last) = (visit.first, visit.last);
+        self.slice((THREADS, thread), name, batch.start_ns, batch.end_ns);
+        let (first, last) = (batch.first, batch.last);
         let _ = write!(self.0, "\"stream\":{stream},\"first\":{first},\"last\":{last}}}}}");
-        if visit.activity == Activity::Record {
+        if batch.activity == Activity::Record {
             // Streams run in order, so their spans are sorted.
             let place = trace.spans.partition_point(|span| span.sequence < first);
             let run = trace.spans.get(place).filter(|span| span.sequence == first);
             if let Some(span) = run {
-                self.arrow("s", (THREADS, thread), stream, first, visit.end_ns);
+                self.arrow("s", (THREADS, thread), stream, first, batch.end_ns);
                 self.arrow("f", (STREAMS, stream), stream, first, span.start_ns);
             }
         }

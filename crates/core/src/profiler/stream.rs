@@ -34,7 +34,7 @@ pub enum Activity {
 
 /// A thread at work on a stream's batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Visit {
+pub struct BatchSpan {
     /// What the thread did.
     pub activity: Activity,
     /// The thread.
@@ -57,7 +57,7 @@ pub struct StreamTrace {
     /// The commands that ran, the oldest first.
     pub spans: Vec<Span>,
     /// The threads that recorded and executed them.
-    pub visits: Vec<Visit>,
+    pub batches: Vec<BatchSpan>,
     /// Older commands that are no longer known.
     pub dropped: u64,
 }
@@ -72,7 +72,7 @@ pub struct StreamProfile {
 #[derive(Default)]
 struct Ring {
     spans: VecDeque<Span>,
-    visits: VecDeque<Visit>,
+    batches: VecDeque<BatchSpan>,
     dropped: u64,
 }
 
@@ -104,7 +104,7 @@ impl StreamProfile {
         {
             let mut ring = self.lock();
             ring.add(spans.iter().copied());
-            ring.visit(Visit {
+            ring.batch(BatchSpan {
                 activity: Activity::Execute,
                 thread: ThreadLabel::current(),
                 first: first.sequence,
@@ -121,13 +121,13 @@ impl StreamProfile {
             return;
         }
         let (activity, thread) = (Activity::Record, ThreadLabel::current());
-        self.lock().visit(Visit { activity, thread, first, last, start_ns, end_ns });
+        self.lock().batch(BatchSpan { activity, thread, first, last, start_ns, end_ns });
     }
 
     pub(super) fn take(&self, stream: u32) -> StreamTrace {
         let ring = std::mem::take(&mut *self.lock());
-        let (spans, visits) = (ring.spans.into(), ring.visits.into());
-        StreamTrace { stream, spans, visits, dropped: ring.dropped }
+        let (spans, batches) = (ring.spans.into(), ring.batches.into());
+        StreamTrace { stream, spans, batches, dropped: ring.dropped }
     }
 }
 
@@ -142,10 +142,10 @@ impl Ring {
         }
     }
 
-    fn visit(&mut self, visit: Visit) {
-        if self.visits.len() == RING {
-            self.visits.pop_front();
+    fn batch(&mut self, batch: BatchSpan) {
+        if self.batches.len() == RING {
+            self.batches.pop_front();
         }
-        self.visits.push_back(visit);
+        self.batches.push_back(batch);
     }
 }

@@ -18,7 +18,7 @@ fn nothing_is_kept_while_it_is_off() {
     profile.add([span(3)]);
     profile.add_executed(&[span(4)]);
     let trace = profiler.take().remove(0);
-    assert_eq!((trace.spans, trace.visits), (vec![span(2)], vec![]));
+    assert_eq!((trace.spans, trace.batches), (vec![span(2)], vec![]));
 }
 
 #[test]
@@ -30,8 +30,8 @@ fn the_rings_are_bounded_and_keep_the_newest() {
         profile.add_executed(&[span(sequence)]);
     }
     let trace = profiler.take().remove(0);
-    assert_eq!((trace.spans.len(), trace.visits.len(), trace.dropped), (RING, RING, 10));
-    assert_eq!((trace.spans[0], trace.visits[0].first), (span(10), 10));
+    assert_eq!((trace.spans.len(), trace.batches.len(), trace.dropped), (RING, RING, 10));
+    assert_eq!((trace.spans[0], trace.batches[0].first), (span(10), 10));
 }
 
 #[test]

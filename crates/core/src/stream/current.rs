@@ -39,7 +39,7 @@ impl Entry {
         Stream { inner: self.stream, _lease: lease }
     }
 
-    fn visitor(&self) -> Stream {
+    fn unleased(&self) -> Stream {
         Stream { inner: self.stream, _lease: None }
     }
 
@@ -62,8 +62,8 @@ pub(super) fn stream(device: &'static DeviceInner) -> Result<Stream> {
 }
 
 /// The current stream without a share in its lease, which the thread keeps.
-pub(super) fn visit(device: &'static DeviceInner) -> Result<Stream> {
-    find(device, Entry::visitor)
+pub(super) fn unleased(device: &'static DeviceInner) -> Result<Stream> {
+    find(device, Entry::unleased)
 }
 
 fn find(device: &'static DeviceInner, name: impl Fn(&Entry) -> Stream) -> Result<Stream> {

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use super::transfer::Download;
 use super::{Stream, StreamInner, Timepoint, current};
 use crate::sync::Ticket;
-use crate::sync::task_line::Place;
+use crate::sync::waker_queue::Position;
 use crate::{Device, Result};
 
 /// A waker in the progress of a stream, for as long as it lives.
@@ -54,7 +54,7 @@ impl Drop for Waiting {
 
 /// Whether a point has passed, be it done or failed.
 fn poll_passed(point: Timepoint, waiting: &mut Waiting, waker: &Waker) -> Poll<Result<()>> {
-    let passed = look(point, waiting, waker);
+    let passed = poll_once(point, waiting, waker);
     if matches!(passed, Ok(false)) {
         return Poll::Pending;
     }
@@ -62,7 +62,7 @@ fn poll_passed(point: Timepoint, waiting: &mut Waiting, waker: &Waker) -> Poll<R
     Poll::Ready(passed.map(drop))
 }
 
-fn look(point: Timepoint, waiting: &mut Waiting, waker: &Waker) -> Result<bool> {
+fn poll_once(point: Timepoint, waiting: &mut Waiting, waker: &Waker) -> Result<bool> {
     let (stream, device) = (point.stream(), point.stream().device_inner());
     device.check()?;
     loop {
@@ -71,7 +71,7 @@ fn look(point: Timepoint, waiting: &mut Waiting, waker: &Waker) -> Result<bool> 
         }
         if let Some(error) = stream.progress().lost() {
             if device.check().is_ok() {
-                // A thread of the device has noticed it, and nobody was told yet.
+                // A thread of the device has noticed it; it was not reported yet.
                 device.note_error(&error);
             }
             return Err(error);
@@ -104,7 +104,7 @@ impl Future for TimepointFuture {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
         let point = self.point;
         let passed = poll_passed(point, &mut self.waiting, context.waker());
-        passed.map(|passed| passed.and_then(|()| point.told()))
+        passed.map(|passed| passed.and_then(|()| point.reported()))
     }
 }
 
@@ -182,13 +182,13 @@ impl IntoFuture for Download {
 
 /// Waits until recording does not block; see [`Stream::ready`] and [`Device::ready`].
 ///
-/// Tasks that wait for one stream come forward in the order of arrival. Dropping it gives the place up.
+/// Tasks that wait for one stream go on in the order of arrival. Dropping the future leaves the queue.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Ready {
     target: Target,
-    /// The stream whose line the task stands in.
-    line: Option<&'static StreamInner>,
-    place: Place,
+    /// The stream whose queue the task is in.
+    waits_at: Option<&'static StreamInner>,
+    position: Position,
     waiting: Waiting,
 }
 
@@ -209,28 +209,28 @@ impl Ready {
     }
 
     fn new(target: Target) -> Self {
-        Self { target, line: None, place: Place::default(), waiting: Waiting::default() }
+        Self { target, waits_at: None, position: Position::default(), waiting: Waiting::default() }
     }
 
-    fn look(&mut self, waker: &Waker) -> Result<bool> {
+    fn poll_once(&mut self, waker: &Waker) -> Result<bool> {
         let stream = match &self.target {
             Target::Stream(stream) => stream.inner(),
             Target::Current(device) => {
                 current::move_to_idle(device.inner());
-                Stream::visit(device)?.inner()
+                Stream::current_unleased(device)?.inner()
             }
         };
         stream.device_inner().check()?;
-        if self.line.is_some_and(|known| !std::ptr::eq(known, stream)) {
+        if self.waits_at.is_some_and(|known| !std::ptr::eq(known, stream)) {
             // The task has come to another thread.
             self.leave();
         }
-        let line = stream.recording_line();
-        if self.line.is_none() && !line.is_occupied() && stream.is_ample().is_ok() {
+        let queue = stream.ready_waiters();
+        if self.waits_at.is_none() && !queue.is_occupied() && stream.is_ample().is_ok() {
             return Ok(true);
         }
-        self.line = Some(stream);
-        if !line.poll(&mut self.place, waker) {
+        self.waits_at = Some(stream);
+        if !queue.poll(&mut self.position, waker) {
             return Ok(false);
         }
         loop {
@@ -243,10 +243,10 @@ impl Ready {
 
     fn leave(&mut self) {
         self.waiting.end();
-        if let Some(stream) = self.line.take()
+        if let Some(stream) = self.waits_at.take()
             && !stream.device_inner().is_inherited()
         {
-            stream.recording_line().leave(&mut self.place);
+            stream.ready_waiters().leave(&mut self.position);
         }
     }
 }
@@ -256,12 +256,12 @@ impl Future for Ready {
     type Output = Result<()>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        let looked = self.look(context.waker());
-        if matches!(looked, Ok(false)) {
+        let polled = self.poll_once(context.waker());
+        if matches!(polled, Ok(false)) {
             return Poll::Pending;
         }
         self.leave();
-        Poll::Ready(looked.map(drop))
+        Poll::Ready(polled.map(drop))
     }
 }
 

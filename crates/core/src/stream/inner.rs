@@ -15,7 +15,7 @@ use crate::memory::{Block, StreamCache};
 use crate::profiler::StreamProfile;
 use crate::sync::schedule::{Mutex, PoisonError};
 use crate::sync::shim::AtomicU64;
-use crate::sync::{ReturnStack, TaskLine};
+use crate::sync::{ReturnStack, WakerQueue};
 use crate::{Counters, Device, OpKind, Progress, Queue, QueueContext, Result, WaitFor};
 
 /// One stream. Aligned so that streams share no cache line.
@@ -36,7 +36,7 @@ pub(crate) struct StreamInner {
     counters: LiveCounters,
     profile: Arc<StreamProfile>,
     /// Tasks that wait until they may record here.
-    recording_line: TaskLine,
+    ready_waiters: WakerQueue,
 }
 
 /// What the stream's lock guards.
@@ -87,7 +87,7 @@ impl StreamInner {
             returns: ReturnStack::new(),
             counters: LiveCounters::default(),
             profile,
-            recording_line: TaskLine::default(),
+            ready_waiters: WakerQueue::default(),
         })
     }
 
@@ -133,8 +133,8 @@ impl StreamInner {
         self.counters.sharers.load(Ordering::Relaxed) != 0
     }
 
-    pub fn recording_line(&self) -> &TaskLine {
-        &self.recording_line
+    pub fn ready_waiters(&self) -> &WakerQueue {
+        &self.ready_waiters
     }
 
     #[inline]

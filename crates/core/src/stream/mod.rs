@@ -82,8 +82,8 @@ impl Stream {
     /// # Errors
     ///
     /// As for [`current`](Self::current).
-    pub fn visit(device: &Device) -> Result<Self> {
-        current::visit(device.inner())
+    pub fn current_unleased(device: &Device) -> Result<Self> {
+        current::unleased(device.inner())
     }
 
     /// A stream of its own, leased until the last clone is dropped. When all are leased, the device's
@@ -174,7 +174,7 @@ impl Stream {
     /// An operand that another device owns, an output that is settled, an operation the device does not have,
     /// a timeout when too much is in flight, or a device that is gone. After an error nothing was recorded.
     /// That an operand has failed, or will, is no error here: the values that the Command should make fail
-    /// with it, and whoever reads them is told.
+    /// with it, and whoever reads them gets the error.
     #[inline]
     pub fn record(&self, mut command: Command<&Buffer>) -> Result<Timepoint> {
         self.record_from(&mut command)
@@ -245,7 +245,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// The first fault that nobody was told of yet, a timeout, or a device that is gone.
+    /// The first fault that was not reported yet, a timeout, or a device that is gone.
     pub fn synchronize(&self) -> Result<()> {
         self.inner.synchronize(None)
     }

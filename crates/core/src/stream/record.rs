@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::guard::RecorderGuard;
 use super::inner::Recorder;
 use super::submit::{Deadline, Reason, Submitted};
-use super::turn::{Manners, Next, thread_number};
+use super::turn::{Next, TurnWait, thread_number};
 use super::{StreamInner, Timepoint};
 use crate::command::Access;
 use crate::counters::LiveCounters;
@@ -26,7 +26,7 @@ use crate::{Buffer, Command, DType, Error, LayerName, Layout, Operand, Result, W
 type Waits = SmallVec<[WaitFor; 2]>;
 
 /// What must be done, with no lock held, before a Command can be added.
-pub(super) enum Before<'a> {
+pub(super) enum Prerequisite<'a> {
     /// It need not be added.
     Nothing,
     /// Submit these.
@@ -39,25 +39,25 @@ pub(super) enum Before<'a> {
     Clear(&'a Buffer),
 }
 
-impl Before<'_> {
+impl Prerequisite<'_> {
     /// Whether other streams must come along first, and may come back as soon as they have.
     fn is_for_others(&self) -> bool {
-        matches!(self, Before::Submit(_) | Before::Wait)
+        matches!(self, Prerequisite::Submit(_) | Prerequisite::Wait)
     }
 }
 
-/// What a call that records has waited for so far.
-pub(super) struct Patience {
+/// One call that records: its deadline, and what it has waited for so far.
+pub(super) struct RecordCall {
     device: &'static DeviceInner,
-    manners: Manners,
-    /// Of the whole call, however often it looks. Not known before somebody has to be waited for.
+    turn_wait: TurnWait,
+    /// The deadline of the whole call. Set at the first wait.
     limit: Option<Deadline>,
     asked: bool,
 }
 
-impl Patience {
+impl RecordCall {
     pub fn new(device: &'static DeviceInner) -> Self {
-        Self { device, manners: Manners::default(), limit: None, asked: false }
+        Self { device, turn_wait: TurnWait::default(), limit: None, asked: false }
     }
 
     /// Locks the recorder when it is the thread's turn to record.
@@ -71,7 +71,7 @@ impl Patience {
             if !stream.is_shared() {
                 return Ok(recorder);
             }
-            match stream.take_turn(&mut recorder, thread, &mut self.manners)? {
+            match stream.take_turn(&mut recorder, thread, &mut self.turn_wait)? {
                 Next::Record => return Ok(recorder),
                 Next::LetFinish(first) => {
                     drop(recorder);
@@ -90,9 +90,9 @@ impl Patience {
     }
 
     /// Does what must be done before something can be recorded, with no lock held.
-    pub fn go(
+    pub fn resolve(
         &mut self,
-        before: Before<'_>,
+        before: Prerequisite<'_>,
         stream: &'static StreamInner,
         sequence: u64,
         name: &'static str,
@@ -106,23 +106,25 @@ impl Patience {
             self.asked = true;
         }
         match before {
-            Before::Nothing => Ok(()),
-            Before::Submit(points) => points.iter().try_for_each(|point| point.submit(deadline)),
-            Before::Wait => {
-                std::thread::sleep(MOMENT);
+            Prerequisite::Nothing => Ok(()),
+            Prerequisite::Submit(points) => {
+                points.iter().try_for_each(|point| point.submit(deadline))
+            }
+            Prerequisite::Wait => {
+                std::thread::sleep(BACKOFF);
                 Ok(())
             }
-            Before::Share(block) => {
+            Prerequisite::Share(block) => {
                 block.share();
                 Ok(())
             }
-            Before::Clear(buffer) => clear_rest(stream, buffer),
+            Prerequisite::Clear(buffer) => clear_rest(stream, buffer),
         }
     }
 }
 
-/// How long a stream that another one goes before waits until it looks again.
-const MOMENT: Duration = Duration::from_micros(50);
+/// How long a stream waits before it tries again, when another stream goes first.
+const BACKOFF: Duration = Duration::from_micros(50);
 
 /// Leaves a Command that is of no use: it is large, so it is not handed from one to the next.
 pub(super) fn record(
@@ -133,12 +135,12 @@ pub(super) fn record(
     Ok(Timepoint::new(stream, sequence.unwrap_or(0)))
 }
 
-/// Records a Command unless `in_vain` says of one of its blocks, at the moment when it would be added, that
+/// Records a Command unless `is_needless` says of one of its blocks, at the moment when it would be added, that
 /// there is no need.
 fn record_unless(
     stream: &'static StreamInner,
     command: &mut Command<&Buffer>,
-    in_vain: impl Fn(&Block) -> bool,
+    is_needless: impl Fn(&Block) -> bool,
 ) -> Result<Option<u64>> {
     let device = stream.device_inner();
     device.check()?;
@@ -146,24 +148,24 @@ fn record_unless(
     let bytes = command.bytes();
     device.check_command(command, bytes)?;
     let thread = thread_number();
-    let mut patience = Patience::new(device);
+    let mut call = RecordCall::new(device);
     loop {
-        let mut recorder = patience.lock_in_turn(stream, thread)?;
+        let mut recorder = call.lock_in_turn(stream, thread)?;
         if recorder.batch.len() >= device.config().batch_commands {
             // The last submit found the device full. Make room before the batch grows further.
             if let Submitted::Full { until } = stream.submit(&mut recorder, Reason::Full)? {
                 drop(recorder);
-                stream.wait_for_room(until, patience.deadline())?;
+                stream.wait_for_room(until, call.deadline())?;
                 continue;
             }
         }
         let sequence = recorder.recorded + 1;
-        if let Some(before) = add_uses(stream, command, sequence, &mut recorder, &in_vain)? {
+        if let Some(before) = add_uses(stream, command, sequence, &mut recorder, &is_needless)? {
             drop(recorder);
-            if let Before::Nothing = before {
+            if let Prerequisite::Nothing = before {
                 return Ok(None);
             }
-            patience.go(before, stream, sequence, command.op().name())?;
+            call.resolve(before, stream, sequence, command.op().name())?;
             continue;
         }
         begin_batch(stream, &mut recorder, thread);
@@ -214,8 +216,8 @@ pub(super) fn add_uses<'a>(
     command: &Command<&'a Buffer>,
     sequence: u64,
     recorder: &mut Recorder,
-    in_vain: impl Fn(&Block) -> bool,
-) -> Result<Option<Before<'a>>> {
+    is_needless: impl Fn(&Block) -> bool,
+) -> Result<Option<Prerequisite<'a>>> {
     let mut shared = SmallVec::<[&Block; 4]>::new();
     for (access, operand) in command.accesses() {
         let block = operand.buffer.block();
@@ -231,11 +233,11 @@ pub(super) fn add_uses<'a>(
         } else if block.is_shared() {
             shared.push(block);
         } else if !at_home {
-            return Ok(Some(Before::Share(block)));
-        } else if in_vain(block) {
-            return Ok(Some(Before::Nothing));
+            return Ok(Some(Prerequisite::Share(block)));
+        } else if is_needless(block) {
+            return Ok(Some(Prerequisite::Nothing));
         } else if !is_covered(block, access, &operand.layout) {
-            return Ok(Some(Before::Clear(operand.buffer)));
+            return Ok(Some(Prerequisite::Clear(operand.buffer)));
         }
     }
     if shared.is_empty() {
@@ -250,7 +252,7 @@ pub(super) fn add_uses<'a>(
         }
         return Ok(None);
     }
-    add_shared_uses(stream, command, sequence, recorder, shared, in_vain)
+    add_shared_uses(stream, command, sequence, recorder, shared, is_needless)
 }
 
 /// Notes that what an operand spans will be written.
@@ -269,11 +271,13 @@ fn add_shared_uses<'a>(
     sequence: u64,
     recorder: &mut Recorder,
     mut shared: SmallVec<[&'a Block; 4]>,
-    in_vain: impl Fn(&Block) -> bool,
-) -> Result<Option<Before<'a>>> {
+    is_needless: impl Fn(&Block) -> bool,
+) -> Result<Option<Prerequisite<'a>>> {
     let mut waits = Waits::new();
     let mut locked = lock_in_order(&mut shared);
-    if let Some(before) = look(stream, command, &mut locked, &mut waits, in_vain)? {
+    if let Some(before) =
+        collect_dependencies(stream, command, &mut locked, &mut waits, is_needless)?
+    {
         return Ok(Some(before));
     }
     command.claim_host()?;
@@ -315,15 +319,15 @@ fn lock_in_order<'a>(shared: &mut SmallVec<[&'a Block; 4]>) -> Locked<'a> {
 }
 
 /// Looks up what a Command that uses shared blocks comes after.
-fn look<'a>(
+fn collect_dependencies<'a>(
     stream: &'static StreamInner,
     command: &Command<&'a Buffer>,
     locked: &mut Locked<'a>,
     waits: &mut Waits,
-    in_vain: impl Fn(&Block) -> bool,
-) -> Result<Option<Before<'a>>> {
+    is_needless: impl Fn(&Block) -> bool,
+) -> Result<Option<Prerequisite<'a>>> {
     if locked.iter().any(|(_, uses)| uses.is_claimed_from(stream)) {
-        return Ok(Some(Before::Wait));
+        return Ok(Some(Prerequisite::Wait));
     }
     let mut unsubmitted = Vec::new();
     for (access, operand) in command.accesses() {
@@ -338,11 +342,11 @@ fn look<'a>(
             }
             continue;
         }
-        if in_vain(block) {
-            return Ok(Some(Before::Nothing));
+        if is_needless(block) {
+            return Ok(Some(Prerequisite::Nothing));
         }
         if !is_covered(block, access, &operand.layout) {
-            return Ok(Some(Before::Clear(operand.buffer)));
+            return Ok(Some(Prerequisite::Clear(operand.buffer)));
         }
         uses.dependencies(stream, access, |point| {
             if point.passed() {
@@ -358,7 +362,7 @@ fn look<'a>(
     }
     // All blocks in one go, so that no two streams keep them from each other.
     locked.iter_mut().for_each(|(_, uses)| uses.claim(stream));
-    Ok(Some(Before::Submit(unsubmitted)))
+    Ok(Some(Prerequisite::Submit(unsubmitted)))
 }
 
 /// Whether everything that an access leaves readable was written by this holder of the block.

@@ -1,7 +1,7 @@
 //! Running a plan: all its Commands in one go.
 
 use super::inner::Recorder;
-use super::record::{Patience, add_uses, begin_batch, clear_rest};
+use super::record::{RecordCall, add_uses, begin_batch, clear_rest};
 use super::submit::{Reason, Submitted};
 use super::turn::thread_number;
 use super::{StreamInner, Timepoint};
@@ -36,10 +36,10 @@ pub(super) fn run(
             clear_rest(stream, output)?;
         }
     }
-    let mut patience = Patience::new(stream.device_inner());
+    let mut call = RecordCall::new(stream.device_inner());
     let mut last = 0;
     for part in parts {
-        last = run_part(stream, (plan, part), &ends, &mut arena, &mut patience)?;
+        last = run_part(stream, (plan, part), &ends, &mut arena, &mut call)?;
     }
     // The memory goes back to the stream here: what comes later there runs later.
     drop(arena);
@@ -100,7 +100,7 @@ fn misfit(plan: &Plan, inputs: &[&Buffer], outputs: &[&Buffer]) -> Error {
         needs(plan.inputs()),
         needs(plan.outputs()),
     );
-    Error::InvalidCommand { op: "run", reason }
+    Error::Invalid { op: "run", reason }
 }
 
 /// Records the Commands of one batch; the sequence number of the last.
@@ -109,12 +109,12 @@ fn run_part(
     (plan, part): (&Plan, &Part),
     ends: &Command<&Buffer>,
     arena: &mut Option<Buffer>,
-    patience: &mut Patience,
+    call: &mut RecordCall,
 ) -> Result<u64> {
     let most = stream.device_inner().config().batch_commands;
     let thread = thread_number();
     loop {
-        let mut recorder = patience.lock_in_turn(stream, thread)?;
+        let mut recorder = call.lock_in_turn(stream, thread)?;
         // A batch has Commands of one plan at most, and no more than others have.
         let count = recorder.batch.len();
         let has_room = !recorder.batch.has_plan() && count + part.commands() <= most;
@@ -123,7 +123,7 @@ fn run_part(
             && let Submitted::Full { until } = stream.submit(&mut recorder, Reason::Full)?
         {
             drop(recorder);
-            stream.wait_for_room(until, patience.deadline())?;
+            stream.wait_for_room(until, call.deadline())?;
             continue;
         }
         if arena.is_none() && plan.arena_bytes() > 0 {
@@ -139,7 +139,7 @@ fn run_part(
             Ok(None) => {}
             Ok(Some(before)) => {
                 drop(recorder);
-                patience.go(before, stream, last, "a plan")?;
+                call.resolve(before, stream, last, "a plan")?;
                 continue;
             }
             Err(Error::Settled { .. }) => return Err(Error::Settled { op: "run" }),

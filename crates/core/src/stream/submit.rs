@@ -104,7 +104,7 @@ impl StreamInner {
         let asked_for = matches!(reason, Reason::Flush | Reason::Wait);
         LiveCounters::add_locked(&counters.flushes, u64::from(asked_for));
         if asked_for {
-            recorder.turn.earn();
+            recorder.turn.refill();
         }
         LiveCounters::add_locked(&counters.waits, waits.len() as u64);
         let batch = Batch::from_lists(&mut recorder.batch, first, waits, reason == Reason::Wait);
@@ -252,7 +252,7 @@ impl StreamInner {
         }
     }
 
-    /// Waits for everything recorded; what failed of it and nobody was told of.
+    /// Waits for everything recorded. Reports the first fault that was not reported yet.
     pub fn synchronize(&'static self, time: Option<Duration>) -> Result<()> {
         self.synchronize_by(Deadline::of(self.device_inner(), time))
     }
@@ -262,7 +262,7 @@ impl StreamInner {
         self.device_inner().check()?;
         let last = self.recorded();
         self.wait_until_passed_by(last, deadline)?;
-        self.progress().tell_first(last).map_or(Ok(()), Err)
+        self.progress().report_first(last).map_or(Ok(()), Err)
     }
 }
 

@@ -59,7 +59,7 @@ impl Timepoint {
             self.stream.device_inner().wake_tasks();
         }
         let passed = self.passed();
-        self.told()?;
+        self.reported()?;
         match self.stream.progress().lost() {
             Some(error) if self.stream.progress().completed() < self.sequence => Err(error),
             _ => Ok(passed),
@@ -78,7 +78,7 @@ impl Timepoint {
     /// or a device that is gone.
     pub fn wait(&self) -> Result<()> {
         self.wait_passed()?;
-        self.told()
+        self.reported()
     }
 
     /// Waits until it has passed, for at most a given time.
@@ -93,7 +93,7 @@ impl Timepoint {
     pub fn wait_within(&self, time: Duration) -> Result<()> {
         self.stream.device_inner().check()?;
         self.stream.wait_until_passed(self.sequence, Some(time))?;
-        self.told()
+        self.reported()
     }
 
     /// Waits until it has passed, be it done or failed.
@@ -102,8 +102,8 @@ impl Timepoint {
         self.stream.wait_until_passed(self.sequence, None)
     }
 
-    pub(super) fn told(&self) -> Result<()> {
-        self.stream.progress().tell(self.sequence).map_or(Ok(()), Err)
+    pub(super) fn reported(&self) -> Result<()> {
+        self.stream.progress().report(self.sequence).map_or(Ok(()), Err)
     }
 
     /// Whether the device is through with it, be it done or failed.

@@ -10,7 +10,7 @@ fn check_dtype<T: Element>(op: &'static str, dtype: DType) -> Result<()> {
     if T::DTYPE == dtype || (T::DTYPE == DType::U8 && bytes) {
         return Ok(());
     }
-    Err(Error::InvalidCommand { op, reason: format!("{} elements for {dtype}", T::DTYPE) })
+    Err(Error::Invalid { op, reason: format!("{} elements for {dtype}", T::DTYPE) })
 }
 
 /// Memory that the stream's device reaches by itself, where it has that for a transfer of this size.
@@ -36,7 +36,7 @@ pub(super) fn host_filled_by<T: Element>(
     let bytes = elements.saturating_mul(size_of::<T>());
     let mut host = match reached(stream, bytes) {
         Some(mut host) => {
-            // What it was lent for before is not this caller's to see.
+            // The caller must not see what an earlier transfer left here.
             host.elements_mut::<u8>().fill(0);
             host
         }
@@ -143,7 +143,7 @@ impl Download {
         if target.len() != self.elements() {
             let (room, given) = (target.len(), self.elements());
             let reason = format!("room for {room} elements, {given} given");
-            return Err(Error::InvalidCommand { op: "download", reason });
+            return Err(Error::Invalid { op: "download", reason });
         }
         target.copy_from_slice(self.view()?);
         Ok(())
@@ -209,7 +209,7 @@ impl Download {
 
     /// What went wrong with the bytes, which have passed.
     pub(super) fn written(&self) -> Result<()> {
-        self.bytes.fault().map_or(Ok(()), |fault| Err(fault.tell()))
+        self.bytes.fault().map_or(Ok(()), |fault| Err(fault.report()))
     }
 }
 

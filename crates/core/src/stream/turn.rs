@@ -1,11 +1,12 @@
 //! Turns on a stream that several threads share.
 //!
-//! Where a device has fewer streams than there are threads, a batch still holds the Commands of one
-//! thread: mixed with those of others, in ever new ways, it would never be one that the device has seen
-//! before, and could not be replayed. So a thread that comes while another has Commands that are not
-//! submitted lets it finish: that one is about to ask for its result, and hands them over by itself. If it
-//! takes its time, its Commands are submitted for it. On a stream where that is the rule, since its threads
-//! record without asking for results, nobody waits any more, and batches are mixed: they are large at least.
+//! A device can replay a batch that it has seen before. Batches that mix the Commands of several threads
+//! rarely repeat, so a batch holds the Commands of one thread, even where threads share a stream. A thread
+//! that finds another thread's unsubmitted batch waits: the other thread usually asks for its result soon,
+//! and submits the batch itself. After [`TURN_TIMEOUT`] the waiting thread submits it.
+//!
+//! Waiting costs credits when it was in vain. A stream whose threads record without asking for results runs
+//! out of credits: its threads stop waiting and mix their Commands into large batches.
 
 use std::time::{Duration, Instant};
 
@@ -14,41 +15,40 @@ use super::inner::Recorder;
 use super::submit::{Reason, Submitted};
 use crate::Result;
 
-/// How long another thread has for the rest of its batch. Recording a model takes microseconds.
-const PATIENCE: Duration = Duration::from_micros(500);
-/// How many batches of others a thread lets go first before it takes its turn.
-const MOST_TURNS: usize = 32;
-/// Courtesy is paid for by batches that their own thread has submitted: one that did not come costs as
-/// much as this many.
-const COST: u8 = 4;
-/// The most that is put by.
-const MOST_COURTESY: u8 = 16;
+/// How long a thread waits for another thread's batch. Recording a model takes microseconds.
+const TURN_TIMEOUT: Duration = Duration::from_micros(500);
+/// How many batches of other threads a thread lets go first.
+const MAX_TURNS: usize = 32;
+/// What a wait that timed out costs. A batch that its own thread submits refills one credit.
+const WAIT_COST: u8 = 4;
+/// The most credits that a stream can have.
+const MAX_CREDITS: u8 = 16;
 
 /// Whose batch is being recorded, and whether it is worth waiting for.
 pub(crate) struct Turn {
     /// The thread that began the batch.
     pub thread: usize,
-    courtesy: u8,
+    credits: u8,
 }
 
 impl Default for Turn {
     fn default() -> Self {
-        Self { thread: 0, courtesy: MOST_COURTESY }
+        Self { thread: 0, credits: MAX_CREDITS }
     }
 }
 
 impl Turn {
-    /// A batch was submitted by whoever needed it.
-    pub fn earn(&mut self) {
-        self.courtesy = (self.courtesy + 1).min(MOST_COURTESY);
+    /// A batch was submitted by the thread that recorded it, or by whoever waited for its result.
+    pub fn refill(&mut self) {
+        self.credits = (self.credits + 1).min(MAX_CREDITS);
     }
 
-    fn is_courteous(&self) -> bool {
-        self.courtesy >= COST
+    fn has_credits(&self) -> bool {
+        self.credits >= WAIT_COST
     }
 
-    fn pay(&mut self) {
-        self.courtesy = self.courtesy.saturating_sub(COST);
+    fn spend(&mut self) {
+        self.credits = self.credits.saturating_sub(WAIT_COST);
     }
 }
 
@@ -58,39 +58,39 @@ pub(crate) fn thread_number() -> usize {
     PLACE.with(|place| std::ptr::from_ref(place).addr())
 }
 
-/// How long a thread that records has waited for others.
+/// What a thread that records has waited for so far.
 #[derive(Default)]
-pub(super) struct Manners {
+pub(super) struct TurnWait {
     turns: usize,
     /// The first sequence number of the batch that is waited for, and until when.
     waits_for: Option<(u64, Instant)>,
 }
 
 impl StreamInner {
-    /// Whether the calling thread may add to the batch. If not, the lock must be given up and taken anew.
+    /// Whether the calling thread may add to the batch. If not, the caller must release the lock and lock again.
     pub(super) fn take_turn(
         &'static self,
         recorder: &mut Recorder,
         thread: usize,
-        manners: &mut Manners,
+        turn_wait: &mut TurnWait,
     ) -> Result<Next> {
         if recorder.batch.is_empty() || recorder.turn.thread == thread {
             return Ok(Next::Record);
         }
         let first = recorder.recorded + 1 - recorder.batch.len() as u64;
-        let in_time = match manners.waits_for {
+        let in_time = match turn_wait.waits_for {
             Some((known, until)) if known == first => {
                 let in_time = Instant::now() < until;
                 if !in_time {
-                    recorder.turn.pay();
+                    recorder.turn.spend();
                 }
                 in_time
             }
-            _ if !recorder.turn.is_courteous() => return Ok(Next::Record),
+            _ if !recorder.turn.has_credits() => return Ok(Next::Record),
             _ => {
-                manners.turns += 1;
-                manners.waits_for = Some((first, Instant::now() + PATIENCE));
-                manners.turns <= MOST_TURNS
+                turn_wait.turns += 1;
+                turn_wait.waits_for = Some((first, Instant::now() + TURN_TIMEOUT));
+                turn_wait.turns <= MAX_TURNS
             }
         };
         if in_time {
@@ -102,9 +102,9 @@ impl StreamInner {
         }
     }
 
-    /// Gives the core to others until somebody has submitted a batch, or for a moment.
+    /// Spins until the batch is submitted, then yields once.
     pub(super) fn let_finish(&self, first: u64) {
-        for _ in 0..LOOKS {
+        for _ in 0..SPINS {
             if self.submitted() >= first {
                 return;
             }
@@ -114,16 +114,16 @@ impl StreamInner {
     }
 }
 
-/// Looks at the stream before the core is given to whoever needs it.
-const LOOKS: usize = 64;
+/// How often the stream is polled before the thread yields.
+const SPINS: usize = 64;
 
 /// What a thread that records does next.
 pub(super) enum Next {
-    /// The batch is its own, or may be mixed.
+    /// Record: the batch is its own, or may be mixed.
     Record,
-    /// Another thread is still at the batch with that first sequence number.
+    /// Another thread is still recording the batch that begins with this sequence number.
     LetFinish(u64),
-    /// The device is full until that sequence number has passed.
+    /// The device is full until this sequence number has passed.
     MakeRoom(u64),
 }
 
@@ -141,21 +141,21 @@ mod tests {
 
     /// Another thread that comes while this one has `count` batches begun, one after the other.
     #[cfg(not(loom))]
-    fn comes_to_batches(count: usize, patience_ends: bool) -> Vec<bool> {
+    fn comes_to_batches(count: usize, times_out: bool) -> Vec<bool> {
         let (device, _) = crate::fake::device(crate::Config::default(), 1 << 20, 1).unwrap();
         let stream = crate::Stream::new(&device).unwrap();
         let buffer = stream.allocate(64).unwrap();
         let layout = crate::Layout::contiguous(crate::DType::F32, &[16]).unwrap();
-        let mut manners = Manners::default();
+        let mut turn_wait = TurnWait::default();
         let lets_finish = (0..count).map(|_| {
             let fill = crate::Command::fill(buffer.operand(layout), 1.0f32).unwrap();
             stream.record(fill).unwrap();
             let mut recorder = stream.inner.lock();
             let other = thread_number() + 1;
-            let mut next = stream.inner.take_turn(&mut recorder, other, &mut manners).unwrap();
-            if let (true, Some((_, until))) = (patience_ends, &mut manners.waits_for) {
+            let mut next = stream.inner.take_turn(&mut recorder, other, &mut turn_wait).unwrap();
+            if let (true, Some((_, until))) = (times_out, &mut turn_wait.waits_for) {
                 *until = Instant::now();
-                next = stream.inner.take_turn(&mut recorder, other, &mut manners).unwrap();
+                next = stream.inner.take_turn(&mut recorder, other, &mut turn_wait).unwrap();
             }
             let submitted = recorder.batch.is_empty();
             drop(recorder);
@@ -173,24 +173,24 @@ mod tests {
     #[cfg(not(loom))]
     #[test]
     fn a_thread_lets_others_go_first_for_a_time_and_a_number_of_batches() {
-        let mut lets_finish = vec![true; MOST_TURNS];
+        let mut lets_finish = vec![true; MAX_TURNS];
         lets_finish.push(false);
-        assert_eq!(comes_to_batches(MOST_TURNS + 1, false), lets_finish);
+        assert_eq!(comes_to_batches(MAX_TURNS + 1, false), lets_finish);
         assert_eq!(comes_to_batches(2, true), [false, false]);
     }
 
     #[test]
-    fn courtesy_that_is_not_paid_back_ends() {
+    fn credits_that_are_not_refilled_run_out() {
         let mut turn = Turn::default();
         let mut waits = 0;
-        while turn.is_courteous() {
-            turn.pay();
+        while turn.has_credits() {
+            turn.spend();
             waits += 1;
         }
-        assert_eq!(waits, MOST_COURTESY / COST);
-        for _ in 0..COST {
-            turn.earn();
+        assert_eq!(waits, MAX_CREDITS / WAIT_COST);
+        for _ in 0..WAIT_COST {
+            turn.refill();
         }
-        assert!(turn.is_courteous());
+        assert!(turn.has_credits());
     }
 }

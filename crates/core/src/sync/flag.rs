@@ -1,4 +1,4 @@
-//! A flag that hands on what was done before it was raised.
+//! A flag that publishes what was done before it was set.
 
 use super::shim::{AtomicBool, Ordering};
 
@@ -6,25 +6,25 @@ use super::shim::{AtomicBool, Ordering};
 ///
 /// # Thread safety
 ///
-/// Any thread may raise it and look. What was done before it was raised is visible to whoever sees it raised.
+/// Any thread may set and read it. What was done before it was set is visible to a thread that sees it set.
 #[derive(Default)]
 pub struct Flag(AtomicBool);
 
 impl Flag {
-    /// Raises the flag.
-    pub fn raise(&self) {
-        // Pairs with `is_raised`.
+    /// Sets the flag.
+    pub fn set(&self) {
+        // Pairs with `is_set`.
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether it is raised.
-    pub fn is_raised(&self) -> bool {
-        // Pairs with `raise`: on this load alone a reader goes on to what was written before.
+    /// Whether it is set.
+    pub fn is_set(&self) -> bool {
+        // Pairs with `set`: on this load alone a reader goes on to what was written before.
         self.0.load(Ordering::Acquire)
     }
 
-    /// Lowers the flag. Only while nobody else can look.
-    pub fn lower(&self) {
+    /// Clears the flag. Only while no other thread can read it.
+    pub fn clear(&self) {
         self.0.store(false, Ordering::Relaxed);
     }
 }
@@ -39,18 +39,18 @@ mod loom_tests {
 
     /// Settled contents: whoever sees the flag reads without any other order.
     #[test]
-    fn loom_a_raised_flag_shows_what_was_written_before() {
+    fn loom_a_set_flag_shows_what_was_written_before() {
         loom::model(|| {
             let shared = Arc::new((Flag::default(), UnsafeCell::new(0)));
             let writer = {
                 let shared = Arc::clone(&shared);
                 thread::spawn(move || {
-                    // SAFETY: the other thread looks only when the flag is raised; loom checks that.
+                    // SAFETY: the other thread reads only when the flag is set; loom checks that.
                     shared.1.with_mut(|value| unsafe { *value = 7 });
-                    shared.0.raise();
+                    shared.0.set();
                 })
             };
-            if shared.0.is_raised() {
+            if shared.0.is_set() {
                 // SAFETY: the writer is through; loom reports it if that is not enough.
                 shared.1.with(|value| assert_eq!(unsafe { *value }, 7));
             }

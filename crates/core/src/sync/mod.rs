@@ -2,25 +2,25 @@
 //! built from. Each primitive has loom tests beside it (`RUSTFLAGS="--cfg loom"`).
 
 pub mod affinity;
+pub mod checkout;
 pub mod fair_pool;
 pub mod flag;
-pub mod holders;
-pub mod loan;
 pub mod once_cache;
+pub mod ref_count;
 pub mod return_stack;
 pub mod schedule;
 pub mod shim;
-pub mod task_line;
 pub mod timeline;
+pub mod waker_queue;
 pub mod watch_list;
 
 pub use affinity::Affinity;
+pub use checkout::Checkout;
 pub use fair_pool::{FairPool, Permits, Slots};
 pub use flag::Flag;
-pub use holders::Holders;
-pub use loan::Loan;
 pub use once_cache::{Cached, OnceCache};
+pub use ref_count::RefCount;
 pub use return_stack::{Linked, ReturnStack};
-pub use task_line::TaskLine;
 pub use timeline::{Ticket, Timeline};
+pub use waker_queue::WakerQueue;
 pub use watch_list::WatchList;

@@ -230,7 +230,7 @@ impl<K: Clone + Hash + Eq + std::fmt::Debug, V> OnceCache<K, V> {
                 }
             }
         }
-        Ok(Cached::Shared(self.find(bucket, key).expect("kept before its waiters are told")))
+        Ok(Cached::Shared(self.find(bucket, key).expect("kept before its waiters are notified")))
     }
 
     /// Puts a value where others find it. The caller holds the bucket's lock and has seen that it is not there.

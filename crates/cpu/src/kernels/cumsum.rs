@@ -2,11 +2,11 @@
 
 use millstream_core::{DType, Operand, RawBuffer};
 
-use super::block::{BLOCK, Input, Output, Scratch, base};
-use super::integer::Int;
-use super::number::{Float, Stored, StoredFloat, with_float, with_int};
-use super::parallel::{Parallel, share};
-use super::walk::Walk;
+use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base};
+use crate::kernels::shared::integer::Int;
+use crate::kernels::shared::number::{Float, Stored, StoredFloat, with_float, with_int};
+use crate::kernels::shared::parallel::{Parallel, share};
+use crate::kernels::shared::walk::Walk;
 
 /// Neighbouring rows that run together when they are neighbours in memory.
 const TILE: usize = 64;
@@ -22,7 +22,7 @@ pub(super) struct Way {
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn cumsum(
     way: Way,
     dst: &Operand<RawBuffer>,
@@ -128,5 +128,4 @@ unsafe fn scan<T: Stored, S: Copy + Send + Sync>(
 }
 
 #[cfg(test)]
-#[path = "cumsum_tests.rs"]
 mod tests;

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use millstream_core::{DType, Operand, RawBuffer};
 
-use super::block::{Input, Output, Scratch, base, each_block};
-use super::byte::{Byte, ToBytes};
-use super::number::Stored;
-use super::parallel::{Parallel, Shared, share};
-use super::simd::{Job, vectorised};
-use super::walk::Walk;
+use crate::kernels::shared::block::{Input, Output, Scratch, base, each_block};
+use crate::kernels::shared::byte::{Byte, ToBytes};
+use crate::kernels::shared::number::Stored;
+use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::simd::{Job, vectorised};
+use crate::kernels::shared::walk::Walk;
 
 /// Elements whose range is kept side by side.
 const LANES: usize = 32;
@@ -82,7 +82,7 @@ impl Joined {
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn quantize(
     rows: bool,
     dst: &Operand<RawBuffer>,
@@ -168,9 +168,13 @@ unsafe fn run<Q: Target, T: Stored<Compute = f32>>(
                 };
                 let parameters = reach(&input, &row, 0, row.elements()).parameters::<Q>();
                 note(at(2), at(3), parameters);
-                row.blocks(0..row.elements(), super::block::BLOCK, |start, len| {
-                    convert(&output, &input, &row, (start, len), parameters);
-                });
+                row.blocks(
+                    0..row.elements(),
+                    crate::kernels::shared::block::BLOCK,
+                    |start, len| {
+                        convert(&output, &input, &row, (start, len), parameters);
+                    },
+                );
             }
         }
     });
@@ -184,7 +188,7 @@ unsafe fn reach<T: Stored<Compute = f32>>(
     len: usize,
 ) -> Reach {
     let mut reach = Reach::NONE;
-    walk.blocks(start..start + len, super::block::BLOCK, |start, len| {
+    walk.blocks(start..start + len, crate::kernels::shared::block::BLOCK, |start, len| {
         let mut scratch = Scratch::new();
         // SAFETY: passed on.
         let values = unsafe { input.read(walk, start, len, &mut scratch) };
@@ -237,5 +241,4 @@ impl Job for Reaches<'_> {
 }
 
 #[cfg(test)]
-#[path = "dynamic_tests.rs"]
 mod tests;

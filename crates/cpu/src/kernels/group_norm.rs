@@ -4,12 +4,12 @@ use std::mem::MaybeUninit;
 
 use millstream_core::{DType, Layout, Operand, RawBuffer};
 
-use super::block::{BLOCK, Input, Output, Scratch, base, blocks};
-use super::lanes::{LANES, accumulate, merge};
-use super::number::{Float, Stored, StoredFloat, with_float};
-use super::parallel::{Parallel, Shared, share};
-use super::simd::{Job, vectorised};
-use super::walk::Walk;
+use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base, blocks};
+use crate::kernels::shared::lanes::{LANES, accumulate, merge};
+use crate::kernels::shared::number::{Float, Stored, StoredFloat, with_float};
+use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::simd::{Job, vectorised};
+use crate::kernels::shared::walk::Walk;
 
 /// How channels are grouped and scaled.
 pub(super) struct Parameters<'a> {
@@ -20,7 +20,7 @@ pub(super) struct Parameters<'a> {
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn group_norm(
     parameters: &Parameters<'_>,
     epsilon: f32,
@@ -205,5 +205,4 @@ impl<F: Float> Job for Normalise<'_, F> {
 }
 
 #[cfg(test)]
-#[path = "group_norm_tests.rs"]
 mod tests;

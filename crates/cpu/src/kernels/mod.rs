@@ -5,16 +5,10 @@
 //! results have the same bits with any number of threads, and a row has the same bits in a batch of
 //! any size.
 //!
-//! The rooms: `walk` turns layouts into runs of elements, `block` moves runs between buffers and
-//! scratch in the type that is computed in, `number` and `math` are about single elements; each
-//! family of operations has a room of its own.
+//! Each family of operations has a room of its own. What several of them use is in [`shared`].
 
-mod activation;
 mod attention;
 mod binary;
-mod block;
-mod byte;
-mod byte_product;
 mod cache;
 mod chain;
 mod compact;
@@ -22,24 +16,16 @@ mod conv;
 mod copy;
 mod cumsum;
 mod dynamic;
-mod fault;
 mod fourier;
 mod grid_sample;
 mod group_norm;
 mod host;
 mod index;
-mod integer;
+mod int8_gemm;
 mod iota;
-mod lanes;
-mod lengths;
-mod math;
 mod matmul;
 mod norm;
-mod number;
 mod pad;
-mod panels;
-mod parallel;
-mod past_cache;
 pub(crate) mod peak;
 mod pool;
 mod quantize;
@@ -51,30 +37,18 @@ mod reverse;
 mod roi_align;
 mod rope;
 mod select;
-mod simd;
-mod slice;
+mod shared;
 mod softmax;
-mod span;
 mod storage;
 mod top_k;
-mod transpose;
 mod unary;
-mod walk;
-mod workspace;
 
-#[cfg(test)]
-mod same_bits_tests;
-#[cfg(test)]
-mod scratch_tests;
-#[cfg(test)]
-mod testing;
-
-use byte_product::Extras;
-pub use fault::KernelFault;
+use int8_gemm::Extras;
 pub(crate) use matmul::packed_bytes;
-pub use parallel::{Parallel, Sequential};
+pub use shared::fault::KernelFault;
+pub use shared::parallel::{Parallel, Sequential};
 
-pub(crate) use workspace::empty_spare;
+pub(crate) use shared::scratch::empty_spare;
 
 use millstream_core::{
     AttentionOperands, BoundCommand, CacheWriteOperands, ConvIntegerOperands, ConvOperands,
@@ -172,7 +146,7 @@ pub unsafe fn execute(
 
 /// Gives back large scratch memory of the calling thread, which is done with its part of a Command.
 pub(crate) fn trim_scratch() {
-    workspace::trim();
+    shared::scratch::trim();
 }
 
 unsafe fn execute_one(
@@ -371,7 +345,7 @@ unsafe fn execute_one(
                     dst_zero: operands.dst_zero,
                 });
                 let (factors, zeros) = ([a, b], [a_zero, b_zero]);
-                byte_product::matmul_integer(dst, factors, zeros, extras.as_ref(), parallel)?;
+                int8_gemm::matmul_integer(dst, factors, zeros, extras.as_ref(), parallel)?;
             }
             Op::ConvInteger { params, rescale, .. } => {
                 let operands = ConvIntegerOperands::of(command);
@@ -461,12 +435,4 @@ fn recurrent_operands(command: &BoundCommand) -> recurrent::Operands<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_kind_of_command_has_a_kernel() {
-        let missing: Vec<_> = OpKind::ALL.iter().filter(|&&kind| !supports(kind)).collect();
-        assert!(missing.is_empty(), "{missing:?}");
-    }
-}
+mod tests;

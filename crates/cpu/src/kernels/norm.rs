@@ -4,12 +4,12 @@ use std::mem::MaybeUninit;
 
 use millstream_core::{DType, NormOperands, Operand, RawBuffer};
 
-use super::block::{BLOCK, Input, Output, Scratch, base, blocks};
-use super::lanes::{LANES, merge};
-use super::number::{Float, StoredFloat, with_float};
-use super::parallel::{Parallel, share};
-use super::simd::{Job, vectorised};
-use super::walk::Walk;
+use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base, blocks};
+use crate::kernels::shared::lanes::{LANES, merge};
+use crate::kernels::shared::number::{Float, StoredFloat, with_float};
+use crate::kernels::shared::parallel::{Parallel, share};
+use crate::kernels::shared::simd::{Job, vectorised};
+use crate::kernels::shared::walk::Walk;
 
 /// How rows are normalised.
 pub(super) struct Parameters {
@@ -24,7 +24,7 @@ pub(super) struct Parameters {
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn norm(
     parameters: &Parameters,
     operands: &NormOperands<'_, RawBuffer>,
@@ -70,7 +70,7 @@ pub(super) unsafe fn norm(
             for index in range.clone() {
                 // Rows are disjoint; what is its own output is read before it is written.
                 let (to, from) = (rows.position(0, index), rows.position(1, index));
-                let next = (index + 1 < range.end && job.output.is_past_cache())
+                let next = (index + 1 < range.end && job.output.is_streaming())
                     .then(|| rows.position(1, index + 1));
                 vectorised(Row { rows: &job, index, to, from, next });
             }
@@ -253,9 +253,4 @@ impl<F: Float> Job for Scale<'_, F> {
 }
 
 #[cfg(test)]
-#[path = "layer_norm_tests.rs"]
-mod layer_norm_tests;
-
-#[cfg(test)]
-#[path = "rms_norm_tests.rs"]
-mod rms_norm_tests;
+mod tests;

@@ -2,16 +2,16 @@
 
 use millstream_core::{MAX_RANK, Operand, PadMode, PadParams, RawBuffer, Scalar};
 
-use super::block::base;
-use super::copy;
-use super::number::with_bits;
-use super::parallel::{Parallel, Shared, share};
-use super::slice;
-use super::walk::Walk;
+use crate::kernels::copy;
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::number::with_bits;
+use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::slice;
+use crate::kernels::shared::walk::Walk;
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn pad(
     params: &PadParams,
     dst: &Operand<RawBuffer>,
@@ -183,5 +183,4 @@ impl Plan {
 }
 
 #[cfg(test)]
-#[path = "pad_tests.rs"]
 mod tests;

@@ -2,11 +2,11 @@
 
 use std::hint::black_box;
 
-use super::past_cache;
-use super::simd::{Job, Machine, vectorised};
+use crate::kernels::shared::simd::{Job, Machine, vectorised};
+use crate::kernels::shared::streaming;
 
 /// Words that are stored past the caches at once.
-const BURST: usize = past_cache::BURST / size_of::<u32>();
+const BURST: usize = streaming::BURST / size_of::<u32>();
 
 /// Sums under way at once, enough to hide the time of one addition.
 const SUMS: usize = 16;
@@ -99,13 +99,13 @@ pub(crate) fn read(from: &[u32]) -> u32 {
 }
 
 /// Fills everything once, past the caches.
-pub(crate) fn fill_past_cache(to: &mut [u32]) {
+pub(crate) fn fill_streaming(to: &mut [u32]) {
     let values = black_box([1; BURST]);
     for block in to.chunks_mut(BURST) {
         // SAFETY: there are as many values as the block has at most, and nobody else uses it.
-        unsafe { past_cache::store(&values[..block.len()], block.as_mut_ptr()) };
+        unsafe { streaming::store(&values[..block.len()], block.as_mut_ptr()) };
     }
-    past_cache::fence();
+    streaming::fence();
 }
 
 /// Copies everything once, past the caches.
@@ -113,15 +113,15 @@ pub(crate) fn fill_past_cache(to: &mut [u32]) {
 /// # Panics
 ///
 /// Slices of different lengths.
-pub(crate) fn copy_past_cache(from: &[u32], to: &mut [u32]) {
+pub(crate) fn copy_streaming(from: &[u32], to: &mut [u32]) {
     assert_eq!(from.len(), to.len());
     // SAFETY: the slices have one length, and a mutable one has no other user.
-    unsafe { past_cache::store(from, to.as_mut_ptr()) };
-    past_cache::fence();
+    unsafe { streaming::store(from, to.as_mut_ptr()) };
+    streaming::fence();
 }
 
 /// Adds everything once, past the caches.
-pub(crate) fn add_past_cache(a: &[u32], b: &[u32], to: &mut [u32]) {
+pub(crate) fn add_streaming(a: &[u32], b: &[u32], to: &mut [u32]) {
     struct Add<'a>([&'a [u32]; 2], &'a mut [u32]);
 
     impl Job for Add<'_> {
@@ -134,11 +134,11 @@ pub(crate) fn add_past_cache(a: &[u32], b: &[u32], to: &mut [u32]) {
                     *sum = a.wrapping_add(*b);
                 }
                 // SAFETY: a block has as many elements, and nobody else uses it.
-                unsafe { past_cache::store(&sums, to.as_mut_ptr()) };
+                unsafe { streaming::store(&sums, to.as_mut_ptr()) };
             }
         }
     }
 
     vectorised(Add([a, b], to));
-    past_cache::fence();
+    streaming::fence();
 }

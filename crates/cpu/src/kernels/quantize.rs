@@ -4,11 +4,11 @@ use std::mem::MaybeUninit;
 
 use millstream_core::{DType, Operand, QuantizePart, RawBuffer};
 
-use super::block::{Input, Output, Scratch, base, each_block};
-use super::number::{Float, Stored, with_float};
-use super::parallel::Parallel;
-use super::simd::{Job, vectorised};
-use super::walk::Walk;
+use crate::kernels::shared::block::{Input, Output, Scratch, base, each_block};
+use crate::kernels::shared::number::{Float, Stored, with_float};
+use crate::kernels::shared::parallel::Parallel;
+use crate::kernels::shared::simd::{Job, vectorised};
+use crate::kernels::shared::walk::Walk;
 
 /// A type of quantised numbers.
 trait Quantised: Stored<Compute = Self> {
@@ -74,7 +74,7 @@ macro_rules! with_quantised {
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn quantize(part: &QuantizePart<RawBuffer>, parallel: &dyn Parallel) {
     let QuantizePart { dst, src, scale, zero } = part;
     let walk = walk(part);
@@ -104,7 +104,7 @@ pub(super) unsafe fn quantize(part: &QuantizePart<RawBuffer>, parallel: &dyn Par
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn dequantize(part: &QuantizePart<RawBuffer>, parallel: &dyn Parallel) {
     let QuantizePart { dst, src, scale, zero } = part;
     let walk = walk(part);

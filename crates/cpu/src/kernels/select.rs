@@ -4,19 +4,19 @@ use std::mem::MaybeUninit;
 
 use millstream_core::{DType, Operand, RawBuffer, Scalar};
 
-use super::block::{Input, Output, Scratch, base, each_block};
-use super::integer::Int;
-use super::number::{Bool, Stored, StoredFloat, with_bits, with_float, with_int};
-use super::parallel::Parallel;
-use super::simd::{Job, vectorised};
-use super::span::{Span, Tile, Whole};
-use super::walk::Walk;
+use crate::kernels::shared::block::{Input, Output, Scratch, base, each_block};
+use crate::kernels::shared::integer::Int;
+use crate::kernels::shared::number::{Bool, Stored, StoredFloat, with_bits, with_float, with_int};
+use crate::kernels::shared::parallel::Parallel;
+use crate::kernels::shared::simd::{Job, vectorised};
+use crate::kernels::shared::span::{Span, Tile, Whole};
+use crate::kernels::shared::walk::Walk;
 
 /// `a` where the condition holds, else `b`; the inputs are condition, `a` and `b`.
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn where_(
     dst: &Operand<RawBuffer>,
     inputs: [&Operand<RawBuffer>; 3],
@@ -86,7 +86,7 @@ impl<T: Copy> Job for Choose<'_, T> {
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn clip(
     min: Option<Scalar>,
     max: Option<Scalar>,
@@ -150,5 +150,4 @@ impl<C: Copy + PartialOrd> Job for Limit<'_, C> {
 }
 
 #[cfg(test)]
-#[path = "select_tests.rs"]
 mod tests;

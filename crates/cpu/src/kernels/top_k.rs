@@ -4,12 +4,12 @@ use std::cmp::Ordering;
 
 use millstream_core::{DType, Operand, RawBuffer};
 
-use super::block::{BLOCK, Input, Output, Scratch, base};
-use super::fault::{Result, try_share};
-use super::number::{Stored, with_float, with_int};
-use super::parallel::Parallel;
-use super::walk::Walk;
-use super::workspace::reserve;
+use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base};
+use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::number::{Stored, with_float, with_int};
+use crate::kernels::shared::parallel::Parallel;
+use crate::kernels::shared::scratch::reserve;
+use crate::kernels::shared::walk::Walk;
 
 /// Up to so many elements are kept on the stack, in order.
 const FEW: usize = 32;
@@ -27,7 +27,7 @@ pub(super) struct Choice {
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn top_k(
     choice: Choice,
     values: &Operand<RawBuffer>,
@@ -224,5 +224,4 @@ unsafe fn best<T: Stored<Compute: PartialOrd>>(
 }
 
 #[cfg(test)]
-#[path = "top_k_tests.rs"]
 mod tests;

@@ -77,15 +77,18 @@ impl Failure {
         Self { call, name, text, sticky: false, out_of_memory: false }
     }
 
-    /// The error for it when it concerns a device as a whole.
-    pub fn to_error(&self, device: &str) -> Error {
-        if self.sticky {
-            return Error::DeviceLost {
-                device: device.to_owned(),
-                reason: self.to_string().into(),
-            };
-        }
+    /// The error for it while a device is opened.
+    pub fn to_open_error(&self, device: &str) -> Error {
         Error::Unavailable { name: device.to_owned(), reason: self.to_string() }
+    }
+
+    /// The error for it when it concerns a device that is open.
+    pub fn to_error(&self, device: &str) -> Error {
+        let (device, message) = (device.to_owned(), self.to_string().into());
+        match self.sticky {
+            true => Error::DeviceLost { device, reason: message },
+            false => Error::Driver { device, message },
+        }
     }
 }
 
@@ -112,7 +115,10 @@ mod tests {
     fn a_sticky_failure_loses_the_device_and_names_the_call() {
         let mut failure =
             Failure::of_library("cuLaunchKernel", "CUDA_ERROR_X".into(), "words".into());
-        assert!(matches!(failure.to_error("cuda:0"), Error::Unavailable { .. }));
+        assert!(failure.to_open_error("cuda:0").to_string().contains("cannot be opened"));
+        let at_work = failure.to_error("cuda:0");
+        assert!(matches!(at_work, Error::Driver { .. }), "{at_work}");
+        assert!(!at_work.to_string().contains("cannot be opened"), "{at_work}");
         failure.sticky = true;
         let error = failure.to_error("cuda:0");
         assert!(matches!(error, Error::DeviceLost { .. }));

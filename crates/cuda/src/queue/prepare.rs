@@ -113,9 +113,9 @@ impl Preparer {
         is_last: bool,
     ) -> Result<bool> {
         if index >= self.places.commands {
-            return Err(Error::Unavailable {
-                name: self.gpu.name(),
-                reason: format!("a batch has at most {} Commands", self.places.commands),
+            return Err(Error::Driver {
+                device: self.gpu.name(),
+                message: format!("a batch has at most {} Commands", self.places.commands).into(),
             });
         }
         match command.op() {

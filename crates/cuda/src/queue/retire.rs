@@ -95,9 +95,7 @@ impl CudaQueue {
         batch.resolve(&self.progress, |index| {
             let error = match entry.failures.of(index) {
                 // What a call said of the device as a whole concerns one Command here.
-                Some(Error::Unavailable { reason, .. }) => {
-                    Some(batch.fault(self.id, index, reason.as_str()))
-                }
+                Some(Error::Driver { message, .. }) => Some(batch.fault(self.id, index, message)),
                 Some(error) => Some(error.clone()),
                 None => device_fault(index),
             };

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use millstream_core::sync::Loan;
+use millstream_core::sync::Checkout;
 use millstream_core::{BoundCommand, HostBytes, Op};
 
 use super::host::{Seen, reached};
@@ -25,7 +25,7 @@ const ALIGNMENT: usize = 256;
 /// One piece.
 pub(crate) struct Staging {
     memory: Pinned,
-    loan: Loan,
+    checkout: Checkout,
 }
 
 impl Staging {
@@ -33,7 +33,7 @@ impl Staging {
     ///
     /// No memory, or what the driver said.
     pub fn new(context: &Arc<Context>, bytes: usize) -> Result<Arc<Self>, Failure> {
-        Ok(Arc::new(Self { memory: Pinned::new(context, bytes)?, loan: Loan::new() }))
+        Ok(Arc::new(Self { memory: Pinned::new(context, bytes)?, checkout: Checkout::new() }))
     }
 
     /// The memory.
@@ -43,18 +43,18 @@ impl Staging {
 
     /// Whether a batch uses it.
     pub fn is_busy(&self) -> bool {
-        self.loan.is_taken()
+        self.checkout.is_out()
     }
 
     /// A batch uses it from here on.
     pub fn occupy(&self) {
         // The caller has seen that nobody has it.
-        let _ = self.loan.take();
+        let _ = self.checkout.take();
     }
 
     /// The batch is through, and its downloads are copied.
     pub fn release(&self) {
-        self.loan.give_back();
+        self.checkout.release();
     }
 }
 

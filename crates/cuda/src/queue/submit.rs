@@ -311,8 +311,8 @@ impl CudaQueue {
 
     /// The error of a batch for whose faults there is no slot. Core submits fewer.
     fn is_full(&self) -> Error {
-        let reason = format!("more than {SLOTS} batches are in flight");
-        Error::Unavailable { name: self.gpu.name(), reason }
+        let message = format!("more than {SLOTS} batches are in flight").into();
+        Error::Driver { device: self.gpu.name(), message }
     }
 
     /// Makes the stream wait for what the batch waits for, and leaves only those waits in the batch that

@@ -12,9 +12,9 @@ use crate::walk::is_wide;
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 /// Simd groups that a group has at most.
-const MOST_SIMDS: usize = 8;
+const MAX_SIMDS: usize = 8;
 /// The largest query that is held in group memory.
-const MOST_HELD: usize = 128;
+const MAX_HELD: usize = 128;
 
 /// Farther than any key is from any query, and so little that sums of it fit.
 const FAR: i64 = i64::MAX >> 2;
@@ -50,7 +50,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "attention",
-    text: include_str!("../../programs/attention.metal"),
+    text: include_str!("../../programs/attention.kernel"),
     constants: &[
         "DTYPE", "MASK", "LENGTHS", "LEFT", "CAPPED", "QUERIES", "CHUNKS", "VECTOR", "HELD", "WIDE",
     ],
@@ -164,11 +164,11 @@ fn launch(attention: &Attention, limits: &Limits) -> Launch {
         rows as i32,
         chunks as i32,
         vector(&attention.operands[KEY..=KEY]) as i32,
-        (size <= MOST_HELD).into(),
+        (size <= MAX_HELD).into(),
         attention.wide.into(),
     ];
-    let most_simds = if dtype == DType::F64 { MOST_SIMDS / 2 } else { MOST_SIMDS };
-    let simds = keys.div_ceil(32).clamp(1, most_simds).min(limits.max_threads as usize / 32);
+    let max_simds = if dtype == DType::F64 { MAX_SIMDS / 2 } else { MAX_SIMDS };
+    let simds = keys.div_ceil(32).clamp(1, max_simds).min(limits.max_threads as usize / 32);
     let key = Key::new(Program::Attention, &constants);
     attention.launch(key, queries.div_ceil(rows), value_size.div_ceil(32 * chunks), 32 * simds)
 }

@@ -11,13 +11,13 @@ const LEAST_KEYS: usize = 128;
 /// Queries of a group that has 128 threads, and so the fewest that are worth it.
 const LEAST_QUERIES: usize = 32;
 /// The largest row of a query, a key or a value.
-const MOST_SIZE: usize = 128;
+const MAX_SIZE: usize = 128;
 /// Keys of a tile for each one that a thread has.
 const LANES_ALONG_KEYS: usize = 16;
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "attention_tiles",
-    text: include_str!("../../programs/attention_tiles.metal"),
+    text: include_str!("../../programs/attention_tiles.kernel"),
     constants: &[
         "DTYPE", "MASK", "LENGTHS", "LEFT", "CAPPED", "QUERIES", "KEYS", "SIZE", "COLUMNS",
         "VECTOR", "THREADS", "WIDE",
@@ -45,7 +45,7 @@ impl Tile {
     fn choose(attention: &Attention, limits: &Limits) -> Option<Self> {
         let &Attention { items, queries, keys, size, value_size, dtype, .. } = attention;
         let small = queries < LEAST_QUERIES || keys < LEAST_KEYS;
-        let fits = (1..=MOST_SIZE).contains(&size) && value_size <= MOST_SIZE;
+        let fits = (1..=MAX_SIZE).contains(&size) && value_size <= MAX_SIZE;
         if small || !fits || dtype == DType::F64 {
             return None;
         }

@@ -15,7 +15,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "binary",
-    text: include_str!("../../programs/binary.metal"),
+    text: include_str!("../../programs/binary.kernel"),
     constants: &["OP", "DTYPE", "TO", "RANK", "WIDE", "VECTOR", "STEPS"],
     params: BinaryParams::declaration,
 };

@@ -14,7 +14,7 @@ use crate::walk::{Walk, is_wide};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 /// Rows that `gemv_blocks` takes at most.
-const MOST_ROWS: usize = 4;
+const MAX_ROWS: usize = 4;
 
 params! {
     /// What `matmul_blocks` and `gemv_blocks` are told.
@@ -50,14 +50,14 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "matmul_blocks",
-    text: include_str!("../../programs/matmul_blocks.metal"),
+    text: include_str!("../../programs/matmul_blocks.kernel"),
     constants: &["DTYPE", "BITS", "ZERO", "TILE_M", "TILE_N", "SLICES", "RANK", "WIDE"],
     params: BlocksParams::declaration,
 };
 
 pub(crate) const GEMV_PROGRAM: Definition = Definition {
     name: "gemv_blocks",
-    text: include_str!("../../programs/gemv_blocks.metal"),
+    text: include_str!("../../programs/gemv_blocks.kernel"),
     constants: &["DTYPE", "BITS", "ZERO", "ROWS", "ALIGNED", "RANK", "WIDE"],
     params: BlocksParams::declaration,
 };
@@ -115,10 +115,10 @@ pub(super) fn lower(
         a_depth_first: (matrices[1].column <= matrices[1].row).into(),
         shift: block.ilog2(),
     };
-    let (key, columns, threads) = if m <= MOST_ROWS {
+    let (key, columns, threads) = if m <= MAX_ROWS {
         let start = weights.buffer.address + weights.layout.offset();
         let aligned = i32::from(start.is_multiple_of(4));
-        let rows = if m == 1 { 1 } else { MOST_ROWS as i32 };
+        let rows = if m == 1 { 1 } else { MAX_ROWS as i32 };
         let constants = [dtype, i32::from(bits), zero, rows, aligned, all_rows, wide];
         let threads = limits.max_threads.min(128);
         (Key::new(Program::GemvBlocks, &constants), n.div_ceil(threads as usize / 32), threads)

@@ -29,7 +29,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "cache_write",
-    text: include_str!("../../programs/cache_write.metal"),
+    text: include_str!("../../programs/cache_write.kernel"),
     constants: &["SIZE", "RANK", "WIDE"],
     params: CacheWriteParams::declaration,
 };

@@ -33,7 +33,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "chain",
-    text: include_str!("../../programs/chain.metal"),
+    text: include_str!("../../programs/chain.kernel"),
     constants: &[
         "STEP_0",
         "STEP_1",

@@ -21,7 +21,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "clip",
-    text: include_str!("../../programs/clip.metal"),
+    text: include_str!("../../programs/clip.kernel"),
     constants: &["DTYPE", "HAS", "RANK", "WIDE", "VECTOR", "STEPS"],
     params: ClipParams::declaration,
 };

@@ -47,21 +47,21 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "compact",
-    text: include_str!("../../programs/compact.metal"),
+    text: include_str!("../../programs/compact.kernel"),
     constants: &["TYPE", "STAGE", "RANK", "WIDE"],
     params: CompactParams::declaration,
 };
 
 pub(crate) const NONZERO: Definition = Definition {
     name: "nonzero",
-    text: include_str!("../../programs/nonzero.metal"),
+    text: include_str!("../../programs/nonzero.kernel"),
     constants: &[],
     params: NonZeroParams::declaration,
 };
 
 pub(crate) const TAKE: Definition = Definition {
     name: "take",
-    text: include_str!("../../programs/take.metal"),
+    text: include_str!("../../programs/take.kernel"),
     constants: &["SIZE", "RANK", "ITEM_RANK", "INDIRECT", "WIDE"],
     params: TakeParams::declaration,
 };

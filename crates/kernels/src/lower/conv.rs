@@ -56,21 +56,21 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "conv",
-    text: include_str!("../../programs/conv.metal"),
+    text: include_str!("../../programs/conv.kernel"),
     constants: &["DST", "SRC", "WEIGHT", "SPATIAL", "TILE_M", "TILE_N", "SLICES", "WIDE"],
     params: ConvLaunch::declaration,
 };
 
 pub(crate) const DIRECT_PROGRAM: Definition = Definition {
     name: "conv_direct",
-    text: include_str!("../../programs/conv_direct.metal"),
+    text: include_str!("../../programs/conv_direct.kernel"),
     constants: &["DST", "SRC", "WEIGHT", "SPATIAL", "TRANSPOSED", "WIDE"],
     params: ConvLaunch::declaration,
 };
 
 pub(crate) const DEPTH_PROGRAM: Definition = Definition {
     name: "conv_depth",
-    text: include_str!("../../programs/conv_depth.metal"),
+    text: include_str!("../../programs/conv_depth.kernel"),
     constants: &["DTYPE", "ROWS", "COLUMNS", "THREADS", "SPATIAL", "DENSE", "WIDE"],
     params: ConvLaunch::declaration,
 };

@@ -18,7 +18,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "copy",
-    text: include_str!("../../programs/copy.metal"),
+    text: include_str!("../../programs/copy.kernel"),
     constants: &["TO", "FROM", "RANK", "WIDE", "VECTOR", "STEPS"],
     params: CopyParams::declaration,
 };

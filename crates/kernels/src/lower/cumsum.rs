@@ -9,7 +9,7 @@ use crate::{Key, Limits, Lowered, Program};
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "cumsum",
-    text: include_str!("../../programs/cumsum.metal"),
+    text: include_str!("../../programs/cumsum.kernel"),
     constants: &["DTYPE", "EXCLUSIVE", "REVERSE", "PRODUCT", "RANK", "WIDE", "MODE"],
     params: RowParams::declaration,
 };

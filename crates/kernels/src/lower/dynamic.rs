@@ -27,7 +27,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "dynamic_quantize",
-    text: include_str!("../../programs/dynamic_quantize.metal"),
+    text: include_str!("../../programs/dynamic_quantize.kernel"),
     constants: &["FROM", "TO", "KEPT", "RANK", "WIDE", "VECTOR", "MODE", "STAGE"],
     params: DynamicParams::declaration,
 };

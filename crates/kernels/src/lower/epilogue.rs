@@ -15,7 +15,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "epilogue",
-    text: include_str!("../../programs/epilogue.metal"),
+    text: include_str!("../../programs/epilogue.kernel"),
     constants: &["DST", "SRC", "ACT", "HAS", "RANK", "WIDE", "VECTOR", "STEPS"],
     params: EpilogueParams::declaration,
 };

@@ -20,7 +20,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "fill",
-    text: include_str!("../../programs/fill.metal"),
+    text: include_str!("../../programs/fill.kernel"),
     constants: &["SIZE", "RANK", "WIDE", "VECTOR"],
     params: FillParams::declaration,
 };

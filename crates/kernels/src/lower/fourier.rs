@@ -37,14 +37,14 @@ params! {
 
 pub(crate) const ROOTS_PROGRAM: Definition = Definition {
     name: "fourier_roots",
-    text: include_str!("../../programs/fourier_roots.metal"),
+    text: include_str!("../../programs/fourier_roots.kernel"),
     constants: &["DTYPE"],
     params: RootsParams::declaration,
 };
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "fourier",
-    text: include_str!("../../programs/fourier.metal"),
+    text: include_str!("../../programs/fourier.kernel"),
     constants: &["DTYPE", "MIRRORED", "RANK", "WIDE"],
     params: FourierParams::declaration,
 };

@@ -20,7 +20,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "gather",
-    text: include_str!("../../programs/gather.metal"),
+    text: include_str!("../../programs/gather.kernel"),
     constants: &["SIZE", "RANK", "WIDE"],
     params: GatherParams::declaration,
 };

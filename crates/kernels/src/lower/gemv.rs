@@ -10,7 +10,7 @@ use crate::program::Definition;
 use crate::{Key, Launch, Limits, Lowered, Program};
 
 /// Rows that these kernels take at most.
-const MOST_ROWS: usize = 4;
+const MAX_ROWS: usize = 4;
 
 params! {
     /// What `gemv`, `gemv_columns` and `matmul_depth` are told.
@@ -38,14 +38,14 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "gemv",
-    text: include_str!("../../programs/gemv.metal"),
+    text: include_str!("../../programs/gemv.kernel"),
     constants: &["DTYPE", "ACT", "ROWS", "VECTOR", "LANES", "WIDE"],
     params: GemvParams::declaration,
 };
 
 pub(crate) const COLUMNS_PROGRAM: Definition = Definition {
     name: "gemv_columns",
-    text: include_str!("../../programs/gemv_columns.metal"),
+    text: include_str!("../../programs/gemv_columns.kernel"),
     constants: &["DTYPE", "ROWS", "COLUMNS", "WIDE"],
     params: GemvParams::declaration,
 };
@@ -69,10 +69,10 @@ pub(super) fn launch(product: &Product, early: bool, limits: &Limits) -> Option<
     if product.batch.axes.len() != 1 || !product.matrices[DST].dtype.is_float() {
         return None;
     }
-    if product.m <= MOST_ROWS && product.m <= product.n {
+    if product.m <= MAX_ROWS && product.m <= product.n {
         return Some(rows(product, early, limits));
     }
-    (product.n <= MOST_ROWS).then(|| rows(&product.clone().turned(), false, limits))
+    (product.n <= MAX_ROWS).then(|| rows(&product.clone().turned(), false, limits))
 }
 
 impl GemvParams {
@@ -108,7 +108,7 @@ fn rows(product: &Product, early: bool, limits: &Limits) -> Launch {
     let (batch, _) = product.batch.axes[0];
     let params = GemvParams::of(product, early);
     let act = params.act as i32;
-    let rows = if m == 1 { 1 } else { MOST_ROWS as i32 };
+    let rows = if m == 1 { 1 } else { MAX_ROWS as i32 };
     let (dtype_code, wide) = (dtype as i32, i32::from(product.wide));
     let (key, groups, threads) = if matrices[B].row <= matrices[B].column {
         let vector = vector(product, dtype);

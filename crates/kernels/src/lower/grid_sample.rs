@@ -24,7 +24,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "grid_sample",
-    text: include_str!("../../programs/grid_sample.metal"),
+    text: include_str!("../../programs/grid_sample.kernel"),
     constants: &["DTYPE", "MODE", "PADDING", "ALIGN", "SPATIAL", "WIDE"],
     params: GridSampleParams::declaration,
 };

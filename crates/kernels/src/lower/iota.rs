@@ -21,7 +21,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "iota",
-    text: include_str!("../../programs/iota.metal"),
+    text: include_str!("../../programs/iota.kernel"),
     constants: &["TYPE", "RANK", "WIDE"],
     params: IotaKernelParams::declaration,
 };

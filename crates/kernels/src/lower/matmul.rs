@@ -36,7 +36,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "matmul",
-    text: include_str!("../../programs/matmul.metal"),
+    text: include_str!("../../programs/matmul.kernel"),
     constants: &["DST", "A", "B", "TILE_M", "TILE_N", "SLICES", "RANK", "WIDE"],
     params: MatmulParams::declaration,
 };

@@ -9,7 +9,7 @@ use crate::program::Definition;
 use crate::{Key, Launch, Limits, Lowered, Program};
 
 /// Products of more multiplications are worth a kernel that reads less often.
-const MOST_WORK: usize = 1 << 27;
+const MAX_WORK: usize = 1 << 27;
 /// Elements that are taken at once.
 pub(super) const VECTOR: usize = 4;
 /// Depths from here on are shared by more simd groups.
@@ -19,7 +19,7 @@ const STAGE_DEPTH: usize = 16;
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "matmul_depth",
-    text: include_str!("../../programs/matmul_depth.metal"),
+    text: include_str!("../../programs/matmul_depth.kernel"),
     constants: &["DTYPE", "ROWS", "COLUMNS", "THREADS", "WIDE"],
     params: GemvParams::declaration,
 };
@@ -51,7 +51,7 @@ impl Tile {
     /// The smallest tile with which every group has a processor of its own: then all of the device works,
     /// and nobody twice. `None` for larger products.
     pub fn choose(m: usize, n: usize, k: usize, batch: usize, limits: &Limits) -> Option<Self> {
-        if m.saturating_mul(n).saturating_mul(k).saturating_mul(batch) > MOST_WORK {
+        if m.saturating_mul(n).saturating_mul(k).saturating_mul(batch) > MAX_WORK {
             return None;
         }
         let processors = (limits.parallel_groups as usize / 4).max(1);

@@ -35,7 +35,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "norm",
-    text: include_str!("../../programs/norm.metal"),
+    text: include_str!("../../programs/norm.kernel"),
     constants: &["DTYPE", "RMS", "HAS", "KEPT", "RANK", "WIDE", "VECTOR", "MODE", "HELD"],
     params: NormParams::declaration,
 };
@@ -51,14 +51,14 @@ pub(crate) const MOMENTS_PROGRAM: Definition = Definition {
 };
 
 /// Vectors that a worker keeps at most.
-const MOST_HELD: usize = 4;
+const MAX_HELD: usize = 4;
 
 /// Vectors that each of so many threads keeps of a row; 0 if there are too many. One less than there is room
 /// for costs nothing, so that there are fewer kernels.
 fn held(vectors: usize, threads: u32) -> usize {
     match vectors.div_ceil(threads as usize) {
         0..=2 => 2,
-        each if each <= MOST_HELD => MOST_HELD,
+        each if each <= MAX_HELD => MAX_HELD,
         _ => 0,
     }
 }

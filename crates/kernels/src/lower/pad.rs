@@ -25,7 +25,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "pad",
-    text: include_str!("../../programs/pad.metal"),
+    text: include_str!("../../programs/pad.kernel"),
     constants: &["MODE", "SIZE", "RANK", "WIDE"],
     params: PadKernelParams::declaration,
 };

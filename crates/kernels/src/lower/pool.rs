@@ -35,7 +35,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "pool",
-    text: include_str!("../../programs/pool.metal"),
+    text: include_str!("../../programs/pool.kernel"),
     constants: &["DTYPE", "KIND", "SPATIAL", "LANES", "WIDE"],
     params: PoolLaunch::declaration,
 };

@@ -19,7 +19,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "quantize",
-    text: include_str!("../../programs/quantize.metal"),
+    text: include_str!("../../programs/quantize.kernel"),
     constants: &["BACK", "FLOAT", "INTEGER", "SCALE", "RANK", "WIDE", "VECTOR", "STEPS"],
     params: QuantizeParams::declaration,
 };

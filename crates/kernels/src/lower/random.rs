@@ -24,7 +24,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "random",
-    text: include_str!("../../programs/random.metal"),
+    text: include_str!("../../programs/random.kernel"),
     constants: &["TYPE", "NORMAL", "RANK", "WIDE"],
     params: RandomParams::declaration,
 };

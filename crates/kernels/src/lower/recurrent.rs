@@ -17,7 +17,7 @@ use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 /// more bytes than this for each group that the device runs at once.
 const FEW_BYTES: usize = 1 << 10;
 
-/// States of each unit: see `recurrent_start.metal`.
+/// States of each unit: see `recurrent_start.kernel`.
 const STATES: usize = 5;
 
 pub(super) type Raw = Operand<RawBuffer>;

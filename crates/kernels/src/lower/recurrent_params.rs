@@ -68,21 +68,21 @@ params! {
 
 pub(crate) const START_PROGRAM: Definition = Definition {
     name: "recurrent_start",
-    text: include_str!("../../programs/recurrent_start.metal"),
+    text: include_str!("../../programs/recurrent_start.kernel"),
     constants: &["DTYPE", "LENGTHS"],
     params: StartParams::declaration,
 };
 
 pub(crate) const STEPS_PROGRAM: Definition = Definition {
     name: "recurrent_steps",
-    text: include_str!("../../programs/recurrent_steps.metal"),
+    text: include_str!("../../programs/recurrent_steps.kernel"),
     constants: &["DTYPE", "CELL", "GENERAL"],
     params: StepsParams::declaration,
 };
 
 pub(crate) const FINISH_PROGRAM: Definition = Definition {
     name: "recurrent_finish",
-    text: include_str!("../../programs/recurrent_finish.metal"),
+    text: include_str!("../../programs/recurrent_finish.kernel"),
     constants: &["DTYPE"],
     params: FinishParams::declaration,
 };

@@ -22,7 +22,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "recurrent_weights",
-    text: include_str!("../../programs/recurrent_weights.metal"),
+    text: include_str!("../../programs/recurrent_weights.kernel"),
     constants: &["DTYPE", "BYTES"],
     params: WeightsParams::declaration,
 };

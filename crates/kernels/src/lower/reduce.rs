@@ -25,7 +25,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "reduce",
-    text: include_str!("../../programs/reduce.metal"),
+    text: include_str!("../../programs/reduce.kernel"),
     constants: &["OP", "DTYPE", "TO", "KEPT", "RANK", "WIDE", "VECTOR", "MODE", "STAGE"],
     params: ReduceParams::declaration,
 };

@@ -28,7 +28,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "rescale",
-    text: include_str!("../../programs/rescale.metal"),
+    text: include_str!("../../programs/rescale.kernel"),
     constants: &["DST", "BIAS", "RANK", "WIDE", "VECTOR", "STEPS"],
     params: RescaleParams::declaration,
 };

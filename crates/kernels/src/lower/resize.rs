@@ -56,14 +56,14 @@ params! {
 
 pub(crate) const TAPS: Definition = Definition {
     name: "resize_taps",
-    text: include_str!("../../programs/resize_taps.metal"),
+    text: include_str!("../../programs/resize_taps.kernel"),
     constants: &["DOUBLE"],
     params: TapsParams::declaration,
 };
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "resize",
-    text: include_str!("../../programs/resize.metal"),
+    text: include_str!("../../programs/resize.kernel"),
     constants: &["NEAREST", "TYPE", "RANK", "SCALED", "AXES", "WIDE"],
     params: ResizeKernelParams::declaration,
 };

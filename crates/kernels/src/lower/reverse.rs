@@ -28,7 +28,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "reverse",
-    text: include_str!("../../programs/reverse.metal"),
+    text: include_str!("../../programs/reverse.kernel"),
     constants: &["SIZE", "LENGTHS", "RANK", "WIDE"],
     params: ReverseParams::declaration,
 };

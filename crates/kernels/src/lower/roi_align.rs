@@ -31,7 +31,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "roi_align",
-    text: include_str!("../../programs/roi_align.metal"),
+    text: include_str!("../../programs/roi_align.kernel"),
     constants: &["DTYPE", "MAX", "HALF", "WIDE"],
     params: RoiAlignLaunch::declaration,
 };

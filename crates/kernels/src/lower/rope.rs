@@ -33,7 +33,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "rope",
-    text: include_str!("../../programs/rope.metal"),
+    text: include_str!("../../programs/rope.kernel"),
     constants: &["DTYPE", "WIDE"],
     params: RopeParams::declaration,
 };

@@ -28,7 +28,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "scatter",
-    text: include_str!("../../programs/scatter.metal"),
+    text: include_str!("../../programs/scatter.kernel"),
     constants: &["REDUCTION", "TYPE", "RANK", "SLICE_RANK", "WIDE", "THREADS"],
     params: ScatterParams::declaration,
 };

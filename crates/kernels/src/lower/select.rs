@@ -15,7 +15,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "select",
-    text: include_str!("../../programs/select.metal"),
+    text: include_str!("../../programs/select.kernel"),
     constants: &["SIZE", "RANK", "WIDE", "VECTOR", "STEPS"],
     params: SelectParams::declaration,
 };

@@ -9,7 +9,7 @@ use crate::{Key, Limits, Lowered, Program};
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "softmax",
-    text: include_str!("../../programs/softmax.metal"),
+    text: include_str!("../../programs/softmax.kernel"),
     constants: &["DTYPE", "LOG", "RANK", "WIDE", "VECTOR", "MODE"],
     params: RowParams::declaration,
 };

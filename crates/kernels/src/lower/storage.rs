@@ -17,7 +17,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "storage",
-    text: include_str!("../../programs/storage.metal"),
+    text: include_str!("../../programs/storage.kernel"),
     constants: &["STORED", "TYPE", "BACK", "SATURATES", "RANK", "WIDE"],
     params: StorageParams::declaration,
 };

@@ -41,14 +41,14 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "suppress",
-    text: include_str!("../../programs/suppress.metal"),
+    text: include_str!("../../programs/suppress.kernel"),
     constants: &[],
     params: SuppressParams::declaration,
 };
 
 pub(crate) const FINISH: Definition = Definition {
     name: "suppress_finish",
-    text: include_str!("../../programs/suppress_finish.metal"),
+    text: include_str!("../../programs/suppress_finish.kernel"),
     constants: &[],
     params: FinishParams::declaration,
 };

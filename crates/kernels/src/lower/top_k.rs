@@ -43,14 +43,14 @@ params! {
 
 pub(crate) const TILES: Definition = Definition {
     name: "top_k",
-    text: include_str!("../../programs/top_k.metal"),
+    text: include_str!("../../programs/top_k.kernel"),
     constants: &["TYPE", "FROM", "COUNT"],
     params: TopKParams::declaration,
 };
 
 pub(crate) const SORT: Definition = Definition {
     name: "sort",
-    text: include_str!("../../programs/sort.metal"),
+    text: include_str!("../../programs/sort.kernel"),
     constants: &["TYPE", "STAGE", "COUNT"],
     params: TopKParams::declaration,
 };

@@ -21,7 +21,7 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "unary",
-    text: include_str!("../../programs/unary.metal"),
+    text: include_str!("../../programs/unary.kernel"),
     constants: &["OP", "DTYPE", "TO", "RANK", "WIDE", "VECTOR", "STEPS"],
     params: UnaryParams::declaration,
 };

@@ -36,14 +36,14 @@ params! {
 
 pub(crate) const PROGRAM: Definition = Definition {
     name: "unique",
-    text: include_str!("../../programs/unique.metal"),
+    text: include_str!("../../programs/unique.kernel"),
     constants: &["TYPE", "STAGE", "COUNT", "ITEM_RANK", "SLICE_RANK", "WIDE"],
     params: UniqueParams::declaration,
 };
 
 pub(crate) const FINISH: Definition = Definition {
     name: "unique_finish",
-    text: include_str!("../../programs/unique_finish.metal"),
+    text: include_str!("../../programs/unique_finish.kernel"),
     constants: &["SORTED"],
     params: FinishParams::declaration,
 };

@@ -126,7 +126,7 @@ impl Toolchain {
         drop(input);
         let output = child.wait_with_output().map_err(|error| error.to_string())?;
         if !output.status.success() || written.is_err() {
-            let failed = path.with_extension("failed.metal");
+            let failed = path.with_extension("failed.kernel");
             let _ = std::fs::write(&failed, source);
             return Err(format!(
                 "{} does not compile:\n{}",

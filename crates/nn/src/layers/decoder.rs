@@ -4,7 +4,7 @@ use super::attention::MultiheadAttention;
 use super::norm::LayerNorm;
 use super::projection::Use;
 use super::transformer::{FeedForward, Residual, TransformerOptions, attend_self};
-use super::{AttentionMask, MOST_LAYERS, Module};
+use super::{AttentionMask, MAX_LAYERS, Module};
 use crate::error::invalid;
 use crate::{Result, Tensor, Weights};
 
@@ -89,8 +89,8 @@ impl TransformerDecoder {
         options: TransformerOptions,
         weights: &Weights,
     ) -> Result<Self> {
-        if num_layers > MOST_LAYERS {
-            return invalid("decoder", format!("{num_layers} layers, above {MOST_LAYERS}"));
+        if num_layers > MAX_LAYERS {
+            return invalid("decoder", format!("{num_layers} layers, above {MAX_LAYERS}"));
         }
         let layers = weights.child("layers");
         let layer =

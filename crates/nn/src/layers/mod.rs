@@ -22,7 +22,7 @@ mod sequential;
 mod transformer;
 
 /// Layers of one stack: far above any model, and few enough that a list of them has room.
-pub(crate) const MOST_LAYERS: usize = 1 << 14;
+pub(crate) const MAX_LAYERS: usize = 1 << 14;
 
 pub use activations::*;
 pub use adaptive::{AdaptiveAvgPool, AdaptiveAvgPool1d, AdaptiveAvgPool2d, Upsample, UpsampleMode};

@@ -16,7 +16,7 @@ const LONGEST: u64 = 64 << 20;
 const LONGEST_SETTINGS: u64 = 1 << 20;
 /// Far above any model, and low enough that products of two sizes fit.
 const LARGEST_SIZE: u64 = 1 << 24;
-const MOST_LAYERS: usize = 1024;
+const MAX_LAYERS: usize = 1024;
 
 /// A file of settings.
 pub struct Config {
@@ -75,8 +75,8 @@ impl Config {
 
     pub fn layers(&self, key: &str) -> Result<usize> {
         match self.size(key)? {
-            layers if layers > MOST_LAYERS => {
-                Err(self.error(format!("{key:?} is {layers}, above {MOST_LAYERS}")))
+            layers if layers > MAX_LAYERS => {
+                Err(self.error(format!("{key:?} is {layers}, above {MAX_LAYERS}")))
             }
             layers => Ok(layers),
         }
@@ -153,10 +153,7 @@ pub fn read(path: &Path) -> Result<Value> {
 }
 
 fn read_within(path: &Path, longest: u64) -> Result<Value> {
-    let failed = |error: std::io::Error| Error::Read {
-        path: path.display().to_string(),
-        message: error.to_string(),
-    };
+    let failed = |error| Error::read(path, error);
     let mut text = Vec::new();
     let file = File::open(path).map_err(failed)?;
     file.take(longest + 1).read_to_end(&mut text).map_err(failed)?;

@@ -7,7 +7,7 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 const LONGEST: usize = 4096;
 
 /// All that may come before the data.
-pub const MOST_BYTES: u64 = (MAGIC.len() + 6 + LONGEST) as u64;
+pub const MAX_BYTES: u64 = (MAGIC.len() + 6 + LONGEST) as u64;
 
 #[derive(Debug, PartialEq)]
 pub struct Header {

@@ -8,12 +8,12 @@ use crate::error::invalid;
 use crate::{Axis, Error, Index, IndexRange, Result, Size};
 
 /// Pieces that a tensor is split into; repeated axes have more indices than any list has room for.
-const MOST_PIECES: usize = 1 << 20;
+const MAX_PIECES: usize = 1 << 20;
 
 type Sizes = SmallVec<[usize; MAX_RANK]>;
 
 impl Tensor {
-    fn view(&self, op: &'static str, layout: millstream_core::Result<Layout>) -> Result<Self> {
+    fn view(&self, op: &'static str, layout: Result<Layout>) -> Result<Self> {
         Ok(self.viewed(layout.map_err(|error| Error::named(op, error))?))
     }
 
@@ -200,11 +200,11 @@ impl Tensor {
         }
         let total = self.shape()[axis];
         let pieces = total.div_ceil(size);
-        if pieces > MOST_PIECES {
+        if pieces > MAX_PIECES {
             let shape = self.shape();
             return invalid(
                 "split",
-                format!("shape {shape:?} in {pieces} pieces, above {MOST_PIECES}"),
+                format!("shape {shape:?} in {pieces} pieces, above {MAX_PIECES}"),
             );
         }
         (0..total)

@@ -15,7 +15,7 @@ use serde_core::de::{
 
 /// Headers of the largest models have a few megabytes.
 const LONGEST: u64 = 64 << 20;
-pub const MOST_TENSORS: usize = 1 << 18;
+pub const MAX_TENSORS: usize = 1 << 18;
 /// The length of the header comes first.
 const PREFIX: usize = 8;
 
@@ -105,8 +105,8 @@ impl<'de> Visitor<'de> for Tensors {
                 tensors.next_value::<IgnoredAny>()?;
                 continue;
             }
-            if entries.len() == MOST_TENSORS {
-                return Err(A::Error::custom(format!("more than {MOST_TENSORS} tensors")));
+            if entries.len() == MAX_TENSORS {
+                return Err(A::Error::custom(format!("more than {MAX_TENSORS} tensors")));
             }
             let described: Described = tensors.next_value()?;
             let entry = described.entry(self.data, self.start).ok_or_else(|| {

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use serde_core::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
-use super::header::{MOST_TENSORS, shown};
+use super::header::{MAX_TENSORS, shown};
 
-const MOST_FILES: usize = 4096;
+const MAX_FILES: usize = 4096;
 
 /// Which file has which tensor. Nothing else of an index is kept while it is read, and numbers of files and tensors are
 /// bounded as they are met.
@@ -70,8 +70,8 @@ impl<'de> Deserialize<'de> for WeightMap {
                     }
                     let number = match numbers.get(&*file) {
                         Some(&number) => number,
-                        None if index.files.len() == MOST_FILES => {
-                            return Err(A::Error::custom(format!("more than {MOST_FILES} files")));
+                        None if index.files.len() == MAX_FILES => {
+                            return Err(A::Error::custom(format!("more than {MAX_FILES} files")));
                         }
                         None => {
                             numbers.insert(file.clone().into_owned(), index.files.len());
@@ -80,8 +80,8 @@ impl<'de> Deserialize<'de> for WeightMap {
                         }
                     };
                     index.places.insert(name, number);
-                    if index.places.len() > MOST_TENSORS {
-                        return Err(A::Error::custom(format!("more than {MOST_TENSORS} tensors")));
+                    if index.places.len() > MAX_TENSORS {
+                        return Err(A::Error::custom(format!("more than {MAX_TENSORS} tensors")));
                     }
                 }
                 Ok(WeightMap(index))

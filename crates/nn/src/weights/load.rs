@@ -5,11 +5,12 @@ use std::sync::Mutex;
 
 use millstream_core::DType;
 
-use super::{Init, Source, WeightProblem, Weights};
-use crate::{Error, Result, Tensor};
+use super::header::TYPES;
+use super::{Init, Source, Weights};
+use crate::{Error, Result, Tensor, WeightProblem};
 
 /// Problems that are collected; a model that has more is not built to its end.
-const MOST_PROBLEMS: usize = 1 << 14;
+const MAX_PROBLEMS: usize = 1 << 14;
 
 /// What happened while a model is loaded.
 #[derive(Debug, Default)]
@@ -126,7 +127,7 @@ impl Weights {
     /// Notes a problem. False where nobody collects them, or no more of them.
     fn note(&self, problem: &WeightProblem) -> bool {
         let push = |found: &mut Found| {
-            let room = found.problems.len() < MOST_PROBLEMS;
+            let room = found.problems.len() < MAX_PROBLEMS;
             found.problems.extend(room.then(|| problem.clone()));
             room
         };
@@ -177,9 +178,11 @@ impl Weights {
                 expected: shape.into(),
                 found: found.into(),
             }),
-            Some((_, Some(found))) => {
-                Some(WeightProblem::Type { name: name.into(), found: found.clone() })
-            }
+            Some((_, Some(found))) => Some(WeightProblem::Type {
+                name: name.into(),
+                found: found.clone(),
+                known: TYPES.map(|(name, _)| name).into(),
+            }),
             Some((_, None)) => None,
         }
     }

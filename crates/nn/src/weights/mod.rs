@@ -4,7 +4,6 @@ mod file;
 mod header;
 mod index;
 mod load;
-mod problem;
 mod random;
 mod save;
 mod shards;
@@ -21,8 +20,6 @@ use self::load::Notes;
 use self::shards::Shards;
 use crate::{Result, Tensor};
 
-pub use problem::WeightProblem;
-pub(crate) use problem::listed;
 pub use random::Init;
 pub use save::save;
 

@@ -9,7 +9,7 @@ use crate::value::encode_all;
 use crate::{Case, CaseBuilder, Generator, Value, layout, ops};
 
 /// Elements of an output at most, so that a run of many cases stays quick.
-const MOST_ELEMENTS: usize = 1500;
+const MAX_ELEMENTS: usize = 1500;
 
 /// How an operand lies in memory.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ pub(super) fn pick<T: Copy>(list: &[T], index: u8) -> T {
 
 impl Recipe {
     pub fn case(mut self) -> Case {
-        while self.shape.iter().product::<usize>() > MOST_ELEMENTS {
+        while self.shape.iter().product::<usize>() > MAX_ELEMENTS {
             let largest = self.shape.iter_mut().max().expect("a product above 1 has a factor");
             *largest /= 2;
         }

@@ -27,7 +27,7 @@ impl Model {
     }
 }
 
-/// The first thread fails in every call and is told every time; nobody else ever is.
+/// The first thread fails in every call and gets the error every time; nobody else does.
 pub(super) fn bad_caller(context: &Context) -> Outcome {
     let mut total = Outcome::default();
     for streams in [2, 32, 64] {
@@ -56,7 +56,7 @@ fn calls(context: &Context, model: &Model) -> Outcome {
                 if thread == 0 {
                     outcome.ops += 1;
                     let answer = model.call(context, ROWS + iteration as i64);
-                    outcome.expect(is_fault(&answer), "the bad caller was not told");
+                    outcome.expect(is_fault(&answer), "the bad caller got no error");
                     continue;
                 }
                 let id = (thread + iteration) as i64 % ROWS;

@@ -162,7 +162,7 @@ impl<B: BufferLike> Command<B> {
     /// # Errors
     ///
     /// [`Error::Mismatch`](crate::Error::Mismatch) where [`Op::infer`] gives it, or for an output that is not
-    /// what the operation makes; [`Error::InvalidCommand`](crate::Error::InvalidCommand) for operands that do
+    /// what the operation makes; [`Error::Invalid`](crate::Error::Invalid) for operands that do
     /// not fit their buffers, or overlap.
     #[inline]
     pub fn new(

@@ -119,17 +119,17 @@ fn products() {
 
 #[test]
 fn convolutions() {
-    const MOST: [u32; 3] = [u32::MAX; 3];
+    const MAX: [u32; 3] = [u32::MAX; 3];
     let line = ConvParams::new(1);
     let conv = |dst: &[usize], src: &[usize], weight: &[usize], params| {
         let (dst, src, weight) = (writes(dst), reads(src), reads(weight));
         Command::conv(dst, src, weight, None, None, params, 1.0, Activation::None)
     };
     accepted(conv(&[1, 1, 1], &[1, 1, 1 << 60], &[1, 1, 1 << 60], line));
-    let padded = ConvParams { pad_before: MOST, pad_after: MOST, ..line };
+    let padded = ConvParams { pad_before: MAX, pad_after: MAX, ..line };
     let size = (1usize << 60) - (1 << 33);
     accepted(conv(&[1, 1, size + 2 * u32::MAX as usize], &[1, 1, size], &[1, 1, 1], padded));
-    let far = ConvParams { dilation: MOST, stride: MOST, groups: u32::MAX, ..padded };
+    let far = ConvParams { dilation: MAX, stride: MAX, groups: u32::MAX, ..padded };
     rejected(conv(&[1, 1, 1], &[1, 1, 1 << 60], &[1, 1, 1 << 60], far), "groups");
     let far = ConvParams { groups: 1, ..far };
     rejected(
@@ -167,7 +167,7 @@ fn pool(dst: &[usize], src: &[usize], params: PoolParams) -> Result<BoundCommand
 
 #[test]
 fn pools_with_billions_of_windows_are_answered_at_once() {
-    const MOST: [u32; 3] = [u32::MAX; 3];
+    const MAX: [u32; 3] = [u32::MAX; 3];
     let params = PoolParams {
         kind: PoolKind::Max,
         spatial: 1,
@@ -189,14 +189,14 @@ fn pools_with_billions_of_windows_are_answered_at_once() {
         ..params
     };
     accepted(pool(&[1, 1, 1], &[1, 1, 1], over));
-    let more = PoolParams { pad_after: MOST, ..over };
+    let more = PoolParams { pad_after: MAX, ..over };
     rejected(pool(&[1, 1, (1 << 32)], &[1, 1, 1], more), "src is f32 [1, 1, 1]");
     let most = PoolParams {
-        kernel: MOST,
-        stride: MOST,
-        pad_before: MOST,
-        pad_after: MOST,
-        dilation: MOST,
+        kernel: MAX,
+        stride: MAX,
+        pad_before: MAX,
+        pad_after: MAX,
+        dilation: MAX,
         ..params
     };
     rejected(pool(&[1, 1, 1], &[1, 1, 1 << 60], most), "a window");

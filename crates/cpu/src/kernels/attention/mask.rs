@@ -1,9 +1,9 @@
 //! What a query does not see.
 
-use super::super::number::{Float, StoredFloat};
-use super::super::panels::Panelled;
-use super::super::simd::{Job, Machine, vectorised_for};
 use super::{Attention, Panel, Seen, Tensor};
+use crate::kernels::matmul::panels::Panelled;
+use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::simd::{Job, Machine, vectorised_for};
 
 /// A mask: truth values, or numbers to add.
 #[derive(Clone, Copy)]

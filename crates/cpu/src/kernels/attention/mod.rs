@@ -16,14 +16,14 @@ mod tests;
 
 use millstream_core::{AttentionParams, DType, Operand, RawBuffer};
 
-use super::block::base;
-use super::fault::{Result, try_share};
-use super::lengths::Lengths;
-use super::number::{Float, StoredFloat, with_float};
-use super::panels::{Panelled, Product};
-use super::parallel::{Parallel, Shared};
-use super::simd::Machine;
-use super::workspace::with_areas;
+use crate::kernels::matmul::panels::{Panelled, Product};
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::lengths::Lengths;
+use crate::kernels::shared::number::{Float, StoredFloat, with_float};
+use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::scratch::with_areas;
+use crate::kernels::shared::simd::Machine;
 use mask::Mask;
 use seen::Seen;
 use softmax::Softmax;
@@ -36,7 +36,7 @@ const PRODUCTS_PER_ELEMENT: usize = 16;
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn attention(
     params: &AttentionParams,
     dst: &Operand<RawBuffer>,
@@ -157,7 +157,7 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Attention<'a, T> {
 
     /// # Safety
     ///
-    /// As for [`execute`](super::execute), and the machine at hand is this one or a better one.
+    /// As for [`execute`](crate::kernels::execute), and the machine at hand is this one or a better one.
     unsafe fn run(&self, machine: Machine, parallel: &dyn Parallel) -> Result {
         let width = T::Compute::width(machine);
         let columns = self.heads / self.key_heads * self.queries;

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::super::number::StoredFloat;
-use super::super::panels::Panelled;
 use super::softmax::MOST;
 use super::{Attention, BLOCK_KEYS, Panel};
+use crate::kernels::matmul::panels::Panelled;
+use crate::kernels::shared::number::StoredFloat;
 
 /// The keys that each lane sees, and those that any does.
 pub(super) struct Seen {

@@ -1,7 +1,7 @@
 //! The softmax of scores that come block by block, for each lane by itself.
 
-use super::super::number::Float;
-use super::super::simd::{Job, Machine, vectorised_for};
+use crate::kernels::shared::number::Float;
+use crate::kernels::shared::simd::{Job, Machine, vectorised_for};
 
 /// Lanes of the widest panel.
 pub(super) const MOST: usize = 32;
@@ -77,12 +77,12 @@ impl<F: Float> Softmax<F> {
         for lane in 0..WIDTH {
             // A lane that has seen nothing counts from 0, so that its powers are 0 and not NaN.
             base[lane] = if tops[lane] == -F::INFINITY { F::ZERO } else { tops[lane] };
-            factors[lane] = (before[lane] - base[lane]).falling_exp();
+            factors[lane] = (before[lane] - base[lane]).exp_nonpositive();
         }
         let mut totals = [F::ZERO; WIDTH];
         for row in rows {
             for lane in 0..WIDTH {
-                row[lane] = (row[lane] - base[lane]).falling_exp();
+                row[lane] = (row[lane] - base[lane]).exp_nonpositive();
                 totals[lane] += row[lane];
             }
         }

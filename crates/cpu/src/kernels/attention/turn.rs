@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use super::super::number::{Float, StoredFloat};
-use super::super::panels::Panelled;
-use super::super::simd::Machine;
-use super::super::transpose::Transposition;
 use super::{Attention, Panel};
+use crate::kernels::matmul::panels::Panelled;
+use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::simd::Machine;
+use crate::kernels::shared::transpose::Transposition;
 
 impl<T: StoredFloat<Compute: Panelled>> Attention<'_, T> {
     /// The lanes of a panel that are neighbours in one head: head, first query, and lanes.

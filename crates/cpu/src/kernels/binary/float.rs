@@ -4,9 +4,9 @@ use std::mem::MaybeUninit;
 
 use millstream_core::BinaryOp;
 
-use super::super::number::Float;
-use super::super::simd::{Job, vectorised};
 use super::each;
+use crate::kernels::shared::number::Float;
+use crate::kernels::shared::simd::{Job, vectorised};
 
 /// Applies a function to blocks.
 pub(super) fn apply<F: Float>(op: BinaryOp, a: &[F], b: &[F], to: &mut [MaybeUninit<F>]) {

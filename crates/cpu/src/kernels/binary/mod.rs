@@ -10,16 +10,16 @@ use std::mem::MaybeUninit;
 
 use millstream_core::{BinaryOp, DType, Operand, RawBuffer};
 
-use super::number::{Bool, with_float, with_int};
-use super::parallel::Parallel;
-use super::simd::{Job, vectorised};
-use super::span::{Span, Whole};
+use crate::kernels::shared::number::{Bool, with_float, with_int};
+use crate::kernels::shared::parallel::Parallel;
+use crate::kernels::shared::simd::{Job, vectorised};
+use crate::kernels::shared::span::{Span, Whole};
 
 /// Applies a function to pairs of elements.
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn binary(
     op: BinaryOp,
     dst: &Operand<RawBuffer>,

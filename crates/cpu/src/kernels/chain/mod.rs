@@ -16,13 +16,13 @@ use std::mem::MaybeUninit;
 
 use millstream_core::{Chain, MAX_CHAIN_INPUTS, Operand, RawBuffer};
 
-use super::block::{Input, Output, base};
-use super::fault::{Result, try_share};
-use super::number::with_bits;
-use super::parallel::Parallel;
-use super::past_cache;
-use super::walk::Walk;
-use super::workspace::with_areas;
+use crate::kernels::shared::block::{Input, Output, base};
+use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::number::with_bits;
+use crate::kernels::shared::parallel::Parallel;
+use crate::kernels::shared::scratch::with_areas;
+use crate::kernels::shared::streaming;
+use crate::kernels::shared::walk::Walk;
 use plan::{Place, Plan};
 
 /// The output and all inputs; those that a chain does not have are the output again.
@@ -32,7 +32,7 @@ const OPERANDS: usize = 1 + MAX_CHAIN_INPUTS;
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn chain(
     chain: &Chain,
     dst: &Operand<RawBuffer>,
@@ -62,8 +62,8 @@ pub(super) unsafe fn chain(
                 // SAFETY: passed on; tiles are disjoint parts of the output.
                 unsafe { run.tile(start, len) };
             });
-            if run.past_cache {
-                past_cache::fence();
+            if run.streaming {
+                streaming::fence();
             }
         })
     })
@@ -93,7 +93,7 @@ struct Run<'a> {
     repeated: [Option<(usize, usize)>; MAX_CHAIN_INPUTS],
     /// Where the tile of each input lies.
     tiles: [*const u8; MAX_CHAIN_INPUTS],
-    past_cache: bool,
+    streaming: bool,
 }
 
 impl<'a> Run<'a> {
@@ -121,7 +121,7 @@ impl<'a> Run<'a> {
             sources,
             repeated: [None; MAX_CHAIN_INPUTS],
             tiles: [std::ptr::null(); MAX_CHAIN_INPUTS],
-            past_cache: past_cache::is_large(bytes),
+            streaming: streaming::is_large(bytes),
         }
     }
 
@@ -129,7 +129,7 @@ impl<'a> Run<'a> {
     ///
     /// # Safety
     ///
-    /// As for [`execute`](super::execute); nobody else writes these elements of the output.
+    /// As for [`execute`](crate::kernels::execute); nobody else writes these elements of the output.
     #[inline]
     unsafe fn tile(&mut self, start: usize, len: usize) {
         let strips = match (self.program, strip::length()) {

@@ -3,9 +3,9 @@ use millstream_core::{
     UnaryOp,
 };
 
-use super::super::past_cache;
-use super::super::simd::on_every_machine;
-use super::super::testing::{FLOATS, Tensor, assert_same_bits_in_any_order, noise, run};
+use crate::kernels::shared::simd::on_every_machine;
+use crate::kernels::shared::streaming;
+use crate::kernels::shared::testing::{FLOATS, Tensor, assert_same_bits_in_any_order, noise, run};
 
 const X: ChainTerm = ChainTerm::Input(0);
 
@@ -45,7 +45,7 @@ fn check(chain: &Chain, output: Layout, inputs: &[&Tensor]) {
         dst.bytes()
     });
     assert!(bytes.iter().all(|bytes| *bytes == expected.bytes()), "{chain:?}");
-    past_cache::always(|| assert_same_bits_in_any_order(&command, &dst));
+    streaming::always(|| assert_same_bits_in_any_order(&command, &dst));
     assert_eq!(dst.bytes(), expected.bytes(), "{chain:?}");
 }
 

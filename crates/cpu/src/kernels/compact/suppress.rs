@@ -6,15 +6,15 @@ use std::sync::OnceLock;
 
 use millstream_core::{Operand, RawBuffer};
 
-use super::super::block::base;
-use super::super::fault::{Result, try_share};
-use super::super::parallel::{Parallel, Shared};
-use super::super::workspace::{collected, push};
 use super::{Numbers, store_count};
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::scratch::{collected, push};
 
 /// What is selected.
 #[derive(Clone, Copy)]
-pub(in super::super) struct Choice {
+pub(crate) struct Choice {
     pub most: usize,
     pub overlap: f32,
     pub score: Option<f32>,
@@ -23,8 +23,8 @@ pub(in super::super) struct Choice {
 
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute).
-pub(in super::super) unsafe fn suppress(
+/// As for [`execute`](crate::kernels::execute).
+pub(crate) unsafe fn suppress(
     choice: Choice,
     selected: &Operand<RawBuffer>,
     count: &Operand<RawBuffer>,

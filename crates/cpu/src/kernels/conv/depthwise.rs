@@ -1,15 +1,15 @@
 //! Convolution where every output channel sees a single input channel: nothing is shared that
 //! a product could make use of, so rows are added tap by tap.
 
-use super::super::fault::{Result, try_share};
-use super::super::number::{Float, StoredFloat};
-use super::super::panels::{Panelled, add_row};
-use super::super::parallel::Parallel;
-use super::super::simd::Machine;
-use super::super::workspace::with_areas;
 use super::gather::read_run;
 use super::product::Conv;
 use super::window::{AXES, Segment};
+use crate::kernels::matmul::panels::{Panelled, add_row};
+use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::parallel::Parallel;
+use crate::kernels::shared::scratch::with_areas;
+use crate::kernels::shared::simd::Machine;
 
 /// Outputs whose lines are listed at a time.
 const TOGETHER: usize = 4096;

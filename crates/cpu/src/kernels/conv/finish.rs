@@ -2,13 +2,13 @@
 
 use millstream_core::{Epilogue, Operand, RawBuffer};
 
-use super::super::activation;
-use super::super::block::base;
-use super::super::number::{Float, Stored, StoredFloat};
-use super::super::parallel::Shared;
-use super::super::simd::{Job, vectorised};
 use super::gather::uninit;
 use super::window::{AXES, Segment, Window};
+use crate::kernels::shared::activation;
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::number::{Float, Stored, StoredFloat};
+use crate::kernels::shared::parallel::Shared;
+use crate::kernels::shared::simd::{Job, vectorised};
 
 /// An operand of the shape of the output, seen through a window.
 #[derive(Clone, Copy)]
@@ -98,11 +98,7 @@ impl<T: StoredFloat> Finish<'_, T> {
 /// # Safety
 ///
 /// So many elements with that distance may be written.
-pub(in super::super) unsafe fn store_run<T: Stored>(
-    to: *mut T,
-    stride: usize,
-    from: &[T::Compute],
-) {
+pub(crate) unsafe fn store_run<T: Stored>(to: *mut T, stride: usize, from: &[T::Compute]) {
     // SAFETY: passed on.
     unsafe {
         if stride == 1 {

@@ -3,9 +3,9 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use super::super::number::Stored;
-use super::super::parallel::Shared;
 use super::window::{AXES, Segment, Tap, Window};
+use crate::kernels::shared::number::Stored;
+use crate::kernels::shared::parallel::Shared;
 
 /// The input of a convolution.
 #[derive(Clone, Copy)]
@@ -85,11 +85,7 @@ impl<T: Stored> Source<T> {
 ///
 /// So many elements with that distance may be read.
 #[inline(always)]
-pub(in super::super) unsafe fn read_run<T: Stored>(
-    from: *const T,
-    stride: usize,
-    to: &mut [T::Compute],
-) {
+pub(crate) unsafe fn read_run<T: Stored>(from: *const T, stride: usize, to: &mut [T::Compute]) {
     // SAFETY: passed on; what is written to `to` are numbers.
     unsafe {
         if stride == 1 {
@@ -107,7 +103,7 @@ pub(in super::super) unsafe fn read_run<T: Stored>(
 /// # Safety
 ///
 /// Only initialised numbers are written.
-pub(in super::super) unsafe fn uninit<C: Copy>(numbers: &mut [C]) -> &mut [MaybeUninit<C>] {
+pub(crate) unsafe fn uninit<C: Copy>(numbers: &mut [C]) -> &mut [MaybeUninit<C>] {
     // SAFETY: the same memory; the caller keeps it initialised.
     unsafe { std::slice::from_raw_parts_mut(numbers.as_mut_ptr().cast(), numbers.len()) }
 }

@@ -2,19 +2,19 @@
 
 use millstream_core::{Activation, ConvParams, DType, Operand, RawBuffer};
 
-use super::super::block::base;
-use super::super::byte_product::{
-    Activate, BLOCK_COLUMNS, BLOCK_ROWS, Block, Extras, Factors, Made, PRODUCTS_PER_ELEMENT, Scale,
-    ScaleFactors, Zeros, add, add_to_sums, with_made,
-};
-use super::super::fault::{Result, try_share};
-use super::super::parallel::{Parallel, Shared};
-use super::super::simd::vectorised;
 use super::finish::Placed;
 use super::gather::Source;
 use super::weight::Weight;
 use super::window::{Segment, Window};
 use super::{Operands, store_run};
+use crate::kernels::int8_gemm::{
+    Activate, BLOCK_COLUMNS, BLOCK_ROWS, Block, Extras, Factors, Made, PRODUCTS_PER_ELEMENT, Scale,
+    ScaleFactors, Zeros, add, add_to_sums, with_made,
+};
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::simd::vectorised;
 
 /// One block: output channels of a group by a part of the outputs.
 struct Part<'a> {
@@ -79,8 +79,8 @@ fn number(signed: bool, byte: u8) -> i32 {
 
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute).
-pub(in super::super) unsafe fn conv_integer(
+/// As for [`execute`](crate::kernels::execute).
+pub(crate) unsafe fn conv_integer(
     params: &ConvParams,
     operands: &Operands<'_>,
     zeros: [Option<&Operand<RawBuffer>>; 2],
@@ -130,7 +130,7 @@ struct Rescaled<T: Made> {
 impl<T: Made> Rescaled<T> {
     /// # Safety
     ///
-    /// As for [`execute`](super::super::execute), with an output that is not empty and has elements of type `T`.
+    /// As for [`execute`](crate::kernels::execute), with an output that is not empty and has elements of type `T`.
     unsafe fn new(window: &Window, dst: &Operand<RawBuffer>, extras: &Extras<'_>) -> Self {
         let [sums_bias, bias] = extras.biases();
         // SAFETY: passed on; a bias has one number for each output channel.

@@ -23,12 +23,12 @@ pub(super) use integer::conv_integer;
 
 use millstream_core::{ConvParams, DType, Epilogue, Operand, RawBuffer};
 
-use super::block::base;
-use super::fault::Result;
-use super::number::{StoredFloat, with_float};
-use super::panels::Panelled;
-use super::parallel::{Parallel, Shared};
-use super::simd::Machine;
+use crate::kernels::matmul::panels::Panelled;
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::Result;
+use crate::kernels::shared::number::{StoredFloat, with_float};
+use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::simd::Machine;
 use finish::{Finish, Placed};
 use gather::Source;
 use product::Conv;
@@ -46,7 +46,7 @@ pub(super) struct Operands<'a> {
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn conv(
     params: &ConvParams,
     epilogue: &Epilogue,
@@ -69,7 +69,7 @@ pub(super) unsafe fn conv(
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn conv_transpose(
     params: &ConvParams,
     epilogue: &Epilogue,

@@ -1,15 +1,15 @@
 //! Convolution as a product of the weights with what the taps see, gathered block by block.
 
-use super::super::fault::{Result, try_share};
-use super::super::number::{Float, StoredFloat};
-use super::super::panels::{Panelled, Product};
-use super::super::parallel::Parallel;
-use super::super::simd::Machine;
-use super::super::workspace::with_areas;
 use super::finish::Finish;
 use super::gather::Source;
 use super::weight::Weight;
 use super::window::{Segment, Window};
+use crate::kernels::matmul::panels::{Panelled, Product};
+use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::parallel::Parallel;
+use crate::kernels::shared::scratch::with_areas;
+use crate::kernels::shared::simd::Machine;
 
 /// Output channels and columns of a block of the result.
 const BLOCK_ROWS: usize = 256;
@@ -40,7 +40,7 @@ pub(super) struct Conv<'a, T> {
 impl<T: StoredFloat<Compute: Panelled>> Conv<'_, T> {
     /// # Safety
     ///
-    /// As for [`execute`](super::super::execute), the parts belong together, and the machine at hand is
+    /// As for [`execute`](crate::kernels::execute), the parts belong together, and the machine at hand is
     /// this one or a better one.
     pub unsafe fn run(&self, machine: Machine, parallel: &dyn Parallel) -> Result {
         let columns = self.batch * self.window.outputs();

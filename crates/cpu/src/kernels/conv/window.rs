@@ -2,8 +2,8 @@
 
 use millstream_core::{ConvParams, Layout};
 
-use super::super::fault::Result;
-use super::super::workspace::{collected, push, reserve};
+use crate::kernels::shared::fault::Result;
+use crate::kernels::shared::scratch::{collected, push, reserve};
 
 /// Spatial axes; those that an operation does not have come first, with size 1.
 pub(super) const AXES: usize = 3;

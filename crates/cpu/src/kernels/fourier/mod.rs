@@ -10,12 +10,12 @@ mod tests;
 
 use millstream_core::{DType, Layout, Operand, RawBuffer};
 
-use super::block::base;
-use super::fault::{Result, try_share};
-use super::number::{Float, Stored, with_float};
-use super::parallel::{Parallel, Shared};
-use super::walk::Walk;
-use super::workspace::{collected, filled};
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::number::{Float, Stored, with_float};
+use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::scratch::{collected, filled};
+use crate::kernels::shared::walk::Walk;
 use complex::Complex;
 use plan::Plan;
 
@@ -98,7 +98,7 @@ impl<F: Float> Room<F> {
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn dft(
     axis: usize,
     inverse: bool,
@@ -166,7 +166,7 @@ fn complete<F: Float>(numbers: &mut [Complex<F>]) {
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn stft(
     frame: usize,
     hop: usize,

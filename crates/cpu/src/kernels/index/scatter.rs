@@ -5,20 +5,20 @@
 
 use millstream_core::{DType, Operand, RawBuffer, ScatterReduction};
 
-use super::super::block::base;
-use super::super::copy::copy;
-use super::super::fault::{Result, try_run, try_share};
-use super::super::integer::Int;
-use super::super::number::{Float, Stored, with_bits, with_float, with_int};
-use super::super::parallel::{CHUNK_ELEMENTS, Parallel, Shared};
-use super::super::walk::Walk;
 use super::{FirstOutside, Slices, Tuple};
+use crate::kernels::copy::copy;
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::{Result, try_run, try_share};
+use crate::kernels::shared::integer::Int;
+use crate::kernels::shared::number::{Float, Stored, with_bits, with_float, with_int};
+use crate::kernels::shared::parallel::{CHUNK_ELEMENTS, Parallel, Shared};
+use crate::kernels::shared::walk::Walk;
 
 /// Elements of a slice that are worth reading all indices for.
 const PART: usize = 256;
 
 /// The operands of a scatter.
-pub(in super::super) struct Operands<'a> {
+pub(crate) struct Operands<'a> {
     pub dst: &'a Operand<RawBuffer>,
     pub src: &'a Operand<RawBuffer>,
     pub indices: &'a Operand<RawBuffer>,
@@ -29,8 +29,8 @@ pub(in super::super) struct Operands<'a> {
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute).
-pub(in super::super) unsafe fn scatter_elements(
+/// As for [`execute`](crate::kernels::execute).
+pub(crate) unsafe fn scatter_elements(
     axis: usize,
     reduction: ScatterReduction,
     operands: &Operands<'_>,
@@ -60,8 +60,8 @@ pub(in super::super) unsafe fn scatter_elements(
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute).
-pub(in super::super) unsafe fn scatter_nd(
+/// As for [`execute`](crate::kernels::execute).
+pub(crate) unsafe fn scatter_nd(
     reduction: ScatterReduction,
     operands: &Operands<'_>,
     parallel: &dyn Parallel,
@@ -199,3 +199,6 @@ unsafe fn apply<T: Stored>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,14 +8,14 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use super::super::fault::Result;
-use super::super::number::{Float, StoredFloat};
-use super::super::simd::Machine;
 use super::epilogue::{finish, is_plain, store};
 use super::pack::{pack_left, pack_right};
 use super::problem::{Block, Matrix};
 use super::scratch::{Content, LEFT, RIGHT, SUMS, with_area};
 use super::tile::{Multiplied, Shape, Tile, panels_together};
+use crate::kernels::shared::fault::Result;
+use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::simd::Machine;
 
 /// Products that are added at a time.
 const DEPTH: usize = 1024;
@@ -31,7 +31,7 @@ const MANY_ROWS: usize = 384;
 const LARGEST_TILE: usize = 14 * 32;
 
 /// Cuts `0..count` in as few parts of at most `most` as possible, of about one size.
-pub(in super::super) fn parts(count: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
+pub(crate) fn parts(count: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
     let parts = count.div_ceil(most);
     let (size, longer) = (count / parts.max(1), count % parts.max(1));
     // The first few are longer by one.
@@ -370,25 +370,4 @@ impl<T: Multiplied> Job<'_, '_, T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_follow_each_other_and_are_of_about_one_size() {
-        for (count, most) in [(0, 4), (1, 4), (4, 4), (5, 4), (1023, 100), (7, 1)] {
-            let parts: Vec<_> = parts(count, most).collect();
-            assert_eq!(parts.len(), count.div_ceil(most));
-            assert_eq!(
-                parts.iter().flat_map(Clone::clone).collect::<Vec<_>>(),
-                Vec::from_iter(0..count)
-            );
-            let sizes = || parts.iter().map(ExactSizeIterator::len);
-            assert!(sizes().max().unwrap_or(0) - sizes().min().unwrap_or(0) <= 1);
-        }
-        // A repeated axis may be of any size.
-        let (count, most) = ((1 << 60) + 1, 1024);
-        let first: Vec<_> = parts(count, most).take(2).collect();
-        assert_eq!((first[0].start, first[0].end), (0, first[1].start));
-        assert!(first.iter().all(|part| part.len() <= most));
-    }
-}
+mod tests;

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use super::super::fault::Result;
-use super::super::number::{Float, StoredFloat};
-use super::super::simd::Machine;
 use super::epilogue::{finish, store};
 use super::problem::{Block, Problem};
 use super::scratch::{SUMS, with_area};
 use super::tile::Multiplied;
 use super::vector::Vector;
+use crate::kernels::shared::fault::Result;
+use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::simd::Machine;
 
 /// Up to so many rows, the right factor is used where it lies if its rows are dense.
 const FEW_ROWS: usize = 3;

@@ -4,10 +4,10 @@ use std::mem::MaybeUninit;
 
 use millstream_core::Activation;
 
-use super::super::activation;
-use super::super::number::{Float, StoredFloat};
-use super::super::simd::{Job, vectorised};
 use super::problem::{Block, Matrix};
+use crate::kernels::shared::activation;
+use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::simd::{Job, vectorised};
 
 /// Whether the sums are the results.
 pub(super) fn is_plain<T>(block: &Block<'_, T>) -> bool {

@@ -12,6 +12,7 @@ mod direct;
 mod epilogue;
 mod pack;
 mod packed;
+pub(super) mod panels;
 mod plan;
 mod problem;
 mod scratch;
@@ -20,16 +21,14 @@ mod vector;
 mod whole;
 
 #[cfg(test)]
-mod packed_tests;
-#[cfg(test)]
 mod tests;
 
 use millstream_core::{DType, Epilogue, Operand, RawBuffer};
 
-use super::fault::{Result, try_share};
-use super::number::with_float;
-use super::parallel::{Parallel, Shared};
-use super::simd::Machine;
+use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::number::with_float;
+use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::simd::Machine;
 use plan::{MOST_COLUMNS, Plan};
 use problem::Problem;
 use scratch::new_name;
@@ -48,7 +47,7 @@ const SMALL_PRODUCT: usize = 8 << 20;
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn matmul(
     epilogue: &Epilogue,
     dst: &Operand<RawBuffer>,
@@ -87,7 +86,7 @@ pub(super) unsafe fn matmul(
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute), and the machine at hand is this one or a better one.
+/// As for [`execute`](crate::kernels::execute), and the machine at hand is this one or a better one.
 unsafe fn run<T: Multiplied>(
     problem: &Problem<T>,
     machine: Machine,
@@ -111,7 +110,9 @@ unsafe fn run<T: Multiplied>(
         try_share(parallel, problem.batches(), work, |range| {
             for batch in range {
                 // SAFETY: each product has an output of its own; the rest is passed on.
-                unsafe { multiply(problem, name, batch, None, machine, &super::Sequential)? };
+                unsafe {
+                    multiply(problem, name, batch, None, machine, &crate::kernels::Sequential)?
+                };
             }
             Ok(())
         })

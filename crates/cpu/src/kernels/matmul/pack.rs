@@ -3,10 +3,10 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use super::super::number::{Float, StoredFloat};
-use super::super::simd::Machine;
-use super::super::transpose::Transposition;
 use super::problem::Matrix;
+use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::simd::Machine;
+use crate::kernels::shared::transpose::Transposition;
 
 /// Packs panels of `panel` columns of the right factor, the first of them to `to`: all `depth` rows
 /// of one panel, then of the next. A panel that the matrix does not fill is filled up with zeros.

@@ -2,16 +2,16 @@
 
 use millstream_core::{DType, Epilogue, Layout, Operand, RawBuffer};
 
-use super::super::block::base;
-use super::super::fault::{KernelFault, Result};
-use super::super::number::with_float;
-use super::super::parallel::{Parallel, Shared, share};
-use super::super::simd::Machine;
 use super::multiply;
 use super::pack::pack_right;
 use super::problem::{Matrix, Problem};
 use super::scratch::new_name;
 use super::tile::Multiplied;
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::{KernelFault, Result};
+use crate::kernels::shared::number::with_float;
+use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::simd::Machine;
 
 /// Bytes that packed weights of a layout take, which is `[k, n]` of a floating-point type.
 ///
@@ -35,8 +35,8 @@ fn bytes_of<T: Multiplied>([depth, width]: [usize; 2], machine: Machine) -> Opti
 
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute).
-pub(in super::super) unsafe fn pack_weights(
+/// As for [`execute`](crate::kernels::execute).
+pub(crate) unsafe fn pack_weights(
     dst: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
@@ -49,7 +49,7 @@ pub(in super::super) unsafe fn pack_weights(
 
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute); the weights have the type `T`, and the machine at hand
+/// As for [`execute`](crate::kernels::execute); the weights have the type `T`, and the machine at hand
 /// is this one or a better one.
 pub(super) unsafe fn pack<T: Multiplied>(
     dst: &Operand<RawBuffer>,
@@ -94,8 +94,8 @@ fn check<T: Multiplied>(packed: &Operand<RawBuffer>, size: [usize; 2], machine: 
 
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute).
-pub(in super::super) unsafe fn matmul_packed(
+/// As for [`execute`](crate::kernels::execute).
+pub(crate) unsafe fn matmul_packed(
     epilogue: &Epilogue,
     dst: &Operand<RawBuffer>,
     factors: [&Operand<RawBuffer>; 2],
@@ -112,7 +112,7 @@ pub(in super::super) unsafe fn matmul_packed(
 
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute); the operands have the type `T`, and the machine at hand
+/// As for [`execute`](crate::kernels::execute); the operands have the type `T`, and the machine at hand
 /// is this one or a better one.
 pub(super) unsafe fn run<T: Multiplied>(
     epilogue: &Epilogue,
@@ -148,3 +148,6 @@ pub(super) unsafe fn run<T: Multiplied>(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! How a product is cut in blocks.
 
-use super::super::simd::Machine;
 use super::tile::{Shape, panels_together};
+use crate::kernels::shared::simd::Machine;
 
 /// The most columns of a block: with the depth of a part, what fits the second-level cache.
 pub(super) const MOST_COLUMNS: usize = 128;
@@ -70,26 +70,4 @@ impl Plan {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn blocks_cover_the_product_and_large_products_have_many() {
-        let shape = Shape { rows: 14, columns: 32 };
-        for size in [[1, 1024, 1024], [31, 1024, 1024], [200, 256, 768], [2048, 2048, 2048]] {
-            let plan = Plan::new(size, true, shape, Machine::Portable);
-            assert!(plan.rows * plan.down >= size[0] && plan.columns * plan.across >= size[1]);
-            assert!(plan.rows * (plan.down - 1) < size[0]);
-            assert!(plan.columns * (plan.across - 1) < size[1]);
-            assert_eq!(plan.columns % shape.columns, 0);
-            assert!(plan.down * plan.across >= 4, "{size:?}: {plan:?}");
-        }
-    }
-
-    #[test]
-    fn a_small_product_is_one_block() {
-        let shape = Shape { rows: 14, columns: 32 };
-        let plan = Plan::new([8, 64, 64], false, shape, Machine::Portable);
-        assert_eq!((plan.down, plan.across), (1, 1));
-    }
-}
+mod tests;

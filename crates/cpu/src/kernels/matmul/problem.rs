@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use millstream_core::{Epilogue, Operand, RawBuffer};
 
-use super::super::block::base;
-use super::super::number::Stored;
-use super::super::parallel::Shared;
-use super::super::walk::Walk;
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::number::Stored;
+use crate::kernels::shared::parallel::Shared;
+use crate::kernels::shared::walk::Walk;
 
 /// A matrix in memory; strides count elements.
 #[derive(Clone, Copy)]
-pub(in super::super) struct Matrix<T> {
+pub(crate) struct Matrix<T> {
     first: Shared<T>,
     row_stride: usize,
     column_stride: usize,
@@ -84,7 +84,7 @@ pub(super) struct Problem<'a, T> {
 }
 
 /// One block of one product, with all that takes part in it.
-pub(in super::super) struct Block<'a, T> {
+pub(crate) struct Block<'a, T> {
     pub rows: usize,
     pub columns: usize,
     pub depth: usize,
@@ -104,7 +104,7 @@ pub(in super::super) struct Block<'a, T> {
 impl<'a, T: Stored> Problem<'a, T> {
     /// # Safety
     ///
-    /// As for [`execute`](super::super::execute); the operands have the type `T`, and the output is
+    /// As for [`execute`](crate::kernels::execute); the operands have the type `T`, and the output is
     /// not empty.
     pub unsafe fn new(
         epilogue: &'a Epilogue,

@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::LocalKey;
 
-use super::super::fault::Result;
-use super::super::workspace::{Line, grown, kept};
+use crate::kernels::shared::fault::Result;
+use crate::kernels::shared::scratch::{Line, grown, kept};
 
 /// One area of a thread, and what was put there last.
 pub(super) struct Area {
@@ -66,7 +66,7 @@ pub(super) fn with_area<T: Copy, R>(
 }
 
 /// Hands the areas of the calling thread on that are too large to keep.
-pub(in super::super) fn trim_areas() {
+pub(crate) fn trim_areas() {
     for area in [&LEFT, &RIGHT, &SUMS] {
         area.with(|area| {
             let memory = kept(area.memory.take());
@@ -79,37 +79,4 @@ pub(in super::super) fn trim_areas() {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn areas_are_aligned_and_a_nested_use_has_its_own() {
-        with_area::<f32, _>(&SUMS, 40, None, |outer, _| {
-            assert_eq!(outer as usize % 64, 0);
-            with_area::<f64, _>(&SUMS, 40, None, |inner, _| {
-                assert_ne!(inner.cast(), outer);
-            })
-            .unwrap();
-        })
-        .unwrap();
-    }
-
-    #[test]
-    fn an_area_knows_its_content() {
-        let (first, second) = (new_name(), new_name());
-        assert_ne!(first, second);
-        let known =
-            |name| with_area::<f32, _>(&LEFT, 100, Some((name, 0, 0)), |_, known| known).unwrap();
-        assert_eq!([first, first, second, first].map(known), [false, true, false, false]);
-        with_area::<f32, _>(&LEFT, 1000, Some((first, 0, 0)), |_, known| assert!(!known)).unwrap();
-        with_area::<f32, _>(&LEFT, 10, None, |_, known| assert!(!known)).unwrap();
-        assert!(!known(first));
-    }
-
-    #[test]
-    fn names_differ_between_threads() {
-        let here = new_name();
-        let there = std::thread::spawn(new_name).join().unwrap();
-        assert_ne!(here, there);
-    }
-}
+mod tests;

@@ -1,14 +1,14 @@
 use millstream_core::{Activation, Command, DType, Epilogue, Layout};
 
-use super::super::testing::{
+use crate::kernels::shared::testing::{
     FLOATS, Tensor, assert_close, assert_same_bits_in_any_order, noise, run, tolerance,
 };
 
-use super::super::Sequential;
-use super::super::number::with_float;
-use super::super::simd::Machine;
 use super::problem::Problem;
 use super::run as run_on;
+use crate::kernels::Sequential;
+use crate::kernels::shared::number::with_float;
+use crate::kernels::shared::simd::Machine;
 
 fn product(a: &Tensor, b: &Tensor, shape: &[usize]) -> Tensor {
     let dst = Tensor::output(a.layout.dtype(), shape);

@@ -2,11 +2,11 @@
 
 use half::{bf16, f16};
 
-use super::super::number::{Float, StoredFloat};
-use super::super::simd::Machine;
 use super::direct;
 use super::problem::Block;
 use super::vector::{Array, Vector, Widen};
+use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::simd::Machine;
 
 /// How far ahead of its use the right factor is asked for, in groups. The machine's own prefetch
 /// follows a packed panel too, but begins anew at each page.
@@ -14,7 +14,7 @@ const AHEAD: usize = 16;
 
 /// The largest tile that the registers of a machine hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Shape {
+pub(crate) struct Shape {
     /// Rows of a tile at most.
     pub rows: usize,
     /// Columns of a panel of the right factor.
@@ -23,7 +23,7 @@ pub(in super::super) struct Shape {
 
 /// One tile of the result and the panels of the factors that it is made of.
 #[derive(Clone, Copy)]
-pub(in super::super) struct Tile<T: StoredFloat> {
+pub(crate) struct Tile<T: StoredFloat> {
     /// Rows of the tile; from 1 to [`Shape::rows`].
     pub rows: usize,
     /// Panels of the right factor that it spans; from 1 to what [`panels_together`] gives.
@@ -51,7 +51,7 @@ pub(in super::super) struct Tile<T: StoredFloat> {
 
 /// How many panels a tile of few rows spans, so that enough sums are under way at once to hide the
 /// time that one addition takes.
-pub(in super::super) fn panels_together(rows: usize, machine: Machine) -> usize {
+pub(crate) fn panels_together(rows: usize, machine: Machine) -> usize {
     match (rows, machine) {
         (1, _) => 4,
         (2, _) => 2,
@@ -62,7 +62,7 @@ pub(in super::super) fn panels_together(rows: usize, machine: Machine) -> usize 
 }
 
 /// An element type that products are made of.
-pub(in super::super) trait Multiplied: StoredFloat {
+pub(crate) trait Multiplied: StoredFloat {
     /// The tiles of a machine.
     fn shape(machine: Machine) -> Shape;
 

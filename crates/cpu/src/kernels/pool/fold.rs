@@ -2,11 +2,11 @@
 
 use millstream_core::{Operand, PoolOrder, PoolParams, RawBuffer};
 
-use super::super::block::base;
-use super::super::number::Stored;
-use super::super::parallel::{Parallel, Shared, share};
-use super::super::simd::{Job, vectorised};
 use super::axis::Axis;
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::number::Stored;
+use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::simd::{Job, vectorised};
 
 /// Neighbouring windows that are computed together.
 const TOGETHER: usize = 256;
@@ -82,7 +82,7 @@ impl Windows {
     ///
     /// # Safety
     ///
-    /// As for [`execute`](super::super::execute), and the input has the type `T`.
+    /// As for [`execute`](crate::kernels::execute), and the input has the type `T`.
     pub unsafe fn fold<T: Stored, P: Copy + Send + Sync>(
         &self,
         src: &Operand<RawBuffer>,

@@ -2,9 +2,9 @@
 
 use millstream_core::RecurrentCell;
 
-use super::super::math::functions::{relu, sigmoid};
-use super::super::number::Float;
-use super::super::simd::Job;
+use crate::kernels::shared::math::functions::{relu, sigmoid};
+use crate::kernels::shared::number::Float;
+use crate::kernels::shared::simd::Job;
 
 /// One step of one sequence.
 pub(super) struct Step<'a, F> {

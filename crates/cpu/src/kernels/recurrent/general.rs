@@ -3,10 +3,10 @@
 
 use millstream_core::{RecurrentActivation, RecurrentCell};
 
-use super::super::math::functions::{clip, elu, leaky_relu, relu, sigmoid, softplus};
-use super::super::number::Float;
-use super::super::simd::Job;
 use super::cell::Step;
+use crate::kernels::shared::math::functions::{clip, elu, leaky_relu, relu, sigmoid, softplus};
+use crate::kernels::shared::number::Float;
+use crate::kernels::shared::simd::Job;
 
 /// How a layer differs, in the type that is computed in.
 #[derive(Clone, Copy)]

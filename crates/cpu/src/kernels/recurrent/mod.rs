@@ -18,13 +18,13 @@ use millstream_core::{
     DType, Operand, RawBuffer, RecurrentDirection, RecurrentParams, RecurrentVariant,
 };
 
-use super::block::base;
-use super::fault::{Result, try_share};
-use super::lengths::Lengths;
-use super::number::{Float, StoredFloat, with_float};
-use super::panels::Panelled;
-use super::parallel::{Parallel, Shared};
-use super::simd::Machine;
+use crate::kernels::matmul::panels::Panelled;
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::lengths::Lengths;
+use crate::kernels::shared::number::{Float, StoredFloat, with_float};
+use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::simd::Machine;
 use general::Variant;
 use pack::Weight;
 
@@ -54,7 +54,7 @@ pub(super) struct Operands<'a> {
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn recurrent(
     params: &RecurrentParams,
     operands: &Operands<'_>,
@@ -185,7 +185,7 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Layer<'a, T> {
 
     /// # Safety
     ///
-    /// As for [`execute`](super::execute), and the machine at hand is this one or a better one.
+    /// As for [`execute`](crate::kernels::execute), and the machine at hand is this one or a better one.
     unsafe fn run(&self, machine: Machine, parallel: &dyn Parallel) -> Result {
         if self.hidden == 0 {
             return Ok(());

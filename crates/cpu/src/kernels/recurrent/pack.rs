@@ -2,9 +2,9 @@
 
 use millstream_core::{DType, Operand, RawBuffer};
 
-use super::super::number::{Float, Stored, StoredFloat};
-use super::super::panels::Panelled;
 use super::Tensor;
+use crate::kernels::matmul::panels::Panelled;
+use crate::kernels::shared::number::{Float, Stored, StoredFloat};
 
 /// The weight of a layer.
 pub(super) enum Weight<T> {

@@ -4,15 +4,15 @@ use std::ops::Range;
 
 use millstream_core::RecurrentCell;
 
-use super::super::conv::read_run;
-use super::super::fault::Result;
-use super::super::number::{Float, StoredFloat};
-use super::super::panels::{Panelled, Product};
-use super::super::simd::{Machine, vectorised};
-use super::super::workspace::with_areas;
 use super::cell::{Reset, Step};
 use super::general::{GeneralReset, GeneralStep, Variant};
 use super::{Layer, Part};
+use crate::kernels::conv::read_run;
+use crate::kernels::matmul::panels::{Panelled, Product};
+use crate::kernels::shared::fault::Result;
+use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::scratch::with_areas;
+use crate::kernels::shared::simd::{Machine, vectorised};
 
 /// Rows of input that are multiplied at a time.
 const INPUT_ROWS: usize = 32;

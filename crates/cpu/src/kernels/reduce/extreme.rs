@@ -1,13 +1,13 @@
 //! The place of the largest or smallest element.
 
-use super::super::number::Stored;
 use super::fold::Plan;
+use crate::kernels::shared::number::Stored;
 
 /// Stores the index of the first, or the last, element that no other is better than.
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute), and the input has the type `T`.
+/// As for [`execute`](crate::kernels::execute), and the input has the type `T`.
 pub(super) unsafe fn index<T: Stored>(
     plan: &Plan<'_>,
     last: bool,

@@ -2,13 +2,13 @@
 
 use millstream_core::ReduceOp;
 
-use super::super::number::{Float, StoredFloat};
 use super::extreme;
 use super::fold::Plan;
+use crate::kernels::shared::number::{Float, StoredFloat};
 
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute), and the input has the type `T`.
+/// As for [`execute`](crate::kernels::execute), and the input has the type `T`.
 pub(super) unsafe fn reduce<T: StoredFloat>(op: ReduceOp, plan: &Plan<'_>) {
     let count = plan.count() as f64;
     let add = |a: f64, b: f64| a + b;

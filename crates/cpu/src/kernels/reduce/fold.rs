@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use millstream_core::{Axes, Operand, RawBuffer};
 
-use super::super::block::{BLOCK, Input, Output, Scratch, base, blocks};
-use super::super::lanes::{Columns, LANES, accumulate, merge};
-use super::super::number::Stored;
-use super::super::parallel::{Parallel, share};
-use super::super::simd::{Job, vectorised};
-use super::super::walk::Walk;
+use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base, blocks};
+use crate::kernels::shared::lanes::{Columns, LANES, accumulate, merge};
+use crate::kernels::shared::number::Stored;
+use crate::kernels::shared::parallel::{Parallel, share};
+use crate::kernels::shared::simd::{Job, vectorised};
+use crate::kernels::shared::walk::Walk;
 
 /// Neighbouring outputs that are computed together when their inputs are neighbours in memory.
 const TILE: usize = 64;
@@ -64,7 +64,7 @@ impl<'a> Plan<'a> {
     ///
     /// # Safety
     ///
-    /// As for [`execute`](super::super::execute), and the types are those of the operands.
+    /// As for [`execute`](crate::kernels::execute), and the types are those of the operands.
     pub unsafe fn fold<S: Stored, D: Stored, P: Copy + Send + Sync>(
         &self,
         start: P,

@@ -2,13 +2,13 @@
 
 use millstream_core::ReduceOp;
 
-use super::super::integer::Int;
 use super::extreme;
 use super::fold::Plan;
+use crate::kernels::shared::integer::Int;
 
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute), and the input has the type `T`.
+/// As for [`execute`](crate::kernels::execute), and the input has the type `T`.
 pub(super) unsafe fn reduce<T: Int>(op: ReduceOp, plan: &Plan<'_>) {
     let same = |value: T| value;
     // SAFETY: passed on.

@@ -10,15 +10,15 @@ mod tests;
 
 use millstream_core::{Axes, DType, Operand, RawBuffer, ReduceOp};
 
-use super::number::{Bool, with_float, with_int};
-use super::parallel::Parallel;
+use crate::kernels::shared::number::{Bool, with_float, with_int};
+use crate::kernels::shared::parallel::Parallel;
 use fold::Plan;
 
 /// Combines all elements along some axes.
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn reduce(
     op: ReduceOp,
     axes: Axes,

@@ -1,7 +1,7 @@
 use half::f16;
 use millstream_core::{Axes, Command, DType, Element, Layout, ReduceOp};
 
-use super::super::testing::{
+use crate::kernels::shared::testing::{
     FLOATS, Tensor, assert_close, assert_same_bits_in_any_order, noise, run, tolerance,
 };
 use ReduceOp::*;

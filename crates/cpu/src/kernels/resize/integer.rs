@@ -1,6 +1,6 @@
 //! Integers that are interpolated as floating-point numbers.
 
-use super::super::number::Stored;
+use crate::kernels::shared::number::Stored;
 
 /// An integer in memory.
 #[derive(Clone, Copy)]

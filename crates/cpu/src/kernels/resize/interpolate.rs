@@ -7,20 +7,20 @@
 
 use millstream_core::{Operand, RawBuffer};
 
-use super::super::block::{BLOCK, Input, Output, Scratch, base};
-use super::super::fault::{Result, try_share};
-use super::super::number::{Float, Stored};
-use super::super::parallel::{CHUNK_ELEMENTS, Parallel};
-use super::super::simd::{Job, vectorised};
-use super::super::walk::Walk;
-use super::super::workspace::reserve;
 use super::taps::Taps;
+use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base};
+use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::number::{Float, Stored};
+use crate::kernels::shared::parallel::{CHUNK_ELEMENTS, Parallel};
+use crate::kernels::shared::scratch::reserve;
+use crate::kernels::shared::simd::{Job, vectorised};
+use crate::kernels::shared::walk::Walk;
 
 /// `taps` has one entry per axis; no axis behind `last` changes.
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::super::super::execute), and the operands have the type `T`.
+/// As for [`execute`](crate::kernels::resize::execute), and the operands have the type `T`.
 pub(super) unsafe fn resize<T: Stored<Compute: Float>>(
     taps: &[Taps],
     last: usize,

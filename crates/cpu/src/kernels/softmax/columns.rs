@@ -2,12 +2,12 @@
 
 use std::mem::MaybeUninit;
 
-use super::super::block::{BLOCK, blocks};
-use super::super::lanes::{Columns, LANES};
-use super::super::number::{Float, StoredFloat};
-use super::super::parallel::{Parallel, share};
-use super::super::simd::{Job, vectorised};
 use super::{Task, larger};
+use crate::kernels::shared::block::{BLOCK, blocks};
+use crate::kernels::shared::lanes::{Columns, LANES};
+use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::parallel::{Parallel, share};
+use crate::kernels::shared::simd::{Job, vectorised};
 
 /// Fewer columns than this are not worth it.
 pub(super) const FEWEST: usize = 8;
@@ -20,7 +20,7 @@ const AHEAD: usize = 8;
 
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn run<T: StoredFloat>(task: &Task<T>, parallel: &dyn Parallel) {
     let inner = task.rows.inner();
     // Strips end where the columns are no longer neighbours.
@@ -68,7 +68,7 @@ impl<T: StoredFloat> Job for Strip<'_, T> {
             for index in 0..len {
                 let values = self.values(first + index, &mut scratch);
                 for ((sum, &x), &top) in part.row(index).iter_mut().zip(values).zip(&tops) {
-                    *sum += (x - top).falling_exp();
+                    *sum += (x - top).exp_nonpositive();
                 }
             }
             for lane in 0..len.min(LANES) {
@@ -94,7 +94,7 @@ impl<T: StoredFloat> Job for Strip<'_, T> {
                 }
             } else {
                 for (result, ((&x, &top), &total)) in results.iter_mut().zip(values) {
-                    *result = (x - top).falling_exp() * total;
+                    *result = (x - top).exp_nonpositive() * total;
                 }
             }
             // SAFETY: the elements are those of the strip.

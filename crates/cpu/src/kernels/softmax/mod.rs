@@ -11,14 +11,14 @@ mod tests;
 
 use millstream_core::{DType, Operand, RawBuffer};
 
-use super::block::{Input, Output, base};
-use super::number::{Float, StoredFloat, with_float};
-use super::parallel::Parallel;
-use super::walk::Walk;
+use crate::kernels::shared::block::{Input, Output, base};
+use crate::kernels::shared::number::{Float, StoredFloat, with_float};
+use crate::kernels::shared::parallel::Parallel;
+use crate::kernels::shared::walk::Walk;
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn softmax(
     axis: usize,
     log: bool,

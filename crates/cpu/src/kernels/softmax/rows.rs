@@ -2,24 +2,24 @@
 
 use std::mem::MaybeUninit;
 
-use super::super::block::{BLOCK, Input, Scratch, blocks};
-use super::super::lanes::{LANES, accumulate, merge};
-use super::super::number::{Float, StoredFloat};
-use super::super::parallel::{Parallel, share};
-use super::super::simd::{Job, vectorised};
 use super::{Task, larger};
+use crate::kernels::shared::block::{BLOCK, Input, Scratch, blocks};
+use crate::kernels::shared::lanes::{LANES, accumulate, merge};
+use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::parallel::{Parallel, share};
+use crate::kernels::shared::simd::{Job, vectorised};
 
 /// Rows up to this length keep their exponentials; those of longer rows are computed twice.
 const KEPT: usize = 4 * BLOCK;
 
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn run<T: StoredFloat>(task: &Task<T>, parallel: &dyn Parallel) {
     share(parallel, task.rows.elements(), task.row.elements(), |range| {
         for index in range.clone() {
             // Rows are disjoint; a row that is its own output is read before it is written.
-            let next = (index + 1 < range.end && task.output.is_past_cache()).then_some(index + 1);
+            let next = (index + 1 < range.end && task.output.is_streaming()).then_some(index + 1);
             vectorised(Row { task, index, next });
         }
         task.output.finish_chunk();
@@ -120,7 +120,7 @@ impl<T: StoredFloat> Row<'_, T> {
 fn exponentials<'a, F: Float>(values: &[F], top: F, powers: &'a mut [MaybeUninit<F>]) -> &'a [F] {
     debug_assert_eq!(values.len(), powers.len());
     for (power, &x) in powers.iter_mut().zip(values) {
-        power.write((x - top).falling_exp());
+        power.write((x - top).exp_nonpositive());
     }
     // SAFETY: the loop wrote one power for each value, and there are as many.
     unsafe { powers.assume_init_ref() }
@@ -138,13 +138,13 @@ fn sum_of_exponentials<F: Float>(
     let (to, to_rest) = powers.as_chunks_mut::<LANES>();
     for (to, group) in to.iter_mut().zip(groups) {
         for lane in 0..LANES {
-            let power = (group[lane] - top).falling_exp();
+            let power = (group[lane] - top).exp_nonpositive();
             to[lane].write(power);
             sums[lane] += power;
         }
     }
     for (lane, (to, &x)) in to_rest.iter_mut().zip(rest).enumerate() {
-        let power = (x - top).falling_exp();
+        let power = (x - top).exp_nonpositive();
         to.write(power);
         sums[lane] += power;
     }

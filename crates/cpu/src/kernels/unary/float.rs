@@ -4,10 +4,10 @@ use std::mem::MaybeUninit;
 
 use millstream_core::UnaryOp;
 
-use super::super::math::functions as f;
-use super::super::number::Float;
-use super::super::simd::{Job, vectorised};
 use super::each;
+use crate::kernels::shared::math::functions as f;
+use crate::kernels::shared::number::Float;
+use crate::kernels::shared::simd::{Job, vectorised};
 
 /// Functions whose result has the type of their argument.
 pub(super) fn apply<F: Float>(op: UnaryOp, from: &[F], to: &mut [MaybeUninit<F>]) {

@@ -1,7 +1,7 @@
 use half::{bf16, f16};
 use millstream_core::{Command, DType, Element, Layout, UnaryOp};
 
-use super::super::testing::{
+use crate::kernels::shared::testing::{
     FLOATS, Tensor, assert_close, assert_same_bits_in_any_order, noise, run, tolerance,
 };
 use UnaryOp::*;

@@ -4,7 +4,7 @@ use millstream_core::{Op, RecurrentCell, RecurrentDirection, RecurrentParams, Re
 
 use super::RecurrentOptions;
 use crate::error::invalid;
-use crate::layers::MOST_LAYERS;
+use crate::layers::MAX_LAYERS;
 use crate::{Init, Result, Tensor, Weights};
 
 /// The parameters of one layer, as the Command takes them.
@@ -53,7 +53,7 @@ pub fn layers(
         true => RecurrentDirection::Both,
         false => RecurrentDirection::Forward,
     };
-    if !(1..=MOST_LAYERS).contains(&options.num_layers) || hidden_size == 0 {
+    if !(1..=MAX_LAYERS).contains(&options.num_layers) || hidden_size == 0 {
         let layers = options.num_layers;
         return invalid("recurrent", format!("{layers} layers with a state of {hidden_size}"));
     }

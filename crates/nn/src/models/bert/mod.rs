@@ -15,7 +15,7 @@ pub use sentence::SentenceEncoder;
 
 use self::layer::{Layer, norm};
 use crate::error::invalid;
-use crate::layers::MOST_LAYERS;
+use crate::layers::MAX_LAYERS;
 use crate::{Embedding, Init, LayerNorm, Module, Result, Tensor, Weights};
 
 /// An encoder of the BERT type: from tokens to one vector for each. A layer is seven Commands.
@@ -76,7 +76,7 @@ impl Bert {
     ///
     /// Weights that are missing or of another shape, or no memory.
     pub fn new(config: BertConfig, weights: &Weights) -> Result<Self> {
-        if config.num_hidden_layers > MOST_LAYERS {
+        if config.num_hidden_layers > MAX_LAYERS {
             return invalid("bert", format!("{} layers", config.num_hidden_layers));
         }
         let embeddings = weights.child("embeddings");

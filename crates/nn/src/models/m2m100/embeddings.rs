@@ -8,7 +8,7 @@ use crate::error::invalid;
 use crate::{Result, Tensor, Weights};
 
 /// Of the table of places, which settings alone decide; models have a few million.
-const MOST_ELEMENTS: usize = 1 << 25;
+const MAX_ELEMENTS: usize = 1 << 25;
 
 /// The table of tokens, scaled, and the table of places.
 pub struct Embeddings {
@@ -113,7 +113,7 @@ fn sinusoids(config: &M2M100Config) -> Result<Option<Vec<f32>>> {
     let (size, pad) = (config.d_model, config.pad_token_id as usize);
     let half = size / 2;
     let rows = config.max_position_embeddings.saturating_add(pad).saturating_add(1);
-    if half < 2 || rows.saturating_mul(size) > MOST_ELEMENTS {
+    if half < 2 || rows.saturating_mul(size) > MAX_ELEMENTS {
         return Ok(None);
     }
     let step = (10000f64.ln() / (half - 1) as f64) as f32;

@@ -22,7 +22,7 @@ use self::embeddings::Embeddings;
 use self::layers::{DecoderLayer, EncoderLayer, attend_itself, norm};
 use crate::bytes::collected;
 use crate::error::invalid;
-use crate::layers::MOST_LAYERS;
+use crate::layers::MAX_LAYERS;
 use crate::{Init, LayerNorm, Linear, Module, Result, Tensor, Weights};
 
 /// An encoder and a decoder of the M2M100 type, which NLLB models have too.
@@ -99,7 +99,7 @@ impl M2M100 {
         options: GenerationOptions,
         weights: &Weights,
     ) -> Result<Self> {
-        if config.encoder_layers.max(config.decoder_layers) > MOST_LAYERS {
+        if config.encoder_layers.max(config.decoder_layers) > MAX_LAYERS {
             let (encoder, decoder) = (config.encoder_layers, config.decoder_layers);
             return invalid("m2m100", format!("{encoder} and {decoder} layers"));
         }

@@ -9,7 +9,7 @@ use crate::Result;
 use crate::error::invalid;
 use crate::models::config::Config;
 
-const MOST_BEAMS: usize = 64;
+const MAX_BEAMS: usize = 64;
 
 /// Settings that would change the output, with the only value that does not.
 const NEUTRAL: [(&str, f64); 9] = [
@@ -145,7 +145,7 @@ impl GenerationOptions {
         }
         // Twice as many candidates as beams must exist, and one more kind for every further end.
         let kinds = self.eos_token_ids.len().saturating_add(1).max(2);
-        if !(1..=MOST_BEAMS).contains(&self.num_beams) || kinds > config.vocab_size {
+        if !(1..=MAX_BEAMS).contains(&self.num_beams) || kinds > config.vocab_size {
             let (beams, ends) = (self.num_beams, self.eos_token_ids.len());
             return invalid("generate", format!("{beams} beams and {ends} tokens that end them"));
         }

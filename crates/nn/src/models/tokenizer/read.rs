@@ -16,12 +16,12 @@ use crate::models::config::{invalid, read};
 type Reason = String;
 
 /// No word of a language is longer; a bound keeps the search for pieces short.
-const MOST_CHARACTERS: u64 = 10_000;
-const MOST_SPECIAL: usize = 1000;
+const MAX_CHARACTERS: u64 = 10_000;
+const MAX_SPECIAL: usize = 1000;
 /// Pieces are parts of words; how long they are bounds the search for each.
 const LONGEST_PIECE: usize = 1024;
 /// Before a text, and after it.
-const MOST_AROUND: usize = 1000;
+const MAX_AROUND: usize = 1000;
 
 pub fn open(path: &Path) -> Result<WordPiece> {
     build(&read(path)?).map_err(|reason| invalid(path.display(), reason))
@@ -100,7 +100,7 @@ fn vocabulary(model: &Value) -> Result<Vocabulary, Reason> {
     let max_characters = match &model["max_input_chars_per_word"] {
         Value::Null => 100,
         value => {
-            let most = value.as_u64().filter(|most| (1..=MOST_CHARACTERS).contains(most));
+            let most = value.as_u64().filter(|most| (1..=MAX_CHARACTERS).contains(most));
             most.ok_or("max_input_chars_per_word")? as usize
         }
     };
@@ -110,8 +110,8 @@ fn vocabulary(model: &Value) -> Result<Vocabulary, Reason> {
 
 fn special(added: &Value) -> Result<SpecialTokens, Reason> {
     let added = added.as_array().map(Vec::as_slice).unwrap_or_default();
-    if added.len() > MOST_SPECIAL {
-        return Err(format!("{} added tokens, above {MOST_SPECIAL}", added.len()));
+    if added.len() > MAX_SPECIAL {
+        return Err(format!("{} added tokens, above {MAX_SPECIAL}", added.len()));
     }
     let read = |value: &Value| {
         let flag = |key: &str| value[key].as_bool().unwrap_or(false);
@@ -149,8 +149,8 @@ fn template(value: &Value) -> Result<(Vec<u32>, Vec<u32>), Reason> {
                 let ids = value["special_tokens"][name]["ids"].as_array().ok_or_else(missing)?;
                 let around = if text { &mut after } else { &mut before };
                 for id in ids {
-                    if around.len() == MOST_AROUND {
-                        return Err(format!("more than {MOST_AROUND} tokens around a text"));
+                    if around.len() == MAX_AROUND {
+                        return Err(format!("more than {MAX_AROUND} tokens around a text"));
                     }
                     around.push(token(id).ok_or_else(missing)?);
                 }

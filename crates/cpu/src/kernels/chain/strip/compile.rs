@@ -10,7 +10,7 @@ use super::{Instruction, Place, What};
 const MOST: usize = 3 * MAX_CHAIN_STEPS;
 
 /// The instructions of a chain.
-pub(in super::super) struct Program {
+pub(in crate::kernels::chain) struct Program {
     list: [Instruction; MOST],
     count: usize,
     /// Results that are stored at one time or another.

@@ -4,7 +4,7 @@
 macro_rules! strips {
     ($features:literal, $vectors:literal) => {
         /// Elements of a strip.
-        pub(in super::super) const STRIP: usize = $vectors * LANES;
+        pub(in crate::kernels::chain) const STRIP: usize = $vectors * LANES;
 
         const _: () = assert!(STRIP <= SLOT);
 
@@ -12,9 +12,9 @@ macro_rules! strips {
         ///
         /// # Safety
         ///
-        /// As for [`run`](super::super::run), on a machine that has these instructions.
+        /// As for [`run`](crate::kernels::chain::run), on a machine that has these instructions.
         #[target_feature(enable = $features)]
-        pub(in super::super) unsafe fn run(
+        pub(in crate::kernels::chain) unsafe fn run(
             program: &Program,
             sources: &Sources,
             to: *mut f32,
@@ -154,7 +154,7 @@ impl super::What {
 pub(super) mod avx512 {
     use std::arch::x86_64::*;
 
-    use super::super::{Instruction, Place, Program, SLOT, Sources, What};
+    use crate::kernels::chain::strip::{Instruction, Place, Program, SLOT, Sources, What};
 
     type Vector = __m512;
     type Mask = __mmask16;
@@ -230,7 +230,7 @@ pub(super) mod avx512 {
 pub(super) mod avx2 {
     use std::arch::x86_64::*;
 
-    use super::super::{Instruction, Place, Program, SLOT, Sources, What};
+    use crate::kernels::chain::strip::{Instruction, Place, Program, SLOT, Sources, What};
 
     type Vector = __m256;
     type Mask = __m256;

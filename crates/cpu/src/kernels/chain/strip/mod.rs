@@ -14,7 +14,7 @@ mod tests;
 
 use millstream_core::MAX_CHAIN_INPUTS;
 
-use super::super::simd::Machine;
+use crate::kernels::shared::simd::Machine;
 pub(super) use compile::Program;
 
 /// What is done to the accumulator `a`, with another operand `b`.

@@ -3,8 +3,8 @@
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{__m256, __m512};
 
-use super::super::super::simd::Machine;
-use super::super::vector::{Array, Vector};
+use crate::kernels::matmul::vector::{Array, Vector};
+use crate::kernels::shared::simd::Machine;
 
 /// Partial sums of every element; registers may have fewer numbers.
 pub(super) const LANES: usize = 16;

@@ -15,13 +15,13 @@ mod tests;
 
 use millstream_core::{DType, Epilogue, Layout, MAX_RANK, Operand, RawBuffer};
 
-use super::super::fault::{Result, try_share};
-use super::super::number::StoredFloat;
-use super::super::parallel::Parallel;
-use super::super::simd::Machine;
-use super::super::workspace::with_areas;
 use super::epilogue::{finish, store};
 use super::problem::{Block, Problem};
+use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::number::StoredFloat;
+use crate::kernels::shared::parallel::Parallel;
+use crate::kernels::shared::scratch::with_areas;
+use crate::kernels::shared::simd::Machine;
 use dot::{LANES, Tiles};
 use unpack::{Weights, take_rows};
 
@@ -36,7 +36,7 @@ const DEPTH: usize = 512;
 const PRODUCTS_PER_ELEMENT: usize = 8;
 
 /// The operands of a product with such weights.
-pub(in super::super) struct Operands<'a> {
+pub(crate) struct Operands<'a> {
     pub dst: &'a Operand<RawBuffer>,
     pub a: &'a Operand<RawBuffer>,
     pub weights: &'a Operand<RawBuffer>,
@@ -48,8 +48,8 @@ pub(in super::super) struct Operands<'a> {
 
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute).
-pub(in super::super) unsafe fn matmul_blocks(
+/// As for [`execute`](crate::kernels::execute).
+pub(crate) unsafe fn matmul_blocks(
     bits: u8,
     size: usize,
     epilogue: &Epilogue,

@@ -1,7 +1,7 @@
 use millstream_core::{Activation, BlockWeights, Command, DType};
 
-use super::super::super::simd::on_every_machine;
-use super::super::super::testing::{
+use crate::kernels::shared::simd::on_every_machine;
+use crate::kernels::shared::testing::{
     Tensor, assert_close, assert_same_bits_in_any_order, noise, run,
 };
 

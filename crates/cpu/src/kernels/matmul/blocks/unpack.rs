@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use millstream_core::{Operand, RawBuffer};
 
-use super::super::super::block::base;
-use super::super::super::number::Stored;
-use super::super::super::parallel::Shared;
-use super::super::super::simd::{Job, vectorised};
-use super::super::problem::Matrix;
 use super::{DEPTH, Operands};
+use crate::kernels::matmul::problem::Matrix;
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::number::Stored;
+use crate::kernels::shared::parallel::Shared;
+use crate::kernels::shared::simd::{Job, vectorised};
 
 /// The smallest block of weights.
 const LEAST_BLOCK: usize = 16;
@@ -61,7 +61,7 @@ pub(super) struct Weights<T> {
 impl<T: Stored<Compute = f32>> Weights<T> {
     /// # Safety
     ///
-    /// As for [`execute`](super::super::super::execute), with scales of type `T`.
+    /// As for [`execute`](crate::kernels::execute), with scales of type `T`.
     pub unsafe fn new(bits: u8, size: usize, operands: &Operands<'_>) -> Self {
         // SAFETY: passed on.
         unsafe {

@@ -4,7 +4,7 @@ mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use super::super::number::Float;
+use crate::kernels::shared::number::Float;
 
 pub(super) use portable::Array;
 

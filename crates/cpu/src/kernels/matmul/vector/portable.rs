@@ -1,12 +1,12 @@
 //! Arrays, which every compiler turns into what the architecture has.
 
-use super::super::super::number::{Float, StoredFloat};
 use super::{Vector, Widen};
+use crate::kernels::shared::number::{Float, StoredFloat};
 
 /// Numbers that the compiler may keep in a register.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub(in super::super) struct Array<F, const LANES: usize>([F; LANES]);
+pub(in crate::kernels::matmul) struct Array<F, const LANES: usize>([F; LANES]);
 
 /// Whether every machine of the architecture fuses; without an instruction for it, it is very slow.
 const FUSES: bool = cfg!(target_arch = "aarch64");

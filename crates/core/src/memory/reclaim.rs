@@ -1,0 +1,114 @@
+//! Reclaims memory when a stream's cache has no block. The steps, in order: a new segment within the budget,
+//! the stream's deferred blocks, its cache, the caches of other streams, and a wait until the device is idle.
+
+use std::time::Instant;
+
+use super::{Buffer, from_cache, size_class, trim_device, trim_stream};
+use crate::Result;
+use crate::stream::StreamInner;
+
+#[derive(Clone, Copy, Debug)]
+enum ReclaimStep {
+    NewSegment,
+    OwnDeferred,
+    OwnCache,
+    OtherCaches,
+    Idle,
+}
+
+const STEPS: [ReclaimStep; 5] = [
+    ReclaimStep::NewSegment,
+    ReclaimStep::OwnDeferred,
+    ReclaimStep::OwnCache,
+    ReclaimStep::OtherCaches,
+    ReclaimStep::Idle,
+];
+
+/// How often the steps are repeated while other threads free segments. If others take what was freed each
+/// time, the call fails for lack of memory.
+const ATTEMPTS: usize = 4;
+
+pub(super) fn grow(stream: &'static StreamInner, class: usize, bytes: usize) -> Result<Buffer> {
+    let device = stream.device_inner();
+    let pending_frees = &device.memory().pending_frees;
+    for _ in 0..ATTEMPTS {
+        let before = pending_frees.finished();
+        if let Some(buffer) = reclaim_once(stream, class, bytes)? {
+            return Ok(buffer);
+        }
+        let deadline = Instant::now().checked_add(device.config().wait_timeout);
+        if !pending_frees.any_since(before, deadline) {
+            break;
+        }
+    }
+    Err(super::out_of_memory(device, bytes))
+}
+
+fn reclaim_once(
+    stream: &'static StreamInner,
+    class: usize,
+    bytes: usize,
+) -> Result<Option<Buffer>> {
+    let device = stream.device_inner();
+    let memory = device.memory();
+    let single = size_class::class_bytes(class);
+    let slab = size_class::slab_bytes(class, memory.slab);
+    keep_below_high_water(stream, slab);
+    for step in STEPS {
+        match step {
+            ReclaimStep::NewSegment => {}
+            ReclaimStep::OwnDeferred => submit_deferred_uses(stream),
+            ReclaimStep::OwnCache => trim_stream(stream),
+            ReclaimStep::OtherCaches => trim_device(device),
+            ReclaimStep::Idle => {
+                // A fault of other work is for its own call to report; here only the memory counts.
+                let _ = device.wait_idle();
+                trim_device(device);
+            }
+        }
+        if let Some(buffer) = from_cache(stream, class, bytes) {
+            return Ok(Some(buffer));
+        }
+        // A whole slab first; when memory is short, a segment of just one block.
+        let slab = Some(slab).filter(|&slab| slab > single && memory.is_ample(slab));
+        for size in slab.into_iter().chain([single]) {
+            if let Some(segment) = memory.take_segment(device, size)? {
+                stream.lock().cache.add_slab(class, segment);
+                if let Some(buffer) = from_cache(stream, class, bytes) {
+                    return Ok(Some(buffer));
+                }
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// A deferred block waits for commands of other streams, which nobody may have submitted yet.
+fn submit_deferred_uses(stream: &'static StreamInner) {
+    let points = stream.lock().cache.deferred_points();
+    for point in points {
+        // Memory that needs a full stream to move on is waited for later.
+        if !point.is_submitted() {
+            point.stream().flush_if_room();
+        }
+    }
+}
+
+/// Above the high watermark, gives cached memory back until the low one is reached: first that of the
+/// asking stream, then that of the others.
+fn keep_below_high_water(stream: &'static StreamInner, bytes: usize) {
+    let device = stream.device_inner();
+    let memory = device.memory();
+    if memory.is_ample(bytes) {
+        return;
+    }
+    memory.retired.advance(device);
+    let own = std::iter::once(stream);
+    let others = device.pool().created().filter(|other| !std::ptr::eq(*other, stream));
+    for candidate in own.chain(others) {
+        trim_stream(candidate);
+        if memory.reserved().saturating_add(bytes) <= memory.low {
+            return;
+        }
+    }
+}

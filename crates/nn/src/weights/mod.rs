@@ -3,6 +3,7 @@
 mod file;
 mod header;
 mod index;
+mod inspect;
 mod load;
 mod random;
 mod save;
@@ -20,6 +21,7 @@ use self::load::Notes;
 use self::shards::Shards;
 use crate::{Result, Tensor};
 
+pub use inspect::{TensorInfo, inspect};
 pub use random::Init;
 pub use save::save;
 

@@ -84,8 +84,8 @@ pub enum Op {
         /// Give the logarithm.
         log: bool,
     },
-    /// `dst, [mean, inv_std] ← src, [weight], [bias]`: normalizes over the last `axes` axes, which weight and bias
-    /// are already broadcast to. `mean` and `inv_std`, the factor `1 / sqrt(variance + epsilon)`, are `f32` whatever
+    /// `dst, [mean, rstd] ← src, [weight], [bias]`: normalizes over the last `axes` axes, which weight and bias
+    /// are already broadcast to. `mean` and `rstd`, the factor `1 / sqrt(variance + epsilon)`, are `f32` whatever
     /// `src` is; their last `axes` axes have size 1.
     LayerNorm {
         /// How many trailing axes are normalized over.
@@ -96,7 +96,7 @@ pub enum Op {
         weight: bool,
         /// Whether `bias` is given.
         bias: bool,
-        /// Whether `mean` and `inv_std` are given.
+        /// Whether `mean` and `rstd` are given.
         moments: bool,
     },
     /// `dst ← src, [weight]`: divides by the root of the mean square over the last `axes` axes, which the weight

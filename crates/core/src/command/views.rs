@@ -157,7 +157,7 @@ views! {
     }
     /// The operands of a normalization.
     NormOperands for LayerNorm | RmsNorm | GroupNorm {
-        out: dst | mean if moments, inv_std if moments;
+        out: dst | mean if moments, rstd if moments;
         in: src | weight if weight, bias if bias;
     }
     /// The operands of pooling.

@@ -31,7 +31,7 @@ pub(super) unsafe fn norm(
     parallel: &dyn Parallel,
 ) {
     let &Parameters { axes, epsilon, centered } = parameters;
-    let &NormOperands { dst, mean, inv_std, src, weight, bias } = operands;
+    let &NormOperands { dst, mean, rstd, src, weight, bias } = operands;
     let kept = dst.layout.rank() - axes;
     let rows = Walk::over([&dst.layout, &src.layout], 0..kept);
     let stride = |parameter: Option<&Operand<RawBuffer>>, axis: usize| {
@@ -43,7 +43,7 @@ pub(super) unsafe fn norm(
         (dst.layout.shape()[place], [to, from, stride(weight, axis), stride(bias, axis)])
     }));
     // SAFETY: passed on.
-    let moments = mean.zip(inv_std).map(|outputs| unsafe { Moments::new(outputs.into(), kept) });
+    let moments = mean.zip(rstd).map(|outputs| unsafe { Moments::new(outputs.into(), kept) });
     if row.elements() == 0 {
         if let Some(moments) = moments {
             // SAFETY: passed on; this thread writes all of them.
@@ -168,7 +168,7 @@ impl<T: StoredFloat> Rows<T> {
         let square = unsafe { self.mean(&input, |x| (x - mean) * (x - mean)) };
         let number = <T::Compute as Float>::from_f64;
         let moments = [mean, 1.0 / (square + self.epsilon).sqrt()];
-        let [mean, factor] = moments.map(number);
+        let [mean, rstd] = moments.map(number);
 
         let (mut values, mut results) = (Scratch::new(), Scratch::new());
         let (mut weights, mut biases) = (Scratch::new(), Scratch::new());

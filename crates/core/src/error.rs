@@ -23,7 +23,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// the text too. `Debug` prints the plain text, so that an error that leaves `main` can be read.
 ///
 /// ```
-/// # use millstream_core as millstream;
+/// # use millstream_core::api as millstream;
 /// use millstream::{Device, Error};
 ///
 /// match Device::open("abacus") {
@@ -60,6 +60,16 @@ pub enum Error {
         expected: String,
         /// What it is.
         found: String,
+    },
+    /// What a layer does not take, or an operation in it.
+    #[error("{layer}: {}{reason}", operation(*op))]
+    Layer {
+        /// The layer, by the path of its weights.
+        layer: &'static str,
+        /// The operation's name; `None` where the layer itself refused its input.
+        op: Option<&'static str>,
+        /// What is wrong, with the shapes or types.
+        reason: String,
     },
     /// The device has no kernel for this operation or element type.
     #[error("{op} is not supported on {device}: {reason}")]
@@ -277,6 +287,10 @@ impl fmt::Debug for Error {
     }
 }
 
+fn operation(op: Option<&'static str>) -> String {
+    op.map_or_else(String::new, |op| format!("{op}: "))
+}
+
 fn in_layer(layer: Option<&'static str>) -> String {
     layer.map_or_else(String::new, |layer| format!(" in layer {layer}"))
 }
@@ -288,7 +302,7 @@ impl Error {
     /// longer tell the compiler which error is meant.
     ///
     /// ```
-    /// # use millstream_core as millstream;
+    /// # use millstream_core::api as millstream;
     /// use millstream::{Error, Result};
     ///
     /// fn labels() -> Result<String> {

@@ -25,8 +25,10 @@ mod iota;
 mod matmul;
 mod normalize;
 mod op;
+mod op_kind;
 mod operand;
 mod packed;
+mod packed_axes;
 mod pad;
 mod params;
 mod planned;
@@ -59,8 +61,10 @@ pub use infer::{Names, Outputs};
 pub use integer::{Quantized, Rescale};
 pub use iota::IotaParams;
 pub use matmul::Epilogue;
-pub use op::{Op, OpKind};
+pub use op::Op;
+pub use op_kind::OpKind;
 pub use operand::{Access, BufferLike, Operand, RawBuffer};
+pub use packed_axes::PackedAxis;
 pub use params::*;
 pub use quantize::QuantizePart;
 pub use random::Distribution;
@@ -91,7 +95,11 @@ type Operands<B> = SmallVec<[Operand<B>; INLINE_OPERANDS]>;
 /// # Example
 ///
 /// ```
-/// use millstream_core::{Command, DType, Layout, Operand, RawBuffer};
+/// # millstream_core::doctest!();
+/// use millstream::backend::RawBuffer;
+/// use millstream::command::{Command, Operand};
+/// use millstream::memory::Layout;
+/// use millstream::DType;
 ///
 /// let buffer = RawBuffer { address: 0x1000, bytes: 64 };
 /// let row = Operand::new(buffer, Layout::contiguous(DType::F32, &[16]).unwrap());

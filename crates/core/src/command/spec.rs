@@ -9,10 +9,12 @@ use crate::{DType, Layout, MAX_RANK, Result};
 /// # Example
 ///
 /// ```
-/// use millstream_core::{DType, TensorSpec};
+/// # millstream_core::doctest!();
+/// use millstream::command::TensorSpec;
+/// use millstream::DType;
 ///
 /// let spec = TensorSpec::new(DType::F32, &[2, 3]).unwrap();
-/// assert_eq!(spec.to_string(), "f32 [2, 3]");
+/// assert_eq!(spec.to_string(), "f32[2, 3]");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TensorSpec {
@@ -61,7 +63,7 @@ impl TensorSpec {
 
 impl fmt::Display for TensorSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?}", self.dtype, self.shape())
+        write!(f, "{}{:?}", self.dtype, self.shape())
     }
 }
 

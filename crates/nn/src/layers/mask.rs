@@ -13,11 +13,12 @@ use crate::{Result, Tensor};
 /// # Example
 ///
 /// ```
+/// # use millstream_nn::doctest as millstream;
 /// # use millstream_cpu as _;
-/// use millstream_core::Device;
-/// use millstream_nn::{AttentionMask, Tensor};
+/// use millstream::nn::AttentionMask;
+/// use millstream::{Device, Tensor};
 ///
-/// # fn main() -> millstream_nn::Result<()> {
+/// # fn main() -> millstream::Result<()> {
 /// let device = Device::cpu()?;
 /// let padding = Tensor::from_slice(&[false, false, true], &[1, 3], &device)?;
 /// let mask = AttentionMask::causal().and_key_padding(&padding)?;
@@ -43,6 +44,11 @@ impl AttentionMask {
         Self { seen: None, causal: true }
     }
 
+    /// True where a key is seen, of a shape that broadcasts to `[batch, heads, queries, keys]`.
+    pub(crate) fn of_seen(seen: Option<Tensor>) -> Self {
+        Self { seen, causal: false }
+    }
+
     /// PyTorch's `attn_mask`: `[queries, keys]`, or a shape that broadcasts to
     /// `[batch, heads, queries, keys]`.
     ///
@@ -53,7 +59,7 @@ impl AttentionMask {
     pub fn new(attn_mask: &Tensor) -> Result<Self> {
         if !matches!(attn_mask.rank(), 2 | 4) {
             let shape = attn_mask.shape();
-            return invalid("attn_mask", format!("shape {shape:?}, needs 2 or 4 axes"));
+            return invalid("attn_mask", format!("shape {shape:?}, but it takes 2 or 4 axes"));
         }
         let seen = match attn_mask.dtype() {
             DType::Bool => attn_mask.logical_not()?,
@@ -70,7 +76,10 @@ impl AttentionMask {
     pub fn and_key_padding(self, key_padding_mask: &Tensor) -> Result<Self> {
         let &[batch, keys] = key_padding_mask.shape() else {
             let shape = key_padding_mask.shape();
-            return invalid("key_padding_mask", format!("shape {shape:?}, needs [batch, keys]"));
+            return invalid(
+                "key_padding_mask",
+                format!("shape {shape:?}, but it takes [batch, keys]"),
+            );
         };
         let padding = key_padding_mask.logical_not()?.reshape(&[batch, 1, 1, keys])?;
         let seen = match &self.seen {

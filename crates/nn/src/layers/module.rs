@@ -1,7 +1,10 @@
 //! What all layers are.
 
+use std::fmt;
+
 use millstream_core::Activation;
 
+use super::describe::type_name;
 use crate::{Result, Tensor};
 
 /// A layer or a model: a function of one tensor.
@@ -14,9 +17,10 @@ use crate::{Result, Tensor};
 /// # Example
 ///
 /// ```
+/// # use millstream_nn::doctest as millstream;
 /// # use millstream_cpu as _;
-/// use millstream_core::{DType, Device};
-/// use millstream_nn::{Linear, Module, Result, Tensor, Weights};
+/// use millstream::nn::{Linear, Module, Weights};
+/// use millstream::{DType, Device, Result, Tensor};
 ///
 /// struct Gate {
 ///     value: Linear,
@@ -59,6 +63,7 @@ use crate::{Result, Tensor};
 ///     }
 /// }
 /// ```
+#[doc(alias = "nn.Module")]
 pub trait Module: Send + Sync {
     /// Applies the module.
     ///
@@ -84,6 +89,16 @@ pub trait Module: Send + Sync {
     fn as_activation(&self) -> Option<Activation> {
         None
     }
+
+    /// Writes what the module is, as PyTorch prints it: the name of its type, unless it says more with a
+    /// [`Description`](crate::Description).
+    ///
+    /// # Errors
+    ///
+    /// Those of the formatter.
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}()", type_name::<Self>())
+    }
 }
 
 macro_rules! pointers {
@@ -100,6 +115,10 @@ macro_rules! pointers {
 
                 fn as_activation(&self) -> Option<Activation> {
                     (**self).as_activation()
+                }
+
+                fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    (**self).describe(f)
                 }
             }
         )*

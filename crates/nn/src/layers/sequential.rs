@@ -3,6 +3,7 @@
 use millstream_core::Activation;
 
 use super::Module;
+use super::describe::described;
 use crate::{Result, Tensor};
 
 /// Modules applied one after another. An activation behind a layer that can apply it itself costs no
@@ -11,11 +12,12 @@ use crate::{Result, Tensor};
 /// # Example
 ///
 /// ```
+/// # use millstream_nn::doctest as millstream;
 /// # use millstream_cpu as _;
-/// use millstream_core::{DType, Device};
-/// use millstream_nn::{GELU, LayerNorm, Linear, Module, Sequential, Tensor, Weights};
+/// use millstream::nn::{GELU, LayerNorm, Linear, Module, Sequential, Weights};
+/// use millstream::{DType, Device, Tensor};
 ///
-/// # fn main() -> millstream_nn::Result<()> {
+/// # fn main() -> millstream::Result<()> {
 /// let device = Device::cpu()?;
 /// let weights = Weights::random(1, DType::F32, &device);
 /// let model = Sequential::new()
@@ -30,8 +32,9 @@ use crate::{Result, Tensor};
 /// # }
 /// ```
 #[derive(Default)]
+#[doc(alias = "ModuleList")]
 pub struct Sequential {
-    modules: Vec<Box<dyn Module>>,
+    pub(super) modules: Vec<Box<dyn Module>>,
 }
 
 impl Sequential {
@@ -85,4 +88,6 @@ impl Module for Sequential {
         }
         value.unwrap_or_else(|| Ok(input.clone()))?.activate(last)
     }
+
+    described!();
 }

@@ -206,10 +206,10 @@ impl Tensor {
     /// quickest; a clone can be used for the next tensor.
     ///
     /// ```
-    /// use millstream_core::{DType, Device};
-    /// use millstream_nn::Tensor;
+    /// # use millstream_nn::doctest as millstream;
     /// # use millstream_cpu as _;
-    /// # fn main() -> millstream_nn::Result<()> {
+    /// use millstream::{DType, Device, Tensor};
+    /// # fn main() -> millstream::Result<()> {
     /// let device = Device::cpu()?;
     /// let pixels = vec![1u8; 3 * 32 * 32];
     /// let image = device.stream()?.host_copy_of(&pixels);
@@ -248,5 +248,10 @@ fn check_size(op: &'static str, bytes: usize, shape: &[usize], dtype: DType) -> 
         return Ok(());
     }
     let given = bytes / dtype.size() * dtype.per_byte();
-    invalid(op, format!("{given} {dtype} elements for shape {shape:?}"))
+    match elements {
+        Some(needed) => {
+            invalid(op, format!("{given} {dtype} elements, but shape {shape:?} has {needed}"))
+        }
+        None => invalid(op, format!("shape {shape:?} has more elements than can be counted")),
+    }
 }

@@ -62,11 +62,11 @@ use crate::{Axis, Result};
 /// # Example
 ///
 /// ```
+/// # use millstream_nn::doctest as millstream;
 /// # use millstream_cpu as _;
-/// use millstream_core::{DType, Device};
-/// use millstream_nn::Tensor;
+/// use millstream::{DType, Device, Tensor};
 ///
-/// # fn main() -> millstream_nn::Result<()> {
+/// # fn main() -> millstream::Result<()> {
 /// let device = Device::cpu()?;
 /// let a = Tensor::arange(0.0, 6.0, 1.0, DType::F32, &device)?.reshape(&[2, 3])?;
 /// let b = Tensor::from_slice(&[10f32, 20.0, 30.0], &[3], &device)?;
@@ -95,6 +95,8 @@ pub struct Tensor {
 
 impl Tensor {
     /// The size of each axis.
+    #[doc(alias = "dims")]
+    #[doc(alias = "size")]
     pub fn shape(&self) -> &[usize] {
         self.layout.shape()
     }
@@ -109,11 +111,14 @@ impl Tensor {
     }
 
     /// The number of axes.
+    #[doc(alias = "ndim")]
     pub fn rank(&self) -> usize {
         self.layout.rank()
     }
 
     /// The number of elements.
+    #[doc(alias = "numel")]
+    #[doc(alias = "elem_count")]
     pub fn elements(&self) -> usize {
         self.layout.elements()
     }
@@ -193,6 +198,6 @@ impl Tensor {
 
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Tensor({:?} on {})", self.layout, self.device().name())
+        write!(f, "Tensor({:?} on {})", self.layout, self.device().label())
     }
 }

@@ -1,10 +1,12 @@
 //! Weights: where layers get their parameters from.
 
+mod advice;
 mod file;
 mod header;
 mod index;
 mod inspect;
 mod load;
+mod prefix;
 mod random;
 mod save;
 mod shards;
@@ -21,6 +23,7 @@ use self::load::LoadReport;
 use self::shards::Shards;
 use crate::{Result, Tensor};
 
+pub(crate) use advice::check_folder;
 pub use inspect::{TensorInfo, inspect};
 pub use random::Init;
 pub use save::save;
@@ -28,11 +31,12 @@ pub use save::save;
 /// Reads all tensors of a `.safetensors` file, an index or a folder, as [`Weights::open`] takes them, by their names.
 ///
 /// ```
+/// # use millstream_nn::doctest as millstream;
 /// # use millstream_cpu as _;
-/// use millstream_core::Device;
-/// use millstream_nn::{Tensor, load, save};
+/// use millstream::nn::{load, save};
+/// use millstream::{Device, Tensor};
 ///
-/// # fn main() -> millstream_nn::Result<()> {
+/// # fn main() -> millstream::Result<()> {
 /// # let path = std::env::temp_dir().join(format!("load-{}.safetensors", std::process::id()));
 /// let device = Device::cpu()?;
 /// save(&path, [("scale", &Tensor::new(&[1.0f32, 2.0], &device)?)])?;
@@ -67,18 +71,19 @@ pub fn load(path: impl AsRef<Path>, device: &Device) -> Result<HashMap<String, T
 /// # Example
 ///
 /// ```
+/// # use millstream_nn::doctest as millstream;
 /// # use millstream_cpu as _;
-/// use millstream_core::{DType, Device};
-/// use millstream_nn::{Linear, Module, ReLU, Sequential, Tensor, Weights};
+/// use millstream::nn::{Linear, Module, ReLU, Sequential, Weights};
+/// use millstream::{DType, Device, Tensor};
 ///
-/// fn mlp(weights: &Weights) -> millstream_nn::Result<Sequential> {
+/// fn mlp(weights: &Weights) -> millstream::Result<Sequential> {
 ///     Ok(Sequential::new()
 ///         .push(Linear::new(4, 8, true, &weights.child("0"))?)
 ///         .push(ReLU)
 ///         .push(Linear::new(8, 2, true, &weights.child("2"))?))
 /// }
 ///
-/// # fn main() -> millstream_nn::Result<()> {
+/// # fn main() -> millstream::Result<()> {
 /// let device = Device::cpu()?;
 /// let weights = Weights::random(7, DType::F32, &device); // or Weights::open("model.safetensors", &device)?
 /// let model = weights.load(mlp)?;
@@ -92,6 +97,8 @@ pub fn load(path: impl AsRef<Path>, device: &Device) -> Result<HashMap<String, T
 /// # }
 /// ```
 #[derive(Clone, Debug)]
+#[doc(alias = "VarBuilder")]
+#[doc(alias = "state_dict")]
 pub struct Weights {
     source: Arc<Source>,
     device: Device,
@@ -127,6 +134,8 @@ impl Weights {
     ///
     /// A file that cannot be read or is not valid, or one above the limits: headers and indices of 64 MiB, 262,144
     /// tensors and 4,096 files. Opening takes at most eight times the bytes of headers, and twenty of an index.
+    #[doc(alias = "from_pretrained")]
+    #[doc(alias = "from_mmaped_safetensors")]
     pub fn open(path: impl AsRef<Path>, device: &Device) -> Result<Self> {
         Ok(Self::new(Source::Files(Shards::open(path.as_ref())?), device))
     }
@@ -149,6 +158,8 @@ impl Weights {
     }
 
     /// The weights below a name: `weights.child("encoder").child("layers.0")`.
+    #[doc(alias = "pp")]
+    #[doc(alias = "push_prefix")]
     pub fn child(&self, name: impl std::fmt::Display) -> Self {
         let mut child = self.clone();
         child.prefix = format!("{}{name}.", self.prefix);

@@ -9,6 +9,7 @@ use super::Bert;
 use crate::bytes::filled;
 use crate::models::config::{self, Config};
 use crate::models::tokenizer::WordPiece;
+use crate::weights::check_folder;
 use crate::{Result, Tensor};
 
 /// Sentences of one batch: enough to fill the device, few enough to bound memory.
@@ -29,11 +30,12 @@ const SMALLEST: f32 = 1e-24;
 /// # Example
 ///
 /// ```no_run
+/// # use millstream_nn::doctest as millstream;
 /// # use millstream_cpu as _;
-/// use millstream_core::Device;
-/// use millstream_nn::models::bert::SentenceEncoder;
+/// use millstream::nn::models::bert::SentenceEncoder;
+/// use millstream::Device;
 ///
-/// # fn main() -> millstream_nn::Result<()> {
+/// # fn main() -> millstream::Result<()> {
 /// let encoder = SentenceEncoder::open("all-MiniLM-L6-v2", &Device::cpu()?)?;
 /// let vectors = encoder.encode(&["A cat sits on the mat.", "Somewhere a cat is sitting."])?;
 /// println!("{}", vectors.matmul(&vectors.t()?)?);
@@ -61,6 +63,7 @@ impl SentenceEncoder {
     /// to take the mean and to normalize it, weights that do not fit the settings, or no memory.
     pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self> {
         let folder = folder.as_ref();
+        check_folder(folder)?;
         let normalize = read_modules(folder)?;
         let tokenizer = WordPiece::open(folder.join("tokenizer.json"))?;
         let settings = Config::open_optional(&folder.join("sentence_bert_config.json"))?;

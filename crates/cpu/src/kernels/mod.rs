@@ -133,19 +133,17 @@ unsafe fn execute_one(
                 softmax::softmax(usize::from(*axis), *log, &outputs[0], &inputs[0], parallel);
             }
             Op::LayerNorm { axes, epsilon, .. } => {
-                let NormOperands { dst, src, weight, bias } = NormOperands::of(command);
                 let (axes, epsilon) = (usize::from(*axes), *epsilon);
-                let parameters = norm::Parameters { axes, epsilon, centered: true, weight, bias };
-                norm::norm(&parameters, dst, src, parallel);
+                let parameters = norm::Parameters { axes, epsilon, centered: true };
+                norm::norm(&parameters, &NormOperands::of(command), parallel);
             }
             Op::RmsNorm { axes, epsilon, .. } => {
-                let NormOperands { dst, src, weight, bias } = NormOperands::of(command);
                 let (axes, epsilon) = (usize::from(*axes), *epsilon);
-                let parameters = norm::Parameters { axes, epsilon, centered: false, weight, bias };
-                norm::norm(&parameters, dst, src, parallel);
+                let parameters = norm::Parameters { axes, epsilon, centered: false };
+                norm::norm(&parameters, &NormOperands::of(command), parallel);
             }
             Op::GroupNorm { groups, epsilon, .. } => {
-                let NormOperands { dst, src, weight, bias } = NormOperands::of(command);
+                let NormOperands { dst, src, weight, bias, .. } = NormOperands::of(command);
                 let group = group_norm::Parameters { groups: *groups as usize, weight, bias };
                 group_norm::group_norm(&group, *epsilon, dst, src, parallel);
             }

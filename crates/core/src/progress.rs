@@ -53,6 +53,15 @@ pub struct Progress {
     spares: Mutex<Spares>,
 }
 
+impl std::fmt::Debug for Progress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Progress")
+            .field("completed", &self.completed())
+            .field("faults", &self.troubled.load(Ordering::Relaxed))
+            .finish_non_exhaustive()
+    }
+}
+
 /// Lists of batches that are through.
 #[derive(Default)]
 struct Spares {

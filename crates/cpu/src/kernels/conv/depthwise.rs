@@ -5,7 +5,7 @@ use super::gather::read_run;
 use super::product::Conv;
 use super::window::{AXES, Segment};
 use crate::kernels::matmul::panels::{PanelElement, add_row};
-use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::fault::{Result, try_parallel_for};
 use crate::kernels::shared::number::{Float, StoredFloat};
 use crate::kernels::shared::parallel::Parallel;
 use crate::kernels::shared::scratch::with_scratch;
@@ -30,7 +30,7 @@ impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
         let wide = self.window.axes[AXES - 1].outputs;
         // Whole lines, so that the list of them stays short.
         let together = (TOGETHER / wide).max(1) * wide;
-        try_share(parallel, self.batch * channels, work, |range| {
+        try_parallel_for(parallel, self.batch * channels, work, |range| {
             let mut segments = Vec::new();
             for plane in range {
                 let (batch, channel) = (plane / channels, plane % channels);

@@ -1,4 +1,4 @@
-//! Reading by index.
+//! Gather: reading by index.
 
 use std::ops::Range;
 
@@ -6,9 +6,9 @@ use millstream_core::{Operand, RawBuffer};
 
 use super::{FirstOutside, Slices};
 use crate::kernels::shared::block::base;
-use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::fault::{Result, try_parallel_for};
 use crate::kernels::shared::number::with_bits;
-use crate::kernels::shared::parallel::{CHUNK_ELEMENTS, Parallel, Shared};
+use crate::kernels::shared::parallel::{CHUNK_ELEMENTS, Parallel, SendPtr};
 use crate::kernels::shared::slice::copy;
 
 /// What indices name.
@@ -58,7 +58,7 @@ unsafe fn read(
     with_bits!(dst.layout.dtype(), Bits => {
         // SAFETY: passed on; bits of the size of the elements stand for them.
         let (to, from) =
-            unsafe { (Shared::<Bits>::new(base(dst)), Shared::<Bits>::new(base(src))) };
+            unsafe { (SendPtr::<Bits>::new(base(dst)), SendPtr::<Bits>::new(base(src))) };
         let one = |outside: &FirstOutside, [dense, indexed, at]: [usize; 3], part: Range<usize>| {
             // SAFETY: slices are disjoint parts of the output, and the tuple, which lies inside the
             // indices, names a slice inside the input where it has a position.
@@ -69,7 +69,7 @@ unsafe fn read(
                 }
             }
         };
-        try_share(parallel, slices.all.elements() * parts, size.div_ceil(parts), |range| {
+        try_parallel_for(parallel, slices.all.elements() * parts, size.div_ceil(parts), |range| {
             let outside = FirstOutside::default();
             if parts == 1 {
                 let len = range.len();

@@ -1,4 +1,4 @@
-//! Computes one tile of a product.
+//! The macro-kernel: computes one tile of a product.
 
 use super::micro_kernel::{MicroTiles, STEPS, WIDTH};
 use crate::kernels::shared::fault::Result;

@@ -1,4 +1,4 @@
-//! Computes one tile of a product.
+//! The macro-kernel: computes one tile of a product.
 //!
 //! The macro-kernel takes k in parts of at most [`K_PART`]. The panels of the rhs of one part stay in the
 //! second-level cache while all rows of the tile are multiplied with them. The rows of one micro-tile stay in

@@ -27,9 +27,9 @@ mod tests;
 
 use millstream_core::{DType, Epilogue, Operand, RawBuffer};
 
-use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::fault::{Result, try_parallel_for};
 use crate::kernels::shared::number::with_float;
-use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::parallel::{Parallel, SendPtr};
 use crate::kernels::shared::simd::Isa;
 use micro_kernel::GemmElement;
 use problem::Problem;
@@ -94,7 +94,7 @@ unsafe fn run<T: GemmElement>(problem: &Problem<T>, isa: Isa, parallel: &dyn Par
     let work = size / PRODUCTS_PER_ELEMENT + problem.rows * problem.columns;
     if direct::suits(problem) {
         let across = problem.columns.div_ceil(MOST_COLUMNS);
-        try_share(parallel, problem.batches() * across, work / across, |range| {
+        try_parallel_for(parallel, problem.batches() * across, work / across, |range| {
             for index in range {
                 let (batch, column) = (index / across, index % across * MOST_COLUMNS);
                 let columns = column..(column + MOST_COLUMNS).min(problem.columns);
@@ -104,7 +104,7 @@ unsafe fn run<T: GemmElement>(problem: &Problem<T>, isa: Isa, parallel: &dyn Par
             Ok(())
         })
     } else if problem.batches() > 1 && (size <= SMALL_PRODUCT || problem.batches() >= 16) {
-        try_share(parallel, problem.batches(), work, |range| {
+        try_parallel_for(parallel, problem.batches(), work, |range| {
             for batch in range {
                 // SAFETY: each product has an output of its own; the rest is passed on.
                 unsafe { multiply(problem, id, batch, None, isa, &crate::kernels::Sequential)? };
@@ -129,7 +129,7 @@ unsafe fn multiply<T: GemmElement>(
     problem: &Problem<T>,
     id: u64,
     batch: usize,
-    rhs: Option<Shared<T>>,
+    rhs: Option<SendPtr<T>>,
     isa: Isa,
     parallel: &dyn Parallel,
 ) -> Result {
@@ -137,7 +137,7 @@ unsafe fn multiply<T: GemmElement>(
     let tiling = Tiling::new(size, rhs.is_some(), T::shape(isa), isa);
     let area = tiling.rows * tiling.columns;
     let work = area.saturating_mul(problem.k) / PRODUCTS_PER_ELEMENT + area;
-    try_share(parallel, tiling.down * tiling.across, work, |range| {
+    try_parallel_for(parallel, tiling.down * tiling.across, work, |range| {
         for index in range {
             let row = index / tiling.across * tiling.rows;
             let column = index % tiling.across * tiling.columns;

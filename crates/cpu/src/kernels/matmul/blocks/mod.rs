@@ -17,7 +17,7 @@ use millstream_core::{DType, Epilogue, Layout, MAX_RANK, Operand, RawBuffer};
 
 use super::epilogue::{apply_epilogue, store};
 use super::problem::{Problem, Tile};
-use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::fault::{Result, try_parallel_for};
 use crate::kernels::shared::number::StoredFloat;
 use crate::kernels::shared::parallel::Parallel;
 use crate::kernels::shared::scratch::with_scratch;
@@ -93,7 +93,7 @@ unsafe fn run<T: StoredFloat<Compute = f32>>(
     let area = problem.rows.min(ROWS) * problem.columns.min(COLUMNS);
     let work = area.saturating_mul(problem.k) / PRODUCTS_PER_ELEMENT + area;
     let isa = Isa::detect();
-    try_share(parallel, problem.batches() * down * across, work, |range| {
+    try_parallel_for(parallel, problem.batches() * down * across, work, |range| {
         for index in range {
             let (batch, index) = (index / (down * across), index % (down * across));
             let (row, column) = (index / across * ROWS, index % across * COLUMNS);

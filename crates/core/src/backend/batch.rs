@@ -217,7 +217,8 @@ impl Batch {
         known.unwrap_or_else(|| self.commands[index].work())
     }
 
-    fn layer(&self, index: usize) -> Option<LayerName> {
+    /// The layer that recorded the Command at `index`, if any did.
+    pub fn layer(&self, index: usize) -> Option<LayerName> {
         let runs = self.layers.partition_point(|run| run.first as usize <= index);
         self.layers.get(runs.checked_sub(1)?)?.layer
     }

@@ -38,7 +38,17 @@ pub struct Segment {
     pub owner: Box<dyn Any + Send>,
 }
 
+impl std::fmt::Debug for Segment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Segment")
+            .field("address", &format_args!("{:#x}", self.address))
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The stream that a queue serves, as the backend sees it.
+#[derive(Debug)]
 pub struct QueueContext {
     /// The stream's number: below 64, and unique on the device.
     pub stream: u32,
@@ -163,6 +173,7 @@ pub trait Backend: Send + Sync + 'static {
 
 /// A backend that is linked into the program. Entries are collected with `inventory`, so
 /// [`Device::open`](crate::Device::open) finds every backend crate that is linked.
+#[derive(Debug)]
 pub struct BackendEntry {
     /// The name, as in `"cpu"`; a device may add `":0"`.
     pub name: &'static str,

@@ -18,6 +18,7 @@ const EPOCH: u64 = 1 << 32;
 ///
 /// Any thread may call any method at any time. [`end`](Self::end) and [`unpin`](Self::unpin) are called under the lock
 /// that guards the slot's work, so that waiters notice every slot that becomes idle.
+#[derive(Debug)]
 pub struct Affinity {
     word: AtomicU64,
     /// The progress of the slot's work when the affinity began; see [`begin`](Self::begin).

@@ -32,7 +32,7 @@ mod settings;
 use millstream_core::Result;
 use millstream_kernels::{Dialect, Key, Limits, source};
 
-/// What kernels may count on, on a GPU with so many multiprocessors of a data centre's kind.
+/// What kernels may count on, on a GPU with so many multiprocessors of a data center's kind.
 pub fn usual_limits(processors: u32) -> Limits {
     gpu::limits(1024, 48 << 10, processors)
 }

@@ -37,11 +37,11 @@ pub(crate) struct DeviceMemory {
 }
 
 impl DeviceMemory {
-    /// Uninitialised memory, aligned to at least 256 bytes.
+    /// Uninitialized memory, aligned to at least 256 bytes.
     ///
     /// # Errors
     ///
-    /// What the driver said; a lack of memory is told by [`Failure::out_of_memory`].
+    /// What the driver said; a lack of memory is recognized by [`Failure::out_of_memory`].
     pub fn new(context: &Arc<Context>, bytes: usize) -> Result<Self, Failure> {
         context.make_current()?;
         let mut address = 0;

@@ -486,9 +486,9 @@ mod linux {
                 let inherited = matches!(stream.synchronize(), Err(Error::Forked { .. }));
                 let again = Device::open("cuda").err().map(|error| error.to_string());
                 drop(buffer);
-                let told = again.is_some_and(|text| text.contains("forked"));
+                let reported = again.is_some_and(|text| text.contains("forked"));
                 // SAFETY: ends the child without the parent's exit handlers.
-                unsafe { libc::_exit(i32::from(!(inherited && told))) }
+                unsafe { libc::_exit(i32::from(!(inherited && reported))) }
             }
             child => {
                 assert!(child > 0);

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::memory::Block;
+use super::memory::FakeAllocation;
 use super::{Fake, FakeSegment};
 use crate::failure::Failure;
 
-/// What is known about a fake GPU, and what it was told to do.
+/// The state of a fake GPU, and which failures are planted.
 pub(super) struct State {
     /// Blocks that are allocated.
-    blocks: Mutex<HashMap<FakeSegment, Arc<Block>>>,
+    blocks: Mutex<HashMap<FakeSegment, Arc<FakeAllocation>>>,
     pub next_segment: AtomicU64,
     pub next_address: AtomicUsize,
     /// Bytes of the device that are allocated.
@@ -58,7 +58,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl State {
-    /// A call of the platform: fails if it was told to.
+    /// A call of the platform: fails if a failure is planted.
     pub fn call(&self, call: &'static str) -> Result<(), Failure> {
         if !self.is_armed.load(Ordering::Acquire) {
             return Ok(());
@@ -80,7 +80,7 @@ impl State {
         Err(failure)
     }
 
-    pub fn add_block(&self, segment: FakeSegment, block: Arc<Block>) {
+    pub fn add_block(&self, segment: FakeSegment, block: Arc<FakeAllocation>) {
         lock(&self.blocks).insert(segment, block);
     }
 
@@ -89,7 +89,7 @@ impl State {
     }
 
     /// The memory of a segment, if it is still there.
-    pub fn block(&self, segment: FakeSegment) -> Option<Arc<Block>> {
+    pub fn block(&self, segment: FakeSegment) -> Option<Arc<FakeAllocation>> {
         lock(&self.blocks).get(&segment).cloned()
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use millstream_core::{Activation, Operand};
 use millstream_kernels::{FAULT_HEADER_WORDS, INDEX_OUT_OF_RANGE, Key};
 
-use super::memory::Block;
+use super::memory::FakeAllocation;
 use super::queue::TimeLost;
 use super::{Fake, FakeSegment};
 use crate::lowering::ProductOperands;
@@ -22,7 +22,7 @@ pub(super) struct Executor {
 
 /// Memory that is there while it is used.
 struct Reach {
-    block: Arc<Block>,
+    block: Arc<FakeAllocation>,
     offset: usize,
 }
 

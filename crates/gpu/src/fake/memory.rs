@@ -15,17 +15,17 @@ const GARBAGE: u8 = 0xA5;
 const ALIGNMENT: usize = 256;
 
 /// Bytes that launches reach by a segment.
-pub(super) struct Block {
+pub(super) struct FakeAllocation {
     start: NonNull<u8>,
     layout: Layout,
 }
 
 // SAFETY: plain memory; who may touch it when is up to launches and their order.
-unsafe impl Send for Block {}
+unsafe impl Send for FakeAllocation {}
 // SAFETY: as above.
-unsafe impl Sync for Block {}
+unsafe impl Sync for FakeAllocation {}
 
-impl Block {
+impl FakeAllocation {
     fn new(bytes: usize, zeroed: bool) -> Result<Arc<Self>, Failure> {
         let lack = || Failure {
             out_of_memory: true,
@@ -53,7 +53,7 @@ impl Block {
     }
 }
 
-impl Drop for Block {
+impl Drop for FakeAllocation {
     fn drop(&mut self) {
         // SAFETY: allocated with this layout, and freed only here.
         unsafe { dealloc(self.start.as_ptr(), self.layout) };
@@ -63,13 +63,13 @@ impl Drop for Block {
 /// A block with its names, which are known as long as this lives.
 struct Named {
     platform: Fake,
-    block: Arc<Block>,
+    block: Arc<FakeAllocation>,
     segment: FakeSegment,
     address: usize,
 }
 
 impl Named {
-    fn new(platform: &Fake, block: Arc<Block>) -> Self {
+    fn new(platform: &Fake, block: Arc<FakeAllocation>) -> Self {
         let state = &platform.0.state;
         let segment = FakeSegment(state.next_segment.fetch_add(1, Ordering::Relaxed));
         // Neighbors do not touch, so that an overrun is noticed.
@@ -106,7 +106,7 @@ impl FakeMemory {
             let failure = Failure::new("allocate", "NO_MEMORY", format!("{bytes} bytes"));
             return Err(Failure { out_of_memory: true, ..failure });
         }
-        let block = Block::new(bytes, false).inspect_err(|_| {
+        let block = FakeAllocation::new(bytes, false).inspect_err(|_| {
             state.allocated.fetch_sub(bytes, Ordering::Relaxed);
         })?;
         Ok(Self { named: Named::new(platform, block), bytes })
@@ -121,7 +121,7 @@ impl Drop for FakeMemory {
 
 impl FakeHostMemory {
     pub(super) fn new(platform: &Fake, bytes: usize) -> Result<Self, Failure> {
-        Ok(Self(Named::new(platform, Block::new(bytes, true)?)))
+        Ok(Self(Named::new(platform, FakeAllocation::new(bytes, true)?)))
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct BatchLowering<P: Platform> {
     /// Where kernels of the queue note faults.
     fault_record: Binding<P::Segment>,
     /// Commands that a batch has at most.
-    most_commands: usize,
+    max_commands: usize,
     segments: SegmentView<P::Segment>,
     /// For one Command after the other: they run in order.
     scratch: Option<Arc<Registered<P::Memory>>>,
@@ -50,12 +50,12 @@ impl<P: Platform> BatchLowering<P> {
         platform: P,
         encoder: P::Encoder,
         fault_record: Binding<P::Segment>,
-        most_commands: usize,
+        max_commands: usize,
     ) -> Self {
         Self {
             platform,
             fault_record,
-            most_commands,
+            max_commands,
             segments: SegmentView::default(),
             scratch: None,
             encoder,
@@ -135,8 +135,8 @@ impl<P: Platform> BatchLowering<P> {
         staging: &Staged<P>,
         is_last: bool,
     ) -> Result<bool> {
-        if index >= self.most_commands {
-            let most = self.most_commands;
+        if index >= self.max_commands {
+            let most = self.max_commands;
             return Err(self.failed_call(format!("a batch has at most {most} Commands")));
         }
         match command.op() {

@@ -8,13 +8,13 @@ use millstream_core::RawBuffer;
 use smallvec::SmallVec;
 
 /// Buffers that are told apart; with more, everything counts as written.
-const MOST_BUFFERS: usize = 8;
+const MAX_BUFFERS: usize = 8;
 
 /// The memory that what runs when the next kernel starts may write. Scratch memory is left out: no Command
 /// has it as an input.
 #[derive(Debug, Default)]
 pub(super) struct Written {
-    buffers: SmallVec<[RawBuffer; MOST_BUFFERS]>,
+    buffers: SmallVec<[RawBuffer; MAX_BUFFERS]>,
     anything: bool,
 }
 
@@ -28,7 +28,7 @@ impl Written {
     /// Something was added that is not known to wait before it lets the next kernel start. So what was
     /// running then may run still.
     pub fn add(&mut self, buffers: &[RawBuffer]) {
-        if self.buffers.len() + buffers.len() > MOST_BUFFERS {
+        if self.buffers.len() + buffers.len() > MAX_BUFFERS {
             self.anything = true;
         } else {
             self.buffers.extend_from_slice(buffers);
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn what_is_not_known_reaches_everything() {
         let mut written = Written::default();
-        for _ in 0..=MOST_BUFFERS {
+        for _ in 0..=MAX_BUFFERS {
             assert!(!written.may_reach(READ));
             written.add(&[buffer(0, 1)]);
         }

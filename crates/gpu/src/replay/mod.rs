@@ -24,7 +24,7 @@ const OCCURRENCES: usize = 256;
 /// Replays that make up for a capture.
 const WORTH: u32 = 16;
 /// The most occurrences that a batch needs before it is captured.
-const MOST_CAPTURE_THRESHOLD: u32 = 64;
+const MAX_CAPTURE_THRESHOLD: u32 = 64;
 
 /// A captured list and the staging memory that it was captured with.
 pub(crate) struct Instance<P: Platform> {
@@ -145,7 +145,7 @@ impl<C: Reusable> ReplayCache<C> {
         {
             let gone = self.entries.swap_remove(oldest);
             if gone.replays < WORTH {
-                self.capture_threshold = (self.capture_threshold * 2).min(MOST_CAPTURE_THRESHOLD);
+                self.capture_threshold = (self.capture_threshold * 2).min(MAX_CAPTURE_THRESHOLD);
             }
             gone.instances.into_iter().for_each(&mut evicted);
         }

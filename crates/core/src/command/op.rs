@@ -1,9 +1,9 @@
 //! The closed set of operations.
 
 use super::{
-    Activation, AttentionParams, Axes, BinaryOp, Chain, ConvParams, DeformConvParams, Distribution,
-    Epilogue, GridMode, GridPadding, HostBytes, IotaParams, PadParams, PoolParams, RecurrentParams,
-    ReduceOp, Rescale, ResizeParams, RoiAlignParams, ScatterReduction, TensorSpec, UnaryOp,
+    AttentionParams, Axes, BinaryOp, Chain, ConvParams, DeformConvParams, Distribution, Epilogue,
+    GridMode, GridPadding, HostBytes, IotaParams, PadParams, PoolParams, RecurrentParams, ReduceOp,
+    Rescale, ResizeParams, RoiAlignParams, ScatterReduction, TensorSpec, UnaryOp,
 };
 use crate::{DType, Scalar};
 
@@ -84,8 +84,9 @@ pub enum Op {
         /// Give the logarithm.
         log: bool,
     },
-    /// `dst ← src, [weight], [bias]`: normalizes over the last `axes` axes, which weight and bias are already
-    /// broadcast to.
+    /// `dst, [mean, rstd] ← src, [weight], [bias]`: normalizes over the last `axes` axes, which weight and bias
+    /// are already broadcast to. `mean` and `rstd`, the factor `1 / sqrt(variance + epsilon)`, are `f32` whatever
+    /// `src` is; their last `axes` axes have size 1.
     LayerNorm {
         /// How many trailing axes are normalized over.
         axes: u8,
@@ -95,6 +96,8 @@ pub enum Op {
         weight: bool,
         /// Whether `bias` is given.
         bias: bool,
+        /// Whether `mean` and `rstd` are given.
+        moments: bool,
     },
     /// `dst ← src, [weight]`: divides by the root of the mean square over the last `axes` axes, which the weight
     /// is already broadcast to.
@@ -243,7 +246,9 @@ pub enum Op {
         /// Whether they come from the best on, else in the order of their indices.
         sorted: bool,
     },
-    /// `dst ← src`: interpolation.
+    /// `dst ← src`: interpolation. Integers are interpolated as floating-point numbers, `f32` or better, and of
+    /// these the fraction is cut off, as ONNX Runtime does; what the type cannot hold saturates. A number within a
+    /// 2²⁰th of itself of an integer counts as that, so that roundings do not make equal elements smaller.
     Resize {
         /// Modes and scales.
         params: Box<ResizeParams>,
@@ -373,8 +378,9 @@ pub enum Op {
         /// Whether `window` is given.
         window: bool,
     },
-    /// `dst ← src, scale, [zero]`: `src / scale + zero` to 8-bit or 16-bit integers, halves to even, saturated.
-    /// Scale and zero are already broadcast to `dst`, but for blocks, whose axis then has that many fewer.
+    /// `dst ← src, scale, [zero]`: `src / scale + zero` to 8-bit or 16-bit integers, or to numbers of 4 bits, halves to
+    /// even, saturated. Scale and zero are already broadcast to `dst`, but for blocks, whose axis then has that many
+    /// fewer, and zeros of 4 bits, which are not broadcast.
     Quantize {
         /// The axis of per-channel scales, or none for one scale.
         axis: Option<u8>,
@@ -385,8 +391,8 @@ pub enum Op {
         /// How many neighbors along the axis share a scale; the last block may be shorter.
         block: Option<u32>,
     },
-    /// `dst ← src, scale, [zero]`: `(src - zero) · scale` from 8-bit, 16-bit or 32-bit integers. Scale and zero
-    /// are as for `Quantize`.
+    /// `dst ← src, scale, [zero]`: `(src - zero) · scale` from 8-bit, 16-bit or 32-bit integers, or from numbers of
+    /// 4 bits. Scale and zero are as for `Quantize`.
     Dequantize {
         /// The axis of per-channel scales, or none for one scale.
         axis: Option<u8>,
@@ -456,81 +462,4 @@ pub enum Op {
     },
     /// `dst ←`: the device's clock in nanoseconds, as one `i64`.
     Timestamp,
-}
-
-macro_rules! kinds {
-    ($($kind:ident => $name:literal),* $(,)?) => {
-        /// The kind of an [`Op`], without its parameters.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[repr(u8)]
-        #[allow(missing_docs)]
-        pub enum OpKind { $($kind),* }
-
-        impl OpKind {
-            /// Every kind.
-            pub const ALL: &[OpKind] = &[$(OpKind::$kind),*];
-
-            /// The name used in errors, traces and counters.
-            pub const fn name(self) -> &'static str {
-                match self { $(OpKind::$kind => $name),* }
-            }
-        }
-
-        impl Op {
-            /// The kind of operation.
-            pub fn kind(&self) -> OpKind {
-                match self { $(Op::$kind { .. } => OpKind::$kind),* }
-            }
-        }
-    };
-}
-
-kinds! {
-    Fill => "fill", Iota => "iota", Copy => "copy", Unary => "unary", Binary => "binary", Where => "where",
-    Clip => "clip", Chain => "chain", Reduce => "reduce", CumSum => "cumsum", Softmax => "softmax",
-    LayerNorm => "layer_norm", RmsNorm => "rms_norm", GroupNorm => "group_norm",
-    MatMul => "matmul", Conv => "conv", ConvTranspose => "conv_transpose", Pool => "pool",
-    Gather => "gather", GatherElements => "gather_elements", GatherNd => "gather_nd",
-    ScatterElements => "scatter_elements", ScatterNd => "scatter_nd", Embedding => "embedding",
-    CacheWrite => "cache_write", Rope => "rope",
-    TopK => "top_k", Resize => "resize", Pad => "pad", Reverse => "reverse", GridSample => "grid_sample",
-    RoiAlign => "roi_align", DeformConv => "deform_conv",
-    NonZero => "nonzero", Compress => "compress", Unique => "unique",
-    NonMaxSuppression => "non_max_suppression", Attention => "attention",
-    Recurrent => "recurrent", Dft => "dft", Stft => "stft", Quantize => "quantize",
-    Dequantize => "dequantize", DynamicQuantize => "dynamic_quantize",
-    MatMulInteger => "matmul_integer", ConvInteger => "conv_integer", PackWeights => "pack_weights",
-    MatMulPacked => "matmul_packed", MatMulBlocks => "matmul_blocks",
-    Random => "random", Upload => "upload", Download => "download", Timestamp => "timestamp",
-}
-
-impl Op {
-    /// The name used in errors, traces and counters.
-    pub fn name(&self) -> &'static str {
-        self.kind().name()
-    }
-
-    /// The output that says how much of the others is valid, where only the data knows: one `i64`. Sizes of the
-    /// others are what there may be at most, and what is not valid is 0.
-    pub fn count_output(&self) -> Option<usize> {
-        match self {
-            Op::NonZero | Op::Compress { .. } | Op::NonMaxSuppression { .. } => Some(1),
-            Op::Unique { .. } => Some(4),
-            _ => None,
-        }
-    }
-
-    /// The activation at the end of the operation, if it has one.
-    pub fn activation(&self) -> Activation {
-        match self {
-            Op::MatMul { epilogue }
-            | Op::MatMulPacked { epilogue, .. }
-            | Op::MatMulBlocks { epilogue, .. }
-            | Op::Conv { epilogue, .. }
-            | Op::ConvTranspose { epilogue, .. } => epilogue.activation,
-            Op::MatMulInteger { rescale: Some(rescale), .. }
-            | Op::ConvInteger { rescale: Some(rescale), .. } => rescale.activation,
-            _ => Activation::None,
-        }
-    }
 }

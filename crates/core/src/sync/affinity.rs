@@ -18,6 +18,7 @@ const EPOCH: u64 = 1 << 32;
 ///
 /// Any thread may call anything at any time. So that those who wait notice every slot that becomes idle,
 /// [`end`](Self::end) and [`unpin`](Self::unpin) are called under the lock that guards what makes the slot busy.
+#[derive(Debug)]
 pub struct Affinity {
     word: AtomicU64,
     /// What its user had done when the affinity began; see [`begin`](Self::begin).
@@ -172,8 +173,8 @@ mod loom_tests {
             (Arc::new(model), epoch)
         }
 
-        /// What whoever waits does once it stands in line.
-        fn look(&self) {
+        /// What a waiter does once it is in the queue.
+        fn reclaim(&self) {
             let busy = lock(&self.busy);
             if !*busy && self.slot.end() {
                 self.pool.put(0);
@@ -190,7 +191,7 @@ mod loom_tests {
         }
 
         fn wait_for_it(&self) {
-            assert_eq!(self.pool.take_with(None, || self.look()), Some(0));
+            assert_eq!(self.pool.take_with(None, || self.reclaim()), Some(0));
             self.slot.begin(0);
         }
     }

@@ -93,6 +93,8 @@ programs! {
     NonZero => lower::compact::NONZERO,
     /// Layer, group and root-mean-square normalization.
     Norm => lower::norm::PROGRAM,
+    /// Layer normalization that also gives mean and inverse standard deviation.
+    NormMoments => lower::norm::MOMENTS_PROGRAM,
     /// Padding and cropping.
     Pad => lower::pad::PROGRAM,
     /// Pooling.

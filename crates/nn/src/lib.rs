@@ -43,7 +43,7 @@ pub use layers::*;
 pub use plan::Plan;
 pub use tensor::{AxisIndex, Nested, Tensor, TensorIndex, TensorOrScalar};
 pub use value::Value;
-pub use weights::{Init, Weights, load, save};
+pub use weights::{Init, TensorInfo, Weights, inspect, load, save};
 
 /// `millstream`, as a reader of the examples in these docs has it.
 #[doc(hidden)]

@@ -84,8 +84,9 @@ pub enum Op {
         /// Give the logarithm.
         log: bool,
     },
-    /// `dst ← src, [weight], [bias]`: normalizes over the last `axes` axes, which weight and bias are already
-    /// broadcast to.
+    /// `dst, [mean, rstd] ← src, [weight], [bias]`: normalizes over the last `axes` axes, which weight and bias
+    /// are already broadcast to. `mean` and `rstd`, the factor `1 / sqrt(variance + epsilon)`, are `f32` whatever
+    /// `src` is; their last `axes` axes have size 1.
     LayerNorm {
         /// How many trailing axes are normalized over.
         axes: u8,
@@ -95,6 +96,8 @@ pub enum Op {
         weight: bool,
         /// Whether `bias` is given.
         bias: bool,
+        /// Whether `mean` and `rstd` are given.
+        moments: bool,
     },
     /// `dst ← src, [weight]`: divides by the root of the mean square over the last `axes` axes, which the weight
     /// is already broadcast to.
@@ -243,7 +246,9 @@ pub enum Op {
         /// Whether they come from the best on, else in the order of their indices.
         sorted: bool,
     },
-    /// `dst ← src`: interpolation.
+    /// `dst ← src`: interpolation. Integers are interpolated as floating-point numbers, `f32` or better, and of
+    /// these the fraction is cut off, as ONNX Runtime does; what the type cannot hold saturates. A number within a
+    /// 2²⁰th of itself of an integer counts as that, so that roundings do not make equal elements smaller.
     Resize {
         /// Modes and scales.
         params: Box<ResizeParams>,

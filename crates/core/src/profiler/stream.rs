@@ -71,6 +71,12 @@ pub struct StreamProfile {
     ring: Mutex<Ring>,
 }
 
+impl std::fmt::Debug for StreamProfile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StreamProfile").field("enabled", &self.enabled).finish_non_exhaustive()
+    }
+}
+
 #[derive(Default)]
 struct Ring {
     spans: VecDeque<Span>,

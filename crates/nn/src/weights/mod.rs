@@ -4,6 +4,7 @@ mod advice;
 mod file;
 mod header;
 mod index;
+mod inspect;
 mod load;
 mod prefix;
 mod random;
@@ -23,6 +24,7 @@ use self::shards::Shards;
 use crate::{Result, Tensor};
 
 pub(crate) use advice::check_folder;
+pub use inspect::{TensorInfo, inspect};
 pub use random::Init;
 pub use save::save;
 

@@ -85,8 +85,10 @@ impl Op {
             Op::Reduce { op, axes } => reduce::reduce(fit, *op, *axes),
             Op::CumSum { axis, exclusive: _, reverse: _, product: _ } => reduce::cumsum(fit, *axis),
             Op::Softmax { axis, log: _ } => reduce::softmax(fit, *axis),
-            Op::LayerNorm { axes, epsilon, weight: _, bias: _ }
-            | Op::RmsNorm { axes, epsilon, weight: _ } => norm::trailing(fit, *axes, *epsilon),
+            Op::LayerNorm { axes, epsilon, weight: _, bias: _, moments } => {
+                norm::trailing(fit, *axes, *epsilon, *moments)
+            }
+            Op::RmsNorm { axes, epsilon, weight: _ } => norm::trailing(fit, *axes, *epsilon, false),
             Op::GroupNorm { groups, epsilon, weight: _, bias: _ } => {
                 norm::groups(fit, *groups, *epsilon)
             }

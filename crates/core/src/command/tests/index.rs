@@ -233,7 +233,9 @@ fn resize_checks_scales_and_types() {
     }
     rejected(resize(1, 1e-12), "scale");
     let bytes = |id, size| operand(id, DType::U8, &[size]);
-    rejected(Command::resize(bytes(1, 10), bytes(2, 5), params(2.0, linear)), "floating");
+    assert!(Command::resize(bytes(1, 10), bytes(2, 5), params(2.0, linear)).is_ok());
+    let flags = |id, size| operand(id, DType::Bool, &[size]);
+    rejected(Command::resize(flags(1, 10), flags(2, 5), params(2.0, linear)), "number");
     let nearest = ResizeMode::Nearest(NearestRounding::Floor);
     assert!(Command::resize(bytes(1, 10), bytes(2, 5), params(2.0, nearest)).is_ok());
     rejected(Command::resize(f32s(1, &[1]), f32s(2, &[0]), params(2.0, nearest)), "src is f32[0]");

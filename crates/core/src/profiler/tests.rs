@@ -1,6 +1,11 @@
-use super::stream::RING;
 use super::*;
-use crate::OpKind;
+use crate::{Command, Config, DType, LayerName, Layout, OpKind, Stream, fake};
+
+const RING: usize = 32;
+
+fn profiler(device: &str) -> Profiler {
+    Profiler::new(device, RING)
+}
 
 fn span(sequence: u64) -> Span {
     let start_ns = sequence * 1000;
@@ -9,7 +14,7 @@ fn span(sequence: u64) -> Span {
 
 #[test]
 fn nothing_is_kept_while_it_is_off() {
-    let profiler = Profiler::new("test");
+    let profiler = self::profiler("test");
     let profile = profiler.stream(0);
     profile.add([span(1)]);
     profiler.start();
@@ -23,7 +28,7 @@ fn nothing_is_kept_while_it_is_off() {
 
 #[test]
 fn the_rings_are_bounded_and_keep_the_newest() {
-    let profiler = Profiler::new("test");
+    let profiler = self::profiler("test");
     let profile = profiler.stream(0);
     profiler.start();
     for sequence in 0..RING as u64 + 10 {
@@ -36,7 +41,7 @@ fn the_rings_are_bounded_and_keep_the_newest() {
 
 #[test]
 fn the_trace_has_one_row_per_stream() {
-    let profiler = Profiler::new("a \"quoted\" name");
+    let profiler = self::profiler("a \"quoted\" name");
     let profiles = [profiler.stream(0), profiler.stream(7)];
     profiler.start();
     for profile in &profiles {
@@ -51,7 +56,7 @@ fn the_trace_has_one_row_per_stream() {
 
 #[test]
 fn the_trace_has_a_row_per_thread_and_arrows_from_recording_to_the_stream() {
-    let profiler = Profiler::new("test");
+    let profiler = self::profiler("test");
     let profile = profiler.stream(3);
     profiler.start();
     let work = |first: u64| {
@@ -79,4 +84,133 @@ fn threads_have_numbers_of_their_own() {
     let other = std::thread::spawn(ThreadLabel::current).join().unwrap();
     assert_ne!(own.id(), other.id());
     assert_eq!(other.to_string(), format!("thread {}", other.id()));
+}
+
+#[test]
+fn spans_and_marks_of_users_are_on_the_row_of_their_thread() {
+    let profiler = self::profiler("test");
+    drop(profiler.span("before"));
+    profiler.start();
+    {
+        let _outer = profiler.span("a \"call\"");
+        profiler.mark("half way");
+    }
+    let late = profiler.span("after");
+    let trace = profiler.take_trace();
+    profiler.stop();
+    drop(late);
+    profiler.mark("after");
+    let names: Vec<_> = trace.annotations.iter().map(|one| (&*one.name, one.end_ns)).collect();
+    assert_eq!((names.len(), names[0]), (2, ("half way", None)));
+    assert!(names[1].0 == "a \"call\"" && names[1].1 >= Some(trace.annotations[0].start_ns));
+    assert!(profiler.take_trace().annotations.is_empty());
+    let json = trace.to_json();
+    assert!(json.contains(r#""ph":"i""#) && json.contains(r#""name":"half way""#), "{json}");
+    assert!(json.contains(r#""name":"a \"call\"""#), "{json}");
+    assert_eq!(json.matches("thread_name").count(), 1);
+}
+
+#[test]
+fn annotations_are_bounded_too() {
+    let profiler = self::profiler("test");
+    profiler.start();
+    (0..RING + 5).for_each(|number| profiler.mark(&number.to_string()));
+    let trace = profiler.take_trace();
+    assert_eq!((trace.annotations.len(), &*trace.annotations[0].name), (RING, "5"));
+}
+
+/// A device with the trace of two commands, of which a layer has recorded one.
+fn recorded() -> Trace {
+    let config = Config { profiler_ring: 16, ..Config::default() };
+    let (device, _) = fake::device(config, 1 << 20, 1).unwrap();
+    let stream = Stream::new(&device).unwrap();
+    let buffer = stream.allocate(64).unwrap();
+    let operand = buffer.operand(Layout::contiguous(DType::F32, &[4, 4]).unwrap());
+    device.profiler().start();
+    let fill = |value: f32| stream.record(Command::fill(operand, value).unwrap());
+    {
+        let _layer = LayerName::new("profiled.layer").enter();
+        fill(1.0).unwrap();
+    }
+    fill(2.0).unwrap();
+    stream.synchronize().unwrap();
+    device.profiler().take_trace()
+}
+
+#[test]
+fn layers_and_shapes_are_known_of_recorded_commands() {
+    let trace = recorded();
+    let details: Vec<_> = trace.streams.iter().flat_map(|stream| &stream.details).collect();
+    let layers: Vec<_> = details.iter().map(|detail| detail.layer.map(LayerName::as_str)).collect();
+    assert_eq!(layers, [Some("profiled.layer"), None]);
+    assert_eq!(details[0].shapes.to_string(), "f32[4, 4]");
+    let stream = trace.streams.iter().find(|stream| !stream.details.is_empty()).unwrap();
+    assert_eq!(stream.detail(details[1].sequence), Some(details[1]));
+    assert_eq!(stream.detail(details[1].sequence + 1), None);
+}
+
+#[test]
+fn shapes_are_shown_as_outputs_and_inputs() {
+    let operand = |address, shape: &[usize]| {
+        let layout = Layout::contiguous(DType::F32, shape).unwrap();
+        crate::Operand::new(crate::RawBuffer { address, bytes: layout.dense_bytes() }, layout)
+    };
+    let product = Command::matmul(
+        operand(4096, &[2, 8]),
+        operand(8192, &[2, 4]),
+        operand(16384, &[4, 8]),
+        None,
+        None,
+        1.0,
+        crate::Activation::None,
+    );
+    let shapes = Shapes::of(&product.unwrap());
+    assert_eq!(shapes.to_string(), "f32[2, 8] ← f32[2, 4], f32[4, 8]");
+}
+
+#[test]
+fn a_summary_adds_up_operations_layers_and_spans() {
+    let profiler = self::profiler("test");
+    let profile = profiler.stream(0);
+    profiler.start();
+    profile.add([span(1), span(2), Span { kind: OpKind::Softmax, ..span(3) }]);
+    drop(profiler.span("call"));
+    let mut trace = profiler.take_trace();
+    let shapes =
+        recorded().streams.iter().find_map(|stream| stream.details.first()).unwrap().shapes;
+    let layer = Some(LayerName::new("summed.layer"));
+    trace.streams[0].details.push(CommandDetail { sequence: 2, layer, shapes });
+    let summary = trace.summary();
+    let rows = |rows: &[SummaryRow]| -> Vec<(String, u64, u64)> {
+        rows.iter().map(|row| (row.name.clone(), row.count, row.total_ns)).collect()
+    };
+    let expected = [("matmul".to_owned(), 2, 1000), ("softmax".to_owned(), 1, 500)];
+    assert_eq!(rows(&summary.operations), expected);
+    let expected = [("(no layer)".to_owned(), 2, 1000), ("summed.layer".to_owned(), 1, 500)];
+    assert_eq!(rows(&summary.layers), expected);
+    assert_eq!((summary.spans.len(), summary.spans[0].share), (1, None));
+    assert!((summary.operations[1].share.unwrap() - 1.0 / 3.0).abs() < 1e-9);
+    assert!((summary.operations[0].mean_ns() - 500.0).abs() < 1e-9);
+    let text = summary.to_string();
+    for part in ["operation", "matmul", "66.7%", "summed.layer", "span", "call"] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+}
+
+#[test]
+fn a_file_is_written_when_its_device_is_closed() {
+    let name = format!("millstream-closed-{}.json", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let config = Config { trace: Some(path.clone()), ..Config::default() };
+    for device in 1..=2 {
+        let (opened, _) = fake::device(config.clone(), 1 << 20, 1).unwrap();
+        opened.profiler().mark(&format!("device {device}"));
+        opened.close().unwrap();
+        let json = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(json.matches(r#""ph":"i""#).count(), device, "{json}");
+    }
+    std::fs::remove_file(&path).unwrap();
+    let config = Config { trace: Some("/missing/folder/trace.json".into()), ..config };
+    let refused = fake::device(config, 1 << 20, 1).err().unwrap().to_string();
+    assert!(refused.contains("/missing/folder/trace.json"), "{refused}");
 }

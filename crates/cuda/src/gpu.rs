@@ -65,7 +65,7 @@ fn attribute(device: CUdevice, which: CUdevice_attribute) -> Result<i32, Failure
 /// # Errors
 ///
 /// What is missing or does not fit, and how to mend it.
-fn initialise() -> Result<()> {
+fn initialize() -> Result<()> {
     static PROCESS: AtomicU32 = AtomicU32::new(0);
     libraries::check()?;
     let process = std::process::id();
@@ -113,7 +113,7 @@ fn initialise() -> Result<()> {
 ///
 /// What is missing or does not fit, and how to mend it.
 pub(crate) fn all() -> Result<Vec<Properties>> {
-    initialise()?;
+    initialize()?;
     let mut count = 0;
     // SAFETY: the driver is initialised, and `count` is a place for the result.
     check("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&mut count) })

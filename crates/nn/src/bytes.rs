@@ -38,10 +38,10 @@ pub(crate) fn from_file(bytes: &[u8], dtype: DType, big_endian: bool) -> Result<
     if big_endian == cfg!(target_endian = "big") || dtype.size() == 1 {
         return Ok(bytes.into());
     }
-    let mut turned = room(bytes.len())?;
-    turned.extend_from_slice(bytes);
-    turned.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
-    Ok(turned.into())
+    let mut swapped = room(bytes.len())?;
+    swapped.extend_from_slice(bytes);
+    swapped.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
+    Ok(swapped.into())
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::report::{Report, Row};
 
-const COLOURS: [&str; 6] = ["#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf"];
+const COLORS: [&str; 6] = ["#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf"];
 /// The size of a panel's area for lines, and of its margins for labels.
 const AREA: (f64, f64) = (320.0, 260.0);
 const MARGIN: (f64, f64) = (70.0, 50.0);
@@ -41,10 +41,10 @@ pub(crate) fn svg(report: &Report<'_>) -> String {
     draw(&mut text, 2.0 * panel, "p99 in milliseconds", &lines, None, |row| row.p99() / 1e3);
     let x = 3.0 * panel + 15.0;
     for (index, (name, _)) in lines.iter().enumerate() {
-        let (y, colour) = (TITLE + MARGIN.1 + 16.0 * index as f64, colour(index));
+        let (y, color) = (TITLE + MARGIN.1 + 16.0 * index as f64, color(index));
         let _ = writeln!(
             text,
-            "<path d=\"M{x} {y}h18\" stroke=\"{colour}\" stroke-width=\"2\"/>\
+            "<path d=\"M{x} {y}h18\" stroke=\"{color}\" stroke-width=\"2\"/>\
              <text x=\"{}\" y=\"{}\">{}</text>",
             x + 24.0,
             y + 4.0,
@@ -68,8 +68,8 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-fn colour(index: usize) -> &'static str {
-    COLOURS[index % COLOURS.len()]
+fn color(index: usize) -> &'static str {
+    COLORS[index % COLORS.len()]
 }
 
 /// From values to pixels.
@@ -120,11 +120,11 @@ fn draw(
     let ideal = |row: &Row| cores.map(|cores| row.threads.min(cores) as f64);
     let heights = rows.clone().flat_map(|row| [Some(value(row)), ideal(row)]).flatten();
     let up = Scale::new(heights, bottom, top);
-    let centre = left + AREA.0 / 2.0;
+    let center = left + AREA.0 / 2.0;
     let _ = writeln!(
         text,
-        "<text x=\"{centre}\" y=\"{}\" text-anchor=\"middle\" font-size=\"14\">{title}</text>\
-         <text x=\"{centre}\" y=\"{}\" text-anchor=\"middle\">threads</text>\
+        "<text x=\"{center}\" y=\"{}\" text-anchor=\"middle\" font-size=\"14\">{title}</text>\
+         <text x=\"{center}\" y=\"{}\" text-anchor=\"middle\">threads</text>\
          <path d=\"M{left} {top}V{bottom}H{right}\" fill=\"none\" stroke=\"black\"/>",
         top - 18.0,
         bottom + 34.0
@@ -169,15 +169,15 @@ fn draw(
         let place = |row: &&Row| (across.place(row.threads as f64), up.place(value(row)));
         let places: Vec<(f64, f64)> = rows.iter().map(place).collect();
         let points: Vec<String> = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        let colour = colour(index);
+        let color = color(index);
         let _ = writeln!(
             text,
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>",
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"/>",
             points.join(" "),
         );
         for (x, y) in places {
             let _ =
-                writeln!(text, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>");
+                writeln!(text, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{color}\"/>");
         }
     }
 }

@@ -84,11 +84,11 @@ pub enum Op {
         /// Give the logarithm.
         log: bool,
     },
-    /// `dst, [mean, inv_std] ← src, [weight], [bias]`: normalises over the last `axes` axes, which weight and bias
-    /// are already broadcast to. `mean` and `inv_std`, the factor `1 / sqrt(variance + epsilon)`, are `f32` whatever
+    /// `dst, [mean, rstd] ← src, [weight], [bias]`: normalizes over the last `axes` axes, which weight and bias
+    /// are already broadcast to. `mean` and `rstd`, the factor `1 / sqrt(variance + epsilon)`, are `f32` whatever
     /// `src` is; their last `axes` axes have size 1.
     LayerNorm {
-        /// How many trailing axes are normalised over.
+        /// How many trailing axes are normalized over.
         axes: u8,
         /// Added to the variance.
         epsilon: f32,
@@ -96,21 +96,21 @@ pub enum Op {
         weight: bool,
         /// Whether `bias` is given.
         bias: bool,
-        /// Whether `mean` and `inv_std` are given.
+        /// Whether `mean` and `rstd` are given.
         moments: bool,
     },
     /// `dst ← src, [weight]`: divides by the root of the mean square over the last `axes` axes, which the weight
     /// is already broadcast to.
     RmsNorm {
-        /// How many trailing axes are normalised over.
+        /// How many trailing axes are normalized over.
         axes: u8,
         /// Added to the mean square.
         epsilon: f32,
         /// Whether `weight` is given.
         weight: bool,
     },
-    /// `dst ← src, [weight], [bias]`: normalises groups of channels (axis 1); instance
-    /// normalisation is one channel per group.
+    /// `dst ← src, [weight], [bias]`: normalizes groups of channels (axis 1); instance
+    /// normalization is one channel per group.
     GroupNorm {
         /// Number of groups.
         groups: u32,
@@ -139,7 +139,7 @@ pub enum Op {
         epilogue: Epilogue,
     },
     /// `dst ← a, weights, scales, [zeros], [bias], [residual]`: matrix product with weights of few bits, whose
-    /// blocks along the depth have scales of their own.
+    /// blocks along k have scales of their own.
     ///
     /// | operand | shape |
     /// |---|---|
@@ -228,7 +228,7 @@ pub enum Op {
     /// `cos` and `sin` are `[most, pairs]` where `positions`, `[batch, length]`, say which of their rows is meant,
     /// and `[batch, length, pairs]` without.
     Rope {
-        /// A pair are neighbours; else the one is in the first half of what is turned, the other in the second.
+        /// A pair are neighbors; else the one is in the first half of what is rotated, the other in the second.
         interleaved: bool,
         /// Whether `positions` are given.
         positions: bool,
@@ -381,7 +381,7 @@ pub enum Op {
         dtype: DType,
         /// Whether `zero` is given.
         zero: bool,
-        /// How many neighbours along the axis share a scale; the last block may be shorter.
+        /// How many neighbors along the axis share a scale; the last block may be shorter.
         block: Option<u32>,
     },
     /// `dst ← src, scale, [zero]`: `(src - zero) · scale` from 8-bit, 16-bit or 32-bit integers. Scale and zero
@@ -393,7 +393,7 @@ pub enum Op {
         dtype: DType,
         /// Whether `zero` is given.
         zero: bool,
-        /// How many neighbours along the axis share a scale; the last block may be shorter.
+        /// How many neighbors along the axis share a scale; the last block may be shorter.
         block: Option<u32>,
     },
     /// `dst, scale, [zero] ← src`: 8-bit integers, with the scale that takes in all of `src`, or one for each

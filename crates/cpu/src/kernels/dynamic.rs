@@ -11,7 +11,7 @@ use crate::kernels::shared::block::{Input, Output, Scratch, base, each_block};
 use crate::kernels::shared::byte::{Byte, ToBytes};
 use crate::kernels::shared::number::Stored;
 use crate::kernels::shared::parallel::{Parallel, Shared, share};
-use crate::kernels::shared::simd::{Job, vectorised};
+use crate::kernels::shared::simd::{SimdFn, vectorized};
 use crate::kernels::shared::walk::Walk;
 
 /// Elements whose range is kept side by side.
@@ -192,7 +192,7 @@ unsafe fn reach<T: Stored<Compute = f32>>(
         let mut scratch = Scratch::new();
         // SAFETY: passed on.
         let values = unsafe { input.read(walk, start, len, &mut scratch) };
-        vectorised(Reaches { values, reach: &mut reach });
+        vectorized(Reaches { values, reach: &mut reach });
     });
     reach
 }
@@ -205,11 +205,11 @@ unsafe fn convert<Q: Target, T: Stored<Compute = f32>>(
     (scale, zero): (f32, f32),
 ) {
     let (mut scratch, mut results) = (Scratch::new(), Scratch::new());
-    // SAFETY: passed on; the job writes all of its block.
+    // SAFETY: passed on; the loop writes all of its block.
     unsafe {
         let values = input.read(walk, start, len, &mut scratch);
         output.write(walk, start, len, &mut results, |to| {
-            vectorised(ToBytes { values, scale, zero, to });
+            vectorized(ToBytes { values, scale, zero, to });
         });
     }
 }
@@ -219,7 +219,7 @@ struct Reaches<'a> {
     reach: &'a mut Reach,
 }
 
-impl Job for Reaches<'_> {
+impl SimdFn for Reaches<'_> {
     #[inline(always)]
     fn run(self) {
         let (mut below, mut above) = ([0.0; LANES], [0.0; LANES]);

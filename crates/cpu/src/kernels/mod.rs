@@ -130,7 +130,7 @@ pub fn supports(kind: OpKind) -> bool {
 /// # Safety
 ///
 /// The addresses of operands are host pointers, aligned to 64 bytes and valid for the extent of the
-/// operand; inputs are initialised. During the call no other thread touches what the Command writes,
+/// operand; inputs are initialized. During the call no other thread touches what the Command writes,
 /// nor writes what it reads. Operands of different buffers do not overlap. `parallel` runs each chunk
 /// exactly once and has finished all when it returns.
 pub unsafe fn execute(
@@ -188,12 +188,12 @@ unsafe fn execute_one(
             }
             Op::LayerNorm { axes, epsilon, .. } => {
                 let (axes, epsilon) = (usize::from(*axes), *epsilon);
-                let parameters = norm::Parameters { axes, epsilon, centred: true };
+                let parameters = norm::Parameters { axes, epsilon, centered: true };
                 norm::norm(&parameters, &NormOperands::of(command), parallel);
             }
             Op::RmsNorm { axes, epsilon, .. } => {
                 let (axes, epsilon) = (usize::from(*axes), *epsilon);
-                let parameters = norm::Parameters { axes, epsilon, centred: false };
+                let parameters = norm::Parameters { axes, epsilon, centered: false };
                 norm::norm(&parameters, &NormOperands::of(command), parallel);
             }
             Op::GroupNorm { groups, epsilon, .. } => {
@@ -344,8 +344,8 @@ unsafe fn execute_one(
                     dst_scale: operands.dst_scale,
                     dst_zero: operands.dst_zero,
                 });
-                let (factors, zeros) = ([a, b], [a_zero, b_zero]);
-                int8_gemm::matmul_integer(dst, factors, zeros, extras.as_ref(), parallel)?;
+                let (operands, zeros) = ([a, b], [a_zero, b_zero]);
+                int8_gemm::matmul_integer(dst, operands, zeros, extras.as_ref(), parallel)?;
             }
             Op::ConvInteger { params, rescale, .. } => {
                 let operands = ConvIntegerOperands::of(command);

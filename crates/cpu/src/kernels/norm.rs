@@ -1,4 +1,4 @@
-//! Normalisation of rows: by mean and variance, or by the mean square alone.
+//! Normalization of rows: by mean and variance, or by the mean square alone.
 
 use std::mem::MaybeUninit;
 
@@ -8,19 +8,19 @@ use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base, blocks}
 use crate::kernels::shared::lanes::{LANES, merge};
 use crate::kernels::shared::number::{Float, StoredFloat, with_float};
 use crate::kernels::shared::parallel::{Parallel, share};
-use crate::kernels::shared::simd::{Job, vectorised};
+use crate::kernels::shared::simd::{SimdFn, vectorized};
 use crate::kernels::shared::walk::Walk;
 
-/// How rows are normalised.
+/// How rows are normalized.
 pub(super) struct Parameters {
     /// How many of the last axes make a row.
     pub axes: usize,
     pub epsilon: f32,
     /// Whether the mean is taken off first.
-    pub centred: bool,
+    pub centered: bool,
 }
 
-/// Normalises rows.
+/// Normalizes rows.
 ///
 /// # Safety
 ///
@@ -30,8 +30,8 @@ pub(super) unsafe fn norm(
     operands: &NormOperands<'_, RawBuffer>,
     parallel: &dyn Parallel,
 ) {
-    let &Parameters { axes, epsilon, centred } = parameters;
-    let &NormOperands { dst, mean, inv_std, src, weight, bias } = operands;
+    let &Parameters { axes, epsilon, centered } = parameters;
+    let &NormOperands { dst, mean, rstd, src, weight, bias } = operands;
     let kept = dst.layout.rank() - axes;
     let rows = Walk::over([&dst.layout, &src.layout], 0..kept);
     let stride = |parameter: Option<&Operand<RawBuffer>>, axis: usize| {
@@ -43,7 +43,7 @@ pub(super) unsafe fn norm(
         (dst.layout.shape()[place], [to, from, stride(weight, axis), stride(bias, axis)])
     }));
     // SAFETY: passed on.
-    let moments = mean.zip(inv_std).map(|outputs| unsafe { Moments::new(outputs.into(), kept) });
+    let moments = mean.zip(rstd).map(|outputs| unsafe { Moments::new(outputs.into(), kept) });
     if row.elements() == 0 {
         if let Some(moments) = moments {
             // SAFETY: passed on; this thread writes all of them.
@@ -53,12 +53,12 @@ pub(super) unsafe fn norm(
     }
     with_float!(dst.layout.dtype(), T => {
         // SAFETY: passed on.
-        let job = unsafe {
+        let norm = unsafe {
             let to = base::<T>(dst);
             Rows::<T> {
                 row,
                 epsilon: f64::from(epsilon),
-                centred,
+                centered,
                 output: Output::new(to, 0).of_elements(dst.layout.elements()),
                 input: Input::new(base(src), 1, to),
                 weight: weight.map(|weight| Input::new(base(weight), 2, to)),
@@ -70,20 +70,20 @@ pub(super) unsafe fn norm(
             for index in range.clone() {
                 // Rows are disjoint; what is its own output is read before it is written.
                 let (to, from) = (rows.position(0, index), rows.position(1, index));
-                let next = (index + 1 < range.end && job.output.is_streaming())
+                let next = (index + 1 < range.end && norm.output.is_streaming())
                     .then(|| rows.position(1, index + 1));
-                vectorised(Row { rows: &job, index, to, from, next });
+                vectorized(Row { rows: &norm, index, to, from, next });
             }
-            job.output.finish_chunk();
+            norm.output.finish_chunk();
         });
     });
 }
 
 struct Rows<T> {
-    /// Output, input, weight and bias along the normalised axes.
+    /// Output, input, weight and bias along the normalized axes.
     row: Walk<4>,
     epsilon: f64,
-    centred: bool,
+    centered: bool,
     output: Output<T>,
     input: Input<T>,
     weight: Option<Input<T>>,
@@ -132,7 +132,7 @@ struct Row<'a, T> {
     next: Option<usize>,
 }
 
-impl<T: StoredFloat> Job for Row<'_, T> {
+impl<T: StoredFloat> SimdFn for Row<'_, T> {
     #[inline(always)]
     fn run(self) {
         // SAFETY: the value says so.
@@ -147,7 +147,7 @@ impl<T: StoredFloat> Job for Row<'_, T> {
 }
 
 impl<T: StoredFloat> Rows<T> {
-    /// Normalises the row at these positions. Returns its mean and the inverse of its standard deviation.
+    /// Normalizes the row at these positions. Returns its mean and the inverse of its standard deviation.
     ///
     /// # Safety
     ///
@@ -160,7 +160,7 @@ impl<T: StoredFloat> Rows<T> {
         // The variance is that of the differences from the mean, in a pass of its own: the
         // difference of two large sums would cancel.
         let mut mean = 0.0;
-        if self.centred {
+        if self.centered {
             // SAFETY: passed on.
             mean = unsafe { self.mean(&input, |x| x) };
         }
@@ -168,7 +168,7 @@ impl<T: StoredFloat> Rows<T> {
         let square = unsafe { self.mean(&input, |x| (x - mean) * (x - mean)) };
         let number = <T::Compute as Float>::from_f64;
         let moments = [mean, 1.0 / (square + self.epsilon).sqrt()];
-        let [mean, factor] = moments.map(number);
+        let [mean, rstd] = moments.map(number);
 
         let (mut values, mut results) = (Scratch::new(), Scratch::new());
         let (mut weights, mut biases) = (Scratch::new(), Scratch::new());
@@ -182,7 +182,7 @@ impl<T: StoredFloat> Rows<T> {
                 let weight = self.weight.map(|w| w.read(row, first, len, &mut weights));
                 let bias = self.bias.map(|b| b.read(row, first, len, &mut biases));
                 output.write(row, first, len, &mut results, |results| {
-                    vectorised(Scale { values, mean, factor, weight, bias, results });
+                    vectorized(Scale { values, mean, rstd, weight, bias, results });
                 });
             }
         }
@@ -221,17 +221,17 @@ impl<T: StoredFloat> Rows<T> {
 struct Scale<'a, F> {
     values: &'a [F],
     mean: F,
-    factor: F,
+    rstd: F,
     weight: Option<&'a [F]>,
     bias: Option<&'a [F]>,
     results: &'a mut [MaybeUninit<F>],
 }
 
-impl<F: Float> Job for Scale<'_, F> {
+impl<F: Float> SimdFn for Scale<'_, F> {
     #[inline(always)]
     fn run(self) {
-        let Scale { values, mean, factor, weight, bias, results } = self;
-        let normal = |x: F| (x - mean) * factor;
+        let Scale { values, mean, rstd, weight, bias, results } = self;
+        let normal = |x: F| (x - mean) * rstd;
         let results = results.iter_mut().zip(values);
         match (weight, bias) {
             (None, None) => results.for_each(|(result, &x)| {

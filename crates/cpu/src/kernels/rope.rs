@@ -13,7 +13,7 @@ use crate::kernels::shared::fault::{KernelFault, Result, try_share};
 use crate::kernels::shared::lengths::Lengths;
 use crate::kernels::shared::number::{Float, StoredFloat, with_float};
 use crate::kernels::shared::parallel::{Parallel, Shared};
-use crate::kernels::shared::simd::{Job, vectorised};
+use crate::kernels::shared::simd::{SimdFn, vectorized};
 
 /// Pairs that are turned at once.
 const PAIRS: usize = 64;
@@ -47,7 +47,7 @@ pub(super) unsafe fn rope(
             rope.check()?;
             let rows = shape[0] * shape[1] * shape[2];
             try_share(parallel, rows, 2 * shape[3], |range| {
-                vectorised(Rows { rope: &rope, range });
+                vectorized(Rows { rope: &rope, range });
                 Ok(())
             })
         }
@@ -236,7 +236,7 @@ struct Rows<'a, T> {
     range: Range<usize>,
 }
 
-impl<T: StoredFloat> Job for Rows<'_, T> {
+impl<T: StoredFloat> SimdFn for Rows<'_, T> {
     #[inline(always)]
     fn run(self) {
         for row in self.range {

@@ -1,7 +1,7 @@
 //! Matrix products: who computes which.
 
 use millstream_core::{BoundCommand, DType, Error, Layout, Operand, RawBuffer, Result};
-use millstream_kernels::{lower, lower_depth, lower_epilogue, lower_gemv};
+use millstream_kernels::{lower, lower_epilogue, lower_gemv, lower_split_k};
 
 use super::prepare::Preparer;
 use crate::blas::{self, Blas, Parts};
@@ -22,7 +22,7 @@ impl Preparer {
         let limits = &self.gpu.limits;
         let dtype = command.outputs()[0].layout.dtype();
         let own = lower_gemv(command, early, limits).or_else(|| match dtype {
-            DType::F32 => lower_depth(command, early, limits),
+            DType::F32 => lower_split_k(command, early, limits),
             _ => None,
         });
         if let Some(lowered) = own {

@@ -1,4 +1,4 @@
-//! Layer, group and root-mean-square normalisation.
+//! Layer, group and root-mean-square normalization.
 
 use millstream_core::{BoundCommand, NormOperands, Operand, RawBuffer};
 use smallvec::{SmallVec, smallvec};
@@ -66,7 +66,7 @@ fn held(vectors: usize, threads: u32) -> usize {
 /// Size and strides of dst, src, weight and bias along one axis.
 type Axis = (usize, [usize; 4]);
 
-/// What is normalised, and by what.
+/// What is normalized, and by what.
 pub(super) struct Norm {
     /// Only the mean square, without the mean.
     pub rms: bool,
@@ -121,8 +121,8 @@ impl Norm {
         row: &[Axis],
         limits: &Limits,
     ) -> Lowered {
-        let &NormOperands { dst, mean, inv_std, src, weight, bias } = operands;
-        let (parameters, moments) = ([weight, bias], mean.zip(inv_std));
+        let &NormOperands { dst, mean, rstd, src, weight, bias } = operands;
+        let (parameters, moments) = ([weight, bias], mean.zip(rstd));
         if mean.unwrap_or(dst).layout.is_empty() {
             return Lowered::default();
         }
@@ -156,7 +156,7 @@ impl Norm {
             has,
             rows.rank(),
             row.rank(),
-            is_wide(operands.into_iter().chain(mean).chain(inv_std)).into(),
+            is_wide(operands.into_iter().chain(mean).chain(rstd)).into(),
             vector as i32,
             worker as i32,
             held as i32,
@@ -168,18 +168,18 @@ impl Norm {
                 let params = NormParams { rows: starts, row, epsilon };
                 (Key::new(Program::Norm, &constants[..9]), params.pack())
             }
-            Some((mean, inv_std)) => {
+            Some((mean, rstd)) => {
                 let axes = Axes::merge((0..mean.layout.rank()).map(|axis| {
-                    let strides = [mean, inv_std].map(|operand| operand.layout.strides()[axis]);
+                    let strides = [mean, rstd].map(|operand| operand.layout.strides()[axis]);
                     (mean.layout.shape()[axis], strides)
                 }));
-                let moments = axes.walk([mean.layout.offset(), inv_std.layout.offset()]);
+                let moments = axes.walk([mean.layout.offset(), rstd.layout.offset()]);
                 let params = MomentsParams { rows: starts, row, moments, epsilon };
                 constants[9] = axes.rank();
                 (Key::new(Program::NormMoments, &constants), params.pack())
             }
         };
-        let slots = operands.into_iter().chain([mean.unwrap_or(dst), inv_std.unwrap_or(dst)]);
+        let slots = operands.into_iter().chain([mean.unwrap_or(dst), rstd.unwrap_or(dst)]);
         let launch = Launch {
             key,
             groups: worker.groups(rows.elements(), threads, limits),

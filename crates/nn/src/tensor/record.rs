@@ -12,12 +12,12 @@ use crate::error::invalid;
 use crate::{Error, Result};
 
 /// Records the Commands of one operation.
-pub(crate) struct Recorder {
+pub(crate) struct OpRecorder {
     op: &'static str,
     stream: Stream,
 }
 
-impl Recorder {
+impl OpRecorder {
     /// For an operation, by the name that its errors have.
     pub fn new(op: &'static str, device: &Device) -> Result<Self> {
         Ok(Self { op, stream: Stream::current_unleased(device)? })

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use millstream_core::{DType, Device, LayerName};
 
-use self::load::Notes;
+use self::load::LoadReport;
 use self::shards::Shards;
 use crate::{Result, Tensor};
 
@@ -99,7 +99,7 @@ pub struct Weights {
     dtype: Option<DType>,
     prefix: String,
     /// Where problems go while a model is loaded.
-    notes: Option<Arc<Notes>>,
+    report: Option<Arc<LoadReport>>,
 }
 
 #[derive(Debug)]
@@ -112,7 +112,7 @@ enum Source {
 impl Weights {
     fn new(source: Source, device: &Device) -> Self {
         let source = Arc::new(source);
-        Self { source, device: *device, dtype: None, prefix: String::new(), notes: None }
+        Self { source, device: *device, dtype: None, prefix: String::new(), report: None }
     }
 
     /// Opens a `.safetensors` file, the index of a model in several files

@@ -1,4 +1,4 @@
-//! Layer normalisation.
+//! Layer normalization.
 
 use super::near;
 use crate::accuracy::{smallest, unit};
@@ -11,10 +11,10 @@ pub(super) fn apply(
     weight: Option<&Dense>,
     bias: Option<&Dense>,
 ) -> Vec<Expected> {
-    let normalised = &input.shape[input.shape.len() - axes..];
-    let size: usize = normalised.iter().product();
+    let normalized = &input.shape[input.shape.len() - axes..];
+    let size: usize = normalized.iter().product();
     let [weight, bias] =
-        [weight, bias].map(|parameter| parameter.map(|values| values.broadcast(normalised)));
+        [weight, bias].map(|parameter| parameter.map(|values| values.broadcast(normalized)));
     let unit = unit(input.dtype);
     let parameter = |parameter: &Option<Dense>, at: usize, absent: f64| {
         parameter.as_ref().map_or(absent, |values| values.values[at].as_f64())
@@ -39,8 +39,8 @@ pub(super) fn apply(
 
 /// The means of all rows, then the inverses of their standard deviations.
 pub(super) fn moments(axes: usize, epsilon: f64, input: &Dense) -> Vec<Expected> {
-    let (kept, normalised) = input.shape.split_at(input.shape.len() - axes);
-    let (rows, size): (usize, usize) = (kept.iter().product(), normalised.iter().product());
+    let (kept, normalized) = input.shape.split_at(input.shape.len() - axes);
+    let (rows, size): (usize, usize) = (kept.iter().product(), normalized.iter().product());
     let unit = unit(input.dtype);
     let row = |row: usize| {
         let values = &input.values[row * size..][..size];

@@ -48,7 +48,7 @@ impl Op {
             Op::Unique { .. } => smallvec!["values", "first", "inverse", "counts", "count"],
             Op::NonMaxSuppression { .. } => smallvec!["selected", "count"],
             Op::LayerNorm { moments, .. } => {
-                with(&["dst"], &[(*moments, "mean"), (*moments, "inv_std")])
+                with(&["dst"], &[(*moments, "mean"), (*moments, "rstd")])
             }
             Op::DynamicQuantize { dtype, .. } => {
                 with(&["dst", "scale"], &[(*dtype == DType::U8, "zero")])

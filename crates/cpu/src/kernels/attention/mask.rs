@@ -1,9 +1,9 @@
 //! What a query does not see.
 
 use super::{Attention, Panel, Seen, Tensor};
-use crate::kernels::matmul::panels::Panelled;
+use crate::kernels::matmul::panels::PanelElement;
 use crate::kernels::shared::number::{Float, StoredFloat};
-use crate::kernels::shared::simd::{Job, Machine, vectorised_for};
+use crate::kernels::shared::simd::{Isa, SimdFn, vectorized_for};
 
 /// A mask: truth values, or numbers to add.
 #[derive(Clone, Copy)]
@@ -45,16 +45,16 @@ impl<T: StoredFloat> Mask<T> {
     }
 }
 
-impl<T: StoredFloat<Compute: Panelled>> Attention<'_, T> {
+impl<T: StoredFloat<Compute: PanelElement>> Attention<'_, T> {
     /// Limits scores, adds the mask to them and hides what is not to be seen.
     ///
     /// # Safety
     ///
     /// The scores are those of a block of keys from `first` on, the mask has an element for each, and the
-    /// machine is at hand.
+    /// CPU has the ISA.
     pub(super) unsafe fn prepare(
         &self,
-        machine: Machine,
+        isa: Isa,
         width: usize,
         panel: Panel,
         seen: &Seen,
@@ -63,8 +63,8 @@ impl<T: StoredFloat<Compute: Panelled>> Attention<'_, T> {
     ) {
         if let Some(softcap) = self.params.softcap {
             let limit = SoftCap { limit: T::Compute::from_f32(softcap), scores: &mut *scores };
-            // SAFETY: the machine is at hand.
-            unsafe { vectorised_for(machine, limit) };
+            // SAFETY: the CPU has the ISA.
+            unsafe { vectorized_for(isa, limit) };
         }
         let keys = scores.len() / width;
         let hidden = -<T::Compute as Float>::INFINITY;
@@ -117,7 +117,7 @@ struct SoftCap<'a, F> {
     scores: &'a mut [F],
 }
 
-impl<F: Float> Job for SoftCap<'_, F> {
+impl<F: Float> SimdFn for SoftCap<'_, F> {
     #[inline(always)]
     fn run(self) {
         let limit = self.limit;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::softmax::MOST;
 use super::{Attention, BLOCK_KEYS, Panel};
-use crate::kernels::matmul::panels::Panelled;
+use crate::kernels::matmul::panels::PanelElement;
 use crate::kernels::shared::number::StoredFloat;
 
 /// The keys that each lane sees, and those that any does.
@@ -15,7 +15,7 @@ pub(super) struct Seen {
 
 impl Seen {
     /// Those of a panel, of a batch with so many keys.
-    pub fn new<T: StoredFloat<Compute: Panelled>>(
+    pub fn new<T: StoredFloat<Compute: PanelElement>>(
         attention: &Attention<'_, T>,
         panel: Panel,
         length: usize,

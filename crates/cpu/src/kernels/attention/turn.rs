@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use super::{Attention, Panel};
-use crate::kernels::matmul::panels::Panelled;
+use crate::kernels::matmul::panels::PanelElement;
 use crate::kernels::shared::number::{Float, StoredFloat};
-use crate::kernels::shared::simd::Machine;
+use crate::kernels::shared::simd::Isa;
 use crate::kernels::shared::transpose::Transposition;
 
-impl<T: StoredFloat<Compute: Panelled>> Attention<'_, T> {
-    /// The lanes of a panel that are neighbours in one head: head, first query, and lanes.
+impl<T: StoredFloat<Compute: PanelElement>> Attention<'_, T> {
+    /// The lanes of a panel that are neighbors in one head: head, first query, and lanes.
     fn runs(&self, panel: Panel) -> impl Iterator<Item = (usize, usize, Range<usize>)> {
         let mut lane = 0;
         std::iter::from_fn(move || {
@@ -24,10 +24,10 @@ impl<T: StoredFloat<Compute: Panelled>> Attention<'_, T> {
     ///
     /// # Safety
     ///
-    /// The panel is one of the queries, which nobody writes, and the machine is at hand.
+    /// The panel is one of the queries, which nobody writes, and the CPU has the ISA.
     pub(super) unsafe fn turn_queries(
         &self,
-        machine: Machine,
+        isa: Isa,
         width: usize,
         panel: Panel,
         to: &mut [T::Compute],
@@ -36,7 +36,7 @@ impl<T: StoredFloat<Compute: Panelled>> Attention<'_, T> {
         for (head, query, lanes) in self.runs(panel) {
             let from = self.query.at([panel.batch, head, query, 0]).cast_const();
             if T::DIRECT && step == 1 {
-                let turned = Transposition {
+                let transposed = Transposition {
                     from: from.cast(),
                     from_stride: row,
                     to: to[lanes.start..].as_mut_ptr(),
@@ -45,7 +45,7 @@ impl<T: StoredFloat<Compute: Panelled>> Attention<'_, T> {
                     length: self.size,
                 };
                 // SAFETY: passed on; the panel has a place for every element.
-                unsafe { turned.run(machine) };
+                unsafe { transposed.run(isa) };
                 continue;
             }
             for (line, lane) in lanes.enumerate() {
@@ -64,10 +64,10 @@ impl<T: StoredFloat<Compute: Panelled>> Attention<'_, T> {
     ///
     /// # Safety
     ///
-    /// The panel is one of the output, which nobody else touches, and the machine is at hand.
+    /// The panel is one of the output, which nobody else touches, and the CPU has the ISA.
     pub(super) unsafe fn turn_results(
         &self,
-        machine: Machine,
+        isa: Isa,
         width: usize,
         panel: Panel,
         from: &[T::Compute],
@@ -76,7 +76,7 @@ impl<T: StoredFloat<Compute: Panelled>> Attention<'_, T> {
         for (head, query, lanes) in self.runs(panel) {
             let to = self.dst.at([panel.batch, head, query, 0]);
             if T::DIRECT && step == 1 {
-                let turned = Transposition {
+                let transposed = Transposition {
                     from: from[lanes.start..].as_ptr(),
                     from_stride: width,
                     to: to.cast(),
@@ -85,7 +85,7 @@ impl<T: StoredFloat<Compute: Panelled>> Attention<'_, T> {
                     length: lanes.len(),
                 };
                 // SAFETY: passed on; the panel has all results.
-                unsafe { turned.run(machine) };
+                unsafe { transposed.run(isa) };
                 continue;
             }
             for (line, lane) in lanes.enumerate() {

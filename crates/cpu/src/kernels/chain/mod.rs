@@ -2,7 +2,7 @@
 //!
 //! A tile of every input is lent or fetched, all steps are run on it, and the last one writes to the output.
 //! Results in between lie in registers: a few KB each, as they would be stored, so that a chain has the bits of
-//! its steps one by one. Where all steps are cheap functions of `f32`, results lie in the machine's own registers
+//! its steps one by one. Where all steps are cheap functions of `f32`, results lie in the CPU's own registers
 //! instead (`strip`).
 
 mod plan;

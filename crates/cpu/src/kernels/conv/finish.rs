@@ -8,7 +8,7 @@ use crate::kernels::shared::activation;
 use crate::kernels::shared::block::base;
 use crate::kernels::shared::number::{Float, Stored, StoredFloat};
 use crate::kernels::shared::parallel::Shared;
-use crate::kernels::shared::simd::{Job, vectorised};
+use crate::kernels::shared::simd::{SimdFn, vectorized};
 
 /// An operand of the shape of the output, seen through a window.
 #[derive(Clone, Copy)]
@@ -82,7 +82,7 @@ impl<T: StoredFloat> Finish<'_, T> {
                 }
             }
         }
-        vectorised(Activate { activation: self.epilogue.activation, sums: &mut *sums });
+        vectorized(Activate { activation: self.epilogue.activation, sums: &mut *sums });
         for segment in segments {
             // SAFETY: passed on.
             unsafe {
@@ -116,7 +116,7 @@ struct Activate<'a, F> {
     sums: &'a mut [F],
 }
 
-impl<F: Float> Job for Activate<'_, F> {
+impl<F: Float> SimdFn for Activate<'_, F> {
     #[inline(always)]
     fn run(self) {
         activation::apply(self.activation, self.sums);

@@ -23,12 +23,12 @@ pub(super) use integer::conv_integer;
 
 use millstream_core::{ConvParams, DType, Epilogue, Operand, RawBuffer};
 
-use crate::kernels::matmul::panels::Panelled;
+use crate::kernels::matmul::panels::PanelElement;
 use crate::kernels::shared::block::base;
 use crate::kernels::shared::fault::Result;
 use crate::kernels::shared::number::{StoredFloat, with_float};
 use crate::kernels::shared::parallel::{Parallel, Shared};
-use crate::kernels::shared::simd::Machine;
+use crate::kernels::shared::simd::Isa;
 use finish::{Finish, Placed};
 use gather::Source;
 use product::Conv;
@@ -94,7 +94,7 @@ pub(super) unsafe fn conv_transpose(
 }
 
 /// Computes the outputs of one window.
-unsafe fn over<T: StoredFloat<Compute: Panelled>>(
+unsafe fn over<T: StoredFloat<Compute: PanelElement>>(
     params: &ConvParams,
     window: &Window,
     epilogue: &Epilogue,
@@ -128,13 +128,13 @@ unsafe fn over<T: StoredFloat<Compute: Panelled>>(
             },
         }
     };
-    let machine = Machine::detect();
-    // SAFETY: passed on; the machine was detected.
+    let isa = Isa::detect();
+    // SAFETY: passed on; the ISA was detected.
     unsafe {
         if conv.is_depthwise() {
-            conv.run_depthwise(machine, parallel)
+            conv.run_depthwise(isa, parallel)
         } else {
-            conv.run(machine, parallel)
+            conv.run(isa, parallel)
         }
     }
 }

@@ -38,7 +38,7 @@ impl<F: Float> Plan<F> {
     ///
     /// A length of 0.
     pub fn new(length: usize) -> Result<Self> {
-        Ok(match factorise(length) {
+        Ok(match factorize(length) {
             Some(factors) => Plan::Direct(Factored::new(length, factors)?),
             None => Plan::Convolved(Convolved::new(length)?),
         })
@@ -67,7 +67,7 @@ impl<F: Float> Plan<F> {
 }
 
 /// The factors of a length, fours first; none where one is too large.
-fn factorise(mut length: usize) -> Option<Vec<usize>> {
+fn factorize(mut length: usize) -> Option<Vec<usize>> {
     let mut factors = Vec::new();
     while length.is_multiple_of(4) {
         factors.push(4);
@@ -154,7 +154,7 @@ impl<F: Float> Factored<F> {
 impl<F: Float> Convolved<F> {
     fn new(length: usize) -> Result<Self> {
         let size = (2 * length - 1).next_power_of_two();
-        let factors = factorise(size).expect("a power of two has small factors");
+        let factors = factorize(size).expect("a power of two has small factors");
         let inner = Factored::new(size, factors)?;
         // The square modulo twice the length, so that the angle is exact.
         let square = |k: usize| (k as u128 * k as u128 % (2 * length as u128)) as usize;

@@ -4,7 +4,7 @@ use millstream_core::RecurrentCell;
 
 use crate::kernels::shared::math::functions::{relu, sigmoid};
 use crate::kernels::shared::number::Float;
-use crate::kernels::shared::simd::Job;
+use crate::kernels::shared::simd::SimdFn;
 
 /// One step of one sequence.
 pub(super) struct Step<'a, F> {
@@ -22,7 +22,7 @@ pub(super) struct Step<'a, F> {
     pub state: &'a mut [F],
 }
 
-impl<F: Float> Job for Step<'_, F> {
+impl<F: Float> SimdFn for Step<'_, F> {
     #[inline(always)]
     fn run(self) {
         let size = self.hidden.len();
@@ -81,7 +81,7 @@ pub(super) struct Reset<'a, F> {
     pub to: &'a mut [F],
 }
 
-impl<F: Float> Job for Reset<'_, F> {
+impl<F: Float> SimdFn for Reset<'_, F> {
     #[inline(always)]
     fn run(self) {
         let ([input, hidden], [input_bias, hidden_bias]) = (self.products, self.bias);

@@ -6,7 +6,7 @@ use millstream_core::{RecurrentActivation, RecurrentCell};
 use super::cell::Step;
 use crate::kernels::shared::math::functions::{clip, elu, leaky_relu, relu, sigmoid, softplus};
 use crate::kernels::shared::number::Float;
-use crate::kernels::shared::simd::Job;
+use crate::kernels::shared::simd::SimdFn;
 
 /// How a layer differs, in the type that is computed in.
 #[derive(Clone, Copy)]
@@ -70,7 +70,7 @@ pub(super) struct GeneralStep<'a, F> {
     pub gates: &'a mut [F],
 }
 
-impl<F: Float> Job for GeneralStep<'_, F> {
+impl<F: Float> SimdFn for GeneralStep<'_, F> {
     #[inline(always)]
     fn run(self) {
         let GeneralStep { step, variant, gates } = self;
@@ -158,7 +158,7 @@ pub(super) struct GeneralReset<'a, F> {
     pub to: &'a mut [F],
 }
 
-impl<F: Float> Job for GeneralReset<'_, F> {
+impl<F: Float> SimdFn for GeneralReset<'_, F> {
     #[inline(always)]
     fn run(self) {
         self.variant.activate(0, self.to);

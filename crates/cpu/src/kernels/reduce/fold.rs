@@ -9,10 +9,10 @@ use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base, blocks}
 use crate::kernels::shared::lanes::{Columns, LANES, accumulate, merge};
 use crate::kernels::shared::number::Stored;
 use crate::kernels::shared::parallel::{Parallel, share};
-use crate::kernels::shared::simd::{Job, vectorised};
+use crate::kernels::shared::simd::{SimdFn, vectorized};
 use crate::kernels::shared::walk::Walk;
 
-/// Neighbouring outputs that are computed together when their inputs are neighbours in memory.
+/// Neighbouring outputs that are computed together when their inputs are neighbors in memory.
 const TILE: usize = 64;
 
 /// How many rows of memory ahead are asked for.
@@ -84,10 +84,10 @@ impl<'a> Plan<'a> {
         share(self.parallel, units, count.saturating_mul(width), |range| {
             let range = range.start * unit..(range.end * unit).min(outputs);
             if columnar {
-                // SAFETY: a block does not go beyond a row, so the inputs are neighbours.
+                // SAFETY: a block does not go beyond a row, so the inputs are neighbors.
                 shape.kept.blocks(range, TILE, |first, len| unsafe { fold.tile(first, len) });
             } else {
-                vectorised(Rows { fold: &fold, range });
+                vectorized(Rows { fold: &fold, range });
             }
         });
     }
@@ -136,18 +136,18 @@ where
         unsafe { self.output.set(shape.kept.position(0, index), result) };
     }
 
-    /// Computes neighbouring outputs.
+    /// Computes neighboring outputs.
     ///
     /// # Safety
     ///
-    /// Nobody else has these outputs, nor writes the input, and their inputs are neighbours too.
+    /// Nobody else has these outputs, nor writes the input, and their inputs are neighbors too.
     unsafe fn tile(&self, first: usize, len: usize) {
         let shape = self.shape;
         let mut columns = Columns::new(self.start, shape.count());
         let column = shape.kept.position(1, first);
         shape.reduced.runs(0, 0, shape.count(), |position, before, count| {
             let (fold, place) = (self, column + position);
-            vectorised(Run { fold, columns: &mut columns, place, before, count, len });
+            vectorized(Run { fold, columns: &mut columns, place, before, count, len });
         });
         for (column, &merged) in columns.merge(&self.merge)[..len].iter().enumerate() {
             let result = (self.finish)(merged);
@@ -163,7 +163,7 @@ struct Rows<'a, F> {
     range: Range<usize>,
 }
 
-impl<S, D, P, Step, Merge, Finish> Job for Rows<'_, Fold<'_, S, D, P, Step, Merge, Finish>>
+impl<S, D, P, Step, Merge, Finish> SimdFn for Rows<'_, Fold<'_, S, D, P, Step, Merge, Finish>>
 where
     S: Stored,
     D: Stored,
@@ -192,7 +192,7 @@ struct Run<'a, F, P> {
     len: usize,
 }
 
-impl<S, D, P, Step, Merge, Finish> Job for Run<'_, Fold<'_, S, D, P, Step, Merge, Finish>, P>
+impl<S, D, P, Step, Merge, Finish> SimdFn for Run<'_, Fold<'_, S, D, P, Step, Merge, Finish>, P>
 where
     S: Stored,
     P: Copy,
@@ -224,7 +224,7 @@ impl Shape {
         self.reduced.elements()
     }
 
-    /// Whether neighbouring outputs have neighbouring inputs, and one output has not.
+    /// Whether neighboring outputs have neighboring inputs, and one output has not.
     fn is_columnar(&self) -> bool {
         // Blocks end at the end of a row only in rows of at least a quarter of a block.
         self.kept.inner_stride(1) == 1

@@ -25,7 +25,7 @@ pub(crate) fn blocks(count: usize, block: usize) -> impl Iterator<Item = (usize,
     (0..count).step_by(block).map(move |first| (first, block.min(count - first)))
 }
 
-/// Memory of one block. It is not initialised, so that small commands do not pay for a large block.
+/// Memory of one block. It is not initialized, so that small commands do not pay for a large block.
 pub(crate) struct Scratch<C>([MaybeUninit<C>; BLOCK]);
 
 impl<C: Copy> Scratch<C> {
@@ -151,7 +151,7 @@ impl<T: Stored> Output<T> {
     /// # Safety
     ///
     /// The elements are inside the buffer, nobody else touches them during the call, and `compute`
-    /// initialises all it is given.
+    /// initializes all it is given.
     #[inline(always)]
     pub unsafe fn write<const N: usize>(
         &self,
@@ -197,7 +197,7 @@ impl<T: Stored> Output<T> {
             return;
         }
         compute(scratch);
-        // SAFETY: `compute` initialised the block.
+        // SAFETY: `compute` initialized the block.
         let block = unsafe { scratch.assume_init_ref() };
         walk.runs(self.operand, start, len, |position, before, count| {
             let values = &block[before..before + count];
@@ -240,7 +240,7 @@ impl<T: Stored> Input<T> {
     ///
     /// # Safety
     ///
-    /// There is one, initialised, and nobody writes it.
+    /// There is one, initialized, and nobody writes it.
     pub unsafe fn first(&self) -> T::Compute {
         // SAFETY: passed on.
         unsafe { self.first.get().read() }.widen()
@@ -257,7 +257,7 @@ impl<T: Stored> Input<T> {
     ///
     /// # Safety
     ///
-    /// The elements are inside the buffer and initialised, and nobody writes them.
+    /// The elements are inside the buffer and initialized, and nobody writes them.
     #[inline(always)]
     pub unsafe fn widen(&self, count: usize, to: &mut [MaybeUninit<T::Compute>]) {
         // SAFETY: passed on.
@@ -269,7 +269,7 @@ impl<T: Stored> Input<T> {
     ///
     /// # Safety
     ///
-    /// The elements are inside the buffer and initialised, and nobody writes them during the life of
+    /// The elements are inside the buffer and initialized, and nobody writes them during the life of
     /// the result, other than the caller if this input was created as being the output.
     #[inline(always)]
     pub unsafe fn read<'a, const N: usize>(

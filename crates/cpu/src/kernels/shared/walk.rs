@@ -7,7 +7,7 @@ use millstream_core::{Layout, MAX_RANK};
 /// A shape with the strides of `N` operands, with as few axes as describe it.
 ///
 /// Elements are numbered in the row-major order of the axes. Axes of size 1 are dropped and
-/// neighbouring axes are joined where every operand allows it, so a dense operand of any rank has one
+/// neighboring axes are joined where every operand allows it, so a dense operand of any rank has one
 /// long axis.
 #[derive(Clone, Copy)]
 pub(crate) struct Walk<const N: usize> {
@@ -37,7 +37,7 @@ impl<const N: usize> Walk<N> {
     }
 
     /// All elements in an order that suits the memory of the first operand, the one that is written:
-    /// neighbours in memory come one after another, also when its axes are permuted.
+    /// neighbors in memory come one after another, also when its axes are permuted.
     pub fn in_any_order(layouts: [&Layout; N]) -> Self {
         let first = layouts[0];
         let mut order: [usize; MAX_RANK] = std::array::from_fn(|axis| axis);

@@ -37,7 +37,7 @@ pub fn layer_norm() -> Good {
         |axes, epsilon| Op::LayerNorm { axes, epsilon, weight: true, bias: true, moments: true };
     row(
         op(1, 1e-5),
-        [DST, ("mean", DST.1, &[]), ("inv_std", DST.1, &[])],
+        [DST, ("mean", DST.1, &[]), ("rstd", DST.1, &[])],
         [
             input("src", F32, &[2, 3], "type", &["axes", "weight"]),
             input("weight", F32, &[3], "type rank size", &[]),

@@ -78,8 +78,9 @@ fn several_axes_and_layouts_do_not_change_the_bits_of_a_row() {
     let flat = reference(&dense.to_f64(), &weight.to_f64(), &[0.0; 150], f64::from(1e-5f32));
     assert_close(&expected.to_f64(), &flat, 1e-6);
 
-    let turned = Layout::contiguous(DType::F32, &[30, 4, 5]).unwrap().permute(&[1, 2, 0]).unwrap();
-    let src = Tensor::floats_strided(turned, &values);
+    let transposed =
+        Layout::contiguous(DType::F32, &[30, 4, 5]).unwrap().permute(&[1, 2, 0]).unwrap();
+    let src = Tensor::floats_strided(transposed, &values);
     run(Command::layer_norm(src.operand(), src.operand(), weights, None, 2, 1e-5));
     assert_eq!(src.values::<f32>(), expected.values::<f32>());
     let alone = Tensor::floats(DType::F32, &[5, 30], &values[450..]);
@@ -110,10 +111,10 @@ fn results_do_not_depend_on_the_order_of_chunks() {
 fn mean_and_inverse_deviation_are_given_in_f32() {
     let src = Tensor::new(&[2, 4], &[1.0f64, 1.0, 3.0, 3.0, -2.0, -2.0, -2.0, -2.0]);
     let dst = Tensor::output(DType::F64, &[2, 4]);
-    let [mean, inv_std] = [0; 2].map(|_| Tensor::output(DType::F32, &[2, 1]));
+    let [mean, rstd] = [0; 2].map(|_| Tensor::output(DType::F32, &[2, 1]));
     let op = Op::LayerNorm { axes: 1, epsilon: 0.25, weight: false, bias: false, moments: true };
-    let outputs = [dst.operand(), mean.operand(), inv_std.operand()];
+    let outputs = [dst.operand(), mean.operand(), rstd.operand()];
     run(Command::new(op, outputs, [src.operand()]));
     assert_eq!(mean.values::<f32>(), [2.0, -2.0]);
-    assert_eq!(inv_std.values::<f32>(), [1.0 / 1.25f64.sqrt() as f32, 2.0]);
+    assert_eq!(rstd.values::<f32>(), [1.0 / 1.25f64.sqrt() as f32, 2.0]);
 }

@@ -1,4 +1,5 @@
-//! Small products whose factors are both read along the depth: linear layers of a few hundred rows.
+//! Small products with split k, for operands that are both contiguous along k: linear layers of a few
+//! hundred rows.
 
 use millstream_core::{BoundCommand, DType, Op};
 use smallvec::smallvec;
@@ -12,14 +13,14 @@ use crate::{Key, Launch, Limits, Lowered, Program};
 const MAX_WORK: usize = 1 << 27;
 /// Elements that are taken at once.
 pub(super) const VECTOR: usize = 4;
-/// Depths from here on are shared by more simd groups.
-const LONG_DEPTH: usize = 512;
-/// Elements along the depth that a simd group has in its stage.
-const STAGE_DEPTH: usize = 16;
+/// From this k on, more simd groups share it.
+const LONG_K: usize = 512;
+/// Elements along k that a simd group has in its stage.
+const STAGE_K: usize = 16;
 
 pub(crate) const PROGRAM: Definition = Definition {
-    name: "matmul_depth",
-    text: include_str!("../../programs/matmul_depth.kernel"),
+    name: "matmul_split_k",
+    text: include_str!("../../programs/matmul_split_k.kernel"),
     constants: &["DTYPE", "ROWS", "COLUMNS", "THREADS", "WIDE"],
     params: GemvParams::declaration,
 };
@@ -32,7 +33,7 @@ pub(super) struct Tile {
     pub slices: u32,
 }
 
-/// From the smallest to the largest. The smaller a tile, the more simd groups share its depth.
+/// From the smallest to the largest. The smaller a tile, the more simd groups share its k.
 const TILES: [Tile; 6] = [
     Tile { rows: 1, columns: 2, slices: 8 },
     Tile { rows: 2, columns: 2, slices: 8 },
@@ -60,8 +61,8 @@ impl Tile {
             rows * columns * batch
         };
         let tile = TILES.iter().find(|tile| groups(tile) <= processors)?;
-        // Of a small tile, a long depth is worth more of them.
-        let more = if tile.rows * tile.columns <= 4 && k >= LONG_DEPTH { 2 } else { 1 };
+        // A small tile with a long k is worth more of them.
+        let more = if tile.rows * tile.columns <= 4 && k >= LONG_K { 2 } else { 1 };
         let slices = (tile.slices * more).min(limits.max_threads / limits.simd_width);
         Some(Self { slices, ..*tile })
     }
@@ -76,11 +77,11 @@ impl Tile {
         limits.simd_width * self.slices
     }
 
-    /// Bytes of group memory, with so many more for each element along the depth of a stage.
+    /// Bytes of group memory, with `more` bytes for each element along k of a stage.
     pub fn shared_bytes(&self, more: usize) -> usize {
         let (m, n) = (8 * self.rows as usize, 4 * self.columns as usize);
-        let room = ((m + n) * (STAGE_DEPTH + VECTOR)).max(m * n) * size_of::<f32>();
-        self.slices as usize * (room + STAGE_DEPTH * more)
+        let room = ((m + n) * (STAGE_K + VECTOR)).max(m * n) * size_of::<f32>();
+        self.slices as usize * (room + STAGE_K * more)
     }
 }
 
@@ -89,13 +90,12 @@ pub(super) fn is_float(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
 }
 
-/// The launch of a matmul that is small and whose factors are read along the depth, or `None` for any other
-/// Command.
+/// The launch of a small matmul whose operands are contiguous along k, or `None` for any other Command.
 ///
 /// [`lower`](crate::lower()) takes it by itself. A backend with a library for products should ask here
 /// first for `f32`: a library's tiles are made for products that fill the device many times. `early` is as
 /// for [`lower_gemv`](crate::lower_gemv).
-pub fn lower_depth(command: &BoundCommand, early: bool, limits: &Limits) -> Option<Lowered> {
+pub fn lower_split_k(command: &BoundCommand, early: bool, limits: &Limits) -> Option<Lowered> {
     let Op::MatMul { epilogue } = command.op() else { return None };
     let product = Product::of(command, epilogue)?;
     Some(Lowered { launches: smallvec![launch(&product, early, limits)?], workspace: 0 })
@@ -121,7 +121,7 @@ pub(super) fn launch(product: &Product, early: bool, limits: &Limits) -> Option<
     let [rows_of_lane, columns_of_lane, threads] = tile.constants(limits);
     let constants = [dtype as i32, rows_of_lane, columns_of_lane, threads, product.wide.into()];
     Some(Launch {
-        key: Key::new(Program::MatmulDepth, &constants),
+        key: Key::new(Program::MatmulSplitK, &constants),
         groups: [rows as u32, batch.min(65535) as u32, columns as u32],
         threads: tile.threads(limits),
         slots: product.slots(),
@@ -130,5 +130,5 @@ pub(super) fn launch(product: &Product, early: bool, limits: &Limits) -> Option<
 }
 
 #[cfg(test)]
-#[path = "matmul_depth_tests.rs"]
+#[path = "matmul_split_k_tests.rs"]
 mod tests;

@@ -1,6 +1,6 @@
-//! The instructions with the vectors of a machine.
+//! The instructions with the vectors of each ISA.
 
-/// The loop over strips, with the names of a machine: `Vector` and `Mask`, so many `LANES`, and their functions.
+/// The loop over strips, with the names of an ISA: `Vector` and `Mask`, so many `LANES`, and their functions.
 macro_rules! strips {
     ($features:literal, $vectors:literal) => {
         /// Elements of a strip.
@@ -12,7 +12,7 @@ macro_rules! strips {
         ///
         /// # Safety
         ///
-        /// As for [`run`](crate::kernels::chain::run), on a machine that has these instructions.
+        /// As for [`run`](crate::kernels::chain::run), on a CPU that has these instructions.
         #[target_feature(enable = $features)]
         pub(in crate::kernels::chain) unsafe fn run(
             program: &Program,

@@ -1,11 +1,11 @@
-//! Normalisation.
+//! Normalization.
 
 use super::check::{narrow, small};
 use super::{BufferLike, Command, Op, Operand};
 use crate::Result;
 
 impl<B: BufferLike> Command<B> {
-    /// Layer normalisation over the last `axes` axes: `(x - mean) / sqrt(variance + epsilon)`, then
+    /// Layer normalization over the last `axes` axes: `(x - mean) / sqrt(variance + epsilon)`, then
     /// `· weight + bias`. `weight` and `bias` broadcast to the shape of those axes. `dst` may be `src`.
     ///
     /// # Errors
@@ -47,10 +47,10 @@ impl<B: BufferLike> Command<B> {
         Self::new(op, [dst], std::iter::once(src).chain(weight))
     }
 
-    /// Normalises groups of neighbouring channels of `[batch, channels, …]`:
+    /// Normalizes groups of neighboring channels of `[batch, channels, …]`:
     /// `(x - mean) / sqrt(variance + epsilon)` with mean and variance over the channels of a group and
     /// all axes behind them, then `· weight + bias`, which have one element per channel. One channel
-    /// per group is instance normalisation. `dst` may be `src`.
+    /// per group is instance normalization. `dst` may be `src`.
     ///
     /// # Errors
     ///

@@ -3,16 +3,16 @@
 use unicode_categories::UnicodeCategories;
 use unicode_normalization::UnicodeNormalization;
 
-/// BERT's normaliser.
+/// BERT's normalizer.
 #[derive(Clone, Copy, Debug)]
-pub struct Normaliser {
+pub struct Normalizer {
     pub clean_text: bool,
     pub handle_chinese_chars: bool,
     pub strip_accents: bool,
     pub lowercase: bool,
 }
 
-impl Normaliser {
+impl Normalizer {
     pub fn apply(&self, text: &str) -> String {
         let mut clean = String::with_capacity(text.len());
         for character in text.chars() {

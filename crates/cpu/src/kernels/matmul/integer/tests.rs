@@ -16,11 +16,11 @@ fn sums_wrap_around_in_any_layout() {
             (0..k).map(term).fold(0, i64::wrapping_add)
         })
         .collect();
-    let turned = Layout::contiguous(DType::I64, &[n, k]).unwrap().transpose(0, 1).unwrap();
-    for right in [Tensor::new(&[k, n], &b), Tensor::strided(turned, &b)] {
-        let (left, dst) = (Tensor::new(&[m, k], &a), Tensor::output(DType::I64, &[m, n]));
-        let [dst_operand, left, right] = [dst.operand(), left.operand(), right.operand()];
-        let command = Command::matmul(dst_operand, left, right, None, None, 1.0, Activation::None);
+    let transposed = Layout::contiguous(DType::I64, &[n, k]).unwrap().transpose(0, 1).unwrap();
+    for rhs in [Tensor::new(&[k, n], &b), Tensor::strided(transposed, &b)] {
+        let (lhs, dst) = (Tensor::new(&[m, k], &a), Tensor::output(DType::I64, &[m, n]));
+        let [dst_operand, lhs, rhs] = [dst.operand(), lhs.operand(), rhs.operand()];
+        let command = Command::matmul(dst_operand, lhs, rhs, None, None, 1.0, Activation::None);
         assert_same_bits_in_any_order(&command.unwrap(), &dst);
         assert!(dst.values::<i64>() == expected);
     }

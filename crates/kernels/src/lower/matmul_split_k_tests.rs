@@ -4,8 +4,8 @@ use super::*;
 const GPU: Limits = Limits { parallel_groups: 4 * 132, ..LIMITS };
 
 /// The tile that a layer gets.
-fn tile(rows: usize, outputs: usize, depth: usize) -> Option<[i32; 3]> {
-    let launch = lower_depth(&linear(DType::F32, rows, outputs, depth), true, &GPU)?;
+fn tile(rows: usize, outputs: usize, k: usize) -> Option<[i32; 3]> {
+    let launch = lower_split_k(&linear(DType::F32, rows, outputs, k), true, &GPU)?;
     let launch = &launch.launches[0];
     let (rows, columns) = (constant(launch, "ROWS"), constant(launch, "COLUMNS"));
     assert_eq!(launch.threads as i32, constant(launch, "THREADS"));
@@ -28,17 +28,18 @@ fn large_products_and_other_orders_are_left_to_others() {
     // 30 is no multiple of what is taken at once.
     assert_eq!(tile(128, 256, 30), None);
     let wide = linear(DType::F64, 128, 256, 256);
-    assert!(lower_depth(&wide, false, &GPU).is_none());
+    assert!(lower_split_k(&wide, false, &GPU).is_none());
 }
 
 #[test]
 fn small_groups_have_fewer_slices() {
     let limits = Limits { max_threads: 64, ..GPU };
-    let lowered = lower_depth(&linear(DType::BF16, 128, 256, 256), false, &limits).unwrap();
+    let lowered = lower_split_k(&linear(DType::BF16, 128, 256, 256), false, &limits).unwrap();
     assert_eq!((lowered.launches[0].threads, constant(&lowered.launches[0], "THREADS")), (64, 64));
-    // And a long depth has more, where there is little else to do.
+    // And a long k has more, where there is little else to do.
     let threads = |rows| {
-        lower_depth(&linear(DType::F32, rows, 1024, 1024), false, &GPU).unwrap().launches[0].threads
+        lower_split_k(&linear(DType::F32, rows, 1024, 1024), false, &GPU).unwrap().launches[0]
+            .threads
     };
     assert_eq!((threads(8), threads(32)), (512, 256));
 }

@@ -6,27 +6,27 @@ use std::arch::x86_64::*;
 /// Columns of a panel.
 pub(super) const WIDTH: usize = 32;
 
-/// Steps of the depth that are multiplied together.
+/// Steps of k that are multiplied together.
 pub(super) const STEPS: usize = 4;
 
-/// `sums += left × right` over packed factors.
+/// `sums += lhs × rhs` over packed operands.
 #[derive(Clone, Copy)]
-pub(super) struct Tiles {
+pub(super) struct MicroTiles {
     pub rows: usize,
     pub columns: usize,
-    /// Groups of [`STEPS`] steps of the depth.
+    /// Groups of [`STEPS`] steps of k.
     pub groups: usize,
     /// Rows of `groups · STEPS` bytes.
-    pub left: *const u8,
+    pub lhs: *const u8,
     /// Panels of `groups` times [`WIDTH`] columns of [`STEPS`] bytes.
-    pub right: *const i8,
+    pub rhs: *const i8,
     /// Rows with room for whole panels.
     pub sums: *mut i32,
     /// Distance between rows of sums.
     pub stride: usize,
 }
 
-impl Tiles {
+impl MicroTiles {
     /// Adds the products to the sums, which wrap around.
     ///
     /// # Safety
@@ -48,24 +48,24 @@ impl Tiles {
         }
     }
 
-    /// Visits all tiles of up to `ROWS` rows: `tile(row, rows, panel)`.
+    /// Calls `body` for all micro-tiles of up to `ROWS` rows: `body(row, rows, panel)`.
     #[inline(always)]
-    fn each<const ROWS: usize>(&self, mut tile: impl FnMut(usize, usize, usize)) {
+    fn each<const ROWS: usize>(&self, mut body: impl FnMut(usize, usize, usize)) {
         for panel in 0..self.columns.div_ceil(WIDTH) {
             for row in (0..self.rows).step_by(ROWS) {
-                tile(row, ROWS.min(self.rows - row), panel);
+                body(row, ROWS.min(self.rows - row), panel);
             }
         }
     }
 
-    /// The panel of the right factor, and the sums of a tile.
+    /// The panel of the rhs, and the sums of a micro-tile.
     #[inline(always)]
-    unsafe fn places(&self, row: usize, panel: usize) -> (*const u8, *const i8, *mut i32) {
+    unsafe fn pointers(&self, row: usize, panel: usize) -> (*const u8, *const i8, *mut i32) {
         // SAFETY: the row and the panel belong to the product.
         unsafe {
             (
-                self.left.add(row * self.groups * STEPS),
-                self.right.add(panel * self.groups * STEPS * WIDTH),
+                self.lhs.add(row * self.groups * STEPS),
+                self.rhs.add(panel * self.groups * STEPS * WIDTH),
                 self.sums.add(row * self.stride + panel * WIDTH),
             )
         }
@@ -79,14 +79,14 @@ impl Tiles {
         self.each::<1>(|row, _, panel| {
             // SAFETY: passed on.
             unsafe {
-                let (left, right, to) = self.places(row, panel);
+                let (lhs, rhs, to) = self.pointers(row, panel);
                 let mut sums = to.cast::<[i32; WIDTH]>().read();
                 for group in 0..self.groups {
-                    let factors = left.add(group * STEPS).cast::<[u8; STEPS]>().read();
-                    let values = &*right.add(group * STEPS * WIDTH).cast::<[[i8; STEPS]; WIDTH]>();
+                    let bytes = lhs.add(group * STEPS).cast::<[u8; STEPS]>().read();
+                    let values = &*rhs.add(group * STEPS * WIDTH).cast::<[[i8; STEPS]; WIDTH]>();
                     for (sum, values) in sums.iter_mut().zip(values) {
-                        for (&factor, &value) in factors.iter().zip(values) {
-                            *sum = sum.wrapping_add(i32::from(factor) * i32::from(value));
+                        for (&lhs, &value) in bytes.iter().zip(values) {
+                            *sum = sum.wrapping_add(i32::from(lhs) * i32::from(value));
                         }
                     }
                 }
@@ -99,7 +99,7 @@ impl Tiles {
     ///
     /// # Safety
     ///
-    /// As for [`add`](Self::add), and the machine has AVX2.
+    /// As for [`add`](Self::add), and the CPU has AVX2.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     pub unsafe fn add_with_avx2(&self) {
@@ -127,23 +127,23 @@ impl Tiles {
         // SAFETY: the rows and the panel belong to the product, whose sums have room for whole panels;
         // loads and stores need no alignment.
         unsafe {
-            let (left, right, to) = self.places(row, panel);
+            let (lhs, rhs, to) = self.pointers(row, panel);
             for half in 0..2 {
-                let (right, to) = (right.add(half * HALF * STEPS), to.add(half * HALF));
+                let (rhs, to) = (rhs.add(half * HALF * STEPS), to.add(half * HALF));
                 // Two sums for each column, which are added at the end.
                 let mut sums = [[_mm256_setzero_si256(); HALF / COLUMNS]; ROWS];
                 for group in 0..self.groups {
-                    let values = right.add(group * STEPS * WIDTH);
-                    let factors: [__m256i; ROWS] = std::array::from_fn(|row| {
-                        let four = left.add(row * step + group * STEPS).cast::<i32>();
+                    let values = rhs.add(group * STEPS * WIDTH);
+                    let rows: [__m256i; ROWS] = std::array::from_fn(|row| {
+                        let four = lhs.add(row * step + group * STEPS).cast::<i32>();
                         let four = _mm_cvtsi32_si128(four.read_unaligned());
                         _mm256_broadcastq_epi64(_mm_cvtepu8_epi16(four))
                     });
                     for part in 0..HALF / COLUMNS {
                         let bytes = _mm_loadu_si128(values.add(part * COLUMNS * STEPS).cast());
                         let values = _mm256_cvtepi8_epi16(bytes);
-                        for (sums, &factors) in sums.iter_mut().zip(&factors) {
-                            let products = _mm256_madd_epi16(factors, values);
+                        for (sums, &lhs) in sums.iter_mut().zip(&rows) {
+                            let products = _mm256_madd_epi16(lhs, values);
                             sums[part] = _mm256_add_epi32(sums[part], products);
                         }
                     }
@@ -165,7 +165,7 @@ impl Tiles {
 
     /// # Safety
     ///
-    /// As for [`add`](Self::add), and the machine has AVX-512 VNNI.
+    /// As for [`add`](Self::add), and the CPU has AVX-512 VNNI.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512vnni")]
     pub unsafe fn add_with_vnni(&self) {
@@ -175,10 +175,10 @@ impl Tiles {
                 let mut done = 0;
                 while done < rows {
                     done += match rows - done {
-                        8.. => self.vnni_tile::<8>(row + done, panel),
-                        4.. => self.vnni_tile::<4>(row + done, panel),
-                        2.. => self.vnni_tile::<2>(row + done, panel),
-                        _ => self.vnni_tile::<1>(row + done, panel),
+                        8.. => self.vnni_micro_tile::<8>(row + done, panel),
+                        4.. => self.vnni_micro_tile::<4>(row + done, panel),
+                        2.. => self.vnni_micro_tile::<2>(row + done, panel),
+                        _ => self.vnni_micro_tile::<1>(row + done, panel),
                     };
                 }
             }
@@ -189,26 +189,26 @@ impl Tiles {
     #[cfg(target_arch = "x86_64")]
     #[inline]
     #[target_feature(enable = "avx512f,avx512vnni")]
-    unsafe fn vnni_tile<const ROWS: usize>(&self, row: usize, panel: usize) -> usize {
+    unsafe fn vnni_micro_tile<const ROWS: usize>(&self, row: usize, panel: usize) -> usize {
         const HALF: usize = WIDTH / 2;
         let step = self.groups * STEPS;
         // SAFETY: the rows and the panel belong to the product, whose sums have room for whole panels;
         // loads and stores need no alignment.
         unsafe {
-            let (left, right, to) = self.places(row, panel);
+            let (lhs, rhs, to) = self.pointers(row, panel);
             let mut sums: [[_; 2]; ROWS] = std::array::from_fn(|row| {
                 let to = to.add(row * self.stride);
                 [_mm512_loadu_si512(to.cast()), _mm512_loadu_si512(to.add(HALF).cast())]
             });
             for group in 0..self.groups {
-                let values = right.add(group * STEPS * WIDTH);
+                let values = rhs.add(group * STEPS * WIDTH);
                 let low = _mm512_loadu_si512(values.cast());
                 let high = _mm512_loadu_si512(values.add(STEPS * HALF).cast());
                 for (row, sums) in sums.iter_mut().enumerate() {
-                    let factors = left.add(row * step + group * STEPS).cast::<i32>();
-                    let factors = _mm512_set1_epi32(factors.read_unaligned());
-                    sums[0] = _mm512_dpbusd_epi32(sums[0], factors, low);
-                    sums[1] = _mm512_dpbusd_epi32(sums[1], factors, high);
+                    let bytes = lhs.add(row * step + group * STEPS).cast::<i32>();
+                    let bytes = _mm512_set1_epi32(bytes.read_unaligned());
+                    sums[0] = _mm512_dpbusd_epi32(sums[0], bytes, low);
+                    sums[1] = _mm512_dpbusd_epi32(sums[1], bytes, high);
                 }
             }
             for (row, &[low, high]) in sums.iter().enumerate() {

@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let device = arguments.device.open()?;
     for workload in workloads::chosen(std::slice::from_ref(&arguments.workload)) {
         let trace = take(workload, device, arguments)?;
-        std::fs::write(path, trace.to_json()).map_err(|error| Error::write(path, error))?;
+        trace.export(path)?;
         print!("{}", trace.summary());
     }
     println!("\ntimeline in {}: open it in https://ui.perfetto.dev", path.display());

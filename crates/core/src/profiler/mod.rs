@@ -162,7 +162,6 @@ impl Profiler {
         if self.is_inherited() {
             return Err(Error::Forked { device: self.device.clone() });
         }
-        let path = path.as_ref();
-        std::fs::write(path, self.to_json()).map_err(|error| Error::write(path, error))
+        self.take_trace().export(path)
     }
 }

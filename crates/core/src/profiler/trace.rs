@@ -1,6 +1,9 @@
 //! What the profiler has taken.
 
+use std::path::Path;
+
 use super::{Annotation, StreamTrace, Summary, chrome};
+use crate::{Error, Result};
 
 /// What is known of a device from some time; see [`Profiler::take_trace`](super::Profiler::take_trace).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +22,16 @@ impl Trace {
     /// stream. Commands have the names of their layers and the shapes of their operands.
     pub fn to_json(&self) -> String {
         chrome::trace(&[self])
+    }
+
+    /// Writes [`to_json`](Self::to_json) to a file that Perfetto and `chrome://tracing` open.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn export(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        std::fs::write(path, self.to_json()).map_err(|error| Error::write(path, error))
     }
 
     /// What took how long: per operation, per layer, and per span of users.

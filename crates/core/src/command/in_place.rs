@@ -64,6 +64,7 @@ impl Op {
             | Op::Resize { .. }
             | Op::Pad { .. }
             | Op::Reverse { .. }
+            | Op::DeformConv { .. }
             | Op::GridSample { .. }
             | Op::RoiAlign { .. }
             | Op::NonZero

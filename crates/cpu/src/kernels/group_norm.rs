@@ -64,7 +64,7 @@ pub(super) unsafe fn group_norm(
                 // SAFETY: groups are disjoint; what is its own output is read before it is written.
                 unsafe { groups.run(all.position(0, index), all.position(1, index), first) };
             }
-            groups.output.finish_chunk();
+            groups.output.end_chunk();
         });
     });
 }

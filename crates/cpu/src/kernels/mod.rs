@@ -43,7 +43,7 @@ mod storage;
 mod top_k;
 mod unary;
 
-use int8_gemm::Extras;
+use int8_gemm::RescaleOperands;
 pub(crate) use matmul::packed_bytes;
 pub use shared::fault::KernelFault;
 pub use shared::parallel::{Parallel, Sequential};
@@ -52,8 +52,8 @@ pub(crate) use shared::scratch::empty_spare;
 
 use millstream_core::{
     AttentionOperands, BoundCommand, CacheWriteOperands, ConvIntegerOperands, ConvOperands,
-    DynamicQuantizeOperands, MatMulBlocksOperands, MatMulIntegerOperands, MatMulOperands,
-    NormOperands, Op, OpKind, Operand, PoolOperands, QuantizeOperands, RawBuffer,
+    DeformConvOperands, DynamicQuantizeOperands, MatMulBlocksOperands, MatMulIntegerOperands,
+    MatMulOperands, NormOperands, Op, OpKind, Operand, PoolOperands, QuantizeOperands, RawBuffer,
     RecurrentOperands, ReverseOperands, RopeOperands, StftOperands,
 };
 
@@ -89,6 +89,7 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::Resize
             | OpKind::Pad
             | OpKind::Reverse
+            | OpKind::DeformConv
             | OpKind::GridSample
             | OpKind::RoiAlign
             | OpKind::NonZero
@@ -180,8 +181,8 @@ unsafe fn execute_one(
             }
             Op::CumSum { axis, exclusive, reverse, product } => {
                 let (axis, exclusive, reverse) = (usize::from(*axis), *exclusive, *reverse);
-                let way = cumsum::Way { axis, exclusive, reverse, product: *product };
-                cumsum::cumsum(way, &outputs[0], &inputs[0], parallel);
+                let params = cumsum::Params { axis, exclusive, reverse, product: *product };
+                cumsum::cumsum(params, &outputs[0], &inputs[0], parallel);
             }
             Op::Softmax { axis, log } => {
                 softmax::softmax(usize::from(*axis), *log, &outputs[0], &inputs[0], parallel);
@@ -242,8 +243,8 @@ unsafe fn execute_one(
             }
             Op::TopK { axis, k: _, largest, sorted } => {
                 let (axis, largest, sorted) = (usize::from(*axis), *largest, *sorted);
-                let choice = top_k::Choice { axis, largest, sorted };
-                top_k::top_k(choice, &outputs[0], &outputs[1], &inputs[0], parallel)?;
+                let params = top_k::Params { axis, largest, sorted };
+                top_k::top_k(params, &outputs[0], &outputs[1], &inputs[0], parallel)?;
             }
             Op::Resize { params } => resize::resize(params, &outputs[0], &inputs[0], parallel)?,
             Op::Pad { params } => pad::pad(params, &outputs[0], &inputs[0], parallel),
@@ -268,14 +269,17 @@ unsafe fn execute_one(
                 compact::unique(axis, *sorted, outputs, &inputs[0], parallel)?;
             }
             Op::NonMaxSuppression { most, overlap, score, centered } => {
-                let choice = compact::Choice {
+                let params = compact::NmsParams {
                     most: *most,
                     overlap: *overlap,
                     score: *score,
                     centered: *centered,
                 };
                 let operands = [&inputs[0], &inputs[1]];
-                compact::suppress(choice, &outputs[0], &outputs[1], operands, parallel)?;
+                compact::non_max_suppression(params, &outputs[0], &outputs[1], operands, parallel)?;
+            }
+            Op::DeformConv { params } => {
+                conv::deform_conv(params, &DeformConvOperands::of(command), parallel)?;
             }
             Op::GridSample { mode, padding, align_corners } => {
                 let sampling = grid_sample::Sampling {
@@ -336,7 +340,7 @@ unsafe fn execute_one(
                 let operands = MatMulIntegerOperands::of(command);
                 let MatMulIntegerOperands { dst, a, b, a_zero, b_zero, .. } = operands;
                 let scales = [operands.a_scale, operands.b_scale];
-                let extras = rescale.zip(both(scales)).map(|(rescale, scales)| Extras {
+                let extras = rescale.zip(both(scales)).map(|(rescale, scales)| RescaleOperands {
                     rescale,
                     scales,
                     bias: operands.bias,
@@ -351,7 +355,7 @@ unsafe fn execute_one(
                 let operands = ConvIntegerOperands::of(command);
                 let ConvIntegerOperands { dst, src, weight, src_zero, weight_zero, .. } = operands;
                 let scales = [operands.src_scale, operands.weight_scale];
-                let extras = rescale.zip(both(scales)).map(|(rescale, scales)| Extras {
+                let extras = rescale.zip(both(scales)).map(|(rescale, scales)| RescaleOperands {
                     rescale,
                     scales,
                     bias: operands.bias,

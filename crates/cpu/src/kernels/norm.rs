@@ -74,7 +74,7 @@ pub(super) unsafe fn norm(
                     .then(|| rows.position(1, index + 1));
                 vectorized(Row { rows: &norm, index, to, from, next });
             }
-            norm.output.finish_chunk();
+            norm.output.end_chunk();
         });
     });
 }

@@ -120,6 +120,7 @@ impl Op {
             Op::NonMaxSuppression { most, overlap, score, centered: _ } => {
                 compact::suppress(fit, *most, *overlap, *score)
             }
+            Op::DeformConv { params } => window::deform_conv(fit, params),
             Op::GridSample { mode: _, padding: _, align_corners: _ } => sample::grid_sample(fit),
             Op::RoiAlign { params } => sample::roi_align(fit, *params),
             Op::Attention { params } => attention::attention(fit, params),

@@ -7,9 +7,9 @@
 //! of a query depend neither on the batch nor on the other queries.
 
 mod mask;
-mod seen;
 mod softmax;
-mod turn;
+mod transpose;
+mod visible;
 
 #[cfg(test)]
 mod tests;
@@ -25,8 +25,8 @@ use crate::kernels::shared::parallel::{Parallel, Shared};
 use crate::kernels::shared::scratch::with_areas;
 use crate::kernels::shared::simd::Isa;
 use mask::Mask;
-use seen::Seen;
 use softmax::Softmax;
+use visible::VisibleKeys;
 
 /// Keys of a block.
 const BLOCK_KEYS: usize = 128;
@@ -133,8 +133,8 @@ impl<'a, T: StoredFloat<Compute: PanelElement>> Attention<'a, T> {
         // SAFETY: passed on; truth values are bytes.
         unsafe {
             let mask = mask.map(|mask| match mask.layout.dtype() {
-                DType::Bool => Mask::Seen(Tensor::new(mask)),
-                _ => Mask::Added(Tensor::new(mask)),
+                DType::Bool => Mask::Bool(Tensor::new(mask)),
+                _ => Mask::Additive(Tensor::new(mask)),
             });
             Attention {
                 params,
@@ -207,16 +207,16 @@ impl<'a, T: StoredFloat<Compute: PanelElement>> Attention<'a, T> {
     ) {
         areas.query.fill(T::Compute::ZERO);
         // SAFETY: passed on.
-        unsafe { self.turn_queries(isa, width, panel, areas.query) };
+        unsafe { self.transpose_queries(isa, width, panel, areas.query) };
         // SAFETY: passed on.
         let length =
             unsafe { self.lengths.map_or(self.keys, |given| given.at(panel.batch, self.keys)) };
-        let seen = Seen::new(self, panel, length);
-        if seen.blocks().is_empty() {
+        let visible = VisibleKeys::new(self, panel, length);
+        if visible.blocks().is_empty() {
             areas.results.fill(T::Compute::ZERO);
         }
         let mut softmax = Softmax::new();
-        for first in seen.blocks().step_by(BLOCK_KEYS) {
+        for first in visible.blocks().step_by(BLOCK_KEYS) {
             // Beyond the length there may be anything, and even no share of it is a number.
             let keys = BLOCK_KEYS.min(length - first);
             let scores = &mut areas.scores[..keys * width];
@@ -240,7 +240,7 @@ impl<'a, T: StoredFloat<Compute: PanelElement>> Attention<'a, T> {
                     begin: true,
                 };
                 product.run(isa);
-                self.prepare(isa, width, panel, &seen, first, scores);
+                self.prepare(isa, width, panel, &visible, first, scores);
                 softmax.add(isa, width, scores, areas.results);
                 let rows = (first, keys, self.value_size);
                 let (lhs, lhs_k_stride, lhs_row_stride) =
@@ -253,7 +253,7 @@ impl<'a, T: StoredFloat<Compute: PanelElement>> Attention<'a, T> {
                     lhs_k_stride,
                     rhs: scores.as_ptr(),
                     sums: areas.results.as_mut_ptr(),
-                    begin: first == seen.blocks().start,
+                    begin: first == visible.blocks().start,
                     ..product
                 };
                 product.run(isa);
@@ -261,7 +261,7 @@ impl<'a, T: StoredFloat<Compute: PanelElement>> Attention<'a, T> {
         }
         softmax.divide(isa, width, areas.results);
         // SAFETY: passed on.
-        unsafe { self.turn_results(isa, width, panel, areas.results) };
+        unsafe { self.transpose_results(isa, width, panel, areas.results) };
     }
 
     /// Some keys or values in the type that is computed in, with the distances between them and between

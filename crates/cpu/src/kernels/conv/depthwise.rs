@@ -78,6 +78,6 @@ impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
         }
         let segment = Segment { column: 0, ..segment };
         // SAFETY: passed on.
-        unsafe { self.finish.store(channel, &[segment], sums) };
+        unsafe { self.epilogue.store(channel, &[segment], sums) };
     }
 }

@@ -2,14 +2,14 @@
 
 use millstream_core::{Activation, ConvParams, DType, Operand, RawBuffer};
 
-use super::finish::Placed;
+use super::epilogue::WindowedOperand;
 use super::gather::Source;
 use super::weight::Weight;
 use super::window::{Segment, Window};
 use super::{Operands, store_run};
 use crate::kernels::int8_gemm::{
-    Activate, Extras, Made, PRODUCTS_PER_ELEMENT, Scale, Scales, TILE_COLUMNS, TILE_ROWS, Tile,
-    TileOperands, Zeros, add, add_to_sums, with_made,
+    Activate, PRODUCTS_PER_ELEMENT, RescaleOperands, RescaledElement, Scale, Scales, TILE_COLUMNS,
+    TILE_ROWS, Tile, TileOperands, Zeros, add, add_to_sums, with_rescaled,
 };
 use crate::kernels::shared::block::base;
 use crate::kernels::shared::fault::{Result, try_share};
@@ -84,7 +84,7 @@ pub(crate) unsafe fn conv_integer(
     params: &ConvParams,
     operands: &Operands<'_>,
     zeros: [Option<&Operand<RawBuffer>>; 2],
-    extras: Option<&Extras<'_>>,
+    extras: Option<&RescaleOperands<'_>>,
     parallel: &dyn Parallel,
 ) -> Result {
     let dst = operands.dst;
@@ -97,7 +97,7 @@ pub(crate) unsafe fn conv_integer(
     unsafe {
         match extras {
             None => {
-                let to = Placed::<i32>::new(&window, dst);
+                let to = WindowedOperand::<i32>::new(&window, dst);
                 tiles(params, operands, &window, zeros, parallel, |channel, segments, sums| {
                     for segment in segments {
                         let (to, stride) = to.run(channel, segment);
@@ -105,10 +105,10 @@ pub(crate) unsafe fn conv_integer(
                     }
                 })
             }
-            Some(extras) => with_made!(dst.layout.dtype(), T => {
-                let finish = Rescaled::<T>::new(&window, dst, extras);
+            Some(extras) => with_rescaled!(dst.layout.dtype(), T => {
+                let epilogue = Rescaled::<T>::new(&window, dst, extras);
                 tiles(params, operands, &window, zeros, parallel, |channel, segments, sums| {
-                    finish.store(channel, segments, sums);
+                    epilogue.store(channel, segments, sums);
                 })
             }),
         }
@@ -116,35 +116,35 @@ pub(crate) unsafe fn conv_integer(
 }
 
 /// What is made of sums, and where it goes.
-struct Rescaled<T: Made> {
+struct Rescaled<T: RescaledElement> {
     activation: Activation,
-    dst: Placed<T>,
+    dst: WindowedOperand<T>,
     /// Scales of the input and of all output channels.
     scales: [(Shared<f32>, usize); 2],
     sums_bias: Option<(Shared<i32>, usize)>,
     bias: Option<(Shared<T::Added>, usize)>,
-    residual: Option<Placed<T::Added>>,
+    residual: Option<WindowedOperand<T::Added>>,
     dst_scale: (f32, f32),
 }
 
-impl<T: Made> Rescaled<T> {
+impl<T: RescaledElement> Rescaled<T> {
     /// # Safety
     ///
     /// As for [`execute`](crate::kernels::execute), with an output that is not empty and has elements of type `T`.
-    unsafe fn new(window: &Window, dst: &Operand<RawBuffer>, extras: &Extras<'_>) -> Self {
+    unsafe fn new(window: &Window, dst: &Operand<RawBuffer>, extras: &RescaleOperands<'_>) -> Self {
         let [sums_bias, bias] = extras.biases();
         // SAFETY: passed on; a bias has one number for each output channel.
         unsafe {
             Rescaled {
                 activation: extras.rescale.activation,
-                dst: Placed::new(window, dst),
+                dst: WindowedOperand::new(window, dst),
                 scales: extras
                     .scales
                     .map(|scale| (Shared::new(base(scale)), scale.layout.strides()[0])),
                 sums_bias: sums_bias
                     .map(|bias| (Shared::new(base(bias)), bias.layout.strides()[1])),
                 bias: bias.map(|bias| (Shared::new(base(bias)), bias.layout.strides()[1])),
-                residual: extras.residual.map(|residual| Placed::new(window, residual)),
+                residual: extras.residual.map(|residual| WindowedOperand::new(window, residual)),
                 dst_scale: extras.dst_scale(),
             }
         }

@@ -6,8 +6,9 @@
 //! on the batch nor on where a block begins. A transposed convolution is several convolutions, one
 //! for each residue of the outputs by the stride.
 
+mod deform;
 mod depthwise;
-mod finish;
+mod epilogue;
 mod gather;
 mod integer;
 mod product;
@@ -17,7 +18,8 @@ mod window;
 #[cfg(test)]
 mod tests;
 
-pub(super) use finish::store_run;
+pub(super) use deform::deform_conv;
+pub(super) use epilogue::store_run;
 pub(super) use gather::read_run;
 pub(super) use integer::conv_integer;
 
@@ -29,7 +31,7 @@ use crate::kernels::shared::fault::Result;
 use crate::kernels::shared::number::{StoredFloat, with_float};
 use crate::kernels::shared::parallel::{Parallel, Shared};
 use crate::kernels::shared::simd::Isa;
-use finish::{Finish, Placed};
+use epilogue::{ConvEpilogue, WindowedOperand};
 use gather::Source;
 use product::Conv;
 use weight::Weight;
@@ -107,7 +109,7 @@ unsafe fn over<T: StoredFloat<Compute: PanelElement>>(
     // SAFETY: passed on; the output is not empty.
     let conv = unsafe {
         let placed = |operand: Option<&Operand<RawBuffer>>| {
-            operand.map(|operand| Placed::<T>::new(window, operand))
+            operand.map(|operand| WindowedOperand::<T>::new(window, operand))
         };
         Conv::<T> {
             window,
@@ -121,9 +123,9 @@ unsafe fn over<T: StoredFloat<Compute: PanelElement>>(
                 channel_stride: src.strides()[1],
             },
             weight: Weight::new(base(operands.weight), strides, &window.taps)?,
-            finish: Finish {
+            epilogue: ConvEpilogue {
                 epilogue,
-                dst: Placed::new(window, operands.dst),
+                dst: WindowedOperand::new(window, operands.dst),
                 added: [placed(operands.bias), placed(operands.residual)],
             },
         }

@@ -1,7 +1,7 @@
 //! Convolution as a product of the weights with what the taps see, gathered block by block.
 
-use super::finish::Finish;
-use super::gather::Source;
+use super::epilogue::ConvEpilogue;
+use super::gather::{Part, Source, Taps};
 use super::weight::Weight;
 use super::window::{Segment, Window};
 use crate::kernels::matmul::panels::{PanelElement, Product};
@@ -13,7 +13,7 @@ use crate::kernels::shared::simd::Isa;
 
 /// Output channels and columns of a block of the result.
 const TILE_ROWS: usize = 256;
-const TILE_COLUMNS: usize = 128;
+pub(super) const TILE_COLUMNS: usize = 128;
 
 /// Blocks that are too few to share well.
 const FEW_TILES: usize = 4;
@@ -24,20 +24,20 @@ const TILE_K: usize = 1024;
 /// Multiplications that take about as long as one element of simple work.
 const PRODUCTS_PER_ELEMENT: usize = 16;
 
-/// One convolution over one window.
-pub(super) struct Conv<'a, T> {
+/// One convolution over one window, whose taps see what `S` says.
+pub(super) struct Conv<'a, T, S = Source<T>> {
     pub window: &'a Window,
     pub batch: usize,
     pub groups: usize,
     /// Output and input channels of a group.
     pub rows: usize,
     pub channels: usize,
-    pub source: Source<T>,
+    pub source: S,
     pub weight: Weight<T>,
-    pub finish: Finish<'a, T>,
+    pub epilogue: ConvEpilogue<'a, T>,
 }
 
-impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
+impl<T: StoredFloat<Compute: PanelElement>, S: Taps<T>> Conv<'_, T, S> {
     /// # Safety
     ///
     /// As for [`execute`](crate::kernels::execute), the parts belong together, and the CPU has
@@ -89,9 +89,11 @@ impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
             for first in (0..k).step_by(TILE_K) {
                 let part = TILE_K.min(k - first);
                 let range = first..first + part;
+                let (window, channels) = (self.window, group * self.channels);
+                let seen_by = Part { window, segments, width, channels, steps: range.clone() };
                 // SAFETY: passed on; the areas have the sizes that the product says.
                 unsafe {
-                    self.gather(width, group, range.clone(), segments, (&mut *rhs, &mut *seen));
+                    self.source.gather(&seen_by, rhs, seen);
                     let (lhs, lhs_row_stride) = self.weight.rows(group, (row, rows), range, lhs);
                     let product = Product {
                         rows,
@@ -113,35 +115,8 @@ impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
             for (index, sums) in sums.chunks_exact_mut(stride).enumerate() {
                 let channel = group * self.rows + row + index;
                 // SAFETY: passed on.
-                unsafe { self.finish.store(channel, segments, &mut sums[..columns]) };
+                unsafe { self.epilogue.store(channel, segments, &mut sums[..columns]) };
             }
         })
-    }
-
-    /// Gathers some steps of k to panels.
-    unsafe fn gather(
-        &self,
-        width: usize,
-        group: usize,
-        range: std::ops::Range<usize>,
-        segments: &[Segment],
-        (to, seen): (&mut [T::Compute], &mut [T::Compute]),
-    ) {
-        let taps = &self.window.taps;
-        for (index, step) in range.clone().enumerate() {
-            let (channel, tap) = (group * self.channels + step / taps.len(), step % taps.len());
-            for segment in segments {
-                let seen = &mut seen[segment.column..][..segment.count];
-                let padding = T::Compute::ZERO;
-                // SAFETY: passed on.
-                unsafe {
-                    self.source.read(self.window, segment, channel, &taps[tap], padding, seen);
-                }
-            }
-            let panels = to.chunks_exact_mut(range.len() * width);
-            for (panel, seen) in panels.zip(seen.chunks_exact(width)) {
-                panel[index * width..][..width].copy_from_slice(seen);
-            }
-        }
     }
 }

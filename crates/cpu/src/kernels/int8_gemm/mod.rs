@@ -14,7 +14,9 @@ mod rescale;
 mod tests;
 
 pub(super) use macro_kernel::{Tile, TileOperands, Zeros};
-pub(super) use rescale::{Activate, Extras, Made, Scale, Scales, add, add_to_sums, with_made};
+pub(super) use rescale::{
+    Activate, RescaleOperands, RescaledElement, Scale, Scales, add, add_to_sums, with_rescaled,
+};
 
 use millstream_core::{DType, Operand, RawBuffer};
 
@@ -49,7 +51,7 @@ pub(super) unsafe fn matmul_integer(
     dst: &Operand<RawBuffer>,
     [a, b]: [&Operand<RawBuffer>; 2],
     [a_zero, b_zero]: [Option<&Operand<RawBuffer>>; 2],
-    extras: Option<&Extras<'_>>,
+    extras: Option<&RescaleOperands<'_>>,
     parallel: &dyn Parallel,
 ) -> Result {
     if dst.layout.is_empty() {
@@ -91,7 +93,7 @@ pub(super) unsafe fn matmul_integer(
         match extras {
             None => product.sums(dst, parallel),
             Some(extras) => {
-                with_made!(dst.layout.dtype(), T => product.rescaled::<T>(dst, extras, parallel))
+                with_rescaled!(dst.layout.dtype(), T => product.rescaled::<T>(dst, extras, parallel))
             }
         }
     }
@@ -191,10 +193,10 @@ impl Product {
     }
 
     /// Stores what is made of the sums.
-    unsafe fn rescaled<T: Made>(
+    unsafe fn rescaled<T: RescaledElement>(
         &self,
         dst: &Operand<RawBuffer>,
-        extras: &Extras<'_>,
+        extras: &RescaleOperands<'_>,
         parallel: &dyn Parallel,
     ) -> Result {
         // SAFETY: passed on; the types are those of the operands.

@@ -14,7 +14,7 @@ use crate::kernels::shared::simd::{SimdFn, vectorized};
 
 /// The operands that sums meet: scales of both operands, what is added, and the scale and zero point of bytes.
 #[derive(Clone, Copy)]
-pub(crate) struct Extras<'a> {
+pub(crate) struct RescaleOperands<'a> {
     pub rescale: Rescale,
     pub scales: [&'a Operand<RawBuffer>; 2],
     pub bias: Option<&'a Operand<RawBuffer>>,
@@ -24,7 +24,7 @@ pub(crate) struct Extras<'a> {
 }
 
 /// The type of a result.
-pub(crate) trait Made: Stored {
+pub(crate) trait RescaledElement: Stored {
     /// The type of what is added in floating point.
     type Added: Stored<Compute = f32>;
 
@@ -33,9 +33,9 @@ pub(crate) trait Made: Stored {
     fn make(values: &[f32], scale: (f32, f32), store: impl FnOnce(&[Self::Compute]));
 }
 
-macro_rules! made_of_floats {
+macro_rules! rescaled_floats {
     ($($type:ty),*) => {$(
-        impl Made for $type {
+        impl RescaledElement for $type {
             type Added = $type;
 
             #[inline(always)]
@@ -46,11 +46,11 @@ macro_rules! made_of_floats {
     )*};
 }
 
-made_of_floats!(f32, f16, bf16);
+rescaled_floats!(f32, f16, bf16);
 
-macro_rules! made_of_bytes {
+macro_rules! rescaled_bytes {
     ($($type:ty),*) => {$(
-        impl Made for $type {
+        impl RescaledElement for $type {
             type Added = f32;
 
             #[inline(always)]
@@ -61,7 +61,7 @@ macro_rules! made_of_bytes {
     )*};
 }
 
-made_of_bytes!(u8, i8);
+rescaled_bytes!(u8, i8);
 
 fn to_bytes<'a, Q: Byte>(
     values: &[f32],
@@ -75,7 +75,7 @@ fn to_bytes<'a, Q: Byte>(
 }
 
 /// Runs a body with `$type` standing for the type of a result.
-macro_rules! with_made {
+macro_rules! with_rescaled {
     ($dtype:expr, $type:ident => $body:expr) => {
         match $dtype {
             DType::F32 => {
@@ -103,9 +103,9 @@ macro_rules! with_made {
     };
 }
 
-pub(crate) use with_made;
+pub(crate) use with_rescaled;
 
-impl Extras<'_> {
+impl RescaleOperands<'_> {
     /// The bias where it is added to sums, and where it is added to numbers.
     pub fn biases(&self) -> [Option<&Operand<RawBuffer>>; 2] {
         let integer = self.bias.is_some_and(|bias| bias.layout.dtype() == DType::I32);

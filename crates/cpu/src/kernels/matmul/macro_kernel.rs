@@ -31,7 +31,7 @@ const MANY_ROWS: usize = 384;
 const LARGEST_MICRO_TILE: usize = 14 * 32;
 
 /// Cuts `0..count` in as few parts of at most `most` as possible, of about one size.
-pub(crate) fn parts(count: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
+pub(crate) fn even_ranges(count: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
     let parts = count.div_ceil(most);
     let (size, longer) = (count / parts.max(1), count % parts.max(1));
     // The first few are longer by one.
@@ -110,7 +110,7 @@ unsafe fn with_rhs<T: GemmElement>(
     }
     with_area::<T::Compute, _>(&LHS, tile.rows * tile.k, Some(content), |lhs, packed| {
         if !packed {
-            for part in parts(tile.k, K_PART) {
+            for part in even_ranges(tile.k, K_PART) {
                 // SAFETY: passed on; the area has room for the rows.
                 unsafe {
                     let to = lhs.add(part.start * tile.rows);
@@ -181,7 +181,7 @@ unsafe fn pack_rows<T: GemmElement>(
     to: *mut T::Compute,
     isa: Isa,
 ) {
-    for rows in parts(tile.rows, shape.rows) {
+    for rows in even_ranges(tile.rows, shape.rows) {
         // SAFETY: passed on.
         unsafe {
             let to = to.add(rows.start * part.len());
@@ -247,14 +247,14 @@ impl<T: GemmElement> MacroKernel<'_, '_, T> {
                 }
             }
         }
-        for part in parts(tile.k, K_PART) {
+        for part in even_ranges(tile.k, K_PART) {
             // SAFETY: the part is one of the tile.
             let panels = unsafe { self.panels(&part) };
             if let Lhs::PartByPart(area) = self.lhs {
                 // SAFETY: as above, and the area has room for it.
                 unsafe { pack_rows(tile, self.shape, &part, area, self.isa) };
             }
-            for rows in parts(tile.rows, self.shape.rows) {
+            for rows in even_ranges(tile.rows, self.shape.rows) {
                 // SAFETY: rows and part are of the tile; every sum of the rows was written by the
                 // micro-tiles when the last part is done.
                 unsafe {

@@ -3,7 +3,7 @@
 //! As in `matmul`, every sum is made in rising order of k in one accumulator, whatever the
 //! number of rows and columns, so a result has the same bits in a product of any size.
 
-use crate::kernels::matmul::macro_kernel::parts;
+use crate::kernels::matmul::macro_kernel::even_ranges;
 use crate::kernels::matmul::micro_kernel::{GemmElement, MicroTile, panels_together};
 use crate::kernels::shared::number::Float;
 use crate::kernels::shared::scratch::Plain;
@@ -57,7 +57,7 @@ impl<F: PanelElement> Product<F> {
         while panel < count {
             let panels = if count - panel >= together { together } else { 1 };
             // A panel stays in the first-level cache while all rows pass.
-            for rows in parts(self.rows, shape.rows) {
+            for rows in even_ranges(self.rows, shape.rows) {
                 // SAFETY: passed on; rows and panels are those of the product.
                 unsafe {
                     let micro_tile = MicroTile {

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use millstream_core::RecurrentCell;
 
-use super::cell::{Reset, Step};
-use super::general::{GeneralReset, GeneralStep, Variant};
+use super::cell::{CellUpdate, Reset};
+use super::general::{GeneralCellUpdate, GeneralReset, Variant};
 use super::{Layer, Part};
 use crate::kernels::conv::read_run;
 use crate::kernels::matmul::panels::{PanelElement, Product};
@@ -228,9 +228,9 @@ impl<T: StoredFloat<Compute: PanelElement>> Layer<'_, T> {
                 let length = self.length(part.first + sequence);
                 let step = first + index;
                 if step < length {
-                    let one = Step {
+                    let one = CellUpdate {
                         cell,
-                        gate,
+                        gate_stride: gate,
                         from_input: &inputs[sequence * stride..][..stride],
                         from_hidden: &areas.from_hidden[sequence * stride..][..stride],
                         bias,
@@ -240,8 +240,8 @@ impl<T: StoredFloat<Compute: PanelElement>> Layer<'_, T> {
                     match areas.variant {
                         None => vectorized(one),
                         Some(variant) => {
-                            vectorized(GeneralStep {
-                                step: one,
+                            vectorized(GeneralCellUpdate {
+                                update: one,
                                 variant,
                                 gates: &mut *areas.gates,
                             });

@@ -61,8 +61,8 @@ pub(crate) unsafe fn base<T>(operand: &Operand<RawBuffer>) -> *mut T {
 pub(crate) struct Input<T> {
     first: Shared<T>,
     operand: usize,
-    /// Whether blocks may be lent from the buffer itself.
-    lend: bool,
+    /// Whether blocks may be read in place, from the buffer itself.
+    in_place: bool,
 }
 
 /// An operand of a walk that is written.
@@ -81,7 +81,7 @@ impl<T: Stored> Output<T> {
     }
 
     /// The same operand, stored past the caches if so many elements are too large for them. A chunk
-    /// then ends with [`finish_chunk`](Self::finish_chunk), which [`each_block`] sees to.
+    /// then ends with [`end_chunk`](Self::end_chunk), which [`each_block`] sees to.
     pub fn of_elements(self, count: usize) -> Self {
         Output { streaming: streaming::is_large(count.saturating_mul(size_of::<T>())), ..self }
     }
@@ -118,7 +118,7 @@ impl<T: Stored> Output<T> {
     }
 
     /// Makes what this thread has stored visible to others.
-    pub fn finish_chunk(&self) {
+    pub fn end_chunk(&self) {
         if self.streaming {
             streaming::fence();
         }
@@ -219,10 +219,10 @@ impl<T: Stored> Output<T> {
 
 impl<T: Stored> Input<T> {
     /// Operand `operand` of a walk, with its first element, in a command that writes from `output`
-    /// on. An input that *is* the output is never lent, since a lent block must not change.
+    /// on. An input that *is* the output is never read in place, since such a block must not change.
     pub fn new<D>(first: *const T, operand: usize, output: *const D) -> Self {
-        let lend = first.cast::<u8>() != output.cast::<u8>();
-        Input { first: Shared::new(first.cast_mut()), operand, lend }
+        let in_place = first.cast::<u8>() != output.cast::<u8>();
+        Input { first: Shared::new(first.cast_mut()), operand, in_place }
     }
 
     /// The same operand with all elements moved by `count` elements.
@@ -298,7 +298,7 @@ impl<T: Stored> Input<T> {
     ) -> &'a [T::Compute] {
         let first = self.first.get().cast_const();
         let stride = walk.inner_stride(self.operand);
-        if T::DIRECT && self.lend && stride == 1 && start % walk.inner() + len <= walk.inner() {
+        if T::DIRECT && self.in_place && stride == 1 && start % walk.inner() + len <= walk.inner() {
             // SAFETY: the elements lie one after another inside the buffer, are of the type computed
             // in, and are not written as long as the slice lives.
             return unsafe {

@@ -35,7 +35,7 @@ pub(super) unsafe fn run<T: StoredFloat>(softmax: &Softmax<T>, parallel: &dyn Pa
             let first = [0, 1].map(|operand| softmax.rows.position(operand, first));
             vectorized(Strip { softmax, first, width });
         }
-        softmax.output.finish_chunk();
+        softmax.output.end_chunk();
     });
 }
 

@@ -23,7 +23,7 @@ pub(super) unsafe fn run<T: StoredFloat>(softmax: &Softmax<T>, parallel: &dyn Pa
                 (index + 1 < range.end && softmax.output.is_streaming()).then_some(index + 1);
             vectorized(Row { softmax, index, next });
         }
-        softmax.output.finish_chunk();
+        softmax.output.end_chunk();
     });
 }
 

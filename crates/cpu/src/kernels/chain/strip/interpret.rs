@@ -25,24 +25,24 @@ macro_rules! strips {
             while first < len {
                 let mut a = [splat(0.0); $vectors];
                 for instruction in program.instructions() {
-                    let Instruction { what, place, turned, low, high } = *instruction;
+                    let Instruction { opcode, location, swapped, low, high } = *instruction;
                     let mut b = a;
                     // SAFETY: inputs have so many elements from here on, or one, and slots have a strip.
                     unsafe {
-                        match place {
-                            Place::Own => {}
-                            Place::Kept => b = kept,
-                            Place::Slot(slot) => {
+                        match location {
+                            Location::Accumulator => {}
+                            Location::Kept => b = kept,
+                            Location::Slot(slot) => {
                                 let at = sources.slots.add(usize::from(slot) * SLOT);
-                                if what == What::Store {
+                                if opcode == Opcode::Store {
                                     each!(k, $vectors => store(at.add(k * LANES), a[k]));
                                 } else {
                                     each!(k, $vectors => b[k] = load(at.add(k * LANES)));
                                 }
                             }
-                            Place::Input(input) => {
+                            Location::Input(input) => {
                                 let source = sources.inputs.get_unchecked(usize::from(input));
-                                if what == What::Mask {
+                                if opcode == Opcode::Mask {
                                     if source.step == 0 {
                                         mask = [mask_splat(*source.first); $vectors];
                                     } else {
@@ -58,71 +58,71 @@ macro_rules! strips {
                             }
                         }
                     }
-                    if turned {
+                    if swapped {
                         std::mem::swap(&mut a, &mut b);
                     }
-                    match what {
-                        What::Load => a = b,
-                        What::Keep => kept = a,
-                        What::Store | What::Mask => {}
-                        What::Add => each!(k, $vectors => a[k] = add(a[k], b[k])),
-                        What::Sub => each!(k, $vectors => a[k] = sub(a[k], b[k])),
-                        What::Mul => each!(k, $vectors => a[k] = mul(a[k], b[k])),
-                        What::Div => each!(k, $vectors => a[k] = div(a[k], b[k])),
-                        What::Max => each!(k, $vectors => {
+                    match opcode {
+                        Opcode::Load => a = b,
+                        Opcode::Keep => kept = a,
+                        Opcode::Store | Opcode::Mask => {}
+                        Opcode::Add => each!(k, $vectors => a[k] = add(a[k], b[k])),
+                        Opcode::Sub => each!(k, $vectors => a[k] = sub(a[k], b[k])),
+                        Opcode::Mul => each!(k, $vectors => a[k] = mul(a[k], b[k])),
+                        Opcode::Div => each!(k, $vectors => a[k] = div(a[k], b[k])),
+                        Opcode::Max => each!(k, $vectors => {
                             a[k] = choose(or(greater(a[k], b[k]), nan(a[k])), a[k], b[k]);
                         }),
-                        What::Min => each!(k, $vectors => {
+                        Opcode::Min => each!(k, $vectors => {
                             a[k] = choose(or(less(a[k], b[k]), nan(a[k])), a[k], b[k]);
                         }),
-                        What::Relu => {
+                        Opcode::Relu => {
                             let zero = splat(0.0);
                             each!(k, $vectors => a[k] = choose(less_equal(a[k], zero), zero, a[k]));
                         }
-                        What::Neg => each!(k, $vectors => a[k] = negate(a[k])),
-                        What::Abs => each!(k, $vectors => a[k] = absolute(a[k])),
-                        What::Square => each!(k, $vectors => a[k] = mul(a[k], a[k])),
-                        What::Sqrt => each!(k, $vectors => a[k] = root(a[k])),
-                        What::Reciprocal => {
+                        Opcode::Neg => each!(k, $vectors => a[k] = negate(a[k])),
+                        Opcode::Abs => each!(k, $vectors => a[k] = absolute(a[k])),
+                        Opcode::Square => each!(k, $vectors => a[k] = mul(a[k], a[k])),
+                        Opcode::Sqrt => each!(k, $vectors => a[k] = root(a[k])),
+                        Opcode::Reciprocal => {
                             let one = splat(1.0);
                             each!(k, $vectors => a[k] = div(one, a[k]));
                         }
-                        What::Clip => {
+                        Opcode::Clip => {
                             let (low, high) = (splat(low), splat(high));
                             each!(k, $vectors => a[k] = clip(a[k], low, high));
                         }
-                        What::LeakyRelu => {
+                        Opcode::LeakyRelu => {
                             let (zero, slope) = (splat(0.0), splat(low));
                             each!(k, $vectors => {
                                 a[k] = choose(less(a[k], zero), mul(slope, a[k]), a[k]);
                             });
                         }
-                        What::HardSigmoid => {
+                        Opcode::HardSigmoid => {
                             let (alpha, beta) = (splat(low), splat(high));
                             let (zero, one) = (splat(0.0), splat(1.0));
                             each!(k, $vectors => {
                                 a[k] = clip(add(mul(alpha, a[k]), beta), zero, one);
                             });
                         }
-                        What::HardSwish => {
+                        Opcode::HardSwish => {
                             let (zero, three, six) = (splat(0.0), splat(3.0), splat(6.0));
                             each!(k, $vectors => {
                                 let factor = clip(add(a[k], three), zero, six);
                                 a[k] = div(mul(a[k], factor), six);
                             });
                         }
-                        What::Equal => each!(k, $vectors => mask[k] = equal(a[k], b[k])),
-                        What::NotEqual => each!(k, $vectors => mask[k] = not_equal(a[k], b[k])),
-                        What::Less => each!(k, $vectors => mask[k] = less(a[k], b[k])),
-                        What::LessEqual => each!(k, $vectors => mask[k] = less_equal(a[k], b[k])),
-                        What::Greater => each!(k, $vectors => mask[k] = greater(a[k], b[k])),
-                        What::GreaterEqual => {
+                        Opcode::Equal => each!(k, $vectors => mask[k] = equal(a[k], b[k])),
+                        Opcode::NotEqual => each!(k, $vectors => mask[k] = not_equal(a[k], b[k])),
+                        Opcode::Less => each!(k, $vectors => mask[k] = less(a[k], b[k])),
+                        Opcode::LessEqual => each!(k, $vectors => mask[k] = less_equal(a[k], b[k])),
+                        Opcode::Greater => each!(k, $vectors => mask[k] = greater(a[k], b[k])),
+                        Opcode::GreaterEqual => {
                             each!(k, $vectors => mask[k] = greater_equal(a[k], b[k]));
                         }
-                        What::Choose => each!(k, $vectors => a[k] = choose(mask[k], a[k], b[k])),
+                        Opcode::Choose => each!(k, $vectors => a[k] = choose(mask[k], a[k], b[k])),
                     }
                     // A comparison leaves the accumulator as it was.
-                    if turned && what.compares() {
+                    if swapped && opcode.compares() {
                         a = b;
                     }
                 }
@@ -142,10 +142,10 @@ macro_rules! each {
     };
 }
 
-impl super::What {
+impl super::Opcode {
     #[inline(always)]
     fn compares(self) -> bool {
-        use super::What::*;
+        use super::Opcode::*;
         matches!(self, Equal | NotEqual | Less | LessEqual | Greater | GreaterEqual)
     }
 }
@@ -154,7 +154,7 @@ impl super::What {
 pub(super) mod avx512 {
     use std::arch::x86_64::*;
 
-    use crate::kernels::chain::strip::{Instruction, Place, Program, SLOT, Sources, What};
+    use crate::kernels::chain::strip::{Instruction, Location, Opcode, Program, SLOT, Sources};
 
     type Vector = __m512;
     type Mask = __mmask16;
@@ -230,7 +230,7 @@ pub(super) mod avx512 {
 pub(super) mod avx2 {
     use std::arch::x86_64::*;
 
-    use crate::kernels::chain::strip::{Instruction, Place, Program, SLOT, Sources, What};
+    use crate::kernels::chain::strip::{Instruction, Location, Opcode, Program, SLOT, Sources};
 
     type Vector = __m256;
     type Mask = __m256;

@@ -2,7 +2,7 @@
 //!
 //! A step on a tile reads and writes the first-level cache, which takes longer than the sum or product itself.
 //! Here a short strip of elements goes through all steps before the next one is begun. It lies in an accumulator
-//! of some vectors; one more value and one mask can be kept beside it, others are stored. What each step does is
+//! of some vectors; one more value and one mask can be kept beside it, others are stored. The opcode of each step is
 //! looked up once per strip, which costs little, since the steps of all strips are the same.
 
 mod compile;
@@ -19,7 +19,7 @@ pub(super) use compile::Program;
 
 /// What is done to the accumulator `a`, with another operand `b`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum What {
+enum Opcode {
     /// `b`.
     Load,
     /// Keeps `a` beside the accumulator.
@@ -60,9 +60,9 @@ enum What {
 
 /// Where `b` is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
+enum Location {
     /// There is none, or it is `a` itself.
-    Own,
+    Accumulator,
     /// Beside the accumulator.
     Kept,
     /// An input.
@@ -74,10 +74,10 @@ enum Place {
 /// One instruction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Instruction {
-    what: What,
-    place: Place,
-    /// `a` and `b` change places.
-    turned: bool,
+    opcode: Opcode,
+    location: Location,
+    /// `a` and `b` are swapped.
+    swapped: bool,
     low: f32,
     high: f32,
 }
@@ -119,7 +119,7 @@ pub(super) fn length() -> Option<usize> {
 /// program has room for [`SLOT`] elements; `to` is valid for so many elements, and overlaps none of them.
 pub(super) unsafe fn run(program: &Program, sources: &Sources, to: *mut f32, len: usize) {
     match Isa::detect() {
-        Isa::Portable => unreachable!("{len} elements in strips, which this isa has not"),
+        Isa::Portable => unreachable!("{len} elements in strips, which this ISA does not have"),
         #[cfg(target_arch = "x86_64")]
         // SAFETY: passed on; the ISA was detected.
         Isa::Avx2 => unsafe { interpret::avx2::run(program, sources, to, len) },

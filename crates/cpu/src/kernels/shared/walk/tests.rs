@@ -19,7 +19,7 @@ fn dense_layouts_become_one_axis() {
 }
 
 #[test]
-fn every_layout_is_visited_in_row_major_order() {
+fn every_layout_is_walked_in_row_major_order() {
     let dense = Layout::contiguous(DType::F32, &[2, 3, 4, 5]).unwrap();
     let layouts = [
         dense,

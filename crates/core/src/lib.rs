@@ -3,6 +3,7 @@
 //! Start with [`Device`], [`Stream`] and [`Command`]. A backend implements [`Backend`] and [`Queue`].
 //! The [`fake`] backend runs nothing, but checks that the protocol between the two is kept.
 
+pub mod api;
 mod backend;
 mod command;
 mod counters;

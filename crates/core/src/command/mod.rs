@@ -25,6 +25,7 @@ mod iota;
 mod matmul;
 mod normalize;
 mod op;
+mod op_kind;
 mod operand;
 mod packed;
 mod pad;
@@ -59,7 +60,8 @@ pub use infer::{Names, Outputs};
 pub use integer::{Quantized, Rescale};
 pub use iota::IotaParams;
 pub use matmul::Epilogue;
-pub use op::{Op, OpKind};
+pub use op::Op;
+pub use op_kind::OpKind;
 pub use operand::{Access, BufferLike, Operand, RawBuffer};
 pub use params::*;
 pub use quantize::QuantizePart;
@@ -91,7 +93,11 @@ type Operands<B> = SmallVec<[Operand<B>; INLINE_OPERANDS]>;
 /// # Example
 ///
 /// ```
-/// use millstream_core::{Command, DType, Layout, Operand, RawBuffer};
+/// # millstream_core::doctest!();
+/// use millstream::backend::RawBuffer;
+/// use millstream::command::{Command, Operand};
+/// use millstream::memory::Layout;
+/// use millstream::DType;
 ///
 /// let buffer = RawBuffer { address: 0x1000, bytes: 64 };
 /// let row = Operand::new(buffer, Layout::contiguous(DType::F32, &[16]).unwrap());

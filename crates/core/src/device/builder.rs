@@ -10,8 +10,10 @@ use crate::Result;
 /// set here wins.
 ///
 /// ```no_run
-/// # fn main() -> millstream_core::Result<()> {
-/// use millstream_core::{Device, Exhaustion};
+/// # millstream_core::doctest!();
+/// # fn main() -> millstream::Result<()> {
+/// use millstream::device::Exhaustion;
+/// use millstream::Device;
 ///
 /// let device = Device::builder("cpu")
 ///     .streams(8)
@@ -101,6 +103,11 @@ impl DeviceBuilder {
     pub fn trace(self, path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         self.set(|config| config.trace = Some(path))
+    }
+
+    /// Whether nothing is written to standard error.
+    pub fn quiet(self, on: bool) -> Self {
+        self.set(|config| config.quiet = on)
     }
 
     /// Opens the device.

@@ -42,6 +42,7 @@ pub enum Exhaustion {
 /// | `MILLSTREAM_KERNEL_CACHE` | `kernel_cache` | entries, 1 to 1000000 | 4096 |
 /// | `MILLSTREAM_PROFILER_RING` | `profiler_ring` | entries, 16 to 16777216 | 16384 |
 /// | `MILLSTREAM_TRACE` | `trace` | a file | none |
+/// | `MILLSTREAM_QUIET` | `quiet` | `0`, `1` | `0` |
 ///
 /// Parsing is strict: a value that does not parse is an error when a device is opened, never ignored.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,6 +76,8 @@ pub struct Config {
     /// exits by returning from `main` or by [`std::process::exit`]. Devices with one file are all in it. A child of a
     /// fork writes none.
     pub trace: Option<PathBuf>,
+    /// Whether nothing is written to standard error, not even that the CPU device was built without optimization.
+    pub quiet: bool,
 }
 
 impl Default for Config {
@@ -93,6 +96,7 @@ impl Default for Config {
             kernel_cache: 4096,
             profiler_ring: 16 * 1024,
             trace: None,
+            quiet: false,
         }
     }
 }
@@ -165,6 +169,9 @@ impl Config {
                 return Err(invalid("MILLSTREAM_TRACE", &value, "the name of a file"));
             }
             config.trace = Some(value.into());
+        }
+        if let Some(quiet) = number("MILLSTREAM_QUIET", 0, 1, "0 or 1")? {
+            config.quiet = quiet == 1;
         }
         config.check()?;
         Ok(config)
@@ -262,6 +269,7 @@ mod tests {
             ("MILLSTREAM_KERNEL_CACHE", "9"),
             ("MILLSTREAM_PROFILER_RING", "100"),
             ("MILLSTREAM_TRACE", "trace.json"),
+            ("MILLSTREAM_QUIET", "1"),
         ])
         .unwrap();
         let expected = Config {
@@ -278,6 +286,7 @@ mod tests {
             kernel_cache: 9,
             profiler_ring: 100,
             trace: Some("trace.json".into()),
+            quiet: true,
         };
         assert_eq!(config, expected);
     }
@@ -285,6 +294,7 @@ mod tests {
     #[test]
     fn what_does_not_parse_is_an_error_that_names_variable_and_value() {
         for (key, value) in [
+            ("MILLSTREAM_QUIET", "yes"),
             ("MILLSTREAM_STREAMS", "0"),
             ("MILLSTREAM_STREAMS", "65"),
             ("MILLSTREAM_STREAMS", " 8"),

@@ -48,7 +48,7 @@ pub(crate) use matmul::packed_bytes;
 pub use shared::fault::KernelFault;
 pub use shared::parallel::{Parallel, Sequential};
 
-pub(crate) use shared::scratch::empty_spare;
+pub(crate) use shared::scratch::STORE as SCRATCH_STORE;
 
 use millstream_core::{
     AttentionOperands, BoundCommand, CacheWriteOperands, ConvIntegerOperands, ConvOperands,
@@ -211,17 +211,20 @@ unsafe fn execute_one(
                 pool::pool(params, dst, indices, src, parallel);
             }
             Op::Gather { axis } => {
-                let axis = usize::from(*axis);
-                index::gather(axis, &outputs[0], &inputs[0], &inputs[1], parallel)?;
+                let what = index::Gather::Slices { axis: usize::from(*axis) };
+                index::gather(what, &outputs[0], [&inputs[0], &inputs[1]], parallel)?;
             }
-            Op::Embedding => index::gather(0, &outputs[0], &inputs[0], &inputs[1], parallel)?,
+            Op::Embedding => {
+                let what = index::Gather::Slices { axis: 0 };
+                index::gather(what, &outputs[0], [&inputs[0], &inputs[1]], parallel)?;
+            }
             Op::GatherElements { axis } => {
-                let axis = usize::from(*axis);
-                index::gather_elements(axis, &outputs[0], &inputs[0], &inputs[1], parallel)?;
+                let what = index::Gather::Elements { axis: usize::from(*axis) };
+                index::gather(what, &outputs[0], [&inputs[0], &inputs[1]], parallel)?;
             }
             Op::GatherNd { batch_axes } => {
-                let axes = usize::from(*batch_axes);
-                index::gather_nd(axes, &outputs[0], &inputs[0], &inputs[1], parallel)?;
+                let what = index::Gather::Tuples { batch_axes: usize::from(*batch_axes) };
+                index::gather(what, &outputs[0], [&inputs[0], &inputs[1]], parallel)?;
             }
             Op::ScatterElements { axis, reduction } => {
                 let operands = scatter_operands(outputs, inputs);
@@ -436,6 +439,12 @@ fn recurrent_operands(command: &BoundCommand) -> recurrent::Operands<'_> {
         scales: [operands.input_scale, operands.hidden_scale],
         zeros: [operands.input_zero, operands.hidden_zero],
     }
+}
+
+/// Calls `body` while scratch memory of so many bytes is in use.
+#[cfg(test)]
+pub(crate) fn with_scratch_bytes<R>(bytes: usize, body: impl FnOnce() -> R) -> R {
+    shared::scratch::with_scratch([bytes], |_: [&mut [u8]; 1]| body()).expect("scratch memory")
 }
 
 #[cfg(test)]

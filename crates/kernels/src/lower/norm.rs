@@ -10,7 +10,7 @@ use crate::walk::{Axes, Walk, is_wide};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `norm` is told. Operands are dst, src, weight and bias; mean and inverse deviation are not used.
+    /// The params of `norm`. Operands are dst, src, weight and bias; mean and inverse deviation are not used.
     NormParams {
         /// Where rows start.
         rows: Walk<4>,
@@ -21,7 +21,7 @@ params! {
 }
 
 params! {
-    /// What `norm_moments` is told. Operands are dst, src, weight and bias, and mean and inverse deviation.
+    /// The params of `norm_moments`. Operands are dst, src, weight and bias, and mean and inverse deviation.
     MomentsParams {
         /// Where rows start.
         rows: Walk<4>,

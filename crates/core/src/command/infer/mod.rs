@@ -46,7 +46,10 @@ impl Op {
     /// # Example
     ///
     /// ```
-    /// use millstream_core::{DType, Epilogue, Layout, Op};
+    /// # millstream_core::doctest!();
+    /// use millstream::command::{Epilogue, Op};
+    /// use millstream::memory::Layout;
+    /// use millstream::DType;
     ///
     /// let matrix = |shape: &[usize]| Layout::contiguous(DType::F32, shape).unwrap();
     /// let product = Op::MatMul { epilogue: Epilogue::default() };

@@ -10,13 +10,13 @@ use super::window::{AXES, Window};
 use crate::kernels::shared::block::base;
 use crate::kernels::shared::fault::Result;
 use crate::kernels::shared::number::{Stored, StoredFloat, with_f32};
-use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::parallel::{Parallel, SendPtr};
 use crate::kernels::shared::simd::Isa;
 
 /// # Safety
 ///
 /// As for [`execute`](crate::kernels::execute).
-pub(in super::super) unsafe fn deform_conv(
+pub(crate) unsafe fn deform_conv(
     params: &DeformConvParams,
     operands: &DeformConvOperands<'_, RawBuffer>,
     parallel: &dyn Parallel,
@@ -49,7 +49,7 @@ unsafe fn typed<T: StoredFloat<Compute = f32>>(
             rows,
             channels: src.shape()[1] / groups,
             source: Moved {
-                first: Shared::<T>::new(base(operands.src)),
+                first: SendPtr::<T>::new(base(operands.src)),
                 strides: [src.strides()[0], src.strides()[1]],
                 is_empty: src.is_empty(),
                 together: src.shape()[1] / params.offset_groups as usize,
@@ -70,7 +70,7 @@ unsafe fn typed<T: StoredFloat<Compute = f32>>(
 
 /// The input of a convolution whose taps are moved.
 struct Moved<T> {
-    first: Shared<T>,
+    first: SendPtr<T>,
     /// Of batch elements and channels.
     strides: [usize; 2],
     is_empty: bool,

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::window::{AXES, Segment, Tap, Window};
 use crate::kernels::shared::number::{Float, Stored};
-use crate::kernels::shared::parallel::Shared;
+use crate::kernels::shared::parallel::SendPtr;
 
 /// What the taps of a window see.
 pub(super) trait Taps<T: Stored>: Sync {
@@ -45,7 +45,7 @@ impl Part<'_> {
 /// The input of a convolution.
 #[derive(Clone, Copy)]
 pub(super) struct Source<T> {
-    pub first: Shared<T>,
+    pub first: SendPtr<T>,
     pub batch_stride: usize,
     pub channel_stride: usize,
 }

@@ -1,14 +1,14 @@
-//! Convolution as a product of the weights with what the taps see, gathered block by block.
+//! Convolution as a product of the weights with what the taps see, gathered tile by tile (im2col).
 
 use super::epilogue::ConvEpilogue;
 use super::gather::{Part, Source, Taps};
 use super::weight::Weight;
 use super::window::{Segment, Window};
 use crate::kernels::matmul::panels::{PanelElement, Product};
-use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::fault::{Result, try_parallel_for};
 use crate::kernels::shared::number::{Float, StoredFloat};
 use crate::kernels::shared::parallel::Parallel;
-use crate::kernels::shared::scratch::with_areas;
+use crate::kernels::shared::scratch::with_scratch;
 use crate::kernels::shared::simd::Isa;
 
 /// Output channels and columns of a block of the result.
@@ -52,7 +52,7 @@ impl<T: StoredFloat<Compute: PanelElement>, S: Taps<T>> Conv<'_, T, S> {
         let down = self.rows.div_ceil(most);
         let area = self.rows.min(most) * columns.min(TILE_COLUMNS);
         let work = area.saturating_mul(k) / PRODUCTS_PER_ELEMENT + area;
-        try_share(parallel, self.groups * down * across, work, |range| {
+        try_parallel_for(parallel, self.groups * down * across, work, |range| {
             let mut segments = Vec::new();
             for block in range {
                 let (group, block) = (block / (down * across), block % (down * across));
@@ -81,7 +81,7 @@ impl<T: StoredFloat<Compute: PanelElement>, S: Taps<T>> Conv<'_, T, S> {
         let part = k.min(TILE_K);
         let packed = if self.weight.is_direct() { 0 } else { rows * part };
         let sizes = [rows * stride, stride * part, packed, stride];
-        with_areas(sizes, |[sums, rhs, lhs, seen]: [&mut [T::Compute]; 4]| {
+        with_scratch(sizes, |[sums, rhs, lhs, seen]: [&mut [T::Compute]; 4]| {
             if k == 0 {
                 sums.fill(T::Compute::ZERO);
             }

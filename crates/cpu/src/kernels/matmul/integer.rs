@@ -1,10 +1,10 @@
 //! Products of integers, whose sums wrap around and are the same in any order.
 
 use super::problem::{Problem, Tile};
-use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::fault::{Result, try_parallel_for};
 use crate::kernels::shared::integer::Int;
 use crate::kernels::shared::parallel::Parallel;
-use crate::kernels::shared::scratch::{Plain, with_areas};
+use crate::kernels::shared::scratch::{Plain, with_scratch};
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 
 /// Rows and columns of a tile of the result, and how much of k is packed at a time.
@@ -28,7 +28,7 @@ pub(super) unsafe fn run<T: Int + Plain>(problem: &Problem<T>, parallel: &dyn Pa
     let (down, across) = (problem.rows.div_ceil(TILE_ROWS), problem.columns.div_ceil(TILE_COLUMNS));
     let area = problem.rows.min(TILE_ROWS) * problem.columns.min(TILE_COLUMNS);
     let work = area.saturating_mul(problem.k) / PRODUCTS_PER_ELEMENT + area;
-    try_share(parallel, problem.batches() * down * across, work, |range| {
+    try_parallel_for(parallel, problem.batches() * down * across, work, |range| {
         for index in range {
             let (batch, index) = (index / (down * across), index % (down * across));
             let (row, column) = (index / across * TILE_ROWS, index % across * TILE_COLUMNS);
@@ -43,7 +43,7 @@ pub(super) unsafe fn run<T: Int + Plain>(problem: &Problem<T>, parallel: &dyn Pa
 
 unsafe fn compute<T: Int + Plain>(tile: &Tile<T>) -> Result {
     let sizes = [TILE_ROWS * TILE_COLUMNS, TILE_ROWS * TILE_K, TILE_K * TILE_COLUMNS];
-    with_areas(sizes, |[sums, lhs, rhs]: [&mut [T]; 3]| {
+    with_scratch(sizes, |[sums, lhs, rhs]: [&mut [T]; 3]| {
         sums.fill(T::ZERO);
         for first in (0..tile.k).step_by(TILE_K) {
             let k = TILE_K.min(tile.k - first);

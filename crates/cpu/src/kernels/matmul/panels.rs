@@ -3,8 +3,8 @@
 //! As in `matmul`, every sum is made in rising order of k in one accumulator, whatever the
 //! number of rows and columns, so a result has the same bits in a product of any size.
 
-use crate::kernels::matmul::macro_kernel::even_ranges;
 use crate::kernels::matmul::micro_kernel::{GemmElement, MicroTile, panels_together};
+use crate::kernels::matmul::ranges::even_ranges;
 use crate::kernels::shared::number::Float;
 use crate::kernels::shared::scratch::Plain;
 use crate::kernels::shared::simd::Isa;

@@ -34,16 +34,18 @@ pub struct MemoryStats {
 /// One line for the device, and one for each stream that holds anything.
 impl fmt::Display for MemoryStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { in_use, cached, deferred, reserved, peak, limit, segments, streams } = self;
+        let Self { in_use, cached, deferred, reserved, peak, limit, segments, scratch, streams } =
+            self;
         write!(
             f,
-            "{} in use, {} cached, {} deferred; {} reserved in {segments} segments (peak {}, limit {})",
+            "{} in use, {} cached, {} deferred; {} reserved in {segments} segments (peak {}, limit {}); {} scratch",
             Mib(*in_use),
             Mib(*cached),
             Mib(*deferred),
             Mib(*reserved),
             Mib(*peak),
-            Mib(*limit)
+            Mib(*limit),
+            Mib(*scratch)
         )?;
         let holds = |stream: &&StreamMemory| stream.in_use + stream.cached + stream.deferred > 0;
         streams.iter().filter(holds).try_for_each(|stream| write!(f, "\n{stream}"))

@@ -1,4 +1,5 @@
 use super::*;
+use crate::backend::BatchLists;
 use crate::{Command, Config, DType, LayerName, Layout, OpKind, Stream, fake};
 
 const RING: usize = 32;
@@ -59,8 +60,14 @@ fn the_trace_has_a_row_per_thread_and_arrows_from_recording_to_the_stream() {
     let profiler = self::profiler("test");
     let profile = profiler.stream(3);
     profiler.start();
+    let mut lists = BatchLists::default();
+    for _ in 0..2 {
+        let clock = Layout::contiguous(DType::I64, &[]).unwrap();
+        let place = crate::Operand::new(crate::RawBuffer { address: 4096, bytes: 8 }, clock);
+        lists.commands.push(Command::timestamp(place).unwrap());
+    }
     let work = |first: u64| {
-        profile.add_recorded(first, first + 1, 100, 200);
+        profile.add_recorded(first, &lists, 100, 200);
         profile.add_executed(&[span(first), span(first + 1)]);
     };
     std::thread::scope(|scope| {

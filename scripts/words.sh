@@ -57,7 +57,7 @@ check word '[Pp]atience' 'timeout, or capture threshold' "${cpu[@]}" "${gpu[@]}"
 # Kernels.
 check word 'matmul_depth|conv_depth|lower_depth' 'split_k'
 check name 'turned' 'transposed, reversed' "${cpu[@]}" "${gpu[@]}" ':!bench/gpu'
-check name 'depth' 'k' "${cpu[@]}" "${gpu[@]}" ':!bench' ':!crates/nn/fuzz' ':!scripts'
+check name 'depth' 'k' "${cpu[@]}" "${gpu[@]}" ':!bench' ':!crates/nn/fuzz' ':!scripts' ':!crates/nn/src/layers/check.rs'
 check defined 'Machine|Job' 'Isa, a SIMD function' "${cpu[@]}"
 check name 'falling|past_cache|byte_product' 'exp_nonpositive, streaming stores, int8 gemm' "${cpu[@]}"
 check defined 'Finish|Rest|Parts' 'epilogue' "${cpu[@]}" "${gpu[@]}"

@@ -101,6 +101,8 @@ programs! {
     Pool => lower::pool::PROGRAM,
     /// To and from integers with a scale.
     Quantize => lower::quantize::PROGRAM,
+    /// To and from numbers of 4 bits with a scale.
+    QuantizePacked => lower::quantize_packed::PROGRAM,
     /// Random numbers.
     Random => lower::random::PROGRAM,
     /// The last states of a recurrent layer.

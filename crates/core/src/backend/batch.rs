@@ -94,18 +94,6 @@ impl BatchLists {
         self.commands.is_empty()
     }
 
-    /// The commands with the layers that recorded them.
-    pub fn with_layers(&self) -> impl Iterator<Item = (Option<LayerName>, &BoundCommand)> {
-        let mut runs = self.layers.iter().peekable();
-        let mut layer = None;
-        self.commands.iter().enumerate().map(move |(index, command)| {
-            while let Some(run) = runs.next_if(|run| run.first as usize <= index) {
-                layer = run.layer;
-            }
-            (layer, command)
-        })
-    }
-
     /// Says that the last Commands are those of a plan.
     pub fn set_plan(&mut self, part: PlanPart) {
         self.plan = Some(Box::new(Planned { part, layers: self.layers.len() }));
@@ -218,7 +206,8 @@ impl Batch {
         known.unwrap_or_else(|| self.commands[index].work())
     }
 
-    fn layer(&self, index: usize) -> Option<LayerName> {
+    /// The layer that recorded the Command at `index`, if any did.
+    pub fn layer(&self, index: usize) -> Option<LayerName> {
         let runs = self.layers.partition_point(|run| run.first as usize <= index);
         self.layers.get(runs.checked_sub(1)?)?.layer
     }

@@ -378,8 +378,9 @@ pub enum Op {
         /// Whether `window` is given.
         window: bool,
     },
-    /// `dst ← src, scale, [zero]`: `src / scale + zero` to 8-bit or 16-bit integers, halves to even, saturated.
-    /// Scale and zero are already broadcast to `dst`, but for blocks, whose axis then has that many fewer.
+    /// `dst ← src, scale, [zero]`: `src / scale + zero` to 8-bit or 16-bit integers, or to numbers of 4 bits, halves to
+    /// even, saturated. Scale and zero are already broadcast to `dst`, but for blocks, whose axis then has that many
+    /// fewer, and zeros of 4 bits, which are not broadcast.
     Quantize {
         /// The axis of per-channel scales, or none for one scale.
         axis: Option<u8>,
@@ -390,8 +391,8 @@ pub enum Op {
         /// How many neighbors along the axis share a scale; the last block may be shorter.
         block: Option<u32>,
     },
-    /// `dst ← src, scale, [zero]`: `(src - zero) · scale` from 8-bit, 16-bit or 32-bit integers. Scale and zero
-    /// are as for `Quantize`.
+    /// `dst ← src, scale, [zero]`: `(src - zero) · scale` from 8-bit, 16-bit or 32-bit integers, or from numbers of
+    /// 4 bits. Scale and zero are as for `Quantize`.
     Dequantize {
         /// The axis of per-channel scales, or none for one scale.
         axis: Option<u8>,

@@ -111,8 +111,8 @@ impl PlanBuilder {
         if buffer.device() != crate::Device::from_inner(self.device) {
             return Err(Error::WrongDevice {
                 what: "a buffer",
-                found: buffer.device().name().to_owned(),
-                expected: self.device.name().to_owned(),
+                found: buffer.device().label().to_owned(),
+                expected: self.device.label().to_owned(),
             });
         }
         if !buffer.is_settled() {

@@ -100,13 +100,13 @@ impl Writer {
         for span in &trace.spans {
             self.slice((self.streams, stream), span.kind.name(), span.start_ns, span.end_ns);
             let _ = write!(self.text, "\"sequence\":{}", span.sequence);
-            if let Some(detail) = trace.detail(span.sequence) {
-                if let Some(layer) = detail.layer {
-                    self.text.push_str(",\"layer\":");
-                    self.quoted(layer.as_str());
-                }
+            if let Some(layer) = span.layer {
+                self.text.push_str(",\"layer\":");
+                self.quoted(layer.as_str());
+            }
+            if let Some(shapes) = trace.shapes_of(span.sequence) {
                 self.text.push_str(",\"shapes\":");
-                self.quoted(&detail.shapes.to_string());
+                self.quoted(&shapes.to_string());
             }
             self.text.push_str("}}");
         }

@@ -2,8 +2,8 @@
 
 mod annotation;
 mod chrome;
-mod detail;
 pub(crate) mod file;
+mod shapes;
 mod stream;
 mod summary;
 mod thread;
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 pub use annotation::{Annotation, SpanGuard};
-pub use detail::{CommandDetail, Shapes};
+pub use shapes::Shapes;
 pub use stream::{Activity, BatchSpan, Span, StreamProfile, StreamTrace};
 pub use summary::{Summary, SummaryRow};
 pub use thread::ThreadLabel;

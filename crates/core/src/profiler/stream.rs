@@ -5,15 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use super::{CommandDetail, Shapes, ThreadLabel, file};
-use crate::OpKind;
-use crate::backend::BatchLists;
+use super::{Shapes, ThreadLabel, file};
+use crate::{BoundCommand, LayerName, OpKind};
 
 /// One command that ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// What ran.
     pub kind: OpKind,
+    /// The layer that recorded it, if any did.
+    pub layer: Option<LayerName>,
     /// Its sequence number.
     pub sequence: u64,
     /// When it began, see [`now_ns`](super::now_ns).
@@ -57,18 +58,17 @@ pub struct StreamTrace {
     pub spans: Vec<Span>,
     /// The threads that recorded and executed them.
     pub batches: Vec<BatchSpan>,
-    /// Layers and shapes of commands, by their sequence numbers. Commands that are known from their time alone, or
-    /// that have not run yet, may be among them or not.
-    pub details: Vec<CommandDetail>,
+    /// The shapes of commands with their sequence numbers, in order. Commands that have not run yet may be among them.
+    pub shapes: Vec<(u64, Shapes)>,
     /// Older commands that are no longer known.
     pub dropped: u64,
 }
 
 impl StreamTrace {
-    /// The layer and the shapes of a command, where they are known.
-    pub fn detail(&self, sequence: u64) -> Option<&CommandDetail> {
-        let place = self.details.binary_search_by_key(&sequence, |detail| detail.sequence);
-        place.ok().map(|place| &self.details[place])
+    /// The shapes of a command's operands, where they are known.
+    pub fn shapes_of(&self, sequence: u64) -> Option<&Shapes> {
+        let place = self.shapes.binary_search_by_key(&sequence, |(sequence, _)| *sequence);
+        place.ok().map(|place| &self.shapes[place].1)
     }
 }
 
@@ -86,7 +86,7 @@ pub struct StreamProfile {
 struct Ring {
     spans: VecDeque<Span>,
     batches: VecDeque<BatchSpan>,
-    details: VecDeque<CommandDetail>,
+    shapes: VecDeque<(u64, Shapes)>,
     dropped: u64,
 }
 
@@ -131,16 +131,22 @@ impl StreamProfile {
     }
 
     /// Adds that the calling thread has recorded a batch, and what is in it, if it is wanted.
-    pub(crate) fn add_recorded(&self, first: u64, lists: &BatchLists, start_ns: u64, end_ns: u64) {
+    pub(crate) fn add_recorded(
+        &self,
+        first: u64,
+        commands: &[BoundCommand],
+        start_ns: u64,
+        end_ns: u64,
+    ) {
         if !self.enabled() {
             return;
         }
         let (activity, thread) = (Activity::Record, ThreadLabel::current());
-        let last = (first + lists.len() as u64).saturating_sub(1);
+        let last = (first + commands.len() as u64).saturating_sub(1);
         let mut ring = self.lock();
         ring.batch(BatchSpan { activity, thread, first, last, start_ns, end_ns }, self.most);
-        for (sequence, (layer, command)) in (first..).zip(lists.with_layers()) {
-            ring.detail(CommandDetail { sequence, layer, shapes: Shapes::of(command) }, self.most);
+        for (sequence, command) in (first..).zip(commands) {
+            ring.shapes(sequence, Shapes::of(command), self.most);
         }
     }
 
@@ -157,9 +163,9 @@ impl StreamProfile {
 
 impl Ring {
     fn into_trace(self, stream: u32) -> StreamTrace {
-        let Ring { spans, batches, details, dropped } = self;
-        let (spans, batches, details) = (spans.into(), batches.into(), details.into());
-        StreamTrace { stream, spans, batches, details, dropped }
+        let Ring { spans, batches, shapes, dropped } = self;
+        let (spans, batches, shapes) = (spans.into(), batches.into(), shapes.into());
+        StreamTrace { stream, spans, batches, shapes, dropped }
     }
 
     fn add(&mut self, spans: impl IntoIterator<Item = Span>, most: usize) {
@@ -179,10 +185,10 @@ impl Ring {
         self.batches.push_back(batch);
     }
 
-    fn detail(&mut self, detail: CommandDetail, most: usize) {
-        if self.details.len() == most {
-            self.details.pop_front();
+    fn shapes(&mut self, sequence: u64, shapes: Shapes, most: usize) {
+        if self.shapes.len() == most {
+            self.shapes.pop_front();
         }
-        self.details.push_back(detail);
+        self.shapes.push_back((sequence, shapes));
     }
 }

@@ -70,8 +70,7 @@ impl Summary {
         let [mut operations, mut layers, mut spans] = [0; 3].map(|_| Totals::default());
         for stream in &trace.streams {
             for span in &stream.spans {
-                let layer = stream.detail(span.sequence).and_then(|detail| detail.layer);
-                let layer = layer.map_or(NO_LAYER, |layer| layer.as_str());
+                let layer = span.layer.map_or(NO_LAYER, |layer| layer.as_str());
                 operations.add(span.kind.name(), span.start_ns, span.end_ns);
                 layers.add(layer, span.start_ns, span.end_ns);
             }

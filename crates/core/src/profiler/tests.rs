@@ -1,5 +1,4 @@
 use super::*;
-use crate::backend::BatchLists;
 use crate::{Command, Config, DType, LayerName, Layout, OpKind, Stream, fake};
 
 const RING: usize = 32;
@@ -10,7 +9,7 @@ fn profiler(device: &str) -> Profiler {
 
 fn span(sequence: u64) -> Span {
     let start_ns = sequence * 1000;
-    Span { kind: OpKind::MatMul, sequence, start_ns, end_ns: start_ns + 500 }
+    Span { kind: OpKind::MatMul, layer: None, sequence, start_ns, end_ns: start_ns + 500 }
 }
 
 #[test]
@@ -56,18 +55,27 @@ fn the_trace_has_one_row_per_stream() {
 }
 
 #[test]
+fn the_trace_names_the_layer_of_a_command() {
+    let profiler = self::profiler("test");
+    let profile = profiler.stream(0);
+    profiler.start();
+    let layer = Some(crate::LayerName::new("encoder.layers.0.\"linear1\""));
+    profile.add([Span { layer, ..span(1) }, span(2)]);
+    let json = profiler.to_json();
+    assert!(json.contains(r#""sequence":1,"layer":"encoder.layers.0.\"linear1\""}"#), "{json}");
+    assert!(json.contains(r#""sequence":2}"#), "{json}");
+}
+
+#[test]
 fn the_trace_has_a_row_per_thread_and_arrows_from_recording_to_the_stream() {
     let profiler = self::profiler("test");
     let profile = profiler.stream(3);
     profiler.start();
-    let mut lists = BatchLists::default();
-    for _ in 0..2 {
-        let clock = Layout::contiguous(DType::I64, &[]).unwrap();
-        let place = crate::Operand::new(crate::RawBuffer { address: 4096, bytes: 8 }, clock);
-        lists.commands.push(Command::timestamp(place).unwrap());
-    }
+    let clock = Layout::contiguous(DType::I64, &[]).unwrap();
+    let place = crate::Operand::new(crate::RawBuffer { address: 4096, bytes: 8 }, clock);
+    let commands = [0; 2].map(|_| Command::timestamp(place).unwrap());
     let work = |first: u64| {
-        profile.add_recorded(first, &lists, 100, 200);
+        profile.add_recorded(first, &commands, 100, 200);
         profile.add_executed(&[span(first), span(first + 1)]);
     };
     std::thread::scope(|scope| {
@@ -126,34 +134,20 @@ fn annotations_are_bounded_too() {
     assert_eq!((trace.annotations.len(), &*trace.annotations[0].name), (RING, "5"));
 }
 
-/// A device with the trace of two commands, of which a layer has recorded one.
-fn recorded() -> Trace {
+#[test]
+fn shapes_are_known_of_recorded_commands() {
     let config = Config { profiler_ring: 16, ..Config::default() };
     let (device, _) = fake::device(config, 1 << 20, 1).unwrap();
     let stream = Stream::new(&device).unwrap();
     let buffer = stream.allocate(64).unwrap();
     let operand = buffer.operand(Layout::contiguous(DType::F32, &[4, 4]).unwrap());
     device.profiler().start();
-    let fill = |value: f32| stream.record(Command::fill(operand, value).unwrap());
-    {
-        let _layer = LayerName::new("profiled.layer").enter();
-        fill(1.0).unwrap();
-    }
-    fill(2.0).unwrap();
+    let point = stream.record(Command::fill(operand, 1.0f32).unwrap()).unwrap();
     stream.synchronize().unwrap();
-    device.profiler().take_trace()
-}
-
-#[test]
-fn layers_and_shapes_are_known_of_recorded_commands() {
-    let trace = recorded();
-    let details: Vec<_> = trace.streams.iter().flat_map(|stream| &stream.details).collect();
-    let layers: Vec<_> = details.iter().map(|detail| detail.layer.map(LayerName::as_str)).collect();
-    assert_eq!(layers, [Some("profiled.layer"), None]);
-    assert_eq!(details[0].shapes.to_string(), "f32[4, 4]");
-    let stream = trace.streams.iter().find(|stream| !stream.details.is_empty()).unwrap();
-    assert_eq!(stream.detail(details[1].sequence), Some(details[1]));
-    assert_eq!(stream.detail(details[1].sequence + 1), None);
+    let trace = device.profiler().take_trace();
+    let stream = trace.streams.iter().find(|stream| !stream.shapes.is_empty()).unwrap();
+    assert_eq!(stream.shapes_of(point.sequence()).unwrap().to_string(), "f32[4, 4]");
+    assert_eq!(stream.shapes_of(point.sequence() + 1), None);
 }
 
 #[test]
@@ -180,14 +174,10 @@ fn a_summary_adds_up_operations_layers_and_spans() {
     let profiler = self::profiler("test");
     let profile = profiler.stream(0);
     profiler.start();
-    profile.add([span(1), span(2), Span { kind: OpKind::Softmax, ..span(3) }]);
-    drop(profiler.span("call"));
-    let mut trace = profiler.take_trace();
-    let shapes =
-        recorded().streams.iter().find_map(|stream| stream.details.first()).unwrap().shapes;
     let layer = Some(LayerName::new("summed.layer"));
-    trace.streams[0].details.push(CommandDetail { sequence: 2, layer, shapes });
-    let summary = trace.summary();
+    profile.add([span(1), Span { layer, ..span(2) }, Span { kind: OpKind::Softmax, ..span(3) }]);
+    drop(profiler.span("call"));
+    let summary = profiler.summary();
     let rows = |rows: &[SummaryRow]| -> Vec<(String, u64, u64)> {
         rows.iter().map(|row| (row.name.clone(), row.count, row.total_ns)).collect()
     };

@@ -28,6 +28,7 @@ pub(crate) mod pad;
 pub(crate) mod pool;
 mod product;
 pub(crate) mod quantize;
+pub(crate) mod quantize_packed;
 pub(crate) mod random;
 pub(crate) mod recurrent;
 pub(crate) mod recurrent_params;

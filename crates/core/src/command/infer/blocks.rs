@@ -31,7 +31,7 @@ pub(super) fn matmul<B>(fit: &mut Fit<'_, B>, bits: u8, block: u16, zeros: bool)
         Some(given) => {
             let given = Shape::from_slice(given.shape());
             if given.len() < 2 || given[given.len() - 2..] != [m, n] {
-                return fit.output_misfit(0, format!("{dtype} […, {m}, {n}]"));
+                return fit.output_misfit(0, format!("{dtype}[…, {m}, {n}]"));
             }
             given
         }

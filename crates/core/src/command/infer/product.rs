@@ -24,7 +24,7 @@ fn product<B>(fit: &mut Fit<'_, B>, dtype: DType) -> Result<Shape> {
         Some(given) => {
             let given = Shape::from_slice(given.shape());
             if given.len() < 2 || given[given.len() - 2..] != [m, n] {
-                return fit.output_misfit(0, format!("{dtype} […, {m}, {n}]"));
+                return fit.output_misfit(0, format!("{dtype}[…, {m}, {n}]"));
             }
             given
         }
@@ -116,7 +116,7 @@ pub(super) fn packed<B>(fit: &mut Fit<'_, B>, columns: usize) -> Result<()> {
         Some(given) => {
             let given = Shape::from_slice(given.shape());
             if given.len() < 2 || given[given.len() - 2..] != [m, columns] {
-                return fit.output_misfit(0, format!("{dtype} […, {m}, {columns}]"));
+                return fit.output_misfit(0, format!("{dtype}[…, {m}, {columns}]"));
             }
             given
         }

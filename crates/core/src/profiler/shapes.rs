@@ -1,22 +1,11 @@
-//! What is known of a command besides its time.
+//! The shapes of a command's operands.
 
 use std::fmt;
 
-use crate::{BoundCommand, DType, LayerName, Layout, MAX_RANK};
+use crate::{BoundCommand, DType, Layout, MAX_RANK};
 
 /// Operands whose shapes are kept; outputs come first.
 const OPERANDS: usize = 4;
-
-/// The layer and the shapes of a command that was recorded while the profiler was on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CommandDetail {
-    /// Its sequence number.
-    pub sequence: u64,
-    /// The layer that recorded it.
-    pub layer: Option<LayerName>,
-    /// The shapes of its operands.
-    pub shapes: Shapes,
-}
 
 /// Element types and shapes of the first operands of a command, as in `f32[2, 8] ← f32[2, 4], f32[4, 8]`.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -32,6 +32,17 @@ pub struct Batch {
     plan: Option<Box<Planned>>,
 }
 
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batch")
+            .field("first", &self.first)
+            .field("last", &self.last)
+            .field("waits", &self.waits)
+            .field("caller_waits", &self.caller_waits)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The Commands of a plan in a batch, and what else of its lists is theirs. In a box, since batches are moved.
 struct Planned {
     part: PlanPart,

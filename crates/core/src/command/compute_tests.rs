@@ -96,7 +96,7 @@ fn attention_checks_sizes_heads_and_masks() {
 }
 
 #[test]
-fn quantisation_checks_types_and_scales() {
+fn quantization_checks_types_and_scales() {
     let (dst, src) = (operand(1, DType::U8, &[2, 3]), f32s(2, &[2, 3]));
     let quantize = |scale, zero, axis| Command::quantize(dst, src, scale, zero, axis);
     let (one, three) = (f32s(3, &[]), f32s(3, &[3]));

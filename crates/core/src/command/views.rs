@@ -17,6 +17,7 @@ macro_rules! views {
         $(
             $(#[$doc])*
             #[allow(missing_docs)]
+            #[derive(Debug)]
             pub struct $view<'a, B> {
                 $(pub $output: &'a Operand<B>,)*
                 $($(pub $output_option: Option<&'a Operand<B>>,)*)?

@@ -23,6 +23,16 @@ pub struct PlanBuilder {
     states: Vec<usize>,
 }
 
+impl std::fmt::Debug for PlanBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PlanBuilder")
+            .field("inputs", &self.inputs)
+            .field("outputs", &self.outputs)
+            .field("commands", &self.commands.len())
+            .finish_non_exhaustive()
+    }
+}
+
 struct SlotState {
     slot: Slot,
     kind: Kind,

@@ -10,8 +10,8 @@ use super::{Trace, chrome};
 use crate::device::{fork, opened_devices};
 use crate::{Error, Result};
 
-/// How long the end of the process may be held up by a lock that somebody has.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a lock that another thread holds may delay the end of the process.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Closed devices that one file still shows; the oldest go first.
 const MOST_CLOSED: usize = 64;
@@ -43,7 +43,7 @@ pub(crate) fn device_closed(path: &Path, trace: Trace) {
     if fork::generation() != 0 {
         return;
     }
-    let Some(mut closed) = lock_within(&CLOSED, Instant::now() + PATIENCE) else { return };
+    let Some(mut closed) = lock_within(&CLOSED, Instant::now() + LOCK_TIMEOUT) else { return };
     closed.push((path.to_owned(), trace));
     if closed.iter().filter(|(known, _)| known == path).count() > MOST_CLOSED
         && let Some(oldest) = closed.iter().position(|(known, _)| known == path)
@@ -64,7 +64,7 @@ fn write_open_devices() {
     if fork::generation() != 0 {
         return;
     }
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + LOCK_TIMEOUT;
     let mut open: Vec<(PathBuf, Trace)> = Vec::new();
     for device in opened_devices() {
         if let Some(path) = &device.config().trace

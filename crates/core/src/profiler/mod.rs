@@ -48,6 +48,15 @@ pub struct Profiler {
     annotations: Mutex<Annotations>,
 }
 
+impl std::fmt::Debug for Profiler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Profiler")
+            .field("device", &self.device)
+            .field("enabled", &self.enabled)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Profiler {
     pub(crate) fn new(device: &str, ring: usize) -> Self {
         Self {

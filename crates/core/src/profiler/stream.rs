@@ -81,6 +81,12 @@ pub struct StreamProfile {
     ring: Mutex<Ring>,
 }
 
+impl std::fmt::Debug for StreamProfile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StreamProfile").field("enabled", &self.enabled).finish_non_exhaustive()
+    }
+}
+
 /// What is known; of each kind so many entries at most, the oldest go first.
 #[derive(Default)]
 struct Ring {

@@ -50,6 +50,15 @@ pub struct SentenceEncoder {
     unit: Option<Tensor>,
 }
 
+impl std::fmt::Debug for SentenceEncoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SentenceEncoder")
+            .field("bert", &self.bert)
+            .field("max_tokens", &self.max_tokens)
+            .finish_non_exhaustive()
+    }
+}
+
 impl SentenceEncoder {
     /// Loads a folder.
     ///

@@ -9,8 +9,8 @@ use crate::{Error, Result};
 pub const MAX_STREAMS: u32 = 64;
 
 /// Entries that the profiler can be set to keep.
-const LEAST_RING: usize = 16;
-const MOST_RING: usize = 1 << 24;
+const MIN_RING: usize = 16;
+const MAX_RING: usize = 1 << 24;
 
 /// What a thread gets when every stream is leased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +160,7 @@ impl Config {
             config.kernel_cache = count;
         }
         if let Some(count) =
-            number("MILLSTREAM_PROFILER_RING", LEAST_RING, MOST_RING, "16 to 16777216")?
+            number("MILLSTREAM_PROFILER_RING", MIN_RING, MAX_RING, "16 to 16777216")?
         {
             config.profiler_ring = count;
         }
@@ -200,7 +200,7 @@ impl Config {
         within("batch_commands", self.batch_commands, 1, 4096, "1 to 4096")?;
         within("in_flight", self.in_flight, 1, 1024, "1 to 1024")?;
         within("kernel_cache", self.kernel_cache, 1, 1_000_000, "1 to 1000000")?;
-        within("profiler_ring", self.profiler_ring, LEAST_RING, MOST_RING, "16 to 16777216")?;
+        within("profiler_ring", self.profiler_ring, MIN_RING, MAX_RING, "16 to 16777216")?;
         within("threads", self.threads.unwrap_or(1), 1, 1024, "1 to 1024")?;
         within("wait_timeout", usize::from(!self.wait_timeout.is_zero()), 1, 1, "more than zero")
     }

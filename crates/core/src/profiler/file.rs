@@ -14,7 +14,7 @@ use crate::{Error, Result};
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Closed devices that one file still shows; the oldest go first.
-const MOST_CLOSED: usize = 64;
+const MAX_CLOSED: usize = 64;
 
 /// What the devices have left that are closed already.
 static CLOSED: Mutex<Vec<(PathBuf, Trace)>> = Mutex::new(Vec::new());
@@ -45,7 +45,7 @@ pub(crate) fn device_closed(path: &Path, trace: Trace) {
     }
     let Some(mut closed) = lock_within(&CLOSED, Instant::now() + LOCK_TIMEOUT) else { return };
     closed.push((path.to_owned(), trace));
-    if closed.iter().filter(|(known, _)| known == path).count() > MOST_CLOSED
+    if closed.iter().filter(|(known, _)| known == path).count() > MAX_CLOSED
         && let Some(oldest) = closed.iter().position(|(known, _)| known == path)
     {
         closed.remove(oldest);

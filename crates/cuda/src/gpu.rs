@@ -259,14 +259,14 @@ pub(crate) fn limits(max_threads: u32, shared_bytes: u32, processors: u32) -> Li
     Limits { max_threads, shared_bytes, simd_width: 32, f64: true, parallel_groups }
 }
 
-/// What to add to the GPU's clock to get the host's, from the quickest of a few looks.
+/// What to add to the GPU's clock to get the host's, from the quickest of a few readings.
 fn calibrate(context: &Arc<Context>, builtins: &Builtins) -> Result<i64, Failure> {
-    const LOOKS: usize = 8;
+    const READINGS: usize = 8;
     let stream = Stream::new()?;
     let page = Pinned::new(context, 8)?;
     let mut target = page.address() as u64;
     let mut best = (u64::MAX, 0);
-    for _ in 0..LOOKS {
+    for _ in 0..READINGS {
         let before = now_ns();
         let mut arguments = [(&raw mut target).cast()];
         // SAFETY: the kernel takes one address, which is that of a word that lives until the wait below.

@@ -2,7 +2,7 @@ use millstream_core::{BoundCommand, Command, Layout};
 
 use super::*;
 
-/// Computes a product as cuBLASLt would from its parameters, on the host: elements are `f32` at
+/// Computes a product as cuBLASLt would from what it is given, on the host: elements are `f32` at
 /// addresses that are indices into one array.
 fn execute(product: &Product, memory: &mut [f32]) {
     let problem = &product.problem;

@@ -54,7 +54,7 @@ impl OnDevice {
             .collect::<Result<_, _>>()?;
         stream.synchronize()?;
         let host = match op {
-            // SAFETY: the stream was synchronised, and nothing else writes to these bytes.
+            // SAFETY: the stream was synchronized, and nothing else writes to these bytes.
             Op::Download { target } => Some(unsafe { target.as_slice() }.to_vec()),
             _ => None,
         };

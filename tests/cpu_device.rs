@@ -60,7 +60,7 @@ fn results_have_the_same_bits_for_any_number_of_threads_and_streams() {
     let open = |threads, intra_op| own().threads(threads).intra_op(intra_op).open().unwrap();
     let expected: Vec<_> = (0..4).map(|seed| chain(open(1, false), seed).unwrap()).collect();
     let mut settings = vec![(2, true), (8, false)];
-    // A sanitizer with unoptimised kernels takes minutes for all of them.
+    // A sanitizer with unoptimized kernels takes minutes for all of them.
     if std::env::var_os("MILLSTREAM_FEW_SETTINGS").is_none() {
         settings.extend([(1, true), (3, true), (8, true)]);
     }

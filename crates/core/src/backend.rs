@@ -115,7 +115,7 @@ pub trait Queue: Send + Sync {
     /// Frees pooled host memory that is not in use and whose address nobody relies on. Called with no lock held.
     fn trim(&self) {}
 
-    /// How many batches it recognised and ran again as they were, without preparing them anew.
+    /// How many batches it recognized and ran again as they were, without preparing them anew.
     fn replays(&self) -> u64 {
         0
     }

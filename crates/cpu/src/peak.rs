@@ -81,7 +81,7 @@ impl Memory {
             Part(owners.each_ref().map(|owner| {
                 let first = (owner.address as *mut u32).wrapping_add(thread * words);
                 // SAFETY: the words lie in a segment that lives as long as this value, aligned, and
-                // are those of one part; they are initialised before anybody sees them.
+                // are those of one part; they are initialized before anybody sees them.
                 unsafe {
                     first.write_bytes(1, words);
                     std::slice::from_raw_parts_mut(first, words)

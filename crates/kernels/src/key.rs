@@ -8,7 +8,7 @@ use crate::Program;
 /// Constants that a key can hold.
 pub const MAX_CONSTANTS: usize = 24;
 
-/// A kernel: a program text specialised by constants. No strings, so it is cheap on the hot path.
+/// A kernel: a program text specialized by constants. No strings, so it is cheap on the hot path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub struct Key {
     program: Program,

@@ -2,7 +2,7 @@
 
 use crate::lower;
 
-/// A program text and what it is specialised by. Each family in [`crate::lower`] defines its own.
+/// A program text and what it is specialized by. Each family in [`crate::lower`] defines its own.
 pub(crate) struct Definition {
     /// The name, which is part of a C identifier.
     pub name: &'static str,
@@ -16,7 +16,7 @@ pub(crate) struct Definition {
 
 macro_rules! programs {
     ($($(#[$doc:meta])* $name:ident => $definition:path),* $(,)?) => {
-        /// A program text: what a [`Key`](crate::Key) specialises.
+        /// A program text: what a [`Key`](crate::Key) specializes.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
         #[repr(u8)]
         #[non_exhaustive]
@@ -89,7 +89,7 @@ programs! {
     MatmulSplitK => lower::matmul_split_k::PROGRAM,
     /// Coordinates of what was found.
     NonZero => lower::compact::NONZERO,
-    /// Layer, group and root-mean-square normalisation.
+    /// Layer, group and root-mean-square normalization.
     Norm => lower::norm::PROGRAM,
     /// Padding and cropping.
     Pad => lower::pad::PROGRAM,

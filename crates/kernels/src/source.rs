@@ -46,7 +46,7 @@ impl Dialect {
 /// The source of one kernel, self-contained. Its function is [`Key::entry`].
 pub fn source(key: &Key, dialect: Dialect) -> String {
     let mut text = dialect.prelude().concat();
-    specialise(&mut text, key);
+    specialize(&mut text, key);
     text
 }
 
@@ -58,7 +58,7 @@ pub fn source_of_many(keys: &[Key], dialect: Dialect) -> String {
     let mut text = dialect.prelude().concat();
     for (index, key) in keys.iter().enumerate() {
         let _ = writeln!(text, "namespace kernel_{index} {{");
-        specialise(&mut text, key);
+        specialize(&mut text, key);
         let _ = writeln!(text, "}}");
         for (name, _) in key.constants() {
             let _ = writeln!(text, "#undef {name}");
@@ -68,7 +68,7 @@ pub fn source_of_many(keys: &[Key], dialect: Dialect) -> String {
     text
 }
 
-fn specialise(text: &mut String, key: &Key) {
+fn specialize(text: &mut String, key: &Key) {
     let definition = key.program().definition();
     for (name, value) in key.constants() {
         let _ = writeln!(text, "#define {name} ({value})");

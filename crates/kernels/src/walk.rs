@@ -59,7 +59,7 @@ impl<const OPERANDS: usize> Axes<OPERANDS> {
     }
 
     /// The axes of operands in any order that suits: for operations that treat every element alike.
-    /// The first operand is the output; its nearest elements become neighbours.
+    /// The first operand is the output; its nearest elements become neighbors.
     pub fn of(operands: [&Operand<RawBuffer>; OPERANDS]) -> Self {
         let shape = operands[0].layout.shape();
         let mut axes: SmallVec<[(usize, [usize; OPERANDS]); MAX_RANK]> = (0..shape.len())

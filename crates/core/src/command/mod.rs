@@ -22,7 +22,7 @@ mod infer;
 mod integer;
 mod iota;
 mod matmul;
-mod normalise;
+mod normalize;
 mod op;
 mod operand;
 mod packed;

@@ -84,10 +84,10 @@ pub enum Op {
         /// Give the logarithm.
         log: bool,
     },
-    /// `dst ← src, [weight], [bias]`: normalises over the last `axes` axes, which weight and bias are already
+    /// `dst ← src, [weight], [bias]`: normalizes over the last `axes` axes, which weight and bias are already
     /// broadcast to.
     LayerNorm {
-        /// How many trailing axes are normalised over.
+        /// How many trailing axes are normalized over.
         axes: u8,
         /// Added to the variance.
         epsilon: f32,
@@ -99,15 +99,15 @@ pub enum Op {
     /// `dst ← src, [weight]`: divides by the root of the mean square over the last `axes` axes, which the weight
     /// is already broadcast to.
     RmsNorm {
-        /// How many trailing axes are normalised over.
+        /// How many trailing axes are normalized over.
         axes: u8,
         /// Added to the mean square.
         epsilon: f32,
         /// Whether `weight` is given.
         weight: bool,
     },
-    /// `dst ← src, [weight], [bias]`: normalises groups of channels (axis 1); instance
-    /// normalisation is one channel per group.
+    /// `dst ← src, [weight], [bias]`: normalizes groups of channels (axis 1); instance
+    /// normalization is one channel per group.
     GroupNorm {
         /// Number of groups.
         groups: u32,
@@ -225,7 +225,7 @@ pub enum Op {
     /// `cos` and `sin` are `[most, pairs]` where `positions`, `[batch, length]`, say which of their rows is meant,
     /// and `[batch, length, pairs]` without.
     Rope {
-        /// A pair are neighbours; else the one is in the first half of what is rotated, the other in the second.
+        /// A pair are neighbors; else the one is in the first half of what is rotated, the other in the second.
         interleaved: bool,
         /// Whether `positions` are given.
         positions: bool,
@@ -376,7 +376,7 @@ pub enum Op {
         dtype: DType,
         /// Whether `zero` is given.
         zero: bool,
-        /// How many neighbours along the axis share a scale; the last block may be shorter.
+        /// How many neighbors along the axis share a scale; the last block may be shorter.
         block: Option<u32>,
     },
     /// `dst ← src, scale, [zero]`: `(src - zero) · scale` from 8-bit, 16-bit or 32-bit integers. Scale and zero
@@ -388,7 +388,7 @@ pub enum Op {
         dtype: DType,
         /// Whether `zero` is given.
         zero: bool,
-        /// How many neighbours along the axis share a scale; the last block may be shorter.
+        /// How many neighbors along the axis share a scale; the last block may be shorter.
         block: Option<u32>,
     },
     /// `dst, scale, [zero] ← src`: 8-bit integers, with the scale that takes in all of `src`, or one for each

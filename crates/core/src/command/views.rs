@@ -151,7 +151,7 @@ views! {
               dst_scale if |op| rescale(op).is_some_and(Rescale::is_byte),
               dst_zero if |op| rescale(op).is_some_and(|rescale| rescale.zero);
     }
-    /// The operands of a normalisation.
+    /// The operands of a normalization.
     NormOperands for LayerNorm | RmsNorm | GroupNorm {
         out: dst;
         in: src | weight if weight, bias if bias;

@@ -84,7 +84,7 @@ unsafe fn transposed<T: Stored<Compute = T>>(
     parallel: &dyn Parallel,
 ) -> bool {
     let walk = Walk::in_any_order([&dst.layout, &src.layout]);
-    // SAFETY: passed on. A copy in place has one layout for both, which is not turned.
+    // SAFETY: passed on. A copy in place has one layout for both, which is not transposed.
     unsafe { transpose::copy::<T>(&walk, base(dst), base(src), parallel) }
 }
 

@@ -43,7 +43,7 @@ mod storage;
 mod top_k;
 mod unary;
 
-use int8_gemm::Extras;
+use int8_gemm::RescaleOperands;
 pub(crate) use matmul::packed_bytes;
 pub use shared::fault::KernelFault;
 pub use shared::parallel::{Parallel, Sequential};
@@ -130,7 +130,7 @@ pub fn supports(kind: OpKind) -> bool {
 /// # Safety
 ///
 /// The addresses of operands are host pointers, aligned to 64 bytes and valid for the extent of the
-/// operand; inputs are initialised. During the call no other thread touches what the Command writes,
+/// operand; inputs are initialized. During the call no other thread touches what the Command writes,
 /// nor writes what it reads. Operands of different buffers do not overlap. `parallel` runs each chunk
 /// exactly once and has finished all when it returns.
 pub unsafe fn execute(
@@ -180,8 +180,8 @@ unsafe fn execute_one(
             }
             Op::CumSum { axis, exclusive, reverse, product } => {
                 let (axis, exclusive, reverse) = (usize::from(*axis), *exclusive, *reverse);
-                let way = cumsum::Way { axis, exclusive, reverse, product: *product };
-                cumsum::cumsum(way, &outputs[0], &inputs[0], parallel);
+                let params = cumsum::Params { axis, exclusive, reverse, product: *product };
+                cumsum::cumsum(params, &outputs[0], &inputs[0], parallel);
             }
             Op::Softmax { axis, log } => {
                 softmax::softmax(usize::from(*axis), *log, &outputs[0], &inputs[0], parallel);
@@ -189,13 +189,13 @@ unsafe fn execute_one(
             Op::LayerNorm { axes, epsilon, .. } => {
                 let NormOperands { dst, src, weight, bias } = NormOperands::of(command);
                 let (axes, epsilon) = (usize::from(*axes), *epsilon);
-                let parameters = norm::Parameters { axes, epsilon, centred: true, weight, bias };
+                let parameters = norm::Parameters { axes, epsilon, centered: true, weight, bias };
                 norm::norm(&parameters, dst, src, parallel);
             }
             Op::RmsNorm { axes, epsilon, .. } => {
                 let NormOperands { dst, src, weight, bias } = NormOperands::of(command);
                 let (axes, epsilon) = (usize::from(*axes), *epsilon);
-                let parameters = norm::Parameters { axes, epsilon, centred: false, weight, bias };
+                let parameters = norm::Parameters { axes, epsilon, centered: false, weight, bias };
                 norm::norm(&parameters, dst, src, parallel);
             }
             Op::GroupNorm { groups, epsilon, .. } => {
@@ -244,8 +244,8 @@ unsafe fn execute_one(
             }
             Op::TopK { axis, k: _, largest, sorted } => {
                 let (axis, largest, sorted) = (usize::from(*axis), *largest, *sorted);
-                let choice = top_k::Choice { axis, largest, sorted };
-                top_k::top_k(choice, &outputs[0], &outputs[1], &inputs[0], parallel)?;
+                let params = top_k::Params { axis, largest, sorted };
+                top_k::top_k(params, &outputs[0], &outputs[1], &inputs[0], parallel)?;
             }
             Op::Resize { params } => resize::resize(params, &outputs[0], &inputs[0], parallel)?,
             Op::Pad { params } => pad::pad(params, &outputs[0], &inputs[0], parallel),
@@ -270,14 +270,14 @@ unsafe fn execute_one(
                 compact::unique(axis, *sorted, outputs, &inputs[0], parallel)?;
             }
             Op::NonMaxSuppression { most, overlap, score, centered } => {
-                let choice = compact::Choice {
+                let params = compact::NmsParams {
                     most: *most,
                     overlap: *overlap,
                     score: *score,
                     centered: *centered,
                 };
                 let operands = [&inputs[0], &inputs[1]];
-                compact::suppress(choice, &outputs[0], &outputs[1], operands, parallel)?;
+                compact::non_max_suppression(params, &outputs[0], &outputs[1], operands, parallel)?;
             }
             Op::GridSample { mode, padding, align_corners } => {
                 let sampling = grid_sample::Sampling {
@@ -338,7 +338,7 @@ unsafe fn execute_one(
                 let operands = MatMulIntegerOperands::of(command);
                 let MatMulIntegerOperands { dst, a, b, a_zero, b_zero, .. } = operands;
                 let scales = [operands.a_scale, operands.b_scale];
-                let extras = rescale.zip(both(scales)).map(|(rescale, scales)| Extras {
+                let extras = rescale.zip(both(scales)).map(|(rescale, scales)| RescaleOperands {
                     rescale,
                     scales,
                     bias: operands.bias,
@@ -346,14 +346,14 @@ unsafe fn execute_one(
                     dst_scale: operands.dst_scale,
                     dst_zero: operands.dst_zero,
                 });
-                let (factors, zeros) = ([a, b], [a_zero, b_zero]);
-                int8_gemm::matmul_integer(dst, factors, zeros, extras.as_ref(), parallel)?;
+                let (operands, zeros) = ([a, b], [a_zero, b_zero]);
+                int8_gemm::matmul_integer(dst, operands, zeros, extras.as_ref(), parallel)?;
             }
             Op::ConvInteger { params, rescale, .. } => {
                 let operands = ConvIntegerOperands::of(command);
                 let ConvIntegerOperands { dst, src, weight, src_zero, weight_zero, .. } = operands;
                 let scales = [operands.src_scale, operands.weight_scale];
-                let extras = rescale.zip(both(scales)).map(|(rescale, scales)| Extras {
+                let extras = rescale.zip(both(scales)).map(|(rescale, scales)| RescaleOperands {
                     rescale,
                     scales,
                     bias: operands.bias,

@@ -1,8 +1,8 @@
-//! Loops that do nothing but what the machine does best.
+//! Loops that do nothing but what the CPU does best.
 
 use std::hint::black_box;
 
-use crate::kernels::shared::simd::{Job, Machine, vectorised};
+use crate::kernels::shared::simd::{Isa, SimdFn, vectorized};
 use crate::kernels::shared::streaming;
 
 /// Words that are stored past the caches at once.
@@ -13,26 +13,26 @@ const SUMS: usize = 16;
 
 /// Multiplies and adds `rounds` times in all sums of all lanes; returns the number of operations.
 pub(crate) fn burn(rounds: usize) -> usize {
-    let lanes = match Machine::detect() {
-        Machine::Portable => burn_portable(rounds),
+    let lanes = match Isa::detect() {
+        Isa::Portable => burn_portable(rounds),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the machine was detected.
-        Machine::Avx2 => unsafe { x86::burn_avx2(rounds) },
+        // SAFETY: the ISA was detected.
+        Isa::Avx2 => unsafe { x86::burn_avx2(rounds) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the machine was detected.
-        Machine::Avx512 => unsafe { x86::burn_avx512(rounds) },
+        // SAFETY: the ISA was detected.
+        Isa::Avx512 => unsafe { x86::burn_avx512(rounds) },
     };
     2 * rounds * SUMS * lanes
 }
 
 fn burn_portable(rounds: usize) -> usize {
     const LANES: usize = 4;
-    let factor = black_box([0.5f32; LANES]);
+    let half = black_box([0.5f32; LANES]);
     let mut sums = [[1f32; LANES]; SUMS / 2];
     for _ in 0..2 * rounds {
         for sum in &mut sums {
             for lane in 0..LANES {
-                sum[lane] = sum[lane] * factor[lane] + factor[lane];
+                sum[lane] = sum[lane] * half[lane] + half[lane];
             }
         }
     }
@@ -49,11 +49,11 @@ mod x86 {
 
     #[target_feature(enable = "avx2,fma")]
     pub fn burn_avx2(rounds: usize) -> usize {
-        let factor = black_box(_mm256_set1_ps(0.5));
-        let mut sums = [factor; SUMS / 2];
+        let half = black_box(_mm256_set1_ps(0.5));
+        let mut sums = [half; SUMS / 2];
         for _ in 0..2 * rounds {
             for sum in &mut sums {
-                *sum = _mm256_fmadd_ps(*sum, factor, factor);
+                *sum = _mm256_fmadd_ps(*sum, half, half);
             }
         }
         black_box(sums);
@@ -62,11 +62,11 @@ mod x86 {
 
     #[target_feature(enable = "avx512f")]
     pub fn burn_avx512(rounds: usize) -> usize {
-        let factor = black_box(_mm512_set1_ps(0.5));
-        let mut sums = [factor; SUMS];
+        let half = black_box(_mm512_set1_ps(0.5));
+        let mut sums = [half; SUMS];
         for _ in 0..rounds {
             for sum in &mut sums {
-                *sum = _mm512_fmadd_ps(*sum, factor, factor);
+                *sum = _mm512_fmadd_ps(*sum, half, half);
             }
         }
         black_box(sums);
@@ -78,7 +78,7 @@ mod x86 {
 pub(crate) fn read(from: &[u32]) -> u32 {
     struct Read<'a>(&'a [u32], &'a mut u32);
 
-    impl Job for Read<'_> {
+    impl SimdFn for Read<'_> {
         #[inline(always)]
         fn run(self) {
             // Several sums, so that reading is all that takes time.
@@ -94,7 +94,7 @@ pub(crate) fn read(from: &[u32]) -> u32 {
     }
 
     let mut sum = 0;
-    vectorised(Read(from, &mut sum));
+    vectorized(Read(from, &mut sum));
     sum
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn copy_streaming(from: &[u32], to: &mut [u32]) {
 pub(crate) fn add_streaming(a: &[u32], b: &[u32], to: &mut [u32]) {
     struct Add<'a>([&'a [u32]; 2], &'a mut [u32]);
 
-    impl Job for Add<'_> {
+    impl SimdFn for Add<'_> {
         #[inline(always)]
         fn run(self) {
             let [a, b] = self.0.map(|from| from.as_chunks::<BURST>().0);
@@ -139,6 +139,6 @@ pub(crate) fn add_streaming(a: &[u32], b: &[u32], to: &mut [u32]) {
         }
     }
 
-    vectorised(Add([a, b], to));
+    vectorized(Add([a, b], to));
     streaming::fence();
 }

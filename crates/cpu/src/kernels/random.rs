@@ -8,7 +8,7 @@ use millstream_core::{DType, Distribution, Operand, RawBuffer};
 use crate::kernels::shared::block::{Output, Scratch, base, each_block};
 use crate::kernels::shared::number::{Float, StoredFloat, with_float};
 use crate::kernels::shared::parallel::Parallel;
-use crate::kernels::shared::simd::{Job, vectorised};
+use crate::kernels::shared::simd::{SimdFn, vectorized};
 use crate::kernels::shared::walk::Walk;
 
 /// Fills an operand with random numbers.
@@ -47,11 +47,11 @@ unsafe fn typed<T: StoredFloat>(
             output.write(&walk, start, len, &mut Scratch::new(), |results| match distribution {
                 Distribution::Uniform { low, high } => {
                     let numbers = Uniform { low, high };
-                    vectorised(Generate { seed, position, results, numbers });
+                    vectorized(Generate { seed, position, results, numbers });
                 }
                 Distribution::Normal { mean, deviation } => {
                     let numbers = Normal { mean, deviation };
-                    vectorised(Generate { seed, position, results, numbers });
+                    vectorized(Generate { seed, position, results, numbers });
                 }
             });
         }
@@ -95,7 +95,7 @@ struct Generate<'a, F, N> {
     numbers: N,
 }
 
-impl<F: Float, N: Numbers> Job for Generate<'_, F, N> {
+impl<F: Float, N: Numbers> SimdFn for Generate<'_, F, N> {
     #[inline(always)]
     fn run(self) {
         let Generate { seed, position, results, numbers } = self;

@@ -34,21 +34,21 @@ pub(super) unsafe fn reverse(
         Some((lengths, axis)) => Some((axis, unsafe { read(lengths, most)? })),
         None => None,
     };
-    let plan = Plan::new(axes, time, batch, dst, src);
+    let reversal = Reversal::new(axes, time, batch, dst, src);
     with_bits!(dst.layout.dtype(), Bits => {
         // SAFETY: passed on; bits of the size of the elements stand for them.
         let (to, from) =
             unsafe { (Shared::<Bits>::new(base(dst)), Shared::<Bits>::new(base(src))) };
-        let size = plan.axes[plan.last].size;
-        let rows: usize = plan.axes[..plan.last].iter().map(|axis| axis.size).product();
-        share(parallel, rows * size, plan.slice.elements(), |range| {
+        let size = reversal.axes[reversal.last].size;
+        let rows: usize = reversal.axes[..reversal.last].iter().map(|axis| axis.size).product();
+        share(parallel, rows * size, reversal.slice.elements(), |range| {
             let mut at = range.start;
             while at < range.end {
                 let (row, first) = (at / size, at % size);
                 let count = (size - first).min(range.end - at);
-                // SAFETY: parts of rows are disjoint parts of the output, and the plan leads to elements of
+                // SAFETY: parts of rows are disjoint parts of the output, and the reversal leads to elements of
                 // the input.
-                unsafe { plan.part(row, first..first + count, to.get(), from.get()) };
+                unsafe { reversal.part(row, first..first + count, to.get(), from.get()) };
                 at += count;
             }
         });
@@ -98,7 +98,7 @@ impl Axis {
 }
 
 /// The axes before `last` make rows; those behind it are never reversed.
-struct Plan {
+struct Reversal {
     axes: [Axis; MAX_RANK],
     last: usize,
     /// The axis that is reversed by lengths, where there are any.
@@ -108,7 +108,7 @@ struct Plan {
     slice: Walk<2>,
 }
 
-impl Plan {
+impl Reversal {
     fn new(
         reversed: Axes,
         time: usize,
@@ -124,7 +124,7 @@ impl Plan {
             *place = Axis { size, length, strides: layouts.map(|layout| layout.strides()[axis]) };
         }
         let last = reversed.iter().chain(batch.as_ref().map(|batch| batch.0)).max().unwrap_or(0);
-        Plan {
+        Reversal {
             axes,
             last,
             time,
@@ -180,7 +180,7 @@ impl Plan {
             let (to, from) = (to.add(target), from.add(source));
             if self.slice.elements() == 1 && part.end <= axis.length {
                 let from = from.add(axis.source(part.end - 1) * stride);
-                return turned(to.add(part.start * step), from, part.len(), [step, stride]);
+                return copy_reversed(to.add(part.start * step), from, part.len(), [step, stride]);
             }
             for at in part {
                 let (to, from) = (to.add(at * step), from.add(axis.source(at) * stride));
@@ -195,7 +195,7 @@ impl Plan {
 /// # Safety
 ///
 /// So many elements are valid at both places, and apart.
-unsafe fn turned<T: Copy>(to: *mut T, from: *const T, count: usize, strides: [usize; 2]) {
+unsafe fn copy_reversed<T: Copy>(to: *mut T, from: *const T, count: usize, strides: [usize; 2]) {
     // SAFETY: passed on.
     unsafe {
         if strides == [1, 1] {

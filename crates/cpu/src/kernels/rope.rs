@@ -1,6 +1,6 @@
 //! Rotary embedding.
 //!
-//! Pairs of a row are taken some at a time into arrays of their own and turned there, so that the loops are made
+//! Pairs of a row are taken some at a time into arrays of their own and rotated there, so that the loops are made
 //! of vectors, and an output may lie where the input does.
 
 use std::mem::MaybeUninit;
@@ -13,9 +13,9 @@ use crate::kernels::shared::fault::{KernelFault, Result, try_share};
 use crate::kernels::shared::lengths::Lengths;
 use crate::kernels::shared::number::{Float, StoredFloat, with_float};
 use crate::kernels::shared::parallel::{Parallel, Shared};
-use crate::kernels::shared::simd::{Job, vectorised};
+use crate::kernels::shared::simd::{SimdFn, vectorized};
 
-/// Pairs that are turned at once.
+/// Pairs that are rotated at once.
 const PAIRS: usize = 64;
 
 /// The operands of a rotary embedding.
@@ -47,7 +47,7 @@ pub(super) unsafe fn rope(
             rope.check()?;
             let rows = shape[0] * shape[1] * shape[2];
             try_share(parallel, rows, 2 * shape[3], |range| {
-                vectorised(Rows { rope: &rope, range });
+                vectorized(Rows { rope: &rope, range });
                 Ok(())
             })
         }
@@ -189,7 +189,7 @@ impl<T: StoredFloat> Rope<T> {
                 };
                 let [x, y] = halves(from);
                 let [cos, sin] = tables.map(|table| table.from(first));
-                turn(count, [x, y, cos, sin], halves(to));
+                rotate(count, [x, y, cos, sin], halves(to));
             }
             let mut rest = [T::Compute::ZERO; 2 * PAIRS];
             for first in (2 * self.pairs..size).step_by(rest.len()) {
@@ -201,9 +201,9 @@ impl<T: StoredFloat> Rope<T> {
     }
 }
 
-/// Turns some pairs.
+/// Rotates some pairs.
 #[inline(always)]
-unsafe fn turn<T: StoredFloat>(count: usize, from: [Line<T>; 4], to: [Line<T>; 2]) {
+unsafe fn rotate<T: StoredFloat>(count: usize, from: [Line<T>; 4], to: [Line<T>; 2]) {
     let mut lines = [[T::Compute::ZERO; PAIRS]; 4];
     for (line, from) in lines.iter_mut().zip(from) {
         // SAFETY: passed on.
@@ -236,7 +236,7 @@ struct Rows<'a, T> {
     range: Range<usize>,
 }
 
-impl<T: StoredFloat> Job for Rows<'_, T> {
+impl<T: StoredFloat> SimdFn for Rows<'_, T> {
     #[inline(always)]
     fn run(self) {
         for row in self.range {

@@ -215,8 +215,12 @@ CUresult cuCtxSetCurrent(void* context) { current = context; return OK; }
 static int no_memory;
 u64 fake_refuse_memory(void) { return no_memory = 1; }
 u64 fake_allow_memory(void) { return no_memory = 0; }
+static int calls_fail;
+u64 fake_fail_calls(void) { return calls_fail = 1; }
+u64 fake_mend_calls(void) { return calls_fail = 0; }
 CUresult cuMemAlloc_v2(u64* address, size_t bytes) {
     if (!current) return 201;
+    if (calls_fail) return INVALID;
     if (no_memory) return OUT_OF_MEMORY;
     if (__sync_add_and_fetch(&allocated, bytes) > MEMORY) { __sync_sub_and_fetch(&allocated, bytes); return OUT_OF_MEMORY; }
     u64* memory = aligned_alloc(256, (bytes + 511) / 256 * 256);
@@ -240,6 +244,7 @@ CUresult cuMemHostGetDevicePointer_v2(u64* address, void* host, unsigned flags) 
 CUresult cuMemHostAlloc(void** host, size_t bytes, unsigned flags) { (void)flags; if (no_memory) return OUT_OF_MEMORY; *host = calloc(1, bytes); return OK; }
 CUresult cuMemFreeHost(void* host) { free(host); return OK; }
 CUresult cuStreamCreate(Stream** result, unsigned flags) {
+    if (calls_fail) return INVALID;
     if (!current || flags != 1) return INVALID;
     Stream* stream = calloc(1, sizeof *stream);
     pthread_mutex_init(&stream->lock, 0);

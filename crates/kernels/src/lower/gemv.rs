@@ -122,7 +122,7 @@ fn rows(product: &Product, early: bool, limits: &Limits) -> Launch {
             threads,
         )
     } else {
-        // Neighbours that fill what memory gives at once.
+        // Neighbors that fill what memory gives at once.
         let columns = if dtype.size() == 2 { 16 } else { 8 };
         let constants = [dtype_code, rows, columns, wide];
         (

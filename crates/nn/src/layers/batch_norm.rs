@@ -1,4 +1,4 @@
-//! Normalisation by what was seen in training.
+//! Normalization by what was seen in training.
 
 use millstream_core::{BinaryOp, Command, DType, LayerName};
 
@@ -33,9 +33,9 @@ pub struct BatchNorm {
     name: LayerName,
 }
 
-/// Batch normalisation of `[batch, channels]` or `[batch, channels, length]`.
+/// Batch normalization of `[batch, channels]` or `[batch, channels, length]`.
 pub type BatchNorm1d = BatchNorm;
-/// Batch normalisation of `[batch, channels, height, width]`.
+/// Batch normalization of `[batch, channels, height, width]`.
 pub type BatchNorm2d = BatchNorm;
 
 impl BatchNorm {

@@ -1,4 +1,4 @@
-//! Normalisation over the last axes or over groups of channels.
+//! Normalization over the last axes or over groups of channels.
 
 use millstream_core::{Command, LayerName};
 
@@ -23,7 +23,7 @@ impl Default for LayerNormOptions {
     }
 }
 
-/// Normalises over the last axes. Parameters: `weight` and `bias` of the normalised shape.
+/// Normalizes over the last axes. Parameters: `weight` and `bias` of the normalized shape.
 pub struct LayerNorm {
     axes: usize,
     eps: f32,
@@ -152,7 +152,7 @@ impl Default for GroupNormOptions {
     }
 }
 
-/// Normalises groups of neighbouring channels. Parameters: `weight` and `bias` `[num_channels]`.
+/// Normalizes groups of neighboring channels. Parameters: `weight` and `bias` `[num_channels]`.
 pub struct GroupNorm {
     groups: usize,
     eps: f32,
@@ -208,7 +208,7 @@ impl Default for InstanceNormOptions {
     }
 }
 
-/// Normalises every channel of every batch by itself: PyTorch's `InstanceNorm1d` to `InstanceNorm3d`. Parameters, if
+/// Normalizes every channel of every batch by itself: PyTorch's `InstanceNorm1d` to `InstanceNorm3d`. Parameters, if
 /// any: `weight` and `bias` `[num_features]`.
 pub struct InstanceNorm(GroupNorm);
 

@@ -52,7 +52,7 @@ impl Tensor {
     /// A step of 0 or in the wrong direction, numbers that are not finite, or no memory.
     pub fn arange(start: f64, end: f64, step: f64, dtype: DType, device: &Device) -> Result<Self> {
         let count = ((end - start) / step).ceil();
-        // Above 2^53 neighbouring counts are no longer told apart.
+        // Above 2^53 neighboring counts are no longer told apart.
         if !(0.0..=9e15).contains(&count) || step == 0.0 {
             return invalid("arange", format!("{start} to {end} by {step} has no such elements"));
         }

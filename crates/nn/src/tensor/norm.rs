@@ -1,4 +1,4 @@
-//! Normalisation.
+//! Normalization.
 
 use millstream_core::Op;
 
@@ -8,7 +8,7 @@ use crate::Result;
 use crate::error::invalid;
 
 impl Tensor {
-    /// Normalises over the last `axes` axes: `(x - mean) / √(variance + epsilon) · weight + bias`.
+    /// Normalizes over the last `axes` axes: `(x - mean) / √(variance + epsilon) · weight + bias`.
     ///
     /// # Errors
     ///
@@ -39,7 +39,7 @@ impl Tensor {
         OpRecorder::new("rms_norm", &self.device())?.apply(op, &some([Some(self), weight]))
     }
 
-    /// Normalises groups of neighbouring channels (axis 1) over themselves and all axes behind them.
+    /// Normalizes groups of neighboring channels (axis 1) over themselves and all axes behind them.
     ///
     /// # Errors
     ///

@@ -134,7 +134,7 @@ methods! {
     softsign "softsign" UnaryOp::Softsign,
     /// `x · tanh(softplus(x))`.
     mish "mish" UnaryOp::Mish,
-    /// The self-normalising exponential unit.
+    /// The self-normalizing exponential unit.
     selu "selu" UnaryOp::Selu { alpha: 1.673_263_2, gamma: 1.050_701 },
     /// Whether elements are not numbers.
     is_nan "is_nan" UnaryOp::IsNan,

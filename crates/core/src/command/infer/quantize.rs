@@ -3,7 +3,7 @@
 use super::{Fit, Shape};
 use crate::{DType, MAX_RANK, Result};
 
-/// The axis of scales, and how many neighbours along it share one.
+/// The axis of scales, and how many neighbors along it share one.
 type ScaleAxis = (Option<u8>, Option<u32>);
 
 pub(super) fn quantize<B>(fit: &mut Fit<'_, B>, scale_axis: ScaleAxis, dtype: DType) -> Result<()> {

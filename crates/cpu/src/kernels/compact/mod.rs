@@ -1,16 +1,16 @@
 //! What only the data knows the size of. What is not found is 0.
 
 mod compress;
+mod nms;
 mod nonzero;
-mod suppress;
 mod unique;
 
 #[cfg(test)]
 mod tests;
 
 pub(super) use compress::compress;
+pub(super) use nms::{NmsParams, non_max_suppression};
 pub(super) use nonzero::nonzero;
-pub(super) use suppress::{Choice, suppress};
 pub(super) use unique::unique;
 
 use std::ops::Range;
@@ -37,13 +37,13 @@ fn each_flagged(
     found: impl Fn(usize, usize) + Sync,
 ) -> Result<usize> {
     let chunks = count.div_ceil(CHUNK);
-    let blocks = |chunk: usize, visit: &mut dyn FnMut(usize, &[bool])| {
+    let blocks = |chunk: usize, body: &mut dyn FnMut(usize, &[bool])| {
         let end = count.min((chunk + 1) * CHUNK);
         for first in (chunk * CHUNK..end).step_by(BLOCK) {
             let mut list = [false; BLOCK];
             let list = &mut list[..BLOCK.min(end - first)];
             flags(first, list);
-            visit(first, list);
+            body(first, list);
         }
     };
     let run = |body: &(dyn Fn(usize) + Sync)| match chunks {

@@ -74,7 +74,7 @@ impl<T: Stored> Source<T> {
         let Some((inside, from, stride)) = run else { return to.fill(padding) };
         to[..inside.start].fill(padding);
         to[inside.end..].fill(padding);
-        // SAFETY: the positions of the range lie inside the input, whose elements are initialised.
+        // SAFETY: the positions of the range lie inside the input, whose elements are initialized.
         unsafe { read_run(from, stride, &mut to[inside]) };
     }
 }
@@ -102,8 +102,8 @@ pub(crate) unsafe fn read_run<T: Stored>(from: *const T, stride: usize, to: &mut
 ///
 /// # Safety
 ///
-/// Only initialised numbers are written.
+/// Only initialized numbers are written.
 pub(crate) unsafe fn uninit<C: Copy>(numbers: &mut [C]) -> &mut [MaybeUninit<C>] {
-    // SAFETY: the same memory; the caller keeps it initialised.
+    // SAFETY: the same memory; the caller keeps it initialized.
     unsafe { std::slice::from_raw_parts_mut(numbers.as_mut_ptr().cast(), numbers.len()) }
 }

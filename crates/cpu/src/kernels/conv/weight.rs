@@ -17,7 +17,7 @@ pub(super) struct Weight<T> {
     channel: usize,
     /// Where the taps of a channel lie.
     taps: Vec<usize>,
-    /// Whether the elements of a row are neighbours.
+    /// Whether the elements of a row are neighbors.
     dense: bool,
 }
 

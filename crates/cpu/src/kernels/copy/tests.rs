@@ -65,7 +65,7 @@ fn floats_round_to_nearest_even_once() {
     assert_eq!(converted::<f64, f16>(&[above]), [f16::from_f32(1.0 + 2f32.powi(-10))]);
     assert_eq!(converted::<f32, f16>(&[65520.0, 65519.0]), [f16::INFINITY, f16::MAX]);
     assert!(converted::<f32, bf16>(&[f32::NAN])[0].is_nan());
-    // One above the middle between two neighbours of bf16, lost by a detour over f64 or f32.
+    // One above the middle between two neighbors of bf16, lost by a detour over f64 or f32.
     let middle = (1i64 << 62) + (1 << 54);
     let expected = bf16::from_f32(2f32.powi(62) + 2f32.powi(55));
     assert_eq!(converted::<i64, bf16>(&[middle + 1, -middle - 1]), [expected, -expected]);
@@ -110,10 +110,11 @@ fn strided_copies_follow_the_row_major_order() {
     let shape = [3, 4, 700];
     let values: Vec<i32> = (0..3 * 4 * 700).collect();
     let dense = Layout::contiguous(DType::I32, &shape).unwrap();
-    let turned = Layout::contiguous(DType::I32, &[700, 3, 4]).unwrap().permute(&[1, 2, 0]).unwrap();
+    let transposed =
+        Layout::contiguous(DType::I32, &[700, 3, 4]).unwrap().permute(&[1, 2, 0]).unwrap();
     let gaps = Layout::strided(DType::I32, &shape, &[1400 * 4, 1400, 2], 3).unwrap();
-    for from in [dense, turned, gaps] {
-        for to in [dense, turned, gaps] {
+    for from in [dense, transposed, gaps] {
+        for to in [dense, transposed, gaps] {
             let src = Tensor::strided(from, &values);
             let dst = Tensor::uninit(to);
             run(Command::copy(dst.operand(), src.operand()));

@@ -1,6 +1,6 @@
 use millstream_core::{Command, DType};
 
-use crate::kernels::shared::simd::on_every_machine;
+use crate::kernels::shared::simd::on_every_isa;
 use crate::kernels::shared::testing::{Tensor, assert_same_bits_in_any_order, noise, run};
 
 fn made(values: &[f64], to: DType, rows: bool, shape: &[usize]) -> (Tensor, Tensor, Tensor) {
@@ -47,7 +47,7 @@ fn what_has_no_range_has_a_scale_of_one() {
 fn all_machines_and_any_number_of_threads_give_the_same_bits() {
     let values = noise(3 * 40_000, 5);
     for (to, rows) in [(DType::U8, false), (DType::U8, true), (DType::I8, true)] {
-        let results = on_every_machine(|| {
+        let results = on_every_isa(|| {
             let (dst, scale, _) = made(&values, to, rows, &[3, 40_000]);
             (dst.bytes(), scale.bytes())
         });

@@ -51,9 +51,9 @@ fn layouts_do_not_change_the_bits() {
     let dst = Tensor::output(DType::F32, &[3, 4, 70]);
     run(Command::group_norm(dst.operand(), dense.operand(), None, None, 2, 1e-5));
     let layout = Layout::contiguous(DType::F32, &[70, 3, 4]).unwrap().permute(&[1, 2, 0]).unwrap();
-    let turned = Tensor::floats_strided(layout, &values);
-    run(Command::group_norm(turned.operand(), turned.operand(), None, None, 2, 1e-5));
-    assert_eq!(turned.values::<f32>(), dst.values::<f32>());
+    let transposed = Tensor::floats_strided(layout, &values);
+    run(Command::group_norm(transposed.operand(), transposed.operand(), None, None, 2, 1e-5));
+    assert_eq!(transposed.values::<f32>(), dst.values::<f32>());
     run(Command::group_norm(dense.operand(), dense.operand(), None, None, 2, 1e-5));
     assert_eq!(dense.values::<f32>(), dst.values::<f32>());
 }

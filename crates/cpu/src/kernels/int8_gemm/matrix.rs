@@ -1,8 +1,8 @@
-//! Factors that lie in memory as matrices.
+//! Operands that lie in memory as matrices.
 
 use millstream_core::DType;
 
-use super::block::{Factors, Zeros};
+use super::macro_kernel::{TileOperands, Zeros};
 use crate::kernels::shared::parallel::Shared;
 
 pub(super) fn is_signed(dtype: DType) -> bool {
@@ -52,41 +52,41 @@ impl Matrix {
     }
 }
 
-/// The factors of one block of a product.
-pub(super) struct Pair {
-    pub left: Matrix,
-    pub right: Matrix,
-    pub left_zero: Option<Matrix>,
-    pub right_zero: Option<Matrix>,
+/// The operands of one tile of a product.
+pub(super) struct OperandPair {
+    pub lhs: Matrix,
+    pub rhs: Matrix,
+    pub lhs_zero: Option<Matrix>,
+    pub rhs_zero: Option<Matrix>,
     pub signed: [bool; 2],
 }
 
-impl Factors for Pair {
+impl TileOperands for OperandPair {
     fn signed(&self) -> [bool; 2] {
         self.signed
     }
 
-    unsafe fn left(&self, row: usize, first: usize, to: &mut [u8]) {
+    unsafe fn lhs(&self, row: usize, first: usize, to: &mut [u8]) {
         // SAFETY: passed on.
-        unsafe { self.left.copy(row, first, to) }
+        unsafe { self.lhs.copy(row, first, to) }
     }
 
-    unsafe fn right(&self, step: usize, to: &mut [u8]) {
+    unsafe fn rhs(&self, step: usize, to: &mut [u8]) {
         // SAFETY: passed on.
-        unsafe { self.right.copy(step, 0, to) }
+        unsafe { self.rhs.copy(step, 0, to) }
     }
 
     unsafe fn zeros(&self, zeros: Zeros<'_>) {
-        let [left_signed, right_signed] = self.signed;
-        for (row, to) in zeros.left.iter_mut().enumerate() {
+        let [lhs_signed, rhs_signed] = self.signed;
+        for (row, to) in zeros.lhs.iter_mut().enumerate() {
             // SAFETY: passed on.
-            *to = self.left_zero.map_or(0, |zero| unsafe { number(left_signed, zero.at(row, 0)) });
+            *to = self.lhs_zero.map_or(0, |zero| unsafe { number(lhs_signed, zero.at(row, 0)) });
         }
-        for (column, to) in zeros.right.iter_mut().enumerate() {
+        for (column, to) in zeros.rhs.iter_mut().enumerate() {
             *to = self
-                .right_zero
+                .rhs_zero
                 // SAFETY: passed on.
-                .map_or(0, |zero| unsafe { number(right_signed, zero.at(0, column)) });
+                .map_or(0, |zero| unsafe { number(rhs_signed, zero.at(0, column)) });
         }
     }
 }

@@ -1,22 +1,21 @@
 //! Matrix products of 8-bit integers with exact 32-bit sums.
 //!
-//! Instructions for such products take unsigned numbers on the left and signed ones on the right.
-//! Factors of the other kind are shifted by 128 as they are packed, which is the same as another zero
-//! point, and zero points are taken off at the end: with row sums `A` and column sums `B`,
+//! Instructions for such products take an unsigned lhs and a signed rhs. Operands of the other kind are shifted
+//! by 128 as they are packed, which is the same as another zero point. Zero points are taken off at the end: with row sums `A` and column sums `B`,
 //! `Σ (a - x)(b - y) = Σ ab - y A - x B + k x y`. All is exact modulo 2³². What is made of the sums is made
-//! row by row of a block, while they are in the cache.
+//! row by row of a tile, while they are in the cache.
 
-mod block;
+mod macro_kernel;
 mod matrix;
+mod micro_kernel;
 mod rescale;
-mod tile;
 
 #[cfg(test)]
 mod tests;
 
-pub(super) use block::{Block, Factors, Zeros};
+pub(super) use macro_kernel::{Tile, TileOperands, Zeros};
 pub(super) use rescale::{
-    Activate, Extras, Factors as ScaleFactors, Made, Scale, add, add_to_sums, with_made,
+    Activate, RescaleOperands, RescaledElement, Scale, Scales, add, add_to_sums, with_rescaled,
 };
 
 use millstream_core::{DType, Operand, RawBuffer};
@@ -25,13 +24,13 @@ use crate::kernels::conv::store_run;
 use crate::kernels::shared::block::base;
 use crate::kernels::shared::fault::{Result, try_share};
 use crate::kernels::shared::parallel::{Parallel, Shared};
-use crate::kernels::shared::simd::vectorised;
+use crate::kernels::shared::simd::vectorized;
 use crate::kernels::shared::walk::Walk;
-use matrix::{Matrix, Pair};
+use matrix::{Matrix, OperandPair};
 
-/// Rows and columns of a block of the result.
-pub(super) const BLOCK_ROWS: usize = 256;
-pub(super) const BLOCK_COLUMNS: usize = 256;
+/// Rows and columns of a tile of the result.
+pub(super) const TILE_ROWS: usize = 256;
+pub(super) const TILE_COLUMNS: usize = 256;
 
 /// Multiplications that take about as long as one element of simple work.
 pub(super) const PRODUCTS_PER_ELEMENT: usize = 64;
@@ -52,7 +51,7 @@ pub(super) unsafe fn matmul_integer(
     dst: &Operand<RawBuffer>,
     [a, b]: [&Operand<RawBuffer>; 2],
     [a_zero, b_zero]: [Option<&Operand<RawBuffer>>; 2],
-    extras: Option<&Extras<'_>>,
+    extras: Option<&RescaleOperands<'_>>,
     parallel: &dyn Parallel,
 ) -> Result {
     if dst.layout.is_empty() {
@@ -87,36 +86,36 @@ pub(super) unsafe fn matmul_integer(
         signed: [a.layout.dtype(), b.layout.dtype()].map(matrix::is_signed),
         rows: dst.layout.shape()[leading],
         columns: dst.layout.shape()[leading + 1],
-        depth: a.layout.shape()[leading + 1],
+        k: a.layout.shape()[leading + 1],
     };
     // SAFETY: passed on; the types are those of the operands.
     unsafe {
         match extras {
             None => product.sums(dst, parallel),
             Some(extras) => {
-                with_made!(dst.layout.dtype(), T => product.rescaled::<T>(dst, extras, parallel))
+                with_rescaled!(dst.layout.dtype(), T => product.rescaled::<T>(dst, extras, parallel))
             }
         }
     }
 }
 
-/// A product, with the operands in the order of the constants above: output, factors, zero points, scales, and
+/// A product, with the operands in the order of the constants above: output, lhs, rhs, zero points, scales, and
 /// what is added.
 struct Product {
     batch: Walk<OPERANDS>,
     strides: [[usize; 2]; OPERANDS],
-    /// Factors and zero points.
+    /// Operands and zero points.
     bytes: [Shared<u8>; 4],
     has_zero: [bool; 2],
     signed: [bool; 2],
     rows: usize,
     columns: usize,
-    depth: usize,
+    k: usize,
 }
 
-/// Where a block lies.
+/// Where a tile lies.
 #[derive(Clone, Copy)]
-struct Place {
+struct TileOrigin {
     /// Which product of the batch.
     product: usize,
     row: usize,
@@ -130,48 +129,48 @@ impl Product {
         self.batch.position(operand, product) + row * down + column * along
     }
 
-    /// The factors of a block.
-    fn pair(&self, place: Place) -> Pair {
+    /// The operands of a tile.
+    fn pair(&self, origin: TileOrigin) -> OperandPair {
         let matrix = |operand: usize, row: usize, column: usize| Matrix {
             first: self.bytes[operand - 1],
-            // Factors without depth have no elements, and may have any strides.
-            start: match self.depth {
+            // Operands whose k is 0 have no elements, and may have any strides.
+            start: match self.k {
                 0 if operand <= 2 => 0,
-                _ => self.at(operand, place.product, row, column),
+                _ => self.at(operand, origin.product, row, column),
             },
             strides: self.strides[operand],
         };
         let [a_zero, b_zero] = self.has_zero;
-        Pair {
-            left: matrix(1, place.row, 0),
-            right: matrix(2, 0, place.column),
-            left_zero: a_zero.then(|| matrix(3, place.row, 0)),
-            right_zero: b_zero.then(|| matrix(4, 0, place.column)),
+        OperandPair {
+            lhs: matrix(1, origin.row, 0),
+            rhs: matrix(2, 0, origin.column),
+            lhs_zero: a_zero.then(|| matrix(3, origin.row, 0)),
+            rhs_zero: b_zero.then(|| matrix(4, 0, origin.column)),
             signed: self.signed,
         }
     }
 
-    /// Shares the blocks between threads.
+    /// Shares the tiles between threads.
     fn each(
         &self,
         parallel: &dyn Parallel,
-        body: impl Fn(Place, &Block, &Pair) -> Result + Sync,
+        body: impl Fn(TileOrigin, &Tile, &OperandPair) -> Result + Sync,
     ) -> Result {
-        let &Product { rows, columns, depth, .. } = self;
-        let (down, across) = (rows.div_ceil(BLOCK_ROWS), columns.div_ceil(BLOCK_COLUMNS));
-        let area = rows.min(BLOCK_ROWS) * columns.min(BLOCK_COLUMNS);
-        let work = area.saturating_mul(depth) / PRODUCTS_PER_ELEMENT + area;
+        let &Product { rows, columns, k, .. } = self;
+        let (down, across) = (rows.div_ceil(TILE_ROWS), columns.div_ceil(TILE_COLUMNS));
+        let area = rows.min(TILE_ROWS) * columns.min(TILE_COLUMNS);
+        let work = area.saturating_mul(k) / PRODUCTS_PER_ELEMENT + area;
         try_share(parallel, self.batch.elements() * down * across, work, |range| {
             for index in range {
                 let (product, index) = (index / (down * across), index % (down * across));
-                let (row, column) = (index / across * BLOCK_ROWS, index % across * BLOCK_COLUMNS);
-                let place = Place { product, row, column };
-                let block = Block {
-                    rows: BLOCK_ROWS.min(rows - row),
-                    columns: BLOCK_COLUMNS.min(columns - column),
-                    depth,
+                let (row, column) = (index / across * TILE_ROWS, index % across * TILE_COLUMNS);
+                let origin = TileOrigin { product, row, column };
+                let tile = Tile {
+                    rows: TILE_ROWS.min(rows - row),
+                    columns: TILE_COLUMNS.min(columns - column),
+                    k,
                 };
-                body(place, &block, &self.pair(place))?;
+                body(origin, &tile, &self.pair(origin))?;
             }
             Ok(())
         })
@@ -182,11 +181,11 @@ impl Product {
         // SAFETY: passed on.
         let to = Shared::new(unsafe { base::<i32>(dst) });
         let [down, along] = self.strides[DST];
-        self.each(parallel, |place, block, pair| {
-            let start = self.at(DST, place.product, place.row, place.column);
-            // SAFETY: blocks are disjoint parts of the output; the rest is passed on.
+        self.each(parallel, |origin, tile, pair| {
+            let start = self.at(DST, origin.product, origin.row, origin.column);
+            // SAFETY: tiles are disjoint parts of the output; the rest is passed on.
             unsafe {
-                block.compute(pair, |row, sums| {
+                tile.compute(pair, |row, sums| {
                     store_run(to.get().add(start + row * down), along, sums);
                 })
             }
@@ -194,10 +193,10 @@ impl Product {
     }
 
     /// Stores what is made of the sums.
-    unsafe fn rescaled<T: Made>(
+    unsafe fn rescaled<T: RescaledElement>(
         &self,
         dst: &Operand<RawBuffer>,
-        extras: &Extras<'_>,
+        extras: &RescaleOperands<'_>,
         parallel: &dyn Parallel,
     ) -> Result {
         // SAFETY: passed on; the types are those of the operands.
@@ -212,29 +211,29 @@ impl Product {
                 extras.dst_scale(),
             )
         };
-        self.each(parallel, |place, block, pair| {
-            let at = |operand, row, column| self.at(operand, place.product, row, column);
-            // SAFETY: blocks are disjoint parts of the output; the rest is passed on.
+        self.each(parallel, |origin, tile, pair| {
+            let at = |operand, row, column| self.at(operand, origin.product, row, column);
+            // SAFETY: tiles are disjoint parts of the output; the rest is passed on.
             unsafe {
-                let mut factors = [0.0; BLOCK_COLUMNS];
-                let factors = &mut factors[..block.columns];
-                let (start, along) = (at(B_SCALE, 0, place.column), self.strides[B_SCALE][1]);
-                for (column, factor) in factors.iter_mut().enumerate() {
-                    *factor = scales[1].get().add(start + column * along).read();
+                let mut column_scales = [0.0; TILE_COLUMNS];
+                let column_scales = &mut column_scales[..tile.columns];
+                let (start, along) = (at(B_SCALE, 0, origin.column), self.strides[B_SCALE][1]);
+                for (column, scale) in column_scales.iter_mut().enumerate() {
+                    *scale = scales[1].get().add(start + column * along).read();
                 }
-                let a_scale = at(A_SCALE, place.row, 0);
+                let a_scale = at(A_SCALE, origin.row, 0);
                 let [start, bias, residual] =
-                    [DST, BIAS, RESIDUAL].map(|operand| at(operand, place.row, place.column));
-                block.compute(pair, |row, sums| {
+                    [DST, BIAS, RESIDUAL].map(|operand| at(operand, origin.row, origin.column));
+                tile.compute(pair, |row, sums| {
                     let [from, along] = self.strides[BIAS];
                     if let Some(first) = sums_bias {
                         add_to_sums(first.get().add(bias + row * from), along, sums);
                     }
-                    let mut values = [0.0; BLOCK_COLUMNS];
+                    let mut values = [0.0; TILE_COLUMNS];
                     let values = &mut values[..sums.len()];
                     let all = scales[0].get().add(a_scale + row * self.strides[A_SCALE][0]).read();
-                    let factors = ScaleFactors::Each(all, factors);
-                    vectorised(Scale { sums, factors, to: &mut *values });
+                    let scales = Scales::Each(all, column_scales);
+                    vectorized(Scale { sums, scales, to: &mut *values });
                     for ((first, operand), start) in added.into_iter().zip([bias, residual]) {
                         if let Some(first) = first {
                             let [down, along] = self.strides[operand];
@@ -242,7 +241,7 @@ impl Product {
                         }
                     }
                     let activation = extras.rescale.activation;
-                    vectorised(Activate { activation, values: &mut *values });
+                    vectorized(Activate { activation, values: &mut *values });
                     let [down, along] = self.strides[DST];
                     T::make(values, dst_scale, |results| {
                         store_run::<T>(to.get().add(start + row * down), along, results);

@@ -5,16 +5,16 @@ use std::mem::MaybeUninit;
 use half::{bf16, f16};
 use millstream_core::{DType, Operand, RawBuffer, Rescale};
 
-use super::BLOCK_COLUMNS;
+use super::TILE_COLUMNS;
 use crate::kernels::shared::activation;
 use crate::kernels::shared::block::base;
 use crate::kernels::shared::byte::{Byte, ToBytes};
 use crate::kernels::shared::number::Stored;
-use crate::kernels::shared::simd::{Job, vectorised};
+use crate::kernels::shared::simd::{SimdFn, vectorized};
 
-/// The operands that sums meet: scales of both factors, what is added, and the scale and zero point of bytes.
+/// The operands that sums meet: scales of both operands, what is added, and the scale and zero point of bytes.
 #[derive(Clone, Copy)]
-pub(crate) struct Extras<'a> {
+pub(crate) struct RescaleOperands<'a> {
     pub rescale: Rescale,
     pub scales: [&'a Operand<RawBuffer>; 2],
     pub bias: Option<&'a Operand<RawBuffer>>,
@@ -24,18 +24,18 @@ pub(crate) struct Extras<'a> {
 }
 
 /// The type of a result.
-pub(crate) trait Made: Stored {
+pub(crate) trait RescaledElement: Stored {
     /// The type of what is added in floating point.
     type Added: Stored<Compute = f32>;
 
-    /// Makes results of numbers, which are as many as a block has columns at most, and hands them over. Bytes
+    /// Makes results of numbers, which are as many as a tile has columns at most, and hands them over. Bytes
     /// have this scale and zero point.
     fn make(values: &[f32], scale: (f32, f32), store: impl FnOnce(&[Self::Compute]));
 }
 
-macro_rules! made_of_floats {
+macro_rules! rescaled_floats {
     ($($type:ty),*) => {$(
-        impl Made for $type {
+        impl RescaledElement for $type {
             type Added = $type;
 
             #[inline(always)]
@@ -46,36 +46,36 @@ macro_rules! made_of_floats {
     )*};
 }
 
-made_of_floats!(f32, f16, bf16);
+rescaled_floats!(f32, f16, bf16);
 
-macro_rules! made_of_bytes {
+macro_rules! rescaled_bytes {
     ($($type:ty),*) => {$(
-        impl Made for $type {
+        impl RescaledElement for $type {
             type Added = f32;
 
             #[inline(always)]
             fn make(values: &[f32], scale: (f32, f32), store: impl FnOnce(&[$type])) {
-                store(to_bytes(values, scale, &mut [MaybeUninit::uninit(); BLOCK_COLUMNS]));
+                store(to_bytes(values, scale, &mut [MaybeUninit::uninit(); TILE_COLUMNS]));
             }
         }
     )*};
 }
 
-made_of_bytes!(u8, i8);
+rescaled_bytes!(u8, i8);
 
 fn to_bytes<'a, Q: Byte>(
     values: &[f32],
     (scale, zero): (f32, f32),
-    bytes: &'a mut [MaybeUninit<Q>; BLOCK_COLUMNS],
+    bytes: &'a mut [MaybeUninit<Q>; TILE_COLUMNS],
 ) -> &'a [Q] {
     let to = &mut bytes[..values.len()];
-    vectorised(ToBytes { values, scale, zero, to: &mut *to });
-    // SAFETY: the job wrote all of them.
+    vectorized(ToBytes { values, scale, zero, to: &mut *to });
+    // SAFETY: the loop wrote all of them.
     unsafe { to.assume_init_ref() }
 }
 
 /// Runs a body with `$type` standing for the type of a result.
-macro_rules! with_made {
+macro_rules! with_rescaled {
     ($dtype:expr, $type:ident => $body:expr) => {
         match $dtype {
             DType::F32 => {
@@ -103,9 +103,9 @@ macro_rules! with_made {
     };
 }
 
-pub(crate) use with_made;
+pub(crate) use with_rescaled;
 
-impl Extras<'_> {
+impl RescaleOperands<'_> {
     /// The bias where it is added to sums, and where it is added to numbers.
     pub fn biases(&self) -> [Option<&Operand<RawBuffer>>; 2] {
         let integer = self.bias.is_some_and(|bias| bias.layout.dtype() == DType::I32);
@@ -131,27 +131,27 @@ impl Extras<'_> {
 }
 
 /// What sums are multiplied with.
-pub(crate) enum Factors<'a> {
+pub(crate) enum Scales<'a> {
     One(f32),
     /// One for each column, and one for all.
     Each(f32, &'a [f32]),
 }
 
-/// `factor · sum`, with the sum rounded to `f32` first.
+/// `scale · sum`, with the sum rounded to `f32` first.
 pub(crate) struct Scale<'a> {
     pub sums: &'a [i32],
-    pub factors: Factors<'a>,
+    pub scales: Scales<'a>,
     pub to: &'a mut [f32],
 }
 
-impl Job for Scale<'_> {
+impl SimdFn for Scale<'_> {
     #[inline(always)]
     fn run(self) {
         let pairs = self.to.iter_mut().zip(self.sums);
-        match self.factors {
-            Factors::One(factor) => pairs.for_each(|(to, &sum)| *to = factor * sum as f32),
-            Factors::Each(all, each) => pairs.zip(each).for_each(|((to, &sum), &factor)| {
-                *to = (all * factor) * sum as f32;
+        match self.scales {
+            Scales::One(scale) => pairs.for_each(|(to, &sum)| *to = scale * sum as f32),
+            Scales::Each(all, each) => pairs.zip(each).for_each(|((to, &sum), &scale)| {
+                *to = (all * scale) * sum as f32;
             }),
         }
     }
@@ -163,7 +163,7 @@ pub(crate) struct Activate<'a> {
     pub values: &'a mut [f32],
 }
 
-impl Job for Activate<'_> {
+impl SimdFn for Activate<'_> {
     #[inline(always)]
     fn run(self) {
         activation::apply(self.activation, self.values);
@@ -182,7 +182,7 @@ pub(crate) unsafe fn add_to_sums(first: *const i32, stride: usize, sums: &mut [i
     }
 }
 
-/// Adds numbers, a distance apart, to as many values as a block has columns at most.
+/// Adds numbers, a distance apart, to as many values as a tile has columns at most.
 ///
 /// # Safety
 ///
@@ -200,10 +200,10 @@ pub(crate) unsafe fn add<T: Stored<Compute = f32>>(
                 values.iter_mut().for_each(|value| *value += one);
             }
             1 => {
-                let mut wide = [MaybeUninit::uninit(); BLOCK_COLUMNS];
+                let mut wide = [MaybeUninit::uninit(); TILE_COLUMNS];
                 let wide = &mut wide[..values.len()];
                 T::widen_run(std::slice::from_raw_parts(first, values.len()), wide);
-                vectorised(Sum { added: wide.assume_init_ref(), values });
+                vectorized(Sum { added: wide.assume_init_ref(), values });
             }
             _ => {
                 for (index, value) in values.iter_mut().enumerate() {
@@ -219,7 +219,7 @@ struct Sum<'a> {
     values: &'a mut [f32],
 }
 
-impl Job for Sum<'_> {
+impl SimdFn for Sum<'_> {
     #[inline(always)]
     fn run(self) {
         for (value, &added) in self.values.iter_mut().zip(self.added) {

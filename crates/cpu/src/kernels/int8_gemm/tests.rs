@@ -1,6 +1,6 @@
 use millstream_core::{Command, DType};
 
-use super::tile::{STEPS, Tiles, WIDTH};
+use super::micro_kernel::{MicroTiles, STEPS, WIDTH};
 use crate::kernels::shared::testing::{Tensor, assert_same_bits_in_any_order, run};
 
 fn bytes(count: usize, seed: usize) -> Vec<u8> {
@@ -20,12 +20,12 @@ fn number(signed: bool, byte: u8) -> i32 {
 
 #[test]
 fn every_pair_of_types_and_every_size_is_exact() {
-    for (left, right) in [(false, true), (false, false), (true, true), (true, false)] {
+    for (lhs, rhs) in [(false, true), (false, false), (true, true), (true, false)] {
         for [m, k, n] in [[1, 1, 1], [3, 5, 7], [9, 64, 33], [257, 30, 300], [5, 2050, 40]] {
             let (x, y) = (bytes(m * k, 1), bytes(k * n, 2));
             let (p, q) = (bytes(m, 3), bytes(n, 4));
-            let (a, b) = (matrix(left, &[m, k], &x), matrix(right, &[k, n], &y));
-            let (a_zero, b_zero) = (matrix(left, &[m], &p), matrix(right, &[n], &q));
+            let (a, b) = (matrix(lhs, &[m, k], &x), matrix(rhs, &[k, n], &y));
+            let (a_zero, b_zero) = (matrix(lhs, &[m], &p), matrix(rhs, &[n], &q));
             let dst = Tensor::output(DType::I32, &[m, n]);
             for zeros in [false, true] {
                 let command = Command::matmul_integer(
@@ -38,15 +38,15 @@ fn every_pair_of_types_and_every_size_is_exact() {
                 run(command);
                 let one = |i: usize, j: usize| -> i32 {
                     let zero = |signed, byte| if zeros { number(signed, byte) } else { 0 };
-                    let (za, zb) = (zero(left, p[i]), zero(right, q[j]));
+                    let (za, zb) = (zero(lhs, p[i]), zero(rhs, q[j]));
                     (0..k)
                         .map(|s| {
-                            (number(left, x[i * k + s]) - za) * (number(right, y[s * n + j]) - zb)
+                            (number(lhs, x[i * k + s]) - za) * (number(rhs, y[s * n + j]) - zb)
                         })
                         .sum()
                 };
                 let expected: Vec<i32> = (0..m * n).map(|i| one(i / n, i % n)).collect();
-                assert!(dst.values::<i32>() == expected, "{left} {right} {m}x{k}x{n} {zeros}");
+                assert!(dst.values::<i32>() == expected, "{lhs} {rhs} {m}x{k}x{n} {zeros}");
             }
         }
     }
@@ -56,24 +56,24 @@ fn every_pair_of_types_and_every_size_is_exact() {
 fn all_machines_give_the_same_sums() {
     let (rows, columns, groups) = (11usize, 70usize, 9usize);
     let panels = columns.div_ceil(WIDTH);
-    let left = bytes(rows * groups * STEPS, 5);
-    let right: Vec<i8> =
+    let lhs = bytes(rows * groups * STEPS, 5);
+    let rhs: Vec<i8> =
         bytes(panels * groups * STEPS * WIDTH, 6).iter().map(|&byte| byte as i8).collect();
     let stride = panels * WIDTH;
-    let sums = |add: fn(&Tiles)| {
+    let sums = |add: fn(&MicroTiles)| {
         let mut sums = vec![i32::MAX - 100; rows * stride];
-        let (left, right) = (left.as_ptr(), right.as_ptr());
-        add(&Tiles { rows, columns, groups, left, right, sums: sums.as_mut_ptr(), stride });
+        let (lhs, rhs) = (lhs.as_ptr(), rhs.as_ptr());
+        add(&MicroTiles { rows, columns, groups, lhs, rhs, sums: sums.as_mut_ptr(), stride });
         sums
     };
-    // SAFETY: the vectors have the sizes of the tiles.
-    let expected = sums(|tiles| unsafe { tiles.add_portably() });
+    // SAFETY: the vectors have the sizes of the micro-tiles.
+    let expected = sums(|micro_tiles| unsafe { micro_tiles.add_portably() });
     // SAFETY: as above.
-    assert!(sums(|tiles| unsafe { tiles.add() }) == expected);
+    assert!(sums(|micro_tiles| unsafe { micro_tiles.add() }) == expected);
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
-        // SAFETY: as above, and the machine has the instructions.
-        assert!(sums(|tiles| unsafe { tiles.add_with_avx2() }) == expected);
+        // SAFETY: as above, and the CPU has the instructions.
+        assert!(sums(|micro_tiles| unsafe { micro_tiles.add_with_avx2() }) == expected);
     }
 }
 

@@ -8,8 +8,8 @@ fn numbers_follow_the_axis_whatever_the_layout() {
     let dst = Tensor::output(DType::I64, &[2, 3]);
     run(Command::iota(dst.operand(), 1, 10i64, -4i64));
     assert_eq!(dst.values::<i64>(), [10, 6, 2, 10, 6, 2]);
-    let turned = Layout::contiguous(DType::F32, &[3, 2]).unwrap().transpose(0, 1).unwrap();
-    let dst = Tensor::uninit(turned);
+    let transposed = Layout::contiguous(DType::F32, &[3, 2]).unwrap().transpose(0, 1).unwrap();
+    let dst = Tensor::uninit(transposed);
     run(Command::iota(dst.operand(), 0, 0.5f32, 2.0f32));
     assert_eq!(dst.values::<f32>(), [0.5, 0.5, 0.5, 2.5, 2.5, 2.5]);
 }

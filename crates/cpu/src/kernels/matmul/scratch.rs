@@ -1,4 +1,4 @@
-//! Memory for packed factors and sums, kept by each thread from one product to the next.
+//! Memory for packed operands and sums, kept by each thread from one product to the next.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ pub(super) struct Area {
     content: Cell<Option<Content>>,
 }
 
-/// What a packed left factor was made from: a product, by [`new_name`], and where its rows begin.
+/// What a packed lhs was made from: a product, by [`new_name`], and where its rows begin.
 pub(super) type Content = (u64, usize, usize);
 
 impl Area {
@@ -23,10 +23,10 @@ impl Area {
 }
 
 thread_local! {
-    /// For packed rows of the left factor.
-    pub(super) static LEFT: Area = const { Area::new() };
-    /// For the packed right factor.
-    pub(super) static RIGHT: Area = const { Area::new() };
+    /// For packed rows of the lhs.
+    pub(super) static LHS: Area = const { Area::new() };
+    /// For the packed rhs.
+    pub(super) static RHS: Area = const { Area::new() };
     /// For sums that cannot be kept in the output.
     pub(super) static SUMS: Area = const { Area::new() };
     static NEXT_NAME: Cell<u64> = const { Cell::new(0) };
@@ -67,7 +67,7 @@ pub(super) fn with_area<T: Copy, R>(
 
 /// Hands the areas of the calling thread on that are too large to keep.
 pub(crate) fn trim_areas() {
-    for area in [&LEFT, &RIGHT, &SUMS] {
+    for area in [&LHS, &RHS, &SUMS] {
         area.with(|area| {
             let memory = kept(area.memory.take());
             if memory.is_empty() {

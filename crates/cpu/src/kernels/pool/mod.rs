@@ -1,7 +1,7 @@
 //! Pooling.
 //!
 //! The taps of one window are combined in row-major order, whatever the shape of the output. Windows
-//! along the last axis go through their taps together, so that neighbours become vectors.
+//! along the last axis go through their taps together, so that neighbors become vectors.
 
 mod axis;
 mod fold;

@@ -39,8 +39,8 @@ fn layouts_and_types_see_the_same_sequence() {
     let dense = Tensor::output(DType::F64, &[4, 150]);
     run(Command::random(dense.operand(), NORMAL, 3, 0));
     for dtype in FLOATS {
-        let turned = Layout::contiguous(dtype, &[150, 4]).unwrap().transpose(0, 1).unwrap();
-        let dst = Tensor::uninit(turned);
+        let transposed = Layout::contiguous(dtype, &[150, 4]).unwrap().transpose(0, 1).unwrap();
+        let dst = Tensor::uninit(transposed);
         run(Command::random(dst.operand(), NORMAL, 3, 0));
         let rounded = Tensor::floats(dtype, &[4, 150], &dense.to_f64());
         assert_eq!(dst.to_f64(), rounded.to_f64(), "{dtype}");

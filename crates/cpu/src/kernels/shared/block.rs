@@ -25,7 +25,7 @@ pub(crate) fn blocks(count: usize, block: usize) -> impl Iterator<Item = (usize,
     (0..count).step_by(block).map(move |first| (first, block.min(count - first)))
 }
 
-/// Memory of one block. It is not initialised, so that small commands do not pay for a large block.
+/// Memory of one block. It is not initialized, so that small commands do not pay for a large block.
 pub(crate) struct Scratch<C>([MaybeUninit<C>; BLOCK]);
 
 impl<C: Copy> Scratch<C> {
@@ -61,8 +61,8 @@ pub(crate) unsafe fn base<T>(operand: &Operand<RawBuffer>) -> *mut T {
 pub(crate) struct Input<T> {
     first: Shared<T>,
     operand: usize,
-    /// Whether blocks may be lent from the buffer itself.
-    lend: bool,
+    /// Whether blocks may be read in place, from the buffer itself.
+    in_place: bool,
 }
 
 /// An operand of a walk that is written.
@@ -81,7 +81,7 @@ impl<T: Stored> Output<T> {
     }
 
     /// The same operand, stored past the caches if so many elements are too large for them. A chunk
-    /// then ends with [`finish_chunk`](Self::finish_chunk), which [`each_block`] sees to.
+    /// then ends with [`end_chunk`](Self::end_chunk), which [`each_block`] sees to.
     pub fn of_elements(self, count: usize) -> Self {
         Output { streaming: streaming::is_large(count.saturating_mul(size_of::<T>())), ..self }
     }
@@ -118,7 +118,7 @@ impl<T: Stored> Output<T> {
     }
 
     /// Makes what this thread has stored visible to others.
-    pub fn finish_chunk(&self) {
+    pub fn end_chunk(&self) {
         if self.streaming {
             streaming::fence();
         }
@@ -151,7 +151,7 @@ impl<T: Stored> Output<T> {
     /// # Safety
     ///
     /// The elements are inside the buffer, nobody else touches them during the call, and `compute`
-    /// initialises all it is given.
+    /// initializes all it is given.
     #[inline(always)]
     pub unsafe fn write<const N: usize>(
         &self,
@@ -197,7 +197,7 @@ impl<T: Stored> Output<T> {
             return;
         }
         compute(scratch);
-        // SAFETY: `compute` initialised the block.
+        // SAFETY: `compute` initialized the block.
         let block = unsafe { scratch.assume_init_ref() };
         walk.runs(self.operand, start, len, |position, before, count| {
             let values = &block[before..before + count];
@@ -219,10 +219,10 @@ impl<T: Stored> Output<T> {
 
 impl<T: Stored> Input<T> {
     /// Operand `operand` of a walk, with its first element, in a command that writes from `output`
-    /// on. An input that *is* the output is never lent, since a lent block must not change.
+    /// on. An input that *is* the output is never read in place, since such a block must not change.
     pub fn new<D>(first: *const T, operand: usize, output: *const D) -> Self {
-        let lend = first.cast::<u8>() != output.cast::<u8>();
-        Input { first: Shared::new(first.cast_mut()), operand, lend }
+        let in_place = first.cast::<u8>() != output.cast::<u8>();
+        Input { first: Shared::new(first.cast_mut()), operand, in_place }
     }
 
     /// The same operand with all elements moved by `count` elements.
@@ -240,7 +240,7 @@ impl<T: Stored> Input<T> {
     ///
     /// # Safety
     ///
-    /// There is one, initialised, and nobody writes it.
+    /// There is one, initialized, and nobody writes it.
     pub unsafe fn first(&self) -> T::Compute {
         // SAFETY: passed on.
         unsafe { self.first.get().read() }.widen()
@@ -257,7 +257,7 @@ impl<T: Stored> Input<T> {
     ///
     /// # Safety
     ///
-    /// The elements are inside the buffer and initialised, and nobody writes them.
+    /// The elements are inside the buffer and initialized, and nobody writes them.
     #[inline(always)]
     pub unsafe fn widen(&self, count: usize, to: &mut [MaybeUninit<T::Compute>]) {
         // SAFETY: passed on.
@@ -269,7 +269,7 @@ impl<T: Stored> Input<T> {
     ///
     /// # Safety
     ///
-    /// The elements are inside the buffer and initialised, and nobody writes them during the life of
+    /// The elements are inside the buffer and initialized, and nobody writes them during the life of
     /// the result, other than the caller if this input was created as being the output.
     #[inline(always)]
     pub unsafe fn read<'a, const N: usize>(
@@ -298,7 +298,7 @@ impl<T: Stored> Input<T> {
     ) -> &'a [T::Compute] {
         let first = self.first.get().cast_const();
         let stride = walk.inner_stride(self.operand);
-        if T::DIRECT && self.lend && stride == 1 && start % walk.inner() + len <= walk.inner() {
+        if T::DIRECT && self.in_place && stride == 1 && start % walk.inner() + len <= walk.inner() {
             // SAFETY: the elements lie one after another inside the buffer, are of the type computed
             // in, and are not written as long as the slice lives.
             return unsafe {

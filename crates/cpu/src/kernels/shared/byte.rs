@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use super::number::Stored;
-use super::simd::Job;
+use super::simd::SimdFn;
 
 /// A type of 8-bit integers.
 pub(crate) trait Byte: Stored<Compute = Self> {
@@ -43,7 +43,7 @@ pub(crate) struct ToBytes<'a, Q> {
     pub to: &'a mut [MaybeUninit<Q>],
 }
 
-impl<Q: Byte> Job for ToBytes<'_, Q> {
+impl<Q: Byte> SimdFn for ToBytes<'_, Q> {
     #[inline(always)]
     fn run(self) {
         for (to, &value) in self.to.iter_mut().zip(self.values) {

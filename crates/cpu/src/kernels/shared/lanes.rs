@@ -70,7 +70,7 @@ fn fold<P: Copy, const HALF: usize>(partials: &mut [P; LANES], merge: &impl Fn(P
     }
 }
 
-/// The partials of `WIDTH` neighbouring columns, whose elements come row by row.
+/// The partials of `WIDTH` neighboring columns, whose elements come row by row.
 pub(crate) struct Columns<P, const WIDTH: usize> {
     partials: [MaybeUninit<[P; WIDTH]>; LANES],
     start: P,
@@ -98,7 +98,7 @@ impl<P: Copy, const WIDTH: usize> Columns<P, WIDTH> {
     #[inline(always)]
     pub fn row(&mut self, index: usize) -> &mut [P; WIDTH] {
         assert!(index < self.count);
-        // SAFETY: as many partials as there are rows were initialised, or all.
+        // SAFETY: as many partials as there are rows were initialized, or all.
         unsafe { self.partials[index % LANES].assume_init_mut() }
     }
 
@@ -115,7 +115,7 @@ impl<P: Copy, const WIDTH: usize> Columns<P, WIDTH> {
             // Where no element went there is nothing to merge.
             for (lane, (left, right)) in left.iter_mut().zip(right).enumerate() {
                 let right = if lane + half < used {
-                    // SAFETY: as many partials were initialised as there are rows, or all.
+                    // SAFETY: as many partials were initialized as there are rows, or all.
                     unsafe { right.assume_init_ref() }
                 } else {
                     &[self.start; WIDTH]

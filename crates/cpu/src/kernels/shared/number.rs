@@ -84,7 +84,7 @@ impl Stored for bf16 {
 
     #[inline(always)]
     fn widen(self) -> f32 {
-        // Not `bf16::to_f32`, which has a branch for NaN that keeps the loop from being vectorised.
+        // Not `bf16::to_f32`, which has a branch for NaN that keeps the loop from being vectorized.
         f32::from_bits(u32::from(self.to_bits()) << 16)
     }
 
@@ -112,7 +112,7 @@ impl Stored for f16 {
         f16::from_f32(value)
     }
 
-    // The conversions of whole slices use the instructions of the machine, found once per call
+    // The conversions of whole slices use the instructions of the CPU, found once per call
     // rather than once per element.
     #[inline]
     fn widen_run(from: &[Self], to: &mut [MaybeUninit<f32>]) {

@@ -151,7 +151,7 @@ thread_local! {
 ///
 /// # Safety
 ///
-/// Any initialised bytes are a value of the type, and 64 bytes are aligned for it.
+/// Any initialized bytes are a value of the type, and 64 bytes are aligned for it.
 pub(crate) unsafe trait Plain: Copy {}
 
 // SAFETY: any bits are a floating-point number.
@@ -179,7 +179,7 @@ pub(crate) fn with_areas<T: Plain, R, const N: usize>(
     let areas = std::array::from_fn(|index| {
         let (area, after) = std::mem::take(&mut rest).split_at_mut(lines[index]);
         rest = after;
-        // SAFETY: the lines have at least so many bytes, which are initialised and aligned.
+        // SAFETY: the lines have at least so many bytes, which are initialized and aligned.
         unsafe { std::slice::from_raw_parts_mut(area.as_mut_ptr().cast(), sizes[index]) }
     });
     let result = body(areas);

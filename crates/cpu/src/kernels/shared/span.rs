@@ -85,7 +85,7 @@ impl Span<2> for Whole<'_, 2> {
 }
 
 /// Dense elements as they are stored. Whoever makes one promises that all pointers are valid for so many
-/// elements, aligned, that inputs are initialised, and that the output overlaps none of them.
+/// elements, aligned, that inputs are initialized, and that the output overlaps none of them.
 #[derive(Clone, Copy)]
 pub(crate) struct Tile<const N: usize> {
     pub to: *mut u8,

@@ -3,7 +3,7 @@
 //! A plain store first reads the line that it changes. For an output that no cache could keep, that
 //! is a third to a half of all traffic for nothing.
 
-use super::simd::Machine;
+use super::simd::Isa;
 
 /// Bytes from which on an output is stored past the caches.
 const LARGE: usize = 24 << 20;
@@ -51,7 +51,7 @@ pub(crate) unsafe fn store<T: Copy>(from: &[T], to: *mut T) {
     // SAFETY: the parts cover the run; those in between are lines of the cache, aligned as such.
     unsafe {
         to.copy_from_nonoverlapping(from.as_ptr(), head);
-        store_lines(Machine::detect(), from.as_ptr().add(head).cast(), to.add(head).cast(), lines);
+        store_lines(Isa::detect(), from.as_ptr().add(head).cast(), to.add(head).cast(), lines);
         let rest = from.len() - tail;
         to.add(tail).copy_from_nonoverlapping(from.as_ptr().add(tail), rest);
     }
@@ -59,18 +59,18 @@ pub(crate) unsafe fn store<T: Copy>(from: &[T], to: *mut T) {
 
 /// # Safety
 ///
-/// The machine at hand is this one or a better one; so many lines are valid on both sides, and `to`
+/// The CPU has this ISA; so many lines are valid on both sides, and `to`
 /// begins one.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-unsafe fn store_lines(machine: Machine, from: *const u8, to: *mut u8, lines: usize) {
+unsafe fn store_lines(isa: Isa, from: *const u8, to: *mut u8, lines: usize) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
-    if machine == Machine::Avx512 {
+    if isa == Isa::Avx512 {
         // SAFETY: passed on.
         return unsafe { store_wide_lines(from, to, lines) };
     }
     for part in 0..lines * (LINE / size_of::<__m128i>()) {
-        // SAFETY: the parts make up the lines; every machine has these instructions.
+        // SAFETY: the parts make up the lines; every CPU has these instructions.
         unsafe {
             let value = _mm_loadu_si128(from.cast::<__m128i>().add(part));
             _mm_stream_si128(to.cast::<__m128i>().add(part), value);
@@ -99,7 +99,7 @@ unsafe fn store_wide_lines(from: *const u8, to: *mut u8, lines: usize) {
 /// So many lines are valid on both sides.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-unsafe fn store_lines(_: Machine, from: *const u8, to: *mut u8, lines: usize) {
+unsafe fn store_lines(_: Isa, from: *const u8, to: *mut u8, lines: usize) {
     // SAFETY: passed on.
     unsafe { to.copy_from_nonoverlapping(from, lines * LINE) }
 }
@@ -121,7 +121,7 @@ pub(crate) fn prefetch<T>(first: *const T, count: usize) {
 #[inline(always)]
 pub(crate) fn fence() {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: every machine of the architecture has the instruction.
+    // SAFETY: every CPU of the architecture has the instruction.
     unsafe {
         std::arch::x86_64::_mm_sfence();
     }

@@ -95,7 +95,7 @@ impl Tensor {
 
     /// All bytes of the memory.
     pub fn bytes(&self) -> Vec<u8> {
-        // SAFETY: the bytes were allocated and initialised, and no command runs now.
+        // SAFETY: the bytes were allocated and initialized, and no command runs now.
         unsafe { std::slice::from_raw_parts(self.memory, self.bytes) }.to_vec()
     }
 }

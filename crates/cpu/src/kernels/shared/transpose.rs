@@ -1,7 +1,7 @@
 //! Swaps the two axes of a matrix in memory.
 
 use super::parallel::{Parallel, Shared, share};
-use super::simd::Machine;
+use super::simd::Isa;
 use super::walk::Walk;
 
 /// A matrix of lines that is read and the columns that it becomes; strides count elements.
@@ -13,7 +13,7 @@ pub(crate) struct Transposition<T> {
     pub from_stride: usize,
     /// Where it goes.
     pub to: *mut T,
-    /// Distance, in the result, between elements that were neighbours in a line.
+    /// Distance, in the result, between elements that were neighbors in a line.
     pub to_stride: usize,
     /// Number of lines.
     pub lines: usize,
@@ -27,23 +27,23 @@ impl<T: Copy> Transposition<T> {
     /// # Safety
     ///
     /// All elements of both matrices are valid, the two do not overlap, nobody else touches them,
-    /// and the machine is at hand.
-    pub unsafe fn run(self, machine: Machine) {
-        // SAFETY: passed on; the machine has the features of its name.
+    /// and the CPU has the ISA.
+    pub unsafe fn run(self, isa: Isa) {
+        // SAFETY: passed on; the CPU has the features of the ISA.
         unsafe {
-            match machine {
+            match isa {
                 #[cfg(target_arch = "x86_64")]
-                Machine::Avx512 if size_of::<T>() == 4 && self.lines > 4 && self.length >= 4 => {
+                Isa::Avx512 if size_of::<T>() == 4 && self.lines > 4 && self.length >= 4 => {
                     x86::wide_words(self.cast());
                 }
                 #[cfg(target_arch = "x86_64")]
-                Machine::Avx2 | Machine::Avx512 if size_of::<T>() == 4 => x86::words(self.cast()),
+                Isa::Avx2 | Isa::Avx512 if size_of::<T>() == 4 => x86::words(self.cast()),
                 _ => self.by_elements(),
             }
         }
     }
 
-    /// Reads a few neighbours of each line in turn: a line of the cache is used up before the next
+    /// Reads a few neighbors of each line in turn: a line of the cache is used up before the next
     /// is asked for.
     #[inline(always)]
     unsafe fn by_elements(self) {
@@ -92,7 +92,7 @@ impl<T: Copy> Transposition<T> {
 const LINES: usize = 256;
 const ELEMENTS: usize = 64;
 
-/// Copies operand 1 of a walk to operand 0 if neighbours of the one lie apart in the other, as in a
+/// Copies operand 1 of a walk to operand 0 if neighbors of the one lie apart in the other, as in a
 /// transposed matrix; else does nothing and says so.
 ///
 /// # Safety
@@ -107,8 +107,8 @@ pub(crate) unsafe fn copy<T: Copy + Send + Sync>(
 ) -> bool {
     let last = walk.axes().len() - 1;
     let (lines, [to_inner, from_stride]) = walk.axes().nth(last).unwrap_or((1, [1, 1]));
-    let turned = walk.axes().position(|(_, [_, stride])| stride == 1);
-    let Some(axis) = turned.filter(|&axis| axis != last && to_inner == 1) else { return false };
+    let transposed = walk.axes().position(|(_, [_, stride])| stride == 1);
+    let Some(axis) = transposed.filter(|&axis| axis != last && to_inner == 1) else { return false };
     let Some((length, [to_stride, _])) = walk.axes().nth(axis) else { return false };
     if lines < 4 || length < 4 {
         return false;
@@ -116,14 +116,14 @@ pub(crate) unsafe fn copy<T: Copy + Send + Sync>(
     let others = walk.axes().enumerate().filter(|&(other, _)| other != axis && other != last);
     let outer = Walk::from_axes(others.map(|(_, axis)| axis));
     let (across, down) = (lines.div_ceil(LINES), length.div_ceil(ELEMENTS));
-    let machine = Machine::detect();
+    let isa = Isa::detect();
     let (to, from) = (Shared::new(to), Shared::new(from.cast_mut()));
     let work = LINES.min(lines) * ELEMENTS.min(length);
     share(parallel, outer.elements() * down * across, work, |range| {
         for index in range {
             let (matrix, place) = (index / (down * across), index % (down * across));
             let (line, element) = (place % across * LINES, place / across * ELEMENTS);
-            // SAFETY: parts of the walk are disjoint; the machine was detected.
+            // SAFETY: parts of the walk are disjoint; the ISA was detected.
             unsafe {
                 let from = from.get().add(outer.position(1, matrix));
                 let to = to.get().add(outer.position(0, matrix));
@@ -135,7 +135,7 @@ pub(crate) unsafe fn copy<T: Copy + Send + Sync>(
                     lines: LINES.min(lines - line),
                     length: ELEMENTS.min(length - element),
                 };
-                part.run(machine);
+                part.run(isa);
             }
         }
     });

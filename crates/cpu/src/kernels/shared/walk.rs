@@ -1,4 +1,4 @@
-//! Visits the elements of several operands of one shape in step.
+//! Walks over the elements of several operands of one shape in step.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use millstream_core::{Layout, MAX_RANK};
 /// A shape with the strides of `N` operands, with as few axes as describe it.
 ///
 /// Elements are numbered in the row-major order of the axes. Axes of size 1 are dropped and
-/// neighbouring axes are joined where every operand allows it, so a dense operand of any rank has one
+/// neighboring axes are joined where every operand allows it, so a dense operand of any rank has one
 /// long axis.
 #[derive(Clone, Copy)]
 pub(crate) struct Walk<const N: usize> {
@@ -37,7 +37,7 @@ impl<const N: usize> Walk<N> {
     }
 
     /// All elements in an order that suits the memory of the first operand, the one that is written:
-    /// neighbours in memory come one after another, also when its axes are permuted.
+    /// neighbors in memory come one after another, also when its axes are permuted.
     pub fn in_any_order(layouts: [&Layout; N]) -> Self {
         let first = layouts[0];
         let mut order: [usize; MAX_RANK] = std::array::from_fn(|axis| axis);
@@ -118,14 +118,14 @@ impl<const N: usize> Walk<N> {
         (position + rest * strides[0], place)
     }
 
-    /// Visits the elements `start .. start + len` of one operand as runs along the innermost axis,
-    /// in order: `visit(position of the first, elements before the run, elements in the run)`.
+    /// Walks over the elements `start .. start + len` of one operand as runs along the innermost axis,
+    /// in order: `body(position of the first, elements before the run, elements in the run)`.
     pub fn runs(
         &self,
         operand: usize,
         start: usize,
         len: usize,
-        mut visit: impl FnMut(usize, usize, usize),
+        mut body: impl FnMut(usize, usize, usize),
     ) {
         if len == 0 {
             return;
@@ -136,7 +136,7 @@ impl<const N: usize> Walk<N> {
         let mut done = 0;
         loop {
             let run = (self.shape[last] - place[last]).min(len - done);
-            visit(position, done, run);
+            body(position, done, run);
             done += run;
             if done == len {
                 return;
@@ -157,10 +157,10 @@ impl<const N: usize> Walk<N> {
         }
     }
 
-    /// Visits the elements `start .. start + len` of all operands as runs along the innermost axis, in
-    /// order: `visit(position of the first in each operand, elements in the run)`.
+    /// Walks over the elements `start .. start + len` of all operands as runs along the innermost axis, in
+    /// order: `body(position of the first in each operand, elements in the run)`.
     #[inline(always)]
-    pub fn rows(&self, start: usize, len: usize, mut visit: impl FnMut([usize; N], usize)) {
+    pub fn rows(&self, start: usize, len: usize, mut body: impl FnMut([usize; N], usize)) {
         if len == 0 {
             return;
         }
@@ -173,7 +173,7 @@ impl<const N: usize> Walk<N> {
         let mut left = len;
         loop {
             let run = (self.shape[last] - place[last]).min(left);
-            visit(positions, run);
+            body(positions, run);
             left -= run;
             if left == 0 {
                 return;
@@ -194,13 +194,13 @@ impl<const N: usize> Walk<N> {
         }
     }
 
-    /// Visits the elements `start .. start + len` in order, with their position in each operand.
+    /// Walks over the elements `start .. start + len` in order, with their position in each operand.
     #[inline(always)]
-    pub fn steps(&self, start: usize, len: usize, mut visit: impl FnMut([usize; N])) {
+    pub fn steps(&self, start: usize, len: usize, mut body: impl FnMut([usize; N])) {
         let strides: [usize; N] = std::array::from_fn(|operand| self.inner_stride(operand));
         self.rows(start, len, |mut positions, count| {
             for _ in 0..count {
-                visit(positions);
+                body(positions);
                 for (position, stride) in positions.iter_mut().zip(strides) {
                     *position += stride;
                 }
@@ -210,7 +210,7 @@ impl<const N: usize> Walk<N> {
 
     /// Splits a range of elements in blocks of at most `limit`. Blocks end at the ends of long rows,
     /// so that a row that lies densely can be used where it is.
-    pub fn blocks(&self, range: Range<usize>, limit: usize, mut visit: impl FnMut(usize, usize)) {
+    pub fn blocks(&self, range: Range<usize>, limit: usize, mut body: impl FnMut(usize, usize)) {
         let long = self.inner() >= limit / 4;
         let mut start = range.start;
         while start < range.end {
@@ -218,7 +218,7 @@ impl<const N: usize> Walk<N> {
             if long {
                 len = len.min(self.inner() - start % self.inner());
             }
-            visit(start, len);
+            body(start, len);
             start += len;
         }
     }

@@ -1,11 +1,11 @@
-//! Neither the machine's instructions, nor stores past the caches, nor the batch change a bit.
+//! Neither the instruction set, nor stores past the caches, nor the batch change a bit.
 
 use millstream_core::{
     Axes, BinaryOp, BoundCommand, Command, DType, Distribution, Layout, Operand, RawBuffer,
     ReduceOp, Result, UnaryOp,
 };
 
-use crate::kernels::shared::simd::on_every_machine;
+use crate::kernels::shared::simd::on_every_isa;
 use crate::kernels::shared::streaming;
 use crate::kernels::shared::testing::{FLOATS, Tensor, assert_same_bits_in_any_order, noise, run};
 
@@ -86,7 +86,7 @@ fn every_machine_gives_the_same_bits() {
     for dtype in FLOATS {
         let inputs = Inputs::new(dtype);
         each_command(|name, shape, build| {
-            let results = on_every_machine(|| result(dtype, shape, &inputs, build));
+            let results = on_every_isa(|| result(dtype, shape, &inputs, build));
             assert!(results.windows(2).all(|pair| pair[0] == pair[1]), "{name} {dtype}");
         });
     }
@@ -98,8 +98,7 @@ fn stores_past_the_caches_give_the_same_bits() {
         let inputs = Inputs::new(dtype);
         each_command(|name, shape, build| {
             let plain = result(dtype, shape, &inputs, build);
-            for bytes in
-                on_every_machine(|| streaming::always(|| result(dtype, shape, &inputs, build)))
+            for bytes in on_every_isa(|| streaming::always(|| result(dtype, shape, &inputs, build)))
             {
                 assert_eq!(bytes, plain, "{name} {dtype}");
             }

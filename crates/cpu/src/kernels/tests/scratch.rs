@@ -85,15 +85,15 @@ fn shrinking_an_endless_axis_is_a_fault() {
     }
 }
 
-/// Deeper than what is packed at once.
+/// A larger k than what is packed at once.
 #[test]
-fn a_deep_product_of_repeated_factors_needs_little_memory() {
-    const DEPTH: usize = (1 << 25) + 3;
+fn a_product_of_large_k_of_repeated_operands_needs_little_memory() {
+    const K: usize = (1 << 25) + 3;
     let (rows, one) = (Tensor::new(&[2, 1], &[1.0f64, 2.0]), Tensor::new(&[1, 1], &[1.0f64]));
-    let (mut left, mut right) = (rows.operand(), one.operand());
-    left.layout = left.layout.broadcast_to(&[2, DEPTH]).unwrap();
-    right.layout = right.layout.broadcast_to(&[DEPTH, 1]).unwrap();
+    let (mut lhs, mut rhs) = (rows.operand(), one.operand());
+    lhs.layout = lhs.layout.broadcast_to(&[2, K]).unwrap();
+    rhs.layout = rhs.layout.broadcast_to(&[K, 1]).unwrap();
     let dst = Tensor::output(DType::F64, &[2, 1]);
-    run(Command::matmul(dst.operand(), left, right, None, None, 1.0, Activation::None));
-    assert_eq!(dst.values::<f64>(), [DEPTH as f64, 2.0 * DEPTH as f64]);
+    run(Command::matmul(dst.operand(), lhs, rhs, None, None, 1.0, Activation::None));
+    assert_eq!(dst.values::<f64>(), [K as f64, 2.0 * K as f64]);
 }

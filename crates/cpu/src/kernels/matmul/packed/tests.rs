@@ -4,7 +4,7 @@ use super::packed_bytes;
 use crate::kernels::Sequential;
 use crate::kernels::matmul::packed;
 use crate::kernels::shared::number::with_float;
-use crate::kernels::shared::simd::Machine;
+use crate::kernels::shared::simd::Isa;
 use crate::kernels::shared::testing::{
     FLOATS, Tensor, assert_same_bits_in_any_order, fault, noise, run,
 };
@@ -38,11 +38,11 @@ fn packed_weights_give_the_bits_of_plain_ones() {
     for dtype in FLOATS {
         for [m, k, n] in [[1, 70, 33], [2, 5, 129], [4, 400, 64], [15, 64, 31], [60, 800, 300]] {
             let a = Tensor::floats(dtype, &[m, k], &noise(m * k, 1));
-            let turned = Layout::contiguous(dtype, &[n, k]).unwrap().transpose(0, 1).unwrap();
+            let transposed = Layout::contiguous(dtype, &[n, k]).unwrap().transpose(0, 1).unwrap();
             let spread = Layout::strided(dtype, &[k, n], &[n * 3, 2], 1).unwrap();
             let bias = Tensor::floats(dtype, &[n], &noise(n, 3));
             let residual = Tensor::floats(dtype, &[m, n], &noise(m * n, 4));
-            for layout in [Layout::contiguous(dtype, &[k, n]).unwrap(), turned, spread] {
+            for layout in [Layout::contiguous(dtype, &[k, n]).unwrap(), transposed, spread] {
                 let b = Tensor::floats_strided(layout, &noise(k * n, 2));
                 let [plain, packed] = both(&a, &b, Some(&bias), Some(&residual), &[m, n]);
                 assert_eq!(plain, packed, "{dtype} {m}×{n}×{k} from {layout:?}");
@@ -58,29 +58,29 @@ fn every_machine_multiplies_with_what_it_packed() {
             let a = Tensor::floats(dtype, &[m, k], &noise(m * k, 5));
             let b = Tensor::floats(dtype, &[k, n], &noise(k * n, 6));
             let mut fused: Option<Vec<u8>> = None;
-            for machine in Machine::available() {
+            for isa in Isa::available() {
                 let dst = Tensor::output(dtype, &[m, n]);
                 let epilogue = Epilogue::default();
                 with_float!(dtype, T => {
-                    let panel = <T as crate::kernels::matmul::tile::Multiplied>::shape(machine).columns;
+                    let panel = <T as crate::kernels::matmul::micro_kernel::GemmElement>::shape(isa).columns;
                     let bytes = k * n.next_multiple_of(panel) * dtype.size();
                     let packed = Tensor::output(DType::U8, &[bytes]);
-                    let (to, left, right) = (dst.operand(), a.operand(), packed.operand());
+                    let (to, lhs, rhs) = (dst.operand(), a.operand(), packed.operand());
                     // SAFETY: the operands are tensors of this test and have this type; the
-                    // machine is available.
+                    // ISA is available.
                     unsafe {
-                        packed::pack::<T>(&right, &b.operand(), machine, &Sequential).unwrap();
+                        packed::pack::<T>(&rhs, &b.operand(), isa, &Sequential).unwrap();
                         packed::run::<T>(
-                            &epilogue, &to, [&left, &right], None, None, machine, &Sequential,
+                            &epilogue, &to, [&lhs, &rhs], None, None, isa, &Sequential,
                         )
                         .unwrap();
                     }
                 });
-                if machine == Machine::Portable {
+                if isa == Isa::Portable {
                     continue;
                 }
                 let first = fused.get_or_insert_with(|| dst.bytes());
-                assert_eq!(*first, dst.bytes(), "{dtype} {machine:?}");
+                assert_eq!(*first, dst.bytes(), "{dtype} {isa:?}");
             }
         }
     }

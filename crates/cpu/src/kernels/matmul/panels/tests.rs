@@ -2,44 +2,43 @@ use super::*;
 
 #[test]
 fn products_of_any_size_follow_the_definition_on_every_machine() {
-    for machine in Machine::available() {
-        let width = f32::width(machine);
+    for isa in Isa::available() {
+        let width = f32::width(isa);
         for rows in [1, 2, 3, 5, 7, 8, 13, 16] {
             for columns in [1, width, width + 3] {
-                check(machine, rows, columns, 9);
+                check(isa, rows, columns, 9);
             }
         }
     }
 }
 
-fn check(machine: Machine, rows: usize, columns: usize, depth: usize) {
-    let width = f32::width(machine);
+fn check(isa: Isa, rows: usize, columns: usize, k: usize) {
+    let width = f32::width(isa);
     let panels = columns.div_ceil(width);
-    let left: Vec<f32> = (0..rows * depth).map(|i| (i % 7) as f32 - 3.0).collect();
-    let right: Vec<f32> = (0..panels * depth * width).map(|i| (i % 5) as f32 - 2.0).collect();
+    let lhs: Vec<f32> = (0..rows * k).map(|i| (i % 7) as f32 - 3.0).collect();
+    let rhs: Vec<f32> = (0..panels * k * width).map(|i| (i % 5) as f32 - 2.0).collect();
     let mut sums = vec![1.0f32; rows * panels * width];
     let product = Product {
         rows,
         columns,
-        depth,
-        left: left.as_ptr(),
-        left_row: depth,
-        left_step: 1,
-        right: right.as_ptr(),
-        right_panel: depth * width,
-        right_step: width,
+        k,
+        lhs: lhs.as_ptr(),
+        lhs_row_stride: k,
+        lhs_k_stride: 1,
+        rhs: rhs.as_ptr(),
+        rhs_panel_stride: k * width,
+        rhs_k_stride: width,
         sums: sums.as_mut_ptr(),
         stride: panels * width,
         begin: false,
     };
-    // SAFETY: the vectors have the sizes of the product, and the machine is available.
-    unsafe { product.run(machine) };
+    // SAFETY: the vectors have the sizes of the product, and the ISA is available.
+    unsafe { product.run(isa) };
     for row in 0..rows {
         for column in 0..columns {
             let (panel, place) = (column / width, column % width);
-            let sum: f32 = (0..depth)
-                .map(|k| left[row * depth + k] * right[(panel * depth + k) * width + place])
-                .sum();
+            let sum: f32 =
+                (0..k).map(|i| lhs[row * k + i] * rhs[(panel * k + i) * width + place]).sum();
             assert_eq!(sums[row * panels * width + column], 1.0 + sum);
         }
     }

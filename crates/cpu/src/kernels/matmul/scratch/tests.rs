@@ -17,10 +17,10 @@ fn an_area_knows_its_content() {
     let (first, second) = (new_name(), new_name());
     assert_ne!(first, second);
     let known =
-        |name| with_area::<f32, _>(&LEFT, 100, Some((name, 0, 0)), |_, known| known).unwrap();
+        |name| with_area::<f32, _>(&LHS, 100, Some((name, 0, 0)), |_, known| known).unwrap();
     assert_eq!([first, first, second, first].map(known), [false, true, false, false]);
-    with_area::<f32, _>(&LEFT, 1000, Some((first, 0, 0)), |_, known| assert!(!known)).unwrap();
-    with_area::<f32, _>(&LEFT, 10, None, |_, known| assert!(!known)).unwrap();
+    with_area::<f32, _>(&LHS, 1000, Some((first, 0, 0)), |_, known| assert!(!known)).unwrap();
+    with_area::<f32, _>(&LHS, 10, None, |_, known| assert!(!known)).unwrap();
     assert!(!known(first));
 }
 

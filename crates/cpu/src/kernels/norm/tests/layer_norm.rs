@@ -78,8 +78,9 @@ fn several_axes_and_layouts_do_not_change_the_bits_of_a_row() {
     let flat = reference(&dense.to_f64(), &weight.to_f64(), &[0.0; 150], f64::from(1e-5f32));
     assert_close(&expected.to_f64(), &flat, 1e-6);
 
-    let turned = Layout::contiguous(DType::F32, &[30, 4, 5]).unwrap().permute(&[1, 2, 0]).unwrap();
-    let src = Tensor::floats_strided(turned, &values);
+    let transposed =
+        Layout::contiguous(DType::F32, &[30, 4, 5]).unwrap().permute(&[1, 2, 0]).unwrap();
+    let src = Tensor::floats_strided(transposed, &values);
     run(Command::layer_norm(src.operand(), src.operand(), weights, None, 2, 1e-5));
     assert_eq!(src.values::<f32>(), expected.values::<f32>());
     let alone = Tensor::floats(DType::F32, &[5, 30], &values[450..]);

@@ -33,9 +33,9 @@ fn every_type_follows_the_definition_in_any_layout() {
                 })
                 .collect();
             assert_close(&dst.to_f64(), &expected, 4.0 * tolerance(dtype));
-            let turned = Tensor::floats_strided(layout, &values);
-            run(Command::rms_norm(turned.operand(), turned.operand(), None, 1, 1e-5));
-            assert_eq!(turned.to_f64(), dst.to_f64());
+            let transposed = Tensor::floats_strided(layout, &values);
+            run(Command::rms_norm(transposed.operand(), transposed.operand(), None, 1, 1e-5));
+            assert_eq!(transposed.to_f64(), dst.to_f64());
         }
     }
 }

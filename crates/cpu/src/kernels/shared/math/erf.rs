@@ -99,10 +99,10 @@ fn series(x: f64) -> f64 {
 }
 
 /// `erfc x` for `x` of at least 2.25, by its continued fraction
-/// `e^{-x²}/√π · 1/(x + ½/(x + 1/(x + ³⁄₂/(x + …))))`, which at this depth is good to 1e-14 there.
+/// `e^{-x²}/√π · 1/(x + ½/(x + 1/(x + ³⁄₂/(x + …))))`, which with so many terms is good to 1e-14 there.
 fn complement(x: f64) -> f64 {
-    const DEPTH: u32 = 60;
-    let tail = (1..=DEPTH).rev().fold(x, |tail, n| x + 0.5 * f64::from(n) / tail);
+    const TERMS: u32 = 60;
+    let tail = (1..=TERMS).rev().fold(x, |tail, n| x + 0.5 * f64::from(n) / tail);
     0.5 * FRAC_2_SQRT_PI * (-x * x).exp() / tail
 }
 

@@ -55,7 +55,7 @@ pub(crate) trait Float:
     fn trunc(self) -> Self;
     fn powf(self, exponent: Self) -> Self;
     fn atan2(self, other: Self) -> Self;
-    fn mul_add(self, factor: Self, summand: Self) -> Self;
+    fn mul_add(self, by: Self, plus: Self) -> Self;
 
     #[inline(always)]
     #[allow(clippy::eq_op, reason = "NaN is the one value that differs from itself")]
@@ -142,8 +142,8 @@ macro_rules! float {
             }
 
             #[inline(always)]
-            fn mul_add(self, factor: Self, summand: Self) -> Self {
-                $type::mul_add(self, factor, summand)
+            fn mul_add(self, by: Self, plus: Self) -> Self {
+                $type::mul_add(self, by, plus)
             }
         }
     };

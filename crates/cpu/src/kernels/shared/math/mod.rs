@@ -1,7 +1,7 @@
 //! Functions of one number.
 //!
 //! The hot functions of `f32` are written here with additions, multiplications, fused ones of both, and
-//! selections only, so that loops over them are vectorised; a vector lane and the remainder of a loop
+//! selections only, so that loops over them are vectorized; a vector lane and the remainder of a loop
 //! compute the same bits. Machines of before 2013 have no instruction for fused operations: there each
 //! is a call, which is slow and gives the same bits. The others, and those of `f64`, are those of the
 //! standard library.

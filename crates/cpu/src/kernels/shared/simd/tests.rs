@@ -3,7 +3,7 @@ use crate::kernels::shared::math::{Float, functions};
 
 struct Functions<'a>(&'a [f32], &'a mut Vec<u32>);
 
-impl Job for Functions<'_> {
+impl SimdFn for Functions<'_> {
     #[inline(always)]
     fn run(self) {
         for function in [Float::exp, Float::tanh, Float::erf, functions::gelu, functions::silu] {
@@ -15,12 +15,12 @@ impl Job for Functions<'_> {
 #[test]
 fn a_job_gives_the_same_bits_on_every_machine() {
     let values: Vec<f32> = (-3000..3000).map(|i| i as f32 * 0.003).collect();
-    let results: Vec<Vec<u32>> = Machine::available()
+    let results: Vec<Vec<u32>> = Isa::available()
         .into_iter()
-        .map(|machine| {
+        .map(|isa| {
             let mut bits = Vec::new();
-            // SAFETY: the machine is available.
-            unsafe { vectorised_for(machine, Functions(&values, &mut bits)) };
+            // SAFETY: the ISA is available.
+            unsafe { vectorized_for(isa, Functions(&values, &mut bits)) };
             bits
         })
         .collect();

@@ -16,15 +16,15 @@ fn runs_of_any_place_and_length_arrive_whole() {
 }
 
 #[test]
-fn every_machine_stores_whole_lines() {
+fn every_isa_stores_whole_lines() {
     #[repr(align(64))]
     struct Lines([u8; 5 * LINE]);
 
     let from = Lines(std::array::from_fn(|i| i as u8));
-    for machine in Machine::available() {
+    for isa in Isa::available() {
         let mut to = Lines([0; 5 * LINE]);
-        // SAFETY: the machine is available, and four lines are valid on both sides.
-        unsafe { store_lines(machine, from.0.as_ptr(), to.0.as_mut_ptr(), 4) };
+        // SAFETY: the ISA is available, and four lines are valid on both sides.
+        unsafe { store_lines(isa, from.0.as_ptr(), to.0.as_mut_ptr(), 4) };
         fence();
         assert_eq!(to.0[..4 * LINE], from.0[..4 * LINE]);
         assert_eq!(to.0[4 * LINE..], [0; LINE]);

@@ -19,7 +19,7 @@ fn dense_layouts_become_one_axis() {
 }
 
 #[test]
-fn every_layout_is_visited_in_row_major_order() {
+fn every_layout_is_walked_in_row_major_order() {
     let dense = Layout::contiguous(DType::F32, &[2, 3, 4, 5]).unwrap();
     let layouts = [
         dense,
@@ -45,8 +45,8 @@ fn every_layout_is_visited_in_row_major_order() {
 #[test]
 fn operands_are_visited_in_step() {
     let dense = Layout::contiguous(DType::F32, &[3, 4, 5]).unwrap();
-    let turned = Layout::contiguous(DType::F32, &[5, 3, 4]).unwrap().permute(&[1, 2, 0]);
-    let layouts = [dense, turned.unwrap(), dense.slice(2, 0, 1, 1).unwrap()];
+    let transposed = Layout::contiguous(DType::F32, &[5, 3, 4]).unwrap().permute(&[1, 2, 0]);
+    let layouts = [dense, transposed.unwrap(), dense.slice(2, 0, 1, 1).unwrap()];
     let [a, b, c] = layouts;
     let c = c.broadcast_to(&[3, 4, 5]).unwrap();
     let walk = Walk::in_order([&a, &b, &c]);

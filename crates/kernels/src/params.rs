@@ -18,7 +18,7 @@ impl Params {
 
     /// The bytes, aligned to 8; their number is a multiple of 8.
     pub fn as_bytes(&self) -> &[u8] {
-        millstream_core::as_bytes(words_as_i64(&self.words))
+        millstream_core::as_bytes(&self.words)
     }
 
     /// Appends a field at its natural alignment.
@@ -31,11 +31,6 @@ impl Params {
         word[at % 8..][..bytes.len()].copy_from_slice(bytes);
         self.words[at / 8] |= u64::from_ne_bytes(word);
     }
-}
-
-fn words_as_i64(words: &[u64]) -> &[i64] {
-    // SAFETY: the two types have the same size and alignment, and every bit pattern is valid for both.
-    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), words.len()) }
 }
 
 /// A type that can be a field of `struct Params`.

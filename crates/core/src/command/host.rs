@@ -156,11 +156,12 @@ impl HostBytes {
     /// The elements, for writing; none if there is no memory. Only for what was just made and is
     /// initialized.
     pub(crate) fn elements_mut<T: Element>(&mut self) -> &mut [T] {
-        let count = self.readable() / size_of::<T>();
+        let bytes = self.readable() / size_of::<T>() * size_of::<T>();
         assert!(Arc::get_mut(&mut self.0).is_some(), "nobody else has them");
-        // SAFETY: that many elements fit, aligned, and any bit pattern is one. Nobody else has them, and
-        // nobody gets them while `self` is borrowed.
-        unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr().cast(), count) }
+        // SAFETY: there are so many bytes. Nobody else has them, and nobody gets them while `self` is borrowed.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr(), bytes) };
+        // Host bytes are aligned for every element type.
+        bytemuck::cast_slice_mut(bytes)
     }
 
     /// Bytes of a pool.

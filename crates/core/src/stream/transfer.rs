@@ -7,7 +7,8 @@ use crate::{Buffer, Command, DType, Element, Error, HostBytes, Operand, Result};
 /// `u8` also carries `bool` and the bytes of what is only stored; everything else must be what it is.
 fn check_dtype<T: Element>(op: &'static str, dtype: DType) -> Result<()> {
     let bytes = dtype == DType::Bool || dtype.is_storage();
-    if T::DTYPE == dtype || (T::DTYPE == DType::U8 && bytes) {
+    let fits = size_of::<T>() == T::DTYPE.size();
+    if fits && (T::DTYPE == dtype || (T::DTYPE == DType::U8 && bytes)) {
         return Ok(());
     }
     Err(Error::Invalid { op, reason: format!("{} elements for {dtype}", T::DTYPE) })
@@ -161,8 +162,8 @@ impl Download {
     pub fn view<T: Element>(&self) -> Result<&[T]> {
         check_dtype::<T>("download", self.dtype)?;
         let bytes = self.view_bytes()?;
-        // SAFETY: host bytes are aligned for every element type, and any bit pattern is a valid one.
-        Ok(unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), self.elements()) })
+        // Host bytes are aligned for every element type, and whole elements.
+        Ok(bytemuck::cast_slice(bytes))
     }
 
     /// Waits for the elements and gives them as they lie in memory, without copying.

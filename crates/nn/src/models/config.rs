@@ -152,15 +152,26 @@ pub fn read(path: &Path) -> Result<Value> {
     read_within(path, LONGEST)
 }
 
+/// The bytes of a file that is at most as long as a tokenizer.
+#[cfg(feature = "tokenizers")]
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
+    read_bytes_within(path, LONGEST)
+}
+
 fn read_within(path: &Path, longest: u64) -> Result<Value> {
+    let text = read_bytes_within(path, longest)?;
+    json::parse(&text).map_err(|error| invalid(path.display(), error))
+}
+
+fn read_bytes_within(path: &Path, longest: u64) -> Result<Vec<u8>> {
     let failed = |error| Error::read(path, error);
-    let mut text = Vec::new();
+    let mut bytes = Vec::new();
     let file = File::open(path).map_err(failed)?;
-    file.take(longest + 1).read_to_end(&mut text).map_err(failed)?;
-    if text.len() as u64 > longest {
+    file.take(longest + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > longest {
         return Err(invalid(path.display(), format!("it has more than {longest} bytes")));
     }
-    json::parse(&text).map_err(|error| invalid(path.display(), error))
+    Ok(bytes)
 }
 
 pub fn invalid(path: impl std::fmt::Display, reason: impl std::fmt::Display) -> Error {

@@ -1,21 +1,39 @@
-//! A first computation: allocate, upload, compute, read back.
+//! A first tensor, and a model that eight threads share.
 
-use millstream::{BinaryOp, Command, DType, Device, Layout, Result};
+use millstream::nn::{Linear, Module, ReLU, Sequential, Weights};
+use millstream::{DType, Device, Result, Tensor};
 
 fn main() -> Result<()> {
-    let device = Device::cpu()?;
+    let device = Device::best()?;
     println!("on {}", device.info().description);
 
-    let layout = Layout::contiguous(DType::F32, &[4])?;
-    let (a, b) = (device.allocate(layout.dense_bytes())?, device.allocate(layout.dense_bytes())?);
+    // Nothing runs yet: work gathers on the thread's stream until somebody needs a result.
+    let a = Tensor::new(&[[1.0f32, 2.0], [3.0, 4.0]], &device)?;
+    let product = a.matmul(&a.t()?)?;
+    println!("{product}");
 
-    // Nothing runs yet: commands gather on the stream until somebody needs a result.
-    let stream = device.stream()?;
-    stream.upload(a.operand(layout), &[1f32, 2.0, 3.0, 4.0])?;
-    stream.record(Command::fill(b.operand(layout), 10.0f32)?)?;
-    let (a, b) = (a.operand(layout), b.operand(layout));
-    stream.record(Command::binary(BinaryOp::Mul, b, a, b)?)?;
+    // Random weights stand in for `Weights::open("model.safetensors", &device)?`.
+    let model = Weights::random(1, DType::F32, &device).load(|weights| {
+        Ok(Sequential::new()
+            .push(Linear::new(2, 16, true, &weights.child("0"))?)
+            .push(ReLU)
+            .push(Linear::new(16, 3, true, &weights.child("2"))?))
+    })?;
 
-    println!("{:?}", stream.download(b)?.read::<f32>()?);
-    Ok(())
+    // Any number of threads calls it, each on a stream of its own.
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|thread| {
+                let model = &model;
+                scope.spawn(move || {
+                    let input = Tensor::full(&[1, 2], thread as f32, DType::F32, &device)?;
+                    model.forward(&input)?.softmax(1)?.to_vec::<f32>()
+                })
+            })
+            .collect();
+        for (thread, answer) in threads.into_iter().enumerate() {
+            println!("thread {thread}: {:.3?}", answer.join().expect("a thread panicked")?);
+        }
+        Ok(())
+    })
 }

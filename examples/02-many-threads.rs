@@ -1,8 +1,10 @@
-//! Eight threads share settled weights and compute at the same time.
+//! Going deeper: eight threads share settled weights and record Commands at the same time.
 
 use std::time::Instant;
 
-use millstream::{Activation, Buffer, Command, DType, Device, Distribution, Layout, Result};
+use millstream::command::{Activation, Command, Distribution};
+use millstream::memory::{Buffer, Layout};
+use millstream::{DType, Device, Result};
 
 const THREADS: u64 = 8;
 const CALLS: u64 = 50;

@@ -2,7 +2,9 @@
 
 use std::sync::mpsc;
 
-use millstream::{Buffer, Command, DType, Device, Layout, Result, UnaryOp};
+use millstream::command::{Command, UnaryOp};
+use millstream::memory::{Buffer, Layout};
+use millstream::{DType, Device, Result};
 
 fn main() -> Result<()> {
     let device = Device::cpu()?;

@@ -1,6 +1,8 @@
 //! Explicit streams, events between them, and the device's own clock.
 
-use millstream::{Activation, Command, DType, Device, Distribution, Event, Layout, Result, Stream};
+use millstream::command::{Activation, Command, Distribution};
+use millstream::memory::Layout;
+use millstream::{DType, Device, Event, Result, Stream};
 
 fn main() -> Result<()> {
     let device = Device::cpu()?;

@@ -1,6 +1,8 @@
 //! Takes a profile of a few threads and writes it for Perfetto (ui.perfetto.dev) or chrome://tracing.
 
-use millstream::{Activation, Command, DType, Device, Distribution, Layout, Result};
+use millstream::command::{Activation, Command, Distribution};
+use millstream::memory::Layout;
+use millstream::{DType, Device, Result};
 
 fn main() -> Result<()> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "trace.json".into());

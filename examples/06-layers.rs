@@ -7,8 +7,8 @@
 
 use std::time::Instant;
 
-use millstream::nn::{Module, Result, TransformerEncoder, TransformerOptions, Weights};
-use millstream::{DType, Device, Tensor};
+use millstream::nn::{Module, TransformerEncoder, TransformerOptions, Weights};
+use millstream::{DType, Device, Result, Tensor};
 
 fn main() -> Result<()> {
     let device = Device::cpu()?;
@@ -38,7 +38,7 @@ fn main() -> Result<()> {
             let mean = thread.join().expect("a thread panicked")?;
             println!("thread {index}: {}", mean.narrow(1, 0, 6)?);
         }
-        Ok::<_, millstream::nn::Error>(())
+        Ok::<_, millstream::Error>(())
     })?;
     println!("in {:?}", started.elapsed());
     Ok(())

@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
-use millstream::nn::{Linear, Module, ReLU, Result, Sequential, Weights};
-use millstream::{DType, Device, Tensor};
+use millstream::nn::{Linear, Module, ReLU, Sequential, Weights};
+use millstream::{DType, Device, Result, Tensor};
 
 /// One request: three steps, each perhaps on another thread.
 async fn answer(model: Arc<Sequential>, device: Device, seed: u64) -> Result<(usize, f32)> {

@@ -10,8 +10,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use millstream::nn::{Linear, Module, Result, Sequential, Softmax, Tanh, Weights};
-use millstream::{DType, Device, Tensor};
+use millstream::nn::{Linear, Module, Sequential, Softmax, Tanh, Weights};
+use millstream::{DType, Device, Result, Tensor};
 
 const THREADS: usize = 8;
 const INPUTS: usize = 16;
@@ -21,7 +21,7 @@ fn answer(model: &Sequential, device: &Device, line: &str) -> Result<Vec<f32>, S
     let numbers = numbers.map_err(|error| error.to_string())?;
     // Another count of numbers is an error of this request and of nobody else.
     let run = || model.forward(&Tensor::from_slice(&numbers, &[1, INPUTS], device)?)?.to_vec();
-    run().map_err(|error: millstream::nn::Error| error.to_string())
+    run().map_err(|error: millstream::Error| error.to_string())
 }
 
 fn serve(model: &Sequential, device: &Device, client: TcpStream) -> std::io::Result<()> {

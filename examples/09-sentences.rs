@@ -5,9 +5,8 @@
 //!
 //! The folder is a BERT-type sentence encoder as Transformers saves it.
 
-use millstream::Device;
-use millstream::nn::Result;
 use millstream::nn::models::bert::SentenceEncoder;
+use millstream::{Device, Result};
 
 const SENTENCES: [&str; 5] = [
     "Knead the dough for ten minutes and let it rest.",

@@ -5,9 +5,8 @@
 //! The folder is a model as Transformers saves it, the tokens are an input. Without them it is the small
 //! random model of the tests, whose words mean nothing.
 
-use millstream::Device;
-use millstream::nn::Result;
 use millstream::nn::models::m2m100::M2M100;
+use millstream::{Device, Result};
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);

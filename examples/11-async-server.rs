@@ -33,7 +33,7 @@ struct App {
 }
 
 impl App {
-    fn new() -> millstream::nn::Result<Self> {
+    fn new() -> millstream::Result<Self> {
         let device = Device::cpu()?;
         let options =
             TransformerOptions { dim_feedforward: 512, batch_first: true, ..Default::default() };
@@ -55,14 +55,14 @@ impl App {
     }
 
     /// Records the model; nothing is computed yet.
-    fn forward(&self, tokens: &[i64]) -> millstream::nn::Result<Tensor> {
+    fn forward(&self, tokens: &[i64]) -> millstream::Result<Tensor> {
         let tokens = Tensor::from_slice(tokens, &[1, tokens.len()], &self.device)?;
         let states = self.encoder.forward(&self.words.forward(&tokens)?)?;
         self.head.forward(&states.mean(1, false)?)?.softmax(-1)
     }
 
     /// The way from async code: await room, record, await the result.
-    async fn score(&self, tokens: &[i64]) -> millstream::nn::Result<Vec<f32>> {
+    async fn score(&self, tokens: &[i64]) -> millstream::Result<Vec<f32>> {
         self.device.ready().await?;
         self.forward(tokens)?.to_vec_async().await
     }
@@ -80,9 +80,8 @@ fn tokens(body: &str) -> Result<Vec<i64>, (StatusCode, String)> {
 }
 
 /// A token that the model does not know is an error of this request and of nobody else.
-fn answer(scores: millstream::nn::Result<Vec<f32>>) -> Answer {
-    let refused =
-        |error: millstream::nn::Error| (StatusCode::UNPROCESSABLE_ENTITY, error.to_string());
+fn answer(scores: millstream::Result<Vec<f32>>) -> Answer {
+    let refused = |error: millstream::Error| (StatusCode::UNPROCESSABLE_ENTITY, error.to_string());
     scores.map(|scores| format!("{scores:?}")).map_err(refused)
 }
 

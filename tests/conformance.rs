@@ -131,7 +131,7 @@ families! {
     norms: LayerNorm RmsNorm GroupNorm;
     products: MatMul PackWeights MatMulPacked MatMulBlocks;
     integers: Quantize Dequantize DynamicQuantize MatMulInteger ConvInteger;
-    windows: Conv ConvTranspose Pool Resize Pad Reverse GridSample RoiAlign;
+    windows: Conv ConvTranspose Pool Resize Pad Reverse GridSample RoiAlign DeformConv;
     indices: Gather GatherElements GatherNd ScatterElements ScatterNd Embedding;
     compaction: NonZero Compress Unique NonMaxSuppression;
     caches: CacheWrite Rope;

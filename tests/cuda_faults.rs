@@ -144,13 +144,13 @@ fn overlap(
     inner: usize,
     outer: usize,
     rounds: usize,
-) -> millstream::nn::Result<()> {
+) -> millstream::Result<()> {
     let x = Tensor::ones(&[rows, inner], DType::F32, device)?.settle()?;
     let base = Tensor::zeros(&[outer, inner], DType::F32, device)?.settle()?;
     let none = Tensor::zeros(&[0, 3], DType::F32, device)?.settle()?;
     let steps: Vec<Tensor> = (0..8)
         .map(|step| Tensor::full(&[], 1.0 + step as f64, DType::F32, device)?.settle())
-        .collect::<millstream::nn::Result<_>>()?;
+        .collect::<millstream::Result<_>>()?;
     for round in 0..rounds {
         let w = base.add(&steps[round % 8])?;
         let _empty = none.exp()?;

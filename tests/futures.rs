@@ -31,7 +31,7 @@ fn runtime(threads: usize) -> tokio::runtime::Runtime {
     builder.worker_threads(threads).enable_time().build().unwrap()
 }
 
-fn input(seed: u64, device: &Device) -> millstream::nn::Result<Tensor> {
+fn input(seed: u64, device: &Device) -> millstream::Result<Tensor> {
     Tensor::randn(&[1, 32], seed, DType::F32, device)
 }
 
@@ -130,7 +130,7 @@ fn threads_and_tasks_wait_beside_each_other() {
                     let output = model.forward(&input(seed, &device)?)?;
                     let first = output.to_vec_async::<f32>();
                     let second = output.to_vec_async::<f32>();
-                    Ok::<_, millstream::nn::Error>((first.await?, second.await?))
+                    Ok::<_, millstream::Error>((first.await?, second.await?))
                 })
             })
             .collect();

@@ -148,6 +148,11 @@ pub trait Backend: Send + Sync + 'static {
     /// Only for faults; a lack of memory is not one.
     fn allocate(&self, bytes: usize) -> Result<Option<Segment>>;
 
+    /// Bytes that kernels have beside buffers, in use or kept for later.
+    fn scratch_bytes(&self) -> usize {
+        0
+    }
+
     /// A queue for a stream that has none yet.
     ///
     /// # Errors

@@ -23,7 +23,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// the text too. `Debug` prints the plain text, so that an error that leaves `main` can be read.
 ///
 /// ```
-/// # use millstream_core as millstream;
+/// # use millstream_core::api as millstream;
 /// use millstream::{Device, Error};
 ///
 /// match Device::open("abacus") {
@@ -288,7 +288,7 @@ impl Error {
     /// longer tell the compiler which error is meant.
     ///
     /// ```
-    /// # use millstream_core as millstream;
+    /// # use millstream_core::api as millstream;
     /// use millstream::{Error, Result};
     ///
     /// fn labels() -> Result<String> {

@@ -35,7 +35,8 @@ thread_local! {
 /// # Example
 ///
 /// ```
-/// use millstream_core::LayerName;
+/// # millstream_core::doctest!();
+/// use millstream::profiler::LayerName;
 ///
 /// let layer = LayerName::new("decoder.0");
 /// {

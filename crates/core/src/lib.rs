@@ -3,6 +3,7 @@
 //! Start with [`Device`], [`Stream`] and [`Command`]. A backend implements [`Backend`] and [`Queue`].
 //! The [`fake`] backend runs nothing, but checks that the protocol between the two is kept.
 
+pub mod api;
 mod backend;
 mod command;
 mod counters;
@@ -32,15 +33,15 @@ pub use backend::{
 pub use command::{
     Access, Activation, Alignment, AttentionParams, Axes, BinaryOp, BlockWeights, BoundCommand,
     BufferLike, Chain, ChainOp, ChainStep, ChainTerm, Command, ConvParams, CoordinateMode,
-    Distribution, Epilogue, GridMode, GridPadding, HostBytes, IotaParams, KeyWindow,
-    MAX_CHAIN_INPUTS, MAX_CHAIN_STEPS, MAX_SPATIAL, Names, NearestRounding, Op, OpKind, Operand,
-    Outputs, PadMode, PadParams, PoolKind, PoolOrder, PoolParams, Quantized, RawBuffer, Recurrent,
-    RecurrentActivation, RecurrentCell, RecurrentDirection, RecurrentExtras, RecurrentParams,
-    RecurrentVariant, ReduceOp, Rescale, ResizeMode, ResizeParams, RoiAlignParams, RoiMode,
-    ScatterReduction, TensorSpec, UnaryOp,
+    DeformConvParams, Distribution, Epilogue, GridMode, GridPadding, HostBytes, IotaParams,
+    KeyWindow, MAX_CHAIN_INPUTS, MAX_CHAIN_STEPS, MAX_SPATIAL, Names, NearestRounding, Op, OpKind,
+    Operand, Outputs, PadMode, PadParams, PoolKind, PoolOrder, PoolParams, Quantized, RawBuffer,
+    Recurrent, RecurrentActivation, RecurrentCell, RecurrentDirection, RecurrentExtras,
+    RecurrentParams, RecurrentVariant, ReduceOp, Rescale, ResizeMode, ResizeParams, RoiAlignParams,
+    RoiMode, ScatterReduction, TensorSpec, UnaryOp,
 };
 pub use command::{
-    AttentionOperands, CacheWriteOperands, ConvIntegerOperands, ConvOperands,
+    AttentionOperands, CacheWriteOperands, ConvIntegerOperands, ConvOperands, DeformConvOperands,
     DynamicQuantizeOperands, MatMulBlocksOperands, MatMulIntegerOperands, MatMulOperands,
     NormOperands, PoolOperands, QuantizeOperands, QuantizePart, RecurrentOperands, ReverseOperands,
     RopeOperands, StftOperands,

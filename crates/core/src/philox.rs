@@ -15,7 +15,8 @@
 //! # Example
 //!
 //! ```
-//! use millstream_core::philox;
+//! # millstream_core::doctest!();
+//! use millstream::random::philox;
 //!
 //! let seed = 42;
 //! let fifth = philox::uniform_at(seed, 4);

@@ -12,6 +12,10 @@ use crate::engine::Engine;
 use crate::queue::CpuQueue;
 use crate::{kernels, memory};
 
+/// What a program is told whose author has not read on.
+const UNOPTIMIZED: &str = "millstream: the CPU device was built without optimization and is hundreds of times slower; \
+     put `opt-level = 3` under `[profile.dev.package.\"*\"]` in Cargo.toml (MILLSTREAM_QUIET=1 hides this line)";
+
 pub(crate) struct CpuBackend {
     engine: Arc<Engine>,
     workers: Mutex<Vec<JoinHandle<()>>>,
@@ -54,6 +58,10 @@ impl CpuBackend {
         if index != 0 {
             return Err(Error::UnknownDevice { name: format!("cpu:{index}"), known: "cpu".into() });
         }
+        if cfg!(unoptimized) && !config.quiet {
+            static TOLD: std::sync::Once = std::sync::Once::new();
+            TOLD.call_once(|| eprintln!("{UNOPTIMIZED}"));
+        }
         let threads = config.threads.unwrap_or_else(cores);
         // Who asks for a number of threads gets no more than that.
         let spare = if config.threads.is_none() { SPARE } else { 0 };
@@ -89,6 +97,10 @@ impl Backend for CpuBackend {
 
     fn allocate(&self, bytes: usize) -> Result<Option<Segment>> {
         Ok(memory::allocate(bytes))
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        kernels::SCRATCH_STORE.bytes()
     }
 
     fn new_queue(&self, context: QueueContext) -> Result<Arc<dyn Queue>> {

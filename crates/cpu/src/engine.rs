@@ -1,4 +1,4 @@
-//! Who executes what, and when.
+//! The scheduler: which thread executes which batch, and when.
 //!
 //! A thread that waits for a stream executes it itself; workers execute what nobody waits for. Either
 //! way a batch needs a permit, handed out in order of arrival. There are as many as cores and one more:
@@ -12,17 +12,17 @@ use std::time::{Duration, Instant};
 use millstream_core::sync::{FairPool, Permits};
 use millstream_core::{Error, MAX_STREAMS, Result, WaitFor};
 
-use crate::allowance::Allowance;
 use crate::callers::Callers;
 use crate::helpers::Helpers;
 use crate::idle_workers::{IdleWorkers, Wake};
 use crate::latch::OwnerParker;
 use crate::parallel_for::Task;
 use crate::queue::{Begin, CpuQueue, Executed};
+use crate::work_budget::WorkBudget;
 
 /// How long a worker that has run a task spins for the next one. It has no permit meanwhile, and parks at
 /// once when all are taken, so it is in nobody's way.
-const LINGER: Duration = Duration::from_micros(50);
+const SPIN_TIME: Duration = Duration::from_micros(50);
 
 pub(crate) struct Engine {
     queues: Box<[OnceLock<Arc<CpuQueue>>]>,
@@ -122,10 +122,11 @@ impl Engine {
                 continue;
             }
             // Whoever shared a Command will soon share another, and waking takes longer than many Commands.
-            let linger = || {
-                last_task.is_some_and(|at: Instant| at.elapsed() < LINGER) && self.free_cores() > 0
+            let keep_spinning = || {
+                last_task.is_some_and(|at: Instant| at.elapsed() < SPIN_TIME)
+                    && self.free_cores() > 0
             };
-            match self.idle_workers.park(worker, linger) {
+            match self.idle_workers.park(worker, keep_spinning) {
                 Some(Wake::Task(task)) => {
                     task.run(self);
                     last_task = Some(Instant::now());
@@ -155,7 +156,7 @@ impl Engine {
     fn execute(&self, queue: &CpuQueue, batch: millstream_core::Batch) -> bool {
         // Without a deadline a permit always comes.
         let permit = self.admission.take(None);
-        let executed = queue.execute(batch, &mut Allowance::unlimited());
+        let executed = queue.execute(batch, &mut WorkBudget::unlimited());
         if permit.is_some() {
             self.admission.put(());
         }
@@ -178,7 +179,7 @@ impl Engine {
 
     /// Executes, on the calling thread, what stands between a stream and a sequence number. One permit
     /// serves for all of it, so that a call of several batches stands in line once. Commands that would
-    /// last beyond the deadline are left to the workers, see [`Allowance`].
+    /// last beyond the deadline are left to the workers, see [`WorkBudget`].
     pub fn drive(&self, stream: u32, sequence: u64, deadline: Instant) {
         // What is to be reached, the last first: a blocked stream puts the one it waits for on top.
         // Waits name submitted work only, so this has no cycles.
@@ -209,7 +210,7 @@ impl Engine {
                         queue.put_back(batch);
                         continue;
                     }
-                    match queue.execute(batch, &mut Allowance::until(deadline, now)) {
+                    match queue.execute(batch, &mut WorkBudget::until(deadline, now)) {
                         // A worker that came for the rest in the meantime found the stream busy.
                         Executed::Whole { more } => {
                             if more && queue.progress.passed(target.sequence) {

@@ -117,9 +117,9 @@ impl<Task> IdleWorkers<Task> {
         }
     }
 
-    /// Parks a worker until there is something to do. It spins first, as long as `linger` says so. `None`
+    /// Parks a worker until there is something to do. It spins first, as long as `keep_spinning` says so. `None`
     /// after `stop`.
-    pub fn park(&self, worker: usize, linger: impl Fn() -> bool) -> Option<Wake<Task>> {
+    pub fn park(&self, worker: usize, keep_spinning: impl Fn() -> bool) -> Option<Wake<Task>> {
         let (word, bit) = (&self.idle[worker / 64], 1u64 << (worker % 64));
         word.fetch_or(bit, Ordering::AcqRel);
         // Either `notify` or `stop` sees the bit when it checks for idle workers, or the checks below see its flag.
@@ -129,7 +129,7 @@ impl<Task> IdleWorkers<Task> {
             return (!stopped).then_some(Wake::Ready);
         }
         // Whoever clears the bit leaves a `Wake`, also for a worker that spins.
-        while word.load(Ordering::Relaxed) & bit != 0 && linger() {
+        while word.load(Ordering::Relaxed) & bit != 0 && keep_spinning() {
             spin_loop();
         }
         // The bit is set, or somebody cleared it and is about to leave a `Wake`.

@@ -9,7 +9,6 @@
 //! caller gets the other cores for its large commands. Results do not depend on any of this: they have
 //! the same bits for any number of threads and streams.
 
-mod allowance;
 mod backend;
 mod callers;
 mod dependents;
@@ -22,3 +21,4 @@ mod memory;
 mod parallel_for;
 pub mod peak;
 mod queue;
+mod work_budget;

@@ -92,7 +92,7 @@ impl Memory {
     }
 
     /// Bytes per second that the threads together move with this traffic, each as fast as it can:
-    /// with the widest loads, and stores past the caches. Takes some tenths of a second.
+    /// with the widest loads, and streaming stores. Takes some tenths of a second.
     pub fn bandwidth(&mut self, traffic: Traffic) -> f64 {
         let seconds = best_seconds(&mut self.parts, |Part([to, a, b])| match traffic {
             Traffic::Read => {

@@ -13,11 +13,11 @@ use millstream_core::profiler::{Span, StreamProfile, now_ns};
 use millstream_core::sync::schedule::{AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
 use millstream_core::{Batch, Progress, Queue, QueueContext, Result, WaitFor, panic_message};
 
-use crate::allowance::Allowance;
 use crate::dependents::Dependents;
 use crate::engine::Engine;
 use crate::kernels;
 use crate::parallel_for::ParallelFor;
+use crate::work_budget::WorkBudget;
 
 pub(crate) struct CpuQueue {
     stream: u32,
@@ -104,8 +104,8 @@ impl CpuQueue {
     /// Executes what is left of a batch taken with [`begin`](Self::begin), as far as is allowed, and gives
     /// the token back. The caller has a permit. Progress is made when the whole batch is through; a batch
     /// with Commands left is put back.
-    pub fn execute(&self, batch: Batch, allowance: &mut Allowance) -> Executed {
-        if !self.run_commands(&batch, allowance) {
+    pub fn execute(&self, batch: Batch, budget: &mut WorkBudget) -> Executed {
+        if !self.run_commands(&batch, budget) {
             self.put_back(batch);
             return Executed::InPart;
         }
@@ -123,7 +123,7 @@ impl CpuQueue {
     }
 
     /// Executes the Commands that are left, and says whether all are done.
-    fn run_commands(&self, batch: &Batch, allowance: &mut Allowance) -> bool {
+    fn run_commands(&self, batch: &Batch, budget: &mut WorkBudget) -> bool {
         let parallel = ParallelFor { engine: &self.engine, stream: self.stream };
         let profiled = self.profile.enabled();
         let mut spans = Vec::with_capacity(if profiled { batch.commands.len() } else { 0 });
@@ -135,7 +135,7 @@ impl CpuQueue {
                 self.executed.store(sequence, Ordering::Relaxed);
                 continue;
             }
-            if !allowance.begins(|| batch.work(index)) {
+            if !budget.try_spend(|| batch.work(index)) {
                 all = false;
                 break;
             }
@@ -189,6 +189,6 @@ impl Queue for CpuQueue {
     }
 
     fn trim(&self) {
-        kernels::empty_spare();
+        kernels::SCRATCH_STORE.free_spare();
     }
 }

@@ -59,6 +59,8 @@ programs! {
     Copy => lower::copy::PROGRAM,
     /// Running sums and products.
     CumSum => lower::cumsum::PROGRAM,
+    /// Convolutions whose taps are moved by data.
+    DeformConv => lower::deform_conv::PROGRAM,
     /// To 8-bit integers with the scale that suits the data.
     DynamicQuantize => lower::dynamic::PROGRAM,
     /// What a library's matrix product leaves to be done.

@@ -24,6 +24,14 @@ pub use tensor::{AxisIndex, Nested, Tensor, TensorIndex, TensorOrScalar};
 pub use value::Value;
 pub use weights::{Init, Weights, load, save};
 
+/// `millstream`, as a reader of the examples in these docs has it.
+#[doc(hidden)]
+pub mod doctest {
+    pub use crate as nn;
+    pub use crate::Tensor;
+    pub use millstream_core::api::*;
+}
+
 // The tests' device registers itself.
 #[cfg(test)]
 use millstream_cpu as _;

@@ -18,9 +18,10 @@ use crate::{Module, Result, Tensor};
 /// # Example
 ///
 /// ```
+/// # use millstream_nn::doctest as millstream;
 /// # use millstream_cpu as _;
-/// use millstream_core::{DType, Device};
-/// use millstream_nn::{Linear, Module, Plan, Result, Tensor, Weights};
+/// use millstream::nn::{Linear, Module, Plan, Weights};
+/// use millstream::{DType, Device, Result, Tensor};
 ///
 /// # fn main() -> Result<()> {
 /// let device = Device::cpu()?;

@@ -11,7 +11,7 @@ mod subjects;
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use millstream::nn::Result;
+use millstream::Result;
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]

@@ -86,7 +86,7 @@ impl Outcome {
 }
 
 /// Whether a call failed as a bad index does.
-pub(crate) fn is_fault<T>(answer: &millstream::nn::Result<T>) -> bool {
+pub(crate) fn is_fault<T>(answer: &millstream::Result<T>) -> bool {
     let Err(error) = answer else { return false };
     let text = error.to_string();
     text.contains("embedding") && text.contains("failed on stream")
@@ -180,7 +180,7 @@ impl Context {
 
     /// The result of a call that must fail when it runs, if one is due: it asks for a row that a table does
     /// not have.
-    fn bad_call(&self, thread: usize, iteration: usize) -> Option<millstream::nn::Result<Tensor>> {
+    fn bad_call(&self, thread: usize, iteration: usize) -> Option<millstream::Result<Tensor>> {
         let number = iteration * self.threads + thread;
         self.faults.filter(|faults| number.is_multiple_of(*faults)).map(|_| {
             let table = Tensor::ones(&[4, 16], DType::F32, &self.device)?;

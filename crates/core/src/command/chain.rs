@@ -131,7 +131,9 @@ impl ChainStep {
 /// # Example
 ///
 /// ```
-/// use millstream_core::{BinaryOp, Chain, ChainStep, ChainTerm, DType, UnaryOp};
+/// # millstream_core::doctest!();
+/// use millstream::command::{BinaryOp, Chain, ChainStep, ChainTerm, UnaryOp};
+/// use millstream::DType;
 ///
 /// let [x, bias] = [ChainTerm::Input(0), ChainTerm::Input(1)];
 /// let chain = Chain::new(

@@ -12,6 +12,7 @@ mod check;
 mod compact;
 mod conv;
 mod cumsum;
+mod deform_conv;
 mod elementwise;
 mod fourier;
 mod gather;
@@ -50,6 +51,7 @@ pub use activation::Activation;
 pub use attention::{Alignment, AttentionParams, KeyWindow};
 pub use blocks::BlockWeights;
 pub use chain::{Chain, ChainOp, ChainStep, ChainTerm, MAX_CHAIN_INPUTS, MAX_CHAIN_STEPS};
+pub use deform_conv::DeformConvParams;
 pub use grid_sample::{GridMode, GridPadding};
 pub use host::HostBytes;
 pub(crate) use host::{HostRole, PoolEntry};
@@ -89,7 +91,11 @@ type Operands<B> = SmallVec<[Operand<B>; INLINE_OPERANDS]>;
 /// # Example
 ///
 /// ```
-/// use millstream_core::{Command, DType, Layout, Operand, RawBuffer};
+/// # millstream_core::doctest!();
+/// use millstream::backend::RawBuffer;
+/// use millstream::command::{Command, Operand};
+/// use millstream::memory::Layout;
+/// use millstream::DType;
 ///
 /// let buffer = RawBuffer { address: 0x1000, bytes: 64 };
 /// let row = Operand::new(buffer, Layout::contiguous(DType::F32, &[16]).unwrap());

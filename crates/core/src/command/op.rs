@@ -1,9 +1,9 @@
 //! The closed set of operations.
 
 use super::{
-    Activation, AttentionParams, Axes, BinaryOp, Chain, ConvParams, Distribution, Epilogue,
-    GridMode, GridPadding, HostBytes, IotaParams, PadParams, PoolParams, RecurrentParams, ReduceOp,
-    Rescale, ResizeParams, RoiAlignParams, ScatterReduction, TensorSpec, UnaryOp,
+    Activation, AttentionParams, Axes, BinaryOp, Chain, ConvParams, DeformConvParams, Distribution,
+    Epilogue, GridMode, GridPadding, HostBytes, IotaParams, PadParams, PoolParams, RecurrentParams,
+    ReduceOp, Rescale, ResizeParams, RoiAlignParams, ScatterReduction, TensorSpec, UnaryOp,
 };
 use crate::{DType, Scalar};
 
@@ -296,6 +296,12 @@ pub enum Op {
         /// A box is center x, center y, width and height, else y, x of two opposite corners.
         centered: bool,
     },
+    /// `dst ← src, weight, offset, [bias], [mask]`: a convolution over two axes, of which every tap is moved by an
+    /// offset and multiplied by a mask.
+    DeformConv {
+        /// The window, its groups, and what is given.
+        params: Box<DeformConvParams>,
+    },
     /// `dst ← src, grid`: elements of `[batch, channels, places…]` at the places that `[batch, outputs…, axes]`
     /// names.
     GridSample {
@@ -488,7 +494,7 @@ kinds! {
     ScatterElements => "scatter_elements", ScatterNd => "scatter_nd", Embedding => "embedding",
     CacheWrite => "cache_write", Rope => "rope",
     TopK => "top_k", Resize => "resize", Pad => "pad", Reverse => "reverse", GridSample => "grid_sample",
-    RoiAlign => "roi_align",
+    RoiAlign => "roi_align", DeformConv => "deform_conv",
     NonZero => "nonzero", Compress => "compress", Unique => "unique",
     NonMaxSuppression => "non_max_suppression", Attention => "attention",
     Recurrent => "recurrent", Dft => "dft", Stft => "stft", Quantize => "quantize",

@@ -9,7 +9,9 @@ use crate::{DType, Layout, MAX_RANK, Result};
 /// # Example
 ///
 /// ```
-/// use millstream_core::{DType, TensorSpec};
+/// # millstream_core::doctest!();
+/// use millstream::command::TensorSpec;
+/// use millstream::DType;
 ///
 /// let spec = TensorSpec::new(DType::F32, &[2, 3]).unwrap();
 /// assert_eq!(spec.to_string(), "f32 [2, 3]");

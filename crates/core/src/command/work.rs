@@ -114,6 +114,14 @@ impl<B> Command<B> {
                 let comparisons = logarithm(outputs[0].layout.shape()[usize::from(*axis)]);
                 elements(outputs) + elements(inputs).saturating_mul(comparisons)
             }
+            // Channels that share offsets find each tap at one place, between four elements.
+            Op::DeformConv { params } => {
+                let channels = inputs[0].layout.shape()[1] / params.offset_groups.max(1) as usize;
+                let samples = times(&[of(&inputs[2]) / 2, channels]);
+                elements(&self.operands)
+                    .saturating_add(samples.saturating_mul(4))
+                    .saturating_add(multiply_adds(&[of(&outputs[0]), per_channel(&inputs[1])]))
+            }
             Op::GridSample { mode, .. } => {
                 let axes = inputs[0].layout.rank().saturating_sub(2) as u32;
                 let taps = (mode.taps() as u128).saturating_pow(axes);

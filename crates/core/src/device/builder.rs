@@ -9,8 +9,10 @@ use crate::Result;
 /// set here wins.
 ///
 /// ```no_run
-/// # fn main() -> millstream_core::Result<()> {
-/// use millstream_core::{Device, Exhaustion};
+/// # millstream_core::doctest!();
+/// # fn main() -> millstream::Result<()> {
+/// use millstream::device::Exhaustion;
+/// use millstream::Device;
 ///
 /// let device = Device::builder("cpu")
 ///     .streams(8)
@@ -88,6 +90,11 @@ impl DeviceBuilder {
     /// Batches of one stream that may be in flight.
     pub fn in_flight(self, count: usize) -> Self {
         self.set(|config| config.in_flight = count)
+    }
+
+    /// Whether nothing is written to standard error.
+    pub fn quiet(self, on: bool) -> Self {
+        self.set(|config| config.quiet = on)
     }
 
     /// Opens the device.

@@ -35,6 +35,7 @@ pub enum Exhaustion {
 /// | `MILLSTREAM_BATCH_COMMANDS` | `batch_commands` | 1 to 4096 | 64 |
 /// | `MILLSTREAM_IN_FLIGHT` | `in_flight` | 1 to 1024 | 16 |
 /// | `MILLSTREAM_KERNEL_CACHE` | `kernel_cache` | entries, 1 to 1000000 | 4096 |
+/// | `MILLSTREAM_QUIET` | `quiet` | `0`, `1` | `0` |
 ///
 /// Parsing is strict: a value that does not parse is an error when a device is opened, never ignored.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,6 +63,8 @@ pub struct Config {
     pub in_flight: usize,
     /// Kernels kept by the compile-once cache.
     pub kernel_cache: usize,
+    /// Whether nothing is written to standard error, not even that the CPU device was built without optimization.
+    pub quiet: bool,
 }
 
 impl Default for Config {
@@ -78,6 +81,7 @@ impl Default for Config {
             batch_commands: 64,
             in_flight: 16,
             kernel_cache: 4096,
+            quiet: false,
         }
     }
 }
@@ -139,6 +143,9 @@ impl Config {
         }
         if let Some(count) = number("MILLSTREAM_KERNEL_CACHE", 1, 1_000_000, "1 to 1000000")? {
             config.kernel_cache = count;
+        }
+        if let Some(quiet) = number("MILLSTREAM_QUIET", 0, 1, "0 or 1")? {
+            config.quiet = quiet == 1;
         }
         config.check()?;
         Ok(config)
@@ -233,6 +240,7 @@ mod tests {
             ("MILLSTREAM_BATCH_COMMANDS", "5"),
             ("MILLSTREAM_IN_FLIGHT", "2"),
             ("MILLSTREAM_KERNEL_CACHE", "9"),
+            ("MILLSTREAM_QUIET", "1"),
         ])
         .unwrap();
         let expected = Config {
@@ -247,6 +255,7 @@ mod tests {
             batch_commands: 5,
             in_flight: 2,
             kernel_cache: 9,
+            quiet: true,
         };
         assert_eq!(config, expected);
     }
@@ -254,6 +263,7 @@ mod tests {
     #[test]
     fn what_does_not_parse_is_an_error_that_names_variable_and_value() {
         for (key, value) in [
+            ("MILLSTREAM_QUIET", "yes"),
             ("MILLSTREAM_STREAMS", "0"),
             ("MILLSTREAM_STREAMS", "65"),
             ("MILLSTREAM_STREAMS", " 8"),

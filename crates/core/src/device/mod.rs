@@ -216,13 +216,14 @@ impl Device {
     /// [`Stream::scope`] or [`Stream::make_current`] stays, and so does the default stream of the main thread.
     ///
     /// ```
-    /// # use millstream_core::{fake, Config, Device, Result};
+    /// # millstream_core::doctest!();
+    /// use millstream::{Device, Result};
     /// async fn call(device: &Device) -> Result<()> {
     ///     device.ready().await?;
     ///     // … record a call here, and await its result …
     ///     device.stream()?.timepoint().await
     /// }
-    /// # let (device, _) = fake::device(Config::default(), 1 << 20, 1).unwrap();
+    /// # let device = Device::cpu().unwrap();
     /// # let mut future = std::pin::pin!(call(&device));
     /// # let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     /// # while future.as_mut().poll(&mut context).is_pending() {}

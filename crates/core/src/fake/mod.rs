@@ -29,7 +29,10 @@ use std::sync::Arc;
 
 use self::queue::FakeQueue;
 use self::state::Shared;
-use crate::{Backend, BackendInfo, Config, Device, OpKind, Queue, QueueContext, Result, Segment};
+use crate::{
+    Backend, BackendEntry, BackendInfo, Config, Device, OpKind, Queue, QueueContext, Result,
+    Segment,
+};
 
 /// A fake device with memory of `memory_bytes`, and the means to control it. `seed` decides the order
 /// in which streams come along.
@@ -43,7 +46,22 @@ pub fn device(config: Config, memory_bytes: usize, seed: u64) -> Result<(Device,
     Ok((Device::with_backend(Box::new(backend), config)?, FakeControl::new(shared)))
 }
 
+/// A fake device in the CPU's place, for examples in docs.
+#[doc(hidden)]
+pub const STAND_IN: BackendEntry = BackendEntry {
+    name: "cpu",
+    preference: 0,
+    list: || Ok(vec![FakeBackend::new(&Config::default()).info()]),
+    open: |_, config| Ok(Box::new(FakeBackend::new(config))),
+};
+
 struct FakeBackend(Arc<Shared>);
+
+impl FakeBackend {
+    fn new(config: &Config) -> Self {
+        Self(Arc::new(Shared::new(64 << 20, config.in_flight, 1)))
+    }
+}
 
 impl Backend for FakeBackend {
     fn info(&self) -> BackendInfo {

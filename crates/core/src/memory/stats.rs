@@ -24,6 +24,9 @@ pub struct MemoryStats {
     pub segments: usize,
     /// The same per stream.
     pub streams: Vec<StreamMemory>,
+    /// Memory that kernels have beside buffers, in use or kept for later; not part of `reserved`. All CPU devices
+    /// of a process share theirs.
+    pub scratch: usize,
 }
 
 pub(crate) fn collect(device: &'static DeviceInner) -> MemoryStats {
@@ -49,5 +52,6 @@ pub(crate) fn collect(device: &'static DeviceInner) -> MemoryStats {
         limit: memory.limit,
         segments: sum(|stream| stream.segments),
         streams,
+        scratch: device.backend().scratch_bytes(),
     }
 }

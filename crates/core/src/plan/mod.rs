@@ -41,10 +41,14 @@ const MAX_COMMANDS: usize = 1 << 14;
 /// # Example
 ///
 /// ```
-/// # fn main() -> millstream_core::Result<()> {
-/// use millstream_core::{BinaryOp, Command, Config, DType, Layout, Plan, UnaryOp, fake};
+/// # millstream_core::doctest!();
+/// # fn main() -> millstream::Result<()> {
+/// use millstream::command::{BinaryOp, Command, UnaryOp};
+/// use millstream::memory::Layout;
+/// use millstream::plan::Plan;
+/// use millstream::{DType, Device};
 ///
-/// let (device, _) = fake::device(Config::default(), 1 << 20, 1)?;
+/// let device = Device::cpu()?;
 /// let row = Layout::contiguous(DType::F32, &[16])?;
 ///
 /// let mut plan = Plan::builder(&device);

@@ -10,10 +10,11 @@ use crate::{Buffer, Command, DType, Error, Layout, Result};
 /// # Example
 ///
 /// ```
-/// # fn main() -> millstream_core::Result<()> {
-/// use millstream_core::{Config, Event, Stream, fake};
+/// # millstream_core::doctest!();
+/// # fn main() -> millstream::Result<()> {
+/// use millstream::{Device, Event, Stream};
 ///
-/// let (device, _) = fake::device(Config::default(), 1 << 20, 1)?;
+/// let device = Device::cpu()?;
 /// let (first, second) = (Stream::new(&device)?, Stream::new(&device)?);
 /// let before = Event::timed(&first)?;
 /// // … record work on the first stream …

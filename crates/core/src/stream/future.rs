@@ -156,7 +156,10 @@ impl Future for DownloadFuture {
 /// The first poll submits the work.
 ///
 /// ```
-/// # use millstream_core::{fake, Command, Config, DType, Layout, Result, Stream};
+/// # millstream_core::doctest!();
+/// use millstream::command::Command;
+/// use millstream::memory::Layout;
+/// use millstream::{DType, Device, Result, Stream};
 /// async fn sum(stream: &Stream) -> Result<f32> {
 ///     stream.ready().await?; // room for what is recorded until the next `await`
 ///     let layout = Layout::contiguous(DType::F32, &[4])?;
@@ -165,7 +168,7 @@ impl Future for DownloadFuture {
 ///     let download = stream.download(buffer.operand(layout))?.await?;
 ///     Ok(download.view::<f32>()?.iter().sum())
 /// }
-/// # let (device, _) = fake::device(Config::default(), 1 << 20, 1).unwrap();
+/// # let device = Device::cpu().unwrap();
 /// # let stream = device.stream().unwrap();
 /// # let mut future = std::pin::pin!(sum(&stream));
 /// # let mut context = std::task::Context::from_waker(std::task::Waker::noop());

@@ -306,9 +306,12 @@ impl Stream {
     /// there is no memory: then the bytes are not [backed](HostBytes::is_backed), and no Command takes them.
     ///
     /// ```
-    /// # use millstream_core::{fake, Command, Config, DType, Layout};
-    /// # fn main() -> millstream_core::Result<()> {
-    /// # let (device, _) = fake::device(Config::default(), 1 << 20, 1)?;
+    /// # millstream_core::doctest!();
+    /// use millstream::command::Command;
+    /// use millstream::memory::Layout;
+    /// use millstream::{DType, Device};
+    /// # fn main() -> millstream::Result<()> {
+    /// let device = Device::cpu()?;
     /// let stream = device.stream()?;
     /// let layout = Layout::contiguous(DType::F32, &[1024])?;
     /// let buffer = stream.allocate(layout.dense_bytes())?;

@@ -81,9 +81,11 @@ fn download_aligned(stream: &Stream, src: Operand<&Buffer>, align: usize) -> Res
 /// taken until the device is through with it.
 ///
 /// ```
-/// # use millstream_core::{fake, Config, DType, Layout};
-/// # fn main() -> millstream_core::Result<()> {
-/// # let (device, _) = fake::device(Config::default(), 1 << 20, 1)?;
+/// # millstream_core::doctest!();
+/// use millstream::memory::Layout;
+/// use millstream::{DType, Device};
+/// # fn main() -> millstream::Result<()> {
+/// let device = Device::cpu()?;
 /// let stream = device.stream()?;
 /// let layout = Layout::contiguous(DType::F32, &[1024])?;
 /// let buffer = stream.allocate(layout.dense_bytes())?;

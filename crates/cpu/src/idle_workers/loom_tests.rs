@@ -125,7 +125,7 @@ fn loom_a_task_is_neither_lost_nor_doubled() {
 
 /// The same for a worker that stays awake for a while.
 #[test]
-fn loom_a_task_reaches_a_worker_that_lingers() {
+fn loom_a_task_reaches_a_worker_that_spins() {
     loom::model(|| {
         let workers = Arc::new(IdleWorkers::<u8>::with_streams(1, 1));
         let worker = {
@@ -133,9 +133,9 @@ fn loom_a_task_reaches_a_worker_that_lingers() {
             thread::spawn(move || {
                 let mut done = 0;
                 while !workers.is_stopped() {
-                    let patience = std::cell::Cell::new(2);
-                    let linger = || patience.replace(patience.get() - 1) > 0;
-                    if let Some(Wake::Task(task)) = workers.park(0, linger) {
+                    let spins = std::cell::Cell::new(2);
+                    let keep_spinning = || spins.replace(spins.get() - 1) > 0;
+                    if let Some(Wake::Task(task)) = workers.park(0, keep_spinning) {
                         done += task;
                     }
                 }

@@ -15,10 +15,10 @@ fn a_task_comes_back_when_nobody_sleeps() {
 }
 
 /// A worker parks; the task that it is then called for reaches it.
-fn reaches(workers: usize, worker: usize, linger: impl Fn() -> bool + Sync) {
+fn reaches(workers: usize, worker: usize, keep_spinning: impl Fn() -> bool + Sync) {
     let workers = IdleWorkers::new(workers);
     std::thread::scope(|scope| {
-        let worker = scope.spawn(|| workers.park(worker, &linger));
+        let worker = scope.spawn(|| workers.park(worker, &keep_spinning));
         let mut task = 7;
         while let Err(back) = workers.dispatch(task) {
             task = back;
@@ -29,7 +29,7 @@ fn reaches(workers: usize, worker: usize, linger: impl Fn() -> bool + Sync) {
 }
 
 #[test]
-fn a_worker_that_lingers_gets_the_task_awake() {
+fn a_worker_that_spins_gets_the_task_awake() {
     // It would spin forever if the task did not reach it.
     reaches(1, 0, || true);
 }

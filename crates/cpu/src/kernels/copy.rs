@@ -6,9 +6,9 @@ use half::{bf16, f16};
 use millstream_core::{DType, Operand, RawBuffer, Scalar, f32_round_to_odd};
 
 use crate::kernels::shared::block::{Output, Scratch, base, each_block};
+use crate::kernels::shared::elementwise::{Elementwise, WholeOperands};
 use crate::kernels::shared::number::{Bool, Stored, with_bits};
 use crate::kernels::shared::parallel::Parallel;
-use crate::kernels::shared::span::{Span, Whole};
 use crate::kernels::shared::transpose;
 use crate::kernels::shared::walk::Walk;
 use crate::kernels::storage;
@@ -73,7 +73,7 @@ pub(super) unsafe fn cast(
         if to == from && with_bits!(to, Bits => transposed::<Bits>(dst, src, parallel)) {
             return;
         }
-        convert(from, to, Whole { dst, inputs: [src], parallel });
+        convert(from, to, WholeOperands { dst, inputs: [src], parallel });
     }
 }
 
@@ -88,57 +88,57 @@ unsafe fn transposed<T: Stored<Compute = T>>(
     unsafe { transpose::copy::<T>(&walk, base(dst), base(src), parallel) }
 }
 
-/// Converts a span of elements.
+/// Converts a target of elements.
 ///
 /// # Safety
 ///
-/// The types are those of the span.
+/// The types are those of the target.
 #[inline]
-pub(super) unsafe fn convert(from: DType, to: DType, span: impl Span<1>) {
+pub(super) unsafe fn convert(from: DType, to: DType, target: impl Elementwise<1>) {
     // SAFETY: passed on. All of the output is filled.
     unsafe {
         if to == from {
-            return with_bits!(to, Bits => span.apply::<Bits, Bits>(|[from], to| {
+            return with_bits!(to, Bits => target.apply::<Bits, Bits>(|[from], to| {
                 to.write_copy_of_slice(from);
             }));
         }
         match from {
-            DType::F32 => from_type::<f32>(to, span),
-            DType::F16 => from_type::<f16>(to, span),
-            DType::BF16 => from_type::<bf16>(to, span),
-            DType::F64 => from_type::<f64>(to, span),
-            DType::I8 => from_type::<i8>(to, span),
-            DType::U8 => from_type::<u8>(to, span),
-            DType::I32 => from_type::<i32>(to, span),
-            DType::I64 => from_type::<i64>(to, span),
-            DType::Bool => from_type::<Bool>(to, span),
-            DType::I16 => from_type::<i16>(to, span),
-            DType::U16 => from_type::<u16>(to, span),
-            DType::U32 => from_type::<u32>(to, span),
-            DType::U64 => from_type::<u64>(to, span),
+            DType::F32 => from_type::<f32>(to, target),
+            DType::F16 => from_type::<f16>(to, target),
+            DType::BF16 => from_type::<bf16>(to, target),
+            DType::F64 => from_type::<f64>(to, target),
+            DType::I8 => from_type::<i8>(to, target),
+            DType::U8 => from_type::<u8>(to, target),
+            DType::I32 => from_type::<i32>(to, target),
+            DType::I64 => from_type::<i64>(to, target),
+            DType::Bool => from_type::<Bool>(to, target),
+            DType::I16 => from_type::<i16>(to, target),
+            DType::U16 => from_type::<u16>(to, target),
+            DType::U32 => from_type::<u32>(to, target),
+            DType::U64 => from_type::<u64>(to, target),
             other => unreachable!("{other} is only stored"),
         }
     }
 }
 
 #[inline]
-unsafe fn from_type<S: Stored<Compute: Cast>>(to: DType, span: impl Span<1>) {
+unsafe fn from_type<S: Stored<Compute: Cast>>(to: DType, target: impl Elementwise<1>) {
     // SAFETY: passed on.
     unsafe {
         match to {
-            DType::F32 => each::<S, f32>(span, Cast::to_f32),
-            DType::F16 => each::<S, f16>(span, Cast::to_f32_for_16_bits),
-            DType::BF16 => each::<S, bf16>(span, Cast::to_f32_for_16_bits),
-            DType::F64 => each::<S, f64>(span, Cast::to_f64),
-            DType::I8 => each::<S, i8>(span, Cast::to_i8),
-            DType::U8 => each::<S, u8>(span, Cast::to_u8),
-            DType::I32 => each::<S, i32>(span, Cast::to_i32),
-            DType::I64 => each::<S, i64>(span, Cast::to_i64),
-            DType::Bool => each::<S, u8>(span, |value| u8::from(value.is_true())),
-            DType::I16 => each::<S, i16>(span, Cast::to_i16),
-            DType::U16 => each::<S, u16>(span, Cast::to_u16),
-            DType::U32 => each::<S, u32>(span, Cast::to_u32),
-            DType::U64 => each::<S, u64>(span, Cast::to_u64),
+            DType::F32 => each::<S, f32>(target, Cast::to_f32),
+            DType::F16 => each::<S, f16>(target, Cast::to_f32_for_16_bits),
+            DType::BF16 => each::<S, bf16>(target, Cast::to_f32_for_16_bits),
+            DType::F64 => each::<S, f64>(target, Cast::to_f64),
+            DType::I8 => each::<S, i8>(target, Cast::to_i8),
+            DType::U8 => each::<S, u8>(target, Cast::to_u8),
+            DType::I32 => each::<S, i32>(target, Cast::to_i32),
+            DType::I64 => each::<S, i64>(target, Cast::to_i64),
+            DType::Bool => each::<S, u8>(target, |value| u8::from(value.is_true())),
+            DType::I16 => each::<S, i16>(target, Cast::to_i16),
+            DType::U16 => each::<S, u16>(target, Cast::to_u16),
+            DType::U32 => each::<S, u32>(target, Cast::to_u32),
+            DType::U64 => each::<S, u64>(target, Cast::to_u64),
             other => unreachable!("{other} is only stored"),
         }
     }
@@ -146,12 +146,12 @@ unsafe fn from_type<S: Stored<Compute: Cast>>(to: DType, span: impl Span<1>) {
 
 #[inline]
 pub(super) unsafe fn each<S: Stored, D: Stored>(
-    span: impl Span<1>,
+    target: impl Elementwise<1>,
     function: impl Fn(S::Compute) -> D::Compute + Sync,
 ) {
     // SAFETY: passed on.
     unsafe {
-        span.apply::<S, D>(|[from], to| {
+        target.apply::<S, D>(|[from], to| {
             for (to, &from) in to.iter_mut().zip(from) {
                 to.write(function(from));
             }

@@ -5,7 +5,7 @@ use millstream_core::{DType, Operand, RawBuffer};
 use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base};
 use crate::kernels::shared::integer::Int;
 use crate::kernels::shared::number::{Float, Stored, StoredFloat, with_float, with_int};
-use crate::kernels::shared::parallel::{Parallel, share};
+use crate::kernels::shared::parallel::{Parallel, parallel_for};
 use crate::kernels::shared::walk::Walk;
 
 /// Neighbouring rows that run together when they are neighbors in memory.
@@ -79,30 +79,35 @@ unsafe fn scan<T: Stored, S: Copy + Send + Sync>(
     }
     if row.inner_stride(1) != 1 && rows.inner_stride(1) == 1 {
         // Rows side by side: a step of all of them is one run in memory.
-        share(parallel, rows.elements().div_ceil(TILE), count.saturating_mul(TILE), |range| {
-            let range = range.start * TILE..(range.end * TILE).min(rows.elements());
-            rows.blocks(range, TILE, |start, len| {
-                let mut sums = [zero; TILE];
-                let (mut values, mut results) = (Scratch::new(), Scratch::new());
-                for i in 0..count {
-                    let i = if params.reverse { count - 1 - i } else { i };
-                    // SAFETY: rows are disjoint; a step is read before it is written, all of it.
-                    unsafe {
-                        let input = input.moved(row.position(1, i));
-                        let output = output.moved(row.position(0, i));
-                        let values = input.read(&rows, start, len, &mut values);
-                        output.write(&rows, start, len, &mut results, |to| {
-                            for ((to, &x), sum) in to.iter_mut().zip(values).zip(&mut sums) {
-                                to.write(one(sum, x));
-                            }
-                        });
+        parallel_for(
+            parallel,
+            rows.elements().div_ceil(TILE),
+            count.saturating_mul(TILE),
+            |range| {
+                let range = range.start * TILE..(range.end * TILE).min(rows.elements());
+                rows.blocks(range, TILE, |start, len| {
+                    let mut sums = [zero; TILE];
+                    let (mut values, mut results) = (Scratch::new(), Scratch::new());
+                    for i in 0..count {
+                        let i = if params.reverse { count - 1 - i } else { i };
+                        // SAFETY: rows are disjoint; a step is read before it is written, all of it.
+                        unsafe {
+                            let input = input.moved(row.position(1, i));
+                            let output = output.moved(row.position(0, i));
+                            let values = input.read(&rows, start, len, &mut values);
+                            output.write(&rows, start, len, &mut results, |to| {
+                                for ((to, &x), sum) in to.iter_mut().zip(values).zip(&mut sums) {
+                                    to.write(one(sum, x));
+                                }
+                            });
+                        }
                     }
-                }
-            });
-        });
+                });
+            },
+        );
         return;
     }
-    share(parallel, rows.elements(), count, |range| {
+    parallel_for(parallel, rows.elements(), count, |range| {
         for index in range {
             let (mut values, mut results) = (Scratch::new(), Scratch::new());
             let mut sum = zero;

@@ -1,4 +1,4 @@
-//! Conversion to integers with the scale that suits the data.
+//! Dynamic quantization: conversion to integers with the scale that suits the data.
 //!
 //! The data are gone through twice: for their range, and to convert them. The range of a tensor is joined
 //! from chunks in any order, since the smaller and the larger of numbers do not depend on it.
@@ -10,7 +10,7 @@ use millstream_core::{DType, Operand, RawBuffer};
 use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base, each_block};
 use crate::kernels::shared::byte::{Byte, ToBytes};
 use crate::kernels::shared::number::Stored;
-use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::parallel::{Parallel, SendPtr, parallel_for};
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 use crate::kernels::shared::walk::Walk;
 
@@ -121,8 +121,8 @@ unsafe fn run<Q: Target, T: Stored<Compute = f32>>(
     let &Operands { rows, dst, scale, zero, src } = operands;
     // SAFETY: passed on.
     let (to, from, scales, zeros) = unsafe {
-        let zeros = zero.map(|zero| Shared::new(base::<Q>(zero)));
-        (base::<Q>(dst), base::<T>(src), Shared::new(base::<f32>(scale)), zeros)
+        let zeros = zero.map(|zero| SendPtr::new(base::<Q>(zero)));
+        (base::<Q>(dst), base::<T>(src), SendPtr::new(base::<f32>(scale)), zeros)
     };
     let (output, input) = (Output::new(to, 0), Input::new(from, 1, to));
     // SAFETY: called once for each scale there is, with its place and that of its zero point.
@@ -136,7 +136,7 @@ unsafe fn run<Q: Target, T: Stored<Compute = f32>>(
     if !rows || scale.layout.elements() == 1 {
         let walk = Walk::in_any_order(layouts);
         let shared = SharedMinMax { neg_min: AtomicU32::new(0), max: AtomicU32::new(0) };
-        share(parallel, walk.elements(), 1, |range| {
+        parallel_for(parallel, walk.elements(), 1, |range| {
             // SAFETY: passed on.
             shared.add(unsafe { min_max(&input, &walk, range.start, range.len()) });
         });
@@ -157,7 +157,7 @@ unsafe fn run<Q: Target, T: Stored<Compute = f32>>(
     let starts = [&dst.layout, &src.layout, &scale.layout, &zero.unwrap_or(scale).layout];
     let starts = Walk::over(starts, 0..last);
     // Rows without elements have a scale all the same.
-    share(parallel, starts.elements(), row.elements() + 1, |range| {
+    parallel_for(parallel, starts.elements(), row.elements() + 1, |range| {
         for index in range {
             let at = |operand| starts.position(operand, index);
             // SAFETY: rows are disjoint; one without elements is not read or written.

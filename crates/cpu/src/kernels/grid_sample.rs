@@ -1,10 +1,10 @@
-//! Elements at places that a grid names.
+//! GridSample: elements at the places that a grid names.
 
 use millstream_core::{DType, GridMode, GridPadding, Operand, RawBuffer};
 
 use crate::kernels::shared::block::base;
 use crate::kernels::shared::number::{Stored, with_f32};
-use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::parallel::{Parallel, SendPtr, parallel_for};
 
 /// Taps of three axes at most.
 const MOST_TAPS: usize = 64;
@@ -44,10 +44,10 @@ unsafe fn sample<T: Stored<Compute = f32>>(
     let (channels, places) = (shape[1], shape[2..].iter().product::<usize>());
     // SAFETY: passed on.
     let (to, from, read) = unsafe {
-        (Shared::<T>::new(base(dst)), Shared::<T>::new(base(src)), Shared::<T>::new(base(grid)))
+        (SendPtr::<T>::new(base(dst)), SendPtr::<T>::new(base(src)), SendPtr::<T>::new(base(grid)))
     };
     let work = channels.saturating_mul(sampling.mode.taps().pow(spatial as u32));
-    share(parallel, shape[0] * places, work, |range| {
+    parallel_for(parallel, shape[0] * places, work, |range| {
         for at in range {
             let (batch, mut rest) = (at / places, at % places);
             let (mut to_at, mut point_at) = (batch * steps[0], batch * points[0]);

@@ -7,7 +7,7 @@ use millstream_core::{DType, Layout, Operand, RawBuffer};
 use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base, blocks};
 use crate::kernels::shared::lanes::{LANES, accumulate, merge};
 use crate::kernels::shared::number::{Float, Stored, StoredFloat, with_float};
-use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::parallel::{Parallel, SendPtr, parallel_for};
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 use crate::kernels::shared::walk::Walk;
 
@@ -58,7 +58,7 @@ pub(super) unsafe fn group_norm(
                 bias: parameters.bias.map(|bias| PerChannel::new(bias)),
             }
         };
-        share(parallel, all.elements(), group.elements(), |range| {
+        parallel_for(parallel, all.elements(), group.elements(), |range| {
             for index in range {
                 let first = index % parameters.groups * channels;
                 // SAFETY: groups are disjoint; what is its own output is read before it is written.
@@ -72,7 +72,7 @@ pub(super) unsafe fn group_norm(
 /// One number per channel.
 #[derive(Clone, Copy)]
 struct PerChannel<T> {
-    first: Shared<T>,
+    first: SendPtr<T>,
     stride: usize,
 }
 
@@ -80,7 +80,8 @@ impl<T: Stored> PerChannel<T> {
     unsafe fn new(operand: &Operand<RawBuffer>) -> Self {
         let stride = |layout: &Layout| layout.strides()[0];
         // SAFETY: passed on.
-        PerChannel { first: Shared::new(unsafe { base(operand) }), stride: stride(&operand.layout) }
+        let first = SendPtr::new(unsafe { base(operand) });
+        PerChannel { first, stride: stride(&operand.layout) }
     }
 
     /// # Safety

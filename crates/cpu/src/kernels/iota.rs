@@ -1,4 +1,4 @@
-//! Numbers in a row.
+//! Iota: evenly spaced numbers.
 
 use millstream_core::{DType, IotaParams, Operand, RawBuffer};
 

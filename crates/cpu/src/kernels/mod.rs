@@ -48,12 +48,12 @@ pub(crate) use matmul::packed_bytes;
 pub use shared::fault::KernelFault;
 pub use shared::parallel::{Parallel, Sequential};
 
-pub(crate) use shared::scratch::empty_spare;
+pub(crate) use shared::scratch::STORE as SCRATCH_STORE;
 
 use millstream_core::{
     AttentionOperands, BoundCommand, CacheWriteOperands, ConvIntegerOperands, ConvOperands,
-    DynamicQuantizeOperands, MatMulBlocksOperands, MatMulIntegerOperands, MatMulOperands,
-    NormOperands, Op, OpKind, Operand, PoolOperands, QuantizeOperands, RawBuffer,
+    DeformConvOperands, DynamicQuantizeOperands, MatMulBlocksOperands, MatMulIntegerOperands,
+    MatMulOperands, NormOperands, Op, OpKind, Operand, PoolOperands, QuantizeOperands, RawBuffer,
     RecurrentOperands, ReverseOperands, RopeOperands, StftOperands,
 };
 
@@ -89,6 +89,7 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::Resize
             | OpKind::Pad
             | OpKind::Reverse
+            | OpKind::DeformConv
             | OpKind::GridSample
             | OpKind::RoiAlign
             | OpKind::NonZero
@@ -212,17 +213,20 @@ unsafe fn execute_one(
                 pool::pool(params, dst, indices, src, parallel);
             }
             Op::Gather { axis } => {
-                let axis = usize::from(*axis);
-                index::gather(axis, &outputs[0], &inputs[0], &inputs[1], parallel)?;
+                let what = index::Gather::Slices { axis: usize::from(*axis) };
+                index::gather(what, &outputs[0], [&inputs[0], &inputs[1]], parallel)?;
             }
-            Op::Embedding => index::gather(0, &outputs[0], &inputs[0], &inputs[1], parallel)?,
+            Op::Embedding => {
+                let what = index::Gather::Slices { axis: 0 };
+                index::gather(what, &outputs[0], [&inputs[0], &inputs[1]], parallel)?;
+            }
             Op::GatherElements { axis } => {
-                let axis = usize::from(*axis);
-                index::gather_elements(axis, &outputs[0], &inputs[0], &inputs[1], parallel)?;
+                let what = index::Gather::Elements { axis: usize::from(*axis) };
+                index::gather(what, &outputs[0], [&inputs[0], &inputs[1]], parallel)?;
             }
             Op::GatherNd { batch_axes } => {
-                let axes = usize::from(*batch_axes);
-                index::gather_nd(axes, &outputs[0], &inputs[0], &inputs[1], parallel)?;
+                let what = index::Gather::Tuples { batch_axes: usize::from(*batch_axes) };
+                index::gather(what, &outputs[0], [&inputs[0], &inputs[1]], parallel)?;
             }
             Op::ScatterElements { axis, reduction } => {
                 let operands = scatter_operands(outputs, inputs);
@@ -278,6 +282,9 @@ unsafe fn execute_one(
                 };
                 let operands = [&inputs[0], &inputs[1]];
                 compact::non_max_suppression(params, &outputs[0], &outputs[1], operands, parallel)?;
+            }
+            Op::DeformConv { params } => {
+                conv::deform_conv(params, &DeformConvOperands::of(command), parallel)?;
             }
             Op::GridSample { mode, padding, align_corners } => {
                 let sampling = grid_sample::Sampling {
@@ -434,6 +441,12 @@ fn recurrent_operands(command: &BoundCommand) -> recurrent::Operands<'_> {
         scales: [operands.input_scale, operands.hidden_scale],
         zeros: [operands.input_zero, operands.hidden_zero],
     }
+}
+
+/// Calls `body` while scratch memory of so many bytes is in use.
+#[cfg(test)]
+pub(crate) fn with_scratch_bytes<R>(bytes: usize, body: impl FnOnce() -> R) -> R {
+    shared::scratch::with_scratch([bytes], |_: [&mut [u8]; 1]| body()).expect("scratch memory")
 }
 
 #[cfg(test)]

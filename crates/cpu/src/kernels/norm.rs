@@ -7,7 +7,7 @@ use millstream_core::{DType, Operand, RawBuffer};
 use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base, blocks};
 use crate::kernels::shared::lanes::{LANES, merge};
 use crate::kernels::shared::number::{Float, StoredFloat, with_float};
-use crate::kernels::shared::parallel::{Parallel, share};
+use crate::kernels::shared::parallel::{Parallel, parallel_for};
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 use crate::kernels::shared::walk::Walk;
 
@@ -61,7 +61,7 @@ pub(super) unsafe fn norm(
                 bias: bias.map(|bias| Input::new(base(bias), 3, to)),
             }
         };
-        share(parallel, rows.elements(), row.elements(), |range| {
+        parallel_for(parallel, rows.elements(), row.elements(), |range| {
             for index in range.clone() {
                 // Rows are disjoint; what is its own output is read before it is written.
                 let (to, from) = (rows.position(0, index), rows.position(1, index));

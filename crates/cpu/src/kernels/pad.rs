@@ -5,7 +5,7 @@ use millstream_core::{MAX_RANK, Operand, PadMode, PadParams, RawBuffer, Scalar};
 use crate::kernels::copy;
 use crate::kernels::shared::block::base;
 use crate::kernels::shared::number::with_bits;
-use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::parallel::{Parallel, SendPtr, parallel_for};
 use crate::kernels::shared::slice;
 use crate::kernels::shared::walk::Walk;
 
@@ -38,9 +38,9 @@ pub(super) unsafe fn pad(
         let value = Bits::from_ne_bytes(bytes);
         // SAFETY: passed on; bits of the size of the elements stand for them.
         let (to, from) =
-            unsafe { (Shared::<Bits>::new(base(dst)), Shared::<Bits>::new(base(src))) };
+            unsafe { (SendPtr::<Bits>::new(base(dst)), SendPtr::<Bits>::new(base(src))) };
         let rows = dst.layout.shape()[..last].iter().product();
-        share(parallel, rows, padding.whole.elements(), |range| {
+        parallel_for(parallel, rows, padding.whole.elements(), |range| {
             for row in range {
                 // SAFETY: rows are disjoint parts of the output, and the padding leads to elements of
                 // the input.

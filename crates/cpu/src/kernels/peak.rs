@@ -5,7 +5,7 @@ use std::hint::black_box;
 use crate::kernels::shared::simd::{Isa, SimdFn, vectorized};
 use crate::kernels::shared::streaming;
 
-/// Words that are stored past the caches at once.
+/// Words that are stored with streaming stores at once.
 const BURST: usize = streaming::BURST / size_of::<u32>();
 
 /// Sums under way at once, enough to hide the time of one addition.
@@ -98,7 +98,7 @@ pub(crate) fn read(from: &[u32]) -> u32 {
     sum
 }
 
-/// Fills everything once, past the caches.
+/// Fills everything once, with streaming stores.
 pub(crate) fn fill_streaming(to: &mut [u32]) {
     let values = black_box([1; BURST]);
     for block in to.chunks_mut(BURST) {
@@ -108,7 +108,7 @@ pub(crate) fn fill_streaming(to: &mut [u32]) {
     streaming::fence();
 }
 
-/// Copies everything once, past the caches.
+/// Copies everything once, with streaming stores.
 ///
 /// # Panics
 ///
@@ -120,7 +120,7 @@ pub(crate) fn copy_streaming(from: &[u32], to: &mut [u32]) {
     streaming::fence();
 }
 
-/// Adds everything once, past the caches.
+/// Adds everything once, with streaming stores.
 pub(crate) fn add_streaming(a: &[u32], b: &[u32], to: &mut [u32]) {
     struct Add<'a>([&'a [u32]; 2], &'a mut [u32]);
 

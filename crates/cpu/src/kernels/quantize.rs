@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use millstream_core::{DType, Operand, QuantizePart, RawBuffer};
 
 use crate::kernels::shared::block::{Input, Output, Scratch, base, each_block};
-use crate::kernels::shared::number::{Float, Stored, with_float};
+use crate::kernels::shared::number::{Float, Stored, with_dtype, with_float};
 use crate::kernels::shared::parallel::Parallel;
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 use crate::kernels::shared::walk::Walk;
@@ -46,29 +46,11 @@ quantized!(u8 by i32, i8 by i32, u16 by i32, i16 by i32, i32 by i64);
 /// Runs a body with `$type` standing for the type of quantized numbers.
 macro_rules! with_quantized {
     ($dtype:expr, $type:ident => $body:expr) => {
-        match $dtype {
-            DType::U8 => {
-                type $type = u8;
-                $body
-            }
-            DType::I8 => {
-                type $type = i8;
-                $body
-            }
-            DType::U16 => {
-                type $type = u16;
-                $body
-            }
-            DType::I16 => {
-                type $type = i16;
-                $body
-            }
-            DType::I32 => {
-                type $type = i32;
-                $body
-            }
-            other => unreachable!("{other} is not a type of quantized numbers"),
-        }
+        with_dtype!(
+            $dtype,
+            $type of [U8: u8, I8: i8, U16: u16, I16: i16, I32: i32]
+            or "is not a type of quantized numbers" => $body
+        )
     };
 }
 

@@ -7,7 +7,7 @@ use millstream_core::{Axes, DType, MAX_RANK, Operand, RawBuffer};
 use crate::kernels::shared::block::base;
 use crate::kernels::shared::fault::{KernelFault, Result};
 use crate::kernels::shared::number::with_bits;
-use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::parallel::{Parallel, SendPtr, parallel_for};
 use crate::kernels::shared::scratch::{push, reserve};
 use crate::kernels::shared::slice;
 use crate::kernels::shared::walk::Walk;
@@ -38,10 +38,10 @@ pub(super) unsafe fn reverse(
     with_bits!(dst.layout.dtype(), Bits => {
         // SAFETY: passed on; bits of the size of the elements stand for them.
         let (to, from) =
-            unsafe { (Shared::<Bits>::new(base(dst)), Shared::<Bits>::new(base(src))) };
+            unsafe { (SendPtr::<Bits>::new(base(dst)), SendPtr::<Bits>::new(base(src))) };
         let size = reversal.axes[reversal.last].size;
         let rows: usize = reversal.axes[..reversal.last].iter().map(|axis| axis.size).product();
-        share(parallel, rows * size, reversal.slice.elements(), |range| {
+        parallel_for(parallel, rows * size, reversal.slice.elements(), |range| {
             let mut at = range.start;
             while at < range.end {
                 let (row, first) = (at / size, at % size);

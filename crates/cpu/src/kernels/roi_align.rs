@@ -1,4 +1,4 @@
-//! Regions of interest, each brought to the same size.
+//! RoiAlign: regions of interest, each brought to the same size.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use millstream_core::{DType, Operand, RawBuffer, RoiAlignParams, RoiMode};
 use crate::kernels::shared::block::base;
 use crate::kernels::shared::fault::{KernelFault, Result};
 use crate::kernels::shared::number::{Stored, with_f32};
-use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::parallel::{Parallel, SendPtr, parallel_for};
 
 /// Channels that share the work of finding samples.
 const CHANNELS: usize = 16;
@@ -62,11 +62,11 @@ unsafe fn align<T: Stored<Compute = f32>>(
     let corners = rois.layout.strides();
     // SAFETY: passed on.
     let (to, from, read) = unsafe {
-        (Shared::<T>::new(base(dst)), Shared::<T>::new(base(src)), Shared::<T>::new(base(rois)))
+        (SendPtr::<T>::new(base(dst)), SendPtr::<T>::new(base(src)), SendPtr::<T>::new(base(rois)))
     };
     let samples = if params.samples == 0 { 2 } else { params.samples as usize };
     let work = shape[1].saturating_mul(4 * samples * samples);
-    share(parallel, shape[0] * shape[2] * shape[3], work, |range| {
+    parallel_for(parallel, shape[0] * shape[2] * shape[3], work, |range| {
         for item in range {
             let (rest, x) = (item / shape[3], item % shape[3]);
             let (region, y) = (rest / shape[2], rest % shape[2]);
@@ -75,8 +75,8 @@ unsafe fn align<T: Stored<Compute = f32>>(
                 read.get().add(region * corners[0] + k * corners[1]).read().widen()
             };
             let spans = [
-                Span::new(params, 0, [corner(1), corner(3)]).bin(y, sizes[2]),
-                Span::new(params, 1, [corner(0), corner(2)]).bin(x, sizes[3]),
+                SampleGrid::new(params, 0, [corner(1), corner(3)]).bin(y, sizes[2]),
+                SampleGrid::new(params, 1, [corner(0), corner(2)]).bin(x, sizes[3]),
             ];
             // SAFETY: all indices are inside.
             let batch = unsafe { batch(batches, region) } as usize;
@@ -91,7 +91,7 @@ unsafe fn align<T: Stored<Compute = f32>>(
                     }
                 }
                 let place = region * steps[0] + y * steps[2] + x * steps[3];
-                for (at, value) in sums.finish(&spans).iter().enumerate() {
+                for (at, value) in sums.results(&spans).iter().enumerate() {
                     // SAFETY: every place of the output is one item's.
                     let to = unsafe { to.get().add(place + (channel + at) * steps[1]) };
                     // SAFETY: as above.
@@ -145,7 +145,7 @@ impl Sums {
         }
     }
 
-    fn finish(&mut self, [down, across]: &[Bin; 2]) -> &[f32] {
+    fn results(&mut self, [down, across]: &[Bin; 2]) -> &[f32] {
         let whole = down.is_inside() && across.is_inside();
         let all = (down.span.count * across.span.count).max(1.0);
         for value in &mut self.values[..self.count] {
@@ -166,7 +166,7 @@ fn larger(a: f32, b: f32) -> f32 {
 
 /// A region along one axis, in elements.
 #[derive(Clone, Copy)]
-struct Span {
+struct SampleGrid {
     start: f32,
     /// The part of one output.
     bin: f32,
@@ -174,7 +174,7 @@ struct Span {
     count: f32,
 }
 
-impl Span {
+impl SampleGrid {
     fn new(params: RoiAlignParams, axis: usize, [first, last]: [f32; 2]) -> Self {
         let shift = if params.half_pixel { 0.5 } else { 0.0 };
         let start = first * params.scale - shift;
@@ -225,7 +225,7 @@ fn first_where(count: u32, holds: impl Fn(u32) -> bool) -> u32 {
 
 /// One output along one axis.
 struct Bin {
-    span: Span,
+    span: SampleGrid,
     output: usize,
     samples: Range<u32>,
     size: usize,

@@ -9,10 +9,10 @@ use std::ops::Range;
 use millstream_core::{DType, Operand, RawBuffer};
 
 use crate::kernels::shared::block::base;
-use crate::kernels::shared::fault::{KernelFault, Result, try_share};
+use crate::kernels::shared::fault::{KernelFault, Result, try_parallel_for};
 use crate::kernels::shared::lengths::Lengths;
 use crate::kernels::shared::number::{Float, StoredFloat, with_float};
-use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::parallel::{Parallel, SendPtr};
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 
 /// Pairs that are rotated at once.
@@ -46,7 +46,7 @@ pub(super) unsafe fn rope(
             let rope = Rope::<T>::new(interleaved, shape, operands);
             rope.check()?;
             let rows = shape[0] * shape[1] * shape[2];
-            try_share(parallel, rows, 2 * shape[3], |range| {
+            try_parallel_for(parallel, rows, 2 * shape[3], |range| {
                 vectorized(Rows { rope: &rope, range });
                 Ok(())
             })
@@ -104,10 +104,10 @@ struct Rope<T> {
     interleaved: bool,
     shape: [usize; 4],
     pairs: usize,
-    dst: (Shared<T>, [usize; 4]),
-    src: (Shared<T>, [usize; 4]),
+    dst: (SendPtr<T>, [usize; 4]),
+    src: (SendPtr<T>, [usize; 4]),
     /// Of batch, place in it, row of the table, and pair.
-    tables: [(Shared<T>, [usize; 4]); 2],
+    tables: [(SendPtr<T>, [usize; 4]); 2],
     /// With what there is of rows of the table, and the distance between batches.
     positions: Option<(Lengths, usize, usize)>,
 }
@@ -117,7 +117,7 @@ impl<T: StoredFloat> Rope<T> {
         // SAFETY: passed on.
         let whole = |operand: &Operand<RawBuffer>| unsafe {
             let strides = operand.layout.strides();
-            (Shared::new(base(operand)), std::array::from_fn(|axis| strides[axis]))
+            (SendPtr::new(base(operand)), std::array::from_fn(|axis| strides[axis]))
         };
         // SAFETY: passed on.
         let table = |operand: &Operand<RawBuffer>| unsafe {
@@ -126,7 +126,7 @@ impl<T: StoredFloat> Rope<T> {
                 [batch, place, pair] => [batch, place, 0, pair],
                 _ => [0; 4],
             };
-            (Shared::new(base(operand)), strides)
+            (SendPtr::new(base(operand)), strides)
         };
         let size = |axis: usize| operands.cos.layout.shape()[axis];
         Rope {
@@ -171,7 +171,7 @@ impl<T: StoredFloat> Rope<T> {
         let [_, heads, length, size] = self.shape;
         let (place, head) = (row % length, row / length % heads);
         let batch = row / length / heads;
-        let line = |(first, strides): (Shared<T>, [usize; 4]), at: [usize; 3]| {
+        let line = |(first, strides): (SendPtr<T>, [usize; 4]), at: [usize; 3]| {
             let offset: usize = at.iter().zip(&strides).map(|(at, by)| at * by).sum();
             Line { first: first.get().wrapping_add(offset), step: strides[3] }
         };

@@ -1,15 +1,15 @@
-//! Choosing between elements, and limiting them.
+//! Where and Clip: choosing between elements, and limiting them.
 
 use std::mem::MaybeUninit;
 
 use millstream_core::{DType, Operand, RawBuffer, Scalar};
 
 use crate::kernels::shared::block::{Input, Output, Scratch, base, each_block};
+use crate::kernels::shared::elementwise::{DenseTile, Elementwise, WholeOperands};
 use crate::kernels::shared::integer::Int;
 use crate::kernels::shared::number::{Bool, Stored, StoredFloat, with_bits, with_float, with_int};
 use crate::kernels::shared::parallel::Parallel;
 use crate::kernels::shared::simd::{SimdFn, vectorized};
-use crate::kernels::shared::span::{Span, Tile, Whole};
 use crate::kernels::shared::walk::Walk;
 
 /// `a` where the condition holds, else `b`; the inputs are condition, `a` and `b`.
@@ -55,7 +55,7 @@ pub(super) unsafe fn where_(
 ///
 /// `choices` is valid and initialized for as many truth values as the tile has elements of the type.
 #[inline]
-pub(super) unsafe fn choose(dtype: DType, choices: *const u8, tile: Tile<2>) {
+pub(super) unsafe fn choose(dtype: DType, choices: *const u8, tile: DenseTile<2>) {
     with_bits!(dtype, Bits => {
         // SAFETY: passed on; bits of the size of the elements stand for them. The loop fills its output.
         unsafe {
@@ -96,20 +96,20 @@ pub(super) unsafe fn clip(
 ) {
     let dtype = dst.layout.dtype();
     // SAFETY: passed on; the type is that of the operands.
-    unsafe { limit(min, max, dtype, Whole { dst, inputs: [src], parallel }) }
+    unsafe { limit(min, max, dtype, WholeOperands { dst, inputs: [src], parallel }) }
 }
 
-/// Limits each element of a span.
+/// Limits each element of a target.
 ///
 /// # Safety
 ///
-/// The type is that of the span, and the limits are numbers of it.
+/// The type is that of the target, and the limits are numbers of it.
 #[inline]
 pub(super) unsafe fn limit(
     min: Option<Scalar>,
     max: Option<Scalar>,
     dtype: DType,
-    span: impl Span<1>,
+    target: impl Elementwise<1>,
 ) {
     // SAFETY: passed on. The loop fills its output.
     unsafe {
@@ -118,14 +118,14 @@ pub(super) unsafe fn limit(
                 let rounded = |limit: f64| <T as StoredFloat>::from_f64(limit).widen();
                 let low = rounded(min.map_or(f64::NEG_INFINITY, Scalar::as_f64));
                 let high = rounded(max.map_or(f64::INFINITY, Scalar::as_f64));
-                span.apply::<T, T>(|[values], to| vectorized(Limit { low, high, values, to }));
+                target.apply::<T, T>(|[values], to| vectorized(Limit { low, high, values, to }));
             });
         } else {
             with_int!(dtype, T => {
                 // The constructor brought the limits into the range of the type.
                 let low = min.map_or(<T as Int>::MIN, |limit| limit.as_i128() as T);
                 let high = max.map_or(<T as Int>::MAX, |limit| limit.as_i128() as T);
-                span.apply::<T, T>(|[values], to| vectorized(Limit { low, high, values, to }));
+                target.apply::<T, T>(|[values], to| vectorized(Limit { low, high, values, to }));
             });
         }
     }

@@ -1,12 +1,12 @@
-//! Copies of types that are only stored, and conversions to and from them.
+//! Copies of types that are only stored (8-bit and 4-bit floats, 4-bit integers), and conversions to and from them.
 
 use millstream_core::{DType, Operand, RawBuffer, SmallFloat};
 
 use crate::kernels::copy::{self, Cast, each};
 use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base};
+use crate::kernels::shared::elementwise::WholeOperands;
 use crate::kernels::shared::number::{Stored, with_f32, with_int};
-use crate::kernels::shared::parallel::{Parallel, Shared, share};
-use crate::kernels::shared::span::Whole;
+use crate::kernels::shared::parallel::{Parallel, SendPtr, parallel_for};
 use crate::kernels::shared::walk::Walk;
 
 /// Copies where one of the types is only stored.
@@ -31,12 +31,12 @@ pub(super) unsafe fn copy(
         match (format, to.is_storage(), stored.per_byte()) {
             (Some(format), true, 1) => with_f32!(other, T => {
                 let bits = |value| format.bits_of(value, saturate);
-                each::<T, u8>(Whole { dst: &bytes(dst), inputs: [src], parallel }, bits);
+                each::<T, u8>(WholeOperands { dst: &bytes(dst), inputs: [src], parallel }, bits);
             }),
             (Some(format), false, 1) => with_f32!(other, T => {
                 let table: [f32; 256] = std::array::from_fn(|bits| format.value_of(bits as u8));
                 let number = |bits: u8| table[usize::from(bits)];
-                each::<u8, T>(Whole { dst, inputs: [&bytes(src)], parallel }, number);
+                each::<u8, T>(WholeOperands { dst, inputs: [&bytes(src)], parallel }, number);
             }),
             (Some(format), true, _) => with_f32!(other, T => {
                 pack::<T>(dst, src, parallel, |value| format.bits_of(value, saturate));
@@ -83,8 +83,8 @@ unsafe fn pack<T: Stored>(
     let count = walk.elements();
     // SAFETY: passed on.
     let (to, from) = unsafe { (base::<u8>(&bytes(dst)), base::<T>(src)) };
-    let (input, to) = (Input::new(from, 0, to), Shared::new(to));
-    share(parallel, count.div_ceil(BLOCK), BLOCK, |range| {
+    let (input, to) = (Input::new(from, 0, to), SendPtr::new(to));
+    parallel_for(parallel, count.div_ceil(BLOCK), BLOCK, |range| {
         for start in range.map(|block| block * BLOCK) {
             let (len, mut values) = (BLOCK.min(count - start), Scratch::new());
             // SAFETY: blocks are disjoint, begin with a byte, and lie inside their operands.
@@ -115,8 +115,8 @@ unsafe fn unpack<T: Stored>(
     let count = walk.elements();
     // SAFETY: passed on.
     let (to, from) = unsafe { (base::<T>(dst), base::<u8>(&bytes(src))) };
-    let (output, from) = (Output::new(to, 0), Shared::new(from));
-    share(parallel, count.div_ceil(BLOCK), BLOCK, |range| {
+    let (output, from) = (Output::new(to, 0), SendPtr::new(from));
+    parallel_for(parallel, count.div_ceil(BLOCK), BLOCK, |range| {
         for start in range.map(|block| block * BLOCK) {
             let (len, mut results) = (BLOCK.min(count - start), Scratch::new());
             // SAFETY: blocks are disjoint parts of the output and all of a block is written; the bytes have

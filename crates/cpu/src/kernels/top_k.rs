@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use millstream_core::{DType, Operand, RawBuffer};
 
 use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base};
-use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::fault::{Result, try_parallel_for};
 use crate::kernels::shared::number::{Stored, with_float, with_int};
 use crate::kernels::shared::parallel::Parallel;
 use crate::kernels::shared::scratch::reserve;
@@ -88,7 +88,7 @@ unsafe fn select<T: Stored<Compute: PartialOrd>>(
     // A row may repeat one element any number of times, so only the best so far are kept.
     let room =
         if k <= FEW { 0 } else { k.saturating_mul(2).saturating_add(MORE).min(row.elements()) };
-    try_share(parallel, rows.elements(), row.elements(), |range| {
+    try_parallel_for(parallel, rows.elements(), row.elements(), |range| {
         let mut many = Vec::new();
         reserve(&mut many, room)?;
         rows.steps(range.start, range.len(), |[value, index, first]| {

@@ -11,6 +11,7 @@ pub(crate) mod compact;
 pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod cumsum;
+pub(crate) mod deform_conv;
 pub(crate) mod dynamic;
 pub(crate) mod epilogue;
 pub(crate) mod fill;
@@ -71,6 +72,7 @@ const SUPPORTED: &[OpKind] = &[
     OpKind::ConvTranspose,
     OpKind::Copy,
     OpKind::CumSum,
+    OpKind::DeformConv,
     OpKind::Dequantize,
     OpKind::Dft,
     OpKind::DynamicQuantize,
@@ -172,6 +174,7 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         Op::Rope { interleaved, positions: _ } => {
             Ok(rope::lower(command, *interleaved, index, limits))
         }
+        Op::DeformConv { params } => Ok(deform_conv::lower(command, params, limits)),
         Op::GridSample { mode, padding, align_corners } => {
             Ok(grid_sample::lower(command, (*mode, *padding), *align_corners, limits))
         }

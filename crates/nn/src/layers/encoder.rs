@@ -15,11 +15,12 @@ use crate::{Result, Tensor, Weights};
 /// # Example
 ///
 /// ```
+/// # use millstream_nn::doctest as millstream;
 /// # use millstream_cpu as _;
-/// use millstream_core::{DType, Device};
-/// use millstream_nn::{AttentionMask, Module, Tensor, TransformerEncoderLayer, TransformerOptions, Weights};
+/// use millstream::nn::{AttentionMask, Module, TransformerEncoderLayer, TransformerOptions, Weights};
+/// use millstream::{DType, Device, Tensor};
 ///
-/// # fn main() -> millstream_nn::Result<()> {
+/// # fn main() -> millstream::Result<()> {
 /// let device = Device::cpu()?;
 /// let options = TransformerOptions { batch_first: true, dim_feedforward: 64, ..Default::default() };
 /// let layer = Weights::random(1, DType::F32, &device)

@@ -14,11 +14,13 @@ use crate::{Init, Result, Tensor, Weights};
 /// # Example
 ///
 /// ```
+/// # use millstream_nn::doctest as millstream;
 /// # use millstream_cpu as _;
-/// use millstream_core::{Activation, DType, Device};
-/// use millstream_nn::{Linear, Module, Tensor, Weights};
+/// use millstream::command::Activation;
+/// use millstream::nn::{Linear, Module, Weights};
+/// use millstream::{DType, Device, Tensor};
 ///
-/// # fn main() -> millstream_nn::Result<()> {
+/// # fn main() -> millstream::Result<()> {
 /// let device = Device::cpu()?;
 /// let weight = Tensor::from_slice(&[1f32, 2.0, 3.0, -4.0], &[2, 2], &device)?;
 /// let bias = Tensor::from_slice(&[10f32, 20.0], &[2], &device)?;

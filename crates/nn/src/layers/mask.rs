@@ -13,11 +13,12 @@ use crate::{Result, Tensor};
 /// # Example
 ///
 /// ```
+/// # use millstream_nn::doctest as millstream;
 /// # use millstream_cpu as _;
-/// use millstream_core::Device;
-/// use millstream_nn::{AttentionMask, Tensor};
+/// use millstream::nn::AttentionMask;
+/// use millstream::{Device, Tensor};
 ///
-/// # fn main() -> millstream_nn::Result<()> {
+/// # fn main() -> millstream::Result<()> {
 /// let device = Device::cpu()?;
 /// let padding = Tensor::from_slice(&[false, false, true], &[1, 3], &device)?;
 /// let mask = AttentionMask::causal().and_key_padding(&padding)?;

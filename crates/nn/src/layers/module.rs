@@ -14,9 +14,10 @@ use crate::{Result, Tensor};
 /// # Example
 ///
 /// ```
+/// # use millstream_nn::doctest as millstream;
 /// # use millstream_cpu as _;
-/// use millstream_core::{DType, Device};
-/// use millstream_nn::{Linear, Module, Result, Tensor, Weights};
+/// use millstream::nn::{Linear, Module, Weights};
+/// use millstream::{DType, Device, Result, Tensor};
 ///
 /// struct Gate {
 ///     value: Linear,

@@ -11,11 +11,12 @@ use crate::{Result, Tensor};
 /// # Example
 ///
 /// ```
+/// # use millstream_nn::doctest as millstream;
 /// # use millstream_cpu as _;
-/// use millstream_core::{DType, Device};
-/// use millstream_nn::{GELU, LayerNorm, Linear, Module, Sequential, Tensor, Weights};
+/// use millstream::nn::{GELU, LayerNorm, Linear, Module, Sequential, Weights};
+/// use millstream::{DType, Device, Tensor};
 ///
-/// # fn main() -> millstream_nn::Result<()> {
+/// # fn main() -> millstream::Result<()> {
 /// let device = Device::cpu()?;
 /// let weights = Weights::random(1, DType::F32, &device);
 /// let model = Sequential::new()

@@ -206,10 +206,10 @@ impl Tensor {
     /// quickest; a clone can be used for the next tensor.
     ///
     /// ```
-    /// use millstream_core::{DType, Device};
-    /// use millstream_nn::Tensor;
+    /// # use millstream_nn::doctest as millstream;
     /// # use millstream_cpu as _;
-    /// # fn main() -> millstream_nn::Result<()> {
+    /// use millstream::{DType, Device, Tensor};
+    /// # fn main() -> millstream::Result<()> {
     /// let device = Device::cpu()?;
     /// let pixels = vec![1u8; 3 * 32 * 32];
     /// let image = device.stream()?.host_copy_of(&pixels);

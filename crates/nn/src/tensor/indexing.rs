@@ -88,10 +88,10 @@ impl Tensor {
     /// Indices and ranges of the first axes, as in `tensor.i((0, 1..3, -1))`. Copies nothing.
     ///
     /// ```
-    /// use millstream_core::Device;
-    /// use millstream_nn::Tensor;
+    /// # use millstream_nn::doctest as millstream;
     /// # use millstream_cpu as _;
-    /// # fn main() -> millstream_nn::Result<()> {
+    /// use millstream::{Device, Tensor};
+    /// # fn main() -> millstream::Result<()> {
     /// let tensor = Tensor::new(&[[1i64, 2, 3], [4, 5, 6]], &Device::cpu()?)?;
     /// assert_eq!(tensor.i(1)?.to_vec::<i64>()?, [4, 5, 6]);
     /// assert_eq!(tensor.i((.., -2..))?.to_vec2::<i64>()?, [[2, 3], [5, 6]]);

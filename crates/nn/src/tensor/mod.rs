@@ -62,11 +62,11 @@ use crate::{Axis, Result};
 /// # Example
 ///
 /// ```
+/// # use millstream_nn::doctest as millstream;
 /// # use millstream_cpu as _;
-/// use millstream_core::{DType, Device};
-/// use millstream_nn::Tensor;
+/// use millstream::{DType, Device, Tensor};
 ///
-/// # fn main() -> millstream_nn::Result<()> {
+/// # fn main() -> millstream::Result<()> {
 /// let device = Device::cpu()?;
 /// let a = Tensor::arange(0.0, 6.0, 1.0, DType::F32, &device)?.reshape(&[2, 3])?;
 /// let b = Tensor::from_slice(&[10f32, 20.0, 30.0], &[3], &device)?;

@@ -99,10 +99,10 @@ impl Tensor {
     /// From numbers in lists, which give the shape.
     ///
     /// ```
-    /// use millstream_core::Device;
-    /// use millstream_nn::Tensor;
+    /// # use millstream_nn::doctest as millstream;
     /// # use millstream_cpu as _;
-    /// # fn main() -> millstream_nn::Result<()> {
+    /// use millstream::{Device, Tensor};
+    /// # fn main() -> millstream::Result<()> {
     /// let device = Device::cpu()?;
     /// let square = Tensor::new(&[[1.0f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(square.shape(), [2, 2]);

@@ -26,8 +26,10 @@ impl Tensor {
     /// waiting; executors have timeouts.
     ///
     /// ```
-    /// use millstream_core::{DType, Device};
-    /// use millstream_nn::{Linear, Module, Result, Tensor};
+    /// # use millstream_nn::doctest as millstream;
+    /// # use millstream_cpu as _;
+    /// use millstream::nn::{Linear, Module};
+    /// use millstream::{DType, Device, Result, Tensor};
     ///
     /// async fn answer(model: &Linear, input: &[f32], device: &Device) -> Result<Vec<f32>> {
     ///     device.ready().await?; // room for this call
@@ -52,10 +54,10 @@ impl Tensor {
     /// Waits until they are there.
     ///
     /// ```
-    /// use millstream_core::{DType, Device};
-    /// use millstream_nn::Tensor;
+    /// # use millstream_nn::doctest as millstream;
     /// # use millstream_cpu as _;
-    /// # fn main() -> millstream_nn::Result<()> {
+    /// use millstream::{DType, Device, Tensor};
+    /// # fn main() -> millstream::Result<()> {
     /// let device = Device::cpu()?;
     /// let mut answer = [0f32; 4];
     /// for value in 1..4 {

@@ -26,11 +26,12 @@ pub use save::save;
 /// Reads all tensors of a `.safetensors` file, an index or a folder, as [`Weights::open`] takes them, by their names.
 ///
 /// ```
+/// # use millstream_nn::doctest as millstream;
 /// # use millstream_cpu as _;
-/// use millstream_core::Device;
-/// use millstream_nn::{Tensor, load, save};
+/// use millstream::nn::{load, save};
+/// use millstream::{Device, Tensor};
 ///
-/// # fn main() -> millstream_nn::Result<()> {
+/// # fn main() -> millstream::Result<()> {
 /// # let path = std::env::temp_dir().join(format!("load-{}.safetensors", std::process::id()));
 /// let device = Device::cpu()?;
 /// save(&path, [("scale", &Tensor::new(&[1.0f32, 2.0], &device)?)])?;
@@ -65,18 +66,19 @@ pub fn load(path: impl AsRef<Path>, device: &Device) -> Result<HashMap<String, T
 /// # Example
 ///
 /// ```
+/// # use millstream_nn::doctest as millstream;
 /// # use millstream_cpu as _;
-/// use millstream_core::{DType, Device};
-/// use millstream_nn::{Linear, Module, ReLU, Sequential, Tensor, Weights};
+/// use millstream::nn::{Linear, Module, ReLU, Sequential, Weights};
+/// use millstream::{DType, Device, Tensor};
 ///
-/// fn mlp(weights: &Weights) -> millstream_nn::Result<Sequential> {
+/// fn mlp(weights: &Weights) -> millstream::Result<Sequential> {
 ///     Ok(Sequential::new()
 ///         .push(Linear::new(4, 8, true, &weights.child("0"))?)
 ///         .push(ReLU)
 ///         .push(Linear::new(8, 2, true, &weights.child("2"))?))
 /// }
 ///
-/// # fn main() -> millstream_nn::Result<()> {
+/// # fn main() -> millstream::Result<()> {
 /// let device = Device::cpu()?;
 /// let weights = Weights::random(7, DType::F32, &device); // or Weights::open("model.safetensors", &device)?
 /// let model = weights.load(mlp)?;

@@ -7,7 +7,7 @@ use std::task::{Context as Polling, Poll, Wake, Waker};
 use std::thread::Thread;
 
 use millstream::Download;
-use millstream::nn::Result;
+use millstream::Result;
 
 use super::super::harness::{Context, Outcome};
 use super::models::{MIXED, answers, load_all, loaded};

@@ -46,7 +46,10 @@ impl Op {
     /// # Example
     ///
     /// ```
-    /// use millstream_core::{DType, Epilogue, Layout, Op};
+    /// # millstream_core::doctest!();
+    /// use millstream::command::{Epilogue, Op};
+    /// use millstream::memory::Layout;
+    /// use millstream::DType;
     ///
     /// let matrix = |shape: &[usize]| Layout::contiguous(DType::F32, shape).unwrap();
     /// let product = Op::MatMul { epilogue: Epilogue::default() };
@@ -118,6 +121,7 @@ impl Op {
             Op::NonMaxSuppression { most, overlap, score, centered: _ } => {
                 compact::suppress(fit, *most, *overlap, *score)
             }
+            Op::DeformConv { params } => window::deform_conv(fit, params),
             Op::GridSample { mode: _, padding: _, align_corners: _ } => sample::grid_sample(fit),
             Op::RoiAlign { params } => sample::roi_align(fit, *params),
             Op::Attention { params } => attention::attention(fit, params),

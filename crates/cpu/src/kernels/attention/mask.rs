@@ -1,4 +1,4 @@
-//! What a query does not see.
+//! Masks: which keys a query does not see.
 
 use super::{Attention, Panel, Tensor, VisibleKeys};
 use crate::kernels::matmul::panels::PanelElement;

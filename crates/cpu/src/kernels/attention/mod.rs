@@ -18,11 +18,11 @@ use millstream_core::{AttentionParams, DType, Operand, RawBuffer};
 
 use crate::kernels::matmul::panels::{PanelElement, Product};
 use crate::kernels::shared::block::base;
-use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::fault::{Result, try_parallel_for};
 use crate::kernels::shared::lengths::Lengths;
 use crate::kernels::shared::number::{Float, StoredFloat, with_float};
-use crate::kernels::shared::parallel::{Parallel, Shared};
-use crate::kernels::shared::scratch::with_areas;
+use crate::kernels::shared::parallel::{Parallel, SendPtr};
+use crate::kernels::shared::scratch::with_scratch;
 use crate::kernels::shared::simd::Isa;
 use mask::Mask;
 use softmax::Softmax;
@@ -59,7 +59,7 @@ pub(super) unsafe fn attention(
 /// An operand of four axes.
 #[derive(Clone, Copy)]
 struct Tensor<T> {
-    first: Shared<T>,
+    first: SendPtr<T>,
     strides: [usize; 4],
 }
 
@@ -70,7 +70,7 @@ impl<T: Copy> Tensor<T> {
     unsafe fn new(operand: &Operand<RawBuffer>) -> Self {
         Tensor {
             // SAFETY: passed on.
-            first: Shared::new(unsafe { base(operand) }),
+            first: SendPtr::new(unsafe { base(operand) }),
             strides: std::array::from_fn(|axis| operand.layout.strides()[axis]),
         }
     }
@@ -109,8 +109,8 @@ struct Panel {
     lanes: usize,
 }
 
-/// Areas that a panel works in.
-struct Areas<'a, F> {
+/// Buffers that a panel works in.
+struct Buffers<'a, F> {
     /// The queries, transposed: `[size][width]`.
     query: &'a mut [F],
     /// Scores of a block of keys, then their shares: `[keys][width]`.
@@ -173,9 +173,9 @@ impl<'a, T: StoredFloat<Compute: PanelElement>> Attention<'a, T> {
             self.value_size * width,
             if T::DIRECT { 0 } else { BLOCK_KEYS.saturating_mul(self.size.max(self.value_size)) },
         ];
-        try_share(parallel, self.batch * self.key_heads * panels, work, |range| {
-            with_areas(sizes, |[query, scores, results, wide]: [&mut [T::Compute]; 4]| {
-                let mut areas = Areas { query, scores, results, wide };
+        try_parallel_for(parallel, self.batch * self.key_heads * panels, work, |range| {
+            with_scratch(sizes, |[query, scores, results, wide]: [&mut [T::Compute]; 4]| {
+                let mut buffers = Buffers { query, scores, results, wide };
                 for index in range.clone() {
                     let (head, panel) = (index / panels, index % panels);
                     let panel = Panel {
@@ -185,7 +185,7 @@ impl<'a, T: StoredFloat<Compute: PanelElement>> Attention<'a, T> {
                         lanes: width.min(columns - panel * width),
                     };
                     // SAFETY: panels are disjoint parts of the output; the rest is passed on.
-                    unsafe { self.panel(isa, width, panel, &mut areas) };
+                    unsafe { self.panel(isa, width, panel, &mut buffers) };
                 }
             })
         })
@@ -203,28 +203,28 @@ impl<'a, T: StoredFloat<Compute: PanelElement>> Attention<'a, T> {
         isa: Isa,
         width: usize,
         panel: Panel,
-        areas: &mut Areas<'_, T::Compute>,
+        buffers: &mut Buffers<'_, T::Compute>,
     ) {
-        areas.query.fill(T::Compute::ZERO);
+        buffers.query.fill(T::Compute::ZERO);
         // SAFETY: passed on.
-        unsafe { self.transpose_queries(isa, width, panel, areas.query) };
+        unsafe { self.transpose_queries(isa, width, panel, buffers.query) };
         // SAFETY: passed on.
         let length =
             unsafe { self.lengths.map_or(self.keys, |given| given.at(panel.batch, self.keys)) };
         let visible = VisibleKeys::new(self, panel, length);
         if visible.blocks().is_empty() {
-            areas.results.fill(T::Compute::ZERO);
+            buffers.results.fill(T::Compute::ZERO);
         }
         let mut softmax = Softmax::new();
         for first in visible.blocks().step_by(BLOCK_KEYS) {
             // Beyond the length there may be anything, and even no share of it is a number.
             let keys = BLOCK_KEYS.min(length - first);
-            let scores = &mut areas.scores[..keys * width];
-            // SAFETY: passed on; the areas have the sizes that the products say.
+            let scores = &mut buffers.scores[..keys * width];
+            // SAFETY: passed on; the buffers have the sizes that the products say.
             unsafe {
                 let rows = (first, keys, self.size);
                 let (lhs, lhs_row_stride, lhs_k_stride) =
-                    self.block(&self.key, panel, rows, areas.wide);
+                    self.block(&self.key, panel, rows, buffers.wide);
                 let product = Product {
                     rows: keys,
                     columns: width,
@@ -232,7 +232,7 @@ impl<'a, T: StoredFloat<Compute: PanelElement>> Attention<'a, T> {
                     lhs,
                     lhs_row_stride,
                     lhs_k_stride,
-                    rhs: areas.query.as_ptr(),
+                    rhs: buffers.query.as_ptr(),
                     rhs_panel_stride: 0,
                     rhs_k_stride: width,
                     sums: scores.as_mut_ptr(),
@@ -241,10 +241,10 @@ impl<'a, T: StoredFloat<Compute: PanelElement>> Attention<'a, T> {
                 };
                 product.run(isa);
                 self.prepare(isa, width, panel, &visible, first, scores);
-                softmax.add(isa, width, scores, areas.results);
+                softmax.add(isa, width, scores, buffers.results);
                 let rows = (first, keys, self.value_size);
                 let (lhs, lhs_k_stride, lhs_row_stride) =
-                    self.block(&self.value, panel, rows, areas.wide);
+                    self.block(&self.value, panel, rows, buffers.wide);
                 let product = Product {
                     rows: self.value_size,
                     k: keys,
@@ -252,16 +252,16 @@ impl<'a, T: StoredFloat<Compute: PanelElement>> Attention<'a, T> {
                     lhs_row_stride,
                     lhs_k_stride,
                     rhs: scores.as_ptr(),
-                    sums: areas.results.as_mut_ptr(),
+                    sums: buffers.results.as_mut_ptr(),
                     begin: first == visible.blocks().start,
                     ..product
                 };
                 product.run(isa);
             }
         }
-        softmax.divide(isa, width, areas.results);
+        softmax.divide(isa, width, buffers.results);
         // SAFETY: passed on.
-        unsafe { self.transpose_results(isa, width, panel, areas.results) };
+        unsafe { self.transpose_results(isa, width, panel, buffers.results) };
     }
 
     /// Some keys or values in the type that is computed in, with the distances between them and between

@@ -1,4 +1,4 @@
-//! Between rows of queries and lanes of a panel.
+//! Transposes queries and results between rows and the lanes of a panel.
 
 use std::ops::Range;
 

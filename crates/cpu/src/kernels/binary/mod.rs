@@ -10,10 +10,10 @@ use std::mem::MaybeUninit;
 
 use millstream_core::{BinaryOp, DType, Operand, RawBuffer};
 
+use crate::kernels::shared::elementwise::{Elementwise, WholeOperands};
 use crate::kernels::shared::number::{Bool, with_float, with_int};
 use crate::kernels::shared::parallel::Parallel;
 use crate::kernels::shared::simd::{SimdFn, vectorized};
-use crate::kernels::shared::span::{Span, Whole};
 
 /// Applies a function to pairs of elements.
 ///
@@ -29,32 +29,32 @@ pub(super) unsafe fn binary(
 ) {
     let (from, to) = (a.layout.dtype(), dst.layout.dtype());
     // SAFETY: passed on; the types are those of the operands.
-    unsafe { apply(op, from, to, Whole { dst, inputs: [a, b], parallel }) }
+    unsafe { apply(op, from, to, WholeOperands { dst, inputs: [a, b], parallel }) }
 }
 
-/// Applies a function to a span of pairs.
+/// Applies a function to a target of pairs.
 ///
 /// # Safety
 ///
-/// The types are those of the span, and the function makes the one of the other.
+/// The types are those of the target, and the function makes the one of the other.
 #[inline]
-pub(super) unsafe fn apply(op: BinaryOp, from: DType, to: DType, span: impl Span<2>) {
+pub(super) unsafe fn apply(op: BinaryOp, from: DType, to: DType, target: impl Elementwise<2>) {
     let compares = to == DType::Bool;
     // SAFETY: passed on. All functions fill their output.
     unsafe {
         match from {
-            DType::Bool => span.apply::<Bool, Bool>(|[a, b], to| of_bool(op, a, b, to)),
+            DType::Bool => target.apply::<Bool, Bool>(|[a, b], to| of_bool(op, a, b, to)),
             _ if compares && from.is_float() => with_float!(from, T => {
-                span.apply::<T, Bool>(|[a, b], to| compare(op, a, b, to));
+                target.apply::<T, Bool>(|[a, b], to| compare(op, a, b, to));
             }),
             _ if compares => with_int!(from, T => {
-                span.apply::<T, Bool>(|[a, b], to| compare(op, a, b, to));
+                target.apply::<T, Bool>(|[a, b], to| compare(op, a, b, to));
             }),
             _ if from.is_float() => with_float!(from, T => {
-                span.apply::<T, T>(|[a, b], to| float::apply(op, a, b, to));
+                target.apply::<T, T>(|[a, b], to| float::apply(op, a, b, to));
             }),
             _ => with_int!(from, T => {
-                span.apply::<T, T>(|[a, b], to| int::apply(op, a, b, to));
+                target.apply::<T, T>(|[a, b], to| int::apply(op, a, b, to));
             }),
         }
     }

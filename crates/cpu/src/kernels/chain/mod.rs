@@ -17,10 +17,10 @@ use std::mem::MaybeUninit;
 use millstream_core::{Chain, MAX_CHAIN_INPUTS, Operand, RawBuffer};
 
 use crate::kernels::shared::block::{Input, Output, base};
-use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::fault::{Result, try_parallel_for};
 use crate::kernels::shared::number::with_bits;
 use crate::kernels::shared::parallel::Parallel;
-use crate::kernels::shared::scratch::with_areas;
+use crate::kernels::shared::scratch::with_scratch;
 use crate::kernels::shared::streaming;
 use crate::kernels::shared::walk::Walk;
 use registers::{Location, RegisterAllocation};
@@ -54,8 +54,8 @@ pub(super) unsafe fn chain(
         (1 + inputs.len()) * allocation.tile_bytes,
         slots * size_of::<f32>(),
     ];
-    try_share(parallel, walk.elements(), work, |range| {
-        with_areas(bytes, |areas: [&mut [u8]; 3]| {
+    try_parallel_for(parallel, walk.elements(), work, |range| {
+        with_scratch(bytes, |areas: [&mut [u8]; 3]| {
             let areas = areas.map(|area| area.as_mut_ptr());
             let mut run = Run::new(chain, &allocation, program.as_ref(), &walk, dst, inputs, areas);
             walk.blocks(range, allocation.tile, |start, len| {

@@ -2,7 +2,7 @@
 
 use millstream_core::{Chain, ChainOp};
 
-use crate::kernels::shared::span::Tile;
+use crate::kernels::shared::elementwise::DenseTile;
 use crate::kernels::{binary, copy, select, unary};
 
 /// Runs step `place` of a chain on `len` elements, as the operation that it stands for would.
@@ -21,17 +21,22 @@ pub(super) unsafe fn run(
 ) {
     let step = &chain.steps()[place];
     let (first, made) = (chain.dtype_of(step.terms()[0]), chain.results()[place]);
-    let one = Tile { to, from: [from[0]], count: len };
+    let one = DenseTile { to, from: [from[0]], count: len };
     // SAFETY: passed on; the types were checked when the chain was made.
     unsafe {
         match step.op() {
             ChainOp::Cast { dtype } => copy::convert(first, dtype, one),
             ChainOp::Unary { op } => unary::apply(op, first, made, one),
             ChainOp::Binary { op } => {
-                binary::apply(op, first, made, Tile { to, from: [from[0], from[1]], count: len });
+                binary::apply(
+                    op,
+                    first,
+                    made,
+                    DenseTile { to, from: [from[0], from[1]], count: len },
+                );
             }
             ChainOp::Where => {
-                let tile = Tile { to, from: [from[1], from[2]], count: len };
+                let tile = DenseTile { to, from: [from[1], from[2]], count: len };
                 select::choose(made, from[0], tile);
             }
             ChainOp::Clip { min, max } => select::limit(min, max, first, one),

@@ -1,11 +1,11 @@
-//! What a condition holds for.
+//! Compress: the slices or elements for which a condition holds.
 
 use millstream_core::{Operand, RawBuffer};
 
 use super::{Items, each_flagged, store_count, take};
 use crate::kernels::shared::block::base;
 use crate::kernels::shared::fault::Result;
-use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::parallel::{Parallel, SendPtr};
 use crate::kernels::shared::scratch::filled;
 
 /// # Safety
@@ -20,7 +20,7 @@ pub(crate) unsafe fn compress(
 ) -> Result {
     let (conditions, stride) = (condition.layout.shape()[0], condition.layout.strides()[0]);
     // SAFETY: passed on.
-    let first = Shared::new(unsafe { base::<u8>(condition) });
+    let first = SendPtr::new(unsafe { base::<u8>(condition) });
     let flags = |start: usize, flags: &mut [bool]| {
         for (i, flag) in flags.iter_mut().enumerate() {
             // SAFETY: the condition is one of those that there are.
@@ -28,7 +28,7 @@ pub(crate) unsafe fn compress(
         }
     };
     let mut kept = filled(conditions, 0usize)?;
-    let list = Shared::new(kept.as_mut_ptr());
+    let list = SendPtr::new(kept.as_mut_ptr());
     // SAFETY: each place is written once, and there are as many as conditions at most.
     let found = |place: usize, index: usize| unsafe { list.get().add(place).write(index) };
     let total = each_flagged(conditions, parallel, flags, found)?;

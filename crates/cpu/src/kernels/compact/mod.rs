@@ -1,4 +1,4 @@
-//! What only the data knows the size of. What is not found is 0.
+//! Operations whose output size depends on the data. What is behind the last result is 0.
 
 mod compress;
 mod nms;
@@ -20,7 +20,7 @@ use millstream_core::{Layout, Operand, RawBuffer};
 use crate::kernels::shared::block::{BLOCK, base};
 use crate::kernels::shared::fault::Result;
 use crate::kernels::shared::number::with_bits;
-use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::parallel::{Parallel, SendPtr, parallel_for};
 use crate::kernels::shared::scratch::filled;
 use crate::kernels::shared::slice;
 use crate::kernels::shared::walk::Walk;
@@ -52,7 +52,7 @@ fn each_flagged(
         _ => parallel.run(chunks, body),
     };
     let mut totals = filled(chunks, 0usize)?;
-    let shared = Shared::new(totals.as_mut_ptr());
+    let shared = SendPtr::new(totals.as_mut_ptr());
     run(&|chunk| {
         let mut total = 0;
         blocks(chunk, &mut |_, list| total += list.iter().filter(|&&flag| flag).count());
@@ -89,7 +89,7 @@ unsafe fn store_count(count: &Operand<RawBuffer>, number: usize) {
 /// A list of `i64` that is written element by element.
 #[derive(Clone, Copy)]
 struct Numbers {
-    first: Shared<i64>,
+    first: SendPtr<i64>,
     stride: usize,
 }
 
@@ -101,7 +101,7 @@ impl Numbers {
     /// As for [`base`].
     unsafe fn of(operand: &Operand<RawBuffer>, axis: usize) -> Self {
         // SAFETY: passed on.
-        let first = Shared::new(unsafe { base::<i64>(operand) });
+        let first = SendPtr::new(unsafe { base::<i64>(operand) });
         Numbers { first, stride: operand.layout.strides()[axis] }
     }
 
@@ -159,8 +159,8 @@ unsafe fn take(
     with_bits!(dst.layout.dtype(), Bits => {
         // SAFETY: passed on; bits of the size of the elements stand for them.
         let (to, from) =
-            unsafe { (Shared::<Bits>::new(base(dst)), Shared::<Bits>::new(base(src))) };
-        share(parallel, rows.elements() * room, part.elements(), |range: Range<usize>| {
+            unsafe { (SendPtr::<Bits>::new(base(dst)), SendPtr::<Bits>::new(base(src))) };
+        parallel_for(parallel, rows.elements() * room, part.elements(), |range: Range<usize>| {
             for at in range {
                 let (row, place) = (at / room, at % room);
                 // SAFETY: slices of the output are disjoint, and all lie inside their operands.

@@ -1,4 +1,4 @@
-//! Boxes without those that overlap a better one.
+//! Non-maximum suppression: boxes without those that overlap a better one.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -8,8 +8,8 @@ use millstream_core::{Operand, RawBuffer};
 
 use super::{Numbers, store_count};
 use crate::kernels::shared::block::base;
-use crate::kernels::shared::fault::{Result, try_share};
-use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::fault::{Result, try_parallel_for};
+use crate::kernels::shared::parallel::{Parallel, SendPtr};
 use crate::kernels::shared::scratch::{collected, push};
 
 /// What is selected.
@@ -38,7 +38,7 @@ pub(crate) unsafe fn non_max_suppression(
     let source = unsafe { Source::new(boxes, scores) };
     let found = collected((0..pairs).map(|_| OnceLock::new()))?;
     let work = total.saturating_mul(most.min(64) + 1);
-    try_share(parallel, pairs, work, |range: Range<usize>| {
+    try_parallel_for(parallel, pairs, work, |range: Range<usize>| {
         for pair in range {
             // SAFETY: nobody writes the inputs.
             let taken = unsafe { source.select(params, pair / classes, pair % classes)? };
@@ -72,9 +72,9 @@ pub(crate) unsafe fn non_max_suppression(
 
 /// Where boxes and scores lie.
 struct Source {
-    boxes: Shared<f32>,
+    boxes: SendPtr<f32>,
     box_strides: [usize; 3],
-    scores: Shared<f32>,
+    scores: SendPtr<f32>,
     score_strides: [usize; 3],
     count: usize,
 }
@@ -87,9 +87,9 @@ impl Source {
         // SAFETY: passed on.
         let [first, second] = unsafe { [base(boxes), base(scores)] };
         Source {
-            boxes: Shared::new(first),
+            boxes: SendPtr::new(first),
             box_strides: strides(boxes),
-            scores: Shared::new(second),
+            scores: SendPtr::new(second),
             score_strides: strides(scores),
             count: scores.layout.shape()[2],
         }

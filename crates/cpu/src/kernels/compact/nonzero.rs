@@ -1,4 +1,4 @@
-//! Where elements are other than zero.
+//! NonZero: the coordinates of elements other than zero.
 
 use millstream_core::{Operand, RawBuffer};
 
@@ -6,7 +6,7 @@ use super::{Numbers, each_flagged, store_count};
 use crate::kernels::shared::block::{Input, Scratch, base};
 use crate::kernels::shared::fault::Result;
 use crate::kernels::shared::number::with_bits;
-use crate::kernels::shared::parallel::{Parallel, share};
+use crate::kernels::shared::parallel::{Parallel, parallel_for};
 use crate::kernels::shared::walk::Walk;
 
 /// # Safety
@@ -50,7 +50,7 @@ pub(crate) unsafe fn nonzero(
         };
         each_flagged(elements, parallel, flags, found)?
     });
-    share(parallel, elements - total, shape.len(), |range| {
+    parallel_for(parallel, elements - total, shape.len(), |range| {
         for axis in 0..shape.len() {
             for place in range.clone() {
                 // SAFETY: these places are behind those that were found.

@@ -1,4 +1,4 @@
-//! What is different.
+//! Unique: the different elements or slices.
 
 use millstream_core::{DType, Operand, RawBuffer};
 
@@ -7,7 +7,7 @@ use crate::kernels::shared::block::{BLOCK, Input, Scratch, base};
 use crate::kernels::shared::fault::Result;
 use crate::kernels::shared::integer::Int;
 use crate::kernels::shared::number::{Bool, Float, Stored, with_float, with_int};
-use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::parallel::{Parallel, SendPtr, parallel_for};
 use crate::kernels::shared::scratch::{collected, filled, push};
 use crate::kernels::shared::walk::Walk;
 
@@ -25,19 +25,19 @@ pub(crate) unsafe fn unique(
     let count = items.all.elements();
     // SAFETY: passed on.
     let ranks = unsafe { ranks(axis, src, parallel)? };
-    let mut kinds = kinds(&ranks, count)?;
+    let mut groups = groups(&ranks, count)?;
     if !sorted {
-        kinds.in_order_of_firsts()?;
+        groups.in_order_of_firsts()?;
     }
-    let different = kinds.firsts.len();
+    let different = groups.firsts.len();
     // SAFETY: passed on.
     unsafe {
-        take(&items, &kinds.firsts, &outputs[0], src, parallel);
+        take(&items, &groups.firsts, &outputs[0], src, parallel);
         let [first, inverse, counts] = [1, 2, 3].map(|output| Numbers::of(&outputs[output], 0));
         for at in 0..count {
-            first.set(0, at, kinds.firsts.get(at).copied().unwrap_or(0));
-            counts.set(0, at, kinds.counts.get(at).copied().unwrap_or(0));
-            inverse.set(0, at, kinds.inverse[at]);
+            first.set(0, at, groups.firsts.get(at).copied().unwrap_or(0));
+            counts.set(0, at, groups.counts.get(at).copied().unwrap_or(0));
+            inverse.set(0, at, groups.inverse[at]);
         }
         store_count(&outputs[4], different);
     }
@@ -58,7 +58,7 @@ unsafe fn ranks(
     let others = (0..layout.rank()).filter(|&other| Some(other) != axis);
     let walk = Walk::over([layout], axis.into_iter().chain(others));
     let mut ranks = filled(walk.elements(), 0u64)?;
-    let list = Shared::new(ranks.as_mut_ptr());
+    let list = SendPtr::new(ranks.as_mut_ptr());
     // SAFETY: passed on; the types are those of the operand.
     unsafe {
         match layout.dtype() {
@@ -79,13 +79,13 @@ unsafe fn ranks(
 unsafe fn fill<T: Stored>(
     walk: &Walk<1>,
     src: &Operand<RawBuffer>,
-    list: Shared<u64>,
+    list: SendPtr<u64>,
     parallel: &dyn Parallel,
     rank: impl Fn(T::Compute) -> u64 + Sync,
 ) {
     // SAFETY: passed on.
     let input = Input::<T>::new(unsafe { base(src) }, 0, std::ptr::null::<T>());
-    share(parallel, walk.elements(), 1, |range| {
+    parallel_for(parallel, walk.elements(), 1, |range| {
         walk.blocks(range, BLOCK, |start, len| {
             let mut scratch = Scratch::new();
             // SAFETY: blocks are disjoint parts of the list, and belong to the input.
@@ -110,7 +110,7 @@ fn float(x: f64) -> u64 {
 }
 
 /// The different items.
-struct Kinds {
+struct UniqueGroups {
     /// The first item of each.
     firsts: Vec<usize>,
     /// How many items it has.
@@ -120,7 +120,7 @@ struct Kinds {
 }
 
 /// Those of items whose ranks are one behind the other, in rising order.
-fn kinds(ranks: &[u64], count: usize) -> Result<Kinds> {
+fn groups(ranks: &[u64], count: usize) -> Result<UniqueGroups> {
     let size = ranks.len().checked_div(count).unwrap_or(0);
     let rank = |item: usize| &ranks[item * size..(item + 1) * size];
     let mut order = collected(0..count)?;
@@ -128,21 +128,21 @@ fn kinds(ranks: &[u64], count: usize) -> Result<Kinds> {
         1 => order.sort_unstable_by_key(|&item| (ranks[item], item)),
         _ => order.sort_unstable_by(|&a, &b| rank(a).cmp(rank(b)).then(a.cmp(&b))),
     }
-    let mut kinds =
-        Kinds { firsts: Vec::new(), counts: Vec::new(), inverse: filled(count, 0usize)? };
+    let mut groups =
+        UniqueGroups { firsts: Vec::new(), counts: Vec::new(), inverse: filled(count, 0usize)? };
     for (place, &item) in order.iter().enumerate() {
         if place == 0 || rank(order[place - 1]) != rank(item) {
-            push(&mut kinds.firsts, item)?;
-            push(&mut kinds.counts, 0)?;
+            push(&mut groups.firsts, item)?;
+            push(&mut groups.counts, 0)?;
         }
-        let kind = kinds.firsts.len() - 1;
-        kinds.counts[kind] += 1;
-        kinds.inverse[item] = kind;
+        let kind = groups.firsts.len() - 1;
+        groups.counts[kind] += 1;
+        groups.inverse[item] = kind;
     }
-    Ok(kinds)
+    Ok(groups)
 }
 
-impl Kinds {
+impl UniqueGroups {
     fn in_order_of_firsts(&mut self) -> Result {
         let mut order = collected(0..self.firsts.len())?;
         order.sort_unstable_by_key(|&kind| self.firsts[kind]);

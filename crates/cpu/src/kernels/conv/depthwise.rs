@@ -5,10 +5,10 @@ use super::gather::read_run;
 use super::product::Conv;
 use super::window::{AXES, Segment};
 use crate::kernels::matmul::panels::{PanelElement, add_row};
-use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::fault::{Result, try_parallel_for};
 use crate::kernels::shared::number::{Float, StoredFloat};
 use crate::kernels::shared::parallel::Parallel;
-use crate::kernels::shared::scratch::with_areas;
+use crate::kernels::shared::scratch::with_scratch;
 use crate::kernels::shared::simd::Isa;
 
 /// Outputs whose lines are listed at a time.
@@ -30,11 +30,11 @@ impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
         let wide = self.window.axes[AXES - 1].outputs;
         // Whole lines, so that the list of them stays short.
         let together = (TOGETHER / wide).max(1) * wide;
-        try_share(parallel, self.batch * channels, work, |range| {
+        try_parallel_for(parallel, self.batch * channels, work, |range| {
             let mut segments = Vec::new();
             for plane in range {
                 let (batch, channel) = (plane / channels, plane % channels);
-                with_areas([wide, wide], |[sums, seen]: [&mut [T::Compute]; 2]| {
+                with_scratch([wide, wide], |[sums, seen]: [&mut [T::Compute]; 2]| {
                     for first in (0..outputs).step_by(together) {
                         let count = together.min(outputs - first);
                         self.window.segments(batch * outputs + first, count, &mut segments);

@@ -7,13 +7,13 @@ use super::window::{AXES, Segment, Window};
 use crate::kernels::shared::activation;
 use crate::kernels::shared::block::base;
 use crate::kernels::shared::number::{Float, Stored, StoredFloat};
-use crate::kernels::shared::parallel::Shared;
+use crate::kernels::shared::parallel::SendPtr;
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 
 /// An operand of the shape of the output, seen through a window.
 #[derive(Clone, Copy)]
 pub(super) struct WindowedOperand<T> {
-    first: Shared<T>,
+    first: SendPtr<T>,
     batch: usize,
     channel: usize,
     strides: [usize; AXES],
@@ -27,7 +27,7 @@ impl<T: Copy> WindowedOperand<T> {
         let (strides, start) = window.output_strides(&operand.layout);
         WindowedOperand {
             // SAFETY: the window has outputs, and its first one is an element of the operand.
-            first: Shared::new(unsafe { base::<T>(operand).add(start) }),
+            first: SendPtr::new(unsafe { base::<T>(operand).add(start) }),
             batch: operand.layout.strides()[0],
             channel: operand.layout.strides()[1],
             strides,

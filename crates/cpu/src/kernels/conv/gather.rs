@@ -4,13 +4,48 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::window::{AXES, Segment, Tap, Window};
-use crate::kernels::shared::number::Stored;
-use crate::kernels::shared::parallel::Shared;
+use crate::kernels::shared::number::{Float, Stored};
+use crate::kernels::shared::parallel::SendPtr;
+
+/// What the taps of a window see.
+pub(super) trait Taps<T: Stored>: Sync {
+    /// Gathers part of the matrix to panels. `seen` has room for a row of it; what stands behind the columns there
+    /// goes to the panels too.
+    ///
+    /// # Safety
+    ///
+    /// The part belongs to the convolution, nobody writes its input, and `to` has room for whole panels.
+    unsafe fn gather(&self, part: &Part<'_>, to: &mut [T::Compute], seen: &mut [T::Compute]);
+}
+
+/// A part of the matrix of what each tap sees at each output.
+pub(super) struct Part<'a> {
+    pub window: &'a Window,
+    /// Its columns.
+    pub segments: &'a [Segment],
+    /// Columns of a panel.
+    pub width: usize,
+    /// The first channel of the group.
+    pub channels: usize,
+    /// Its rows: every tap of one channel after another.
+    pub steps: Range<usize>,
+}
+
+impl Part<'_> {
+    /// Writes a row to the panels.
+    #[inline(always)]
+    pub fn write<C: Copy>(&self, row: usize, seen: &[C], to: &mut [C]) {
+        let panels = to.chunks_exact_mut(self.steps.len() * self.width);
+        for (panel, seen) in panels.zip(seen.chunks_exact(self.width)) {
+            panel[row * self.width..][..self.width].copy_from_slice(seen);
+        }
+    }
+}
 
 /// The input of a convolution.
 #[derive(Clone, Copy)]
 pub(super) struct Source<T> {
-    pub first: Shared<T>,
+    pub first: SendPtr<T>,
     pub batch_stride: usize,
     pub channel_stride: usize,
 }
@@ -76,6 +111,23 @@ impl<T: Stored> Source<T> {
         to[inside.end..].fill(padding);
         // SAFETY: the positions of the range lie inside the input, whose elements are initialized.
         unsafe { read_run(from, stride, &mut to[inside]) };
+    }
+}
+
+impl<T: Stored<Compute: Float>> Taps<T> for Source<T> {
+    unsafe fn gather(&self, part: &Part<'_>, to: &mut [T::Compute], seen: &mut [T::Compute]) {
+        let taps = &part.window.taps;
+        for (index, step) in part.steps.clone().enumerate() {
+            let (channel, tap) = (part.channels + step / taps.len(), &taps[step % taps.len()]);
+            for segment in part.segments {
+                let seen = &mut seen[segment.column..][..segment.count];
+                // SAFETY: passed on.
+                unsafe {
+                    self.read(part.window, segment, channel, tap, T::Compute::ZERO, seen);
+                }
+            }
+            part.write(index, seen, to);
+        }
     }
 }
 

@@ -12,8 +12,8 @@ use crate::kernels::int8_gemm::{
     TILE_ROWS, Tile, TileOperands, Zeros, add, add_to_sums, with_rescaled,
 };
 use crate::kernels::shared::block::base;
-use crate::kernels::shared::fault::{Result, try_share};
-use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::fault::{Result, try_parallel_for};
+use crate::kernels::shared::parallel::{Parallel, SendPtr};
 use crate::kernels::shared::simd::vectorized;
 
 /// One tile: output channels of a group by a part of the outputs.
@@ -31,7 +31,7 @@ struct Im2colTile<'a> {
     signed: [bool; 2],
     /// The zero point of the input as a byte and as a number.
     padding: (u8, i32),
-    weight_zero: Option<(Shared<u8>, usize)>,
+    weight_zero: Option<(SendPtr<u8>, usize)>,
 }
 
 impl TileOperands for Im2colTile<'_> {
@@ -120,9 +120,9 @@ struct Rescaled<T: RescaledElement> {
     activation: Activation,
     dst: WindowedOperand<T>,
     /// Scales of the input and of all output channels.
-    scales: [(Shared<f32>, usize); 2],
-    sums_bias: Option<(Shared<i32>, usize)>,
-    bias: Option<(Shared<T::Added>, usize)>,
+    scales: [(SendPtr<f32>, usize); 2],
+    sums_bias: Option<(SendPtr<i32>, usize)>,
+    bias: Option<(SendPtr<T::Added>, usize)>,
     residual: Option<WindowedOperand<T::Added>>,
     dst_scale: (f32, f32),
 }
@@ -140,10 +140,10 @@ impl<T: RescaledElement> Rescaled<T> {
                 dst: WindowedOperand::new(window, dst),
                 scales: extras
                     .scales
-                    .map(|scale| (Shared::new(base(scale)), scale.layout.strides()[0])),
+                    .map(|scale| (SendPtr::new(base(scale)), scale.layout.strides()[0])),
                 sums_bias: sums_bias
-                    .map(|bias| (Shared::new(base(bias)), bias.layout.strides()[1])),
-                bias: bias.map(|bias| (Shared::new(base(bias)), bias.layout.strides()[1])),
+                    .map(|bias| (SendPtr::new(base(bias)), bias.layout.strides()[1])),
+                bias: bias.map(|bias| (SendPtr::new(base(bias)), bias.layout.strides()[1])),
                 residual: extras.residual.map(|residual| WindowedOperand::new(window, residual)),
                 dst_scale: extras.dst_scale(),
             }
@@ -205,7 +205,7 @@ unsafe fn tiles(
     // SAFETY: passed on; bytes may be read as `u8`, and the output is not empty.
     let (source, weight, padding) = unsafe {
         let source = Source {
-            first: Shared::new(base::<u8>(src)),
+            first: SendPtr::new(base::<u8>(src)),
             batch_stride: src.layout.strides()[0],
             channel_stride: src.layout.strides()[1],
         };
@@ -216,14 +216,14 @@ unsafe fn tiles(
     };
     let weight_zero = weight_zero.map(|zero| {
         // SAFETY: passed on.
-        (Shared::new(unsafe { base::<u8>(zero) }), zero.layout.strides()[0])
+        (SendPtr::new(unsafe { base::<u8>(zero) }), zero.layout.strides()[0])
     });
     let columns = dst.layout.shape()[0] * window.outputs();
     let k = channels.saturating_mul(window.taps.len());
     let (down, across) = (rows.div_ceil(TILE_ROWS), columns.div_ceil(TILE_COLUMNS));
     let area = rows.min(TILE_ROWS) * columns.min(TILE_COLUMNS);
     let work = area.saturating_mul(k) / PRODUCTS_PER_ELEMENT + area;
-    try_share(parallel, groups * down * across, work, |range| {
+    try_parallel_for(parallel, groups * down * across, work, |range| {
         let mut segments = Vec::new();
         for index in range {
             let (group, index) = (index / (down * across), index % (down * across));

@@ -6,6 +6,7 @@
 //! on the batch nor on where a block begins. A transposed convolution is several convolutions, one
 //! for each residue of the outputs by the stride.
 
+mod deform;
 mod depthwise;
 mod epilogue;
 mod gather;
@@ -17,6 +18,7 @@ mod window;
 #[cfg(test)]
 mod tests;
 
+pub(super) use deform::deform_conv;
 pub(super) use epilogue::store_run;
 pub(super) use gather::read_run;
 pub(super) use integer::conv_integer;
@@ -27,7 +29,7 @@ use crate::kernels::matmul::panels::PanelElement;
 use crate::kernels::shared::block::base;
 use crate::kernels::shared::fault::Result;
 use crate::kernels::shared::number::{StoredFloat, with_float};
-use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::parallel::{Parallel, SendPtr};
 use crate::kernels::shared::simd::Isa;
 use epilogue::{ConvEpilogue, WindowedOperand};
 use gather::Source;
@@ -116,7 +118,7 @@ unsafe fn over<T: StoredFloat<Compute: PanelElement>>(
             rows: dst.shape()[1] / groups,
             channels: src.shape()[1] / groups,
             source: Source {
-                first: Shared::new(base(operands.src)),
+                first: SendPtr::new(base(operands.src)),
                 batch_stride: src.strides()[0],
                 channel_stride: src.strides()[1],
             },

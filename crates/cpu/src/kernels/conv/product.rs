@@ -1,19 +1,19 @@
-//! Convolution as a product of the weights with what the taps see, gathered block by block.
+//! Convolution as a product of the weights with what the taps see, gathered tile by tile (im2col).
 
 use super::epilogue::ConvEpilogue;
-use super::gather::Source;
+use super::gather::{Part, Source, Taps};
 use super::weight::Weight;
 use super::window::{Segment, Window};
 use crate::kernels::matmul::panels::{PanelElement, Product};
-use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::fault::{Result, try_parallel_for};
 use crate::kernels::shared::number::{Float, StoredFloat};
 use crate::kernels::shared::parallel::Parallel;
-use crate::kernels::shared::scratch::with_areas;
+use crate::kernels::shared::scratch::with_scratch;
 use crate::kernels::shared::simd::Isa;
 
 /// Output channels and columns of a block of the result.
 const TILE_ROWS: usize = 256;
-const TILE_COLUMNS: usize = 128;
+pub(super) const TILE_COLUMNS: usize = 128;
 
 /// Blocks that are too few to share well.
 const FEW_TILES: usize = 4;
@@ -24,20 +24,20 @@ const TILE_K: usize = 1024;
 /// Multiplications that take about as long as one element of simple work.
 const PRODUCTS_PER_ELEMENT: usize = 16;
 
-/// One convolution over one window.
-pub(super) struct Conv<'a, T> {
+/// One convolution over one window, whose taps see what `S` says.
+pub(super) struct Conv<'a, T, S = Source<T>> {
     pub window: &'a Window,
     pub batch: usize,
     pub groups: usize,
     /// Output and input channels of a group.
     pub rows: usize,
     pub channels: usize,
-    pub source: Source<T>,
+    pub source: S,
     pub weight: Weight<T>,
     pub epilogue: ConvEpilogue<'a, T>,
 }
 
-impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
+impl<T: StoredFloat<Compute: PanelElement>, S: Taps<T>> Conv<'_, T, S> {
     /// # Safety
     ///
     /// As for [`execute`](crate::kernels::execute), the parts belong together, and the CPU has
@@ -52,7 +52,7 @@ impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
         let down = self.rows.div_ceil(most);
         let area = self.rows.min(most) * columns.min(TILE_COLUMNS);
         let work = area.saturating_mul(k) / PRODUCTS_PER_ELEMENT + area;
-        try_share(parallel, self.groups * down * across, work, |range| {
+        try_parallel_for(parallel, self.groups * down * across, work, |range| {
             let mut segments = Vec::new();
             for block in range {
                 let (group, block) = (block / (down * across), block % (down * across));
@@ -81,7 +81,7 @@ impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
         let part = k.min(TILE_K);
         let packed = if self.weight.is_direct() { 0 } else { rows * part };
         let sizes = [rows * stride, stride * part, packed, stride];
-        with_areas(sizes, |[sums, rhs, lhs, seen]: [&mut [T::Compute]; 4]| {
+        with_scratch(sizes, |[sums, rhs, lhs, seen]: [&mut [T::Compute]; 4]| {
             if k == 0 {
                 sums.fill(T::Compute::ZERO);
             }
@@ -89,9 +89,11 @@ impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
             for first in (0..k).step_by(TILE_K) {
                 let part = TILE_K.min(k - first);
                 let range = first..first + part;
+                let (window, channels) = (self.window, group * self.channels);
+                let seen_by = Part { window, segments, width, channels, steps: range.clone() };
                 // SAFETY: passed on; the areas have the sizes that the product says.
                 unsafe {
-                    self.gather(width, group, range.clone(), segments, (&mut *rhs, &mut *seen));
+                    self.source.gather(&seen_by, rhs, seen);
                     let (lhs, lhs_row_stride) = self.weight.rows(group, (row, rows), range, lhs);
                     let product = Product {
                         rows,
@@ -116,32 +118,5 @@ impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
                 unsafe { self.epilogue.store(channel, segments, &mut sums[..columns]) };
             }
         })
-    }
-
-    /// Gathers some steps of k to panels.
-    unsafe fn gather(
-        &self,
-        width: usize,
-        group: usize,
-        range: std::ops::Range<usize>,
-        segments: &[Segment],
-        (to, seen): (&mut [T::Compute], &mut [T::Compute]),
-    ) {
-        let taps = &self.window.taps;
-        for (index, step) in range.clone().enumerate() {
-            let (channel, tap) = (group * self.channels + step / taps.len(), step % taps.len());
-            for segment in segments {
-                let seen = &mut seen[segment.column..][..segment.count];
-                let padding = T::Compute::ZERO;
-                // SAFETY: passed on.
-                unsafe {
-                    self.source.read(self.window, segment, channel, &taps[tap], padding, seen);
-                }
-            }
-            let panels = to.chunks_exact_mut(range.len() * width);
-            for (panel, seen) in panels.zip(seen.chunks_exact(width)) {
-                panel[index * width..][..width].copy_from_slice(seen);
-            }
-        }
     }
 }

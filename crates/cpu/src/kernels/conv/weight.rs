@@ -6,12 +6,12 @@ use super::gather::uninit;
 use super::window::Tap;
 use crate::kernels::shared::fault::Result;
 use crate::kernels::shared::number::Stored;
-use crate::kernels::shared::parallel::Shared;
+use crate::kernels::shared::parallel::SendPtr;
 use crate::kernels::shared::scratch::collected;
 
 /// Weights as a matrix for each group: a row per output channel, a column per input channel and tap.
 pub(super) struct Weight<T> {
-    first: Shared<T>,
+    first: SendPtr<T>,
     group: usize,
     row: usize,
     channel: usize,
@@ -27,7 +27,7 @@ impl<T: Stored> Weight<T> {
         let taps = collected(taps.iter().map(|tap| tap.weight))?;
         let dense =
             taps.iter().enumerate().all(|(index, &tap)| index == tap) && channel == taps.len();
-        Ok(Weight { first: Shared::new(first), group, row, channel, taps, dense })
+        Ok(Weight { first: SendPtr::new(first), group, row, channel, taps, dense })
     }
 
     /// Whether rows are used where they lie.

@@ -11,9 +11,9 @@ mod tests;
 use millstream_core::{DType, Layout, Operand, RawBuffer};
 
 use crate::kernels::shared::block::base;
-use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::fault::{Result, try_parallel_for};
 use crate::kernels::shared::number::{Float, Stored, with_float};
-use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::parallel::{Parallel, SendPtr};
 use crate::kernels::shared::scratch::{collected, filled};
 use crate::kernels::shared::walk::Walk;
 use complex::Complex;
@@ -125,8 +125,8 @@ pub(super) unsafe fn dft(
         let scale = if inverse { F::from_f64(1.0 / length as f64) } else { F::ONE };
         // SAFETY: passed on.
         let (to, from) =
-            unsafe { (Shared::new(base::<T>(dst)), Shared::new(base::<T>(src))) };
-        try_share(parallel, lines.elements(), work(length), |range| {
+            unsafe { (SendPtr::new(base::<T>(dst)), SendPtr::new(base::<T>(src))) };
+        try_parallel_for(parallel, lines.elements(), work(length), |range| {
             let mut buffers = Buffers::new(&fft, length)?;
             for index in range {
                 // SAFETY: lines are disjoint parts of the output; the rest is passed on.
@@ -197,9 +197,9 @@ pub(super) unsafe fn stft(
                 }
                 None => filled(frame, F::ONE)?,
             };
-            (Shared::new(base::<T>(dst)), Shared::new(base::<T>(signal)), window_values)
+            (SendPtr::new(base::<T>(dst)), SendPtr::new(base::<T>(signal)), window_values)
         };
-        try_share(parallel, dst.layout.shape()[0] * frames, work(frame), |range| {
+        try_parallel_for(parallel, dst.layout.shape()[0] * frames, work(frame), |range| {
             let mut buffers = Buffers::new(&fft, frame)?;
             for index in range {
                 let (batch, index) = (index / frames, index % frames);

@@ -1,4 +1,4 @@
-//! Reading by index.
+//! Gather: reading by index.
 
 use std::ops::Range;
 
@@ -6,64 +6,39 @@ use millstream_core::{Operand, RawBuffer};
 
 use super::{FirstOutside, Slices};
 use crate::kernels::shared::block::base;
-use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::fault::{Result, try_parallel_for};
 use crate::kernels::shared::number::with_bits;
-use crate::kernels::shared::parallel::{CHUNK_ELEMENTS, Parallel, Shared};
+use crate::kernels::shared::parallel::{CHUNK_ELEMENTS, Parallel, SendPtr};
 use crate::kernels::shared::slice::copy;
 
-/// Whole slices along an axis.
-///
+/// What indices name.
+#[derive(Clone, Copy)]
+pub(crate) enum Gather {
+    /// Whole slices along an axis.
+    Slices { axis: usize },
+    /// Single elements along an axis.
+    Elements { axis: usize },
+    /// Slices by tuples.
+    Tuples { batch_axes: usize },
+}
+
 /// # Safety
 ///
 /// As for [`execute`](crate::kernels::execute).
 pub(crate) unsafe fn gather(
-    axis: usize,
+    what: Gather,
     dst: &Operand<RawBuffer>,
-    src: &Operand<RawBuffer>,
-    indices: &Operand<RawBuffer>,
+    [src, indices]: [&Operand<RawBuffer>; 2],
     parallel: &dyn Parallel,
 ) -> Result {
+    let (to, from) = (&dst.layout, &src.layout);
     // SAFETY: passed on.
     unsafe {
-        let slices = Slices::along(axis, &dst.layout, &src.layout, indices);
-        read(&slices, dst, src, parallel)
-    }
-}
-
-/// Single elements along an axis.
-///
-/// # Safety
-///
-/// As for [`execute`](crate::kernels::execute).
-pub(crate) unsafe fn gather_elements(
-    axis: usize,
-    dst: &Operand<RawBuffer>,
-    src: &Operand<RawBuffer>,
-    indices: &Operand<RawBuffer>,
-    parallel: &dyn Parallel,
-) -> Result {
-    // SAFETY: passed on.
-    unsafe {
-        let slices = Slices::elements(axis, &dst.layout, &src.layout, indices);
-        read(&slices, dst, src, parallel)
-    }
-}
-
-/// Slices by tuples.
-///
-/// # Safety
-///
-/// As for [`execute`](crate::kernels::execute).
-pub(crate) unsafe fn gather_nd(
-    batch_axes: usize,
-    dst: &Operand<RawBuffer>,
-    src: &Operand<RawBuffer>,
-    indices: &Operand<RawBuffer>,
-    parallel: &dyn Parallel,
-) -> Result {
-    // SAFETY: passed on.
-    unsafe {
-        let slices = Slices::tuples(batch_axes, &dst.layout, &src.layout, indices);
+        let slices = match what {
+            Gather::Slices { axis } => Slices::along(axis, to, from, indices),
+            Gather::Elements { axis } => Slices::elements(axis, to, from, indices),
+            Gather::Tuples { batch_axes } => Slices::tuples(batch_axes, to, from, indices),
+        };
         read(&slices, dst, src, parallel)
     }
 }
@@ -83,7 +58,7 @@ unsafe fn read(
     with_bits!(dst.layout.dtype(), Bits => {
         // SAFETY: passed on; bits of the size of the elements stand for them.
         let (to, from) =
-            unsafe { (Shared::<Bits>::new(base(dst)), Shared::<Bits>::new(base(src))) };
+            unsafe { (SendPtr::<Bits>::new(base(dst)), SendPtr::<Bits>::new(base(src))) };
         let one = |outside: &FirstOutside, [dense, indexed, at]: [usize; 3], part: Range<usize>| {
             // SAFETY: slices are disjoint parts of the output, and the tuple, which lies inside the
             // indices, names a slice inside the input where it has a position.
@@ -94,7 +69,7 @@ unsafe fn read(
                 }
             }
         };
-        try_share(parallel, slices.all.elements() * parts, size.div_ceil(parts), |range| {
+        try_parallel_for(parallel, slices.all.elements() * parts, size.div_ceil(parts), |range| {
             let outside = FirstOutside::default();
             if parts == 1 {
                 let len = range.len();

@@ -6,7 +6,7 @@
 mod gather;
 mod scatter;
 
-pub(super) use gather::{gather, gather_elements, gather_nd};
+pub(super) use gather::{Gather, gather};
 pub(super) use scatter::{Operands as ScatterOperands, scatter_elements, scatter_nd};
 
 use std::cell::Cell;
@@ -15,7 +15,7 @@ use millstream_core::{DType, Layout, MAX_RANK, Operand, RawBuffer};
 
 use crate::kernels::shared::block::base;
 use crate::kernels::shared::fault::KernelFault;
-use crate::kernels::shared::parallel::Shared;
+use crate::kernels::shared::parallel::SendPtr;
 use crate::kernels::shared::walk::{Axis, Walk};
 
 /// Where slices lie that indices name.
@@ -109,7 +109,7 @@ impl Slices {
 
 /// How an index, or a tuple of them, becomes a position.
 struct Tuple {
-    indices: Shared<u8>,
+    indices: SendPtr<u8>,
     wide: bool,
     /// From one index of a tuple to the next.
     step: usize,
@@ -129,7 +129,7 @@ impl Tuple {
         let first =
             unsafe { if wide { base::<i64>(indices).cast() } else { base::<i32>(indices).cast() } };
         let mut tuple =
-            Tuple { indices: Shared::new(first), wide, step, count: 0, axes: [(0, 0); MAX_RANK] };
+            Tuple { indices: SendPtr::new(first), wide, step, count: 0, axes: [(0, 0); MAX_RANK] };
         for axis in coordinates {
             tuple.axes[tuple.count] = axis;
             tuple.count += 1;

@@ -1,4 +1,4 @@
-//! Writing by index.
+//! Scatter: writing by index.
 //!
 //! Updates of one element are applied in row-major order. So only what cannot meet is shared between
 //! threads: rows along the axis of single elements, and parts of slices.
@@ -8,10 +8,10 @@ use millstream_core::{DType, Operand, RawBuffer, ScatterReduction};
 use super::{FirstOutside, Slices, Tuple};
 use crate::kernels::copy::copy;
 use crate::kernels::shared::block::base;
-use crate::kernels::shared::fault::{Result, try_run, try_share};
+use crate::kernels::shared::fault::{Result, try_parallel_for, try_run};
 use crate::kernels::shared::integer::Int;
 use crate::kernels::shared::number::{Float, Stored, with_bits, with_float, with_int};
-use crate::kernels::shared::parallel::{CHUNK_ELEMENTS, Parallel, Shared};
+use crate::kernels::shared::parallel::{CHUNK_ELEMENTS, Parallel, SendPtr};
 use crate::kernels::shared::walk::Walk;
 
 /// Elements of a slice that are worth reading all indices for.
@@ -135,8 +135,9 @@ unsafe fn apply<T: Stored>(
     combine: impl Fn(T::Compute, T::Compute) -> T::Compute + Sync,
 ) -> Result {
     // SAFETY: passed on.
-    let (to, from) =
-        unsafe { (Shared::<T>::new(base(operands.dst)), Shared::<T>::new(base(operands.updates))) };
+    let (to, from) = unsafe {
+        (SendPtr::<T>::new(base(operands.dst)), SendPtr::<T>::new(base(operands.updates)))
+    };
     let combine = |place: usize, update: usize| {
         // SAFETY: both lie inside their operands, and no other chunk touches the place.
         unsafe {
@@ -146,7 +147,7 @@ unsafe fn apply<T: Stored>(
     };
     match targets {
         Targets::Elements(along) => {
-            try_share(parallel, along.rows.elements(), along.count, |range| {
+            try_parallel_for(parallel, along.rows.elements(), along.count, |range| {
                 let outside = FirstOutside::default();
                 let one = |[update, place, index]: [usize; 3], i: usize| {
                     // SAFETY: the index is one of the indices.

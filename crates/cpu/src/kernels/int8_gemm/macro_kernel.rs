@@ -1,8 +1,8 @@
-//! Computes one tile of a product.
+//! The macro-kernel: computes one tile of a product.
 
 use super::micro_kernel::{MicroTiles, STEPS, WIDTH};
 use crate::kernels::shared::fault::Result;
-use crate::kernels::shared::scratch::with_areas;
+use crate::kernels::shared::scratch::with_scratch;
 
 /// Products that are packed and added at a time.
 const TILE_K: usize = 1024;
@@ -66,7 +66,7 @@ impl Tile {
         let part = k.min(TILE_K).next_multiple_of(STEPS);
         // One more row, of ones, gives the sums of columns.
         let sizes = [(rows + 1) * stride, rows, columns, rows];
-        with_areas(sizes, |[sums, lhs_zeros, rhs_zeros, row_sums]: [&mut [i32]; 4]| {
+        with_scratch(sizes, |[sums, lhs_zeros, rhs_zeros, row_sums]: [&mut [i32]; 4]| {
             sums.fill(0);
             row_sums.fill(0);
             // SAFETY: passed on.
@@ -83,7 +83,7 @@ impl Tile {
             let all_rows = rows + usize::from(has_lhs);
 
             let sizes = [(rows + 1) * part, stride * part, stride * STEPS];
-            with_areas(sizes, |[lhs, rhs, seen]: [&mut [u8]; 3]| {
+            with_scratch(sizes, |[lhs, rhs, seen]: [&mut [u8]; 3]| {
                 for first in (0..k).step_by(TILE_K) {
                     let count = TILE_K.min(k - first);
                     let padded = count.next_multiple_of(STEPS);

@@ -3,7 +3,7 @@
 use millstream_core::DType;
 
 use super::macro_kernel::{TileOperands, Zeros};
-use crate::kernels::shared::parallel::Shared;
+use crate::kernels::shared::parallel::SendPtr;
 
 pub(super) fn is_signed(dtype: DType) -> bool {
     dtype == DType::I8
@@ -12,7 +12,7 @@ pub(super) fn is_signed(dtype: DType) -> bool {
 /// A matrix of bytes; strides are of rows and columns.
 #[derive(Clone, Copy)]
 pub(super) struct Matrix {
-    pub first: Shared<u8>,
+    pub first: SendPtr<u8>,
     /// Where the first element lies. A matrix without elements has no pointer to it.
     pub start: usize,
     pub strides: [usize; 2],

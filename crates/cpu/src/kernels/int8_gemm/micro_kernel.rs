@@ -1,4 +1,4 @@
-//! The innermost loops.
+//! The micro-kernel: the innermost loops.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -107,9 +107,9 @@ impl MicroTiles {
             // SAFETY: passed on; no more rows are touched than there are.
             unsafe {
                 match rows {
-                    3 => self.avx2_tile::<3>(row, panel),
-                    2 => self.avx2_tile::<2>(row, panel),
-                    _ => self.avx2_tile::<1>(row, panel),
+                    3 => self.avx2_micro_tile::<3>(row, panel),
+                    2 => self.avx2_micro_tile::<2>(row, panel),
+                    _ => self.avx2_micro_tile::<1>(row, panel),
                 }
             }
         });
@@ -119,7 +119,7 @@ impl MicroTiles {
     #[cfg(target_arch = "x86_64")]
     #[inline]
     #[target_feature(enable = "avx2")]
-    unsafe fn avx2_tile<const ROWS: usize>(&self, row: usize, panel: usize) {
+    unsafe fn avx2_micro_tile<const ROWS: usize>(&self, row: usize, panel: usize) {
         const HALF: usize = WIDTH / 2;
         /// Columns of a register of products.
         const COLUMNS: usize = 4;

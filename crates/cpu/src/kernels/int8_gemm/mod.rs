@@ -22,8 +22,8 @@ use millstream_core::{DType, Operand, RawBuffer};
 
 use crate::kernels::conv::store_run;
 use crate::kernels::shared::block::base;
-use crate::kernels::shared::fault::{Result, try_share};
-use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::fault::{Result, try_parallel_for};
+use crate::kernels::shared::parallel::{Parallel, SendPtr};
 use crate::kernels::shared::simd::vectorized;
 use crate::kernels::shared::walk::Walk;
 use matrix::{Matrix, OperandPair};
@@ -80,7 +80,7 @@ pub(super) unsafe fn matmul_integer(
         }),
         // SAFETY: passed on; an operand of bytes may be read as `u8`.
         bytes: unsafe {
-            [a, b, operands[3], operands[4]].map(|operand| Shared::new(base::<u8>(operand)))
+            [a, b, operands[3], operands[4]].map(|operand| SendPtr::new(base::<u8>(operand)))
         },
         has_zero: [a_zero.is_some(), b_zero.is_some()],
         signed: [a.layout.dtype(), b.layout.dtype()].map(matrix::is_signed),
@@ -105,7 +105,7 @@ struct Product {
     batch: Walk<OPERANDS>,
     strides: [[usize; 2]; OPERANDS],
     /// Operands and zero points.
-    bytes: [Shared<u8>; 4],
+    bytes: [SendPtr<u8>; 4],
     has_zero: [bool; 2],
     signed: [bool; 2],
     rows: usize,
@@ -160,7 +160,7 @@ impl Product {
         let (down, across) = (rows.div_ceil(TILE_ROWS), columns.div_ceil(TILE_COLUMNS));
         let area = rows.min(TILE_ROWS) * columns.min(TILE_COLUMNS);
         let work = area.saturating_mul(k) / PRODUCTS_PER_ELEMENT + area;
-        try_share(parallel, self.batch.elements() * down * across, work, |range| {
+        try_parallel_for(parallel, self.batch.elements() * down * across, work, |range| {
             for index in range {
                 let (product, index) = (index / (down * across), index % (down * across));
                 let (row, column) = (index / across * TILE_ROWS, index % across * TILE_COLUMNS);
@@ -179,7 +179,7 @@ impl Product {
     /// Stores the sums themselves.
     unsafe fn sums(&self, dst: &Operand<RawBuffer>, parallel: &dyn Parallel) -> Result {
         // SAFETY: passed on.
-        let to = Shared::new(unsafe { base::<i32>(dst) });
+        let to = SendPtr::new(unsafe { base::<i32>(dst) });
         let [down, along] = self.strides[DST];
         self.each(parallel, |origin, tile, pair| {
             let start = self.at(DST, origin.product, origin.row, origin.column);
@@ -202,11 +202,11 @@ impl Product {
         // SAFETY: passed on; the types are those of the operands.
         let (to, scales, sums_bias, added, dst_scale) = unsafe {
             let [sums_bias, bias] = extras.biases();
-            let number = |operand| Shared::new(base::<T::Added>(operand));
+            let number = |operand| SendPtr::new(base::<T::Added>(operand));
             (
-                Shared::new(base::<T>(dst)),
-                extras.scales.map(|scale| Shared::new(base::<f32>(scale))),
-                sums_bias.map(|bias| Shared::new(base::<i32>(bias))),
+                SendPtr::new(base::<T>(dst)),
+                extras.scales.map(|scale| SendPtr::new(base::<f32>(scale))),
+                sums_bias.map(|bias| SendPtr::new(base::<i32>(bias))),
                 [(bias.map(number), BIAS), (extras.residual.map(number), RESIDUAL)],
                 extras.dst_scale(),
             )

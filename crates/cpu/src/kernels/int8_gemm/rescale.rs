@@ -77,29 +77,11 @@ fn to_bytes<'a, Q: Byte>(
 /// Runs a body with `$type` standing for the type of a result.
 macro_rules! with_rescaled {
     ($dtype:expr, $type:ident => $body:expr) => {
-        match $dtype {
-            DType::F32 => {
-                type $type = f32;
-                $body
-            }
-            DType::F16 => {
-                type $type = half::f16;
-                $body
-            }
-            DType::BF16 => {
-                type $type = half::bf16;
-                $body
-            }
-            DType::U8 => {
-                type $type = u8;
-                $body
-            }
-            DType::I8 => {
-                type $type = i8;
-                $body
-            }
-            other => unreachable!("sums are not made {other}"),
-        }
+        $crate::kernels::shared::number::with_dtype!(
+            $dtype,
+            $type of [F32: f32, F16: half::f16, BF16: half::bf16, U8: u8, I8: i8]
+            or "is not what sums are rescaled to" => $body
+        )
     };
 }
 

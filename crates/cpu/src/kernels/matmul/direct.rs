@@ -5,10 +5,10 @@ use std::ops::Range;
 use super::epilogue::{apply_epilogue, store};
 use super::micro_kernel::GemmElement;
 use super::problem::{Problem, Tile};
-use super::scratch::{SUMS, with_area};
 use super::vector::Vector;
 use crate::kernels::shared::fault::Result;
 use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::scratch::{Slot, with_slot};
 use crate::kernels::shared::simd::Isa;
 
 /// Up to so many rows, the rhs is used where it lies if its rows are dense.
@@ -32,7 +32,7 @@ pub(super) unsafe fn compute<T: GemmElement>(
     isa: Isa,
 ) -> Result {
     let tile = problem.tile(batch, 0..problem.rows, columns);
-    with_area::<T::Compute, _>(&SUMS, tile.rows * tile.columns, None, |sums, _| {
+    with_slot::<T::Compute, _>(Slot::Sums, tile.rows * tile.columns, None, |sums, _| {
         // SAFETY: the area has this size, and any bytes in it are numbers.
         let sums = unsafe { std::slice::from_raw_parts_mut(sums, tile.rows * tile.columns) };
         sums.fill(T::Compute::ZERO);

@@ -3,10 +3,10 @@
 use bytemuck::Pod;
 
 use super::problem::{Problem, Tile};
-use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::fault::{Result, try_parallel_for};
 use crate::kernels::shared::integer::Int;
 use crate::kernels::shared::parallel::Parallel;
-use crate::kernels::shared::scratch::with_areas;
+use crate::kernels::shared::scratch::with_scratch;
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 
 /// Rows and columns of a tile of the result, and how much of k is packed at a time.
@@ -30,7 +30,7 @@ pub(super) unsafe fn run<T: Int + Pod>(problem: &Problem<T>, parallel: &dyn Para
     let (down, across) = (problem.rows.div_ceil(TILE_ROWS), problem.columns.div_ceil(TILE_COLUMNS));
     let area = problem.rows.min(TILE_ROWS) * problem.columns.min(TILE_COLUMNS);
     let work = area.saturating_mul(problem.k) / PRODUCTS_PER_ELEMENT + area;
-    try_share(parallel, problem.batches() * down * across, work, |range| {
+    try_parallel_for(parallel, problem.batches() * down * across, work, |range| {
         for index in range {
             let (batch, index) = (index / (down * across), index % (down * across));
             let (row, column) = (index / across * TILE_ROWS, index % across * TILE_COLUMNS);
@@ -45,7 +45,7 @@ pub(super) unsafe fn run<T: Int + Pod>(problem: &Problem<T>, parallel: &dyn Para
 
 unsafe fn compute<T: Int + Pod>(tile: &Tile<T>) -> Result {
     let sizes = [TILE_ROWS * TILE_COLUMNS, TILE_ROWS * TILE_K, TILE_K * TILE_COLUMNS];
-    with_areas(sizes, |[sums, lhs, rhs]: [&mut [T]; 3]| {
+    with_scratch(sizes, |[sums, lhs, rhs]: [&mut [T]; 3]| {
         sums.fill(T::ZERO);
         for first in (0..tile.k).step_by(TILE_K) {
             let k = TILE_K.min(tile.k - first);

@@ -1,4 +1,4 @@
-//! Computes one tile of a product.
+//! The macro-kernel: computes one tile of a product.
 //!
 //! The macro-kernel takes k in parts of at most [`K_PART`]. The panels of the rhs of one part stay in the
 //! second-level cache while all rows of the tile are multiplied with them. The rows of one micro-tile stay in
@@ -11,10 +11,12 @@ use std::ops::Range;
 use super::epilogue::{apply_epilogue, is_plain, store};
 use super::micro_kernel::{GemmElement, MicroTile, Shape, panels_together};
 use super::pack::{pack_lhs, pack_rhs};
-use super::problem::{Matrix, Tile};
-use super::scratch::{Content, LHS, RHS, SUMS, with_area};
+use super::problem::Tile;
+use super::ranges::even_ranges;
+use super::sources::{Lhs, Panels, Rhs, is_read_in_place};
 use crate::kernels::shared::fault::Result;
 use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::scratch::{Content, Slot, with_slot};
 use crate::kernels::shared::simd::Isa;
 
 /// Products that are added at a time.
@@ -29,15 +31,6 @@ const MANY_ROWS: usize = 384;
 
 /// The most elements that a micro-tile has on any ISA.
 const LARGEST_MICRO_TILE: usize = 14 * 32;
-
-/// Cuts `0..count` in as few parts of at most `most` as possible, of about one size.
-pub(crate) fn even_ranges(count: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
-    let parts = count.div_ceil(most);
-    let (size, longer) = (count / parts.max(1), count % parts.max(1));
-    // The first few are longer by one.
-    let start = move |part: usize| part * size + part.min(longer);
-    (0..parts).map(move |part| start(part)..start(part + 1))
-}
 
 /// Computes a tile. `packed` is the first of its panels where the rhs is packed already;
 /// `content` names the rows of the lhs, so that a thread packs them once for all tiles that
@@ -55,20 +48,11 @@ pub(super) unsafe fn compute<T: GemmElement>(
 ) -> Result {
     let shape = T::shape(isa);
     let panels = if packed.is_some() { 0 } else { tile.columns.next_multiple_of(shape.columns) };
-    with_area::<T, _>(&RHS, panels * tile.k.min(K_PART), None, |area, _| {
+    with_slot::<T, _>(Slot::Rhs, panels * tile.k.min(K_PART), None, |area, _| {
         let rhs = packed.map_or(Rhs::Unpacked(area), Rhs::Packed);
         // SAFETY: passed on; the area has room for one part.
         unsafe { with_rhs(tile, rhs, content, shape, isa) }
     })?
-}
-
-/// Where the panels of the rhs come from.
-#[derive(Clone, Copy)]
-enum Rhs<T> {
-    /// The first of the panels.
-    Packed(*const T),
-    /// Each part is packed to this area when its turn comes.
-    Unpacked(*mut T),
 }
 
 unsafe fn with_rhs<T: GemmElement>(
@@ -93,22 +77,22 @@ unsafe fn with_rhs<T: GemmElement>(
                 return Ok(());
             }
             let stride = tile.columns.next_multiple_of(shape.columns);
-            with_area::<T::Compute, _>(&SUMS, tile.rows * stride, None, |sums, _| {
+            with_slot::<T::Compute, _>(Slot::Sums, tile.rows * stride, None, |sums, _| {
                 MacroKernel { tile, shape, lhs, rhs, sums, stride, in_place, has_epilogue, isa }
                     .run();
             })
         }
     };
-    if serves_as_it_lies(&tile.lhs) {
+    if is_read_in_place(&tile.lhs) {
         return with_lhs(Lhs::Unpacked(tile.lhs));
     }
     if tile.rows.saturating_mul(tile.k) > MOST_PACKED {
         let size = tile.rows * tile.k.min(K_PART);
-        return with_area::<T::Compute, _>(&LHS, size, None, |lhs, _| {
+        return with_slot::<T::Compute, _>(Slot::Lhs, size, None, |lhs, _| {
             with_lhs(Lhs::PartByPart(lhs))
         })?;
     }
-    with_area::<T::Compute, _>(&LHS, tile.rows * tile.k, Some(content), |lhs, packed| {
+    with_slot::<T::Compute, _>(Slot::Lhs, tile.rows * tile.k, Some(content), |lhs, packed| {
         if !packed {
             for part in even_ranges(tile.k, K_PART) {
                 // SAFETY: passed on; the area has room for the rows.
@@ -120,57 +104,6 @@ unsafe fn with_rhs<T: GemmElement>(
         }
         with_lhs(Lhs::Packed(lhs))
     })?
-}
-
-/// Where the rows of the lhs come from.
-#[derive(Clone, Copy)]
-enum Lhs<T: StoredFloat> {
-    /// All rows, packed by [`pack_rows`].
-    Packed(*const T::Compute),
-    /// The rows of each part are packed to this area when its turn comes.
-    PartByPart(*mut T::Compute),
-    /// The operand itself.
-    Unpacked(Matrix<T>),
-}
-
-impl<T: StoredFloat> Lhs<T> {
-    /// Some rows of one part: the first number, and the strides of rows and of k.
-    ///
-    /// # Safety
-    ///
-    /// Rows and part are of the tile, and as they were packed.
-    unsafe fn at(
-        self,
-        tile: &Tile<'_, T>,
-        rows: &Range<usize>,
-        part: &Range<usize>,
-    ) -> (*const T::Compute, usize, usize) {
-        // SAFETY: passed on.
-        unsafe {
-            match self {
-                Lhs::Packed(first) => {
-                    let place = part.start * tile.rows + rows.start * part.len();
-                    (first.add(place), 1, rows.len())
-                }
-                Lhs::PartByPart(first) => {
-                    (first.add(rows.start * part.len()).cast_const(), 1, rows.len())
-                }
-                Lhs::Unpacked(matrix) => {
-                    let first = matrix.at(rows.start, part.start).cast_const().cast();
-                    (first, matrix.row_stride(), matrix.column_stride())
-                }
-            }
-        }
-    }
-}
-
-/// Whether the rows of a micro-tile are read where they lie. Rows a multiple of a page apart would displace
-/// each other in the first-level cache.
-fn serves_as_it_lies<T: StoredFloat>(lhs: &Matrix<T>) -> bool {
-    const PAGE: usize = 4096;
-    T::DIRECT
-        && lhs.column_stride() == 1
-        && !(lhs.row_stride() * size_of::<T>()).is_multiple_of(PAGE)
 }
 
 /// Packs all rows of one part.
@@ -186,34 +119,6 @@ unsafe fn pack_rows<T: GemmElement>(
         unsafe {
             let to = to.add(rows.start * part.len());
             pack_lhs(&tile.lhs, rows.start, rows.len(), part.clone(), to, isa);
-        }
-    }
-}
-
-/// The rhs of one part.
-struct Panels<T> {
-    /// The first packed panel.
-    first: *const T,
-    /// Elements between packed panels.
-    stride: usize,
-    /// The rhs itself, and how many of its first panels are read there.
-    plain: Option<(Matrix<T>, usize)>,
-}
-
-impl<T: Copy> Panels<T> {
-    /// A panel, with the distance of its groups, and that of panels.
-    ///
-    /// # Safety
-    ///
-    /// The panel is one of the part.
-    unsafe fn at(&self, index: usize, width: usize) -> (*const T, usize, usize) {
-        match self.plain {
-            Some((matrix, count)) if index < count => {
-                // SAFETY: passed on.
-                let first = unsafe { matrix.at(0, index * width) };
-                (first.cast_const(), matrix.row_stride(), width)
-            }
-            _ => (self.first.wrapping_add(index * self.stride), width, self.stride),
         }
     }
 }
@@ -367,6 +272,3 @@ impl<T: GemmElement> MacroKernel<'_, '_, T> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

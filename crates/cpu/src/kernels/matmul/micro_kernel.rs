@@ -1,4 +1,4 @@
-//! The innermost loops, compiled for each ISA.
+//! The micro-kernel: the innermost loops, compiled for each ISA.
 
 use half::{bf16, f16};
 

@@ -16,7 +16,9 @@ mod pack;
 mod packed;
 pub(super) mod panels;
 mod problem;
-mod scratch;
+mod product_id;
+mod ranges;
+mod sources;
 mod tiling;
 mod vector;
 
@@ -25,19 +27,18 @@ mod tests;
 
 use millstream_core::{DType, Epilogue, Operand, RawBuffer};
 
-use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::fault::{Result, try_parallel_for};
 use crate::kernels::shared::number::with_float;
-use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::parallel::{Parallel, SendPtr};
 use crate::kernels::shared::simd::Isa;
 use micro_kernel::GemmElement;
 use problem::Problem;
-use scratch::new_name;
+use product_id::next_product_id;
 use tiling::{MOST_COLUMNS, Tiling};
 
 pub(super) use blocks::{Operands as BlocksOperands, matmul_blocks};
 pub(crate) use packed::packed_bytes;
 pub(super) use packed::{matmul_packed, pack_weights};
-pub(super) use scratch::trim_areas;
 
 /// Multiplications that take about as long as one element of simple work.
 const PRODUCTS_PER_ELEMENT: usize = 16;
@@ -88,12 +89,12 @@ pub(super) unsafe fn matmul(
 ///
 /// As for [`execute`](crate::kernels::execute), and the CPU has this ISA.
 unsafe fn run<T: GemmElement>(problem: &Problem<T>, isa: Isa, parallel: &dyn Parallel) -> Result {
-    let name = new_name();
+    let id = next_product_id();
     let size = problem.rows.saturating_mul(problem.columns).saturating_mul(problem.k);
     let work = size / PRODUCTS_PER_ELEMENT + problem.rows * problem.columns;
     if direct::suits(problem) {
         let across = problem.columns.div_ceil(MOST_COLUMNS);
-        try_share(parallel, problem.batches() * across, work / across, |range| {
+        try_parallel_for(parallel, problem.batches() * across, work / across, |range| {
             for index in range {
                 let (batch, column) = (index / across, index % across * MOST_COLUMNS);
                 let columns = column..(column + MOST_COLUMNS).min(problem.columns);
@@ -103,17 +104,17 @@ unsafe fn run<T: GemmElement>(problem: &Problem<T>, isa: Isa, parallel: &dyn Par
             Ok(())
         })
     } else if problem.batches() > 1 && (size <= SMALL_PRODUCT || problem.batches() >= 16) {
-        try_share(parallel, problem.batches(), work, |range| {
+        try_parallel_for(parallel, problem.batches(), work, |range| {
             for batch in range {
                 // SAFETY: each product has an output of its own; the rest is passed on.
-                unsafe { multiply(problem, name, batch, None, isa, &crate::kernels::Sequential)? };
+                unsafe { multiply(problem, id, batch, None, isa, &crate::kernels::Sequential)? };
             }
             Ok(())
         })
     } else {
         for batch in 0..problem.batches() {
             // SAFETY: passed on.
-            unsafe { multiply(problem, name, batch, None, isa, parallel)? };
+            unsafe { multiply(problem, id, batch, None, isa, parallel)? };
         }
         Ok(())
     }
@@ -126,9 +127,9 @@ unsafe fn run<T: GemmElement>(problem: &Problem<T>, isa: Isa, parallel: &dyn Par
 /// As for [`run`], and `rhs` is as [`pack_rhs`](pack::pack_rhs) packs it.
 unsafe fn multiply<T: GemmElement>(
     problem: &Problem<T>,
-    name: u64,
+    id: u64,
     batch: usize,
-    rhs: Option<Shared<T>>,
+    rhs: Option<SendPtr<T>>,
     isa: Isa,
     parallel: &dyn Parallel,
 ) -> Result {
@@ -136,7 +137,7 @@ unsafe fn multiply<T: GemmElement>(
     let tiling = Tiling::new(size, rhs.is_some(), T::shape(isa), isa);
     let area = tiling.rows * tiling.columns;
     let work = area.saturating_mul(problem.k) / PRODUCTS_PER_ELEMENT + area;
-    try_share(parallel, tiling.down * tiling.across, work, |range| {
+    try_parallel_for(parallel, tiling.down * tiling.across, work, |range| {
         for index in range {
             let row = index / tiling.across * tiling.rows;
             let column = index % tiling.across * tiling.columns;
@@ -146,7 +147,7 @@ unsafe fn multiply<T: GemmElement>(
             // SAFETY: tiles are disjoint parts of the output; the panels of this one begin there.
             unsafe {
                 let rhs = rhs.map(|rhs| rhs.get().add(column * problem.k).cast_const());
-                macro_kernel::compute(&tile, rhs, (name, batch, row), isa)?;
+                macro_kernel::compute(&tile, rhs, (id, batch, row), isa)?;
             }
         }
         Ok(())

@@ -6,11 +6,11 @@ use super::micro_kernel::GemmElement;
 use super::multiply;
 use super::pack::pack_rhs;
 use super::problem::{Matrix, Problem};
-use super::scratch::new_name;
+use super::product_id::next_product_id;
 use crate::kernels::shared::block::base;
 use crate::kernels::shared::fault::{KernelFault, Result};
 use crate::kernels::shared::number::with_float;
-use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::parallel::{Parallel, SendPtr, parallel_for};
 use crate::kernels::shared::simd::Isa;
 
 /// Bytes that packed weights of a layout take, which is `[k, n]` of a floating-point type.
@@ -64,8 +64,8 @@ pub(super) unsafe fn pack<T: GemmElement>(
         return Ok(());
     }
     // SAFETY: passed on.
-    let (matrix, to) = unsafe { (Matrix::<T>::of(src, 0), Shared::new(base::<T>(dst))) };
-    share(parallel, width.div_ceil(panel), panel * k / 2, |range| {
+    let (matrix, to) = unsafe { (Matrix::<T>::of(src, 0), SendPtr::new(base::<T>(dst))) };
+    parallel_for(parallel, width.div_ceil(panel), panel * k / 2, |range| {
         // SAFETY: panels are disjoint parts of the output, whose size was checked.
         unsafe {
             let to = to.get().add(range.start * panel * k);
@@ -131,7 +131,7 @@ pub(super) unsafe fn run<T: GemmElement>(
         return Ok(());
     }
     // SAFETY: passed on.
-    let rhs = Shared::new(unsafe { base::<u8>(packed) }.cast::<T>());
+    let rhs = SendPtr::new(unsafe { base::<u8>(packed) }.cast::<T>());
     // The operand that was packed, for its sizes alone: it stands for all products of the batch.
     let mut whole: smallvec::SmallVec<[usize; 8]> = shape.into();
     whole[rank - 2] = k;
@@ -141,10 +141,10 @@ pub(super) unsafe fn run<T: GemmElement>(
     let plain = Operand::new(packed.buffer, plain);
     // SAFETY: passed on.
     let problem = unsafe { Problem::<T>::new(epilogue, dst, [lhs, &plain], bias, residual) };
-    let name = new_name();
+    let id = next_product_id();
     for batch in 0..problem.batches() {
         // SAFETY: passed on; the size of the packed weights was checked.
-        unsafe { multiply(&problem, name, batch, Some(rhs), isa, parallel)? };
+        unsafe { multiply(&problem, id, batch, Some(rhs), isa, parallel)? };
     }
     Ok(())
 }

@@ -5,8 +5,8 @@
 
 use bytemuck::Pod;
 
-use crate::kernels::matmul::macro_kernel::even_ranges;
 use crate::kernels::matmul::micro_kernel::{GemmElement, MicroTile, panels_together};
+use crate::kernels::matmul::ranges::even_ranges;
 use crate::kernels::shared::number::Float;
 use crate::kernels::shared::simd::Isa;
 

@@ -6,13 +6,13 @@ use millstream_core::{Epilogue, Operand, RawBuffer};
 
 use crate::kernels::shared::block::base;
 use crate::kernels::shared::number::Stored;
-use crate::kernels::shared::parallel::Shared;
+use crate::kernels::shared::parallel::SendPtr;
 use crate::kernels::shared::walk::Walk;
 
 /// A matrix in memory; strides count elements.
 #[derive(Clone, Copy)]
 pub(crate) struct Matrix<T> {
-    first: Shared<T>,
+    first: SendPtr<T>,
     row_stride: usize,
     column_stride: usize,
 }
@@ -26,7 +26,7 @@ impl<T: Copy> Matrix<T> {
     pub unsafe fn of(operand: &Operand<RawBuffer>, axis: usize) -> Self {
         Matrix {
             // SAFETY: passed on.
-            first: Shared::new(unsafe { base::<T>(operand) }),
+            first: SendPtr::new(unsafe { base::<T>(operand) }),
             row_stride: operand.layout.strides()[axis],
             column_stride: operand.layout.strides()[axis + 1],
         }
@@ -63,7 +63,7 @@ impl<T: Copy> Matrix<T> {
 
     unsafe fn moved(self, count: usize) -> Self {
         // SAFETY: passed on.
-        Matrix { first: Shared::new(unsafe { self.first.get().add(count) }), ..self }
+        Matrix { first: SendPtr::new(unsafe { self.first.get().add(count) }), ..self }
     }
 }
 

@@ -5,7 +5,7 @@ use millstream_core::{Operand, PoolOrder, PoolParams, RawBuffer};
 use super::axis::Axis;
 use crate::kernels::shared::block::base;
 use crate::kernels::shared::number::Stored;
-use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::parallel::{Parallel, SendPtr, parallel_for};
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 
 /// Neighbouring windows that are computed together.
@@ -92,12 +92,12 @@ impl Windows {
         store: impl Fn([usize; 2], P, Counts) + Sync,
     ) {
         // SAFETY: passed on.
-        let from = Shared::<T>::new(unsafe { base(src) });
+        let from = SendPtr::<T>::new(unsafe { base(src) });
         let [a, b, c] = &self.axes;
         let rows = self.outer[0].windows * self.outer[1].windows * a.windows * b.windows;
         let together = if c.windows < FEW { 1 } else { TOGETHER };
         let work = a.kernel.saturating_mul(b.kernel).saturating_mul(c.kernel);
-        share(parallel, rows, work.saturating_mul(c.windows), |range| {
+        parallel_for(parallel, rows, work.saturating_mul(c.windows), |range| {
             for row in range {
                 let mut rest = row;
                 let mut split = |axis: &Axis| {

@@ -20,10 +20,10 @@ use millstream_core::{
 
 use crate::kernels::matmul::panels::PanelElement;
 use crate::kernels::shared::block::base;
-use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::fault::{Result, try_parallel_for};
 use crate::kernels::shared::lengths::Lengths;
 use crate::kernels::shared::number::{Float, StoredFloat, with_float};
-use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::parallel::{Parallel, SendPtr};
 use crate::kernels::shared::simd::Isa;
 use general::Variant;
 use pack::Weight;
@@ -71,7 +71,7 @@ pub(super) unsafe fn recurrent(
 /// An operand with strides for up to four axes.
 #[derive(Clone, Copy)]
 struct Tensor<T> {
-    first: Shared<T>,
+    first: SendPtr<T>,
     strides: [usize; 4],
 }
 
@@ -80,7 +80,7 @@ impl<T: Copy> Tensor<T> {
         let strides = operand.layout.strides();
         Tensor {
             // SAFETY: passed on.
-            first: Shared::new(unsafe { base(operand) }),
+            first: SendPtr::new(unsafe { base(operand) }),
             strides: std::array::from_fn(|axis| strides.get(axis).copied().unwrap_or(0)),
         }
     }
@@ -114,7 +114,7 @@ struct Layer<'a, T> {
 
 /// One direction of some sequences.
 #[derive(Clone, Copy)]
-struct Part {
+struct SequenceGroup {
     direction: usize,
     reverse: bool,
     /// The first sequence, and how many there are.
@@ -122,7 +122,7 @@ struct Part {
     count: usize,
 }
 
-impl Part {
+impl SequenceGroup {
     /// The time of a step of a sequence of some length, which is larger than the step.
     fn time_of(self, step: usize, length: usize) -> usize {
         if self.reverse { length - 1 - step } else { step }
@@ -194,7 +194,7 @@ impl<'a, T: StoredFloat<Compute: PanelElement>> Layer<'a, T> {
         let products = self.rows().saturating_mul(self.input.saturating_add(self.hidden));
         let work = products.saturating_mul(self.time.saturating_add(1)) / PRODUCTS_PER_ELEMENT;
         let directions = self.params.direction.count();
-        try_share(parallel, directions * chunks, work, |range| {
+        try_parallel_for(parallel, directions * chunks, work, |range| {
             for index in range {
                 let (direction, chunk) = (index / chunks, index % chunks);
                 let first = chunk * SEQUENCES;
@@ -202,7 +202,7 @@ impl<'a, T: StoredFloat<Compute: PanelElement>> Layer<'a, T> {
                     direction == 1 || self.params.direction == RecurrentDirection::Reverse;
                 let count = SEQUENCES.min(self.batch - first);
                 // SAFETY: parts are disjoint in all outputs; the rest is passed on.
-                unsafe { self.part(isa, Part { direction, reverse, first, count })? };
+                unsafe { self.group(isa, SequenceGroup { direction, reverse, first, count })? };
             }
             Ok(())
         })

@@ -6,19 +6,19 @@ use millstream_core::RecurrentCell;
 
 use super::cell::{CellUpdate, Reset};
 use super::general::{GeneralCellUpdate, GeneralReset, Variant};
-use super::{Layer, Part};
+use super::{Layer, SequenceGroup};
 use crate::kernels::conv::read_run;
 use crate::kernels::matmul::panels::{PanelElement, Product};
 use crate::kernels::shared::fault::Result;
 use crate::kernels::shared::number::{Float, StoredFloat};
-use crate::kernels::shared::scratch::with_areas;
+use crate::kernels::shared::scratch::with_scratch;
 use crate::kernels::shared::simd::{Isa, vectorized};
 
 /// Rows of input that are multiplied at a time.
 const INPUT_ROWS: usize = 32;
 
-/// What a part works in.
-struct Areas<'a, F> {
+/// What a group works in.
+struct Buffers<'a, F> {
     /// Packed weights of the input and of the hidden state. Every gate begins a panel.
     input_weight: &'a [F],
     hidden_weight: &'a [F],
@@ -39,10 +39,10 @@ struct Areas<'a, F> {
 impl<T: StoredFloat<Compute: PanelElement>> Layer<'_, T> {
     /// # Safety
     ///
-    /// As for [`run`](Self::run), and nobody else touches the part of the outputs.
-    pub(super) unsafe fn part(&self, isa: Isa, part: Part) -> Result {
+    /// As for [`run`](Self::run), and nobody else touches the group of the outputs.
+    pub(super) unsafe fn group(&self, isa: Isa, group: SequenceGroup) -> Result {
         let width = T::Compute::width(isa);
-        let (rows, count) = (self.rows(), part.count);
+        let (rows, count) = (self.rows(), group.count);
         let stride = self.params.cell.gates() * self.hidden.next_multiple_of(width);
         let steps = INPUT_ROWS.div_ceil(count);
         let sizes = [
@@ -56,15 +56,15 @@ impl<T: StoredFloat<Compute: PanelElement>> Layer<'_, T> {
             count * self.hidden,
             count * self.hidden,
             if self.peepholes.is_some() { 3 * self.hidden } else { 0 },
-            if self.variant(part.direction, &[]).is_some() { stride } else { 0 },
+            if self.variant(group.direction, &[]).is_some() { stride } else { 0 },
         ];
-        with_areas(sizes, |areas: [&mut [T::Compute]; 11]| {
-            let [input_weight, hidden_weight, bias, rest @ ..] = areas;
+        with_scratch(sizes, |buffers: [&mut [T::Compute]; 11]| {
+            let [input_weight, hidden_weight, bias, rest @ ..] = buffers;
             let [input, from_input, from_hidden, hidden, reset, state, peepholes, gates] = rest;
             bias.fill(T::Compute::ZERO);
-            // SAFETY: passed on; the areas have the sizes of the weights and states.
+            // SAFETY: passed on; the buffers have the sizes of the weights and states.
             unsafe {
-                let direction = part.direction;
+                let direction = group.direction;
                 let size = (self.hidden, width);
                 self.input_weight.pack(direction, self.input, size, input_weight);
                 self.hidden_weight.pack(direction, self.hidden, size, hidden_weight);
@@ -76,11 +76,11 @@ impl<T: StoredFloat<Compute: PanelElement>> Layer<'_, T> {
                         read_run(from.at([direction, index, 0]), from.strides[2], to);
                     }
                 }
-                self.read_state(self.initial_hidden.as_ref(), part, hidden);
-                self.read_state(self.initial_cell.as_ref(), part, state);
+                self.read_state(self.initial_hidden.as_ref(), group, hidden);
+                self.read_state(self.initial_cell.as_ref(), group, state);
             }
             let (first, second) = bias.split_at(rows);
-            let mut areas = Areas {
+            let mut buffers = Buffers {
                 input_weight,
                 hidden_weight,
                 bias: [first, second],
@@ -90,21 +90,21 @@ impl<T: StoredFloat<Compute: PanelElement>> Layer<'_, T> {
                 hidden,
                 reset,
                 state,
-                variant: self.variant(part.direction, peepholes),
+                variant: self.variant(group.direction, peepholes),
                 gates,
             };
             // SAFETY: passed on.
             unsafe {
                 for step in (0..self.time).step_by(steps) {
                     let steps = steps.min(self.time - step);
-                    self.project(isa, part, step..step + steps, stride, &mut areas);
+                    self.project(isa, group, step..step + steps, stride, &mut buffers);
                     for index in 0..steps {
-                        self.step(isa, part, (step, index), stride, &mut areas);
+                        self.step(isa, group, (step, index), stride, &mut buffers);
                     }
                 }
-                self.write_state(&self.last_hidden, part, areas.hidden);
+                self.write_state(&self.last_hidden, group, buffers.hidden);
                 if let Some(last_cell) = &self.last_cell {
-                    self.write_state(last_cell, part, areas.state);
+                    self.write_state(last_cell, group, buffers.state);
                 }
             }
         })
@@ -114,20 +114,21 @@ impl<T: StoredFloat<Compute: PanelElement>> Layer<'_, T> {
     unsafe fn project(
         &self,
         isa: Isa,
-        part: Part,
+        group: SequenceGroup,
         steps: Range<usize>,
         stride: usize,
-        areas: &mut Areas<'_, T::Compute>,
+        buffers: &mut Buffers<'_, T::Compute>,
     ) {
-        let rows = steps.len() * part.count;
+        let rows = steps.len() * group.count;
         for row in 0..rows {
-            let to = &mut areas.input[row * self.input..][..self.input];
-            let (step, sequence) = (steps.start + row / part.count, part.first + row % part.count);
+            let to = &mut buffers.input[row * self.input..][..self.input];
+            let (step, sequence) =
+                (steps.start + row / group.count, group.first + row % group.count);
             // SAFETY: passed on; the time is below the length of the sequence.
             unsafe {
                 let length = self.length(sequence);
                 if step < length {
-                    let time = part.time_of(step, length);
+                    let time = group.time_of(step, length);
                     read_run(self.src.at([time, sequence, 0]), self.src.strides[2], to);
                 } else {
                     to.fill(T::Compute::ZERO);
@@ -135,9 +136,9 @@ impl<T: StoredFloat<Compute: PanelElement>> Layer<'_, T> {
             }
         }
         let gates = 0..self.params.cell.gates();
-        let (lhs, rhs) = (&*areas.input, areas.input_weight);
-        // SAFETY: the areas have the sizes of the products.
-        unsafe { self.multiply(isa, rows, gates, (lhs, rhs), areas.from_input, stride) };
+        let (lhs, rhs) = (&*buffers.input, buffers.input_weight);
+        // SAFETY: the buffers have the sizes of the products.
+        unsafe { self.multiply(isa, rows, gates, (lhs, rhs), buffers.from_input, stride) };
     }
 
     /// `sums = lhs × rhs` for some gates.
@@ -179,78 +180,78 @@ impl<T: StoredFloat<Compute: PanelElement>> Layer<'_, T> {
         unsafe { product.run(isa) };
     }
 
-    /// Takes all sequences of a part one step further. `index` is the step among those whose input was
+    /// Takes all sequences of a group one step further. `index` is the step among those whose input was
     /// multiplied, from `first` on.
     unsafe fn step(
         &self,
         isa: Isa,
-        part: Part,
+        group: SequenceGroup,
         (first, index): (usize, usize),
         stride: usize,
-        areas: &mut Areas<'_, T::Compute>,
+        buffers: &mut Buffers<'_, T::Compute>,
     ) {
-        let (count, size, cell) = (part.count, self.hidden, self.params.cell);
+        let (count, size, cell) = (group.count, self.hidden, self.params.cell);
         let gate = stride / cell.gates();
-        let inputs = &areas.from_input[index * count * stride..][..count * stride];
-        let bias = areas.bias;
+        let inputs = &buffers.from_input[index * count * stride..][..count * stride];
+        let bias = buffers.bias;
         let reset_first = cell == RecurrentCell::Gru { linear_before_reset: false };
         let at_once = if reset_first { 0..2 } else { 0..cell.gates() };
-        // SAFETY: the areas have the sizes of the products.
+        // SAFETY: the buffers have the sizes of the products.
         unsafe {
-            let operands = (&*areas.hidden, areas.hidden_weight);
-            self.multiply(isa, count, at_once, operands, areas.from_hidden, stride);
+            let operands = (&*buffers.hidden, buffers.hidden_weight);
+            self.multiply(isa, count, at_once, operands, buffers.from_hidden, stride);
         }
         if reset_first {
             for sequence in 0..count {
                 let from = sequence * stride + gate;
-                let hidden = &areas.hidden[sequence * size..][..size];
-                let to = &mut areas.reset[sequence * size..][..size];
+                let hidden = &buffers.hidden[sequence * size..][..size];
+                let to = &mut buffers.reset[sequence * size..][..size];
                 vectorized(Reset {
-                    products: [&inputs[from..][..size], &areas.from_hidden[from..][..size]],
+                    products: [&inputs[from..][..size], &buffers.from_hidden[from..][..size]],
                     bias: bias.map(|bias| &bias[size..][..size]),
-                    hidden: areas.variant.is_none().then_some(hidden),
+                    hidden: buffers.variant.is_none().then_some(hidden),
                     to: &mut *to,
                 });
-                if let Some(variant) = areas.variant {
+                if let Some(variant) = buffers.variant {
                     vectorized(GeneralReset { variant, hidden, to });
                 }
             }
             // SAFETY: as above.
             unsafe {
-                let operands = (&*areas.reset, areas.hidden_weight);
-                self.multiply(isa, count, 2..3, operands, areas.from_hidden, stride);
+                let operands = (&*buffers.reset, buffers.hidden_weight);
+                self.multiply(isa, count, 2..3, operands, buffers.from_hidden, stride);
             }
         }
         for sequence in 0..count {
-            let hidden = &mut areas.hidden[sequence * size..][..size];
+            let hidden = &mut buffers.hidden[sequence * size..][..size];
             // SAFETY: passed on.
             unsafe {
-                let length = self.length(part.first + sequence);
+                let length = self.length(group.first + sequence);
                 let step = first + index;
                 if step < length {
                     let one = CellUpdate {
                         cell,
                         gate_stride: gate,
                         from_input: &inputs[sequence * stride..][..stride],
-                        from_hidden: &areas.from_hidden[sequence * stride..][..stride],
+                        from_hidden: &buffers.from_hidden[sequence * stride..][..stride],
                         bias,
                         hidden: &mut *hidden,
-                        state: &mut areas.state[sequence * size..][..size],
+                        state: &mut buffers.state[sequence * size..][..size],
                     };
-                    match areas.variant {
+                    match buffers.variant {
                         None => vectorized(one),
                         Some(variant) => {
                             vectorized(GeneralCellUpdate {
                                 update: one,
                                 variant,
-                                gates: &mut *areas.gates,
+                                gates: &mut *buffers.gates,
                             });
                         }
                     }
-                    self.write_step(part, part.time_of(step, length), sequence, hidden);
+                    self.write_step(group, group.time_of(step, length), sequence, hidden);
                 } else {
                     // What a sequence leaves over is at the end in both directions.
-                    self.write_zeros(part, step, sequence);
+                    self.write_zeros(group, step, sequence);
                 }
             }
         }

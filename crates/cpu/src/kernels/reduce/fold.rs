@@ -8,7 +8,7 @@ use millstream_core::{Axes, Operand, RawBuffer};
 use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base, blocks};
 use crate::kernels::shared::lanes::{Columns, LANES, accumulate, merge};
 use crate::kernels::shared::number::Stored;
-use crate::kernels::shared::parallel::{Parallel, share};
+use crate::kernels::shared::parallel::{Parallel, parallel_for};
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 use crate::kernels::shared::walk::Walk;
 
@@ -81,7 +81,7 @@ impl<'a> Reduction<'a> {
         let columnar = self.shape.is_columnar();
         let (unit, width) = if columnar { (TILE, TILE.min(outputs)) } else { (1, 1) };
         let units = outputs.div_ceil(unit);
-        share(self.parallel, units, count.saturating_mul(width), |range| {
+        parallel_for(self.parallel, units, count.saturating_mul(width), |range| {
             let range = range.start * unit..(range.end * unit).min(outputs);
             if columnar {
                 // SAFETY: a block does not go beyond a row, so the inputs are neighbors.

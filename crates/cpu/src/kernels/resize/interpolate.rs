@@ -9,7 +9,7 @@ use millstream_core::{Operand, RawBuffer};
 
 use super::taps::Taps;
 use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base};
-use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::fault::{Result, try_parallel_for};
 use crate::kernels::shared::number::{Float, StoredFloat};
 use crate::kernels::shared::parallel::{CHUNK_ELEMENTS, Parallel};
 use crate::kernels::shared::scratch::reserve;
@@ -36,9 +36,9 @@ pub(super) unsafe fn resize<T: StoredFloat>(
     let part = (CHUNK_ELEMENTS / from_size).clamp(1, behind);
     let parts = behind.div_ceil(part);
     // SAFETY: passed on.
-    let mixer = unsafe {
+    let interpolator = unsafe {
         let to = base::<T>(dst);
-        Mixer::<T> {
+        Interpolator::<T> {
             taps,
             last,
             target: Walk::over([&dst.layout], last..rank),
@@ -52,21 +52,21 @@ pub(super) unsafe fn resize<T: StoredFloat>(
     };
     let rows: usize = dst.layout.shape()[..last].iter().product();
     let work = part.saturating_mul(from_size.saturating_add(2 * dst.layout.shape()[last]));
-    try_share(parallel, rows * parts, work, |range| {
+    try_parallel_for(parallel, rows * parts, work, |range| {
         let mut mixed = Vec::new();
         let mut sources = Vec::new();
         for item in range {
             let (row, first) = (item / parts, item % parts * part);
             let len = part.min(behind - first);
-            let (target, inside) = mixer.sources(row, dst, src, &mut sources)?;
+            let (target, inside) = interpolator.sources(row, dst, src, &mut sources)?;
             // SAFETY: rows and parts are disjoint in the output, and the sources are rows of the
             // input.
             unsafe {
                 if inside {
-                    mixer.mix(&sources, first, len, &mut mixed)?;
-                    mixer.write(target, Some(&mixed), first, len);
+                    interpolator.mix(&sources, first, len, &mut mixed)?;
+                    interpolator.write(target, Some(&mixed), first, len);
                 } else {
-                    mixer.write(target, None, first, len);
+                    interpolator.write(target, None, first, len);
                 }
             }
         }
@@ -74,7 +74,7 @@ pub(super) unsafe fn resize<T: StoredFloat>(
     })
 }
 
-struct Mixer<'a, T: StoredFloat> {
+struct Interpolator<'a, T: StoredFloat> {
     taps: &'a [Taps],
     last: usize,
     /// One row of output and input, from the axis on.
@@ -89,7 +89,7 @@ struct Mixer<'a, T: StoredFloat> {
     sizes: [usize; 2],
 }
 
-impl<T: StoredFloat> Mixer<'_, T> {
+impl<T: StoredFloat> Interpolator<'_, T> {
     /// The rows of the input, and their weights, that make a row of the output. Gives the position of
     /// the row in the output, and whether it lies inside the input.
     fn sources(

@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 use millstream_core::{Operand, RawBuffer};
 
 use super::number::Stored;
-use super::parallel::{Parallel, Shared, share};
+use super::parallel::{Parallel, SendPtr, parallel_for};
 use super::streaming;
 use super::walk::Walk;
 
@@ -59,7 +59,7 @@ pub(crate) unsafe fn base<T>(operand: &Operand<RawBuffer>) -> *mut T {
 /// An operand of a walk that is read.
 #[derive(Clone, Copy)]
 pub(crate) struct Input<T> {
-    first: Shared<T>,
+    first: SendPtr<T>,
     operand: usize,
     /// Whether blocks may be read in place, from the buffer itself.
     in_place: bool,
@@ -68,25 +68,25 @@ pub(crate) struct Input<T> {
 /// An operand of a walk that is written.
 #[derive(Clone, Copy)]
 pub(crate) struct Output<T> {
-    first: Shared<T>,
+    first: SendPtr<T>,
     operand: usize,
-    /// Whether dense runs are stored past the caches.
+    /// Whether dense runs are stored with streaming stores.
     streaming: bool,
 }
 
 impl<T: Stored> Output<T> {
     /// Operand `operand` of a walk, with its first element.
     pub fn new(first: *mut T, operand: usize) -> Self {
-        Output { first: Shared::new(first), operand, streaming: false }
+        Output { first: SendPtr::new(first), operand, streaming: false }
     }
 
-    /// The same operand, stored past the caches if so many elements are too large for them. A chunk
+    /// The same operand, stored with streaming stores if so many elements are too large for them. A chunk
     /// then ends with [`end_chunk`](Self::end_chunk), which [`each_block`] sees to.
     pub fn of_elements(self, count: usize) -> Self {
         Output { streaming: streaming::is_large(count.saturating_mul(size_of::<T>())), ..self }
     }
 
-    /// Whether the operand is stored past the caches, and so its inputs likely come from beyond them.
+    /// Whether the operand is stored with streaming stores, and so its inputs likely come from beyond them.
     #[inline(always)]
     pub fn is_streaming(&self) -> bool {
         self.streaming
@@ -131,7 +131,7 @@ impl<T: Stored> Output<T> {
     /// The new first element lies inside the buffer.
     pub unsafe fn moved(self, count: usize) -> Self {
         // SAFETY: passed on.
-        let first = Shared::new(unsafe { self.first.get().add(count) });
+        let first = SendPtr::new(unsafe { self.first.get().add(count) });
         Output { first, ..self }
     }
 
@@ -222,7 +222,7 @@ impl<T: Stored> Input<T> {
     /// on. An input that *is* the output is never read in place, since such a block must not change.
     pub fn new<D>(first: *const T, operand: usize, output: *const D) -> Self {
         let in_place = first.cast::<u8>() != output.cast::<u8>();
-        Input { first: Shared::new(first.cast_mut()), operand, in_place }
+        Input { first: SendPtr::new(first.cast_mut()), operand, in_place }
     }
 
     /// The same operand with all elements moved by `count` elements.
@@ -232,7 +232,7 @@ impl<T: Stored> Input<T> {
     /// The new first element lies inside the buffer.
     pub unsafe fn moved(self, count: usize) -> Self {
         // SAFETY: passed on.
-        let first = Shared::new(unsafe { self.first.get().add(count) });
+        let first = SendPtr::new(unsafe { self.first.get().add(count) });
         Input { first, ..self }
     }
 
@@ -339,7 +339,7 @@ pub(crate) fn each_block<const N: usize>(
     // Whatever the type, so that it need not be known here; small blocks and a fence cost little.
     let large = streaming::is_large(walk.elements().saturating_mul(size_of::<u64>()));
     let block = if large { streaming::BURST / size_of::<f32>() } else { BLOCK };
-    share(parallel, walk.elements(), 1, |range| {
+    parallel_for(parallel, walk.elements(), 1, |range| {
         walk.blocks(range, block, &body);
         if large {
             streaming::fence();

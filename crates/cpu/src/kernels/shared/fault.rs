@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use super::parallel::{Parallel, share};
+use super::parallel::{Parallel, parallel_for};
 
 /// Why a Command could not be executed. What it writes may hold anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,16 +44,16 @@ impl fmt::Display for KernelFault {
 
 impl std::error::Error for KernelFault {}
 
-/// Like [`share`], for a body that may fail: the first fault is the result, and ranges that begin after
+/// Like [`parallel_for`], for a body that may fail: the first fault is the result, and ranges that begin after
 /// it are skipped.
-pub(crate) fn try_share(
+pub(crate) fn try_parallel_for(
     parallel: &dyn Parallel,
     items: usize,
     work_per_item: usize,
     body: impl Fn(Range<usize>) -> Result + Sync,
 ) -> Result {
     let first = OnceLock::new();
-    share(parallel, items, work_per_item, |range| {
+    parallel_for(parallel, items, work_per_item, |range| {
         if first.get().is_none()
             && let Err(fault) = body(range)
         {
@@ -64,7 +64,7 @@ pub(crate) fn try_share(
     first.into_inner().map_or(Ok(()), Err)
 }
 
-/// Like [`Parallel::run`], for a body that may fail; see [`try_share`].
+/// Like [`Parallel::run`], for a body that may fail; see [`try_parallel_for`].
 pub(crate) fn try_run(
     parallel: &dyn Parallel,
     chunks: usize,

@@ -3,13 +3,13 @@
 use millstream_core::{DType, Operand, RawBuffer};
 
 use super::block::base;
-use super::parallel::Shared;
+use super::parallel::SendPtr;
 
 /// Numbers with the distance between them.
 #[derive(Clone, Copy)]
 pub(crate) enum Lengths {
-    Short(Shared<i32>, usize),
-    Long(Shared<i64>, usize),
+    Short(SendPtr<i32>, usize),
+    Long(SendPtr<i64>, usize),
 }
 
 impl Lengths {
@@ -21,8 +21,8 @@ impl Lengths {
         // SAFETY: passed on.
         unsafe {
             match operand.layout.dtype() {
-                DType::I64 => Lengths::Long(Shared::new(base(operand)), stride),
-                _ => Lengths::Short(Shared::new(base(operand)), stride),
+                DType::I64 => Lengths::Long(SendPtr::new(base(operand)), stride),
+                _ => Lengths::Short(SendPtr::new(base(operand)), stride),
             }
         }
     }

@@ -170,91 +170,51 @@ impl StoredFloat for bf16 {
 
 pub(crate) use super::math::Float;
 
-/// Runs a body with `$type` standing for the stored type of a floating-point dtype.
+/// Runs a body with `$type` standing for the stored type of a dtype, one of those in the list.
+macro_rules! with_dtype {
+    ($dtype:expr, $type:ident of [$($variant:ident: $stored:ty),*] or $other:literal => $body:expr) => {
+        match $dtype {
+            $(
+                DType::$variant => {
+                    type $type = $stored;
+                    $body
+                }
+            )*
+            other => unreachable!("{} {}", other, $other),
+        }
+    };
+}
+
+/// The same for a floating-point dtype.
 macro_rules! with_float {
     ($dtype:expr, $type:ident => $body:expr) => {
-        match $dtype {
-            DType::F32 => {
-                type $type = f32;
-                $body
-            }
-            DType::F16 => {
-                type $type = half::f16;
-                $body
-            }
-            DType::BF16 => {
-                type $type = half::bf16;
-                $body
-            }
-            DType::F64 => {
-                type $type = f64;
-                $body
-            }
-            other => unreachable!("{other} is not a floating-point type"),
-        }
+        $crate::kernels::shared::number::with_dtype!(
+            $dtype,
+            $type of [F32: f32, F16: half::f16, BF16: half::bf16, F64: f64]
+            or "is not a floating-point type" => $body
+        )
     };
 }
 
-/// Runs a body with `$type` standing for the stored type of a floating-point dtype that is computed with as
-/// `f32`.
+/// The same for a floating-point dtype that is computed with as `f32`.
 macro_rules! with_f32 {
     ($dtype:expr, $type:ident => $body:expr) => {
-        match $dtype {
-            DType::F32 => {
-                type $type = f32;
-                $body
-            }
-            DType::F16 => {
-                type $type = half::f16;
-                $body
-            }
-            DType::BF16 => {
-                type $type = half::bf16;
-                $body
-            }
-            other => unreachable!("{other} is not computed with as f32"),
-        }
+        $crate::kernels::shared::number::with_dtype!(
+            $dtype,
+            $type of [F32: f32, F16: half::f16, BF16: half::bf16]
+            or "is not computed with as f32" => $body
+        )
     };
 }
 
-/// Runs a body with `$type` standing for the stored type of an integer dtype.
+/// The same for an integer dtype.
 macro_rules! with_int {
     ($dtype:expr, $type:ident => $body:expr) => {
-        match $dtype {
-            DType::I8 => {
-                type $type = i8;
-                $body
-            }
-            DType::U8 => {
-                type $type = u8;
-                $body
-            }
-            DType::I32 => {
-                type $type = i32;
-                $body
-            }
-            DType::I64 => {
-                type $type = i64;
-                $body
-            }
-            DType::I16 => {
-                type $type = i16;
-                $body
-            }
-            DType::U16 => {
-                type $type = u16;
-                $body
-            }
-            DType::U32 => {
-                type $type = u32;
-                $body
-            }
-            DType::U64 => {
-                type $type = u64;
-                $body
-            }
-            other => unreachable!("{other} is not an integer type"),
-        }
+        $crate::kernels::shared::number::with_dtype!(
+            $dtype,
+            $type of [I8: i8, U8: u8, I32: i32, I64: i64, I16: i16, U16: u16, U32: u32, U64: u64]
+            or "is not an integer type" => $body
+        )
     };
 }
 
@@ -282,7 +242,7 @@ macro_rules! with_bits {
     };
 }
 
-pub(crate) use {with_bits, with_f32, with_float, with_int};
+pub(crate) use {with_bits, with_dtype, with_f32, with_float, with_int};
 
 #[cfg(test)]
 mod tests;

@@ -25,9 +25,9 @@ pub(crate) const CHUNK_ELEMENTS: usize = 16 * 1024;
 /// Chunks of a command so long that they may be larger: memory is best read in long ranges.
 const MOST_CHUNKS: usize = 1024;
 
-/// Shares `0..items` in ranges of about [`CHUNK_ELEMENTS`] of work or more, of which one item has
-/// `work_per_item`. A single range runs on the calling thread at once.
-pub(crate) fn share(
+/// Runs a body for `0..items`, in ranges that threads share. An item has `work_per_item`, and a range at least
+/// about [`CHUNK_ELEMENTS`] of work. A single range runs on the calling thread at once.
+pub(crate) fn parallel_for(
     parallel: &dyn Parallel,
     items: usize,
     work_per_item: usize,
@@ -50,17 +50,17 @@ pub(crate) fn share(
 
 /// A pointer that the chunks of one Command share.
 #[derive(Clone, Copy)]
-pub(crate) struct Shared<T>(*mut T);
+pub(crate) struct SendPtr<T>(*mut T);
 
 // SAFETY: the pointer itself is plain data. Whoever goes through it shows that chunks write disjoint
 // elements and read what no other chunk writes.
-unsafe impl<T> Send for Shared<T> {}
+unsafe impl<T> Send for SendPtr<T> {}
 // SAFETY: as above.
-unsafe impl<T> Sync for Shared<T> {}
+unsafe impl<T> Sync for SendPtr<T> {}
 
-impl<T> Shared<T> {
+impl<T> SendPtr<T> {
     pub fn new(pointer: *mut T) -> Self {
-        Shared(pointer)
+        SendPtr(pointer)
     }
 
     /// A method, so that closures capture the whole value and not the bare pointer in it.

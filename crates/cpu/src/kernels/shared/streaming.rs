@@ -1,14 +1,14 @@
-//! Stores that go past the caches.
+//! Streaming stores: they bypass the caches.
 //!
 //! A plain store first reads the line that it changes. For an output that no cache could keep, that
 //! is a third to a half of all traffic for nothing.
 
 use super::simd::Isa;
 
-/// Bytes from which on an output is stored past the caches.
+/// Bytes from which on an output is stored with streaming stores.
 const LARGE: usize = 24 << 20;
 
-/// Whether an output of so many bytes is stored past the caches.
+/// Whether an output of so many bytes is stored with streaming stores.
 pub(crate) fn is_large(bytes: usize) -> bool {
     #[cfg(test)]
     if ALWAYS.get() {
@@ -31,13 +31,13 @@ pub(crate) fn always<R>(test: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Bytes of results that are computed before they are stored. Stores past the caches wait for memory
+/// Bytes of results that are computed before they are stored. Streaming stores wait for memory
 /// in the same few buffers as loads do, so long bursts of one keep the other waiting.
 pub(crate) const BURST: usize = 1024;
 
 const LINE: usize = 64;
 
-/// Copies a dense run past the caches. Whoever hands the run to another thread calls [`fence`] first.
+/// Copies a dense run with streaming stores. Whoever hands the run to another thread calls [`fence`] first.
 ///
 /// # Safety
 ///
@@ -117,7 +117,7 @@ pub(crate) fn prefetch<T>(first: *const T, count: usize) {
     let _ = (first, count);
 }
 
-/// Makes all that this thread has stored past the caches visible before what it does next.
+/// Makes all that this thread has stored with streaming stores visible before what it does next.
 #[inline(always)]
 pub(crate) fn fence() {
     #[cfg(target_arch = "x86_64")]

@@ -1,6 +1,6 @@
 //! Swaps the two axes of a matrix in memory.
 
-use super::parallel::{Parallel, Shared, share};
+use super::parallel::{Parallel, SendPtr, parallel_for};
 use super::simd::Isa;
 use super::walk::Walk;
 
@@ -117,9 +117,9 @@ pub(crate) unsafe fn copy<T: Copy + Send + Sync>(
     let outer = Walk::from_axes(others.map(|(_, axis)| axis));
     let (across, down) = (lines.div_ceil(LINES), length.div_ceil(ELEMENTS));
     let isa = Isa::detect();
-    let (to, from) = (Shared::new(to), Shared::new(from.cast_mut()));
+    let (to, from) = (SendPtr::new(to), SendPtr::new(from.cast_mut()));
     let work = LINES.min(lines) * ELEMENTS.min(length);
-    share(parallel, outer.elements() * down * across, work, |range| {
+    parallel_for(parallel, outer.elements() * down * across, work, |range| {
         for index in range {
             let (matrix, place) = (index / (down * across), index % (down * across));
             let (line, element) = (place % across * LINES, place / across * ELEMENTS);

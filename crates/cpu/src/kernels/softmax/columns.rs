@@ -6,7 +6,7 @@ use super::{Softmax, larger};
 use crate::kernels::shared::block::{BLOCK, blocks};
 use crate::kernels::shared::lanes::{Columns, LANES};
 use crate::kernels::shared::number::{Float, StoredFloat};
-use crate::kernels::shared::parallel::{Parallel, share};
+use crate::kernels::shared::parallel::{Parallel, parallel_for};
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 
 /// Fewer columns than this are not worth it.
@@ -26,7 +26,7 @@ pub(super) unsafe fn run<T: StoredFloat>(softmax: &Softmax<T>, parallel: &dyn Pa
     // Strips end where the columns are no longer neighbors.
     let strips = inner.div_ceil(WIDTH);
     let all = softmax.rows.elements() / inner * strips;
-    share(parallel, all, softmax.row.elements().saturating_mul(WIDTH.min(inner)), |range| {
+    parallel_for(parallel, all, softmax.row.elements().saturating_mul(WIDTH.min(inner)), |range| {
         for strip in range {
             let column = strip % strips * WIDTH;
             let width = WIDTH.min(inner - column);

@@ -6,7 +6,7 @@ use super::{Softmax, larger};
 use crate::kernels::shared::block::{BLOCK, Input, Scratch, blocks};
 use crate::kernels::shared::lanes::{LANES, accumulate, merge};
 use crate::kernels::shared::number::{Float, StoredFloat};
-use crate::kernels::shared::parallel::{Parallel, share};
+use crate::kernels::shared::parallel::{Parallel, parallel_for};
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 
 /// Rows up to this length keep their exponentials; those of longer rows are computed twice.
@@ -16,7 +16,7 @@ const KEPT: usize = 4 * BLOCK;
 ///
 /// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn run<T: StoredFloat>(softmax: &Softmax<T>, parallel: &dyn Parallel) {
-    share(parallel, softmax.rows.elements(), softmax.row.elements(), |range| {
+    parallel_for(parallel, softmax.rows.elements(), softmax.row.elements(), |range| {
         for index in range.clone() {
             // Rows are disjoint; a row that is its own output is read before it is written.
             let next =

@@ -1,4 +1,4 @@
-//! Neither the instruction set, nor stores past the caches, nor the batch change a bit.
+//! Neither the instruction set, nor streaming stores, nor the batch change a bit.
 
 use millstream_core::{
     Axes, BinaryOp, BoundCommand, Command, DType, Distribution, Layout, Operand, RawBuffer,

@@ -10,9 +10,9 @@ use std::mem::MaybeUninit;
 
 use millstream_core::{DType, Operand, RawBuffer, UnaryOp};
 
+use crate::kernels::shared::elementwise::{Elementwise, WholeOperands};
 use crate::kernels::shared::number::{Bool, StoredFloat, with_float, with_int};
 use crate::kernels::shared::parallel::Parallel;
-use crate::kernels::shared::span::{Span, Whole};
 
 /// Applies a function to each element.
 ///
@@ -27,37 +27,37 @@ pub(super) unsafe fn unary(
 ) {
     let (from, to) = (src.layout.dtype(), dst.layout.dtype());
     // SAFETY: passed on; the types are those of the operands.
-    unsafe { apply(op, from, to, Whole { dst, inputs: [src], parallel }) }
+    unsafe { apply(op, from, to, WholeOperands { dst, inputs: [src], parallel }) }
 }
 
-/// Applies a function to a span of elements.
+/// Applies a function to a target of elements.
 ///
 /// # Safety
 ///
-/// The types are those of the span, and the function makes the one of the other.
+/// The types are those of the target, and the function makes the one of the other.
 #[inline]
-pub(super) unsafe fn apply(op: UnaryOp, from: DType, to: DType, span: impl Span<1>) {
+pub(super) unsafe fn apply(op: UnaryOp, from: DType, to: DType, target: impl Elementwise<1>) {
     // SAFETY: passed on. All functions fill their output.
     unsafe {
         if from.is_float() {
-            with_float!(from, T => of_float::<T>(op, to, span));
+            with_float!(from, T => of_float::<T>(op, to, target));
         } else if from.is_int() {
-            with_int!(from, T => span.apply::<T, T>(|[from], to| int::apply(op, from, to)));
+            with_int!(from, T => target.apply::<T, T>(|[from], to| int::apply(op, from, to)));
         } else {
             // Of truth values there is only the negation.
-            span.apply::<Bool, Bool>(|[from], to| each(from, to, |value| value ^ 1));
+            target.apply::<Bool, Bool>(|[from], to| each(from, to, |value| value ^ 1));
         }
     }
 }
 
 #[inline]
-unsafe fn of_float<T: StoredFloat>(op: UnaryOp, to: DType, span: impl Span<1>) {
+unsafe fn of_float<T: StoredFloat>(op: UnaryOp, to: DType, target: impl Elementwise<1>) {
     // SAFETY: passed on.
     unsafe {
         if to == DType::Bool {
-            span.apply::<T, Bool>(|[from], to| float::test(op, from, to));
+            target.apply::<T, Bool>(|[from], to| float::test(op, from, to));
         } else {
-            span.apply::<T, T>(|[from], to| float::apply(op, from, to));
+            target.apply::<T, T>(|[from], to| float::apply(op, from, to));
         }
     }
 }

@@ -25,11 +25,12 @@ use crate::{Embedding, Init, LayerNorm, Module, Result, Tensor, Weights};
 /// # Example
 ///
 /// ```no_run
+/// # use millstream_nn::doctest as millstream;
 /// # use millstream_cpu as _;
-/// use millstream_core::Device;
-/// use millstream_nn::{Tensor, models::bert::Bert};
+/// use millstream::nn::models::bert::Bert;
+/// use millstream::{Device, Tensor};
 ///
-/// # fn main() -> millstream_nn::Result<()> {
+/// # fn main() -> millstream::Result<()> {
 /// let device = Device::cpu()?;
 /// let bert = Bert::open("all-MiniLM-L6-v2", &device)?;
 /// let ids = Tensor::from_slice(&[101i64, 7592, 2088, 102], &[1, 4], &device)?;

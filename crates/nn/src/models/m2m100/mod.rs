@@ -42,11 +42,12 @@ use crate::{Init, LayerNorm, Linear, Module, Result, Tensor, Weights};
 /// # Example
 ///
 /// ```no_run
+/// # use millstream_nn::doctest as millstream;
 /// # use millstream_cpu as _;
-/// use millstream_core::Device;
-/// use millstream_nn::models::m2m100::M2M100;
+/// use millstream::nn::models::m2m100::M2M100;
+/// use millstream::Device;
 ///
-/// # fn main() -> millstream_nn::Result<()> {
+/// # fn main() -> millstream::Result<()> {
 /// let model = M2M100::open("m2m100_418M", &Device::cpu()?)?;
 /// let mut options = model.generation_options().clone();
 /// options.forced_bos_token_id = Some(128028); // French

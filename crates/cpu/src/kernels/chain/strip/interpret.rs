@@ -4,7 +4,7 @@
 macro_rules! strips {
     ($features:literal, $vectors:literal) => {
         /// Elements of a strip.
-        pub(in crate::kernels::chain) const STRIP: usize = $vectors * LANES;
+        pub(in crate::kernels::chain::strip) const STRIP: usize = $vectors * LANES;
 
         const _: () = assert!(STRIP <= SLOT);
 
@@ -12,9 +12,9 @@ macro_rules! strips {
         ///
         /// # Safety
         ///
-        /// As for [`run`](crate::kernels::chain::run), on a CPU that has these instructions.
+        /// As for [`run`](crate::kernels::chain::strip::run), on a CPU that has these instructions.
         #[target_feature(enable = $features)]
-        pub(in crate::kernels::chain) unsafe fn run(
+        pub(in crate::kernels::chain::strip) unsafe fn run(
             program: &Program,
             sources: &Sources,
             to: *mut f32,
@@ -150,6 +150,60 @@ impl super::Opcode {
     }
 }
 
+/// The functions of an ISA whose intrinsics differ in their names alone.
+macro_rules! functions {
+    ($features:literal; $set1:ident, $load:ident, $store:ident; $add:ident, $sub:ident, $mul:ident, $div:ident,
+        $sqrt:ident; $xor:ident, $andnot:ident; $min:ident, $max:ident; $compare:ident) => {
+        safe_functions! { $features;
+            splat(x: f32) -> Vector { $set1(x) }
+            add(a: Vector, b: Vector) -> Vector { $add(a, b) }
+            sub(a: Vector, b: Vector) -> Vector { $sub(a, b) }
+            mul(a: Vector, b: Vector) -> Vector { $mul(a, b) }
+            div(a: Vector, b: Vector) -> Vector { $div(a, b) }
+            root(a: Vector) -> Vector { $sqrt(a) }
+            negate(a: Vector) -> Vector { $xor(a, splat(-0.0)) }
+            absolute(a: Vector) -> Vector { $andnot(splat(-0.0), a) }
+            // Of NaN and of equal numbers these give the second.
+            clip(a: Vector, low: Vector, high: Vector) -> Vector { $min(high, $max(low, a)) }
+            nan(a: Vector) -> Mask { $compare::<_CMP_UNORD_Q>(a, a) }
+            equal(a: Vector, b: Vector) -> Mask { $compare::<_CMP_EQ_OQ>(a, b) }
+            not_equal(a: Vector, b: Vector) -> Mask { $compare::<_CMP_NEQ_UQ>(a, b) }
+            less(a: Vector, b: Vector) -> Mask { $compare::<_CMP_LT_OQ>(a, b) }
+            less_equal(a: Vector, b: Vector) -> Mask { $compare::<_CMP_LE_OQ>(a, b) }
+            greater(a: Vector, b: Vector) -> Mask { $compare::<_CMP_GT_OQ>(a, b) }
+            greater_equal(a: Vector, b: Vector) -> Mask { $compare::<_CMP_GE_OQ>(a, b) }
+        }
+
+        /// # Safety
+        ///
+        /// So many elements are there.
+        #[inline]
+        #[target_feature(enable = $features)]
+        unsafe fn load(from: *const f32) -> Vector {
+            // SAFETY: passed on.
+            unsafe { $load(from) }
+        }
+
+        /// # Safety
+        ///
+        /// There is room for so many elements.
+        #[inline]
+        #[target_feature(enable = $features)]
+        unsafe fn store(to: *mut f32, a: Vector) {
+            // SAFETY: passed on.
+            unsafe { $store(to, a) }
+        }
+    };
+}
+
+macro_rules! safe_functions {
+    ($features:literal; $($name:ident($($argument:ident: $type:ty),*) -> $result:ty $body:block)*) => {$(
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn $name($($argument: $type),*) -> $result $body
+    )*};
+}
+
 /// 512-bit vectors, of which there are 32.
 pub(super) mod avx512 {
     use std::arch::x86_64::*;
@@ -160,56 +214,16 @@ pub(super) mod avx512 {
     type Mask = __mmask16;
     const LANES: usize = 16;
 
-    macro_rules! functions {
-        ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty $body:block)*) => {$(
-            #[inline]
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-            fn $name($($argument: $type),*) -> $result $body
-        )*};
+    functions! { "avx512f,avx512bw,avx512dq,avx512vl"; _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps;
+        _mm512_add_ps, _mm512_sub_ps, _mm512_mul_ps, _mm512_div_ps, _mm512_sqrt_ps;
+        _mm512_xor_ps, _mm512_andnot_ps; _mm512_min_ps, _mm512_max_ps; _mm512_cmp_ps_mask
     }
 
-    functions! {
-        splat(x: f32) -> Vector { _mm512_set1_ps(x) }
-        add(a: Vector, b: Vector) -> Vector { _mm512_add_ps(a, b) }
-        sub(a: Vector, b: Vector) -> Vector { _mm512_sub_ps(a, b) }
-        mul(a: Vector, b: Vector) -> Vector { _mm512_mul_ps(a, b) }
-        div(a: Vector, b: Vector) -> Vector { _mm512_div_ps(a, b) }
-        root(a: Vector) -> Vector { _mm512_sqrt_ps(a) }
-        negate(a: Vector) -> Vector { _mm512_xor_ps(a, splat(-0.0)) }
-        absolute(a: Vector) -> Vector { _mm512_andnot_ps(splat(-0.0), a) }
-        // Of NaN and of equal numbers these give the second.
-        clip(a: Vector, low: Vector, high: Vector) -> Vector { _mm512_min_ps(high, _mm512_max_ps(low, a)) }
+    safe_functions! { "avx512f,avx512bw,avx512dq,avx512vl";
         no_mask() -> Mask { 0 }
         or(a: Mask, b: Mask) -> Mask { a | b }
         choose(mask: Mask, a: Vector, b: Vector) -> Vector { _mm512_mask_mov_ps(b, mask, a) }
-        nan(a: Vector) -> Mask { _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(a, a) }
-        equal(a: Vector, b: Vector) -> Mask { _mm512_cmp_ps_mask::<_CMP_EQ_OQ>(a, b) }
-        not_equal(a: Vector, b: Vector) -> Mask { _mm512_cmp_ps_mask::<_CMP_NEQ_UQ>(a, b) }
-        less(a: Vector, b: Vector) -> Mask { _mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b) }
-        less_equal(a: Vector, b: Vector) -> Mask { _mm512_cmp_ps_mask::<_CMP_LE_OQ>(a, b) }
-        greater(a: Vector, b: Vector) -> Mask { _mm512_cmp_ps_mask::<_CMP_GT_OQ>(a, b) }
-        greater_equal(a: Vector, b: Vector) -> Mask { _mm512_cmp_ps_mask::<_CMP_GE_OQ>(a, b) }
         mask_splat(x: u8) -> Mask { if x != 0 { 0xffff } else { 0 } }
-    }
-
-    /// # Safety
-    ///
-    /// So many elements are there.
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    unsafe fn load(from: *const f32) -> Vector {
-        // SAFETY: passed on.
-        unsafe { _mm512_loadu_ps(from) }
-    }
-
-    /// # Safety
-    ///
-    /// There is room for so many elements.
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    unsafe fn store(to: *mut f32, a: Vector) {
-        // SAFETY: passed on.
-        unsafe { _mm512_storeu_ps(to, a) }
     }
 
     /// # Safety
@@ -236,56 +250,16 @@ pub(super) mod avx2 {
     type Mask = __m256;
     const LANES: usize = 8;
 
-    macro_rules! functions {
-        ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty $body:block)*) => {$(
-            #[inline]
-            #[target_feature(enable = "avx2")]
-            fn $name($($argument: $type),*) -> $result $body
-        )*};
+    functions! { "avx2"; _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps;
+        _mm256_add_ps, _mm256_sub_ps, _mm256_mul_ps, _mm256_div_ps, _mm256_sqrt_ps;
+        _mm256_xor_ps, _mm256_andnot_ps; _mm256_min_ps, _mm256_max_ps; _mm256_cmp_ps
     }
 
-    functions! {
-        splat(x: f32) -> Vector { _mm256_set1_ps(x) }
-        add(a: Vector, b: Vector) -> Vector { _mm256_add_ps(a, b) }
-        sub(a: Vector, b: Vector) -> Vector { _mm256_sub_ps(a, b) }
-        mul(a: Vector, b: Vector) -> Vector { _mm256_mul_ps(a, b) }
-        div(a: Vector, b: Vector) -> Vector { _mm256_div_ps(a, b) }
-        root(a: Vector) -> Vector { _mm256_sqrt_ps(a) }
-        negate(a: Vector) -> Vector { _mm256_xor_ps(a, splat(-0.0)) }
-        absolute(a: Vector) -> Vector { _mm256_andnot_ps(splat(-0.0), a) }
-        // Of NaN and of equal numbers these give the second.
-        clip(a: Vector, low: Vector, high: Vector) -> Vector { _mm256_min_ps(high, _mm256_max_ps(low, a)) }
+    safe_functions! { "avx2";
         no_mask() -> Mask { splat(0.0) }
         or(a: Mask, b: Mask) -> Mask { _mm256_or_ps(a, b) }
         choose(mask: Mask, a: Vector, b: Vector) -> Vector { _mm256_blendv_ps(b, a, mask) }
-        nan(a: Vector) -> Mask { _mm256_cmp_ps::<_CMP_UNORD_Q>(a, a) }
-        equal(a: Vector, b: Vector) -> Mask { _mm256_cmp_ps::<_CMP_EQ_OQ>(a, b) }
-        not_equal(a: Vector, b: Vector) -> Mask { _mm256_cmp_ps::<_CMP_NEQ_UQ>(a, b) }
-        less(a: Vector, b: Vector) -> Mask { _mm256_cmp_ps::<_CMP_LT_OQ>(a, b) }
-        less_equal(a: Vector, b: Vector) -> Mask { _mm256_cmp_ps::<_CMP_LE_OQ>(a, b) }
-        greater(a: Vector, b: Vector) -> Mask { _mm256_cmp_ps::<_CMP_GT_OQ>(a, b) }
-        greater_equal(a: Vector, b: Vector) -> Mask { _mm256_cmp_ps::<_CMP_GE_OQ>(a, b) }
         mask_splat(x: u8) -> Mask { _mm256_castsi256_ps(_mm256_set1_epi32(-i32::from(x != 0))) }
-    }
-
-    /// # Safety
-    ///
-    /// So many elements are there.
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    unsafe fn load(from: *const f32) -> Vector {
-        // SAFETY: passed on.
-        unsafe { _mm256_loadu_ps(from) }
-    }
-
-    /// # Safety
-    ///
-    /// There is room for so many elements.
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    unsafe fn store(to: *mut f32, a: Vector) {
-        // SAFETY: passed on.
-        unsafe { _mm256_storeu_ps(to, a) }
     }
 
     /// # Safety

@@ -1,4 +1,4 @@
-//! The innermost loops.
+//! The micro-kernel: the innermost loops.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{__m256, __m512};

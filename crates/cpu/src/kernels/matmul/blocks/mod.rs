@@ -17,10 +17,10 @@ use millstream_core::{DType, Epilogue, Layout, MAX_RANK, Operand, RawBuffer};
 
 use super::epilogue::{apply_epilogue, store};
 use super::problem::{Problem, Tile};
-use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::fault::{Result, try_parallel_for};
 use crate::kernels::shared::number::StoredFloat;
 use crate::kernels::shared::parallel::Parallel;
-use crate::kernels::shared::scratch::with_areas;
+use crate::kernels::shared::scratch::with_scratch;
 use crate::kernels::shared::simd::Isa;
 use dot::{LANES, MicroTiles};
 use unpack::{Weights, take_rows};
@@ -93,7 +93,7 @@ unsafe fn run<T: StoredFloat<Compute = f32>>(
     let area = problem.rows.min(ROWS) * problem.columns.min(COLUMNS);
     let work = area.saturating_mul(problem.k) / PRODUCTS_PER_ELEMENT + area;
     let isa = Isa::detect();
-    try_share(parallel, problem.batches() * down * across, work, |range| {
+    try_parallel_for(parallel, problem.batches() * down * across, work, |range| {
         for index in range {
             let (batch, index) = (index / (down * across), index % (down * across));
             let (row, column) = (index / across * ROWS, index % across * COLUMNS);
@@ -116,7 +116,7 @@ unsafe fn compute<T: StoredFloat<Compute = f32>>(
 ) -> Result {
     let &Tile { rows, columns, k, .. } = tile;
     let sizes = [rows * K_PART, columns * K_PART, rows * columns * LANES, columns];
-    with_areas(sizes, |[lhs, rhs, partial, sums]: [&mut [f32]; 4]| {
+    with_scratch(sizes, |[lhs, rhs, partial, sums]: [&mut [f32]; 4]| {
         partial.fill(0.0);
         for begin in (0..k).step_by(K_PART) {
             // SAFETY: passed on; the areas have room for that part of k.

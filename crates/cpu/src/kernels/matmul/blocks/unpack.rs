@@ -9,7 +9,7 @@ use super::{K_PART, Operands};
 use crate::kernels::matmul::problem::Matrix;
 use crate::kernels::shared::block::base;
 use crate::kernels::shared::number::Stored;
-use crate::kernels::shared::parallel::Shared;
+use crate::kernels::shared::parallel::SendPtr;
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 
 /// The smallest block of weights.
@@ -18,7 +18,7 @@ const LEAST_BLOCK: usize = 16;
 /// Numbers with two indices in memory.
 #[derive(Clone, Copy)]
 struct Table<T> {
-    first: Shared<T>,
+    first: SendPtr<T>,
     strides: [usize; 2],
 }
 
@@ -26,7 +26,7 @@ impl<T: Copy> Table<T> {
     unsafe fn of(operand: &Operand<RawBuffer>) -> Self {
         let strides = operand.layout.strides();
         // SAFETY: passed on.
-        Table { first: Shared::new(unsafe { base(operand) }), strides: [strides[0], strides[1]] }
+        Table { first: SendPtr::new(unsafe { base(operand) }), strides: [strides[0], strides[1]] }
     }
 
     unsafe fn at(&self, row: usize, column: usize) -> T {
@@ -48,7 +48,7 @@ enum Zeros<T> {
 /// Columns of weights in blocks.
 #[derive(Clone, Copy)]
 pub(super) struct Weights<T> {
-    first: Shared<u8>,
+    first: SendPtr<u8>,
     scales: Table<T>,
     zeros: Zeros<T>,
     bits: usize,
@@ -66,7 +66,7 @@ impl<T: Stored<Compute = f32>> Weights<T> {
         // SAFETY: passed on.
         unsafe {
             Weights {
-                first: Shared::new(base(operands.weights)),
+                first: SendPtr::new(base(operands.weights)),
                 scales: Table::of(operands.scales),
                 zeros: match operands.zeros {
                     None => Zeros::Middle,

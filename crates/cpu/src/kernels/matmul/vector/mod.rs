@@ -1,4 +1,4 @@
-//! The registers that tiles are made of.
+//! The vector registers that micro-tiles are made of.
 
 mod portable;
 #[cfg(target_arch = "x86_64")]

@@ -59,40 +59,26 @@ vector!(__m512d of 8 f64: _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm
 vector!(__m256 of 8 f32: _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_fmadd_ps);
 vector!(__m256d of 4 f64: _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_fmadd_pd);
 
-impl Widen<f16> for __m512 {
-    #[inline(always)]
-    unsafe fn widen(from: *const f16) -> Self {
-        // SAFETY: passed on; 16 elements are 256 bits.
-        unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(from.cast())) }
-    }
-}
-
-impl Widen<bf16> for __m512 {
-    #[inline(always)]
-    unsafe fn widen(from: *const bf16) -> Self {
-        // SAFETY: passed on; 16 elements are 256 bits.
-        unsafe {
-            let bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256(from.cast()));
-            _mm512_castsi512_ps(_mm512_slli_epi32::<16>(bits))
+/// The conversions of 16-bit numbers to a register of `f32`, from one of half its size.
+macro_rules! widen {
+    ($register:ty: $load_half:ident, $from_f16:ident, $from_u16:ident, $shift:ident, $cast:ident) => {
+        impl Widen<f16> for $register {
+            #[inline(always)]
+            unsafe fn widen(from: *const f16) -> Self {
+                // SAFETY: passed on; the elements are half a register.
+                unsafe { $from_f16($load_half(from.cast())) }
+            }
         }
-    }
-}
 
-impl Widen<f16> for __m256 {
-    #[inline(always)]
-    unsafe fn widen(from: *const f16) -> Self {
-        // SAFETY: passed on; 8 elements are 128 bits.
-        unsafe { _mm256_cvtph_ps(_mm_loadu_si128(from.cast())) }
-    }
-}
-
-impl Widen<bf16> for __m256 {
-    #[inline(always)]
-    unsafe fn widen(from: *const bf16) -> Self {
-        // SAFETY: passed on; 8 elements are 128 bits.
-        unsafe {
-            let bits = _mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast()));
-            _mm256_castsi256_ps(_mm256_slli_epi32::<16>(bits))
+        impl Widen<bf16> for $register {
+            #[inline(always)]
+            unsafe fn widen(from: *const bf16) -> Self {
+                // SAFETY: passed on; the elements are half a register.
+                unsafe { $cast($shift::<16>($from_u16($load_half(from.cast())))) }
+            }
         }
-    }
+    };
 }
+
+widen!(__m512: _mm256_loadu_si256, _mm512_cvtph_ps, _mm512_cvtepu16_epi32, _mm512_slli_epi32, _mm512_castsi512_ps);
+widen!(__m256: _mm_loadu_si128, _mm256_cvtph_ps, _mm256_cvtepu16_epi32, _mm256_slli_epi32, _mm256_castsi256_ps);

@@ -14,7 +14,7 @@ fn the_first_fault_is_told_and_the_rest_is_skipped() {
     assert_eq!(try_run(&Sequential, 9, body).unwrap_err().message(), "2");
     assert_eq!(begun.swap(0, Ordering::Relaxed), 3);
     let ranges = |range: Range<usize>| body(range.start);
-    let fault = try_share(&Sequential, 9, CHUNK_ELEMENTS, ranges).unwrap_err();
+    let fault = try_parallel_for(&Sequential, 9, CHUNK_ELEMENTS, ranges).unwrap_err();
     assert_eq!((fault.to_string().as_str(), begun.into_inner()), ("2", 3));
-    assert_eq!(try_share(&Sequential, 2, CHUNK_ELEMENTS, |_| Ok(())), Ok(()));
+    assert_eq!(try_parallel_for(&Sequential, 2, CHUNK_ELEMENTS, |_| Ok(())), Ok(()));
 }

@@ -1,4 +1,4 @@
-//! Powers of e for softmaxes.
+//! The exponential function of numbers that are not positive, for softmaxes.
 
 use super::select;
 

@@ -14,7 +14,7 @@ impl Parallel for Recorded {
 /// The ranges that are run, as (start, end), and the numbers of chunks that were shared.
 fn ranges(items: usize, work: usize) -> (Vec<(usize, usize)>, Vec<usize>) {
     let (recorded, ranges) = (Recorded(Mutex::default()), Mutex::new(Vec::new()));
-    share(&recorded, items, work, |range| {
+    parallel_for(&recorded, items, work, |range| {
         ranges.lock().unwrap().push((range.start, range.end));
     });
     (ranges.into_inner().unwrap(), recorded.0.into_inner().unwrap())

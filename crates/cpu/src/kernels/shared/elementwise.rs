@@ -1,6 +1,7 @@
-//! What a function of dense blocks is applied to: whole operands of a Command, or one tile of a chain.
+//! Elementwise operations: a function of dense blocks is applied to the whole operands of a Command, or to one tile
+//! of a chain.
 //!
-//! Which function serves which element type is said once per family of operations, over a [`Span`].
+//! Each family of operations says once which function serves which element type, for any [`Elementwise`] target.
 
 use std::mem::MaybeUninit;
 
@@ -11,14 +12,14 @@ use super::number::Stored;
 use super::parallel::Parallel;
 use super::walk::Walk;
 
-/// Elements of `N` inputs of one type, and of an output.
-pub(crate) trait Span<const N: usize> {
+/// A target of elementwise functions: `N` inputs of one type, and an output.
+pub(crate) trait Elementwise<const N: usize> {
     /// Applies a function of dense blocks to all elements.
     ///
     /// # Safety
     ///
     /// The inputs are of type `S` and the output is of type `D`; the function fills its output. What else the
-    /// maker of the span promised still holds.
+    /// maker of the target promised still holds.
     unsafe fn apply<S: Stored, D: Stored>(
         self,
         function: impl Fn([&[S::Compute]; N], &mut [MaybeUninit<D::Compute>]) + Sync,
@@ -26,18 +27,18 @@ pub(crate) trait Span<const N: usize> {
 }
 
 /// The operands of a Command. Whoever makes one promises what [`execute`](crate::kernels::execute) asks for.
-pub(crate) struct Whole<'a, const N: usize> {
+pub(crate) struct WholeOperands<'a, const N: usize> {
     pub dst: &'a Operand<RawBuffer>,
     pub inputs: [&'a Operand<RawBuffer>; N],
     pub parallel: &'a dyn Parallel,
 }
 
-impl Span<1> for Whole<'_, 1> {
+impl Elementwise<1> for WholeOperands<'_, 1> {
     unsafe fn apply<S: Stored, D: Stored>(
         self,
         function: impl Fn([&[S::Compute]; 1], &mut [MaybeUninit<D::Compute>]) + Sync,
     ) {
-        let Whole { dst, inputs: [src], parallel } = self;
+        let WholeOperands { dst, inputs: [src], parallel } = self;
         let walk = Walk::in_any_order([&dst.layout, &src.layout]);
         // SAFETY: passed on.
         let (to, from) = unsafe { (base::<D>(dst), base::<S>(src)) };
@@ -57,12 +58,12 @@ impl Span<1> for Whole<'_, 1> {
     }
 }
 
-impl Span<2> for Whole<'_, 2> {
+impl Elementwise<2> for WholeOperands<'_, 2> {
     unsafe fn apply<S: Stored, D: Stored>(
         self,
         function: impl Fn([&[S::Compute]; 2], &mut [MaybeUninit<D::Compute>]) + Sync,
     ) {
-        let Whole { dst, inputs: [a, b], parallel } = self;
+        let WholeOperands { dst, inputs: [a, b], parallel } = self;
         let walk = Walk::in_any_order([&dst.layout, &a.layout, &b.layout]);
         // SAFETY: passed on.
         let (to, a, b) = unsafe { (base::<D>(dst), base::<S>(a), base::<S>(b)) };
@@ -87,19 +88,19 @@ impl Span<2> for Whole<'_, 2> {
 /// Dense elements as they are stored. Whoever makes one promises that all pointers are valid for so many
 /// elements, aligned, that inputs are initialized, and that the output overlaps none of them.
 #[derive(Clone, Copy)]
-pub(crate) struct Tile<const N: usize> {
+pub(crate) struct DenseTile<const N: usize> {
     pub to: *mut u8,
     pub from: [*const u8; N],
     pub count: usize,
 }
 
-impl<const N: usize> Span<N> for Tile<N> {
+impl<const N: usize> Elementwise<N> for DenseTile<N> {
     #[inline(always)]
     unsafe fn apply<S: Stored, D: Stored>(
         self,
         function: impl Fn([&[S::Compute]; N], &mut [MaybeUninit<D::Compute>]) + Sync,
     ) {
-        let Tile { to, from, count } = self;
+        let DenseTile { to, from, count } = self;
         // SAFETY: passed on; a type that needs no conversion is the same in memory.
         unsafe {
             if S::DIRECT && D::DIRECT {

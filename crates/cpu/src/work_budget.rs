@@ -1,8 +1,7 @@
-//! What a waiting thread executes itself.
+//! How much a waiting thread executes itself.
 //!
-//! A Command that has begun runs to its end, so a thread that waits until a deadline begins one only if it
-//! will be through in time even at a low speed. What it does not begin is left to the workers, and the
-//! thread only waits.
+//! A Command that has begun runs to its end. So a thread that waits until a deadline begins one only if it
+//! ends in time even at a low speed. The rest is left to the workers, and the thread only waits.
 
 use std::time::{Duration, Instant};
 
@@ -16,41 +15,41 @@ const PER_SECOND: u64 = 1 << 28;
 const CLOCK_INTERVAL: u64 = 1 << 22;
 
 /// The work that may be begun before a deadline.
-pub(crate) struct Allowance {
+pub(crate) struct WorkBudget {
     deadline: Option<Instant>,
     /// What may be begun without reading the clock again.
     left: u64,
 }
 
-impl Allowance {
+impl WorkBudget {
     /// All work, for a thread that nobody waits for.
     pub fn unlimited() -> Self {
-        Allowance { deadline: None, left: u64::MAX }
+        WorkBudget { deadline: None, left: u64::MAX }
     }
 
     /// What can be done between `now` and a deadline.
     pub fn until(deadline: Instant, now: Instant) -> Self {
         let left = work_within(deadline.saturating_duration_since(now)).min(CLOCK_INTERVAL);
-        Allowance { deadline: Some(deadline), left }
+        WorkBudget { deadline: Some(deadline), left }
     }
 
-    /// Whether there is time for a Command of so much work, which is then taken off.
+    /// Spends the work of a Command, if there is time for it.
     #[inline]
-    pub fn begins(&mut self, work: impl FnOnce() -> u64) -> bool {
+    pub fn try_spend(&mut self, work: impl FnOnce() -> u64) -> bool {
         let Some(deadline) = self.deadline else { return true };
         let work = work();
         if work <= self.left {
             self.left -= work;
             return true;
         }
-        self.begins_at(work, deadline, Instant::now())
+        self.try_spend_at(work, deadline, Instant::now())
     }
 
-    fn begins_at(&mut self, work: u64, deadline: Instant, now: Instant) -> bool {
+    fn try_spend_at(&mut self, work: u64, deadline: Instant, now: Instant) -> bool {
         let within = work_within(deadline.saturating_duration_since(now));
-        let begins = work <= within && within > 0;
-        self.left = if begins { (within - work).min(CLOCK_INTERVAL) } else { 0 };
-        begins
+        let fits = work <= within && within > 0;
+        self.left = if fits { (within - work).min(CLOCK_INTERVAL) } else { 0 };
+        fits
     }
 }
 

@@ -1,0 +1,11 @@
+//! What queues promise, on the fake platform: no driver, every queue a thread, time lost by seeds.
+
+mod close;
+mod failures;
+mod faults;
+mod flight;
+mod kit;
+mod order;
+mod replay;
+mod seeds;
+mod transfers;

@@ -1,0 +1,121 @@
+//! Transfers: through staging memory, and straight from and to host memory that the device reaches.
+
+use millstream_core::{Command, HostBytes, Stream};
+
+use crate::kit::{Gpu, bytes, harmless};
+
+const LARGE: usize = 1 << 20;
+
+fn pattern(seed: usize, count: usize) -> Vec<u8> {
+    (0..count).map(|index| (index * 7 + index / 251 + seed * 13) as u8).collect()
+}
+
+#[test]
+fn transfers_of_any_size_arrive() {
+    let gpu = Gpu::with_seed(7);
+    let stream = gpu.stream();
+    for count in [0, 1, 2, 4, 1000, 64 << 10, (64 << 10) + 1, 5 << 20] {
+        let values = pattern(count, count);
+        let buffer = stream.allocate(count).unwrap();
+        stream.upload(buffer.operand(bytes(count)), &values).unwrap();
+        let got = stream.download(buffer.operand(bytes(count))).unwrap();
+        assert!(got.bytes().unwrap() == values, "{count} bytes");
+    }
+}
+
+#[test]
+fn large_transfers_are_direct_and_replayed() {
+    let gpu = Gpu::new();
+    let stream = gpu.stream();
+    let held = [(); 2].map(|()| stream.allocate(LARGE).unwrap());
+    let [first, second] = [0, 1].map(|index| held[index].operand(bytes(LARGE)));
+    let before = gpu.blocks();
+    for call in 0..40 {
+        let values = [call, call + 1].map(|seed| pattern(seed, LARGE));
+        stream.upload(first, &values[0]).unwrap();
+        stream.upload(second, &values[1]).unwrap();
+        let download = stream.download([first, second][call % 2]).unwrap();
+        assert!(download.bytes().unwrap() == values[call % 2], "{call}");
+    }
+    // A piece for each transfer, and no staging memory.
+    assert_eq!(gpu.blocks() - before, 3);
+    // Two batches in turn, each launched item by item once.
+    assert_eq!(gpu.replays(), 2 * 19);
+}
+
+#[test]
+fn batches_in_flight_have_memory_of_their_own() {
+    let gpu = Gpu::with_seed(11);
+    let stream = gpu.stream();
+    let held = stream.allocate(LARGE).unwrap();
+    for round in 0..3 {
+        let mut downloads = Vec::new();
+        for call in 0..20 {
+            stream.upload(held.operand(bytes(LARGE)), &pattern(round + call, LARGE)).unwrap();
+            downloads.push(stream.download(held.operand(bytes(LARGE))).unwrap());
+            stream.flush().unwrap();
+        }
+        for (call, download) in downloads.iter().enumerate() {
+            assert!(download.view::<u8>().unwrap() == pattern(round + call, LARGE), "{call}");
+        }
+    }
+}
+
+#[test]
+fn memory_of_another_device_is_staged() {
+    let gpus = [Gpu::new(), Gpu::new()];
+    let streams = gpus.each_ref().map(Gpu::stream);
+    let host = streams[0].host_copy_of(&pattern(3, LARGE));
+    for stream in &streams {
+        let buffer = stream.allocate(LARGE).unwrap();
+        for _ in 0..4 {
+            let upload = Command::upload(buffer.operand(bytes(LARGE)), host.clone());
+            stream.record(upload.unwrap()).unwrap();
+            let got = stream.download(buffer.operand(bytes(LARGE))).unwrap().bytes().unwrap();
+            assert!(got == pattern(3, LARGE));
+        }
+    }
+}
+
+/// Uploads from the heap, so that they need staging memory.
+fn upload_from_heap(stream: &Stream, count: usize) {
+    let buffer = stream.allocate(count).unwrap();
+    let upload = Command::upload(buffer.operand(bytes(count)), HostBytes::zeroed(count));
+    stream.record(upload.unwrap()).unwrap();
+}
+
+#[test]
+fn staging_memory_is_kept_and_used_again() {
+    let gpu = Gpu::new();
+    let stream = gpu.stream();
+    let upload_both = || {
+        for count in [100 << 10, 50 << 10] {
+            upload_from_heap(&stream, count);
+            stream.synchronize().unwrap();
+        }
+    };
+    upload_both();
+    let kept = gpu.blocks();
+    (0..10).for_each(|_| upload_both());
+    assert_eq!(gpu.blocks(), kept);
+}
+
+#[test]
+fn without_staging_memory_only_what_needs_it_fails() {
+    let gpu = Gpu::new();
+    let stream = gpu.stream();
+    let [good, bad] = [(); 2].map(|()| stream.allocate(16).unwrap());
+    stream.upload(good.operand(bytes(16)), &[7u8; 16]).unwrap();
+    stream.synchronize().unwrap();
+    gpu.fail("allocate_host", 0, 1, harmless());
+    let upload = Command::upload(bad.operand(bytes(16)), HostBytes::zeroed(16 << 20 >> 20));
+    stream.record(upload.unwrap()).unwrap();
+    // Larger than the piece that the first upload has left, so that new memory is asked for.
+    upload_from_heap(&stream, 1 << 20);
+    let fault = stream.download(bad.operand(bytes(16))).unwrap();
+    stream.flush().unwrap();
+    let error = fault.bytes().unwrap_err().to_string();
+    assert!(error.contains("upload") && error.contains("as planted"), "{error}");
+    let got = stream.download(good.operand(bytes(16))).unwrap().bytes().unwrap();
+    assert_eq!(got, [7; 16]);
+}

@@ -127,15 +127,15 @@ for name in "${names[@]}"; do
         status=5
     fi
     case "$status" in
-        0) verdict=SURVIVED ;;
-        1) verdict=caught ;;
-        2) verdict="DOES NOT BUILD" ;;
-        3) verdict="NO SUCH TEST" ;;
-        4) grep -q '^# a hang counts' "$patches/$name.patch" && verdict="caught (hangs)" || verdict=HANGS ;;
-        *) verdict="DOES NOT APPLY" ;;
+        0) outcome=SURVIVED ;;
+        1) outcome=caught ;;
+        2) outcome="DOES NOT BUILD" ;;
+        3) outcome="NO SUCH TEST" ;;
+        4) grep -q '^# a hang counts' "$patches/$name.patch" && outcome="caught (hangs)" || outcome=HANGS ;;
+        *) outcome="DOES NOT APPLY" ;;
     esac
-    printf '%-34s %-14s %3ss  %s\n' "$name" "$verdict" $((SECONDS - began)) "$(field breaks "$name")"
-    case "$verdict" in
+    printf '%-34s %-14s %3ss  %s\n' "$name" "$outcome" $((SECONDS - began)) "$(field breaks "$name")"
+    case "$outcome" in
         caught*) caught=$((caught + 1)) ;;
         *)
             wrong+=("$name")

@@ -31,11 +31,11 @@ fn main() -> ExitCode {
         })
         .collect();
     let clean = failed.is_empty();
-    let verdict = if clean { "ok" } else { "FAILED" };
-    println!("\nrunning 1 test\ntest invariant_12_exit_is_clean ... {verdict}");
+    let outcome = if clean { "ok" } else { "FAILED" };
+    println!("\nrunning 1 test\ntest invariant_12_exit_is_clean ... {outcome}");
     println!("clean exits: {} of {RUNS}; others: {failed:?}", RUNS - failed.len());
     println!(
-        "\ntest result: {verdict}. {} passed; {} failed",
+        "\ntest result: {outcome}. {} passed; {} failed",
         usize::from(clean),
         usize::from(!clean)
     );

@@ -36,8 +36,8 @@ mod unix {
             return ExitCode::SUCCESS;
         }
         let result = forks();
-        let verdict = if result.is_ok() { "ok" } else { "FAILED" };
-        println!("\nrunning 1 test\ntest {name} ... {verdict}");
+        let outcome = if result.is_ok() { "ok" } else { "FAILED" };
+        println!("\nrunning 1 test\ntest {name} ... {outcome}");
         match result {
             Ok(()) => {
                 println!("\ntest result: ok. 1 passed; 0 failed");

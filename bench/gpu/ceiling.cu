@@ -45,7 +45,7 @@ template <class Work> static void in_threads(int threads, std::vector<std::strin
 
 struct Row { std::string text; bool right; };
 
-static Row measure(const Model &model, std::vector<std::unique_ptr<Caller>> &callers, int threads, Way way,
+static Row measure(const Model &model, std::vector<std::unique_ptr<Caller>> &callers, int threads, WaitMode way,
                    double seconds) {
     std::vector<std::string> problems;
     int known = 0;
@@ -132,7 +132,7 @@ static int run(int count, char **words) {
             for (const auto &part : parts(ways)) {
                 auto way = std::find(WAY_NAMES, WAY_NAMES + WAYS, part);
                 if (way == WAY_NAMES + WAYS) throw std::runtime_error("unknown way: " + part);
-                Row row = measure(model, callers, threads, Way(way - WAY_NAMES), seconds);
+                Row row = measure(model, callers, threads, WaitMode(way - WAY_NAMES), seconds);
                 rows += (rows.empty() ? "" : ", ") + row.text;
                 right = right && row.right;
             }

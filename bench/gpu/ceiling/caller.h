@@ -11,7 +11,7 @@ constexpr int INPUTS = 2;
 // Up to here `flag` moves values with a kernel of one block, beyond with the copy engines.
 constexpr size_t SMALL = 64 << 10;
 
-enum Way { SYNC, FLAG, WAYS };
+enum WaitMode { SYNC, FLAG, WAYS };
 inline const char *const WAY_NAMES[WAYS] = {"sync", "flag"};
 
 __global__ void fetch(float4 *to, const float4 *from, int count) {
@@ -66,7 +66,7 @@ class Caller {
     unsigned expected = 0;
     cudaGraphExec_t graphs[WAYS][INPUTS];
 
-    void enqueue(Way way, int index) {
+    void enqueue(WaitMode way, int index) {
         size_t in = model.input_count * sizeof(float), out = model.answer_count * sizeof(float);
         if (model.from_host && way == FLAG && in <= SMALL)
             fetch<<<1, 512, 0, lane.stream>>>((float4 *)inputs_on_device[index], (const float4 *)inputs[index],
@@ -125,10 +125,10 @@ class Caller {
     void capture() {
         for (int way = 0; way < WAYS; way++)
             for (int index = 0; index < INPUTS; index++)
-                graphs[way][index] = captured(lane, [&] { enqueue(Way(way), index); });
+                graphs[way][index] = captured(lane, [&] { enqueue(WaitMode(way), index); });
     }
 
-    void call(Way way, int index) {
+    void call(WaitMode way, int index) {
         DO(cudaGraphLaunch(graphs[way][index], lane.stream));
         if (way == FLAG) {
             expected++;
@@ -139,7 +139,7 @@ class Caller {
     }
 
     // Calls once with every input, with nothing left of earlier answers to be mistaken for the new one.
-    void examine(Way way) {
+    void examine(WaitMode way) {
         for (int index = 0; index < INPUTS; index++) {
             size_t bytes = model.answer_count * sizeof(float);
             DO(cudaMemsetAsync(values.back(), 0xff, bytes, lane.stream));
@@ -153,7 +153,7 @@ class Caller {
         }
     }
 
-    void prepare(Way way) {
+    void prepare(WaitMode way) {
         latencies.clear();
         latencies.reserve(1 << 18);
         mismatches = 0;
@@ -161,7 +161,7 @@ class Caller {
         examine(way);
     }
 
-    void call_for(Way way, std::chrono::duration<double> time) {
+    void call_for(WaitMode way, std::chrono::duration<double> time) {
         started = Clock::now();
         for (int index = 0;; index = (index + 1) % INPUTS) {
             auto before = Clock::now();

@@ -4,11 +4,17 @@
 //! (see [`Fault`]); the list here is for those who ask by sequence number, and for `synchronize`, which
 //! reports what was not reported yet.
 
+#[cfg(all(test, loom))]
+mod loom_tests;
+mod spares;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 use std::collections::VecDeque;
 use std::task::Waker;
 use std::time::Instant;
 
-use crate::backend::{Batch, BatchLists};
+use self::spares::Spares;
 use crate::fault::Fault;
 use crate::sync::shim::{AtomicBool, Mutex, MutexGuard, Ordering, lock};
 use crate::sync::{Ticket, Timeline};
@@ -17,14 +23,6 @@ use crate::{Error, Result};
 /// Failed Commands that a stream remembers by sequence number. The oldest are forgotten; their values are
 /// not.
 const MAX_FAILURES: usize = 256;
-
-/// Lists of batches that are kept for later batches of a stream, and the most commands that each has room
-/// for.
-const SPARES: usize = 2;
-const SPARE_COMMANDS: usize = 64;
-/// Lists with the Commands of plans that are kept, and how many Commands they have in all.
-const SPARE_PLANS: usize = 8;
-const SPARE_PLAN_COMMANDS: usize = 4096;
 
 /// What became of a sequence number.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,17 +46,9 @@ pub struct Progress {
     completed: Timeline,
     /// Whether the log has anything: without, no lock is needed to know it. Set with the log locked, and
     /// before the counter passes what failed, so that whoever sees the counter sees this.
-    troubled: AtomicBool,
+    has_failures: AtomicBool,
     log: Mutex<Log>,
     spares: Mutex<Spares>,
-}
-
-/// Lists of batches that are through.
-#[derive(Default)]
-struct Spares {
-    empty: Vec<BatchLists>,
-    /// With the Commands of a plan in them, the one used last behind.
-    plans: Vec<BatchLists>,
 }
 
 #[derive(Default)]
@@ -74,24 +64,6 @@ struct Failure {
     first: u64,
     last: u64,
     fault: Fault,
-}
-
-impl Spares {
-    fn keep_empty(&mut self, lists: BatchLists) {
-        if self.empty.len() < SPARES {
-            self.empty.push(lists);
-        }
-    }
-
-    fn keep_plan(&mut self, lists: BatchLists) {
-        self.plans.push(lists);
-        // The one unused for longest goes: its plan may be gone too.
-        let commands =
-            |plans: &[BatchLists]| plans.iter().map(|plan| plan.commands.capacity()).sum::<usize>();
-        while self.plans.len() > SPARE_PLANS || commands(&self.plans) > SPARE_PLAN_COMMANDS {
-            self.plans.remove(0);
-        }
-    }
 }
 
 impl Progress {
@@ -132,7 +104,7 @@ impl Progress {
             if log.failures.len() > MAX_FAILURES {
                 log.failures.pop_front();
             }
-            self.troubled.store(true, Ordering::Release);
+            self.has_failures.store(true, Ordering::Release);
         }
         self.completed.wake();
     }
@@ -143,49 +115,9 @@ impl Progress {
         {
             let mut log = self.log();
             log.lost.get_or_insert(error);
-            self.troubled.store(true, Ordering::Release);
+            self.has_failures.store(true, Ordering::Release);
         }
         self.completed.wake();
-    }
-
-    /// Takes a batch that is through, before its progress is reported. Its lists are used again: they are large,
-    /// and stay in the caches of the core that works with them.
-    pub fn give_back(&self, batch: Batch) {
-        let lists = batch.into_lists();
-        if lists.has_plan() {
-            self.spares().keep_plan(lists);
-        } else if lists.commands.capacity() <= SPARE_COMMANDS {
-            self.spares().keep_empty(lists);
-        }
-    }
-
-    /// Exchanges empty lists for lists of a batch that is through, which begin with the Commands of that part of
-    /// a plan. False where there are none.
-    pub(crate) fn take_plan(&self, key: (u64, u32), lists: &mut BatchLists) -> bool {
-        let mut spares = self.spares();
-        let Some(index) = spares.plans.iter().rposition(|plan| plan.plan_key() == Some(key)) else {
-            return false;
-        };
-        let plan = spares.plans.remove(index);
-        let empty = std::mem::replace(lists, plan);
-        if empty.commands.capacity() > 0 {
-            spares.keep_empty(empty);
-        }
-        true
-    }
-
-    /// Gives empty lists the memory of a batch that is through; or, where there is none, room for `count`
-    /// commands.
-    pub(crate) fn make_room(&self, lists: &mut BatchLists, count: usize) {
-        let spare = self.spares().empty.pop();
-        match spare {
-            Some(spare) => *lists = spare,
-            None => lists.make_room(count),
-        }
-    }
-
-    fn spares(&self) -> MutexGuard<'_, Spares> {
-        lock(&self.spares)
     }
 
     /// What became of a sequence number.
@@ -194,7 +126,7 @@ impl Progress {
     }
 
     fn outcome_at(&self, sequence: u64, completed: u64) -> Outcome {
-        if self.troubled.load(Ordering::Acquire) {
+        if self.has_failures.load(Ordering::Acquire) {
             let log = self.log();
             if let Some(fault) = log.fault_of(sequence) {
                 return Outcome::Failed(fault.error().clone());
@@ -213,17 +145,17 @@ impl Progress {
 
     fn passed_at(&self, sequence: u64, completed: u64) -> bool {
         completed >= sequence
-            || (self.troubled.load(Ordering::Acquire) && self.log().lost.is_some())
+            || (self.has_failures.load(Ordering::Acquire) && self.log().lost.is_some())
     }
 
     /// Why nothing comes any more, if so.
     pub(crate) fn lost(&self) -> Option<Error> {
-        if self.troubled.load(Ordering::Acquire) { self.log().lost.clone() } else { None }
+        if self.has_failures.load(Ordering::Acquire) { self.log().lost.clone() } else { None }
     }
 
     /// Tells the fault of a sequence number, if it had one that is still remembered.
     pub(crate) fn report(&self, sequence: u64) -> Option<Error> {
-        if !self.troubled.load(Ordering::Acquire) {
+        if !self.has_failures.load(Ordering::Acquire) {
             return None;
         }
         self.log().fault_of(sequence).map(Fault::report)
@@ -231,7 +163,7 @@ impl Progress {
 
     /// Reports the first fault up to `last` that was not reported yet.
     pub(crate) fn report_first(&self, last: u64) -> Option<Error> {
-        if !self.troubled.load(Ordering::Acquire) {
+        if !self.has_failures.load(Ordering::Acquire) {
             return None;
         }
         let log = self.log();
@@ -319,200 +251,5 @@ impl Outcome {
             Outcome::Done => Ok(true),
             Outcome::Failed(error) => Err(error),
         }
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    fn fault(sequence: u64) -> Error {
-        Error::Fault {
-            stream: 0,
-            sequence,
-            command: "fill",
-            layer: None,
-            message: "planted".into(),
-        }
-    }
-
-    #[test]
-    fn a_fault_covers_its_commands_and_nothing_else() {
-        let progress = Progress::new();
-        progress.fail(3, 4, fault(3));
-        progress.advance(6);
-        assert_eq!(progress.outcome(2), Outcome::Done);
-        assert_eq!(progress.outcome(3), Outcome::Failed(fault(3)));
-        assert_eq!(progress.outcome(4), Outcome::Failed(fault(3)));
-        assert_eq!(progress.outcome(5), Outcome::Done);
-        assert_eq!(progress.outcome(7), Outcome::Pending);
-    }
-
-    #[test]
-    fn a_fault_is_known_at_once_but_has_passed_only_when_the_device_is_through() {
-        let progress = Progress::new();
-        progress.fail(5, 6, fault(5));
-        assert_eq!(progress.outcome(4), Outcome::Pending);
-        assert_eq!(progress.outcome(5), Outcome::Failed(fault(5)));
-        assert!(!progress.passed(5));
-        progress.advance(5);
-        assert!(progress.passed(5) && !progress.passed(6));
-    }
-
-    #[test]
-    fn a_lost_device_fails_what_is_pending_only() {
-        let progress = Progress::new();
-        progress.advance(2);
-        let lost = Error::DeviceLost { device: "fake".into(), reason: "gone".into() };
-        progress.lose(lost.clone());
-        assert_eq!(progress.outcome(2), Outcome::Done);
-        assert_eq!(progress.outcome(3), Outcome::Failed(lost));
-        assert!(progress.passed(3), "the device touches nothing any more");
-    }
-
-    #[test]
-    fn each_fault_is_reported_once_by_a_wait_for_everything() {
-        let progress = Progress::new();
-        for sequence in [2, 5, 7] {
-            progress.fail(sequence, sequence, fault(sequence));
-        }
-        assert_eq!(progress.report(5), Some(fault(5)));
-        assert_eq!(progress.report_first(1), None);
-        assert_eq!(progress.report_first(6), Some(fault(2)));
-        assert_eq!(progress.report_first(6), None, "the one at 5 was reported to its caller");
-        assert_eq!(progress.report_first(7), Some(fault(7)));
-    }
-
-    #[test]
-    fn the_list_is_bounded_and_nothing_good_becomes_a_failure() {
-        let progress = Progress::new();
-        let kept = MAX_FAILURES as u64;
-        for index in 0..1000 {
-            progress.fail(index * 10 + 1, index * 10 + 2, fault(index * 10 + 1));
-        }
-        progress.advance(100_000);
-        assert_eq!(progress.log().failures.len(), MAX_FAILURES);
-        for index in 0..1000 {
-            let failed = progress.outcome(index * 10 + 1) != Outcome::Done;
-            assert_eq!(failed, index >= 1000 - kept, "{index}");
-            assert_eq!(progress.outcome(index * 10 + 3), Outcome::Done);
-        }
-        assert_eq!(progress.faults().0, 1000);
-    }
-
-    #[test]
-    fn lists_of_batches_are_kept_up_to_a_number_and_a_size() {
-        let progress = Progress::new();
-        let batch = |room| Batch::new(Vec::with_capacity(room), 1, &[]);
-        progress.give_back(batch(SPARE_COMMANDS + 1));
-        assert_eq!(progress.spares().empty.len(), 0);
-        for _ in 0..SPARES + 3 {
-            progress.give_back(batch(SPARE_COMMANDS));
-        }
-        assert_eq!(progress.spares().empty.len(), SPARES);
-    }
-
-    #[test]
-    fn lists_with_the_commands_of_plans_are_kept_up_to_a_bound() {
-        let part = |plan: u64, commands: usize| {
-            let mut lists = BatchLists::default();
-            lists.commands = Vec::with_capacity(commands);
-            lists.set_plan(crate::PlanPart::empty(plan));
-            Batch::from_lists(&mut lists, 1, smallvec::SmallVec::new(), false)
-        };
-        let progress = Progress::new();
-        for plan in 0..SPARE_PLANS as u64 + 3 {
-            progress.give_back(part(plan, 2));
-        }
-        assert_eq!(progress.spares().plans.len(), SPARE_PLANS);
-        let mut lists = BatchLists::default();
-        assert!(!progress.take_plan((0, 0), &mut lists), "the oldest are gone");
-        assert!(progress.take_plan((SPARE_PLANS as u64, 0), &mut lists) && lists.has_plan());
-        let most = SPARE_PLAN_COMMANDS / 2 + 1;
-        progress.give_back(part(100, most));
-        progress.give_back(part(101, most));
-        let room: usize =
-            progress.spares().plans.iter().map(|lists| lists.commands.capacity()).sum();
-        assert!(room <= SPARE_PLAN_COMMANDS && room >= most);
-    }
-
-    #[test]
-    fn a_fault_releases_waiters() {
-        let progress = Progress::new();
-        std::thread::scope(|scope| {
-            let waiter = scope.spawn(|| progress.wait(1, None));
-            progress.fail(1, 1, fault(1));
-            assert_eq!(waiter.join().unwrap(), Outcome::Failed(fault(1)));
-        });
-    }
-}
-
-#[cfg(all(test, loom))]
-mod loom_tests {
-    use loom::sync::Arc;
-    use loom::thread;
-
-    use super::*;
-
-    fn lost() -> Error {
-        Error::DeviceClosed { device: "planted".into() }
-    }
-
-    /// Whoever sees that the device is through with a failed Command sees that it failed.
-    #[test]
-    fn loom_a_fault_is_seen_by_who_sees_the_progress() {
-        loom::model(|| {
-            let progress = Arc::new(Progress::new());
-            let reader = {
-                let progress = Arc::clone(&progress);
-                thread::spawn(move || assert_ne!(progress.outcome(1), Outcome::Done))
-            };
-            progress.note(1, 1, &Fault::new(lost()));
-            progress.advance(1);
-            reader.join().unwrap();
-        });
-    }
-
-    /// A loss releases a waiter, whatever the device is doing.
-    #[test]
-    fn loom_a_loss_releases_a_waiter() {
-        loom::model(|| {
-            let progress = Arc::new(Progress::new());
-            let waiter = {
-                let progress = Arc::clone(&progress);
-                thread::spawn(move || progress.wait(2, None))
-            };
-            progress.advance(1);
-            progress.lose(lost());
-            assert_eq!(waiter.join().unwrap(), Outcome::Failed(lost()));
-        });
-    }
-
-    /// The same for a task: it sees the loss by itself, or is woken.
-    #[test]
-    fn loom_a_loss_is_seen_by_a_task_or_wakes_it() {
-        use std::task::Wake;
-
-        use loom::sync::atomic::AtomicBool;
-
-        struct Woken(AtomicBool);
-        impl Wake for Woken {
-            fn wake(self: std::sync::Arc<Self>) {
-                self.0.store(true, Ordering::Release);
-            }
-        }
-        loom::model(|| {
-            let progress = Arc::new(Progress::new());
-            let woken = std::sync::Arc::new(Woken(AtomicBool::new(false)));
-            let waker = Waker::from(std::sync::Arc::clone(&woken));
-            let task = {
-                let progress = Arc::clone(&progress);
-                thread::spawn(move || progress.poll_passed(1, &mut Ticket::default(), &waker))
-            };
-            progress.lose(lost());
-            progress.wake_tasks();
-            let seen = task.join().unwrap();
-            assert!(seen || woken.0.load(Ordering::Acquire));
-        });
     }
 }

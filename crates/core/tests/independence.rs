@@ -61,7 +61,7 @@ impl Queue for ImmediateQueue {
         (self.inside)();
         let last = batch.last;
         batch.resolve(&self.progress, |_| None);
-        self.progress.give_back(batch);
+        self.progress.recycle(batch);
         self.progress.advance(last);
         Ok(())
     }

@@ -34,7 +34,7 @@ fn contend(rounds: usize, work: impl Fn(usize, usize, &Stream, &Buffer) + Sync) 
         for _ in 0..rounds {
             barrier.wait();
             barrier.wait();
-            // All of it was pending at once: the device has seen every order that it was not told.
+            // All of it was pending at once: the device had every order that was not prescribed.
             control.run_all();
         }
     });

@@ -110,7 +110,7 @@ impl CpuQueue {
             return Executed::InPart;
         }
         let last = batch.last;
-        self.progress.give_back(batch);
+        self.progress.recycle(batch);
         let more = {
             let mut pending = self.lock();
             pending.running = false;

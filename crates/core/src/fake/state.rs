@@ -311,7 +311,7 @@ impl State {
         });
         let last = batch.last;
         let progress = Arc::clone(&queue.progress);
-        progress.give_back(batch);
+        progress.recycle(batch);
         progress.advance(last);
         self.advanced.push(progress);
     }

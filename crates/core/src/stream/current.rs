@@ -45,9 +45,9 @@ impl Entry {
 
     /// False for a stream that has gone to another thread.
     #[inline]
-    fn lasts(&self) -> bool {
+    fn is_valid(&self) -> bool {
         match &self.hold {
-            Hold::Affinity(tenure) => tenure.lasts(),
+            Hold::Affinity(lease) => lease.is_valid(),
             Hold::Nothing | Hold::Lease(_) | Hold::Pin { .. } => true,
         }
     }
@@ -70,7 +70,10 @@ fn find(device: &'static DeviceInner, name: impl Fn(&Entry) -> Stream) -> Result
     device.check()?;
     let known = CURRENT.try_with(|entries| {
         let entries = entries.borrow();
-        of(&entries, device).map(|index| &entries[index]).filter(|entry| entry.lasts()).map(&name)
+        of(&entries, device)
+            .map(|index| &entries[index])
+            .filter(|entry| entry.is_valid())
+            .map(&name)
     });
     match known {
         Ok(Some(stream)) => Ok(stream),
@@ -101,7 +104,7 @@ fn lease(device: &'static DeviceInner, name: impl Fn(&Entry) -> Stream) -> Resul
 /// are gone. Giving back a lease may submit work, so it is left to the caller, when the list is not borrowed.
 fn forget() -> Vec<Entry> {
     let is_useless = |entry: &mut Entry| {
-        !entry.scoped && (!entry.lasts() || entry.stream.device_inner().check().is_err())
+        !entry.scoped && (!entry.is_valid() || entry.stream.device_inner().check().is_err())
     };
     CURRENT.with(|entries| entries.borrow_mut().extract_if(.., is_useless).collect())
 }
@@ -139,7 +142,7 @@ pub(super) fn replace(stream: &Stream) {
             Some(index)
                 if stream._lease.is_none()
                     && std::ptr::eq(entries[index].stream, stream.inner)
-                    && entries[index].lasts() =>
+                    && entries[index].is_valid() =>
             {
                 None
             }
@@ -193,7 +196,7 @@ mod tests {
             device.stream().unwrap();
             device.close().unwrap();
         }
-        assert_eq!(entries(), 1, "the last one, until the list is looked at again");
+        assert_eq!(entries(), 1, "the last one, until the list is cleaned up again");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What keeps a stream for somebody, and how it is given back.
+//! Leases of streams: exclusive, shared, and by thread.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -6,19 +6,19 @@ use std::sync::atomic::Ordering;
 use super::StreamInner;
 use crate::sync::Affinity;
 
-/// What an entry in a thread's list of current streams keeps.
+/// What an entry in a thread's list of current streams holds.
 pub(super) enum Hold {
-    /// The default stream, which is everybody's.
+    /// The default stream, which nobody leases.
     Nothing,
     /// A lease, or a share in somebody else's stream.
     Lease(Arc<Lease>),
     /// The stream that a thread uses by default.
-    Affinity(Tenure),
-    /// A stream of whoever has it, which stays with that one meanwhile.
+    Affinity(ThreadLease),
+    /// A stream that another handle leases, and cannot lose while it is pinned.
     Pin { _pin: Pin },
 }
 
-/// The right to call a stream one's own, until it is dropped.
+/// A lease of a stream. Dropping it frees the stream.
 pub(super) enum Lease {
     Own { stream: &'static StreamInner, slot: u32 },
     Shared { _share: Shared },
@@ -36,7 +36,7 @@ impl Drop for Lease {
     }
 }
 
-/// Counts among those who use a stream that is another's.
+/// A share in a stream that somebody else leases.
 pub(super) struct Shared(&'static StreamInner);
 
 impl Shared {
@@ -53,27 +53,27 @@ impl Drop for Shared {
     }
 }
 
-/// A thread's affinity to a stream. Where threads wait for streams, it ends when the stream has nothing to
-/// submit and somebody waits.
-pub(super) struct Tenure {
+/// The lease of a thread that did not ask for a stream of its own. Where threads wait for streams, it ends when
+/// the stream has nothing to submit and another thread waits.
+pub(super) struct ThreadLease {
     stream: &'static StreamInner,
     affinity: &'static Affinity,
     epoch: u32,
 }
 
-impl Tenure {
+impl ThreadLease {
     pub fn begin(stream: &'static StreamInner, affinity: &'static Affinity) -> Self {
         Self { stream, affinity, epoch: affinity.begin(stream.recorded()) }
     }
 
     /// Whether the stream is still the thread's.
     #[inline]
-    pub fn lasts(&self) -> bool {
+    pub fn is_valid(&self) -> bool {
         self.affinity.is(self.epoch)
     }
 }
 
-impl Drop for Tenure {
+impl Drop for ThreadLease {
     fn drop(&mut self) {
         if self.stream.device_inner().is_inherited() {
             return;
@@ -86,7 +86,7 @@ impl Drop for Tenure {
     }
 }
 
-/// Keeps a stream with whoever has it: an open scope on a handle that is no lease.
+/// Pins a stream to its holder: an open scope on a handle without a lease.
 pub(super) struct Pin {
     stream: &'static StreamInner,
     affinity: &'static Affinity,
@@ -116,14 +116,14 @@ impl Drop for Pin {
     }
 }
 
-/// Others may hold results that are not submitted yet; better now than when they ask.
+/// Submits what is left, since others may hold results that are not submitted yet.
 fn submit_left_over(stream: &'static StreamInner) {
     if stream.device_inner().check().is_ok() {
         stream.flush_if_room();
     }
 }
 
-/// What the next Command was to wait for does not concern whoever has the stream next.
+/// Drops the waits for the next Command: they do not concern the next holder of the stream.
 fn forget_waits(stream: &'static StreamInner) {
     let mut recorder = stream.lock();
     if recorder.batch.is_empty() && !stream.is_shared() {

@@ -6,15 +6,15 @@ use std::time::Instant;
 use smallvec::SmallVec;
 
 use super::inner::Recorder;
-use super::lease::{Hold, Lease, Shared, Tenure};
+use super::lease::{Hold, Lease, Shared, ThreadLease};
 use super::{Stream, StreamInner};
 use crate::device::DeviceInner;
 use crate::sync::schedule::{AtomicU32, Mutex, Ordering, PoisonError};
 use crate::sync::{Affinity, FairPool, Slots};
 use crate::{Error, Exhaustion, Result};
 
-/// Streams that are looked at for an idle one beyond those that can run at the same time.
-const SPARE_LOOKS: usize = 2;
+/// How many more streams than can run at the same time are checked for an idle one.
+const EXTRA_CANDIDATES: usize = 2;
 
 /// A device's streams. Slot 0 is the default stream; the others are leased.
 ///
@@ -30,7 +30,7 @@ pub(crate) struct StreamPool {
     next_shared: AtomicU32,
 }
 
-/// Aligned so that threads which look whether their stream is still theirs do not disturb each other.
+/// Aligned, so that threads that check their own slots share no cache line.
 #[repr(align(64))]
 #[derive(Default)]
 struct Slot(Affinity);
@@ -70,7 +70,7 @@ impl StreamPool {
                     return Err(error);
                 }
             };
-            // Only set here, under the lock, after a look that found it empty.
+            // Only set here, under the lock, after it was found empty.
             device.lose_if_lost(cell.get_or_init(|| stream));
         }
         Ok(cell.get().expect("the stream was just made"))
@@ -91,7 +91,7 @@ impl StreamPool {
         }
         Ok(match self.take(device)? {
             Taken::Slot(stream, slot) => {
-                (stream, Hold::Affinity(Tenure::begin(stream, &self.slots[slot as usize].0)))
+                (stream, Hold::Affinity(ThreadLease::begin(stream, &self.slots[slot as usize].0)))
             }
             Taken::Shared(stream) => {
                 (stream, Hold::Lease(Arc::new(Lease::Shared { _share: Shared::new(stream) })))
@@ -99,17 +99,17 @@ impl StreamPool {
         })
     }
 
-    /// A stream with nothing to do, for a thread that has one. Looks at as many as can run at the same time and a
-    /// few more, so that calls do not spread over the memory of all; never waits.
+    /// An idle stream, for a thread that has one. Checks as many as can run at the same time and a few more, so that
+    /// calls do not spread over the memory of all streams. Never waits.
     pub(super) fn lease_idle(
         &'static self,
         device: &'static DeviceInner,
     ) -> Option<(&'static StreamInner, Hold)> {
-        let looks = device.parallelism() + SPARE_LOOKS;
+        let candidates = device.parallelism() + EXTRA_CANDIDATES;
         let mut busy = SmallVec::<[u32; 16]>::new();
         let mut idle = None;
         while idle.is_none()
-            && busy.len() < looks
+            && busy.len() < candidates
             && let Some(slot) = self.leases.try_take()
         {
             match self.stream(slot + 1, device) {
@@ -119,7 +119,7 @@ impl StreamPool {
         }
         busy.into_iter().for_each(|slot| self.leases.put(slot));
         let (stream, slot) = idle?;
-        Some((stream, Hold::Affinity(Tenure::begin(stream, &self.slots[slot as usize].0))))
+        Some((stream, Hold::Affinity(ThreadLease::begin(stream, &self.slots[slot as usize].0))))
     }
 
     /// A stream that is the caller's until the last clone of the handle is dropped.
@@ -140,7 +140,7 @@ impl StreamPool {
             (None, Exhaustion::Wait(time)) if self.streams.len() > 1 => {
                 let deadline = time.and_then(|time| started.checked_add(time));
                 let mut seen = vec![None; self.slots.len()];
-                self.leases.take_with(deadline, || self.take_back_idle(&mut seen))
+                self.leases.take_with(deadline, || self.reclaim_idle(&mut seen))
             }
             (None, Exhaustion::Wait(_)) => None,
         };
@@ -160,7 +160,7 @@ impl StreamPool {
         }
     }
 
-    /// A stream that others use too, in turn.
+    /// A stream that others use too, round-robin.
     fn share(&'static self, device: &'static DeviceInner) -> Result<&'static StreamInner> {
         let others = self.streams.len() as u32 - 1;
         let turn = self.next_shared.fetch_add(1, Ordering::Relaxed);
@@ -168,10 +168,9 @@ impl StreamPool {
         self.stream(id, device)
     }
 
-    /// Gives streams that their threads are not using to those who wait. `seen` has the epochs of streams that
-    /// were leased and not used yet when the caller looked before: a thread that has just leased one is about
-    /// to use it, and is given until the next look.
-    fn take_back_idle(&self, seen: &mut [Option<u32>]) {
+    /// Gives idle streams to waiting threads. `seen` has the epochs of streams that were leased and not used yet at
+    /// the last call: a thread that has just leased a stream is about to use it, and keeps it until the next call.
+    fn reclaim_idle(&self, seen: &mut [Option<u32>]) {
         for (slot, seen) in seen.iter_mut().enumerate() {
             let Some(stream) = self.streams[slot + 1].get() else { continue };
             let affinity = &self.slots[slot].0;
@@ -187,9 +186,9 @@ impl StreamPool {
         }
     }
 
-    /// Hands a stream with nothing to submit to those who wait for one, unless it is kept. The caller holds the
-    /// stream's lock: whoever comes to wait looks at the stream under that lock after it stands in line, so that
-    /// one of the two sees the other. Takes no lock of another stream.
+    /// Hands a stream with nothing to submit to a waiting thread, unless it is pinned. The caller holds the stream's
+    /// lock. A thread that begins to wait checks the stream under that lock after it has joined the queue, so one of
+    /// the two sees the other. Takes no lock of another stream.
     #[inline]
     pub fn offer(&self, stream: &StreamInner, recorder: &Recorder) {
         if self.leases.has_waiters() && stream.id() != 0 && is_idle(recorder) {
@@ -203,7 +202,7 @@ impl StreamPool {
         }
     }
 
-    /// A slot that the caller has is free again, or goes to who waits first.
+    /// Frees the caller's slot, or gives it to the first waiter.
     pub(super) fn put_back(&self, slot: u32) {
         self.leases.put(slot);
     }

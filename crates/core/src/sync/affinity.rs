@@ -172,8 +172,8 @@ mod loom_tests {
             (Arc::new(model), epoch)
         }
 
-        /// What whoever waits does once it stands in line.
-        fn look(&self) {
+        /// What a waiter does once it is in the queue.
+        fn reclaim(&self) {
             let busy = lock(&self.busy);
             if !*busy && self.slot.end() {
                 self.pool.put(0);
@@ -190,7 +190,7 @@ mod loom_tests {
         }
 
         fn wait_for_it(&self) {
-            assert_eq!(self.pool.take_with(None, || self.look()), Some(0));
+            assert_eq!(self.pool.take_with(None, || self.reclaim()), Some(0));
             self.slot.begin(0);
         }
     }

@@ -14,10 +14,10 @@ use super::shim::{Arc, AtomicU64, Condvar, Mutex, Ordering, lock, wait_until};
 
 const WAITING: u64 = 1 << 63;
 
-/// After what time the first in line looks again for tokens that nobody needs; longer every time, up to the
+/// How long the first in the queue waits before it reclaims tokens again; longer every time, up to the
 /// second.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
-const LOOK_AGAIN_AT_MOST: Duration = Duration::from_millis(80);
+const RETRY_PAUSE: Duration = Duration::from_millis(10);
+const MAX_RETRY_PAUSE: Duration = Duration::from_millis(80);
 
 /// How free tokens are kept in the low 63 bits of a word.
 pub trait Tokens {
@@ -116,23 +116,26 @@ impl<T: Tokens> FairPool<T> {
         }
     }
 
-    /// Takes a token, waiting in line until the deadline. Returns `None` when it passed.
+    /// Takes a token, in the order of arrival. `None` if the deadline passes first.
     pub fn take(&self, deadline: Option<Instant>) -> Option<T::Token> {
-        self.wait_in_line(deadline, None)
+        self.enqueue_and_wait(deadline, None)
     }
 
-    /// Like [`take`](Self::take), for tokens that may be in the hands of somebody who does not need them. `look`
-    /// finds such tokens and [puts](Self::put) them back. It is called with no lock held: once the caller stands
-    /// in line, so that whoever has no need of a token later sees that somebody waits, and now and then while it is
-    /// the first there.
-    pub fn take_with(&self, deadline: Option<Instant>, mut look: impl FnMut()) -> Option<T::Token> {
-        self.wait_in_line(deadline, Some(&mut look))
-    }
-
-    fn wait_in_line(
+    /// Like [`take`](Self::take), for tokens whose holders may not need them. `reclaim` finds such tokens and
+    /// [puts](Self::put) them back. It is called with no lock held: once when the caller is in the queue, so that
+    /// a holder that becomes idle later sees that somebody waits; and now and then while the caller is the first.
+    pub fn take_with(
         &self,
         deadline: Option<Instant>,
-        look: Option<&mut dyn FnMut()>,
+        mut reclaim: impl FnMut(),
+    ) -> Option<T::Token> {
+        self.enqueue_and_wait(deadline, Some(&mut reclaim))
+    }
+
+    fn enqueue_and_wait(
+        &self,
+        deadline: Option<Instant>,
+        reclaim: Option<&mut dyn FnMut()>,
     ) -> Option<T::Token> {
         if let Some(token) = self.try_take() {
             return Some(token);
@@ -164,23 +167,23 @@ impl<T: Tokens> FairPool<T> {
             }
             queue.push_back(Arc::clone(&waiter));
         }
-        self.await_grant(&waiter, deadline, look)
+        self.await_grant(&waiter, deadline, reclaim)
     }
 
     fn await_grant(
         &self,
         waiter: &Arc<Waiter<T::Token>>,
         deadline: Option<Instant>,
-        mut look: Option<&mut dyn FnMut()>,
+        mut reclaim: Option<&mut dyn FnMut()>,
     ) -> Option<T::Token> {
         let mut deadline = deadline;
-        let mut pause = LOOK_AGAIN;
-        // With the line's and the waiter's own lock free: what is found may be for this very waiter.
-        if let Some(look) = &mut look {
-            look();
+        let mut pause = RETRY_PAUSE;
+        // Without the locks of the queue and of the waiter: what it puts back may be for this very waiter.
+        if let Some(reclaim) = &mut reclaim {
+            reclaim();
         }
         loop {
-            let pause_ends = look.as_ref().map(|_| Instant::now() + pause);
+            let pause_ends = reclaim.as_ref().map(|_| Instant::now() + pause);
             let until = match (pause_ends, deadline) {
                 (Some(pause_ends), Some(deadline)) => Some(pause_ends.min(deadline)),
                 (pause_ends, deadline) => pause_ends.or(deadline),
@@ -198,14 +201,14 @@ impl<T: Tokens> FairPool<T> {
                 if self.leave(waiter) {
                     return None;
                 }
-                // Already out of the line: the token is on its way and must not be lost.
+                // Already out of the queue: the token is coming and must not be lost.
                 deadline = None;
-                look = None;
+                reclaim = None;
             }
-            if let Some(look) = look.as_mut().filter(|_| self.is_first(waiter)) {
-                look();
+            if let Some(reclaim) = reclaim.as_mut().filter(|_| self.is_first(waiter)) {
+                reclaim();
             }
-            pause = (pause * 2).min(LOOK_AGAIN_AT_MOST);
+            pause = (pause * 2).min(MAX_RETRY_PAUSE);
         }
     }
 

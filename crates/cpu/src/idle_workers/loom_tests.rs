@@ -35,7 +35,7 @@ fn loom_a_taken_flag_shows_what_was_done_before_the_notification() {
             IdleWorkers::<()>::with_streams(1, 1),
             [(); 2].map(|()| AtomicUsize::new(0)),
         ));
-        let notifier = [0, 1].map(|notifier| {
+        let notifiers = [0, 1].map(|notifier| {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
                 shared.1[notifier].store(1, Ordering::Relaxed);
@@ -53,7 +53,7 @@ fn loom_a_taken_flag_shows_what_was_done_before_the_notification() {
                 None => thread::yield_now(),
             }
         }
-        for notifier in notifier {
+        for notifier in notifiers {
             notifier.join().unwrap();
         }
     });
@@ -73,14 +73,14 @@ fn loom_a_stop_is_never_missed() {
     });
 }
 
-/// Stopping releases every worker, also one that is called or notified for at that moment.
+/// Stopping releases every worker, also one that gets a task or is notified at that moment.
 #[test]
 fn loom_stop_releases_every_worker() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
         let workers = Arc::new(IdleWorkers::<u8>::with_streams(2, 1));
-        let workers: Vec<_> = (0..2)
+        let threads: Vec<_> = (0..2)
             .map(|worker| {
                 let workers = Arc::clone(&workers);
                 thread::spawn(move || {
@@ -94,8 +94,8 @@ fn loom_stop_releases_every_worker() {
             .collect();
         workers.notify(0);
         workers.stop();
-        for worker in workers {
-            worker.join().unwrap();
+        for thread in threads {
+            thread.join().unwrap();
         }
     });
 }

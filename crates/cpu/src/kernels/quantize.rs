@@ -58,29 +58,13 @@ macro_rules! with_quantized {
 ///
 /// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn quantize(part: &QuantizePart<RawBuffer>, parallel: &dyn Parallel) {
-    let QuantizePart { dst, src, scale, zero } = part;
-    let walk = walk(part);
-    with_quantized!(dst.layout.dtype(), Q => with_float!(src.layout.dtype(), T => {
-        // SAFETY: passed on.
-        let (to, from, scales, zeros) = unsafe {
-            let to = base::<Q>(dst);
-            let zeros = zero.as_ref().map(|zero| Input::<Q>::new(base(zero), 3, to));
-            (to, base::<T>(src), Scales::new(scale, to), zeros)
-        };
-        let (output, input) = (Output::new(to, 0), Input::new(from, 1, to));
-        each_block(&walk, parallel, |start, len| {
-            let (mut a, mut b, mut c) = (Scratch::new(), Scratch::new(), Scratch::new());
-            let mut results = Scratch::new();
-            // SAFETY: blocks are disjoint, and the loop writes all of its block.
-            unsafe {
-                let values = input.read(&walk, start, len, &mut a);
-                let scales = scales.read(&walk, start, len, &mut b);
-                let zeros = zeros.map(|zeros| zeros.read(&walk, start, len, &mut c));
-                output.write(&walk, start, len, &mut results, |to| {
-                    vectorized(ToIntegers { values, scales, zeros, to });
-                });
-            }
-        });
+    with_quantized!(part.dst.layout.dtype(), Q => with_float!(part.src.layout.dtype(), T => {
+        // SAFETY: passed on; the loop writes all of its block.
+        unsafe {
+            each::<T, Q, Q>(part, parallel, |values, scales, zeros, to| {
+                vectorized(ToIntegers { values, scales, zeros, to });
+            });
+        }
     }));
 }
 
@@ -88,30 +72,49 @@ pub(super) unsafe fn quantize(part: &QuantizePart<RawBuffer>, parallel: &dyn Par
 ///
 /// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn dequantize(part: &QuantizePart<RawBuffer>, parallel: &dyn Parallel) {
+    with_quantized!(part.src.layout.dtype(), Q => with_float!(part.dst.layout.dtype(), T => {
+        // SAFETY: passed on; the loop writes all of its block.
+        unsafe {
+            each::<Q, T, Q>(part, parallel, |values, scales, zeros, to| {
+                vectorized(FromIntegers { values, scales, zeros, to });
+            });
+        }
+    }));
+}
+
+/// Calls `function(values, scales, zero points, results)` for all blocks.
+///
+/// # Safety
+///
+/// As for [`execute`](crate::kernels::execute); the types are those of the operands, and the function writes all
+/// results of a block.
+unsafe fn each<S: Stored, D: Stored, Q: Quantized>(
+    part: &QuantizePart<RawBuffer>,
+    parallel: &dyn Parallel,
+    function: impl Fn(&[S::Compute], &[f32], Option<&[Q]>, &mut [MaybeUninit<D::Compute>]) + Sync,
+) {
     let QuantizePart { dst, src, scale, zero } = part;
     let walk = walk(part);
-    with_quantized!(src.layout.dtype(), Q => with_float!(dst.layout.dtype(), T => {
-        // SAFETY: passed on.
-        let (to, from, scales, zeros) = unsafe {
-            let to = base::<T>(dst);
-            let zeros = zero.as_ref().map(|zero| Input::<Q>::new(base(zero), 3, to));
-            (to, base::<Q>(src), Scales::new(scale, to), zeros)
-        };
-        let (output, input) = (Output::new(to, 0), Input::new(from, 1, to));
-        each_block(&walk, parallel, |start, len| {
-            let (mut a, mut b, mut c) = (Scratch::new(), Scratch::new(), Scratch::new());
-            let mut results = Scratch::new();
-            // SAFETY: blocks are disjoint, and the loop writes all of its block.
-            unsafe {
-                let values = input.read(&walk, start, len, &mut a);
-                let scales = scales.read(&walk, start, len, &mut b);
-                let zeros = zeros.map(|zeros| zeros.read(&walk, start, len, &mut c));
-                output.write(&walk, start, len, &mut results, |to| {
-                    vectorized(FromIntegers { values, scales, zeros, to });
-                });
-            }
-        });
-    }));
+    // SAFETY: passed on.
+    let (to, from, scales, zeros) = unsafe {
+        let to = base::<D>(dst);
+        let zeros = zero.as_ref().map(|zero| Input::<Q>::new(base(zero), 3, to));
+        (to, base::<S>(src), Scales::new(scale, to), zeros)
+    };
+    let (output, input) = (Output::new(to, 0), Input::new(from, 1, to));
+    each_block(&walk, parallel, |start, len| {
+        let (mut a, mut b, mut c) = (Scratch::new(), Scratch::new(), Scratch::new());
+        let mut results = Scratch::new();
+        // SAFETY: blocks are disjoint; the rest is passed on.
+        unsafe {
+            let values = input.read(&walk, start, len, &mut a);
+            let scales = scales.read(&walk, start, len, &mut b);
+            let zeros = zeros.map(|zeros| zeros.read(&walk, start, len, &mut c));
+            output.write(&walk, start, len, &mut results, |to| {
+                function(values, scales, zeros, to);
+            });
+        }
+    });
 }
 
 /// Output, input, scale and zero point; where there is none the scale stands in.

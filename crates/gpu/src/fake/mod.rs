@@ -176,7 +176,7 @@ impl Platform for Fake {
 
     fn kernel(&self, key: Key) -> Result<Cached<'static, FakeKernel>> {
         self.0.state.call("kernel").map_err(|failure| self.0.status.note(&failure))?;
-        Ok(Cached::Own(Arc::new(FakeKernel(key))))
+        Ok(Cached::Owned(Arc::new(FakeKernel(key))))
     }
 
     fn forget_products(&self, _: &mut FakeEncoder) {}

@@ -207,7 +207,7 @@ impl<P: Platform> LaunchList<P> {
         threads: u32,
         params: &[u8],
     ) {
-        if let Cached::Own(own) = &kernel {
+        if let Cached::Owned(own) = &kernel {
             // The cache is full. The batch keeps it.
             self.keep.push(Box::new(Arc::clone(own)));
         }

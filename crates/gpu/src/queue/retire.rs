@@ -57,7 +57,7 @@ impl<P: Platform> GpuQueue<P> {
         let Submitted { batch, staging, keep, .. } = submitted;
         let last = batch.last;
         drop((staging, keep));
-        self.progress.give_back(batch);
+        self.progress.recycle(batch);
         self.in_flight.finish(|| self.progress.advance(last));
     }
 

@@ -52,7 +52,7 @@ pub(super) fn temporary(base: &Path) -> io::Result<PathBuf> {
     Ok(base.join(format!("millstream-kernels-{}", user())))
 }
 
-/// There is none: whether others can write to it cannot be told.
+/// There is none: whether others can write to it is unknown.
 #[cfg(not(unix))]
 pub(super) fn temporary(base: &Path) -> io::Result<PathBuf> {
     Err(unfit(base, "nobody can tell whether others may write to it"))

@@ -23,7 +23,7 @@ const FAR: i64 = i64::MAX >> 2;
 const KEY: usize = 2;
 
 params! {
-    /// What `attention` and `attention_tiles` are told.
+    /// The params of `attention` and `attention_tiles`.
     AttentionLaunch {
         /// Of output, query, key, value, mask and lengths.
         offset: [u64; 6],

@@ -9,7 +9,7 @@ use crate::walk::{Elementwise, Walk};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `binary` is told.
+    /// The params of `binary`.
     BinaryParams { walk: Walk<3>, tail: u32 }
 }
 

@@ -17,7 +17,7 @@ use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 const MAX_ROWS: usize = 4;
 
 params! {
-    /// What `matmul_blocks` and `gemv_blocks` are told.
+    /// The params of `matmul_blocks` and `gemv_blocks`.
     BlocksParams {
         /// Output, `a`, nothing, bias and residual.
         batch: Walk<5>,

@@ -11,7 +11,7 @@ use crate::walk::{Axes, Walk, is_wide};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `cache_write` is told.
+    /// The params of `cache_write`.
     CacheWriteParams {
         /// Update, output without the axis, place on the axis, and positions.
         walk: Walk<4>,

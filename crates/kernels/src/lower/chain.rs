@@ -21,7 +21,7 @@ use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 const OPERANDS: usize = 1 + MAX_CHAIN_INPUTS;
 
 params! {
-    /// What `chain` is told.
+    /// The params of `chain`.
     ChainParams {
         walk: Walk<9>,
         /// The numbers of each step: of a function as `f32`, of limits as elements.

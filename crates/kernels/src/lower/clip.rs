@@ -9,7 +9,7 @@ use crate::walk::{Elementwise, Walk};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `clip` is told.
+    /// The params of `clip`.
     ClipParams {
         walk: Walk<2>,
         /// The bytes of the limits, as elements.

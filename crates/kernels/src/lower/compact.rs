@@ -10,7 +10,7 @@ use crate::walk::{Axes, Walk, is_wide};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `compact` is told.
+    /// The params of `compact`.
     CompactParams {
         walk: Walk<1>,
         /// Elements of a chunk, and the chunks.
@@ -22,7 +22,7 @@ params! {
 }
 
 params! {
-    /// What `nonzero` is told.
+    /// The params of `nonzero`.
     NonZeroParams {
         shape: [u64; MAX_RANK],
         /// Elements behind one step along an axis.
@@ -37,7 +37,7 @@ params! {
 }
 
 params! {
-    /// What `take` is told.
+    /// The params of `take`.
     TakeParams {
         walk: Walk<3>,
         items: Walk<1>,
@@ -117,7 +117,7 @@ impl Found {
         let most = limits.parallel_groups.max(1) as usize * 4;
         let chunks = elements.div_ceil(threads as usize * PER_THREAD).min(most);
         let slot = lowered.reserve((chunks + 1 + elements) * 8);
-        let told = CompactParams {
+        let launch_params = CompactParams {
             walk: flags.axes.walk([flags.offset]),
             chunk: elements.div_ceil(chunks.max(1)) as u64,
             chunks: chunks as u64,
@@ -140,7 +140,7 @@ impl Found {
                 groups: [if stage == 1 { 1 } else { chunks as u32 }, 1, 1],
                 threads,
                 slots: smallvec![flags.slot, slot, count],
-                params: told.pack(),
+                params: launch_params.pack(),
             });
         }
         Self { slot, chunks }
@@ -155,7 +155,7 @@ pub(super) fn lower_nonzero(command: &BoundCommand, limits: &Limits) -> Lowered 
     if indices.layout.is_empty() {
         return lowered;
     }
-    let mut told = NonZeroParams {
+    let mut launch_params = NonZeroParams {
         shape: [1; MAX_RANK],
         inner: [1; MAX_RANK],
         rank: src.layout.rank() as u64,
@@ -167,7 +167,7 @@ pub(super) fn lower_nonzero(command: &BoundCommand, limits: &Limits) -> Lowered 
     };
     let mut inner = 1;
     for (axis, &size) in src.layout.shape().iter().enumerate().rev() {
-        (told.shape[axis], told.inner[axis]) = (size as u64, inner);
+        (launch_params.shape[axis], launch_params.inner[axis]) = (size as u64, inner);
         inner *= size as u64;
     }
     let threads = limits.usual_threads();
@@ -176,7 +176,7 @@ pub(super) fn lower_nonzero(command: &BoundCommand, limits: &Limits) -> Lowered 
         groups: [limits.groups_for(indices.layout.elements(), threads), 1, 1],
         threads,
         slots: smallvec![Slot::from(indices), found.slot],
-        params: told.pack(),
+        params: launch_params.pack(),
     });
     lowered
 }
@@ -243,7 +243,7 @@ pub(super) fn take(
     items.axes.iter_mut().for_each(|(_, strides)| strides[0] /= ratio);
     let wide = is_wide([dst, src]);
     let constants = [unit as i32, axes.rank(), items.rank(), order.is_some().into(), wide.into()];
-    let told = TakeParams {
+    let launch_params = TakeParams {
         walk: axes.walk([to.offset() / ratio, 0, 0]),
         items: items.walk([from.offset() / ratio]),
         chunks: found.chunks as u64,
@@ -254,6 +254,6 @@ pub(super) fn take(
         groups: [limits.groups_for(axes.elements(), threads), 1, 1],
         threads,
         slots: smallvec![Slot::from(dst), Slot::from(src), found.slot, order.unwrap_or(found.slot)],
-        params: told.pack(),
+        params: launch_params.pack(),
     });
 }

@@ -19,7 +19,7 @@ use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 pub(super) const AXES: usize = MAX_SPATIAL + 2;
 
 params! {
-    /// What `conv`, `conv_split_k` and `conv_direct` are told.
+    /// The params of `conv`, `conv_split_k` and `conv_direct`.
     ConvLaunch {
         /// Of output, input, weight, bias and residual; or, of integers, the two zero points.
         offset: [u64; 5],

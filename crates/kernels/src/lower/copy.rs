@@ -9,7 +9,7 @@ use crate::walk::{Elementwise, Walk};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `copy` is told.
+    /// The params of `copy`.
     CopyParams {
         walk: Walk<2>,
         tail: u32,

@@ -13,7 +13,7 @@ use crate::walk::is_wide;
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `deform_conv` is told.
+    /// The params of `deform_conv`.
     DeformConvLaunch {
         /// Of output, input, weight, offset, bias and mask.
         offset: [u64; 6],
@@ -28,7 +28,7 @@ params! {
         /// Places of the window in the whole batch.
         positions: u64,
         /// Channels of a group times taps.
-        depth: u64,
+        k: u64,
         out_size: [u64; MAX_SPATIAL],
         in_size: [u64; MAX_SPATIAL],
         taps: [u64; MAX_SPATIAL],
@@ -72,7 +72,7 @@ pub(super) fn lower(command: &BoundCommand, params: &DeformConvParams, limits: &
         outputs: outputs as u64,
         together: (all_channels / params.offset_groups as usize) as u64,
         positions: positions as u64,
-        depth: (channels * taps) as u64,
+        k: (channels * taps) as u64,
         out_size: spatial(dst.layout.shape()),
         in_size: spatial(src.layout.shape()),
         taps: spatial(weight.layout.shape()),

@@ -10,7 +10,7 @@ use crate::walk::{Axes, Walk, is_wide};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `dynamic_quantize` is told.
+    /// The params of `dynamic_quantize`.
     DynamicParams {
         /// Where rows start in dst and src, and where their scale and zero point lie.
         starts: Walk<4>,

@@ -9,7 +9,7 @@ use crate::walk::{Elementwise, Walk};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `epilogue` is told.
+    /// The params of `epilogue`.
     EpilogueParams { walk: Walk<4>, tail: u32, a: f32, b: f32 }
 }
 

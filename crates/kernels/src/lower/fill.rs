@@ -9,7 +9,7 @@ use crate::walk::{Elementwise, Walk};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `fill` is told.
+    /// The params of `fill`.
     FillParams {
         walk: Walk<1>,
         /// The bytes of one element.

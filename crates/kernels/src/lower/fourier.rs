@@ -9,12 +9,12 @@ use crate::walk::{Axes, Walk, is_wide};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `fourier_roots` is told.
+    /// The params of `fourier_roots`.
     RootsParams { length: u64 }
 }
 
 params! {
-    /// What `fourier` is told.
+    /// The params of `fourier`.
     FourierParams {
         /// Where each transform starts: output, then input.
         lines: Walk<2>,

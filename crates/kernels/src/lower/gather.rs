@@ -10,7 +10,7 @@ use crate::walk::{Axes, Walk, is_wide};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `gather` is told.
+    /// The params of `gather`.
     GatherParams {
         walk: Walk<3>,
         tuple: Tuple,

@@ -13,7 +13,7 @@ use crate::{Key, Launch, Limits, Lowered, Program};
 const MAX_ROWS: usize = 4;
 
 params! {
-    /// What `gemv`, `gemv_columns` and `matmul_split_k` are told.
+    /// The params of `gemv`, `gemv_columns` and `matmul_split_k`.
     GemvParams {
         m: u64,
         n: u64,

@@ -10,7 +10,7 @@ use crate::walk::is_wide;
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `grid_sample` is told.
+    /// The params of `grid_sample`.
     GridSampleParams {
         count: u64,
         channels: u64,

@@ -9,7 +9,7 @@ use crate::walk::{Axes, Walk, is_wide};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `iota` is told.
+    /// The params of `iota`.
     IotaKernelParams {
         /// The output, and the index along the axis.
         walk: Walk<2>,
@@ -46,7 +46,7 @@ pub(super) fn lower(command: &BoundCommand, params: &IotaParams, limits: &Limits
         _ => u64::from_ne_bytes(value.to_bytes(dtype)),
     };
     let threads = limits.usual_threads();
-    let told = IotaKernelParams {
+    let launch_params = IotaKernelParams {
         walk: axes.walk([layout.offset(), 0]),
         start: bits(params.start),
         step: bits(params.step),
@@ -56,7 +56,7 @@ pub(super) fn lower(command: &BoundCommand, params: &IotaParams, limits: &Limits
         groups: [limits.groups_for(axes.elements(), threads), 1, 1],
         threads,
         slots: smallvec![Slot::from(dst)],
-        params: told.pack(),
+        params: launch_params.pack(),
     };
     Lowered { launches: smallvec![launch], workspace: 0 }
 }

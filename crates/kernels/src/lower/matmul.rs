@@ -12,7 +12,7 @@ use crate::walk::Walk;
 use crate::{Key, Launch, Limits, Lowered, Program};
 
 params! {
-    /// What `matmul` is told.
+    /// The params of `matmul`.
     MatmulParams {
         batch: Walk<5>,
         m: u64,

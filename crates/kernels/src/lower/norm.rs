@@ -10,7 +10,7 @@ use crate::walk::{Axes, Walk, is_wide};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `norm` is told. Operands are dst, src, weight and bias.
+    /// The params of `norm`. Operands are dst, src, weight and bias.
     NormParams {
         /// Where rows start.
         rows: Walk<4>,

@@ -10,7 +10,7 @@ use crate::walk::{Walk, is_wide};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `pad` is told.
+    /// The params of `pad`.
     PadKernelParams {
         /// Output and input.
         walk: Walk<2>,
@@ -78,7 +78,7 @@ pub(super) fn lower(command: &BoundCommand, params: &PadParams, limits: &Limits)
     }
     offset /= ratio;
     let count: usize = axes.iter().map(|axis| axis.size).product();
-    let mut told = PadKernelParams {
+    let mut launch_params = PadKernelParams {
         walk: Walk {
             count: count as u64,
             shape: [1; MAX_RANK],
@@ -90,11 +90,11 @@ pub(super) fn lower(command: &BoundCommand, params: &PadParams, limits: &Limits)
         value: repeated(&value[..size]),
     };
     for (at, axis) in axes.iter().enumerate() {
-        told.walk.shape[at] = axis.size as u64;
-        told.walk.stride[0][at] = axis.strides[0] as u64;
-        told.walk.stride[1][at] = axis.strides[1] as u64;
-        told.lead[at] = axis.lead as i64;
-        told.kept[at] = axis.kept as i64;
+        launch_params.walk.shape[at] = axis.size as u64;
+        launch_params.walk.stride[0][at] = axis.strides[0] as u64;
+        launch_params.walk.stride[1][at] = axis.strides[1] as u64;
+        launch_params.lead[at] = axis.lead as i64;
+        launch_params.kept[at] = axis.kept as i64;
     }
     let rank = axes.len().next_power_of_two() as i32;
     let threads = limits.usual_threads();
@@ -103,7 +103,7 @@ pub(super) fn lower(command: &BoundCommand, params: &PadParams, limits: &Limits)
         groups: [limits.groups_for(count, threads), 1, 1],
         threads,
         slots: smallvec![Slot::from(dst), Slot::from(src)],
-        params: told.pack(),
+        params: launch_params.pack(),
     };
     Lowered { launches: smallvec![launch], workspace: 0 }
 }

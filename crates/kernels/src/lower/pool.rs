@@ -12,7 +12,7 @@ use crate::walk::is_wide;
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `pool` is told.
+    /// The params of `pool`.
     PoolLaunch {
         count: u64,
         channels: u64,

@@ -8,7 +8,7 @@ use crate::walk::{Elementwise, Walk};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `quantize` is told.
+    /// The params of `quantize`.
     QuantizeParams {
         walk: Walk<4>,
         tail: u32,

@@ -9,7 +9,7 @@ use crate::walk::{Axes, Walk, is_wide};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `random` is told.
+    /// The params of `random`.
     RandomParams {
         walk: Walk<1>,
         seed: u64,

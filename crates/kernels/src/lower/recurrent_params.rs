@@ -1,10 +1,10 @@
-//! What the programs of recurrent layers are told.
+//! The params of the programs of recurrent layers.
 
 use crate::params::params;
 use crate::program::Definition;
 
 params! {
-    /// What `recurrent_start` is told: of first hidden state, first cell state and lengths.
+    /// The params of `recurrent_start`: of first hidden state, first cell state and lengths.
     StartParams {
         directions: u64,
         batch: u64,
@@ -22,7 +22,7 @@ params! {
 }
 
 params! {
-    /// What `recurrent_steps` is told.
+    /// The params of `recurrent_steps`.
     StepsParams {
         directions: u64,
         batch: u64,
@@ -54,7 +54,7 @@ params! {
 }
 
 params! {
-    /// What `recurrent_finish` is told: of sequence, last hidden state and last cell state.
+    /// The params of `recurrent_finish`: of sequence, last hidden state and last cell state.
     FinishParams {
         directions: u64,
         batch: u64,

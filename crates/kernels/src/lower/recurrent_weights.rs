@@ -9,7 +9,7 @@ use crate::program::Definition;
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `recurrent_weights` is told: of weight, scale and zero point.
+    /// The params of `recurrent_weights`: of weight, scale and zero point.
     WeightsParams {
         directions: u64,
         rows: u64,

@@ -10,7 +10,7 @@ use crate::walk::{Axes, Walk, is_wide};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `reduce` is told.
+    /// The params of `reduce`.
     ReduceParams {
         /// Outputs, and where their elements start.
         kept: Walk<2>,

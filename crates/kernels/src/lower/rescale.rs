@@ -9,7 +9,7 @@ use crate::walk::{Elementwise, Walk};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `rescale` is told.
+    /// The params of `rescale`.
     RescaleParams {
         /// Output, sums, both scales, bias and residual.
         walk: Walk<6>,

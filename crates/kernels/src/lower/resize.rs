@@ -14,7 +14,7 @@ use crate::walk::{Walk, is_wide};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `resize_taps` is told, about the axes that change.
+    /// The params of `resize_taps`, about the axes that change.
     TapsParams {
         /// Records in all.
         count: u64,
@@ -39,7 +39,7 @@ params! {
 }
 
 params! {
-    /// What `resize` is told.
+    /// The params of `resize`.
     ResizeKernelParams {
         /// Output and input.
         walk: Walk<2>,
@@ -103,7 +103,7 @@ pub(super) fn lower(command: &BoundCommand, params: &ResizeParams, limits: &Limi
         }
     }
     let mut taps = Table::new(params, dtype);
-    let mut told = ResizeKernelParams {
+    let mut launch_params = ResizeKernelParams {
         walk: Walk {
             count: axes.iter().map(|axis| axis.sizes[0] as u64).product(),
             shape: [1; MAX_RANK],
@@ -118,12 +118,13 @@ pub(super) fn lower(command: &BoundCommand, params: &ResizeParams, limits: &Limi
     };
     let mut scaled = 0;
     for (at, axis) in axes.iter().enumerate() {
-        told.walk.shape[at] = axis.sizes[0] as u64;
-        (0..2).for_each(|k| told.walk.stride[k][at] = axis.strides[k] as u64);
+        launch_params.walk.shape[at] = axis.sizes[0] as u64;
+        (0..2).for_each(|k| launch_params.walk.stride[k][at] = axis.strides[k] as u64);
         if let Some(place) = axis.scaled {
             scaled |= 1 << at;
-            (told.offset[at], told.record[at]) = taps.add(params, place, axis.sizes);
-            told.last[at] = axis.sizes[1] as u64 - 1;
+            (launch_params.offset[at], launch_params.record[at]) =
+                taps.add(params, place, axis.sizes);
+            launch_params.last[at] = axis.sizes[1] as u64 - 1;
         }
     }
     let mut lowered = Lowered::default();
@@ -141,10 +142,10 @@ pub(super) fn lower(command: &BoundCommand, params: &ResizeParams, limits: &Limi
     let constants = [nearest.into(), kind, rank as i32, scaled, changed as i32, wide];
     lowered.launches.push(Launch {
         key: Key::new(Program::Resize, &constants),
-        groups: [limits.groups_for(told.walk.count as usize, threads), 1, 1],
+        groups: [limits.groups_for(launch_params.walk.count as usize, threads), 1, 1],
         threads,
         slots: smallvec![Slot::from(dst), Slot::from(src), table],
-        params: told.pack(),
+        params: launch_params.pack(),
     });
     lowered
 }

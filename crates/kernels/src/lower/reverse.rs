@@ -10,7 +10,7 @@ use crate::walk::{Walk, is_wide};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `reverse` is told.
+    /// The params of `reverse`.
     ReverseParams {
         /// Output, input and lengths.
         walk: Walk<3>,
@@ -83,7 +83,7 @@ pub(super) fn lower(
     }
     let count: usize = axes.iter().map(|axis| axis.size).product();
     let offset = [dst.layout.offset() / ratio, src.layout.offset() / ratio];
-    let mut told = ReverseParams {
+    let mut launch_params = ReverseParams {
         walk: Walk {
             count: count as u64,
             shape: [1; MAX_RANK],
@@ -98,13 +98,13 @@ pub(super) fn lower(
         index,
     };
     for (at, axis) in axes.iter().enumerate() {
-        told.walk.shape[at] = axis.size as u64;
-        for (strides, stride) in told.walk.stride.iter_mut().zip(axis.strides) {
+        launch_params.walk.shape[at] = axis.size as u64;
+        for (strides, stride) in launch_params.walk.stride.iter_mut().zip(axis.strides) {
             strides[at] = stride as u64;
         }
-        told.reversed |= u32::from(axis.reversed) << at;
+        launch_params.reversed |= u32::from(axis.reversed) << at;
         if axis.by_length {
-            (told.axis, told.size, told.step) =
+            (launch_params.axis, launch_params.size, launch_params.step) =
                 (at as u32, axis.size as u64, axis.strides[1] as u64);
         }
     }
@@ -123,7 +123,7 @@ pub(super) fn lower(
             Slot::from(lengths.unwrap_or(src)),
             Slot::Faults
         ],
-        params: told.pack(),
+        params: launch_params.pack(),
     };
     Lowered { launches: smallvec![launch], workspace: 0 }
 }

@@ -10,7 +10,7 @@ use crate::walk::is_wide;
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `roi_align` is told.
+    /// The params of `roi_align`.
     RoiAlignLaunch {
         count: u64,
         batches: u64,
@@ -50,7 +50,7 @@ pub(super) fn lower(
     }
     let operands = [dst, src, rois, batches];
     let count = dst.layout.elements();
-    let told = RoiAlignLaunch {
+    let launch_params = RoiAlignLaunch {
         count: count as u64,
         batches: src.layout.shape()[0] as u64,
         channels: dst.layout.shape()[1] as u64,
@@ -80,7 +80,7 @@ pub(super) fn lower(
         groups: [limits.groups_for(count, threads), 1, 1],
         threads,
         slots: smallvec![dst, src, rois, batches, Slot::Faults],
-        params: told.pack(),
+        params: launch_params.pack(),
     };
     Lowered { launches: smallvec![launch], workspace: 0 }
 }

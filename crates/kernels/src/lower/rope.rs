@@ -9,7 +9,7 @@ use crate::walk::is_wide;
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `rope` is told.
+    /// The params of `rope`.
     RopeParams {
         /// Of output, input, cosines, sines and positions.
         offset: [u64; 5],

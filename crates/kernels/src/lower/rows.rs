@@ -8,7 +8,7 @@ use crate::walk::{Axes, Walk};
 use crate::{Key, Launch, Limits, Lowered, Slot};
 
 params! {
-    /// What programs are told that make rows of `dst` from rows of `src`.
+    /// The params of programs that make rows of `dst` from rows of `src`.
     RowParams {
         /// Where rows start in dst and src.
         rows: Walk<2>,

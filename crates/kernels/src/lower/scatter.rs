@@ -11,7 +11,7 @@ use crate::walk::{Axes, Walk, is_wide};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `scatter` is told.
+    /// The params of `scatter`.
     ScatterParams {
         /// Updates, output and indices.
         items: Walk<3>,

@@ -9,7 +9,7 @@ use crate::walk::{Elementwise, Walk};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `select` is told.
+    /// The params of `select`.
     SelectParams { walk: Walk<4>, tail: u32 }
 }
 

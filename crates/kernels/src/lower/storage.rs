@@ -9,7 +9,7 @@ use crate::walk::{Axes, Walk, is_wide};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `storage` is told.
+    /// The params of `storage`.
     StorageParams {
         walk: Walk<2>,
     }

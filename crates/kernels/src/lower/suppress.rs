@@ -8,7 +8,7 @@ use crate::program::Definition;
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `suppress` is told.
+    /// The params of `suppress`.
     SuppressParams {
         box_step: [u64; 3],
         box_offset: u64,
@@ -27,7 +27,7 @@ params! {
 }
 
 params! {
-    /// What `suppress_finish` is told.
+    /// The params of `suppress_finish`.
     FinishParams {
         offset: u64,
         row: u64,
@@ -72,7 +72,7 @@ pub(super) fn lower(
     let step = |operand: &Operand<RawBuffer>| {
         std::array::from_fn(|axis| operand.layout.strides()[axis] as u64)
     };
-    let told = SuppressParams {
+    let launch_params = SuppressParams {
         box_step: step(boxes),
         box_offset: boxes.layout.offset() as u64,
         score_step: step(scores),
@@ -92,11 +92,11 @@ pub(super) fn lower(
             groups,
             threads,
             slots: smallvec![Slot::from(boxes), Slot::from(scores), left, picks],
-            params: told.pack(),
+            params: launch_params.pack(),
         });
     }
     let strides = selected.layout.strides();
-    let told = FinishParams {
+    let launch_params = FinishParams {
         offset: selected.layout.offset() as u64,
         row: strides[0] as u64,
         column: strides[1] as u64,
@@ -110,7 +110,7 @@ pub(super) fn lower(
         groups,
         threads,
         slots: smallvec![Slot::from(selected), Slot::from(count), picks],
-        params: told.pack(),
+        params: launch_params.pack(),
     });
     lowered
 }

@@ -13,7 +13,7 @@ use crate::walk::{Axes, Walk};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `top_k` and `sort` are told.
+    /// The params of `top_k` and `sort`.
     TopKParams {
         /// Rows of values, indices and input.
         rows: Walk<3>,

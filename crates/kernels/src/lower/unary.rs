@@ -9,7 +9,7 @@ use crate::walk::{Elementwise, Walk};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `unary` is told.
+    /// The params of `unary`.
     UnaryParams {
         walk: Walk<2>,
         tail: u32,

@@ -10,7 +10,7 @@ use crate::walk::{Axes, Walk, is_wide};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// What `unique` is told.
+    /// The params of `unique`.
     UniqueParams {
         /// Where items begin, and the elements of one.
         items: Walk<1>,
@@ -24,7 +24,7 @@ params! {
 }
 
 params! {
-    /// What `unique_finish` is told.
+    /// The params of `unique_finish`.
     FinishParams {
         /// Where first, inverse and counts lie.
         offset: [u64; 3],
@@ -74,7 +74,7 @@ pub(super) fn lower(
         let others = axis.map_or(0..0, |_| 0..layout.rank()).filter(|&other| Some(other) != axis);
         let slice =
             Axes::merge(others.map(|other| (layout.shape()[other], [layout.strides()[other]])));
-        let told = UniqueParams {
+        let launch_params = UniqueParams {
             items: all.walk([layout.offset()]),
             slice: slice.walk([0]),
             padded: padded as u64,
@@ -85,7 +85,8 @@ pub(super) fn lower(
         let slots = [Slot::from(src), order, heads, firsts];
         let dtype = layout.dtype();
         let wide = is_wide([src]);
-        let mut sort = Sort { told, ranks, slots, dtype, wide, limits, lowered: &mut lowered };
+        let mut sort =
+            Sort { launch_params, ranks, slots, dtype, wide, limits, lowered: &mut lowered };
         sort.all();
         sort.stage(3, number.div_ceil(limits.usual_threads() as usize));
     }
@@ -107,7 +108,7 @@ pub(super) fn lower(
     let of = |value: &dyn Fn(&millstream_core::Layout) -> usize| {
         std::array::from_fn(|list: usize| value(&lists[list].layout) as u64)
     };
-    let told = FinishParams {
+    let launch_params = FinishParams {
         offset: of(&|layout| layout.offset()),
         step: of(&|layout| layout.strides()[0]),
         count: number as u64,
@@ -120,7 +121,7 @@ pub(super) fn lower(
         groups: [limits.groups_for(number, threads), 1, 1],
         threads,
         slots: smallvec![first, inverse, counts, order, found.slot, came.slot],
-        params: told.pack(),
+        params: launch_params.pack(),
     });
     // In the order in which they came, what was found are the items themselves.
     let order = sorted.then_some(order);
@@ -130,7 +131,7 @@ pub(super) fn lower(
 
 /// The launches that sort.
 struct Sort<'a> {
-    told: UniqueParams,
+    launch_params: UniqueParams,
     /// Of items and of the elements of one.
     ranks: [i32; 2],
     slots: [Slot; 4],
@@ -142,14 +143,14 @@ struct Sort<'a> {
 
 impl Sort<'_> {
     fn all(&mut self) {
-        let padded = self.told.padded as usize;
+        let padded = self.launch_params.padded as usize;
         self.stage(0, padded / TILE);
         let mut run = 2 * TILE;
         while run <= padded {
-            self.told.run = run as u64;
+            self.launch_params.run = run as u64;
             let mut distance = run / 2;
             while distance >= TILE {
-                self.told.distance = distance as u64;
+                self.launch_params.distance = distance as u64;
                 self.stage(1, (padded / 2).div_ceil(self.limits.usual_threads() as usize));
                 distance /= 2;
             }
@@ -166,7 +167,7 @@ impl Sort<'_> {
             groups: [self.limits.groups_for(groups, 1), 1, 1],
             threads: self.limits.usual_threads(),
             slots: self.slots.into_iter().collect(),
-            params: self.told.pack(),
+            params: self.launch_params.pack(),
         });
     }
 }

@@ -1,7 +1,7 @@
 // Runs kernels of the host dialect: a fiber per thread of a group, one group at a time.
 //
 // Fibers take turns only where a kernel waits for others, so a run is a function of kernel, data, order
-// and seed. Sanitizers are told about every switch.
+// and seed. Sanitizers get a notice of every switch.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -120,13 +120,13 @@ impl Weights<'_> {
     }
 
     /// Activation `which` of a sum, which is limited first.
-    fn through(&self, which: usize, x: Rough) -> Rough {
+    fn gate_activation(&self, which: usize, x: Rough) -> Rough {
         let limit = self.variant.clip.map_or(f64::INFINITY, f64::from);
-        self.freely(which, Rough { value: x.value.clamp(-limit, limit), ..x })
+        self.activation(which, Rough { value: x.value.clamp(-limit, limit), ..x })
     }
 
     /// The same without a limit.
-    fn freely(&self, which: usize, x: Rough) -> Rough {
+    fn activation(&self, which: usize, x: Rough) -> Rough {
         let (slope, function) = activation(self.activations[which]);
         // Below a threshold it is 0, and above it is not.
         if let RecurrentActivation::ThresholdedRelu { alpha } = self.activations[which] {
@@ -141,7 +141,7 @@ impl Weights<'_> {
     }
 
     /// What a gate sees of the cell state.
-    fn look(&self, gate: usize, i: usize, c: Rough) -> Rough {
+    fn peephole(&self, gate: usize, i: usize, c: Rough) -> Rough {
         let Some(peepholes) = self.peepholes else { return Rough::exact(0.0) };
         let at = (self.direction * 3 + gate) * self.hidden + i;
         Rough::exact(peepholes.values[at].as_f64()).times(c, self.dtype)
@@ -157,37 +157,37 @@ impl Weights<'_> {
         let gate = |gate: usize, i: usize| from_input(gate, i).plus(from_hidden(gate, i, h), dtype);
         let reset: Vec<Rough> = match cell {
             RecurrentCell::Gru { .. } => {
-                (0..self.hidden).map(|i| self.through(0, gate(1, i))).collect()
+                (0..self.hidden).map(|i| self.gate_activation(0, gate(1, i))).collect()
             }
             _ => Vec::new(),
         };
-        let behind: Vec<Rough> =
+        let reset_hidden: Vec<Rough> =
             reset.iter().zip(h).map(|(reset, h)| reset.times(*h, dtype)).collect();
         let one = |i: usize, c: &mut [Rough]| match cell {
             RecurrentCell::Lstm => {
-                let seen = |which: usize, of: usize, c: Rough| {
-                    self.through(0, gate(which, i).plus(self.look(of, i, c), dtype))
+                let gated = |which: usize, of: usize, c: Rough| {
+                    self.gate_activation(0, gate(which, i).plus(self.peephole(of, i, c), dtype))
                 };
-                let enter = seen(0, 0, c[i]);
+                let input = gated(0, 0, c[i]);
                 let forget = match self.variant.input_forget {
-                    true => Rough { value: 1.0 - enter.value, ..enter },
-                    false => seen(2, 2, c[i]),
+                    true => Rough { value: 1.0 - input.value, ..input },
+                    false => gated(2, 2, c[i]),
                 };
-                let new = enter.times(self.through(1, gate(3, i)), dtype);
+                let new = input.times(self.gate_activation(1, gate(3, i)), dtype);
                 c[i] = forget.times(c[i], dtype).plus(new, dtype);
-                seen(1, 1, c[i]).times(self.freely(2, c[i]), dtype)
+                gated(1, 1, c[i]).times(self.activation(2, c[i]), dtype)
             }
             RecurrentCell::Gru { linear_before_reset } => {
                 let second = match linear_before_reset {
                     true => reset[i].times(from_hidden(2, i, h), dtype),
-                    false => from_hidden(2, i, &behind),
+                    false => from_hidden(2, i, &reset_hidden),
                 };
-                let new = self.through(1, from_input(2, i).plus(second, dtype));
-                let update = self.through(0, gate(0, i));
+                let new = self.gate_activation(1, from_input(2, i).plus(second, dtype));
+                let update = self.gate_activation(0, gate(0, i));
                 let rest = Rough { value: 1.0 - update.value, ..update };
                 rest.times(new, dtype).plus(update.times(h[i], dtype), dtype)
             }
-            RecurrentCell::RnnTanh | RecurrentCell::RnnRelu => self.through(0, gate(0, i)),
+            RecurrentCell::RnnTanh | RecurrentCell::RnnRelu => self.gate_activation(0, gate(0, i)),
         };
         (0..self.hidden).map(|i| one(i, c)).collect()
     }

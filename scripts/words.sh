@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Finds words that this project no longer uses, and says what to use instead: names of its own for things that
+# the field has a name for, and British spelling. Prints file:line for each finding, and exits 1 if there is one.
+#
+#   scripts/words.sh            all tracked files
+#   scripts/words.sh FILE…      these files
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# Where the words may stand: this list, history, and texts and data of others.
+everywhere=(':!scripts/words.sh' ':!CHANGELOG.md' ':!LICENSE*' ':!Cargo.lock' ':!*.json' ':!*/fixtures/*' ':!typos.toml')
+found=0
+files=("$@")
+# Rooms where a word is still being replaced.
+cpu=(':!crates/cpu' ':!scripts/mutants/cpu-*' ':!docs/atomics.md')
+gpu=(':!crates/cuda' ':!crates/gpu' ':!scripts/mutants/cuda-*' ':!scripts/mutants/gpu-*')
+
+# check KIND 'PATTERN' 'what to use' [pathspec…]
+#   word: anywhere in a file.   name: in code, not in comments.   defined: the name of an item or variable.
+check() {
+    local kind=$1 pattern=$2 instead=$3 lines
+    shift 3
+    case $kind in
+        word) pattern="\\b(?:$pattern)\\b" ;;
+        # No comment sign before it on its line.
+        name) pattern="^(?:(?!//|^\\s*#).)*\\b(?:$pattern)\\b" ;;
+        defined) pattern="\\b(?:struct|enum|trait|type|fn|const|static|mod|let|mut)\\s+(?:$pattern)\\b" ;;
+    esac
+    local paths=("${files[@]}")
+    [ "$kind" = word ] || [ ${#paths[@]} -gt 0 ] || paths=('*.rs' '*.kernel' '*.cu' '*.h' '*.c' '*.cpp' '*.patch')
+    lines=$(git grep -nPo "$pattern" -- "${paths[@]}" "$@" "${everywhere[@]}" || true)
+    [ -n "$lines" ] || return 0
+    found=1
+    sed -E "s|^([^:]+:[0-9]+:)\\s*(.*)\$|\\1 \\2  →  $instead|" <<<"$lines"
+}
+
+# Scheduling and waiting.
+check word 'courtesy|courteous|[Mm]anners' 'credits, refill, spend'
+check word '[Dd]oorbells?|rung' 'idle workers, notify' "${cpu[@]}"
+check name '[Bb]eds?' 'parker' "${cpu[@]}"
+check defined 'Team|Help|recruit' 'parallel-for, task' "${cpu[@]}"
+check word '[Ll]oans?|[Ll]enders?|lent|lends|lending' 'lease, or checkout from a pool' "${cpu[@]}" "${gpu[@]}"
+check word 'Lookers?|NAP' 'spinner, park' "${gpu[@]}"
+check defined 'look|looks|looked' 'poll, check, or what it does' "${cpu[@]}" "${gpu[@]}"
+check word 'doomed' 'failed' "${gpu[@]}"
+check name '[Vv]erdicts?|judge[sd]?' 'outcome, classify' "${gpu[@]}" ':!tests/conformance'
+check word 'told(?! apart)' 'reported, or: gets the error' "${cpu[@]}" "${gpu[@]}"
+# Memory.
+check word '[Dd]epartures?' 'pending frees'
+check word '[Ll]adder|climb(?:s|ed|ing)?' 'reclaim steps'
+check word '[Tt]roubles' 'fault log' "${gpu[@]}"
+check word 'Holders' 'RefCount'
+# The profiler, and lists of Commands.
+check name '[Vv]isits?' 'what it does' "${cpu[@]}" "${gpu[@]}" ':!crates/nn' ':!tests/conformance'
+check word 'Preparer|sights?' 'batch lowering, occurrence' "${gpu[@]}"
+check word '[Pp]atience' 'timeout, or capture threshold' "${cpu[@]}" "${gpu[@]}"
+# Kernels.
+check word 'matmul_depth|conv_depth|lower_depth' 'split_k'
+check name 'turned' 'transposed, reversed' "${cpu[@]}" "${gpu[@]}" ':!bench/gpu'
+check name 'depth' 'k' "${cpu[@]}" "${gpu[@]}" ':!bench' ':!crates/nn/fuzz' ':!scripts'
+check defined 'Machine|Job' 'Isa, a SIMD function' "${cpu[@]}"
+check name 'falling|past_cache|byte_product' 'exp_nonpositive, streaming stores, int8 gemm' "${cpu[@]}"
+check defined 'Finish|Rest|Parts' 'epilogue' "${cpu[@]}" "${gpu[@]}"
+check defined 'Way|Choice|Notes' 'params, load report' "${cpu[@]}"
+check word 'Use::Own' 'AttentionKind::SelfAttention'
+check name 'MOST_\w+|most_\w+' 'MAX_, max_' "${cpu[@]}" "${gpu[@]}" ':!bench'
+# One meaning each.
+check defined 'Plan' 'Plan is a list of Commands over slots' ':!crates/core/src/plan' ':!crates/nn/src/plan.rs' "${cpu[@]}" "${gpu[@]}"
+check word '(?:struct|enum|type) Recorder' 'Recorder is the locked part of a stream' ':!crates/core/src/stream'
+check defined 'Block' 'Block is device memory with a home stream' ':!crates/core/src/memory' "${cpu[@]}" "${gpu[@]}"
+check defined 'Places' 'say of what' "${cpu[@]}" "${gpu[@]}"
+
+# American spelling.
+check word '\w*[A-Za-z]{2}(?:alis|eralis|imis|oris|ronis|ognis|antis|ilis|atis|inis|aris)(?:e|es|ed|er|ers|ing|ation|ations)(?<!promised)' '-ize, -ization' "${cpu[@]}" "${gpu[@]}"
+check word '\w*(?:[Bb]ehavi|[Cc]ol|[Nn]eighb|[Ff]av|[Hh]on|[Ll]ab|[Hh]arb|[Rr]um)our\w*' '-or' "${cpu[@]}" "${gpu[@]}"
+check word '[Cc]entre[sd]?|[Ff]ibres?|[Mm]etres?|[Ll]itres?|[Cc]alibre' '-er' "${cpu[@]}" "${gpu[@]}"
+check word '[Aa]naly[s]e[sd]?|[Pp]aralyse\w*|[Cc]atalogue\w*|[Dd]ialogue' 'analyze, catalog, dialog' "${cpu[@]}" "${gpu[@]}"
+check word '\w*(?:[Cc]ancell|[Ll]abell|[Mm]odell|[Ss]ignall|[Tt]ravell|[Ll]evell)(?:ed|ing|er|ers)' 'one l' "${cpu[@]}" "${gpu[@]}"
+check word '[Gg]rey|[Ll]icence|[Dd]efence|[Ww]hilst|[Aa]mongst|[Aa]rtefacts?|[Jj]udgement|[Ss]cepti\w+|[Pp]rogramme' 'American spelling' "${cpu[@]}" "${gpu[@]}"
+[ "$found" = 0 ] || echo "Words to replace: see the glossary in CONTRIBUTING.md." >&2
+exit "$found"

@@ -50,7 +50,7 @@ def main():
     for same in places.values():
         for index, (name, at) in enumerate(same):
             for other, there in same[index + 1 :]:
-                # A longer run is told once, where it begins.
+                # A longer run is reported once, where it begins.
                 seen.add((name, at, other, there))
                 if (name, at - 1, other, there - 1) not in seen:
                     pairs.append((name, at, other, there))

@@ -310,6 +310,4 @@ impl State {
 }
 
 #[cfg(test)]
-mod compute_tests;
-#[cfg(test)]
 mod tests;

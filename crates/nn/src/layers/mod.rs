@@ -12,13 +12,13 @@ mod linear;
 mod mask;
 mod matrix;
 mod module;
-#[cfg(test)]
-mod name_tests;
 mod norm;
 mod pool;
 mod projection;
 mod recurrent;
 mod sequential;
+#[cfg(test)]
+mod tests;
 mod transformer;
 
 /// Layers of one stack: far above any model, and few enough that a list of them has room.

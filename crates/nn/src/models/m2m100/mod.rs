@@ -1,8 +1,6 @@
 //! Translation models of the M2M100 and NLLB type.
 
 mod beams;
-#[cfg(test)]
-mod beams_tests;
 mod cache;
 mod config;
 mod decoding;

@@ -86,7 +86,7 @@ def run(arguments, torch):
         for workload in arguments.workload:
             print(f"round {round_ + 1} of {arguments.rounds}: {workload}", file=sys.stderr, flush=True)
             options = ["--workload", workload, "--threads", counts, "--seconds", str(arguments.seconds)]
-            rows = rows_of([ours, "bench", "--json", *options])
+            rows = rows_of([ours, "bench", "--device", "cpu", "--json", *options])
             wrong = [row for row in rows if row["errors"] or row["mismatches"]]
             if wrong:
                 sys.exit(f"wrong answers: {wrong}")

@@ -1,7 +1,9 @@
 //! The `millstream` program.
 
 mod bench;
+mod choice;
 mod devices;
+mod inspect;
 mod progress;
 mod stress;
 mod table;
@@ -26,6 +28,8 @@ enum Command {
     Bench(bench::Arguments),
     /// Lists the devices of this machine.
     Devices(devices::Arguments),
+    /// Says what a weights file or a model folder holds: names, types, shapes and totals.
+    Inspect(inspect::Arguments),
     /// Runs many threads at once and checks every result against sequential work, bit for bit.
     Stress(stress::Arguments),
     /// Writes the timeline of a model called from many threads, for Perfetto.
@@ -41,6 +45,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Devices(arguments) => devices::run(&arguments),
+        Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Stress(arguments) => stress::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
     };

@@ -10,6 +10,7 @@ use millstream::Device;
 use millstream::profiler::StreamTrace;
 use millstream::{Error, Result};
 
+use crate::choice::{DeviceChoice, check_output};
 use crate::table;
 use crate::workloads::{self, Workload, call};
 
@@ -25,17 +26,17 @@ pub(crate) struct Arguments {
     /// Calls of each thread, after one that is not in the trace.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     calls: u32,
-    /// The device, by name.
-    #[arg(long, default_value = "cpu")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceChoice,
     /// The file to write; ui.perfetto.dev and chrome://tracing open it.
     #[arg(short, long, default_value = "trace.json")]
     output: PathBuf,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let device = Device::open(&arguments.device)?;
     let path = &arguments.output;
+    check_output(path)?;
+    let device = arguments.device.open()?;
     for workload in workloads::chosen(std::slice::from_ref(&arguments.workload)) {
         let streams = take(workload, device, arguments)?;
         let json = device.profiler().chrome_json(&streams);
@@ -52,10 +53,10 @@ fn take(workload: &Workload, device: Device, arguments: &Arguments) -> Result<Ve
     let start = RwLock::new(());
     let work = |thread: usize, warm: mpsc::Sender<()>| -> Result<()> {
         let input = workload.input(thread, &device)?;
-        call(&model, &input)?;
+        call(&*model, &input)?;
         drop(warm);
         let _started = start.read();
-        (0..arguments.calls).try_for_each(|_| call(&model, &input).map(drop))
+        (0..arguments.calls).try_for_each(|_| call(&*model, &input).map(drop))
     };
     let result = std::thread::scope(|scope| {
         let closed = start.write().unwrap_or_else(PoisonError::into_inner);

@@ -1,44 +1,62 @@
-//! The models that are built in, for measuring and tracing.
+//! The models that are measured and traced: those that are built in, and those of folders.
 
+mod folder;
+
+use millstream::nn::models::bert::Bert;
 use millstream::nn::{
     Conv1d, ConvOptions, Linear, Module, Plan, ReLU, Result, Sequential, TransformerEncoderLayer,
     TransformerOptions, Weights,
 };
 use millstream::{DType, Device, Download, HostBytes, Tensor};
 
-/// A model with random weights and the shape of its input.
+pub(crate) use folder::of_folder;
+
+/// A model and the shape of its input.
 pub(crate) struct Workload {
     pub name: &'static str,
     pub about: &'static str,
     input: &'static [usize],
-    build: fn(&Weights) -> Result<Sequential>,
+    source: Source,
+}
+
+/// Where a model comes from.
+enum Source {
+    /// Layers with random weights; inputs are random numbers.
+    Layers(fn(&Weights) -> Result<Sequential>),
+    /// An encoder in a folder; inputs are random tokens of so many.
+    Bert { folder: &'static str, vocabulary: usize },
 }
 
 pub(crate) const ALL: &[Workload] = &[
-    Workload { name: "mm", about: "512² matmul + ReLU", input: &[512, 512], build: mm },
+    Workload {
+        name: "mm",
+        about: "512² matmul + ReLU",
+        input: &[512, 512],
+        source: Source::Layers(mm),
+    },
     Workload {
         name: "mlp",
         about: "512-1024-1024-512 with ReLU, batch 1",
         input: &[1, 512],
-        build: |weights| linears(&[512, 1024, 1024, 512], weights),
+        source: Source::Layers(|weights| linears(&[512, 1024, 1024, 512], weights)),
     },
     Workload {
         name: "mlp-large",
         about: "2048-2048-2048 with ReLU, batch 64",
         input: &[64, 2048],
-        build: |weights| linears(&[2048, 2048, 2048], weights),
+        source: Source::Layers(|weights| linears(&[2048, 2048, 2048], weights)),
     },
     Workload {
         name: "conv1d",
         about: "3 convolutions of 256 channels, kernel 3, with ReLU, on (1, 80, 200)",
         input: &[1, 80, 200],
-        build: conv1d,
+        source: Source::Layers(conv1d),
     },
     Workload {
         name: "encoder",
         about: "a transformer encoder layer, d=256 h=4 ff=1024, on (1, 128, 256)",
         input: &[1, 128, 256],
-        build: encoder,
+        source: Source::Layers(encoder),
     },
 ];
 
@@ -55,18 +73,34 @@ pub(crate) fn chosen(names: &[String]) -> Vec<&'static Workload> {
 
 impl Workload {
     /// The model, with the same weights on every device.
-    pub fn load(&self, device: &Device) -> Result<Sequential> {
-        Weights::random(1, DType::F32, device).load(self.build)
+    pub fn load(&self, device: &Device) -> Result<Box<dyn Module>> {
+        Ok(match self.source {
+            Source::Layers(build) => Box::new(Weights::random(1, DType::F32, device).load(build)?),
+            Source::Bert { folder, .. } => Box::new(folder::Tokens(Bert::open(folder, device)?)),
+        })
     }
 
     /// A plan of the model.
-    pub fn plan(&self, model: &Sequential, device: &Device) -> Result<Plan> {
-        Plan::of_module(model, self.input, DType::F32, device)
+    pub fn plan(&self, model: &dyn Module, device: &Device) -> Result<Plan> {
+        Plan::of_module(model, self.input, self.dtype(), device)
     }
 
     /// One of its inputs.
     pub fn input(&self, seed: usize, device: &Device) -> Result<Tensor> {
-        Tensor::randn(self.input, seed as u64, DType::F32, device)
+        match self.source {
+            Source::Layers(_) => Tensor::randn(self.input, seed as u64, DType::F32, device),
+            Source::Bert { vocabulary, .. } => {
+                let ids = folder::ids(seed, vocabulary, self.input.iter().product());
+                Tensor::from_slice(&ids, self.input, device)
+            }
+        }
+    }
+
+    fn dtype(&self) -> DType {
+        match self.source {
+            Source::Layers(_) => DType::F32,
+            Source::Bert { .. } => DType::I64,
+        }
     }
 }
 
@@ -91,7 +125,7 @@ impl Origin {
 /// An input as its caller holds it.
 pub(crate) enum Input {
     Device(Tensor),
-    Host { bytes: HostBytes, shape: Vec<usize>, device: Device },
+    Host { bytes: HostBytes, shape: Vec<usize>, dtype: DType, device: Device },
 }
 
 impl Input {
@@ -102,6 +136,7 @@ impl Input {
                 // Prepared where the device reads it, as the peers of `bench/gpu` do.
                 bytes: tensor.device().stream()?.host_copy_of(&tensor.to_bytes()?),
                 shape: tensor.shape().to_vec(),
+                dtype: tensor.dtype(),
                 device: tensor.device(),
             },
         })
@@ -111,8 +146,8 @@ impl Input {
     pub fn call(&self, model: &dyn Module) -> Result<Download> {
         match self {
             Input::Device(tensor) => call(model, tensor),
-            Input::Host { bytes, shape, device } => {
-                call(model, &Tensor::from_host(bytes.clone(), shape, DType::F32, device)?)
+            Input::Host { bytes, shape, dtype, device } => {
+                call(model, &Tensor::from_host(bytes.clone(), shape, *dtype, device)?)
             }
         }
     }

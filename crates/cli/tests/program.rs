@@ -9,6 +9,8 @@ fn millstream(arguments: &[&str]) -> Output {
         .args(arguments)
         // On a busy machine a call takes any time. Only what hangs waits that long.
         .env("MILLSTREAM_WAIT_TIMEOUT_MS", "600000")
+        // The most capable device of this machine, as far as these tests know.
+        .env("MILLSTREAM_DEVICE", "cpu")
         .output()
         .expect("the program runs")
 }
@@ -142,7 +144,10 @@ fn bench_measures_models_checks_every_answer_and_draws() {
     }
     let drawn = std::fs::read_to_string(&plot).unwrap();
     std::fs::remove_file(&plot).unwrap();
-    assert_eq!(drawn.matches("<polyline").count(), 4);
+    let count = |part: &str| drawn.matches(part).count();
+    assert_eq!((count("<polyline"), count("<circle"), count("class=\"ideal\"")), (6, 12, 1));
+    assert!(drawn.contains("Models from many threads on cpu ("), "{drawn}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("device: cpu ("));
 }
 
 #[test]
@@ -193,6 +198,12 @@ fn mistakes_get_a_clear_message_and_a_status() {
         (&["stress", "--threads", "0"], "0 is not in 1..=4096"),
         (&["bench", "--workload", "nonsense"], "mlp-large"),
         (&["bench", "--seconds", "0"], "from 0.001"),
+        (&["bench", "--plot", "/missing/folder/plot.svg"], "/missing/folder/plot.svg"),
+        (&["bench", "--model", "/missing"], "/missing/config.json"),
+        (&["bench", "--model", "a", "--workload", "mm"], "cannot be used with"),
+        (&["bench", "kernels", "--only", "nonsense"], "--only"),
+        (&["trace", "-o", "/missing/folder/trace.json"], "/missing/folder/trace.json"),
+        (&["inspect", "/missing.safetensors"], "/missing.safetensors"),
         (&["dance"], "unrecognized subcommand"),
     ] {
         let output = millstream(arguments);
@@ -201,4 +212,96 @@ fn mistakes_get_a_clear_message_and_a_status() {
         assert!(message.contains(part), "{arguments:?}: {message}");
         assert!(output.stdout.is_empty());
     }
+}
+
+/// A folder with the settings and the random weights of a small encoder.
+fn model_folder() -> std::path::PathBuf {
+    use millstream::nn::{Tensor, save};
+    let folder = std::env::temp_dir().join(format!("millstream-model-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder for the model");
+    let config = serde_json::json!({
+        "model_type": "bert", "vocab_size": 30, "hidden_size": 8, "num_hidden_layers": 1,
+        "num_attention_heads": 2, "intermediate_size": 16, "hidden_act": "gelu",
+        "max_position_embeddings": 12, "type_vocab_size": 2, "layer_norm_eps": 1e-12,
+    });
+    std::fs::write(folder.join("config.json"), config.to_string()).expect("a file is written");
+    let layer = |name: &str| format!("encoder.layer.0.{name}");
+    let mut shapes: Vec<(String, Vec<usize>)> = vec![
+        ("embeddings.word_embeddings.weight".into(), vec![30, 8]),
+        ("embeddings.position_embeddings.weight".into(), vec![12, 8]),
+        ("embeddings.token_type_embeddings.weight".into(), vec![2, 8]),
+        (layer("intermediate.dense.weight"), vec![16, 8]),
+        (layer("intermediate.dense.bias"), vec![16]),
+        (layer("output.dense.weight"), vec![8, 16]),
+        (layer("output.dense.bias"), vec![8]),
+    ];
+    for name in ["attention.self.query", "attention.self.key", "attention.self.value"] {
+        shapes.push((layer(&format!("{name}.weight")), vec![8, 8]));
+        shapes.push((layer(&format!("{name}.bias")), vec![8]));
+    }
+    shapes.push((layer("attention.output.dense.weight"), vec![8, 8]));
+    shapes.push((layer("attention.output.dense.bias"), vec![8]));
+    let norms = [
+        "embeddings.LayerNorm".to_owned(),
+        layer("attention.output.LayerNorm"),
+        layer("output.LayerNorm"),
+    ];
+    for (norm, part) in norms.iter().flat_map(|norm| [(norm, "weight"), (norm, "bias")]) {
+        shapes.push((format!("{norm}.{part}"), vec![8]));
+    }
+    let device = millstream::Device::cpu().expect("the CPU device");
+    let random = |(seed, (name, shape)): (usize, (String, Vec<usize>))| {
+        let tensor = Tensor::randn(&shape, seed as u64, millstream::DType::F32, &device);
+        (name, tensor.expect("a small tensor"))
+    };
+    let tensors: Vec<(String, Tensor)> = shapes.into_iter().enumerate().map(random).collect();
+    let named = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor));
+    save(folder.join("model.safetensors"), named).expect("a file is written");
+    folder
+}
+
+#[test]
+fn a_model_folder_is_inspected_and_measured() {
+    let folder = model_folder();
+    let path = folder.to_str().expect("a plain path");
+    let listed = millstream(&["inspect", path]);
+    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+    let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+    for part in ["embeddings.word_embeddings.weight", "f32", "[30, 8]", "model_type: bert"] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    let all = json(&millstream(&["inspect", path, "--json"]));
+    let tensors = all["tensors"].as_array().unwrap();
+    assert_eq!(
+        (tensors.len() as u64, tensors.len()),
+        (all["total"]["tensors"].as_u64().unwrap(), 21)
+    );
+    let bytes: u64 = tensors.iter().map(|tensor| tensor["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(
+        (all["total"]["bytes"].as_u64(), all["dtypes"]["f32"]["bytes"].as_u64()),
+        (Some(bytes), Some(bytes))
+    );
+    assert_eq!(all["config"]["hidden_size"], 8);
+    let file = folder.join("model.safetensors");
+    let some = ["inspect", file.to_str().unwrap(), "--only", "LayerNorm", "--json"];
+    let some = json(&millstream(&some));
+    assert_eq!(some["tensors"].as_array().unwrap().len(), 6);
+    assert_eq!(some["config"], Value::Null);
+
+    let arguments = ["--threads", "2", "--mode", "direct,plan", "--seconds", "0.02", "--json"];
+    for origin in ["device", "host"] {
+        let measured =
+            millstream(&[&["bench", "--model", path, "--input", origin], &arguments[..]].concat());
+        assert!(measured.status.success(), "{}", String::from_utf8_lossy(&measured.stderr));
+        let measured = json(&measured);
+        for row in measured["rows"].as_array().unwrap() {
+            assert_eq!(row["workload"].as_str(), folder.file_name().unwrap().to_str());
+            assert!(row["calls_per_s"].as_f64().unwrap() > 0.0, "{row}");
+        }
+    }
+    std::fs::write(folder.join("config.json"), "{\"model_type\": \"gpt2\"}").unwrap();
+    let refused = millstream(&["bench", "--model", path]);
+    assert!(!refused.status.success());
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("model_type"));
+    std::fs::remove_dir_all(&folder).unwrap();
 }

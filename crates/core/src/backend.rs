@@ -38,7 +38,17 @@ pub struct Segment {
     pub owner: Box<dyn Any + Send>,
 }
 
+impl std::fmt::Debug for Segment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Segment")
+            .field("address", &format_args!("{:#x}", self.address))
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The stream that a queue serves, as the backend sees it.
+#[derive(Debug)]
 pub struct QueueContext {
     /// The stream's number; below 64, and never used for two queues of one device.
     pub stream: u32,
@@ -166,6 +176,7 @@ pub trait Backend: Send + Sync + 'static {
 
 /// A backend that is linked into the program. Collected with `inventory`, so that linking a backend
 /// crate is all it takes for [`Device::open`](crate::Device::open) to know it.
+#[derive(Debug)]
 pub struct BackendEntry {
     /// The name, as in `"cpu"`; a device may add `":0"`.
     pub name: &'static str,

@@ -61,6 +61,16 @@ pub enum Error {
         /// What it is.
         found: String,
     },
+    /// What a layer does not take, or an operation in it.
+    #[error("{layer}: {}{reason}", operation(*op))]
+    Layer {
+        /// The layer, by the path of its weights.
+        layer: &'static str,
+        /// The operation's name; `None` where the layer itself refused its input.
+        op: Option<&'static str>,
+        /// What is wrong, with the shapes or types.
+        reason: String,
+    },
     /// The device has no kernel for this operation or element type.
     #[error("{op} is not supported on {device}: {reason}")]
     Unsupported {
@@ -275,6 +285,10 @@ impl fmt::Debug for Error {
         }
         Ok(())
     }
+}
+
+fn operation(op: Option<&'static str>) -> String {
+    op.map_or_else(String::new, |op| format!("{op}: "))
 }
 
 fn in_layer(layer: Option<&'static str>) -> String {

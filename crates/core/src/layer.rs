@@ -116,6 +116,7 @@ impl fmt::Debug for LayerName {
 /// let scope = millstream_core::LayerName::new("layer").enter();
 /// std::thread::spawn(move || drop(scope));
 /// ```
+#[derive(Debug)]
 #[must_use = "the layer is left when this is dropped"]
 pub struct LayerScope {
     former: Option<LayerName>,

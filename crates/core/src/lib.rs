@@ -35,8 +35,8 @@ pub use command::{
     BufferLike, Chain, ChainOp, ChainStep, ChainTerm, Command, ConvParams, CoordinateMode,
     DeformConvParams, Distribution, Epilogue, GridMode, GridPadding, HostBytes, IotaParams,
     KeyWindow, MAX_CHAIN_INPUTS, MAX_CHAIN_STEPS, MAX_SPATIAL, Names, NearestRounding, Op, OpKind,
-    Operand, Outputs, PadMode, PadParams, PoolKind, PoolOrder, PoolParams, Quantized, RawBuffer,
-    Recurrent, RecurrentActivation, RecurrentCell, RecurrentDirection, RecurrentExtras,
+    Operand, Outputs, PackedAxis, PadMode, PadParams, PoolKind, PoolOrder, PoolParams, Quantized,
+    RawBuffer, Recurrent, RecurrentActivation, RecurrentCell, RecurrentDirection, RecurrentExtras,
     RecurrentParams, RecurrentVariant, ReduceOp, Rescale, ResizeMode, ResizeParams, RoiAlignParams,
     RoiMode, ScatterReduction, TensorSpec, UnaryOp,
 };

@@ -51,6 +51,15 @@ pub struct Progress {
     spares: Mutex<Spares>,
 }
 
+impl std::fmt::Debug for Progress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Progress")
+            .field("completed", &self.completed())
+            .field("has_failures", &self.has_failures)
+            .finish_non_exhaustive()
+    }
+}
+
 #[derive(Default)]
 struct Log {
     /// In the order of sequence numbers.

@@ -55,6 +55,12 @@ pub struct Memory {
     _owners: [Segment; OPERANDS],
 }
 
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Memory").field("parts", &self.parts.len()).finish_non_exhaustive()
+    }
+}
+
 const OPERANDS: usize = 3;
 
 /// One thread's part of each operand.

@@ -151,8 +151,8 @@ impl CpuQueue {
             }
             self.executed.store(sequence, Ordering::Relaxed);
             if profiled {
-                let kind = command.op().kind();
-                spans.push(Span { kind, sequence, start_ns, end_ns: now_ns() });
+                let (kind, layer) = (command.op().kind(), batch.layer(index));
+                spans.push(Span { kind, layer, sequence, start_ns, end_ns: now_ns() });
             }
         }
         self.profile.add_executed(&spans);

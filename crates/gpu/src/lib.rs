@@ -39,6 +39,7 @@
 //! leased host memory where it is. The [`Platform::Encoder`] belongs to the submitting thread, by a lock.
 
 mod backend;
+mod debug;
 mod failure;
 pub mod fake;
 mod lowering;

@@ -93,12 +93,16 @@ programs! {
     NonZero => lower::compact::NONZERO,
     /// Layer, group and root-mean-square normalization.
     Norm => lower::norm::PROGRAM,
+    /// Layer normalization that also gives mean and inverse standard deviation.
+    NormMoments => lower::norm::MOMENTS_PROGRAM,
     /// Padding and cropping.
     Pad => lower::pad::PROGRAM,
     /// Pooling.
     Pool => lower::pool::PROGRAM,
     /// To and from integers with a scale.
     Quantize => lower::quantize::PROGRAM,
+    /// To and from numbers of 4 bits with a scale.
+    QuantizePacked => lower::quantize_packed::PROGRAM,
     /// Random numbers.
     Random => lower::random::PROGRAM,
     /// The last states of a recurrent layer.

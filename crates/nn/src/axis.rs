@@ -18,7 +18,7 @@ pub trait Axis: Copy {
         let axis = if number < 0 { number.checked_add_unsigned(rank) } else { Some(number) };
         match axis.and_then(|axis| usize::try_from(axis).ok()).filter(|&axis| axis < rank) {
             Some(axis) => Ok(axis),
-            None => invalid(op, format!("axis {number} of a tensor with {rank} axes")),
+            None => invalid(op, format!("axis {number}, but the tensor has {rank} axes")),
         }
     }
 }
@@ -138,7 +138,7 @@ impl<A: Axis> AxisSet for [A] {
             .iter()
             .map(|axis| axis.resolve(op, rank))
             .collect::<Result<smallvec::SmallVec<[usize; 8]>>>()?;
-        Axes::new(&axes).map_err(|error| crate::Error::named(op, error))
+        Axes::new(&axes).map_err(|error| crate::error::named(op, error))
     }
 }
 

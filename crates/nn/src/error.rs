@@ -1,8 +1,49 @@
 //! Errors of tensors and layers, which are those of the runtime.
 
+use millstream_core::LayerName;
 pub use millstream_core::{Error, Result, WeightProblem};
 
+use crate::Tensor;
+
 /// The error of arguments that do not fit.
+#[cold]
 pub(crate) fn invalid<T>(op: &'static str, reason: String) -> Result<T> {
-    Err(Error::Invalid { op, reason })
+    Err(named(op, Error::Invalid { op, reason }))
+}
+
+/// The same error under the name of the operation that the caller knows, and of the layer that the thread is in.
+#[cold]
+pub(crate) fn named(op: &'static str, error: Error) -> Error {
+    match (LayerName::current(), Error::named(op, error)) {
+        (Some(layer), Error::Invalid { reason, .. }) => {
+            Error::Layer { layer: layer.as_str(), op: Some(op), reason }
+        }
+        (layer, Error::Mismatch { operand, expected, found, .. }) => {
+            // What Commands call their source is the input of an operation or a layer.
+            let operand = if operand == "src" { "input" } else { operand };
+            let Some(layer) = layer else {
+                return Error::Mismatch { op, operand, expected, found };
+            };
+            let reason = format!("{operand} is {found}, expected {expected}");
+            Error::Layer { layer: layer.as_str(), op: Some(op), reason }
+        }
+        (_, error) => error,
+    }
+}
+
+/// What a layer says of an input that does not fit.
+#[cold]
+pub(crate) fn refusal(layer: &'static str, reason: String) -> Error {
+    Error::Layer { layer, op: None, reason }
+}
+
+/// The same as a result.
+#[cold]
+pub(crate) fn refused<T>(layer: &'static str, reason: String) -> Result<T> {
+    Err(refusal(layer, reason))
+}
+
+/// A tensor as messages show it: `f32[3, 4]`.
+pub(crate) fn shown(tensor: &Tensor) -> String {
+    format!("{}{:?}", tensor.dtype(), tensor.shape())
 }

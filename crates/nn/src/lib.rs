@@ -3,6 +3,27 @@
 //! Start with [`Tensor`], [`Module`] and [`Weights`]. Everything here makes
 //! [`Command`](millstream_core::Command)s on the calling thread's stream and nothing else, so it runs on
 //! every device, and any thread may use any tensor or layer.
+//!
+//! Names are PyTorch's. `docs/coming-from.md` in the repository says what is called what for those who come from PyTorch,
+//! candle or ort. A model prints as it does there:
+//!
+//! ```
+//! # use millstream_cpu as _;
+//! use millstream_core::{DType, Device};
+//! use millstream_nn::{Linear, ReLU, Result, Sequential, Weights};
+//!
+//! # fn main() -> Result<()> {
+//! let weights = Weights::random(1, DType::F32, &Device::cpu()?);
+//! let model = Sequential::new().push(Linear::new(8, 16, true, &weights.child("0"))?).push(ReLU);
+//! let text = "\
+//! Sequential(
+//!   (0): Linear(in_features=8, out_features=16, bias=True)
+//!   (1): ReLU()
+//! )";
+//! assert_eq!(format!("{model:?}"), text);
+//! # Ok(())
+//! # }
+//! ```
 
 mod axis;
 mod bytes;
@@ -22,7 +43,7 @@ pub use layers::*;
 pub use plan::Plan;
 pub use tensor::{AxisIndex, Nested, Tensor, TensorIndex, TensorOrScalar};
 pub use value::Value;
-pub use weights::{Init, Weights, load, save};
+pub use weights::{Init, TensorInfo, Weights, inspect, load, save};
 
 /// `millstream`, as a reader of the examples in these docs has it.
 #[doc(hidden)]

@@ -2,7 +2,7 @@
 
 use millstream_core::{Buffer, DType, Device, Layout, Operand, Stream};
 
-use crate::error::invalid;
+use crate::error::{invalid, shown};
 use crate::{Module, Result, Tensor};
 
 /// Code written with tensors, as a [plan](millstream_core::Plan): what it does is found out once, and then only
@@ -36,6 +36,8 @@ use crate::{Module, Result, Tensor};
 /// # }
 /// ```
 #[derive(Clone, Debug)]
+#[doc(alias = "compile")]
+#[doc(alias = "graph")]
 pub struct Plan(millstream_core::Plan);
 
 impl Plan {
@@ -127,13 +129,8 @@ fn fitted(input: &Tensor, layout: &Layout) -> Result<Option<Tensor>> {
         return Ok(None);
     }
     if input.shape() != layout.shape() || input.dtype() != layout.dtype() {
-        let (wanted, found) = (layout.shape(), input.shape());
-        let reason = format!(
-            "the plan is for {} of shape {wanted:?}, given {} of shape {found:?}",
-            layout.dtype(),
-            input.dtype()
-        );
-        return invalid("run", reason);
+        let (dtype, shape, found) = (layout.dtype(), layout.shape(), shown(input));
+        return invalid("run", format!("input {found}, but the plan is for {dtype}{shape:?}"));
     }
     input.copied("run", input.dtype()).map(Some)
 }

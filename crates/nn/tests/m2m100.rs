@@ -145,3 +145,58 @@ fn what_the_model_cannot_do_is_an_error() {
     assert!(model.generate::<Vec<u32>>(&[], good).unwrap().is_empty());
     assert!(model.logits(&[[5u32, 2]], &[[2u32], [2]]).is_err());
 }
+
+#[test]
+fn the_model_prints_as_transformers_prints_it() {
+    let expected = "\
+M2M100ForConditionalGeneration(
+  (model): M2M100Model(
+    (shared): M2M100ScaledWordEmbedding(100, 32, padding_idx=1)
+    (encoder): M2M100Encoder(
+      (embed_positions): M2M100SinusoidalPositionalEmbedding()
+      (layers): ModuleList(
+        (0-1): 2 x M2M100EncoderLayer(
+          (self_attn): M2M100Attention(
+            (q_proj): Linear(in_features=32, out_features=32, bias=True)
+            (k_proj): Linear(in_features=32, out_features=32, bias=True)
+            (v_proj): Linear(in_features=32, out_features=32, bias=True)
+            (out_proj): Linear(in_features=32, out_features=32, bias=True)
+          )
+          (self_attn_layer_norm): LayerNorm((32,), eps=1e-05, elementwise_affine=True)
+          (fc1): Linear(in_features=32, out_features=48, bias=True)
+          (fc2): Linear(in_features=48, out_features=32, bias=True)
+          (final_layer_norm): LayerNorm((32,), eps=1e-05, elementwise_affine=True)
+        )
+      )
+      (layer_norm): LayerNorm((32,), eps=1e-05, elementwise_affine=True)
+    )
+    (decoder): M2M100Decoder(
+      (embed_positions): M2M100SinusoidalPositionalEmbedding()
+      (layers): ModuleList(
+        (0-1): 2 x M2M100DecoderLayer(
+          (self_attn): M2M100Attention(
+            (q_proj): Linear(in_features=32, out_features=32, bias=True)
+            (k_proj): Linear(in_features=32, out_features=32, bias=True)
+            (v_proj): Linear(in_features=32, out_features=32, bias=True)
+            (out_proj): Linear(in_features=32, out_features=32, bias=True)
+          )
+          (self_attn_layer_norm): LayerNorm((32,), eps=1e-05, elementwise_affine=True)
+          (encoder_attn): M2M100Attention(
+            (q_proj): Linear(in_features=32, out_features=32, bias=True)
+            (k_proj): Linear(in_features=32, out_features=32, bias=True)
+            (v_proj): Linear(in_features=32, out_features=32, bias=True)
+            (out_proj): Linear(in_features=32, out_features=32, bias=True)
+          )
+          (encoder_attn_layer_norm): LayerNorm((32,), eps=1e-05, elementwise_affine=True)
+          (fc1): Linear(in_features=32, out_features=40, bias=True)
+          (fc2): Linear(in_features=40, out_features=32, bias=True)
+          (final_layer_norm): LayerNorm((32,), eps=1e-05, elementwise_affine=True)
+        )
+      )
+      (layer_norm): LayerNorm((32,), eps=1e-05, elementwise_affine=True)
+    )
+  )
+  (lm_head): Linear(in_features=32, out_features=100, bias=False)
+)";
+    assert_eq!(format!("{:?}", model()), expected);
+}

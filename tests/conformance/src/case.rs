@@ -103,7 +103,7 @@ impl fmt::Debug for Case {
 }
 
 /// Puts a case together, operand by operand.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct CaseBuilder(Case);
 
 impl CaseBuilder {

@@ -11,6 +11,7 @@ use crate::{Case, Expected, Outcome, Target, Value, convert, philox_4x32_10, ref
 ///
 /// It shows that the cases are well formed, that the checks accept what they should, and gives tests
 /// of the suite something right to spoil.
+#[derive(Debug)]
 pub struct ReferenceTarget;
 
 impl Target for ReferenceTarget {

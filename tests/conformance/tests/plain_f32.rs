@@ -78,7 +78,7 @@ fn compute(case: &Case, inputs: &[Numbers], shape: &[usize]) -> Option<Vec<f32>>
             let rows = inputs[0].values.chunks(shape[usize::from(*axis)]);
             Some(rows.flat_map(|row| softmax(row, *log)).collect())
         }
-        Op::LayerNorm { axes, epsilon, weight, bias } if !shape.contains(&0) => {
+        Op::LayerNorm { axes, epsilon, weight, bias, moments: _ } if !shape.contains(&0) => {
             let row = &shape[shape.len() - usize::from(*axes)..];
             let weights = weight.then(|| inputs[1].broadcast(row));
             let biases = bias.then(|| inputs[1 + usize::from(*weight)].broadcast(row));

@@ -8,18 +8,18 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use millstream::cpu::peak::{self, Memory, Traffic};
-use millstream::{Device, Result, Stream};
+use millstream::{Device, Error, Result, Stream};
 use serde_json::json;
 
 use super::chain::{self, Ratio};
 use super::subjects::{self, Amount, Once, Subject};
+use crate::choice::DeviceChoice;
 use crate::{progress, table};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The device, by name.
-    #[arg(long, default_value = "cpu")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceChoice,
     /// Threads of the CPU device; by default all cores.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: Option<u32>,
@@ -81,17 +81,28 @@ impl Peaks {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let mut builder = Device::builder(&arguments.device);
-    if let Some(threads) = arguments.threads {
-        builder = builder.threads(threads as usize);
+    let named = |name: &str| arguments.only.as_ref().is_none_or(|part| name.contains(part));
+    let with_chain = named("chain");
+    if let Some(part) = &arguments.only
+        && !with_chain
+        && !subjects::all().iter().any(|subject| named(subject.name))
+    {
+        return Err(Error::InvalidConfig {
+            key: "--only".into(),
+            value: part.clone(),
+            expected: "a part of the name of a Command, such as softmax",
+        });
     }
-    let device = builder.open()?;
+    let mut device = arguments.device.open()?;
+    if let Some(threads) = arguments.threads {
+        device = Device::builder(device.name()).threads(threads as usize).open()?;
+    }
     let is_cpu = device.name() == "cpu";
     let threads = device.info().parallelism;
     let stream = Stream::new(&device)?;
     let subjects: Vec<Subject> = subjects::all()
         .into_iter()
-        .filter(|subject| arguments.only.as_ref().is_none_or(|part| subject.name.contains(part)))
+        .filter(|subject| named(subject.name))
         .filter(|subject| is_cpu || subject.name != "matmul_packed")
         .collect();
 
@@ -118,9 +129,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let wanted = arguments.only.as_ref().is_none_or(|part| "chain".contains(part.as_str()));
     let budget = Duration::from_millis(5 * arguments.milliseconds);
-    let ratio = wanted.then(|| chain::measure(&device, &stream, budget)).transpose()?;
+    let ratio = with_chain.then(|| chain::measure(&device, &stream, budget)).transpose()?;
     if arguments.json {
         print_json(&device, peaks.as_ref(), &rows, ratio.as_ref());
     } else {

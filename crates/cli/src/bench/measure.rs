@@ -198,11 +198,11 @@ mod tests {
         let device = Device::cpu().unwrap();
         let workload = crate::workloads::chosen(&["mlp".into()])[0];
         let model = workload.load(&device).unwrap();
-        let mut answers = answers(workload, &device, &model, 2).unwrap();
+        let mut answers = answers(workload, &device, &*model, 2).unwrap();
         assert_ne!(answers[0], answers[1]);
         answers[2][7] ^= 1;
         for origin in [Origin::Device, Origin::Host] {
-            let subject = Subject { workload, device, origin, model: &model, answers: &answers };
+            let subject = Subject { workload, device, origin, model: &*model, answers: &answers };
             // Too short for more than one call of each input, however fast the machine is.
             let sample = subject.measure(2, Duration::ZERO);
             assert_eq!((sample.mismatches, sample.errors, sample.latencies.len()), (1, 0, 3));

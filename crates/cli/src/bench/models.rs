@@ -11,6 +11,7 @@ use millstream::{Error, Result};
 use super::measure::{Subject, answers};
 use super::report::{Report, Row};
 use super::{plot, report};
+use crate::choice::{DeviceChoice, check_output, named};
 use crate::workloads::{Origin, Workload};
 use crate::{progress, workloads};
 
@@ -18,12 +19,14 @@ use crate::{progress, workloads};
 // The arguments around it have a group of that name already.
 #[group(skip)]
 pub(crate) struct Arguments {
-    /// The models, separated by commas; by default all.
+    /// The built-in models, separated by commas; by default all.
     #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(workloads::names()))]
     workload: Vec<String>,
-    /// The device, by name.
-    #[arg(long, default_value = "cpu")]
-    device: String,
+    /// A model of one's own instead: a folder with an encoder of the BERT type, as Transformers saves it.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "workload")]
+    model: Option<PathBuf>,
+    #[command(flatten)]
+    device: DeviceChoice,
     /// How many threads call at the same time.
     #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16,31,64")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=4096))]
@@ -40,7 +43,7 @@ pub(crate) struct Arguments {
     /// Print JSON on standard output, and nothing else there.
     #[arg(long)]
     json: bool,
-    /// Draw throughput and p99 against threads to an SVG file.
+    /// Draw throughput, times one core, and p99 against threads to an SVG file.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 }
@@ -70,10 +73,16 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let device = Device::open(&arguments.device)?;
+    let chosen = match &arguments.model {
+        Some(folder) => vec![workloads::of_folder(folder)?],
+        None => workloads::chosen(&arguments.workload),
+    };
+    if let Some(path) = &arguments.plot {
+        check_output(path)?;
+    }
+    let device = arguments.device.open()?;
     // The measure of efficiency, and where the right answers come from.
-    let one_core = Device::builder(&arguments.device).threads(1).open()?;
-    let chosen = workloads::chosen(&arguments.workload);
+    let one_core = Device::builder(device.name()).threads(1).open()?;
     let bar = progress::bar(chosen.len() * arguments.threads.len() * arguments.mode.len());
     let mut rows = Vec::new();
     for workload in chosen {
@@ -87,6 +96,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let cores = device.info().parallelism;
     let report = Report {
         device: device.name(),
+        described: named(device),
         cores,
         input: arguments.input.name(),
         seconds: arguments.seconds,
@@ -115,11 +125,11 @@ fn measure(
     let most = arguments.threads.iter().max().map_or(1, |&most| most as usize);
     let origin = arguments.input;
     let alone = workload.load(&one_core)?;
-    let answers = &answers(workload, &one_core, &alone, most)?[..];
-    let alone = Subject { workload, device: one_core, origin, model: &alone, answers };
+    let answers = &answers(workload, &one_core, &*alone, most)?[..];
+    let alone = Subject { workload, device: one_core, origin, model: &*alone, answers };
     let model = workload.load(&device)?;
-    let plan = workload.plan(&model, &device)?;
-    let direct = Subject { workload, device, origin, model: &model, answers };
+    let plan = workload.plan(&*model, &device)?;
+    let direct = Subject { workload, device, origin, model: &*model, answers };
     let planned = Subject { model: &plan, ..direct };
     let (mut rows, mut single_core) = (Vec::new(), 0f64);
     for &mode in &arguments.mode {

@@ -9,6 +9,8 @@ use crate::workloads::Workload;
 
 pub(crate) struct Report<'a> {
     pub device: &'a str,
+    /// The device with what it is.
+    pub described: String,
     pub cores: usize,
     pub input: &'static str,
     pub seconds: f64,
@@ -40,6 +42,11 @@ pub(crate) fn row(
 }
 
 impl Row {
+    /// The rate over that of one caller on one core.
+    pub fn speedup(&self) -> f64 {
+        if self.single_core > 0.0 { self.sample.calls_per_second / self.single_core } else { 0.0 }
+    }
+
     pub fn p99(&self) -> f64 {
         self.sample.percentile(0.99)
     }

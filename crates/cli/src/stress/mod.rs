@@ -10,6 +10,7 @@ use serde_json::json;
 
 use self::harness::{Context, Outcome};
 use self::scenarios::{ALL, Scenario};
+use crate::choice::DeviceChoice;
 use crate::{progress, table};
 
 #[derive(clap::Args)]
@@ -27,9 +28,8 @@ pub(crate) struct Arguments {
     /// that one gets its error, and nothing else does.
     #[arg(long, value_name = "CALLS", value_parser = clap::value_parser!(u32).range(1..))]
     faults: Option<u32>,
-    /// The device, by name.
-    #[arg(long, default_value = "cpu")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceChoice,
     /// Print JSON on standard output, and nothing else there.
     #[arg(long)]
     json: bool,
@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let chosen = choose(&arguments.scenario)?;
-    let device = Device::open(&arguments.device)?;
+    let device = arguments.device.open()?;
     let threads = arguments.threads as usize;
     let iterations = arguments.iterations.map_or((400 / threads).max(10), |count| count as usize);
 
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     for scenario in chosen {
         bar.set_message(scenario.name);
         let faults = arguments.faults.map(|calls| calls as usize);
-        let name = arguments.device.clone();
+        let name = device.name().to_owned();
         let context = Context { device, name, threads, iterations, faults };
         rows.push((scenario, (scenario.run)(&context)));
         bar.inc(1);

@@ -32,6 +32,17 @@ pub struct Batch {
     plan: Option<Box<Planned>>,
 }
 
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batch")
+            .field("first", &self.first)
+            .field("last", &self.last)
+            .field("waits", &self.waits)
+            .field("caller_waits", &self.caller_waits)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The Commands of a plan in a batch, and what else of its lists is theirs. In a box, since batches are moved.
 struct Planned {
     part: PlanPart,
@@ -206,7 +217,8 @@ impl Batch {
         known.unwrap_or_else(|| self.commands[index].work())
     }
 
-    fn layer(&self, index: usize) -> Option<LayerName> {
+    /// The layer that recorded the Command at `index`, if any did.
+    pub fn layer(&self, index: usize) -> Option<LayerName> {
         let runs = self.layers.partition_point(|run| run.first as usize <= index);
         self.layers.get(runs.checked_sub(1)?)?.layer
     }

@@ -29,7 +29,8 @@ impl Op {
     /// Which inputs may be the memory of an output.
     pub(super) fn in_place(&self) -> InPlace {
         match self {
-            // Of a norm with one row the weights have the layout of the output.
+            // Of a norm with one row the weights have the layout of the output. Mean and deviation have that of
+            // an input only where a row is one element, and are written after it was read.
             Op::Copy { .. }
             | Op::Unary { .. }
             | Op::Binary { .. }

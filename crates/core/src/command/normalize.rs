@@ -24,6 +24,7 @@ impl<B: BufferLike> Command<B> {
             epsilon,
             weight: weight.is_some(),
             bias: bias.is_some(),
+            moments: false,
         };
         Self::new(op, [dst], std::iter::once(src).chain(weight).chain(bias))
     }

@@ -84,8 +84,9 @@ pub enum Op {
         /// Give the logarithm.
         log: bool,
     },
-    /// `dst ← src, [weight], [bias]`: normalizes over the last `axes` axes, which weight and bias are already
-    /// broadcast to.
+    /// `dst, [mean, rstd] ← src, [weight], [bias]`: normalizes over the last `axes` axes, which weight and bias
+    /// are already broadcast to. `mean` and `rstd`, the factor `1 / sqrt(variance + epsilon)`, are `f32` whatever
+    /// `src` is; their last `axes` axes have size 1.
     LayerNorm {
         /// How many trailing axes are normalized over.
         axes: u8,
@@ -95,6 +96,8 @@ pub enum Op {
         weight: bool,
         /// Whether `bias` is given.
         bias: bool,
+        /// Whether `mean` and `rstd` are given.
+        moments: bool,
     },
     /// `dst ← src, [weight]`: divides by the root of the mean square over the last `axes` axes, which the weight
     /// is already broadcast to.
@@ -243,7 +246,9 @@ pub enum Op {
         /// Whether they come from the best on, else in the order of their indices.
         sorted: bool,
     },
-    /// `dst ← src`: interpolation.
+    /// `dst ← src`: interpolation. Integers are interpolated as floating-point numbers, `f32` or better, and of
+    /// these the fraction is cut off, as ONNX Runtime does; what the type cannot hold saturates. A number within a
+    /// 2²⁰th of itself of an integer counts as that, so that roundings do not make equal elements smaller.
     Resize {
         /// Modes and scales.
         params: Box<ResizeParams>,
@@ -373,8 +378,9 @@ pub enum Op {
         /// Whether `window` is given.
         window: bool,
     },
-    /// `dst ← src, scale, [zero]`: `src / scale + zero` to 8-bit or 16-bit integers, halves to even, saturated.
-    /// Scale and zero are already broadcast to `dst`, but for blocks, whose axis then has that many fewer.
+    /// `dst ← src, scale, [zero]`: `src / scale + zero` to 8-bit or 16-bit integers, or to numbers of 4 bits, halves to
+    /// even, saturated. Scale and zero are already broadcast to `dst`, but for blocks, whose axis then has that many
+    /// fewer, and zeros of 4 bits, which are not broadcast.
     Quantize {
         /// The axis of per-channel scales, or none for one scale.
         axis: Option<u8>,
@@ -385,8 +391,8 @@ pub enum Op {
         /// How many neighbors along the axis share a scale; the last block may be shorter.
         block: Option<u32>,
     },
-    /// `dst ← src, scale, [zero]`: `(src - zero) · scale` from 8-bit, 16-bit or 32-bit integers. Scale and zero
-    /// are as for `Quantize`.
+    /// `dst ← src, scale, [zero]`: `(src - zero) · scale` from 8-bit, 16-bit or 32-bit integers, or from numbers of
+    /// 4 bits. Scale and zero are as for `Quantize`.
     Dequantize {
         /// The axis of per-channel scales, or none for one scale.
         axis: Option<u8>,

@@ -89,10 +89,10 @@ fn part<B>([dst, src, scale, zero]: [Option<Operand<B>>; 4]) -> QuantizePart<B> 
 impl<B: BufferLike> Command<B> {
     /// `dst = src / scale + zero`, rounded with halves to even and saturated.
     ///
-    /// `src` is floating point, `dst` is `u8`, `i8`, `u16` or `i16`. `scale` is `f32`, `f16` or `bf16`, and `zero`, which
-    /// counts as 0 where it is absent, has the type of `dst`; both have one element, or with an axis one for each
-    /// index of that axis. The quotient is rounded, to `f32` (`f64` for an input of `f64`) and then to
-    /// an integer, before the zero point is added. NaN becomes the zero point.
+    /// `src` is floating point, `dst` is `u8`, `i8`, `u16`, `i16`, `u4`, `i4` or `f4e2m1`. `scale` is `f32`, `f16` or
+    /// `bf16`, and `zero`, which counts as 0 where it is absent, has the type of `dst`; both have one element, or
+    /// with an axis one for each index of that axis. The quotient is rounded, to `f32` (`f64` for an input of `f64`)
+    /// and then to an integer, before the zero point is added. NaN becomes the zero point. To `f4e2m1` only the sum is rounded.
     ///
     /// # Errors
     ///
@@ -113,8 +113,8 @@ impl<B: BufferLike> Command<B> {
 
     /// `dst = (src - zero) · scale`.
     ///
-    /// `src` is `u8`, `i8`, `u16`, `i16` or `i32`, `dst` is floating point. `scale` and `zero` are as for
-    /// [`quantize`](Self::quantize), with `zero` of the type of `src`. The difference is exact.
+    /// `src` is `u8`, `i8`, `u16`, `i16`, `i32`, `u4`, `i4` or `f4e2m1`, `dst` is floating point. `scale` and `zero`
+    /// are as for [`quantize`](Self::quantize), with `zero` of the type of `src`. The difference is exact.
     ///
     /// # Errors
     ///

@@ -212,8 +212,8 @@ impl Hash for Op {
                 words.add((axis, exclusive, reverse, product));
             }
             Op::Softmax { axis, log } => words.add((axis, log)),
-            Op::LayerNorm { axes, epsilon, weight, bias } => {
-                words.add((axes, weight, bias));
+            Op::LayerNorm { axes, epsilon, weight, bias, moments } => {
+                words.add((axes, weight, bias, moments));
                 words.float(*epsilon);
             }
             Op::RmsNorm { axes, epsilon, weight } => {

@@ -14,7 +14,7 @@ use crate::{DType, Layout, MAX_RANK, Result};
 /// use millstream::DType;
 ///
 /// let spec = TensorSpec::new(DType::F32, &[2, 3]).unwrap();
-/// assert_eq!(spec.to_string(), "f32 [2, 3]");
+/// assert_eq!(spec.to_string(), "f32[2, 3]");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TensorSpec {
@@ -63,7 +63,7 @@ impl TensorSpec {
 
 impl fmt::Display for TensorSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?}", self.dtype, self.shape())
+        write!(f, "{}{:?}", self.dtype, self.shape())
     }
 }
 

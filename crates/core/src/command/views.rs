@@ -17,6 +17,7 @@ macro_rules! views {
         $(
             $(#[$doc])*
             #[allow(missing_docs)]
+            #[derive(Debug)]
             pub struct $view<'a, B> {
                 $(pub $output: &'a Operand<B>,)*
                 $($(pub $output_option: Option<&'a Operand<B>>,)*)?
@@ -97,6 +98,10 @@ fn weight(op: &Op) -> bool {
     }
 }
 
+fn moments(op: &Op) -> bool {
+    matches!(op, Op::LayerNorm { moments: true, .. })
+}
+
 /// What is there besides: the first of two zero points, and the second.
 fn zeros(op: &Op) -> [bool; 2] {
     match op {
@@ -161,7 +166,7 @@ views! {
     }
     /// The operands of a normalization.
     NormOperands for LayerNorm | RmsNorm | GroupNorm {
-        out: dst;
+        out: dst | mean if moments, rstd if moments;
         in: src | weight if weight, bias if bias;
     }
     /// The operands of pooling.

@@ -35,6 +35,8 @@ pub struct Device(&'static DeviceInner);
 pub(crate) struct DeviceInner {
     /// The device opened before this one.
     opened_before: Option<&'static DeviceInner>,
+    /// The name, with a number where devices of that name were opened before.
+    label: String,
     info: BackendInfo,
     config: Config,
     backend: Box<dyn Backend>,
@@ -60,6 +62,7 @@ fn keep(mut inner: Box<DeviceInner>) -> &'static DeviceInner {
     loop {
         // SAFETY: null, or a device that is never freed.
         inner.opened_before = unsafe { newest.as_ref() };
+        inner.label = label(&inner.info.name, inner.opened_before);
         let kept = Box::into_raw(inner);
         match NEWEST.compare_exchange(newest, kept, PUBLISH, READ) {
             // SAFETY: just made, and nobody frees it from here on.
@@ -70,6 +73,15 @@ fn keep(mut inner: Box<DeviceInner>) -> &'static DeviceInner {
                 newest = current;
             }
         }
+    }
+}
+
+/// A name that no device before it has.
+fn label(name: &str, newest: Option<&'static DeviceInner>) -> String {
+    let before = std::iter::successors(newest, |device| device.opened_before);
+    match before.filter(|device| device.info.name == name).count() {
+        0 => name.to_owned(),
+        others => format!("{name}#{}", others + 1),
     }
 }
 
@@ -146,6 +158,7 @@ impl Device {
         config.streams = Some(streams);
         let inner = DeviceInner {
             opened_before: None,
+            label: String::new(),
             supported,
             max_work: backend.max_work(),
             generation: fork::generation(),
@@ -172,6 +185,12 @@ impl Device {
     /// The name it is opened by.
     pub fn name(&self) -> &'static str {
         self.0.name()
+    }
+
+    /// The name, with a number behind it where devices of that name were opened before this one in the process: `cpu`,
+    /// `cpu#2`. Messages name devices so.
+    pub fn label(&self) -> &'static str {
+        self.0.label()
     }
 
     /// What it is.
@@ -353,6 +372,10 @@ impl DeviceInner {
         &self.info.name
     }
 
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -462,7 +485,7 @@ impl std::panic::RefUnwindSafe for DeviceInner {}
 
 impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Device({})", self.name())
+        write!(f, "Device({})", self.label())
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::DType;
+
 /// One tensor that does not fit.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -27,7 +29,23 @@ pub enum WeightProblem {
         /// The shape that it has.
         found: Vec<usize>,
     },
-    /// Its elements are of a type that there is no [`DType`](crate::DType) for.
+    /// Its elements are of a type that the layer has no use for.
+    DType {
+        /// The full name.
+        name: String,
+        /// What the layer needs.
+        expected: String,
+        /// The type that it has.
+        found: DType,
+    },
+    /// Everything that is missing is there, below another name.
+    Prefix {
+        /// What the names that the model asks for begin with, where those that are there do not.
+        asked: String,
+        /// What the names that are there begin with, where those that the model asks for do not.
+        found: String,
+    },
+    /// Its elements are of a type that there is no [`DType`] for.
     Type {
         /// The full name.
         name: String,
@@ -46,6 +64,25 @@ impl fmt::Display for WeightProblem {
             WeightProblem::Shape { name, expected, found } => {
                 write!(f, "{name} has shape {found:?}, the model needs {expected:?}")
             }
+            WeightProblem::DType { name, expected, found } => {
+                let advice = match found.is_float() {
+                    true => ": Weights::to_dtype gives all weights one type",
+                    false => "",
+                };
+                write!(f, "{name} has elements of type {found}, the layer needs {expected}{advice}")
+            }
+            WeightProblem::Prefix { asked, found } if asked.is_empty() => write!(
+                f,
+                "all that is missing is there with {found:?} before its name: build the model from \
+                 weights.child({:?})",
+                found.trim_end_matches('.')
+            ),
+            WeightProblem::Prefix { asked, .. } => write!(
+                f,
+                "all that is missing is there without {asked:?} before its name: build the model from weights \
+                 without child({:?})",
+                asked.trim_end_matches('.')
+            ),
             WeightProblem::Type { name, found, known } => {
                 write!(f, "{name} has elements of type {found}, known are {}", known.join(", "))
             }

@@ -9,6 +9,12 @@ use crate::{Batch, BoundCommand, Error, Progress};
 #[derive(Clone)]
 pub struct FakeControl(Arc<Shared>);
 
+impl std::fmt::Debug for FakeControl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FakeControl").finish_non_exhaustive()
+    }
+}
+
 impl FakeControl {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self(shared)

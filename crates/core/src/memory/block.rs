@@ -459,6 +459,6 @@ impl BufferLike for &Buffer {
 impl fmt::Debug for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let device = self.device();
-        write!(f, "Buffer({} bytes, {}, stream {})", self.bytes(), device.name(), self.home())
+        write!(f, "Buffer({} bytes, {}, stream {})", self.bytes(), device.label(), self.home())
     }
 }

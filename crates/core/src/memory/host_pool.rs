@@ -51,6 +51,12 @@ pub struct HostPool<M> {
     state: Mutex<State<M>>,
 }
 
+impl<M> std::fmt::Debug for HostPool<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HostPool").field("bounds", &self.bounds).finish_non_exhaustive()
+    }
+}
+
 struct State<M> {
     pieces: Vec<Kept<M>>,
     clock: u64,

@@ -23,6 +23,16 @@ pub struct PlanBuilder {
     states: Vec<usize>,
 }
 
+impl std::fmt::Debug for PlanBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PlanBuilder")
+            .field("inputs", &self.inputs)
+            .field("outputs", &self.outputs)
+            .field("commands", &self.commands.len())
+            .finish_non_exhaustive()
+    }
+}
+
 struct SlotState {
     slot: Slot,
     kind: Kind,
@@ -111,8 +121,8 @@ impl PlanBuilder {
         if buffer.device() != crate::Device::from_inner(self.device) {
             return Err(Error::WrongDevice {
                 what: "a buffer",
-                found: buffer.device().name().to_owned(),
-                expected: self.device.name().to_owned(),
+                found: buffer.device().label().to_owned(),
+                expected: self.device.label().to_owned(),
             });
         }
         if !buffer.is_settled() {

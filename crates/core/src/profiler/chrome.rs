@@ -51,13 +51,18 @@ impl Trace {
     fn name(&mut self, what: &str, group: u32, row: u32, label: &impl Display) {
         self.begin("M", group, row, what);
         self.0.push_str(",\"args\":{\"name\":\"");
-        for character in label.to_string().chars() {
+        self.text(&label.to_string());
+        self.0.push_str("\"}}");
+    }
+
+    /// Text between quotes.
+    fn text(&mut self, text: &str) {
+        for character in text.chars() {
             if matches!(character, '"' | '\\') {
                 self.0.push('\\');
             }
             self.0.push(if character.is_control() { ' ' } else { character });
         }
-        self.0.push_str("\"}}");
     }
 
     fn slice(&mut self, row: (u32, u32), name: &str, start_ns: u64, end_ns: u64) {
@@ -77,7 +82,13 @@ impl Trace {
         }
         for span in &trace.spans {
             self.slice((STREAMS, stream), span.kind.name(), span.start_ns, span.end_ns);
-            let _ = write!(self.0, "\"sequence\":{}}}}}", span.sequence);
+            let _ = write!(self.0, "\"sequence\":{}", span.sequence);
+            if let Some(layer) = span.layer {
+                self.0.push_str(",\"layer\":\"");
+                self.text(layer.as_str());
+                self.0.push('"');
+            }
+            self.0.push_str("}}");
         }
         for batch in &trace.batches {
             self.batch(trace, batch);

@@ -34,6 +34,15 @@ pub struct Profiler {
     streams: Mutex<Vec<(u32, Arc<StreamProfile>)>>,
 }
 
+impl std::fmt::Debug for Profiler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Profiler")
+            .field("device", &self.device)
+            .field("enabled", &self.enabled)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Profiler {
     pub(crate) fn new(device: &str) -> Self {
         Self {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::ThreadLabel;
-use crate::OpKind;
+use crate::{LayerName, OpKind};
 
 /// Entries of each kind kept per stream; the oldest go first.
 pub(super) const RING: usize = 16 * 1024;
@@ -15,6 +15,8 @@ pub(super) const RING: usize = 16 * 1024;
 pub struct Span {
     /// What ran.
     pub kind: OpKind,
+    /// The layer that recorded it, if any did.
+    pub layer: Option<LayerName>,
     /// Its sequence number.
     pub sequence: u64,
     /// When it began, see [`now_ns`](super::now_ns).
@@ -67,6 +69,12 @@ pub struct StreamTrace {
 pub struct StreamProfile {
     enabled: Arc<AtomicBool>,
     ring: Mutex<Ring>,
+}
+
+impl std::fmt::Debug for StreamProfile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StreamProfile").field("enabled", &self.enabled).finish_non_exhaustive()
+    }
 }
 
 #[derive(Default)]

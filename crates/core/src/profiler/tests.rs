@@ -4,7 +4,7 @@ use crate::OpKind;
 
 fn span(sequence: u64) -> Span {
     let start_ns = sequence * 1000;
-    Span { kind: OpKind::MatMul, sequence, start_ns, end_ns: start_ns + 500 }
+    Span { kind: OpKind::MatMul, layer: None, sequence, start_ns, end_ns: start_ns + 500 }
 }
 
 #[test]
@@ -47,6 +47,18 @@ fn the_trace_has_one_row_per_stream() {
     assert!(json.contains(r#""ts":1.000,"dur":0.500"#), "{json}");
     assert!(json.contains(r#"a \"quoted\" name"#));
     assert_eq!(json.matches('{').count(), json.matches('}').count());
+}
+
+#[test]
+fn the_trace_names_the_layer_of_a_command() {
+    let profiler = Profiler::new("test");
+    let profile = profiler.stream(0);
+    profiler.start();
+    let layer = Some(crate::LayerName::new("encoder.layers.0.\"linear1\""));
+    profile.add([Span { layer, ..span(1) }, span(2)]);
+    let json = profiler.to_json();
+    assert!(json.contains(r#""sequence":1,"layer":"encoder.layers.0.\"linear1\""}"#), "{json}");
+    assert!(json.contains(r#""sequence":2}"#), "{json}");
 }
 
 #[test]

@@ -97,6 +97,12 @@ pub struct TimepointFuture {
     waiting: Waiting,
 }
 
+impl std::fmt::Debug for TimepointFuture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TimepointFuture").field("point", &self.point).finish_non_exhaustive()
+    }
+}
+
 impl Future for TimepointFuture {
     /// As for [`Timepoint::wait`].
     type Output = Result<()>;
@@ -131,6 +137,12 @@ pub struct DownloadFuture {
     /// None when it was handed over.
     download: Option<Download>,
     waiting: Waiting,
+}
+
+impl std::fmt::Debug for DownloadFuture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DownloadFuture").field("download", &self.download).finish_non_exhaustive()
+    }
 }
 
 impl Future for DownloadFuture {
@@ -193,6 +205,12 @@ pub struct Ready {
     waits_at: Option<&'static StreamInner>,
     position: Position,
     waiting: Waiting,
+}
+
+impl std::fmt::Debug for Ready {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ready").finish_non_exhaustive()
+    }
 }
 
 enum Target {

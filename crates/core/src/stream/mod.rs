@@ -368,6 +368,6 @@ impl Stream {
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Stream({} of {})", self.id(), self.device().name())
+        write!(f, "Stream({} of {})", self.id(), self.device().label())
     }
 }

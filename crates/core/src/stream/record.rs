@@ -307,8 +307,8 @@ fn check_device(stream: &'static StreamInner, block: &Block) -> Result<()> {
     }
     Err(Error::WrongDevice {
         what: "a buffer",
-        found: found.name().to_owned(),
-        expected: expected.name().to_owned(),
+        found: found.label().to_owned(),
+        expected: expected.label().to_owned(),
     })
 }
 
@@ -385,8 +385,8 @@ pub(super) fn wait_for(stream: &'static StreamInner, point: Timepoint) -> Result
     if !std::ptr::eq(point.stream().device_inner(), device) {
         return Err(Error::WrongDevice {
             what: "a timepoint",
-            found: point.stream().device_inner().name().to_owned(),
-            expected: device.name().to_owned(),
+            found: point.stream().device_inner().label().to_owned(),
+            expected: device.label().to_owned(),
         });
     }
     if point.passed() || std::ptr::eq(point.stream(), stream) {

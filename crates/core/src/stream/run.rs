@@ -61,8 +61,8 @@ fn check_ends(
     if !std::ptr::eq(plan.device_inner(), stream.device_inner()) {
         return Err(Error::WrongDevice {
             what: "a plan",
-            found: plan.device_inner().name().to_owned(),
-            expected: stream.device_inner().name().to_owned(),
+            found: plan.device_inner().label().to_owned(),
+            expected: stream.device_inner().label().to_owned(),
         });
     }
     let fits = |buffers: &[&Buffer], layouts: &[crate::Layout]| {

@@ -18,6 +18,7 @@ const EPOCH: u64 = 1 << 32;
 ///
 /// Any thread may call anything at any time. So that those who wait notice every slot that becomes idle,
 /// [`end`](Self::end) and [`unpin`](Self::unpin) are called under the lock that guards what makes the slot busy.
+#[derive(Debug)]
 pub struct Affinity {
     word: AtomicU64,
     /// What its user had done when the affinity began; see [`begin`](Self::begin).

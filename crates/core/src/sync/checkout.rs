@@ -11,6 +11,7 @@ const RELEASE: Ordering = if cfg!(planted_race) { Ordering::Relaxed } else { Ord
 /// # Thread safety
 ///
 /// Any thread may take and release. What was done before the release is visible to the next holder.
+#[derive(Debug)]
 pub struct Checkout {
     out: AtomicBool,
 }

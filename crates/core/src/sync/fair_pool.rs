@@ -32,6 +32,7 @@ pub trait Tokens {
 }
 
 /// Tokens with an identity: bits of a mask, at most 63.
+#[derive(Debug)]
 pub enum Slots {}
 
 impl Tokens for Slots {
@@ -49,6 +50,7 @@ impl Tokens for Slots {
 }
 
 /// Tokens without identity: a count.
+#[derive(Debug)]
 pub enum Permits {}
 
 impl Tokens for Permits {
@@ -68,6 +70,12 @@ pub struct FairPool<T: Tokens> {
     word: AtomicU64,
     queue: Mutex<VecDeque<Arc<Waiter<T::Token>>>>,
     kind: PhantomData<fn() -> T>,
+}
+
+impl<T: Tokens> std::fmt::Debug for FairPool<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FairPool").field("word", &self.word).finish_non_exhaustive()
+    }
 }
 
 struct Waiter<Token> {

@@ -7,7 +7,7 @@ use super::shim::{AtomicBool, Ordering};
 /// # Thread safety
 ///
 /// Any thread may set and read it. What was done before it was set is visible to a thread that sees it set.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Flag(AtomicBool);
 
 impl Flag {

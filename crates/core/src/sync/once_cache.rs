@@ -49,6 +49,16 @@ pub struct OnceCache<K, V> {
     hasher: RandomState,
 }
 
+impl<K, V> std::fmt::Debug for OnceCache<K, V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OnceCache")
+            .field("entries", &self.entries)
+            .field("builds", &self.builds)
+            .field("capacity", &self.capacity)
+            .finish_non_exhaustive()
+    }
+}
+
 struct Bucket<K, V> {
     head: AtomicPtr<Node<K, V>>,
     /// What is being built. The lock is also taken to add to the list, and is held over no build.
@@ -83,6 +93,7 @@ unsafe impl<K: Send + Sync, V: Send + Sync> Sync for OnceCache<K, V> {}
 unsafe impl<K: Send, V: Send + Sync> Send for OnceCache<K, V> {}
 
 /// A value from a [`OnceCache`].
+#[derive(Debug)]
 pub enum Cached<'a, V> {
     /// Kept by the cache.
     Shared(&'a V),

@@ -7,7 +7,7 @@ use super::shim::{AtomicUsize, Ordering};
 /// # Thread safety
 ///
 /// Any holder may increment and decrement. What all of them did is visible to the last one.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct RefCount(AtomicUsize);
 
 impl RefCount {

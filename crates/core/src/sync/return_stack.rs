@@ -18,6 +18,7 @@ pub unsafe trait Linked: Sized {
 }
 
 /// A stack of returned values. The values are owned by the stack while they are on it.
+#[derive(Debug)]
 pub struct ReturnStack<T: Linked> {
     head: AtomicPtr<T>,
 }
@@ -70,6 +71,12 @@ impl<T: Linked> ReturnStack<T> {
 
 /// The values taken from a [`ReturnStack`]; each is owned by the caller once it is yielded.
 pub struct TakeAll<T: Linked>(Option<NonNull<T>>);
+
+impl<T: Linked> std::fmt::Debug for TakeAll<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("TakeAll").field(&self.0).finish()
+    }
+}
 
 impl<T: Linked> Iterator for TakeAll<T> {
     type Item = NonNull<T>;

@@ -65,6 +65,12 @@ pub struct Timeline {
     tasks: Tasks,
 }
 
+impl std::fmt::Debug for Timeline {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Timeline").field("value", &self.value()).finish_non_exhaustive()
+    }
+}
+
 impl Default for Timeline {
     fn default() -> Self {
         Self::new()

@@ -21,6 +21,12 @@ pub struct WakerQueue {
     occupied: AtomicBool,
 }
 
+impl std::fmt::Debug for WakerQueue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WakerQueue").field("occupied", &self.is_occupied()).finish_non_exhaustive()
+    }
+}
+
 #[derive(Default)]
 struct State {
     /// In the order of arrival. Without a waker where it was called already.

@@ -11,7 +11,7 @@ use super::shim::{AtomicU64, Ordering};
 /// # Thread safety
 ///
 /// Any thread may add. Removing is for the watcher.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct WatchList(AtomicU64);
 
 impl WatchList {

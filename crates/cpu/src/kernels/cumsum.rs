@@ -8,7 +8,7 @@ use crate::kernels::shared::number::{Float, Stored, StoredFloat, with_float, wit
 use crate::kernels::shared::parallel::{Parallel, parallel_for};
 use crate::kernels::shared::walk::Walk;
 
-/// Neighbouring rows that run together when they are neighbors in memory.
+/// Neighboring rows that run together when they are neighbors in memory.
 const TILE: usize = 64;
 
 /// How sums run.

@@ -25,10 +25,12 @@ mod int8_gemm;
 mod iota;
 mod matmul;
 mod norm;
+mod operands;
 mod pad;
 pub(crate) mod peak;
 mod pool;
 mod quantize;
+mod quantize_packed;
 mod random;
 mod recurrent;
 mod reduce;
@@ -40,82 +42,25 @@ mod select;
 mod shared;
 mod softmax;
 mod storage;
+mod supports;
 mod top_k;
 mod unary;
 
-use int8_gemm::RescaleOperands;
 pub(crate) use matmul::packed_bytes;
+use operands::{
+    blocks_operands, conv_operands, recurrent_operands, rescale_operands, scatter_operands,
+};
 pub use shared::fault::KernelFault;
 pub use shared::parallel::{Parallel, Sequential};
+pub use supports::supports;
 
 pub(crate) use shared::scratch::STORE as SCRATCH_STORE;
 
 use millstream_core::{
-    AttentionOperands, BoundCommand, CacheWriteOperands, ConvIntegerOperands, ConvOperands,
-    DeformConvOperands, DynamicQuantizeOperands, MatMulBlocksOperands, MatMulIntegerOperands,
-    MatMulOperands, NormOperands, Op, OpKind, Operand, PoolOperands, QuantizeOperands, RawBuffer,
-    RecurrentOperands, ReverseOperands, RopeOperands, StftOperands,
+    AttentionOperands, BoundCommand, CacheWriteOperands, ConvIntegerOperands, DeformConvOperands,
+    DynamicQuantizeOperands, MatMulIntegerOperands, MatMulOperands, NormOperands, Op, PoolOperands,
+    QuantizeOperands, ReverseOperands, RopeOperands, StftOperands,
 };
-
-/// Whether the CPU device has a kernel for this kind.
-pub fn supports(kind: OpKind) -> bool {
-    matches!(
-        kind,
-        OpKind::Fill
-            | OpKind::Iota
-            | OpKind::Copy
-            | OpKind::Unary
-            | OpKind::Binary
-            | OpKind::Where
-            | OpKind::Clip
-            | OpKind::Chain
-            | OpKind::Reduce
-            | OpKind::CumSum
-            | OpKind::Softmax
-            | OpKind::LayerNorm
-            | OpKind::RmsNorm
-            | OpKind::GroupNorm
-            | OpKind::MatMul
-            | OpKind::Pool
-            | OpKind::Gather
-            | OpKind::GatherElements
-            | OpKind::GatherNd
-            | OpKind::ScatterElements
-            | OpKind::ScatterNd
-            | OpKind::CacheWrite
-            | OpKind::Rope
-            | OpKind::Embedding
-            | OpKind::TopK
-            | OpKind::Resize
-            | OpKind::Pad
-            | OpKind::Reverse
-            | OpKind::DeformConv
-            | OpKind::GridSample
-            | OpKind::RoiAlign
-            | OpKind::NonZero
-            | OpKind::Compress
-            | OpKind::Unique
-            | OpKind::NonMaxSuppression
-            | OpKind::Conv
-            | OpKind::ConvTranspose
-            | OpKind::Attention
-            | OpKind::Recurrent
-            | OpKind::Dft
-            | OpKind::Stft
-            | OpKind::Quantize
-            | OpKind::Dequantize
-            | OpKind::DynamicQuantize
-            | OpKind::MatMulInteger
-            | OpKind::ConvInteger
-            | OpKind::PackWeights
-            | OpKind::MatMulPacked
-            | OpKind::MatMulBlocks
-            | OpKind::Random
-            | OpKind::Upload
-            | OpKind::Download
-            | OpKind::Timestamp
-    )
-}
 
 /// Executes one Command and returns when it is done. `clock_ns` is what a timestamp writes.
 ///
@@ -188,19 +133,17 @@ unsafe fn execute_one(
                 softmax::softmax(usize::from(*axis), *log, &outputs[0], &inputs[0], parallel);
             }
             Op::LayerNorm { axes, epsilon, .. } => {
-                let NormOperands { dst, src, weight, bias } = NormOperands::of(command);
                 let (axes, epsilon) = (usize::from(*axes), *epsilon);
-                let parameters = norm::Parameters { axes, epsilon, centered: true, weight, bias };
-                norm::norm(&parameters, dst, src, parallel);
+                let parameters = norm::Parameters { axes, epsilon, centered: true };
+                norm::norm(&parameters, &NormOperands::of(command), parallel);
             }
             Op::RmsNorm { axes, epsilon, .. } => {
-                let NormOperands { dst, src, weight, bias } = NormOperands::of(command);
                 let (axes, epsilon) = (usize::from(*axes), *epsilon);
-                let parameters = norm::Parameters { axes, epsilon, centered: false, weight, bias };
-                norm::norm(&parameters, dst, src, parallel);
+                let parameters = norm::Parameters { axes, epsilon, centered: false };
+                norm::norm(&parameters, &NormOperands::of(command), parallel);
             }
             Op::GroupNorm { groups, epsilon, .. } => {
-                let NormOperands { dst, src, weight, bias } = NormOperands::of(command);
+                let NormOperands { dst, src, weight, bias, .. } = NormOperands::of(command);
                 let group = group_norm::Parameters { groups: *groups as usize, weight, bias };
                 group_norm::group_norm(&group, *epsilon, dst, src, parallel);
             }
@@ -327,13 +270,23 @@ unsafe fn execute_one(
                 fourier::stft(frame, hop, dst, signal, window, parallel)?;
             }
             Op::Quantize { .. } => {
-                for part in QuantizeOperands::of(command).parts(command.op()) {
-                    quantize::quantize(&part, parallel);
+                let operands = QuantizeOperands::of(command);
+                match operands.packed_axes(command.op()) {
+                    Some(axes) => quantize_packed::quantize(&axes, &operands, parallel),
+                    None => {
+                        let parts = operands.parts(command.op());
+                        parts.iter().for_each(|part| quantize::quantize(part, parallel));
+                    }
                 }
             }
             Op::Dequantize { .. } => {
-                for part in QuantizeOperands::of(command).parts(command.op()) {
-                    quantize::dequantize(&part, parallel);
+                let operands = QuantizeOperands::of(command);
+                match operands.packed_axes(command.op()) {
+                    Some(axes) => quantize_packed::dequantize(&axes, &operands, parallel),
+                    None => {
+                        let parts = operands.parts(command.op());
+                        parts.iter().for_each(|part| quantize::dequantize(part, parallel));
+                    }
                 }
             }
             Op::DynamicQuantize { rows, .. } => {
@@ -345,14 +298,9 @@ unsafe fn execute_one(
                 let operands = MatMulIntegerOperands::of(command);
                 let MatMulIntegerOperands { dst, a, b, a_zero, b_zero, .. } = operands;
                 let scales = [operands.a_scale, operands.b_scale];
-                let extras = rescale.zip(both(scales)).map(|(rescale, scales)| RescaleOperands {
-                    rescale,
-                    scales,
-                    bias: operands.bias,
-                    residual: operands.residual,
-                    dst_scale: operands.dst_scale,
-                    dst_zero: operands.dst_zero,
-                });
+                let added = [operands.bias, operands.residual];
+                let dst_scale = [operands.dst_scale, operands.dst_zero];
+                let extras = rescale_operands(*rescale, scales, added, dst_scale);
                 let (operands, zeros) = ([a, b], [a_zero, b_zero]);
                 int8_gemm::matmul_integer(dst, operands, zeros, extras.as_ref(), parallel)?;
             }
@@ -360,14 +308,9 @@ unsafe fn execute_one(
                 let operands = ConvIntegerOperands::of(command);
                 let ConvIntegerOperands { dst, src, weight, src_zero, weight_zero, .. } = operands;
                 let scales = [operands.src_scale, operands.weight_scale];
-                let extras = rescale.zip(both(scales)).map(|(rescale, scales)| RescaleOperands {
-                    rescale,
-                    scales,
-                    bias: operands.bias,
-                    residual: operands.residual,
-                    dst_scale: operands.dst_scale,
-                    dst_zero: operands.dst_zero,
-                });
+                let added = [operands.bias, operands.residual];
+                let dst_scale = [operands.dst_scale, operands.dst_zero];
+                let extras = rescale_operands(*rescale, scales, added, dst_scale);
                 let operands = conv::Operands { dst, src, weight, bias: None, residual: None };
                 let zeros = [src_zero, weight_zero];
                 conv::conv_integer(params, &operands, zeros, extras.as_ref(), parallel)?;
@@ -378,17 +321,7 @@ unsafe fn execute_one(
                 matmul::matmul_packed(epilogue, dst, [a, b], bias, residual, parallel)?;
             }
             Op::MatMulBlocks { bits, block, zeros: _, epilogue } => {
-                let operands = MatMulBlocksOperands::of(command);
-                let operands = matmul::BlocksOperands {
-                    dst: operands.dst,
-                    a: operands.a,
-                    weights: operands.weights,
-                    scales: operands.scales,
-                    zeros: operands.zeros,
-                    bias: operands.bias,
-                    residual: operands.residual,
-                };
-                let block = usize::from(*block);
+                let (block, operands) = (usize::from(*block), blocks_operands(command));
                 matmul::matmul_blocks(*bits, block, epilogue, &operands, parallel)?;
             }
             Op::Random { distribution, seed, offset, spec: _ } => {
@@ -400,47 +333,6 @@ unsafe fn execute_one(
         }
     }
     Ok(())
-}
-
-/// Two operands that are both given, or neither.
-fn both<T>([first, second]: [Option<T>; 2]) -> Option<[T; 2]> {
-    Some([first?, second?])
-}
-
-fn scatter_operands<'a>(
-    outputs: &'a [Operand<RawBuffer>],
-    inputs: &'a [Operand<RawBuffer>],
-) -> index::ScatterOperands<'a> {
-    index::ScatterOperands {
-        dst: &outputs[0],
-        src: &inputs[0],
-        indices: &inputs[1],
-        updates: &inputs[2],
-    }
-}
-
-fn conv_operands(command: &BoundCommand) -> conv::Operands<'_> {
-    let ConvOperands { dst, src, weight, bias, residual } = ConvOperands::of(command);
-    conv::Operands { dst, src, weight, bias, residual }
-}
-
-fn recurrent_operands(command: &BoundCommand) -> recurrent::Operands<'_> {
-    let operands = RecurrentOperands::of(command);
-    recurrent::Operands {
-        sequence: operands.sequence,
-        last_hidden: operands.hidden,
-        last_cell: operands.cell,
-        src: operands.src,
-        input_weight: operands.w_input,
-        hidden_weight: operands.w_hidden,
-        bias: operands.bias,
-        initial_hidden: operands.hidden_0,
-        initial_cell: operands.cell_0,
-        lengths: operands.lengths,
-        peepholes: operands.peepholes,
-        scales: [operands.input_scale, operands.hidden_scale],
-        zeros: [operands.input_zero, operands.hidden_zero],
-    }
 }
 
 /// Calls `body` while scratch memory of so many bytes is in use.

@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use millstream_core::{DType, Operand, RawBuffer};
+use millstream_core::{DType, NormOperands, Operand, RawBuffer};
 
 use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base, blocks};
 use crate::kernels::shared::lanes::{LANES, merge};
@@ -11,15 +11,13 @@ use crate::kernels::shared::parallel::{Parallel, parallel_for};
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 use crate::kernels::shared::walk::Walk;
 
-/// What rows are normalized by.
-pub(super) struct Parameters<'a> {
+/// How rows are normalized.
+pub(super) struct Parameters {
     /// How many of the last axes make a row.
     pub axes: usize,
     pub epsilon: f32,
     /// Whether the mean is taken off first.
     pub centered: bool,
-    pub weight: Option<&'a Operand<RawBuffer>>,
-    pub bias: Option<&'a Operand<RawBuffer>>,
 }
 
 /// Normalizes rows.
@@ -28,12 +26,12 @@ pub(super) struct Parameters<'a> {
 ///
 /// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn norm(
-    parameters: &Parameters<'_>,
-    dst: &Operand<RawBuffer>,
-    src: &Operand<RawBuffer>,
+    parameters: &Parameters,
+    operands: &NormOperands<'_, RawBuffer>,
     parallel: &dyn Parallel,
 ) {
-    let &Parameters { axes, epsilon, centered, weight, bias } = parameters;
+    let &Parameters { axes, epsilon, centered } = parameters;
+    let &NormOperands { dst, mean, rstd, src, weight, bias } = operands;
     let kept = dst.layout.rank() - axes;
     let rows = Walk::over([&dst.layout, &src.layout], 0..kept);
     let stride = |parameter: Option<&Operand<RawBuffer>>, axis: usize| {
@@ -44,7 +42,13 @@ pub(super) unsafe fn norm(
         let (to, from) = (dst.layout.strides()[place], src.layout.strides()[place]);
         (dst.layout.shape()[place], [to, from, stride(weight, axis), stride(bias, axis)])
     }));
+    // SAFETY: passed on.
+    let moments = mean.zip(rstd).map(|outputs| unsafe { Moments::new(outputs.into(), kept) });
     if row.elements() == 0 {
+        if let Some(moments) = moments {
+            // SAFETY: passed on; this thread writes all of them.
+            (0..rows.elements()).for_each(|index| unsafe { moments.write(index, [f64::NAN; 2]) });
+        }
         return;
     }
     with_float!(dst.layout.dtype(), T => {
@@ -59,6 +63,7 @@ pub(super) unsafe fn norm(
                 input: Input::new(base(src), 1, to),
                 weight: weight.map(|weight| Input::new(base(weight), 2, to)),
                 bias: bias.map(|bias| Input::new(base(bias), 3, to)),
+                moments,
             }
         };
         parallel_for(parallel, rows.elements(), row.elements(), |range| {
@@ -67,7 +72,7 @@ pub(super) unsafe fn norm(
                 let (to, from) = (rows.position(0, index), rows.position(1, index));
                 let next = (index + 1 < range.end && norm.output.is_streaming())
                     .then(|| rows.position(1, index + 1));
-                vectorized(Row { rows: &norm, to, from, next });
+                vectorized(Row { rows: &norm, index, to, from, next });
             }
             norm.output.end_chunk();
         });
@@ -83,11 +88,44 @@ struct Rows<T> {
     input: Input<T>,
     weight: Option<Input<T>>,
     bias: Option<Input<T>>,
+    moments: Option<Moments>,
+}
+
+/// Where means and inverse standard deviations of rows go.
+#[derive(Clone, Copy)]
+struct Moments {
+    rows: Walk<2>,
+    outputs: [Output<f32>; 2],
+}
+
+impl Moments {
+    /// # Safety
+    ///
+    /// As for [`execute`](super::execute).
+    unsafe fn new(operands: [&Operand<RawBuffer>; 2], kept: usize) -> Self {
+        let rows = Walk::over(operands.map(|operand| &operand.layout), 0..kept);
+        // SAFETY: passed on.
+        let outputs = [0, 1].map(|at| unsafe { Output::new(base(operands[at]), at) });
+        Self { rows, outputs }
+    }
+
+    /// Stores those of a row.
+    ///
+    /// # Safety
+    ///
+    /// There is such a row, and nobody else touches these elements of it.
+    unsafe fn write(&self, index: usize, moments: [f64; 2]) {
+        for (at, (output, moment)) in self.outputs.iter().zip(moments).enumerate() {
+            // SAFETY: passed on.
+            unsafe { output.set(self.rows.position(at, index), moment as f32) };
+        }
+    }
 }
 
 /// One row, at these positions. Nobody else touches that of the output, nor writes that of the inputs.
 struct Row<'a, T> {
     rows: &'a Rows<T>,
+    index: usize,
     to: usize,
     from: usize,
     /// The row of the input that is worth asking for meanwhile.
@@ -98,18 +136,24 @@ impl<T: StoredFloat> SimdFn for Row<'_, T> {
     #[inline(always)]
     fn run(self) {
         // SAFETY: the value says so.
-        unsafe { self.rows.run(self.to, self.from, self.next) }
+        unsafe {
+            let moments = self.rows.run(self.to, self.from, self.next);
+            // Behind the row, which may lie in the same place if it is one element.
+            if let Some(all) = &self.rows.moments {
+                all.write(self.index, moments);
+            }
+        }
     }
 }
 
 impl<T: StoredFloat> Rows<T> {
-    /// Normalizes the row at these positions.
+    /// Normalizes the row at these positions. Returns its mean and the inverse of its standard deviation.
     ///
     /// # Safety
     ///
     /// Nobody else touches the row of the output, nor writes the rows of the inputs.
     #[inline(always)]
-    unsafe fn run(&self, to: usize, from: usize, next: Option<usize>) {
+    unsafe fn run(&self, to: usize, from: usize, next: Option<usize>) -> [f64; 2] {
         let row = &self.row;
         // SAFETY: passed on.
         let (output, input) = unsafe { (self.output.moved(to), self.input.moved(from)) };
@@ -123,7 +167,8 @@ impl<T: StoredFloat> Rows<T> {
         // SAFETY: passed on.
         let square = unsafe { self.mean(&input, |x| (x - mean) * (x - mean)) };
         let number = <T::Compute as Float>::from_f64;
-        let (mean, rstd) = (number(mean), number(1.0 / (square + self.epsilon).sqrt()));
+        let moments = [mean, 1.0 / (square + self.epsilon).sqrt()];
+        let [mean, rstd] = moments.map(number);
 
         let (mut values, mut results) = (Scratch::new(), Scratch::new());
         let (mut weights, mut biases) = (Scratch::new(), Scratch::new());
@@ -141,6 +186,7 @@ impl<T: StoredFloat> Rows<T> {
                 });
             }
         }
+        moments
     }
 
     /// The mean of a function of the elements of a row.

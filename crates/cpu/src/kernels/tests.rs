@@ -1,7 +1,9 @@
 mod same_bits;
 mod scratch;
 
-use super::*;
+use millstream_core::OpKind;
+
+use super::supports;
 
 #[test]
 fn every_kind_of_command_has_a_kernel() {

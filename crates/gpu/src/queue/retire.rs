@@ -112,6 +112,7 @@ impl<P: Platform> GpuQueue<P> {
         let commands = submitted.batch.commands.iter().enumerate();
         self.profile.add(commands.map(|(index, command)| Span {
             kind: command.op().kind(),
+            layer: submitted.batch.layer(index),
             sequence: submitted.batch.first + index as u64,
             start_ns: time(index),
             end_ns: time(index + 1),

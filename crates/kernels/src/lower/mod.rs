@@ -28,6 +28,7 @@ pub(crate) mod pad;
 pub(crate) mod pool;
 mod product;
 pub(crate) mod quantize;
+pub(crate) mod quantize_packed;
 pub(crate) mod random;
 pub(crate) mod recurrent;
 pub(crate) mod recurrent_params;
@@ -204,17 +205,17 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         Op::TopK { axis, k: _, largest, sorted } => {
             top_k::lower(command, usize::from(*axis), (*largest, *sorted), limits)
         }
-        Op::GroupNorm { groups, epsilon, weight, bias } => {
-            let norm = Norm { rms: false, epsilon: *epsilon, weight: *weight, bias: *bias };
+        Op::GroupNorm { groups, epsilon, weight: _, bias: _ } => {
+            let norm = Norm { rms: false, epsilon: *epsilon };
             Ok(norm.over_groups(command, *groups as usize, limits))
         }
-        Op::LayerNorm { axes, epsilon, weight, bias } => {
-            let norm = Norm { rms: false, epsilon: *epsilon, weight: *weight, bias: *bias };
+        Op::LayerNorm { axes, epsilon, weight: _, bias: _, moments: _ } => {
+            let norm = Norm { rms: false, epsilon: *epsilon };
             Ok(norm.over_last(command, usize::from(*axes), limits))
         }
         Op::Reduce { op, axes } => Ok(reduce::lower(command, *op, *axes, limits)),
-        Op::RmsNorm { axes, epsilon, weight } => {
-            let norm = Norm { rms: true, epsilon: *epsilon, weight: *weight, bias: false };
+        Op::RmsNorm { axes, epsilon, weight: _ } => {
+            let norm = Norm { rms: true, epsilon: *epsilon };
             Ok(norm.over_last(command, usize::from(*axes), limits))
         }
         Op::Softmax { axis, log } => Ok(softmax::lower(command, usize::from(*axis), *log, limits)),

@@ -10,7 +10,7 @@ use crate::walk::{Axes, Walk, is_wide};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// The params of `norm`. Operands are dst, src, weight and bias.
+    /// The params of `norm`. Operands are dst, src, weight and bias; mean and inverse deviation are not used.
     NormParams {
         /// Where rows start.
         rows: Walk<4>,
@@ -20,11 +20,34 @@ params! {
     }
 }
 
+params! {
+    /// The params of `norm_moments`. Operands are dst, src, weight and bias, and mean and inverse deviation.
+    MomentsParams {
+        /// Where rows start.
+        rows: Walk<4>,
+        /// The elements of one row.
+        row: Walk<4>,
+        /// Where the mean of each row goes, and the inverse of its standard deviation.
+        moments: Walk<2>,
+        epsilon: f32,
+    }
+}
+
 pub(crate) const PROGRAM: Definition = Definition {
     name: "norm",
     text: include_str!("../../programs/norm.kernel"),
     constants: &["DTYPE", "RMS", "HAS", "KEPT", "RANK", "WIDE", "VECTOR", "MODE", "HELD"],
     params: NormParams::declaration,
+};
+
+/// The same text with more params, which only those pay for who ask.
+pub(crate) const MOMENTS_PROGRAM: Definition = Definition {
+    name: "norm_moments",
+    text: PROGRAM.text,
+    constants: &[
+        "DTYPE", "RMS", "HAS", "KEPT", "RANK", "WIDE", "VECTOR", "MODE", "HELD", "MOMENTS",
+    ],
+    params: MomentsParams::declaration,
 };
 
 /// Vectors that a worker keeps at most.
@@ -49,23 +72,14 @@ pub(super) struct Norm {
     pub rms: bool,
     /// Added to the variance.
     pub epsilon: f32,
-    /// Whether there is a weight.
-    pub weight: bool,
-    /// Whether there is a bias.
-    pub bias: bool,
 }
 
 impl Norm {
-    /// Weight and bias of the command.
-    fn parameters<'a>(&self, command: &'a BoundCommand) -> [Option<&'a Operand<RawBuffer>>; 2] {
-        let operands = NormOperands::of(command);
-        [operands.weight, operands.bias]
-    }
-
     /// Over the last axes, with parameters of their shape.
     pub fn over_last(&self, command: &BoundCommand, axes: usize, limits: &Limits) -> Lowered {
-        let (dst, src) = (&command.outputs()[0].layout, &command.inputs()[0].layout);
-        let parameters = self.parameters(command);
+        let operands = NormOperands::of(command);
+        let (dst, src) = (&operands.dst.layout, &operands.src.layout);
+        let parameters = [operands.weight, operands.bias];
         let first = src.rank() - axes;
         let axis = |axis: usize| {
             let of = |parameter: Option<&Operand<RawBuffer>>| match axis.checked_sub(first) {
@@ -78,13 +92,14 @@ impl Norm {
         };
         let rows: SmallVec<[Axis; 9]> = (0..first).map(axis).collect();
         let row: SmallVec<[Axis; 9]> = (first..src.rank()).map(axis).collect();
-        self.launch(command, parameters, &rows, &row, limits)
+        self.launch(&operands, &rows, &row, limits)
     }
 
     /// Over groups of channels (axis 1) and everything behind them, with parameters per channel.
     pub fn over_groups(&self, command: &BoundCommand, groups: usize, limits: &Limits) -> Lowered {
-        let (dst, src) = (&command.outputs()[0].layout, &command.inputs()[0].layout);
-        let parameters = self.parameters(command);
+        let operands = NormOperands::of(command);
+        let (dst, src) = (&operands.dst.layout, &operands.src.layout);
+        let parameters = [operands.weight, operands.bias];
         let channels = src.shape()[1] / groups;
         let along = |parameter: Option<&Operand<RawBuffer>>| {
             parameter.map_or(0, |parameter| parameter.layout.strides()[0])
@@ -96,33 +111,35 @@ impl Norm {
         let rows = [plain(0), (groups, channel.map(|stride| stride * channels))];
         let mut row: SmallVec<[Axis; 9]> = smallvec![(channels, channel)];
         row.extend((2..src.rank()).map(plain));
-        self.launch(command, parameters, &rows, &row, limits)
+        self.launch(&operands, &rows, &row, limits)
     }
 
     fn launch(
         &self,
-        command: &BoundCommand,
-        parameters: [Option<&Operand<RawBuffer>>; 2],
+        operands: &NormOperands<'_, RawBuffer>,
         rows: &[Axis],
         row: &[Axis],
         limits: &Limits,
     ) -> Lowered {
-        let (dst, src) = (&command.outputs()[0], &command.inputs()[0]);
-        if dst.layout.is_empty() {
+        let &NormOperands { dst, mean, rstd, src, weight, bias } = operands;
+        let (parameters, moments) = ([weight, bias], mean.zip(rstd));
+        if mean.unwrap_or(dst).layout.is_empty() {
             return Lowered::default();
         }
+        // Rows of no elements have a mean, which is NaN. Their sizes may be too large to be multiplied.
+        let row = if dst.layout.is_empty() { &[(0, [0; 4])] } else { row };
         let rows = Axes::merge(rows.iter().copied());
         let row = Axes::merge(row.iter().copied());
         let size = row.elements();
         let across = rows.axes[0].1[1] < row.axes[0].1[1] && rows.elements() >= 32;
         let worker = Worker::for_rows(size, across);
-        let operands = [dst, src, parameters[0].unwrap_or(src), parameters[1].unwrap_or(src)];
+        let operands = [dst, src, weight.unwrap_or(src), bias.unwrap_or(src)];
         // Absent parameters have strides of 0 and count as dense.
         let dense = row.axes.len() == 1
             && (0..4).all(|k| row.axes[0].1[k] == 1 || k >= 2 && parameters[k - 2].is_none());
         let vector =
             if worker != Worker::Thread && dense { rows.vector(operands, size) } else { 1 };
-        let has = i32::from(self.weight) | i32::from(self.bias) << 1;
+        let has = i32::from(weight.is_some()) | i32::from(bias.is_some()) << 1;
         let threads = worker.threads(rows.elements(), limits);
         let held = match worker {
             Worker::Thread => 0,
@@ -132,31 +149,43 @@ impl Norm {
         let offset = |parameter: Option<&Operand<RawBuffer>>| {
             parameter.map_or(0, |parameter| parameter.layout.offset())
         };
-        let offsets = [
-            dst.layout.offset(),
-            src.layout.offset(),
-            offset(parameters[0]),
-            offset(parameters[1]),
-        ];
-        let constants = [
+        let offsets = [dst.layout.offset(), src.layout.offset(), offset(weight), offset(bias)];
+        let mut constants = [
             src.layout.dtype() as i32,
             self.rms.into(),
             has,
             rows.rank(),
             row.rank(),
-            is_wide(operands).into(),
+            is_wide(operands.into_iter().chain(mean).chain(rstd)).into(),
             vector as i32,
             worker as i32,
             held as i32,
+            0,
         ];
-        let params =
-            NormParams { rows: rows.walk(offsets), row: row.walk([0; 4]), epsilon: self.epsilon };
+        let (starts, row, epsilon) = (rows.walk(offsets), row.walk([0; 4]), self.epsilon);
+        let (key, params) = match moments {
+            None => {
+                let params = NormParams { rows: starts, row, epsilon };
+                (Key::new(Program::Norm, &constants[..9]), params.pack())
+            }
+            Some((mean, rstd)) => {
+                let axes = Axes::merge((0..mean.layout.rank()).map(|axis| {
+                    let strides = [mean, rstd].map(|operand| operand.layout.strides()[axis]);
+                    (mean.layout.shape()[axis], strides)
+                }));
+                let moments = axes.walk([mean.layout.offset(), rstd.layout.offset()]);
+                let params = MomentsParams { rows: starts, row, moments, epsilon };
+                constants[9] = axes.rank();
+                (Key::new(Program::NormMoments, &constants), params.pack())
+            }
+        };
+        let slots = operands.into_iter().chain([mean.unwrap_or(dst), rstd.unwrap_or(dst)]);
         let launch = Launch {
-            key: Key::new(Program::Norm, &constants),
+            key,
             groups: worker.groups(rows.elements(), threads, limits),
             threads,
-            slots: operands.iter().map(|&operand| Slot::from(operand)).collect(),
-            params: params.pack(),
+            slots: slots.map(Slot::from).collect(),
+            params,
         };
         Lowered { launches: smallvec![launch], workspace: 0 }
     }

@@ -1,7 +1,9 @@
 //! Conversion to and from integers with a scale.
 
 use millstream_core::{BoundCommand, QuantizeOperands, QuantizePart, RawBuffer};
+use smallvec::smallvec;
 
+use super::quantize_packed;
 use crate::params::params;
 use crate::program::Definition;
 use crate::walk::{Elementwise, Walk};
@@ -26,7 +28,12 @@ pub(crate) const PROGRAM: Definition = Definition {
 
 /// `back` is from integers.
 pub(super) fn lower(command: &BoundCommand, back: bool, limits: &Limits) -> Lowered {
-    let parts = QuantizeOperands::of(command).parts(command.op());
+    let operands = QuantizeOperands::of(command);
+    if let Some(axes) = operands.packed_axes(command.op()) {
+        let launch = quantize_packed::launch(&axes, &operands, back, limits);
+        return Lowered { launches: smallvec![launch], workspace: 0 };
+    }
+    let parts = operands.parts(command.op());
     let launches = parts.iter().filter_map(|part| launch(part, back, limits)).collect();
     Lowered { launches, workspace: 0 }
 }

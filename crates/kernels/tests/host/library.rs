@@ -15,7 +15,7 @@ const BATCH: usize = 40;
 /// A kernel.
 #[derive(Clone)]
 struct Kernel {
-    /// Group memory is static, and spoilt before each run, so that one thread at a time may run any kernel
+    /// Group memory is static, and spoiled before each run, so that one thread at a time may run any kernel
     /// of an object.
     turn: Arc<Mutex<()>>,
     /// The address.

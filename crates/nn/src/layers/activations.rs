@@ -3,13 +3,15 @@
 use millstream_core::{Activation, BinaryOp, LayerName};
 
 use super::Module;
+use super::check::{misfit, wants_dtype};
+use super::describe::described;
 use crate::{Init, Result, Tensor, Weights};
 
 macro_rules! fused {
     ($($(#[$doc:meta])* $name:ident $activation:expr),* $(,)?) => {
         $(
             $(#[$doc])*
-            #[derive(Clone, Copy, Debug, Default)]
+            #[derive(Clone, Copy, Default)]
             pub struct $name;
 
             impl Module for $name {
@@ -20,6 +22,8 @@ macro_rules! fused {
                 fn as_activation(&self) -> Option<Activation> {
                     Some($activation)
                 }
+
+                described!();
             }
         )*
     };
@@ -41,7 +45,7 @@ fused! {
 }
 
 /// `x Φ(x)`.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct GELU {
     /// Use the tanh approximation (`approximate="tanh"` in PyTorch) instead of the exact distribution.
     pub tanh: bool,
@@ -61,10 +65,12 @@ impl Module for GELU {
     fn as_activation(&self) -> Option<Activation> {
         Some(self.activation())
     }
+
+    described!();
 }
 
 /// `x`, or `negative_slope · x` below zero.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct LeakyReLU {
     /// The slope below zero.
     pub negative_slope: f32,
@@ -84,19 +90,23 @@ impl Module for LeakyReLU {
     fn as_activation(&self) -> Option<Activation> {
         Some(Activation::LeakyRelu { slope: self.negative_slope })
     }
+
+    described!();
 }
 
 macro_rules! plain {
     ($($(#[$doc:meta])* $name:ident $method:ident),* $(,)?) => {
         $(
             $(#[$doc])*
-            #[derive(Clone, Copy, Debug, Default)]
+            #[derive(Clone, Copy, Default)]
             pub struct $name;
 
             impl Module for $name {
                 fn forward(&self, input: &Tensor) -> Result<Tensor> {
                     input.$method()
                 }
+
+                described!();
             }
         )*
     };
@@ -116,7 +126,7 @@ plain! {
 }
 
 /// `x`, or `alpha · (eˣ - 1)` below zero.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct ELU {
     /// The limit below zero, with the other sign.
     pub alpha: f32,
@@ -132,12 +142,14 @@ impl Module for ELU {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         input.elu(self.alpha)
     }
+
+    described!();
 }
 
 /// `x`, or `weight · x` below zero, with one weight or one for each channel. Parameter: `weight`
 /// `[num_parameters]`.
 pub struct PReLU {
-    weight: Tensor,
+    pub(super) weight: Tensor,
     name: LayerName,
 }
 
@@ -148,7 +160,8 @@ impl PReLU {
     ///
     /// A weight that is missing or of another shape, or no memory.
     pub fn new(num_parameters: usize, weights: &Weights) -> Result<Self> {
-        let weight = weights.get("weight", &[num_parameters], Init::Constant(0.25))?;
+        let weight =
+            weights.parameter("weight", &[num_parameters], Init::Constant(0.25))?.settle()?;
         Ok(Self { weight, name: weights.layer_name("PReLU") })
     }
 }
@@ -156,6 +169,11 @@ impl PReLU {
 impl Module for PReLU {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let _layer = self.name.enter();
+        let (layer, slopes) = (self.name.as_str(), self.weight.elements());
+        if slopes != 1 && input.shape().get(1) != Some(&slopes) {
+            return misfit(layer, input, &format!("takes [batch, {slopes}, …]"));
+        }
+        wants_dtype(layer, input, self.weight.dtype())?;
         let mut slope = self.weight.clone();
         // Channels are the second axis; what is behind it has the same slope.
         for _ in 2..input.rank() {
@@ -163,10 +181,12 @@ impl Module for PReLU {
         }
         input.binary(BinaryOp::Prelu, &slope)
     }
+
+    described!();
 }
 
 /// Softmax along an axis.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Softmax {
     /// The axis; a negative one counts from the end.
     pub dim: isize,
@@ -176,10 +196,12 @@ impl Module for Softmax {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         input.softmax(self.dim)
     }
+
+    described!();
 }
 
 /// The logarithm of softmax along an axis.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct LogSoftmax {
     /// The axis; a negative one counts from the end.
     pub dim: isize,
@@ -189,10 +211,12 @@ impl Module for LogSoftmax {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         input.log_softmax(self.dim)
     }
+
+    described!();
 }
 
 /// The input itself.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct Identity;
 
 impl Module for Identity {
@@ -203,10 +227,12 @@ impl Module for Identity {
     fn as_activation(&self) -> Option<Activation> {
         Some(Activation::None)
     }
+
+    described!();
 }
 
 /// The input itself: nothing is dropped when a network is only run.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct Dropout {
     /// The share that training would drop.
     pub p: f32,
@@ -220,14 +246,18 @@ impl Module for Dropout {
     fn as_activation(&self) -> Option<Activation> {
         Some(Activation::None)
     }
+
+    described!();
 }
 
 /// Joins all axes but the first.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct Flatten;
 
 impl Module for Flatten {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         input.flatten(1, -1)
     }
+
+    described!();
 }

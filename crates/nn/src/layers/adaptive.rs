@@ -3,17 +3,18 @@
 use millstream_core::{NearestRounding, ResizeMode};
 
 use super::Module;
+use super::check::{misfit, wants_spatial};
 use super::conv::unbatched;
+use super::describe::described;
 use super::pool::AvgPool;
-use crate::error::invalid;
 use crate::{Result, Tensor};
 
 /// The mean of windows that cover `[batch, channels, spatial…]` so that each spatial axis gets a given size.
 ///
 /// Window `i` of `n` on an axis of size `s` goes from `⌊i·s/n⌋` up to `⌈(i+1)·s/n⌉`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct AdaptiveAvgPool<const N: usize> {
-    output_size: [usize; N],
+    pub(super) output_size: [usize; N],
 }
 
 /// [`AdaptiveAvgPool`] over one axis.
@@ -22,6 +23,9 @@ pub type AdaptiveAvgPool1d = AdaptiveAvgPool<1>;
 pub type AdaptiveAvgPool2d = AdaptiveAvgPool<2>;
 
 impl<const N: usize> AdaptiveAvgPool<N> {
+    pub(super) const NAME: &str =
+        ["AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d"][N - 1];
+
     /// Windows for these sizes.
     pub fn new(output_size: [usize; N]) -> Self {
         Self { output_size }
@@ -30,11 +34,12 @@ impl<const N: usize> AdaptiveAvgPool<N> {
 
 impl<const N: usize> Module for AdaptiveAvgPool<N> {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        wants_spatial::<N>(Self::NAME, input)?;
         unbatched::<N>(input, |input| {
-            let sizes = input.shape().get(2..).unwrap_or_default();
-            if sizes.len() != N || self.output_size.contains(&0) || sizes.contains(&0) {
-                let (shape, wanted) = (input.shape(), self.output_size);
-                return invalid("adaptive_avg_pool", format!("shape {shape:?} to {wanted:?}"));
+            let sizes = &input.shape()[2..];
+            if self.output_size.contains(&0) || sizes.contains(&0) {
+                let wanted = format!("cannot make {:?} of it", self.output_size);
+                return misfit(Self::NAME, input, &wanted);
             }
             let even = sizes.iter().zip(self.output_size).all(|(size, wanted)| size % wanted == 0);
             let windows: [Option<u32>; N] =
@@ -47,6 +52,8 @@ impl<const N: usize> Module for AdaptiveAvgPool<N> {
             }
         })
     }
+
+    described!();
 }
 
 /// Axis by axis: a product with a matrix of shares, since windows are products of ranges.
@@ -81,7 +88,8 @@ pub enum UpsampleMode {
 }
 
 /// Larger (or smaller) spatial axes of `[batch, channels, spatial…]`, each by the same factor.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
+#[doc(alias = "Interpolate")]
 pub struct Upsample {
     /// How much larger.
     pub scale_factor: f64,
@@ -97,8 +105,9 @@ impl Module for Upsample {
         let sizes: Vec<f64> = input.shape().iter().skip(2).map(scaled).collect();
         let positive = self.scale_factor > 0.0;
         if !positive || sizes.is_empty() || sizes.iter().any(|&size| size >= 2f64.powi(52)) {
-            let (shape, factor) = (input.shape(), self.scale_factor);
-            return invalid("upsample", format!("shape {shape:?} by {factor}"));
+            let factor = self.scale_factor;
+            let takes = format!("takes [batch, channels, spatial…] to scale by {factor}");
+            return misfit("Upsample", input, &takes);
         }
         let sizes: Vec<usize> = sizes.into_iter().map(|size| size as usize).collect();
         let mode = match self.mode {
@@ -108,4 +117,6 @@ impl Module for Upsample {
         };
         input.resize(&sizes, mode, self.align_corners)
     }
+
+    described!();
 }

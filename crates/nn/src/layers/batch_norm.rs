@@ -3,7 +3,8 @@
 use millstream_core::{BinaryOp, Command, DType, LayerName};
 
 use super::Module;
-use crate::error::invalid;
+use super::check::{misfit, wants_dtype};
+use super::describe::described;
 use crate::tensor::OpRecorder;
 use crate::{Init, Result, Tensor, Weights};
 
@@ -30,6 +31,7 @@ impl Default for BatchNormOptions {
 pub struct BatchNorm {
     scale: Tensor,
     shift: Tensor,
+    pub(super) options: BatchNormOptions,
     name: LayerName,
 }
 
@@ -46,7 +48,7 @@ impl BatchNorm {
     /// Weights that are missing or of another shape, or no memory.
     pub fn new(num_features: usize, options: BatchNormOptions, weights: &Weights) -> Result<Self> {
         weights.ignore("num_batches_tracked");
-        let fetch = |name, init| weights.fetch(name, &[num_features], init);
+        let fetch = |name, init| weights.parameter(name, &[num_features], init);
         let affine = |name, init| options.affine.then(|| fetch(name, init)).transpose();
         let mean = fetch("running_mean", Init::Zeros)?;
         let variance = fetch("running_var", Init::Ones)?;
@@ -54,7 +56,7 @@ impl BatchNorm {
         let bias = affine("bias", Init::Zeros)?;
         let name = weights.layer_name("BatchNorm");
         if weights.has_problems() {
-            return Ok(Self { scale: variance.settle()?, shift: mean.settle()?, name });
+            return Ok(Self { scale: variance.settle()?, shift: mean.settle()?, options, name });
         }
         // Folded in f64, so that it costs no more accuracy than one rounding.
         let mut scale = (variance.to_dtype(DType::F64)? + options.eps)?.rsqrt()?;
@@ -69,6 +71,7 @@ impl BatchNorm {
         Ok(Self {
             scale: scale.to_dtype(dtype)?.settle()?,
             shift: shift.to_dtype(dtype)?.settle()?,
+            options,
             name,
         })
     }
@@ -87,10 +90,11 @@ impl BatchNorm {
 impl Module for BatchNorm {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let _layer = self.name.enter();
-        let (shape, channels) = (input.shape(), self.scale.elements());
-        if shape.get(1) != Some(&channels) {
-            return invalid("batch_norm", format!("input {shape:?} for {channels} channels"));
+        let (layer, channels) = (self.name.as_str(), self.scale.elements());
+        if input.shape().get(1) != Some(&channels) {
+            return misfit(layer, input, &format!("takes [batch, {channels}, …]"));
         }
+        wants_dtype(layer, input, self.scale.dtype())?;
         let mut wide = vec![1; input.rank() - 1];
         wide[0] = channels;
         let result = input.mul(self.scale.reshape(&wide)?)?;
@@ -101,4 +105,6 @@ impl Module for BatchNorm {
         recorder.record(Command::binary(BinaryOp::Add, sum, sum, shift))?;
         Ok(result)
     }
+
+    described!();
 }

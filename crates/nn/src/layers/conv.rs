@@ -2,8 +2,10 @@
 
 use millstream_core::{Activation, ConvParams, DType, LayerName, MAX_SPATIAL};
 
+use super::check::{wants_channels, wants_dtype};
+use super::describe::described;
 use super::{BatchNorm, Module};
-use crate::error::invalid;
+use crate::error::{invalid, refused};
 use crate::{Init, Result, Tensor, Weights};
 
 /// The options of a convolution over `N` spatial axes, with PyTorch's defaults.
@@ -31,7 +33,7 @@ impl<const N: usize> ConvOptions<N> {
     fn params(&self, op: &'static str) -> Result<ConvParams> {
         const { assert!(N >= 1 && N <= MAX_SPATIAL, "1 to 3 spatial axes") };
         let Some(groups) = u32::try_from(self.groups).ok().filter(|&groups| groups > 0) else {
-            return invalid(op, format!("{} groups", self.groups));
+            return invalid(op, format!("{} groups, but it takes 1 or more", self.groups));
         };
         let wide = |narrow: &[u32; N], rest: u32| -> [u32; MAX_SPATIAL] {
             std::array::from_fn(|axis| narrow.get(axis).copied().unwrap_or(rest))
@@ -61,9 +63,9 @@ impl<const N: usize> ConvOptions<N> {
 /// let _ = Conv::<4>::new(1, 1, [1; 4], Default::default(), &weights);
 /// ```
 pub struct Conv<const N: usize> {
-    weight: Tensor,
-    bias: Option<Tensor>,
-    params: ConvParams,
+    pub(super) weight: Tensor,
+    pub(super) bias: Option<Tensor>,
+    pub(super) params: ConvParams,
     name: LayerName,
     /// Whether the weights only stand in for what did not fit, and nothing is to be made of them.
     stands_in: bool,
@@ -90,6 +92,7 @@ impl<const N: usize> Conv<N> {
         weights: &Weights,
     ) -> Result<Self> {
         let params = options.params("conv")?;
+        check_groups(in_channels, out_channels, options.groups, weights.layer_name("Conv"))?;
         let per_group = in_channels / options.groups;
         let (weight, bias) = parameters(
             [out_channels, per_group],
@@ -100,6 +103,10 @@ impl<const N: usize> Conv<N> {
         )?;
         let (name, stands_in) = (weights.layer_name("Conv"), weights.has_problems());
         Ok(Self { weight, bias, params, name, stands_in })
+    }
+
+    pub(super) fn in_channels(&self) -> usize {
+        self.weight.shape()[1] * self.params.groups as usize
     }
 
     /// This convolution and a batch normalization behind it, as one.
@@ -143,10 +150,14 @@ impl<const N: usize> Module for Conv<N> {
 
     fn forward_activated(&self, input: &Tensor, activation: Activation) -> Result<Tensor> {
         let _layer = self.name.enter();
+        wants_channels::<N>(self.name.as_str(), input, self.in_channels())?;
+        wants_dtype(self.name.as_str(), input, self.weight.dtype())?;
         unbatched::<N>(input, |input| {
             input.conv(&self.weight, self.bias.as_ref(), self.params, activation)
         })
     }
+
+    described!();
 }
 
 /// The options of a transposed convolution over `N` spatial axes, with PyTorch's defaults.
@@ -168,9 +179,9 @@ impl<const N: usize> Default for ConvTransposeOptions<N> {
 ///
 /// Parameters: `weight` `[in_channels, out_channels / groups, kernel…]`, `bias` `[out_channels]`.
 pub struct ConvTranspose<const N: usize> {
-    weight: Tensor,
-    bias: Option<Tensor>,
-    params: ConvParams,
+    pub(super) weight: Tensor,
+    pub(super) bias: Option<Tensor>,
+    pub(super) params: ConvParams,
     name: LayerName,
 }
 
@@ -194,7 +205,9 @@ impl<const N: usize> ConvTranspose<N> {
     ) -> Result<Self> {
         let mut params = options.conv.params("conv_transpose")?;
         params.output_padding[..N].copy_from_slice(&options.output_padding);
-        let per_group = out_channels / options.conv.groups;
+        let (groups, name) = (options.conv.groups, weights.layer_name("ConvTranspose"));
+        check_groups(in_channels, out_channels, groups, name)?;
+        let per_group = out_channels / groups;
         let (weight, bias) = parameters(
             [in_channels, per_group],
             kernel_size,
@@ -202,7 +215,7 @@ impl<const N: usize> ConvTranspose<N> {
             per_group,
             weights,
         )?;
-        Ok(Self { weight, bias, params, name: weights.layer_name("ConvTranspose") })
+        Ok(Self { weight, bias, params, name })
     }
 }
 
@@ -213,24 +226,37 @@ impl<const N: usize> Module for ConvTranspose<N> {
 
     fn forward_activated(&self, input: &Tensor, activation: Activation) -> Result<Tensor> {
         let _layer = self.name.enter();
+        wants_channels::<N>(self.name.as_str(), input, self.weight.shape()[0])?;
+        wants_dtype(self.name.as_str(), input, self.weight.dtype())?;
         unbatched::<N>(input, |input| {
             input.conv_transpose(&self.weight, self.bias.as_ref(), self.params, activation)
         })
     }
+
+    described!();
+}
+
+/// Groups divide the channels of both sides.
+fn check_groups(inputs: usize, outputs: usize, groups: usize, name: LayerName) -> Result<()> {
+    if inputs.is_multiple_of(groups) && outputs.is_multiple_of(groups) {
+        return Ok(());
+    }
+    refused(name.as_str(), format!("{groups} groups do not divide {inputs} and {outputs} channels"))
 }
 
 /// `weight` and `bias`; in one output meet `channels` times the kernel's taps.
 fn parameters<const N: usize>(
     first: [usize; 2],
     kernel: [usize; N],
-    bias: Option<usize>,
+    bias_size: Option<usize>,
     channels: usize,
     weights: &Weights,
 ) -> Result<(Tensor, Option<Tensor>)> {
     let taps = kernel.iter().fold(channels, |product, &size| product.saturating_mul(size));
     let init = Init::fan_in(taps);
-    let weight = weights.get("weight", &[&first[..], &kernel[..]].concat(), init)?;
-    Ok((weight, bias.map(|outputs| weights.get("bias", &[outputs], init)).transpose()?))
+    let weight = weights.parameter("weight", &[&first[..], &kernel[..]].concat(), init)?;
+    let bias = |outputs| weights.parameter_like("weight", "bias", &[outputs], init)?.settle();
+    Ok((weight.settle()?, bias_size.map(bias).transpose()?))
 }
 
 /// An input without a batch is a batch of one.

@@ -1,11 +1,15 @@
 //! Transformer decoders.
 
+use std::fmt;
+
 use super::attention::MultiheadAttention;
+use super::cache::KeyValueCache;
+use super::linear::Linear;
 use super::norm::LayerNorm;
 use super::projection::AttentionKind;
-use super::transformer::{FeedForward, Residual, TransformerOptions, attend_self};
-use super::{AttentionMask, MAX_LAYERS, Module};
-use crate::error::invalid;
+use super::stack::Stack;
+use super::transformer::{FeedForward, Residual, TransformerOptions};
+use super::{AttentionMask, Description};
 use crate::{Result, Tensor, Weights};
 
 /// One layer of a transformer decoder, of twelve Commands.
@@ -34,15 +38,31 @@ impl TransformerDecoderLayer {
         weights: &Weights,
     ) -> Result<Self> {
         let attention = |kind, name| options.attention(kind, d_model, nhead, &weights.child(name));
+        let linear = ["linear1", "linear2"].map(|name| weights.child(name));
         let norm = |name| Residual::new(&options, d_model, &weights.child(name));
         Ok(Self {
             self_attn: attention(AttentionKind::SelfAttention, "self_attn")?,
             multihead_attn: attention(AttentionKind::CrossAttention, "multihead_attn")?,
-            feed_forward: FeedForward::new(&options, d_model, weights)?,
+            feed_forward: FeedForward::new(&options, d_model, linear.each_ref())?,
             norm1: norm("norm1")?,
             norm2: norm("norm2")?,
             norm3: norm("norm3")?,
         })
+    }
+
+    /// From parts that have names of their own.
+    pub(crate) fn of(
+        [self_attn, multihead_attn]: [MultiheadAttention; 2],
+        feed_forward: FeedForward,
+        [norm1, norm2, norm3]: [Residual; 3],
+    ) -> Self {
+        Self { self_attn, multihead_attn, feed_forward, norm1, norm2, norm3 }
+    }
+
+    /// The parts, for those who print them under names of their own.
+    pub(crate) fn parts(&self) -> ([&MultiheadAttention; 2], [&Linear; 2], [&LayerNorm; 3]) {
+        let norms = [&self.norm1, &self.norm2, &self.norm3].map(Residual::norm);
+        ([&self.self_attn, &self.multihead_attn], self.feed_forward.linears(), norms)
     }
 
     /// The layer over a target and the memory of an encoder, each with its mask.
@@ -57,12 +77,56 @@ impl TransformerDecoderLayer {
         target_mask: &AttentionMask,
         memory_mask: &AttentionMask,
     ) -> Result<Tensor> {
-        let value = self.norm1.around(target, |input, residual| {
-            attend_self(&self.self_attn, input, target_mask, residual)
-        })?;
-        let value = self.norm2.around(&value, |input, residual| {
-            self.multihead_attn.forward_fused(input, memory, memory, memory_mask, Some(residual))
-        })?;
+        self.forward_with(
+            target,
+            |input, residual| {
+                self.self_attn.forward_fused(input, input, input, target_mask, Some(residual))
+            },
+            |input, residual| {
+                let attention = &self.multihead_attn;
+                attention.forward_fused(input, memory, memory, memory_mask, Some(residual))
+            },
+        )
+    }
+
+    /// Keys and values of a memory, for [`forward_remembered`](Self::forward_remembered).
+    pub(crate) fn remember(&self, memory: &Tensor) -> Result<Tensor> {
+        self.multihead_attn.remember(memory)
+    }
+
+    /// The layer over a target and what is remembered of a memory. With a cache, the target is the tokens of one
+    /// step, which attend to those of the steps before too.
+    pub(crate) fn forward_remembered(
+        &self,
+        target: &Tensor,
+        cache: Option<&mut KeyValueCache>,
+        target_mask: &AttentionMask,
+        remembered: &Tensor,
+        memory_mask: &AttentionMask,
+    ) -> Result<Tensor> {
+        let attention = &self.self_attn;
+        self.forward_with(
+            target,
+            |input, residual| match cache {
+                Some(cache) => attention.forward_cached(input, cache, target_mask, residual),
+                None => attention.forward_fused(input, input, input, target_mask, Some(residual)),
+            },
+            |input, residual| {
+                let attention = &self.multihead_attn;
+                attention.forward_remembered(input, remembered, memory_mask, residual)
+            },
+        )
+    }
+
+    /// The layer with its two attentions, each of which is given its input and what to add to its result.
+    fn forward_with(
+        &self,
+        target: &Tensor,
+        attend_self: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor>,
+        attend_memory: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor>,
+    ) -> Result<Tensor> {
+        let value = self.norm1.around(target, attend_self)?;
+        let value = self.norm2.around(&value, attend_memory)?;
         self.norm3.around(&value, |input, residual| self.feed_forward.forward(input, residual))
     }
 }
@@ -70,10 +134,7 @@ impl TransformerDecoderLayer {
 /// Several decoder layers, and a norm behind them if wanted.
 ///
 /// Parameters: `layers.0.*`, `layers.1.*`, …, `norm.*`.
-pub struct TransformerDecoder {
-    layers: Vec<TransformerDecoderLayer>,
-    norm: Option<LayerNorm>,
-}
+pub struct TransformerDecoder(Stack<TransformerDecoderLayer>);
 
 impl TransformerDecoder {
     /// Takes the parameters of `num_layers` layers, and of `norm` if there is to be one.
@@ -89,16 +150,11 @@ impl TransformerDecoder {
         options: TransformerOptions,
         weights: &Weights,
     ) -> Result<Self> {
-        if num_layers > MAX_LAYERS {
-            return invalid("decoder", format!("{num_layers} layers, above {MAX_LAYERS}"));
-        }
+        let norm = norm.then(|| options.norm(d_model, &weights.child("norm"))).transpose()?;
         let layers = weights.child("layers");
         let layer =
             |index| TransformerDecoderLayer::new(d_model, nhead, options, &layers.child(index));
-        Ok(Self {
-            layers: (0..num_layers).map(layer).collect::<Result<_>>()?,
-            norm: norm.then(|| options.norm(d_model, &weights.child("norm"))).transpose()?,
-        })
+        Ok(Self(Stack::new("decoder", num_layers, norm, layer)?))
     }
 
     /// The layers over a target and the memory of an encoder, each with its mask.
@@ -113,13 +169,25 @@ impl TransformerDecoder {
         target_mask: &AttentionMask,
         memory_mask: &AttentionMask,
     ) -> Result<Tensor> {
-        let mut value = target.clone();
-        for layer in &self.layers {
-            value = layer.forward(&value, memory, target_mask, memory_mask)?;
-        }
-        match &self.norm {
-            Some(norm) => norm.forward(&value),
-            None => Ok(value),
-        }
+        self.0.forward(target.clone(), |layer, value| {
+            layer.forward(value, memory, target_mask, memory_mask)
+        })
+    }
+}
+
+impl fmt::Debug for TransformerDecoderLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let description = Description::new("TransformerDecoderLayer")
+            .child("self_attn", &self.self_attn)
+            .child("multihead_attn", &self.multihead_attn);
+        let description = self.feed_forward.describe(description);
+        let (_, _, [norm1, norm2, norm3]) = self.parts();
+        description.child("norm1", norm1).child("norm2", norm2).child("norm3", norm3).write(f)
+    }
+}
+
+impl fmt::Debug for TransformerDecoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.describe("TransformerDecoder").write(f)
     }
 }

@@ -1,8 +1,10 @@
 //! Tables of vectors.
 
-use millstream_core::LayerName;
+use millstream_core::{DType, LayerName};
 
-use super::Module;
+use super::check::misfit;
+use super::describe::described;
+use super::{Description, Module};
 use crate::{Init, Result, Tensor, Weights};
 
 /// Rows of a table by their numbers. Parameter: `weight` `[num_embeddings, embedding_dim]`.
@@ -28,8 +30,15 @@ impl Embedding {
         init: Init,
         weights: &Weights,
     ) -> Result<Self> {
-        let weight = weights.get("weight", &[num_embeddings, embedding_dim], init)?;
+        let weight =
+            weights.parameter("weight", &[num_embeddings, embedding_dim], init)?.settle()?;
         Ok(Self { weight, name: weights.layer_name("Embedding") })
+    }
+
+    /// What the layer of a table prints.
+    pub(crate) fn description(table: &Tensor) -> Description {
+        let sizes = table.shape().iter();
+        sizes.fold(Description::new("Embedding"), |made, size| made.value(size))
     }
 
     /// The table.
@@ -42,6 +51,11 @@ impl Module for Embedding {
     /// Numbers of rows, `i32` or `i64`, of any shape.
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let _layer = self.name.enter();
+        if !matches!(input.dtype(), DType::I32 | DType::I64) {
+            return misfit(self.name.as_str(), input, "takes numbers of rows, i32 or i64");
+        }
         self.weight.embedding(input)
     }
+
+    described!();
 }

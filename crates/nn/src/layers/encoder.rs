@@ -1,11 +1,15 @@
 //! Transformer encoders.
 
+use std::fmt;
+
 use super::attention::MultiheadAttention;
+use super::describe::described;
+use super::linear::Linear;
 use super::norm::LayerNorm;
 use super::projection::AttentionKind;
-use super::transformer::{FeedForward, Residual, TransformerOptions, attend_self};
-use super::{AttentionMask, MAX_LAYERS, Module};
-use crate::error::invalid;
+use super::stack::Stack;
+use super::transformer::{FeedForward, Residual, TransformerOptions};
+use super::{AttentionMask, Description, Module};
 use crate::{Result, Tensor, Weights};
 
 /// One layer of a transformer encoder, of seven Commands.
@@ -53,17 +57,34 @@ impl TransformerEncoderLayer {
         options: TransformerOptions,
         weights: &Weights,
     ) -> Result<Self> {
+        let attention = weights.child("self_attn");
+        let linear = ["linear1", "linear2"].map(|name| weights.child(name));
         Ok(Self {
             self_attn: options.attention(
                 AttentionKind::SelfAttention,
                 d_model,
                 nhead,
-                &weights.child("self_attn"),
+                &attention,
             )?,
-            feed_forward: FeedForward::new(&options, d_model, weights)?,
+            feed_forward: FeedForward::new(&options, d_model, linear.each_ref())?,
             norm1: Residual::new(&options, d_model, &weights.child("norm1"))?,
             norm2: Residual::new(&options, d_model, &weights.child("norm2"))?,
         })
+    }
+
+    /// From parts that have names of their own.
+    pub(crate) fn of(
+        self_attn: MultiheadAttention,
+        feed_forward: FeedForward,
+        [norm1, norm2]: [Residual; 2],
+    ) -> Self {
+        Self { self_attn, feed_forward, norm1, norm2 }
+    }
+
+    /// The parts, for those who print them under names of their own.
+    pub(crate) fn parts(&self) -> (&MultiheadAttention, [&Linear; 2], [&LayerNorm; 2]) {
+        let norms = [&self.norm1, &self.norm2].map(Residual::norm);
+        (&self.self_attn, self.feed_forward.linears(), norms)
     }
 
     /// The layer, where a mask says which keys are seen.
@@ -72,9 +93,9 @@ impl TransformerEncoderLayer {
     ///
     /// An input or a mask of the wrong shape or type, or no memory.
     pub fn forward_masked(&self, input: &Tensor, mask: &AttentionMask) -> Result<Tensor> {
-        let attended = self
-            .norm1
-            .around(input, |input, residual| attend_self(&self.self_attn, input, mask, residual))?;
+        let attended = self.norm1.around(input, |input, residual| {
+            self.self_attn.forward_fused(input, input, input, mask, Some(residual))
+        })?;
         self.norm2.around(&attended, |input, residual| self.feed_forward.forward(input, residual))
     }
 }
@@ -83,15 +104,14 @@ impl Module for TransformerEncoderLayer {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         self.forward_masked(input, &AttentionMask::none())
     }
+
+    described!();
 }
 
 /// Several encoder layers, and a norm behind them if wanted.
 ///
 /// Parameters: `layers.0.*`, `layers.1.*`, …, `norm.*`.
-pub struct TransformerEncoder {
-    layers: Vec<TransformerEncoderLayer>,
-    norm: Option<LayerNorm>,
-}
+pub struct TransformerEncoder(Stack<TransformerEncoderLayer>);
 
 impl TransformerEncoder {
     /// Takes the parameters of `num_layers` layers, and of `norm` if there is to be one.
@@ -107,16 +127,11 @@ impl TransformerEncoder {
         options: TransformerOptions,
         weights: &Weights,
     ) -> Result<Self> {
-        if num_layers > MAX_LAYERS {
-            return invalid("encoder", format!("{num_layers} layers, above {MAX_LAYERS}"));
-        }
+        let norm = norm.then(|| options.norm(d_model, &weights.child("norm"))).transpose()?;
         let layers = weights.child("layers");
         let layer =
             |index| TransformerEncoderLayer::new(d_model, nhead, options, &layers.child(index));
-        Ok(Self {
-            layers: (0..num_layers).map(layer).collect::<Result<_>>()?,
-            norm: norm.then(|| options.norm(d_model, &weights.child("norm"))).transpose()?,
-        })
+        Ok(Self(Stack::new("encoder", num_layers, norm, layer)?))
     }
 
     /// The layers, where a mask says which keys are seen.
@@ -125,19 +140,29 @@ impl TransformerEncoder {
     ///
     /// An input or a mask of the wrong shape or type, or no memory.
     pub fn forward_masked(&self, input: &Tensor, mask: &AttentionMask) -> Result<Tensor> {
-        let mut value = input.clone();
-        for layer in &self.layers {
-            value = layer.forward_masked(&value, mask)?;
-        }
-        match &self.norm {
-            Some(norm) => norm.forward(&value),
-            None => Ok(value),
-        }
+        self.0.forward(input.clone(), |layer, value| layer.forward_masked(value, mask))
     }
 }
 
 impl Module for TransformerEncoder {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         self.forward_masked(input, &AttentionMask::none())
+    }
+
+    described!();
+}
+
+impl fmt::Debug for TransformerEncoderLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let description = Description::new("TransformerEncoderLayer");
+        let description = description.child("self_attn", &self.self_attn);
+        let description = self.feed_forward.describe(description);
+        description.child("norm1", self.norm1.norm()).child("norm2", self.norm2.norm()).write(f)
+    }
+}
+
+impl fmt::Debug for TransformerEncoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.describe("TransformerEncoder").write(f)
     }
 }

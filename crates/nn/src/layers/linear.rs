@@ -2,8 +2,9 @@
 
 use millstream_core::{Activation, LayerName};
 
-use super::Module;
+use super::describe::described;
 use super::matrix::{FusedEpilogue, Matrix};
+use super::{Description, Module};
 use crate::{Init, Result, Tensor, Weights};
 
 /// `x × weightᵀ + bias` over the last axis, as one Command.
@@ -37,7 +38,7 @@ use crate::{Init, Result, Tensor, Weights};
 /// ```
 pub struct Linear {
     matrix: Matrix,
-    bias: Option<Tensor>,
+    pub(super) bias: Option<Tensor>,
     name: LayerName,
 }
 
@@ -54,8 +55,9 @@ impl Linear {
         weights: &Weights,
     ) -> Result<Self> {
         let init = Init::fan_in(in_features);
-        let weight = weights.fetch("weight", &[out_features, in_features], init)?;
-        let bias = bias.then(|| weights.get("bias", &[out_features], init)).transpose()?;
+        let weight = weights.parameter("weight", &[out_features, in_features], init)?;
+        let get = || weights.parameter_like("weight", "bias", &[out_features], init);
+        let bias = bias.then(get).transpose()?;
         Self::from_tensors(&weight, bias, weights)
     }
 
@@ -68,6 +70,22 @@ impl Linear {
         let bias = bias.map(Tensor::settle).transpose()?;
         let matrix = Matrix::new(weight, !weights.has_problems())?;
         Ok(Self { matrix, bias, name: weights.layer_name("Linear") })
+    }
+
+    /// What a layer of these sizes prints.
+    pub(crate) fn description(inputs: usize, outputs: usize, bias: bool) -> Description {
+        Description::new("Linear")
+            .argument("in_features", inputs)
+            .argument("out_features", outputs)
+            .argument("bias", if bias { "True" } else { "False" })
+    }
+
+    pub(super) fn inputs(&self) -> usize {
+        self.matrix.inputs
+    }
+
+    pub(super) fn outputs(&self) -> usize {
+        self.matrix.outputs
     }
 
     /// The layer, plus a residual, and then an activation, as one Command.
@@ -83,7 +101,7 @@ impl Linear {
     ) -> Result<Tensor> {
         let _layer = self.name.enter();
         let fused = FusedEpilogue { bias: self.bias.as_ref(), residual, activation };
-        self.matrix.multiply("linear", input, fused)
+        self.matrix.multiply(self.name, input, fused)
     }
 }
 
@@ -95,4 +113,6 @@ impl Module for Linear {
     fn forward_activated(&self, input: &Tensor, activation: Activation) -> Result<Tensor> {
         self.forward_fused(input, None, activation)
     }
+
+    described!();
 }

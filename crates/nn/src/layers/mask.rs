@@ -44,6 +44,11 @@ impl AttentionMask {
         Self { seen: None, causal: true }
     }
 
+    /// True where a key is seen, of a shape that broadcasts to `[batch, heads, queries, keys]`.
+    pub(crate) fn of_seen(seen: Option<Tensor>) -> Self {
+        Self { seen, causal: false }
+    }
+
     /// PyTorch's `attn_mask`: `[queries, keys]`, or a shape that broadcasts to
     /// `[batch, heads, queries, keys]`.
     ///
@@ -54,7 +59,7 @@ impl AttentionMask {
     pub fn new(attn_mask: &Tensor) -> Result<Self> {
         if !matches!(attn_mask.rank(), 2 | 4) {
             let shape = attn_mask.shape();
-            return invalid("attn_mask", format!("shape {shape:?}, needs 2 or 4 axes"));
+            return invalid("attn_mask", format!("shape {shape:?}, but it takes 2 or 4 axes"));
         }
         let seen = match attn_mask.dtype() {
             DType::Bool => attn_mask.logical_not()?,
@@ -71,7 +76,10 @@ impl AttentionMask {
     pub fn and_key_padding(self, key_padding_mask: &Tensor) -> Result<Self> {
         let &[batch, keys] = key_padding_mask.shape() else {
             let shape = key_padding_mask.shape();
-            return invalid("key_padding_mask", format!("shape {shape:?}, needs [batch, keys]"));
+            return invalid(
+                "key_padding_mask",
+                format!("shape {shape:?}, but it takes [batch, keys]"),
+            );
         };
         let padding = key_padding_mask.logical_not()?.reshape(&[batch, 1, 1, keys])?;
         let seen = match &self.seen {

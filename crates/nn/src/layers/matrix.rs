@@ -1,12 +1,13 @@
 //! A weight matrix in the order that its device multiplies with.
 
-use millstream_core::{Activation, Command, DType, Epilogue, Op};
+use millstream_core::{Activation, Command, DType, Epilogue, LayerName, Op};
 
+use super::check::{misfit, wants_dtype};
 use crate::error::invalid;
 use crate::tensor::{OpRecorder, some};
 use crate::{Result, Tensor};
 
-/// What is fused into a product: what is added to it, and the activation.
+/// What is added to a product before the activation.
 #[derive(Clone, Copy, Default)]
 pub(super) struct FusedEpilogue<'a> {
     pub bias: Option<&'a Tensor>,
@@ -19,8 +20,8 @@ pub(super) struct Matrix {
     storage: Tensor,
     packed: bool,
     dtype: DType,
-    inputs: usize,
-    outputs: usize,
+    pub inputs: usize,
+    pub outputs: usize,
 }
 
 impl Matrix {
@@ -53,20 +54,17 @@ impl Matrix {
     /// `activation(input × matrix + bias + residual)`.
     pub fn multiply(
         &self,
-        op: &'static str,
+        layer: LayerName,
         input: &Tensor,
         fused: FusedEpilogue,
     ) -> Result<Tensor> {
         let (inputs, outputs) = (self.inputs, self.outputs);
-        if input.shape().last() != Some(&inputs) || input.dtype() != self.dtype {
-            let (found, dtype) = (input.layout(), self.dtype);
-            return invalid(
-                op,
-                format!("input {found:?} for {dtype} weights [{outputs}, {inputs}]"),
-            );
+        if input.shape().last() != Some(&inputs) {
+            return misfit(layer.as_str(), input, &format!("takes {inputs} features"));
         }
+        wants_dtype(layer.as_str(), input, self.dtype)?;
         if input.rank() == 1 {
-            return self.multiply(op, &input.unsqueeze(0)?, fused)?.squeeze(0);
+            return self.multiply(layer, &input.unsqueeze(0)?, fused)?.squeeze(0);
         }
         let FusedEpilogue { bias, residual, activation } = fused;
         let (has_bias, has_residual) = (bias.is_some(), residual.is_some());
@@ -76,7 +74,7 @@ impl Matrix {
             false => Op::MatMul { epilogue },
         };
         let inputs = some([Some(input), Some(&self.storage), bias, residual]);
-        OpRecorder::new(op, &input.device())?.apply(product, &inputs)
+        OpRecorder::new("linear", &input.device())?.apply(product, &inputs)
     }
 }
 

@@ -4,8 +4,12 @@ mod activations;
 mod adaptive;
 mod attention;
 mod batch_norm;
+mod cache;
+mod check;
 mod conv;
+mod debug;
 mod decoder;
+mod describe;
 mod embedding;
 mod encoder;
 mod linear;
@@ -17,22 +21,22 @@ mod pool;
 mod projection;
 mod recurrent;
 mod sequential;
+mod stack;
 #[cfg(test)]
 mod tests;
 mod transformer;
-
-/// Layers of one stack: far above any model, and few enough that a list of them has room.
-pub(crate) const MAX_LAYERS: usize = 1 << 14;
 
 pub use activations::*;
 pub use adaptive::{AdaptiveAvgPool, AdaptiveAvgPool1d, AdaptiveAvgPool2d, Upsample, UpsampleMode};
 pub use attention::{MultiheadAttention, MultiheadAttentionOptions};
 pub use batch_norm::{BatchNorm, BatchNorm1d, BatchNorm2d, BatchNormOptions};
+pub(crate) use cache::KeyValueCache;
 pub use conv::{
     Conv, Conv1d, Conv2d, Conv3d, ConvOptions, ConvTranspose, ConvTranspose1d, ConvTranspose2d,
     ConvTransposeOptions,
 };
 pub use decoder::{TransformerDecoder, TransformerDecoderLayer};
+pub use describe::Description;
 pub use embedding::Embedding;
 pub use encoder::{TransformerEncoder, TransformerEncoderLayer};
 pub use linear::Linear;
@@ -43,6 +47,9 @@ pub use norm::{
     RMSNorm, RMSNormOptions,
 };
 pub use pool::{AvgPool, AvgPool1d, AvgPool2d, MaxPool, MaxPool1d, MaxPool2d};
+pub(crate) use projection::AttentionKind;
 pub use recurrent::{GRU, LSTM, RNN, RecurrentOptions, RecurrentState};
 pub use sequential::Sequential;
+pub(crate) use stack::{MAX_LAYERS, Stack};
 pub use transformer::TransformerOptions;
+pub(crate) use transformer::{FeedForward, Residual};

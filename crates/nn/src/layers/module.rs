@@ -1,7 +1,10 @@
 //! What all layers are.
 
+use std::fmt;
+
 use millstream_core::Activation;
 
+use super::describe::type_name;
 use crate::{Result, Tensor};
 
 /// A layer or a model: a function of one tensor.
@@ -60,6 +63,7 @@ use crate::{Result, Tensor};
 ///     }
 /// }
 /// ```
+#[doc(alias = "nn.Module")]
 pub trait Module: Send + Sync {
     /// Applies the module.
     ///
@@ -85,6 +89,16 @@ pub trait Module: Send + Sync {
     fn as_activation(&self) -> Option<Activation> {
         None
     }
+
+    /// Writes what the module is, as PyTorch prints it: the name of its type, unless it says more with a
+    /// [`Description`](crate::Description).
+    ///
+    /// # Errors
+    ///
+    /// Those of the formatter.
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}()", type_name::<Self>())
+    }
 }
 
 macro_rules! pointers {
@@ -101,6 +115,10 @@ macro_rules! pointers {
 
                 fn as_activation(&self) -> Option<Activation> {
                     (**self).as_activation()
+                }
+
+                fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    (**self).describe(f)
                 }
             }
         )*

@@ -3,6 +3,9 @@
 use millstream_core::{Command, LayerName};
 
 use super::Module;
+use super::check::{misfit, wants_dtype};
+use super::describe::described;
+use crate::error::refused;
 use crate::tensor::OpRecorder;
 use crate::{Init, Result, Tensor, Weights};
 
@@ -25,9 +28,9 @@ impl Default for LayerNormOptions {
 
 /// Normalizes over the last axes. Parameters: `weight` and `bias` of the normalized shape.
 pub struct LayerNorm {
-    axes: usize,
-    eps: f32,
-    weight: Option<Tensor>,
+    pub(super) normalized_shape: Box<[usize]>,
+    pub(super) eps: f32,
+    pub(super) weight: Option<Tensor>,
     bias: Option<Tensor>,
     name: LayerName,
 }
@@ -44,11 +47,12 @@ impl LayerNorm {
         weights: &Weights,
     ) -> Result<Self> {
         let get = |there: bool, name, init| {
-            there.then(|| weights.get(name, normalized_shape, init)).transpose()
+            let get = || weights.parameter_like("weight", name, normalized_shape, init)?.settle();
+            there.then(get).transpose()
         };
         let affine = options.elementwise_affine;
         Ok(Self {
-            axes: normalized_shape.len(),
+            normalized_shape: normalized_shape.into(),
             eps: options.eps,
             weight: get(affine, "weight", Init::Ones)?,
             bias: get(affine && options.bias, "bias", Init::Zeros)?,
@@ -59,6 +63,7 @@ impl LayerNorm {
     /// Over a tensor that nobody else has seen, whose memory becomes the result's.
     pub(crate) fn forward_in_place(&self, fresh: Tensor) -> Result<Tensor> {
         let _layer = self.name.enter();
+        wants_last(self.name, &fresh, &self.normalized_shape, self.weight.as_ref())?;
         let recorder = OpRecorder::new("layer_norm", &fresh.device())?;
         let (weight, bias) = (self.weight.as_ref(), self.bias.as_ref());
         recorder.record(Command::layer_norm(
@@ -66,7 +71,7 @@ impl LayerNorm {
             fresh.operand(),
             weight.map(Tensor::operand),
             bias.map(Tensor::operand),
-            self.axes,
+            self.normalized_shape.len(),
             self.eps,
         ))?;
         Ok(fresh)
@@ -76,8 +81,26 @@ impl LayerNorm {
 impl Module for LayerNorm {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let _layer = self.name.enter();
-        input.layer_norm(self.axes, self.weight.as_ref(), self.bias.as_ref(), self.eps)
+        wants_last(self.name, input, &self.normalized_shape, self.weight.as_ref())?;
+        let axes = self.normalized_shape.len();
+        input.layer_norm(axes, self.weight.as_ref(), self.bias.as_ref(), self.eps)
     }
+
+    described!();
+}
+
+/// The last axes of an input are those that a layer normalizes.
+#[inline]
+fn wants_last(
+    layer: LayerName,
+    input: &Tensor,
+    shape: &[usize],
+    weight: Option<&Tensor>,
+) -> Result<()> {
+    if !input.shape().ends_with(shape) {
+        return misfit(layer.as_str(), input, &format!("normalizes last axes of shape {shape:?}"));
+    }
+    weight.map_or(Ok(()), |weight| wants_dtype(layer.as_str(), input, weight.dtype()))
 }
 
 /// The options of an [`RMSNorm`], with PyTorch's defaults.
@@ -97,9 +120,9 @@ impl Default for RMSNormOptions {
 
 /// Divides by the root of the mean square over the last axes. Parameter: `weight` of that shape.
 pub struct RMSNorm {
-    axes: usize,
-    eps: Option<f32>,
-    weight: Option<Tensor>,
+    pub(super) normalized_shape: Box<[usize]>,
+    pub(super) eps: Option<f32>,
+    pub(super) weight: Option<Tensor>,
     name: LayerName,
 }
 
@@ -114,9 +137,9 @@ impl RMSNorm {
         options: RMSNormOptions,
         weights: &Weights,
     ) -> Result<Self> {
-        let get = || weights.get("weight", normalized_shape, Init::Ones);
+        let get = || weights.parameter("weight", normalized_shape, Init::Ones)?.settle();
         Ok(Self {
-            axes: normalized_shape.len(),
+            normalized_shape: normalized_shape.into(),
             eps: options.eps,
             weight: options.elementwise_affine.then(get).transpose()?,
             name: weights.layer_name("RMSNorm"),
@@ -128,13 +151,17 @@ impl Module for RMSNorm {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         use millstream_core::DType;
         let _layer = self.name.enter();
+        wants_last(self.name, input, &self.normalized_shape, self.weight.as_ref())?;
         // PyTorch computes halves in f32, and takes the distance of that type.
         let least = match input.dtype() {
             DType::F64 => f64::EPSILON as f32,
             _ => f32::EPSILON,
         };
-        input.rms_norm(self.axes, self.weight.as_ref(), self.eps.unwrap_or(least))
+        let axes = self.normalized_shape.len();
+        input.rms_norm(axes, self.weight.as_ref(), self.eps.unwrap_or(least))
     }
+
+    described!();
 }
 
 /// The options of a [`GroupNorm`], with PyTorch's defaults.
@@ -154,9 +181,10 @@ impl Default for GroupNormOptions {
 
 /// Normalizes groups of neighboring channels. Parameters: `weight` and `bias` `[num_channels]`.
 pub struct GroupNorm {
-    groups: usize,
-    eps: f32,
-    weight: Option<Tensor>,
+    pub(super) groups: usize,
+    pub(super) channels: usize,
+    pub(super) eps: f32,
+    pub(super) weight: Option<Tensor>,
     bias: Option<Tensor>,
     name: LayerName,
 }
@@ -173,15 +201,22 @@ impl GroupNorm {
         options: GroupNormOptions,
         weights: &Weights,
     ) -> Result<Self> {
+        let name = weights.layer_name("GroupNorm");
+        if num_groups == 0 || !num_channels.is_multiple_of(num_groups) {
+            let reason = format!("{num_groups} groups do not divide {num_channels} channels");
+            return refused(name.as_str(), reason);
+        }
         let get = |name, init| {
-            options.affine.then(|| weights.get(name, &[num_channels], init)).transpose()
+            let get = || weights.parameter_like("weight", name, &[num_channels], init)?.settle();
+            options.affine.then(get).transpose()
         };
         Ok(Self {
             groups: num_groups,
+            channels: num_channels,
             eps: options.eps,
             weight: get("weight", Init::Ones)?,
             bias: get("bias", Init::Zeros)?,
-            name: weights.layer_name("GroupNorm"),
+            name,
         })
     }
 }
@@ -189,8 +224,17 @@ impl GroupNorm {
 impl Module for GroupNorm {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let _layer = self.name.enter();
+        let (layer, channels) = (self.name.as_str(), self.channels);
+        if input.shape().get(1) != Some(&channels) {
+            return misfit(layer, input, &format!("takes [batch, {channels}, …]"));
+        }
+        if let Some(weight) = &self.weight {
+            wants_dtype(layer, input, weight.dtype())?;
+        }
         input.group_norm(self.groups, self.weight.as_ref(), self.bias.as_ref(), self.eps)
     }
+
+    described!();
 }
 
 /// The options of an [`InstanceNorm`], with PyTorch's defaults.
@@ -210,7 +254,10 @@ impl Default for InstanceNormOptions {
 
 /// Normalizes every channel of every batch by itself: PyTorch's `InstanceNorm1d` to `InstanceNorm3d`. Parameters, if
 /// any: `weight` and `bias` `[num_features]`.
-pub struct InstanceNorm(GroupNorm);
+#[doc(alias = "InstanceNorm1d")]
+#[doc(alias = "InstanceNorm2d")]
+#[doc(alias = "InstanceNorm3d")]
+pub struct InstanceNorm(pub(super) GroupNorm);
 
 impl InstanceNorm {
     /// Takes `weight` and `bias`, as the options say.
@@ -235,4 +282,6 @@ impl Module for InstanceNorm {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         self.0.forward(input)
     }
+
+    described!();
 }

@@ -3,7 +3,9 @@
 use millstream_core::{MAX_SPATIAL, PoolKind, PoolOrder, PoolParams};
 
 use super::Module;
+use super::check::wants_spatial;
 use super::conv::unbatched;
+use super::describe::described;
 use crate::{Result, Tensor};
 
 fn params<const N: usize>(
@@ -31,8 +33,8 @@ fn params<const N: usize>(
 }
 
 /// The largest element of each window of `[batch, channels, spatial…]`.
-#[derive(Clone, Copy, Debug)]
-pub struct MaxPool<const N: usize>(PoolParams);
+#[derive(Clone, Copy)]
+pub struct MaxPool<const N: usize>(pub(super) PoolParams);
 
 /// The largest element of windows over one axis.
 pub type MaxPool1d = MaxPool<1>;
@@ -40,6 +42,8 @@ pub type MaxPool1d = MaxPool<1>;
 pub type MaxPool2d = MaxPool<2>;
 
 impl<const N: usize> MaxPool<N> {
+    pub(super) const NAME: &str = ["MaxPool1d", "MaxPool2d", "MaxPool3d"][N - 1];
+
     /// Windows of a size, with a step and with padding that is never the largest.
     pub fn new(kernel_size: [u32; N], stride: [u32; N], padding: [u32; N]) -> Self {
         Self(params(PoolKind::Max, kernel_size, stride, padding))
@@ -48,13 +52,16 @@ impl<const N: usize> MaxPool<N> {
 
 impl<const N: usize> Module for MaxPool<N> {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        wants_spatial::<N>(Self::NAME, input)?;
         unbatched::<N>(input, |input| input.pool(self.0))
     }
+
+    described!();
 }
 
 /// The mean of each window of `[batch, channels, spatial…]`.
-#[derive(Clone, Copy, Debug)]
-pub struct AvgPool<const N: usize>(PoolParams);
+#[derive(Clone, Copy)]
+pub struct AvgPool<const N: usize>(pub(super) PoolParams);
 
 /// The mean of windows over one axis.
 pub type AvgPool1d = AvgPool<1>;
@@ -62,6 +69,8 @@ pub type AvgPool1d = AvgPool<1>;
 pub type AvgPool2d = AvgPool<2>;
 
 impl<const N: usize> AvgPool<N> {
+    pub(super) const NAME: &str = ["AvgPool1d", "AvgPool2d", "AvgPool3d"][N - 1];
+
     /// Windows of a size, with a step and with padding of zeros, which count if `count_include_pad`.
     pub fn new(
         kernel_size: [u32; N],
@@ -76,6 +85,9 @@ impl<const N: usize> AvgPool<N> {
 
 impl<const N: usize> Module for AvgPool<N> {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
+        wants_spatial::<N>(Self::NAME, input)?;
         unbatched::<N>(input, |input| input.pool(self.0))
     }
+
+    described!();
 }

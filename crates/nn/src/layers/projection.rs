@@ -7,18 +7,18 @@ use super::{Linear, Module};
 use crate::error::invalid;
 use crate::{Init, Result, Tensor, Weights};
 
-/// Which attention a layer computes. Decides how its weights are packed.
+/// What attention will be used for, which decides how its weights are packed.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum AttentionKind {
-    /// Self-attention: query, key and value are one tensor.
+pub(crate) enum AttentionKind {
+    /// Query, key and value are one tensor.
     SelfAttention,
-    /// Cross-attention: they are not.
+    /// They are not.
     CrossAttention,
     /// Both.
     Any,
 }
 
-/// One of the projections in a product: they are `embed_dim` wide and lie side by side on the last axis.
+/// A product of which a part is wanted: parts of `embed_dim` lie side by side on the last axis.
 pub(super) struct Projected {
     pub product: Tensor,
     pub index: usize,
@@ -38,6 +38,7 @@ struct Split {
 }
 
 impl Projection {
+    /// From weights that lie below one another, as those of PyTorch's layers do.
     pub fn new(
         kind: AttentionKind,
         embed_dim: usize,
@@ -47,17 +48,20 @@ impl Projection {
         let Some(rows) = embed_dim.checked_mul(3) else {
             return invalid("attention", format!("embed_dim {embed_dim}"));
         };
-        let bias = options.bias.then(|| weights.fetch("in_proj_bias", &[rows], Init::Zeros));
-        let bias = bias.transpose()?;
+        let (kdim, vdim) = (options.kdim.unwrap_or(embed_dim), options.vdim.unwrap_or(embed_dim));
+        let apart = (kdim, vdim) != (embed_dim, embed_dim);
+        let first = if apart { "q_proj_weight" } else { "in_proj_weight" };
+        let bias = || weights.parameter_like(first, "in_proj_bias", &[rows], Init::Zeros);
+        let bias = options.bias.then(bias).transpose()?;
         let part = |tensor: &Tensor, start: usize, count: usize| {
             tensor.narrow(0, start * embed_dim, count * embed_dim)
         };
         let bias = |start, count| bias.as_ref().map(|bias| part(bias, start, count)).transpose();
-        let (kdim, vdim) = (options.kdim.unwrap_or(embed_dim), options.vdim.unwrap_or(embed_dim));
-        if (kdim, vdim) != (embed_dim, embed_dim) {
+        if apart {
             let linear = |index: usize, parameter: &str, inputs: usize| {
+                let shape = [embed_dim, inputs];
                 let weight =
-                    weights.fetch(parameter, &[embed_dim, inputs], Init::fan_in(inputs))?;
+                    weights.parameter_like(first, parameter, &shape, Init::fan_in(inputs))?;
                 Linear::from_tensors(&weight, bias(index, 1)?, weights)
             };
             let split = Split {
@@ -67,16 +71,35 @@ impl Projection {
             };
             return Ok(Self { joined: None, split: Some(split) });
         }
-        let weight =
-            weights.fetch("in_proj_weight", &[rows, embed_dim], Init::fan_in(embed_dim))?;
+        let weight = weights.parameter(first, &[rows, embed_dim], Init::fan_in(embed_dim))?;
         let linear = |start, count| {
             Linear::from_tensors(&part(&weight, start, count)?, bias(start, count)?, weights)
         };
-        let split = || -> Result<Split> {
-            Ok(Split { query: linear(0, 1)?, key: linear(1, 2)?, value: None })
-        };
+        Self::of(kind, || linear(0, 3), || linear(0, 1), || linear(1, 2))
+    }
+
+    /// From linear layers by these names, as those of Transformers' models are.
+    pub fn named(
+        kind: AttentionKind,
+        embed_dim: usize,
+        names: [&str; 3],
+        weights: &Weights,
+    ) -> Result<Self> {
+        let joined = |names: &[&str]| joined(embed_dim, names, weights);
+        let query = || Linear::new(embed_dim, embed_dim, true, &weights.child(names[0]));
+        Self::of(kind, || joined(&names), query, || joined(&names[1..]))
+    }
+
+    /// What the kind of attention needs, made of query, key and value, of the query, and of key and value.
+    fn of(
+        kind: AttentionKind,
+        all: impl FnOnce() -> Result<Linear>,
+        query: impl FnOnce() -> Result<Linear>,
+        rest: impl FnOnce() -> Result<Linear>,
+    ) -> Result<Self> {
+        let split = || Ok(Split { query: query()?, key: rest()?, value: None });
         Ok(Self {
-            joined: (kind != AttentionKind::CrossAttention).then(|| linear(0, 3)).transpose()?,
+            joined: (kind != AttentionKind::CrossAttention).then(all).transpose()?,
             split: (kind != AttentionKind::SelfAttention).then(split).transpose()?,
         })
     }
@@ -103,9 +126,49 @@ impl Projection {
             _ => invalid("attention", "query, key and value must be one tensor".into()),
         }
     }
+
+    /// Query, key and value of one input, side by side.
+    pub fn all(&self, input: &Tensor) -> Result<Tensor> {
+        match &self.joined {
+            Some(joined) => joined.forward(input),
+            None => invalid("attention", "it is not self-attention".into()),
+        }
+    }
+
+    /// The query alone.
+    pub fn query(&self, input: &Tensor) -> Result<Tensor> {
+        self.split()?.query.forward(input)
+    }
+
+    /// Key and value of one input, side by side.
+    pub fn key_and_value(&self, input: &Tensor) -> Result<Tensor> {
+        self.split()?.key.forward(input)
+    }
+
+    fn split(&self) -> Result<&Split> {
+        match &self.split {
+            Some(split) => Ok(split),
+            None => invalid("attention", "it is not cross-attention".into()),
+        }
+    }
+}
+
+/// Linear layers of one input, side by side: one product gives what all of them give.
+fn joined(size: usize, names: &[&str], weights: &Weights) -> Result<Linear> {
+    let fetch = |name: &&str| {
+        let weights = weights.child(name);
+        let weight = weights.parameter("weight", &[size, size], Init::fan_in(size))?;
+        Ok((weight, weights.parameter_like("weight", "bias", &[size], Init::Zeros)?))
+    };
+    let (matrices, biases): (Vec<_>, Vec<_>) =
+        names.iter().map(fetch).collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    let outputs = size.saturating_mul(names.len());
+    let matrix = weights.derived(&[outputs, size], || Tensor::cat(&matrices, 0))?;
+    let bias = weights.derived(&[outputs], || Tensor::cat(&biases, 0))?;
+    Linear::from_tensors(&matrix, Some(bias), weights)
 }
 
 /// Whether two tensors are the same view of the same memory.
-fn same(one: &Tensor, other: &Tensor) -> bool {
+pub(super) fn same(one: &Tensor, other: &Tensor) -> bool {
     one.buffer().identity() == other.buffer().identity() && one.layout() == other.layout()
 }

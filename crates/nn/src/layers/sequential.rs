@@ -3,6 +3,7 @@
 use millstream_core::Activation;
 
 use super::Module;
+use super::describe::described;
 use crate::{Result, Tensor};
 
 /// Modules applied one after another. An activation behind a layer that can apply it itself costs no
@@ -31,8 +32,9 @@ use crate::{Result, Tensor};
 /// # }
 /// ```
 #[derive(Default)]
+#[doc(alias = "ModuleList")]
 pub struct Sequential {
-    modules: Vec<Box<dyn Module>>,
+    pub(super) modules: Vec<Box<dyn Module>>,
 }
 
 impl Sequential {
@@ -86,4 +88,6 @@ impl Module for Sequential {
         }
         value.unwrap_or_else(|| Ok(input.clone()))?.activate(last)
     }
+
+    described!();
 }

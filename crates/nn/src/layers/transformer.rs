@@ -6,7 +6,7 @@ use super::attention::{MultiheadAttention, MultiheadAttentionOptions};
 use super::linear::Linear;
 use super::norm::{LayerNorm, LayerNormOptions};
 use super::projection::AttentionKind;
-use super::{AttentionMask, Module};
+use super::{Description, Module};
 use crate::{Result, Tensor, Weights};
 
 /// The options of transformer layers, with PyTorch's defaults.
@@ -40,7 +40,7 @@ impl Default for TransformerOptions {
 }
 
 impl TransformerOptions {
-    pub(super) fn norm(&self, size: usize, weights: &Weights) -> Result<LayerNorm> {
+    pub(crate) fn norm(&self, size: usize, weights: &Weights) -> Result<LayerNorm> {
         let options = LayerNormOptions {
             eps: self.layer_norm_eps,
             bias: self.bias,
@@ -66,14 +66,19 @@ impl TransformerOptions {
 }
 
 /// A block with its norm: `x + block(norm(x))`, or `norm(x + block(x))`.
-pub(super) struct Residual {
+pub(crate) struct Residual {
     norm: LayerNorm,
     norm_first: bool,
 }
 
 impl Residual {
+    /// The norm, and whether it comes first, as the options say.
     pub fn new(options: &TransformerOptions, size: usize, weights: &Weights) -> Result<Self> {
         Ok(Self { norm: options.norm(size, weights)?, norm_first: options.norm_first })
+    }
+
+    pub fn norm(&self) -> &LayerNorm {
+        &self.norm
     }
 
     /// `block` is given its input and what to add to its result, which must be new memory.
@@ -91,34 +96,38 @@ impl Residual {
 }
 
 /// The two linear layers of a transformer layer.
-pub(super) struct FeedForward {
+pub(crate) struct FeedForward {
     linear1: Linear,
     linear2: Linear,
     activation: Activation,
 }
 
 impl FeedForward {
-    pub fn new(options: &TransformerOptions, size: usize, weights: &Weights) -> Result<Self> {
+    /// Takes the parameters, of each layer at its own place.
+    pub fn new(
+        options: &TransformerOptions,
+        size: usize,
+        [first, second]: [&Weights; 2],
+    ) -> Result<Self> {
         let (inner, bias) = (options.dim_feedforward, options.bias);
         Ok(Self {
-            linear1: Linear::new(size, inner, bias, &weights.child("linear1"))?,
-            linear2: Linear::new(inner, size, bias, &weights.child("linear2"))?,
+            linear1: Linear::new(size, inner, bias, first)?,
+            linear2: Linear::new(inner, size, bias, second)?,
             activation: options.activation,
         })
+    }
+
+    pub fn linears(&self) -> [&Linear; 2] {
+        [&self.linear1, &self.linear2]
+    }
+
+    /// Adds both layers to what a transformer layer prints.
+    pub fn describe(&self, description: Description) -> Description {
+        description.child("linear1", &self.linear1).child("linear2", &self.linear2)
     }
 
     pub fn forward(&self, input: &Tensor, residual: &Tensor) -> Result<Tensor> {
         let inner = self.linear1.forward_activated(input, self.activation)?;
         self.linear2.forward_fused(&inner, Some(residual), Activation::None)
     }
-}
-
-/// Self-attention plus a residual.
-pub(super) fn attend_self(
-    attention: &MultiheadAttention,
-    input: &Tensor,
-    mask: &AttentionMask,
-    residual: &Tensor,
-) -> Result<Tensor> {
-    attention.forward_fused(input, input, input, mask, Some(residual))
 }

@@ -8,7 +8,6 @@
 //! the bits that it would get alone.
 
 pub mod bert;
-mod blocks;
 mod config;
 mod json;
 pub mod m2m100;

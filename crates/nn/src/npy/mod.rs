@@ -89,7 +89,7 @@ impl Tensor {
     pub fn to_npy(&self) -> Result<Vec<u8>> {
         let Some(header) = header::write(self.dtype(), self.shape()) else {
             let reason = format!("NumPy has no {}: convert with to_dtype first", self.dtype());
-            return Err(Error::Invalid { op: "to_npy", reason });
+            return crate::error::invalid("to_npy", reason);
         };
         let data = self.to_bytes()?;
         let mut bytes = crate::bytes::room(header.len().saturating_add(data.len()))?;

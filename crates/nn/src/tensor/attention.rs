@@ -4,7 +4,8 @@ use millstream_core::{AttentionParams, Command, Op};
 
 use super::record::{operands, some};
 use super::{OpRecorder, Tensor};
-use crate::{Error, Result};
+use crate::Result;
+use crate::error::named;
 
 impl Tensor {
     /// Scaled dot-product attention of queries (this tensor) `[batch, heads, queries, size]` to keys and
@@ -22,6 +23,8 @@ impl Tensor {
     /// # Errors
     ///
     /// Shapes or types that do not fit, or no memory.
+    #[doc(alias = "scaled_dot_product_attention")]
+    #[doc(alias = "sdpa")]
     pub fn attention(
         &self,
         key: &Tensor,
@@ -44,7 +47,7 @@ impl Tensor {
         let order = [0, 2, 1, 3];
         let joined = recorder.output(made[0].dtype(), &order.map(|axis| made[0].shape()[axis]))?;
         let layout = joined.layout.transpose(1, 2);
-        let result = joined.viewed(layout.map_err(|error| Error::named("attention", error))?);
+        let result = joined.viewed(layout.map_err(|error| named("attention", error))?);
         recorder.record(Command::new(op, [result.operand()], operands(&inputs)))?;
         Ok(result)
     }

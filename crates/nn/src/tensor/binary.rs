@@ -77,6 +77,8 @@ impl Tensor {
     /// # Errors
     ///
     /// Shapes that do not broadcast, types that do not fit, or no memory.
+    #[doc(alias = "where")]
+    #[doc(alias = "select")]
     pub fn where_cond(&self, yes: &Tensor, no: impl TensorOrScalar) -> Result<Self> {
         let name = "where_cond";
         let no = no.as_tensor(name, yes)?;
@@ -88,6 +90,7 @@ impl Tensor {
     /// # Errors
     ///
     /// `bool`, a limit that the type cannot have, or no memory.
+    #[doc(alias = "clip")]
     pub fn clamp<S: Into<Scalar>>(&self, min: Option<S>, max: Option<S>) -> Result<Self> {
         let (min, max) = (min.map(Into::into), max.map(Into::into));
         OpRecorder::new("clamp", &self.device())?.apply(Op::Clip { min, max }, &[self])
@@ -135,6 +138,8 @@ methods! {
     /// The larger element.
     maximum "maximum" Max,
     /// The remainder with the sign of the divisor.
+    #[doc(alias = "mod")]
+    #[doc(alias = "rem")]
     remainder "remainder" Mod,
     /// The remainder with the sign of the dividend.
     fmod "fmod" Fmod,
@@ -153,10 +158,13 @@ methods! {
     /// Whether elements are greater or equal.
     ge "ge" GreaterEqual,
     /// Both, of `bool` or of the bits of integers.
+    #[doc(alias = "bitwise_and")]
     logical_and "logical_and" And,
     /// Either, of `bool` or of the bits of integers.
+    #[doc(alias = "bitwise_or")]
     logical_or "logical_or" Or,
     /// One but not both, of `bool` or of the bits of integers.
+    #[doc(alias = "bitwise_xor")]
     logical_xor "logical_xor" Xor,
     /// The bits of integers moved up.
     shift_left "shift_left" ShiftLeft,

@@ -12,6 +12,11 @@ impl Tensor {
     /// # Errors
     ///
     /// No memory.
+    #[doc(alias = "cast")]
+    #[doc(alias = "astype")]
+    #[doc(alias = "half")]
+    #[doc(alias = "float")]
+    #[doc(alias = "type")]
     pub fn to_dtype(&self, dtype: DType) -> Result<Self> {
         if dtype == self.dtype() { Ok(self.clone()) } else { self.copied("to_dtype", dtype) }
     }
@@ -25,6 +30,8 @@ impl Tensor {
     /// # Errors
     ///
     /// What went wrong while they were computed, or no memory.
+    #[doc(alias = "cuda")]
+    #[doc(alias = "to")]
     pub fn to_device(&self, device: &Device) -> Result<Self> {
         if *device == self.device() {
             return Ok(self.clone());

@@ -248,5 +248,10 @@ fn check_size(op: &'static str, bytes: usize, shape: &[usize], dtype: DType) -> 
         return Ok(());
     }
     let given = bytes / dtype.size() * dtype.per_byte();
-    invalid(op, format!("{given} {dtype} elements for shape {shape:?}"))
+    match elements {
+        Some(needed) => {
+            invalid(op, format!("{given} {dtype} elements, but shape {shape:?} has {needed}"))
+        }
+        None => invalid(op, format!("shape {shape:?} has more elements than can be counted")),
+    }
 }

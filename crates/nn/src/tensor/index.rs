@@ -26,11 +26,15 @@ impl Tensor {
     /// # Errors
     ///
     /// An axis that does not exist, indices of another type or rank, or no memory.
+    #[doc(alias = "take")]
     pub fn index_select(&self, axis: impl Axis, indices: &Tensor) -> Result<Self> {
         let axis = axis.resolve("index_select", self.rank())? as u8;
         if indices.rank() != 1 {
-            let (shape, found) = (self.shape(), indices.shape());
-            return invalid("index_select", format!("indices {found:?} of {shape:?}, need 1 axis"));
+            let found = indices.shape();
+            return invalid(
+                "index_select",
+                format!("indices of shape {found:?}, but it takes 1 axis"),
+            );
         }
         OpRecorder::new("index_select", &self.device())?
             .apply(Op::Gather { axis }, &[self, indices])
@@ -51,6 +55,8 @@ impl Tensor {
     /// # Errors
     ///
     /// An axis that does not exist, indices of another type, shapes that do not fit, or no memory.
+    #[doc(alias = "scatter_add")]
+    #[doc(alias = "index_add")]
     pub fn scatter(
         &self,
         axis: impl Axis,

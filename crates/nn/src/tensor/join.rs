@@ -3,8 +3,8 @@
 use millstream_core::{Command, MAX_RANK, Op, PadMode, PadParams};
 
 use super::{OpRecorder, Tensor};
-use crate::error::invalid;
-use crate::{Axis, Error, Result};
+use crate::error::{invalid, named, shown};
+use crate::{Axis, Result};
 
 impl Tensor {
     /// Tensors one after another along an axis.
@@ -12,6 +12,8 @@ impl Tensor {
     /// # Errors
     ///
     /// No tensors, shapes that differ on other axes, types that differ, or no memory.
+    #[doc(alias = "concat")]
+    #[doc(alias = "concatenate")]
     pub fn cat<T: AsRef<Tensor>>(tensors: &[T], axis: impl Axis) -> Result<Self> {
         let Some(first) = tensors.first().map(AsRef::as_ref) else {
             return invalid("cat", "no tensors".into());
@@ -23,8 +25,11 @@ impl Tensor {
             let fits = tensor.rank() == first.rank()
                 && (0..shape.len()).all(|at| at == axis || tensor.shape()[at] == shape[at]);
             if !fits || tensor.dtype() != first.dtype() {
-                let (one, other) = (&first.layout, &tensor.layout);
-                return invalid("cat", format!("{one:?} and {other:?} along axis {axis}"));
+                let (one, other) = (shown(first), shown(tensor));
+                return invalid(
+                    "cat",
+                    format!("{one} and {other} differ in more than the size of axis {axis}"),
+                );
             }
             shape[axis] = shape[axis].saturating_add(tensor.shape()[axis]);
         }
@@ -34,7 +39,7 @@ impl Tensor {
         for tensor in tensors.iter().map(AsRef::as_ref) {
             let count = tensor.shape()[axis];
             let place = result.layout.slice(axis, start, count, 1);
-            let place = place.map_err(|error| Error::named("cat", error))?;
+            let place = place.map_err(|error| named("cat", error))?;
             recorder.record(Command::copy(result.buffer.operand(place), tensor.operand()))?;
             start += count;
         }

@@ -95,6 +95,8 @@ pub struct Tensor {
 
 impl Tensor {
     /// The size of each axis.
+    #[doc(alias = "dims")]
+    #[doc(alias = "size")]
     pub fn shape(&self) -> &[usize] {
         self.layout.shape()
     }
@@ -109,11 +111,14 @@ impl Tensor {
     }
 
     /// The number of axes.
+    #[doc(alias = "ndim")]
     pub fn rank(&self) -> usize {
         self.layout.rank()
     }
 
     /// The number of elements.
+    #[doc(alias = "numel")]
+    #[doc(alias = "elem_count")]
     pub fn elements(&self) -> usize {
         self.layout.elements()
     }
@@ -193,6 +198,6 @@ impl Tensor {
 
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Tensor({:?} on {})", self.layout, self.device().name())
+        write!(f, "Tensor({:?} on {})", self.layout, self.device().label())
     }
 }

@@ -25,6 +25,7 @@ impl Tensor {
             epsilon,
             weight: weight.is_some(),
             bias: bias.is_some(),
+            moments: false,
         };
         OpRecorder::new("layer_norm", &self.device())?.apply(op, &some([Some(self), weight, bias]))
     }

@@ -12,6 +12,9 @@ impl Tensor {
     /// # Errors
     ///
     /// Sizes that do not match, types that differ or are not floating point, or no memory.
+    #[doc(alias = "mm")]
+    #[doc(alias = "bmm")]
+    #[doc(alias = "dot")]
     pub fn matmul(&self, other: &Tensor) -> Result<Self> {
         let (row, column) = (self.rank() == 1, other.rank() == 1);
         let left = if row { self.unsqueeze(0)? } else { self.clone() };

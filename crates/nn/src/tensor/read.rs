@@ -16,6 +16,9 @@ impl Tensor {
     /// # Errors
     ///
     /// Another element type, what went wrong while they were computed, or a timeout.
+    #[doc(alias = "tolist")]
+    #[doc(alias = "numpy")]
+    #[doc(alias = "to_vec1")]
     pub fn to_vec<T: Value>(&self) -> Result<Vec<T>> {
         self.check_dtype::<T>("to_vec")?;
         T::read(self.download()?)
@@ -79,7 +82,9 @@ impl Tensor {
         self.check_dtype::<T>("read_into")?;
         if target.len() != self.elements() {
             let (room, shape) = (target.len(), self.shape());
-            return invalid("read_into", format!("room for {room} elements of shape {shape:?}"));
+            let elements = self.elements();
+            let there = format!("shape {shape:?} has {elements} elements");
+            return invalid("read_into", format!("{there}, but the slice has room for {room}"));
         }
         T::read_into(self.download()?, target)
     }
@@ -131,9 +136,15 @@ impl Tensor {
     /// # Errors
     ///
     /// Another number of elements, or as for [`to_vec`](Self::to_vec).
+    #[doc(alias = "item")]
     pub fn to_scalar<T: Value>(&self) -> Result<T> {
-        let misfit =
-            || invalid("to_scalar", format!("shape {:?} has not one element", self.shape()));
+        let misfit = || {
+            let (shape, elements) = (self.shape(), self.elements());
+            invalid(
+                "to_scalar",
+                format!("it reads one element, but shape {shape:?} has {elements}"),
+            )
+        };
         if self.elements() != 1 {
             return misfit();
         }
@@ -154,7 +165,11 @@ impl Tensor {
     /// An index out of range, or as for [`to_vec`](Self::to_vec).
     pub fn item<T: Value>(&self, place: &[usize]) -> Result<T> {
         if place.len() != self.rank() {
-            return invalid("item", format!("place {place:?} in shape {:?}", self.shape()));
+            let (count, shape) = (place.len(), self.shape());
+            return invalid(
+                "item",
+                format!("{count} indices, but shape {shape:?} needs one per axis"),
+            );
         }
         let mut element = self.clone();
         for &index in place {

@@ -3,12 +3,12 @@
 use std::cell::OnceCell;
 
 use millstream_core::{
-    Buffer, Command, DType, Device, HostBytes, Layout, Op, Operand, Outputs, Stream,
+    Buffer, Command, DType, Device, HostBytes, LayerName, Layout, Op, Operand, Outputs, Stream,
 };
 use smallvec::SmallVec;
 
 use super::Tensor;
-use crate::error::invalid;
+use crate::error::{invalid, named, refusal};
 use crate::{Error, Result};
 
 /// Records the Commands of one operation.
@@ -28,7 +28,7 @@ impl OpRecorder {
     pub fn output(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
         match Layout::contiguous(dtype, shape) {
             Ok(layout) => self.place(&layout),
-            Err(error) => Err(Error::named(self.op, error)),
+            Err(error) => Err(named(self.op, error)),
         }
     }
 
@@ -40,7 +40,7 @@ impl OpRecorder {
     /// What an operation makes of these tensors.
     pub fn infer(&self, op: &Op, inputs: &[&Tensor]) -> Result<Outputs> {
         let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|input| &input.layout).collect();
-        op.infer(&layouts).map_err(|error| Error::named(self.op, error))
+        op.infer(&layouts).map_err(|error| named(self.op, error))
     }
 
     /// Records an operation with one output on these tensors.
@@ -62,8 +62,38 @@ impl OpRecorder {
         #[cfg(test)]
         layers::note();
         match &mut command {
-            Ok(command) => self.stream.record_from(command).map(drop),
-            Err(error) => Err(Error::named(self.op, error.clone())),
+            Ok(command) => match self.stream.record_from(command) {
+                Ok(_) => Ok(()),
+                Err(error) => Err(self.refused(command, error)),
+            },
+            Err(error) => Err(named(self.op, error.clone())),
+        }
+    }
+
+    /// What to say of a Command that was not taken: where two devices were mixed, it says which tensor is where.
+    #[cold]
+    fn refused(&self, command: &Command<&Buffer>, error: Error) -> Error {
+        let home = self.stream.device();
+        let away = |operand: &Operand<&Buffer>| operand.buffer.device() != home;
+        let foreign = command.inputs().iter().position(away);
+        let mixed = matches!(error, Error::WrongDevice { .. });
+        let Some(index) = foreign.filter(|_| mixed) else { return error };
+        let buffer = command.inputs()[index].buffer;
+        let (here, there) = (home.label(), buffer.device().label());
+        match LayerName::current() {
+            // What a layer has settled is its weights.
+            Some(layer) if buffer.is_settled() => {
+                let weights = format!("but the layer's weights are on {there}");
+                let reason = format!("input on {here}, {weights}: move it with to_device");
+                refusal(layer.as_str(), reason)
+            }
+            _ => {
+                let names = command.op().input_names();
+                let (this, other) = (names[index], names[usize::from(index == 0)]);
+                let reason = format!("{other} is on {here}, but {this} is on {there}");
+                let reason = format!("{reason}: move one with to_device");
+                named(self.op, Error::Invalid { op: self.op, reason })
+            }
         }
     }
 

@@ -101,12 +101,15 @@ methods! {
     /// The mean over some axes, of floating-point numbers.
     mean "mean" Mean,
     /// The largest element over some axes.
+    #[doc(alias = "amax")]
     max "max" Max,
     /// The smallest element over some axes.
+    #[doc(alias = "amin")]
     min "min" Min,
     /// The product over some axes; integers wrap around.
     prod "prod" Prod,
     /// The root of the sum of squares over some axes.
+    #[doc(alias = "l2_norm")]
     norm "norm" L2,
     /// The logarithm of the sum of exponentials over some axes.
     logsumexp "logsumexp" LogSumExp,

@@ -4,8 +4,8 @@ use millstream_core::{Layout, MAX_RANK};
 use smallvec::SmallVec;
 
 use super::Tensor;
-use crate::error::invalid;
-use crate::{Axis, Error, Result, Size};
+use crate::error::{invalid, named};
+use crate::{Axis, Result, Size};
 
 type Sizes = SmallVec<[usize; MAX_RANK]>;
 
@@ -16,6 +16,7 @@ impl Tensor {
     /// # Errors
     ///
     /// Another number of elements, or no memory for a copy.
+    #[doc(alias = "view")]
     pub fn reshape<S: Size>(&self, shape: &[S]) -> Result<Self> {
         let shape = self.full_shape(shape)?;
         match in_place(&self.layout, &shape) {
@@ -23,7 +24,7 @@ impl Tensor {
             None => {
                 let dense = self.copied("reshape", self.dtype())?;
                 let layout = dense.layout.reshape(&shape);
-                Ok(dense.viewed(layout.map_err(|error| Error::named("reshape", error))?))
+                Ok(dense.viewed(layout.map_err(|error| named("reshape", error))?))
             }
         }
     }
@@ -40,7 +41,7 @@ impl Tensor {
         let first = first.resolve("flatten", self.rank())?;
         let last = last.resolve("flatten", self.rank())?;
         if first > last {
-            return invalid("flatten", format!("axes {first} to {last} of {:?}", self.shape()));
+            return invalid("flatten", format!("axis {first} comes behind axis {last}"));
         }
         let mut shape = Sizes::from_slice(&self.shape()[..first]);
         shape.push(self.shape()[first..=last].iter().product());
@@ -56,9 +57,11 @@ impl Tensor {
     pub fn unflatten<S: Size>(&self, axis: impl Axis, sizes: &[S]) -> Result<Self> {
         let axis = axis.resolve("unflatten", self.rank())?;
         let size = self.shape()[axis];
-        let sizes = resolve(sizes, size).filter(|sizes| sizes.iter().product::<usize>() == size);
-        let Some(sizes) = sizes else {
-            return invalid("unflatten", format!("axis {axis} of {:?}", self.shape()));
+        let fits = |sizes: &Sizes| sizes.iter().product::<usize>() == size;
+        let Some(sizes) = resolve(sizes, size).filter(fits) else {
+            let (shape, asked) = (self.shape(), asked(sizes));
+            let there = format!("axis {axis} of shape {shape:?} has size {size}");
+            return invalid("unflatten", format!("{there}, which is not split in {asked:?}"));
         };
         let mut shape = Sizes::from_slice(&self.shape()[..axis]);
         shape.extend_from_slice(&sizes);
@@ -74,16 +77,19 @@ impl Tensor {
         match resolve(sizes, self.elements()).filter(fits) {
             Some(shape) => Ok(shape),
             None => {
-                let asked: Vec<isize> = sizes
-                    .iter()
-                    .map(|size| {
-                        size.size().map_or(-1, |size| size.try_into().unwrap_or(isize::MAX))
-                    })
-                    .collect();
-                invalid("reshape", format!("shape {:?} to {asked:?}", self.shape()))
+                let (shape, elements, asked) = (self.shape(), self.elements(), asked(sizes));
+                let there = format!("shape {shape:?} has {elements} elements");
+                invalid("reshape", format!("{there}, which do not make up {asked:?}"))
             }
         }
     }
+}
+
+/// Sizes as they were asked for.
+#[cold]
+fn asked<S: Size>(sizes: &[S]) -> Vec<isize> {
+    let number = |size: usize| size.try_into().unwrap_or(isize::MAX);
+    sizes.iter().map(|size| size.size().map_or(-1, number)).collect()
 }
 
 /// Sizes with the one that is left out filled in.

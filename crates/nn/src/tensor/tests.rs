@@ -19,15 +19,18 @@ fn values(tensor: &Tensor) -> Vec<f32> {
 #[test]
 fn errors_name_the_operation_and_both_shapes() {
     let (a, b) = (range(&[2, 3]), range(&[4]));
-    let broadcast = "b is f32 [4], expected a shape that broadcasts with [2, 3]";
+    let broadcast = "b is f32[4], expected a shape that broadcasts with [2, 3]";
     assert_eq!(a.add(&b).unwrap_err().to_string(), format!("add: {broadcast}"));
     assert_eq!((&a / &b).unwrap_err().to_string(), format!("div: {broadcast}"));
     assert_eq!(
         a.matmul(&a).unwrap_err().to_string(),
-        "matmul: b is f32 [2, 3], expected 3 rows, to fit a of shape [2, 3]"
+        "matmul: b is f32[2, 3], expected 3 rows, to fit a of shape [2, 3]"
     );
-    assert_eq!(a.reshape(&[4, -1]).unwrap_err().to_string(), "reshape: shape [2, 3] to [4, -1]");
-    assert_eq!(a.softmax(2).unwrap_err().to_string(), "softmax: axis 2 of a tensor with 2 axes");
+    assert_eq!(
+        a.reshape(&[4, -1]).unwrap_err().to_string(),
+        "reshape: shape [2, 3] has 6 elements, which do not make up [4, -1]"
+    );
+    assert_eq!(a.softmax(2).unwrap_err().to_string(), "softmax: axis 2, but the tensor has 2 axes");
     assert!(a.to_vec::<i64>().unwrap_err().to_string().contains("to_dtype"));
     let whole = a.to_dtype(DType::I32).unwrap();
     assert!(whole.mul(0.5).unwrap_err().to_string().starts_with("mul: 0.5 is no i32"));
@@ -143,7 +146,7 @@ fn values_are_read_into_what_is_there() {
     assert_eq!(flags, [false, false, false, false, true, true]);
     assert_eq!(large.to_vec::<bool>().unwrap(), flags);
     let error = a.read_into(&mut [0f32; 5]).unwrap_err().to_string();
-    assert_eq!(error, "read_into: room for 5 elements of shape [2, 3]");
+    assert_eq!(error, "read_into: shape [2, 3] has 6 elements, but the slice has room for 5");
     let error = a.read_into(&mut [0i64; 6]).unwrap_err().to_string();
     assert!(error.starts_with("read_into: the elements are f32, not i64"), "{error}");
     assert_eq!(a.download().unwrap().view::<f32>().unwrap(), values(&a));
@@ -160,7 +163,7 @@ fn tensors_are_made_from_bytes_of_the_host_without_a_copy() {
     let refused = |shape: &[usize], dtype| {
         Tensor::from_host(host.clone(), shape, dtype, &device).unwrap_err().to_string()
     };
-    assert_eq!(refused(&[5], DType::F32), "from_host: 4 f32 elements for shape [5]");
+    assert_eq!(refused(&[5], DType::F32), "from_host: 4 f32 elements, but shape [5] has 5");
     assert_eq!(refused(&[16], DType::Bool), "from_host: bools are made by from_slice");
 }
 
@@ -210,14 +213,17 @@ fn indices_may_be_negative_and_must_exist() {
     assert_eq!(values(&a.i((1.., -1)).unwrap()), [7.0, 11.0]);
     assert_eq!(values(&a.i((.., 1..2)).unwrap()), [1.0, 5.0, 9.0]);
     assert_eq!(a.i((.., 1..2)).unwrap().shape(), [3, 1]);
-    assert_eq!(a.select(0, -4).unwrap_err().to_string(), "select: -4 on axis 0 of shape [3, 4]");
+    assert_eq!(
+        a.select(0, -4).unwrap_err().to_string(),
+        "select: index -4, but axis 0 of shape [3, 4] has size 3"
+    );
     assert_eq!(
         a.slice(1, -5..).unwrap_err().to_string(),
-        "slice: -5.. by 1 on axis 1 of shape [3, 4]"
+        "slice: range -5.., but axis 1 of shape [3, 4] has size 4"
     );
     assert_eq!(
         a.narrow(1, 3, 2).unwrap_err().to_string(),
-        "narrow: 2 from 3 on, on axis 1 of [3, 4]"
+        "narrow: 2 elements from 3 on, but axis 1 of shape [3, 4] has size 4"
     );
     assert!(a.i((0, 0, 0)).is_err());
 }

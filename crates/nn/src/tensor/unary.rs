@@ -121,6 +121,7 @@ methods! {
     /// `x Φ(x)` by the tanh approximation.
     gelu_tanh "gelu_tanh" UnaryOp::GeluTanh,
     /// `x / (1 + e⁻ˣ)`.
+    #[doc(alias = "swish")]
     silu "silu" UnaryOp::Silu,
     /// `1 / (1 + e⁻ˣ)`.
     sigmoid "sigmoid" UnaryOp::Sigmoid,
@@ -137,9 +138,12 @@ methods! {
     /// The self-normalizing exponential unit.
     selu "selu" UnaryOp::Selu { alpha: 1.673_263_2, gamma: 1.050_701 },
     /// Whether elements are not numbers.
+    #[doc(alias = "isnan")]
     is_nan "is_nan" UnaryOp::IsNan,
     /// Whether elements are infinite.
+    #[doc(alias = "isinf")]
     is_inf "is_inf" UnaryOp::IsInf { positive: true, negative: true },
     /// The opposite of `bool`, or of the bits of an integer.
+    #[doc(alias = "bitwise_not")]
     logical_not "logical_not" UnaryOp::Not,
 }

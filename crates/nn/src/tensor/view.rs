@@ -4,8 +4,8 @@ use millstream_core::{Layout, MAX_RANK};
 use smallvec::SmallVec;
 
 use super::Tensor;
-use crate::error::invalid;
-use crate::{Axis, Error, Index, IndexRange, Result, Size};
+use crate::error::{invalid, named};
+use crate::{Axis, Index, IndexRange, Result, Size};
 
 /// Pieces that a tensor is split into; repeated axes have more indices than any list has room for.
 const MAX_PIECES: usize = 1 << 20;
@@ -14,7 +14,14 @@ type Sizes = SmallVec<[usize; MAX_RANK]>;
 
 impl Tensor {
     fn view(&self, op: &'static str, layout: Result<Layout>) -> Result<Self> {
-        Ok(self.viewed(layout.map_err(|error| Error::named(op, error))?))
+        Ok(self.viewed(layout.map_err(|error| named(op, error))?))
+    }
+
+    /// What an axis is, for messages.
+    #[cold]
+    fn along(&self, axis: usize) -> String {
+        let shape = self.shape();
+        format!("axis {axis} of shape {shape:?} has size {}", shape[axis])
     }
 
     /// Any layout over the same memory, from `offset` elements behind the first on.
@@ -35,6 +42,7 @@ impl Tensor {
     /// # Errors
     ///
     /// An axis that does not exist.
+    #[doc(alias = "swapaxes")]
     pub fn transpose(&self, first: impl Axis, second: impl Axis) -> Result<Self> {
         let first = first.resolve("transpose", self.rank())?;
         let second = second.resolve("transpose", self.rank())?;
@@ -46,6 +54,7 @@ impl Tensor {
     /// # Errors
     ///
     /// Fewer than two axes.
+    #[doc(alias = "mT")]
     pub fn t(&self) -> Result<Self> {
         self.transpose(-2, -1)
     }
@@ -74,8 +83,8 @@ impl Tensor {
         match place.checked_add(count).filter(|&end| end <= self.shape()[axis]) {
             Some(_) => self.view("narrow", self.layout.slice(axis, place, count, 1)),
             None => {
-                let (start, shape) = (start.index(), self.shape());
-                invalid("narrow", format!("{count} from {start} on, on axis {axis} of {shape:?}"))
+                let (start, there) = (start.index(), self.along(axis));
+                invalid("narrow", format!("{count} elements from {start} on, but {there}"))
             }
         }
     }
@@ -99,11 +108,9 @@ impl Tensor {
         let size = self.shape()[axis];
         let (start, end) = range.on(size);
         if start > end || end > size || step == 0 {
-            let (range, shape) = (range.text(), self.shape());
-            return invalid(
-                "slice",
-                format!("{range} by {step} on axis {axis} of shape {shape:?}"),
-            );
+            let (range, there) = (range.text(), self.along(axis));
+            let by = if step == 1 { String::new() } else { format!(" by {step}") };
+            return invalid("slice", format!("range {range}{by}, but {there}"));
         }
         let count = (end - start).div_ceil(step);
         // One index has no next one, whatever the step.
@@ -120,8 +127,8 @@ impl Tensor {
         let axis = axis.resolve("select", self.rank())?;
         let place = index.on(self.shape()[axis]);
         if place >= self.shape()[axis] {
-            let (index, shape) = (index.index(), self.shape());
-            return invalid("select", format!("{index} on axis {axis} of shape {shape:?}"));
+            let (index, there) = (index.index(), self.along(axis));
+            return invalid("select", format!("index {index}, but {there}"));
         }
         self.view("select", self.layout.slice(axis, place, 1, 1))?.without(axis)
     }
@@ -134,7 +141,7 @@ impl Tensor {
     pub fn squeeze(&self, axis: impl Axis) -> Result<Self> {
         let axis = axis.resolve("squeeze", self.rank())?;
         if self.shape()[axis] != 1 {
-            return invalid("squeeze", format!("axis {axis} of shape {:?} is not 1", self.shape()));
+            return invalid("squeeze", format!("{}, not 1", self.along(axis)));
         }
         self.without(axis)
     }
@@ -153,6 +160,7 @@ impl Tensor {
     /// # Errors
     ///
     /// An axis beyond the end, or too many axes.
+    #[doc(alias = "expand_dims")]
     pub fn unsqueeze(&self, axis: impl Axis) -> Result<Self> {
         let axis = axis.resolve("unsqueeze", self.rank() + 1)?;
         let mut shape = Sizes::from_slice(self.shape());
@@ -168,6 +176,7 @@ impl Tensor {
     /// # Errors
     ///
     /// An axis that is neither 1 nor the size asked for.
+    #[doc(alias = "broadcast_as")]
     pub fn broadcast_to(&self, shape: &[usize]) -> Result<Self> {
         self.view("broadcast_to", self.layout.broadcast_to(shape))
     }

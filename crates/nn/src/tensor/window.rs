@@ -13,6 +13,9 @@ impl Tensor {
     /// # Errors
     ///
     /// Shapes, groups or types that do not fit, a window that does not fit the input, or no memory.
+    #[doc(alias = "conv1d")]
+    #[doc(alias = "conv2d")]
+    #[doc(alias = "conv3d")]
     pub fn conv(
         &self,
         weight: &Tensor,
@@ -50,6 +53,8 @@ impl Tensor {
     /// # Errors
     ///
     /// A shape or type that does not fit, or no memory.
+    #[doc(alias = "max_pool2d")]
+    #[doc(alias = "avg_pool2d")]
     pub fn pool(&self, params: PoolParams) -> Result<Self> {
         let params = PoolParams { indices: false, ..params };
         let op = Op::Pool { params: Box::new(params) };

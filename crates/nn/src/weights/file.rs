@@ -6,6 +6,7 @@ use std::path::Path;
 
 use memmap2::Mmap;
 
+use super::advice;
 use super::header::{self, Entry};
 use crate::{Error, Result};
 
@@ -22,8 +23,10 @@ impl MappedFile {
         // of which are valid elements, or end the process where it was cut; `Weights::open` says that it
         // must not change.
         let map = unsafe { Mmap::map(&file) }.map_err(read)?;
-        let entries = header::read(&map)
-            .map_err(|reason| Error::Format { path: path.display().to_string(), reason })?;
+        let entries = header::read(&map).map_err(|reason| {
+            let reason = advice::foreign(path, &map).map_or(reason, str::to_owned);
+            Error::Format { path: path.display().to_string(), reason }
+        })?;
         Ok(Self { map, entries })
     }
 

@@ -3,6 +3,7 @@
 //! Nothing in it is believed: sizes are checked against each other and against the file.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::collections::hash_map;
 use std::fmt;
@@ -16,6 +17,8 @@ use serde_core::de::{
 /// Headers of the largest models have a few megabytes.
 const LONGEST: u64 = 64 << 20;
 pub const MAX_TENSORS: usize = 1 << 18;
+/// What to do about a file that ends too early.
+const CUT: &str = "the file was cut, fetch or copy it again";
 /// The length of the header comes first.
 const PREFIX: usize = 8;
 
@@ -53,19 +56,32 @@ pub const TYPES: [(&str, DType); 19] = [
 
 /// The tensors of a file, all of which lie inside it.
 pub fn read(bytes: &[u8]) -> Result<HashMap<String, Entry>, String> {
-    let (length, rest) = bytes.split_first_chunk::<PREFIX>().ok_or("it has no header")?;
+    let Some((length, rest)) = bytes.split_first_chunk::<PREFIX>() else {
+        return Err(format!("it has {} bytes, too few for a header", bytes.len()));
+    };
     let length = u64::from_le_bytes(*length);
     if length > LONGEST {
-        return Err(format!("a header of {length} bytes, above {LONGEST}"));
+        return Err(format!(
+            "a header of {length} bytes, above {LONGEST}: it is no safetensors file"
+        ));
     }
     let length = length as usize;
-    let (header, data) = rest.split_at_checked(length).ok_or("it ends within its header")?;
+    let Some((header, data)) = rest.split_at_checked(length) else {
+        let there = rest.len();
+        return Err(format!(
+            "it ends within its header, {there} of {length} bytes are there: {CUT}"
+        ));
+    };
     let start = PREFIX + length;
     let mut parser = serde_json::Deserializer::from_slice(header);
-    let entries = Tensors { data: data.len(), start }
+    let missing = Cell::new(0);
+    let entries = Tensors { data: data.len(), start, missing: &missing }
         .deserialize(&mut parser)
         .and_then(|entries| parser.end().map(|()| entries))
-        .map_err(|error| format!("its header: {error}"))?;
+        .map_err(|error| match missing.get() {
+            0 => format!("its header: {error}"),
+            missing => format!("at least {missing} bytes are missing at its end: {CUT}"),
+        })?;
     check_cover(&entries, start..bytes.len())?;
     Ok(entries)
 }
@@ -77,13 +93,15 @@ pub fn shown(name: &str) -> String {
 
 /// Reads the header's entries one by one. Nothing else of it is kept, so memory goes to tensors that are described in
 /// full: at most eight times the bytes that describe them.
-struct Tensors {
+struct Tensors<'a> {
     /// The bytes behind the header, and where they start.
     data: usize,
     start: usize,
+    /// How many more bytes than there are a tensor has.
+    missing: &'a Cell<usize>,
 }
 
-impl<'de> DeserializeSeed<'de> for Tensors {
+impl<'de> DeserializeSeed<'de> for Tensors<'_> {
     type Value = HashMap<String, Entry>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -91,7 +109,7 @@ impl<'de> DeserializeSeed<'de> for Tensors {
     }
 }
 
-impl<'de> Visitor<'de> for Tensors {
+impl<'de> Visitor<'de> for Tensors<'_> {
     type Value = HashMap<String, Entry>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -109,6 +127,9 @@ impl<'de> Visitor<'de> for Tensors {
                 return Err(A::Error::custom(format!("more than {MAX_TENSORS} tensors")));
             }
             let described: Described = tensors.next_value()?;
+            if let Some(end) = described.end().filter(|&end| end > self.data) {
+                self.missing.set(end - self.data);
+            }
             let entry = described.entry(self.data, self.start).ok_or_else(|| {
                 A::Error::custom(format!("tensor {:?} has {described:?}", shown(&name)))
             })?;
@@ -134,6 +155,12 @@ struct Described {
 }
 
 impl Described {
+    /// Where its bytes end, if it is whole but for the file's length.
+    fn end(&self) -> Option<usize> {
+        let &[from, to] = self.data_offsets.as_ref()?.all()? else { return None };
+        self.entry(usize::MAX, 0).filter(|_| from <= to).map(|_| to)
+    }
+
     fn entry(&self, data: usize, start: usize) -> Option<Entry> {
         let (name, shape) = (self.dtype.as_deref()?, self.shape.as_ref()?.all()?);
         let &[from, to] = self.data_offsets.as_ref()?.all()? else { return None };

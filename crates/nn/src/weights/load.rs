@@ -12,6 +12,16 @@ use crate::{Error, Result, Tensor, WeightProblem};
 /// Problems that are collected; a model that has more is not built to its end.
 const MAX_PROBLEMS: usize = 1 << 14;
 
+/// What a layer asks of a tensor's type.
+#[derive(Clone, Copy)]
+enum Wanted<'a> {
+    Any,
+    /// A type of floating point that is computed with.
+    Float,
+    /// The same as another tensor has.
+    Like(&'a str),
+}
+
 /// What was asked for and what did not fit while a model is loaded.
 #[derive(Debug, Default)]
 pub(super) struct LoadReport(Mutex<Option<Findings>>);
@@ -45,6 +55,7 @@ impl Weights {
     /// # Errors
     ///
     /// [`Error::Weights`] with every problem, or the error of `build`.
+    #[doc(alias = "load_state_dict")]
     pub fn load<M>(&self, build: impl FnOnce(&Weights) -> Result<M>) -> Result<M> {
         self.load_checked(build, true)
     }
@@ -72,7 +83,13 @@ impl Weights {
             let unexpected = self.names().into_iter().filter(|name| !asked.contains(name));
             problems.extend(unexpected.map(|name| WeightProblem::Unexpected { name }));
         }
-        if problems.is_empty() { model } else { Err(Error::Weights { problems }) }
+        if problems.is_empty() {
+            return model;
+        }
+        if let Some(prefix) = self.prefix_problem(&problems) {
+            problems.insert(0, prefix);
+        }
+        Err(Error::Weights { problems })
     }
 
     /// A tensor by its name below here, of the shape that a layer needs; where weights are random, as
@@ -83,7 +100,7 @@ impl Weights {
     /// A tensor that is missing or of another shape (while a model is loaded these are noted instead, and
     /// zeros are given), a file that broke, or no memory.
     pub fn get(&self, name: &str, shape: &[usize], init: Init) -> Result<Tensor> {
-        self.fetch(name, shape, init)?.settle()
+        self.fetch_as(name, shape, init, Wanted::Any)?.settle()
     }
 
     /// A tensor by its name below here, with the shape that it has. It is complete and settled.
@@ -102,13 +119,28 @@ impl Weights {
         self.get(name, &shape, Init::Zeros)
     }
 
-    /// As [`get`](Self::get), for those who make something else of it first.
-    pub(crate) fn fetch(&self, name: &str, shape: &[usize], init: Init) -> Result<Tensor> {
+    /// A parameter of a layer, which is of floating point. It is not settled yet.
+    pub(crate) fn parameter(&self, name: &str, shape: &[usize], init: Init) -> Result<Tensor> {
+        self.fetch_as(name, shape, init, Wanted::Float)
+    }
+
+    /// A parameter that has the type of another one of the same layer.
+    pub(crate) fn parameter_like(
+        &self,
+        other: &str,
+        name: &str,
+        shape: &[usize],
+        init: Init,
+    ) -> Result<Tensor> {
+        self.fetch_as(name, shape, init, Wanted::Like(other))
+    }
+
+    fn fetch_as(&self, name: &str, shape: &[usize], init: Init, wanted: Wanted) -> Result<Tensor> {
         let full = self.full_name(name);
         if let Some(report) = &self.report {
             report.with(|found| found.asked.insert(full.clone()));
         }
-        let problem = self.problem(&full, shape);
+        let problem = self.problem(&full, shape).or_else(|| self.type_problem(&full, wanted));
         if let Some(problem) = &problem
             && !self.note(problem)
         {
@@ -185,6 +217,32 @@ impl Weights {
             }),
             Some((_, None)) => None,
         }
+    }
+
+    /// What keeps a tensor of the right shape from being of use.
+    fn type_problem(&self, name: &str, wanted: Wanted) -> Option<WeightProblem> {
+        let found = self.loaded_type(name)?;
+        let expected = match wanted {
+            Wanted::Any => return None,
+            _ if !found.is_float() => "a floating-point type".to_owned(),
+            Wanted::Float => return None,
+            Wanted::Like(other) => {
+                let other = self.full_name(other);
+                let dtype = self.loaded_type(&other).filter(|&dtype| dtype != found)?;
+                format!("{dtype}, which {other} has")
+            }
+        };
+        Some(WeightProblem::DType { name: name.into(), expected, found })
+    }
+
+    /// The type that a tensor has once it is loaded.
+    fn loaded_type(&self, name: &str) -> Option<DType> {
+        let dtype = match &*self.source {
+            Source::Random { .. } => return None,
+            Source::Tensors(tensors) => tensors.get(name)?.dtype(),
+            Source::Files(shards) => *shards.find(name)?.1.dtype.as_ref().ok()?,
+        };
+        Some(self.dtype.filter(|_| dtype.is_float()).unwrap_or(dtype))
     }
 
     /// A tensor that has no [`problem`](Self::problem).

@@ -1,9 +1,12 @@
 //! Weights: where layers get their parameters from.
 
+mod advice;
 mod file;
 mod header;
 mod index;
+mod inspect;
 mod load;
+mod prefix;
 mod random;
 mod save;
 mod shards;
@@ -20,6 +23,8 @@ use self::load::LoadReport;
 use self::shards::Shards;
 use crate::{Result, Tensor};
 
+pub(crate) use advice::check_folder;
+pub use inspect::{TensorInfo, inspect};
 pub use random::Init;
 pub use save::save;
 
@@ -92,6 +97,8 @@ pub fn load(path: impl AsRef<Path>, device: &Device) -> Result<HashMap<String, T
 /// # }
 /// ```
 #[derive(Clone, Debug)]
+#[doc(alias = "VarBuilder")]
+#[doc(alias = "state_dict")]
 pub struct Weights {
     source: Arc<Source>,
     device: Device,
@@ -127,6 +134,8 @@ impl Weights {
     ///
     /// A file that cannot be read or is not valid, or one above the limits: headers and indices of 64 MiB, 262,144
     /// tensors and 4,096 files. Opening takes at most eight times the bytes of headers, and twenty of an index.
+    #[doc(alias = "from_pretrained")]
+    #[doc(alias = "from_mmaped_safetensors")]
     pub fn open(path: impl AsRef<Path>, device: &Device) -> Result<Self> {
         Ok(Self::new(Source::Files(Shards::open(path.as_ref())?), device))
     }
@@ -149,6 +158,8 @@ impl Weights {
     }
 
     /// The weights below a name: `weights.child("encoder").child("layers.0")`.
+    #[doc(alias = "pp")]
+    #[doc(alias = "push_prefix")]
     pub fn child(&self, name: impl std::fmt::Display) -> Self {
         let mut child = self.clone();
         child.prefix = format!("{}{name}.", self.prefix);

@@ -21,6 +21,7 @@ use crate::{Error, Result, Tensor};
 ///
 /// What went wrong while the values were computed, a name that is there twice, or a file that cannot be
 /// written.
+#[doc(alias = "save_file")]
 pub fn save<'a>(
     path: impl AsRef<Path>,
     tensors: impl IntoIterator<Item = (&'a str, &'a Tensor)>,

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde_core::de::Deserialize;
 
+use super::advice;
 use super::file::MappedFile;
 use super::header::Entry;
 use super::header::shown;
@@ -26,7 +27,14 @@ impl Shards {
         if path.is_dir() {
             let index = path.join("model.safetensors.index.json");
             let single = path.join("model.safetensors");
-            return if index.exists() { Self::indexed(&index) } else { Self::single(&single) };
+            return match (index.exists(), single.exists()) {
+                (true, _) => Self::indexed(&index),
+                (false, true) => Self::single(&single),
+                (false, false) => Err(advice::no_weights_in(path)),
+            };
+        }
+        if !path.exists() {
+            return Err(advice::nothing_at(path));
         }
         match path.extension() {
             Some(extension) if extension == "json" => Self::indexed(path),

@@ -104,7 +104,7 @@ impl Recipe {
 
     /// The case, with the outputs that its inputs make.
     pub(super) fn finish(&self, case: CaseBuilder) -> Case {
-        let arrangements = [&self.arrangements[0], &self.arrangements[2]];
+        let arrangements = [0, 2, 4].map(|at: usize| &self.arrangements[at]);
         case.outputs_by(|place, dtype, shape| arrangements[place].layout(dtype, shape)).build()
     }
 
@@ -243,7 +243,8 @@ impl Recipe {
         let dtype = pick(&FLOATS, self.dtype);
         let axes = 1 + usize::from(self.op) % self.shape.len();
         let (weight, bias) = (self.flag(0), self.flag(1));
-        let op = Op::LayerNorm { axes: axes as u8, epsilon: 1e-5, weight, bias };
+        let moments = self.flag(2);
+        let op = Op::LayerNorm { axes: axes as u8, epsilon: 1e-5, weight, bias, moments };
         let layout = self.arrangements[1].layout(dtype, &self.shape);
         let mut case = self.begin(op, dtype);
         case = case.input(layout, &self.plain(1, &layout, (-2.0, 3.0)));

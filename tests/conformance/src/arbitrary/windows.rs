@@ -6,7 +6,7 @@ use millstream_core::{
 };
 
 use super::recipe::{Recipe, pick};
-use crate::cases::{FLOATS, TYPES};
+use crate::cases::{FLOATS, NUMBERS, TYPES};
 use crate::{Case, Generator, ops};
 
 impl Recipe {
@@ -137,7 +137,7 @@ impl Recipe {
             params.scales[axis] = params.sizes[axis] as f64 / self.shape[axis] as f64;
             params.region[axis] = (0.25, 1.125);
         }
-        let dtype = pick(&FLOATS, self.dtype);
+        let dtype = pick(&NUMBERS, self.dtype);
         let source = self.arrangements[1].layout(dtype, &self.shape);
         let case = self.begin(ops::resize(params), dtype);
         self.finish(case.input(source, &self.plain(1, &source, (-4.0, 4.0))))

@@ -19,7 +19,7 @@ pub(super) fn cases() -> Vec<Case> {
                         (View::Mixed, View::Transposed),
                         (View::Shifted, View::Stepped),
                     ] {
-                        let op = Op::LayerNorm { axes: axes as u8, epsilon: 1e-5, weight, bias };
+                        let op = op(axes, weight, bias);
                         let name = format!(
                             "layer_norm/{dtype}/{shape:?}-{axes}-{weight}-{bias}-{output:?}-{input:?}"
                         );
@@ -28,8 +28,8 @@ pub(super) fn cases() -> Vec<Case> {
                 }
             }
         }
-        let full = Op::LayerNorm { axes: 1, epsilon: 1e-5, weight: true, bias: true };
-        let bare = Op::LayerNorm { axes: 1, epsilon: 1e-3, weight: false, bias: false };
+        let full = op(1, true, true);
+        let bare = op(1, false, false);
         let mut add = |name: &str, shape: &[usize], op: &Op, input, range| {
             let name = format!("layer_norm/{dtype}/{name}");
             cases.push(case(name, dtype, shape, op.clone(), View::Dense, input, range));
@@ -39,14 +39,81 @@ pub(super) fn cases() -> Vec<Case> {
         add("far-from-zero", &[3, 65], &full, Some(View::Dense), (1000.0, 1004.0));
         add("tiny", &[3, 65], &bare, Some(View::Dense), (-1e-4, 1e-4));
         add("repeated", &[4, 33], &full, Some(View::Repeated), (-2.0, 3.0));
-        cases.push(specials(dtype));
+        cases.extend(specials(dtype));
         cases.extend(broadcast(dtype));
+        cases.extend(moments(dtype));
     }
     for shape in [&[1024, 129], &[3, 40_001]] {
-        let op = Op::LayerNorm { axes: 1, epsilon: 1e-5, weight: true, bias: true };
+        let op = op(1, true, true);
         let name = format!("layer_norm/f32/large-{shape:?}");
         let dense = View::Dense;
+        cases.push(case(
+            name.clone(),
+            DType::F32,
+            shape,
+            op.clone(),
+            dense,
+            Some(dense),
+            (-2.0, 3.0),
+        ));
+        let (name, op) = (format!("{name}-moments"), with_moments(op));
         cases.push(case(name, DType::F32, shape, op, dense, Some(dense), (-2.0, 3.0)));
+    }
+    cases
+}
+
+fn op(axes: usize, weight: bool, bias: bool) -> Op {
+    Op::LayerNorm { axes: axes as u8, epsilon: 1e-5, weight, bias, moments: false }
+}
+
+/// The same with mean and inverse standard deviation.
+fn with_moments(op: Op) -> Op {
+    match op {
+        Op::LayerNorm { axes, epsilon, weight, bias, moments: _ } => {
+            Op::LayerNorm { axes, epsilon, weight, bias, moments: true }
+        }
+        other => other,
+    }
+}
+
+/// Means and inverse standard deviations: of rows that are long, short, empty or far from zero, and where `src` is
+/// written over by the output or, as a column, by the means.
+fn moments(dtype: DType) -> Vec<Case> {
+    let mut cases = Vec::new();
+    let shapes: &[&[usize]] =
+        &[&[70], &[5, 600], &[2, 3, 5], &[3, 4, 6, 20], &[4, 1], &[3, 0], &[0, 3]];
+    for &shape in shapes {
+        for axes in 1..=shape.len().min(2) {
+            for (output, input) in [
+                (View::Dense, View::Dense),
+                (View::Mixed, View::Transposed),
+                (View::Shifted, View::Stepped),
+            ] {
+                let op = with_moments(op(axes, axes == 1, axes == 1));
+                let name =
+                    format!("layer_norm/{dtype}/moments-{shape:?}-{axes}-{output:?}-{input:?}");
+                cases.push(case(name, dtype, shape, op, output, Some(input), (-2.0, 3.0)));
+            }
+        }
+    }
+    let name = format!("layer_norm/{dtype}/moments-far-from-zero");
+    let (dense, bare) = (View::Dense, with_moments(op(1, false, false)));
+    let range = (1000.0, 1004.0);
+    cases.push(case(name, dtype, &[3, 65], bare.clone(), dense, Some(dense), range));
+    let row = |columns: usize| dense.layout(dtype, &[6, columns]);
+    let column = dense.layout(DType::F32, &[6, 1]);
+    let name = format!("layer_norm/{dtype}/moments-in-place");
+    let values = Generator::named(&name).elements(dtype, 6 * 33, -2.0, 3.0);
+    let builder =
+        CaseBuilder::new(name, bare.clone()).output(row(33)).output(column).output(column);
+    cases.push(builder.in_place(&values).build());
+    if dtype == DType::F32 {
+        let values = Generator::new(5).elements(dtype, 6, -2.0, 3.0);
+        let case = CaseBuilder::new("layer_norm/f32/moments-over-src", bare);
+        let mut case = case.output(row(1)).input(row(1), &values).output(column).build();
+        // The input is where the mean goes.
+        case.operands.push(case.operands[1]);
+        cases.push(case);
     }
     cases
 }
@@ -78,7 +145,7 @@ fn case(
             case = case.input(view.layout(dtype, tail), &values);
         }
     }
-    if input.is_some() { case.outputs(&[output]).build() } else { case.build() }
+    if input.is_some() { case.outputs(&[output; 3]).build() } else { case.build() }
 }
 
 /// Weights and biases that repeat along the normalized axes.
@@ -86,7 +153,7 @@ fn broadcast(dtype: DType) -> Vec<Case> {
     let shapes: [[&[usize]; 2]; 4] =
         [[&[20], &[6, 1]], [&[1, 20], &[]], [&[6, 1], &[1]], [&[], &[6, 20]]];
     let case = |[weight, bias]: [&[usize]; 2]| {
-        let op = Op::LayerNorm { axes: 2, epsilon: 1e-5, weight: true, bias: true };
+        let op = op(2, true, true);
         let name = format!("layer_norm/{dtype}/broadcast-{weight:?}-{bias:?}");
         let mut generator = Generator::named(&name);
         let mut case = CaseBuilder::new(name, op);
@@ -102,7 +169,7 @@ fn broadcast(dtype: DType) -> Vec<Case> {
     shapes.map(case).into()
 }
 
-fn specials(dtype: DType) -> Case {
+fn specials(dtype: DType) -> [Case; 2] {
     let (nan, inf) = (f64::NAN, f64::INFINITY);
     let rows = [
         [1.0, 2.0, nan, 4.0],
@@ -114,9 +181,8 @@ fn specials(dtype: DType) -> Case {
     ];
     let values: Vec<Value> = rows.concat().into_iter().map(Value::Float).collect();
     let layout = View::Dense.layout(dtype, &[rows.len(), 4]);
-    let op = Op::LayerNorm { axes: 1, epsilon: 1e-5, weight: false, bias: false };
-    CaseBuilder::new(format!("layer_norm/{dtype}/special"), op)
-        .input(layout, &values)
-        .outputs(&[View::Dense])
-        .build()
+    [op(1, false, false), with_moments(op(1, false, false))].map(|op| {
+        let name = format!("layer_norm/{dtype}/special-{}", op.output_names().len());
+        CaseBuilder::new(name, op).input(layout, &values).outputs(&[View::Dense; 3]).build()
+    })
 }

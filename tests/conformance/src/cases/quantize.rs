@@ -3,7 +3,7 @@
 use millstream_core::DType;
 
 use super::FLOATS;
-use crate::{Case, CaseBuilder, Generator, Value, View, ops};
+use crate::{Case, CaseBuilder, Generator, Value, View, ops, small};
 
 const SHAPES: &[(&[usize], Option<usize>)] = &[
     (&[], None),
@@ -72,6 +72,7 @@ pub(super) fn to_integers() -> Vec<Case> {
         all.extend(cases(DType::F32, integer, false));
     }
     all.extend(blocks(false));
+    all.extend(packed(false));
     all
 }
 
@@ -86,6 +87,7 @@ pub(super) fn from_integers() -> Vec<Case> {
         all.extend(cases(DType::F32, integer, true));
     }
     all.extend(blocks(true));
+    all.extend(packed(true));
     all
 }
 
@@ -130,6 +132,58 @@ fn blocks(back: bool) -> Vec<Case> {
                     case = case.input(View::Transposed.layout(integer, &each), &zeros);
                 }
                 all.push(case.outputs(&views[..1]).build());
+            }
+        }
+    }
+    all
+}
+
+/// Numbers of 4 bits, which lie densely, with one scale, scales along an axis, and blocks.
+fn packed(back: bool) -> Vec<Case> {
+    let places = SHAPES.iter().map(|&(shape, axis)| (shape, axis, None));
+    let places =
+        places.chain(BLOCKS.iter().map(|&(shape, axis, block)| (shape, Some(axis), Some(block))));
+    let mut all = Vec::new();
+    for (which, float) in FLOATS.into_iter().enumerate() {
+        for (kind, stored) in [DType::I4, DType::U4, DType::F4E2M1].into_iter().enumerate() {
+            for (at, (shape, axis, block)) in places.clone().enumerate() {
+                // Every place with a zero point and without, not for every type.
+                let zero = (at + which + kind).is_multiple_of(2);
+                let view = [View::Dense, View::Mixed, View::Stepped][(at + kind) % 3];
+                let scale = [DType::F32, DType::F16, DType::BF16][(which + kind) % 3];
+                let kind = if back { "dequantize" } else { "quantize" };
+                let name =
+                    format!("{kind}/{float}-{stored}/{shape:?}-{axis:?}-{block:?}-{zero}-{view:?}");
+                let mut generator = Generator::named(&name);
+                let mut each: Vec<usize> = axis.iter().map(|&axis| shape[axis]).collect();
+                if let (Some(axis), Some(block)) = (axis, block) {
+                    each = shape.to_vec();
+                    each[axis] = shape[axis].div_ceil(block as usize);
+                }
+                let (count, many) = (shape.iter().product(), each.iter().product());
+                let codes = |generator: &mut Generator, count: usize| -> Vec<Value> {
+                    (0..count).map(|_| small::value(stored, generator.below(16) as u8)).collect()
+                };
+                let (to, input, values) = if back {
+                    (float, View::Dense.layout(stored, shape), codes(&mut generator, count))
+                } else {
+                    (stored, view.layout(float, shape), generator.elements(float, count, -6.0, 9.0))
+                };
+                // Powers of two among them, whose quotients have halves to round.
+                let scales: Vec<Value> = (0..many)
+                    .map(|i| match i % 3 {
+                        0 => Value::Float(0.5),
+                        _ => generator.element(scale, 0.1, 1.0),
+                    })
+                    .collect();
+                let mut case = CaseBuilder::new(name, ops::quantize(axis, to, zero, block))
+                    .input(input, &values)
+                    .input(View::Stepped.layout(scale, &each), &scales);
+                if zero {
+                    let zeros = codes(&mut generator, many);
+                    case = case.input(View::Dense.layout(stored, &each), &zeros);
+                }
+                all.push(case.outputs(&[if back { view } else { View::Dense }]).build());
             }
         }
     }

@@ -3,8 +3,8 @@
 use millstream_core::{CoordinateMode, DType, MAX_RANK, NearestRounding, ResizeMode, ResizeParams};
 
 use super::gather::values;
-use super::{FLOATS, TYPES};
-use crate::{Case, CaseBuilder, Generator, View, ops};
+use super::{FLOATS, NUMBERS, TYPES};
+use crate::{Case, CaseBuilder, Generator, Value, View, ops};
 
 /// Sizes of input and output; scales are their quotients.
 const SIZES: &[(&[usize], &[usize])] = &[
@@ -82,6 +82,16 @@ pub(super) fn cases() -> Vec<Case> {
             }
         }
     }
+    for coordinates in [CoordinateMode::HalfPixel, CoordinateMode::CropAndResize] {
+        for mode in [ResizeMode::Linear, ResizeMode::Cubic(-0.75)] {
+            for dtype in NUMBERS.into_iter().filter(|dtype| dtype.is_int()) {
+                all(&mut cases, dtype, params(mode, coordinates));
+            }
+            let params = ResizeParams { antialias: true, ..params(mode, coordinates) };
+            all(&mut cases, DType::U8, params);
+        }
+    }
+    cases.extend(equal());
     cases.extend(uneven());
     cases.extend(large());
     cases
@@ -114,7 +124,7 @@ fn case(
     );
     let mut generator = Generator::named(&name);
     let count = from.iter().product();
-    let elements = if matches!(mode, ResizeMode::Nearest(_)) {
+    let elements = if matches!(mode, ResizeMode::Nearest(_)) || dtype.is_int() {
         values(&mut generator, dtype, count)
     } else {
         generator.elements(dtype, count, -4.0, 4.0)
@@ -141,6 +151,24 @@ fn uneven() -> Vec<Case> {
                 let name = format!("uneven-{from}-{to}");
                 cases.push(case(name, DType::F32, &[3, from], &[3, to], params, VIEWS[0]));
             }
+        }
+    }
+    cases
+}
+
+/// Elements that are equal stay as they are, whatever the weights.
+fn equal() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for dtype in [DType::U8, DType::I8, DType::I32] {
+        for (from, to) in [(3, 7), (5, 9), (7, 3), (10, 11), (2, 49)] {
+            let mut params = params(ResizeMode::Linear, CoordinateMode::HalfPixel);
+            params.scales[..2].fill(to as f64 / from as f64);
+            params.sizes[..2].fill(to);
+            let name = format!("resize/{dtype}/equal-{from}-{to}");
+            let values = vec![Value::Int(113); from * from];
+            let layout = View::Dense.layout(dtype, &[from, from]);
+            let case = CaseBuilder::new(name, ops::resize(params)).input(layout, &values);
+            cases.push(case.outputs(&[View::Dense]).build());
         }
     }
     cases

@@ -12,6 +12,7 @@ use crate::check::results;
 use crate::{Case, CaseBuilder, Dense, Failure, Fault, Target, Value, View};
 
 /// A promise about how several runs relate.
+#[derive(Debug)]
 pub struct Property {
     /// What is promised.
     pub name: &'static str,

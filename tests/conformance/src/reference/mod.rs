@@ -77,11 +77,16 @@ pub fn reference(case: &Case) -> Vec<Expected> {
             cumsum::apply(usize::from(*axis), [*exclusive, *reverse, *product], &inputs[0])
         }
         Op::Softmax { axis, log } => softmax::apply(usize::from(*axis), *log, &inputs[0]),
-        Op::LayerNorm { axes, epsilon, weight, bias } => {
+        Op::LayerNorm { axes, epsilon, weight, bias, moments } => {
             let mut rest = inputs[1..].iter();
             let weight = weight.then(|| rest.next().expect("weight"));
             let bias = bias.then(|| rest.next().expect("bias"));
-            layer_norm::apply(usize::from(*axes), f64::from(*epsilon), &inputs[0], weight, bias)
+            let (axes, epsilon) = (usize::from(*axes), f64::from(*epsilon));
+            let mut expected = layer_norm::apply(axes, epsilon, &inputs[0], weight, bias);
+            if *moments {
+                expected.extend(layer_norm::moments(axes, epsilon, &inputs[0]));
+            }
+            expected
         }
         Op::RmsNorm { axes, epsilon, weight: _ } => {
             norms::rms(usize::from(*axes), f64::from(*epsilon), &inputs[0], inputs.get(1))

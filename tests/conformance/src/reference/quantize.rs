@@ -6,7 +6,7 @@ use super::conv::spread;
 use super::near;
 use crate::accuracy::{smallest, unit};
 use crate::value::{limits, round_to, wrap};
-use crate::{Dense, Expected, Value};
+use crate::{Dense, Expected, Value, small};
 
 /// `inputs` are the source, the scale and perhaps the zero point.
 pub(super) fn apply(
@@ -25,16 +25,25 @@ pub(super) fn apply(
     let zero = inputs.get(2).map(wide);
     let element = |at: usize| {
         let scale = scale.values[at].as_f64();
-        let zero = zero.as_ref().map_or(0, |zero| zero.values[at].as_i128());
+        let zero = zero.as_ref().map_or(Value::Int(0), |zero| zero.values[at]);
         if back {
-            let value = (src.values[at].as_i128() - zero) as f64 * scale;
+            // All types have numbers that `f64` can subtract exactly.
+            let value = (src.values[at].as_f64() - zero.as_f64()) * scale;
             return near(value, 2.0 * unit(dtype) * value.abs() + smallest(dtype));
         }
         // The quotient of two `f32` by way of `f64` is rounded as if once.
         let computed = if src.dtype == DType::F64 { DType::F64 } else { DType::F32 };
-        let quotient = round_to(computed, src.values[at].as_f64() / scale).round_ties_even();
-        let (low, high) = (limits(dtype).0.as_i128(), limits(dtype).1.as_i128());
-        let sum = (quotient as i128).saturating_add(zero);
+        let quotient = round_to(computed, src.values[at].as_f64() / scale);
+        if dtype == DType::F4E2M1 {
+            let sum = round_to(DType::F32, round_to(computed, quotient + zero.as_f64()));
+            return Expected::Exact(small::convert(dtype, Value::Float(sum), true));
+        }
+        let (low, high) = match dtype {
+            DType::I4 => (-8, 7),
+            DType::U4 => (0, 15),
+            _ => (limits(dtype).0.as_i128(), limits(dtype).1.as_i128()),
+        };
+        let sum = (quotient.round_ties_even() as i128).saturating_add(zero.as_i128());
         Expected::Exact(Value::Int(sum.clamp(low, high)))
     };
     (0..src.values.len()).map(element).collect()

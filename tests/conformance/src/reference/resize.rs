@@ -1,10 +1,10 @@
 //! Interpolation.
 
-use millstream_core::{CoordinateMode, NearestRounding, ResizeMode, ResizeParams, Scalar};
+use millstream_core::{CoordinateMode, DType, NearestRounding, ResizeMode, ResizeParams, Scalar};
 
 use super::{near, scalar};
 use crate::dense::places;
-use crate::{Dense, Expected, accuracy};
+use crate::{Dense, Expected, accuracy, limits};
 
 /// The elements along one axis that make an output, with their weights.
 type Weights = Vec<(usize, f64)>;
@@ -37,9 +37,22 @@ pub(super) fn apply(params: &ResizeParams, shape: &[usize], input: &Dense) -> Ve
         }
         let terms: Vec<f64> = sources.iter().map(|(at, w)| input.at(at).as_f64() * w).collect();
         let magnitude = terms.iter().map(|term| term.abs()).sum();
-        near(terms.iter().sum(), accuracy::sum(input.dtype, terms.len(), magnitude))
+        let (sum, error) = (terms.iter().sum(), accuracy::sum(input.dtype, terms.len(), magnitude));
+        if input.dtype.is_int() { whole(input.dtype, sum, error) } else { near(sum, error) }
     };
     places(shape).iter().map(element).collect()
+}
+
+/// What an integer type makes of a number that may be off by `error`.
+fn whole(dtype: DType, sum: f64, error: f64) -> Expected {
+    let limits = limits(dtype);
+    let cut = |x: f64| {
+        let nearest = x.round();
+        let near = (x - nearest).abs() <= x.abs() / f64::from(1 << 20);
+        let cut = if near { nearest } else { x.trunc() };
+        cut.clamp(limits.0.as_f64(), limits.1.as_f64())
+    };
+    Expected::Between { low: cut(sum - error), high: cut(sum + error) }
 }
 
 /// The coordinate in the input of coordinate `x` in the output.

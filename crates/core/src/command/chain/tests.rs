@@ -103,9 +103,9 @@ fn inputs_of_a_command_have_the_types_of_the_chain_and_broadcast() {
     assert_eq!(command.inputs()[1].layout.strides(), [0, 1]);
     assert!(make(dst, &[dst, row]).is_ok());
     rejected(make(dst, &[row]), "inputs is 1, expected 2 (input_0, input_1)");
-    rejected(make(dst, &[row, operand(3, DType::F16, &[3])]), "input_1 is f16 [3], expected f32");
-    rejected(make(dst, &[row, f32s(3, &[2])]), "input_1 is f32 [2]");
-    rejected(make(operand(1, DType::F16, &[2, 3]), &[row, row]), "dst is f16 [2, 3], expected f32");
+    rejected(make(dst, &[row, operand(3, DType::F16, &[3])]), "input_1 is f16[3], expected f32");
+    rejected(make(dst, &[row, f32s(3, &[2])]), "input_1 is f32[2]");
+    rejected(make(operand(1, DType::F16, &[2, 3]), &[row, row]), "dst is f16[2, 3], expected f32");
     // Three operands are touched, and each element goes through four steps.
     assert_eq!(make(dst, &[row, row]).unwrap().work(), 18 + 24);
 }

@@ -105,14 +105,14 @@ impl<'a, B> Fit<'a, B> {
                 Err(_) => {
                     let expected =
                         format!("at most {MAX_RANK} axes, and elements that can be addressed");
-                    let found = format!("{dtype} {shape:?}");
+                    let found = format!("{dtype}{shape:?}");
                     return self.fail(self.op.output_names()[place], expected, found);
                 }
             },
             Made::Given(outputs) => {
                 let found = &outputs[place].layout;
                 if found.dtype() != dtype || found.shape() != shape {
-                    let expected = format!("{dtype} {shape:?}");
+                    let expected = format!("{dtype}{shape:?}");
                     return self.output_misfit(place, expected);
                 }
             }
@@ -289,7 +289,7 @@ impl<'a, B> Fit<'a, B> {
     #[cold]
     pub fn misfit<T>(&self, place: usize, expected: impl Into<String>) -> Result<T> {
         let found = self.input(place);
-        let found = format!("{} {:?}", found.dtype(), found.shape());
+        let found = format!("{}{:?}", found.dtype(), found.shape());
         self.fail(self.op.input_names()[place], expected, found)
     }
 
@@ -300,7 +300,7 @@ impl<'a, B> Fit<'a, B> {
             Made::Wanted(outputs) => outputs.get(place).copied(),
             Made::Given(outputs) => outputs.get(place).map(|output| output.layout),
         };
-        let found = found.map(|found| format!("{} {:?}", found.dtype(), found.shape()));
+        let found = found.map(|found| format!("{}{:?}", found.dtype(), found.shape()));
         self.fail(self.op.output_names()[place], expected, found.unwrap_or_default())
     }
 

@@ -57,7 +57,7 @@ impl Op {
     /// assert_eq!(outputs[0].shape(), [7, 2, 5]);
     ///
     /// let error = product.infer(&[&matrix(&[2, 3]), &matrix(&[4, 5])]).unwrap_err();
-    /// assert_eq!(error.to_string(), "matmul: b is f32 [4, 5], expected 3 rows, to fit a of shape [2, 3]");
+    /// assert_eq!(error.to_string(), "matmul: b is f32[4, 5], expected 3 rows, to fit a of shape [2, 3]");
     /// ```
     pub fn infer(&self, inputs: &[&Layout]) -> Result<Outputs> {
         let mut outputs = Outputs::new();
@@ -68,7 +68,9 @@ impl Op {
     /// The rules of every operation.
     fn fit<B>(&self, fit: &mut Fit<'_, B>) -> Result<()> {
         fit.count()?;
-        if !matches!(self, Op::Copy { .. } | Op::Download { .. }) {
+        // These say by themselves which types they take.
+        let stores = matches!(self, Op::Copy { .. } | Op::Download { .. } | Op::Quantize { .. });
+        if !stores && !matches!(self, Op::Dequantize { .. }) {
             fit.wants_computed()?;
         }
         match self {
@@ -83,8 +85,10 @@ impl Op {
             Op::Reduce { op, axes } => reduce::reduce(fit, *op, *axes),
             Op::CumSum { axis, exclusive: _, reverse: _, product: _ } => reduce::cumsum(fit, *axis),
             Op::Softmax { axis, log: _ } => reduce::softmax(fit, *axis),
-            Op::LayerNorm { axes, epsilon, weight: _, bias: _ }
-            | Op::RmsNorm { axes, epsilon, weight: _ } => norm::trailing(fit, *axes, *epsilon),
+            Op::LayerNorm { axes, epsilon, weight: _, bias: _, moments } => {
+                norm::trailing(fit, *axes, *epsilon, *moments)
+            }
+            Op::RmsNorm { axes, epsilon, weight: _ } => norm::trailing(fit, *axes, *epsilon, false),
             Op::GroupNorm { groups, epsilon, weight: _, bias: _ } => {
                 norm::groups(fit, *groups, *epsilon)
             }

@@ -47,6 +47,9 @@ impl Op {
             Op::Compress { .. } => smallvec!["dst", "count"],
             Op::Unique { .. } => smallvec!["values", "first", "inverse", "counts", "count"],
             Op::NonMaxSuppression { .. } => smallvec!["selected", "count"],
+            Op::LayerNorm { moments, .. } => {
+                with(&["dst"], &[(*moments, "mean"), (*moments, "rstd")])
+            }
             Op::DynamicQuantize { dtype, .. } => {
                 with(&["dst", "scale"], &[(*dtype == DType::U8, "zero")])
             }
@@ -65,7 +68,6 @@ impl Op {
             | Op::Reduce { .. }
             | Op::CumSum { .. }
             | Op::Softmax { .. }
-            | Op::LayerNorm { .. }
             | Op::RmsNorm { .. }
             | Op::GroupNorm { .. }
             | Op::MatMul { .. }
@@ -230,7 +232,10 @@ impl Op {
             Op::CacheWrite { positions, .. } => (1, 2 + usize::from(*positions)),
             Op::Rope { positions, .. } => (1, 3 + usize::from(*positions)),
             Op::Chain { chain } => (1, chain.inputs().len()),
-            Op::LayerNorm { weight, bias, .. } | Op::GroupNorm { weight, bias, .. } => {
+            Op::LayerNorm { weight, bias, moments, .. } => {
+                (1 + 2 * usize::from(*moments), 1 + usize::from(*weight) + usize::from(*bias))
+            }
+            Op::GroupNorm { weight, bias, .. } => {
                 (1, 1 + usize::from(*weight) + usize::from(*bias))
             }
             Op::RmsNorm { weight, .. } => (1, 1 + usize::from(*weight)),

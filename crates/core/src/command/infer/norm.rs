@@ -2,10 +2,15 @@
 
 use super::reduce::same;
 use super::{Fit, Shape};
-use crate::Result;
+use crate::{DType, Result};
 
-/// Over the last axes; weight and bias broadcast to their shape.
-pub(super) fn trailing<B>(fit: &mut Fit<'_, B>, axes: u8, epsilon: f32) -> Result<()> {
+/// Over the last axes; weight and bias broadcast to their shape. `moments` have one number for each row.
+pub(super) fn trailing<B>(
+    fit: &mut Fit<'_, B>,
+    axes: u8,
+    epsilon: f32,
+    moments: bool,
+) -> Result<()> {
     start(fit, epsilon)?;
     let (rank, axes) = (fit.input(0).rank(), usize::from(axes));
     fit.wants((1..=rank).contains(&axes), "axes", || format!("1 to {rank}"), axes)?;
@@ -16,7 +21,14 @@ pub(super) fn trailing<B>(fit: &mut Fit<'_, B>, axes: u8, epsilon: f32) -> Resul
             fit.stretch(place, &normalized)?;
         }
     }
-    same(fit)
+    same(fit)?;
+    if moments {
+        let mut shape = Shape::from_slice(fit.shape(0));
+        shape[rank - axes..].fill(1);
+        fit.output(DType::F32, &shape)?;
+        fit.output(DType::F32, &shape)?;
+    }
+    Ok(())
 }
 
 /// Over groups of channels; weight and bias have one number for each channel.

@@ -24,7 +24,7 @@ fn product<B>(fit: &mut Fit<'_, B>, dtype: DType) -> Result<Shape> {
         Some(given) => {
             let given = Shape::from_slice(given.shape());
             if given.len() < 2 || given[given.len() - 2..] != [m, n] {
-                return fit.output_misfit(0, format!("{dtype} […, {m}, {n}]"));
+                return fit.output_misfit(0, format!("{dtype}[…, {m}, {n}]"));
             }
             given
         }
@@ -80,7 +80,7 @@ pub(super) fn rows_of<B>(
     };
     match given.shape() {
         [.., rows, last] if [*rows, *last] == [m, columns] => Ok(Shape::from_slice(given.shape())),
-        _ => fit.output_misfit(0, format!("{dtype} […, {m}, {columns}]")),
+        _ => fit.output_misfit(0, format!("{dtype}[…, {m}, {columns}]")),
     }
 }
 

@@ -9,7 +9,8 @@ type ScaleAxis = (Option<u8>, Option<u32>);
 pub(super) fn quantize<B>(fit: &mut Fit<'_, B>, scale_axis: ScaleAxis, dtype: DType) -> Result<()> {
     fit.wants_float(0)?;
     let small = matches!(dtype, DType::U8 | DType::I8 | DType::U16 | DType::I16);
-    fit.wants(small, "dtype", || "u8, i8, u16 or i16".into(), dtype)?;
+    let fits = small || dtype.per_byte() == 2;
+    fit.wants(fits, "dtype", || "u8, i8, u16, i16, u4, i4 or f4e2m1".into(), dtype)?;
     scaled(fit, scale_axis, dtype, dtype)
 }
 
@@ -19,8 +20,9 @@ pub(super) fn dequantize<B>(
     dtype: DType,
 ) -> Result<()> {
     let stored = fit.dtype(0);
-    if !matches!(stored, DType::U8 | DType::I8 | DType::U16 | DType::I16 | DType::I32) {
-        return fit.misfit(0, "u8, i8, u16, i16 or i32");
+    let whole = matches!(stored, DType::U8 | DType::I8 | DType::U16 | DType::I16 | DType::I32);
+    if !whole && stored.per_byte() == 1 {
+        return fit.misfit(0, "u8, i8, u16, i16, i32, u4, i4 or f4e2m1");
     }
     fit.wants(dtype.is_float(), "dtype", || "a floating-point type".into(), dtype)?;
     scaled(fit, scale_axis, dtype, stored)
@@ -58,6 +60,17 @@ fn scaled<B>(
         return fit.output(dtype, &shape);
     }
     for place in 1..fit.inputs() {
+        // Numbers of 4 bits lie densely: they are not repeated, but found by `PackedAxis`.
+        if fit.dtype(place).per_byte() == 2 {
+            match axis.map(usize::from) {
+                Some(axis) => fit.wants_shape(place, &[shape[axis]])?,
+                None if fit.shape(place).iter().any(|&size| size != 1) => {
+                    return fit.misfit(place, "one element");
+                }
+                None => {}
+            }
+            continue;
+        }
         match axis {
             Some(axis) => fit.spread(place, &shape, axis.into())?,
             None => fit.spread_one(place, &shape)?,

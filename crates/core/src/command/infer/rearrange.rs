@@ -69,7 +69,7 @@ pub(super) fn reverse<B>(fit: &mut Fit<'_, B>, axes: Axes, batch_axis: Option<u8
 
 pub(super) fn resize<B>(fit: &mut Fit<'_, B>, params: &ResizeParams) -> Result<()> {
     if !matches!(params.mode, ResizeMode::Nearest(_)) {
-        fit.wants_float(0)?;
+        fit.wants_number(0)?;
     }
     if let ResizeMode::Cubic(coefficient) = params.mode {
         let finite = coefficient.is_finite();

@@ -41,7 +41,8 @@ fn conv_shape<B>(fit: &Fit<'_, B>, params: &ConvParams) -> Result<Shape> {
     )?;
     if weight[1] != inputs / groups {
         let wanted = inputs / groups;
-        return fit.misfit(1, format!("[outputs, {wanted}, kernel…] for {groups} groups"));
+        let weight = format!("[outputs, {wanted}, kernel…] in {groups} groups");
+        return fit.misfit(1, format!("{weight}, to fit an input of {inputs} channels"));
     }
     let mut shape = Shape::from_slice(&[src[0], outputs]);
     for axis in 0..spatial {

@@ -93,7 +93,7 @@ fn products() {
             1.0,
             Activation::None,
         ),
-        "a is f32 [1048576, 1, 1099511627776]",
+        "a is f32[1048576, 1, 1099511627776]",
     );
     let packed = written(2, DType::U8, &[isize::MAX as usize]);
     accepted(Command::pack_weights(packed, reads(&[1, 1 << 60])));
@@ -134,7 +134,7 @@ fn convolutions() {
     let far = ConvParams { groups: 1, ..far };
     rejected(
         conv(&[1, 1, 1], &[1, 1, 1 << 60], &[1, 1, 1 << 60], far),
-        "src is f32 [1, 1, 1152921504606846976]",
+        "src is f32[1, 1, 1152921504606846976]",
     );
     rejected(
         conv(&[1, 1, 1], &[1, 1, 1], &[1, 1, 1], ConvParams { spatial: u8::MAX, ..line }),
@@ -147,7 +147,7 @@ fn convolutions() {
     let padding = ConvParams { output_padding: [u32::MAX - 1; 3], ..far };
     rejected(
         transposed(&[1, 1, 1], &[1, 1, 1 << 60], &[1, 1, 1 << 60], padding),
-        "src is f32 [1, 1, 1152921504606846976]",
+        "src is f32[1, 1, 1152921504606846976]",
     );
     accepted(transposed(&[1, 1, 1 << 60], &[1, 1, 1 << 60], &[1, 1, 1], line));
     let (src, weight) = (read(DType::U8, &[1, 1, 1 << 62]), read(DType::I8, &[1, 1, 1 << 62]));
@@ -190,7 +190,7 @@ fn pools_with_billions_of_windows_are_answered_at_once() {
     };
     accepted(pool(&[1, 1, 1], &[1, 1, 1], over));
     let more = PoolParams { pad_after: MAX, ..over };
-    rejected(pool(&[1, 1, (1 << 32)], &[1, 1, 1], more), "src is f32 [1, 1, 1]");
+    rejected(pool(&[1, 1, (1 << 32)], &[1, 1, 1], more), "src is f32[1, 1, 1]");
     let most = PoolParams {
         kernel: MAX,
         stride: MAX,
@@ -214,10 +214,10 @@ fn gathers_scatters_and_the_largest() {
         Command::gather_nd(writes(&[1 << 30]), reads(&PLANE), indices(&[1 << 30, 2]), batch_axes)
     };
     accepted(gather_nd(0));
-    rejected(gather_nd(usize::MAX), "indices is i32 [1073741824, 2]");
+    rejected(gather_nd(usize::MAX), "indices is i32[1073741824, 2]");
     rejected(
         Command::gather_nd(writes(&[1]), reads(&PLANE), indices(&PLANE), 0),
-        "indices is i32 [1073741824, 1073741824]",
+        "indices is i32[1073741824, 1073741824]",
     );
     let add = ScatterReduction::Add;
     let (dst, src) = (writes(&PLANE), reads(&PLANE));
@@ -225,7 +225,7 @@ fn gathers_scatters_and_the_largest() {
     accepted(Command::scatter_nd(dst, src, indices(&[1 << 30, 1]), reads(&PLANE), add));
     rejected(
         Command::scatter_nd(dst, src, indices(&PLANE), reads(&PLANE), add),
-        "indices is i32 [1073741824, 1073741824]",
+        "indices is i32[1073741824, 1073741824]",
     );
     let places = written(2, DType::I64, &[1 << 20, 1 << 20]);
     let values = writes(&[1 << 20, 1 << 20]);
@@ -265,7 +265,7 @@ fn resizes_and_pads() {
     for (before, after) in
         [(i64::MIN, i64::MAX), (i64::MAX, i64::MIN), (i64::MIN, i64::MIN), (i64::MAX, i64::MAX)]
     {
-        rejected(pad(&[4], &[4], before, after, PadMode::Reflect), "is f32 [4]");
+        rejected(pad(&[4], &[4], before, after, PadMode::Reflect), "is f32[4]");
     }
 }
 
@@ -318,6 +318,6 @@ fn transfers_of_more_than_there_is() {
     );
     rejected(
         Command::timestamp(written(1, DType::I64, &[1 << 59])),
-        "dst is i64 [576460752303423488]",
+        "dst is i64[576460752303423488]",
     );
 }

@@ -15,6 +15,7 @@ use super::point;
 pub struct Mutex<T: ?Sized>(std::sync::Mutex<T>);
 
 /// As [`std::sync::MutexGuard`]. None while a condition variable has it.
+#[derive(Debug)]
 pub struct MutexGuard<'a, T: ?Sized>(Option<std::sync::MutexGuard<'a, T>>);
 
 impl<T> Mutex<T> {

@@ -7,6 +7,10 @@
 
 mod registers;
 mod step;
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, unused_variables, reason = "strips are for x86-64 alone")
+)]
 mod strip;
 
 #[cfg(test)]

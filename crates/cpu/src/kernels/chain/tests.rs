@@ -125,7 +125,7 @@ fn types_change_along_a_chain_and_each_result_is_rounded() {
 
 #[test]
 fn bits_that_are_no_number_are_kept() {
-    // A signalling NaN, which arithmetic would change.
+    // A signaling NaN, which arithmetic would change.
     let bits: Vec<half::f16> = [0x7D01u16, 0xFC01, 0x3C00].map(half::f16::from_bits).to_vec();
     let x = Tensor::new(&[3], &bits);
     let condition = Tensor::bools(&[3], &[1, 0, 1]);

@@ -151,7 +151,7 @@ impl MicroTiles {
                 for (row, sums) in sums.iter().enumerate() {
                     let (pairs, _) = sums.as_chunks::<2>();
                     for (index, &[first, second]) in pairs.iter().enumerate() {
-                        // Neighbours are added, and come as the halves of both registers in turn.
+                        // Neighbors are added, and come as the halves of both registers in turn.
                         let turns = _mm256_hadd_epi32(first, second);
                         let found = _mm256_permute4x64_epi64::<0b11_01_10_00>(turns);
                         let to = to.add(row * self.stride + index * 2 * COLUMNS).cast::<__m256i>();

@@ -8,7 +8,7 @@ use crate::kernels::shared::number::Stored;
 use crate::kernels::shared::parallel::{Parallel, SendPtr, parallel_for};
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 
-/// Neighbouring windows that are computed together.
+/// Neighboring windows that are computed together.
 const TOGETHER: usize = 256;
 
 /// With fewer windows in a row than this, one after the other is quicker.

@@ -10,7 +10,7 @@ use millstream_core::{Operand, RawBuffer};
 use super::taps::Taps;
 use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base};
 use crate::kernels::shared::fault::{Result, try_parallel_for};
-use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::number::{Float, Stored};
 use crate::kernels::shared::parallel::{CHUNK_ELEMENTS, Parallel};
 use crate::kernels::shared::scratch::reserve;
 use crate::kernels::shared::simd::{SimdFn, vectorized};
@@ -21,10 +21,10 @@ use crate::kernels::shared::walk::Walk;
 /// # Safety
 ///
 /// As for [`execute`](crate::kernels::resize::execute), and the operands have the type `T`.
-pub(super) unsafe fn resize<T: StoredFloat>(
+pub(super) unsafe fn resize<T: Stored<Compute: Float>>(
     taps: &[Taps],
     last: usize,
-    extrapolation: f32,
+    outside: f32,
     dst: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
@@ -45,7 +45,7 @@ pub(super) unsafe fn resize<T: StoredFloat>(
             source: Walk::over([&src.layout], last..rank),
             output: Output::new(to, 0),
             input: Input::new(base(src), 0, to),
-            outside: <T::Compute as Float>::from_f32(extrapolation),
+            outside: <T::Compute as Float>::from_f32(outside),
             behind,
             sizes: [from_size, dst.layout.shape()[last]],
         }
@@ -74,7 +74,7 @@ pub(super) unsafe fn resize<T: StoredFloat>(
     })
 }
 
-struct Interpolator<'a, T: StoredFloat> {
+struct Interpolator<'a, T: Stored<Compute: Float>> {
     taps: &'a [Taps],
     last: usize,
     /// One row of output and input, from the axis on.
@@ -89,7 +89,7 @@ struct Interpolator<'a, T: StoredFloat> {
     sizes: [usize; 2],
 }
 
-impl<T: StoredFloat> Interpolator<'_, T> {
+impl<T: Stored<Compute: Float>> Interpolator<'_, T> {
     /// The rows of the input, and their weights, that make a row of the output. Gives the position of
     /// the row in the output, and whether it lies inside the input.
     fn sources(

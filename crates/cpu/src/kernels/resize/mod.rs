@@ -1,5 +1,6 @@
 //! Interpolation, as ONNX's Resize defines it.
 
+mod integer;
 mod interpolate;
 mod nearest;
 mod taps;
@@ -11,8 +12,9 @@ use millstream_core::{DType, Operand, RawBuffer, ResizeMode, ResizeParams};
 
 use crate::kernels::copy;
 use crate::kernels::shared::fault::Result;
-use crate::kernels::shared::number::{with_bits, with_float};
+use crate::kernels::shared::number::{with_bits, with_float, with_int};
 use crate::kernels::shared::parallel::Parallel;
+use integer::Integer;
 use taps::Scaled;
 
 /// # Safety
@@ -45,9 +47,18 @@ pub(super) unsafe fn resize(
             Ok(())
         } else {
             let taps = scaled.iter().map(|axis| axis.taps(params)).collect::<Result<Vec<_>>>()?;
-            with_float!(dtype, T => {
-                interpolate::resize::<T>(&taps, last, params.extrapolation, dst, src, parallel)
-            })
+            if dtype.is_int() {
+                // As a conversion does it.
+                let outside = params.extrapolation.trunc();
+                with_int!(dtype, T => {
+                    interpolate::resize::<Integer<T>>(&taps, last, outside, dst, src, parallel)
+                })
+            } else {
+                let outside = params.extrapolation;
+                with_float!(dtype, T => {
+                    interpolate::resize::<T>(&taps, last, outside, dst, src, parallel)
+                })
+            }
         }
     }
 }

@@ -125,7 +125,7 @@ impl Stored for f16 {
     }
 }
 
-/// Initialises a run so that it can be handed to code that expects values.
+/// Initializes a run so that it can be handed to code that expects values.
 fn zeroed<T: Copy>(run: &mut [MaybeUninit<T>], zero: T) -> &mut [T] {
     for element in &mut *run {
         element.write(zero);

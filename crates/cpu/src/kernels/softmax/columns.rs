@@ -39,7 +39,7 @@ pub(super) unsafe fn run<T: StoredFloat>(softmax: &Softmax<T>, parallel: &dyn Pa
     });
 }
 
-/// Neighbouring columns. Nobody else touches those of the output, nor writes those of the input.
+/// Neighboring columns. Nobody else touches those of the output, nor writes those of the input.
 struct Strip<'a, T> {
     softmax: &'a Softmax<T>,
     /// Where it starts, in output and input.

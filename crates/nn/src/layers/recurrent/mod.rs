@@ -2,13 +2,17 @@
 
 mod parameters;
 
+use std::fmt;
+
 use millstream_core::{Command, LayerName, Layout, Operand, Recurrent, RecurrentCell};
 
 use self::parameters::{Layer, layers};
-use super::Module;
-use crate::error::invalid;
+use super::check::{misfit, misfit_of, wants_dtype};
+use super::describe::{described, python};
+use super::{Description, Module};
+use crate::error::{named, refused};
 use crate::tensor::{OpRecorder, some};
-use crate::{Error, Result, Tensor, Weights};
+use crate::{Result, Tensor, Weights};
 
 /// The options of recurrent layers, with PyTorch's defaults.
 #[derive(Clone, Copy, Debug)]
@@ -47,28 +51,76 @@ impl RecurrentState {
 }
 
 /// What LSTM, GRU and RNN have in common; each layer is one Command.
-struct Stack {
+struct Layers {
     layers: Vec<Layer>,
     cell: RecurrentCell,
     options: RecurrentOptions,
     name: LayerName,
 }
 
-impl Stack {
+impl Layers {
+    /// Whether input and states are what the layers take.
+    fn check(&self, input: &Tensor, state: Option<&RecurrentState>) -> Result<()> {
+        let (layer, first) = (self.name.as_str(), &self.layers[0]);
+        let (features, size) = (first.input_weight.shape()[2], first.hidden_weight.shape()[2]);
+        if !matches!(input.rank(), 2 | 3) || input.shape().last() != Some(&features) {
+            return self.other_input(input, features);
+        }
+        let count = self.layers.len() * first.direction.count();
+        let batch = input.shape()[usize::from(!self.options.batch_first)];
+        let states = [count, batch, size];
+        let unbatched = [count, size];
+        let states = if input.rank() == 3 { &states[..] } else { &unbatched[..] };
+        wants_dtype(layer, input, first.input_weight.dtype())?;
+        let Some(RecurrentState { hidden, cell }) = state else { return Ok(()) };
+        if cell.is_some() && self.cell != RecurrentCell::Lstm {
+            return refused(layer, "a cell state, which only an LSTM has".into());
+        }
+        let given = [("hidden state", Some(hidden)), ("cell state", cell.as_ref())];
+        for (what, given) in given {
+            if let Some(given) = given
+                && (given.shape() != states || given.dtype() != input.dtype())
+            {
+                let takes = format!("takes {}{states:?}", input.dtype());
+                return misfit_of(layer, what, given, &takes);
+            }
+        }
+        Ok(())
+    }
+
+    fn describe(&self, kind: &'static str) -> Description {
+        let RecurrentOptions { num_layers, bias, batch_first, bidirectional } = self.options;
+        let (first, made) = (&self.layers[0], Description::new(kind));
+        made.value(first.input_weight.shape()[2])
+            .value(first.hidden_weight.shape()[2])
+            .argument_if(num_layers != 1, "num_layers", num_layers)
+            .argument_if(!bias, "bias", python(bias))
+            .argument_if(batch_first, "batch_first", python(batch_first))
+            .argument_if(bidirectional, "bidirectional", python(bidirectional))
+    }
+
+    #[cold]
+    fn other_input<T>(&self, input: &Tensor, features: usize) -> Result<T> {
+        let axes = if self.options.batch_first { "batch, time" } else { "time, batch" };
+        let takes = match input.rank() {
+            2 | 3 => format!("takes {features} features"),
+            _ => format!("takes [{axes}, {features}] or [time, {features}]"),
+        };
+        misfit(self.name.as_str(), input, &takes)
+    }
+
     fn forward(
         &self,
         input: &Tensor,
         state: Option<&RecurrentState>,
     ) -> Result<(Tensor, RecurrentState)> {
         let _layer = self.name.enter();
+        self.check(input, state)?;
         if input.rank() == 2 {
             let batch_axis = usize::from(!self.options.batch_first);
             let state = state.map(|state| state.map(|tensor| tensor.unsqueeze(1))).transpose()?;
             let (output, state) = self.forward(&input.unsqueeze(batch_axis)?, state.as_ref())?;
             return Ok((output.squeeze(batch_axis)?, state.map(|tensor| tensor.squeeze(1))?));
-        }
-        if input.rank() != 3 {
-            return invalid("recurrent", format!("input {:?} needs 3 axes", input.shape()));
         }
         let recorder = OpRecorder::new("recurrent", &input.device())?;
         let batch_first = self.options.batch_first;
@@ -108,7 +160,7 @@ impl Stack {
                 &[by_time, size, by_batch, 1],
                 0,
             );
-            let layout = layout.map_err(|error| Error::named("recurrent", error))?;
+            let layout = layout.map_err(|error| named("recurrent", error))?;
             recorder.record(Command::recurrent(Recurrent {
                 cell: self.cell,
                 direction: layer.direction,
@@ -137,7 +189,7 @@ macro_rules! kinds {
             ///
             /// Parameters per layer `k`, each also with `_reverse` if `bidirectional`: `weight_ih_lk`,
             /// `weight_hh_lk`, `bias_ih_lk`, `bias_hh_lk`, with PyTorch's order of gates.
-            pub struct $name(Stack);
+            pub struct $name(Layers);
 
             impl $name {
                 /// Takes the parameters.
@@ -153,7 +205,7 @@ macro_rules! kinds {
                 ) -> Result<Self> {
                     let layers = layers($cell, input_size, hidden_size, &options, weights)?;
                     let name = weights.layer_name(stringify!($name));
-                    Ok(Self(Stack { layers, cell: $cell, options, name }))
+                    Ok(Self(Layers { layers, cell: $cell, options, name }))
                 }
 
                 /// The output of every step of the last layer, and the last states of all layers. States
@@ -174,6 +226,14 @@ macro_rules! kinds {
             impl Module for $name {
                 fn forward(&self, input: &Tensor) -> Result<Tensor> {
                     Ok(self.0.forward(input, None)?.0)
+                }
+
+                described!();
+            }
+
+            impl fmt::Debug for $name {
+                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    self.0.describe(stringify!($name)).write(f)
                 }
             }
         )*

@@ -55,14 +55,17 @@ pub fn layers(
     };
     if !(1..=MAX_LAYERS).contains(&options.num_layers) || hidden_size == 0 {
         let layers = options.num_layers;
-        return invalid("recurrent", format!("{layers} layers with a state of {hidden_size}"));
+        let reason =
+            format!("{layers} layers of hidden_size {hidden_size}, but it takes 1 or more");
+        return invalid("recurrent", reason);
     }
     let suffixes = &["", "_reverse"][..direction.count()];
     let rows = hidden_size.saturating_mul(cell.gates());
     let init = Init::fan_in(hidden_size);
     let fetch = |name: &str, layer: usize, shape: &[usize]| {
         let all = suffixes.iter().map(|suffix| {
-            let tensor = weights.fetch(&format!("{name}_l{layer}{suffix}"), shape, init)?;
+            let name = format!("{name}_l{layer}{suffix}");
+            let tensor = weights.parameter_like("weight_ih_l0", &name, shape, init)?;
             weights.derived(shape, || {
                 let blocks = gates(cell)
                     .iter()

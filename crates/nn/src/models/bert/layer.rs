@@ -1,65 +1,64 @@
-//! One layer of a BERT-type encoder.
+//! The layers of a BERT-type encoder, by the names of their weights.
 
-use millstream_core::{Activation, LayerName};
+use std::fmt;
 
 use super::BertConfig;
-use crate::models::blocks::{FeedForward, attend, heads, joined};
-use crate::{LayerNorm, LayerNormOptions, Linear, Module, Result, Tensor, Weights};
+use crate::layers::{AttentionKind, FeedForward, Residual};
+use crate::{
+    Description, MultiheadAttention, Result, TransformerEncoderLayer, TransformerOptions, Weights,
+};
+
+const PROJECTIONS: [&str; 3] = ["query", "key", "value"];
+
+pub fn options(config: &BertConfig) -> TransformerOptions {
+    TransformerOptions {
+        dim_feedforward: config.intermediate_size,
+        activation: config.hidden_act,
+        layer_norm_eps: config.layer_norm_eps,
+        batch_first: true,
+        norm_first: false,
+        bias: true,
+    }
+}
 
 /// Attention and two linear layers, each with a residual and a norm behind it: seven Commands.
-pub struct Layer {
-    projection: Linear,
-    output: Linear,
-    attention_norm: LayerNorm,
-    feed_forward: FeedForward,
-    output_norm: LayerNorm,
-    size: usize,
-    heads: usize,
-    attention_name: LayerName,
-}
-
-impl Layer {
-    pub fn new(config: &BertConfig, weights: &Weights) -> Result<Self> {
-        let (size, inner) = (config.hidden_size, config.intermediate_size);
-        let attention = weights.child("attention");
-        let linear = |inputs, outputs, weights: &Weights| {
-            Linear::new(inputs, outputs, true, &weights.child("dense"))
-        };
-        let itself = attention.child("self");
-        let after_attention = attention.child("output");
-        let after = weights.child("output");
-        Ok(Self {
-            projection: joined(size, &["query", "key", "value"], &itself)?,
-            output: linear(size, size, &after_attention)?,
-            attention_norm: norm(config, &after_attention)?,
-            feed_forward: FeedForward::new(
-                linear(size, inner, &weights.child("intermediate"))?,
-                linear(inner, size, &after)?,
-                config.hidden_act,
-            ),
-            output_norm: norm(config, &after)?,
+pub fn layer(config: &BertConfig, weights: &Weights) -> Result<TransformerEncoderLayer> {
+    let (size, heads, options) = (config.hidden_size, config.num_attention_heads, options(config));
+    let attention = weights.child("attention.self");
+    let [after_attention, after] = ["attention.output", "output"].map(|name| weights.child(name));
+    let norm = |weights: &Weights| Residual::new(&options, size, &weights.child("LayerNorm"));
+    let linear = [&weights.child("intermediate"), &after].map(|weights| weights.child("dense"));
+    Ok(TransformerEncoderLayer::of(
+        MultiheadAttention::named(
+            AttentionKind::SelfAttention,
             size,
-            heads: config.num_attention_heads,
-            attention_name: itself.layer_name("BertLayer"),
-        })
-    }
-
-    pub fn forward(&self, input: &Tensor, seen: Option<&Tensor>) -> Result<Tensor> {
-        let attended = self.attend(input, seen)?;
-        let sum = self.output.forward_fused(&attended, Some(input), Activation::None)?;
-        let attended = self.attention_norm.forward_in_place(sum)?;
-        self.output_norm.forward_in_place(self.feed_forward.forward(&attended, &attended)?)
-    }
-
-    fn attend(&self, input: &Tensor, seen: Option<&Tensor>) -> Result<Tensor> {
-        let _layer = self.attention_name.enter();
-        let product = self.projection.forward(input)?;
-        let part = |index| heads(&product, index, self.size, self.heads);
-        attend([&part(0)?, &part(1)?, &part(2)?], seen, false)
-    }
+            heads,
+            PROJECTIONS,
+            &attention,
+            &after_attention.child("dense"),
+        )?,
+        FeedForward::new(&options, size, linear.each_ref())?,
+        [norm(&after_attention)?, norm(&after)?],
+    ))
 }
 
-pub fn norm(config: &BertConfig, weights: &Weights) -> Result<LayerNorm> {
-    let options = LayerNormOptions { eps: config.layer_norm_eps, ..Default::default() };
-    LayerNorm::new(&[config.hidden_size], options, &weights.child("LayerNorm"))
+/// A layer as Transformers' models print it.
+pub struct Shown<'a>(pub &'a TransformerEncoderLayer);
+
+impl fmt::Debug for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (attention, [inner, outer], [attention_norm, output_norm]) = self.0.parts();
+        let behind = |kind, dense: &dyn fmt::Debug, norm: &dyn fmt::Debug| {
+            Description::new(kind).child("dense", dense).child("LayerNorm", norm)
+        };
+        let itself = attention.describe_named("BertSelfAttention", PROJECTIONS);
+        let attention = Description::new("BertAttention")
+            .child("self", &itself)
+            .child("output", &behind("BertSelfOutput", attention.out_proj(), attention_norm));
+        Description::new("BertLayer")
+            .child("attention", &attention)
+            .child("intermediate", &Description::new("BertIntermediate").child("dense", inner))
+            .child("output", &behind("BertOutput", outer, output_norm))
+            .write(f)
+    }
 }

@@ -6,6 +6,7 @@ mod sentence;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::path::Path;
 
 use millstream_core::{DType, Device, LayerName};
@@ -13,10 +14,14 @@ use millstream_core::{DType, Device, LayerName};
 pub use config::BertConfig;
 pub use sentence::SentenceEncoder;
 
-use self::layer::{Layer, norm};
+use self::layer::{Shown, layer, options};
 use crate::error::invalid;
-use crate::layers::MAX_LAYERS;
-use crate::{Embedding, Init, LayerNorm, Module, Result, Tensor, Weights};
+use crate::layers::Stack;
+use crate::weights::check_folder;
+use crate::{
+    AttentionMask, Description, Embedding, Init, LayerNorm, Module, Result, Tensor,
+    TransformerEncoderLayer, Weights,
+};
 
 /// An encoder of the BERT type: from tokens to one vector for each. A layer is seven Commands.
 ///
@@ -47,7 +52,7 @@ pub struct Bert {
     /// Positions with the first type added, which is that of all tokens in most calls.
     typed_positions: Tensor,
     norm: LayerNorm,
-    layers: Vec<Layer>,
+    layers: Stack<TransformerEncoderLayer>,
     embeddings_name: LayerName,
 }
 
@@ -63,6 +68,7 @@ impl Bert {
     /// Files that cannot be read or are not valid, weights that do not fit the settings, or no memory.
     pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self> {
         let folder = folder.as_ref();
+        check_folder(folder)?;
         let config = BertConfig::open(folder.join("config.json"))?;
         let weights = Weights::open(folder, device)?;
         // Models with a head of their own have the encoder below this name.
@@ -77,9 +83,6 @@ impl Bert {
     ///
     /// Weights that are missing or of another shape, or no memory.
     pub fn new(config: BertConfig, weights: &Weights) -> Result<Self> {
-        if config.num_hidden_layers > MAX_LAYERS {
-            return invalid("bert", format!("{} layers", config.num_hidden_layers));
-        }
         let embeddings = weights.child("embeddings");
         let table = |name: &str, rows: usize| {
             let init = Init::Normal { deviation: 0.02 };
@@ -95,11 +98,11 @@ impl Bert {
         weights.ignore("pooler.dense.weight");
         weights.ignore("pooler.dense.bias");
         let layers = weights.child("encoder.layer");
-        let layer = |index| Layer::new(&config, &layers.child(index));
+        let layer = |index| layer(&config, &layers.child(index));
         Ok(Self {
             words: table("word_embeddings", config.vocab_size)?,
-            norm: norm(&config, &embeddings)?,
-            layers: (0..config.num_hidden_layers).map(layer).collect::<Result<_>>()?,
+            norm: options(&config).norm(config.hidden_size, &embeddings.child("LayerNorm"))?,
+            layers: Stack::new("bert", config.num_hidden_layers, None, layer)?,
             positions,
             types,
             typed_positions,
@@ -143,24 +146,27 @@ impl Bert {
         types: Option<&Tensor>,
     ) -> Result<Tensor> {
         let &[batch, length] = ids.shape() else {
-            return invalid("bert", format!("ids of shape {:?}, need 2 axes", ids.shape()));
+            let shape = ids.shape();
+            return invalid(
+                "bert",
+                format!("ids of shape {shape:?}, but it takes [batch, length]"),
+            );
         };
         let most = self.config.max_position_embeddings;
         if length > most {
-            return invalid("bert", format!("{length} tokens, the model has {most} positions"));
+            return invalid("bert", format!("{length} tokens, but the model has {most} positions"));
         }
         let fits = |tensor: &&Tensor| tensor.shape() != ids.shape();
         if let Some(other) = [seen, types].into_iter().flatten().find(fits) {
             let (ids, other) = (ids.shape(), other.shape());
-            return invalid("bert", format!("ids of shape {ids:?} with a mask or types {other:?}"));
+            let reason = format!("a mask or types of shape {other:?}, but ids of shape {ids:?}");
+            return invalid("bert", reason);
         }
         let sum = self.embed(ids, types, length)?;
         let seen = seen.map(|seen| seen.reshape(&[batch, 1, 1, length])).transpose()?;
-        let mut hidden = self.norm.forward_in_place(sum)?;
-        for layer in &self.layers {
-            hidden = layer.forward(&hidden, seen.as_ref())?;
-        }
-        Ok(hidden)
+        let mask = AttentionMask::of_seen(seen);
+        let hidden = self.norm.forward_in_place(sum)?;
+        self.layers.forward(hidden, |layer, value| layer.forward_masked(value, &mask))
     }
 
     fn embed(&self, ids: &Tensor, types: Option<&Tensor>, length: usize) -> Result<Tensor> {
@@ -173,5 +179,20 @@ impl Bert {
                 typed.add(&self.positions.narrow(0, 0, length)?)
             }
         }
+    }
+}
+
+impl fmt::Debug for Bert {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let positions = Embedding::description(&self.positions);
+        let embeddings = Description::new("BertEmbeddings")
+            .child("word_embeddings", &self.words)
+            .child("position_embeddings", &positions)
+            .child("token_type_embeddings", &self.types)
+            .child("LayerNorm", &self.norm);
+        let layers: Vec<Shown> = self.layers.layers().iter().map(Shown).collect();
+        let encoder = Description::new("BertEncoder").list("layer", &layers);
+        let description = Description::new("BertModel").child("embeddings", &embeddings);
+        description.child("encoder", &encoder).write(f)
     }
 }

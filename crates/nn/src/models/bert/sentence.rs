@@ -9,6 +9,7 @@ use super::Bert;
 use crate::bytes::filled;
 use crate::models::config::{self, Config};
 use crate::models::tokenizer::WordPiece;
+use crate::weights::check_folder;
 use crate::{Result, Tensor};
 
 /// Sentences of one batch: enough to fill the device, few enough to bound memory.
@@ -49,6 +50,15 @@ pub struct SentenceEncoder {
     unit: Option<Tensor>,
 }
 
+impl std::fmt::Debug for SentenceEncoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SentenceEncoder")
+            .field("bert", &self.bert)
+            .field("max_tokens", &self.max_tokens)
+            .finish_non_exhaustive()
+    }
+}
+
 impl SentenceEncoder {
     /// Loads a folder.
     ///
@@ -62,6 +72,7 @@ impl SentenceEncoder {
     /// to take the mean and to normalize it, weights that do not fit the settings, or no memory.
     pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self> {
         let folder = folder.as_ref();
+        check_folder(folder)?;
         let normalize = read_modules(folder)?;
         let tokenizer = WordPiece::open(folder.join("tokenizer.json"))?;
         let settings = Config::open_optional(&folder.join("sentence_bert_config.json"))?;

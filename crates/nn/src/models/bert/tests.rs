@@ -133,3 +133,41 @@ fn what_does_not_fit_is_an_error() {
     assert!(unknown.to_vec::<f32>().is_err());
     assert!(bert.forward(&tokens, None, None).unwrap().to_vec::<f32>().is_ok());
 }
+
+#[test]
+fn the_encoder_prints_as_transformers_prints_it() {
+    let expected = "\
+BertModel(
+  (embeddings): BertEmbeddings(
+    (word_embeddings): Embedding(50, 24)
+    (position_embeddings): Embedding(12, 24)
+    (token_type_embeddings): Embedding(2, 24)
+    (LayerNorm): LayerNorm((24,), eps=1e-12, elementwise_affine=True)
+  )
+  (encoder): BertEncoder(
+    (layer): ModuleList(
+      (0-1): 2 x BertLayer(
+        (attention): BertAttention(
+          (self): BertSelfAttention(
+            (query): Linear(in_features=24, out_features=24, bias=True)
+            (key): Linear(in_features=24, out_features=24, bias=True)
+            (value): Linear(in_features=24, out_features=24, bias=True)
+          )
+          (output): BertSelfOutput(
+            (dense): Linear(in_features=24, out_features=24, bias=True)
+            (LayerNorm): LayerNorm((24,), eps=1e-12, elementwise_affine=True)
+          )
+        )
+        (intermediate): BertIntermediate(
+          (dense): Linear(in_features=24, out_features=40, bias=True)
+        )
+        (output): BertOutput(
+          (dense): Linear(in_features=40, out_features=24, bias=True)
+          (LayerNorm): LayerNorm((24,), eps=1e-12, elementwise_affine=True)
+        )
+      )
+    )
+  )
+)";
+    assert_eq!(format!("{:?}", bert(&Device::cpu().unwrap())), expected);
+}

@@ -1,15 +1,15 @@
 //! One call's way through the decoder, step by step.
 
-use super::cache::Cache;
 use super::{M2M100, Memory};
 use crate::bytes::filled;
-use crate::{Result, Tensor};
+use crate::layers::KeyValueCache;
+use crate::{AttentionMask, Result, Tensor};
 
 /// What a call has decoded so far, of `beams` outputs for each of `batch` inputs.
 pub struct Decoding<'a> {
     model: &'a M2M100,
     memory: Memory,
-    caches: Vec<Cache>,
+    caches: Vec<KeyValueCache>,
     batch: usize,
     beams: usize,
     steps: usize,
@@ -20,7 +20,7 @@ pub struct Decoding<'a> {
 impl<'a> Decoding<'a> {
     pub fn new(model: &'a M2M100, memory: Memory, beams: usize) -> Self {
         let batch = memory.batch;
-        let caches = memory.layers.iter().map(|_| Cache::default()).collect();
+        let caches = memory.layers.iter().map(|_| KeyValueCache::default()).collect();
         let history = vec![Vec::new(); batch * beams];
         Self { model, memory, caches, batch, beams, steps: 0, history }
     }
@@ -34,20 +34,18 @@ impl<'a> Decoding<'a> {
     /// Takes the next token of every output, and gives the states from which those after them follow:
     /// `[batch, beams, d_model]`.
     pub fn step(&mut self, tokens: &[u32]) -> Result<Tensor> {
-        let config = &self.model.config;
-        let (size, heads) = (config.d_model, config.decoder_attention_heads);
         let shape = [self.batch, self.beams];
         let mut hidden = self.model.embeddings.step(tokens, self.steps, &shape)?;
         for (index, beams) in self.history.iter_mut().enumerate() {
             beams.push(index % self.beams);
         }
         self.steps += 1;
-        let seen = self.seen()?;
-        let layers = self.model.decoder.iter().zip(&self.memory.layers).zip(&mut self.caches);
+        let mask = AttentionMask::of_seen(self.seen()?);
+        let layers =
+            self.model.decoder.layers().iter().zip(&self.memory.layers).zip(&mut self.caches);
         for ((layer, memory), cache) in layers {
-            hidden = layer.forward(&hidden, memory, self.memory.seen.as_ref(), |product| {
-                cache.attend(product, size, heads, seen.as_ref())
-            })?;
+            let seen = &self.memory.mask;
+            hidden = layer.forward_remembered(&hidden, Some(cache), &mask, memory, seen)?;
         }
         Ok(hidden)
     }

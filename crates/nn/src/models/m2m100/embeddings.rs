@@ -5,7 +5,7 @@ use millstream_core::{Device, LayerName};
 use super::M2M100Config;
 use crate::bytes::{collected, filled, room};
 use crate::error::invalid;
-use crate::{Result, Tensor, Weights};
+use crate::{Description, Result, Tensor, Weights};
 
 /// Of the table of places, which settings alone decide; models have a few million.
 const MAX_ELEMENTS: usize = 1 << 25;
@@ -49,6 +49,17 @@ impl Embeddings {
         })
     }
 
+    /// As Transformers' models print it.
+    pub fn describe(&self) -> Description {
+        let kind = match self.config.scale_embedding {
+            true => "M2M100ScaledWordEmbedding",
+            false => "Embedding",
+        };
+        let description = Description::new(kind).value(self.config.vocab_size);
+        let description = description.value(self.config.d_model);
+        description.argument("padding_idx", self.config.pad_token_id)
+    }
+
     pub fn device(&self) -> Device {
         self.tokens.device()
     }
@@ -59,7 +70,7 @@ impl Embeddings {
         let longest = inputs.iter().map(|input| input.as_ref().len()).max().unwrap_or(0);
         let most = self.config.max_position_embeddings;
         if longest > most {
-            return invalid(op, format!("{longest} tokens, the model has {most} places"));
+            return invalid(op, format!("{longest} tokens, but the model has {most} positions"));
         }
         let mut ids = filled(pad, inputs.len(), longest)?;
         for (index, input) in inputs.iter().map(AsRef::as_ref).enumerate() {
@@ -67,7 +78,9 @@ impl Embeddings {
                 return invalid(op, format!("input {index} has no tokens"));
             }
             if let Some(token) = input.iter().find(|&&token| token as usize >= vocabulary) {
-                return invalid(op, format!("token {token} of {vocabulary} in input {index}"));
+                let reason =
+                    format!("token {token} in input {index}, but the vocabulary has {vocabulary}");
+                return invalid(op, reason);
             }
             ids[index * longest..][..input.len()].copy_from_slice(input);
         }

@@ -95,6 +95,6 @@ fn candidates(
 impl M2M100 {
     /// The scores of all tokens to come, from states of the decoder.
     pub(super) fn logits_of(&self, hidden: &Tensor) -> Result<Tensor> {
-        self.head.forward(&self.decoder_norm.forward(hidden)?)
+        self.head.forward(&self.decoder.finish(hidden.clone())?)
     }
 }

@@ -1,7 +1,6 @@
 //! Translation models of the M2M100 and NLLB type.
 
 mod beams;
-mod cache;
 mod config;
 mod decoding;
 mod embeddings;
@@ -11,6 +10,7 @@ mod options;
 #[cfg(feature = "tokenizers")]
 mod translator;
 
+use std::fmt;
 use std::path::Path;
 
 use millstream_core::Device;
@@ -21,11 +21,15 @@ pub use options::{EarlyStopping, GenerationOptions};
 pub use translator::{TranslationTokenizer, Translator};
 
 use self::embeddings::Embeddings;
-use self::layers::{DecoderLayer, EncoderLayer, attend_itself, norm};
+use self::layers::{ShownDecoder, ShownEncoder, decoder_layer, encoder_layer, norm};
 use crate::bytes::collected;
 use crate::error::invalid;
-use crate::layers::MAX_LAYERS;
-use crate::{Init, LayerNorm, Linear, Module, Result, Tensor, Weights};
+use crate::layers::Stack;
+use crate::weights::check_folder;
+use crate::{
+    AttentionMask, Description, Init, Linear, Result, Tensor, TransformerDecoderLayer,
+    TransformerEncoderLayer, Weights,
+};
 
 /// An encoder and a decoder of the M2M100 type, which NLLB models have too.
 ///
@@ -59,10 +63,8 @@ pub struct M2M100 {
     config: M2M100Config,
     options: GenerationOptions,
     embeddings: Embeddings,
-    encoder: Vec<EncoderLayer>,
-    encoder_norm: LayerNorm,
-    decoder: Vec<DecoderLayer>,
-    decoder_norm: LayerNorm,
+    encoder: Stack<TransformerEncoderLayer>,
+    decoder: Stack<TransformerDecoderLayer>,
     head: Linear,
 }
 
@@ -71,8 +73,8 @@ struct Memory {
     batch: usize,
     /// Keys and values of the inputs, side by side, for each layer.
     layers: Vec<Tensor>,
-    /// `[batch, 1, 1, length]`, false where inputs are padded.
-    seen: Option<Tensor>,
+    /// What is not padding of the inputs.
+    mask: AttentionMask,
 }
 
 impl M2M100 {
@@ -87,6 +89,7 @@ impl M2M100 {
     /// Files that cannot be read or are not valid, weights that do not fit the settings, or no memory.
     pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self> {
         let folder = folder.as_ref();
+        check_folder(folder)?;
         let config = M2M100Config::open(folder.join("config.json"))?;
         let options = GenerationOptions::open(folder)?;
         Weights::open(folder, device)?.load(|weights| Self::new(config, options, weights))
@@ -102,10 +105,6 @@ impl M2M100 {
         options: GenerationOptions,
         weights: &Weights,
     ) -> Result<Self> {
-        if config.encoder_layers.max(config.decoder_layers) > MAX_LAYERS {
-            let (encoder, decoder) = (config.encoder_layers, config.decoder_layers);
-            return invalid("m2m100", format!("{encoder} and {decoder} layers"));
-        }
         let (encoder, decoder) = (weights.child("model.encoder"), weights.child("model.decoder"));
         for (part, name) in [&encoder, &decoder].into_iter().flat_map(|part| {
             // Copies of the table, and what is computed from sizes, are in some files.
@@ -115,16 +114,25 @@ impl M2M100 {
         }
         weights.ignore("lm_head.weight");
         let (size, init) = (config.d_model, Init::Normal { deviation: 0.02 });
-        let table = weights.fetch("model.shared.weight", &[config.vocab_size, size], init)?;
+        let table = weights.parameter("model.shared.weight", &[config.vocab_size, size], init)?;
         let (encoders, decoders) = (encoder.child("layers"), decoder.child("layers"));
-        let encoder_layer = |index| EncoderLayer::new(&config, &encoders.child(index));
-        let decoder_layer = |index| DecoderLayer::new(&config, &decoders.child(index));
+        let encoder_layer = |index| encoder_layer(&config, &encoders.child(index));
+        let decoder_layer = |index| decoder_layer(&config, &decoders.child(index));
+        let [encoder_norm, decoder_norm] = [&encoder, &decoder].map(|part| norm(size, part));
         Ok(Self {
             embeddings: Embeddings::new(&config, &table, &weights.child("model.shared"))?,
-            encoder: (0..config.encoder_layers).map(encoder_layer).collect::<Result<_>>()?,
-            encoder_norm: norm(size, "layer_norm", &encoder)?,
-            decoder: (0..config.decoder_layers).map(decoder_layer).collect::<Result<_>>()?,
-            decoder_norm: norm(size, "layer_norm", &decoder)?,
+            encoder: Stack::new(
+                "m2m100",
+                config.encoder_layers,
+                Some(encoder_norm?),
+                encoder_layer,
+            )?,
+            decoder: Stack::new(
+                "m2m100",
+                config.decoder_layers,
+                Some(decoder_norm?),
+                decoder_layer,
+            )?,
             head: Linear::from_tensors(&table, None, &weights.child("lm_head"))?,
             config,
             options,
@@ -190,11 +198,9 @@ impl M2M100 {
         }
         let memory = self.encode("logits", inputs)?;
         let mut hidden = self.embeddings.inputs(&self.embeddings.pad("logits", outputs)?)?;
-        let (size, heads) = (self.config.d_model, self.config.decoder_attention_heads);
-        for (layer, kept) in self.decoder.iter().zip(&memory.layers) {
-            hidden = layer.forward(&hidden, kept, memory.seen.as_ref(), |product| {
-                attend_itself(product, size, heads, None, true)
-            })?;
+        let causal = AttentionMask::causal();
+        for (layer, kept) in self.decoder.layers().iter().zip(&memory.layers) {
+            hidden = layer.forward_remembered(&hidden, None, &causal, kept, &memory.mask)?;
         }
         self.logits_of(&hidden)
     }
@@ -208,12 +214,32 @@ impl M2M100 {
             .contains(&false)
             .then(|| Tensor::from_slice(&seen, &[batch, 1, 1, length], &self.embeddings.device()))
             .transpose()?;
-        let mut hidden = self.embeddings.inputs(&padded)?;
-        for layer in &self.encoder {
-            hidden = layer.forward(&hidden, seen.as_ref())?;
-        }
-        let encoded = self.encoder_norm.forward(&hidden)?;
-        let layers = self.decoder.iter().map(|layer| layer.remember(&encoded));
-        Ok(Memory { batch, layers: layers.collect::<Result<_>>()?, seen })
+        let mask = AttentionMask::of_seen(seen);
+        let hidden = self.embeddings.inputs(&padded)?;
+        let encoded =
+            self.encoder.forward(hidden, |layer, value| layer.forward_masked(value, &mask))?;
+        let layers = self.decoder.layers().iter().map(|layer| layer.remember(&encoded));
+        Ok(Memory { batch, layers: layers.collect::<Result<_>>()?, mask })
+    }
+}
+
+impl fmt::Debug for M2M100 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let encoder: Vec<ShownEncoder> = self.encoder.layers().iter().map(ShownEncoder).collect();
+        let decoder: Vec<ShownDecoder> = self.decoder.layers().iter().map(ShownDecoder).collect();
+        let places = Description::new("M2M100SinusoidalPositionalEmbedding");
+        let side = |kind| Description::new(kind).child("embed_positions", &places);
+        let behind = |side: Description, norm: Option<&crate::LayerNorm>| match norm {
+            Some(norm) => side.child("layer_norm", norm),
+            None => side,
+        };
+        let encoder = side("M2M100Encoder").list("layers", &encoder);
+        let decoder = side("M2M100Decoder").list("layers", &decoder);
+        let model = Description::new("M2M100Model")
+            .child("shared", &self.embeddings.describe())
+            .child("encoder", &behind(encoder, self.encoder.norm()))
+            .child("decoder", &behind(decoder, self.decoder.norm()));
+        let description = Description::new("M2M100ForConditionalGeneration");
+        description.child("model", &model).child("lm_head", &self.head).write(f)
     }
 }

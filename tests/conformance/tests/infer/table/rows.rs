@@ -33,10 +33,11 @@ pub fn softmax() -> Good {
 }
 
 pub fn layer_norm() -> Good {
-    let op = |axes, epsilon| Op::LayerNorm { axes, epsilon, weight: true, bias: true };
+    let op =
+        |axes, epsilon| Op::LayerNorm { axes, epsilon, weight: true, bias: true, moments: true };
     row(
         op(1, 1e-5),
-        [DST],
+        [DST, ("mean", DST.1, &[]), ("rstd", DST.1, &[])],
         [
             input("src", F32, &[2, 3], "type", &["axes", "weight"]),
             input("weight", F32, &[3], "type rank size", &[]),

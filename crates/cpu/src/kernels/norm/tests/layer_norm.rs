@@ -1,4 +1,4 @@
-use millstream_core::{Command, DType, Layout};
+use millstream_core::{Command, DType, Layout, Op};
 
 use crate::kernels::shared::testing::{
     FLOATS, Tensor, assert_close, assert_same_bits_in_any_order, noise, run, tolerance,
@@ -105,4 +105,16 @@ fn results_do_not_depend_on_the_order_of_chunks() {
     let operands = (dst.operand(), src.operand(), Some(weight.operand()));
     let command = Command::layer_norm(operands.0, operands.1, operands.2, None, 1, 1e-5).unwrap();
     assert_same_bits_in_any_order(&command, &dst);
+}
+
+#[test]
+fn mean_and_inverse_deviation_are_given_in_f32() {
+    let src = Tensor::new(&[2, 4], &[1.0f64, 1.0, 3.0, 3.0, -2.0, -2.0, -2.0, -2.0]);
+    let dst = Tensor::output(DType::F64, &[2, 4]);
+    let [mean, rstd] = [0; 2].map(|_| Tensor::output(DType::F32, &[2, 1]));
+    let op = Op::LayerNorm { axes: 1, epsilon: 0.25, weight: false, bias: false, moments: true };
+    let outputs = [dst.operand(), mean.operand(), rstd.operand()];
+    run(Command::new(op, outputs, [src.operand()]));
+    assert_eq!(mean.values::<f32>(), [2.0, -2.0]);
+    assert_eq!(rstd.values::<f32>(), [1.0 / 1.25f64.sqrt() as f32, 2.0]);
 }

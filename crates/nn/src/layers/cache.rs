@@ -2,7 +2,7 @@
 
 use millstream_core::Command;
 
-use crate::models::blocks::{attend, heads};
+use crate::error::invalid;
 use crate::tensor::OpRecorder;
 use crate::{Result, Tensor};
 
@@ -16,24 +16,18 @@ const FIRST_STEPS: usize = 16;
 ///
 /// Memory is written here behind the filled part only, which nobody has seen yet.
 #[derive(Default)]
-pub struct Cache {
+pub(crate) struct KeyValueCache {
     /// `[batch, room, 2 · size]`, of which `filled` tokens are there.
     storage: Option<Tensor>,
     filled: usize,
 }
 
-impl Cache {
-    /// Adds the tokens of one step, given as query, key and value side by side, `[batch, beams, 3 · size]`,
-    /// and attends to all so far.
-    pub fn attend(
-        &mut self,
-        product: &Tensor,
-        size: usize,
-        count: usize,
-        seen: Option<&Tensor>,
-    ) -> Result<Tensor> {
+impl KeyValueCache {
+    /// Adds the tokens of one step, given as query, key and value side by side, `[batch, beams, 3 · size]`. Gives keys
+    /// and values of all so far, side by side.
+    pub fn extend(&mut self, product: &Tensor, size: usize) -> Result<Tensor> {
         let &[batch, beams, _] = product.shape() else {
-            return crate::error::invalid("attention", format!("shape {:?}", product.shape()));
+            return invalid("attention", format!("shape {:?}", product.shape()));
         };
         let storage = self.with_room(product, [batch, beams, 2 * size])?;
         let recorder = OpRecorder::new("cache", &product.device())?;
@@ -41,10 +35,7 @@ impl Cache {
         let added = product.narrow(2, size, 2 * size)?;
         recorder.record(Command::copy(place.operand(), added.operand()))?;
         self.filled += beams;
-        let there = storage.narrow(1, 0, self.filled)?;
-        let query = heads(product, 0, size, count)?;
-        let [key, value] = [0, 1].map(|part| heads(&there, part, size, count));
-        attend([&query, &key?, &value?], seen, false)
+        storage.narrow(1, 0, self.filled)
     }
 
     /// The storage, with room for another step.

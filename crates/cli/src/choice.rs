@@ -1,0 +1,70 @@
+//! Checks of arguments before anything long begins: which device, and whether a file can be written.
+
+use std::path::Path;
+
+use millstream::{Device, Error, Result};
+
+/// The device of an argument.
+#[derive(clap::Args)]
+pub(crate) struct DeviceChoice {
+    /// The device, by name; by default the most capable one that opens: a GPU, else the CPU.
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+}
+
+impl DeviceChoice {
+    /// Opens the device. Where none was named, says on standard error which one it is.
+    pub fn open(&self) -> Result<Device> {
+        match &self.device {
+            Some(name) => Device::open(name),
+            None => {
+                let device = Device::best()?;
+                eprintln!("device: {}", named(device));
+                Ok(device)
+            }
+        }
+    }
+}
+
+/// The name of a device with what it is.
+pub(crate) fn named(device: Device) -> String {
+    format!("{} ({})", device.name(), device.info().description)
+}
+
+/// Whether a file can be written, so that this is known before the work and not after it. Leaves no file behind.
+///
+/// # Errors
+///
+/// A folder that does not exist or cannot be written to, or a folder in place of the file.
+pub(crate) fn check_output(path: &Path) -> Result<()> {
+    let existed = path.exists();
+    let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    file.map_err(|error| Error::write(path, error))?;
+    if !existed {
+        // A file that stays behind is written over.
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_checked_without_a_trace() {
+        let folder = std::env::temp_dir().join(format!("millstream-output-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("result");
+        check_output(&file).unwrap();
+        assert!(!file.exists());
+        std::fs::write(&file, "kept").unwrap();
+        check_output(&file).unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "kept");
+        for wrong in [folder.clone(), folder.join("missing/result")] {
+            let error = check_output(&wrong).unwrap_err().to_string();
+            assert!(error.contains(wrong.to_str().unwrap()), "{error}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,59 @@
+//! What a weights file holds, without loading it.
+
+use std::path::Path;
+
+use super::shards::Shards;
+use crate::Result;
+
+/// A tensor of a weights file; see [`inspect`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorInfo {
+    /// The name.
+    pub name: String,
+    /// The name of the element type; that of the file where no tensor here can have it.
+    pub dtype: String,
+    /// The shape.
+    pub shape: Vec<usize>,
+    /// Bytes in the file.
+    pub bytes: usize,
+}
+
+/// The tensors of a `.safetensors` file, an index or a folder, as [`Weights::open`](crate::Weights::open) takes them, by
+/// name. Only headers are read, and no device is needed.
+///
+/// ```
+/// # use millstream_cpu as _;
+/// # fn main() -> millstream_nn::Result<()> {
+/// # let path = std::env::temp_dir().join(format!("inspect-{}.safetensors", std::process::id()));
+/// # let device = millstream_core::Device::cpu()?;
+/// # let scale = millstream_nn::Tensor::new(&[1.0f32, 2.0], &device)?;
+/// # millstream_nn::save(&path, [("scale", &scale)])?;
+/// let tensors = millstream_nn::inspect(&path)?;
+/// assert_eq!((tensors[0].name.as_str(), tensors[0].dtype.as_str(), tensors[0].bytes), ("scale", "f32", 8));
+/// # std::fs::remove_file(path).ok();
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Blocks when
+///
+/// Always: files are read.
+///
+/// # Errors
+///
+/// As for [`Weights::open`](crate::Weights::open).
+pub fn inspect(path: impl AsRef<Path>) -> Result<Vec<TensorInfo>> {
+    let shards = Shards::open(path.as_ref())?;
+    let info = |name: &str| {
+        let (_, entry) = shards.find(name)?;
+        let dtype = match &entry.dtype {
+            Ok(dtype) => dtype.to_string(),
+            Err(unknown) => unknown.clone(),
+        };
+        let (name, shape) = (name.to_owned(), entry.shape.clone());
+        Some(TensorInfo { name, dtype, shape, bytes: entry.place.len() })
+    };
+    let mut tensors: Vec<TensorInfo> = shards.names().filter_map(info).collect();
+    tensors.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    Ok(tensors)
+}

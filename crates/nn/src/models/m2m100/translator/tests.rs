@@ -109,22 +109,25 @@ fn languages_have_the_tokens_of_transformers() {
 
 #[test]
 fn text_goes_in_and_text_comes_out() {
+    let texts = ["the mill turns", "bread and water", "a wheel", "streams run past the mill"];
     for kind in ["unigram", "bpe"] {
         let scratch = Scratch::new(kind).copy(&fixtures().join("m2m100"));
         let scratch = scratch.copy(&fixtures().join("m2m100-text").join(kind));
-        let device = Device::cpu().unwrap();
-        let translator = Translator::open(&scratch.0, &device).unwrap();
-        let (text, options) = ("the mill turns", translator.model().generation_options().clone());
-        let german = translator.translate(text, "en", "de").unwrap();
-        // The model knows no languages, but its answer depends on the one that is asked for.
-        let other = translator.translate(text, "en", "ja").unwrap();
-        assert!(!german.is_empty() && german != other && !german.contains("__"), "{german:?}");
-        let both = translator.translate_all(&[text, "bread"], "en", "de", &options).unwrap();
-        assert_eq!(both[0], german);
-        let tokens = translator.tokenizer().encode(text, "en").unwrap();
-        let forced = GenerationOptions { forced_bos_token_id: Some(99), ..options };
-        let plain = translator.model().generate(&[tokens], &forced).unwrap();
-        assert_eq!(translator.tokenizer().decode(&plain[0]).unwrap(), german);
+        let translator = Translator::open(&scratch.0, &Device::cpu().unwrap()).unwrap();
+        let to = |target: &str| texts.map(|text| translator.translate(text, "en", target).unwrap());
+        let german = to("de");
+        // The model knows no languages, but its answers depend on the one that is asked for.
+        assert!(german != to("ja") && german.iter().any(|text| !text.is_empty()), "{german:?}");
+        assert!(german.iter().all(|text| !text.contains("__")), "{german:?}");
+
+        let options = translator.model().generation_options().clone();
+        assert_eq!(translator.translate_all(&texts, "en", "de", &options).unwrap(), german);
+        let language = translator.tokenizer().language("de").unwrap();
+        let forced = GenerationOptions { forced_bos_token_id: Some(language), ..options };
+        let tokens = texts.map(|text| translator.tokenizer().encode(text, "en").unwrap());
+        let outputs = translator.model().generate(&tokens, &forced).unwrap();
+        let plain = outputs.iter().map(|tokens| translator.tokenizer().decode(tokens).unwrap());
+        assert!(plain.eq(german));
     }
 }
 

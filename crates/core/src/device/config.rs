@@ -38,6 +38,19 @@ pub enum Exhaustion {
 /// | `MILLSTREAM_QUIET` | `quiet` | `0`, `1` | `0` |
 ///
 /// Parsing is strict: a value that does not parse is an error when a device is opened, never ignored.
+///
+/// ```
+/// # millstream_core::doctest!();
+/// use millstream::{Config, Device};
+///
+/// # fn main() -> millstream::Result<()> {
+/// let config = Config { threads: Some(2), quiet: true, ..Config::from_env()? };
+/// let device = Device::builder("cpu").config(config).open()?;
+/// assert_eq!(device.config().threads, Some(2));
+/// # Ok(())
+/// # }
+/// ```
+#[doc(alias = "SessionOptions")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Streams in the pool, the default stream included, or as many as the device likes to have.

@@ -12,7 +12,6 @@ everywhere=(':!scripts/words.sh' ':!CHANGELOG.md' ':!LICENSE*' ':!Cargo.lock' ':
 found=0
 files=("$@")
 # Rooms where a word is still being replaced.
-cpu=(':!crates/cpu' ':!scripts/mutants/cpu-*' ':!docs/atomics.md')
 gpu=(':!crates/cuda' ':!crates/gpu' ':!scripts/mutants/cuda-*' ':!scripts/mutants/gpu-*')
 
 # check KIND 'PATTERN' 'what to use' [pathspec…]
@@ -36,46 +35,46 @@ check() {
 
 # Scheduling and waiting.
 check word 'courtesy|courteous|[Mm]anners' 'credits, refill, spend'
-check word '[Dd]oorbells?|rung' 'idle workers, notify' "${cpu[@]}"
-check name '[Bb]eds?' 'parker' "${cpu[@]}"
-check defined 'Team|Help|recruit' 'parallel-for, task' "${cpu[@]}"
-check word '[Ll]oans?|[Ll]enders?|lent|lends|lending' 'lease, or checkout from a pool' "${cpu[@]}" "${gpu[@]}"
+check word '[Dd]oorbells?|rung' 'idle workers, notify'
+check name '[Bb]eds?' 'parker'
+check defined 'Team|Help|recruit' 'parallel-for, task'
+check word '[Ll]oans?|[Ll]enders?|lent|lends|lending' 'lease, or checkout from a pool' "${gpu[@]}"
 check word 'Lookers?|NAP' 'spinner, park' "${gpu[@]}"
-check defined 'look|looks|looked' 'poll, check, or what it does' "${cpu[@]}" "${gpu[@]}"
+check defined 'look|looks|looked' 'poll, check, or what it does' "${gpu[@]}"
 check word 'doomed' 'failed' "${gpu[@]}"
 check name '[Vv]erdicts?|judge[sd]?' 'outcome, classify' "${gpu[@]}" ':!tests/conformance'
-check word 'told(?! apart)' 'reported, or: gets the error' "${cpu[@]}" "${gpu[@]}"
+check word 'told(?! apart)' 'reported, or: gets the error' "${gpu[@]}"
 # Memory.
 check word '[Dd]epartures?' 'pending frees'
 check word '[Ll]adder|climb(?:s|ed|ing)?' 'reclaim steps'
 check word '[Tt]roubles' 'fault log' "${gpu[@]}"
 check word 'Holders' 'RefCount'
 # The profiler, and lists of Commands.
-check name '[Vv]isits?' 'what it does' "${cpu[@]}" "${gpu[@]}" ':!crates/nn' ':!tests/conformance'
+check name '[Vv]isits?' 'what it does' "${gpu[@]}" ':!crates/nn' ':!tests/conformance'
 check word 'Preparer|sights?' 'batch lowering, occurrence' "${gpu[@]}"
-check word '[Pp]atience' 'timeout, or capture threshold' "${cpu[@]}" "${gpu[@]}"
+check word '[Pp]atience' 'timeout, or capture threshold' "${gpu[@]}"
 # Kernels.
 check word 'matmul_depth|conv_depth|lower_depth' 'split_k'
-check name 'turned' 'transposed, reversed' "${cpu[@]}" "${gpu[@]}" ':!bench/gpu'
-check name 'depth' 'k' "${cpu[@]}" "${gpu[@]}" ':!bench' ':!crates/nn/fuzz' ':!scripts' ':!crates/nn/src/layers/check.rs'
-check defined 'Machine|Job' 'Isa, a SIMD function' "${cpu[@]}"
-check name 'falling|past_cache|byte_product' 'exp_nonpositive, streaming stores, int8 gemm' "${cpu[@]}"
-check defined 'Finish|Rest|Parts' 'epilogue' "${cpu[@]}" "${gpu[@]}"
-check defined 'Way|Choice|Notes' 'params, load report' "${cpu[@]}"
+check name 'turned' 'transposed, reversed' "${gpu[@]}" ':!bench/gpu'
+check name 'depth' 'k' "${gpu[@]}" ':!bench' ':!crates/nn/fuzz' ':!scripts' ':!crates/nn/src/layers/check.rs'
+check defined 'Machine|Job' 'Isa, a SIMD function'
+check name 'falling|past_cache|byte_product' 'exp_nonpositive, streaming stores, int8 gemm'
+check defined 'Finish|Rest|Parts' 'epilogue' "${gpu[@]}"
+check defined 'Way|Choice|Notes' 'params, load report'
 check word 'Use::Own' 'AttentionKind::SelfAttention'
-check name 'MOST_\w+|most_\w+' 'MAX_, max_' "${cpu[@]}" "${gpu[@]}" ':!bench'
+check name 'MOST_\w+|most_\w+' 'MAX_, max_' "${gpu[@]}" ':!bench'
 # One meaning each.
-check defined 'Plan' 'Plan is a list of Commands over slots' ':!crates/core/src/plan' ':!crates/nn/src/plan.rs' "${cpu[@]}" "${gpu[@]}"
+check defined 'Plan' 'Plan is a list of Commands over slots' ':!crates/core/src/plan' ':!crates/nn/src/plan.rs' "${gpu[@]}"
 check word '(?:struct|enum|type) Recorder' 'Recorder is the locked part of a stream' ':!crates/core/src/stream'
-check defined 'Block' 'Block is device memory with a home stream' ':!crates/core/src/memory' "${cpu[@]}" "${gpu[@]}"
-check defined 'Places' 'say of what' "${cpu[@]}" "${gpu[@]}"
+check defined 'Block' 'Block is device memory with a home stream' ':!crates/core/src/memory' "${gpu[@]}"
+check defined 'Places' 'say of what' "${gpu[@]}"
 
 # American spelling.
-check word '\w*[A-Za-z]{2}(?:alis|eralis|imis|oris|ronis|ognis|antis|ilis|atis|inis|aris)(?:e|es|ed|er|ers|ing|ation|ations)(?<!promised)' '-ize, -ization' "${cpu[@]}" "${gpu[@]}"
-check word '\w*(?:[Bb]ehavi|[Cc]ol|[Nn]eighb|[Ff]av|[Hh]on|[Ll]ab|[Hh]arb|[Rr]um)our\w*' '-or' "${cpu[@]}" "${gpu[@]}"
-check word '[Cc]entre[sd]?|[Ff]ibres?|[Mm]etres?|[Ll]itres?|[Cc]alibre' '-er' "${cpu[@]}" "${gpu[@]}"
-check word '[Aa]naly[s]e[sd]?|[Pp]aralyse\w*|[Cc]atalogue\w*|[Dd]ialogue' 'analyze, catalog, dialog' "${cpu[@]}" "${gpu[@]}"
-check word '\w*(?:[Cc]ancell|[Ll]abell|[Mm]odell|[Ss]ignall|[Tt]ravell|[Ll]evell)(?:ed|ing|er|ers)' 'one l' "${cpu[@]}" "${gpu[@]}"
-check word '[Gg]rey|[Ll]icence|[Dd]efence|[Ww]hilst|[Aa]mongst|[Aa]rtefacts?|[Jj]udgement|[Ss]cepti\w+|[Pp]rogramme' 'American spelling' "${cpu[@]}" "${gpu[@]}"
+check word '\w*[A-Za-z]{2}(?:alis|eralis|imis|oris|ronis|ognis|antis|ilis|atis|inis|aris)(?:e|es|ed|er|ers|ing|ation|ations)(?<!promised)' '-ize, -ization' "${gpu[@]}"
+check word '\w*(?:[Bb]ehavi|[Cc]ol|[Nn]eighb|[Ff]av|[Hh]on|[Ll]ab|[Hh]arb|[Rr]um)our\w*' '-or' "${gpu[@]}"
+check word '[Cc]entre[sd]?|[Ff]ibres?|[Mm]etres?|[Ll]itres?|[Cc]alibre' '-er' "${gpu[@]}"
+check word '[Aa]naly[s]e[sd]?|[Pp]aralyse\w*|[Cc]atalogue\w*|[Dd]ialogue' 'analyze, catalog, dialog' "${gpu[@]}"
+check word '\w*(?:[Cc]ancell|[Ll]abell|[Mm]odell|[Ss]ignall|[Tt]ravell|[Ll]evell)(?:ed|ing|er|ers)' 'one l' "${gpu[@]}"
+check word '[Gg]rey|[Ll]icence|[Dd]efence|[Ww]hilst|[Aa]mongst|[Aa]rtefacts?|[Jj]udgement|[Ss]cepti\w+|[Pp]rogramme' 'American spelling' "${gpu[@]}"
 [ "$found" = 0 ] || echo "Words to replace: see the glossary in CONTRIBUTING.md." >&2
 exit "$found"

@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::queue::CpuQueue;
 use crate::{kernels, memory};
 
-/// What a program is told whose author has not read on.
+/// What is printed when kernels were built without optimization.
 const UNOPTIMIZED: &str = "millstream: the CPU device was built without optimization and is hundreds of times slower; \
      put `opt-level = 3` under `[profile.dev.package.\"*\"]` in Cargo.toml (MILLSTREAM_QUIET=1 hides this line)";
 

@@ -22,7 +22,7 @@ impl Dependents {
         passed()
     }
 
-    /// Takes all streams. The caller has told its progress before.
+    /// Takes all streams. The caller has made its progress visible before.
     pub fn take(&self) -> impl Iterator<Item = u32> {
         // Either this load sees the bit of a stream, or that stream's check sees the progress.
         fence(Ordering::SeqCst);

@@ -268,7 +268,7 @@ fn check_step(
         Ok(outputs) => Ok((layouts[0].dtype(), outputs[0].dtype())),
         Err(Error::Mismatch { op, operand, expected, found }) => {
             // There is no shape to speak of.
-            let found = found.trim_end_matches(" []");
+            let found = found.trim_end_matches("[]");
             let (expected, found) =
                 (format!("{operand} to be {expected}"), format!("{op} with {operand} {found}"));
             mismatch(STEP_NAMES[place], expected, found)

@@ -90,6 +90,13 @@ fn keep(mut inner: Box<DeviceInner>) -> &'static DeviceInner {
     }
 }
 
+/// Every device that was ever opened, the newest first. Takes no lock.
+pub(crate) fn opened_devices() -> impl Iterator<Item = &'static DeviceInner> {
+    // SAFETY: null, or a device that is never freed.
+    let newest = unsafe { NEWEST.load(READ).as_ref() };
+    std::iter::successors(newest, |device| device.opened_before)
+}
+
 /// A name that no device before it has.
 fn label(name: &str, newest: Option<&'static DeviceInner>) -> String {
     let before = std::iter::successors(newest, |device| device.opened_before);
@@ -208,7 +215,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Settings out of range.
+    /// Settings out of range, or a trace that cannot be written where it is wanted.
     pub fn with_backend(backend: Box<dyn Backend>, mut config: Config) -> Result<Self> {
         config.check()?;
         fork::watch();
@@ -230,11 +237,15 @@ impl Device {
             fault_log: FaultLog::default(),
             pool: StreamPool::new(streams),
             memory: DeviceMemory::new(limit, config.memory_high, config.memory_low),
-            profiler: Profiler::new(&info.name),
+            profiler: Profiler::new(&info.name, config.profiler_ring),
             info,
             config,
             backend,
         };
+        if let Some(path) = &inner.config.trace {
+            crate::profiler::file::begin(path)?;
+            inner.profiler.start();
+        }
         Ok(Device(keep(Box::new(inner))))
     }
 
@@ -483,6 +494,9 @@ impl Device {
         // What was recorded between the wait and the closing.
         let _ = self.0.wait_idle();
         self.0.backend.close();
+        if let Some(path) = &self.0.config.trace {
+            crate::profiler::file::device_closed(path, self.0.profiler.take_trace());
+        }
         crate::memory::trim_device(self.0);
         result
     }

@@ -7,7 +7,7 @@ use crate::kernels::shared::number::{Stored, with_f32};
 use crate::kernels::shared::parallel::{Parallel, SendPtr, parallel_for};
 
 /// Taps of three axes at most.
-const MOST_TAPS: usize = 64;
+const MAX_TAPS: usize = 64;
 
 /// How places are found.
 #[derive(Clone, Copy)]
@@ -57,7 +57,7 @@ unsafe fn sample<T: Stored<Compute = f32>>(
                 to_at += here * steps[axis + 2];
                 point_at += here * points[axis + 1];
             }
-            let mut taps = Taps { list: [(0, 0.0); MOST_TAPS], count: 1 };
+            let mut taps = Taps { list: [(0, 0.0); MAX_TAPS], count: 1 };
             taps.list[0] = (batch * strides[0], 1.0);
             for axis in 0..spatial {
                 // The first coordinate is that of the last axis.
@@ -82,7 +82,7 @@ unsafe fn sample<T: Stored<Compute = f32>>(
 
 /// Where elements lie, and what they count.
 struct Taps {
-    list: [(usize, f32); MOST_TAPS],
+    list: [(usize, f32); MAX_TAPS],
     count: usize,
 }
 

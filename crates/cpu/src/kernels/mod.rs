@@ -5,7 +5,7 @@
 //! results have the same bits with any number of threads, and a row has the same bits in a batch of
 //! any size.
 //!
-//! Each family of operations has a room of its own. What several of them use is in [`shared`].
+//! Each family of operations has a room of its own. What several of them use is in `shared`.
 
 mod attention;
 mod binary;
@@ -47,7 +47,9 @@ mod top_k;
 mod unary;
 
 pub(crate) use matmul::packed_bytes;
-use operands::{conv_operands, recurrent_operands, rescale_operands, scatter_operands};
+use operands::{
+    blocks_operands, conv_operands, recurrent_operands, rescale_operands, scatter_operands,
+};
 pub use shared::fault::KernelFault;
 pub use shared::parallel::{Parallel, Sequential};
 pub use supports::supports;
@@ -56,8 +58,8 @@ pub(crate) use shared::scratch::STORE as SCRATCH_STORE;
 
 use millstream_core::{
     AttentionOperands, BoundCommand, CacheWriteOperands, ConvIntegerOperands, DeformConvOperands,
-    DynamicQuantizeOperands, MatMulBlocksOperands, MatMulIntegerOperands, MatMulOperands,
-    NormOperands, Op, PoolOperands, QuantizeOperands, ReverseOperands, RopeOperands, StftOperands,
+    DynamicQuantizeOperands, MatMulIntegerOperands, MatMulOperands, NormOperands, Op, PoolOperands,
+    QuantizeOperands, ReverseOperands, RopeOperands, StftOperands,
 };
 
 /// Executes one Command and returns when it is done. `clock_ns` is what a timestamp writes.
@@ -69,7 +71,7 @@ use millstream_core::{
 ///
 /// # Panics
 ///
-/// A kind that is not [supported](supports).
+/// A kind that is not [supported](fn@supports).
 ///
 /// # Safety
 ///
@@ -319,17 +321,7 @@ unsafe fn execute_one(
                 matmul::matmul_packed(epilogue, dst, [a, b], bias, residual, parallel)?;
             }
             Op::MatMulBlocks { bits, block, zeros: _, epilogue } => {
-                let operands = MatMulBlocksOperands::of(command);
-                let operands = matmul::BlocksOperands {
-                    dst: operands.dst,
-                    a: operands.a,
-                    weights: operands.weights,
-                    scales: operands.scales,
-                    zeros: operands.zeros,
-                    bias: operands.bias,
-                    residual: operands.residual,
-                };
-                let block = usize::from(*block);
+                let (block, operands) = (usize::from(*block), blocks_operands(command));
                 matmul::matmul_blocks(*bits, block, epilogue, &operands, parallel)?;
             }
             Op::Random { distribution, seed, offset, spec: _ } => {

@@ -1,9 +1,12 @@
 //! The operands of Commands as kernels take them.
 
-use millstream_core::{BoundCommand, ConvOperands, Operand, RawBuffer, RecurrentOperands, Rescale};
+use millstream_core::{
+    BoundCommand, ConvOperands, MatMulBlocksOperands, Operand, RawBuffer, RecurrentOperands,
+    Rescale,
+};
 
 use crate::kernels::int8_gemm::RescaleOperands;
-use crate::kernels::{conv, index, recurrent};
+use crate::kernels::{conv, index, matmul, recurrent};
 
 /// What the sums of a product of integers meet, where they are rescaled.
 pub(super) fn rescale_operands<'a>(
@@ -14,6 +17,12 @@ pub(super) fn rescale_operands<'a>(
 ) -> Option<RescaleOperands<'a>> {
     let scales = [a_scale?, b_scale?];
     Some(RescaleOperands { rescale: rescale?, scales, bias, residual, dst_scale, dst_zero })
+}
+
+pub(super) fn blocks_operands(command: &BoundCommand) -> matmul::BlocksOperands<'_> {
+    let MatMulBlocksOperands { dst, a, weights, scales, zeros, bias, residual } =
+        MatMulBlocksOperands::of(command);
+    matmul::BlocksOperands { dst, a, weights, scales, zeros, bias, residual }
 }
 
 pub(super) fn scatter_operands<'a>(

@@ -146,15 +146,15 @@ impl<F: Float> SharedBy<'_, F> {
     ///
     /// The run is one of the operands, which nobody writes.
     #[inline(always)]
-    unsafe fn each(&self, run: &Run, numbers: &mut [F], visit: impl Fn(&mut F, F, F)) {
+    unsafe fn each(&self, run: &Run, numbers: &mut [F], body: impl Fn(&mut F, F, F)) {
         // SAFETY: passed on.
         let (scale, zero) = unsafe { (self.scale(run, 0), self.zero(run, 0)) };
         if run.strides[1] == 0 && run.strides[2] == 0 {
-            return numbers.iter_mut().for_each(|number| visit(number, scale, zero));
+            return numbers.iter_mut().for_each(|number| body(number, scale, zero));
         }
         for (index, number) in numbers.iter_mut().enumerate() {
             // SAFETY: passed on.
-            unsafe { visit(number, self.scale(run, index), self.zero(run, index)) };
+            unsafe { body(number, self.scale(run, index), self.zero(run, index)) };
         }
     }
 
@@ -189,7 +189,7 @@ struct Run {
 }
 
 /// Visits the elements `start .. start + len` as runs.
-fn each_run(axes: &[PackedAxis], start: usize, len: usize, mut visit: impl FnMut(Run)) {
+fn each_run(axes: &[PackedAxis], start: usize, len: usize, mut body: impl FnMut(Run)) {
     let Some((last, outer)) = axes.split_last() else { return };
     let mut first = 0;
     while first < len {
@@ -205,7 +205,7 @@ fn each_run(axes: &[PackedAxis], start: usize, len: usize, mut visit: impl FnMut
             count = count.min(last.block - place % last.block);
             strides = [strides[0], 0, 0];
         }
-        visit(Run { first, count, positions, strides });
+        body(Run { first, count, positions, strides });
         first += count;
     }
 }

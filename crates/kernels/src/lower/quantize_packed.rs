@@ -8,7 +8,7 @@ use crate::walk::is_wide;
 use crate::{Key, Launch, Limits, Program, Slot};
 
 params! {
-    /// What `quantize_packed` is told.
+    /// What `quantize_packed` gets.
     QuantizePackedParams {
         count: u64,
         /// Of the numbers of 4 bits, of the others, of scales and of zero points.

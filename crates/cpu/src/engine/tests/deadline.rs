@@ -108,10 +108,10 @@ fn a_command_of_more_work_than_anybody_waits_for_is_refused() {
     let (ones, _) = filled(&stream, 1, 1.0);
     let (out, cell) =
         (stream.allocate(4).unwrap(), Layout::contiguous(DType::F32, &[1, 1]).unwrap());
-    let product = |depth: usize| {
+    let product = |k: usize| {
         // One number, as often as it takes.
         let repeated = |shape: [usize; 2]| Layout::strided(DType::F32, &shape, &[0, 0], 0).unwrap();
-        let (a, b) = (ones.operand(repeated([1, depth])), ones.operand(repeated([depth, 1])));
+        let (a, b) = (ones.operand(repeated([1, k])), ones.operand(repeated([k, 1])));
         let to = out.operand(cell);
         stream.record(Command::matmul(to, a, b, None, None, 1.0, Activation::None).unwrap())
     };

@@ -24,7 +24,7 @@ const K_PART: usize = 1024;
 
 /// Numbers of the lhs that a thread packs at once, for all tiles that use the same rows. Beyond
 /// this each tile packs its own, part by part.
-const MOST_PACKED: usize = 1 << 26;
+const MAX_PACKED: usize = 1 << 26;
 
 /// Rows from which on sums of several parts are not kept in the output.
 const MANY_ROWS: usize = 384;
@@ -86,7 +86,7 @@ unsafe fn with_rhs<T: GemmElement>(
     if is_read_in_place(&tile.lhs) {
         return with_lhs(Lhs::Unpacked(tile.lhs));
     }
-    if tile.rows.saturating_mul(tile.k) > MOST_PACKED {
+    if tile.rows.saturating_mul(tile.k) > MAX_PACKED {
         let size = tile.rows * tile.k.min(K_PART);
         return with_slot::<T::Compute, _>(Slot::Lhs, size, None, |lhs, _| {
             with_lhs(Lhs::PartByPart(lhs))

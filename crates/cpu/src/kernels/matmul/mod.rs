@@ -34,7 +34,7 @@ use crate::kernels::shared::simd::Isa;
 use micro_kernel::GemmElement;
 use problem::Problem;
 use product_id::next_product_id;
-use tiling::{MOST_COLUMNS, Tiling};
+use tiling::{MAX_COLUMNS, Tiling};
 
 pub(super) use blocks::{Operands as BlocksOperands, matmul_blocks};
 pub(crate) use packed::packed_bytes;
@@ -93,11 +93,11 @@ unsafe fn run<T: GemmElement>(problem: &Problem<T>, isa: Isa, parallel: &dyn Par
     let size = problem.rows.saturating_mul(problem.columns).saturating_mul(problem.k);
     let work = size / PRODUCTS_PER_ELEMENT + problem.rows * problem.columns;
     if direct::suits(problem) {
-        let across = problem.columns.div_ceil(MOST_COLUMNS);
+        let across = problem.columns.div_ceil(MAX_COLUMNS);
         try_parallel_for(parallel, problem.batches() * across, work / across, |range| {
             for index in range {
-                let (batch, column) = (index / across, index % across * MOST_COLUMNS);
-                let columns = column..(column + MOST_COLUMNS).min(problem.columns);
+                let (batch, column) = (index / across, index % across * MAX_COLUMNS);
+                let columns = column..(column + MAX_COLUMNS).min(problem.columns);
                 // SAFETY: these are disjoint parts of the output; the rest is passed on.
                 unsafe { direct::compute(problem, batch, columns, isa)? };
             }

@@ -23,7 +23,7 @@ impl Parallel for Sequential {
 pub(crate) const CHUNK_ELEMENTS: usize = 16 * 1024;
 
 /// Chunks of a command so long that they may be larger: memory is best read in long ranges.
-const MOST_CHUNKS: usize = 1024;
+const MAX_CHUNKS: usize = 1024;
 
 /// Runs a body for `0..items`, in ranges that threads share. An item has `work_per_item`, and a range at least
 /// about [`CHUNK_ELEMENTS`] of work. A single range runs on the calling thread at once.
@@ -37,7 +37,7 @@ pub(crate) fn parallel_for(
         return;
     }
     let least = (CHUNK_ELEMENTS / work_per_item.max(1)).max(1);
-    let per_chunk = least * (items / (least * MOST_CHUNKS)).max(1);
+    let per_chunk = least * (items / (least * MAX_CHUNKS)).max(1);
     let chunks = items.div_ceil(per_chunk);
     if chunks == 1 {
         body(0..items);

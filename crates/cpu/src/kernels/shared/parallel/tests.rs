@@ -33,8 +33,8 @@ fn ranges_cover_every_item_once() {
     assert_eq!(found, [(0, 4), (4, 8), (8, 10)]);
     assert_eq!(runs, [3]);
     assert_eq!(ranges(2, usize::MAX).0, [(0, 1), (1, 2)]);
-    let (found, _) = ranges(3 * MOST_CHUNKS * CHUNK_ELEMENTS + 1, 1);
-    assert_eq!(found.len(), MOST_CHUNKS + 1);
+    let (found, _) = ranges(3 * MAX_CHUNKS * CHUNK_ELEMENTS + 1, 1);
+    assert_eq!(found.len(), MAX_CHUNKS + 1);
     assert!(found.windows(2).all(|pair| pair[0].1 == pair[1].0));
-    assert_eq!(found[MOST_CHUNKS].1, 3 * MOST_CHUNKS * CHUNK_ELEMENTS + 1);
+    assert_eq!(found[MAX_CHUNKS].1, 3 * MAX_CHUNKS * CHUNK_ELEMENTS + 1);
 }

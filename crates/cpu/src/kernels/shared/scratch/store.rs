@@ -14,7 +14,7 @@ pub(crate) static STORE: Store = Store::new();
 pub(super) const KEPT_BYTES: usize = 1 << 20;
 
 /// How many large buffers that nobody uses are kept, and the largest: enough for a few threads that compute.
-pub(super) const MOST_SPARE: usize = 8;
+pub(super) const MAX_SPARE: usize = 8;
 pub(super) const LARGEST_SPARE: usize = 32 << 20;
 
 /// Allocates and counts scratch buffers. The counts are exact, and order nothing.
@@ -24,7 +24,7 @@ pub(crate) struct Store {
     /// Bytes of the buffers that threads and the store keep for later.
     kept: AtomicUsize,
     /// The bound of `kept`.
-    most_kept: OnceLock<usize>,
+    max_kept: OnceLock<usize>,
     /// Large buffers that nobody uses. Whoever finds the lock taken does without, so that nobody waits here.
     spare: Mutex<Vec<ScratchBuffer>>,
 }
@@ -34,7 +34,7 @@ impl Store {
         Store {
             held: AtomicUsize::new(0),
             kept: AtomicUsize::new(0),
-            most_kept: OnceLock::new(),
+            max_kept: OnceLock::new(),
             spare: Mutex::new(Vec::new()),
         }
     }
@@ -43,7 +43,7 @@ impl Store {
     #[cfg(test)]
     pub(super) fn with_bound(bytes: usize) -> &'static Self {
         let store: &'static Self = Box::leak(Box::new(Self::new()));
-        store.most_kept.set(bytes).expect("set once");
+        store.max_kept.set(bytes).expect("set once");
         store
     }
 
@@ -59,8 +59,8 @@ impl Store {
     }
 
     /// What threads and the store keep at most, all together: an eighth of the memory of the machine.
-    fn most_kept(&self) -> usize {
-        *self.most_kept.get_or_init(|| memory::total() / 8)
+    fn max_kept(&self) -> usize {
+        *self.max_kept.get_or_init(|| memory::total() / 8)
     }
 
     /// A buffer of at least so many lines, with any content.
@@ -101,7 +101,7 @@ impl Store {
             return buffer;
         }
         if let Ok(mut spare) = self.spare.try_lock()
-            && spare.len() < MOST_SPARE
+            && spare.len() < MAX_SPARE
         {
             spare.push(buffer);
         }
@@ -116,7 +116,7 @@ impl Store {
 
     /// Counts bytes as kept, unless the bound is reached.
     fn keep(&self, bytes: usize) -> bool {
-        let most = self.most_kept();
+        let most = self.max_kept();
         let add = |kept: usize| kept.checked_add(bytes).filter(|&kept| kept <= most);
         self.kept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
     }

@@ -1,6 +1,6 @@
 use std::sync::{Arc, Barrier};
 
-use super::store::{KEPT_BYTES, LARGEST_SPARE, Line, MOST_SPARE, ScratchBuffer, Store};
+use super::store::{KEPT_BYTES, LARGEST_SPARE, Line, MAX_SPARE, ScratchBuffer, Store};
 use super::thread::{ThreadScratch, kept_by_this_thread};
 use super::*;
 
@@ -112,7 +112,7 @@ fn what_all_threads_keep_is_bounded_and_counted() {
 fn large_buffers_that_nobody_uses_are_bounded_in_number_and_size() {
     let store = Store::with_bound(usize::MAX);
     let large = 2 * KEPT_BYTES;
-    let threads: Vec<_> = (0..MOST_SPARE + 3).map(|_| ThreadScratch::new(store)).collect();
+    let threads: Vec<_> = (0..MAX_SPARE + 3).map(|_| ThreadScratch::new(store)).collect();
     // All are in use at once, so none is used again.
     let lines = large / size_of::<Line>();
     let buffers: Vec<_> =
@@ -121,10 +121,10 @@ fn large_buffers_that_nobody_uses_are_bounded_in_number_and_size() {
         scratch.put(buffer);
         scratch.trim();
     }
-    assert_eq!(store.bytes(), MOST_SPARE * large);
+    assert_eq!(store.bytes(), MAX_SPARE * large);
     // A spare buffer is used again.
     run_command(&threads[0], large);
-    assert_eq!(store.bytes(), MOST_SPARE * large);
+    assert_eq!(store.bytes(), MAX_SPARE * large);
     store.free_spare();
     assert_eq!((store.kept_bytes(), store.bytes()), (0, 0));
     run_command(&threads[0], LARGEST_SPARE + KEPT_BYTES);

@@ -100,20 +100,21 @@ impl UnaryOp {
     }
 }
 
-/// An enum without fields, with a list of all that it has.
+/// An enum without fields, with a list of all that it has, so many.
 macro_rules! listed {
-    ($(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident,)* }) => {
+    ($count:literal: $(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident,)* }) => {
         $(#[$about])*
         pub enum $name { $($(#[$doc])* $variant,)* }
 
         impl $name {
             /// Every one.
-            pub const ALL: [$name; [$($name::$variant),*].len()] = [$($name::$variant),*];
+            pub const ALL: [$name; $count] = [$($name::$variant),*];
         }
     };
 }
 
 listed! {
+    22:
     /// A function of two elements of one type.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[allow(missing_docs)]

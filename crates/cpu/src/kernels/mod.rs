@@ -5,7 +5,7 @@
 //! results have the same bits with any number of threads, and a row has the same bits in a batch of
 //! any size.
 //!
-//! Each family of operations has a room of its own. What several of them use is in [`shared`].
+//! Each family of operations has a room of its own. What several of them use is in `shared`.
 
 mod attention;
 mod binary;
@@ -71,7 +71,7 @@ use millstream_core::{
 ///
 /// # Panics
 ///
-/// A kind that is not [supported](supports).
+/// A kind that is not [supported](fn@supports).
 ///
 /// # Safety
 ///

@@ -25,6 +25,8 @@ fn every_variable_is_read() {
         ("MILLSTREAM_BATCH_COMMANDS", "5"),
         ("MILLSTREAM_IN_FLIGHT", "2"),
         ("MILLSTREAM_KERNEL_CACHE", "9"),
+        ("MILLSTREAM_PROFILER_RING", "100"),
+        ("MILLSTREAM_TRACE", "trace.json"),
         ("MILLSTREAM_QUIET", "1"),
     ])
     .unwrap();
@@ -40,6 +42,8 @@ fn every_variable_is_read() {
         batch_commands: 5,
         in_flight: 2,
         kernel_cache: 9,
+        profiler_ring: 100,
+        trace: Some("trace.json".into()),
         quiet: true,
     };
     assert_eq!(config, expected);
@@ -64,6 +68,8 @@ fn what_does_not_parse_is_an_error_that_names_variable_and_value() {
         ("MILLSTREAM_THREADS", "two"),
         ("MILLSTREAM_INTRA_OP", "yes"),
         ("MILLSTREAM_IN_FLIGHT", "0"),
+        ("MILLSTREAM_PROFILER_RING", "3"),
+        ("MILLSTREAM_TRACE", ""),
     ] {
         let error = parse(&[(key, value)]).unwrap_err().to_string();
         assert!(error.contains(key) && error.contains(value), "{error}");

@@ -23,7 +23,7 @@ pub(super) fn suits<T: StoredFloat>(problem: &Problem<'_, T>) -> bool {
 ///
 /// # Safety
 ///
-/// Nobody else touches the columns of the output, the product [suits](suits), and the CPU has
+/// Nobody else touches the columns of the output, the product [suits], and the CPU has
 /// the ISA.
 pub(super) unsafe fn compute<T: GemmElement>(
     problem: &Problem<'_, T>,

@@ -60,7 +60,7 @@ impl<'a> Reduction<'a> {
     }
 
     /// Computes every output as `finalize` of its elements, combined by `step(partial, element, index
-    /// of the element)` and `merge`, in the order that [`lanes`] sets.
+    /// of the element)` and `merge`, in the order that [`lanes`](crate::kernels::shared::lanes) sets.
     ///
     /// # Safety
     ///

@@ -20,7 +20,7 @@ use crate::kernels::shared::walk::Walk;
 ///
 /// # Safety
 ///
-/// As for [`execute`](crate::kernels::resize::execute), and the operands have the type `T`.
+/// As for [`execute`](crate::kernels::execute), and the operands have the type `T`.
 pub(super) unsafe fn resize<T: Stored<Compute: Float>>(
     taps: &[Taps],
     last: usize,

@@ -12,7 +12,7 @@ use crate::kernels::shared::walk::Walk;
 ///
 /// # Safety
 ///
-/// As for [`execute`](crate::kernels::resize::execute), and `Bits` has the size of an element.
+/// As for [`execute`](crate::kernels::execute), and `Bits` has the size of an element.
 pub(super) unsafe fn resize<Bits: Stored>(
     places: &[Vec<Option<usize>>],
     last: usize,

@@ -11,6 +11,14 @@ use crate::{Error, Result};
 /// Some are only stored: they are uploaded, downloaded, copied and cast to others, and every other operation
 /// refuses them. Of those with 4 bits two share a byte, the first in the low bits. Their elements lie densely
 /// in row-major order and begin with a byte; where their number is odd, the last byte has zeros above.
+///
+/// ```
+/// # millstream_core::doctest!();
+/// use millstream::DType;
+///
+/// assert_eq!(DType::F16.size(), 2);
+/// assert_eq!(DType::F32.to_string(), "f32");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum DType {

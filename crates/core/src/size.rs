@@ -29,6 +29,15 @@ pub(crate) fn checked_advance(start: usize, count: usize, step: usize) -> Option
     start.checked_add(count.checked_mul(step)?)
 }
 
+/// Bytes as people read them.
+pub(crate) struct Mib(pub usize);
+
+impl std::fmt::Display for Mib {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.1} MiB", self.0 as f64 / f64::from(1 << 20))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,7 @@
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
-struct __align__(16) Block { u32 word[4]; };
+struct __align__(16) Vector4 { u32 word[4]; };
 
 // What the host sees of a queue: the count of batches, and behind it SLOTS slots for faults, which batches use
 // in turn. A slot has the tick of the batch that it was last written for, and a word per Command.
@@ -22,7 +22,7 @@ static __device__ void begin() {
 }
 
 // Some kernel of the batch left a note: gives the record to the host, and clears it for the next batch.
-static __device__ void tell_faults(u64 tick, u32* faults, Page* page, u64 commands) {
+static __device__ void report_faults(u64 tick, u32* faults, Page* page, u64 commands) {
     u32* slot = (u32*)(page + 1) + tick % SLOTS * (HEADER_WORDS + commands);
     for (u64 i = HEADER_WORDS; i < HEADER_WORDS + commands; i++) {
         slot[i] = ((volatile u32*)faults)[i];
@@ -37,7 +37,7 @@ static __device__ void tell_faults(u64 tick, u32* faults, Page* page, u64 comman
 // `tick` and `faulted` were read before.
 static __device__ void finish(u64 tick, u32 faulted, u64* counter, u32* faults, Page* page, u64 commands) {
     *counter = tick;
-    if (faulted != 0) tell_faults(tick, faults, page, commands);
+    if (faulted != 0) report_faults(tick, faults, page, commands);
     __threadfence_system();
     ((volatile Page*)page)->tick = tick;
 }
@@ -45,7 +45,7 @@ static __device__ void finish(u64 tick, u32 faulted, u64* counter, u32* faults, 
 static __device__ void copy(char* target, const char* source, u64 bytes, u64 first, u64 step) {
     u64 bits = (u64)target | (u64)source | bytes;
     if (bits % 16 == 0) {
-        for (u64 i = first; i < bytes / 16; i += step) ((Block*)target)[i] = ((const Block*)source)[i];
+        for (u64 i = first; i < bytes / 16; i += step) ((Vector4*)target)[i] = ((const Vector4*)source)[i];
     } else if (bits % 4 == 0) {
         for (u64 i = first; i < bytes / 4; i += step) ((u32*)target)[i] = ((const u32*)source)[i];
     } else {

@@ -52,8 +52,8 @@ fn cache() -> Option<&'static Cache> {
     static CACHE: OnceLock<Option<Cache>> = OnceLock::new();
     let open = || {
         let off = std::env::var_os("MILLSTREAM_CACHE_DIR").is_some_and(|value| value == "off");
-        let told = |error| settings::log(|| format!("no cache of kernels: {error}"));
-        (!off).then(|| Cache::open().map_err(told).ok()).flatten()
+        let log = |error| settings::log(|| format!("no cache of kernels: {error}"));
+        (!off).then(|| Cache::open().map_err(log).ok()).flatten()
     };
     CACHE.get_or_init(open).as_ref()
 }

@@ -57,7 +57,7 @@ pub(crate) struct Gpu {
 
 fn attribute(device: CUdevice, which: CUdevice_attribute) -> Result<i32, Failure> {
     let mut value = 0;
-    // SAFETY: the driver is initialised, and `value` is a place for the result.
+    // SAFETY: the driver is initialized, and `value` is a place for the result.
     check("cuDeviceGetAttribute", unsafe { sys::cuDeviceGetAttribute(&mut value, which, device) })?;
     Ok(value)
 }
@@ -71,8 +71,8 @@ fn initialize() -> Result<()> {
     static PROCESS: AtomicU32 = AtomicU32::new(0);
     libraries::check()?;
     let process = std::process::id();
-    let initialised = PROCESS.load(Ordering::Acquire);
-    if initialised != 0 && initialised != process {
+    let initialized = PROCESS.load(Ordering::Acquire);
+    if initialized != 0 && initialized != process {
         return Err(unavailable(
             "this process was forked from one that uses CUDA, which the driver does not allow: start it \
              with spawn or exec instead",
@@ -117,7 +117,7 @@ fn initialize() -> Result<()> {
 pub(crate) fn all() -> Result<Vec<Properties>> {
     initialize()?;
     let mut count = 0;
-    // SAFETY: the driver is initialised, and `count` is a place for the result.
+    // SAFETY: the driver is initialized, and `count` is a place for the result.
     check("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&mut count) })
         .map_err(|failure| failure.while_opening("cuda"))?;
     (0..count).map(|ordinal| properties(ordinal).map_err(|f| f.while_opening("cuda"))).collect()
@@ -126,7 +126,7 @@ pub(crate) fn all() -> Result<Vec<Properties>> {
 fn properties(ordinal: i32) -> Result<Properties, Failure> {
     use CUdevice_attribute::*;
     let mut device = 0;
-    // SAFETY: the driver is initialised, and `device` is a place for the result.
+    // SAFETY: the driver is initialized, and `device` is a place for the result.
     check("cuDeviceGet", unsafe { sys::cuDeviceGet(&mut device, ordinal) })?;
     let mut name = [0 as c_char; 256];
     // SAFETY: the place is as large as is said.
@@ -259,14 +259,14 @@ pub(crate) fn limits(max_threads: u32, shared_bytes: u32, processors: u32) -> Li
     Limits { max_threads, shared_bytes, simd_width: 32, f64: true, parallel_groups }
 }
 
-/// What to add to the GPU's clock to get the host's, from the quickest of a few looks.
+/// What to add to the GPU's clock to get the host's, from the quickest of a few readings.
 fn calibrate(context: &Arc<Context>, builtins: &Builtins) -> Result<i64, Failure> {
-    const LOOKS: usize = 8;
+    const READINGS: usize = 8;
     let stream = Stream::new()?;
     let page = Pinned::new(context, 8)?;
     let mut target = page.address() as u64;
     let mut best = (u64::MAX, 0);
-    for _ in 0..LOOKS {
+    for _ in 0..READINGS {
         let before = now_ns();
         let mut arguments = [(&raw mut target).cast()];
         // SAFETY: the kernel takes one address, which is that of a word that lives until the wait below.

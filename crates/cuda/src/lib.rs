@@ -7,7 +7,7 @@
 //! All libraries of NVIDIA are loaded when a device is opened, never linked. Each stream has a queue
 //! with a CUDA stream, a cuBLASLt handle and pinned memory of its own, so that streams share no lock of
 //! ours. A batch that comes again is replayed as a CUDA graph. Completion is a word in host memory that
-//! the last kernel of every batch writes, so that looking costs a load. It also tells which Commands met
+//! the last kernel of every batch writes, so that polling costs a load. It also says which Commands met
 //! impossible data, one by one: they fail, and everything else on the stream is right.
 //!
 //! | environment variable | meaning | default |
@@ -32,7 +32,7 @@ mod settings;
 use millstream_core::Result;
 use millstream_kernels::{Dialect, Key, Limits, source};
 
-/// What kernels may count on, on a GPU with so many multiprocessors of a data centre's kind.
+/// What kernels may count on, on a GPU with so many multiprocessors of a data center's kind.
 pub fn usual_limits(processors: u32) -> Limits {
     gpu::limits(1024, 48 << 10, processors)
 }

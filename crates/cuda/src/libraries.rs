@@ -51,7 +51,7 @@ struct Library {
 
 const NVRTC: Library = Library {
     name: "libnvrtc.so.13",
-    // SAFETY: opens and closes the library, whose initialisers are NVIDIA's own.
+    // SAFETY: opens and closes the library, whose initializers are NVIDIA's own.
     is_present: || unsafe { nvrtc::sys::is_culib_present() },
 };
 
@@ -62,7 +62,7 @@ const BLAS: Library = Library {
 };
 
 fn missing() -> Option<String> {
-    // SAFETY: opens and closes the library, whose initialisers are NVIDIA's own.
+    // SAFETY: opens and closes the library, whose initializers are NVIDIA's own.
     if !unsafe { driver::sys::is_culib_present() } {
         return Some(
             "the NVIDIA driver (libcuda.so.1) is not installed: install a driver of version 580 or \
@@ -141,7 +141,7 @@ fn preload(name: &str) {
 #[cfg(unix)]
 fn open(path: &Path) -> bool {
     let Ok(path) = CString::new(path.as_os_str().as_encoded_bytes()) else { return false };
-    // SAFETY: a path that ends in a zero; the library's initialisers are NVIDIA's own. The handle is kept
+    // SAFETY: a path that ends in a zero; the library's initializers are NVIDIA's own. The handle is kept
     // for good, so nothing ever runs that was unloaded.
     !unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) }.is_null()
 }

@@ -53,7 +53,7 @@ pub(crate) struct CudaEncoder {
 }
 
 impl CudaQueue {
-    /// What kernels are told that end a batch: counter, fault record, page, and Commands of a batch at most.
+    /// What kernels that end a batch are given: counter, fault record, page, and Commands of a batch at most.
     fn completion_arguments(&self) -> [u64; 4] {
         let counter = self.words.address();
         let (page, commands) = (self.page.memory().address(), self.page.commands());

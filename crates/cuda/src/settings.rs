@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use millstream_core::{Error, Result};
 
-/// Tells something on standard error, if `MILLSTREAM_CUDA_LOG` is 1. For slow paths only.
+/// Says something on standard error, if `MILLSTREAM_CUDA_LOG` is 1. For slow paths only.
 pub(crate) fn log(text: impl FnOnce() -> String) {
     static WANTED: OnceLock<bool> = OnceLock::new();
     if *WANTED.get_or_init(|| std::env::var_os("MILLSTREAM_CUDA_LOG").is_some_and(|v| v == "1")) {

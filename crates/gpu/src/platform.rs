@@ -118,7 +118,7 @@ pub trait Platform: Clone + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// What the driver said; a lack of memory is told by [`Failure::out_of_memory`].
+    /// What the driver said; a lack of memory is said by [`Failure::out_of_memory`].
     fn allocate(&self, bytes: usize) -> Result<Self::Memory, Failure>;
 
     /// Zeroed memory that the host reaches, without [`enter`](Self::enter).

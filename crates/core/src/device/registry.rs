@@ -73,6 +73,9 @@ fn find(name: &str) -> Result<(&'static BackendEntry, usize)> {
 pub(super) fn open_new(name: &str, config: Config) -> Result<Device> {
     let (entry, index) = find(name)?;
     config.check()?;
+    if let Some(path) = &config.trace {
+        crate::profiler::file::begin(path)?;
+    }
     super::fork::watch();
     let backend = (entry.open)(index, &config)?;
     Device::with_backend(backend, config)

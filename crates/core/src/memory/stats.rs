@@ -1,9 +1,11 @@
 //! Memory statistics.
 
+use std::fmt;
 use std::sync::atomic::Ordering;
 
 use super::StreamMemory;
 use crate::device::DeviceInner;
+use crate::size::Mib;
 
 /// What a device holds, in bytes. A block counts with the size of its class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +29,41 @@ pub struct MemoryStats {
     /// Memory that kernels have beside buffers, in use or kept for later; not part of `reserved`. All CPU devices
     /// of a process share theirs.
     pub scratch: usize,
+}
+
+/// One line for the device, and one for each stream that holds anything.
+impl fmt::Display for MemoryStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { in_use, cached, deferred, reserved, peak, limit, segments, scratch, streams } =
+            self;
+        write!(
+            f,
+            "{} in use, {} cached, {} deferred; {} reserved in {segments} segments (peak {}, limit {}); {} scratch",
+            Mib(*in_use),
+            Mib(*cached),
+            Mib(*deferred),
+            Mib(*reserved),
+            Mib(*peak),
+            Mib(*limit),
+            Mib(*scratch)
+        )?;
+        let holds = |stream: &&StreamMemory| stream.in_use + stream.cached + stream.deferred > 0;
+        streams.iter().filter(holds).try_for_each(|stream| write!(f, "\n{stream}"))
+    }
+}
+
+impl fmt::Display for StreamMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { stream, in_use, peak, cached, deferred, segments } = self;
+        write!(
+            f,
+            "stream {stream}: {} in use (peak {}), {} cached, {} deferred, {segments} segments",
+            Mib(*in_use),
+            Mib(*peak),
+            Mib(*cached),
+            Mib(*deferred)
+        )
+    }
 }
 
 pub(crate) fn collect(device: &'static DeviceInner) -> MemoryStats {
@@ -53,5 +90,32 @@ pub(crate) fn collect(device: &'static DeviceInner) -> MemoryStats {
         segments: sum(|stream| stream.segments),
         streams,
         scratch: device.backend().scratch_bytes(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_shown_in_mebibytes() {
+        let busy = StreamMemory { stream: 3, in_use: 1 << 20, peak: 3 << 20, ..Default::default() };
+        let stats = MemoryStats {
+            in_use: 1 << 20,
+            cached: 512 << 10,
+            reserved: 64 << 20,
+            limit: 1 << 30,
+            segments: 2,
+            streams: vec![StreamMemory::default(), busy],
+            ..Default::default()
+        };
+        let text = stats.to_string();
+        assert!(
+            text.starts_with("1.0 MiB in use, 0.5 MiB cached, 0.0 MiB deferred; 64.0 MiB"),
+            "{text}"
+        );
+        assert!(text.contains("limit 1024.0 MiB"), "{text}");
+        assert_eq!(text.lines().count(), 2, "an idle stream has no line: {text}");
+        assert!(text.contains("\nstream 3: 1.0 MiB in use (peak 3.0 MiB)"), "{text}");
     }
 }

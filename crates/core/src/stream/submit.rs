@@ -96,7 +96,7 @@ impl StreamInner {
         let (first, last) = (recorder.recorded + 1 - count as u64, recorder.recorded);
         recorder.note_in_flight(first, last);
         if let Some(begun_ns) = recorder.begun_ns.take() {
-            self.profile().add_recorded(first, last, begun_ns, now_ns());
+            self.profile().add_recorded(first, &recorder.batch.commands, begun_ns, now_ns());
         }
         let waits = std::mem::take(&mut recorder.waits);
         let counters = self.counters();

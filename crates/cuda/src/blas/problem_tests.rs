@@ -2,7 +2,7 @@ use millstream_core::{BoundCommand, Command, Layout};
 
 use super::*;
 
-/// Computes a product as cuBLASLt would from what it is told, on the host: elements are `f32` at
+/// Computes a product as cuBLASLt would from what it is given, on the host: elements are `f32` at
 /// addresses that are indices into one array.
 fn execute(product: &Product, memory: &mut [f32]) {
     let problem = &product.problem;
@@ -135,10 +135,10 @@ impl Case {
 #[test]
 fn plain_and_transposed_operands_need_no_copy() {
     let (a, b, dst) = (dense(&[3, 5]), dense(&[5, 4]), dense(&[3, 4]));
-    let turned = |rows, columns| dense(&[columns, rows]).transpose(0, 1).unwrap();
-    for a in [a, turned(3, 5)] {
-        for b in [b, turned(5, 4)] {
-            for dst in [dst, turned(3, 4)] {
+    let transposed = |rows, columns| dense(&[columns, rows]).transpose(0, 1).unwrap();
+    for a in [a, transposed(3, 5)] {
+        for b in [b, transposed(5, 4)] {
+            for dst in [dst, transposed(3, 4)] {
                 assert!(Case::new(dst, a, b).check().is_complete());
             }
         }

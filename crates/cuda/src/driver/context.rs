@@ -31,7 +31,7 @@ impl Context {
     /// What the driver said.
     pub fn retain(device: CUdevice) -> Result<Self, Failure> {
         let mut raw = std::ptr::null_mut();
-        // SAFETY: the driver is initialised, and `raw` is a place for the result.
+        // SAFETY: the driver is initialized, and `raw` is a place for the result.
         check("cuDevicePrimaryCtxRetain", unsafe {
             sys::cuDevicePrimaryCtxRetain(&mut raw, device)
         })?;

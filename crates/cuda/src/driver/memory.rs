@@ -37,11 +37,11 @@ pub(crate) struct DeviceMemory {
 }
 
 impl DeviceMemory {
-    /// Uninitialised memory, aligned to at least 256 bytes.
+    /// Uninitialized memory, aligned to at least 256 bytes.
     ///
     /// # Errors
     ///
-    /// What the driver said; a lack of memory is told by [`Failure::out_of_memory`].
+    /// What the driver said; a lack of memory is said by [`Failure::out_of_memory`].
     pub fn new(context: &Arc<Context>, bytes: usize) -> Result<Self, Failure> {
         context.make_current()?;
         let mut address = 0;
@@ -91,7 +91,7 @@ impl Drop for DeviceMemory {
 
 /// Host memory that the device reads and writes directly.
 ///
-/// It is ours and only registered with the driver, so that a thread that looks at it while the process
+/// It is ours and only registered with the driver, so that a thread that reads it while the process
 /// ends, and the driver with it, still finds it there. Where registering does not work (some sandboxes),
 /// the driver's own memory does.
 pub(crate) struct Pinned {

@@ -8,7 +8,7 @@ use super::check;
 /// The flag of a stream that takes no part in the default stream's order.
 const NON_BLOCKING: u32 = 1;
 
-/// A stream that waits for nothing but what it is told to.
+/// A stream that waits for nothing but what it is made to wait for.
 pub(crate) struct Stream(CUstream);
 
 // SAFETY: the driver lets any thread use any stream.

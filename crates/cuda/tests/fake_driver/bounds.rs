@@ -5,7 +5,7 @@ use millstream_core::{Activation, Command, HostBytes, Stream};
 use crate::linux::{Test, ask, bytes, matrix, open, plant, row};
 
 pub const TESTS: &[Test] = &[
-    ("a_plan_has_three_graphs_at_most", a_plan_has_three_graphs_at_most),
+    ("a_batch_has_three_graphs_at_most", a_batch_has_three_graphs_at_most),
     ("staging_memory_is_kept_up_to_a_number", staging_memory_is_kept_up_to_a_number),
     ("staging_memory_is_kept_up_to_a_size", staging_memory_is_kept_up_to_a_size),
     ("products_are_remembered_up_to_a_number", products_are_remembered_up_to_a_number),
@@ -26,7 +26,7 @@ fn in_flight<R>(stream: &Stream, batches: usize, mut batch: impl FnMut(usize) ->
     results
 }
 
-fn a_plan_has_three_graphs_at_most() {
+fn a_batch_has_three_graphs_at_most() {
     let stream = open().stream().unwrap();
     let buffers = [(); 2].map(|()| stream.allocate(row(4).dense_bytes()).unwrap());
     let call = |value: usize| {

@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <time.h>
 
-typedef struct Block Block;
+typedef struct Vector4 Vector4;
 typedef struct Page Page;
 #define __device__
 #define __global__

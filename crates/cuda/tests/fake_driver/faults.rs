@@ -24,7 +24,7 @@ pub const TESTS: &[Test] = &[
         "a_bad_command_fails_alone_among_pending_results",
         a_bad_command_fails_alone_among_pending_results,
     ),
-    ("a_fault_in_a_ring_of_streams_is_told", a_fault_in_a_ring_of_streams_is_told),
+    ("a_fault_in_a_ring_of_streams_is_reported", a_fault_in_a_ring_of_streams_is_reported),
     ("a_fault_comes_through_a_chain_of_streams", a_fault_comes_through_a_chain_of_streams),
     (
         "a_fault_in_a_replayed_graph_is_that_of_its_command",
@@ -130,7 +130,7 @@ fn a_fault_fails_its_value_and_no_other() {
         let consumer = Stream::new(&device).unwrap();
         let lost = table.look_up(&bad, BAD);
         let beside = filled(&bad, 1.0);
-        let (doomed, sound) = (read(&bad, &lost), read(&bad, &beside));
+        let (failed, sound) = (read(&bad, &lost), read(&bad, &beside));
         bad.flush().unwrap();
         // Submitted after it, and waiting for it on another stream.
         let later = read(&bad, &beside);
@@ -138,7 +138,7 @@ fn a_fault_fails_its_value_and_no_other() {
         let consumed_beside = read(&consumer, &beside);
         let fine = read(&good, &filled(&good, 7.0)).read::<f32>().unwrap();
         assert_eq!(fine, [7.0; 4]);
-        assert_eq!(expect_fault(doomed), expect_fault(consumed), "{round}");
+        assert_eq!(expect_fault(failed), expect_fault(consumed), "{round}");
         for download in [sound, later, consumed_beside] {
             assert_eq!(download.read::<f32>().unwrap(), [1.0; 4], "{round}");
         }
@@ -215,7 +215,7 @@ fn a_bad_command_fails_alone_among_pending_results() {
 
 /// A value fails on one stream; another has used it, and the first has used that one's, all submitted before
 /// anything ran.
-fn a_fault_in_a_ring_of_streams_is_told() {
+fn a_fault_in_a_ring_of_streams_is_reported() {
     let device = Device::builder("cuda").wait_timeout(Duration::from_secs(60)).open().unwrap();
     let (one, other) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
     let table = Table::new(&one, 4);
@@ -453,9 +453,9 @@ fn weights_that_are_still_written_are_not_read_early() {
     let is_early = |before: &dyn Fn()| {
         stream.synchronize().unwrap();
         before();
-        // Rows of the product are near each other along the depth.
-        let turned = Layout::strided(DType::F32, &[SIZE, SIZE], &[1, SIZE], 0).unwrap();
-        let (to, a, b) = (y.operand(line), x.operand(line), weights.operand(turned));
+        // Rows of the product are near each other along k.
+        let transposed = Layout::strided(DType::F32, &[SIZE, SIZE], &[1, SIZE], 0).unwrap();
+        let (to, a, b) = (y.operand(line), x.operand(line), weights.operand(transposed));
         let product = Command::matmul(to, a, b, None, None, 1.0, Activation::None).unwrap();
         stream.record(product).unwrap();
         stream.synchronize().unwrap();

@@ -19,7 +19,7 @@ pub const TESTS: &[Test] = &[
     ),
     ("a_task_sleeps_until_its_batch_is_through", a_task_sleeps_until_its_batch_is_through),
     ("what_is_cancelled_gives_its_memory_back", what_is_cancelled_gives_its_memory_back),
-    ("a_task_is_told_what_a_thread_is_told", a_task_is_told_what_a_thread_is_told),
+    ("a_task_gets_the_error_that_a_thread_gets", a_task_gets_the_error_that_a_thread_gets),
     ("a_lost_device_releases_a_task", a_lost_device_releases_a_task),
     ("threads_and_tasks_wait_for_one_stream", threads_and_tasks_wait_for_one_stream),
 ];
@@ -144,7 +144,7 @@ fn what_is_cancelled_gives_its_memory_back() {
     assert_eq!(read.unwrap(), vec![7u8; 1 << 17]);
 }
 
-fn a_task_is_told_what_a_thread_is_told() {
+fn a_task_gets_the_error_that_a_thread_gets() {
     let device = open();
     let stream = Stream::new(&device).unwrap();
     let buffer = stream.allocate(16).unwrap();

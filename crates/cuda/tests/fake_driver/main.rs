@@ -64,7 +64,7 @@ mod linux {
         ("the_profiler_has_spans_of_the_device", the_profiler_has_spans_of_the_device),
         ("a_closed_device_gives_its_memory_back", a_closed_device_gives_its_memory_back),
         ("a_lost_device_fails_closed", a_lost_device_fails_closed),
-        ("a_forked_child_is_told", a_forked_child_is_told),
+        ("a_forked_child_gets_an_error", a_forked_child_gets_an_error),
         ("main_may_return_while_threads_work", main_may_return_while_threads_work),
     ];
 
@@ -476,7 +476,7 @@ mod linux {
         }
     }
 
-    fn a_forked_child_is_told() {
+    fn a_forked_child_gets_an_error() {
         let device = open();
         let stream = device.stream().unwrap();
         let buffer = stream.allocate(16).unwrap();
@@ -486,9 +486,9 @@ mod linux {
                 let inherited = matches!(stream.synchronize(), Err(Error::Forked { .. }));
                 let again = Device::open("cuda").err().map(|error| error.to_string());
                 drop(buffer);
-                let told = again.is_some_and(|text| text.contains("forked"));
+                let is_reported = again.is_some_and(|text| text.contains("forked"));
                 // SAFETY: ends the child without the parent's exit handlers.
-                unsafe { libc::_exit(i32::from(!(inherited && told))) }
+                unsafe { libc::_exit(i32::from(!(inherited && is_reported))) }
             }
             child => {
                 assert!(child > 0);

@@ -15,7 +15,7 @@ pub const TESTS: &[Test] = &[
     ("threads_have_large_transfers_of_their_own", threads_have_large_transfers_of_their_own),
     ("a_fault_leaves_large_transfers_usable", a_fault_leaves_large_transfers_usable),
     ("closing_gives_host_memory_back", closing_gives_host_memory_back),
-    ("a_lost_device_lends_nothing", a_lost_device_lends_nothing),
+    ("a_lost_device_leases_nothing", a_lost_device_leases_nothing),
 ];
 
 const LARGE: usize = 1 << 20;
@@ -128,7 +128,7 @@ fn a_dropped_download_harms_nobody() {
         stream.synchronize().unwrap();
         // SAFETY: nothing is under way.
         assert!(unsafe { host.as_slice() } == pattern(2, LARGE));
-        // And when it is through, it is lent again.
+        // And when it is through, it is leased again.
         assert_eq!(stream.host_copy_of(&pattern(3, LARGE)).as_ptr(), address, "{round}");
     }
 }
@@ -143,7 +143,7 @@ fn beyond_the_bound_transfers_are_staged() {
     let downloads: Vec<_> =
         (0..6).map(|_| stream.download(held.operand(bytes(COUNT))).unwrap()).collect();
     stream.synchronize().unwrap();
-    // Four are lent; staging memory for the two others is one piece.
+    // Four are leased; staging memory for the two others is one piece.
     assert_eq!(registered() - before, 4 + 1);
     assert!(downloads.iter().all(|download| download.view::<u8>().unwrap() == values));
     drop(downloads);
@@ -196,10 +196,10 @@ fn a_fault_leaves_large_transfers_usable() {
     let table = Table::new(&stream, LARGE / 4);
     for round in 0..20 {
         let held = table.look_up(&stream, 9);
-        let doomed = stream.download(held.operand(bytes(LARGE))).unwrap();
+        let failed = stream.download(held.operand(bytes(LARGE))).unwrap();
         stream.flush().unwrap();
         let mut untouched = vec![7u8; LARGE];
-        let error = doomed.read_into(&mut untouched).unwrap_err();
+        let error = failed.read_into(&mut untouched).unwrap_err();
         assert!(matches!(error, Error::Fault { .. }), "{error}");
         assert!(untouched == vec![7u8; LARGE]);
         let (again, values) = (buffer(&stream, LARGE), pattern(round, LARGE));
@@ -222,7 +222,7 @@ fn closing_gives_host_memory_back() {
     let seen = last.view_bytes().unwrap();
     assert_eq!(registered() - before, 2);
     device.close().unwrap();
-    // What somebody still looks at stays; staging memory went with the rest.
+    // What somebody still reads stays; staging memory went with the rest.
     let left = registered();
     assert!(left <= before + 1, "{left} pieces");
     assert!(seen == pattern(4, LARGE));
@@ -232,7 +232,7 @@ fn closing_gives_host_memory_back() {
     assert_eq!(registered(), left - 1);
 }
 
-fn a_lost_device_lends_nothing() {
+fn a_lost_device_leases_nothing() {
     let stream = stream(&open());
     let held = buffer(&stream, LARGE);
     let layout = Layout::contiguous(DType::U8, &[LARGE]).unwrap();

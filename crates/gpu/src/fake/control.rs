@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::memory::Block;
+use super::memory::Allocation;
 use super::{Fake, FakeSegment};
 use crate::failure::Failure;
 
 /// What is known about a fake GPU, and what it was told to do.
 pub(super) struct State {
-    /// Blocks that are allocated.
-    blocks: Mutex<HashMap<FakeSegment, Arc<Block>>>,
+    /// Memories that are alive.
+    allocations: Mutex<HashMap<FakeSegment, Arc<Allocation>>>,
     pub next_segment: AtomicU64,
     pub next_address: AtomicUsize,
     /// Bytes of the device that are allocated.
@@ -38,7 +38,7 @@ struct Order {
 impl Default for State {
     fn default() -> Self {
         Self {
-            blocks: Mutex::default(),
+            allocations: Mutex::default(),
             next_segment: AtomicU64::new(1),
             // Far from everything that is memory of the process.
             next_address: AtomicUsize::new(1 << 50),
@@ -80,17 +80,17 @@ impl State {
         Err(failure)
     }
 
-    pub fn add_block(&self, segment: FakeSegment, block: Arc<Block>) {
-        lock(&self.blocks).insert(segment, block);
+    pub fn add_allocation(&self, segment: FakeSegment, allocation: Arc<Allocation>) {
+        lock(&self.allocations).insert(segment, allocation);
     }
 
-    pub fn remove_block(&self, segment: FakeSegment) {
-        lock(&self.blocks).remove(&segment);
+    pub fn remove_allocation(&self, segment: FakeSegment) {
+        lock(&self.allocations).remove(&segment);
     }
 
     /// The memory of a segment, if it is still there.
-    pub fn block(&self, segment: FakeSegment) -> Option<Arc<Block>> {
-        lock(&self.blocks).get(&segment).cloned()
+    pub fn allocation(&self, segment: FakeSegment) -> Option<Arc<Allocation>> {
+        lock(&self.allocations).get(&segment).cloned()
     }
 
     pub fn violate(&self, what: String) {
@@ -142,8 +142,8 @@ impl FakeControl {
     }
 
     /// Memories that are alive, of the device and of the host.
-    pub fn blocks(&self) -> usize {
-        lock(&self.state().blocks).len()
+    pub fn allocations(&self) -> usize {
+        lock(&self.state().allocations).len()
     }
 
     /// Launches that named memory which was gone or too small.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use millstream_core::{Activation, Operand};
 use millstream_kernels::{FAULT_HEADER_WORDS, INDEX_OUT_OF_RANGE, Key};
 
-use super::memory::Block;
+use super::memory::Allocation;
 use super::queue::TimeLost;
 use super::{Fake, FakeSegment};
 use crate::lowering::ProductOperands;
@@ -22,7 +22,7 @@ pub(super) struct Executor {
 
 /// Memory that is there while it is used.
 struct Reach {
-    block: Arc<Block>,
+    allocation: Arc<Allocation>,
     offset: usize,
 }
 
@@ -30,20 +30,20 @@ impl Reach {
     /// Reads a value so many bytes on; zero outside of the memory.
     fn read<T: Copy + Default>(&self, byte: usize) -> T {
         let at = self.offset + byte;
-        if at + size_of::<T>() > self.block.bytes() {
+        if at + size_of::<T>() > self.allocation.bytes() {
             return T::default();
         }
-        // SAFETY: inside of the block, as was just compared; launches that write it come before or after, or that is a
-        // fault of who ordered them, which is what tests look for.
-        unsafe { self.block.at(at).cast::<T>().read_unaligned() }
+        // SAFETY: inside of the allocation, as was just compared; launches that write it come before or after, or
+        // that is a fault of who ordered them, which is what tests look for.
+        unsafe { self.allocation.at(at).cast::<T>().read_unaligned() }
     }
 
     /// Writes a value so many bytes on; nothing outside of the memory.
     fn write<T: Copy>(&self, byte: usize, value: T) {
         let at = self.offset + byte;
-        if at + size_of::<T>() <= self.block.bytes() {
+        if at + size_of::<T>() <= self.allocation.bytes() {
             // SAFETY: as above.
-            unsafe { self.block.at(at).cast::<T>().write_unaligned(value) };
+            unsafe { self.allocation.at(at).cast::<T>().write_unaligned(value) };
         }
     }
 }
@@ -52,16 +52,16 @@ impl Executor {
     /// The memory at a place with so many bytes behind it, unless that is not there: then it is a violation.
     fn reach(&self, what: &str, place: Place, bytes: usize) -> Option<Reach> {
         let state = &self.platform.0.state;
-        let Some(block) = state.block(place.segment) else {
+        let Some(allocation) = state.allocation(place.segment) else {
             state.violate(format!("{what}: {:?} is gone", place.segment));
             return None;
         };
-        if place.offset.checked_add(bytes).is_none_or(|end| end > block.bytes()) {
-            let (offset, size) = (place.offset, block.bytes());
-            state.violate(format!("{what}: {bytes} bytes at {offset} of a block of {size}"));
+        if place.offset.checked_add(bytes).is_none_or(|end| end > allocation.bytes()) {
+            let (offset, size) = (place.offset, allocation.bytes());
+            state.violate(format!("{what}: {bytes} bytes at {offset} of an allocation of {size}"));
             return None;
         }
-        Some(Reach { block, offset: place.offset })
+        Some(Reach { allocation, offset: place.offset })
     }
 
     pub fn copy(&self, target: Place, source: Place, bytes: usize) {
@@ -69,8 +69,8 @@ impl Executor {
         if let (Some(target), Some(source)) = reached {
             // SAFETY: both lie in their blocks, and are two blocks: one of the host, one of the device.
             unsafe {
-                let from = source.block.at(source.offset);
-                target.block.at(target.offset).copy_from_nonoverlapping(from, bytes);
+                let from = source.allocation.at(source.offset);
+                target.allocation.at(target.offset).copy_from_nonoverlapping(from, bytes);
             }
         }
     }
@@ -83,8 +83,8 @@ impl Executor {
 
     pub fn zero(&self, place: Place, bytes: usize) {
         if let Some(place) = self.reach("zero", place, bytes) {
-            // SAFETY: inside of the block.
-            unsafe { place.block.at(place.offset).write_bytes(0, bytes) };
+            // SAFETY: inside of the allocation.
+            unsafe { place.allocation.at(place.offset).write_bytes(0, bytes) };
         }
     }
 

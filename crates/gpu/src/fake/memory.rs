@@ -15,17 +15,17 @@ const GARBAGE: u8 = 0xA5;
 const ALIGNMENT: usize = 256;
 
 /// Bytes that launches reach by a segment.
-pub(super) struct Block {
+pub(super) struct Allocation {
     start: NonNull<u8>,
     layout: Layout,
 }
 
 // SAFETY: plain memory; who may touch it when is up to launches and their order.
-unsafe impl Send for Block {}
+unsafe impl Send for Allocation {}
 // SAFETY: as above.
-unsafe impl Sync for Block {}
+unsafe impl Sync for Allocation {}
 
-impl Block {
+impl Allocation {
     fn new(bytes: usize, zeroed: bool) -> Result<Arc<Self>, Failure> {
         let lack = || Failure {
             out_of_memory: true,
@@ -46,43 +46,42 @@ impl Block {
         self.layout.size()
     }
 
-    /// A place so many bytes from the beginning, which lie in it.
+    /// A place so many bytes from the beginning. Who reads or writes there has compared it with the size.
     pub fn at(&self, offset: usize) -> *mut u8 {
-        // SAFETY: whoever asks has compared it with the size.
-        unsafe { self.start.as_ptr().add(offset) }
+        self.start.as_ptr().wrapping_add(offset)
     }
 }
 
-impl Drop for Block {
+impl Drop for Allocation {
     fn drop(&mut self) {
         // SAFETY: allocated with this layout, and freed only here.
         unsafe { dealloc(self.start.as_ptr(), self.layout) };
     }
 }
 
-/// A block with its names, which are known as long as this lives.
+/// An allocation with its names, which are known as long as this lives.
 struct Named {
     platform: Fake,
-    block: Arc<Block>,
+    allocation: Arc<Allocation>,
     segment: FakeSegment,
     address: usize,
 }
 
 impl Named {
-    fn new(platform: &Fake, block: Arc<Block>) -> Self {
+    fn new(platform: &Fake, allocation: Arc<Allocation>) -> Self {
         let state = &platform.0.state;
         let segment = FakeSegment(state.next_segment.fetch_add(1, Ordering::Relaxed));
         // Neighbors do not touch, so that an overrun is noticed.
-        let room = block.bytes().next_multiple_of(ALIGNMENT) + ALIGNMENT;
+        let room = allocation.bytes().next_multiple_of(ALIGNMENT) + ALIGNMENT;
         let address = state.next_address.fetch_add(room, Ordering::Relaxed);
-        state.add_block(segment, Arc::clone(&block));
-        Self { platform: platform.clone(), block, segment, address }
+        state.add_allocation(segment, Arc::clone(&allocation));
+        Self { platform: platform.clone(), allocation, segment, address }
     }
 }
 
 impl Drop for Named {
     fn drop(&mut self) {
-        self.platform.0.state.remove_block(self.segment);
+        self.platform.0.state.remove_allocation(self.segment);
     }
 }
 
@@ -106,10 +105,10 @@ impl FakeMemory {
             let failure = Failure::new("allocate", "NO_MEMORY", format!("{bytes} bytes"));
             return Err(Failure { out_of_memory: true, ..failure });
         }
-        let block = Block::new(bytes, false).inspect_err(|_| {
+        let allocation = Allocation::new(bytes, false).inspect_err(|_| {
             state.allocated.fetch_sub(bytes, Ordering::Relaxed);
         })?;
-        Ok(Self { named: Named::new(platform, block), bytes })
+        Ok(Self { named: Named::new(platform, allocation), bytes })
     }
 }
 
@@ -121,7 +120,7 @@ impl Drop for FakeMemory {
 
 impl FakeHostMemory {
     pub(super) fn new(platform: &Fake, bytes: usize) -> Result<Self, Failure> {
-        Ok(Self(Named::new(platform, Block::new(bytes, true)?)))
+        Ok(Self(Named::new(platform, Allocation::new(bytes, true)?)))
     }
 }
 
@@ -133,7 +132,7 @@ impl Memory for FakeMemory {
     }
 
     fn bytes(&self) -> usize {
-        self.named.block.bytes()
+        self.named.allocation.bytes()
     }
 
     fn segment(&self) -> FakeSegment {
@@ -149,7 +148,7 @@ impl Memory for FakeHostMemory {
     }
 
     fn bytes(&self) -> usize {
-        self.0.block.bytes()
+        self.0.allocation.bytes()
     }
 
     fn segment(&self) -> FakeSegment {
@@ -157,9 +156,9 @@ impl Memory for FakeHostMemory {
     }
 }
 
-// SAFETY: the block is zeroed, aligned, and lives as long as the value.
+// SAFETY: the allocation is zeroed, aligned, and lives as long as the value.
 unsafe impl HostVisible for FakeHostMemory {
     fn host(&self) -> NonNull<u8> {
-        self.0.block.start
+        self.0.allocation.start
     }
 }

@@ -187,8 +187,8 @@ impl Platform for Fake {
         operands: &ProductOperands<Binding<FakeSegment>>,
     ) -> Result<Option<(FakeProduct, Epilogue)>, Failure> {
         self.0.state.call("product")?;
-        let factors = [&operands.dst, &operands.lhs, &operands.rhs];
-        let layouts = factors.map(|operand| &operand.layout);
+        let matrices = [&operands.dst, &operands.lhs, &operands.rhs];
+        let layouts = matrices.map(|operand| &operand.layout);
         let plain = layouts.iter().all(|layout| layout.dtype() == DType::F32 && layout.rank() == 2);
         let activation = operands.epilogue.activation;
         let can = plain && matches!(activation, Activation::None | Activation::Relu);

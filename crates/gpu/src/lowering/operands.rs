@@ -10,9 +10,9 @@ use smallvec::SmallVec;
 pub struct ProductOperands<B> {
     /// The result.
     pub dst: Operand<B>,
-    /// The left factor, `m × k`.
+    /// The left operand, `m × k`.
     pub lhs: Operand<B>,
-    /// The right factor, `k × n`.
+    /// The right operand, `k × n`.
     pub rhs: Operand<B>,
     /// What is added, if anything is.
     pub bias: Option<Operand<B>>,
@@ -108,7 +108,7 @@ impl ProductOperands<RawBuffer> {
         let slice = |operand: &Operand<RawBuffer>| -> Result<Operand<RawBuffer>> {
             Ok(Operand::new(operand.buffer, operand.layout.slice(axis, start, count, 1)?))
         };
-        // The right factor has no rows of the result.
+        // The right operand has no rows of the result.
         let is_row = axis + 2 == self.dst.layout.rank();
         Ok(Self {
             dst: slice(&self.dst)?,

@@ -1,4 +1,4 @@
-//! What a device tells the host, in memory that both reach: how many batches are through, and which of their
+//! What a device reports to the host, in memory that both reach: how many batches are through, and which of their
 //! Commands met impossible data.
 //!
 //! Batches use the slots for faults in turn, so that each has one of its own as long as no more than

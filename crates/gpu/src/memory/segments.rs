@@ -94,13 +94,13 @@ impl<S: Copy> SegmentView<S> {
             self.list = Arc::clone(&list);
             self.version = segments.version.load(Ordering::Relaxed);
         }
-        // An operand without elements may begin where its segment ends.
         let lies_in = |entry: &&Entry<S>| entry.start <= address && address < entry.end;
         let entry = match self.list.get(self.latest).filter(lies_in) {
             Some(entry) => entry,
             None => {
                 let behind = self.list.partition_point(|entry| entry.start <= address);
                 self.latest = behind.checked_sub(1)?;
+                // An operand without elements may begin where its segment ends.
                 self.list.get(self.latest).filter(|entry| address <= entry.end)?
             }
         };

@@ -41,7 +41,7 @@ impl<P: Platform> GpuQueue<P> {
         })
     }
 
-    /// Tells what became of every Command, copies what was downloaded, makes progress, and gives the token
+    /// Says what became of every Command, copies what was downloaded, makes progress, and gives the token
     /// back.
     fn end(&self, tick: u64, submitted: Submitted<P>) {
         self.resolve(tick, &submitted);

@@ -24,7 +24,7 @@ const SPINNERS_PER_CORE: usize = 4;
 /// How long a thread is parked at most before it polls by itself: the first time, and in the end.
 const FIRST_PARK: Duration = Duration::from_micros(500);
 const LAST_PARK: Duration = Duration::from_millis(20);
-/// Polls between looks at the clock.
+/// Polls between readings of the clock.
 const POLLS: usize = 16;
 
 impl<P: Platform> GpuQueue<P> {

@@ -21,7 +21,7 @@ fn a_closed_device_gives_its_memory_back() {
         assert_eq!(large.len(), 100_000);
     }
     gpu.device.close().unwrap();
-    assert_eq!(gpu.blocks(), 3 * KEPT_PER_QUEUE);
+    assert_eq!(gpu.allocations(), 3 * KEPT_PER_QUEUE);
     assert!(matches!(gpu.device.stream(), Err(Error::DeviceClosed { .. })));
 }
 
@@ -55,12 +55,12 @@ fn closing_waits_for_what_is_in_flight() {
             closing.join().unwrap().unwrap();
         });
         drop(layers);
-        until("memory is back", || gpu.blocks() == 4 * KEPT_PER_QUEUE);
+        until("memory is back", || gpu.allocations() == 4 * KEPT_PER_QUEUE);
     }
 }
 
 #[test]
-fn threads_that_work_while_a_device_is_closed_are_told() {
+fn threads_that_work_while_a_device_is_closed_get_an_error() {
     for seed in 1..=10 {
         let gpu = Gpu::with_seed(seed);
         std::thread::scope(|scope| {

@@ -8,4 +8,5 @@ mod kit;
 mod order;
 mod replay;
 mod seeds;
+mod tasks;
 mod transfers;

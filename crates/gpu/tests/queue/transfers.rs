@@ -29,7 +29,7 @@ fn large_transfers_are_direct_and_replayed() {
     let stream = gpu.stream();
     let held = [(); 2].map(|()| stream.allocate(LARGE).unwrap());
     let [first, second] = [0, 1].map(|index| held[index].operand(bytes(LARGE)));
-    let before = gpu.blocks();
+    let before = gpu.allocations();
     for call in 0..40 {
         let values = [call, call + 1].map(|seed| pattern(seed, LARGE));
         stream.upload(first, &values[0]).unwrap();
@@ -38,7 +38,7 @@ fn large_transfers_are_direct_and_replayed() {
         assert!(download.bytes().unwrap() == values[call % 2], "{call}");
     }
     // A piece for each transfer, and no staging memory.
-    assert_eq!(gpu.blocks() - before, 3);
+    assert_eq!(gpu.allocations() - before, 3);
     // Two batches in turn, each launched item by item once.
     assert_eq!(gpu.replays(), 2 * 19);
 }
@@ -95,9 +95,9 @@ fn staging_memory_is_kept_and_used_again() {
         }
     };
     upload_both();
-    let kept = gpu.blocks();
+    let kept = gpu.allocations();
     (0..10).for_each(|_| upload_both());
-    assert_eq!(gpu.blocks(), kept);
+    assert_eq!(gpu.allocations(), kept);
 }
 
 #[test]

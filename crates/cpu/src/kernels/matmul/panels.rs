@@ -17,11 +17,11 @@ pub(crate) struct Product<F> {
     pub rows: usize,
     pub columns: usize,
     pub k: usize,
-    /// Element `(row, step)` is at `row · left_row + step · left_step`.
+    /// Element `(row, step of k)` is at `row · lhs_row_stride + step · lhs_k_stride`.
     pub lhs: *const F,
     pub lhs_row_stride: usize,
     pub lhs_k_stride: usize,
-    /// The columns of step `step` of panel `panel` begin at `panel · right_panel + step · right_step`.
+    /// The columns of a step of k of a panel begin at `panel · rhs_panel_stride + step · rhs_k_stride`.
     pub rhs: *const F,
     pub rhs_panel_stride: usize,
     pub rhs_k_stride: usize,

@@ -456,5 +456,4 @@ impl fmt::Debug for Layout {
 }
 
 #[cfg(test)]
-#[path = "layout_tests.rs"]
 mod tests;

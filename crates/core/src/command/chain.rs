@@ -344,5 +344,4 @@ impl<B: BufferLike> Command<B> {
 }
 
 #[cfg(test)]
-#[path = "chain_tests.rs"]
 mod tests;

@@ -3,10 +3,11 @@
 //! As in `matmul`, every sum is made in rising order of k in one accumulator, whatever the
 //! number of rows and columns, so a result has the same bits in a product of any size.
 
+use bytemuck::Pod;
+
 use crate::kernels::matmul::micro_kernel::{GemmElement, MicroTile, panels_together};
 use crate::kernels::matmul::ranges::even_ranges;
 use crate::kernels::shared::number::Float;
-use crate::kernels::shared::scratch::Plain;
 use crate::kernels::shared::simd::Isa;
 
 /// `sums = lhs × rhs`, or `sums += lhs × rhs`. The rhs lies in panels of [`width`](PanelElement::width) columns.
@@ -32,7 +33,7 @@ pub(crate) struct Product<F> {
 }
 
 /// A type that products are computed in.
-pub(crate) trait PanelElement: GemmElement<Compute = Self> + Float + Plain {
+pub(crate) trait PanelElement: GemmElement<Compute = Self> + Float + Pod {
     /// Columns of a panel.
     fn width(isa: Isa) -> usize {
         Self::shape(isa).columns

@@ -2,8 +2,8 @@
 //!
 //! Instructions for such products take an unsigned lhs and a signed rhs. Operands of the other kind are shifted
 //! by 128 as they are packed, which is the same as another zero point. Zero points are taken off at the end:
-//! with row sums `A` and column sums `B`, `Σ (a - x)(b - y) = Σ ab - y A - x B + k x y`. All is exact modulo 2³². Sums are rescaled row by
-//! row of a tile, while they are in the cache.
+//! with row sums `A` and column sums `B`, `Σ (a - x)(b - y) = Σ ab - y A - x B + k x y`. All is
+//! exact modulo 2³². Sums are rescaled row by row of a tile, while they are in the cache.
 
 mod macro_kernel;
 mod matrix;

@@ -10,8 +10,8 @@ use crate::kernels::matmul::ranges::even_ranges;
 use crate::kernels::shared::number::Float;
 use crate::kernels::shared::simd::Isa;
 
-/// `sums = lhs × rhs`, or added to what they are. The rhs lies in panels of [`width`](PanelElement::width) columns, the
-/// last one filled up; rows of sums have room for whole panels.
+/// `sums = lhs × rhs`, or `sums += lhs × rhs`. The rhs lies in panels of [`width`](PanelElement::width) columns.
+/// The last panel is filled up, and rows of sums have room for whole panels.
 #[derive(Clone, Copy)]
 pub(crate) struct Product<F> {
     pub rows: usize,

@@ -1,4 +1,3 @@
-use super::tests::{f32s, operand, rejected};
 use super::*;
 use crate::DType;
 

@@ -19,6 +19,7 @@ fn main() -> Result<()> {
                     let (a, b) = (a.operand(layout), b.operand(layout));
                     let normal = Distribution::Normal { mean: 0.0, deviation: 1.0 };
                     for _ in 0..10 {
+                        let _span = device.profiler().span("call");
                         stream.record(Command::random(a, normal, seed, 0)?)?;
                         stream.record(Command::matmul(
                             b,
@@ -39,7 +40,9 @@ fn main() -> Result<()> {
         threads.into_iter().try_for_each(|thread| thread.join().expect("a thread panicked"))
     })?;
     device.profiler().stop();
-    device.profiler().export(&path)?;
-    println!("wrote {path}");
+    let trace = device.profiler().take_trace();
+    print!("{}", trace.summary());
+    trace.export(&path)?;
+    println!("\nwrote {path}");
     Ok(())
 }

@@ -4,8 +4,8 @@
 #     scripts/api.sh            says what differs, and fails if anything does
 #     scripts/api.sh --write    writes the file anew
 #
-# rustdoc's JSON is not stable yet, so the stable rustdoc is told that it may; api.py knows one version of the format.
-# Only rustdoc is told, so that everything else that is built serves other commands too.
+# rustdoc's JSON is not stable yet, so the stable rustdoc gets a variable that allows it; api.py knows one version of the format.
+# Only rustdoc gets it, so that everything else that is built serves other commands too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -61,3 +61,8 @@ pub struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/async.md")]
 pub struct Async;
+
+/// The same for the page for those who come from elsewhere.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/coming-from.md")]
+pub struct ComingFrom;

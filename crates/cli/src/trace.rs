@@ -1,17 +1,15 @@
 //! `millstream trace`: the timeline of a built-in model for Perfetto, and what its commands take.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{PoisonError, RwLock, mpsc};
 
 use clap::builder::PossibleValuesParser;
 use millstream::Device;
-use millstream::profiler::StreamTrace;
+use millstream::profiler::Trace;
 use millstream::{Error, Result};
 
 use crate::choice::{DeviceChoice, check_output};
-use crate::table;
 use crate::workloads::{self, Workload, call};
 
 #[derive(clap::Args)]
@@ -38,17 +36,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     check_output(path)?;
     let device = arguments.device.open()?;
     for workload in workloads::chosen(std::slice::from_ref(&arguments.workload)) {
-        let streams = take(workload, device, arguments)?;
-        let json = device.profiler().chrome_json(&streams);
-        std::fs::write(path, json).map_err(|error| Error::write(path, error))?;
-        print_totals(&streams);
+        let trace = take(workload, device, arguments)?;
+        trace.export(path)?;
+        print!("{}", trace.summary());
     }
     println!("\ntimeline in {}: open it in https://ui.perfetto.dev", path.display());
     Ok(ExitCode::SUCCESS)
 }
 
 /// Profiles calls from many threads, but not loading, nor each thread's first call.
-fn take(workload: &Workload, device: Device, arguments: &Arguments) -> Result<Vec<StreamTrace>> {
+fn take(workload: &Workload, device: Device, arguments: &Arguments) -> Result<Trace> {
     let model = workload.load(&device)?;
     let start = RwLock::new(());
     let work = |thread: usize, warm: mpsc::Sender<()>| -> Result<()> {
@@ -56,7 +53,10 @@ fn take(workload: &Workload, device: Device, arguments: &Arguments) -> Result<Ve
         call(&*model, &input)?;
         drop(warm);
         let _started = start.read();
-        (0..arguments.calls).try_for_each(|_| call(&*model, &input).map(drop))
+        (0..arguments.calls).try_for_each(|_| {
+            let _span = device.profiler().span("call");
+            call(&*model, &input).map(drop)
+        })
     };
     let result = std::thread::scope(|scope| {
         let closed = start.write().unwrap_or_else(PoisonError::into_inner);
@@ -82,35 +82,5 @@ fn take(workload: &Workload, device: Device, arguments: &Arguments) -> Result<Ve
     });
     device.profiler().stop();
     result?;
-    Ok(device.profiler().take())
-}
-
-/// What each kind of command took, over all streams.
-fn print_totals(streams: &[StreamTrace]) {
-    let mut kinds = BTreeMap::<&str, (u64, u64)>::new();
-    for span in streams.iter().flat_map(|stream| &stream.spans) {
-        let (count, total) = kinds.entry(span.kind.name()).or_default();
-        *count += 1;
-        *total += span.end_ns.saturating_sub(span.start_ns);
-    }
-    let all = kinds.values().map(|(_, total)| total).sum::<u64>().max(1) as f64;
-    let mut kinds: Vec<_> = kinds.into_iter().collect();
-    kinds.sort_by_key(|(_, (_, total))| std::cmp::Reverse(*total));
-    let rows: Vec<_> = kinds
-        .into_iter()
-        .map(|(name, (count, total))| {
-            vec![
-                name.to_owned(),
-                count.to_string(),
-                format!("{:.1}", total as f64 / 1e3 / count as f64),
-                format!("{:.1}", total as f64 / 1e6),
-                format!("{:.1}%", 100.0 * total as f64 / all),
-            ]
-        })
-        .collect();
-    table::print(&["command", "count", "mean µs", "total ms", "share"], &rows);
-    let dropped: u64 = streams.iter().map(|stream| stream.dropped).sum();
-    if dropped > 0 {
-        println!("{dropped} older commands are no longer in the trace");
-    }
+    Ok(device.profiler().take_trace())
 }

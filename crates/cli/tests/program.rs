@@ -5,14 +5,18 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 fn millstream(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_millstream"))
+    command(arguments).output().expect("the program runs")
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_millstream"));
+    command
         .args(arguments)
         // On a busy machine a call takes any time. Only what hangs waits that long.
         .env("MILLSTREAM_WAIT_TIMEOUT_MS", "600000")
         // The most capable device of this machine, as far as these tests know.
-        .env("MILLSTREAM_DEVICE", "cpu")
-        .output()
-        .expect("the program runs")
+        .env("MILLSTREAM_DEVICE", "cpu");
+    command
 }
 
 fn json(output: &Output) -> Value {
@@ -188,6 +192,28 @@ fn trace_has_rows_for_streams_and_callers() {
     assert!(rows("stream ") >= 3);
     let arrows = |end: &str| events.iter().filter(|event| event["ph"] == end).count();
     assert_eq!((arrows("s"), arrows("f")), (3 * 4, 3 * 4));
+}
+
+/// Of two devices, one is closed before the program ends and one is not.
+#[test]
+fn a_trace_of_all_devices_is_written_at_exit_without_any_code() {
+    let file = std::env::temp_dir().join(format!("millstream-exit-{}.json", std::process::id()));
+    let arguments = ["bench", "--workload", "encoder", "--threads", "2", "--seconds", "0.01"];
+    let output = command(&arguments).env("MILLSTREAM_TRACE", &file).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let trace: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let groups = events.iter().filter(|event| event["name"] == "process_name");
+    let groups: std::collections::BTreeSet<_> =
+        groups.map(|event| event["pid"].as_u64().unwrap()).collect();
+    assert_eq!(groups.len(), 4, "streams and threads of two devices");
+    for (group, event) in [(1, "attention"), (3, "attention")] {
+        let found = events.iter().find(|one| one["pid"] == group && one["name"] == event);
+        let arguments = &found.unwrap()["args"];
+        assert!(arguments["shapes"].as_str().unwrap().starts_with("f32["), "{arguments}");
+        assert!(arguments["layer"].as_str().is_some(), "{arguments}");
+    }
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::size::Mib;
+
 /// What a stream, or all streams of a device together, did so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -38,6 +40,18 @@ impl std::ops::Add for Counters {
             shares: self.shares + other.shares,
             replays: self.replays + other.replays,
         }
+    }
+}
+
+impl std::fmt::Display for Counters {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { commands, bytes, submits, flushes, waits, blocks, shares, replays } = self;
+        let bytes = Mib(usize::try_from(*bytes).unwrap_or(usize::MAX));
+        write!(
+            f,
+            "{commands} commands of {bytes} in {submits} batches ({flushes} flushed, {replays} replayed); \
+             {waits} waits for streams, {blocks} for the device, {shares} shares"
+        )
     }
 }
 

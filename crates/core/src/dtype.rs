@@ -11,6 +11,14 @@ use crate::{Error, Result};
 /// Some are only stored: they are uploaded, downloaded, copied and cast to others, and every other operation
 /// refuses them. Of those with 4 bits two share a byte, the first in the low bits. Their elements lie densely
 /// in row-major order and begin with a byte; where their number is odd, the last byte has zeros above.
+///
+/// ```
+/// # millstream_core::doctest!();
+/// use millstream::DType;
+///
+/// assert_eq!(DType::F16.size(), 2);
+/// assert_eq!(DType::F32.to_string(), "f32");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum DType {
@@ -172,23 +180,18 @@ impl fmt::Display for DType {
     }
 }
 
-/// A Rust type that is stored in buffers as it is in memory.
+/// A Rust type that is stored in buffers as it is in memory: plain old data ([`bytemuck::Pod`]).
 ///
-/// # Safety
-///
-/// The type has no padding, any bit pattern that a device writes for [`Element::DTYPE`] is a valid
-/// value of it, and its size is `DTYPE.size()`. (`bool` is left out on purpose: use `u8` and
-/// [`DType::Bool`], since a byte other than 0 and 1 is not a valid `bool`.)
-pub unsafe trait Element: Copy + Send + Sync + 'static {
-    /// The element type this Rust type is stored as.
+/// `bool` is left out on purpose: use `u8` and [`DType::Bool`], since a byte other than 0 and 1 is not a valid `bool`.
+pub trait Element: bytemuck::Pod + Send + Sync {
+    /// The element type this Rust type is stored as, which has its size.
     const DTYPE: DType;
 }
 
 macro_rules! element {
     ($($rust:ty => $dtype:ident),* $(,)?) => {
         $(
-            // SAFETY: a plain number without padding, valid for every bit pattern, of that size.
-            unsafe impl Element for $rust {
+            impl Element for $rust {
                 const DTYPE: DType = DType::$dtype;
             }
         )*
@@ -200,8 +203,13 @@ element!(i8 => I8, i16 => I16, i32 => I32, i64 => I64, u8 => U8, u16 => U16, u32
 
 /// The bytes of a slice of elements.
 pub fn as_bytes<T: Element>(values: &[T]) -> &[u8] {
-    // SAFETY: `Element` types have no padding, so every byte is initialized; the length is exact.
-    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), std::mem::size_of_val(values)) }
+    bytemuck::cast_slice(values)
+}
+
+/// How many whole elements bytes are.
+fn elements_in<T: Element>(bytes: &[u8]) -> usize {
+    // A type without size is no element, but nothing keeps anybody from calling it one.
+    bytes.len() / size_of::<T>().max(1)
 }
 
 /// As [`from_bytes`].
@@ -210,7 +218,7 @@ pub fn as_bytes<T: Element>(values: &[T]) -> &[u8] {
 ///
 /// No memory for them.
 pub(crate) fn try_from_bytes<T: Element>(bytes: &[u8]) -> Result<Vec<T>> {
-    let count = bytes.len() / size_of::<T>();
+    let count = elements_in::<T>(bytes);
     let mut values = Vec::new();
     if values.try_reserve_exact(count).is_err() {
         return Err(Error::OutOfHostMemory { requested: bytes.len() });
@@ -221,16 +229,16 @@ pub(crate) fn try_from_bytes<T: Element>(bytes: &[u8]) -> Result<Vec<T>> {
 
 /// Elements from bytes written by a device. A trailing part of an element is left out.
 pub fn from_bytes<T: Element>(bytes: &[u8]) -> Vec<T> {
-    let mut values = Vec::with_capacity(bytes.len() / size_of::<T>());
+    let mut values = Vec::with_capacity(elements_in::<T>(bytes));
     append_bytes(&mut values, bytes);
     values
 }
 
 fn append_bytes<T: Element>(values: &mut Vec<T>, bytes: &[u8]) {
-    let count = bytes.len() / size_of::<T>();
+    let count = elements_in::<T>(bytes);
     values.reserve(count);
     // SAFETY: there is room for `count` more elements, the source has `count * size` bytes, the two do
-    // not overlap, and any bit pattern is a valid `Element`.
+    // not overlap, and any bit pattern is a valid `Pod`.
     unsafe {
         let end = values.as_mut_ptr().add(values.len()).cast::<u8>();
         std::ptr::copy_nonoverlapping(bytes.as_ptr(), end, count * size_of::<T>());
@@ -239,30 +247,4 @@ fn append_bytes<T: Element>(values: &mut Vec<T>, bytes: &[u8]) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn element_sizes_match_their_dtype() {
-        fn check<T: Element>() {
-            assert_eq!(size_of::<T>(), T::DTYPE.size(), "{}", T::DTYPE);
-        }
-        let floats: [fn(); 4] = [check::<f32>, check::<f16>, check::<bf16>, check::<f64>];
-        let signed: [fn(); 4] = [check::<i8>, check::<i16>, check::<i32>, check::<i64>];
-        let unsigned: [fn(); 4] = [check::<u8>, check::<u16>, check::<u32>, check::<u64>];
-        [floats, signed, unsigned].iter().flatten().for_each(|check| check());
-    }
-
-    #[test]
-    fn types_are_listed_in_the_order_of_their_numbers() {
-        for (number, dtype) in DType::ALL.into_iter().enumerate() {
-            assert_eq!(dtype as usize, number, "{dtype}");
-        }
-    }
-
-    #[test]
-    fn bytes_round_trip() {
-        let values = [1.5f32, -0.0, f32::INFINITY];
-        assert_eq!(from_bytes::<f32>(as_bytes(&values)), values);
-    }
-}
+mod tests;

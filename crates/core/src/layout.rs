@@ -16,6 +16,19 @@ pub const MAX_RANK: usize = 8;
 /// No method panics or wraps around, whatever the numbers are. Memory can have the bytes of every layout
 /// that a constructor gives, also those of an empty one, whose empty axes count here as of size 1; only
 /// [`with_dtype`](Self::with_dtype) makes layouts for which this does not hold, and those fit no buffer.
+///
+/// ```
+/// # millstream_core::doctest!();
+/// use millstream::DType;
+/// use millstream::memory::Layout;
+///
+/// # fn main() -> millstream::Result<()> {
+/// let matrix = Layout::contiguous(DType::F32, &[2, 3])?;
+/// assert_eq!(matrix.dense_bytes(), 24);
+/// assert_eq!(matrix.shape(), [2, 3]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Layout {
     dtype: DType,
@@ -443,5 +456,4 @@ impl fmt::Debug for Layout {
 }
 
 #[cfg(test)]
-#[path = "layout_tests.rs"]
 mod tests;

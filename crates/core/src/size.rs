@@ -29,24 +29,14 @@ pub(crate) fn checked_advance(start: usize, count: usize, step: usize) -> Option
     start.checked_add(count.checked_mul(step)?)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Bytes as people read them.
+pub(crate) struct Mib(pub usize);
 
-    #[test]
-    fn nothing_wraps_around() {
-        assert_eq!(bytes(MAX_BYTES / 4, DType::F32), Some(MAX_BYTES / 4 * 4));
-        assert_eq!(bytes(MAX_BYTES / 4 + 1, DType::F32), None);
-        assert_eq!(bytes(usize::MAX, DType::F32), None);
-        assert_eq!(bytes(7, DType::I4), Some(4));
-        assert_eq!(bytes(2 * MAX_BYTES, DType::I4), Some(MAX_BYTES));
-        assert_eq!(bytes(usize::MAX, DType::I4), None);
-        assert_eq!(product(&[1 << 40, 1 << 40]), usize::MAX);
-        assert_eq!(product(&[1 << 40, 1 << 40, 0]), 0);
-        assert_eq!(product(&[]), 1);
-        assert_eq!(advance(1, 2, usize::MAX), usize::MAX);
-        assert_eq!(advance(1, 2, 3), 7);
-        assert_eq!(checked_advance(1, 0, usize::MAX), Some(1));
-        assert_eq!(checked_advance(1, 1, usize::MAX), None);
+impl std::fmt::Display for Mib {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.1} MiB", self.0 as f64 / f64::from(1 << 20))
     }
 }
+
+#[cfg(test)]
+mod tests;

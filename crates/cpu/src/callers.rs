@@ -1,7 +1,7 @@
 //! Who has called lately.
 //!
-//! Two callers that take turns with the device leave a core free for the moment between two calls. Were
-//! it given to a helper of the other, the one that comes back would wait for it: both would be slower
+//! Two callers that take turns with the device leave a core free for the moment between two calls. If a
+//! helper of the other got it, the caller that comes back would wait for the core, and both would be slower
 //! than with a core each.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +31,7 @@ impl Callers {
         self.leaves_at(stream, self.now());
     }
 
-    /// Whether somebody else than the caller of a stream will likely be back at once.
+    /// Whether a caller of another stream will likely be back at once.
     pub fn expects_another(&self, stream: u32) -> bool {
         self.expects_another_at(stream, self.now())
     }

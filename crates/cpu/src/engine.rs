@@ -1,9 +1,8 @@
 //! The scheduler: which thread executes which batch, and when.
 //!
-//! A thread that waits for a stream executes it itself; workers execute what nobody waits for. Either
-//! way a batch needs a permit, handed out in order of arrival. There are as many as cores and one more:
-//! a thread that is handed a permit must first wake up, and in the meantime the core of the one that gave
-//! it would idle.
+//! A thread that waits for a stream executes it itself. Workers execute what nobody waits for. Either way a
+//! batch needs a permit, and permits are handed out in order of arrival. There is one more than there are
+//! cores: a thread that is handed a permit must first wake up, and its core would idle meanwhile.
 
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -96,7 +95,7 @@ impl Engine {
         &self.owner_parkers[stream as usize]
     }
 
-    /// Cores that no permit is out for.
+    /// Cores that nobody has a permit for.
     pub fn free_cores(&self) -> usize {
         (self.admission.free_word() as usize).saturating_sub(self.spare)
     }
@@ -110,7 +109,7 @@ impl Engine {
         self.queues[stream as usize].get().expect("waits name streams that have a queue")
     }
 
-    /// The life of a worker.
+    /// The loop of a worker.
     pub fn work(&self, worker: usize) {
         let mut from = worker;
         let mut last_task = None;
@@ -137,7 +136,7 @@ impl Engine {
         }
     }
 
-    /// Runs one batch of a stream in the background, and sees to it that the rest is run too.
+    /// Runs one batch of a stream in the background, and notifies a worker if there are more.
     fn run_stream(&self, stream: u32) {
         let queue = self.queue(stream);
         match queue.begin() {
@@ -177,11 +176,11 @@ impl Engine {
         }
     }
 
-    /// Executes, on the calling thread, what stands between a stream and a sequence number. One permit
-    /// serves for all of it, so that a call of several batches stands in line once. Commands that would
-    /// last beyond the deadline are left to the workers, see [`WorkBudget`].
+    /// Executes a stream on the calling thread until it has passed a sequence number, and the streams that it
+    /// waits for. One permit serves for all of it, so that a call of several batches stands in line once.
+    /// Commands that would last beyond the deadline are left to the workers, see [`WorkBudget`].
     pub fn drive(&self, stream: u32, sequence: u64, deadline: Instant) {
-        // What is to be reached, the last first: a blocked stream puts the one it waits for on top.
+        // A stack of targets: a blocked stream puts the one that it waits for on top.
         // Waits name submitted work only, so this has no cycles.
         let mut targets = vec![WaitFor { stream, sequence }];
         let mut permit = None;

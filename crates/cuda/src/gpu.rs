@@ -62,7 +62,7 @@ fn attribute(device: CUdevice, which: CUdevice_attribute) -> Result<i32, Failure
     Ok(value)
 }
 
-/// Initialises the driver.
+/// Initializes the driver.
 ///
 /// # Errors
 ///

@@ -224,5 +224,4 @@ fn directory(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
 }
 
 #[cfg(test)]
-#[path = "cache_tests.rs"]
 mod tests;

@@ -18,7 +18,7 @@ impl Params {
 
     /// The bytes, aligned to 8; their number is a multiple of 8.
     pub fn as_bytes(&self) -> &[u8] {
-        millstream_core::as_bytes(words_as_i64(&self.words))
+        millstream_core::as_bytes(&self.words)
     }
 
     /// Appends a field at its natural alignment.
@@ -31,11 +31,6 @@ impl Params {
         word[at % 8..][..bytes.len()].copy_from_slice(bytes);
         self.words[at / 8] |= u64::from_ne_bytes(word);
     }
-}
-
-fn words_as_i64(words: &[u64]) -> &[i64] {
-    // SAFETY: the two types have the same size and alignment, and every bit pattern is valid for both.
-    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), words.len()) }
 }
 
 /// A type that can be a field of `struct Params`.
@@ -106,24 +101,4 @@ macro_rules! params {
 pub(crate) use params;
 
 #[cfg(test)]
-mod tests {
-    params! {
-        /// Of every width.
-        Mixed { large: u64, small: u32, half: f32, more: [i32; 3], last: [[u64; 2]; 2] }
-    }
-
-    #[test]
-    fn fields_lie_where_c_puts_them() {
-        let mixed =
-            Mixed { large: 1, small: 2, half: 0.5, more: [3, -4, 5], last: [[6, 7], [8, 9]] };
-        let packed = mixed.pack();
-        let bytes = packed.as_bytes();
-        assert_eq!(bytes.len(), 8 + 4 + 4 + 12 + 4 + 32);
-        assert_eq!(bytes[8..12], 2u32.to_ne_bytes());
-        assert_eq!(bytes[12..16], 0.5f32.to_ne_bytes());
-        assert_eq!(bytes[20..24], (-4i32).to_ne_bytes());
-        assert_eq!(bytes[28..32], [0; 4]);
-        assert_eq!(bytes[56..64], 9u64.to_ne_bytes());
-        assert!(Mixed::declaration().contains("u64 last[2][2];"), "{}", Mixed::declaration());
-    }
-}
+mod tests;

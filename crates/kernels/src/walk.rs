@@ -227,5 +227,4 @@ fn vectors<const OPERANDS: usize>(
 }
 
 #[cfg(test)]
-#[path = "walk_tests.rs"]
 mod tests;

@@ -60,8 +60,7 @@ impl Value for bool {
     const DTYPE: DType = DType::Bool;
 
     fn bytes_of(values: &[Self]) -> Cow<'_, [u8]> {
-        // SAFETY: a bool has one byte, which is 0 or 1.
-        unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), values.len()) }.into()
+        bytemuck::cast_slice::<bool, u8>(values).into()
     }
 
     fn read(download: Download) -> Result<Vec<Self>> {

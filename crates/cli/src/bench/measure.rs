@@ -179,34 +179,4 @@ impl Subject<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn percentiles_are_of_the_calls_that_were_made() {
-        let latencies = (1..=100).map(Duration::from_micros).collect();
-        let sample = Sample { latencies, ..Default::default() };
-        assert_eq!(
-            [0.5, 0.99, 1.0].map(|share| sample.percentile(share).round()),
-            [50., 99., 100.]
-        );
-        assert_eq!(Sample::default().percentile(0.5), 0.0);
-    }
-
-    #[test]
-    fn a_wrong_answer_is_noticed() {
-        let device = Device::cpu().unwrap();
-        let workload = crate::workloads::chosen(&["mlp".into()])[0];
-        let model = workload.load(&device).unwrap();
-        let mut answers = answers(workload, &device, &*model, 2).unwrap();
-        assert_ne!(answers[0], answers[1]);
-        answers[2][7] ^= 1;
-        for origin in [Origin::Device, Origin::Host] {
-            let subject = Subject { workload, device, origin, model: &*model, answers: &answers };
-            // Too short for more than one call of each input, however fast the machine is.
-            let sample = subject.measure(2, Duration::ZERO);
-            assert_eq!((sample.mismatches, sample.errors, sample.latencies.len()), (1, 0, 3));
-            assert!(sample.calls_per_second > 0.0);
-        }
-    }
-}
+mod tests;

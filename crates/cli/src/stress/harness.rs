@@ -93,6 +93,11 @@ pub(crate) fn is_fault<T>(answer: &millstream::Result<T>) -> bool {
 }
 
 impl Context {
+    /// Normal random numbers that the seed decides.
+    pub fn randn(&self, shape: &[usize], seed: u64) -> Result<Tensor> {
+        Tensor::randn(shape, seed, DType::F32, &self.device)
+    }
+
     /// The same with fewer calls, for scenarios whose point is size, not number.
     pub fn fewer(&self, by: usize) -> Self {
         Self { iterations: self.iterations.div_ceil(by), name: self.name.clone(), ..*self }

@@ -2,7 +2,6 @@
 
 mod harness;
 mod scenarios;
-mod values;
 
 use std::process::ExitCode;
 

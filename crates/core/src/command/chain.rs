@@ -147,7 +147,7 @@ impl ChainStep {
 ///
 /// let misfit = Chain::new(&[DType::F32, DType::F16], &[ChainStep::binary(BinaryOp::Add, x, bias)]);
 /// let message = misfit.unwrap_err().to_string();
-/// assert_eq!(message, "chain: step 0 is binary with b f16, expected b to be f32");
+/// assert_eq!(message, "chain: step 0 is binary with b f16[], expected b to be f32");
 /// ```
 #[derive(Clone)]
 pub struct Chain(Arc<Program>);
@@ -268,7 +268,7 @@ fn check_step(
         Ok(outputs) => Ok((layouts[0].dtype(), outputs[0].dtype())),
         Err(Error::Mismatch { op, operand, expected, found }) => {
             // There is no shape to speak of.
-            let found = found.trim_end_matches(" []");
+            let found = found.trim_end_matches("[]");
             let (expected, found) =
                 (format!("{operand} to be {expected}"), format!("{op} with {operand} {found}"));
             mismatch(STEP_NAMES[place], expected, found)
@@ -344,5 +344,4 @@ impl<B: BufferLike> Command<B> {
 }
 
 #[cfg(test)]
-#[path = "chain_tests.rs"]
 mod tests;

@@ -100,74 +100,61 @@ impl UnaryOp {
     }
 }
 
-/// A function of two elements of one type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum BinaryOp {
-    // Numbers; integers wrap around.
-    Add,
-    Sub,
-    Mul,
-    /// Integers round towards zero, and division by zero gives 0.
-    Div,
-    Pow,
-    Min,
-    Max,
-    /// The remainder with the sign of the divisor; by zero gives 0 for integers.
-    Mod,
-    /// The remainder with the sign of the dividend; by zero gives 0 for integers.
-    Fmod,
-    /// Floating point only.
-    Atan2,
-    /// `slope · a` where `a` is negative, else `a`, with the slope from `b`.
-    Prelu,
-    // To bool.
-    Equal,
-    NotEqual,
-    Less,
-    LessEqual,
-    Greater,
-    GreaterEqual,
-    // Bool, or the bits of an integer.
-    And,
-    Or,
-    Xor,
-    // Integers. A shift by the width or more, or by a negative number, shifts all bits out.
-    ShiftLeft,
-    /// Keeps the sign: a negative number with all bits shifted out is -1.
-    ShiftRight,
+/// An enum without fields, with a list of all that it has, so many.
+macro_rules! listed {
+    ($count:literal: $(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident,)* }) => {
+        $(#[$about])*
+        pub enum $name { $($(#[$doc])* $variant,)* }
+
+        impl $name {
+            /// Every one.
+            pub const ALL: [$name; $count] = [$($name::$variant),*];
+        }
+    };
+}
+
+listed! {
+    22:
+    /// A function of two elements of one type.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[allow(missing_docs)]
+    pub enum BinaryOp {
+        // Numbers; integers wrap around.
+        Add,
+        Sub,
+        Mul,
+        /// Integers round towards zero, and division by zero gives 0.
+        Div,
+        Pow,
+        Min,
+        Max,
+        /// The remainder with the sign of the divisor; by zero gives 0 for integers.
+        Mod,
+        /// The remainder with the sign of the dividend; by zero gives 0 for integers.
+        Fmod,
+        /// Floating point only.
+        Atan2,
+        /// `slope · a` where `a` is negative, else `a`, with the slope from `b`.
+        Prelu,
+        // To bool.
+        Equal,
+        NotEqual,
+        Less,
+        LessEqual,
+        Greater,
+        GreaterEqual,
+        // Bool, or the bits of an integer.
+        And,
+        Or,
+        Xor,
+        // Integers. A shift by the width or more, or by a negative number, shifts all bits out.
+        ShiftLeft,
+        /// Keeps the sign: a negative number with all bits shifted out is -1.
+        ShiftRight,
+    }
 }
 
 impl BinaryOp {
-    /// Every function.
-    pub const ALL: [BinaryOp; 22] = {
-        use BinaryOp::*;
-        [
-            Add,
-            Sub,
-            Mul,
-            Div,
-            Pow,
-            Min,
-            Max,
-            Mod,
-            Fmod,
-            Atan2,
-            Prelu,
-            Equal,
-            NotEqual,
-            Less,
-            LessEqual,
-            Greater,
-            GreaterEqual,
-            And,
-            Or,
-            Xor,
-            ShiftLeft,
-            ShiftRight,
-        ]
-    };
-
     /// The element type of the output for an input type, or `None` where it has no meaning.
     pub fn output(self, input: DType) -> Option<DType> {
         use BinaryOp::*;

@@ -312,6 +312,4 @@ impl State {
 }
 
 #[cfg(test)]
-mod compute_tests;
-#[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::check::small;
 use super::{BufferLike, Command, Op, Operand, QuantizeOperands};
-use crate::{Layout, MAX_RANK, Result};
+use crate::{DType, Layout, MAX_RANK, Result};
 
 /// The operands of a conversion whose scales have been repeated over all that share one.
 #[derive(Clone, Copy, Debug)]
@@ -105,9 +105,10 @@ impl<B: BufferLike> Command<B> {
         zero: Option<Operand<B>>,
         axis: Option<usize>,
     ) -> Result<Self> {
-        let (axis, dtype) = (axis.map(small), dst.layout.dtype());
-        let op = Op::Quantize { axis, dtype, zero: zero.is_some(), block: None };
-        Self::new(op, [dst], [src, scale].into_iter().chain(zero))
+        Self::scaled(dst, [src, scale], zero, |dtype, zero| {
+            let axis = axis.map(small);
+            Op::Quantize { axis, dtype, zero, block: None }
+        })
     }
 
     /// `dst = (src - zero) · scale`.
@@ -125,9 +126,10 @@ impl<B: BufferLike> Command<B> {
         zero: Option<Operand<B>>,
         axis: Option<usize>,
     ) -> Result<Self> {
-        let (axis, dtype) = (axis.map(small), dst.layout.dtype());
-        let op = Op::Dequantize { axis, dtype, zero: zero.is_some(), block: None };
-        Self::new(op, [dst], [src, scale].into_iter().chain(zero))
+        Self::scaled(dst, [src, scale], zero, |dtype, zero| {
+            let axis = axis.map(small);
+            Op::Dequantize { axis, dtype, zero, block: None }
+        })
     }
 
     /// As [`quantize`](Self::quantize), with a scale and a zero point for every `block` neighbors along an axis.
@@ -146,9 +148,10 @@ impl<B: BufferLike> Command<B> {
         axis: usize,
         block: u32,
     ) -> Result<Self> {
-        let (axis, dtype, has_zero) = (Some(small(axis)), dst.layout.dtype(), zero.is_some());
-        let op = Op::Quantize { axis, dtype, zero: has_zero, block: Some(block) };
-        Self::new(op, [dst], [src, scale].into_iter().chain(zero))
+        Self::scaled(dst, [src, scale], zero, |dtype, zero| {
+            let axis = Some(small(axis));
+            Op::Quantize { axis, dtype, zero, block: Some(block) }
+        })
     }
 
     /// As [`dequantize`](Self::dequantize), with scales and zero points as for
@@ -165,9 +168,21 @@ impl<B: BufferLike> Command<B> {
         axis: usize,
         block: u32,
     ) -> Result<Self> {
-        let (axis, dtype, has_zero) = (Some(small(axis)), dst.layout.dtype(), zero.is_some());
-        let op = Op::Dequantize { axis, dtype, zero: has_zero, block: Some(block) };
-        Self::new(op, [dst], [src, scale].into_iter().chain(zero))
+        Self::scaled(dst, [src, scale], zero, |dtype, zero| {
+            let axis = Some(small(axis));
+            Op::Dequantize { axis, dtype, zero, block: Some(block) }
+        })
+    }
+
+    /// A conversion by the Op of an element type, with or without a zero point.
+    fn scaled(
+        dst: Operand<B>,
+        inputs: [Operand<B>; 2],
+        zero: Option<Operand<B>>,
+        op: impl FnOnce(DType, bool) -> Op,
+    ) -> Result<Self> {
+        let op = op(dst.layout.dtype(), zero.is_some());
+        Self::new(op, [dst], inputs.into_iter().chain(zero))
     }
 
     /// Eight-bit integers of `src`, with the scale that takes all of it in, or one for each row along the last

@@ -131,6 +131,7 @@ fn commands_stay_small_enough_to_copy() {
 }
 
 mod bounds;
+mod compute;
 mod extremes;
 mod index;
 mod verify;

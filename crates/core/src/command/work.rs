@@ -229,5 +229,4 @@ fn taps(params: &ResizeParams, rank: usize) -> u128 {
 }
 
 #[cfg(test)]
-#[path = "work_tests.rs"]
 mod tests;

@@ -1,5 +1,6 @@
 //! Opening a device with settings of its own.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Config, Device, Exhaustion, registry};
@@ -90,6 +91,18 @@ impl DeviceBuilder {
     /// Batches of one stream that may be in flight.
     pub fn in_flight(self, count: usize) -> Self {
         self.set(|config| config.in_flight = count)
+    }
+
+    /// Entries of each kind that the profiler keeps for each stream.
+    pub fn profiler_ring(self, entries: usize) -> Self {
+        self.set(|config| config.profiler_ring = entries)
+    }
+
+    /// The file that the profiler's trace is written to when the device is closed or the process exits. The profiler is
+    /// then on from the start.
+    pub fn trace(self, path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        self.set(|config| config.trace = Some(path))
     }
 
     /// Whether nothing is written to standard error.

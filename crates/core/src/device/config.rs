@@ -1,11 +1,16 @@
 //! Settings: a builder in code, environment variables outside it.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::{Error, Result};
 
 /// Streams that a device can have at most; one word of bits holds their leases.
 pub const MAX_STREAMS: u32 = 64;
+
+/// Entries that the profiler can be set to keep.
+const MIN_RING: usize = 16;
+const MAX_RING: usize = 1 << 24;
 
 /// What a thread gets when every stream is leased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +40,24 @@ pub enum Exhaustion {
 /// | `MILLSTREAM_BATCH_COMMANDS` | `batch_commands` | 1 to 4096 | 64 |
 /// | `MILLSTREAM_IN_FLIGHT` | `in_flight` | 1 to 1024 | 16 |
 /// | `MILLSTREAM_KERNEL_CACHE` | `kernel_cache` | entries, 1 to 1000000 | 4096 |
+/// | `MILLSTREAM_PROFILER_RING` | `profiler_ring` | entries, 16 to 16777216 | 16384 |
+/// | `MILLSTREAM_TRACE` | `trace` | a file | none |
 /// | `MILLSTREAM_QUIET` | `quiet` | `0`, `1` | `0` |
 ///
 /// Parsing is strict: a value that does not parse is an error when a device is opened, never ignored.
+///
+/// ```
+/// # millstream_core::doctest!();
+/// use millstream::{Config, Device};
+///
+/// # fn main() -> millstream::Result<()> {
+/// let config = Config { threads: Some(2), quiet: true, ..Config::from_env()? };
+/// let device = Device::builder("cpu").config(config).open()?;
+/// assert_eq!(device.config().threads, Some(2));
+/// # Ok(())
+/// # }
+/// ```
+#[doc(alias = "SessionOptions")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Streams in the pool, the default stream included, or as many as the device likes to have.
@@ -63,6 +83,12 @@ pub struct Config {
     pub in_flight: usize,
     /// Kernels kept by the compile-once cache.
     pub kernel_cache: usize,
+    /// Entries of each kind that the profiler keeps for each stream, and spans and marks of users: the newest ones.
+    pub profiler_ring: usize,
+    /// The profiler is on from the start, and this file is written when the device is closed, and when the process
+    /// exits by returning from `main` or by [`std::process::exit`]. Devices with one file are all in it. A child of a
+    /// fork writes none.
+    pub trace: Option<PathBuf>,
     /// Whether nothing is written to standard error, not even that the CPU device was built without optimization.
     pub quiet: bool,
 }
@@ -81,6 +107,8 @@ impl Default for Config {
             batch_commands: 64,
             in_flight: 16,
             kernel_cache: 4096,
+            profiler_ring: 16 * 1024,
+            trace: None,
             quiet: false,
         }
     }
@@ -144,6 +172,17 @@ impl Config {
         if let Some(count) = number("MILLSTREAM_KERNEL_CACHE", 1, 1_000_000, "1 to 1000000")? {
             config.kernel_cache = count;
         }
+        if let Some(count) =
+            number("MILLSTREAM_PROFILER_RING", MIN_RING, MAX_RING, "16 to 16777216")?
+        {
+            config.profiler_ring = count;
+        }
+        if let Some(value) = lookup("MILLSTREAM_TRACE") {
+            if value.is_empty() {
+                return Err(invalid("MILLSTREAM_TRACE", &value, "the name of a file"));
+            }
+            config.trace = Some(value.into());
+        }
         if let Some(quiet) = number("MILLSTREAM_QUIET", 0, 1, "0 or 1")? {
             config.quiet = quiet == 1;
         }
@@ -174,6 +213,7 @@ impl Config {
         within("batch_commands", self.batch_commands, 1, 4096, "1 to 4096")?;
         within("in_flight", self.in_flight, 1, 1024, "1 to 1024")?;
         within("kernel_cache", self.kernel_cache, 1, 1_000_000, "1 to 1000000")?;
+        within("profiler_ring", self.profiler_ring, MIN_RING, MAX_RING, "16 to 16777216")?;
         within("threads", self.threads.unwrap_or(1), 1, 1024, "1 to 1024")?;
         within("wait_timeout", usize::from(!self.wait_timeout.is_zero()), 1, 1, "more than zero")
     }
@@ -212,83 +252,4 @@ fn parse_bytes(key: &str, value: &str) -> Result<usize> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(pairs: &[(&str, &str)]) -> Result<Config> {
-        Config::from_lookup(|key| {
-            pairs.iter().find(|(name, _)| *name == key).map(|(_, value)| (*value).to_owned())
-        })
-    }
-
-    #[test]
-    fn an_empty_environment_gives_the_defaults() {
-        assert_eq!(parse(&[]).unwrap(), Config::default());
-    }
-
-    #[test]
-    fn every_variable_is_read() {
-        let config = parse(&[
-            ("MILLSTREAM_STREAMS", "7"),
-            ("MILLSTREAM_EXHAUSTION", "wait:100"),
-            ("MILLSTREAM_MEMORY_LIMIT", "3M"),
-            ("MILLSTREAM_MEMORY_HIGH", "80"),
-            ("MILLSTREAM_MEMORY_LOW", "50"),
-            ("MILLSTREAM_WAIT_TIMEOUT_MS", "1500"),
-            ("MILLSTREAM_THREADS", "3"),
-            ("MILLSTREAM_INTRA_OP", "off"),
-            ("MILLSTREAM_BATCH_COMMANDS", "5"),
-            ("MILLSTREAM_IN_FLIGHT", "2"),
-            ("MILLSTREAM_KERNEL_CACHE", "9"),
-            ("MILLSTREAM_QUIET", "1"),
-        ])
-        .unwrap();
-        let expected = Config {
-            streams: Some(7),
-            exhaustion: Exhaustion::Wait(Some(Duration::from_millis(100))),
-            memory_limit: Some(3 << 20),
-            memory_high: 80,
-            memory_low: 50,
-            wait_timeout: Duration::from_millis(1500),
-            threads: Some(3),
-            intra_op: false,
-            batch_commands: 5,
-            in_flight: 2,
-            kernel_cache: 9,
-            quiet: true,
-        };
-        assert_eq!(config, expected);
-    }
-
-    #[test]
-    fn what_does_not_parse_is_an_error_that_names_variable_and_value() {
-        for (key, value) in [
-            ("MILLSTREAM_QUIET", "yes"),
-            ("MILLSTREAM_STREAMS", "0"),
-            ("MILLSTREAM_STREAMS", "65"),
-            ("MILLSTREAM_STREAMS", " 8"),
-            ("MILLSTREAM_STREAMS", ""),
-            ("MILLSTREAM_EXHAUSTION", "Share"),
-            ("MILLSTREAM_EXHAUSTION", "wait:soon"),
-            ("MILLSTREAM_MEMORY_LIMIT", "1.5G"),
-            ("MILLSTREAM_MEMORY_LIMIT", "0"),
-            ("MILLSTREAM_MEMORY_LIMIT", "99999999999T"),
-            ("MILLSTREAM_MEMORY_LIMIT", "K"),
-            ("MILLSTREAM_WAIT_TIMEOUT_MS", "0"),
-            ("MILLSTREAM_WAIT_TIMEOUT_MS", "-1"),
-            ("MILLSTREAM_THREADS", "two"),
-            ("MILLSTREAM_INTRA_OP", "yes"),
-            ("MILLSTREAM_IN_FLIGHT", "0"),
-        ] {
-            let error = parse(&[(key, value)]).unwrap_err().to_string();
-            assert!(error.contains(key) && error.contains(value), "{error}");
-        }
-    }
-
-    #[test]
-    fn low_above_high_is_an_error() {
-        assert!(
-            parse(&[("MILLSTREAM_MEMORY_HIGH", "50"), ("MILLSTREAM_MEMORY_LOW", "60")]).is_err()
-        );
-    }
-}
+mod tests;

@@ -137,59 +137,7 @@ impl DeviceInner {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use crate::{Config, Stream, fake};
-
-    #[test]
-    fn a_stream_that_is_made_while_the_device_is_lost_is_lost_too() {
-        let (device, control) = fake::device(Config::default(), 1 << 20, 1).unwrap();
-        let first = Stream::new(&device).unwrap();
-        let lost = Error::DeviceLost { device: "fake".into(), reason: "planted".into() };
-        // The loss is noted when the stream is made and nobody can find it yet.
-        let (inner, noted) = (device.inner(), lost.clone());
-        control.at_next_queue(move || inner.note_error(&noted));
-        let second = Stream::new(&device);
-        assert_eq!(device.inner().pool().created().count(), 2, "it was made");
-        for stream in device.inner().pool().created() {
-            assert!(matches!(stream.progress().lost(), Some(Error::DeviceLost { .. })));
-        }
-        drop((first, second));
-    }
-}
+mod tests;
 
 #[cfg(all(test, loom))]
-mod loom_tests {
-    use loom::sync::Arc;
-    use loom::sync::atomic::AtomicBool;
-    use loom::thread;
-
-    use super::*;
-
-    /// As `note_error` and `StreamPool::stream` do it, with flags for the stream in the pool and for its loss.
-    #[test]
-    fn loom_a_new_stream_or_the_loss_of_its_device_sees_the_other() {
-        loom::model(|| {
-            let shared =
-                Arc::new((FaultLog::default(), AtomicBool::new(false), AtomicBool::new(false)));
-            let loser = {
-                let shared = Arc::clone(&shared);
-                thread::spawn(move || {
-                    let (fault_log, published, lost) = &*shared;
-                    let reason = "planted".into();
-                    fault_log.note(&Error::DeviceLost { device: "fake".into(), reason });
-                    if published.load(Ordering::Acquire) {
-                        lost.store(true, Ordering::Relaxed);
-                    }
-                })
-            };
-            let (fault_log, published, lost) = &*shared;
-            published.store(true, Ordering::Release);
-            if fault_log.is_lost() {
-                lost.store(true, Ordering::Relaxed);
-            }
-            loser.join().unwrap();
-            assert!(lost.load(Ordering::Relaxed));
-        });
-    }
-}
+mod loom_tests;

@@ -28,6 +28,20 @@ use crate::{
 ///
 /// A device lives as long as the process, so that threads may be in the middle of a call when `main`
 /// returns. [`close`](Self::close) gives its memory and threads back early.
+///
+/// ```
+/// # millstream_core::doctest!();
+/// use millstream::Device;
+///
+/// # fn main() -> millstream::Result<()> {
+/// let device = Device::cpu()?;
+/// println!("{} has {} bytes", device.name(), device.info().memory_bytes);
+/// assert_eq!(device.memory().in_use, 0);
+/// # Ok(())
+/// # }
+/// ```
+#[doc(alias = "Session")]
+#[doc(alias = "Context")]
 #[derive(Clone, Copy)]
 pub struct Device(&'static DeviceInner);
 
@@ -76,6 +90,13 @@ fn keep(mut inner: Box<DeviceInner>) -> &'static DeviceInner {
     }
 }
 
+/// Every device that was ever opened, the newest first. Takes no lock.
+pub(crate) fn opened_devices() -> impl Iterator<Item = &'static DeviceInner> {
+    // SAFETY: null, or a device that is never freed.
+    let newest = unsafe { NEWEST.load(READ).as_ref() };
+    std::iter::successors(newest, |device| device.opened_before)
+}
+
 /// A name that no device before it has.
 fn label(name: &str, newest: Option<&'static DeviceInner>) -> String {
     let before = std::iter::successors(newest, |device| device.opened_before);
@@ -92,6 +113,18 @@ const CLOSED: u8 = 2;
 impl Device {
     /// Opens a device by name, as in `"cpu"` or `"cuda:1"`, with the settings of the environment (see
     /// [`Config`]). A second call gives the same device.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::Device;
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let device = Device::open("cpu")?; // or "cuda", "cuda:1"
+    /// assert!(Device::open("abacus").unwrap_err().to_string().contains("known here"));
+    /// # let _ = device;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Blocks when
     ///
@@ -119,6 +152,17 @@ impl Device {
 
     /// The most capable device that opens, or the one that `MILLSTREAM_DEVICE` names.
     ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::Device;
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let device = Device::best()?; // a GPU if there is one, else the CPU
+    /// println!("on {}", device.info().description);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Blocks when
     ///
     /// As for [`open`](Self::open).
@@ -126,16 +170,43 @@ impl Device {
     /// # Errors
     ///
     /// As for [`open`](Self::open).
+    #[doc(alias = "cuda_if_available")]
     pub fn best() -> Result<Self> {
         registry::open_best()
     }
 
     /// Opens a device with settings of its own; always a new one.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::Device;
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let device = Device::builder("cpu").streams(4).memory_limit(1 << 24).open()?;
+    /// assert_eq!(device.config().streams, Some(4));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn builder(name: &str) -> DeviceBuilder {
         DeviceBuilder::new(name)
     }
 
     /// Every backend that is linked in, with its devices or the reason why it has none.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::Device;
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// for (name, devices) in Device::list() {
+    ///     match devices {
+    ///         Ok(devices) => println!("{name}: {} devices", devices.len()),
+    ///         Err(missing) => println!("{missing}"),
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn list() -> Vec<(&'static str, Result<Vec<BackendInfo>>)> {
         registry::list()
     }
@@ -144,7 +215,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Settings out of range.
+    /// Settings out of range, or a trace that cannot be written where it is wanted.
     pub fn with_backend(backend: Box<dyn Backend>, mut config: Config) -> Result<Self> {
         config.check()?;
         fork::watch();
@@ -166,11 +237,15 @@ impl Device {
             fault_log: FaultLog::default(),
             pool: StreamPool::new(streams),
             memory: DeviceMemory::new(limit, config.memory_high, config.memory_low),
-            profiler: Profiler::new(&info.name),
+            profiler: Profiler::new(&info.name, config.profiler_ring),
             info,
             config,
             backend,
         };
+        if let Some(path) = &inner.config.trace {
+            crate::profiler::file::begin(path)?;
+            inner.profiler.start();
+        }
         Ok(Device(keep(Box::new(inner))))
     }
 
@@ -218,6 +293,18 @@ impl Device {
 
     /// The calling thread's current stream.
     ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::Device;
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let device = Device::cpu()?;
+    /// let stream = device.stream()?; // this thread's, the same at the next call
+    /// assert_eq!(stream.id(), device.stream()?.id());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Blocks when
     ///
     /// As for [`Stream::current`].
@@ -253,6 +340,17 @@ impl Device {
 
     /// Memory whose home is the calling thread's current stream.
     ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::Device;
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let buffer = Device::cpu()?.allocate(1024)?;
+    /// assert!(buffer.bytes() >= 1024);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Blocks when
     ///
     /// As for [`Stream::allocate`].
@@ -266,6 +364,18 @@ impl Device {
 
     /// Waits until everything recorded on any stream so far has finished, for as long as the device is set
     /// to in all. A stream that fails does not keep the others from being waited for.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::Device;
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let device = Device::cpu()?;
+    /// // … calls from many threads …
+    /// device.synchronize()?; // all of them are through
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Blocks when
     ///
@@ -292,6 +402,16 @@ impl Device {
     /// Gives cached memory that nobody uses back to the device, and pooled host memory of transfers.
     /// What a device counts on for batches that it would run again stays.
     ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::Device;
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// Device::cpu()?.empty_cache()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Blocks when
     ///
     /// A driver takes its time to take memory back.
@@ -309,6 +429,18 @@ impl Device {
     }
 
     /// What the device's memory is used for. All zero for a device inherited through a fork.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::Device;
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let memory = Device::cpu()?.memory();
+    /// println!("{} bytes in use, {} cached", memory.in_use, memory.cached);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[doc(alias = "memory_allocated")]
     pub fn memory(&self) -> MemoryStats {
         if self.0.is_inherited() { MemoryStats::default() } else { crate::memory::stats_of(self.0) }
     }
@@ -362,6 +494,9 @@ impl Device {
         // What was recorded between the wait and the closing.
         let _ = self.0.wait_idle();
         self.0.backend.close();
+        if let Some(path) = &self.0.config.trace {
+            crate::profiler::file::device_closed(path, self.0.profiler.take_trace());
+        }
         crate::memory::trim_device(self.0);
         result
     }

@@ -347,6 +347,23 @@ enum Settling {
 
 /// A piece of device memory. Clones name the same memory.
 ///
+/// ```
+/// # millstream_core::doctest!();
+/// use millstream::memory::Layout;
+/// use millstream::{DType, Device};
+///
+/// # fn main() -> millstream::Result<()> {
+/// let stream = Device::cpu()?.stream()?;
+/// let layout = Layout::contiguous(DType::F32, &[4])?;
+/// let buffer = stream.allocate(layout.dense_bytes())?;
+///
+/// stream.upload(buffer.operand(layout), &[1f32; 4])?;
+/// let same = buffer.clone(); // another name for the same memory
+/// assert_eq!(same.bytes(), buffer.bytes());
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Thread safety
 ///
 /// Any thread may use, clone or drop any buffer. Commands of different streams that use one buffer are
@@ -399,6 +416,23 @@ impl Buffer {
     /// Declares the contents final: waits until they are complete, after which reading them from any
     /// stream costs nothing and records nothing, and writing them is an error. For weights.
     ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::memory::Layout;
+    /// use millstream::{DType, Device};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let stream = Device::cpu()?.stream()?;
+    /// let layout = Layout::contiguous(DType::F32, &[4])?;
+    /// let buffer = stream.allocate(layout.dense_bytes())?;
+    ///
+    /// stream.upload(buffer.operand(layout), &[1f32; 4])?;
+    /// buffer.settle()?; // complete, and for reading only: threads share it without ordering
+    /// assert!(buffer.is_settled());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Blocks when
     ///
     /// The contents are not complete.
@@ -407,6 +441,7 @@ impl Buffer {
     ///
     /// The fault of a command that should have written a part of the buffer, a timeout, or a device that is
     /// gone.
+    #[doc(alias = "eval")]
     pub fn settle(&self) -> Result<()> {
         let block = self.block();
         block.home.device_inner().check()?;

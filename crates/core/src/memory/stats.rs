@@ -1,9 +1,11 @@
 //! Memory statistics.
 
+use std::fmt;
 use std::sync::atomic::Ordering;
 
 use super::StreamMemory;
 use crate::device::DeviceInner;
+use crate::size::Mib;
 
 /// What a device holds, in bytes. A block counts with the size of its class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +29,41 @@ pub struct MemoryStats {
     /// Memory that kernels have beside buffers, in use or kept for later; not part of `reserved`. All CPU devices
     /// of a process share theirs.
     pub scratch: usize,
+}
+
+/// One line for the device, and one for each stream that holds anything.
+impl fmt::Display for MemoryStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { in_use, cached, deferred, reserved, peak, limit, segments, scratch, streams } =
+            self;
+        write!(
+            f,
+            "{} in use, {} cached, {} deferred; {} reserved in {segments} segments (peak {}, limit {}); {} scratch",
+            Mib(*in_use),
+            Mib(*cached),
+            Mib(*deferred),
+            Mib(*reserved),
+            Mib(*peak),
+            Mib(*limit),
+            Mib(*scratch)
+        )?;
+        let holds = |stream: &&StreamMemory| stream.in_use + stream.cached + stream.deferred > 0;
+        streams.iter().filter(holds).try_for_each(|stream| write!(f, "\n{stream}"))
+    }
+}
+
+impl fmt::Display for StreamMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { stream, in_use, peak, cached, deferred, segments } = self;
+        write!(
+            f,
+            "stream {stream}: {} in use (peak {}), {} cached, {} deferred, {segments} segments",
+            Mib(*in_use),
+            Mib(*peak),
+            Mib(*cached),
+            Mib(*deferred)
+        )
+    }
 }
 
 pub(crate) fn collect(device: &'static DeviceInner) -> MemoryStats {
@@ -55,3 +92,6 @@ pub(crate) fn collect(device: &'static DeviceInner) -> MemoryStats {
         scratch: device.backend().scratch_bytes(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,31 +3,26 @@
 use std::collections::BTreeSet;
 use std::fmt::{Display, Write};
 
-use super::{Activity, BatchSpan, StreamTrace, ThreadLabel};
+use super::{Activity, Annotation, BatchSpan, StreamTrace, ThreadLabel, Trace};
 
-/// The two groups of rows, "processes" to the format.
-const STREAMS: u32 = 1;
-const THREADS: u32 = 2;
-
-pub(super) fn trace(device: &str, streams: &[StreamTrace]) -> String {
-    let mut trace = Trace(String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":["));
-    trace.name("process_name", STREAMS, 0, &format!("millstream {device}: streams"));
-    let batches = || streams.iter().flat_map(|trace| &trace.batches);
-    let threads: BTreeSet<&ThreadLabel> = batches().map(|batch| &batch.thread).collect();
-    if !threads.is_empty() {
-        trace.name("process_name", THREADS, 0, &format!("millstream {device}: threads"));
+/// The devices of a trace, one after the other.
+pub(super) fn trace(devices: &[&Trace]) -> String {
+    let mut text = String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
+    for (index, device) in (0..).zip(devices) {
+        let mut writer = Writer { text, streams: 2 * index + 1, threads: 2 * index + 2 };
+        writer.device(device);
+        text = writer.text;
     }
-    for thread in threads {
-        trace.name("thread_name", THREADS, thread.id(), thread);
-    }
-    for stream in streams {
-        trace.stream(stream);
-    }
-    trace.0.push_str("]}\n");
-    trace.0
+    text.push_str("]}\n");
+    text
 }
 
-struct Trace(String);
+/// Writes the records of a device. Its streams and threads are two groups of rows, "processes" to the format.
+struct Writer {
+    text: String,
+    streams: u32,
+    threads: u32,
+}
 
 /// Nanoseconds as the format's microseconds.
 struct Micros(u64);
@@ -39,56 +34,81 @@ impl Display for Micros {
 }
 
 // Writing to a String cannot fail.
-impl Trace {
-    fn begin(&mut self, kind: &str, group: u32, row: u32, name: &str) {
-        if self.0.ends_with('}') {
-            self.0.push(',');
+impl Writer {
+    fn device(&mut self, trace: &Trace) {
+        let Trace { device, streams, annotations } = trace;
+        self.name("process_name", (self.streams, 0), &format!("millstream {device}: streams"));
+        let batches = streams.iter().flat_map(|trace| &trace.batches).map(|batch| &batch.thread);
+        let annotated = annotations.iter().map(|annotation| &annotation.thread);
+        let threads: BTreeSet<&ThreadLabel> = batches.chain(annotated).collect();
+        if !threads.is_empty() {
+            self.name("process_name", (self.threads, 0), &format!("millstream {device}: threads"));
         }
-        let _ =
-            write!(self.0, "{{\"ph\":\"{kind}\",\"pid\":{group},\"tid\":{row},\"name\":\"{name}\"");
+        for thread in threads {
+            self.name("thread_name", (self.threads, thread.id()), thread);
+        }
+        for stream in streams {
+            self.stream(stream);
+        }
+        for annotation in annotations {
+            self.annotation(annotation);
+        }
     }
 
-    fn name(&mut self, what: &str, group: u32, row: u32, label: &impl Display) {
-        self.begin("M", group, row, what);
-        self.0.push_str(",\"args\":{\"name\":\"");
-        self.text(&label.to_string());
-        self.0.push_str("\"}}");
+    fn begin(&mut self, kind: &str, (group, row): (u32, u32), name: &str) {
+        if self.text.ends_with('}') {
+            self.text.push(',');
+        }
+        let _ = write!(self.text, "{{\"ph\":\"{kind}\",\"pid\":{group},\"tid\":{row},\"name\":");
+        self.quoted(name);
     }
 
-    /// Text between quotes.
-    fn text(&mut self, text: &str) {
+    /// A text as JSON has it.
+    fn quoted(&mut self, text: &str) {
+        self.text.push('"');
         for character in text.chars() {
             if matches!(character, '"' | '\\') {
-                self.0.push('\\');
+                self.text.push('\\');
             }
-            self.0.push(if character.is_control() { ' ' } else { character });
+            self.text.push(if character.is_control() { ' ' } else { character });
         }
+        self.text.push('"');
+    }
+
+    fn name(&mut self, what: &str, row: (u32, u32), label: &impl Display) {
+        self.begin("M", row, what);
+        self.text.push_str(",\"args\":{\"name\":");
+        self.quoted(&label.to_string());
+        self.text.push_str("}}");
     }
 
     fn slice(&mut self, row: (u32, u32), name: &str, start_ns: u64, end_ns: u64) {
-        self.begin("X", row.0, row.1, name);
+        self.begin("X", row, name);
         let (start, duration) = (Micros(start_ns), Micros(end_ns.saturating_sub(start_ns)));
-        let _ = write!(self.0, ",\"ts\":{start},\"dur\":{duration},\"args\":{{");
+        let _ = write!(self.text, ",\"ts\":{start},\"dur\":{duration},\"args\":{{");
     }
 
     fn stream(&mut self, trace: &StreamTrace) {
         let stream = trace.stream;
         match trace.dropped {
-            0 => self.name("thread_name", STREAMS, stream, &format!("stream {stream}")),
+            0 => self.name("thread_name", (self.streams, stream), &format!("stream {stream}")),
             dropped => {
                 let label = format!("stream {stream} ({dropped} older spans dropped)");
-                self.name("thread_name", STREAMS, stream, &label);
+                self.name("thread_name", (self.streams, stream), &label);
             }
         }
         for span in &trace.spans {
-            self.slice((STREAMS, stream), span.kind.name(), span.start_ns, span.end_ns);
-            let _ = write!(self.0, "\"sequence\":{}", span.sequence);
+            self.slice((self.streams, stream), span.kind.name(), span.start_ns, span.end_ns);
+            let _ = write!(self.text, "\"sequence\":{}", span.sequence);
             if let Some(layer) = span.layer {
-                self.0.push_str(",\"layer\":\"");
-                self.text(layer.as_str());
-                self.0.push('"');
+                self.text.push_str(",\"layer\":");
+                self.quoted(layer.as_str());
             }
-            self.0.push_str("}}");
+            if let Some(shapes) = trace.shapes_of(span.sequence) {
+                self.text.push_str(",\"shapes\":");
+                self.quoted(&shapes.to_string());
+            }
+            self.text.push_str("}}");
         }
         for batch in &trace.batches {
             self.batch(trace, batch);
@@ -101,26 +121,42 @@ impl Trace {
             Activity::Record => "record",
             Activity::Execute => "execute",
         };
-        self.slice((THREADS, thread), name, batch.start_ns, batch.end_ns);
+        self.slice((self.threads, thread), name, batch.start_ns, batch.end_ns);
         let (first, last) = (batch.first, batch.last);
-        let _ = write!(self.0, "\"stream\":{stream},\"first\":{first},\"last\":{last}}}}}");
+        let _ = write!(self.text, "\"stream\":{stream},\"first\":{first},\"last\":{last}}}}}");
         if batch.activity == Activity::Record {
             // Streams run in order, so their spans are sorted.
             let place = trace.spans.partition_point(|span| span.sequence < first);
             let run = trace.spans.get(place).filter(|span| span.sequence == first);
             if let Some(span) = run {
-                self.arrow("s", (THREADS, thread), stream, first, batch.end_ns);
-                self.arrow("f", (STREAMS, stream), stream, first, span.start_ns);
+                self.arrow("s", (self.threads, thread), stream, first, batch.end_ns);
+                self.arrow("f", (self.streams, stream), stream, first, span.start_ns);
+            }
+        }
+    }
+
+    /// A span or a mark of a user, on the row of its thread.
+    fn annotation(&mut self, annotation: &Annotation) {
+        let row = (self.threads, annotation.thread.id());
+        match annotation.end_ns {
+            Some(end_ns) => {
+                self.slice(row, &annotation.name, annotation.start_ns, end_ns);
+                self.text.push_str("}}");
+            }
+            None => {
+                self.begin("i", row, &annotation.name);
+                let at = Micros(annotation.start_ns);
+                let _ = write!(self.text, ",\"s\":\"t\",\"ts\":{at}}}");
             }
         }
     }
 
     /// One end of an arrow; both have the same number.
     fn arrow(&mut self, end: &str, row: (u32, u32), stream: u32, first: u64, at_ns: u64) {
-        self.begin(end, row.0, row.1, "submit");
+        self.begin(end, row, "submit");
         let at = Micros(at_ns);
         let _ = write!(
-            self.0,
+            self.text,
             ",\"cat\":\"submit\",\"id\":\"{stream}.{first}\",\"bp\":\"e\",\"ts\":{at}}}"
         );
     }

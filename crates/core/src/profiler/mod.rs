@@ -1,8 +1,13 @@
-//! What ran when: a ring of spans per stream, exported for Perfetto.
+//! What ran when: a ring of spans per stream, and what users mark, exported for Perfetto or summed up.
 
+mod annotation;
 mod chrome;
+pub(crate) mod file;
+mod shapes;
 mod stream;
+mod summary;
 mod thread;
+mod trace;
 
 #[cfg(test)]
 mod tests;
@@ -12,8 +17,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
+pub use annotation::{Annotation, SpanGuard};
+pub use shapes::Shapes;
 pub use stream::{Activity, BatchSpan, Span, StreamProfile, StreamTrace};
+pub use summary::{Summary, SummaryRow};
 pub use thread::ThreadLabel;
+pub use trace::Trace;
+
+use annotation::Annotations;
 
 use crate::device::fork;
 use crate::{Error, Result};
@@ -31,7 +42,10 @@ pub struct Profiler {
     /// The process it was made in.
     generation: u32,
     enabled: Arc<AtomicBool>,
+    /// Entries of each kind that are kept.
+    ring: usize,
     streams: Mutex<Vec<(u32, Arc<StreamProfile>)>>,
+    annotations: Mutex<Annotations>,
 }
 
 impl std::fmt::Debug for Profiler {
@@ -44,24 +58,39 @@ impl std::fmt::Debug for Profiler {
 }
 
 impl Profiler {
-    pub(crate) fn new(device: &str) -> Self {
+    pub(crate) fn new(device: &str, ring: usize) -> Self {
         Self {
             device: device.to_owned(),
             generation: fork::generation(),
             enabled: Arc::new(AtomicBool::new(false)),
-            streams: Mutex::new(Vec::new()),
+            ring,
+            streams: Mutex::default(),
+            annotations: Mutex::default(),
         }
     }
 
     /// A stream's own ring; made once, when the stream is.
     pub(crate) fn stream(&self, stream: u32) -> Arc<StreamProfile> {
-        let profile = Arc::new(StreamProfile::new(Arc::clone(&self.enabled)));
+        let profile = Arc::new(StreamProfile::new(Arc::clone(&self.enabled), self.ring));
         self.streams().push((stream, Arc::clone(&profile)));
         profile
     }
 
     fn streams(&self) -> std::sync::MutexGuard<'_, Vec<(u32, Arc<StreamProfile>)>> {
         self.streams.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn annotations(&self) -> std::sync::MutexGuard<'_, Annotations> {
+        self.annotations.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Whether spans and marks of users are wanted. One load while it is off.
+    fn takes_annotations(&self) -> bool {
+        self.enabled.load(Ordering::Relaxed) && !self.is_inherited()
+    }
+
+    fn annotate(&self, annotation: Annotation) {
+        self.annotations().add(annotation, self.ring);
     }
 
     /// Whether its locks may be held by threads that do not exist in this process.
@@ -74,7 +103,7 @@ impl Profiler {
         if self.is_inherited() {
             return;
         }
-        self.take();
+        self.take_trace();
         self.enabled.store(true, Ordering::Relaxed);
     }
 
@@ -83,7 +112,29 @@ impl Profiler {
         self.enabled.store(false, Ordering::Relaxed);
     }
 
-    /// What is known of each stream so far; forgets it.
+    /// Everything known so far; forgets it.
+    pub fn take_trace(&self) -> Trace {
+        let streams = self.take();
+        let mut annotations = Annotations::default();
+        if !self.is_inherited() {
+            annotations = std::mem::take(&mut *self.annotations());
+        }
+        Trace { device: self.device.clone(), streams, annotations: annotations.list.into() }
+    }
+
+    /// The same, unless somebody keeps one of the locks until the deadline.
+    fn take_within(&self, deadline: Instant) -> Option<Trace> {
+        let mut streams = Vec::new();
+        for (stream, profile) in file::lock_within(&self.streams, deadline)?.iter() {
+            streams.push(profile.take_within(*stream, deadline)?);
+        }
+        streams.sort_by_key(|trace| trace.stream);
+        let annotations = std::mem::take(&mut *file::lock_within(&self.annotations, deadline)?);
+        let annotations = annotations.list.into();
+        Some(Trace { device: self.device.clone(), streams, annotations })
+    }
+
+    /// What is known of each stream so far; forgets it. Spans and marks of users stay.
     pub fn take(&self) -> Vec<StreamTrace> {
         if self.is_inherited() {
             return Vec::new();
@@ -94,15 +145,21 @@ impl Profiler {
         streams
     }
 
-    /// What is known so far in Chrome's trace format: a row per stream with its commands, a row per thread
-    /// with the batches that it recorded and executed, and arrows from recording to the stream. Forgets it.
+    /// What is known so far in Chrome's trace format; see [`Trace::to_json`]. Forgets it.
     pub fn to_json(&self) -> String {
-        self.chrome_json(&self.take())
+        self.take_trace().to_json()
     }
 
-    /// What [`take`](Self::take) gave, as [`to_json`](Self::to_json) writes it.
-    pub fn chrome_json(&self, streams: &[StreamTrace]) -> String {
-        chrome::trace(&self.device, streams)
+    /// What took how long so far, as a table; see [`Trace::summary`]. Forgets it.
+    ///
+    /// ```
+    /// # let (device, _) = millstream_core::fake::device(Default::default(), 1 << 20, 1).unwrap();
+    /// device.profiler().start();
+    /// // … calls …
+    /// println!("{}", device.profiler().summary());
+    /// ```
+    pub fn summary(&self) -> Summary {
+        self.take_trace().summary()
     }
 
     /// Writes [`to_json`](Self::to_json) to a file that Perfetto and `chrome://tracing` open.
@@ -114,7 +171,6 @@ impl Profiler {
         if self.is_inherited() {
             return Err(Error::Forked { device: self.device.clone() });
         }
-        let path = path.as_ref();
-        std::fs::write(path, self.to_json()).map_err(|error| Error::write(path, error))
+        self.take_trace().export(path)
     }
 }

@@ -1,6 +1,11 @@
-use super::stream::RING;
 use super::*;
-use crate::OpKind;
+use crate::{Command, Config, DType, LayerName, Layout, OpKind, Stream, fake};
+
+const RING: usize = 32;
+
+fn profiler(device: &str) -> Profiler {
+    Profiler::new(device, RING)
+}
 
 fn span(sequence: u64) -> Span {
     let start_ns = sequence * 1000;
@@ -9,7 +14,7 @@ fn span(sequence: u64) -> Span {
 
 #[test]
 fn nothing_is_kept_while_it_is_off() {
-    let profiler = Profiler::new("test");
+    let profiler = self::profiler("test");
     let profile = profiler.stream(0);
     profile.add([span(1)]);
     profiler.start();
@@ -23,7 +28,7 @@ fn nothing_is_kept_while_it_is_off() {
 
 #[test]
 fn the_rings_are_bounded_and_keep_the_newest() {
-    let profiler = Profiler::new("test");
+    let profiler = self::profiler("test");
     let profile = profiler.stream(0);
     profiler.start();
     for sequence in 0..RING as u64 + 10 {
@@ -36,7 +41,7 @@ fn the_rings_are_bounded_and_keep_the_newest() {
 
 #[test]
 fn the_trace_has_one_row_per_stream() {
-    let profiler = Profiler::new("a \"quoted\" name");
+    let profiler = self::profiler("a \"quoted\" name");
     let profiles = [profiler.stream(0), profiler.stream(7)];
     profiler.start();
     for profile in &profiles {
@@ -51,7 +56,7 @@ fn the_trace_has_one_row_per_stream() {
 
 #[test]
 fn the_trace_names_the_layer_of_a_command() {
-    let profiler = Profiler::new("test");
+    let profiler = self::profiler("test");
     let profile = profiler.stream(0);
     profiler.start();
     let layer = Some(crate::LayerName::new("encoder.layers.0.\"linear1\""));
@@ -63,11 +68,14 @@ fn the_trace_names_the_layer_of_a_command() {
 
 #[test]
 fn the_trace_has_a_row_per_thread_and_arrows_from_recording_to_the_stream() {
-    let profiler = Profiler::new("test");
+    let profiler = self::profiler("test");
     let profile = profiler.stream(3);
     profiler.start();
+    let clock = Layout::contiguous(DType::I64, &[]).unwrap();
+    let place = crate::Operand::new(crate::RawBuffer { address: 4096, bytes: 8 }, clock);
+    let commands = [0; 2].map(|_| Command::timestamp(place).unwrap());
     let work = |first: u64| {
-        profile.add_recorded(first, first + 1, 100, 200);
+        profile.add_recorded(first, &commands, 100, 200);
         profile.add_executed(&[span(first), span(first + 1)]);
     };
     std::thread::scope(|scope| {
@@ -91,4 +99,115 @@ fn threads_have_numbers_of_their_own() {
     let other = std::thread::spawn(ThreadLabel::current).join().unwrap();
     assert_ne!(own.id(), other.id());
     assert_eq!(other.to_string(), format!("thread {}", other.id()));
+}
+
+#[test]
+fn spans_and_marks_of_users_are_on_the_row_of_their_thread() {
+    let profiler = self::profiler("test");
+    drop(profiler.span("before"));
+    profiler.start();
+    {
+        let _outer = profiler.span("a \"call\"");
+        profiler.mark("half way");
+    }
+    let late = profiler.span("after");
+    let trace = profiler.take_trace();
+    profiler.stop();
+    drop(late);
+    profiler.mark("after");
+    let names: Vec<_> = trace.annotations.iter().map(|one| (&*one.name, one.end_ns)).collect();
+    assert_eq!((names.len(), names[0]), (2, ("half way", None)));
+    assert!(names[1].0 == "a \"call\"" && names[1].1 >= Some(trace.annotations[0].start_ns));
+    assert!(profiler.take_trace().annotations.is_empty());
+    let json = trace.to_json();
+    assert!(json.contains(r#""ph":"i""#) && json.contains(r#""name":"half way""#), "{json}");
+    assert!(json.contains(r#""name":"a \"call\"""#), "{json}");
+    assert_eq!(json.matches("thread_name").count(), 1);
+}
+
+#[test]
+fn annotations_are_bounded_too() {
+    let profiler = self::profiler("test");
+    profiler.start();
+    (0..RING + 5).for_each(|number| profiler.mark(&number.to_string()));
+    let trace = profiler.take_trace();
+    assert_eq!((trace.annotations.len(), &*trace.annotations[0].name), (RING, "5"));
+}
+
+#[test]
+fn shapes_are_known_of_recorded_commands() {
+    let config = Config { profiler_ring: 16, ..Config::default() };
+    let (device, _) = fake::device(config, 1 << 20, 1).unwrap();
+    let stream = Stream::new(&device).unwrap();
+    let buffer = stream.allocate(64).unwrap();
+    let operand = buffer.operand(Layout::contiguous(DType::F32, &[4, 4]).unwrap());
+    device.profiler().start();
+    let point = stream.record(Command::fill(operand, 1.0f32).unwrap()).unwrap();
+    stream.synchronize().unwrap();
+    let trace = device.profiler().take_trace();
+    let stream = trace.streams.iter().find(|stream| !stream.shapes.is_empty()).unwrap();
+    assert_eq!(stream.shapes_of(point.sequence()).unwrap().to_string(), "f32[4, 4]");
+    assert_eq!(stream.shapes_of(point.sequence() + 1), None);
+}
+
+#[test]
+fn shapes_are_shown_as_outputs_and_inputs() {
+    let operand = |address, shape: &[usize]| {
+        let layout = Layout::contiguous(DType::F32, shape).unwrap();
+        crate::Operand::new(crate::RawBuffer { address, bytes: layout.dense_bytes() }, layout)
+    };
+    let product = Command::matmul(
+        operand(4096, &[2, 8]),
+        operand(8192, &[2, 4]),
+        operand(16384, &[4, 8]),
+        None,
+        None,
+        1.0,
+        crate::Activation::None,
+    );
+    let shapes = Shapes::of(&product.unwrap());
+    assert_eq!(shapes.to_string(), "f32[2, 8] ← f32[2, 4], f32[4, 8]");
+}
+
+#[test]
+fn a_summary_adds_up_operations_layers_and_spans() {
+    let profiler = self::profiler("test");
+    let profile = profiler.stream(0);
+    profiler.start();
+    let layer = Some(LayerName::new("summed.layer"));
+    profile.add([span(1), Span { layer, ..span(2) }, Span { kind: OpKind::Softmax, ..span(3) }]);
+    drop(profiler.span("call"));
+    let summary = profiler.summary();
+    let rows = |rows: &[SummaryRow]| -> Vec<(String, u64, u64)> {
+        rows.iter().map(|row| (row.name.clone(), row.count, row.total_ns)).collect()
+    };
+    let expected = [("matmul".to_owned(), 2, 1000), ("softmax".to_owned(), 1, 500)];
+    assert_eq!(rows(&summary.operations), expected);
+    let expected = [("(no layer)".to_owned(), 2, 1000), ("summed.layer".to_owned(), 1, 500)];
+    assert_eq!(rows(&summary.layers), expected);
+    assert_eq!((summary.spans.len(), summary.spans[0].share), (1, None));
+    assert!((summary.operations[1].share.unwrap() - 1.0 / 3.0).abs() < 1e-9);
+    assert!((summary.operations[0].mean_ns() - 500.0).abs() < 1e-9);
+    let text = summary.to_string();
+    for part in ["operation", "matmul", "66.7%", "summed.layer", "span", "call"] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+}
+
+#[test]
+fn a_file_is_written_when_its_device_is_closed() {
+    let name = format!("millstream-closed-{}.json", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let config = Config { trace: Some(path.clone()), ..Config::default() };
+    for device in 1..=2 {
+        let (opened, _) = fake::device(config.clone(), 1 << 20, 1).unwrap();
+        opened.profiler().mark(&format!("device {device}"));
+        opened.close().unwrap();
+        let json = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(json.matches(r#""ph":"i""#).count(), device, "{json}");
+    }
+    std::fs::remove_file(&path).unwrap();
+    let config = Config { trace: Some("/missing/folder/trace.json".into()), ..config };
+    let refused = fake::device(config, 1 << 20, 1).err().unwrap().to_string();
+    assert!(refused.contains("/missing/folder/trace.json"), "{refused}");
 }

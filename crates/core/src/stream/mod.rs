@@ -89,6 +89,18 @@ impl Stream {
     /// A stream of its own, leased until the last clone is dropped. When all are leased, the device's
     /// setting decides, as for threads.
     ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::{Device, Stream};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let device = Device::cpu()?;
+    /// let (first, second) = (Stream::new(&device)?, Stream::new(&device)?); // two timelines, side by side
+    /// assert_ne!(first.id(), second.id());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Blocks when
     ///
     /// As for [`current`](Self::current).
@@ -117,6 +129,20 @@ impl Stream {
 
     /// Runs `work` with this stream as the calling thread's current stream. Meanwhile the stream stays with
     /// whoever has it.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::{Device, Stream};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let device = Device::cpu()?;
+    /// let own = Stream::new(&device)?;
+    /// // Tensors and layers record on this stream inside.
+    /// own.scope(|| assert_eq!(device.stream().map(|stream| stream.id()), Ok(own.id())));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[doc(alias = "torch.cuda.stream")]
     pub fn scope<R>(&self, work: impl FnOnce() -> R) -> R {
         current::scope(self, work)
     }
@@ -161,6 +187,23 @@ impl Stream {
 
     /// Records a Command. It runs after everything recorded here before, and after what other streams
     /// have recorded that it depends on.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::command::Command;
+    /// use millstream::memory::Layout;
+    /// use millstream::{DType, Device};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let stream = Device::cpu()?.stream()?;
+    /// let layout = Layout::contiguous(DType::F32, &[4])?;
+    /// let buffer = stream.allocate(layout.dense_bytes())?;
+    ///
+    /// let point = stream.record(Command::fill(buffer.operand(layout), 1.0f32)?)?; // gathered, not run yet
+    /// point.wait()?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Blocks when
     ///
@@ -215,6 +258,18 @@ impl Stream {
 
     /// Hands everything recorded to the device, without waiting for it.
     ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::Device;
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let stream = Device::cpu()?.stream()?;
+    /// // … record …
+    /// stream.flush()?; // the device starts on it; nobody waits
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Blocks when
     ///
     /// As for [`record`](Self::record).
@@ -238,6 +293,18 @@ impl Stream {
     }
 
     /// Waits until everything recorded has finished, for as long as the device is set to.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::Device;
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let stream = Device::cpu()?.stream()?;
+    /// // … record …
+    /// stream.synchronize()?; // all that was recorded is through
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Blocks when
     ///
@@ -266,6 +333,18 @@ impl Stream {
     /// Makes what is recorded here from now on wait for a point of another stream. The calling thread
     /// does not wait.
     ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::{Device, Stream};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let device = Device::cpu()?;
+    /// let (first, second) = (Stream::new(&device)?, Stream::new(&device)?);
+    /// second.wait_for(first.timepoint())?; // what `second` records from here on comes after
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Blocks when
     ///
     /// What it waits for, or what was recorded here, is not submitted, and there is no room for it.
@@ -273,6 +352,7 @@ impl Stream {
     /// # Errors
     ///
     /// The point belongs to another device, or the device is gone.
+    #[doc(alias = "wait_stream")]
     pub fn wait_for(&self, point: Timepoint) -> Result<()> {
         record::wait_for(self.inner, point)
     }
@@ -283,6 +363,21 @@ impl Stream {
     }
 
     /// Records a copy of host elements to the device. The elements are copied before this returns.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::memory::Layout;
+    /// use millstream::{DType, Device};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let stream = Device::cpu()?.stream()?;
+    /// let layout = Layout::contiguous(DType::F32, &[4])?;
+    /// let buffer = stream.allocate(layout.dense_bytes())?;
+    ///
+    /// stream.upload(buffer.operand(layout), &[1f32, 2.0, 3.0, 4.0])?; // the values are copied: the slice is free
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Blocks when
     ///
@@ -331,6 +426,23 @@ impl Stream {
     }
 
     /// Records a copy of an operand's elements, in row-major order, to the host.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::memory::Layout;
+    /// use millstream::{DType, Device};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let stream = Device::cpu()?.stream()?;
+    /// let layout = Layout::contiguous(DType::F32, &[4])?;
+    /// let buffer = stream.allocate(layout.dense_bytes())?;
+    ///
+    /// stream.upload(buffer.operand(layout), &[1f32, 2.0, 3.0, 4.0])?;
+    /// let values: Vec<f32> = stream.download(buffer.operand(layout))?.read()?; // waits
+    /// # let _ = values;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Blocks when
     ///

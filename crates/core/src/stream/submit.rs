@@ -96,7 +96,7 @@ impl StreamInner {
         let (first, last) = (recorder.recorded + 1 - count as u64, recorder.recorded);
         recorder.note_in_flight(first, last);
         if let Some(begun_ns) = recorder.begun_ns.take() {
-            self.profile().add_recorded(first, last, begun_ns, now_ns());
+            self.profile().add_recorded(first, &recorder.batch.commands, begun_ns, now_ns());
         }
         let waits = std::mem::take(&mut recorder.waits);
         let counters = self.counters();
@@ -267,30 +267,4 @@ impl StreamInner {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use crate::{Command, Config, DType, Layout, Stream, fake};
-
-    /// The batch of a waiter goes to the device between its first look and its lock, and another thread begins
-    /// the next one. Were that submitted as the waiter's own, nobody would execute it.
-    #[test]
-    fn a_waiter_leaves_alone_what_comes_after_what_it_waits_for() {
-        let (device, _) = fake::device(Config::default(), 1 << 20, 1).unwrap();
-        let stream = Stream::new(&device).unwrap();
-        let buffer = stream.allocate(64).unwrap();
-        let layout = Layout::contiguous(DType::F32, &[16]).unwrap();
-        let record = || stream.record(Command::fill(buffer.operand(layout), 1.0f32).unwrap());
-        let point = record().unwrap();
-        stream.flush().unwrap();
-        let next = record().unwrap();
-        let submit_up_to = |sequence| {
-            let submitted =
-                stream.inner.submit_up_to(&mut stream.inner.lock(), sequence, Reason::Wait);
-            submitted.map(|_| ())
-        };
-        submit_up_to(point.sequence()).unwrap();
-        assert!(!next.is_submitted());
-        submit_up_to(next.sequence()).unwrap();
-        assert!(next.is_submitted());
-    }
-}
+mod tests;

@@ -13,6 +13,19 @@ use crate::{Device, Result};
 /// them. For convenience it also knows the fault of the one Command that it names.
 ///
 /// Plain data: nothing is pooled, nothing leaks, and any thread may ask or wait.
+///
+/// ```
+/// # millstream_core::doctest!();
+/// use millstream::Device;
+///
+/// # fn main() -> millstream::Result<()> {
+/// let stream = Device::cpu()?.stream()?;
+/// let point = stream.timepoint(); // all that is recorded so far
+/// point.wait()?; // from any thread
+/// assert!(point.query()?);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy)]
 pub struct Timepoint {
     stream: &'static StreamInner,

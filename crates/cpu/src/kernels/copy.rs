@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use half::{bf16, f16};
 use millstream_core::{DType, Operand, RawBuffer, Scalar, f32_round_to_odd};
 
-use crate::kernels::shared::block::{Output, Scratch, base, each_block};
+use crate::kernels::shared::block::{BlockBuffer, Output, base, each_block};
 use crate::kernels::shared::elementwise::{Elementwise, WholeOperands};
 use crate::kernels::shared::number::{Bool, Stored, with_bits};
 use crate::kernels::shared::parallel::Parallel;
@@ -31,7 +31,7 @@ pub(super) unsafe fn fill(dst: &Operand<RawBuffer>, value: Scalar, parallel: &dy
         each_block(&walk, parallel, |start, len| {
             // SAFETY: blocks are disjoint parts of the output, and all of the block is filled.
             unsafe {
-                output.write(&walk, start, len, &mut Scratch::new(), |block| {
+                output.write(&walk, start, len, &mut BlockBuffer::new(), |block| {
                     block.fill(MaybeUninit::new(value));
                 });
             }

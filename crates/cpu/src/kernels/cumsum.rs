@@ -2,7 +2,7 @@
 
 use millstream_core::{DType, Operand, RawBuffer};
 
-use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base};
+use crate::kernels::shared::block::{BLOCK, BlockBuffer, Input, Output, base};
 use crate::kernels::shared::integer::Int;
 use crate::kernels::shared::number::{Float, Stored, StoredFloat, with_float, with_int};
 use crate::kernels::shared::parallel::{Parallel, parallel_for};
@@ -87,7 +87,7 @@ unsafe fn scan<T: Stored, S: Copy + Send + Sync>(
                 let range = range.start * TILE..(range.end * TILE).min(rows.elements());
                 rows.blocks(range, TILE, |start, len| {
                     let mut sums = [zero; TILE];
-                    let (mut values, mut results) = (Scratch::new(), Scratch::new());
+                    let (mut values, mut results) = (BlockBuffer::new(), BlockBuffer::new());
                     for i in 0..count {
                         let i = if params.reverse { count - 1 - i } else { i };
                         // SAFETY: rows are disjoint; a step is read before it is written, all of it.
@@ -109,7 +109,7 @@ unsafe fn scan<T: Stored, S: Copy + Send + Sync>(
     }
     parallel_for(parallel, rows.elements(), count, |range| {
         for index in range {
-            let (mut values, mut results) = (Scratch::new(), Scratch::new());
+            let (mut values, mut results) = (BlockBuffer::new(), BlockBuffer::new());
             let mut sum = zero;
             for done in (0..count).step_by(BLOCK) {
                 let len = BLOCK.min(count - done);

@@ -1,13 +1,13 @@
 //! Dynamic quantization: conversion to integers with the scale that suits the data.
 //!
-//! The data are gone through twice: for their range, and to convert them. The range of a tensor is joined
-//! from chunks in any order, since the smaller and the larger of numbers do not depend on it.
+//! The data are read twice: for their range, and to convert them. Chunks of a tensor add to its range in any order,
+//! since the smallest and the largest number do not depend on it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use millstream_core::{DType, Operand, RawBuffer};
 
-use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base, each_block};
+use crate::kernels::shared::block::{BLOCK, BlockBuffer, Input, Output, base, each_block};
 use crate::kernels::shared::byte::{Byte, ToBytes};
 use crate::kernels::shared::number::Stored;
 use crate::kernels::shared::parallel::{Parallel, SendPtr, parallel_for};
@@ -185,7 +185,7 @@ unsafe fn min_max<T: Stored<Compute = f32>>(
 ) -> MinMax {
     let mut min_max = MinMax::NONE;
     walk.blocks(start..start + len, BLOCK, |start, len| {
-        let mut scratch = Scratch::new();
+        let mut scratch = BlockBuffer::new();
         // SAFETY: passed on.
         let values = unsafe { input.read(walk, start, len, &mut scratch) };
         vectorized(MinMaxOf { values, min_max: &mut min_max });
@@ -200,7 +200,7 @@ unsafe fn convert<Q: Target, T: Stored<Compute = f32>>(
     (start, len): (usize, usize),
     (scale, zero): (f32, f32),
 ) {
-    let (mut scratch, mut results) = (Scratch::new(), Scratch::new());
+    let (mut scratch, mut results) = (BlockBuffer::new(), BlockBuffer::new());
     // SAFETY: passed on; the loop writes all of its block.
     unsafe {
         let values = input.read(walk, start, len, &mut scratch);

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use millstream_core::{DType, Layout, Operand, RawBuffer};
 
-use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base, blocks};
+use crate::kernels::shared::block::{BLOCK, BlockBuffer, Input, Output, base, blocks};
 use crate::kernels::shared::lanes::{LANES, accumulate, merge};
 use crate::kernels::shared::number::{Float, Stored, StoredFloat, with_float};
 use crate::kernels::shared::parallel::{Parallel, SendPtr, parallel_for};
@@ -120,7 +120,7 @@ impl<T: StoredFloat> Groups<T> {
         let (mean, variance) = unsafe { self.moments(&input) };
         let number = <T::Compute as Float>::from_f64;
         let (mean, rstd) = (number(mean), number(1.0 / (variance + self.epsilon).sqrt()));
-        let (mut values, mut results) = (Scratch::new(), Scratch::new());
+        let (mut values, mut results) = (BlockBuffer::new(), BlockBuffer::new());
         for channel in 0..self.channels {
             // SAFETY: the channel exists, and both parameters have one element for it; blocks are read
             // before they are written, and all is written.
@@ -147,7 +147,7 @@ impl<T: StoredFloat> Groups<T> {
     /// Nobody writes the group.
     unsafe fn moments(&self, input: &Input<T>) -> (f64, f64) {
         let count = self.group.elements();
-        let mut values = Scratch::new();
+        let mut values = BlockBuffer::new();
         let mut pass = |mean: f64, square: bool| {
             let mut sums = [0.0f64; LANES];
             for (first, len) in blocks(count, BLOCK) {

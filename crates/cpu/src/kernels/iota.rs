@@ -2,7 +2,7 @@
 
 use millstream_core::{DType, IotaParams, Operand, RawBuffer};
 
-use crate::kernels::shared::block::{Output, Scratch, base, each_block};
+use crate::kernels::shared::block::{BlockBuffer, Output, base, each_block};
 use crate::kernels::shared::integer::Int;
 use crate::kernels::shared::number::{Float, Stored, StoredFloat, with_float, with_int};
 use crate::kernels::shared::parallel::Parallel;
@@ -62,7 +62,7 @@ unsafe fn fill<T: Stored>(
     each_block(&walk, parallel, |start, len| {
         // SAFETY: blocks are disjoint parts of the output, and all of a block is written.
         unsafe {
-            output.write(&walk, start, len, &mut Scratch::new(), |block| {
+            output.write(&walk, start, len, &mut BlockBuffer::new(), |block| {
                 let mut rest = block;
                 walk.rows(start, len, |[_, first], count| {
                     let (run, behind) = std::mem::take(&mut rest).split_at_mut(count);

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use millstream_core::{DType, NormOperands, Operand, RawBuffer};
 
-use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base, blocks};
+use crate::kernels::shared::block::{BLOCK, BlockBuffer, Input, Output, base, blocks};
 use crate::kernels::shared::lanes::{LANES, merge};
 use crate::kernels::shared::number::{Float, StoredFloat, with_float};
 use crate::kernels::shared::parallel::{Parallel, parallel_for};
@@ -170,8 +170,8 @@ impl<T: StoredFloat> Rows<T> {
         let moments = [mean, 1.0 / (square + self.epsilon).sqrt()];
         let [mean, rstd] = moments.map(number);
 
-        let (mut values, mut results) = (Scratch::new(), Scratch::new());
-        let (mut weights, mut biases) = (Scratch::new(), Scratch::new());
+        let (mut values, mut results) = (BlockBuffer::new(), BlockBuffer::new());
+        let (mut weights, mut biases) = (BlockBuffer::new(), BlockBuffer::new());
         for (first, len) in blocks(row.elements(), output.block()) {
             if let Some(next) = next {
                 self.input.prefetch(next + first, len);
@@ -197,7 +197,7 @@ impl<T: StoredFloat> Rows<T> {
     #[inline(always)]
     unsafe fn mean(&self, input: &Input<T>, function: impl Fn(f64) -> f64) -> f64 {
         let count = self.row.elements();
-        let (mut sums, mut values) = ([0.0; LANES], Scratch::new());
+        let (mut sums, mut values) = ([0.0; LANES], BlockBuffer::new());
         for (first, len) in blocks(count, BLOCK) {
             // SAFETY: passed on.
             let block = unsafe { input.read(&self.row, first, len, &mut values) };

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use millstream_core::{DType, Operand, QuantizePart, RawBuffer};
 
-use crate::kernels::shared::block::{Input, Output, Scratch, base, each_block};
+use crate::kernels::shared::block::{BlockBuffer, Input, Output, base, each_block};
 use crate::kernels::shared::number::{Float, Stored, with_dtype, with_float};
 use crate::kernels::shared::parallel::Parallel;
 use crate::kernels::shared::simd::{SimdFn, vectorized};
@@ -103,8 +103,8 @@ unsafe fn each<S: Stored, D: Stored, Q: Quantized>(
     };
     let (output, input) = (Output::new(to, 0), Input::new(from, 1, to));
     each_block(&walk, parallel, |start, len| {
-        let (mut a, mut b, mut c) = (Scratch::new(), Scratch::new(), Scratch::new());
-        let mut results = Scratch::new();
+        let (mut a, mut b, mut c) = (BlockBuffer::new(), BlockBuffer::new(), BlockBuffer::new());
+        let mut results = BlockBuffer::new();
         // SAFETY: blocks are disjoint; the rest is passed on.
         unsafe {
             let values = input.read(&walk, start, len, &mut a);
@@ -155,7 +155,7 @@ impl Scales {
         walk: &Walk<4>,
         start: usize,
         len: usize,
-        scratch: &'a mut Scratch<f32>,
+        scratch: &'a mut BlockBuffer<f32>,
     ) -> &'a [f32] {
         // SAFETY: passed on.
         unsafe {

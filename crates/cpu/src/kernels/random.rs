@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use millstream_core::philox::{BLOCK_WORDS, block, normals, uniform};
 use millstream_core::{DType, Distribution, Operand, RawBuffer};
 
-use crate::kernels::shared::block::{Output, Scratch, base, each_block};
+use crate::kernels::shared::block::{BlockBuffer, Output, base, each_block};
 use crate::kernels::shared::number::{Float, StoredFloat, with_float};
 use crate::kernels::shared::parallel::Parallel;
 use crate::kernels::shared::simd::{SimdFn, vectorized};
@@ -44,16 +44,22 @@ unsafe fn typed<T: StoredFloat>(
         let position = offset.wrapping_add(start as u64);
         // SAFETY: blocks are disjoint parts of the output, and all of a block is written.
         unsafe {
-            output.write(&walk, start, len, &mut Scratch::new(), |results| match distribution {
-                Distribution::Uniform { low, high } => {
-                    let numbers = Uniform { low, high };
-                    vectorized(Generate { seed, position, results, numbers });
-                }
-                Distribution::Normal { mean, deviation } => {
-                    let numbers = Normal { mean, deviation };
-                    vectorized(Generate { seed, position, results, numbers });
-                }
-            });
+            output.write(
+                &walk,
+                start,
+                len,
+                &mut BlockBuffer::new(),
+                |results| match distribution {
+                    Distribution::Uniform { low, high } => {
+                        let numbers = Uniform { low, high };
+                        vectorized(Generate { seed, position, results, numbers });
+                    }
+                    Distribution::Normal { mean, deviation } => {
+                        let numbers = Normal { mean, deviation };
+                        vectorized(Generate { seed, position, results, numbers });
+                    }
+                },
+            );
         }
     });
 }

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use millstream_core::{DType, Operand, RawBuffer, Scalar};
 
-use crate::kernels::shared::block::{Input, Output, Scratch, base, each_block};
+use crate::kernels::shared::block::{BlockBuffer, Input, Output, base, each_block};
 use crate::kernels::shared::elementwise::{DenseTile, Elementwise, WholeOperands};
 use crate::kernels::shared::integer::Int;
 use crate::kernels::shared::number::{Bool, Stored, StoredFloat, with_bits, with_float, with_int};
@@ -32,9 +32,9 @@ pub(super) unsafe fn where_(
         let condition = Input::new(condition, 1, to);
         let (a, b) = (Input::new(a, 2, to), Input::new(b, 3, to));
         each_block(&walk, parallel, |start, len| {
-            let mut choices = Scratch::new();
+            let mut choices = BlockBuffer::new();
             let (mut left, mut right, mut results) =
-                (Scratch::new(), Scratch::new(), Scratch::new());
+                (BlockBuffer::new(), BlockBuffer::new(), BlockBuffer::new());
             // SAFETY: blocks are disjoint parts of the output; an input that is the output is read
             // before the same elements are written, and the loop fills the block.
             unsafe {

@@ -3,7 +3,7 @@
 use millstream_core::{DType, Operand, RawBuffer, SmallFloat};
 
 use crate::kernels::copy::{self, Cast, each};
-use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base};
+use crate::kernels::shared::block::{BLOCK, BlockBuffer, Input, Output, base};
 use crate::kernels::shared::elementwise::WholeOperands;
 use crate::kernels::shared::number::{Stored, with_f32, with_int};
 use crate::kernels::shared::parallel::{Parallel, SendPtr, parallel_for};
@@ -86,7 +86,7 @@ unsafe fn pack<T: Stored>(
     let (input, to) = (Input::new(from, 0, to), SendPtr::new(to));
     parallel_for(parallel, count.div_ceil(BLOCK), BLOCK, |range| {
         for start in range.map(|block| block * BLOCK) {
-            let (len, mut values) = (BLOCK.min(count - start), Scratch::new());
+            let (len, mut values) = (BLOCK.min(count - start), BlockBuffer::new());
             // SAFETY: blocks are disjoint, begin with a byte, and lie inside their operands.
             unsafe {
                 let values = input.read(&walk, start, len, &mut values);
@@ -118,7 +118,7 @@ unsafe fn unpack<T: Stored>(
     let (output, from) = (Output::new(to, 0), SendPtr::new(from));
     parallel_for(parallel, count.div_ceil(BLOCK), BLOCK, |range| {
         for start in range.map(|block| block * BLOCK) {
-            let (len, mut results) = (BLOCK.min(count - start), Scratch::new());
+            let (len, mut results) = (BLOCK.min(count - start), BlockBuffer::new());
             // SAFETY: blocks are disjoint parts of the output and all of a block is written; the bytes have
             // as many elements.
             unsafe {

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use millstream_core::{DType, Operand, RawBuffer};
 
-use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base};
+use crate::kernels::shared::block::{BLOCK, BlockBuffer, Input, Output, base};
 use crate::kernels::shared::fault::{Result, try_parallel_for};
 use crate::kernels::shared::number::{Stored, with_float, with_int};
 use crate::kernels::shared::parallel::Parallel;
@@ -134,7 +134,7 @@ unsafe fn each<T: Stored>(
     input: &Input<T>,
     mut body: impl FnMut(T::Compute, usize),
 ) {
-    let mut scratch = Scratch::new();
+    let mut scratch = BlockBuffer::new();
     for first in (0..row.elements()).step_by(BLOCK) {
         let len = BLOCK.min(row.elements() - first);
         // SAFETY: passed on.

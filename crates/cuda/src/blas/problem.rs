@@ -304,5 +304,4 @@ impl Product {
 }
 
 #[cfg(test)]
-#[path = "problem_tests.rs"]
 mod tests;

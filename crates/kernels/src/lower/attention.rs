@@ -199,5 +199,4 @@ pub(super) fn vector(operands: &[Option<&Operand<RawBuffer>>]) -> usize {
 }
 
 #[cfg(test)]
-#[path = "attention_tests.rs"]
 pub(super) mod tests;

@@ -119,5 +119,4 @@ pub(super) fn launch(attention: &Attention, limits: &Limits) -> Option<Launch> {
 }
 
 #[cfg(test)]
-#[path = "attention_tiles_tests.rs"]
 mod tests;

@@ -283,5 +283,4 @@ pub(crate) fn write_steps(text: &mut String, key: &Key) {
 }
 
 #[cfg(test)]
-#[path = "chain_tests.rs"]
 mod tests;

@@ -311,5 +311,4 @@ impl Conv<'_> {
 }
 
 #[cfg(test)]
-#[path = "conv_tests.rs"]
 mod tests;

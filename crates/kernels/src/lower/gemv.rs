@@ -151,5 +151,4 @@ fn vector(product: &Product, dtype: DType) -> usize {
 }
 
 #[cfg(test)]
-#[path = "gemv_tests.rs"]
 pub(super) mod tests;

@@ -168,5 +168,4 @@ pub(super) fn launch(product: &Product, limits: &Limits) -> Launch {
 }
 
 #[cfg(test)]
-#[path = "matmul_tests.rs"]
 mod tests;

@@ -130,5 +130,4 @@ pub(super) fn launch(product: &Product, early: bool, limits: &Limits) -> Option<
 }
 
 #[cfg(test)]
-#[path = "matmul_split_k_tests.rs"]
 mod tests;

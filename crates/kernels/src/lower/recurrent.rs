@@ -303,5 +303,4 @@ impl Layer<'_> {
 }
 
 #[cfg(test)]
-#[path = "recurrent_tests.rs"]
 mod tests;

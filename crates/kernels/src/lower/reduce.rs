@@ -145,5 +145,4 @@ fn parts(
 }
 
 #[cfg(test)]
-#[path = "reduce_tests.rs"]
 mod tests;

@@ -16,14 +16,14 @@ mod linear;
 mod mask;
 mod matrix;
 mod module;
-#[cfg(test)]
-mod name_tests;
 mod norm;
 mod pool;
 mod projection;
 mod recurrent;
 mod sequential;
 mod stack;
+#[cfg(test)]
+mod tests;
 mod transformer;
 
 pub use activations::*;

@@ -74,6 +74,18 @@ impl Tensor {
 
     /// Elements of `yes` where this tensor of `bool` is true, else of `no`; shapes broadcast.
     ///
+    /// ```
+    /// # use millstream_nn::doctest as millstream;
+    /// # use millstream_cpu as _;
+    /// use millstream::{Device, Tensor};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let a = Tensor::new(&[-1.0f32, 2.0], &Device::cpu()?)?;
+    /// assert_eq!(a.gt(0.0f32)?.where_cond(&a, 0.0f32)?.to_vec::<f32>()?, [0.0, 2.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// Shapes that do not broadcast, types that do not fit, or no memory.

@@ -9,6 +9,18 @@ impl Tensor {
     /// The same values in another element type, or this tensor if it has that type. Conversion is that of
     /// Rust's `as`; to `bool` it asks whether a value is other than zero.
     ///
+    /// ```
+    /// # use millstream_nn::doctest as millstream;
+    /// # use millstream_cpu as _;
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let a = Tensor::new(&[1.5f32, 2.5], &Device::cpu()?)?;
+    /// assert_eq!(a.to_dtype(DType::I64)?.to_vec::<i64>()?, [1, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// No memory.
@@ -22,6 +34,19 @@ impl Tensor {
     }
 
     /// The same values on another device, or this tensor if it is there. Waits for the values.
+    ///
+    /// ```
+    /// # use millstream_nn::doctest as millstream;
+    /// # use millstream_cpu as _;
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let device = Device::cpu()?;
+    /// let a = Tensor::ones(&[2], DType::F32, &device)?;
+    /// assert_eq!(a.to_device(&device)?.to_vec::<f32>()?, [1.0, 1.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Blocks when
     ///

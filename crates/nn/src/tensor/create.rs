@@ -12,6 +12,17 @@ use crate::{Result, Value};
 impl Tensor {
     /// All elements the same.
     ///
+    /// ```
+    /// # use millstream_nn::doctest as millstream;
+    /// # use millstream_cpu as _;
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// assert_eq!(Tensor::full(&[2], 7.0f32, DType::F32, &Device::cpu()?)?.to_vec::<f32>()?, [7.0, 7.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// A shape that cannot be, or no memory.
@@ -28,6 +39,17 @@ impl Tensor {
     }
 
     /// All elements 0.
+    ///
+    /// ```
+    /// # use millstream_nn::doctest as millstream;
+    /// # use millstream_cpu as _;
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// assert_eq!(Tensor::zeros(&[2], DType::F32, &Device::cpu()?)?.to_vec::<f32>()?, [0.0, 0.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -129,6 +151,19 @@ impl Tensor {
 
     /// Normally distributed around 0 with a deviation of 1; the seed decides every element.
     ///
+    /// ```
+    /// # use millstream_nn::doctest as millstream;
+    /// # use millstream_cpu as _;
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let device = Device::cpu()?;
+    /// let (a, b) = (Tensor::randn(&[3], 42, DType::F32, &device)?, Tensor::randn(&[3], 42, DType::F32, &device)?);
+    /// assert_eq!(a.to_vec::<f32>()?, b.to_vec::<f32>()?); // the seed decides
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// A type that is not floating point, or no memory.
@@ -152,6 +187,18 @@ impl Tensor {
     }
 
     /// From elements in row-major order.
+    ///
+    /// ```
+    /// # use millstream_nn::doctest as millstream;
+    /// # use millstream_cpu as _;
+    /// use millstream::{Device, Tensor};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let a = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], &[2, 2], &Device::cpu()?)?;
+    /// assert_eq!(a.to_vec2::<f32>()?, [[1.0, 2.0], [3.0, 4.0]]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

@@ -12,6 +12,19 @@ use crate::{Axis, Result};
 impl Tensor {
     /// Single elements along an axis: `out[i][j] = self[index[i][j]][j]` for axis 0.
     ///
+    /// ```
+    /// # use millstream_nn::doctest as millstream;
+    /// # use millstream_cpu as _;
+    /// use millstream::{Device, Tensor};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let a = Tensor::new(&[[1i64, 2], [3, 4]], &Device::cpu()?)?;
+    /// let indices = Tensor::new(&[[1i64], [0]], &Device::cpu()?)?;
+    /// assert_eq!(a.gather(1, &indices)?.to_vec::<i64>()?, [2, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// An axis that does not exist, indices of another type or a shape that does not fit, or no memory.
@@ -70,6 +83,20 @@ impl Tensor {
     }
 
     /// The `count` largest (or smallest) elements along an axis from the best on, and their indices.
+    ///
+    /// ```
+    /// # use millstream_nn::doctest as millstream;
+    /// # use millstream_cpu as _;
+    /// use millstream::{Device, Tensor};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let a = Tensor::new(&[3.0f32, 9.0, 5.0], &Device::cpu()?)?;
+    /// let (values, places) = a.topk(2, 0, true)?;
+    /// assert_eq!(values.to_vec::<f32>()?, [9.0, 5.0]);
+    /// assert_eq!(places.to_vec::<i64>()?, [1, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

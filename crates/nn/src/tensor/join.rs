@@ -9,6 +9,18 @@ use crate::{Axis, Result};
 impl Tensor {
     /// Tensors one after another along an axis.
     ///
+    /// ```
+    /// # use millstream_nn::doctest as millstream;
+    /// # use millstream_cpu as _;
+    /// use millstream::{Device, Tensor};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let a = Tensor::new(&[[1i64, 2]], &Device::cpu()?)?;
+    /// assert_eq!(Tensor::cat(&[&a, &a], 0)?.to_vec2::<i64>()?, [[1, 2], [1, 2]]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// No tensors, shapes that differ on other axes, types that differ, or no memory.
@@ -47,6 +59,18 @@ impl Tensor {
     }
 
     /// Tensors of one shape side by side along a new axis.
+    ///
+    /// ```
+    /// # use millstream_nn::doctest as millstream;
+    /// # use millstream_cpu as _;
+    /// use millstream::{Device, Tensor};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let a = Tensor::new(&[1i64, 2], &Device::cpu()?)?;
+    /// assert_eq!(Tensor::stack(&[&a, &a], 0)?.shape(), [2, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

@@ -173,6 +173,18 @@ impl Tensor {
     /// Declares the values final: waits until they are there, after which using them from any stream
     /// costs nothing. For weights.
     ///
+    /// ```
+    /// # use millstream_nn::doctest as millstream;
+    /// # use millstream_cpu as _;
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let weight = Tensor::ones(&[2, 2], DType::F32, &Device::cpu()?)?.settle()?; // complete: threads share it freely
+    /// assert!(weight.buffer().is_settled());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Blocks when
     ///
     /// The values are not there.

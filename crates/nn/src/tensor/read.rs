@@ -9,6 +9,18 @@ use crate::{Result, Value};
 impl Tensor {
     /// The elements in row-major order. Waits until they are there.
     ///
+    /// ```
+    /// # use millstream_nn::doctest as millstream;
+    /// # use millstream_cpu as _;
+    /// use millstream::{Device, Tensor};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let a = Tensor::new(&[[1.0f32, 2.0], [3.0, 4.0]], &Device::cpu()?)?;
+    /// assert_eq!(a.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]); // row by row
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Blocks when
     ///
     /// The elements are not there. [`to_vec_async`](Self::to_vec_async) does not.
@@ -128,6 +140,18 @@ impl Tensor {
     }
 
     /// The one element of a tensor that has one. Waits until it is there.
+    ///
+    /// ```
+    /// # use millstream_nn::doctest as millstream;
+    /// # use millstream_cpu as _;
+    /// use millstream::{Device, Tensor};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let sum = Tensor::new(&[1i64, 2, 3], &Device::cpu()?)?.sum(.., false)?;
+    /// assert_eq!(sum.to_scalar::<i64>()?, 6);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Blocks when
     ///

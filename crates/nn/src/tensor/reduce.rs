@@ -30,6 +30,18 @@ impl Tensor {
 
     /// Exponentials along an axis, scaled to a sum of 1.
     ///
+    /// ```
+    /// # use millstream_nn::doctest as millstream;
+    /// # use millstream_cpu as _;
+    /// use millstream::{Device, Tensor};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let scores = Tensor::new(&[[0.0f32, 0.0]], &Device::cpu()?)?;
+    /// assert_eq!(scores.softmax(-1)?.to_vec::<f32>()?, [0.5, 0.5]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// An axis that does not exist, a type that is not floating point, or no memory.

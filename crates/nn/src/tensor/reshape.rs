@@ -13,6 +13,18 @@ impl Tensor {
     /// The same elements in another shape; one size may be -1 and is what is left. Copies only where the
     /// elements lie in an order that the new shape cannot describe.
     ///
+    /// ```
+    /// # use millstream_nn::doctest as millstream;
+    /// # use millstream_cpu as _;
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let a = Tensor::arange(0.0, 6.0, 1.0, DType::F32, &Device::cpu()?)?;
+    /// assert_eq!(a.reshape(&[2, -1])?.shape(), [2, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// Another number of elements, or no memory for a copy.

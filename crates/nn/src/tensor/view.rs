@@ -39,6 +39,18 @@ impl Tensor {
 
     /// Swaps two axes.
     ///
+    /// ```
+    /// # use millstream_nn::doctest as millstream;
+    /// # use millstream_cpu as _;
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let a = Tensor::zeros(&[2, 3, 4], DType::F32, &Device::cpu()?)?;
+    /// assert_eq!(a.transpose(-1, -2)?.shape(), [2, 4, 3]); // a view: nothing is copied
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// An axis that does not exist.
@@ -73,6 +85,18 @@ impl Tensor {
     }
 
     /// `count` indices of an axis from `start` on; a negative start counts from the end.
+    ///
+    /// ```
+    /// # use millstream_nn::doctest as millstream;
+    /// # use millstream_cpu as _;
+    /// use millstream::{Device, Tensor};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let a = Tensor::new(&[1i64, 2, 3, 4], &Device::cpu()?)?;
+    /// assert_eq!(a.narrow(0, 1, 2)?.to_vec::<i64>()?, [2, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -157,6 +181,18 @@ impl Tensor {
 
     /// Adds an axis of size 1 before the given one; -1 adds it at the end.
     ///
+    /// ```
+    /// # use millstream_nn::doctest as millstream;
+    /// # use millstream_cpu as _;
+    /// use millstream::{Device, Tensor};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let a = Tensor::new(&[1i64, 2], &Device::cpu()?)?;
+    /// assert_eq!(a.unsqueeze(0)?.shape(), [1, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// An axis beyond the end, or too many axes.
@@ -198,6 +234,19 @@ impl Tensor {
     }
 
     /// Pieces of at most `size` along an axis; the last may be smaller.
+    ///
+    /// ```
+    /// # use millstream_nn::doctest as millstream;
+    /// # use millstream_cpu as _;
+    /// use millstream::{Device, Tensor};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let a = Tensor::new(&[1i64, 2, 3], &Device::cpu()?)?;
+    /// let parts = a.split(2, 0)?;
+    /// assert_eq!((parts[0].shape(), parts[1].shape()), (&[2][..], &[1][..]));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

@@ -127,12 +127,14 @@ impl<'de> Visitor<'de> for Tensors<'_> {
                 return Err(A::Error::custom(format!("more than {MAX_TENSORS} tensors")));
             }
             let described: Described = tensors.next_value()?;
-            if let Some(end) = described.end().filter(|&end| end > self.data) {
-                self.missing.set(end - self.data);
-            }
-            let entry = described.entry(self.data, self.start).ok_or_else(|| {
-                A::Error::custom(format!("tensor {:?} has {described:?}", shown(&name)))
-            })?;
+            let Some(entry) = described.entry(self.data, self.start) else {
+                // Whole but for the length of the file.
+                if let Some(whole) = described.entry(usize::MAX, 0) {
+                    self.missing.set(whole.place.end.saturating_sub(self.data));
+                }
+                let error = format!("tensor {:?} has {described:?}", shown(&name));
+                return Err(A::Error::custom(error));
+            };
             match entries.entry(name) {
                 hash_map::Entry::Vacant(place) => place.insert(entry),
                 hash_map::Entry::Occupied(there) => {
@@ -155,12 +157,6 @@ struct Described {
 }
 
 impl Described {
-    /// Where its bytes end, if it is whole but for the file's length.
-    fn end(&self) -> Option<usize> {
-        let &[from, to] = self.data_offsets.as_ref()?.all()? else { return None };
-        self.entry(usize::MAX, 0).filter(|_| from <= to).map(|_| to)
-    }
-
     fn entry(&self, data: usize, start: usize) -> Option<Entry> {
         let (name, shape) = (self.dtype.as_deref()?, self.shape.as_ref()?.all()?);
         let &[from, to] = self.data_offsets.as_ref()?.all()? else { return None };

@@ -126,6 +126,23 @@ impl Weights {
     /// (`model.safetensors.index.json`), or a folder with one of these. Files are mapped, not read: they
     /// must not change while the weights are in use.
     ///
+    /// ```
+    /// # use millstream_nn::doctest as millstream;
+    /// # use millstream_cpu as _;
+    /// use millstream::nn::{Linear, Weights, save};
+    /// use millstream::{Device, Tensor};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// # let path = std::env::temp_dir().join(format!("open-{}.safetensors", std::process::id()));
+    /// let device = Device::cpu()?;
+    /// # save(&path, [("weight", &Tensor::new(&[[1.0f32, 2.0]], &device)?)])?;
+    /// let layer = Weights::open(&path, &device)?.load(|weights| Linear::new(2, 1, false, weights))?;
+    /// # std::fs::remove_file(path).ok();
+    /// # let _ = layer;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Blocks when
     ///
     /// Files are read.
@@ -147,6 +164,20 @@ impl Weights {
 
     /// Weights that exist under every name, for measurements and tests. The seed and the name decide each
     /// of them.
+    ///
+    /// ```
+    /// # use millstream_nn::doctest as millstream;
+    /// # use millstream_cpu as _;
+    /// use millstream::nn::{Linear, Weights};
+    /// use millstream::{DType, Device};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let weights = Weights::random(42, DType::F32, &Device::cpu()?);
+    /// let layer = Linear::new(8, 2, true, &weights.child("fc"))?; // the same numbers at each run
+    /// # let _ = layer;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn random(seed: u64, dtype: DType, device: &Device) -> Self {
         Self::new(Source::Random { seed, dtype }, device)
     }
@@ -181,6 +212,22 @@ impl Weights {
     }
 
     /// The full names of all tensors from here down, sorted; of random weights there are none.
+    ///
+    /// ```
+    /// # use millstream_nn::doctest as millstream;
+    /// # use millstream_cpu as _;
+    /// use millstream::nn::Weights;
+    /// use millstream::{Device, Tensor};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let device = Device::cpu()?;
+    /// let tensors = [("fc.bias".to_owned(), Tensor::new(&[1.0f32], &device)?)];
+    /// let weights = Weights::from_tensors(tensors.into(), &device);
+    /// assert_eq!(weights.names(), ["fc.bias"]);
+    /// assert_eq!(weights.child("fc").shape_of("bias"), Some(vec![1]));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = match &*self.source {
             Source::Files(shards) => shards.names().map(str::to_owned).collect(),

@@ -1,9 +1,10 @@
 //! Scenarios about answers: many threads compute, sharing weights only.
 
-use millstream::{Activation, BinaryOp, Command, Distribution, Generator, Result, UnaryOp};
+use millstream::{
+    Activation, Buffer, Command, DType, Distribution, Generator, Layout, Operand, Result, Tensor,
+};
 
 use super::super::harness::{Context, Outcome};
-use super::super::values::{Math, Value, Weights};
 
 fn seed(thread: usize, iteration: usize) -> u64 {
     (thread * 1000 + iteration) as u64
@@ -11,43 +12,54 @@ fn seed(thread: usize, iteration: usize) -> u64 {
 
 pub(super) fn basic(context: &Context) -> Outcome {
     context.compare(|thread, iteration| {
-        let math = Math::current(&context.device)?;
-        let a = math.randn(&[64, 64], seed(thread, iteration))?;
-        let b = math.randn(&[64, 64], seed(thread, iteration) + 1)?;
-        let product = math.matmul(&a, &b)?;
-        math.read(&math.unary(UnaryOp::Relu, &product)?)
+        let a = context.randn(&[64, 64], seed(thread, iteration))?;
+        let b = context.randn(&[64, 64], seed(thread, iteration) + 1)?;
+        a.matmul(&b)?.relu()?.to_bytes()
     })
 }
 
 pub(super) fn large(context: &Context) -> Outcome {
     context.fewer(10).compare(|thread, iteration| {
-        let math = Math::current(&context.device)?;
-        let a = math.randn(&[1024, 1024], seed(thread, iteration))?;
-        let b = math.unary(UnaryOp::Tanh, &a)?;
-        let c = math.binary(BinaryOp::Mul, &a, &b.transposed()?)?;
-        let d = math.softmax(&c)?;
-        math.read(&math.sum(&d, 0)?)
+        let a = context.randn(&[1024, 1024], seed(thread, iteration))?;
+        let b = a.tanh()?;
+        let d = (&a * b.t()?)?.softmax(-1)?;
+        d.sum(0, true)?.to_bytes()
     })
 }
 
-/// Runs a model over shared weights; an error while loading is the outcome.
-fn with_weights(
-    context: &Context,
-    shapes: &[&[usize]],
-    call: impl Fn(&Math, &[Value], usize, usize) -> Result<Value> + Sync,
-) -> Outcome {
-    let weights = match Weights::random(&context.device, shapes, 77) {
-        Ok(weights) => weights,
-        Err(error) => {
-            let mut outcome = Outcome::default();
-            outcome.error(format!("weights: {error}"));
-            return outcome;
-        }
+/// Settled weights that all threads read.
+fn weights(context: &Context, shapes: &[&[usize]]) -> Result<Vec<Tensor>> {
+    let weight = |(shape, seed): (&&[usize], u64)| {
+        let rows = shape.iter().rev().nth(1).copied().unwrap_or(1) as f32;
+        (context.randn(shape, seed)? * rows.sqrt().recip())?.settle()
     };
-    context.compare(|thread, iteration| {
-        let math = Math::current(&context.device)?;
-        math.read(&call(&math, &weights.0, thread, iteration)?)
-    })
+    shapes.iter().zip(77..).map(weight).collect()
+}
+
+fn operand(tensor: &Tensor) -> Operand<&Buffer> {
+    tensor.buffer().operand(*tensor.layout())
+}
+
+/// A product with all that one Command can do besides.
+fn linear(
+    a: &Tensor,
+    (weight, bias): (&Tensor, &Tensor),
+    residual: Option<&Tensor>,
+    activation: Activation,
+) -> Result<Tensor> {
+    let stream = a.device().stream()?;
+    let layout = Layout::contiguous(DType::F32, &[a.dim(0)?, weight.dim(1)?])?;
+    let result = stream.allocate(layout.dense_bytes())?;
+    stream.record(Command::matmul(
+        result.operand(layout),
+        operand(a),
+        operand(weight),
+        Some(operand(bias)),
+        residual.map(operand),
+        1.0,
+        activation,
+    )?)?;
+    Tensor::from_buffer(result, layout)
 }
 
 /// An encoder layer with 4 heads of 64 and a feed-forward part of 1024, on 32 positions.
@@ -68,47 +80,41 @@ pub(super) fn commands(context: &Context) -> Outcome {
         &[width],
         &[width],
     ];
-    with_weights(context, shapes, move |math, w, thread, iteration| {
-        let x = math.randn(&[length, width], seed(thread, iteration))?;
-        let qkv = math.linear(&x, &w[0], Some(&w[1]), None, 1.0, Activation::None)?;
-        let part = |index: usize| -> Result<Value> {
-            let layout = qkv.layout.slice(1, index * width, width, 1)?;
-            let dense = math.copy(&Value { buffer: qkv.buffer.clone(), layout })?;
-            dense.reshaped(&[length, heads, size])?.permuted(&[1, 0, 2])
+    let w = match weights(context, shapes) {
+        Ok(weights) => weights,
+        Err(error) => {
+            let mut outcome = Outcome::default();
+            outcome.error(format!("weights: {error}"));
+            return outcome;
+        }
+    };
+    let norm =
+        |x: &Tensor, first: usize| x.layer_norm(1, Some(&w[first]), Some(&w[first + 1]), 1e-5);
+    context.compare(|thread, iteration| {
+        let x = context.randn(&[length, width], seed(thread, iteration))?;
+        let qkv = linear(&x, (&w[0], &w[1]), None, Activation::None)?;
+        let part = |index: usize| -> Result<Tensor> {
+            let part = qkv.narrow(1, index * width, width)?.contiguous()?;
+            part.reshape(&[length, heads, size])?.permute(&[1, 0, 2])
         };
         let (q, k, v) = (part(0)?, part(1)?, part(2)?);
-        let scale = (size as f32).sqrt().recip();
-        let scores = {
-            let result = math.empty(&[heads, length, length])?;
-            math.stream.record(Command::matmul(
-                result.operand(),
-                q.operand(),
-                k.transposed()?.operand(),
-                None,
-                None,
-                scale,
-                Activation::None,
-            )?)?;
-            result
-        };
-        let mixed = math.matmul(&math.softmax(&scores)?, &v)?;
-        let joined = math.copy(&mixed.permuted(&[1, 0, 2])?)?.reshaped(&[length, width])?;
-        let attended = math.linear(&joined, &w[2], Some(&w[3]), Some(&x), 1.0, Activation::None)?;
-        let first = math.layer_norm(&attended, &w[8], &w[9])?;
-        let hidden = math.linear(&first, &w[4], Some(&w[5]), None, 1.0, Activation::Gelu)?;
-        let second =
-            math.linear(&hidden, &w[6], Some(&w[7]), Some(&first), 1.0, Activation::None)?;
-        math.layer_norm(&second, &w[10], &w[11])
+        let scores = (q.matmul(&k.t()?)? * (size as f32).sqrt().recip())?;
+        let mixed = scores.softmax(-1)?.matmul(&v)?;
+        let joined = mixed.permute(&[1, 0, 2])?.reshape(&[length, width])?;
+        let attended = linear(&joined, (&w[2], &w[3]), Some(&x), Activation::None)?;
+        let first = norm(&attended, 8)?;
+        let hidden = linear(&first, (&w[4], &w[5]), None, Activation::Gelu)?;
+        let second = linear(&hidden, (&w[6], &w[7]), Some(&first), Activation::None)?;
+        norm(&second, 10)?.to_bytes()
     })
 }
 
 pub(super) fn unique_shapes(context: &Context) -> Outcome {
     context.compare(|thread, iteration| {
-        let math = Math::current(&context.device)?;
         let (rows, columns) = (1 + thread % 61, 3 + (thread * 7 + iteration) % 53);
-        let a = math.randn(&[rows, columns], seed(thread, iteration))?;
-        let b = math.randn(&[columns, rows], seed(thread, iteration) + 1)?;
-        math.read(&math.softmax(&math.matmul(&a, &b)?)?)
+        let a = context.randn(&[rows, columns], seed(thread, iteration))?;
+        let b = context.randn(&[columns, rows], seed(thread, iteration) + 1)?;
+        a.matmul(&b)?.softmax(-1)?.to_bytes()
     })
 }
 
@@ -118,10 +124,12 @@ pub(super) fn random(context: &Context) -> Outcome {
     let generator = Generator::new(5);
     let uniform = Distribution::Uniform { low: 0.0, high: 1.0 };
     let draw = |offset: u64| -> Result<Vec<u8>> {
-        let math = Math::current(&context.device)?;
-        let part = math.empty(&[PART])?;
-        math.stream.record(Command::random(part.operand(), uniform, generator.seed(), offset)?)?;
-        math.read(&part)
+        let stream = context.device.stream()?;
+        let layout = Layout::contiguous(DType::F32, &[PART])?;
+        let part = stream.allocate(layout.dense_bytes())?;
+        let operand = part.operand(layout);
+        stream.record(Command::random(operand, uniform, generator.seed(), offset)?)?;
+        stream.download(operand)?.bytes()
     };
     let parts = std::sync::Mutex::new(Vec::new());
     let mut outcome = context.on_threads(
@@ -145,7 +153,7 @@ pub(super) fn random(context: &Context) -> Outcome {
     parts.sort_by_key(|(offset, _)| *offset);
     for (place, (offset, bytes)) in parts.iter().enumerate() {
         outcome.expect(*offset == (place * PART) as u64, "a part was handed out twice");
-        if draw(*offset).as_ref() != Ok(bytes) {
+        if draw(*offset).ok().as_ref() != Some(bytes) {
             outcome.mismatches += 1;
         }
     }

@@ -1,16 +1,13 @@
 //! Scenarios about memory running out.
 
-use millstream::{Error, HealthState, Result, Stream, UnaryOp};
+use millstream::{Error, HealthState, Result, Stream};
 
 use super::super::harness::{Context, Outcome};
-use super::super::values::Math;
 
 const LIMIT: usize = 64 << 20;
 
 fn work(context: &Context, thread: usize, iteration: usize) -> Result<Vec<u8>> {
-    let math = Math::current(&context.device)?;
-    let a = math.randn(&[50, 100], (thread * 10 + iteration) as u64)?;
-    math.read(&math.unary(UnaryOp::Sigmoid, &a)?)
+    context.randn(&[50, 100], (thread * 10 + iteration) as u64)?.sigmoid()?.to_bytes()
 }
 
 /// Thread 0 asks for more than there is, again and again; the others must not notice.
@@ -87,12 +84,10 @@ pub(super) fn soak(context: &Context) -> Outcome {
 /// Several sizes, and a result that another stream reads.
 fn mixed(context: &Context, thread: usize, iteration: usize) -> Result<Vec<u8>> {
     let size = [16, 64, 200][(thread + iteration) % 3];
-    let math = Math::current(&context.device)?;
-    let a = math.randn(&[size, size], (thread * 10 + iteration) as u64)?;
-    let product = math.matmul(&a, &a)?;
-    let other = Math { stream: Stream::new(&context.device)? };
-    let reduced = other.sum(&product, 0)?;
-    math.read(&math.softmax(&reduced)?)
+    let a = context.randn(&[size, size], (thread * 10 + iteration) as u64)?;
+    let product = a.matmul(&a)?;
+    let reduced = Stream::new(&context.device)?.scope(|| product.sum(0, true))?;
+    reduced.softmax(-1)?.to_bytes()
 }
 
 /// On a device of its own with little memory, which must be well and empty in the end.

@@ -3,10 +3,9 @@
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 
-use millstream::{BinaryOp, Command, Error, Result, Stream, UnaryOp};
+use millstream::{BinaryOp, Command, DType, Error, Result, Tensor};
 
 use super::super::harness::{Context, Outcome};
-use super::super::values::{Math, Value};
 
 /// Computed before the threads start; an error is the outcome.
 fn prepare<T>(work: impl FnOnce() -> Result<T>) -> Result<T, Outcome> {
@@ -26,26 +25,25 @@ macro_rules! prepared {
     };
 }
 
-fn step(math: &Math, value: &Value) -> Result<Value> {
-    math.binary(BinaryOp::Add, &math.unary(UnaryOp::Tanh, value)?, value)
+fn step(value: &Tensor) -> Result<Tensor> {
+    value.tanh()? + value
 }
 
 /// Thread `i` takes a value from thread `i - 1`, which may not even be submitted, and passes it on.
 pub(super) fn producer_consumer(context: &Context) -> Outcome {
     let length = context.threads;
     let chain = |iteration: usize| -> Result<Vec<u8>> {
-        let math = Math::current(&context.device)?;
-        let mut value = math.randn(&[33, 65], iteration as u64)?;
+        let mut value = context.randn(&[33, 65], iteration as u64)?;
         for _ in 0..length {
-            value = step(&math, &value)?;
+            value = step(&value)?;
         }
-        math.read(&value)
+        value.to_bytes()
     };
     let expected = prepared!((0..context.iterations).map(chain).collect::<Result<Vec<_>>>());
     // A channel into each thread; the last thread checks.
     let (mut senders, mut receivers) = (Vec::new(), Vec::new());
     for _ in 0..length {
-        let (sender, receiver) = mpsc::channel::<Value>();
+        let (sender, receiver) = mpsc::channel::<Tensor>();
         senders.push(sender);
         receivers.push(Mutex::new(receiver));
     }
@@ -57,16 +55,15 @@ pub(super) fn producer_consumer(context: &Context) -> Outcome {
                 receivers[thread].lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             for (iteration, expected) in expected.iter().enumerate() {
                 let result = (|| -> Result<Option<Vec<u8>>> {
-                    let math = Math::current(&context.device)?;
                     let input = if thread == 0 {
-                        math.randn(&[33, 65], iteration as u64)?
+                        context.randn(&[33, 65], iteration as u64)?
                     } else {
                         match receiver.recv_timeout(std::time::Duration::from_secs(120)) {
                             Ok(value) => value,
                             Err(_) => return Ok(None),
                         }
                     };
-                    let value = step(&math, &input)?;
+                    let value = step(&input)?;
                     if thread + 1 < length {
                         let next = senders[thread + 1].lock();
                         let next = next.unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -74,7 +71,7 @@ pub(super) fn producer_consumer(context: &Context) -> Outcome {
                         let _ = next.send(value);
                         return Ok(None);
                     }
-                    math.read(&value).map(Some)
+                    value.to_bytes().map(Some)
                 })();
                 match result {
                     Ok(None) if thread + 1 < length => outcome.ops += 1,
@@ -91,27 +88,23 @@ pub(super) fn producer_consumer(context: &Context) -> Outcome {
 
 pub(super) fn fan_out(context: &Context) -> Outcome {
     // The shared value is recorded by this thread and submitted by whoever needs it first.
-    let math = prepared!(Math::current(&context.device));
-    let shared = prepared!(math.randn(&[128, 128], 3));
+    let shared = prepared!(context.randn(&[128, 128], 3));
     context.compare(|thread, iteration| {
-        let math = Math::current(&context.device)?;
-        let own = math.randn(&[128, 128], (thread * 10 + iteration) as u64)?;
-        math.read(&math.binary(BinaryOp::Mul, &own, &shared)?)
+        let own = context.randn(&[128, 128], (thread * 10 + iteration) as u64)?;
+        (own * &shared)?.to_bytes()
     })
 }
 
 pub(super) fn fan_in(context: &Context) -> Outcome {
-    let part = |thread: usize, iteration: usize| -> Result<Value> {
-        let math = Math::current(&context.device)?;
-        step(&math, &math.randn(&[1000], (thread * 100 + iteration) as u64)?)
+    let part = |thread: usize, iteration: usize| -> Result<Tensor> {
+        step(&context.randn(&[1000], (thread * 100 + iteration) as u64)?)
     };
-    let join = |parts: &[Value]| -> Result<Vec<u8>> {
-        let math = Math::current(&context.device)?;
-        let mut sum = math.copy(&parts[0])?;
+    let join = |parts: &[Tensor]| -> Result<Vec<u8>> {
+        let mut sum = parts[0].clone();
         for part in &parts[1..] {
-            sum = math.binary(BinaryOp::Add, &sum, part)?;
+            sum = (sum + part)?;
         }
-        math.read(&sum)
+        sum.to_bytes()
     };
     let expected = prepared!(
         (0..context.iterations)
@@ -122,7 +115,7 @@ pub(super) fn fan_in(context: &Context) -> Outcome {
             })
             .collect::<Result<Vec<_>>>()
     );
-    let arrived: Vec<Mutex<Vec<(usize, Value)>>> =
+    let arrived: Vec<Mutex<Vec<(usize, Tensor)>>> =
         expected.iter().map(|_| Mutex::default()).collect();
     context.on_threads(
         |_| {},
@@ -145,7 +138,7 @@ pub(super) fn fan_in(context: &Context) -> Outcome {
                 }
                 // The last to arrive adds up, in the order of the threads.
                 parts.sort_by_key(|(thread, _)| *thread);
-                let parts: Vec<Value> = parts.drain(..).map(|(_, value)| value).collect();
+                let parts: Vec<Tensor> = parts.drain(..).map(|(_, value)| value).collect();
                 outcome.count(&what, join(&parts), expected);
             }
         },
@@ -154,18 +147,17 @@ pub(super) fn fan_in(context: &Context) -> Outcome {
 
 /// Every value is used by one thread and dropped by another.
 pub(super) fn foreign_drop(context: &Context) -> Outcome {
-    let (sender, receiver) = mpsc::channel::<Value>();
+    let (sender, receiver) = mpsc::channel::<Tensor>();
     let sender = Mutex::new(sender);
     let call = |thread: usize, iteration: usize| -> Result<Vec<u8>> {
-        let math = Math::current(&context.device)?;
-        let a = math.randn(&[200, 50], (thread * 10 + iteration) as u64)?;
-        let b = step(&math, &a)?;
-        let c = step(&math, &b)?;
+        let a = context.randn(&[200, 50], (thread * 10 + iteration) as u64)?;
+        let b = step(&a)?;
+        let c = step(&b)?;
         for value in [a, b] {
             // Without a receiver the value is dropped right here, which is fine as well.
             let _ = sender.lock().unwrap_or_else(std::sync::PoisonError::into_inner).send(value);
         }
-        math.read(&c)
+        c.to_bytes()
     };
     std::thread::scope(|scope| {
         scope.spawn(move || receiver.into_iter().for_each(drop));
@@ -179,16 +171,12 @@ pub(super) fn foreign_drop(context: &Context) -> Outcome {
 
 /// Every round, one thread makes a buffer, all read it, and the owner drops it at once.
 pub(super) fn owner_drops(context: &Context) -> Outcome {
-    let rounds: Vec<Mutex<Option<Arc<Value>>>> =
+    let rounds: Vec<Mutex<Option<Arc<Tensor>>>> =
         (0..context.iterations).map(|_| Mutex::default()).collect();
-    let round = |iteration: usize| -> Result<Arc<Value>> {
-        let math = Math::current(&context.device)?;
-        Ok(Arc::new(math.randn(&[64, 64], iteration as u64)?))
+    let round = |iteration: usize| -> Result<Arc<Tensor>> {
+        Ok(Arc::new(context.randn(&[64, 64], iteration as u64)?))
     };
-    let read = |value: &Value| -> Result<Vec<u8>> {
-        let math = Math::current(&context.device)?;
-        math.read(&step(&math, value)?)
-    };
+    let read = |value: &Tensor| -> Result<Vec<u8>> { step(value)?.to_bytes() };
     let expected = prepared!(
         (0..context.iterations)
             .map(|iteration| read(&*round(iteration)?))
@@ -223,9 +211,10 @@ pub(super) fn owner_drops(context: &Context) -> Outcome {
 
 /// All streams write one buffer in turn; order comes from a lock, completion from the streams.
 pub(super) fn in_place(context: &Context) -> Outcome {
-    let math = prepared!(Math::current(&context.device));
-    let shared = prepared!(math.empty(&[4096]));
-    prepared!(math.fill(&shared, 0.0));
+    let device = &context.device;
+    let shared = prepared!(Tensor::zeros(&[4096], DType::F32, device));
+    // Tensors are not written to; the memory below this one is.
+    let (buffer, layout) = (shared.buffer(), *shared.layout());
     let turn = Mutex::new(());
     let total = context.threads * context.iterations;
     let mut outcome = context.on_threads(
@@ -234,16 +223,11 @@ pub(super) fn in_place(context: &Context) -> Outcome {
             for _ in 0..context.iterations {
                 outcome.ops += 1;
                 let _turn = turn.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                let result = (|| {
-                    let stream = Stream::current(&context.device)?;
-                    let one = Math { stream: stream.clone() }.empty(&[1])?;
-                    stream.record(Command::fill(one.operand(), 1.0f32)?)?;
-                    stream.record(Command::binary(
-                        BinaryOp::Add,
-                        shared.operand(),
-                        shared.operand(),
-                        one.operand(),
-                    )?)
+                let result = (|| -> Result<_> {
+                    let one = Tensor::ones(&[1], DType::F32, device)?;
+                    let (sum, one) = (buffer.operand(layout), one.buffer().operand(*one.layout()));
+                    let add = Command::binary(BinaryOp::Add, sum, sum, one)?;
+                    device.stream()?.record(add)
                 })();
                 if let Err(error) = result {
                     outcome.error(format!("thread {thread}: {error}"));
@@ -252,6 +236,6 @@ pub(super) fn in_place(context: &Context) -> Outcome {
         },
     );
     let expected: Vec<u8> = (total as f32).to_ne_bytes().repeat(4096);
-    outcome.count("sum", math.read(&shared), &expected);
+    outcome.count("sum", shared.to_bytes(), &expected);
     outcome
 }

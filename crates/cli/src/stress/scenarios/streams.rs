@@ -2,25 +2,22 @@
 
 use std::time::Duration;
 
-use millstream::{BinaryOp, Error, Event, Exhaustion, Result, Stream, UnaryOp};
+use millstream::{Error, Event, Exhaustion, Result, Stream};
 
 use super::super::harness::{Context, Outcome};
-use super::super::values::Math;
 
 fn small(context: &Context, seed: u64) -> Result<Vec<u8>> {
-    let math = Math::current(&context.device)?;
-    let a = math.randn(&[48, 48], seed)?;
-    math.read(&math.matmul(&a, &a.transposed()?)?)
+    let a = context.randn(&[48, 48], seed)?;
+    a.matmul(&a.t()?)?.to_bytes()
 }
 
 pub(super) fn synchronize_all(context: &Context) -> Outcome {
     let call = |thread: usize, iteration: usize| {
-        let math = Math::current(&context.device)?;
-        let mut value = math.randn(&[64, 64], (thread * 10 + iteration) as u64)?;
+        let mut value = context.randn(&[64, 64], (thread * 10 + iteration) as u64)?;
         for _ in 0..5 {
-            value = math.unary(UnaryOp::Tanh, &value)?;
+            value = value.tanh()?;
         }
-        math.read(&value)
+        value.to_bytes()
     };
     context.compare_with(&call, |total| {
         for _ in 0..context.iterations {
@@ -40,14 +37,15 @@ pub(super) fn events(context: &Context) -> Outcome {
     context.compare(|thread, iteration| -> Result<Vec<u8>> {
         let device = &context.device;
         let (first, second) = (Stream::new(device)?, Stream::new(device)?);
-        let produce = Math { stream: first.clone() };
         let before = Event::timed(&first)?;
-        let value = produce.randn(&[40, 40], (thread * 10 + iteration) as u64)?;
-        let product = produce.matmul(&value, &value)?;
+        let (value, product) = first.scope(|| -> Result<_> {
+            let value = context.randn(&[40, 40], (thread * 10 + iteration) as u64)?;
+            let product = value.matmul(&value)?;
+            Ok((value, product))
+        })?;
         let after = Event::timed(&first)?;
         after.wait_on(&second)?;
-        let consume = Math { stream: second };
-        let result = consume.read(&consume.binary(BinaryOp::Add, &product, &value)?)?;
+        let result = second.scope(|| (product + value)?.to_bytes())?;
         after.synchronize_within(Duration::from_secs(120))?;
         if !after.query()? || after.elapsed(&before)? > Duration::ZERO {
             return Ok(Vec::new());

@@ -1,7 +1,7 @@
 //! Products with weights of few bits.
 
-use super::product::{AXES, stretch_leading};
-use super::{Fit, Shape};
+use super::Fit;
+use super::product::{AXES, rows_of, stretch_leading};
 use crate::{DType, Result};
 
 pub(super) fn matmul<B>(fit: &mut Fit<'_, B>, bits: u8, block: u16, zeros: bool) -> Result<()> {
@@ -27,20 +27,7 @@ pub(super) fn matmul<B>(fit: &mut Fit<'_, B>, bits: u8, block: u16, zeros: bool)
     if weights != [n, blocks, bytes] || !fit.input(1).is_contiguous() {
         return fit.misfit(1, format!("dense bytes of the shape [columns, {blocks}, {bytes}]"));
     }
-    let shape = match fit.given() {
-        Some(given) => {
-            let given = Shape::from_slice(given.shape());
-            if given.len() < 2 || given[given.len() - 2..] != [m, n] {
-                return fit.output_misfit(0, format!("{dtype}[…, {m}, {n}]"));
-            }
-            given
-        }
-        None => {
-            let mut shape = Shape::from_slice(a);
-            shape[a.len() - 1] = n;
-            shape
-        }
-    };
+    let shape = rows_of(fit, dtype, m, n)?;
     fit.wants_shape(2, &[n, blocks])?;
     if zeros {
         let packed = fit.dtype(3) == DType::U8;

@@ -64,6 +64,26 @@ pub(super) fn stretch_leading<B>(
     fit.stretch(place, &wide)
 }
 
+/// The shape of a product of the rows of input 0 with a matrix of so many columns: that of a given output, or that of
+/// the input with another last axis.
+pub(super) fn rows_of<B>(
+    fit: &Fit<'_, B>,
+    dtype: DType,
+    m: usize,
+    columns: usize,
+) -> Result<Shape> {
+    let Some(given) = fit.given() else {
+        let mut shape = Shape::from_slice(fit.shape(0));
+        shape.pop();
+        shape.push(columns);
+        return Ok(shape);
+    };
+    match given.shape() {
+        [.., rows, last] if [*rows, *last] == [m, columns] => Ok(Shape::from_slice(given.shape())),
+        _ => fit.output_misfit(0, format!("{dtype}[…, {m}, {columns}]")),
+    }
+}
+
 /// The integers that [`matmul`] takes.
 fn is_whole(dtype: DType) -> bool {
     matches!(dtype, DType::I32 | DType::I64 | DType::U32 | DType::U64)
@@ -112,20 +132,7 @@ pub(super) fn packed<B>(fit: &mut Fit<'_, B>, columns: usize) -> Result<()> {
     }
     let a = fit.shape(0);
     let &[.., m, k] = a else { return fit.misfit(0, format!("2 axes or more: {AXES}")) };
-    let shape = match fit.given() {
-        Some(given) => {
-            let given = Shape::from_slice(given.shape());
-            if given.len() < 2 || given[given.len() - 2..] != [m, columns] {
-                return fit.output_misfit(0, format!("{dtype}[…, {m}, {columns}]"));
-            }
-            given
-        }
-        None => {
-            let mut shape = Shape::from_slice(a);
-            shape[a.len() - 1] = columns;
-            shape
-        }
-    };
+    let shape = rows_of(fit, dtype, m, columns)?;
     fit.output(dtype, &shape)?;
     stretch_leading(fit, 0, &shape, [m, k])?;
     (2..fit.inputs()).try_for_each(|place| fit.stretch(place, &shape))

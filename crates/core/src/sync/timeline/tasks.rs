@@ -117,3 +117,6 @@ impl Ticket {
 pub(crate) fn wake(waker: Waker) {
     let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
 }
+
+#[cfg(test)]
+mod tests;

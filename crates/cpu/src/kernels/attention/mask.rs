@@ -13,7 +13,7 @@ pub(super) enum Mask<T> {
 }
 
 impl<T: StoredFloat> Mask<T> {
-    /// Whether heads and queries share what they see, as for sentences that are filled up.
+    /// Whether the mask is the same for all heads and queries, as a padding mask is.
     fn is_one_for_all_queries(self) -> bool {
         let (Mask::Bool(Tensor { strides, .. }) | Mask::Additive(Tensor { strides, .. })) = self;
         strides[1] == 0 && strides[2] == 0

@@ -1,10 +1,10 @@
 //! Scaled dot-product attention without the matrix of scores.
 //!
-//! A panel of queries, as many as a vector has lanes, meets the keys block by block: scores of one
-//! block, the softmax so far, and its product with the values. Queries are lanes and keys are rows
-//! throughout, so keys and values are read where they lie, scores need no turning between the two
-//! products, and a lane depends on no other. Blocks of keys are the same for every query, so the bits
-//! of a query depend neither on the batch nor on the other queries.
+//! The keys are taken block by block, as in FlashAttention: scores of a panel of queries with one block of
+//! keys, the online softmax, and its product with the values. A panel has as many queries as a vector has
+//! lanes. Queries are lanes and keys are rows in both products, so keys and values are read in place, scores
+//! are never transposed, and a lane depends on no other. Blocks of keys are the same for every query, so the
+//! bits of a query depend neither on the batch nor on the other queries.
 
 mod mask;
 mod softmax;
@@ -217,7 +217,7 @@ impl<'a, T: StoredFloat<Compute: PanelElement>> Attention<'a, T> {
         }
         let mut softmax = Softmax::new();
         for first in visible.blocks().step_by(BLOCK_KEYS) {
-            // Beyond the length there may be anything, and even no share of it is a number.
+            // What is beyond the length may be NaN, which even a weight of 0 would not hide.
             let keys = BLOCK_KEYS.min(length - first);
             let scores = &mut buffers.scores[..keys * width];
             // SAFETY: passed on; the buffers have the sizes that the products say.

@@ -1,4 +1,4 @@
-//! The softmax of scores that come block by block, for each lane by itself.
+//! The online softmax: scores come block by block, and each lane has its own.
 
 use crate::kernels::shared::number::Float;
 use crate::kernels::shared::simd::{Isa, SimdFn, vectorized_for};

@@ -14,7 +14,7 @@ pub(super) struct VisibleKeys {
 }
 
 impl VisibleKeys {
-    /// Those of a panel, of a batch with so many keys.
+    /// The keys of a panel, in a batch element with so many keys.
     pub fn new<T: StoredFloat<Compute: PanelElement>>(
         attention: &Attention<'_, T>,
         panel: Panel,
@@ -37,7 +37,7 @@ impl VisibleKeys {
         visible
     }
 
-    /// From the first block of keys on that anybody sees. Blocks begin where they would for any query.
+    /// The keys from the first block on that any lane sees. Blocks begin at the same keys for all queries.
     pub fn blocks(&self) -> Range<usize> {
         self.all.start / BLOCK_KEYS * BLOCK_KEYS..self.all.end
     }

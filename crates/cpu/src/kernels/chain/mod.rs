@@ -203,8 +203,8 @@ impl<'a> Run<'a> {
         let Run { walk, dst, .. } = *self;
         let output = self.fetched;
         with_bits!(dst.layout.dtype(), Bits => {
-            // SAFETY: passed on; bits of the size of the elements stand for them. A tile is read in place only from memory
-            // other than the output, and the step fills the block.
+            // SAFETY: passed on; bits of the size of the elements stand for them. A tile is read in place only
+            // from memory other than the output, and the step fills the block.
             unsafe {
                 let scratch =
                     std::slice::from_raw_parts_mut(output.cast::<MaybeUninit<Bits>>(), len);

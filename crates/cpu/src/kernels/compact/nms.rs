@@ -42,7 +42,7 @@ pub(crate) unsafe fn non_max_suppression(
         for pair in range {
             // SAFETY: nobody writes the inputs.
             let taken = unsafe { source.select(params, pair / classes, pair % classes)? };
-            // Each pair is looked at once.
+            // Each pair is compared once.
             let _ = found[pair].set(taken);
         }
         Ok(())

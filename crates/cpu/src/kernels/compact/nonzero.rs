@@ -3,7 +3,7 @@
 use millstream_core::{Operand, RawBuffer};
 
 use super::{Numbers, each_flagged, store_count};
-use crate::kernels::shared::block::{Input, Scratch, base};
+use crate::kernels::shared::block::{BlockBuffer, Input, base};
 use crate::kernels::shared::fault::Result;
 use crate::kernels::shared::number::with_bits;
 use crate::kernels::shared::parallel::{Parallel, parallel_for};
@@ -41,7 +41,7 @@ pub(crate) unsafe fn nonzero(
         // SAFETY: passed on; bits of the size of the elements stand for them.
         let input = Input::<Bits>::new(unsafe { base(src) }, 0, std::ptr::null::<Bits>());
         let flags = |first: usize, flags: &mut [bool]| {
-            let mut scratch = Scratch::new();
+            let mut scratch = BlockBuffer::new();
             // SAFETY: the elements belong to the input, which nobody writes.
             let values = unsafe { input.read(&walk, first, flags.len(), &mut scratch) };
             for (flag, &value) in flags.iter_mut().zip(values) {

@@ -3,7 +3,7 @@
 use millstream_core::{DType, Operand, RawBuffer};
 
 use super::{Items, Numbers, store_count, take};
-use crate::kernels::shared::block::{BLOCK, Input, Scratch, base};
+use crate::kernels::shared::block::{BLOCK, BlockBuffer, Input, base};
 use crate::kernels::shared::fault::Result;
 use crate::kernels::shared::integer::Int;
 use crate::kernels::shared::number::{Bool, Float, Stored, with_float, with_int};
@@ -87,7 +87,7 @@ unsafe fn fill<T: Stored>(
     let input = Input::<T>::new(unsafe { base(src) }, 0, std::ptr::null::<T>());
     parallel_for(parallel, walk.elements(), 1, |range| {
         walk.blocks(range, BLOCK, |start, len| {
-            let mut scratch = Scratch::new();
+            let mut scratch = BlockBuffer::new();
             // SAFETY: blocks are disjoint parts of the list, and belong to the input.
             unsafe {
                 for (i, &x) in input.read(walk, start, len, &mut scratch).iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Convolution where every output channel sees a single input channel: nothing is shared that
-//! a product could make use of, so rows are added tap by tap.
+//! Depthwise convolution: every output channel sees a single input channel. Output channels share no inputs, so a
+//! product would gain nothing, and rows are added tap by tap.
 
 use super::gather::read_run;
 use super::product::Conv;
@@ -15,7 +15,7 @@ use crate::kernels::shared::simd::Isa;
 const TOGETHER: usize = 4096;
 
 impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
-    /// Whether [`run_depthwise`](Self::run_depthwise) is the better way.
+    /// Whether [`run_depthwise`](Self::run_depthwise) is faster.
     pub fn is_depthwise(&self) -> bool {
         self.channels == 1 && self.rows <= 2
     }

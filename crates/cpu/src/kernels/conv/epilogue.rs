@@ -1,4 +1,4 @@
-//! What happens to sums before they are stored.
+//! The epilogue: what happens to sums before they are stored.
 
 use millstream_core::{Epilogue, Operand, RawBuffer};
 

@@ -1,10 +1,10 @@
 //! Convolutions.
 //!
-//! A convolution is a product of the weights with a matrix of what each tap of the window sees at
-//! each output. That matrix is never whole: the panels of one block of the product are gathered at
-//! a time. Every sum is made in the order of the weights in memory order, so its bits depend neither
-//! on the batch nor on where a block begins. A transposed convolution is several convolutions, one
-//! for each residue of the outputs by the stride.
+//! A convolution is a product of the weights with a matrix of what each tap of the window sees at each output
+//! (im2col). That matrix is never there as a whole: the panels of one tile of the product are gathered at a
+//! time. Every sum is made in the order that the weights have in memory, so its bits depend neither on the batch
+//! nor on where a tile begins. A transposed convolution is several convolutions, one for each residue of the
+//! outputs by the stride.
 
 mod deform;
 mod depthwise;

@@ -11,11 +11,11 @@ use crate::kernels::shared::parallel::Parallel;
 use crate::kernels::shared::scratch::with_scratch;
 use crate::kernels::shared::simd::Isa;
 
-/// Output channels and columns of a block of the result.
+/// Output channels and columns of a tile of the result.
 const TILE_ROWS: usize = 256;
 pub(super) const TILE_COLUMNS: usize = 128;
 
-/// Blocks that are too few to share well.
+/// Tiles that are too few for several threads.
 const FEW_TILES: usize = 4;
 
 /// Products that are gathered and added at a time.
@@ -46,7 +46,7 @@ impl<T: StoredFloat<Compute: PanelElement>, S: Taps<T>> Conv<'_, T, S> {
         let columns = self.batch * self.window.outputs();
         let k = self.channels.saturating_mul(self.window.taps.len());
         let across = columns.div_ceil(TILE_COLUMNS);
-        // Few blocks are halved, so that several threads have about as much to do each.
+        // Few tiles are halved, so that several threads have about as much to do each.
         let few = self.groups * self.rows.div_ceil(TILE_ROWS) * across < FEW_TILES;
         let most = if few { TILE_ROWS / 2 } else { TILE_ROWS };
         let down = self.rows.div_ceil(most);

@@ -30,13 +30,13 @@ impl<T: Stored> Weight<T> {
         Ok(Weight { first: SendPtr::new(first), group, row, channel, taps, dense })
     }
 
-    /// Whether rows are used where they lie.
+    /// Whether rows are read in place.
     pub fn is_direct(&self) -> bool {
         T::DIRECT && self.dense
     }
 
     /// Some columns of some rows of a group in the type that is computed in, with the distance between
-    /// rows; copied to `scratch` where they cannot be used as they lie.
+    /// rows; copied to `scratch` where they cannot be read in place.
     ///
     /// # Safety
     ///

@@ -17,7 +17,7 @@ pub(super) struct Axis {
     pub stride: usize,
     pub step: usize,
     taps: Vec<TapOffset>,
-    /// The outputs are every so manyth of the operation's, from this one on.
+    /// The outputs of the window are outputs `first`, `first + every`, … of the operation.
     pub first: usize,
     pub every: usize,
 }
@@ -162,10 +162,10 @@ impl Window {
     }
 }
 
-/// A run of outputs along the last axis, as a part of a block of columns.
+/// A run of outputs along the last axis, as a part of a tile of columns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
-    /// The first column of the block.
+    /// The first column of the tile.
     pub column: usize,
     pub count: usize,
     pub batch: usize,

@@ -5,8 +5,8 @@ use crate::kernels::shared::fault::Result;
 use crate::kernels::shared::number::Float;
 use crate::kernels::shared::scratch::{collected, filled};
 
-/// Prime factors up to this one are transformed by their definition; a length with a larger one goes
-/// by way of a convolution (Bluestein).
+/// Prime factors up to this one are transformed by their definition. A length with a larger one is transformed by
+/// a convolution (Bluestein).
 const LARGEST_RADIX: usize = 31;
 
 /// A transform of one length.

@@ -155,8 +155,8 @@ pub(super) unsafe fn dft(
     })
 }
 
-/// The other half of numbers whose transform is real. What the first one, and that of half the length,
-/// have of imaginary parts cannot be and does not count.
+/// The other half of numbers whose transform is real. The first one and that of half the length are real then;
+/// imaginary parts that are given for them do not count.
 fn complete<F: Float>(numbers: &mut [Complex<F>]) {
     let length = numbers.len();
     numbers[0].im = F::ZERO;

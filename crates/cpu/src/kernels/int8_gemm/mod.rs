@@ -1,9 +1,9 @@
 //! Matrix products of 8-bit integers with exact 32-bit sums.
 //!
 //! Instructions for such products take an unsigned lhs and a signed rhs. Operands of the other kind are shifted
-//! by 128 as they are packed, which is the same as another zero point. Zero points are taken off at the end: with row sums `A` and column sums `B`,
-//! `Σ (a - x)(b - y) = Σ ab - y A - x B + k x y`. All is exact modulo 2³². What is made of the sums is made
-//! row by row of a tile, while they are in the cache.
+//! by 128 as they are packed, which is the same as another zero point. Zero points are taken off at the end:
+//! with row sums `A` and column sums `B`, `Σ (a - x)(b - y) = Σ ab - y A - x B + k x y`. All is
+//! exact modulo 2³². Sums are rescaled row by row of a tile, while they are in the cache.
 
 mod macro_kernel;
 mod matrix;
@@ -42,7 +42,7 @@ const BIAS: usize = 7;
 const RESIDUAL: usize = 8;
 const OPERANDS: usize = 9;
 
-/// `extras` are what sums meet; without them they are the result.
+/// `extras` say how sums are rescaled; without them the sums are the result.
 ///
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-//! What is made of exact sums: numbers in floating point, or 8-bit integers with a scale again.
+//! Rescales exact sums, to floating point or to 8-bit integers.
 
 use std::mem::MaybeUninit;
 
@@ -12,7 +12,7 @@ use crate::kernels::shared::byte::{Byte, ToBytes};
 use crate::kernels::shared::number::Stored;
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 
-/// The operands that sums meet: scales of both operands, what is added, and the scale and zero point of bytes.
+/// The operands of rescaling: scales of lhs and rhs, what is added, and the scale and zero point of 8-bit results.
 #[derive(Clone, Copy)]
 pub(crate) struct RescaleOperands<'a> {
     pub rescale: Rescale,

@@ -11,7 +11,7 @@ use crate::kernels::shared::number::{Float, StoredFloat};
 use crate::kernels::shared::scratch::{Slot, with_slot};
 use crate::kernels::shared::simd::Isa;
 
-/// Up to so many rows, the rhs is used where it lies if its rows are dense.
+/// Up to so many rows, the rhs is read in place if its rows are dense.
 const FEW_ROWS: usize = 3;
 
 /// Whether a product is computed without packing.

@@ -1,4 +1,4 @@
-//! What happens to the sums before they are stored.
+//! The epilogue: what happens to the sums before they are stored.
 
 use std::mem::MaybeUninit;
 

@@ -1,10 +1,12 @@
 //! Products of integers, whose sums wrap around and are the same in any order.
 
+use bytemuck::Pod;
+
 use super::problem::{Problem, Tile};
 use crate::kernels::shared::fault::{Result, try_parallel_for};
 use crate::kernels::shared::integer::Int;
 use crate::kernels::shared::parallel::Parallel;
-use crate::kernels::shared::scratch::{Plain, with_scratch};
+use crate::kernels::shared::scratch::with_scratch;
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 
 /// Rows and columns of a tile of the result, and how much of k is packed at a time.
@@ -24,7 +26,7 @@ const PRODUCTS_PER_ELEMENT: usize = 4;
 /// # Safety
 ///
 /// As for [`execute`](crate::kernels::execute).
-pub(super) unsafe fn run<T: Int + Plain>(problem: &Problem<T>, parallel: &dyn Parallel) -> Result {
+pub(super) unsafe fn run<T: Int + Pod>(problem: &Problem<T>, parallel: &dyn Parallel) -> Result {
     let (down, across) = (problem.rows.div_ceil(TILE_ROWS), problem.columns.div_ceil(TILE_COLUMNS));
     let area = problem.rows.min(TILE_ROWS) * problem.columns.min(TILE_COLUMNS);
     let work = area.saturating_mul(problem.k) / PRODUCTS_PER_ELEMENT + area;
@@ -41,7 +43,7 @@ pub(super) unsafe fn run<T: Int + Plain>(problem: &Problem<T>, parallel: &dyn Pa
     })
 }
 
-unsafe fn compute<T: Int + Plain>(tile: &Tile<T>) -> Result {
+unsafe fn compute<T: Int + Pod>(tile: &Tile<T>) -> Result {
     let sizes = [TILE_ROWS * TILE_COLUMNS, TILE_ROWS * TILE_K, TILE_K * TILE_COLUMNS];
     with_scratch(sizes, |[sums, lhs, rhs]: [&mut [T]; 3]| {
         sums.fill(T::ZERO);

@@ -8,8 +8,8 @@ use super::vector::{Array, Vector, Widen};
 use crate::kernels::shared::number::{Float, StoredFloat};
 use crate::kernels::shared::simd::Isa;
 
-/// How far ahead of its use the rhs is asked for, in groups. The CPU's own prefetch
-/// follows a packed panel too, but begins anew at each page.
+/// How far ahead the rhs is prefetched, in steps of k. The CPU's own prefetcher follows a packed panel too, but
+/// begins anew at each page.
 const AHEAD: usize = 16;
 
 /// The largest micro-tile that the registers of an ISA hold.
@@ -32,12 +32,12 @@ pub(crate) struct MicroTile<T: StoredFloat> {
     pub k: usize,
     /// The number of row 0 in the first group.
     pub lhs: *const T::Compute,
-    /// Distances between the rows and between the groups of the lhs.
+    /// Strides of rows and of k of the lhs.
     pub lhs_row_stride: usize,
     pub lhs_k_stride: usize,
     /// `k` groups of [`Shape::columns`] elements.
     pub rhs: *const T,
-    /// Elements between groups of the rhs.
+    /// Elements between steps of k of the rhs.
     pub rhs_k_stride: usize,
     /// Elements between panels of the rhs.
     pub rhs_panel_stride: usize,
@@ -70,8 +70,7 @@ pub(crate) trait GemmElement: StoredFloat {
     ///
     /// # Safety
     ///
-    /// The pointers are valid for the sizes given at each, and the CPU
-    /// has `isa`.
+    /// The pointers are valid for the sizes given at each, and the CPU has `isa`.
     unsafe fn add(micro_tile: MicroTile<Self>, isa: Isa);
 
     /// Adds all products of a tile to its sums, without packing.

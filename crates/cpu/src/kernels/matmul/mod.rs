@@ -1,9 +1,11 @@
 //! Matrix products.
 //!
-//! Both operands are packed in the order that the innermost loop reads them, the rhs in panels
-//! of the width of a micro-tile, so that this loop knows nothing of layouts. Weights are packed once, by a
-//! Command of its own; any other rhs is packed part by part, just before it is used. Every
-//! element of a product is one sum over `k` in rising order, in one accumulator; blocking only interrupts it. So
+//! The layers are those of BLIS. A product is cut in tiles ([`tiling`]), a macro-kernel computes a tile, and a
+//! micro-kernel a micro-tile, whose sums stay in registers. Both operands are packed in the order in which the
+//! micro-kernel reads them, the rhs in panels of the width of a micro-tile, so that it knows nothing of layouts.
+//! Weights are packed once, by a Command of its own. Any other rhs is packed part by part, just before it is used.
+//!
+//! Every element of a product is one sum over `k` in rising order, in one accumulator; tiles only interrupt it. So
 //! its bits depend neither on the other rows of a batch nor on where a tile begins.
 
 mod blocks;

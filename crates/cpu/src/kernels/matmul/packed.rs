@@ -15,8 +15,8 @@ use crate::kernels::shared::simd::Isa;
 
 /// Bytes that packed weights of a layout take, which is `[k, n]` of a floating-point type.
 ///
-/// Packed weights hold every element, also those of a repeated axis. More than memory can have is said as
-/// the most that it can: an allocation of that is refused.
+/// Packed weights hold every element, also those of a repeated axis. Where that is more than an address space has,
+/// the result is the largest size there is, and an allocation of that is refused.
 pub(crate) fn packed_bytes(layout: &Layout) -> Option<usize> {
     if !layout.dtype().is_float() || layout.rank() != 2 {
         return None;

@@ -3,24 +3,25 @@
 //! As in `matmul`, every sum is made in rising order of k in one accumulator, whatever the
 //! number of rows and columns, so a result has the same bits in a product of any size.
 
+use bytemuck::Pod;
+
 use crate::kernels::matmul::micro_kernel::{GemmElement, MicroTile, panels_together};
 use crate::kernels::matmul::ranges::even_ranges;
 use crate::kernels::shared::number::Float;
-use crate::kernels::shared::scratch::Plain;
 use crate::kernels::shared::simd::Isa;
 
-/// `sums = lhs × rhs`, or added to what they are. The rhs lies in panels of [`width`](PanelElement::width) columns, the
-/// last one filled up; rows of sums have room for whole panels.
+/// `sums = lhs × rhs`, or `sums += lhs × rhs`. The rhs lies in panels of [`width`](PanelElement::width) columns.
+/// The last panel is filled up, and rows of sums have room for whole panels.
 #[derive(Clone, Copy)]
 pub(crate) struct Product<F> {
     pub rows: usize,
     pub columns: usize,
     pub k: usize,
-    /// Element `(row, step)` is at `row · left_row + step · left_step`.
+    /// Element `(row, step of k)` is at `row · lhs_row_stride + step · lhs_k_stride`.
     pub lhs: *const F,
     pub lhs_row_stride: usize,
     pub lhs_k_stride: usize,
-    /// The columns of step `step` of panel `panel` begin at `panel · right_panel + step · right_step`.
+    /// The columns of a step of k of a panel begin at `panel · rhs_panel_stride + step · rhs_k_stride`.
     pub rhs: *const F,
     pub rhs_panel_stride: usize,
     pub rhs_k_stride: usize,
@@ -32,7 +33,7 @@ pub(crate) struct Product<F> {
 }
 
 /// A type that products are computed in.
-pub(crate) trait PanelElement: GemmElement<Compute = Self> + Float + Plain {
+pub(crate) trait PanelElement: GemmElement<Compute = Self> + Float + Pod {
     /// Columns of a panel.
     fn width(isa: Isa) -> usize {
         Self::shape(isa).columns

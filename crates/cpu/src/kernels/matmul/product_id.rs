@@ -1,4 +1,4 @@
-//! Numbers of products, by which a thread knows again what it has packed.
+//! Numbers of products, by which a thread recognizes what it has packed.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};

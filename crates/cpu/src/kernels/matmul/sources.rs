@@ -76,7 +76,7 @@ pub(super) struct Panels<T> {
 }
 
 impl<T: Copy> Panels<T> {
-    /// A panel, with the distance of its groups, and that of panels.
+    /// A panel, with the strides of k and of panels.
     ///
     /// # Safety
     ///

@@ -18,7 +18,7 @@ const MAX_MICRO_TILES_PACKING: usize = 72;
 /// Tiles that are enough to keep the threads of a machine busy.
 const ENOUGH: usize = 16;
 
-/// Cycles that a tile is worth: handing one to another thread costs microseconds.
+/// The least cycles of a tile: handing one to another thread costs microseconds.
 const WORTH: usize = 60_000;
 
 /// Rows and columns of the tiles of a product. The bits of a result do not depend on them.
@@ -62,7 +62,7 @@ impl Tiling {
         }
     }
 
-    /// About what a tile takes, from the products of a cycle and the bytes that memory gives in one.
+    /// About how many cycles a tile takes, from what a cycle multiplies and what it reads from memory.
     pub fn cycles(&self, k: usize) -> usize {
         self.columns.saturating_mul(k).saturating_mul(self.rows + 12) / 32
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use millstream_core::{Axes, Operand, RawBuffer};
 
-use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base, blocks};
+use crate::kernels::shared::block::{BLOCK, BlockBuffer, Input, Output, base, blocks};
 use crate::kernels::shared::lanes::{Columns, LANES, accumulate, merge};
 use crate::kernels::shared::number::Stored;
 use crate::kernels::shared::parallel::{Parallel, parallel_for};
@@ -121,7 +121,7 @@ where
     #[inline(always)]
     unsafe fn one(&self, index: usize) {
         let (shape, count) = (self.shape, self.shape.count());
-        let (mut partials, mut scratch) = ([self.start; LANES], Scratch::new());
+        let (mut partials, mut scratch) = ([self.start; LANES], BlockBuffer::new());
         if count > 0 {
             // SAFETY: there is an element, so the input has a first one.
             let input = unsafe { self.input.moved(shape.kept.position(1, index)) };

@@ -8,7 +8,7 @@
 use millstream_core::{Operand, RawBuffer};
 
 use super::taps::Taps;
-use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base};
+use crate::kernels::shared::block::{BLOCK, BlockBuffer, Input, Output, base};
 use crate::kernels::shared::fault::{Result, try_parallel_for};
 use crate::kernels::shared::number::{Float, Stored};
 use crate::kernels::shared::parallel::{CHUNK_ELEMENTS, Parallel};
@@ -146,7 +146,7 @@ impl<T: Stored<Compute: Float>> Interpolator<'_, T> {
         // Slices that are taken whole follow each other in the row.
         let (slices, length) =
             if len == self.behind { (1, self.sizes[0] * len) } else { (self.sizes[0], len) };
-        let mut scratch = Scratch::new();
+        let mut scratch = BlockBuffer::new();
         for &(position, weight) in sources {
             // SAFETY: passed on.
             let input = unsafe { self.input.moved(position) };
@@ -174,7 +174,7 @@ impl<T: Stored<Compute: Float>> Interpolator<'_, T> {
         // SAFETY: passed on.
         let output = unsafe { self.output.moved(target) };
         let taps = |x: usize| mixed.zip(self.taps[self.last].at(x));
-        let mut scratch = Scratch::new();
+        let mut scratch = BlockBuffer::new();
         if self.behind == 1 {
             for start in (0..self.sizes[1]).step_by(BLOCK) {
                 let count = BLOCK.min(self.sizes[1] - start);

@@ -1,8 +1,8 @@
-//! Moves runs of elements between buffers and scratch.
+//! Moves runs of elements between buffers and blocks on the stack.
 //!
 //! A kernel works on blocks of at most [`BLOCK`] elements, in the type it computes in, one after
 //! another in memory. Where the elements of a buffer already lie so, the block *is* that part of the
-//! buffer; else they are gathered into scratch on the stack, and results are scattered from there.
+//! buffer; else they are gathered into memory on the stack, and results are scattered from there.
 //! So one loop per operation serves every layout and element type, and no loop has to be compiled
 //! for operands that might overlap.
 
@@ -26,12 +26,12 @@ pub(crate) fn blocks(count: usize, block: usize) -> impl Iterator<Item = (usize,
 }
 
 /// Memory of one block. It is not initialized, so that small commands do not pay for a large block.
-pub(crate) struct Scratch<C>([MaybeUninit<C>; BLOCK]);
+pub(crate) struct BlockBuffer<C>([MaybeUninit<C>; BLOCK]);
 
-impl<C: Copy> Scratch<C> {
+impl<C: Copy> BlockBuffer<C> {
     #[inline(always)]
     pub fn new() -> Self {
-        Scratch([const { MaybeUninit::uninit() }; BLOCK])
+        BlockBuffer([const { MaybeUninit::uninit() }; BLOCK])
     }
 
     /// Room for so many elements.
@@ -80,13 +80,13 @@ impl<T: Stored> Output<T> {
         Output { first: SendPtr::new(first), operand, streaming: false }
     }
 
-    /// The same operand, stored with streaming stores if so many elements are too large for them. A chunk
-    /// then ends with [`end_chunk`](Self::end_chunk), which [`each_block`] sees to.
+    /// The same operand, stored with streaming stores if so many elements are too large for the caches. A
+    /// chunk then ends with [`end_chunk`](Self::end_chunk), which [`each_block`] sees to.
     pub fn of_elements(self, count: usize) -> Self {
         Output { streaming: streaming::is_large(count.saturating_mul(size_of::<T>())), ..self }
     }
 
-    /// Whether the operand is stored with streaming stores, and so its inputs likely come from beyond them.
+    /// Whether the operand is stored with streaming stores, and so its inputs likely come from memory.
     #[inline(always)]
     pub fn is_streaming(&self) -> bool {
         self.streaming
@@ -158,14 +158,14 @@ impl<T: Stored> Output<T> {
         walk: &Walk<N>,
         start: usize,
         len: usize,
-        scratch: &mut Scratch<T::Compute>,
+        scratch: &mut BlockBuffer<T::Compute>,
         compute: impl FnOnce(&mut [MaybeUninit<T::Compute>]),
     ) {
         // SAFETY: passed on.
         unsafe { self.write_through(walk, start, len, scratch.first(len), compute) }
     }
 
-    /// As [`write`](Self::write), with scratch that has room for just these elements.
+    /// As [`write`](Self::write), with memory that has room for just these elements.
     ///
     /// # Safety
     ///
@@ -277,13 +277,13 @@ impl<T: Stored> Input<T> {
         walk: &Walk<N>,
         start: usize,
         len: usize,
-        scratch: &'a mut Scratch<T::Compute>,
+        scratch: &'a mut BlockBuffer<T::Compute>,
     ) -> &'a [T::Compute] {
         // SAFETY: passed on.
         unsafe { self.read_through(walk, start, len, scratch.first(len)) }
     }
 
-    /// As [`read`](Self::read), with scratch that has room for just these elements.
+    /// As [`read`](Self::read), with memory that has room for just these elements.
     ///
     /// # Safety
     ///

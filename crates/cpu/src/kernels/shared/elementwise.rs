@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 
 use millstream_core::{Operand, RawBuffer};
 
-use super::block::{BLOCK, Input, Output, Scratch, base, blocks, each_block};
+use super::block::{BLOCK, BlockBuffer, Input, Output, base, blocks, each_block};
 use super::number::Stored;
 use super::parallel::Parallel;
 use super::walk::Walk;
@@ -45,7 +45,7 @@ impl Elementwise<1> for WholeOperands<'_, 1> {
         let (output, input) =
             (Output::new(to, 0).of_elements(walk.elements()), Input::new(from, 1, to));
         each_block(&walk, parallel, |start, len| {
-            let (mut values, mut results) = (Scratch::new(), Scratch::new());
+            let (mut values, mut results) = (BlockBuffer::new(), BlockBuffer::new());
             // SAFETY: blocks are disjoint parts of the output; an input that is the output is read
             // before the same elements are written.
             unsafe {
@@ -71,7 +71,7 @@ impl Elementwise<2> for WholeOperands<'_, 2> {
         let (a, b) = (Input::new(a, 1, to), Input::new(b, 2, to));
         each_block(&walk, parallel, |start, len| {
             let (mut left, mut right, mut results) =
-                (Scratch::new(), Scratch::new(), Scratch::new());
+                (BlockBuffer::new(), BlockBuffer::new(), BlockBuffer::new());
             // SAFETY: blocks are disjoint parts of the output; an input that is the output is read
             // before the same elements are written.
             unsafe {
@@ -108,8 +108,9 @@ impl<const N: usize> Elementwise<N> for DenseTile<N> {
                     from.map(|from| std::slice::from_raw_parts(from.cast::<S::Compute>(), count));
                 return function(from, std::slice::from_raw_parts_mut(to.cast(), count));
             }
-            let mut wide: [Scratch<S::Compute>; N] = std::array::from_fn(|_| Scratch::new());
-            let mut results = Scratch::<D::Compute>::new();
+            let mut wide: [BlockBuffer<S::Compute>; N] =
+                std::array::from_fn(|_| BlockBuffer::new());
+            let mut results = BlockBuffer::<D::Compute>::new();
             for (first, len) in blocks(count, BLOCK) {
                 for (from, wide) in from.iter().zip(&mut wide) {
                     let from = std::slice::from_raw_parts(from.cast::<S>().add(first), len);

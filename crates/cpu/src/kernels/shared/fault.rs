@@ -1,4 +1,4 @@
-//! Commands that their data, or the memory of the machine, makes impossible.
+//! Faults: Commands that their data, or a lack of memory, makes impossible.
 //!
 //! Such a fault is a value: it is not a defect of this program, and a program that is built to abort on
 //! panic goes on too.

@@ -72,14 +72,14 @@ pub(crate) fn on_every_isa<R>(mut test: impl FnMut() -> R) -> Vec<R> {
     Isa::available().into_iter().map(one).collect()
 }
 
-/// A loop worth compiling for several instruction sets. `run` and all it calls in the loop must be
-/// `#[inline(always)]`, or the loop stays with the instructions of every CPU.
+/// A SIMD function: a loop that is compiled for several instruction sets. `run` and all it calls in the loop must be
+/// `#[inline(always)]`, or the loop is compiled for the instructions that every CPU has.
 pub(crate) trait SimdFn {
     fn run(self);
 }
 
-/// Runs a function compiled for the ISA of this CPU. Rust never fuses operations by itself, so the bits of a
-/// result are the same on each.
+/// Runs a function compiled for the ISA of this CPU. The bits of a result are the same on each, since Rust never
+/// fuses operations by itself.
 #[inline(always)]
 pub(crate) fn vectorized(function: impl SimdFn) {
     // SAFETY: the ISA was detected.

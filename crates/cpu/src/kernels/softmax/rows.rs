@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use super::{Softmax, larger};
-use crate::kernels::shared::block::{BLOCK, Input, Scratch, blocks};
+use crate::kernels::shared::block::{BLOCK, BlockBuffer, Input, blocks};
 use crate::kernels::shared::lanes::{LANES, accumulate, merge};
 use crate::kernels::shared::number::{Float, StoredFloat};
 use crate::kernels::shared::parallel::{Parallel, parallel_for};
@@ -48,7 +48,7 @@ impl<T: StoredFloat> SimdFn for Row<'_, T> {
         // SAFETY: the value says so.
         let top = unsafe { self.top(&input) };
 
-        let mut values = Scratch::new();
+        let mut values = BlockBuffer::new();
         let mut sums = [0.0f64; LANES];
         let mut powers = [const { MaybeUninit::uninit() }; KEPT];
         let kept = |first| if count <= KEPT { first } else { 0 };
@@ -65,7 +65,7 @@ impl<T: StoredFloat> SimdFn for Row<'_, T> {
         }
         let sum = merge(sums, count, |a, b| a + b);
 
-        let mut results = Scratch::new();
+        let mut results = BlockBuffer::new();
         let number = <T::Compute as Float>::from_f64;
         // What each power is multiplied by, or each logarithm less.
         let total = number(if *log { sum.ln() } else { 1.0 / sum });
@@ -107,7 +107,8 @@ impl<T: StoredFloat> Row<'_, T> {
     #[inline(always)]
     unsafe fn top(&self, input: &Input<T>) -> T::Compute {
         let row = &self.softmax.row;
-        let (mut tops, mut values) = ([-<T::Compute as Float>::INFINITY; LANES], Scratch::new());
+        let (mut tops, mut values) =
+            ([-<T::Compute as Float>::INFINITY; LANES], BlockBuffer::new());
         for (first, len) in blocks(row.elements(), BLOCK) {
             // SAFETY: passed on.
             let block = unsafe { input.read(row, first, len, &mut values) };

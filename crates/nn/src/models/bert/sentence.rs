@@ -1,5 +1,6 @@
 //! Sentence embeddings.
 
+use std::fmt;
 use std::path::Path;
 
 use millstream_core::Device;
@@ -10,7 +11,7 @@ use crate::bytes::filled;
 use crate::models::config::{self, Config};
 use crate::models::tokenizer::WordPiece;
 use crate::weights::check_folder;
-use crate::{Result, Tensor};
+use crate::{Description, Result, Tensor};
 
 /// Sentences of one batch: enough to fill the device, few enough to bound memory.
 const BATCH: usize = 32;
@@ -50,12 +51,15 @@ pub struct SentenceEncoder {
     unit: Option<Tensor>,
 }
 
-impl std::fmt::Debug for SentenceEncoder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SentenceEncoder")
-            .field("bert", &self.bert)
-            .field("max_tokens", &self.max_tokens)
-            .finish_non_exhaustive()
+impl fmt::Debug for SentenceEncoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pooling = Description::new("Pooling").argument("pooling_mode", "'mean'");
+        let description =
+            Description::new("SentenceTransformer").child("0", &self.bert).child("1", &pooling);
+        match self.unit {
+            Some(_) => description.child("2", &Description::new("Normalize")).write(f),
+            None => description.write(f),
+        }
     }
 }
 

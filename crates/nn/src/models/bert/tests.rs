@@ -170,4 +170,10 @@ BertModel(
   )
 )";
     assert_eq!(format!("{:?}", bert(&Device::cpu().unwrap())), expected);
+    let text = format!("{:?}", sentences(&Device::cpu().unwrap()));
+    let inner = expected.replace('\n', "\n  ");
+    assert!(
+        text.starts_with(&format!("SentenceTransformer(\n  (0): {inner}\n  (1): Pooling(")),
+        "{text}"
+    );
 }

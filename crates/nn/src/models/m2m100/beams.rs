@@ -149,3 +149,6 @@ impl<'a> Search<'a> {
         counted.powf(self.options.length_penalty) as f32
     }
 }
+
+#[cfg(test)]
+mod tests;

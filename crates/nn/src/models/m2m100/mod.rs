@@ -1,14 +1,14 @@
 //! Translation models of the M2M100 and NLLB type.
 
 mod beams;
-#[cfg(test)]
-mod beams_tests;
 mod config;
 mod decoding;
 mod embeddings;
 mod generate;
 mod layers;
 mod options;
+#[cfg(feature = "tokenizers")]
+mod translator;
 
 use std::fmt;
 use std::path::Path;
@@ -17,6 +17,8 @@ use millstream_core::Device;
 
 pub use config::M2M100Config;
 pub use options::{EarlyStopping, GenerationOptions};
+#[cfg(feature = "tokenizers")]
+pub use translator::{TranslationTokenizer, Translator};
 
 use self::embeddings::Embeddings;
 use self::layers::{ShownDecoder, ShownEncoder, decoder_layer, encoder_layer, norm};
@@ -32,8 +34,8 @@ use crate::{
 /// An encoder and a decoder of the M2M100 type, which NLLB models have too.
 ///
 /// Parameters have the names of Transformers' `M2M100ForConditionalGeneration`. Inputs and outputs are tokens;
-/// the tokens of text come from the model's own tokenizer, which is not part of this crate. The table of tokens
-/// is there twice, for looking up and packed for the last product.
+/// with the feature `tokenizers`, `Translator` takes and gives text. The table of tokens is there twice, for looking up
+/// and packed for the last product.
 ///
 /// # Thread safety
 ///

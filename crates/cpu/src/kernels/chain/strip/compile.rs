@@ -1,4 +1,4 @@
-//! From the steps of a chain to instructions.
+//! Compiles the steps of a chain to instructions.
 
 use millstream_core::{
     BinaryOp, Chain, ChainOp, ChainTerm, DType, MAX_CHAIN_STEPS, Scalar, UnaryOp,
@@ -6,7 +6,8 @@ use millstream_core::{
 
 use super::{Instruction, Location, Opcode};
 
-/// A step is one instruction, and what it reads may have to be loaded and what it replaces kept.
+/// The most instructions: each step is one, with at most one more to load what it reads and one to keep what it
+/// replaces.
 const MOST: usize = 3 * MAX_CHAIN_STEPS;
 
 /// The instructions of a chain.

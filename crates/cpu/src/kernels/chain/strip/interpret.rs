@@ -1,4 +1,4 @@
-//! The instructions with the vectors of each ISA.
+//! Interprets the instructions, with the vectors of each ISA.
 
 /// The loop over strips, with the names of an ISA: `Vector` and `Mask`, so many `LANES`, and their functions.
 macro_rules! strips {

@@ -100,7 +100,7 @@ pub(super) struct Sources {
 /// Elements of a slot: those of the longest strip.
 pub(super) const SLOT: usize = 128;
 
-/// Elements of a strip on this CPU, where there is a way to run them.
+/// Elements of a strip on this CPU, if it can run strips.
 pub(super) fn length() -> Option<usize> {
     match Isa::detect() {
         Isa::Portable => None,

@@ -77,7 +77,8 @@ pub(crate) trait Float:
 }
 
 macro_rules! float {
-    ($type:ident, exp: $exp:path, exp_nonpositive: $exp_nonpositive:path, tanh: $tanh:path, erf: $erf:path, gelu: $gelu:path) => {
+    ($type:ident, exp: $exp:path, exp_nonpositive: $exp_nonpositive:path, tanh: $tanh:path, erf: $erf:path,
+        gelu: $gelu:path) => {
         impl Float for $type {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;

@@ -1,10 +1,9 @@
 //! Functions of one number.
 //!
-//! The hot functions of `f32` are written here with additions, multiplications, fused ones of both, and
-//! selections only, so that loops over them are vectorized; a vector lane and the remainder of a loop
-//! compute the same bits. Machines of before 2013 have no instruction for fused operations: there each
-//! is a call, which is slow and gives the same bits. The others, and those of `f64`, are those of the
-//! standard library.
+//! The hot functions of `f32` use only additions, multiplications, fused multiply-adds and selections, so that
+//! loops over them are vectorized. A vector lane and the remainder of a loop compute the same bits. CPUs from
+//! before 2013 have no fused multiply-add: there each is a call, which is slow and gives the same bits. All other
+//! functions, and those of `f64`, are from the standard library.
 
 mod erf;
 mod exp_nonpositive;

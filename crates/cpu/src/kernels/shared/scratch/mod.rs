@@ -17,4 +17,4 @@ mod tests;
 
 pub(crate) use lists::{collected, filled, push, reserve};
 pub(crate) use store::STORE;
-pub(crate) use thread::{Content, Plain, Slot, trim, with_scratch, with_slot};
+pub(crate) use thread::{Content, Slot, trim, with_scratch, with_slot};

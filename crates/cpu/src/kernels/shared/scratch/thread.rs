@@ -2,6 +2,8 @@
 
 use std::cell::{Cell, RefCell};
 
+use bytemuck::Pod;
+
 use super::store::{Line, STORE, ScratchBuffer, Store};
 use crate::kernels::shared::fault::Result;
 
@@ -33,27 +35,9 @@ pub(crate) enum Slot {
 /// What a slot holds: a number that is given once in the process, and two more of its giver.
 pub(crate) type Content = (u64, usize, usize);
 
-/// Numbers of which any bytes are one.
-///
-/// # Safety
-///
-/// Any initialized bytes are a value of the type, and 64 bytes are aligned for it.
-pub(crate) unsafe trait Plain: Copy {}
-
-// SAFETY: any bits are a floating-point number.
-unsafe impl Plain for f32 {}
-// SAFETY: as above.
-unsafe impl Plain for f64 {}
-// SAFETY: any bits are an integer.
-unsafe impl Plain for i32 {}
-// SAFETY: as above.
-unsafe impl Plain for i64 {}
-// SAFETY: as above.
-unsafe impl Plain for u8 {}
-
 /// Calls `body` with slices of exactly so many numbers each, aligned to 64 bytes. Their content is
 /// arbitrary. Sizes that do not fit a word are given as the largest one.
-pub(crate) fn with_scratch<T: Plain, R, const N: usize>(
+pub(crate) fn with_scratch<T: Pod, R, const N: usize>(
     sizes: [usize; N],
     body: impl FnOnce([&mut [T]; N]) -> R,
 ) -> Result<R> {
@@ -67,7 +51,7 @@ pub(crate) fn with_scratch<T: Plain, R, const N: usize>(
     let slices = std::array::from_fn(|index| {
         let (slice, after) = std::mem::take(&mut rest).split_at_mut(lines[index]);
         rest = after;
-        // SAFETY: the lines have at least so many bytes, which are initialized and aligned.
+        // SAFETY: the lines have at least so many bytes, which are initialized and aligned, and any bits are a `Pod`.
         unsafe { std::slice::from_raw_parts_mut(slice.as_mut_ptr().cast(), sizes[index]) }
     });
     let result = body(slices);

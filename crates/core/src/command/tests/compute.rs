@@ -1,4 +1,3 @@
-use super::tests::{f32s, operand, rejected};
 use super::*;
 use crate::DType;
 
@@ -108,9 +107,12 @@ fn quantization_checks_types_and_scales() {
     rejected(quantize(three, None, Some(2)), "axis is 2");
     rejected(quantize(one, Some(operand(4, DType::I8, &[])), None), "zero is i8[]");
     let sums = operand(1, DType::I32, &[2, 3]);
-    rejected(Command::quantize(sums, src, one, None, None), "u8, i8, u16 or i16");
+    rejected(Command::quantize(sums, src, one, None, None), "u8, i8, u16, i16, u4, i4 or f4e2m1");
     assert!(Command::dequantize(src, operand(1, DType::I32, &[2, 3]), one, None, None).is_ok());
-    rejected(Command::dequantize(src, operand(1, DType::I64, &[2, 3]), one, None, None), "or i32");
+    rejected(
+        Command::dequantize(src, operand(1, DType::I64, &[2, 3]), one, None, None),
+        "i16, i32, u4",
+    );
 }
 
 #[test]

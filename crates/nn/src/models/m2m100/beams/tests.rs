@@ -1,7 +1,7 @@
 //! What a beam search promises, without a model.
 
-use super::beams::{Candidate, Search};
-use super::{EarlyStopping, GenerationOptions};
+use super::{Candidate, Search};
+use crate::models::m2m100::{EarlyStopping, GenerationOptions};
 
 const END: u32 = 2;
 

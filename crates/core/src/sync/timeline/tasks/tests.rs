@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 
-use super::*;
+use super::super::*;
 
 /// Counts how often it is woken, and lets a thread wait for that.
 struct Woken {

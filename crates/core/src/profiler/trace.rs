@@ -1,0 +1,41 @@
+//! What the profiler has taken.
+
+use std::path::Path;
+
+use super::{Annotation, StreamTrace, Summary, chrome};
+use crate::{Error, Result};
+
+/// What is known of a device from some time; see [`Profiler::take_trace`](super::Profiler::take_trace).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// The device's name.
+    pub device: String,
+    /// What each stream did.
+    pub streams: Vec<StreamTrace>,
+    /// Spans and marks that users have set, the oldest first.
+    pub annotations: Vec<Annotation>,
+}
+
+impl Trace {
+    /// Chrome's trace format, which Perfetto opens: a row per stream with its commands, a row per thread with the
+    /// batches that it recorded and executed and with the spans and marks of users, and arrows from recording to the
+    /// stream. Commands have the names of their layers and the shapes of their operands.
+    pub fn to_json(&self) -> String {
+        chrome::trace(&[self])
+    }
+
+    /// Writes [`to_json`](Self::to_json) to a file that Perfetto and `chrome://tracing` open.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written.
+    pub fn export(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        std::fs::write(path, self.to_json()).map_err(|error| Error::write(path, error))
+    }
+
+    /// What took how long: per operation, per layer, and per span of users.
+    pub fn summary(&self) -> Summary {
+        Summary::of(self)
+    }
+}

@@ -5,6 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 bash .ci/run
+cargo package --workspace --quiet
 bash scripts/schedules.sh 10000
 bash scripts/mutants.sh
 bash scripts/asan.sh full

@@ -151,6 +151,20 @@ fn shapes_are_known_of_recorded_commands() {
 }
 
 #[test]
+fn shapes_are_bounded_too() {
+    let profiler = self::profiler("test");
+    let profile = profiler.stream(0);
+    profiler.start();
+    let clock = Layout::contiguous(DType::I64, &[]).unwrap();
+    let place = crate::Operand::new(crate::RawBuffer { address: 4096, bytes: 8 }, clock);
+    for sequence in 0..RING as u64 + 3 {
+        profile.add_recorded(sequence, &[Command::timestamp(place).unwrap()], 100, 200);
+    }
+    let trace = profiler.take().remove(0);
+    assert_eq!((trace.shapes.len(), trace.shapes[0].0), (RING, 3));
+}
+
+#[test]
 fn shapes_are_shown_as_outputs_and_inputs() {
     let operand = |address, shape: &[usize]| {
         let layout = Layout::contiguous(DType::F32, shape).unwrap();

@@ -22,14 +22,18 @@ pub struct TensorInfo {
 /// name. Only headers are read, and no device is needed.
 ///
 /// ```
+/// # use millstream_nn::doctest as millstream;
 /// # use millstream_cpu as _;
-/// # fn main() -> millstream_nn::Result<()> {
+/// use millstream::nn::inspect;
+///
+/// # fn main() -> millstream::Result<()> {
 /// # let path = std::env::temp_dir().join(format!("inspect-{}.safetensors", std::process::id()));
-/// # let device = millstream_core::Device::cpu()?;
-/// # let scale = millstream_nn::Tensor::new(&[1.0f32, 2.0], &device)?;
-/// # millstream_nn::save(&path, [("scale", &scale)])?;
-/// let tensors = millstream_nn::inspect(&path)?;
-/// assert_eq!((tensors[0].name.as_str(), tensors[0].dtype.as_str(), tensors[0].bytes), ("scale", "f32", 8));
+/// # let device = millstream::Device::cpu()?;
+/// # let scale = millstream::Tensor::new(&[1.0f32, 2.0], &device)?;
+/// # millstream::nn::save(&path, [("scale", &scale)])?;
+/// let tensors = inspect(&path)?;
+/// assert_eq!((tensors[0].name.as_str(), tensors[0].dtype.as_str()), ("scale", "f32"));
+/// assert_eq!((&tensors[0].shape[..], tensors[0].bytes), (&[2][..], 8));
 /// # std::fs::remove_file(path).ok();
 /// # Ok(())
 /// # }

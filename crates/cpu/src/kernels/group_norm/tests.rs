@@ -59,7 +59,7 @@ fn layouts_do_not_change_the_bits() {
 }
 
 #[test]
-fn nothing_to_normalise_works() {
+fn nothing_to_normalize_works() {
     for shape in [[0, 4, 2], [2, 0, 2], [2, 4, 0]] {
         let tensor = Tensor::output(DType::F32, &shape);
         run(Command::group_norm(tensor.operand(), tensor.operand(), None, None, 2, 1e-5));

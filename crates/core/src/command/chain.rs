@@ -147,7 +147,7 @@ impl ChainStep {
 ///
 /// let misfit = Chain::new(&[DType::F32, DType::F16], &[ChainStep::binary(BinaryOp::Add, x, bias)]);
 /// let message = misfit.unwrap_err().to_string();
-/// assert_eq!(message, "chain: step 0 is binary with b f16[], expected b to be f32");
+/// assert_eq!(message, "chain: step 0 is binary with b f16, expected b to be f32");
 /// ```
 #[derive(Clone)]
 pub struct Chain(Arc<Program>);

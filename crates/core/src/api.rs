@@ -8,7 +8,7 @@ pub use crate::{Config, DType, Device, Error, Event, Result, Stream, Timepoint};
 /// Going deeper: what a device computes, one Command at a time.
 ///
 /// Tensors and layers make Commands themselves. Write them yourself to say what runs on which stream, in which memory.
-/// A Command is an operation ([`Op`]) with its operands; its constructors check everything. A stream runs Commands in
+/// A Command is an operation ([`Op`](crate::Op)) with its operands; its constructors check everything. A stream runs Commands in
 /// the order in which they are recorded.
 ///
 /// ```
@@ -40,7 +40,7 @@ pub mod device {
     pub use crate::{DeviceBuilder, Exhaustion, Health, HealthState, MAX_STREAMS};
 }
 
-/// Element types on the host: which Rust type is which [`DType`](crate::DType), and how numbers are rounded.
+/// Element types on the host: which Rust type is which [`DType`], and how numbers are rounded.
 pub mod dtype {
     pub use crate::{
         Element, Scalar, SmallFloat, as_bytes, bf16_from_f64, f16_from_f64, f32_round_to_odd,
@@ -48,7 +48,7 @@ pub mod dtype {
     };
 }
 
-/// What stands in an [`Error`](crate::Error).
+/// What stands in an [`Error`].
 pub mod error {
     pub use crate::{Cause, WeightProblem};
 }

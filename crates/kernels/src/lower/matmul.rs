@@ -70,7 +70,11 @@ pub(super) fn lower_integer(
     }
     let (sums, place) = rescale::sums(operands.dst, &mut lowered);
     let Some(mut product) = Product::of_integers(&sums, sides, zeros) else { return lowered };
-    product.matrices[DST].slot = place;
+    // Absent zero points stand where the output does.
+    let output = product.matrices[DST].slot;
+    for matrix in product.matrices.iter_mut().filter(|matrix| matrix.slot == output) {
+        matrix.slot = place;
+    }
     lowered.launches.push(launch(&product, limits));
     let shape = operands.dst.layout.shape();
     let extras = rescale::Extras {

@@ -6,7 +6,7 @@ use millstream_conformance::{Case, cases};
 use millstream_core::{
     Activation, BoundCommand, DType, Epilogue, Layout, Op, OpKind, Operand, RawBuffer,
 };
-use millstream_kernels::{Key, Limits, Lowered, lower, lower_copy, lower_epilogue, supports};
+use millstream_kernels::{Key, Limits, Lowered, Slot, lower, lower_copy, lower_epilogue, supports};
 
 /// The kinds that `MILLSTREAM_KERNELS_KINDS` names, as in `fill,copy`; without it all that there are.
 pub fn chosen_kinds() -> Vec<OpKind> {
@@ -76,6 +76,11 @@ pub fn keys_of(case: &Case, limits: &Limits) -> Result<Vec<Key>, String> {
     let failed = |error: String| format!("{}: {error}", case.name);
     let command = case.command(name).map_err(|error| failed(error.to_string()))?;
     let lowered = lower_any(&command, 1 << 40, limits).map_err(failed)?;
+    // A platform binds memory to every slot, also to those that a kernel does not read.
+    let mut slots = lowered.launches.iter().flat_map(|launch| launch.slots.iter());
+    if slots.any(|slot| *slot == Slot::Address(0)) {
+        return Err(failed("a launch names memory that nobody has".into()));
+    }
     let mut keys: Vec<Key> = lowered.launches.iter().map(|launch| launch.key).collect();
     if is_wide(case) {
         keys.extend(lowered.launches.iter().map(|launch| launch.key.with("WIDE", 1)));

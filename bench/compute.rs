@@ -137,7 +137,7 @@ fn matmul(stream: &Stream, name: &'static str, dtype: DType, n: usize) -> Result
     })
 }
 
-/// 8-bit factors with a scale for each column, and a bias.
+/// 8-bit operands with a scale for each column, and a bias.
 fn scaled(stream: &Stream, name: &'static str, dtype: DType, n: usize) -> Result<Setting> {
     let (shape, each, operations) = ([n, n], [n], 2.0 * (n as f64).powi(3));
     let shapes: [(DType, &[usize]); 7] = [

@@ -11,7 +11,7 @@ export ASAN_OPTIONS="allocator_may_return_null=1${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
 target="$(rustc -vV | sed -n 's/^host: //p')"
 
 cargo test --target "$target" -p millstream-core --tests
-# This test is about threads and memory: with few settings its kernels need not be quick, and optimising them takes
+# This test is about threads and memory: with few settings its kernels need not be quick, and optimizing them takes
 # minutes. With all settings its waits would reach their deadlines.
 slow_kernels=()
 if [ "$mode" != full ]; then

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom"
 
-# Kernels have no part in this and would take minutes to optimise.
+# Kernels have no part in this and would take minutes to optimize.
 RUSTFLAGS="--cfg loom" cargo test --release --config 'profile.release.package.millstream-cpu.opt-level=0' \
     --lib -p millstream-core -p millstream-cpu loom_
 

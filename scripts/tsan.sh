@@ -15,7 +15,7 @@ export TSAN_OPTIONS="halt_on_error=0 exitcode=66 allocator_may_return_null=1"
 tsan() { /usr/bin/cargo "$1" -Zbuild-std --target "$target" "${@:2}"; }
 
 tsan test -p millstream-core --tests
-# This test is about threads: with few settings its kernels need not be quick, and optimising them takes minutes. With
+# This test is about threads: with few settings its kernels need not be quick, and optimizing them takes minutes. With
 # all settings its waits would reach their deadlines. Other devices are not built for it.
 slow_kernels=()
 if [ "$mode" = quick ]; then

@@ -54,7 +54,7 @@ impl OnDevice {
             .collect::<Result<_, _>>()?;
         stream.synchronize()?;
         let host = match op {
-            // SAFETY: the stream was synchronised, and nothing else writes to these bytes.
+            // SAFETY: the stream was synchronized, and nothing else writes to these bytes.
             Op::Download { target } => Some(unsafe { target.as_slice() }.to_vec()),
             _ => None,
         };
@@ -131,7 +131,7 @@ families! {
     norms: LayerNorm RmsNorm GroupNorm;
     products: MatMul PackWeights MatMulPacked MatMulBlocks;
     integers: Quantize Dequantize DynamicQuantize MatMulInteger ConvInteger;
-    windows: Conv ConvTranspose Pool Resize Pad Reverse GridSample RoiAlign;
+    windows: Conv ConvTranspose Pool Resize Pad Reverse GridSample RoiAlign DeformConv;
     indices: Gather GatherElements GatherNd ScatterElements ScatterNd Embedding;
     compaction: NonZero Compress Unique NonMaxSuppression;
     caches: CacheWrite Rope;

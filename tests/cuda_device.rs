@@ -239,11 +239,11 @@ fn large_and_strided_transfers_arrive() {
         assert!(got == values[count / 2..], "the second half of {count} elements");
     }
     let (rows, columns) = (37, 53);
-    let turned = matrix(columns, rows).transpose(0, 1).unwrap();
-    let buffer = stream.allocate(turned.dense_bytes()).unwrap();
+    let transposed = matrix(columns, rows).transpose(0, 1).unwrap();
+    let buffer = stream.allocate(transposed.dense_bytes()).unwrap();
     let values: Vec<f32> = (0..rows * columns).map(|i| i as f32).collect();
-    stream.upload(buffer.operand(turned), &values).unwrap();
-    let same = stream.download(buffer.operand(turned)).unwrap();
+    stream.upload(buffer.operand(transposed), &values).unwrap();
+    let same = stream.download(buffer.operand(transposed)).unwrap();
     let lying = stream.download(buffer.operand(matrix(columns, rows))).unwrap();
     assert!(same.read::<f32>().unwrap() == values);
     let lying = lying.read::<f32>().unwrap();

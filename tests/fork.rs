@@ -144,7 +144,7 @@ mod unix {
     }
 
     fn is_forked_nn<T>(result: nn::Result<T>) -> bool {
-        matches!(result, Err(nn::Error::Runtime(Error::Forked { .. })))
+        matches!(result, Err(Error::Forked { .. }))
     }
 
     /// What must hold in the child; the number of the first step that does not.

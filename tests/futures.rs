@@ -141,7 +141,7 @@ fn threads_and_tasks_wait_beside_each_other() {
     });
 }
 
-/// What is cancelled by a timeout of the executor leaves the device as it was.
+/// What is canceled by a timeout of the executor leaves the device as it was.
 #[test]
 fn a_timeout_of_the_executor_ends_the_waiting_only() {
     let device = device();

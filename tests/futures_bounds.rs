@@ -126,7 +126,7 @@ fn a_thousand_calls_in_flight_from_one_thread_need_no_thread_more() {
     assert_eq!(device.counters().blocks, blocks, "the thread never waited for the device");
 }
 
-fn what_is_cancelled_gives_its_memory_back() {
+fn what_is_canceled_gives_its_memory_back() {
     let device = Device::builder("cpu").open().unwrap();
     let model = model(&device);
     device.synchronize().unwrap();
@@ -194,7 +194,7 @@ fn main() {
             "a_thousand_calls_in_flight_from_one_thread_need_no_thread_more",
             a_thousand_calls_in_flight_from_one_thread_need_no_thread_more,
         ),
-        ("what_is_cancelled_gives_its_memory_back", what_is_cancelled_gives_its_memory_back),
+        ("what_is_canceled_gives_its_memory_back", what_is_canceled_gives_its_memory_back),
         ("a_million_dropped_futures_leave_nothing", a_million_dropped_futures_leave_nothing),
     ];
     let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));

@@ -165,7 +165,7 @@ def main():
             f"{arguments.rounds} rounds of {arguments.seconds} s, all measured in turn in one run by "
             f"`bench/peers/compare.py`.\n{about['date']}, {about['machine']}; torch {about['torch']}, "
             f"candle {about['candle']}, each with the better of one thread per operation and as many as "
-            "cores.\nRates above 1 and p99 below 1 are in Millstream's favour. Every program compares each "
+            "cores.\nRates above 1 and p99 below 1 are in Millstream's favor. Every program compares each "
             "answer with the first, which counts in the rate, not in the latency.\n\n"
         )
         (HERE / "RESULTS.md").write_text(head + text + "\n")

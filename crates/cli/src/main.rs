@@ -11,7 +11,6 @@ mod workloads;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use millstream::nn::Error;
 
 /// Runs neural networks from many threads on one device.
 #[derive(Parser)]
@@ -41,8 +40,8 @@ fn main() -> ExitCode {
     }
     let result = match Arguments::parse().command {
         Command::Bench(arguments) => bench::run(&arguments),
-        Command::Devices(arguments) => devices::run(&arguments).map_err(Error::from),
-        Command::Stress(arguments) => stress::run(&arguments).map_err(Error::from),
+        Command::Devices(arguments) => devices::run(&arguments),
+        Command::Stress(arguments) => stress::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
     };
     match result {

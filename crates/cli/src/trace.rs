@@ -7,8 +7,8 @@ use std::sync::{PoisonError, RwLock, mpsc};
 
 use clap::builder::PossibleValuesParser;
 use millstream::Device;
-use millstream::nn::{Error, Result};
 use millstream::profiler::StreamTrace;
+use millstream::{Error, Result};
 
 use crate::table;
 use crate::workloads::{self, Workload, call};
@@ -39,10 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     for workload in workloads::chosen(std::slice::from_ref(&arguments.workload)) {
         let streams = take(workload, device, arguments)?;
         let json = device.profiler().chrome_json(&streams);
-        std::fs::write(path, json).map_err(|error| Error::Write {
-            path: path.display().to_string(),
-            message: error.to_string(),
-        })?;
+        std::fs::write(path, json).map_err(|error| Error::write(path, error))?;
         print_totals(&streams);
     }
     println!("\ntimeline in {}: open it in https://ui.perfetto.dev", path.display());

@@ -115,23 +115,11 @@ pub trait Queue: Send + Sync {
     /// Frees pooled host memory that is not in use and whose address nobody relies on. Called with no lock held.
     fn trim(&self) {}
 
-    /// How many batches it recognised and ran again as they were, without preparing them anew.
+    /// How many batches it recognized and ran again as they were, without preparing them anew.
     fn replays(&self) -> u64 {
         0
     }
 }
-
-/// What a kernel is compiled from: an operation specialised by a list of constants.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct KernelKey {
-    /// The name of the kernel.
-    pub name: String,
-    /// What it is specialised by.
-    pub constants: Vec<(String, i64)>,
-}
-
-/// A compiled kernel, known only to its backend.
-pub type Kernel = Box<dyn Any + Send + Sync>;
 
 /// One device.
 pub trait Backend: Send + Sync + 'static {
@@ -166,18 +154,6 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// Whatever keeps the device from having one more queue.
     fn new_queue(&self, context: QueueContext) -> Result<Arc<dyn Queue>>;
-
-    /// Compiles a kernel. Called once per key, see [`Device::kernel`](crate::Device::kernel).
-    ///
-    /// # Errors
-    ///
-    /// What the compiler said.
-    fn compile(&self, key: &KernelKey) -> Result<Kernel> {
-        Err(crate::Error::Compile {
-            key: key.name.clone(),
-            message: format!("{} has no kernels to compile", self.info().name).into(),
-        })
-    }
 
     /// Stops background threads. Nothing is submitted any more, and everything submitted has passed.
     fn close(&self) {}

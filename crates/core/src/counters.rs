@@ -19,7 +19,7 @@ pub struct Counters {
     pub blocks: u64,
     /// Times the stream was handed to a thread although another one had it.
     pub shares: u64,
-    /// Batches that the device recognised and ran again as they were; see
+    /// Batches that the device recognized and ran again as they were; see
     /// [`Queue::replays`](crate::Queue::replays).
     pub replays: u64,
 }

@@ -200,7 +200,7 @@ element!(i8 => I8, i16 => I16, i32 => I32, i64 => I64, u8 => U8, u16 => U16, u32
 
 /// The bytes of a slice of elements.
 pub fn as_bytes<T: Element>(values: &[T]) -> &[u8] {
-    // SAFETY: `Element` types have no padding, so every byte is initialised; the length is exact.
+    // SAFETY: `Element` types have no padding, so every byte is initialized; the length is exact.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), std::mem::size_of_val(values)) }
 }
 

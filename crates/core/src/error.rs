@@ -1,15 +1,38 @@
 //! What can go wrong, and which call reports it.
 
+mod cause;
+#[cfg(test)]
+mod tests;
+mod weights;
+
+use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub use cause::Cause;
+pub use weights::WeightProblem;
 
 /// The result of a call into Millstream.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Everything that can go wrong in the runtime.
+/// Everything that can go wrong, with figures in fields.
 ///
-/// Errors are cheap to clone: one fault may have to reach several waiting calls.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+/// Every call of Millstream gives this type, so one `?` takes them all; [`Error::other`] takes those of other code. Errors are cheap to clone: one fault may
+/// have to reach several waiting calls. What the system said is [`source`](std::error::Error::source), and stands in
+/// the text too. `Debug` prints the plain text, so that an error that leaves `main` can be read.
+///
+/// ```
+/// # use millstream_core as millstream;
+/// use millstream::{Device, Error};
+///
+/// match Device::open("abacus") {
+///     Err(Error::UnknownDevice { name, known }) => println!("{name} is none of {known}"),
+///     Err(error) if error.is_retryable() => println!("later, perhaps: {error}"),
+///     other => println!("{other:?}"),
+/// }
+/// ```
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A shape, stride or offset that does not describe memory.
@@ -18,9 +41,9 @@ pub enum Error {
         /// What is wrong, with the figures.
         reason: String,
     },
-    /// Operands that do not fit the operation.
+    /// Operands, tensors or arguments that do not fit the operation.
     #[error("{op}: {reason}")]
-    InvalidCommand {
+    Invalid {
         /// The operation's name.
         op: &'static str,
         /// What is wrong, with the shapes or types.
@@ -191,14 +214,67 @@ pub enum Error {
         /// What the compiler said.
         message: Arc<str>,
     },
+    /// A call of the device's driver failed during work. The device stays usable.
+    #[error("the driver of {device} failed: {message}")]
+    Driver {
+        /// The device's name.
+        device: String,
+        /// The call and what the driver said.
+        message: Arc<str>,
+    },
+    /// A file could not be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: Cause,
+    },
     /// A file could not be written.
-    #[error("cannot write {path}: {message}")]
+    #[error("cannot write {path}: {source}")]
     Write {
         /// The file.
         path: String,
         /// What the system said.
-        message: String,
+        source: Cause,
     },
+    /// A file that is not what it should be.
+    #[error("{path} is not valid: {reason}")]
+    Format {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Weights that do not fit the model.
+    #[error("{}", weights::listed(problems))]
+    Weights {
+        /// Every tensor that does not fit.
+        problems: Vec<WeightProblem>,
+    },
+    /// An error of code around Millstream, such as a closure that builds a model.
+    #[error("{source}")]
+    Other {
+        /// That error.
+        source: Cause,
+    },
+}
+
+/// The plain text, and the causes that it does not have yet: what `fn main() -> Result<()>` prints.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.to_string();
+        f.write_str(&text)?;
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            let said = error.to_string();
+            if !text.contains(&said) {
+                write!(f, "\n  caused by: {said}")?;
+            }
+            cause = error.source();
+        }
+        Ok(())
+    }
 }
 
 fn in_layer(layer: Option<&'static str>) -> String {
@@ -206,10 +282,53 @@ fn in_layer(layer: Option<&'static str>) -> String {
 }
 
 impl Error {
+    /// An error of code around Millstream: of a closure that builds a model, say.
+    ///
+    /// There is no `From` for errors of others: with a second one, `?` in a closure that ends in `Ok(())` would no
+    /// longer tell the compiler which error is meant.
+    ///
+    /// ```
+    /// # use millstream_core as millstream;
+    /// use millstream::{Error, Result};
+    ///
+    /// fn labels() -> Result<String> {
+    ///     std::fs::read_to_string("/no/such/labels.txt").map_err(Error::other)
+    /// }
+    /// assert!(matches!(labels(), Err(Error::Other { .. })));
+    /// ```
+    pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Other { source: Cause::new(error) }
+    }
+
+    /// A file that could not be read.
+    pub fn read(path: impl AsRef<Path>, error: std::io::Error) -> Self {
+        Self::Read { path: path.as_ref().display().to_string(), source: Cause::new(error) }
+    }
+
+    /// A file that could not be written.
+    pub fn write(path: impl AsRef<Path>, error: std::io::Error) -> Self {
+        Self::Write { path: path.as_ref().display().to_string(), source: Cause::new(error) }
+    }
+
+    /// The same error under the name of the operation that the caller knows.
+    ///
+    /// It is for code that builds operations of other operations. Errors that name no operation stay as they are.
+    pub fn named(op: &'static str, error: Self) -> Self {
+        match error {
+            Error::Invalid { reason, .. } | Error::InvalidLayout { reason } => {
+                Error::Invalid { op, reason }
+            }
+            Error::Mismatch { operand, expected, found, .. } => {
+                Error::Mismatch { op, operand, expected, found }
+            }
+            other => other,
+        }
+    }
+
     /// Whether the same call may succeed later without any change by the caller.
     ///
     /// True for lack of a resource that others give back (memory, streams, time) and for faults and
-    /// failed compiles, which do not harm later work. False for misuse and for a device that is lost.
+    /// failed compiles or driver calls, which do not harm later work. False for misuse and for a device that is lost.
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,
@@ -219,31 +338,7 @@ impl Error {
                 | Error::Timeout { .. }
                 | Error::Fault { .. }
                 | Error::Compile { .. }
+                | Error::Driver { .. }
         )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_timeout_names_stream_sequence_and_command() {
-        let error = Error::Timeout {
-            device: "cpu".into(),
-            stream: 3,
-            sequence: 17,
-            command: "matmul",
-            waited: Duration::from_secs(30),
-        };
-        let text = error.to_string();
-        assert!(text.contains("stream 3") && text.contains("17") && text.contains("matmul"));
-        assert!(error.is_retryable());
-    }
-
-    #[test]
-    fn a_lost_device_is_not_retryable() {
-        let error = Error::DeviceLost { device: "cpu".into(), reason: "gone".into() };
-        assert!(!error.is_retryable());
     }
 }

@@ -156,7 +156,7 @@ impl Layout {
         &self.shape[..self.rank()]
     }
 
-    /// The distance, in elements, between neighbours along each axis.
+    /// The distance, in elements, between neighbors along each axis.
     pub fn strides(&self) -> &[usize] {
         &self.strides[..self.rank()]
     }

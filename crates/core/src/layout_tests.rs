@@ -142,8 +142,12 @@ fn elements_of_4_bits_lie_densely_from_a_byte_on() {
     assert_eq!(layout.slice(0, 2, 1, 1).unwrap().start_bytes(), 5);
     assert_eq!(layout.slice(0, 0, 2, 1).unwrap().extent_bytes(), 5);
     assert!(Layout::strided(DType::U4, &[3], &[2], 0).is_err());
-    let turned = Layout::strided(DType::U8, &[5, 3], &[1, 5], 0).unwrap();
-    assert_eq!(turned.with_dtype(DType::F4E2M1).extent_bytes(), usize::MAX, "it fits no buffer");
+    let transposed = Layout::strided(DType::U8, &[5, 3], &[1, 5], 0).unwrap();
+    assert_eq!(
+        transposed.with_dtype(DType::F4E2M1).extent_bytes(),
+        usize::MAX,
+        "it fits no buffer"
+    );
     assert_eq!(Layout::contiguous(DType::I4, &[0, 3]).unwrap().extent_bytes(), 0);
     assert_eq!(Layout::scalar(DType::U4).dense_bytes(), 1);
 }

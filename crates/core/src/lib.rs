@@ -27,21 +27,20 @@ mod stream;
 pub mod sync;
 
 pub use backend::{
-    Backend, BackendEntry, BackendInfo, Batch, Kernel, KernelKey, Queue, QueueContext, Segment,
-    WaitFor,
+    Backend, BackendEntry, BackendInfo, Batch, Queue, QueueContext, Segment, WaitFor,
 };
 pub use command::{
     Access, Activation, Alignment, AttentionParams, Axes, BinaryOp, BlockWeights, BoundCommand,
     BufferLike, Chain, ChainOp, ChainStep, ChainTerm, Command, ConvParams, CoordinateMode,
-    Distribution, Epilogue, GridMode, GridPadding, HostBytes, IotaParams, KeyWindow,
-    MAX_CHAIN_INPUTS, MAX_CHAIN_STEPS, MAX_SPATIAL, Names, NearestRounding, Op, OpKind, Operand,
-    Outputs, PadMode, PadParams, PoolKind, PoolOrder, PoolParams, Quantized, RawBuffer, Recurrent,
-    RecurrentActivation, RecurrentCell, RecurrentDirection, RecurrentExtras, RecurrentParams,
-    RecurrentVariant, ReduceOp, Rescale, ResizeMode, ResizeParams, RoiAlignParams, RoiMode,
-    ScatterReduction, TensorSpec, UnaryOp,
+    DeformConvParams, Distribution, Epilogue, GridMode, GridPadding, HostBytes, IotaParams,
+    KeyWindow, MAX_CHAIN_INPUTS, MAX_CHAIN_STEPS, MAX_SPATIAL, Names, NearestRounding, Op, OpKind,
+    Operand, Outputs, PadMode, PadParams, PoolKind, PoolOrder, PoolParams, Quantized, RawBuffer,
+    Recurrent, RecurrentActivation, RecurrentCell, RecurrentDirection, RecurrentExtras,
+    RecurrentParams, RecurrentVariant, ReduceOp, Rescale, ResizeMode, ResizeParams, RoiAlignParams,
+    RoiMode, ScatterReduction, TensorSpec, UnaryOp,
 };
 pub use command::{
-    AttentionOperands, CacheWriteOperands, ConvIntegerOperands, ConvOperands,
+    AttentionOperands, CacheWriteOperands, ConvIntegerOperands, ConvOperands, DeformConvOperands,
     DynamicQuantizeOperands, MatMulBlocksOperands, MatMulIntegerOperands, MatMulOperands,
     NormOperands, PoolOperands, QuantizeOperands, QuantizePart, RecurrentOperands, ReverseOperands,
     RopeOperands, StftOperands,
@@ -49,7 +48,7 @@ pub use command::{
 pub use counters::Counters;
 pub use device::{Config, Device, DeviceBuilder, Exhaustion, Health, HealthState, MAX_STREAMS};
 pub use dtype::{DType, Element, as_bytes, from_bytes};
-pub use error::{Error, Result};
+pub use error::{Cause, Error, Result, WeightProblem};
 pub use fault::Fault;
 pub use generator::Generator;
 pub use layer::{LayerName, LayerScope};

@@ -15,7 +15,7 @@ pub fn bf16_from_f64(value: f64) -> bf16 {
 }
 
 /// Rounds to `f32` such that a further rounding to a type of at most 22 significant bits gives what
-/// one rounding from `f64` gives: an inexact result takes the neighbour whose last bit is set, which
+/// one rounding from `f64` gives: an inexact result takes the neighbor whose last bit is set, which
 /// keeps the memory of what was cut off.
 #[inline]
 pub fn f32_round_to_odd(value: f64) -> f32 {
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn rounding_to_odd_avoids_double_rounding() {
-        // Just above the middle between two neighbours of f16: two roundings would go down.
+        // Just above the middle between two neighbors of f16: two roundings would go down.
         let above = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
         assert_eq!(f16_from_f64(above).to_f64(), 1.0 + 2f64.powi(-10));
         assert_eq!(f16_from_f64(-above).to_f64(), -1.0 - 2f64.powi(-10));

@@ -7,7 +7,7 @@ use millstream_core::{Command, DType, Error, Layout, Operand, RawBuffer, Stream}
 
 fn refused<T: std::fmt::Debug>(result: Result<T, Error>, part: &str) {
     let error = result.unwrap_err();
-    assert!(matches!(error, Error::InvalidCommand { .. }), "{error:?}");
+    assert!(matches!(error, Error::Invalid { .. }), "{error:?}");
     assert!(error.to_string().contains(part), "{error} lacks {part:?}");
 }
 

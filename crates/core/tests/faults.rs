@@ -3,9 +3,7 @@
 mod common;
 
 use common::*;
-use millstream_core::{
-    Buffer, BufferLike, Command, DType, Error, HealthState, KernelKey, Layout, Stream,
-};
+use millstream_core::{Buffer, BufferLike, Command, DType, Error, HealthState, Layout, Stream};
 
 fn is_fault(error: &Error, wanted: u64) -> bool {
     matches!(error, Error::Fault { sequence, .. } if *sequence == wanted)
@@ -338,27 +336,4 @@ fn blocks_of_failed_work_come_back() {
     device.empty_cache().unwrap();
     assert_eq!(control.memory_taken(), 0);
     control.assert_no_violations();
-}
-
-/// Invariant 8: compile once; a failed compile can be tried again.
-#[test]
-fn invariant_08_kernels_are_compiled_once_per_key() {
-    let (device, control) = device();
-    let key = |size: i64| KernelKey { name: "add".into(), constants: vec![("size".into(), size)] };
-    control.fail_compiles(1);
-    assert!(matches!(device.kernel(key(0)), Err(Error::Compile { .. })));
-    // Same shape, unique shapes and a mix of both, from 16 threads.
-    std::thread::scope(|scope| {
-        for thread in 0..16 {
-            scope.spawn(move || {
-                for iteration in 0..50 {
-                    device.kernel(key(0)).unwrap();
-                    device.kernel(key(1000 + thread)).unwrap();
-                    device.kernel(key(iteration % 5)).unwrap();
-                }
-            });
-        }
-    });
-    assert_eq!(control.compiles(), 1 + 16 + 5);
-    assert_eq!(device.kernels_compiled(), 1 + 16 + 5);
 }

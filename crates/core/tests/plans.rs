@@ -155,7 +155,7 @@ fn buffers_that_do_not_fit_are_refused_and_nothing_is_recorded() {
         (&[&x], &[&y, &y]),
     ] {
         let refused = stream.run(&plan, inputs, outputs);
-        assert!(matches!(refused, Err(Error::InvalidCommand { op: "run", .. })), "{refused:?}");
+        assert!(matches!(refused, Err(Error::Invalid { op: "run", .. })), "{refused:?}");
     }
     let refused = stream.run(&plan, &[&x], &[&settled]);
     assert!(matches!(refused, Err(Error::Settled { op: "run" })), "{refused:?}");
@@ -349,7 +349,7 @@ fn take_steps(device: Device, control: &FakeControl, plans: &[Plan], steps: &[St
                 let run = streams[stream].run(&plans[plan], &[a, b], &[c, d]).map(drop);
                 // The same buffer in two places.
                 match run {
-                    Err(Error::InvalidCommand { op: "run", .. }) => Ok(()),
+                    Err(Error::Invalid { op: "run", .. }) => Ok(()),
                     other => other,
                 }
             }

@@ -102,7 +102,7 @@ fn reading_checks_type_and_number_of_elements() {
     fill(&stream, &buffer).unwrap();
     let download = || stream.download(whole(&buffer)).unwrap();
     let refused = |result: Result<(), Error>| match result.unwrap_err() {
-        Error::InvalidCommand { op: "download", reason } => reason,
+        Error::Invalid { op: "download", reason } => reason,
         other => panic!("{other}"),
     };
     assert_eq!(refused(download().read_into(&mut [0i32; LENT])), "i32 elements for f32");
@@ -158,7 +158,7 @@ fn bytes_of_the_host_are_the_target_of_one_download_and_of_nothing_else() {
     let record = |command: Result<Command<&Buffer>, Error>| stream.record(command.unwrap());
     let refused = |result: Result<_, Error>, part: &str| {
         let error = result.map(|_| ()).unwrap_err();
-        assert!(matches!(error, Error::InvalidCommand { .. }), "{error:?}");
+        assert!(matches!(error, Error::Invalid { .. }), "{error:?}");
         assert!(error.to_string().contains(part), "{error} lacks {part:?}");
     };
     let target = HostBytes::zeroed(LENT * 4);
@@ -192,7 +192,7 @@ fn bytes_of_the_host_are_claimed_also_where_streams_share_the_buffer() {
         let target = HostBytes::zeroed(LENT * 4);
         let download = Command::download(target, whole(&buffer)).unwrap();
         stream.record(download.clone()).unwrap();
-        assert!(matches!(stream.record(download), Err(Error::InvalidCommand { .. })));
+        assert!(matches!(stream.record(download), Err(Error::Invalid { .. })));
     }
     device.synchronize().unwrap();
     control.assert_no_violations();

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 /// product: more than any layer of a usual model has.
 const PER_SECOND: u64 = 1 << 28;
 
-/// Operations between two looks at the clock: milliseconds, so that the clock costs nothing.
-const UNTIL_NEXT_LOOK: u64 = 1 << 22;
+/// Operations between two readings of the clock: milliseconds, so that the clock costs nothing.
+const CLOCK_INTERVAL: u64 = 1 << 22;
 
 /// The work that may be begun before a deadline.
 pub(crate) struct Allowance {
     deadline: Option<Instant>,
-    /// What may be begun without another look at the clock.
+    /// What may be begun without reading the clock again.
     left: u64,
 }
 
@@ -30,7 +30,7 @@ impl Allowance {
 
     /// What can be done between `now` and a deadline.
     pub fn until(deadline: Instant, now: Instant) -> Self {
-        let left = work_within(deadline.saturating_duration_since(now)).min(UNTIL_NEXT_LOOK);
+        let left = work_within(deadline.saturating_duration_since(now)).min(CLOCK_INTERVAL);
         Allowance { deadline: Some(deadline), left }
     }
 
@@ -49,7 +49,7 @@ impl Allowance {
     fn begins_at(&mut self, work: u64, deadline: Instant, now: Instant) -> bool {
         let within = work_within(deadline.saturating_duration_since(now));
         let begins = work <= within && within > 0;
-        self.left = if begins { (within - work).min(UNTIL_NEXT_LOOK) } else { 0 };
+        self.left = if begins { (within - work).min(CLOCK_INTERVAL) } else { 0 };
         begins
     }
 }
@@ -60,42 +60,4 @@ fn work_within(time: Duration) -> u64 {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn work_is_begun_in_proportion_to_the_time_left() {
-        let now = Instant::now();
-        let deadline = now + Duration::from_secs(1);
-        let mut allowance = Allowance::until(deadline, now);
-        assert!(allowance.begins_at(PER_SECOND, deadline, now));
-        assert!(!allowance.begins_at(PER_SECOND + 1, deadline, now));
-        let later = now + Duration::from_millis(750);
-        assert!(allowance.begins_at(PER_SECOND / 4, deadline, later));
-        assert!(!allowance.begins_at(PER_SECOND / 4 + 1, deadline, later));
-        assert!(!allowance.begins_at(0, deadline, deadline));
-        // A deadline that is ages away allows everything, also what has no end.
-        assert_eq!(work_within(Duration::MAX), u64::MAX);
-    }
-
-    #[test]
-    fn the_clock_is_looked_at_now_and_then_only() {
-        let now = Instant::now();
-        let mut allowance = Allowance::until(now + Duration::from_secs(30), now);
-        // The deadline is moved to the past: only a look at the clock notices.
-        allowance.deadline = Some(now);
-        assert!(
-            allowance.begins(|| UNTIL_NEXT_LOOK / 2) && allowance.begins(|| UNTIL_NEXT_LOOK / 2)
-        );
-        assert!(!allowance.begins(|| 1));
-    }
-
-    #[test]
-    fn usual_work_of_a_usual_call_is_the_callers() {
-        let now = Instant::now();
-        let mut allowance = Allowance::until(now + Duration::from_secs(30), now);
-        // A product of 4096 x 4096 x 4096.
-        assert!(allowance.begins(|| (1 << 36) / 16));
-        assert!(Allowance::unlimited().begins(|| u64::MAX));
-    }
-}
+mod tests;

@@ -1,11 +1,11 @@
 //! Streams that wait for another one to come further.
 //!
-//! A blocked stream adds itself and then looks at the other's progress; the other makes progress and then
-//! looks for streams to ring. One of the two always sees the other, so no stream is left lying.
+//! A blocked stream adds itself and then checks the other's progress. The other makes progress and then
+//! checks for streams to notify. One of the two always sees the other, so no stream is forgotten.
 
 use millstream_core::sync::shim::{AtomicU64, Ordering, fence};
 
-/// The streams, by bit, to look at again when one has come further.
+/// The streams, by bit, to notify when one has come further.
 pub(crate) struct Dependents(AtomicU64);
 
 impl Dependents {
@@ -13,18 +13,18 @@ impl Dependents {
         Dependents(AtomicU64::new(0))
     }
 
-    /// Adds a stream and then looks: `passed` says whether what it waits for is through. If it is not,
+    /// Adds a stream and then checks: `passed` says whether what it waits for is through. If it is not,
     /// whoever gets through with it will find the stream here.
-    pub fn add_and_look(&self, stream: u32, passed: impl FnOnce() -> bool) -> bool {
+    pub fn add_and_check(&self, stream: u32, passed: impl FnOnce() -> bool) -> bool {
         self.0.fetch_or(1 << stream, Ordering::AcqRel);
-        // Orders the bit before the look; see `take`.
+        // Orders the bit before the check; see `take`.
         fence(Ordering::SeqCst);
         passed()
     }
 
     /// Takes all streams. The caller has told its progress before.
     pub fn take(&self) -> impl Iterator<Item = u32> {
-        // Either this look sees the bit of a stream, or that stream's look sees the progress.
+        // Either this load sees the bit of a stream, or that stream's check sees the progress.
         fence(Ordering::SeqCst);
         let mut streams = self.0.load(Ordering::Relaxed);
         if streams != 0 {
@@ -39,42 +39,7 @@ impl Dependents {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_stream_is_taken_once() {
-        let dependents = Dependents::new();
-        for stream in [63, 0, 5, 0] {
-            assert!(!dependents.add_and_look(stream, || false));
-        }
-        assert!(dependents.take().eq([0, 5, 63]));
-        assert_eq!(dependents.take().next(), None);
-    }
-}
+mod tests;
 
 #[cfg(all(test, loom))]
-mod loom_tests {
-    use loom::sync::Arc;
-    use loom::thread;
-
-    use super::*;
-
-    /// A stream that blocks while the other comes further is looked at again, by one side or the other.
-    #[test]
-    fn loom_a_blocked_stream_is_looked_at_again() {
-        loom::model(|| {
-            let shared = Arc::new((Dependents::new(), AtomicU64::new(0)));
-            let other = {
-                let shared = Arc::clone(&shared);
-                thread::spawn(move || {
-                    shared.1.store(1, Ordering::Release);
-                    shared.0.take().any(|stream| stream == 3)
-                })
-            };
-            let passed = shared.0.add_and_look(3, || shared.1.load(Ordering::Acquire) == 1);
-            let rung = other.join().unwrap();
-            assert!(passed || rung);
-        });
-    }
-}
+mod loom_tests;

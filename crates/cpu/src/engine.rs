@@ -14,25 +14,25 @@ use millstream_core::{Error, MAX_STREAMS, Result, WaitFor};
 
 use crate::allowance::Allowance;
 use crate::callers::Callers;
-use crate::doorbell::{Call, Doorbell};
 use crate::helpers::Helpers;
-use crate::latch::OwnerBed;
+use crate::idle_workers::{IdleWorkers, Wake};
+use crate::latch::OwnerParker;
+use crate::parallel_for::Task;
 use crate::queue::{Begin, CpuQueue, Executed};
-use crate::team::Help;
 
-/// How long a worker that has helped stays awake for the next call. It keeps no permit meanwhile, and
-/// sleeps at once when all are taken, so it is in nobody's way.
+/// How long a worker that has run a task spins for the next one. It has no permit meanwhile, and parks at
+/// once when all are taken, so it is in nobody's way.
 const LINGER: Duration = Duration::from_micros(50);
 
 pub(crate) struct Engine {
     queues: Box<[OnceLock<Arc<CpuQueue>>]>,
-    pub gate: FairPool<Permits>,
-    pub bell: Doorbell<Help>,
+    pub admission: FairPool<Permits>,
+    pub idle_workers: IdleWorkers<Task>,
     pub intra_op: bool,
     pub callers: Callers,
     pub helpers: Helpers,
     /// Where the thread that executes a stream sleeps until its helpers have left.
-    beds: Box<[OwnerBed]>,
+    owner_parkers: Box<[OwnerParker]>,
     /// Permits beyond cores.
     spare: usize,
 }
@@ -42,13 +42,13 @@ impl Engine {
     pub fn new(threads: usize, spare: usize, intra_op: bool) -> Arc<Self> {
         Arc::new(Self {
             queues: (0..MAX_STREAMS).map(|_| OnceLock::new()).collect(),
-            gate: FairPool::permits((threads + spare) as u32),
+            admission: FairPool::permits((threads + spare) as u32),
             spare,
-            bell: Doorbell::new(threads),
+            idle_workers: IdleWorkers::new(threads),
             intra_op: intra_op && threads > 1,
             callers: Callers::new(),
             helpers: Helpers::new(),
-            beds: (0..MAX_STREAMS).map(|_| OwnerBed::new()).collect(),
+            owner_parkers: (0..MAX_STREAMS).map(|_| OwnerParker::new()).collect(),
         })
     }
 
@@ -85,20 +85,20 @@ impl Engine {
 
     /// Stops the workers and waits until they have ended.
     pub fn stop_workers(&self, workers: Vec<JoinHandle<()>>) {
-        self.bell.stop();
+        self.idle_workers.stop();
         for worker in workers {
             // A worker catches the panics of kernels; one that ended otherwise has nothing to report.
             let _ = worker.join();
         }
     }
 
-    pub fn bed(&self, stream: u32) -> &OwnerBed {
-        &self.beds[stream as usize]
+    pub fn owner_parker(&self, stream: u32) -> &OwnerParker {
+        &self.owner_parkers[stream as usize]
     }
 
     /// Cores that no permit is out for.
     pub fn free_cores(&self) -> usize {
-        (self.gate.free_word() as usize).saturating_sub(self.spare)
+        (self.admission.free_word() as usize).saturating_sub(self.spare)
     }
 
     pub fn add_queue(&self, stream: u32, queue: Arc<CpuQueue>) {
@@ -113,23 +113,24 @@ impl Engine {
     /// The life of a worker.
     pub fn work(&self, worker: usize) {
         let mut from = worker;
-        let mut helped = None;
-        while !self.bell.is_stopped() {
-            if let Some(stream) = self.bell.take_ready(from) {
-                // The next look starts behind this stream, so that none is starved.
+        let mut last_task = None;
+        while !self.idle_workers.is_stopped() {
+            if let Some(stream) = self.idle_workers.take_ready(from) {
+                // The next search starts behind this stream, so that none is starved.
                 from = stream as usize + 1;
                 self.run_stream(stream);
                 continue;
             }
-            // Whoever needed help will soon need it again, and waking takes longer than many commands.
-            let linger =
-                || helped.is_some_and(|at: Instant| at.elapsed() < LINGER) && self.free_cores() > 0;
-            match self.bell.sleep(worker, linger) {
-                Some(Call::Help(help)) => {
-                    help.run(self);
-                    helped = Some(Instant::now());
+            // Whoever shared a Command will soon share another, and waking takes longer than many Commands.
+            let linger = || {
+                last_task.is_some_and(|at: Instant| at.elapsed() < LINGER) && self.free_cores() > 0
+            };
+            match self.idle_workers.park(worker, linger) {
+                Some(Wake::Task(task)) => {
+                    task.run(self);
+                    last_task = Some(Instant::now());
                 }
-                Some(Call::Look) => {}
+                Some(Wake::Ready) => {}
                 None => return,
             }
         }
@@ -142,36 +143,36 @@ impl Engine {
             Begin::Run(batch) => {
                 let more = self.execute(queue, batch);
                 if more {
-                    self.bell.ring(stream);
+                    self.idle_workers.notify(stream);
                 }
             }
-            Begin::Blocked(wait) => self.look_again_after(stream, wait),
-            // Who has the token looks for more when it is done.
+            Begin::Blocked(wait) => self.retry_after(stream, wait),
+            // Who has the token checks for more when it is done.
             Begin::Busy | Begin::Empty => {}
         }
     }
 
     fn execute(&self, queue: &CpuQueue, batch: millstream_core::Batch) -> bool {
         // Without a deadline a permit always comes.
-        let permit = self.gate.take(None);
+        let permit = self.admission.take(None);
         let executed = queue.execute(batch, &mut Allowance::unlimited());
         if permit.is_some() {
-            self.gate.put(());
+            self.admission.put(());
         }
         matches!(executed, Executed::Whole { more: true } | Executed::InPart)
     }
 
-    /// Has a blocked stream looked at when the one it waits for has come further.
-    fn look_again_after(&self, stream: u32, wait: WaitFor) {
+    /// Has a blocked stream tried again when the one it waits for has come further.
+    fn retry_after(&self, stream: u32, wait: WaitFor) {
         let other = self.queue(wait.stream);
         let passed = || other.progress.passed(wait.sequence);
-        if !other.dependents.add_and_look(stream, passed) {
+        if !other.dependents.add_and_check(stream, passed) {
             // It may have been submitted by somebody who meant to wait and gave up.
             if other.has_pending() {
-                self.bell.ring(wait.stream);
+                self.idle_workers.notify(wait.stream);
             }
         } else {
-            self.bell.ring(stream);
+            self.idle_workers.notify(stream);
         }
     }
 
@@ -197,13 +198,13 @@ impl Engine {
             let wait = |permit: &mut Option<()>| {
                 // Nobody keeps a core from others while waiting.
                 if permit.take().is_some() {
-                    self.gate.put(());
+                    self.admission.put(());
                 }
                 queue.progress.wait_for_change(completed, target.sequence, Some(deadline));
             };
             match queue.begin() {
                 Begin::Run(batch) => {
-                    permit = permit.or_else(|| self.gate.take(Some(deadline)));
+                    permit = permit.or_else(|| self.admission.take(Some(deadline)));
                     if permit.is_none() {
                         queue.put_back(batch);
                         continue;
@@ -212,11 +213,11 @@ impl Engine {
                         // A worker that came for the rest in the meantime found the stream busy.
                         Executed::Whole { more } => {
                             if more && queue.progress.passed(target.sequence) {
-                                self.bell.ring(target.stream);
+                                self.idle_workers.notify(target.stream);
                             }
                         }
                         Executed::InPart => {
-                            self.bell.ring(target.stream);
+                            self.idle_workers.notify(target.stream);
                             wait(&mut permit);
                         }
                     }
@@ -228,13 +229,16 @@ impl Engine {
         if permit.is_some() {
             // Before the permit can go to a helper.
             self.callers.leaves(stream);
-            self.gate.put(());
+            self.admission.put(());
         }
         // Out of time: what is left is for the workers.
         for target in targets {
             if self.queue(target.stream).has_pending() {
-                self.bell.ring(target.stream);
+                self.idle_workers.notify(target.stream);
             }
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -13,17 +13,12 @@ mod allowance;
 mod backend;
 mod callers;
 mod dependents;
-mod doorbell;
 mod engine;
 mod helpers;
+mod idle_workers;
 pub mod kernels;
 mod latch;
 mod memory;
+mod parallel_for;
 pub mod peak;
 mod queue;
-mod team;
-
-#[cfg(all(test, not(loom)))]
-mod chain_tests;
-#[cfg(all(test, not(loom)))]
-mod deadline_tests;

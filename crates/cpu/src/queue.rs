@@ -17,7 +17,7 @@ use crate::allowance::Allowance;
 use crate::dependents::Dependents;
 use crate::engine::Engine;
 use crate::kernels;
-use crate::team::Team;
+use crate::parallel_for::ParallelFor;
 
 pub(crate) struct CpuQueue {
     stream: u32,
@@ -25,7 +25,7 @@ pub(crate) struct CpuQueue {
     pub progress: Arc<Progress>,
     profile: Arc<StreamProfile>,
     pending: Mutex<Pending>,
-    /// Streams to look at again when this one has come further.
+    /// Streams to notify when this one has come further.
     pub dependents: Dependents,
     /// The last Command that was executed, perhaps of a batch that was put back with Commands left. Only
     /// who has the token touches it.
@@ -117,14 +117,14 @@ impl CpuQueue {
             self.progress.advance(last);
             !pending.batches.is_empty()
         };
-        self.ring_dependents();
+        self.notify_dependents();
         self.progress.wake_tasks();
         Executed::Whole { more }
     }
 
     /// Executes the Commands that are left, and says whether all are done.
     fn run_commands(&self, batch: &Batch, allowance: &mut Allowance) -> bool {
-        let team = Team { engine: &self.engine, stream: self.stream };
+        let parallel = ParallelFor { engine: &self.engine, stream: self.stream };
         let profiled = self.profile.enabled();
         let mut spans = Vec::with_capacity(if profiled { batch.commands.len() } else { 0 });
         let mut all = true;
@@ -142,7 +142,7 @@ impl CpuQueue {
             let start_ns = if profiled { now_ns() } else { 0 };
             // SAFETY: operands lie in blocks of this device's segments, which core keeps until this
             // batch has passed; the order of streams and waits excludes conflicting accesses.
-            let run = || unsafe { kernels::execute(command, &team, now_ns() as i64) };
+            let run = || unsafe { kernels::execute(command, &parallel, now_ns() as i64) };
             // Faults of data are values; a panic is a defect of a kernel.
             match catch_unwind(AssertUnwindSafe(run)) {
                 Ok(Ok(())) => batch.succeed(index),
@@ -163,9 +163,9 @@ impl CpuQueue {
         batch.fail(index, batch.fault(self.stream, index, message), &self.progress);
     }
 
-    /// Has streams looked at that wait for this one. To be called after all progress.
-    fn ring_dependents(&self) {
-        self.dependents.take().for_each(|stream| self.engine.bell.ring(stream));
+    /// Notifies streams that wait for this one. To be called after all progress.
+    fn notify_dependents(&self) {
+        self.dependents.take().for_each(|stream| self.engine.idle_workers.notify(stream));
     }
 
     pub fn has_pending(&self) -> bool {
@@ -178,7 +178,7 @@ impl Queue for CpuQueue {
         let caller_waits = batch.caller_waits;
         self.lock().batches.push_back(batch);
         if !caller_waits {
-            self.engine.bell.ring(self.stream);
+            self.engine.idle_workers.notify(self.stream);
         }
         Ok(())
     }

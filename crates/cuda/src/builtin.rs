@@ -1,6 +1,8 @@
 //! The few kernels that belong to this backend alone.
 
-use crate::driver::{Failure, Function, Module};
+use millstream_gpu::Failure;
+
+use crate::driver::{Function, Module};
 
 /// Their source, for the compiler.
 pub(crate) const SOURCE: &str = include_str!("builtin.cu");
@@ -11,7 +13,7 @@ pub(crate) const SOURCE: &str = include_str!("builtin.cu");
 pub(crate) const KERNEL_COPY: usize = 256 << 10;
 
 /// Groups that copy at most; more move nothing faster.
-pub(crate) const COPY_GROUPS: usize = 16;
+const COPY_GROUPS: usize = 16;
 
 /// Threads of a group that copies.
 pub(crate) const COPY_THREADS: u32 = 512;
@@ -41,5 +43,25 @@ impl Builtins {
             copy_tick: function("ms_copy_tick")?,
             time: function("ms_time")?,
         })
+    }
+}
+
+/// Groups of a kernel that copies: each thread has 16 bytes, up to a bound.
+pub(crate) fn copy_groups(bytes: usize) -> u32 {
+    bytes.div_ceil(16 * COPY_THREADS as usize).clamp(1, COPY_GROUPS) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use millstream_gpu::MAX_IN_FLIGHT;
+    use millstream_kernels::FAULT_HEADER_WORDS;
+
+    use super::*;
+
+    #[test]
+    fn device_and_host_agree_about_the_slots() {
+        let (slots, words) = (MAX_IN_FLIGHT, FAULT_HEADER_WORDS);
+        let text = format!("enum {{ SLOTS = {slots}, HEADER_WORDS = {words} }};");
+        assert!(SOURCE.contains(&text));
     }
 }

@@ -5,17 +5,18 @@
 
 use std::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute, CUresult};
 use millstream_core::profiler::now_ns;
 use millstream_core::sync::{Cached, OnceCache};
 use millstream_core::{BackendInfo, Config, Error, MAX_STREAMS, Result};
+use millstream_gpu::{DeviceStatus, Failure, HostVisible, Memory, Segments};
 use millstream_kernels::{Dialect, Key, Limits, source};
 
 use crate::builtin::{self, Builtins};
 use crate::compile;
-use crate::driver::{Context, Failure, Function, Module, Pinned, Stream, check};
+use crate::driver::{Context, CudaSegment, Function, Module, Pinned, Stream, check};
 use crate::libraries::{self, unavailable};
 use crate::settings::Settings;
 
@@ -50,7 +51,8 @@ pub(crate) struct Gpu {
     overlaps: bool,
     /// What to add to the GPU's clock to get the host's.
     clock_offset: i64,
-    lost: OnceLock<Arc<str>>,
+    pub status: DeviceStatus,
+    pub segments: Arc<Segments<CudaSegment>>,
 }
 
 fn attribute(device: CUdevice, which: CUdevice_attribute) -> Result<i32, Failure> {
@@ -65,7 +67,7 @@ fn attribute(device: CUdevice, which: CUdevice_attribute) -> Result<i32, Failure
 /// # Errors
 ///
 /// What is missing or does not fit, and how to mend it.
-fn initialise() -> Result<()> {
+fn initialize() -> Result<()> {
     static PROCESS: AtomicU32 = AtomicU32::new(0);
     libraries::check()?;
     let process = std::process::id();
@@ -95,7 +97,7 @@ fn initialise() -> Result<()> {
     let mut version = 0;
     // SAFETY: `version` is a place for the result.
     check("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&mut version) })
-        .map_err(|failure| failure.to_error("cuda"))?;
+        .map_err(|failure| failure.while_opening("cuda"))?;
     if version < OLDEST_DRIVER {
         return Err(unavailable(format!(
             "the NVIDIA driver speaks CUDA {}.{}, and 13.0 is needed: install a driver of version 580 or \
@@ -113,12 +115,12 @@ fn initialise() -> Result<()> {
 ///
 /// What is missing or does not fit, and how to mend it.
 pub(crate) fn all() -> Result<Vec<Properties>> {
-    initialise()?;
+    initialize()?;
     let mut count = 0;
     // SAFETY: the driver is initialised, and `count` is a place for the result.
     check("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&mut count) })
-        .map_err(|failure| failure.to_error("cuda"))?;
-    (0..count).map(|ordinal| properties(ordinal).map_err(|f| f.to_error("cuda"))).collect()
+        .map_err(|failure| failure.while_opening("cuda"))?;
+    (0..count).map(|ordinal| properties(ordinal).map_err(|f| f.while_opening("cuda"))).collect()
 }
 
 fn properties(ordinal: i32) -> Result<Properties, Failure> {
@@ -191,7 +193,7 @@ impl Gpu {
         }
         let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(gpu) = opened.iter().find(|gpu| gpu.properties.ordinal == ordinal) {
-            return gpu.check().map(|()| *gpu);
+            return gpu.status.check().map(|()| *gpu);
         }
         let gpu: &'static Gpu = Box::leak(Box::new(Self::new(all.swap_remove(ordinal), config)?));
         opened.push(gpu);
@@ -200,7 +202,7 @@ impl Gpu {
 
     fn new(properties: Properties, config: &Config) -> Result<Self> {
         let name = format!("cuda:{}", properties.ordinal);
-        let failed = |failure: Failure| failure.to_error(&name);
+        let failed = |failure: Failure| failure.while_opening(&name);
         let overlaps = Settings::from_env()?.overlap && properties.capability >= OVERLAP_SINCE;
         let context = Arc::new(Context::retain(properties.device).map_err(failed)?);
         let image = compile::compile_once("builtin", builtin::SOURCE, &properties.architecture())?;
@@ -209,18 +211,14 @@ impl Gpu {
         Ok(Self {
             limits: limits(properties.max_threads, properties.shared_bytes, properties.processors),
             kernels: OnceCache::new(config.kernel_cache, config.wait_timeout),
-            lost: OnceLock::new(),
+            status: DeviceStatus::new(name),
+            segments: Arc::default(),
             overlaps,
             properties,
             context,
             builtins,
             clock_offset,
         })
-    }
-
-    /// The device's name.
-    pub fn name(&self) -> String {
-        format!("cuda:{}", self.properties.ordinal)
     }
 
     /// A kernel, compiled once per key; other threads that need it wait for that key only.
@@ -252,33 +250,6 @@ impl Gpu {
     /// A time of the GPU's clock on the host's.
     pub fn host_ns(&self, device_ns: u64) -> u64 {
         device_ns.wrapping_add_signed(self.clock_offset)
-    }
-
-    /// Whether the GPU still works.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::DeviceLost`].
-    pub fn check(&self) -> Result<()> {
-        match self.lost.get() {
-            None => Ok(()),
-            Some(reason) => {
-                Err(Error::DeviceLost { device: self.name(), reason: Arc::clone(reason) })
-            }
-        }
-    }
-
-    /// The GPU cannot be used any more, whatever the failure says of itself.
-    pub fn lose(&self, failure: &Failure) -> Error {
-        self.note(&Failure { sticky: true, ..failure.clone() })
-    }
-
-    /// Notes a failure. If nothing works any more after it, every call fails from here on.
-    pub fn note(&self, failure: &Failure) -> Error {
-        if failure.sticky {
-            self.lost.get_or_init(|| failure.to_string().into());
-        }
-        failure.to_error(&self.name())
     }
 }
 

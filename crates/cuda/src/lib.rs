@@ -26,9 +26,8 @@ mod compile;
 mod driver;
 mod gpu;
 mod libraries;
-mod queue;
+mod platform;
 mod settings;
-mod watcher;
 
 use millstream_core::Result;
 use millstream_kernels::{Dialect, Key, Limits, source};
@@ -45,7 +44,7 @@ pub fn usual_limits(processors: u32) -> Limits {
 ///
 /// No compiler, or what it said.
 pub fn precompile(key: &Key, architecture: &str) -> Result<()> {
-    libraries::check_compiler()?;
+    libraries::check_compiler(&key.entry())?;
     compile::compile_once(&key.entry(), &source(key, Dialect::Cuda), architecture).map(drop)
 }
 
@@ -55,6 +54,6 @@ pub fn precompile(key: &Key, architecture: &str) -> Result<()> {
 ///
 /// No compiler, or what it said.
 pub fn precompile_builtins(architecture: &str) -> Result<()> {
-    libraries::check_compiler()?;
+    libraries::check_compiler("builtin")?;
     compile::compile_once("builtin", builtin::SOURCE, architecture).map(drop)
 }

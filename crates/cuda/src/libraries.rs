@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use cudarc::{cublaslt, driver, nvrtc};
 use millstream_core::{Error, Result};
 
-/// A reason why the CUDA device cannot be opened.
+/// A reason why the CUDA device cannot be opened. For opening only: who works with a device has it open.
 pub(crate) fn unavailable(reason: impl Into<String>) -> Error {
     Error::Unavailable { name: "cuda".into(), reason: reason.into() }
 }
@@ -31,15 +31,15 @@ pub(crate) fn check() -> Result<()> {
     }
 }
 
-/// Whether NVRTC is there, which needs no driver.
+/// Whether NVRTC is there to compile a kernel, which needs no driver and opens no device.
 ///
 /// # Errors
 ///
 /// How to get it.
-pub(crate) fn check_compiler() -> Result<()> {
+pub(crate) fn check_compiler(key: &str) -> Result<()> {
     match absent(&[NVRTC]) {
         None => Ok(()),
-        Some(reason) => Err(unavailable(reason)),
+        Some(reason) => Err(Error::Compile { key: key.to_owned(), message: reason.into() }),
     }
 }
 

@@ -70,11 +70,29 @@ fn an_entry_under_another_name_is_not_taken() {
 }
 
 #[test]
-fn a_failed_build_leaves_nothing() {
+fn invariant_08_what_was_built_is_not_built_again() {
+    let scratch = Scratch::new("built");
+    for _process in 0..2 {
+        let cache = Cache::at(&scratch.0, 1 << 20).unwrap();
+        let first = cache.get(key("a")).is_none();
+        for call in 0..3 {
+            let build = || {
+                assert!(first && call == 0, "it is on disk");
+                Ok::<_, ()>(b"compiled".to_vec())
+            };
+            assert_eq!(cache.get_or_build(key("a"), build).unwrap(), b"compiled");
+        }
+        assert!(cache.get(key("a")).is_some());
+    }
+}
+
+#[test]
+fn invariant_08_a_failed_build_leaves_nothing_and_can_be_tried_again() {
     let scratch = Scratch::new("failed");
     let cache = Cache::at(&scratch.0, 1 << 20).unwrap();
     assert_eq!(cache.get_or_build(key("a"), || Err::<Vec<u8>, _>("no")), Err("no"));
     assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 0);
+    assert_eq!(cache.get_or_build(key("a"), || Ok::<_, ()>(vec![7])), Ok(vec![7]));
 }
 
 #[test]

@@ -3,14 +3,12 @@
 use std::fmt::Write;
 use std::hash::{Hash, Hasher};
 
-use millstream_core::KernelKey;
-
 use crate::Program;
 
 /// Constants that a key can hold.
 pub const MAX_CONSTANTS: usize = 24;
 
-/// A kernel: a program text specialised by constants. No strings, so it is cheap on the hot path.
+/// A kernel: a program text specialized by constants. No strings, so it is cheap on the hot path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub struct Key {
     program: Program,
@@ -66,13 +64,5 @@ impl Key {
             let _ = write!(entry, "_{sign}{}", value.unsigned_abs());
         }
         entry
-    }
-
-    /// The key as the rest of Millstream names it.
-    pub fn to_core(&self) -> KernelKey {
-        KernelKey {
-            name: self.program.name().into(),
-            constants: self.constants().map(|(name, value)| (name.into(), value.into())).collect(),
-        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::lower;
 
-/// A program text and what it is specialised by. Each family in [`crate::lower`] defines its own.
+/// A program text and what it is specialized by. Each family in [`crate::lower`] defines its own.
 pub(crate) struct Definition {
     /// The name, which is part of a C identifier.
     pub name: &'static str,
@@ -16,7 +16,7 @@ pub(crate) struct Definition {
 
 macro_rules! programs {
     ($($(#[$doc:meta])* $name:ident => $definition:path),* $(,)?) => {
-        /// A program text: what a [`Key`](crate::Key) specialises.
+        /// A program text: what a [`Key`](crate::Key) specializes.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
         #[repr(u8)]
         #[non_exhaustive]
@@ -51,14 +51,16 @@ programs! {
     Compact => lower::compact::PROGRAM,
     /// Convolutions in tiles.
     Conv => lower::conv::PROGRAM,
-    /// Small convolutions, whose depth is shared.
-    ConvDepth => lower::conv::DEPTH_PROGRAM,
+    /// Small convolutions with split k.
+    ConvSplitK => lower::conv::SPLIT_K_PROGRAM,
     /// Convolutions with a thread for each output.
     ConvDirect => lower::conv::DIRECT_PROGRAM,
     /// Strided copies and conversions.
     Copy => lower::copy::PROGRAM,
     /// Running sums and products.
     CumSum => lower::cumsum::PROGRAM,
+    /// Convolutions whose taps are moved by data.
+    DeformConv => lower::deform_conv::PROGRAM,
     /// To 8-bit integers with the scale that suits the data.
     DynamicQuantize => lower::dynamic::PROGRAM,
     /// What a library's matrix product leaves to be done.
@@ -85,11 +87,11 @@ programs! {
     Matmul => lower::matmul::PROGRAM,
     /// Matrix products with weights of few bits.
     MatmulBlocks => lower::blocks::PROGRAM,
-    /// Small matrix products along the depth of both factors.
-    MatmulDepth => lower::matmul_depth::PROGRAM,
+    /// Small matrix products with split k.
+    MatmulSplitK => lower::matmul_split_k::PROGRAM,
     /// Coordinates of what was found.
     NonZero => lower::compact::NONZERO,
-    /// Layer, group and root-mean-square normalisation.
+    /// Layer, group and root-mean-square normalization.
     Norm => lower::norm::PROGRAM,
     /// Padding and cropping.
     Pad => lower::pad::PROGRAM,

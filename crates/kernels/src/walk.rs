@@ -59,7 +59,7 @@ impl<const OPERANDS: usize> Axes<OPERANDS> {
     }
 
     /// The axes of operands in any order that suits: for operations that treat every element alike.
-    /// The first operand is the output; its nearest elements become neighbours.
+    /// The first operand is the output; its nearest elements become neighbors.
     pub fn of(operands: [&Operand<RawBuffer>; OPERANDS]) -> Self {
         let shape = operands[0].layout.shape();
         let mut axes: SmallVec<[(usize, [usize; OPERANDS]); MAX_RANK]> = (0..shape.len())
@@ -140,9 +140,9 @@ pub(crate) fn is_wide<'a>(operands: impl IntoIterator<Item = &'a Operand<RawBuff
     })
 }
 
-/// How a kernel that treats every element alike goes over its operands.
+/// The grid of an elementwise kernel, and how it steps over its operands.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan<const OPERANDS: usize> {
+pub(crate) struct Elementwise<const OPERANDS: usize> {
     /// Constant `RANK`.
     pub rank: i32,
     /// Constant `WIDE`: positions need 64 bits.
@@ -162,8 +162,8 @@ pub(crate) struct Plan<const OPERANDS: usize> {
     pub threads: u32,
 }
 
-impl<const OPERANDS: usize> Plan<OPERANDS> {
-    /// A plan for operands of one shape, output first. `None` where there are no elements.
+impl<const OPERANDS: usize> Elementwise<OPERANDS> {
+    /// For operands of one shape, output first. `None` where there are no elements.
     pub fn new(operands: [&Operand<RawBuffer>; OPERANDS], limits: &Limits) -> Option<Self> {
         if operands[0].layout.is_empty() {
             return None;

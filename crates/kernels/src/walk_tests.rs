@@ -18,17 +18,17 @@ const LIMITS: Limits = Limits {
 fn dense_operands_become_one_axis_of_vectors() {
     let dense = Layout::contiguous(DType::F32, &[3, 1, 5, 7]).unwrap();
     let (dst, src) = (operand(4096, dense), operand(8192, dense));
-    let plan = Plan::new([&dst, &src], &LIMITS).unwrap();
-    assert_eq!((plan.rank, plan.vector, plan.steps), (1, 4, 0b11));
-    assert_eq!((plan.walk.count, plan.tail), (26, 1));
+    let grid = Elementwise::new([&dst, &src], &LIMITS).unwrap();
+    assert_eq!((grid.rank, grid.vector, grid.steps), (1, 4, 0b11));
+    assert_eq!((grid.walk.count, grid.tail), (26, 1));
 }
 
 #[test]
 fn operands_permuted_alike_are_dense_too() {
-    let turned = Layout::contiguous(DType::F16, &[6, 8]).unwrap().permute(&[1, 0]).unwrap();
-    let (dst, src) = (operand(4096, turned), operand(8192, turned));
-    let plan = Plan::new([&dst, &src], &LIMITS).unwrap();
-    assert_eq!((plan.rank, plan.vector, plan.walk.count), (1, 8, 6));
+    let transposed = Layout::contiguous(DType::F16, &[6, 8]).unwrap().permute(&[1, 0]).unwrap();
+    let (dst, src) = (operand(4096, transposed), operand(8192, transposed));
+    let grid = Elementwise::new([&dst, &src], &LIMITS).unwrap();
+    assert_eq!((grid.rank, grid.vector, grid.walk.count), (1, 8, 6));
 }
 
 #[test]
@@ -37,25 +37,25 @@ fn a_row_for_all_rows_keeps_its_vectors() {
     let row = Layout::contiguous(DType::F32, &[8]).unwrap().broadcast_to(&[5, 8]).unwrap();
     let one = Layout::scalar(DType::F32).broadcast_to(&[5, 8]).unwrap();
     let (dst, row, one) = (operand(4096, dense), operand(8192, row), operand(64, one));
-    let plan = Plan::new([&dst, &row, &one], &LIMITS).unwrap();
-    assert_eq!((plan.rank, plan.vector, plan.steps), (2, 4, 0b011));
-    assert_eq!(plan.walk.shape[..2], [2, 5]);
-    assert_eq!(plan.walk.stride[0][..2], [4, 8]);
-    assert_eq!(plan.walk.stride[1][..2], [4, 0]);
+    let grid = Elementwise::new([&dst, &row, &one], &LIMITS).unwrap();
+    assert_eq!((grid.rank, grid.vector, grid.steps), (2, 4, 0b011));
+    assert_eq!(grid.walk.shape[..2], [2, 5]);
+    assert_eq!(grid.walk.stride[0][..2], [4, 8]);
+    assert_eq!(grid.walk.stride[1][..2], [4, 0]);
 }
 
 #[test]
 fn an_odd_address_takes_elements_one_by_one() {
     let dense = Layout::contiguous(DType::F32, &[64]).unwrap();
     let (dst, src) = (operand(4096, dense), operand(8196, dense));
-    let plan = Plan::new([&dst, &src], &LIMITS).unwrap();
-    assert_eq!((plan.vector, plan.walk.count, plan.tail), (1, 64, 0));
+    let grid = Elementwise::new([&dst, &src], &LIMITS).unwrap();
+    assert_eq!((grid.vector, grid.walk.count, grid.tail), (1, 64, 0));
 }
 
 #[test]
 fn no_elements_need_no_plan() {
     let empty = operand(0, Layout::contiguous(DType::F32, &[3, 0]).unwrap());
-    assert!(Plan::new([&empty], &LIMITS).is_none());
+    assert!(Elementwise::new([&empty], &LIMITS).is_none());
 }
 
 #[test]

@@ -13,7 +13,7 @@ pub(crate) fn room<T>(count: usize) -> Result<Vec<T>> {
         Ok(()) => Ok(room),
         Err(_) => {
             let requested = count.saturating_mul(size_of::<T>());
-            Err(Error::Runtime(millstream_core::Error::OutOfHostMemory { requested }))
+            Err(Error::OutOfHostMemory { requested })
         }
     }
 }
@@ -38,10 +38,10 @@ pub(crate) fn from_file(bytes: &[u8], dtype: DType, big_endian: bool) -> Result<
     if big_endian == cfg!(target_endian = "big") || dtype.size() == 1 {
         return Ok(bytes.into());
     }
-    let mut turned = room(bytes.len())?;
-    turned.extend_from_slice(bytes);
-    turned.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
-    Ok(turned.into())
+    let mut swapped = room(bytes.len())?;
+    swapped.extend_from_slice(bytes);
+    swapped.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
+    Ok(swapped.into())
 }
 
 #[cfg(test)]

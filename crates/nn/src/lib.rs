@@ -16,13 +16,13 @@ mod value;
 mod weights;
 
 pub use axis::{Axis, AxisSet, Index, IndexRange, Size};
-pub use error::{Error, Result};
+pub use error::{Error, Result, WeightProblem};
 pub use half::{bf16, f16};
 pub use layers::*;
 pub use plan::Plan;
 pub use tensor::{AxisIndex, Nested, Tensor, TensorIndex, TensorOrScalar};
 pub use value::Value;
-pub use weights::{Init, WeightProblem, Weights, load, save};
+pub use weights::{Init, Weights, load, save};
 
 // The tests' device registers itself.
 #[cfg(test)]

@@ -53,7 +53,7 @@ impl Plan {
         work: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
     ) -> Result<Self> {
         let layouts = inputs.iter().map(|(shape, dtype)| Layout::contiguous(*dtype, shape));
-        let layouts: Vec<Layout> = layouts.collect::<millstream_core::Result<_>>()?;
+        let layouts: Vec<Layout> = layouts.collect::<Result<_>>()?;
         let traced = |buffers: &[Buffer]| {
             let given = buffers.iter().zip(&layouts);
             let given: Vec<Tensor> = given

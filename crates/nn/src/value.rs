@@ -41,11 +41,11 @@ macro_rules! value {
                 }
 
                 fn read(download: Download) -> Result<Vec<Self>> {
-                    Ok(download.read()?)
+                    download.read()
                 }
 
                 fn read_into(download: Download, target: &mut [Self]) -> Result<()> {
-                    Ok(download.read_into(target)?)
+                    download.read_into(target)
                 }
             }
         )*

@@ -1,6 +1,6 @@
 //! Plans of models and of random code: the same bits as the code itself, from any number of threads.
 
-use millstream_core::{DType, Device, Error as CoreError, Stream};
+use millstream_core::{DType, Device, Stream};
 use millstream_cpu as _;
 use millstream_nn::{
     Conv1d, ConvOptions, Error, GELU, LSTM, LayerNorm, Linear, Module, Plan, ReLU,
@@ -95,7 +95,7 @@ fn misuse_is_an_error_that_says_what_to_do() {
     let outside = outside.settle().unwrap();
     let plan = trace(&|x| x + &outside).unwrap();
     let nested = trace(&|x| plan.forward(x)).unwrap_err();
-    assert!(matches!(nested, Error::Runtime(CoreError::InvalidCommand { op: "run", .. })));
+    assert!(matches!(nested, Error::Invalid { op: "run", .. }));
     let wrong = Tensor::ones(&[5], DType::F32, &device).unwrap();
     assert!(plan.forward(&wrong).unwrap_err().to_string().contains("shape [5]"));
     let two: Result<[Tensor; 2]> = plan.run([&outside]);
@@ -119,10 +119,7 @@ fn a_fault_in_a_run_names_command_and_layer() {
     let good = Tensor::from_slice(&[1i64, 9, 2], &[3], &device).unwrap();
     let error = plan.forward(&bad).unwrap().to_vec::<f32>().unwrap_err();
     assert!(
-        matches!(
-            &error,
-            Error::Runtime(CoreError::Fault { command: "embedding", layer: Some("table"), .. })
-        ),
+        matches!(&error, Error::Fault { command: "embedding", layer: Some("table"), .. }),
         "{error:?}"
     );
     assert_eq!(bits(&plan.forward(&good).unwrap()), bits(&model.forward(&good).unwrap()));

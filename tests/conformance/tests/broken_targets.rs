@@ -275,7 +275,7 @@ fn random_numbers_that_are_not_are_noticed() {
     failing("clipped tails", "normal numbers are normal", |case, outcome| {
         change(case, outcome, |_, value| Value::Float(value.as_f64().clamp(-2.5, 5.5)));
     });
-    failing("repeats itself", "neighbours are independent", |case, outcome| {
+    failing("repeats itself", "neighbors are independent", |case, outcome| {
         if let Some(output) = case.outputs().first() {
             let bytes = outcome.buffers[output.buffer].clone();
             let dtype = output.layout.dtype();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use millstream::Device;
-use millstream::nn::{Error, Result};
+use millstream::{Error, Result};
 
 use super::measure::{Subject, answers};
 use super::report::{Report, Row};
@@ -98,10 +98,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         report.print();
     }
     if let Some(path) = &arguments.plot {
-        std::fs::write(path, plot::svg(&report)).map_err(|error| Error::Write {
-            path: path.display().to_string(),
-            message: error.to_string(),
-        })?;
+        std::fs::write(path, plot::svg(&report)).map_err(|error| Error::write(path, error))?;
         eprintln!("plot written to {}", path.display());
     }
     Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

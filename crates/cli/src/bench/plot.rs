@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::report::{Report, Row};
 
-const COLOURS: [&str; 6] = ["#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf"];
+const COLORS: [&str; 6] = ["#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf"];
 /// The size of a panel's area for lines, and of its margins for labels.
 const AREA: (f64, f64) = (360.0, 260.0);
 const MARGIN: (f64, f64) = (70.0, 50.0);
@@ -29,10 +29,10 @@ pub(crate) fn svg(report: &Report<'_>) -> String {
     draw(&mut text, 0.0, "calls per second", &lines, |row| row.sample.calls_per_second);
     draw(&mut text, panel, "p99 in milliseconds", &lines, |row| row.p99() / 1e3);
     for (index, (name, _)) in lines.iter().enumerate() {
-        let (x, y, colour) = (2.0 * panel + 15.0, MARGIN.1 + 16.0 * index as f64, colour(index));
+        let (x, y, color) = (2.0 * panel + 15.0, MARGIN.1 + 16.0 * index as f64, color(index));
         let _ = writeln!(
             text,
-            "<path d=\"M{x} {y}h18\" stroke=\"{colour}\" stroke-width=\"2\"/>\
+            "<path d=\"M{x} {y}h18\" stroke=\"{color}\" stroke-width=\"2\"/>\
              <text x=\"{}\" y=\"{}\">{name}</text>",
             x + 24.0,
             y + 4.0
@@ -42,8 +42,8 @@ pub(crate) fn svg(report: &Report<'_>) -> String {
     text
 }
 
-fn colour(index: usize) -> &'static str {
-    COLOURS[index % COLOURS.len()]
+fn color(index: usize) -> &'static str {
+    COLORS[index % COLORS.len()]
 }
 
 /// From values to pixels.
@@ -90,11 +90,11 @@ fn draw(
     let rows = lines.iter().flat_map(|(_, rows)| rows.iter().copied());
     let across = Scale::new(rows.clone().map(|row| row.threads as f64), left, right);
     let up = Scale::new(rows.clone().map(value), bottom, top);
-    let centre = left + AREA.0 / 2.0;
+    let center = left + AREA.0 / 2.0;
     let _ = writeln!(
         text,
-        "<text x=\"{centre}\" y=\"{}\" text-anchor=\"middle\" font-size=\"14\">{title}</text>\
-         <text x=\"{centre}\" y=\"{}\" text-anchor=\"middle\">threads</text>\
+        "<text x=\"{center}\" y=\"{}\" text-anchor=\"middle\" font-size=\"14\">{title}</text>\
+         <text x=\"{center}\" y=\"{}\" text-anchor=\"middle\">threads</text>\
          <path d=\"M{left} {top}V{bottom}H{right}\" fill=\"none\" stroke=\"black\"/>",
         top - 18.0,
         bottom + 34.0
@@ -126,7 +126,7 @@ fn draw(
             text,
             "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>",
             points.join(" "),
-            colour(index)
+            color(index)
         );
     }
 }

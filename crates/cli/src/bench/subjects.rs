@@ -242,10 +242,10 @@ pub(crate) fn all() -> Vec<Subject> {
         let rows: &[usize] = &[count / 512, 512];
         all.push(moving("fill", flat, &[], |d, _| Command::fill(d.operand(), 1.0f32)));
         all.push(moving("copy", flat, &[flat], |d, i| Command::copy(d.operand(), i[0].operand())));
-        let turned = [512, count / 512];
-        all.push(moving("copy transposed", &turned, &[rows], |d, i| {
-            let turned = i[0].1.transpose(0, 1)?;
-            Command::copy(d.operand(), i[0].0.operand(turned))
+        let transposed = [512, count / 512];
+        all.push(moving("copy transposed", &transposed, &[rows], |d, i| {
+            let transposed = i[0].1.transpose(0, 1)?;
+            Command::copy(d.operand(), i[0].0.operand(transposed))
         }));
         for (name, build) in UNARY {
             all.push(moving(name, flat, &[flat], *build));

@@ -3,7 +3,7 @@
 use super::{Activation, BufferLike, Command, Epilogue, Op, Operand};
 use crate::Result;
 
-/// Weights of few bits, whose blocks along the depth have scales of their own: `(weights - zeros) · scales`.
+/// Weights of few bits, whose blocks along k have scales of their own: `(weights - zeros) · scales`.
 /// [`Op::MatMulBlocks`] says how they lie.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockWeights<B> {

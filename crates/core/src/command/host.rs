@@ -154,7 +154,7 @@ impl HostBytes {
     }
 
     /// The elements, for writing; none if there is no memory. Only for what was just made and is
-    /// initialised.
+    /// initialized.
     pub(crate) fn elements_mut<T: Element>(&mut self) -> &mut [T] {
         let count = self.readable() / size_of::<T>();
         assert!(Arc::get_mut(&mut self.0).is_some(), "nobody else has them");
@@ -266,7 +266,7 @@ impl HostBytes {
                 let reason = format!(
                     "these bytes of the host are {use_before} already and cannot be {wanted} by this one"
                 );
-                Err(Error::InvalidCommand { op, reason })
+                Err(Error::Invalid { op, reason })
             }
         }
     }

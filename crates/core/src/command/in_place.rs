@@ -63,6 +63,7 @@ impl Op {
             | Op::Resize { .. }
             | Op::Pad { .. }
             | Op::Reverse { .. }
+            | Op::DeformConv { .. }
             | Op::GridSample { .. }
             | Op::RoiAlign { .. }
             | Op::NonZero

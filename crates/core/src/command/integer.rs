@@ -104,14 +104,14 @@ impl<B: BufferLike> Command<B> {
         let (extras, rescale) = extras(dst.layout.dtype(), bias, residual, activation, requantize);
         let (a_zero, b_zero) = (a.zero.is_some(), b.zero.is_some());
         let op = Op::MatMulInteger { a_zero, b_zero, rescale: Some(rescale) };
-        let factors = [a.values, b.values].into_iter().chain(a.zero).chain(b.zero);
-        Self::new(op, [dst], factors.chain([a.scale, b.scale]).chain(extras))
+        let sides = [a.values, b.values].into_iter().chain(a.zero).chain(b.zero);
+        Self::new(op, [dst], sides.chain([a.scale, b.scale]).chain(extras))
     }
 
     /// `dst = activation(conv(src, weight) + bias + residual)` of 8-bit integers that stand for numbers, made as
     /// by [`matmul_scaled`](Self::matmul_scaled).
     ///
-    /// Shapes are those of [`conv_integer`](Self::conv_integer), and the scale of each factor has the shape that
+    /// Shapes are those of [`conv_integer`](Self::conv_integer), and the scale of each side has the shape that
     /// its zero point may have. `bias` is `[outputs]`, and `residual` broadcasts to `dst`.
     ///
     /// # Errors
@@ -135,7 +135,7 @@ impl<B: BufferLike> Command<B> {
             weight_zero: weight.zero.is_some(),
             rescale: Some(rescale),
         };
-        let factors = [src.values, weight.values].into_iter().chain(src.zero).chain(weight.zero);
-        Self::new(op, [dst], factors.chain([src.scale, weight.scale]).chain(extras))
+        let sides = [src.values, weight.values].into_iter().chain(src.zero).chain(weight.zero);
+        Self::new(op, [dst], sides.chain([src.scale, weight.scale]).chain(extras))
     }
 }

@@ -12,6 +12,7 @@ mod check;
 mod compact;
 mod conv;
 mod cumsum;
+mod deform_conv;
 mod elementwise;
 mod fourier;
 mod gather;
@@ -22,7 +23,7 @@ mod infer;
 mod integer;
 mod iota;
 mod matmul;
-mod normalise;
+mod normalize;
 mod op;
 mod operand;
 mod packed;
@@ -50,6 +51,7 @@ pub use activation::Activation;
 pub use attention::{Alignment, AttentionParams, KeyWindow};
 pub use blocks::BlockWeights;
 pub use chain::{Chain, ChainOp, ChainStep, ChainTerm, MAX_CHAIN_INPUTS, MAX_CHAIN_STEPS};
+pub use deform_conv::DeformConvParams;
 pub use grid_sample::{GridMode, GridPadding};
 pub use host::HostBytes;
 pub(crate) use host::{HostRole, PoolEntry};
@@ -240,7 +242,7 @@ impl<B: BufferLike> Command<B> {
     pub fn verify(&self) -> Result<()> {
         match self.state {
             State::CHECKED => Ok(()),
-            State::SPENT => Err(Error::InvalidCommand {
+            State::SPENT => Err(Error::Invalid {
                 op: "command",
                 reason: "it was recorded already, and is of no use now".into(),
             }),
@@ -253,7 +255,7 @@ impl<B: BufferLike> Command<B> {
             host.check_backed()?;
         }
         check_operands(usize::from(self.outputs), &self.operands, self.op.in_place())
-            .map_err(|reason| Error::InvalidCommand { op: self.op.name(), reason })
+            .map_err(|reason| Error::Invalid { op: self.op.name(), reason })
     }
 }
 

@@ -1,9 +1,9 @@
 //! The closed set of operations.
 
 use super::{
-    Activation, AttentionParams, Axes, BinaryOp, Chain, ConvParams, Distribution, Epilogue,
-    GridMode, GridPadding, HostBytes, IotaParams, PadParams, PoolParams, RecurrentParams, ReduceOp,
-    Rescale, ResizeParams, RoiAlignParams, ScatterReduction, TensorSpec, UnaryOp,
+    Activation, AttentionParams, Axes, BinaryOp, Chain, ConvParams, DeformConvParams, Distribution,
+    Epilogue, GridMode, GridPadding, HostBytes, IotaParams, PadParams, PoolParams, RecurrentParams,
+    ReduceOp, Rescale, ResizeParams, RoiAlignParams, ScatterReduction, TensorSpec, UnaryOp,
 };
 use crate::{DType, Scalar};
 
@@ -84,10 +84,10 @@ pub enum Op {
         /// Give the logarithm.
         log: bool,
     },
-    /// `dst ← src, [weight], [bias]`: normalises over the last `axes` axes, which weight and bias are already
+    /// `dst ← src, [weight], [bias]`: normalizes over the last `axes` axes, which weight and bias are already
     /// broadcast to.
     LayerNorm {
-        /// How many trailing axes are normalised over.
+        /// How many trailing axes are normalized over.
         axes: u8,
         /// Added to the variance.
         epsilon: f32,
@@ -99,15 +99,15 @@ pub enum Op {
     /// `dst ← src, [weight]`: divides by the root of the mean square over the last `axes` axes, which the weight
     /// is already broadcast to.
     RmsNorm {
-        /// How many trailing axes are normalised over.
+        /// How many trailing axes are normalized over.
         axes: u8,
         /// Added to the mean square.
         epsilon: f32,
         /// Whether `weight` is given.
         weight: bool,
     },
-    /// `dst ← src, [weight], [bias]`: normalises groups of channels (axis 1); instance
-    /// normalisation is one channel per group.
+    /// `dst ← src, [weight], [bias]`: normalizes groups of channels (axis 1); instance
+    /// normalization is one channel per group.
     GroupNorm {
         /// Number of groups.
         groups: u32,
@@ -136,7 +136,7 @@ pub enum Op {
         epilogue: Epilogue,
     },
     /// `dst ← a, weights, scales, [zeros], [bias], [residual]`: matrix product with weights of few bits, whose
-    /// blocks along the depth have scales of their own.
+    /// blocks along k have scales of their own.
     ///
     /// | operand | shape |
     /// |---|---|
@@ -225,7 +225,7 @@ pub enum Op {
     /// `cos` and `sin` are `[most, pairs]` where `positions`, `[batch, length]`, say which of their rows is meant,
     /// and `[batch, length, pairs]` without.
     Rope {
-        /// A pair are neighbours; else the one is in the first half of what is turned, the other in the second.
+        /// A pair are neighbors; else the one is in the first half of what is rotated, the other in the second.
         interleaved: bool,
         /// Whether `positions` are given.
         positions: bool,
@@ -295,6 +295,12 @@ pub enum Op {
         score: Option<f32>,
         /// A box is center x, center y, width and height, else y, x of two opposite corners.
         centered: bool,
+    },
+    /// `dst ← src, weight, offset, [bias], [mask]`: a convolution over two axes, of which every tap is moved by an
+    /// offset and multiplied by a mask.
+    DeformConv {
+        /// The window, its groups, and what is given.
+        params: Box<DeformConvParams>,
     },
     /// `dst ← src, grid`: elements of `[batch, channels, places…]` at the places that `[batch, outputs…, axes]`
     /// names.
@@ -376,7 +382,7 @@ pub enum Op {
         dtype: DType,
         /// Whether `zero` is given.
         zero: bool,
-        /// How many neighbours along the axis share a scale; the last block may be shorter.
+        /// How many neighbors along the axis share a scale; the last block may be shorter.
         block: Option<u32>,
     },
     /// `dst ← src, scale, [zero]`: `(src - zero) · scale` from 8-bit, 16-bit or 32-bit integers. Scale and zero
@@ -388,7 +394,7 @@ pub enum Op {
         dtype: DType,
         /// Whether `zero` is given.
         zero: bool,
-        /// How many neighbours along the axis share a scale; the last block may be shorter.
+        /// How many neighbors along the axis share a scale; the last block may be shorter.
         block: Option<u32>,
     },
     /// `dst, scale, [zero] ← src`: 8-bit integers, with the scale that takes in all of `src`, or one for each
@@ -488,7 +494,7 @@ kinds! {
     ScatterElements => "scatter_elements", ScatterNd => "scatter_nd", Embedding => "embedding",
     CacheWrite => "cache_write", Rope => "rope",
     TopK => "top_k", Resize => "resize", Pad => "pad", Reverse => "reverse", GridSample => "grid_sample",
-    RoiAlign => "roi_align",
+    RoiAlign => "roi_align", DeformConv => "deform_conv",
     NonZero => "nonzero", Compress => "compress", Unique => "unique",
     NonMaxSuppression => "non_max_suppression", Attention => "attention",
     Recurrent => "recurrent", Dft => "dft", Stft => "stft", Quantize => "quantize",

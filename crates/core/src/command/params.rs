@@ -116,7 +116,7 @@ pub enum ResizeMode {
     Cubic(f32),
 }
 
-/// Which neighbour is the nearest.
+/// Which neighbor is the nearest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NearestRounding {
     /// Halves go down.

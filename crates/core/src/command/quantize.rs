@@ -130,7 +130,7 @@ impl<B: BufferLike> Command<B> {
         Self::new(op, [dst], [src, scale].into_iter().chain(zero))
     }
 
-    /// As [`quantize`](Self::quantize), with a scale and a zero point for every `block` neighbours along an axis.
+    /// As [`quantize`](Self::quantize), with a scale and a zero point for every `block` neighbors along an axis.
     ///
     /// `scale` and `zero` have the shape of `src`, with `⌈size / block⌉` in place of the size of that axis: the
     /// last block may be shorter.

@@ -79,7 +79,7 @@ impl Axes {
         let mut set = 0u8;
         for &axis in axes {
             if axis >= MAX_RANK || set & (1 << axis) != 0 {
-                return Err(Error::InvalidCommand {
+                return Err(Error::Invalid {
                     op: "axes",
                     reason: format!("{axes:?} repeats an axis or goes above 7"),
                 });

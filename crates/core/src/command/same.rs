@@ -239,6 +239,7 @@ impl Hash for Op {
                 words.epilogue(*epilogue);
             }
             Op::Pool { params } => words.add(params),
+            Op::DeformConv { params } => words.add(params),
             Op::Gather { axis } | Op::GatherElements { axis } => words.add(axis),
             Op::GatherNd { batch_axes } => words.add(batch_axes),
             Op::ScatterElements { axis, reduction } => words.add((axis, reduction)),

@@ -14,7 +14,7 @@ pub(super) fn f32s(id: usize, shape: &[usize]) -> Operand<RawBuffer> {
 #[track_caller]
 pub(super) fn rejected<T: std::fmt::Debug>(result: Result<T>, part: &str) {
     let error = result.unwrap_err();
-    assert!(matches!(error, Error::InvalidCommand { .. } | Error::Mismatch { .. }), "{error:?}");
+    assert!(matches!(error, Error::Invalid { .. } | Error::Mismatch { .. }), "{error:?}");
     assert!(error.to_string().contains(part), "{error} lacks {part:?}");
 }
 

@@ -64,6 +64,7 @@ fn bias(op: &Op) -> bool {
         | Op::ConvTranspose { epilogue, .. } => epilogue.bias,
         Op::LayerNorm { bias, .. } | Op::GroupNorm { bias, .. } => *bias,
         Op::Recurrent { params } => params.bias,
+        Op::DeformConv { params } => params.bias,
         _ => rescale(op).is_some_and(|rescale| rescale.bias),
     }
 }
@@ -125,6 +126,13 @@ views! {
         out: dst;
         in: src weight | bias if bias, residual if residual;
     }
+    /// The operands of a convolution whose taps are moved.
+    DeformConvOperands for DeformConv {
+        out: dst;
+        in: src weight offset
+            | bias if bias,
+              mask if |op| matches!(op, Op::DeformConv { params } if params.mask);
+    }
     /// The operands of a convolution of 8-bit integers.
     ConvIntegerOperands for ConvInteger {
         out: dst;
@@ -151,7 +159,7 @@ views! {
               dst_scale if |op| rescale(op).is_some_and(Rescale::is_byte),
               dst_zero if |op| rescale(op).is_some_and(|rescale| rescale.zero);
     }
-    /// The operands of a normalisation.
+    /// The operands of a normalization.
     NormOperands for LayerNorm | RmsNorm | GroupNorm {
         out: dst;
         in: src | weight if weight, bias if bias;

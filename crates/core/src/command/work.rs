@@ -82,19 +82,19 @@ impl<B> Command<B> {
                 elements(&self.operands) + elements(&inputs[2..])
             }
             Op::MatMul { .. } | Op::MatMulInteger { .. } => {
-                elements(&self.operands) + multiply_adds(&[of(&outputs[0]), depth(&inputs[0])])
+                elements(&self.operands) + multiply_adds(&[of(&outputs[0]), k_of(&inputs[0])])
             }
             Op::MatMulPacked { .. } => {
                 let size = outputs[0].layout.dtype().size() as u128;
                 let packed = of(&inputs[1]) as u128 / size;
                 let others = elements(outputs) + elements(&inputs[..1]) + elements(&inputs[2..]);
-                others + packed + multiply_adds(&[of(&outputs[0]), depth(&inputs[0])])
+                others + packed + multiply_adds(&[of(&outputs[0]), k_of(&inputs[0])])
             }
             // Weights count once, and once more for taking them out of bytes.
             Op::MatMulBlocks { .. } => {
-                let (rows, depth) = (of(&outputs[0]), depth(&inputs[0]));
-                let weights = times(&[inputs[1].layout.shape()[0], depth]);
-                elements(&self.operands) + weights + multiply_adds(&[rows, depth])
+                let (rows, k) = (of(&outputs[0]), k_of(&inputs[0]));
+                let weights = times(&[inputs[1].layout.shape()[0], k]);
+                elements(&self.operands) + weights + multiply_adds(&[rows, k])
             }
             // Each element of the output is a sum over the weights of its channel, and of a transposed one
             // each element of the input goes to as many.
@@ -113,6 +113,14 @@ impl<B> Command<B> {
             Op::TopK { axis, .. } => {
                 let comparisons = logarithm(outputs[0].layout.shape()[usize::from(*axis)]);
                 elements(outputs) + elements(inputs).saturating_mul(comparisons)
+            }
+            // Channels that share offsets find each tap at one place, between four elements.
+            Op::DeformConv { params } => {
+                let channels = inputs[0].layout.shape()[1] / params.offset_groups.max(1) as usize;
+                let samples = times(&[of(&inputs[2]) / 2, channels]);
+                elements(&self.operands)
+                    .saturating_add(samples.saturating_mul(4))
+                    .saturating_add(multiply_adds(&[of(&outputs[0]), per_channel(&inputs[1])]))
             }
             Op::GridSample { mode, .. } => {
                 let axes = inputs[0].layout.rank().saturating_sub(2) as u32;
@@ -175,16 +183,16 @@ fn elements<B>(operands: &[Operand<B>]) -> u128 {
     operands.iter().map(|operand| of(operand) as u128).sum()
 }
 
-fn times(factors: &[usize]) -> u128 {
-    factors.iter().fold(1, |product: u128, &factor| product.saturating_mul(factor as u128))
+fn times(sizes: &[usize]) -> u128 {
+    sizes.iter().fold(1, |product: u128, &size| product.saturating_mul(size as u128))
 }
 
-fn multiply_adds(factors: &[usize]) -> u128 {
-    times(factors) / MULTIPLY_ADDS
+fn multiply_adds(sizes: &[usize]) -> u128 {
+    times(sizes) / MULTIPLY_ADDS
 }
 
 /// The size of the last axis.
-fn depth<B>(operand: &Operand<B>) -> usize {
+fn k_of<B>(operand: &Operand<B>) -> usize {
     operand.layout.shape().last().copied().unwrap_or(1)
 }
 

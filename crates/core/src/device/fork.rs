@@ -1,7 +1,7 @@
 //! Noticing that the process is a fork.
 //!
 //! In a child only the forking thread exists; the parent's locks may be held for ever by threads that
-//! are not there. So an inherited device is recognised by a number, before any lock is touched.
+//! are not there. So an inherited device is recognized by a number, before any lock is touched.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 

@@ -19,10 +19,9 @@ use crate::memory::DeviceMemory;
 use crate::profiler::Profiler;
 use crate::stream::{Deadline, Reason, StreamInner, StreamPool};
 use crate::sync::schedule::{AtomicU8, Ordering};
-use crate::sync::{Cached, OnceCache};
 use crate::{
-    Backend, BackendInfo, Buffer, Command, Counters, DType, Error, Kernel, KernelKey, Layout,
-    MemoryStats, Op, OpKind, Ready, Result, Stream,
+    Backend, BackendInfo, Buffer, Command, Counters, DType, Error, Layout, MemoryStats, Op, OpKind,
+    Ready, Result, Stream,
 };
 
 /// A device: a handle that costs nothing to copy and may be used from any thread.
@@ -49,7 +48,6 @@ pub(crate) struct DeviceInner {
     pool: StreamPool,
     memory: DeviceMemory,
     profiler: Profiler,
-    kernels: OnceCache<KernelKey, Kernel>,
 }
 
 /// The device opened last. All devices hang together from here, so that what lives as long as the process
@@ -156,7 +154,6 @@ impl Device {
             pool: StreamPool::new(streams),
             memory: DeviceMemory::new(limit, config.memory_high, config.memory_low),
             profiler: Profiler::new(&info.name),
-            kernels: OnceCache::new(config.kernel_cache, config.wait_timeout),
             info,
             config,
             backend,
@@ -312,26 +309,6 @@ impl Device {
         &self.0.profiler
     }
 
-    /// A kernel, compiled once per key; other threads that need it wait for that key only.
-    ///
-    /// # Blocks when
-    ///
-    /// The kernel is not compiled yet.
-    ///
-    /// # Errors
-    ///
-    /// What the compiler said, or another thread that was still compiling it when the time to wait was over; the
-    /// next call tries again.
-    pub fn kernel(&self, key: KernelKey) -> Result<Cached<'static, Kernel>> {
-        self.0.check()?;
-        self.0.kernels.get_or_build(key, |key| self.0.backend.compile(key))
-    }
-
-    /// How many kernels were compiled.
-    pub fn kernels_compiled(&self) -> usize {
-        self.0.kernels.builds()
-    }
-
     /// How the device is.
     pub fn health(&self) -> Health {
         self.0.health()
@@ -444,7 +421,7 @@ impl DeviceInner {
         self.check_support(command.op())?;
         // A look at the operands, which a device without a bound is spared.
         if self.max_work != u64::MAX && command.is_more_work(bytes, self.max_work) {
-            return Err(Error::InvalidCommand {
+            return Err(Error::Invalid {
                 op: command.op().name(),
                 reason: format!(
                     "needs about {} operations, more than the {} that one Command may on {}: divide it",

@@ -34,11 +34,6 @@ impl FakeControl {
         self.0.lock().submits
     }
 
-    /// Kernels compiled so far.
-    pub fn compiles(&self) -> u64 {
-        self.0.lock().compiles
-    }
-
     /// Memory taken from the device now.
     pub fn memory_taken(&self) -> usize {
         self.0.lock().memory_taken
@@ -88,11 +83,6 @@ impl FakeControl {
     /// Has memory again.
     pub fn memory_again(&self) {
         self.0.lock().faults.no_memory_in = None;
-    }
-
-    /// Makes the next `count` compiles fail.
-    pub fn fail_compiles(&self, count: u64) {
-        self.0.lock().faults.failing_compiles = count;
     }
 
     /// Shows commands to the checks as if a stream had submitted them, without going through one.

@@ -16,7 +16,7 @@ impl HostMemory {
     }
 }
 
-// SAFETY: the box has that many bytes, aligned and initialised, and only the pool touches them.
+// SAFETY: the box has that many bytes, aligned and initialized, and only the pool touches them.
 unsafe impl HostPiece for HostMemory {
     fn start(&self) -> NonNull<u8> {
         NonNull::from(&self.0[0]).cast()

@@ -29,10 +29,7 @@ use std::sync::Arc;
 
 use self::queue::FakeQueue;
 use self::state::Shared;
-use crate::{
-    Backend, BackendInfo, Config, Device, Kernel, KernelKey, OpKind, Queue, QueueContext, Result,
-    Segment,
-};
+use crate::{Backend, BackendInfo, Config, Device, OpKind, Queue, QueueContext, Result, Segment};
 
 /// A fake device with memory of `memory_bytes`, and the means to control it. `seed` decides the order
 /// in which streams come along.
@@ -80,10 +77,6 @@ impl Backend for FakeBackend {
             hook();
         }
         Ok(Arc::new(FakeQueue::new(Arc::clone(&self.0), context.stream)))
-    }
-
-    fn compile(&self, key: &KernelKey) -> Result<Kernel> {
-        self.0.compile(key)
     }
 
     fn close(&self) {

@@ -7,7 +7,7 @@ use super::arenas::Arenas;
 use super::host::{self, HostMemory};
 use super::order::{Accesses, Clock, MemoryAccess, join};
 use crate::command::Access;
-use crate::{Batch, Error, Fault, HostPool, Kernel, KernelKey, MAX_STREAMS, Progress, Result};
+use crate::{Batch, Error, Fault, HostPool, MAX_STREAMS, Progress, Result};
 
 pub(super) struct Shared {
     pub memory_bytes: usize,
@@ -28,7 +28,6 @@ pub(super) struct State {
     pub violations: Vec<String>,
     pub faults: Faults,
     pub submits: u64,
-    pub compiles: u64,
     pub closed: bool,
     pub at_next_queue: Option<Box<dyn FnOnce() + Send>>,
     /// Streams whose tasks are to be woken when the lock is free.
@@ -64,8 +63,6 @@ pub(super) struct Faults {
     pub failing: Vec<(u32, u64)>,
     /// Allocations left until there is no memory.
     pub no_memory_in: Option<u64>,
-    /// Compiles that fail.
-    pub failing_compiles: u64,
 }
 
 fn countdown(counter: &mut Option<u64>) -> bool {
@@ -142,17 +139,6 @@ impl Shared {
         if self.lock().queues.insert(stream, queue).is_some() {
             self.lock().violations.push(format!("stream {stream} got two queues"));
         }
-    }
-
-    pub fn compile(&self, key: &KernelKey) -> Result<Kernel> {
-        let mut state = self.lock();
-        state.compiles += 1;
-        if state.faults.failing_compiles > 0 {
-            state.faults.failing_compiles -= 1;
-            let message = "planted".into();
-            return Err(Error::Compile { key: key.name.clone(), message });
-        }
-        Ok(Box::new(key.name.clone()))
     }
 
     pub fn submit(&self, stream: u32, batch: Batch) -> Result<()> {

@@ -21,7 +21,7 @@ use crate::sync::shim::{Mutex, lock};
 ///
 /// # Safety
 ///
-/// As long as the value lives, there are [`bytes`](Self::bytes) initialised bytes at
+/// As long as the value lives, there are [`bytes`](Self::bytes) initialized bytes at
 /// [`start`](Self::start), a multiple of 8, which nothing else touches.
 pub unsafe trait HostPiece: Send + Sync + 'static {
     /// The first byte.
@@ -208,7 +208,7 @@ mod tests {
 
     struct Plain(Box<[u64]>);
 
-    // SAFETY: the box has that many bytes, aligned, initialised and its own.
+    // SAFETY: the box has that many bytes, aligned, initialized and its own.
     unsafe impl HostPiece for Plain {
         fn start(&self) -> NonNull<u8> {
             NonNull::from(&self.0[0]).cast()

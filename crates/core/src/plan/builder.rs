@@ -42,7 +42,7 @@ pub(super) enum Kind {
 const SMALLEST_ALIGNMENT: usize = 64;
 
 fn invalid<T>(reason: String) -> Result<T> {
-    Err(Error::InvalidCommand { op: "plan", reason })
+    Err(Error::Invalid { op: "plan", reason })
 }
 
 /// Places for the temporary values with these lives, and the bytes of the arena.
@@ -141,7 +141,7 @@ impl PlanBuilder {
         let op = command.op().name();
         if let Op::Download { .. } = command.op() {
             let reason = "a plan has outputs in place of downloads: download them after the run";
-            return Err(Error::InvalidCommand { op, reason: reason.into() });
+            return Err(Error::Invalid { op, reason: reason.into() });
         }
         for (access, operand) in command.accesses() {
             let slot = operand.buffer;

@@ -67,5 +67,5 @@ pub(super) fn check(
 }
 
 fn defect<T>(index: usize, op: &'static str, reason: &str) -> Result<T> {
-    Err(Error::InvalidCommand { op, reason: format!("Command {index} of the plan {reason}") })
+    Err(Error::Invalid { op, reason: format!("Command {index} of the plan {reason}") })
 }

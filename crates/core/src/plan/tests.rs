@@ -57,7 +57,7 @@ fn wrong_places_are_noticed_when_a_plan_is_made_and_when_it_runs() {
     {
         let (device, control) = device();
         let made = two_values(&device).finish_placed(places, true);
-        assert!(matches!(made, Err(Error::InvalidCommand { .. })), "{word}");
+        assert!(matches!(made, Err(Error::Invalid { .. })), "{word}");
         let plan = two_values(&device).finish_placed(places, false).unwrap();
         let violations = run(&device, &control, &plan);
         assert!(violations.iter().any(|text| text.contains(word)), "{violations:#?}");

@@ -62,7 +62,7 @@ impl Value {
 }
 
 fn invalid<T>(reason: &str) -> Result<T> {
-    Err(Error::InvalidCommand { op: "trace", reason: reason.into() })
+    Err(Error::Invalid { op: "trace", reason: reason.into() })
 }
 
 /// To be called for every allocation of the calling thread.
@@ -96,7 +96,7 @@ pub(crate) fn refuse_traced(op: &'static str) -> Result<()> {
         return Ok(());
     }
     let reason = "a plan is traced on this thread, of which this cannot be a part".into();
-    Err(Error::InvalidCommand { op, reason })
+    Err(Error::Invalid { op, reason })
 }
 
 fn with_tracer<R>(work: impl FnOnce(&mut Tracer) -> R) -> Option<R> {
@@ -145,9 +145,7 @@ pub(super) fn trace<E: From<Error>>(
     let tracing = Tracing::begin(Tracer::new(*device, &buffers));
     let results = work(&buffers)?;
     let Some(tracer) = tracing.end() else {
-        return Err(
-            Error::InvalidCommand { op: "trace", reason: "nothing was traced".into() }.into()
-        );
+        return Err(Error::Invalid { op: "trace", reason: "nothing was traced".into() }.into());
     };
     Ok(tracer.into_plan(inputs, &results)?)
 }

@@ -106,9 +106,6 @@ impl Profiler {
             return Err(Error::Forked { device: self.device.clone() });
         }
         let path = path.as_ref();
-        std::fs::write(path, self.to_json()).map_err(|error| Error::Write {
-            path: path.display().to_string(),
-            message: error.to_string(),
-        })
+        std::fs::write(path, self.to_json()).map_err(|error| Error::write(path, error))
     }
 }

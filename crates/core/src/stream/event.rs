@@ -127,7 +127,7 @@ impl Event {
 
     fn device_time(&self) -> Result<i64> {
         let Some(clock) = &self.clock else {
-            return Err(Error::InvalidCommand {
+            return Err(Error::Invalid {
                 op: "elapsed",
                 reason: "the event was not made with Event::timed".into(),
             });

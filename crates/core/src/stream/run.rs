@@ -100,7 +100,7 @@ fn misfit(plan: &Plan, inputs: &[&Buffer], outputs: &[&Buffer]) -> Error {
         needs(plan.inputs()),
         needs(plan.outputs()),
     );
-    Error::InvalidCommand { op: "run", reason }
+    Error::Invalid { op: "run", reason }
 }
 
 /// Records the Commands of one batch; the sequence number of the last.

@@ -10,7 +10,7 @@ fn check_dtype<T: Element>(op: &'static str, dtype: DType) -> Result<()> {
     if T::DTYPE == dtype || (T::DTYPE == DType::U8 && bytes) {
         return Ok(());
     }
-    Err(Error::InvalidCommand { op, reason: format!("{} elements for {dtype}", T::DTYPE) })
+    Err(Error::Invalid { op, reason: format!("{} elements for {dtype}", T::DTYPE) })
 }
 
 /// Memory that the stream's device reaches by itself, where it has that for a transfer of this size.
@@ -143,7 +143,7 @@ impl Download {
         if target.len() != self.elements() {
             let (room, given) = (target.len(), self.elements());
             let reason = format!("room for {room} elements, {given} given");
-            return Err(Error::InvalidCommand { op: "download", reason });
+            return Err(Error::Invalid { op: "download", reason });
         }
         target.copy_from_slice(self.view()?);
         Ok(())

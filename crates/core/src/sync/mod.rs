@@ -1,4 +1,4 @@
-//! Synchronisation: a shim over `std` or `loom`, and the few primitives that everything else is
+//! Synchronization: a shim over `std` or `loom`, and the few primitives that everything else is
 //! built from. Each primitive has loom tests beside it (`RUSTFLAGS="--cfg loom"`).
 
 pub mod affinity;

@@ -5,19 +5,19 @@ use std::mem::MaybeUninit;
 use half::{bf16, f16};
 use millstream_core::{DType, Operand, RawBuffer, Scalar, f32_round_to_odd};
 
-use super::block::{Output, Scratch, base, each_block};
-use super::number::{Bool, Stored, with_bits};
-use super::parallel::Parallel;
-use super::span::{Span, Whole};
-use super::storage;
-use super::transpose;
-use super::walk::Walk;
+use crate::kernels::shared::block::{Output, Scratch, base, each_block};
+use crate::kernels::shared::number::{Bool, Stored, with_bits};
+use crate::kernels::shared::parallel::Parallel;
+use crate::kernels::shared::span::{Span, Whole};
+use crate::kernels::shared::transpose;
+use crate::kernels::shared::walk::Walk;
+use crate::kernels::storage;
 
 /// Gives every element one value.
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn fill(dst: &Operand<RawBuffer>, value: Scalar, parallel: &dyn Parallel) {
     let dtype = dst.layout.dtype();
     let bytes = value.to_bytes(dtype);
@@ -43,7 +43,7 @@ pub(super) unsafe fn fill(dst: &Operand<RawBuffer>, value: Scalar, parallel: &dy
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn copy(
     dst: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
@@ -57,7 +57,7 @@ pub(super) unsafe fn copy(
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn cast(
     dst: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
@@ -84,7 +84,7 @@ unsafe fn transposed<T: Stored<Compute = T>>(
     parallel: &dyn Parallel,
 ) -> bool {
     let walk = Walk::in_any_order([&dst.layout, &src.layout]);
-    // SAFETY: passed on. A copy in place has one layout for both, which is not turned.
+    // SAFETY: passed on. A copy in place has one layout for both, which is not transposed.
     unsafe { transpose::copy::<T>(&walk, base(dst), base(src), parallel) }
 }
 
@@ -232,5 +232,4 @@ fn f64_round_to_odd(value: u64) -> f64 {
 }
 
 #[cfg(test)]
-#[path = "copy_tests.rs"]
 mod tests;

@@ -2,18 +2,18 @@
 
 use millstream_core::{DType, Operand, RawBuffer};
 
-use super::block::{BLOCK, Input, Output, Scratch, base};
-use super::integer::Int;
-use super::number::{Float, Stored, StoredFloat, with_float, with_int};
-use super::parallel::{Parallel, share};
-use super::walk::Walk;
+use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base};
+use crate::kernels::shared::integer::Int;
+use crate::kernels::shared::number::{Float, Stored, StoredFloat, with_float, with_int};
+use crate::kernels::shared::parallel::{Parallel, share};
+use crate::kernels::shared::walk::Walk;
 
-/// Neighbouring rows that run together when they are neighbours in memory.
+/// Neighbouring rows that run together when they are neighbors in memory.
 const TILE: usize = 64;
 
 /// How sums run.
 #[derive(Clone, Copy)]
-pub(super) struct Way {
+pub(super) struct Params {
     pub axis: usize,
     pub exclusive: bool,
     pub reverse: bool,
@@ -22,9 +22,9 @@ pub(super) struct Way {
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn cumsum(
-    way: Way,
+    params: Params,
     dst: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
@@ -37,16 +37,16 @@ pub(super) unsafe fn cumsum(
                 let add = |sum: f64, x: <T as Stored>::Compute| sum + x.to_f64();
                 let multiply = |sum: f64, x: <T as Stored>::Compute| sum * x.to_f64();
                 let round = |sum: f64| <T as StoredFloat>::from_f64(sum).widen();
-                match way.product {
-                    false => scan::<T, f64>(way, dst, src, parallel, 0.0, add, round),
-                    true => scan::<T, f64>(way, dst, src, parallel, 1.0, multiply, round),
+                match params.product {
+                    false => scan::<T, f64>(params, dst, src, parallel, 0.0, add, round),
+                    true => scan::<T, f64>(params, dst, src, parallel, 1.0, multiply, round),
                 }
             });
         } else {
             with_int!(dtype, T => {
-                match way.product {
-                    false => scan::<T, T>(way, dst, src, parallel, T::ZERO, Int::add, |sum| sum),
-                    true => scan::<T, T>(way, dst, src, parallel, T::ONE, Int::mul, |sum| sum),
+                match params.product {
+                    false => scan::<T, T>(params, dst, src, parallel, T::ZERO, Int::add, |sum| sum),
+                    true => scan::<T, T>(params, dst, src, parallel, T::ONE, Int::mul, |sum| sum),
                 }
             });
         }
@@ -54,7 +54,7 @@ pub(super) unsafe fn cumsum(
 }
 
 unsafe fn scan<T: Stored, S: Copy + Send + Sync>(
-    way: Way,
+    params: Params,
     dst: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
@@ -63,8 +63,8 @@ unsafe fn scan<T: Stored, S: Copy + Send + Sync>(
     round: impl Fn(S) -> T::Compute + Sync,
 ) {
     let layouts = [&dst.layout, &src.layout];
-    let rows = Walk::over(layouts, (0..dst.layout.rank()).filter(|&other| other != way.axis));
-    let row = Walk::over(layouts, [way.axis]);
+    let rows = Walk::over(layouts, (0..dst.layout.rank()).filter(|&other| other != params.axis));
+    let row = Walk::over(layouts, [params.axis]);
     let count = row.elements();
     // SAFETY: passed on.
     let (to, from) = unsafe { (base::<T>(dst), base::<T>(src)) };
@@ -72,7 +72,7 @@ unsafe fn scan<T: Stored, S: Copy + Send + Sync>(
     let one = |sum: &mut S, x: T::Compute| {
         let before = *sum;
         *sum = add(before, x);
-        round(if way.exclusive { before } else { *sum })
+        round(if params.exclusive { before } else { *sum })
     };
     if count == 0 {
         return;
@@ -85,7 +85,7 @@ unsafe fn scan<T: Stored, S: Copy + Send + Sync>(
                 let mut sums = [zero; TILE];
                 let (mut values, mut results) = (Scratch::new(), Scratch::new());
                 for i in 0..count {
-                    let i = if way.reverse { count - 1 - i } else { i };
+                    let i = if params.reverse { count - 1 - i } else { i };
                     // SAFETY: rows are disjoint; a step is read before it is written, all of it.
                     unsafe {
                         let input = input.moved(row.position(1, i));
@@ -108,7 +108,7 @@ unsafe fn scan<T: Stored, S: Copy + Send + Sync>(
             let mut sum = zero;
             for done in (0..count).step_by(BLOCK) {
                 let len = BLOCK.min(count - done);
-                let start = if way.reverse { count - done - len } else { done };
+                let start = if params.reverse { count - done - len } else { done };
                 // SAFETY: rows are disjoint; a block is read before it is written, all of it.
                 unsafe {
                     let input = input.moved(rows.position(1, index));
@@ -119,7 +119,11 @@ unsafe fn scan<T: Stored, S: Copy + Send + Sync>(
                         let step = |(to, &x): (&mut std::mem::MaybeUninit<_>, &_)| {
                             to.write(one(&mut sum, x));
                         };
-                        if way.reverse { pairs.rev().for_each(step) } else { pairs.for_each(step) }
+                        if params.reverse {
+                            pairs.rev().for_each(step)
+                        } else {
+                            pairs.for_each(step)
+                        }
                     });
                 }
             }
@@ -128,5 +132,4 @@ unsafe fn scan<T: Stored, S: Copy + Send + Sync>(
 }
 
 #[cfg(test)]
-#[path = "cumsum_tests.rs"]
 mod tests;

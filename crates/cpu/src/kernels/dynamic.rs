@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use millstream_core::{DType, Operand, RawBuffer};
 
-use super::block::{Input, Output, Scratch, base, each_block};
-use super::byte::{Byte, ToBytes};
-use super::number::Stored;
-use super::parallel::{Parallel, Shared, share};
-use super::simd::{Job, vectorised};
-use super::walk::Walk;
+use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base, each_block};
+use crate::kernels::shared::byte::{Byte, ToBytes};
+use crate::kernels::shared::number::Stored;
+use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::simd::{SimdFn, vectorized};
+use crate::kernels::shared::walk::Walk;
 
 /// Elements whose range is kept side by side.
 const LANES: usize = 32;
@@ -31,31 +31,31 @@ impl Target for i8 {
     const SYMMETRIC: bool = true;
 }
 
-/// How far numbers reach below 0 and above it, both as numbers that are not negative.
+/// The range of some numbers and 0: the smallest, negated, and the largest. Neither is negative.
 #[derive(Clone, Copy)]
-struct Reach {
-    below: f32,
-    above: f32,
+struct MinMax {
+    neg_min: f32,
+    max: f32,
 }
 
-impl Reach {
-    const NONE: Self = Reach { below: 0.0, above: 0.0 };
+impl MinMax {
+    const NONE: Self = MinMax { neg_min: 0.0, max: 0.0 };
 
     #[inline(always)]
     fn join(self, other: Self) -> Self {
-        Reach { below: larger(self.below, other.below), above: larger(self.above, other.above) }
+        MinMax { neg_min: larger(self.neg_min, other.neg_min), max: larger(self.max, other.max) }
     }
 
     /// The scale, and the zero point as a number.
     fn parameters<Q: Target>(self) -> (f32, f32) {
-        let Reach { below, above } = self;
+        let MinMax { neg_min, max } = self;
         let scale = match Q::SYMMETRIC {
-            true => larger(below, above) / Q::HIGH,
-            false => (above + below) / Q::HIGH,
+            true => larger(neg_min, max) / Q::HIGH,
+            false => (max + neg_min) / Q::HIGH,
         };
         // Also where numbers are so small that the quotient is 0.
         let scale = if scale == 0.0 { 1.0 } else { scale };
-        let zero = (below / scale).round_ties_even();
+        let zero = (neg_min / scale).round_ties_even();
         (scale, if Q::SYMMETRIC || zero.is_nan() { 0.0 } else { zero.min(Q::HIGH) })
     }
 }
@@ -66,23 +66,23 @@ fn larger(a: f32, b: f32) -> f32 {
     if b > a { b } else { a }
 }
 
-/// The reach that chunks of a tensor join.
-struct Joined {
-    below: AtomicU32,
-    above: AtomicU32,
+/// The range that the chunks of a tensor have so far.
+struct SharedMinMax {
+    neg_min: AtomicU32,
+    max: AtomicU32,
 }
 
-impl Joined {
+impl SharedMinMax {
     /// Numbers that are not negative are ordered as their bits are.
-    fn add(&self, reach: Reach) {
-        self.below.fetch_max(reach.below.to_bits(), Ordering::Relaxed);
-        self.above.fetch_max(reach.above.to_bits(), Ordering::Relaxed);
+    fn add(&self, min_max: MinMax) {
+        self.neg_min.fetch_max(min_max.neg_min.to_bits(), Ordering::Relaxed);
+        self.max.fetch_max(min_max.max.to_bits(), Ordering::Relaxed);
     }
 }
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn quantize(
     rows: bool,
     dst: &Operand<RawBuffer>,
@@ -135,16 +135,16 @@ unsafe fn run<Q: Target, T: Stored<Compute = f32>>(
     let layouts = [&dst.layout, &src.layout];
     if !rows || scale.layout.elements() == 1 {
         let walk = Walk::in_any_order(layouts);
-        let joined = Joined { below: AtomicU32::new(0), above: AtomicU32::new(0) };
+        let shared = SharedMinMax { neg_min: AtomicU32::new(0), max: AtomicU32::new(0) };
         share(parallel, walk.elements(), 1, |range| {
             // SAFETY: passed on.
-            joined.add(unsafe { reach(&input, &walk, range.start, range.len()) });
+            shared.add(unsafe { min_max(&input, &walk, range.start, range.len()) });
         });
-        let reach = Reach {
-            below: f32::from_bits(joined.below.into_inner()),
-            above: f32::from_bits(joined.above.into_inner()),
+        let min_max = MinMax {
+            neg_min: f32::from_bits(shared.neg_min.into_inner()),
+            max: f32::from_bits(shared.max.into_inner()),
         };
-        let parameters = reach.parameters::<Q>();
+        let parameters = min_max.parameters::<Q>();
         note(0, 0, parameters);
         each_block(&walk, parallel, |start, len| {
             // SAFETY: blocks are disjoint; the rest is passed on.
@@ -166,9 +166,9 @@ unsafe fn run<Q: Target, T: Stored<Compute = f32>>(
                     0 => (input, output),
                     _ => (input.moved(at(1)), output.moved(at(0))),
                 };
-                let parameters = reach(&input, &row, 0, row.elements()).parameters::<Q>();
+                let parameters = min_max(&input, &row, 0, row.elements()).parameters::<Q>();
                 note(at(2), at(3), parameters);
-                row.blocks(0..row.elements(), super::block::BLOCK, |start, len| {
+                row.blocks(0..row.elements(), BLOCK, |start, len| {
                     convert(&output, &input, &row, (start, len), parameters);
                 });
             }
@@ -176,21 +176,21 @@ unsafe fn run<Q: Target, T: Stored<Compute = f32>>(
     });
 }
 
-/// How far some elements of an input reach.
-unsafe fn reach<T: Stored<Compute = f32>>(
+/// The range of some elements of an input.
+unsafe fn min_max<T: Stored<Compute = f32>>(
     input: &Input<T>,
     walk: &Walk<2>,
     start: usize,
     len: usize,
-) -> Reach {
-    let mut reach = Reach::NONE;
-    walk.blocks(start..start + len, super::block::BLOCK, |start, len| {
+) -> MinMax {
+    let mut min_max = MinMax::NONE;
+    walk.blocks(start..start + len, BLOCK, |start, len| {
         let mut scratch = Scratch::new();
         // SAFETY: passed on.
         let values = unsafe { input.read(walk, start, len, &mut scratch) };
-        vectorised(Reaches { values, reach: &mut reach });
+        vectorized(MinMaxOf { values, min_max: &mut min_max });
     });
-    reach
+    min_max
 }
 
 unsafe fn convert<Q: Target, T: Stored<Compute = f32>>(
@@ -201,41 +201,40 @@ unsafe fn convert<Q: Target, T: Stored<Compute = f32>>(
     (scale, zero): (f32, f32),
 ) {
     let (mut scratch, mut results) = (Scratch::new(), Scratch::new());
-    // SAFETY: passed on; the job writes all of its block.
+    // SAFETY: passed on; the loop writes all of its block.
     unsafe {
         let values = input.read(walk, start, len, &mut scratch);
         output.write(walk, start, len, &mut results, |to| {
-            vectorised(ToBytes { values, scale, zero, to });
+            vectorized(ToBytes { values, scale, zero, to });
         });
     }
 }
 
-struct Reaches<'a> {
+struct MinMaxOf<'a> {
     values: &'a [f32],
-    reach: &'a mut Reach,
+    min_max: &'a mut MinMax,
 }
 
-impl Job for Reaches<'_> {
+impl SimdFn for MinMaxOf<'_> {
     #[inline(always)]
     fn run(self) {
-        let (mut below, mut above) = ([0.0; LANES], [0.0; LANES]);
+        let (mut neg_min, mut max) = ([0.0; LANES], [0.0; LANES]);
         let (groups, rest) = self.values.as_chunks::<LANES>();
         for group in groups {
             for lane in 0..LANES {
-                above[lane] = larger(above[lane], group[lane]);
-                below[lane] = larger(below[lane], -group[lane]);
+                max[lane] = larger(max[lane], group[lane]);
+                neg_min[lane] = larger(neg_min[lane], -group[lane]);
             }
         }
         for (lane, &value) in rest.iter().enumerate() {
-            above[lane] = larger(above[lane], value);
-            below[lane] = larger(below[lane], -value);
+            max[lane] = larger(max[lane], value);
+            neg_min[lane] = larger(neg_min[lane], -value);
         }
-        for (below, above) in below.into_iter().zip(above) {
-            *self.reach = self.reach.join(Reach { below, above });
+        for (neg_min, max) in neg_min.into_iter().zip(max) {
+            *self.min_max = self.min_max.join(MinMax { neg_min, max });
         }
     }
 }
 
 #[cfg(test)]
-#[path = "dynamic_tests.rs"]
 mod tests;

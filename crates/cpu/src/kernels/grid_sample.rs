@@ -2,9 +2,9 @@
 
 use millstream_core::{DType, GridMode, GridPadding, Operand, RawBuffer};
 
-use super::block::base;
-use super::number::{Stored, with_f32};
-use super::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::number::{Stored, with_f32};
+use crate::kernels::shared::parallel::{Parallel, Shared, share};
 
 /// Taps of three axes at most.
 const MOST_TAPS: usize = 64;
@@ -19,7 +19,7 @@ pub(super) struct Sampling {
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn grid_sample(
     sampling: Sampling,
     dst: &Operand<RawBuffer>,

@@ -1,15 +1,15 @@
-//! Normalisation of groups of channels.
+//! Normalization of groups of channels.
 
 use std::mem::MaybeUninit;
 
 use millstream_core::{DType, Layout, Operand, RawBuffer};
 
-use super::block::{BLOCK, Input, Output, Scratch, base, blocks};
-use super::lanes::{LANES, accumulate, merge};
-use super::number::{Float, Stored, StoredFloat, with_float};
-use super::parallel::{Parallel, Shared, share};
-use super::simd::{Job, vectorised};
-use super::walk::Walk;
+use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base, blocks};
+use crate::kernels::shared::lanes::{LANES, accumulate, merge};
+use crate::kernels::shared::number::{Float, Stored, StoredFloat, with_float};
+use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::simd::{SimdFn, vectorized};
+use crate::kernels::shared::walk::Walk;
 
 /// How channels are grouped and scaled.
 pub(super) struct Parameters<'a> {
@@ -20,7 +20,7 @@ pub(super) struct Parameters<'a> {
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn group_norm(
     parameters: &Parameters<'_>,
     epsilon: f32,
@@ -44,7 +44,7 @@ pub(super) unsafe fn group_norm(
     let channel = Walk::over(layouts, behind);
     with_float!(dst.layout.dtype(), T => {
         // SAFETY: passed on.
-        let job = unsafe {
+        let groups = unsafe {
             let to = base::<T>(dst);
             Groups::<T> {
                 group,
@@ -62,9 +62,9 @@ pub(super) unsafe fn group_norm(
             for index in range {
                 let first = index % parameters.groups * channels;
                 // SAFETY: groups are disjoint; what is its own output is read before it is written.
-                unsafe { job.run(all.position(0, index), all.position(1, index), first) };
+                unsafe { groups.run(all.position(0, index), all.position(1, index), first) };
             }
-            job.output.finish_chunk();
+            groups.output.end_chunk();
         });
     });
 }
@@ -107,7 +107,7 @@ struct Groups<T> {
 }
 
 impl<T: StoredFloat> Groups<T> {
-    /// Normalises the group at these positions, which starts with channel `first`.
+    /// Normalizes the group at these positions, which starts with channel `first`.
     ///
     /// # Safety
     ///
@@ -118,7 +118,7 @@ impl<T: StoredFloat> Groups<T> {
         // SAFETY: passed on.
         let (mean, variance) = unsafe { self.moments(&input) };
         let number = <T::Compute as Float>::from_f64;
-        let (mean, factor) = (number(mean), number(1.0 / (variance + self.epsilon).sqrt()));
+        let (mean, rstd) = (number(mean), number(1.0 / (variance + self.epsilon).sqrt()));
         let (mut values, mut results) = (Scratch::new(), Scratch::new());
         for channel in 0..self.channels {
             // SAFETY: the channel exists, and both parameters have one element for it; blocks are read
@@ -131,7 +131,7 @@ impl<T: StoredFloat> Groups<T> {
                 for (start, len) in blocks(self.channel.elements(), output.block()) {
                     let values = input.read(&self.channel, start, len, &mut values);
                     output.write(&self.channel, start, len, &mut results, |to| {
-                        vectorised(Normalise { mean, factor, weight, bias, values, to });
+                        vectorized(Normalize { mean, rstd, weight, bias, values, to });
                     });
                 }
             }
@@ -152,7 +152,7 @@ impl<T: StoredFloat> Groups<T> {
             for (first, len) in blocks(count, BLOCK) {
                 // SAFETY: passed on.
                 let block = unsafe { input.read(&self.group, first, len, &mut values) };
-                vectorised(Moments { sums: &mut sums, mean, square, first, block });
+                vectorized(Moments { sums: &mut sums, mean, square, first, block });
             }
             merge(sums, count, |a, b| a + b) / count as f64
         };
@@ -169,7 +169,7 @@ struct Moments<'a, F> {
     block: &'a [F],
 }
 
-impl<F: Float> Job for Moments<'_, F> {
+impl<F: Float> SimdFn for Moments<'_, F> {
     #[inline(always)]
     fn run(self) {
         let mean = self.mean;
@@ -184,26 +184,25 @@ impl<F: Float> Job for Moments<'_, F> {
     }
 }
 
-struct Normalise<'a, F> {
+struct Normalize<'a, F> {
     mean: F,
-    factor: F,
+    rstd: F,
     weight: Option<F>,
     bias: Option<F>,
     values: &'a [F],
     to: &'a mut [MaybeUninit<F>],
 }
 
-impl<F: Float> Job for Normalise<'_, F> {
+impl<F: Float> SimdFn for Normalize<'_, F> {
     #[inline(always)]
     fn run(self) {
-        let Normalise { mean, factor, weight, bias, values, to } = self;
+        let Normalize { mean, rstd, weight, bias, values, to } = self;
         let (weight, bias) = (weight.unwrap_or(F::ONE), bias.unwrap_or(F::ZERO));
         for (to, &x) in to.iter_mut().zip(values) {
-            to.write((x - mean) * factor * weight + bias);
+            to.write((x - mean) * rstd * weight + bias);
         }
     }
 }
 
 #[cfg(test)]
-#[path = "group_norm_tests.rs"]
 mod tests;

@@ -5,16 +5,10 @@
 //! results have the same bits with any number of threads, and a row has the same bits in a batch of
 //! any size.
 //!
-//! The rooms: `walk` turns layouts into runs of elements, `block` moves runs between buffers and
-//! scratch in the type that is computed in, `number` and `math` are about single elements; each
-//! family of operations has a room of its own.
+//! Each family of operations has a room of its own. What several of them use is in [`shared`].
 
-mod activation;
 mod attention;
 mod binary;
-mod block;
-mod byte;
-mod byte_product;
 mod cache;
 mod chain;
 mod compact;
@@ -22,24 +16,16 @@ mod conv;
 mod copy;
 mod cumsum;
 mod dynamic;
-mod fault;
 mod fourier;
 mod grid_sample;
 mod group_norm;
 mod host;
 mod index;
-mod integer;
+mod int8_gemm;
 mod iota;
-mod lanes;
-mod lengths;
-mod math;
 mod matmul;
 mod norm;
-mod number;
 mod pad;
-mod panels;
-mod parallel;
-mod past_cache;
 pub(crate) mod peak;
 mod pool;
 mod quantize;
@@ -51,35 +37,23 @@ mod reverse;
 mod roi_align;
 mod rope;
 mod select;
-mod simd;
-mod slice;
+mod shared;
 mod softmax;
-mod span;
 mod storage;
 mod top_k;
-mod transpose;
 mod unary;
-mod walk;
-mod workspace;
 
-#[cfg(test)]
-mod same_bits_tests;
-#[cfg(test)]
-mod scratch_tests;
-#[cfg(test)]
-mod testing;
-
-use byte_product::Extras;
-pub use fault::KernelFault;
+use int8_gemm::RescaleOperands;
 pub(crate) use matmul::packed_bytes;
-pub use parallel::{Parallel, Sequential};
+pub use shared::fault::KernelFault;
+pub use shared::parallel::{Parallel, Sequential};
 
-pub(crate) use workspace::empty_spare;
+pub(crate) use shared::scratch::empty_spare;
 
 use millstream_core::{
     AttentionOperands, BoundCommand, CacheWriteOperands, ConvIntegerOperands, ConvOperands,
-    DynamicQuantizeOperands, MatMulBlocksOperands, MatMulIntegerOperands, MatMulOperands,
-    NormOperands, Op, OpKind, Operand, PoolOperands, QuantizeOperands, RawBuffer,
+    DeformConvOperands, DynamicQuantizeOperands, MatMulBlocksOperands, MatMulIntegerOperands,
+    MatMulOperands, NormOperands, Op, OpKind, Operand, PoolOperands, QuantizeOperands, RawBuffer,
     RecurrentOperands, ReverseOperands, RopeOperands, StftOperands,
 };
 
@@ -115,6 +89,7 @@ pub fn supports(kind: OpKind) -> bool {
             | OpKind::Resize
             | OpKind::Pad
             | OpKind::Reverse
+            | OpKind::DeformConv
             | OpKind::GridSample
             | OpKind::RoiAlign
             | OpKind::NonZero
@@ -156,7 +131,7 @@ pub fn supports(kind: OpKind) -> bool {
 /// # Safety
 ///
 /// The addresses of operands are host pointers, aligned to 64 bytes and valid for the extent of the
-/// operand; inputs are initialised. During the call no other thread touches what the Command writes,
+/// operand; inputs are initialized. During the call no other thread touches what the Command writes,
 /// nor writes what it reads. Operands of different buffers do not overlap. `parallel` runs each chunk
 /// exactly once and has finished all when it returns.
 pub unsafe fn execute(
@@ -172,7 +147,7 @@ pub unsafe fn execute(
 
 /// Gives back large scratch memory of the calling thread, which is done with its part of a Command.
 pub(crate) fn trim_scratch() {
-    workspace::trim();
+    shared::scratch::trim();
 }
 
 unsafe fn execute_one(
@@ -206,8 +181,8 @@ unsafe fn execute_one(
             }
             Op::CumSum { axis, exclusive, reverse, product } => {
                 let (axis, exclusive, reverse) = (usize::from(*axis), *exclusive, *reverse);
-                let way = cumsum::Way { axis, exclusive, reverse, product: *product };
-                cumsum::cumsum(way, &outputs[0], &inputs[0], parallel);
+                let params = cumsum::Params { axis, exclusive, reverse, product: *product };
+                cumsum::cumsum(params, &outputs[0], &inputs[0], parallel);
             }
             Op::Softmax { axis, log } => {
                 softmax::softmax(usize::from(*axis), *log, &outputs[0], &inputs[0], parallel);
@@ -215,13 +190,13 @@ unsafe fn execute_one(
             Op::LayerNorm { axes, epsilon, .. } => {
                 let NormOperands { dst, src, weight, bias } = NormOperands::of(command);
                 let (axes, epsilon) = (usize::from(*axes), *epsilon);
-                let parameters = norm::Parameters { axes, epsilon, centred: true, weight, bias };
+                let parameters = norm::Parameters { axes, epsilon, centered: true, weight, bias };
                 norm::norm(&parameters, dst, src, parallel);
             }
             Op::RmsNorm { axes, epsilon, .. } => {
                 let NormOperands { dst, src, weight, bias } = NormOperands::of(command);
                 let (axes, epsilon) = (usize::from(*axes), *epsilon);
-                let parameters = norm::Parameters { axes, epsilon, centred: false, weight, bias };
+                let parameters = norm::Parameters { axes, epsilon, centered: false, weight, bias };
                 norm::norm(&parameters, dst, src, parallel);
             }
             Op::GroupNorm { groups, epsilon, .. } => {
@@ -270,8 +245,8 @@ unsafe fn execute_one(
             }
             Op::TopK { axis, k: _, largest, sorted } => {
                 let (axis, largest, sorted) = (usize::from(*axis), *largest, *sorted);
-                let choice = top_k::Choice { axis, largest, sorted };
-                top_k::top_k(choice, &outputs[0], &outputs[1], &inputs[0], parallel)?;
+                let params = top_k::Params { axis, largest, sorted };
+                top_k::top_k(params, &outputs[0], &outputs[1], &inputs[0], parallel)?;
             }
             Op::Resize { params } => resize::resize(params, &outputs[0], &inputs[0], parallel)?,
             Op::Pad { params } => pad::pad(params, &outputs[0], &inputs[0], parallel),
@@ -296,14 +271,17 @@ unsafe fn execute_one(
                 compact::unique(axis, *sorted, outputs, &inputs[0], parallel)?;
             }
             Op::NonMaxSuppression { most, overlap, score, centered } => {
-                let choice = compact::Choice {
+                let params = compact::NmsParams {
                     most: *most,
                     overlap: *overlap,
                     score: *score,
                     centered: *centered,
                 };
                 let operands = [&inputs[0], &inputs[1]];
-                compact::suppress(choice, &outputs[0], &outputs[1], operands, parallel)?;
+                compact::non_max_suppression(params, &outputs[0], &outputs[1], operands, parallel)?;
+            }
+            Op::DeformConv { params } => {
+                conv::deform_conv(params, &DeformConvOperands::of(command), parallel)?;
             }
             Op::GridSample { mode, padding, align_corners } => {
                 let sampling = grid_sample::Sampling {
@@ -364,7 +342,7 @@ unsafe fn execute_one(
                 let operands = MatMulIntegerOperands::of(command);
                 let MatMulIntegerOperands { dst, a, b, a_zero, b_zero, .. } = operands;
                 let scales = [operands.a_scale, operands.b_scale];
-                let extras = rescale.zip(both(scales)).map(|(rescale, scales)| Extras {
+                let extras = rescale.zip(both(scales)).map(|(rescale, scales)| RescaleOperands {
                     rescale,
                     scales,
                     bias: operands.bias,
@@ -372,14 +350,14 @@ unsafe fn execute_one(
                     dst_scale: operands.dst_scale,
                     dst_zero: operands.dst_zero,
                 });
-                let (factors, zeros) = ([a, b], [a_zero, b_zero]);
-                byte_product::matmul_integer(dst, factors, zeros, extras.as_ref(), parallel)?;
+                let (operands, zeros) = ([a, b], [a_zero, b_zero]);
+                int8_gemm::matmul_integer(dst, operands, zeros, extras.as_ref(), parallel)?;
             }
             Op::ConvInteger { params, rescale, .. } => {
                 let operands = ConvIntegerOperands::of(command);
                 let ConvIntegerOperands { dst, src, weight, src_zero, weight_zero, .. } = operands;
                 let scales = [operands.src_scale, operands.weight_scale];
-                let extras = rescale.zip(both(scales)).map(|(rescale, scales)| Extras {
+                let extras = rescale.zip(both(scales)).map(|(rescale, scales)| RescaleOperands {
                     rescale,
                     scales,
                     bias: operands.bias,
@@ -463,12 +441,4 @@ fn recurrent_operands(command: &BoundCommand) -> recurrent::Operands<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_kind_of_command_has_a_kernel() {
-        let missing: Vec<_> = OpKind::ALL.iter().filter(|&&kind| !supports(kind)).collect();
-        assert!(missing.is_empty(), "{missing:?}");
-    }
-}
+mod tests;

@@ -1,39 +1,39 @@
-//! Normalisation of rows: by mean and variance, or by the mean square alone.
+//! Normalization of rows: by mean and variance, or by the mean square alone.
 
 use std::mem::MaybeUninit;
 
 use millstream_core::{DType, Operand, RawBuffer};
 
-use super::block::{BLOCK, Input, Output, Scratch, base, blocks};
-use super::lanes::{LANES, merge};
-use super::number::{Float, StoredFloat, with_float};
-use super::parallel::{Parallel, share};
-use super::simd::{Job, vectorised};
-use super::walk::Walk;
+use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base, blocks};
+use crate::kernels::shared::lanes::{LANES, merge};
+use crate::kernels::shared::number::{Float, StoredFloat, with_float};
+use crate::kernels::shared::parallel::{Parallel, share};
+use crate::kernels::shared::simd::{SimdFn, vectorized};
+use crate::kernels::shared::walk::Walk;
 
-/// What rows are normalised by.
+/// What rows are normalized by.
 pub(super) struct Parameters<'a> {
     /// How many of the last axes make a row.
     pub axes: usize,
     pub epsilon: f32,
     /// Whether the mean is taken off first.
-    pub centred: bool,
+    pub centered: bool,
     pub weight: Option<&'a Operand<RawBuffer>>,
     pub bias: Option<&'a Operand<RawBuffer>>,
 }
 
-/// Normalises rows.
+/// Normalizes rows.
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn norm(
     parameters: &Parameters<'_>,
     dst: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
 ) {
-    let &Parameters { axes, epsilon, centred, weight, bias } = parameters;
+    let &Parameters { axes, epsilon, centered, weight, bias } = parameters;
     let kept = dst.layout.rank() - axes;
     let rows = Walk::over([&dst.layout, &src.layout], 0..kept);
     let stride = |parameter: Option<&Operand<RawBuffer>>, axis: usize| {
@@ -49,12 +49,12 @@ pub(super) unsafe fn norm(
     }
     with_float!(dst.layout.dtype(), T => {
         // SAFETY: passed on.
-        let job = unsafe {
+        let norm = unsafe {
             let to = base::<T>(dst);
             Rows::<T> {
                 row,
                 epsilon: f64::from(epsilon),
-                centred,
+                centered,
                 output: Output::new(to, 0).of_elements(dst.layout.elements()),
                 input: Input::new(base(src), 1, to),
                 weight: weight.map(|weight| Input::new(base(weight), 2, to)),
@@ -65,20 +65,20 @@ pub(super) unsafe fn norm(
             for index in range.clone() {
                 // Rows are disjoint; what is its own output is read before it is written.
                 let (to, from) = (rows.position(0, index), rows.position(1, index));
-                let next = (index + 1 < range.end && job.output.is_past_cache())
+                let next = (index + 1 < range.end && norm.output.is_streaming())
                     .then(|| rows.position(1, index + 1));
-                vectorised(Row { rows: &job, to, from, next });
+                vectorized(Row { rows: &norm, to, from, next });
             }
-            job.output.finish_chunk();
+            norm.output.end_chunk();
         });
     });
 }
 
 struct Rows<T> {
-    /// Output, input, weight and bias along the normalised axes.
+    /// Output, input, weight and bias along the normalized axes.
     row: Walk<4>,
     epsilon: f64,
-    centred: bool,
+    centered: bool,
     output: Output<T>,
     input: Input<T>,
     weight: Option<Input<T>>,
@@ -94,7 +94,7 @@ struct Row<'a, T> {
     next: Option<usize>,
 }
 
-impl<T: StoredFloat> Job for Row<'_, T> {
+impl<T: StoredFloat> SimdFn for Row<'_, T> {
     #[inline(always)]
     fn run(self) {
         // SAFETY: the value says so.
@@ -103,7 +103,7 @@ impl<T: StoredFloat> Job for Row<'_, T> {
 }
 
 impl<T: StoredFloat> Rows<T> {
-    /// Normalises the row at these positions.
+    /// Normalizes the row at these positions.
     ///
     /// # Safety
     ///
@@ -116,14 +116,14 @@ impl<T: StoredFloat> Rows<T> {
         // The variance is that of the differences from the mean, in a pass of its own: the
         // difference of two large sums would cancel.
         let mut mean = 0.0;
-        if self.centred {
+        if self.centered {
             // SAFETY: passed on.
             mean = unsafe { self.mean(&input, |x| x) };
         }
         // SAFETY: passed on.
         let square = unsafe { self.mean(&input, |x| (x - mean) * (x - mean)) };
         let number = <T::Compute as Float>::from_f64;
-        let (mean, factor) = (number(mean), number(1.0 / (square + self.epsilon).sqrt()));
+        let (mean, rstd) = (number(mean), number(1.0 / (square + self.epsilon).sqrt()));
 
         let (mut values, mut results) = (Scratch::new(), Scratch::new());
         let (mut weights, mut biases) = (Scratch::new(), Scratch::new());
@@ -137,7 +137,7 @@ impl<T: StoredFloat> Rows<T> {
                 let weight = self.weight.map(|w| w.read(row, first, len, &mut weights));
                 let bias = self.bias.map(|b| b.read(row, first, len, &mut biases));
                 output.write(row, first, len, &mut results, |results| {
-                    vectorised(Scale { values, mean, factor, weight, bias, results });
+                    vectorized(Scale { values, mean, rstd, weight, bias, results });
                 });
             }
         }
@@ -175,17 +175,17 @@ impl<T: StoredFloat> Rows<T> {
 struct Scale<'a, F> {
     values: &'a [F],
     mean: F,
-    factor: F,
+    rstd: F,
     weight: Option<&'a [F]>,
     bias: Option<&'a [F]>,
     results: &'a mut [MaybeUninit<F>],
 }
 
-impl<F: Float> Job for Scale<'_, F> {
+impl<F: Float> SimdFn for Scale<'_, F> {
     #[inline(always)]
     fn run(self) {
-        let Scale { values, mean, factor, weight, bias, results } = self;
-        let normal = |x: F| (x - mean) * factor;
+        let Scale { values, mean, rstd, weight, bias, results } = self;
+        let normal = |x: F| (x - mean) * rstd;
         let results = results.iter_mut().zip(values);
         match (weight, bias) {
             (None, None) => results.for_each(|(result, &x)| {
@@ -207,9 +207,4 @@ impl<F: Float> Job for Scale<'_, F> {
 }
 
 #[cfg(test)]
-#[path = "layer_norm_tests.rs"]
-mod layer_norm_tests;
-
-#[cfg(test)]
-#[path = "rms_norm_tests.rs"]
-mod rms_norm_tests;
+mod tests;

@@ -2,16 +2,16 @@
 
 use millstream_core::{MAX_RANK, Operand, PadMode, PadParams, RawBuffer, Scalar};
 
-use super::block::base;
-use super::copy;
-use super::number::with_bits;
-use super::parallel::{Parallel, Shared, share};
-use super::slice;
-use super::walk::Walk;
+use crate::kernels::copy;
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::number::with_bits;
+use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::slice;
+use crate::kernels::shared::walk::Walk;
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn pad(
     params: &PadParams,
     dst: &Operand<RawBuffer>,
@@ -27,7 +27,7 @@ pub(super) unsafe fn pad(
         // SAFETY: passed on; the shapes are the same.
         return unsafe { copy::copy(dst, src, parallel) };
     };
-    let plan = Plan::new(params, last, dst, src);
+    let padding = Padding::new(params, last, dst, src);
     let value = match params.mode {
         PadMode::Constant(value) => value,
         _ => Scalar::Int(0),
@@ -40,11 +40,11 @@ pub(super) unsafe fn pad(
         let (to, from) =
             unsafe { (Shared::<Bits>::new(base(dst)), Shared::<Bits>::new(base(src))) };
         let rows = dst.layout.shape()[..last].iter().product();
-        share(parallel, rows, plan.whole.elements(), |range| {
+        share(parallel, rows, padding.whole.elements(), |range| {
             for row in range {
-                // SAFETY: rows are disjoint parts of the output, and the plan leads to elements of
+                // SAFETY: rows are disjoint parts of the output, and the padding leads to elements of
                 // the input.
-                unsafe { plan.row(row, to.get(), from.get(), value) };
+                unsafe { padding.row(row, to.get(), from.get(), value) };
             }
         });
     });
@@ -88,7 +88,7 @@ impl Axis {
 }
 
 /// The axes before `last` make rows; those behind it are never padded.
-struct Plan {
+struct Padding {
     mode: PadMode,
     last: usize,
     axes: [Axis; MAX_RANK],
@@ -101,7 +101,7 @@ struct Plan {
     slice: Walk<2>,
 }
 
-impl Plan {
+impl Padding {
     fn new(
         params: &PadParams,
         last: usize,
@@ -128,7 +128,7 @@ impl Plan {
             Walk::from_axes(std::iter::once(axis).chain(behind))
         };
         let Axis { lead, kept, size, strides, .. } = axes[last];
-        Plan {
+        Padding {
             mode: params.mode,
             last,
             axes,
@@ -183,5 +183,4 @@ impl Plan {
 }
 
 #[cfg(test)]
-#[path = "pad_tests.rs"]
 mod tests;

@@ -1,38 +1,38 @@
-//! Loops that do nothing but what the machine does best.
+//! Loops that do nothing but what the CPU does best.
 
 use std::hint::black_box;
 
-use super::past_cache;
-use super::simd::{Job, Machine, vectorised};
+use crate::kernels::shared::simd::{Isa, SimdFn, vectorized};
+use crate::kernels::shared::streaming;
 
 /// Words that are stored past the caches at once.
-const BURST: usize = past_cache::BURST / size_of::<u32>();
+const BURST: usize = streaming::BURST / size_of::<u32>();
 
 /// Sums under way at once, enough to hide the time of one addition.
 const SUMS: usize = 16;
 
 /// Multiplies and adds `rounds` times in all sums of all lanes; returns the number of operations.
 pub(crate) fn burn(rounds: usize) -> usize {
-    let lanes = match Machine::detect() {
-        Machine::Portable => burn_portable(rounds),
+    let lanes = match Isa::detect() {
+        Isa::Portable => burn_portable(rounds),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the machine was detected.
-        Machine::Avx2 => unsafe { x86::burn_avx2(rounds) },
+        // SAFETY: the ISA was detected.
+        Isa::Avx2 => unsafe { x86::burn_avx2(rounds) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the machine was detected.
-        Machine::Avx512 => unsafe { x86::burn_avx512(rounds) },
+        // SAFETY: the ISA was detected.
+        Isa::Avx512 => unsafe { x86::burn_avx512(rounds) },
     };
     2 * rounds * SUMS * lanes
 }
 
 fn burn_portable(rounds: usize) -> usize {
     const LANES: usize = 4;
-    let factor = black_box([0.5f32; LANES]);
+    let half = black_box([0.5f32; LANES]);
     let mut sums = [[1f32; LANES]; SUMS / 2];
     for _ in 0..2 * rounds {
         for sum in &mut sums {
             for lane in 0..LANES {
-                sum[lane] = sum[lane] * factor[lane] + factor[lane];
+                sum[lane] = sum[lane] * half[lane] + half[lane];
             }
         }
     }
@@ -49,11 +49,11 @@ mod x86 {
 
     #[target_feature(enable = "avx2,fma")]
     pub fn burn_avx2(rounds: usize) -> usize {
-        let factor = black_box(_mm256_set1_ps(0.5));
-        let mut sums = [factor; SUMS / 2];
+        let half = black_box(_mm256_set1_ps(0.5));
+        let mut sums = [half; SUMS / 2];
         for _ in 0..2 * rounds {
             for sum in &mut sums {
-                *sum = _mm256_fmadd_ps(*sum, factor, factor);
+                *sum = _mm256_fmadd_ps(*sum, half, half);
             }
         }
         black_box(sums);
@@ -62,11 +62,11 @@ mod x86 {
 
     #[target_feature(enable = "avx512f")]
     pub fn burn_avx512(rounds: usize) -> usize {
-        let factor = black_box(_mm512_set1_ps(0.5));
-        let mut sums = [factor; SUMS];
+        let half = black_box(_mm512_set1_ps(0.5));
+        let mut sums = [half; SUMS];
         for _ in 0..rounds {
             for sum in &mut sums {
-                *sum = _mm512_fmadd_ps(*sum, factor, factor);
+                *sum = _mm512_fmadd_ps(*sum, half, half);
             }
         }
         black_box(sums);
@@ -78,7 +78,7 @@ mod x86 {
 pub(crate) fn read(from: &[u32]) -> u32 {
     struct Read<'a>(&'a [u32], &'a mut u32);
 
-    impl Job for Read<'_> {
+    impl SimdFn for Read<'_> {
         #[inline(always)]
         fn run(self) {
             // Several sums, so that reading is all that takes time.
@@ -94,18 +94,18 @@ pub(crate) fn read(from: &[u32]) -> u32 {
     }
 
     let mut sum = 0;
-    vectorised(Read(from, &mut sum));
+    vectorized(Read(from, &mut sum));
     sum
 }
 
 /// Fills everything once, past the caches.
-pub(crate) fn fill_past_cache(to: &mut [u32]) {
+pub(crate) fn fill_streaming(to: &mut [u32]) {
     let values = black_box([1; BURST]);
     for block in to.chunks_mut(BURST) {
         // SAFETY: there are as many values as the block has at most, and nobody else uses it.
-        unsafe { past_cache::store(&values[..block.len()], block.as_mut_ptr()) };
+        unsafe { streaming::store(&values[..block.len()], block.as_mut_ptr()) };
     }
-    past_cache::fence();
+    streaming::fence();
 }
 
 /// Copies everything once, past the caches.
@@ -113,18 +113,18 @@ pub(crate) fn fill_past_cache(to: &mut [u32]) {
 /// # Panics
 ///
 /// Slices of different lengths.
-pub(crate) fn copy_past_cache(from: &[u32], to: &mut [u32]) {
+pub(crate) fn copy_streaming(from: &[u32], to: &mut [u32]) {
     assert_eq!(from.len(), to.len());
     // SAFETY: the slices have one length, and a mutable one has no other user.
-    unsafe { past_cache::store(from, to.as_mut_ptr()) };
-    past_cache::fence();
+    unsafe { streaming::store(from, to.as_mut_ptr()) };
+    streaming::fence();
 }
 
 /// Adds everything once, past the caches.
-pub(crate) fn add_past_cache(a: &[u32], b: &[u32], to: &mut [u32]) {
+pub(crate) fn add_streaming(a: &[u32], b: &[u32], to: &mut [u32]) {
     struct Add<'a>([&'a [u32]; 2], &'a mut [u32]);
 
-    impl Job for Add<'_> {
+    impl SimdFn for Add<'_> {
         #[inline(always)]
         fn run(self) {
             let [a, b] = self.0.map(|from| from.as_chunks::<BURST>().0);
@@ -134,11 +134,11 @@ pub(crate) fn add_past_cache(a: &[u32], b: &[u32], to: &mut [u32]) {
                     *sum = a.wrapping_add(*b);
                 }
                 // SAFETY: a block has as many elements, and nobody else uses it.
-                unsafe { past_cache::store(&sums, to.as_mut_ptr()) };
+                unsafe { streaming::store(&sums, to.as_mut_ptr()) };
             }
         }
     }
 
-    vectorised(Add([a, b], to));
-    past_cache::fence();
+    vectorized(Add([a, b], to));
+    streaming::fence();
 }

@@ -4,24 +4,24 @@ use std::mem::MaybeUninit;
 
 use millstream_core::{DType, Operand, QuantizePart, RawBuffer};
 
-use super::block::{Input, Output, Scratch, base, each_block};
-use super::number::{Float, Stored, with_float};
-use super::parallel::Parallel;
-use super::simd::{Job, vectorised};
-use super::walk::Walk;
+use crate::kernels::shared::block::{Input, Output, Scratch, base, each_block};
+use crate::kernels::shared::number::{Float, Stored, with_float};
+use crate::kernels::shared::parallel::Parallel;
+use crate::kernels::shared::simd::{SimdFn, vectorized};
+use crate::kernels::shared::walk::Walk;
 
-/// A type of quantised numbers.
-trait Quantised: Stored<Compute = Self> {
+/// A type of quantized numbers.
+trait Quantized: Stored<Compute = Self> {
     fn saturate<F: Float>(value: F) -> Self;
     fn number<F: Float>(self) -> F;
     /// The exact difference, rounded once.
     fn minus<F: Float>(self, zero: Self) -> F;
 }
 
-macro_rules! quantised {
+macro_rules! quantized {
     ($($type:ident by $wide:ident),*) => {
         $(
-            impl Quantised for $type {
+            impl Quantized for $type {
                 #[inline(always)]
                 fn saturate<F: Float>(value: F) -> Self {
                     value.to_f64() as $type
@@ -41,10 +41,10 @@ macro_rules! quantised {
     };
 }
 
-quantised!(u8 by i32, i8 by i32, u16 by i32, i16 by i32, i32 by i64);
+quantized!(u8 by i32, i8 by i32, u16 by i32, i16 by i32, i32 by i64);
 
-/// Runs a body with `$type` standing for the type of quantised numbers.
-macro_rules! with_quantised {
+/// Runs a body with `$type` standing for the type of quantized numbers.
+macro_rules! with_quantized {
     ($dtype:expr, $type:ident => $body:expr) => {
         match $dtype {
             DType::U8 => {
@@ -67,18 +67,18 @@ macro_rules! with_quantised {
                 type $type = i32;
                 $body
             }
-            other => unreachable!("{other} is not a type of quantised numbers"),
+            other => unreachable!("{other} is not a type of quantized numbers"),
         }
     };
 }
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn quantize(part: &QuantizePart<RawBuffer>, parallel: &dyn Parallel) {
     let QuantizePart { dst, src, scale, zero } = part;
     let walk = walk(part);
-    with_quantised!(dst.layout.dtype(), Q => with_float!(src.layout.dtype(), T => {
+    with_quantized!(dst.layout.dtype(), Q => with_float!(src.layout.dtype(), T => {
         // SAFETY: passed on.
         let (to, from, scales, zeros) = unsafe {
             let to = base::<Q>(dst);
@@ -89,13 +89,13 @@ pub(super) unsafe fn quantize(part: &QuantizePart<RawBuffer>, parallel: &dyn Par
         each_block(&walk, parallel, |start, len| {
             let (mut a, mut b, mut c) = (Scratch::new(), Scratch::new(), Scratch::new());
             let mut results = Scratch::new();
-            // SAFETY: blocks are disjoint, and the job writes all of its block.
+            // SAFETY: blocks are disjoint, and the loop writes all of its block.
             unsafe {
                 let values = input.read(&walk, start, len, &mut a);
                 let scales = scales.read(&walk, start, len, &mut b);
                 let zeros = zeros.map(|zeros| zeros.read(&walk, start, len, &mut c));
                 output.write(&walk, start, len, &mut results, |to| {
-                    vectorised(ToIntegers { values, scales, zeros, to });
+                    vectorized(ToIntegers { values, scales, zeros, to });
                 });
             }
         });
@@ -104,11 +104,11 @@ pub(super) unsafe fn quantize(part: &QuantizePart<RawBuffer>, parallel: &dyn Par
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn dequantize(part: &QuantizePart<RawBuffer>, parallel: &dyn Parallel) {
     let QuantizePart { dst, src, scale, zero } = part;
     let walk = walk(part);
-    with_quantised!(src.layout.dtype(), Q => with_float!(dst.layout.dtype(), T => {
+    with_quantized!(src.layout.dtype(), Q => with_float!(dst.layout.dtype(), T => {
         // SAFETY: passed on.
         let (to, from, scales, zeros) = unsafe {
             let to = base::<T>(dst);
@@ -119,13 +119,13 @@ pub(super) unsafe fn dequantize(part: &QuantizePart<RawBuffer>, parallel: &dyn P
         each_block(&walk, parallel, |start, len| {
             let (mut a, mut b, mut c) = (Scratch::new(), Scratch::new(), Scratch::new());
             let mut results = Scratch::new();
-            // SAFETY: blocks are disjoint, and the job writes all of its block.
+            // SAFETY: blocks are disjoint, and the loop writes all of its block.
             unsafe {
                 let values = input.read(&walk, start, len, &mut a);
                 let scales = scales.read(&walk, start, len, &mut b);
                 let zeros = zeros.map(|zeros| zeros.read(&walk, start, len, &mut c));
                 output.write(&walk, start, len, &mut results, |to| {
-                    vectorised(FromIntegers { values, scales, zeros, to });
+                    vectorized(FromIntegers { values, scales, zeros, to });
                 });
             }
         });
@@ -190,7 +190,7 @@ struct ToIntegers<'a, F, Q> {
     to: &'a mut [MaybeUninit<Q>],
 }
 
-impl<F: Float, Q: Quantised> Job for ToIntegers<'_, F, Q> {
+impl<F: Float, Q: Quantized> SimdFn for ToIntegers<'_, F, Q> {
     #[inline(always)]
     fn run(self) {
         let whole = |value: F, scale: f32| {
@@ -216,7 +216,7 @@ struct FromIntegers<'a, F, Q> {
     to: &'a mut [MaybeUninit<F>],
 }
 
-impl<F: Float, Q: Quantised> Job for FromIntegers<'_, F, Q> {
+impl<F: Float, Q: Quantized> SimdFn for FromIntegers<'_, F, Q> {
     #[inline(always)]
     fn run(self) {
         let pairs = self.to.iter_mut().zip(self.values).zip(self.scales);

@@ -4,19 +4,19 @@ use std::ops::Range;
 
 use millstream_core::{Axes, DType, MAX_RANK, Operand, RawBuffer};
 
-use super::block::base;
-use super::fault::{KernelFault, Result};
-use super::number::with_bits;
-use super::parallel::{Parallel, Shared, share};
-use super::slice;
-use super::walk::Walk;
-use super::workspace::{push, reserve};
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::{KernelFault, Result};
+use crate::kernels::shared::number::with_bits;
+use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::scratch::{push, reserve};
+use crate::kernels::shared::slice;
+use crate::kernels::shared::walk::Walk;
 
 /// Reverses along some axes. With lengths and the axis that they belong to, only so many elements are.
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn reverse(
     axes: Axes,
     lengths: Option<(&Operand<RawBuffer>, usize)>,
@@ -34,21 +34,21 @@ pub(super) unsafe fn reverse(
         Some((lengths, axis)) => Some((axis, unsafe { read(lengths, most)? })),
         None => None,
     };
-    let plan = Plan::new(axes, time, batch, dst, src);
+    let reversal = Reversal::new(axes, time, batch, dst, src);
     with_bits!(dst.layout.dtype(), Bits => {
         // SAFETY: passed on; bits of the size of the elements stand for them.
         let (to, from) =
             unsafe { (Shared::<Bits>::new(base(dst)), Shared::<Bits>::new(base(src))) };
-        let size = plan.axes[plan.last].size;
-        let rows: usize = plan.axes[..plan.last].iter().map(|axis| axis.size).product();
-        share(parallel, rows * size, plan.slice.elements(), |range| {
+        let size = reversal.axes[reversal.last].size;
+        let rows: usize = reversal.axes[..reversal.last].iter().map(|axis| axis.size).product();
+        share(parallel, rows * size, reversal.slice.elements(), |range| {
             let mut at = range.start;
             while at < range.end {
                 let (row, first) = (at / size, at % size);
                 let count = (size - first).min(range.end - at);
-                // SAFETY: parts of rows are disjoint parts of the output, and the plan leads to elements of
+                // SAFETY: parts of rows are disjoint parts of the output, and the reversal leads to elements of
                 // the input.
-                unsafe { plan.part(row, first..first + count, to.get(), from.get()) };
+                unsafe { reversal.part(row, first..first + count, to.get(), from.get()) };
                 at += count;
             }
         });
@@ -98,7 +98,7 @@ impl Axis {
 }
 
 /// The axes before `last` make rows; those behind it are never reversed.
-struct Plan {
+struct Reversal {
     axes: [Axis; MAX_RANK],
     last: usize,
     /// The axis that is reversed by lengths, where there are any.
@@ -108,7 +108,7 @@ struct Plan {
     slice: Walk<2>,
 }
 
-impl Plan {
+impl Reversal {
     fn new(
         reversed: Axes,
         time: usize,
@@ -124,7 +124,7 @@ impl Plan {
             *place = Axis { size, length, strides: layouts.map(|layout| layout.strides()[axis]) };
         }
         let last = reversed.iter().chain(batch.as_ref().map(|batch| batch.0)).max().unwrap_or(0);
-        Plan {
+        Reversal {
             axes,
             last,
             time,
@@ -180,7 +180,7 @@ impl Plan {
             let (to, from) = (to.add(target), from.add(source));
             if self.slice.elements() == 1 && part.end <= axis.length {
                 let from = from.add(axis.source(part.end - 1) * stride);
-                return turned(to.add(part.start * step), from, part.len(), [step, stride]);
+                return copy_reversed(to.add(part.start * step), from, part.len(), [step, stride]);
             }
             for at in part {
                 let (to, from) = (to.add(at * step), from.add(axis.source(at) * stride));
@@ -195,7 +195,7 @@ impl Plan {
 /// # Safety
 ///
 /// So many elements are valid at both places, and apart.
-unsafe fn turned<T: Copy>(to: *mut T, from: *const T, count: usize, strides: [usize; 2]) {
+unsafe fn copy_reversed<T: Copy>(to: *mut T, from: *const T, count: usize, strides: [usize; 2]) {
     // SAFETY: passed on.
     unsafe {
         if strides == [1, 1] {
@@ -212,58 +212,4 @@ unsafe fn turned<T: Copy>(to: *mut T, from: *const T, count: usize, strides: [us
 }
 
 #[cfg(test)]
-mod tests {
-    use millstream_core::Command;
-
-    use super::super::testing::{Tensor, assert_same_bits_in_any_order, fault, run};
-    use super::*;
-
-    #[test]
-    fn each_axis_turns_around() {
-        let src = Tensor::new(&[2, 3], &[1i32, 2, 3, 4, 5, 6]);
-        for (axes, expected) in [
-            (&[][..], [1, 2, 3, 4, 5, 6]),
-            (&[0], [4, 5, 6, 1, 2, 3]),
-            (&[1], [3, 2, 1, 6, 5, 4]),
-            (&[0, 1], [6, 5, 4, 3, 2, 1]),
-        ] {
-            let dst = Tensor::output(DType::I32, &[2, 3]);
-            run(Command::reverse(dst.operand(), src.operand(), Axes::new(axes).unwrap()));
-            assert_eq!(dst.values::<i32>(), expected, "{axes:?}");
-        }
-    }
-
-    #[test]
-    fn lengths_say_how_many_turn_around_on_either_side_of_the_batch() {
-        let src = Tensor::new(&[3, 2], &[1i32, 2, 3, 4, 5, 6]);
-        let dst = Tensor::output(DType::I32, &[3, 2]);
-        let lengths = Tensor::new(&[2], &[3i64, 2]);
-        run(Command::reverse_sequence(dst.operand(), src.operand(), lengths.operand(), 0, 1));
-        assert_eq!(dst.values::<i32>(), [5, 4, 3, 2, 1, 6]);
-        let lengths = Tensor::new(&[3], &[0i32, 1, 2]);
-        run(Command::reverse_sequence(dst.operand(), src.operand(), lengths.operand(), 1, 0));
-        assert_eq!(dst.values::<i32>(), [1, 2, 3, 4, 6, 5]);
-    }
-
-    #[test]
-    fn a_length_beyond_its_axis_is_a_fault() {
-        let (src, dst) = (Tensor::new(&[3, 2], &[0i32; 6]), Tensor::output(DType::I32, &[3, 2]));
-        for bad in [-1, 4] {
-            let lengths = Tensor::new(&[2], &[3i64, bad]);
-            let command =
-                Command::reverse_sequence(dst.operand(), src.operand(), lengths.operand(), 0, 1);
-            assert!(fault(command).contains(&format!("length {bad}")));
-        }
-    }
-
-    #[test]
-    fn results_do_not_depend_on_the_order_of_chunks() {
-        let values: Vec<i32> = (0..70_001 * 2).collect();
-        let src = Tensor::new(&[2, 70_001], &values);
-        let dst = Tensor::output(DType::I32, &[2, 70_001]);
-        let axes = Axes::new(&[1]).unwrap();
-        let command = Command::reverse(dst.operand(), src.operand(), axes).unwrap();
-        assert_same_bits_in_any_order(&command, &dst);
-        assert_eq!(dst.values::<i32>()[..2], [70_000, 69_999]);
-    }
-}
+mod tests;

@@ -1,6 +1,6 @@
 //! Rotary embedding.
 //!
-//! Pairs of a row are taken some at a time into arrays of their own and turned there, so that the loops are made
+//! Pairs of a row are taken some at a time into arrays of their own and rotated there, so that the loops are made
 //! of vectors, and an output may lie where the input does.
 
 use std::mem::MaybeUninit;
@@ -8,14 +8,14 @@ use std::ops::Range;
 
 use millstream_core::{DType, Operand, RawBuffer};
 
-use super::block::base;
-use super::fault::{KernelFault, Result, try_share};
-use super::lengths::Lengths;
-use super::number::{Float, StoredFloat, with_float};
-use super::parallel::{Parallel, Shared};
-use super::simd::{Job, vectorised};
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::{KernelFault, Result, try_share};
+use crate::kernels::shared::lengths::Lengths;
+use crate::kernels::shared::number::{Float, StoredFloat, with_float};
+use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::simd::{SimdFn, vectorized};
 
-/// Pairs that are turned at once.
+/// Pairs that are rotated at once.
 const PAIRS: usize = 64;
 
 /// The operands of a rotary embedding.
@@ -29,7 +29,7 @@ pub(super) struct Operands<'a> {
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn rope(
     interleaved: bool,
     operands: &Operands<'_>,
@@ -47,7 +47,7 @@ pub(super) unsafe fn rope(
             rope.check()?;
             let rows = shape[0] * shape[1] * shape[2];
             try_share(parallel, rows, 2 * shape[3], |range| {
-                vectorised(Rows { rope: &rope, range });
+                vectorized(Rows { rope: &rope, range });
                 Ok(())
             })
         }
@@ -189,7 +189,7 @@ impl<T: StoredFloat> Rope<T> {
                 };
                 let [x, y] = halves(from);
                 let [cos, sin] = tables.map(|table| table.from(first));
-                turn(count, [x, y, cos, sin], halves(to));
+                rotate(count, [x, y, cos, sin], halves(to));
             }
             let mut rest = [T::Compute::ZERO; 2 * PAIRS];
             for first in (2 * self.pairs..size).step_by(rest.len()) {
@@ -201,9 +201,9 @@ impl<T: StoredFloat> Rope<T> {
     }
 }
 
-/// Turns some pairs.
+/// Rotates some pairs.
 #[inline(always)]
-unsafe fn turn<T: StoredFloat>(count: usize, from: [Line<T>; 4], to: [Line<T>; 2]) {
+unsafe fn rotate<T: StoredFloat>(count: usize, from: [Line<T>; 4], to: [Line<T>; 2]) {
     let mut lines = [[T::Compute::ZERO; PAIRS]; 4];
     for (line, from) in lines.iter_mut().zip(from) {
         // SAFETY: passed on.
@@ -236,7 +236,7 @@ struct Rows<'a, T> {
     range: Range<usize>,
 }
 
-impl<T: StoredFloat> Job for Rows<'_, T> {
+impl<T: StoredFloat> SimdFn for Rows<'_, T> {
     #[inline(always)]
     fn run(self) {
         for row in self.range {
@@ -247,39 +247,4 @@ impl<T: StoredFloat> Job for Rows<'_, T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use millstream_core::{Command, DType};
-
-    use super::super::testing::{FLOATS, Tensor, assert_same_bits_in_any_order, fault, noise};
-
-    #[test]
-    fn rows_have_the_same_bits_in_any_order() {
-        for dtype in FLOATS {
-            let floats = |shape: &[usize], seed| {
-                Tensor::floats(dtype, shape, &noise(shape.iter().product(), seed))
-            };
-            let (src, cos, sin) =
-                (floats(&[2, 3, 9, 200], 1), floats(&[9, 70], 2), floats(&[9, 70], 3));
-            let places: Vec<i32> = (0..18).map(|place| (place * 5) % 9).collect();
-            let positions = Tensor::new(&[2, 9], &places);
-            let dst = Tensor::output(dtype, &[2, 3, 9, 200]);
-            let [a, b, c, d] = [&src, &cos, &sin, &positions].map(Tensor::operand);
-            for interleaved in [false, true] {
-                let command = Command::rope(dst.operand(), a, b, c, Some(d), interleaved);
-                assert_same_bits_in_any_order(&command.unwrap(), &dst);
-            }
-        }
-    }
-
-    #[test]
-    fn a_position_without_a_row_is_a_fault() {
-        for position in [-1, 3, i64::MIN, i64::MAX] {
-            let row = Tensor::floats(DType::F32, &[1, 1, 2, 4], &[1.0; 8]);
-            let table = Tensor::floats(DType::F32, &[3, 2], &[1.0; 6]);
-            let positions = Tensor::new(&[1, 2], &[0i64, position]);
-            let [row, table, at] = [&row, &table, &positions].map(Tensor::operand);
-            let message = fault(Command::rope(row, row, table, table, Some(at), false));
-            assert!(message.contains("outside tables of 3 rows"), "{message}");
-        }
-    }
-}
+mod tests;

@@ -4,19 +4,19 @@ use std::mem::MaybeUninit;
 
 use millstream_core::{DType, Operand, RawBuffer, Scalar};
 
-use super::block::{Input, Output, Scratch, base, each_block};
-use super::integer::Int;
-use super::number::{Bool, Stored, StoredFloat, with_bits, with_float, with_int};
-use super::parallel::Parallel;
-use super::simd::{Job, vectorised};
-use super::span::{Span, Tile, Whole};
-use super::walk::Walk;
+use crate::kernels::shared::block::{Input, Output, Scratch, base, each_block};
+use crate::kernels::shared::integer::Int;
+use crate::kernels::shared::number::{Bool, Stored, StoredFloat, with_bits, with_float, with_int};
+use crate::kernels::shared::parallel::Parallel;
+use crate::kernels::shared::simd::{SimdFn, vectorized};
+use crate::kernels::shared::span::{Span, Tile, Whole};
+use crate::kernels::shared::walk::Walk;
 
 /// `a` where the condition holds, else `b`; the inputs are condition, `a` and `b`.
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn where_(
     dst: &Operand<RawBuffer>,
     inputs: [&Operand<RawBuffer>; 3],
@@ -36,13 +36,13 @@ pub(super) unsafe fn where_(
             let (mut left, mut right, mut results) =
                 (Scratch::new(), Scratch::new(), Scratch::new());
             // SAFETY: blocks are disjoint parts of the output; an input that is the output is read
-            // before the same elements are written, and the job fills the block.
+            // before the same elements are written, and the loop fills the block.
             unsafe {
                 let choices = condition.read(&walk, start, len, &mut choices);
                 let a = a.read(&walk, start, len, &mut left);
                 let b = b.read(&walk, start, len, &mut right);
                 output.write(&walk, start, len, &mut results, |to| {
-                    vectorised(Choose { choices, a, b, to });
+                    vectorized(Choose { choices, a, b, to });
                 });
             }
         });
@@ -53,14 +53,14 @@ pub(super) unsafe fn where_(
 ///
 /// # Safety
 ///
-/// `choices` is valid and initialised for as many truth values as the tile has elements of the type.
+/// `choices` is valid and initialized for as many truth values as the tile has elements of the type.
 #[inline]
 pub(super) unsafe fn choose(dtype: DType, choices: *const u8, tile: Tile<2>) {
     with_bits!(dtype, Bits => {
-        // SAFETY: passed on; bits of the size of the elements stand for them. The job fills its output.
+        // SAFETY: passed on; bits of the size of the elements stand for them. The loop fills its output.
         unsafe {
             let choices = std::slice::from_raw_parts(choices, tile.count);
-            tile.apply::<Bits, Bits>(|[a, b], to| vectorised(Choose { choices, a, b, to }));
+            tile.apply::<Bits, Bits>(|[a, b], to| vectorized(Choose { choices, a, b, to }));
         }
     });
 }
@@ -72,7 +72,7 @@ struct Choose<'a, T> {
     to: &'a mut [MaybeUninit<T>],
 }
 
-impl<T: Copy> Job for Choose<'_, T> {
+impl<T: Copy> SimdFn for Choose<'_, T> {
     #[inline(always)]
     fn run(self) {
         let pairs = self.a.iter().zip(self.b);
@@ -86,7 +86,7 @@ impl<T: Copy> Job for Choose<'_, T> {
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn clip(
     min: Option<Scalar>,
     max: Option<Scalar>,
@@ -111,21 +111,21 @@ pub(super) unsafe fn limit(
     dtype: DType,
     span: impl Span<1>,
 ) {
-    // SAFETY: passed on. The job fills its output.
+    // SAFETY: passed on. The loop fills its output.
     unsafe {
         if dtype.is_float() {
             with_float!(dtype, T => {
                 let rounded = |limit: f64| <T as StoredFloat>::from_f64(limit).widen();
                 let low = rounded(min.map_or(f64::NEG_INFINITY, Scalar::as_f64));
                 let high = rounded(max.map_or(f64::INFINITY, Scalar::as_f64));
-                span.apply::<T, T>(|[values], to| vectorised(Limit { low, high, values, to }));
+                span.apply::<T, T>(|[values], to| vectorized(Limit { low, high, values, to }));
             });
         } else {
             with_int!(dtype, T => {
                 // The constructor brought the limits into the range of the type.
                 let low = min.map_or(<T as Int>::MIN, |limit| limit.as_i128() as T);
                 let high = max.map_or(<T as Int>::MAX, |limit| limit.as_i128() as T);
-                span.apply::<T, T>(|[values], to| vectorised(Limit { low, high, values, to }));
+                span.apply::<T, T>(|[values], to| vectorized(Limit { low, high, values, to }));
             });
         }
     }
@@ -138,7 +138,7 @@ struct Limit<'a, C> {
     to: &'a mut [MaybeUninit<C>],
 }
 
-impl<C: Copy + PartialOrd> Job for Limit<'_, C> {
+impl<C: Copy + PartialOrd> SimdFn for Limit<'_, C> {
     #[inline(always)]
     fn run(self) {
         for (to, &value) in self.to.iter_mut().zip(self.values) {
@@ -150,5 +150,4 @@ impl<C: Copy + PartialOrd> Job for Limit<'_, C> {
 }
 
 #[cfg(test)]
-#[path = "select_tests.rs"]
 mod tests;

@@ -2,18 +2,18 @@
 
 use millstream_core::{DType, Operand, RawBuffer, SmallFloat};
 
-use super::block::{BLOCK, Input, Output, Scratch, base};
-use super::copy::{self, Cast, each};
-use super::number::{Stored, with_f32, with_int};
-use super::parallel::{Parallel, Shared, share};
-use super::span::Whole;
-use super::walk::Walk;
+use crate::kernels::copy::{self, Cast, each};
+use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base};
+use crate::kernels::shared::number::{Stored, with_f32, with_int};
+use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::span::Whole;
+use crate::kernels::shared::walk::Walk;
 
 /// Copies where one of the types is only stored.
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn copy(
     dst: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
@@ -72,7 +72,7 @@ fn number(dtype: DType, bits: usize) -> i8 {
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute), and the input has the type `T`.
+/// As for [`execute`](crate::kernels::execute), and the input has the type `T`.
 unsafe fn pack<T: Stored>(
     dst: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
@@ -104,7 +104,7 @@ unsafe fn pack<T: Stored>(
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute), and the output has the type `T`.
+/// As for [`execute`](crate::kernels::execute), and the output has the type `T`.
 unsafe fn unpack<T: Stored>(
     dst: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,

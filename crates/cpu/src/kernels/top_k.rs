@@ -4,12 +4,12 @@ use std::cmp::Ordering;
 
 use millstream_core::{DType, Operand, RawBuffer};
 
-use super::block::{BLOCK, Input, Output, Scratch, base};
-use super::fault::{Result, try_share};
-use super::number::{Stored, with_float, with_int};
-use super::parallel::Parallel;
-use super::walk::Walk;
-use super::workspace::reserve;
+use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base};
+use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::number::{Stored, with_float, with_int};
+use crate::kernels::shared::parallel::Parallel;
+use crate::kernels::shared::scratch::reserve;
+use crate::kernels::shared::walk::Walk;
 
 /// Up to so many elements are kept on the stack, in order.
 const FEW: usize = 32;
@@ -19,7 +19,7 @@ const MORE: usize = 2048;
 
 /// What is taken.
 #[derive(Clone, Copy)]
-pub(super) struct Choice {
+pub(super) struct Params {
     pub axis: usize,
     pub largest: bool,
     pub sorted: bool,
@@ -27,9 +27,9 @@ pub(super) struct Choice {
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn top_k(
-    choice: Choice,
+    params: Params,
     values: &Operand<RawBuffer>,
     indices: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
@@ -39,9 +39,9 @@ pub(super) unsafe fn top_k(
     // SAFETY: passed on; the types are those of the operands.
     unsafe {
         if dtype.is_float() {
-            with_float!(dtype, T => select::<T>(choice, values, indices, src, parallel))
+            with_float!(dtype, T => select::<T>(params, values, indices, src, parallel))
         } else {
-            with_int!(dtype, T => select::<T>(choice, values, indices, src, parallel))
+            with_int!(dtype, T => select::<T>(params, values, indices, src, parallel))
         }
     }
 }
@@ -67,20 +67,20 @@ fn order<C: Copy + PartialOrd>(largest: bool, a: &Entry<C>, b: &Entry<C>) -> Ord
 }
 
 unsafe fn select<T: Stored<Compute: PartialOrd>>(
-    choice: Choice,
+    params: Params,
     values: &Operand<RawBuffer>,
     indices: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
 ) -> Result {
     let layouts = [&values.layout, &indices.layout, &src.layout];
-    let rows = Walk::over(layouts, (0..src.layout.rank()).filter(|&other| other != choice.axis));
-    let row = Walk::over([&src.layout], [choice.axis]);
-    let k = values.layout.shape()[choice.axis];
+    let rows = Walk::over(layouts, (0..src.layout.rank()).filter(|&other| other != params.axis));
+    let row = Walk::over([&src.layout], [params.axis]);
+    let k = values.layout.shape()[params.axis];
     if k == 0 {
         return Ok(());
     }
-    let steps = [&values.layout, &indices.layout].map(|layout| layout.strides()[choice.axis]);
+    let steps = [&values.layout, &indices.layout].map(|layout| layout.strides()[params.axis]);
     // SAFETY: passed on.
     let (to, places, from) = unsafe { (base::<T>(values), base::<i64>(indices), base::<T>(src)) };
     let (to, places) = (Output::new(to, 0), Output::new(places, 1));
@@ -95,7 +95,7 @@ unsafe fn select<T: Stored<Compute: PartialOrd>>(
             // SAFETY: the row is one of the input.
             let input = unsafe { input.moved(first) };
             let store = |entries: &mut [Entry<T::Compute>]| {
-                if !choice.sorted {
+                if !params.sorted {
                     entries.sort_unstable_by_key(|entry| entry.1);
                 }
                 for (i, &(found, place)) in entries.iter().enumerate() {
@@ -108,14 +108,14 @@ unsafe fn select<T: Stored<Compute: PartialOrd>>(
             };
             if k <= FEW {
                 // SAFETY: nobody writes the input.
-                let mut entries = unsafe { few(&row, &input, k, choice.largest) };
+                let mut entries = unsafe { few(&row, &input, k, params.largest) };
                 store(&mut entries[..k]);
                 return;
             }
             // SAFETY: nobody writes the input.
-            unsafe { best(&row, &input, k, choice.largest, &mut many) };
-            if choice.sorted {
-                many.sort_unstable_by(|a, b| order(choice.largest, a, b));
+            unsafe { best(&row, &input, k, params.largest, &mut many) };
+            if params.sorted {
+                many.sort_unstable_by(|a, b| order(params.largest, a, b));
             }
             store(&mut many);
         });
@@ -123,7 +123,7 @@ unsafe fn select<T: Stored<Compute: PartialOrd>>(
     })
 }
 
-/// Calls `visit(element, place)` for every element of a row.
+/// Calls `body(element, place)` for every element of a row.
 ///
 /// # Safety
 ///
@@ -132,7 +132,7 @@ unsafe fn select<T: Stored<Compute: PartialOrd>>(
 unsafe fn each<T: Stored>(
     row: &Walk<1>,
     input: &Input<T>,
-    mut visit: impl FnMut(T::Compute, usize),
+    mut body: impl FnMut(T::Compute, usize),
 ) {
     let mut scratch = Scratch::new();
     for first in (0..row.elements()).step_by(BLOCK) {
@@ -140,7 +140,7 @@ unsafe fn each<T: Stored>(
         // SAFETY: passed on.
         let block = unsafe { input.read(row, first, len, &mut scratch) };
         for (i, &x) in block.iter().enumerate() {
-            visit(x, first + i);
+            body(x, first + i);
         }
     }
 }
@@ -224,5 +224,4 @@ unsafe fn best<T: Stored<Compute: PartialOrd>>(
 }
 
 #[cfg(test)]
-#[path = "top_k_tests.rs"]
 mod tests;

@@ -1,6 +1,5 @@
 //! cuBLASLt: matrix products, with one handle and workspace per queue.
 
-mod parts;
 mod problem;
 
 use std::collections::HashMap;
@@ -8,11 +7,11 @@ use std::ffi::{CStr, c_void};
 
 use cudarc::cublaslt::sys::{self, cublasStatus_t};
 use millstream_core::DType;
+use millstream_gpu::{Failure, Memory};
 
-pub(crate) use parts::Parts;
 pub(crate) use problem::{Matrix, Problem, Product, map};
 
-use crate::driver::{DeviceMemory, Failure, Stream};
+use crate::driver::{DeviceMemory, Stream};
 use crate::gpu::Gpu;
 
 /// Products that a queue remembers the algorithm of; beyond that it starts anew.
@@ -52,7 +51,7 @@ struct Preference(sys::cublasLtMatmulPreference_t);
 
 /// A product that can be run as soon as its stream is there.
 #[derive(Clone, Copy)]
-pub(crate) struct Ready {
+pub(crate) struct PreparedProduct {
     index: usize,
     first: usize,
     second: usize,
@@ -71,7 +70,7 @@ fn check(call: &'static str, status: cublasStatus_t) -> Result<(), Failure> {
     }
     // SAFETY: gives a constant text for any status.
     let text = unsafe { CStr::from_ptr(sys::cublasLtGetStatusString(status)) };
-    Err(Failure::of_library(call, format!("{status:?}"), text.to_string_lossy().into_owned()))
+    Err(Failure::new(call, format!("{status:?}"), text.to_string_lossy()))
 }
 
 impl Descriptor {
@@ -229,7 +228,7 @@ impl Blas {
     /// # Errors
     ///
     /// What the library said.
-    pub fn prepare(&mut self, product: &Product) -> Result<Option<Ready>, Failure> {
+    pub fn prepare(&mut self, product: &Product) -> Result<Option<PreparedProduct>, Failure> {
         let index = match self.known.get(&product.problem) {
             Some(index) => *index,
             None => {
@@ -244,8 +243,16 @@ impl Blas {
         };
         let &Product { problem, first, second, added, result, bias, scale, .. } = product;
         let share = if problem.adds { 1.0 } else { 0.0 };
-        let ready = |index| Ready { index, first, second, added, result, bias, scale, share };
-        Ok(index.map(ready))
+        Ok(index.map(|index| PreparedProduct {
+            index,
+            first,
+            second,
+            added,
+            result,
+            bias,
+            scale,
+            share,
+        }))
     }
 
     fn find(&self, product: &Product) -> Result<Option<Prepared>, Failure> {
@@ -267,9 +274,9 @@ impl Blas {
             operation.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, product.bias as u64)?;
         }
         let layout = |matrix, dtype| MatrixLayout::new(matrix, dtype, problem.batch);
-        let factor = |matrix| layout(matrix, problem.dtype);
+        let operand = |matrix| layout(matrix, problem.dtype);
         let result = |matrix| layout(matrix, problem.result_dtype);
-        let (first, second) = (factor(&problem.first)?, factor(&problem.second)?);
+        let (first, second) = (operand(&problem.first)?, operand(&problem.second)?);
         let (added, result) = (result(&problem.added)?, result(&problem.result)?);
         let space = self.workspace.as_ref().map_or(0, DeviceMemory::bytes);
         let preference = Preference::new(problem, space)?;
@@ -316,16 +323,20 @@ impl Blas {
     /// # Errors
     ///
     /// What the library said.
-    pub unsafe fn run(&mut self, ready: &Ready, stream: &Stream) -> Result<(), Failure> {
+    pub unsafe fn run(
+        &mut self,
+        product: &PreparedProduct,
+        stream: &Stream,
+    ) -> Result<(), Failure> {
         use sys::cublasLtMatmulDescAttributes_t::CUBLASLT_MATMUL_DESC_BIAS_POINTER;
-        let Some(prepared) = self.prepared.get(ready.index) else {
-            let text = "the product was forgotten".into();
-            return Err(Failure::of_library("cublasLtMatmul", "not prepared".into(), text));
+        let Some(prepared) = self.prepared.get(product.index) else {
+            let text = "the product was forgotten";
+            return Err(Failure::new("cublasLtMatmul", "not prepared", text));
         };
-        if ready.bias != 0 {
-            prepared.operation.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, ready.bias as u64)?;
+        if product.bias != 0 {
+            prepared.operation.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, product.bias as u64)?;
         }
-        let single = [ready.scale, ready.share];
+        let single = [product.scale, product.share];
         let double = single.map(f64::from);
         let number = |place: usize| -> *const c_void {
             if prepared.wide {
@@ -342,14 +353,14 @@ impl Blas {
                 self.handle,
                 prepared.operation.0,
                 number(0),
-                ready.first as *const c_void,
+                product.first as *const c_void,
                 prepared.first.0,
-                ready.second as *const c_void,
+                product.second as *const c_void,
                 prepared.second.0,
                 number(1),
-                ready.added as *const c_void,
+                product.added as *const c_void,
                 prepared.added.0,
-                ready.result as *mut c_void,
+                product.result as *mut c_void,
                 prepared.result.0,
                 &prepared.algorithm,
                 workspace as *mut c_void,

@@ -1,13 +1,12 @@
 //! From a matrix product in our words to one in those of cuBLASLt, without copying an operand.
 //!
 //! cuBLASLt thinks in columns: what is row-major `m × n` to us is column-major `n × m` to it. So it is
-//! asked for `dstᵀ = bᵀ × aᵀ`: its first operand is our second, and the other way round. An operand that is
+//! asked for `dstᵀ = rhsᵀ × lhsᵀ`: its first operand is our second, and the other way round. An operand that is
 //! transposed by its strides is one that it reads transposed. Pure functions: nothing here needs a GPU.
 
 use millstream_core::{Activation, DType, Epilogue, Operand, RawBuffer};
+use millstream_gpu::ProductOperands;
 use smallvec::SmallVec;
-
-use super::Parts;
 
 /// One operand as cuBLASLt sees it: column-major.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,14 +28,14 @@ pub(crate) struct Matrix {
 /// Everything that decides which algorithm is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Problem {
-    /// Of the factors.
+    /// Of `first` and `second`.
     pub dtype: DType,
     /// Of everything else.
     pub result_dtype: DType,
     pub batch: i32,
-    /// cuBLASLt's first operand: our `b`.
+    /// cuBLASLt's first operand: our `rhs`.
     pub first: Matrix,
-    /// cuBLASLt's second operand: our `a`.
+    /// cuBLASLt's second operand: our `lhs`.
     pub second: Matrix,
     /// What is added, if anything is; else the same as `result`.
     pub added: Matrix,
@@ -57,8 +56,8 @@ pub(crate) struct Product {
     pub result: usize,
     pub bias: usize,
     pub scale: f32,
-    /// Done by a kernel of ours, in place.
-    pub rest: Epilogue,
+    /// What is left, for a kernel of ours, in place.
+    pub left: Epilogue,
 }
 
 /// A matrix of ours, by strides.
@@ -132,24 +131,24 @@ fn batch_axis(operands: &[&Operand<RawBuffer>]) -> Option<(usize, SmallVec<[usiz
 }
 
 /// The product for cuBLASLt, or `None` where only a kernel of ours can do it.
-pub(crate) fn map(parts: &Parts) -> Option<Product> {
-    let Parts { dst, a, b, .. } = parts;
-    let (bias, residual) = (parts.bias.as_ref(), parts.residual.as_ref());
+pub(crate) fn map(operands: &ProductOperands<RawBuffer>) -> Option<Product> {
+    let ProductOperands { dst, lhs, rhs, epilogue, .. } = operands;
+    let (bias, residual) = (operands.bias.as_ref(), operands.residual.as_ref());
     let rank = dst.layout.rank();
-    if !a.layout.dtype().is_float()
+    if !lhs.layout.dtype().is_float()
         || rank < 2
-        || [a, b].iter().any(|operand| operand.layout.rank() != rank)
+        || [lhs, rhs].iter().any(|operand| operand.layout.rank() != rank)
     {
         return None;
     }
     let (m, n) = (dst.layout.shape()[rank - 2], dst.layout.shape()[rank - 1]);
-    let k = a.layout.shape()[rank - 1];
+    let k = lhs.layout.shape()[rank - 1];
     let small = |size: usize| (1..1 << 31).contains(&size);
     if dst.layout.is_empty() || ![m, n, k].into_iter().all(small) {
         return None;
     }
     let operands: SmallVec<[&Operand<RawBuffer>; 5]> =
-        [dst, a, b].into_iter().chain(bias).chain(residual).collect();
+        [dst, lhs, rhs].into_iter().chain(bias).chain(residual).collect();
     let (batch, strides) = batch_axis(&operands)?;
     let views: SmallVec<[View; 5]> = operands
         .iter()
@@ -169,8 +168,8 @@ pub(crate) fn map(parts: &Parts) -> Option<Product> {
         .collect();
     let mut views = Views {
         result: views[0],
-        a: views[1],
-        b: views[2],
+        lhs: views[1],
+        rhs: views[2],
         bias: bias.map(|_| views[3]),
         residual: residual.and(views.last().copied()),
         batch,
@@ -179,15 +178,15 @@ pub(crate) fn map(parts: &Parts) -> Option<Product> {
     if views.result.leading().is_none() {
         views.transpose();
     }
-    views.product([a, dst].map(|operand| operand.layout.dtype()), &parts.epilogue)
+    views.product([lhs, dst].map(|operand| operand.layout.dtype()), epilogue)
 }
 
 /// All operands of one product.
 #[derive(Clone, Copy)]
 struct Views {
     result: View,
-    a: View,
-    b: View,
+    lhs: View,
+    rhs: View,
     bias: Option<View>,
     residual: Option<View>,
     batch: usize,
@@ -196,17 +195,21 @@ struct Views {
 impl Views {
     /// Many matrices times one are one tall matrix times one, if they lie one below the other.
     fn fold_batch(&mut self) {
-        if self.batch == 1 || self.b.batch != 0 {
+        if self.batch == 1 || self.rhs.batch != 0 {
             return;
         }
         let below = |view: &View| view.rows == 1 || view.batch == view.row * view.rows;
-        let tall = [Some(self.result), Some(self.a), self.bias, self.residual];
+        let tall = [Some(self.result), Some(self.lhs), self.bias, self.residual];
         if !tall.iter().flatten().all(below) {
             return;
         }
         let batch = std::mem::replace(&mut self.batch, 1);
-        let views =
-            [Some(&mut self.result), Some(&mut self.a), self.bias.as_mut(), self.residual.as_mut()];
+        let views = [
+            Some(&mut self.result),
+            Some(&mut self.lhs),
+            self.bias.as_mut(),
+            self.residual.as_mut(),
+        ];
         for view in views.into_iter().flatten() {
             if view.rows == 1 {
                 view.row = view.batch;
@@ -219,16 +222,16 @@ impl Views {
     /// The same product with everything transposed.
     fn transpose(&mut self) {
         self.result = self.result.transposed();
-        (self.a, self.b) = (self.b.transposed(), self.a.transposed());
+        (self.lhs, self.rhs) = (self.rhs.transposed(), self.lhs.transposed());
         self.bias = self.bias.map(View::transposed);
         self.residual = self.residual.map(View::transposed);
     }
 
     fn product(self, [dtype, result_dtype]: [DType; 2], epilogue: &Epilogue) -> Option<Product> {
-        let Views { result, a, b, bias, residual, batch } = self;
+        let Views { result, lhs, rhs, bias, residual, batch } = self;
         let plain = |view: &View| view.matrix(batch).filter(|matrix| !matrix.transposed);
         let result_matrix = plain(&result)?;
-        let mut rest =
+        let mut left =
             Epilogue { scale: 1.0, activation: epilogue.activation, ..Epilogue::default() };
         // A bias that is one row rides on the product; cuBLASLt has no such thing for f64.
         let one_row = bias.filter(|bias| {
@@ -239,20 +242,20 @@ impl Views {
                 && bias.address % 16 == 0
                 && dtype != DType::F64
         });
-        rest.bias = bias.is_some() && one_row.is_none();
+        left.bias = bias.is_some() && one_row.is_none();
         // A residual is the matrix that is added; so is a bias that is no row, if there is no residual.
         let mut added = residual.and_then(|view| plain(&view).map(|matrix| (view, matrix)));
-        rest.residual = residual.is_some() && added.is_none();
-        if rest.bias && residual.is_none() {
+        left.residual = residual.is_some() && added.is_none();
+        if left.bias && residual.is_none() {
             added = bias.and_then(|view| plain(&view).map(|matrix| (view, matrix)));
-            rest.bias = added.is_none();
+            left.bias = added.is_none();
         }
         let relu = epilogue.activation == Activation::Relu
-            && !rest.bias
-            && !rest.residual
+            && !left.bias
+            && !left.residual
             && dtype != DType::F64;
         if relu {
-            rest.activation = Activation::None;
+            left.activation = Activation::None;
         }
         let (added_view, added_matrix) = added.unwrap_or((result, result_matrix));
         let product = Product {
@@ -260,21 +263,21 @@ impl Views {
                 dtype,
                 result_dtype,
                 batch: i32::try_from(batch).ok()?,
-                first: b.matrix(batch)?,
-                second: a.matrix(batch)?,
+                first: rhs.matrix(batch)?,
+                second: lhs.matrix(batch)?,
                 added: added_matrix,
                 adds: added.is_some(),
                 result: result_matrix,
                 bias: one_row.is_some(),
                 relu,
             },
-            first: b.address,
-            second: a.address,
+            first: rhs.address,
+            second: lhs.address,
             added: added_view.address,
             result: result.address,
             bias: one_row.map_or(0, |bias| bias.address),
             scale: epilogue.scale,
-            rest,
+            left,
         };
         // A second rounding to 16 bits would be one too many.
         let half = matches!(result_dtype, DType::F16 | DType::BF16);
@@ -295,8 +298,8 @@ impl Problem {
 impl Product {
     /// Whether nothing is left to be done after the product.
     pub fn is_complete(&self) -> bool {
-        let rest = &self.rest;
-        !rest.bias && !rest.residual && rest.activation == Activation::None
+        let left = &self.left;
+        !left.bias && !left.residual && left.activation == Activation::None
     }
 }
 

@@ -77,7 +77,7 @@ impl Case {
     }
 
     fn map(&self) -> Option<Product> {
-        map(&Parts::of(&self.command()).unwrap())
+        map(&ProductOperands::of(&self.command()).unwrap())
     }
 
     /// Maps, executes and compares with the definition; what is left over is not computed.
@@ -111,15 +111,15 @@ impl Case {
                     * value(&command.inputs()[1], &[lead, &[i, column]].concat());
             }
             sum *= 0.5;
-            for (extra, rest) in command.inputs()[2..].iter().zip(
+            for (extra, left) in command.inputs()[2..].iter().zip(
                 [
-                    self.bias.map(|_| product.rest.bias),
-                    self.residual.map(|_| product.rest.residual),
+                    self.bias.map(|_| product.left.bias),
+                    self.residual.map(|_| product.left.residual),
                 ]
                 .into_iter()
                 .flatten(),
             ) {
-                sum += if rest { 0.0 } else { value(extra, &index) };
+                sum += if left { 0.0 } else { value(extra, &index) };
             }
             if product.problem.relu {
                 sum = sum.max(0.0);
@@ -215,8 +215,8 @@ fn what_does_not_fit_is_left_for_a_kernel() {
         ..Case::new(dense(&[3, 4]), dense(&[3, 5]), dense(&[5, 4]))
     };
     let product = case.check();
-    assert!(product.rest.bias && !product.rest.residual);
-    assert_eq!(product.rest.activation, Activation::Relu);
+    assert!(product.left.bias && !product.left.residual);
+    assert_eq!(product.left.activation, Activation::Relu);
     assert!(!product.problem.relu);
     // A whole matrix as bias takes the residual's place.
     let case = Case {
@@ -229,7 +229,7 @@ fn what_does_not_fit_is_left_for_a_kernel() {
         activation: Activation::GeluTanh,
         ..Case::new(dense(&[3, 4]), dense(&[3, 5]), dense(&[5, 4]))
     };
-    assert_eq!(case.map().unwrap().rest.activation, Activation::GeluTanh);
+    assert_eq!(case.map().unwrap().left.activation, Activation::GeluTanh);
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn halves_with_more_to_do_have_sums_of_32_bits() {
         activation: Activation::Gelu,
         ..Case::new(half(&[3, 4]), half(&[3, 5]), half(&[5, 4]))
     };
-    let whole = Parts::of(&case.command()).unwrap();
+    let whole = ProductOperands::of(&case.command()).unwrap();
     let product = map(&whole.bare(operand(20480, dense(&[3, 4])))).unwrap();
     let problem = &product.problem;
     assert_eq!((problem.dtype, problem.result_dtype), (DType::BF16, DType::F32));

@@ -3,8 +3,9 @@
 use std::cell::Cell;
 
 use cudarc::driver::sys::{self, CUcontext, CUdevice};
+use millstream_gpu::Failure;
 
-use super::{Failure, check};
+use super::check;
 
 thread_local! {
     /// The context that this crate last made current on the thread.

@@ -1,8 +1,9 @@
 //! Events, which order one stream after another.
 
 use cudarc::driver::sys::{self, CUevent, CUevent_flags_enum};
+use millstream_gpu::Failure;
 
-use super::{Failure, Stream, check};
+use super::{Stream, check};
 
 /// An event without timing.
 pub(crate) struct Event(CUevent);

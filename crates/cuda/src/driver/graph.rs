@@ -1,15 +1,16 @@
 //! Graphs: launches that were captured once and are submitted as one.
 
 use cudarc::driver::sys::{self, CUgraph, CUgraphExec, CUstreamCaptureMode};
+use millstream_gpu::Failure;
 
-use super::{Failure, Stream, check};
+use super::{Stream, check};
 
 /// A graph that can be launched again and again.
-pub(crate) struct Graph(CUgraphExec);
+pub(crate) struct GraphExec(CUgraphExec);
 
 // SAFETY: the driver lets any thread launch a graph, one at a time, which `&mut` and the queue's lock see
 // to.
-unsafe impl Send for Graph {}
+unsafe impl Send for GraphExec {}
 
 /// A captured graph before it can be launched.
 struct Captured(CUgraph);
@@ -21,7 +22,7 @@ impl Drop for Captured {
     }
 }
 
-impl Graph {
+impl GraphExec {
     /// Captures what `work` gives to a stream that is used for nothing else. Only calls of this thread
     /// are held to the rules of a capture; other threads go on as they like.
     ///
@@ -44,11 +45,8 @@ impl Graph {
         done?;
         check("cuStreamEndCapture", ended)?;
         let Some(captured) = captured else {
-            return Err(Failure::of_library(
-                "cuStreamEndCapture",
-                "no graph".into(),
-                "the capture gave nothing".into(),
-            ));
+            let text = "the capture gave nothing";
+            return Err(Failure::new("cuStreamEndCapture", "no graph", text));
         };
         let mut exec = std::ptr::null_mut();
         // SAFETY: the graph lives until the end of this function, and `exec` is a place for the result.
@@ -69,7 +67,7 @@ impl Graph {
     }
 }
 
-impl Drop for Graph {
+impl Drop for GraphExec {
     fn drop(&mut self) {
         // SAFETY: instantiated above and destroyed only here. Launches that run go on until they end.
         unsafe { sys::cuGraphExecDestroy(self.0) };

@@ -5,8 +5,29 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use cudarc::driver::sys::{self, CUdeviceptr};
+use millstream_gpu::{Binding, Failure, HostVisible, Memory};
 
-use super::{Context, Failure, check};
+use super::{Context, check};
+
+/// Memory by address: where the device sees it, and where the host does if it does at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CudaSegment {
+    pub device: CUdeviceptr,
+    /// 0 if the host does not.
+    pub host: usize,
+}
+
+impl CudaSegment {
+    /// The address of a place as the device sees it.
+    pub fn address(place: Binding<Self>) -> CUdeviceptr {
+        place.segment.device + place.offset as CUdeviceptr
+    }
+
+    /// The address of a place as the host sees it.
+    pub fn host_address(place: Binding<Self>) -> Option<usize> {
+        (place.segment.host != 0).then(|| place.segment.host + place.offset)
+    }
+}
 
 /// Memory on the device.
 pub(crate) struct DeviceMemory {
@@ -40,15 +61,21 @@ impl DeviceMemory {
         check("cuMemsetD8", unsafe { sys::cuMemsetD8_v2(memory.address, 0, bytes.max(1)) })?;
         Ok(memory)
     }
+}
 
-    /// The address on the device.
-    pub fn address(&self) -> usize {
+impl Memory for DeviceMemory {
+    type Segment = CudaSegment;
+
+    fn address(&self) -> usize {
         self.address as usize
     }
 
-    /// The size that was asked for.
-    pub fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    fn segment(&self) -> CudaSegment {
+        CudaSegment { device: self.address, host: 0 }
     }
 }
 
@@ -84,7 +111,7 @@ const PAGE: usize = 4096;
 
 fn lack(bytes: usize) -> Failure {
     let text = format!("{bytes} bytes of host memory");
-    let failure = Failure::of_library("alloc", "no memory".into(), text);
+    let failure = Failure::new("alloc", "no memory", text);
     Failure { out_of_memory: true, ..failure }
 }
 
@@ -137,25 +164,28 @@ impl Pinned {
         })?;
         Ok(pinned)
     }
+}
 
-    /// The address as the host sees it.
-    pub fn host(&self) -> *mut u8 {
-        self.host.as_ptr()
-    }
+impl Memory for Pinned {
+    type Segment = CudaSegment;
 
-    /// The same, which is never null.
-    pub fn start(&self) -> NonNull<u8> {
-        self.host
-    }
-
-    /// The address as the device sees it.
-    pub fn address(&self) -> usize {
+    fn address(&self) -> usize {
         self.device as usize
     }
 
-    /// The size.
-    pub fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         self.layout.size()
+    }
+
+    fn segment(&self) -> CudaSegment {
+        CudaSegment { device: self.device, host: self.host.as_ptr().addr() }
+    }
+}
+
+// SAFETY: zeroed when it is made, in whole pages, and registered or allocated for as long as the value lives.
+unsafe impl HostVisible for Pinned {
+    fn host(&self) -> NonNull<u8> {
+        self.host
     }
 }
 

@@ -4,16 +4,16 @@
 
 mod context;
 mod event;
-mod failure;
 mod graph;
 mod memory;
 mod module;
+mod status;
 mod stream;
 
 pub(crate) use context::Context;
 pub(crate) use event::Event;
-pub(crate) use failure::{Failure, check};
-pub(crate) use graph::Graph;
-pub(crate) use memory::{DeviceMemory, Pinned};
+pub(crate) use graph::GraphExec;
+pub(crate) use memory::{CudaSegment, DeviceMemory, Pinned};
 pub(crate) use module::{Function, Module};
+pub(crate) use status::check;
 pub(crate) use stream::Stream;

@@ -8,8 +8,9 @@ use cudarc::driver::sys::{
     self, CUfunction, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue,
     CUlaunchConfig, CUmodule,
 };
+use millstream_gpu::Failure;
 
-use super::{Failure, Stream, check};
+use super::{Stream, check};
 
 /// Loaded code. Unloaded with its last function.
 pub(crate) struct Module(CUmodule);
@@ -59,9 +60,8 @@ impl Module {
     ///
     /// No kernel of that name, or what else the driver said.
     pub fn function(self: &Arc<Self>, name: &str, overlaps: bool) -> Result<Function, Failure> {
-        let text = CString::new(name).map_err(|_| {
-            Failure::of_library("cuModuleGetFunction", "bad name".into(), name.to_owned())
-        })?;
+        let text = CString::new(name)
+            .map_err(|_| Failure::new("cuModuleGetFunction", "bad name", name))?;
         let mut raw = std::ptr::null_mut();
         // SAFETY: the module lives as long as its owner, the name ends in a zero.
         check("cuModuleGetFunction", unsafe {

@@ -1,8 +1,9 @@
 //! Streams of the driver.
 
 use cudarc::driver::sys::{self, CUresult, CUstream};
+use millstream_gpu::Failure;
 
-use super::{Failure, check};
+use super::check;
 
 /// The flag of a stream that takes no part in the default stream's order.
 const NON_BLOCKING: u32 = 1;

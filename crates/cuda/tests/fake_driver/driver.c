@@ -88,15 +88,17 @@ u64 fake_release(void) {
     return pthread_mutex_unlock(&hang_lock);
 }
 
+static void hang(void) {
+    pthread_mutex_lock(&hang_lock);
+    while (!released) pthread_cond_wait(&hang_changed, &hang_lock);
+    pthread_mutex_unlock(&hang_lock);
+}
+
 static void trouble(u64 source, u64 bytes) {
     if (bytes != 3) return;
     if (!memcmp((void*)source, "DIE", 3)) dead = 1;
     if (!memcmp((void*)source, "ZZZ", 3)) usleep(200000);
-    if (!memcmp((void*)source, "HNG", 3)) {
-        pthread_mutex_lock(&hang_lock);
-        while (!released) pthread_cond_wait(&hang_changed, &hang_lock);
-        pthread_mutex_unlock(&hang_lock);
-    }
+    if (!memcmp((void*)source, "HNG", 3)) hang();
 }
 
 static void copy(u64 target, u64 source, u64 bytes) {
@@ -213,8 +215,12 @@ CUresult cuCtxSetCurrent(void* context) { current = context; return OK; }
 static int no_memory;
 u64 fake_refuse_memory(void) { return no_memory = 1; }
 u64 fake_allow_memory(void) { return no_memory = 0; }
+static int calls_fail;
+u64 fake_fail_calls(void) { return calls_fail = 1; }
+u64 fake_mend_calls(void) { return calls_fail = 0; }
 CUresult cuMemAlloc_v2(u64* address, size_t bytes) {
     if (!current) return 201;
+    if (calls_fail) return INVALID;
     if (no_memory) return OUT_OF_MEMORY;
     if (__sync_add_and_fetch(&allocated, bytes) > MEMORY) { __sync_sub_and_fetch(&allocated, bytes); return OUT_OF_MEMORY; }
     u64* memory = aligned_alloc(256, (bytes + 511) / 256 * 256);
@@ -238,6 +244,7 @@ CUresult cuMemHostGetDevicePointer_v2(u64* address, void* host, unsigned flags) 
 CUresult cuMemHostAlloc(void** host, size_t bytes, unsigned flags) { (void)flags; if (no_memory) return OUT_OF_MEMORY; *host = calloc(1, bytes); return OK; }
 CUresult cuMemFreeHost(void* host) { free(host); return OK; }
 CUresult cuStreamCreate(Stream** result, unsigned flags) {
+    if (calls_fail) return INVALID;
     if (!current || flags != 1) return INVALID;
     Stream* stream = calloc(1, sizeof *stream);
     pthread_mutex_init(&stream->lock, 0);
@@ -369,9 +376,24 @@ CUresult cuGraphLaunch(Graph* exec, Stream* stream) {
     return OK;
 }
 
-int nvrtcCreateProgram(void** program, const char* source, const char* name, int headers, const char** texts, const char** names) { (void)source; (void)headers; (void)texts; (void)names; *program = strstr(name, "ms_cumsum") ? (void*)2 : (void*)1; return 0; }
-// The compiler does not like cumsum.
-int nvrtcCompileProgram(void* program, int count, const char** options) { return program == (void*)1 && count > 0 && !strcmp(options[0], "--gpu-architecture=sm_90") ? 0 : 5; }
+// A program is known by its name: the compiler does not like cumsum, and softmax can be held until `fake_release`.
+static u64 compiles;
+static int hold_softmax, refuse_compiles;
+u64 fake_compiles(void) { return __sync_add_and_fetch(&compiles, 0); }
+u64 fake_hold_softmax(void) { return hold_softmax = 1; }
+u64 fake_refuse_compiles(void) { return refuse_compiles = 1; }
+u64 fake_allow_compiles(void) { return refuse_compiles = 0; }
+int nvrtcCreateProgram(void** program, const char* source, const char* name, int headers, const char** texts, const char** names) {
+    (void)source; (void)headers; (void)texts; (void)names;
+    *program = strstr(name, "ms_cumsum") ? (void*)2 : strstr(name, "ms_softmax") ? (void*)3 : (void*)1;
+    return 0;
+}
+int nvrtcCompileProgram(void* program, int count, const char** options) {
+    __sync_add_and_fetch(&compiles, 1);
+    if (program == (void*)3 && hold_softmax) hang();
+    int fits = count > 0 && !strcmp(options[0], "--gpu-architecture=sm_90");
+    return fits && program != (void*)2 && !refuse_compiles ? 0 : 5;
+}
 int nvrtcGetCUBINSize(void* program, size_t* bytes) { (void)program; *bytes = 8; return 0; }
 int nvrtcGetCUBIN(void* program, char* image) { (void)program; memcpy(image, "\x7f" "ELFfake", 8); return 0; }
 int nvrtcGetProgramLogSize(void* program, size_t* bytes) { (void)program; *bytes = 1; return 0; }

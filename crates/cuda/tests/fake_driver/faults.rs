@@ -45,6 +45,10 @@ pub const TESTS: &[Test] = &[
         a_graph_that_cannot_be_launched_is_run_step_by_step,
     ),
     (
+        "a_call_that_fails_during_work_does_not_speak_of_opening",
+        a_call_that_fails_during_work_does_not_speak_of_opening,
+    ),
+    (
         "weights_that_are_still_written_are_not_read_early",
         weights_that_are_still_written_are_not_read_early,
     ),
@@ -402,6 +406,33 @@ fn a_graph_that_cannot_be_launched_is_run_step_by_step() {
 }
 
 /// A kernel may be started while the one before it still runs, and read early what that one does not write.
+fn a_call_that_fails_during_work_does_not_speak_of_opening() {
+    let device = open();
+    let stream = device.stream().unwrap();
+    let (from, to) = (filled(&stream, 1.0), stream.allocate(16).unwrap());
+    ask(c"fake_fail_calls");
+    ask(c"fake_refuse_softmax");
+    let memory = device.allocate(8 << 20).map(drop).unwrap_err();
+    let queue = Stream::new(&device).map(drop).unwrap_err();
+    let launch = {
+        let softmax = Command::softmax(to.operand(row(4)), from.operand(row(4)), 0, false);
+        stream.record(softmax.unwrap()).unwrap();
+        read(&stream, &to).read::<f32>().unwrap_err()
+    };
+    let calls = ["cuMemAlloc", "cuMemAlloc", "cuLaunchKernelEx"];
+    for (error, call) in [memory, queue, launch].into_iter().zip(calls) {
+        let text = error.to_string();
+        assert!(text.contains(call) && text.contains("as planted"), "{text}");
+        assert!(!text.contains("opened"), "{text}");
+        assert!(error.is_retryable(), "{text}");
+    }
+    ask(c"fake_mend_calls");
+    ask(c"fake_refuse_nothing");
+    drop(device.allocate(8 << 20).unwrap());
+    Stream::new(&device).unwrap();
+    assert_eq!(device.health().state, HealthState::Healthy);
+}
+
 fn weights_that_are_still_written_are_not_read_early() {
     const SIZE: usize = 16;
     let stream = open().stream().unwrap();

@@ -152,7 +152,7 @@ fn a_task_is_told_what_a_thread_is_told() {
     assert_eq!(Task::new(point).run(), Ok(()));
     let misfit = stream.download(buffer.operand(bytes(16))).unwrap();
     let download = Task::new(misfit).run().unwrap();
-    assert!(matches!(download.read::<f32>(), Err(Error::InvalidCommand { .. })));
+    assert!(matches!(download.read::<f32>(), Err(Error::Invalid { .. })));
 }
 
 fn a_lost_device_releases_a_task() {

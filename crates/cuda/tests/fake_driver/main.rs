@@ -20,6 +20,8 @@ mod faults;
 #[cfg(target_os = "linux")]
 mod futures;
 #[cfg(target_os = "linux")]
+mod kernels;
+#[cfg(target_os = "linux")]
 mod layer;
 #[cfg(target_os = "linux")]
 mod library;
@@ -72,6 +74,7 @@ mod linux {
             crate::faults::TESTS,
             crate::bounds::TESTS,
             crate::futures::TESTS,
+            crate::kernels::TESTS,
         ];
         OWN_TESTS.iter().chain(others.into_iter().flatten())
     }

@@ -5,7 +5,7 @@ use smallvec::smallvec;
 
 use crate::params::params;
 use crate::program::Definition;
-use crate::walk::{Plan, Walk};
+use crate::walk::{Elementwise, Walk};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
@@ -22,15 +22,15 @@ pub(crate) const PROGRAM: Definition = Definition {
 
 pub(super) fn lower(command: &BoundCommand, op: BinaryOp, limits: &Limits) -> Lowered {
     let (dst, a, b) = (&command.outputs()[0], &command.inputs()[0], &command.inputs()[1]);
-    let Some(plan) = Plan::new([dst, a, b], limits) else { return Lowered::default() };
+    let Some(grid) = Elementwise::new([dst, a, b], limits) else { return Lowered::default() };
     let (from, to) = (a.layout.dtype() as i32, dst.layout.dtype() as i32);
-    let constants = [op as i32, from, to, plan.rank, plan.wide, plan.vector, plan.steps];
+    let constants = [op as i32, from, to, grid.rank, grid.wide, grid.vector, grid.steps];
     let launch = Launch {
         key: Key::new(Program::Binary, &constants),
-        groups: plan.groups,
-        threads: plan.threads,
+        groups: grid.groups,
+        threads: grid.threads,
         slots: smallvec![Slot::from(dst), Slot::from(a), Slot::from(b)],
-        params: BinaryParams { walk: plan.walk, tail: plan.tail }.pack(),
+        params: BinaryParams { walk: grid.walk, tail: grid.tail }.pack(),
     };
     Lowered { launches: smallvec![launch], workspace: 0 }
 }

@@ -41,8 +41,8 @@ params! {
         act: u32,
         has_bias: u32,
         has_residual: u32,
-        /// Whether neighbours along the depth are nearer in memory.
-        a_depth_first: u32,
+        /// Whether the elements along k are the nearer ones in memory.
+        a_k_first: u32,
         /// The logarithm of the size of a block.
         shift: u32,
     }
@@ -112,7 +112,7 @@ pub(super) fn lower(
         act: act as u32,
         has_bias: product.bias.into(),
         has_residual: product.residual.into(),
-        a_depth_first: (matrices[1].column <= matrices[1].row).into(),
+        a_k_first: (matrices[1].column <= matrices[1].row).into(),
         shift: block.ilog2(),
     };
     let (key, columns, threads) = if m <= MAX_ROWS {

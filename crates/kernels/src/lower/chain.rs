@@ -14,7 +14,7 @@ use millstream_core::{
 use super::unary;
 use crate::params::params;
 use crate::program::Definition;
-use crate::walk::{Plan, Walk};
+use crate::walk::{Elementwise, Walk};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 /// The output and all inputs.
@@ -81,7 +81,7 @@ enum Kind {
 
 /// A step as the text is written from it.
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Step {
+struct PackedStep {
     kind: Kind,
     /// The number of the function, or which limits there are.
     code: i32,
@@ -91,7 +91,7 @@ struct Step {
     terms: [i32; 3],
 }
 
-impl Step {
+impl PackedStep {
     fn of(step: &ChainStep, result: DType) -> Self {
         let (kind, code) = match step.op() {
             ChainOp::Cast { dtype: _ } => (Kind::Cast, 0),
@@ -160,11 +160,11 @@ pub(super) fn lower(
     let (dst, inputs) = (&command.outputs()[0], command.inputs());
     let mut operands = [dst; OPERANDS];
     operands[1..].iter_mut().zip(inputs).for_each(|(to, input)| *to = input);
-    let Some(plan) = Plan::new(operands, limits) else { return Ok(Lowered::default()) };
+    let Some(grid) = Elementwise::new(operands, limits) else { return Ok(Lowered::default()) };
     let (mut first, mut second) = ([0; MAX_CHAIN_STEPS], [0; MAX_CHAIN_STEPS]);
     let mut constants = [0; PROGRAM.constants.len()];
     for (place, step) in chain.steps().iter().enumerate() {
-        constants[place] = Step::of(step, chain.results()[place]).pack();
+        constants[place] = PackedStep::of(step, chain.results()[place]).pack();
         (first[place], second[place]) = numbers(step, chain.dtype_of(step.terms()[0]));
     }
     for (place, dtype) in chain.inputs().iter().enumerate() {
@@ -172,13 +172,13 @@ pub(super) fn lower(
         constants[MAX_CHAIN_STEPS + place / INPUTS_PER_WORD] |= (*dtype as i32 + 1) << shift;
     }
     let last = constants.len() - 4;
-    constants[last..].copy_from_slice(&[plan.rank, plan.wide, plan.vector, plan.steps]);
+    constants[last..].copy_from_slice(&[grid.rank, grid.wide, grid.vector, grid.steps]);
     let launch = Launch {
         key: Key::new(Program::Chain, &constants),
-        groups: plan.groups,
-        threads: plan.threads,
+        groups: grid.groups,
+        threads: grid.threads,
         slots: operands.iter().map(|&operand| Slot::from(operand)).collect(),
-        params: ChainParams { walk: plan.walk, first, second, tail: plan.tail }.pack(),
+        params: ChainParams { walk: grid.walk, first, second, tail: grid.tail }.pack(),
     };
     Ok(Lowered { launches: smallvec::smallvec![launch], workspace: 0 })
 }
@@ -208,8 +208,8 @@ fn functions(text: &'static str) -> &'static str {
 /// Writes the steps of a key: the functions that they call, and `chain`, which calls them.
 pub(crate) fn write_steps(text: &mut String, key: &Key) {
     let constants: Vec<i32> = key.constants().map(|(_, value)| value).collect();
-    let steps: Vec<Step> =
-        constants[..MAX_CHAIN_STEPS].iter().map_while(|&word| Step::unpack(word)).collect();
+    let steps: Vec<PackedStep> =
+        constants[..MAX_CHAIN_STEPS].iter().map_while(|&word| PackedStep::unpack(word)).collect();
     let input = |place: usize| {
         let word = constants[MAX_CHAIN_STEPS + place / INPUTS_PER_WORD];
         let shift = TYPE_BITS as usize * (place % INPUTS_PER_WORD);
@@ -227,7 +227,7 @@ pub(crate) fn write_steps(text: &mut String, key: &Key) {
             Kind::Cast | Kind::Where => continue,
         };
         let from = dtype(step.terms[0]);
-        let Step { code, to, .. } = step;
+        let PackedStep { code, to, .. } = step;
         let _ = writeln!(text, "namespace step_{place} {{");
         let _ = writeln!(text, "#define OP {code}\n#define HAS {code}");
         let _ = writeln!(text, "#define DTYPE {from}\n#define TO {to}");

@@ -82,9 +82,9 @@ fn the_longest_chain_fits_a_key() {
         })
         .collect();
     let chain = Chain::new(&inputs, &steps).unwrap();
-    let packed = |place: usize| Step::of(&chain.steps()[place], DType::Bool);
+    let packed = |place: usize| PackedStep::of(&chain.steps()[place], DType::Bool);
     for place in 0..MAX_CHAIN_STEPS {
-        assert_eq!(Step::unpack(packed(place).pack()), Some(packed(place)));
+        assert_eq!(PackedStep::unpack(packed(place).pack()), Some(packed(place)));
     }
     let key = launch(&chain).key;
     assert!(source(&key, Dialect::Cuda).contains("r15"));

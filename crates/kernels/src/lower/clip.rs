@@ -5,7 +5,7 @@ use smallvec::smallvec;
 
 use crate::params::params;
 use crate::program::Definition;
-use crate::walk::{Plan, Walk};
+use crate::walk::{Elementwise, Walk};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
@@ -33,17 +33,17 @@ pub(super) fn lower(
     limits: &Limits,
 ) -> Lowered {
     let (dst, src) = (&command.outputs()[0], &command.inputs()[0]);
-    let Some(plan) = Plan::new([dst, src], limits) else { return Lowered::default() };
+    let Some(grid) = Elementwise::new([dst, src], limits) else { return Lowered::default() };
     let dtype = src.layout.dtype();
     let bits =
         |limit: Option<Scalar>| limit.map_or(0, |limit| u64::from_ne_bytes(limit.to_bytes(dtype)));
     let has = i32::from(min.is_some()) | i32::from(max.is_some()) << 1;
-    let constants = [dtype as i32, has, plan.rank, plan.wide, plan.vector, plan.steps];
-    let params = ClipParams { walk: plan.walk, low: bits(min), high: bits(max), tail: plan.tail };
+    let constants = [dtype as i32, has, grid.rank, grid.wide, grid.vector, grid.steps];
+    let params = ClipParams { walk: grid.walk, low: bits(min), high: bits(max), tail: grid.tail };
     let launch = Launch {
         key: Key::new(Program::Clip, &constants),
-        groups: plan.groups,
-        threads: plan.threads,
+        groups: grid.groups,
+        threads: grid.threads,
         slots: smallvec![Slot::from(dst), Slot::from(src)],
         params: params.pack(),
     };

@@ -8,7 +8,7 @@ use smallvec::smallvec;
 
 use super::epilogue::activation_code;
 use super::matmul::Tile;
-use super::matmul_depth::{self, VECTOR};
+use super::matmul_split_k::{self, VECTOR};
 use super::rescale;
 use crate::params::params;
 use crate::program::Definition;
@@ -19,7 +19,7 @@ use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 pub(super) const AXES: usize = MAX_SPATIAL + 2;
 
 params! {
-    /// What `conv`, `conv_depth` and `conv_direct` are told.
+    /// What `conv`, `conv_split_k` and `conv_direct` are told.
     ConvLaunch {
         /// Of output, input, weight, bias and residual; or, of integers, the two zero points.
         offset: [u64; 5],
@@ -36,7 +36,7 @@ params! {
         /// Places of the window in the whole batch.
         positions: u64,
         /// Channels of a group times taps.
-        depth: u64,
+        k: u64,
         out_size: [u64; MAX_SPATIAL],
         in_size: [u64; MAX_SPATIAL],
         taps: [u64; MAX_SPATIAL],
@@ -68,9 +68,9 @@ pub(crate) const DIRECT_PROGRAM: Definition = Definition {
     params: ConvLaunch::declaration,
 };
 
-pub(crate) const DEPTH_PROGRAM: Definition = Definition {
-    name: "conv_depth",
-    text: include_str!("../../programs/conv_depth.kernel"),
+pub(crate) const SPLIT_K_PROGRAM: Definition = Definition {
+    name: "conv_split_k",
+    text: include_str!("../../programs/conv_split_k.kernel"),
     constants: &["DTYPE", "ROWS", "COLUMNS", "THREADS", "SPATIAL", "DENSE", "WIDE"],
     params: ConvLaunch::declaration,
 };
@@ -178,12 +178,12 @@ impl Conv<'_> {
         let wide = is_wide([dst, src, weight].into_iter().chain(self.residual)) || self.is_far();
         let (act, first, second) = activation_code(activation);
         let direct = self.transposed || (groups > 1 && outputs < 8);
-        let depth = channels * taps;
-        let small = (!direct && matmul_depth::is_float(dtype))
-            .then(|| self.depth_tile(outputs, positions, groups, depth, wide, limits))
+        let k = channels * taps;
+        let small = (!direct && matmul_split_k::is_float(dtype))
+            .then(|| self.split_k_tile(outputs, positions, groups, k, wide, limits))
             .flatten();
         let mut tile = Tile::choose(outputs, positions, groups, dtype, limits);
-        // The deepest tile leaves little of 32 KiB for the steps along the depth.
+        // The tile with the most slices leaves little of 32 KiB for the steps along k.
         let tight = limits.shared_bytes < 40 << 10 && (wide || self.params.spatial > 1);
         if tight && tile.n < 32 {
             tile.slices /= 2;
@@ -210,7 +210,7 @@ impl Conv<'_> {
             channels: channels as u64,
             outputs: outputs as u64,
             positions: positions as u64,
-            depth: depth as u64,
+            k: k as u64,
             out_size: spatial(dst.layout.shape()),
             in_size: spatial(src.layout.shape()),
             taps: spatial(weight.layout.shape()),
@@ -234,10 +234,10 @@ impl Conv<'_> {
             (Key::new(Program::ConvDirect, &constants), [groups, 1, 1], threads)
         } else if let Some(tile) = small {
             let [rows_of_lane, columns_of_lane, threads] = tile.constants(limits);
-            let dense = i32::from(self.is_dense(depth));
+            let dense = i32::from(self.is_dense(k));
             let constants = [to, rows_of_lane, columns_of_lane, threads, axes, dense, wide.into()];
             let groups = [rows as u32, groups.min(65535) as u32, columns as u32];
-            (Key::new(Program::ConvDepth, &constants), groups, tile.threads(limits))
+            (Key::new(Program::ConvSplitK, &constants), groups, tile.threads(limits))
         } else {
             let [m, n, slices] = [tile.m, tile.n, tile.slices].map(|size| size as i32);
             let constants = [to, from, by, axes, m, n, slices, wide.into()];
@@ -256,17 +256,17 @@ impl Conv<'_> {
         Lowered { launches: smallvec![launch], workspace: 0 }
     }
 
-    /// The tile of a small convolution, whose depth simd groups share; `None` for any other.
-    fn depth_tile(
+    /// The split-k tile of a small convolution; `None` for any other.
+    fn split_k_tile(
         &self,
         outputs: usize,
         positions: usize,
         groups: usize,
-        depth: usize,
+        k: usize,
         wide: bool,
         limits: &Limits,
-    ) -> Option<matmul_depth::Tile> {
-        let mut tile = matmul_depth::Tile::choose(outputs, positions, depth, groups, limits)?;
+    ) -> Option<matmul_split_k::Tile> {
+        let mut tile = matmul_split_k::Tile::choose(outputs, positions, k, groups, limits)?;
         let word = if wide { 8 } else { 4 };
         let step = (2 + usize::from(self.params.spatial)) * word;
         while tile.slices > 1 && tile.shared_bytes(step) > limits.shared_bytes as usize {
@@ -276,7 +276,7 @@ impl Conv<'_> {
     }
 
     /// Whether the weights of an output lie one behind the other, and can be taken several at once.
-    fn is_dense(&self, depth: usize) -> bool {
+    fn is_dense(&self, k: usize) -> bool {
         let weight = &self.command.inputs()[1];
         let (layout, size) = (&weight.layout, weight.layout.dtype().size());
         let strides = layout.strides();
@@ -289,7 +289,7 @@ impl Conv<'_> {
         }
         let start = weight.buffer.address + layout.start_bytes();
         let pack = VECTOR * size;
-        depth.is_multiple_of(VECTOR)
+        k.is_multiple_of(VECTOR)
             && (layout.shape()[0] == 1 || strides[0].is_multiple_of(VECTOR))
             && start.is_multiple_of(pack)
     }

@@ -40,7 +40,7 @@ fn many_channels_go_in_tiles() {
     assert_eq!(launch.threads, 256);
     let gpu = Limits { parallel_groups: 4 * 132, ..LIMITS };
     let launch = lowered(&[1, 256, 200], &[1, 80, 200], &[256, 80, 3], params, &gpu);
-    assert_eq!((launch.key.program(), launch.groups), (Program::ConvDepth, [8, 1, 13]));
+    assert_eq!((launch.key.program(), launch.groups), (Program::ConvSplitK, [8, 1, 13]));
     assert!(launch.key.constants().any(|constant| constant == ("DENSE", 1)));
 }
 

@@ -5,7 +5,7 @@ use smallvec::smallvec;
 
 use crate::params::params;
 use crate::program::Definition;
-use crate::walk::{Plan, Walk};
+use crate::walk::{Elementwise, Walk};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
@@ -57,17 +57,17 @@ pub fn lower_copy(dst: &Operand<RawBuffer>, src: &Operand<RawBuffer>, limits: &L
     let bytes =
         |operand: &Operand<RawBuffer>| Operand::new(operand.buffer, operand.layout.storage_bytes());
     let (dst, src) = (&bytes(dst), &bytes(src));
-    let Some(plan) = Plan::new([dst, src], limits) else { return Lowered::default() };
+    let Some(grid) = Elementwise::new([dst, src], limits) else { return Lowered::default() };
     let (to, from) = (dst.layout.dtype(), src.layout.dtype());
     let (to, from) =
         if to == from { (raw(to.size()), raw(to.size())) } else { (to as i32, from as i32) };
-    let constants = [to, from, plan.rank, plan.wide, plan.vector, plan.steps];
+    let constants = [to, from, grid.rank, grid.wide, grid.vector, grid.steps];
     let launch = Launch {
         key: Key::new(Program::Copy, &constants),
-        groups: plan.groups,
-        threads: plan.threads,
+        groups: grid.groups,
+        threads: grid.threads,
         slots: smallvec![Slot::from(dst), Slot::from(src)],
-        params: CopyParams { walk: plan.walk, tail: plan.tail }.pack(),
+        params: CopyParams { walk: grid.walk, tail: grid.tail }.pack(),
     };
     Lowered { launches: smallvec![launch], workspace: 0 }
 }

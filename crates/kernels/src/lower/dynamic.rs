@@ -92,7 +92,7 @@ pub(super) fn lower(command: &BoundCommand, rows: bool, limits: &Limits) -> Lowe
     lowered
 }
 
-/// The axes of a row, neighbours of the source in memory as neighbours.
+/// The axes of a row, neighbors of the source in memory as neighbors.
 fn elements(operands: [&Operand<RawBuffer>; 2], first: usize) -> Axes<2> {
     let shape = operands[1].layout.shape();
     let mut axes: smallvec::SmallVec<[(usize, [usize; 2]); 8]> = (first..shape.len())

@@ -5,7 +5,7 @@ use smallvec::smallvec;
 
 use crate::params::params;
 use crate::program::Definition;
-use crate::walk::{Plan, Walk};
+use crate::walk::{Elementwise, Walk};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
@@ -53,15 +53,15 @@ pub fn lower_epilogue(
         return Lowered::default();
     }
     let operands = [dst, src, bias.unwrap_or(src), residual.unwrap_or(src)];
-    let Some(plan) = Plan::new(operands, limits) else { return Lowered::default() };
+    let Some(grid) = Elementwise::new(operands, limits) else { return Lowered::default() };
     let [dst, src] = [dst, src].map(|operand| operand.layout.dtype() as i32);
-    let constants = [dst, src, act, has, plan.rank, plan.wide, plan.vector, plan.steps];
+    let constants = [dst, src, act, has, grid.rank, grid.wide, grid.vector, grid.steps];
     let launch = Launch {
         key: Key::new(Program::Epilogue, &constants),
-        groups: plan.groups,
-        threads: plan.threads,
+        groups: grid.groups,
+        threads: grid.threads,
         slots: operands.iter().map(|&operand| Slot::from(operand)).collect(),
-        params: EpilogueParams { walk: plan.walk, tail: plan.tail, a, b }.pack(),
+        params: EpilogueParams { walk: grid.walk, tail: grid.tail, a, b }.pack(),
     };
     Lowered { launches: smallvec![launch], workspace: 0 }
 }

@@ -5,7 +5,7 @@ use smallvec::smallvec;
 
 use crate::params::params;
 use crate::program::Definition;
-use crate::walk::{Plan, Walk};
+use crate::walk::{Elementwise, Walk};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
@@ -27,16 +27,16 @@ pub(crate) const PROGRAM: Definition = Definition {
 
 pub(super) fn lower(command: &BoundCommand, value: Scalar, limits: &Limits) -> Lowered {
     let dst = &command.outputs()[0];
-    let Some(plan) = Plan::new([dst], limits) else { return Lowered::default() };
+    let Some(grid) = Elementwise::new([dst], limits) else { return Lowered::default() };
     let dtype = dst.layout.dtype();
     let value = u64::from_ne_bytes(value.to_bytes(dtype));
-    let constants = [dtype.size() as i32, plan.rank, plan.wide, plan.vector];
+    let constants = [dtype.size() as i32, grid.rank, grid.wide, grid.vector];
     let launch = Launch {
         key: Key::new(Program::Fill, &constants),
-        groups: plan.groups,
-        threads: plan.threads,
+        groups: grid.groups,
+        threads: grid.threads,
         slots: smallvec![Slot::from(dst)],
-        params: FillParams { walk: plan.walk, value, tail: plan.tail }.pack(),
+        params: FillParams { walk: grid.walk, value, tail: grid.tail }.pack(),
     };
     Lowered { launches: smallvec![launch], workspace: 0 }
 }

@@ -13,7 +13,7 @@ use crate::{Key, Launch, Limits, Lowered, Program};
 const MAX_ROWS: usize = 4;
 
 params! {
-    /// What `gemv`, `gemv_columns` and `matmul_depth` are told.
+    /// What `gemv`, `gemv_columns` and `matmul_split_k` are told.
     GemvParams {
         m: u64,
         n: u64,
@@ -72,7 +72,7 @@ pub(super) fn launch(product: &Product, early: bool, limits: &Limits) -> Option<
     if product.m <= MAX_ROWS && product.m <= product.n {
         return Some(rows(product, early, limits));
     }
-    (product.n <= MAX_ROWS).then(|| rows(&product.clone().turned(), false, limits))
+    (product.n <= MAX_ROWS).then(|| rows(&product.clone().transposed(), false, limits))
 }
 
 impl GemvParams {
@@ -122,7 +122,7 @@ fn rows(product: &Product, early: bool, limits: &Limits) -> Launch {
             threads,
         )
     } else {
-        // Neighbours that fill what memory gives at once.
+        // Neighbors that fill what memory gives at once.
         let columns = if dtype.size() == 2 { 16 } else { 8 };
         let constants = [dtype_code, rows, columns, wide];
         (
@@ -140,7 +140,7 @@ fn rows(product: &Product, early: bool, limits: &Limits) -> Launch {
     }
 }
 
-/// Elements along the depth that both factors allow to be taken at once.
+/// Elements along k that both operands allow to be loaded at once.
 fn vector(product: &Product, dtype: DType) -> usize {
     let vector = 16 / dtype.size();
     let (a, b) = (&product.matrices[A], &product.matrices[B]);

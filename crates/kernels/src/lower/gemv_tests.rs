@@ -18,18 +18,18 @@ fn dense(dtype: DType, shape: &[usize]) -> Layout {
     Layout::contiguous(dtype, shape).unwrap()
 }
 
-/// A product of `rows` rows with a weight of shape `[outputs, depth]`, as linear layers have it.
+/// A product of `rows` rows with a weight of shape `[outputs, k]`, as linear layers have it.
 pub(in crate::lower) fn linear(
     dtype: DType,
     rows: usize,
     outputs: usize,
-    depth: usize,
+    k: usize,
 ) -> BoundCommand {
-    let weight = dense(dtype, &[outputs, depth]).transpose(0, 1).unwrap();
+    let weight = dense(dtype, &[outputs, k]).transpose(0, 1).unwrap();
     let bias = dense(dtype, &[outputs]).broadcast_to(&[rows, outputs]).unwrap();
     Command::matmul(
         place(1, dense(dtype, &[rows, outputs])),
-        place(2, dense(dtype, &[rows, depth])),
+        place(2, dense(dtype, &[rows, k])),
         place(3, weight),
         Some(place(4, bias)),
         None,
@@ -72,7 +72,7 @@ fn short_sums_share_a_simd_group() {
 fn more_rows_are_left_to_others() {
     assert!(lower_gemv(&linear(DType::F32, 5, 1024, 512), false, &LIMITS).is_none());
     let lowered = crate::lower(&linear(DType::F32, 5, 1024, 512), 0, &LIMITS).unwrap();
-    assert_eq!(lowered.launches[0].key.program(), Program::MatmulDepth);
+    assert_eq!(lowered.launches[0].key.program(), Program::MatmulSplitK);
 }
 
 #[test]

@@ -118,7 +118,7 @@ impl Slices {
     }
 }
 
-/// The widest unit, in bytes and at most 16, in which neighbours of a row can be moved at once. All of
+/// The widest unit, in bytes and at most 16, in which neighbors of a row can be moved at once. All of
 /// `elements` (lengths of rows, offsets, strides) and the addresses have to be multiples of it.
 pub(super) fn widest_unit<'a>(
     operands: impl IntoIterator<Item = &'a Operand<RawBuffer>>,

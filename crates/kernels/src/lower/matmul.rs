@@ -5,7 +5,7 @@ use smallvec::smallvec;
 
 use super::epilogue::activation_code;
 use super::product::{A, B, DST, Product};
-use super::{gemv, matmul_depth, rescale};
+use super::{gemv, matmul_split_k, rescale};
 use crate::params::params;
 use crate::program::Definition;
 use crate::walk::Walk;
@@ -28,9 +28,9 @@ params! {
         act: u32,
         has_bias: u32,
         has_residual: u32,
-        /// Whether neighbours along the depth are nearer in memory.
-        a_depth_first: u32,
-        b_depth_first: u32,
+        /// Whether the elements along k are the nearer ones in memory.
+        a_k_first: u32,
+        b_k_first: u32,
     }
 }
 
@@ -44,7 +44,7 @@ pub(crate) const PROGRAM: Definition = Definition {
 pub(super) fn lower(command: &BoundCommand, epilogue: &Epilogue, limits: &Limits) -> Lowered {
     let Some(product) = Product::of(command, epilogue) else { return Lowered::default() };
     let launch = gemv::launch(&product, false, limits)
-        .or_else(|| matmul_depth::launch(&product, false, limits))
+        .or_else(|| matmul_split_k::launch(&product, false, limits))
         .unwrap_or_else(|| launch(&product, limits));
     Lowered { launches: smallvec![launch], workspace: 0 }
 }
@@ -56,12 +56,12 @@ pub(super) fn lower_integer(
     limits: &Limits,
 ) -> Lowered {
     let operands = MatMulIntegerOperands::of(command);
-    let (factors, zeros) = ([operands.a, operands.b], [operands.a_zero, operands.b_zero]);
+    let (sides, zeros) = ([operands.a, operands.b], [operands.a_zero, operands.b_zero]);
     let mut lowered = Lowered::default();
     let (Some(rescale), [Some(a_scale), Some(b_scale)]) =
         (rescale, [operands.a_scale, operands.b_scale])
     else {
-        let product = Product::of_integers(operands.dst, factors, zeros);
+        let product = Product::of_integers(operands.dst, sides, zeros);
         lowered.launches.extend(product.map(|product| launch(&product, limits)));
         return lowered;
     };
@@ -69,7 +69,7 @@ pub(super) fn lower_integer(
         return lowered;
     }
     let (sums, place) = rescale::sums(operands.dst, &mut lowered);
-    let Some(mut product) = Product::of_integers(&sums, factors, zeros) else { return lowered };
+    let Some(mut product) = Product::of_integers(&sums, sides, zeros) else { return lowered };
     product.matrices[DST].slot = place;
     lowered.launches.push(launch(&product, limits));
     let shape = operands.dst.layout.shape();
@@ -85,7 +85,7 @@ pub(super) fn lower_integer(
     lowered
 }
 
-/// How a product is cut: the tile that a group has, and how many parts of the group share its depth.
+/// How a product is cut: the tile of a group, and into how many slices the group splits k.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Tile {
     pub m: u32,
@@ -94,8 +94,8 @@ pub(super) struct Tile {
 }
 
 impl Tile {
-    /// The largest tile that still gives all of the device something to do. What is lost in size is
-    /// gained in depth, so that groups are equally large.
+    /// The largest tile that still fills the device. Smaller tiles split k into more slices, so that groups
+    /// have the same number of threads.
     pub fn choose(m: usize, n: usize, batch: usize, dtype: DType, limits: &Limits) -> Self {
         if limits.max_threads < 256 {
             return Self { m: 32, n: 32, slices: 1 };
@@ -155,8 +155,8 @@ pub(super) fn launch(product: &Product, limits: &Limits) -> Launch {
         act: act as u32,
         has_bias: product.bias.into(),
         has_residual: product.residual.into(),
-        a_depth_first: (matrices[A].column <= matrices[A].row).into(),
-        b_depth_first: (matrices[B].row <= matrices[B].column).into(),
+        a_k_first: (matrices[A].column <= matrices[A].row).into(),
+        b_k_first: (matrices[B].row <= matrices[B].column).into(),
     };
     Launch {
         key: Key::new(Program::Matmul, &constants),

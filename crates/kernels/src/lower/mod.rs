@@ -11,6 +11,7 @@ pub(crate) mod compact;
 pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod cumsum;
+pub(crate) mod deform_conv;
 pub(crate) mod dynamic;
 pub(crate) mod epilogue;
 pub(crate) mod fill;
@@ -21,7 +22,7 @@ pub(crate) mod grid_sample;
 pub(crate) mod index;
 pub(crate) mod iota;
 pub(crate) mod matmul;
-pub(crate) mod matmul_depth;
+pub(crate) mod matmul_split_k;
 pub(crate) mod norm;
 pub(crate) mod pad;
 pub(crate) mod pool;
@@ -55,7 +56,7 @@ use norm::Norm;
 pub use copy::lower_copy;
 pub use epilogue::lower_epilogue;
 pub use gemv::lower_gemv;
-pub use matmul_depth::lower_depth;
+pub use matmul_split_k::lower_split_k;
 
 /// The kinds that [`lower`] knows. One line per family.
 #[rustfmt::skip]
@@ -71,6 +72,7 @@ const SUPPORTED: &[OpKind] = &[
     OpKind::ConvTranspose,
     OpKind::Copy,
     OpKind::CumSum,
+    OpKind::DeformConv,
     OpKind::Dequantize,
     OpKind::Dft,
     OpKind::DynamicQuantize,
@@ -158,8 +160,8 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
             Ok(fourier::lower_stft(command, *frame as usize, *hop as usize, limits))
         }
         Op::CumSum { axis, exclusive, reverse, product } => {
-            let way = [*exclusive, *reverse, *product];
-            Ok(cumsum::lower(command, usize::from(*axis), way, limits))
+            let flags = [*exclusive, *reverse, *product];
+            Ok(cumsum::lower(command, usize::from(*axis), flags, limits))
         }
         Op::Fill { value, .. } => Ok(fill::lower(command, *value, limits)),
         Op::Iota { params } => Ok(iota::lower(command, params, limits)),
@@ -172,6 +174,7 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         Op::Rope { interleaved, positions: _ } => {
             Ok(rope::lower(command, *interleaved, index, limits))
         }
+        Op::DeformConv { params } => Ok(deform_conv::lower(command, params, limits)),
         Op::GridSample { mode, padding, align_corners } => {
             Ok(grid_sample::lower(command, (*mode, *padding), *align_corners, limits))
         }

@@ -1,4 +1,4 @@
-//! Layer, group and root-mean-square normalisation.
+//! Layer, group and root-mean-square normalization.
 
 use millstream_core::{BoundCommand, NormOperands, Operand, RawBuffer};
 use smallvec::{SmallVec, smallvec};
@@ -43,7 +43,7 @@ fn held(vectors: usize, threads: u32) -> usize {
 /// Size and strides of dst, src, weight and bias along one axis.
 type Axis = (usize, [usize; 4]);
 
-/// What is normalised, and by what.
+/// What is normalized, and by what.
 pub(super) struct Norm {
     /// Only the mean square, without the mean.
     pub rms: bool,

@@ -40,7 +40,7 @@ impl Matrix {
     }
 
     /// Its transpose.
-    pub fn turned(self) -> Self {
+    pub fn transposed(self) -> Self {
         Self { row: self.column, column: self.row, ..self }
     }
 
@@ -65,7 +65,7 @@ pub(super) struct Product {
     pub n: usize,
     pub k: usize,
     pub batch: Axes<5>,
-    /// Output, factors, bias and residual. In a product of integers the last two are the zero points
+    /// Output, `a` (lhs), `b` (rhs), bias and residual. In a product of integers the last two are the zero points
     /// of `a` and of `b`.
     pub matrices: [Matrix; 5],
     pub bias: bool,
@@ -87,12 +87,12 @@ impl Product {
     /// That of 8-bit integers: zero points take the places of bias and residual.
     pub fn of_integers(
         dst: &Operand<RawBuffer>,
-        factors: [&Operand<RawBuffer>; 2],
+        sides: [&Operand<RawBuffer>; 2],
         zeros: [Option<&Operand<RawBuffer>>; 2],
     ) -> Option<Self> {
         let [bias, residual] = zeros.map(|zero| zero.is_some());
         let epilogue = Epilogue { bias, residual, ..Epilogue::default() };
-        Self::from_operands(dst, factors, zeros, &epilogue)
+        Self::from_operands(dst, sides, zeros, &epilogue)
     }
 
     /// The last two are what is added, or zero points.
@@ -160,9 +160,9 @@ impl Product {
     }
 
     /// The same product with rows and columns exchanged: `dstᵀ = bᵀ × aᵀ`.
-    pub fn turned(mut self) -> Self {
+    pub fn transposed(mut self) -> Self {
         (self.m, self.n) = (self.n, self.m);
-        self.matrices = self.matrices.map(Matrix::turned);
+        self.matrices = self.matrices.map(Matrix::transposed);
         self.matrices.swap(A, B);
         for axis in &mut self.batch.axes {
             axis.1.swap(A, B);

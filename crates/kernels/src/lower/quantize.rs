@@ -4,7 +4,7 @@ use millstream_core::{BoundCommand, QuantizeOperands, QuantizePart, RawBuffer};
 
 use crate::params::params;
 use crate::program::Definition;
-use crate::walk::{Plan, Walk};
+use crate::walk::{Elementwise, Walk};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
@@ -35,24 +35,24 @@ fn launch(part: &QuantizePart<RawBuffer>, back: bool, limits: &Limits) -> Option
     let QuantizePart { dst, src, scale, zero: given } = part;
     // Without a zero point the scale stands in, so that the walk has the same form.
     let zero = given.as_ref().unwrap_or(scale);
-    let plan = Plan::new([dst, src, scale, zero], limits)?;
+    let grid = Elementwise::new([dst, src, scale, zero], limits)?;
     let (float, integer) = if back { (dst, src) } else { (src, dst) };
     let constants = [
         back.into(),
         float.layout.dtype() as i32,
         integer.layout.dtype() as i32,
         scale.layout.dtype() as i32,
-        plan.rank,
-        plan.wide,
-        plan.vector,
-        plan.steps,
+        grid.rank,
+        grid.wide,
+        grid.vector,
+        grid.steps,
     ];
     Some(Launch {
         key: Key::new(Program::Quantize, &constants),
-        groups: plan.groups,
-        threads: plan.threads,
+        groups: grid.groups,
+        threads: grid.threads,
         slots: [dst, src, scale, zero].map(Slot::from).into_iter().collect(),
-        params: QuantizeParams { walk: plan.walk, tail: plan.tail, zero: given.is_some().into() }
+        params: QuantizeParams { walk: grid.walk, tail: grid.tail, zero: given.is_some().into() }
             .pack(),
     })
 }

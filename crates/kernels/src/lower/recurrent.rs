@@ -188,7 +188,7 @@ impl Layer<'_> {
             n: rows,
             k: self.src.layout.shape()[2],
             batch: Axes::merge(std::iter::empty()),
-            matrices: [dst, Matrix::of(self.src), weight.turned(), bias, dst.absent()],
+            matrices: [dst, Matrix::of(self.src), weight.transposed(), bias, dst.absent()],
             bias: self.bias.is_some(),
             residual: false,
             scale: 1.0,

@@ -13,7 +13,7 @@ params! {
     WeightsParams {
         directions: u64,
         rows: u64,
-        depth: u64,
+        columns: u64,
         offset: [u64; 3],
         stride: [[u64; 3]; 3],
         has_zero: u32,
@@ -51,14 +51,14 @@ impl Weight {
         limits: &Limits,
     ) -> Self {
         let shape: [usize; 3] = std::array::from_fn(|axis| weight.layout.shape()[axis]);
-        let [directions, rows, depth] = shape;
+        let [directions, rows, columns] = shape;
         let elements = weight.layout.elements();
         let slot = lowered.reserve(elements * dtype.size());
         let operands = [Some(weight), Some(scale), zero];
         let params = WeightsParams {
             directions: directions as u64,
             rows: rows as u64,
-            depth: depth as u64,
+            columns: columns as u64,
             offset: operands.map(offset),
             stride: operands.map(strides),
             has_zero: zero.is_some().into(),
@@ -80,6 +80,6 @@ impl Weight {
                 params: params.pack(),
             });
         }
-        Self { slot, offset: 0, stride: [(rows * depth) as u64, depth as u64, 1] }
+        Self { slot, offset: 0, stride: [(rows * columns) as u64, columns as u64, 1] }
     }
 }

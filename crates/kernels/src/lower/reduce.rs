@@ -38,7 +38,7 @@ fn split(dst: &Operand<RawBuffer>, src: &Operand<RawBuffer>, axes: AxisSet) -> (
     let (shape, strides) = (src.layout.shape(), src.layout.strides());
     let by_stride = |axis: &usize| std::cmp::Reverse(strides[*axis]);
     let mut order: smallvec::SmallVec<[usize; 8]> = (0..shape.len()).collect();
-    // Neighbours in memory become neighbours; the order of what is combined is still always the same.
+    // Neighbors in memory become neighbors; the order of what is combined is still always the same.
     order.sort_by_key(by_stride);
     let kept = order.iter().filter(|&&axis| !axes.contains(axis));
     let reduced = order.iter().filter(|&&axis| axes.contains(axis));

@@ -5,7 +5,7 @@ use millstream_core::{DType, Layout, Operand, RawBuffer, Rescale};
 use super::epilogue::activation_code;
 use crate::params::params;
 use crate::program::Definition;
-use crate::walk::{Plan, Walk};
+use crate::walk::{Elementwise, Walk};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
@@ -68,25 +68,25 @@ pub(super) fn finish(
     let Extras { rescale, scales, bias, residual, dst_scale, dst_zero } = extras;
     let operands =
         [dst, sums, &scales[0], &scales[1], bias.unwrap_or(sums), residual.unwrap_or(sums)];
-    let Some(plan) = Plan::new(operands, limits) else { return };
+    let Some(grid) = Elementwise::new(operands, limits) else { return };
     let (act, first, second) = activation_code(rescale.activation);
     let bias_type = bias.map_or(DType::I32, |bias| bias.layout.dtype());
     let constants = [
         dst.layout.dtype() as i32,
         bias_type as i32,
-        plan.rank,
-        plan.wide,
-        plan.vector,
-        plan.steps,
+        grid.rank,
+        grid.wide,
+        grid.vector,
+        grid.steps,
     ];
     let slot = |operand: Option<&Operand<RawBuffer>>| operand.map_or(place, Slot::from);
     let offset =
         |operand: Option<&Operand<RawBuffer>>| operand.map_or(0, |at| at.layout.offset() as u64);
     let params = RescaleParams {
-        walk: plan.walk,
+        walk: grid.walk,
         dst_scale: offset(*dst_scale),
         dst_zero: offset(*dst_zero),
-        tail: plan.tail,
+        tail: grid.tail,
         first,
         second,
         act: act as u32,
@@ -96,8 +96,8 @@ pub(super) fn finish(
     };
     lowered.launches.push(Launch {
         key: Key::new(Program::Rescale, &constants),
-        groups: plan.groups,
-        threads: plan.threads,
+        groups: grid.groups,
+        threads: grid.threads,
         slots: [
             Slot::from(dst),
             place,

@@ -60,12 +60,12 @@ pub(super) fn lower(
             (Some(batch), Some(by)) if usize::from(batch) == axis => by.strides()[0],
             _ => 0,
         };
-        let turned = reversed.contains(axis);
+        let is_reversed = reversed.contains(axis);
         Axis {
             size: dst.layout.shape()[axis],
             strides: [dst.layout.strides()[axis], src.layout.strides()[axis], length_step],
-            reversed: turned && lengths.is_none(),
-            by_length: turned && lengths.is_some(),
+            reversed: is_reversed && lengths.is_none(),
+            by_length: is_reversed && lengths.is_some(),
         }
     });
     let mut axes = merged(all.collect());

@@ -40,7 +40,7 @@ impl<'a> Rows<'a> {
         Self { dst, src, starts: Axes::without([dst, src], axis), size, to, from }
     }
 
-    /// Whether neighbours in memory are in different rows, and there are enough rows.
+    /// Whether neighbors in memory are in different rows, and there are enough rows.
     pub fn are_across(&self) -> bool {
         self.starts.axes[0].1[1] < self.from && self.starts.elements() >= 32
     }
@@ -77,7 +77,7 @@ pub(super) enum Worker {
 }
 
 impl Worker {
-    /// For rows of that size; `across` when neighbours in memory are in different rows, and there are
+    /// For rows of that size; `across` when neighbors in memory are in different rows, and there are
     /// enough rows.
     pub fn for_rows(size: usize, across: bool) -> Self {
         match size {

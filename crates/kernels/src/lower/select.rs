@@ -5,7 +5,7 @@ use smallvec::smallvec;
 
 use crate::params::params;
 use crate::program::Definition;
-use crate::walk::{Plan, Walk};
+use crate::walk::{Elementwise, Walk};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
@@ -23,15 +23,15 @@ pub(crate) const PROGRAM: Definition = Definition {
 pub(super) fn lower(command: &BoundCommand, limits: &Limits) -> Lowered {
     let (dst, inputs) = (&command.outputs()[0], command.inputs());
     let operands = [dst, &inputs[0], &inputs[1], &inputs[2]];
-    let Some(plan) = Plan::new(operands, limits) else { return Lowered::default() };
+    let Some(grid) = Elementwise::new(operands, limits) else { return Lowered::default() };
     let size = dst.layout.dtype().size() as i32;
-    let constants = [size, plan.rank, plan.wide, plan.vector, plan.steps];
+    let constants = [size, grid.rank, grid.wide, grid.vector, grid.steps];
     let launch = Launch {
         key: Key::new(Program::Select, &constants),
-        groups: plan.groups,
-        threads: plan.threads,
+        groups: grid.groups,
+        threads: grid.threads,
         slots: operands.iter().map(|&operand| Slot::from(operand)).collect(),
-        params: SelectParams { walk: plan.walk, tail: plan.tail }.pack(),
+        params: SelectParams { walk: grid.walk, tail: grid.tail }.pack(),
     };
     Lowered { launches: smallvec![launch], workspace: 0 }
 }

@@ -5,7 +5,7 @@ use smallvec::smallvec;
 
 use crate::params::params;
 use crate::program::Definition;
-use crate::walk::{Plan, Walk};
+use crate::walk::{Elementwise, Walk};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
@@ -84,16 +84,16 @@ pub(super) fn code(op: UnaryOp) -> (i32, f32, f32) {
 
 pub(super) fn lower(command: &BoundCommand, op: UnaryOp, limits: &Limits) -> Lowered {
     let (dst, src) = (&command.outputs()[0], &command.inputs()[0]);
-    let Some(plan) = Plan::new([dst, src], limits) else { return Lowered::default() };
+    let Some(grid) = Elementwise::new([dst, src], limits) else { return Lowered::default() };
     let (from, to) = (src.layout.dtype() as i32, dst.layout.dtype() as i32);
     let (code, a, b) = code(op);
-    let constants = [code, from, to, plan.rank, plan.wide, plan.vector, plan.steps];
+    let constants = [code, from, to, grid.rank, grid.wide, grid.vector, grid.steps];
     let launch = Launch {
         key: Key::new(Program::Unary, &constants),
-        groups: plan.groups,
-        threads: plan.threads,
+        groups: grid.groups,
+        threads: grid.threads,
         slots: smallvec![Slot::from(dst), Slot::from(src)],
-        params: UnaryParams { walk: plan.walk, tail: plan.tail, a, b }.pack(),
+        params: UnaryParams { walk: grid.walk, tail: grid.tail, a, b }.pack(),
     };
     Lowered { launches: smallvec![launch], workspace: 0 }
 }

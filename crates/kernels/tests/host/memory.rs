@@ -28,7 +28,7 @@ impl Bytes {
 
     pub fn to_vec(&self, bytes: usize) -> Vec<u8> {
         assert!(bytes <= self.layout.size());
-        // SAFETY: `bytes` bytes were initialised at creation, and no kernel runs now.
+        // SAFETY: `bytes` bytes were initialized at creation, and no kernel runs now.
         unsafe { std::slice::from_raw_parts(self.start, bytes) }.to_vec()
     }
 }

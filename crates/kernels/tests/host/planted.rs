@@ -26,8 +26,8 @@ fn run(body: &str, threads: u32, words: usize, order: i32) -> Option<Result<Vec<
 }
 
 /// Turns 64 words round, through memory that the group shares.
-const TURN: &str = "SHARED u32 turned[64]; turned[t.index] = t.index; BARRIER \
-                    out[t.index] = turned[63 - t.index];";
+const TURN: &str = "SHARED u32 reversed[64]; reversed[t.index] = t.index; BARRIER \
+                    out[t.index] = reversed[63 - t.index];";
 
 #[test]
 fn a_right_kernel_is_right_in_every_order() {

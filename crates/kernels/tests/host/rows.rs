@@ -72,13 +72,13 @@ fn check_all(wider: &Wider, cases: &[Case]) -> BTreeSet<Key> {
 #[test]
 fn products_are_cut_for_many_processors_too() {
     let Some(programs) = cut_for_many_processors(OpKind::MatMul) else { return };
-    assert!(programs.contains(&Program::MatmulDepth), "{programs:?}");
+    assert!(programs.contains(&Program::MatmulSplitK), "{programs:?}");
 }
 
 #[test]
 fn convolutions_are_cut_for_many_processors_too() {
     let Some(programs) = cut_for_many_processors(OpKind::Conv) else { return };
-    assert!(programs.contains(&Program::ConvDepth), "{programs:?}");
+    assert!(programs.contains(&Program::ConvSplitK), "{programs:?}");
 }
 
 #[test]

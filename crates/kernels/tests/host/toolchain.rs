@@ -14,7 +14,7 @@ pub enum Sanitizer {
 }
 
 impl Sanitizer {
-    /// Without optimisation: compiling takes far longer than running, and a tenth of what it takes with.
+    /// Without optimization: compiling takes far longer than running, and a tenth of what it takes with.
     fn flags(self) -> &'static [&'static str] {
         match self {
             Sanitizer::None => &["-O0"],

@@ -107,7 +107,7 @@ plain! {
     Hardsigmoid hardsigmoid,
     /// `x · tanh(softplus(x))`.
     Mish mish,
-    /// The self-normalising exponential unit.
+    /// The self-normalizing exponential unit.
     SELU selu,
     /// `log(1 + eˣ)`.
     Softplus softplus,

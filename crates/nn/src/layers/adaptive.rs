@@ -74,7 +74,7 @@ pub enum UpsampleMode {
     /// The element at or before.
     #[default]
     Nearest,
-    /// Between neighbours along every axis: PyTorch's `linear`, `bilinear` and `trilinear`.
+    /// Between neighbors along every axis: PyTorch's `linear`, `bilinear` and `trilinear`.
     Linear,
     /// Between four elements along each of two axes.
     Bicubic,

@@ -2,10 +2,10 @@
 
 use millstream_core::{Activation, Command, LayerName};
 
-use super::projection::{Part, Projection, Use};
+use super::projection::{AttentionKind, Projected, Projection};
 use super::{AttentionMask, Linear};
 use crate::error::invalid;
-use crate::tensor::Recorder;
+use crate::tensor::OpRecorder;
 use crate::{Result, Tensor, Weights};
 
 /// The options of a [`MultiheadAttention`], with PyTorch's defaults.
@@ -58,11 +58,11 @@ impl MultiheadAttention {
         options: MultiheadAttentionOptions,
         weights: &Weights,
     ) -> Result<Self> {
-        Self::for_use(Use::Any, embed_dim, num_heads, options, weights)
+        Self::of_kind(AttentionKind::Any, embed_dim, num_heads, options, weights)
     }
 
-    pub(super) fn for_use(
-        what: Use,
+    pub(super) fn of_kind(
+        kind: AttentionKind,
         embed_dim: usize,
         num_heads: usize,
         options: MultiheadAttentionOptions,
@@ -73,7 +73,7 @@ impl MultiheadAttention {
         }
         let out = weights.child("out_proj");
         Ok(Self {
-            projection: Projection::new(what, embed_dim, &options, weights)?,
+            projection: Projection::new(kind, embed_dim, &options, weights)?,
             out_proj: Linear::new(embed_dim, embed_dim, options.bias, &out)?,
             embed_dim,
             heads: num_heads,
@@ -139,9 +139,9 @@ impl MultiheadAttention {
     ) -> Result<Tensor> {
         let [q, k, v] = self.projection.apply(query, key, value)?;
         let [q, k, v] = [self.heads(&q)?, self.heads(&k)?, self.heads(&v)?];
-        let recorder = Recorder::new("attention", &query.device())?;
+        let recorder = OpRecorder::new("attention", &query.device())?;
         let attended = recorder.output(query.dtype(), query.shape())?;
-        let result = self.heads(&Part { product: attended.clone(), index: 0 })?;
+        let result = self.heads(&Projected { product: attended.clone(), index: 0 })?;
         recorder.record(Command::attention(
             result.operand(),
             q.operand(),
@@ -155,7 +155,7 @@ impl MultiheadAttention {
     }
 
     /// A part of a product as `[batch, heads, length, size]`.
-    fn heads(&self, part: &Part) -> Result<Tensor> {
+    fn heads(&self, part: &Projected) -> Result<Tensor> {
         let &[first, second, _] = part.product.shape() else {
             return invalid("attention", format!("shape {:?}", part.product.shape()));
         };

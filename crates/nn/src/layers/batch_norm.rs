@@ -1,10 +1,10 @@
-//! Normalisation by what was seen in training.
+//! Normalization by what was seen in training.
 
 use millstream_core::{BinaryOp, Command, DType, LayerName};
 
 use super::Module;
 use crate::error::invalid;
-use crate::tensor::Recorder;
+use crate::tensor::OpRecorder;
 use crate::{Init, Result, Tensor, Weights};
 
 /// The options of a [`BatchNorm`], with PyTorch's defaults.
@@ -33,9 +33,9 @@ pub struct BatchNorm {
     name: LayerName,
 }
 
-/// Batch normalisation of `[batch, channels]` or `[batch, channels, length]`.
+/// Batch normalization of `[batch, channels]` or `[batch, channels, length]`.
 pub type BatchNorm1d = BatchNorm;
-/// Batch normalisation of `[batch, channels, height, width]`.
+/// Batch normalization of `[batch, channels, height, width]`.
 pub type BatchNorm2d = BatchNorm;
 
 impl BatchNorm {
@@ -96,7 +96,7 @@ impl Module for BatchNorm {
         let result = input.mul(self.scale.reshape(&wide)?)?;
         // Nobody else has seen the product yet, so its memory takes the sum.
         let shift = self.shift.reshape(&wide)?;
-        let recorder = Recorder::new("batch_norm", &input.device())?;
+        let recorder = OpRecorder::new("batch_norm", &input.device())?;
         let (sum, shift) = (result.operand(), shift.operand());
         recorder.record(Command::binary(BinaryOp::Add, sum, sum, shift))?;
         Ok(result)

@@ -102,7 +102,7 @@ impl<const N: usize> Conv<N> {
         Ok(Self { weight, bias, params, name, stands_in })
     }
 
-    /// This convolution and a batch normalisation behind it, as one.
+    /// This convolution and a batch normalization behind it, as one.
     ///
     /// # Errors
     ///

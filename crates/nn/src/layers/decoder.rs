@@ -2,7 +2,7 @@
 
 use super::attention::MultiheadAttention;
 use super::norm::LayerNorm;
-use super::projection::Use;
+use super::projection::AttentionKind;
 use super::transformer::{FeedForward, Residual, TransformerOptions, attend_self};
 use super::{AttentionMask, MAX_LAYERS, Module};
 use crate::error::invalid;
@@ -33,11 +33,11 @@ impl TransformerDecoderLayer {
         options: TransformerOptions,
         weights: &Weights,
     ) -> Result<Self> {
-        let attention = |what, name| options.attention(what, d_model, nhead, &weights.child(name));
+        let attention = |kind, name| options.attention(kind, d_model, nhead, &weights.child(name));
         let norm = |name| Residual::new(&options, d_model, &weights.child(name));
         Ok(Self {
-            self_attn: attention(Use::Own, "self_attn")?,
-            multihead_attn: attention(Use::Cross, "multihead_attn")?,
+            self_attn: attention(AttentionKind::SelfAttention, "self_attn")?,
+            multihead_attn: attention(AttentionKind::CrossAttention, "multihead_attn")?,
             feed_forward: FeedForward::new(&options, d_model, weights)?,
             norm1: norm("norm1")?,
             norm2: norm("norm2")?,

@@ -2,7 +2,7 @@
 
 use super::attention::MultiheadAttention;
 use super::norm::LayerNorm;
-use super::projection::Use;
+use super::projection::AttentionKind;
 use super::transformer::{FeedForward, Residual, TransformerOptions, attend_self};
 use super::{AttentionMask, MAX_LAYERS, Module};
 use crate::error::invalid;
@@ -53,7 +53,12 @@ impl TransformerEncoderLayer {
         weights: &Weights,
     ) -> Result<Self> {
         Ok(Self {
-            self_attn: options.attention(Use::Own, d_model, nhead, &weights.child("self_attn"))?,
+            self_attn: options.attention(
+                AttentionKind::SelfAttention,
+                d_model,
+                nhead,
+                &weights.child("self_attn"),
+            )?,
             feed_forward: FeedForward::new(&options, d_model, weights)?,
             norm1: Residual::new(&options, d_model, &weights.child("norm1"))?,
             norm2: Residual::new(&options, d_model, &weights.child("norm2"))?,

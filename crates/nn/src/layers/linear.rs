@@ -3,7 +3,7 @@
 use millstream_core::{Activation, LayerName};
 
 use super::Module;
-use super::matrix::{Finish, Matrix};
+use super::matrix::{FusedEpilogue, Matrix};
 use crate::{Init, Result, Tensor, Weights};
 
 /// `x × weightᵀ + bias` over the last axis, as one Command.
@@ -80,8 +80,8 @@ impl Linear {
         activation: Activation,
     ) -> Result<Tensor> {
         let _layer = self.name.enter();
-        let finish = Finish { bias: self.bias.as_ref(), residual, activation };
-        self.matrix.multiply("linear", input, finish)
+        let fused = FusedEpilogue { bias: self.bias.as_ref(), residual, activation };
+        self.matrix.multiply("linear", input, fused)
     }
 }
 

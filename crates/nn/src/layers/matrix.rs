@@ -3,12 +3,12 @@
 use millstream_core::{Activation, Command, DType, Epilogue, Op};
 
 use crate::error::invalid;
-use crate::tensor::{Recorder, some};
+use crate::tensor::{OpRecorder, some};
 use crate::{Result, Tensor};
 
-/// What is added to a product before the activation.
+/// What is fused into a product: what is added to it, and the activation.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Finish<'a> {
+pub(super) struct FusedEpilogue<'a> {
     pub bias: Option<&'a Tensor>,
     pub residual: Option<&'a Tensor>,
     pub activation: Activation,
@@ -26,32 +26,37 @@ pub(super) struct Matrix {
 impl Matrix {
     /// From weights of `[outputs, inputs]`, as PyTorch has them. They stay where they lie unless they may be packed.
     pub fn new(weight: &Tensor, may_pack: bool) -> Result<Self> {
-        let turned = weight.t()?;
-        let &[inputs, outputs] = turned.shape() else {
+        let transposed = weight.t()?;
+        let &[inputs, outputs] = transposed.shape() else {
             return invalid("linear", format!("weights of shape {:?}", weight.shape()));
         };
         let dtype = weight.dtype();
         let device = weight.device();
         let layout = if may_pack {
             check_room(weight)?;
-            device.packed_layout(turned.layout())
+            device.packed_layout(transposed.layout())
         } else {
             None
         };
         let (storage, packed) = match layout {
             Some(layout) => {
-                let recorder = Recorder::new("pack_weights", &device)?;
+                let recorder = OpRecorder::new("pack_weights", &device)?;
                 let packed = recorder.output(layout.dtype(), layout.shape())?;
-                recorder.record(Command::pack_weights(packed.operand(), turned.operand()))?;
+                recorder.record(Command::pack_weights(packed.operand(), transposed.operand()))?;
                 (packed, true)
             }
-            None => (turned, false),
+            None => (transposed, false),
         };
         Ok(Self { storage: storage.settle()?, packed, dtype, inputs, outputs })
     }
 
     /// `activation(input × matrix + bias + residual)`.
-    pub fn multiply(&self, op: &'static str, input: &Tensor, finish: Finish) -> Result<Tensor> {
+    pub fn multiply(
+        &self,
+        op: &'static str,
+        input: &Tensor,
+        fused: FusedEpilogue,
+    ) -> Result<Tensor> {
         let (inputs, outputs) = (self.inputs, self.outputs);
         if input.shape().last() != Some(&inputs) || input.dtype() != self.dtype {
             let (found, dtype) = (input.layout(), self.dtype);
@@ -61,9 +66,9 @@ impl Matrix {
             );
         }
         if input.rank() == 1 {
-            return self.multiply(op, &input.unsqueeze(0)?, finish)?.squeeze(0);
+            return self.multiply(op, &input.unsqueeze(0)?, fused)?.squeeze(0);
         }
-        let Finish { bias, residual, activation } = finish;
+        let FusedEpilogue { bias, residual, activation } = fused;
         let (has_bias, has_residual) = (bias.is_some(), residual.is_some());
         let epilogue = Epilogue { scale: 1.0, bias: has_bias, residual: has_residual, activation };
         let product = match self.packed {
@@ -71,7 +76,7 @@ impl Matrix {
             false => Op::MatMul { epilogue },
         };
         let inputs = some([Some(input), Some(&self.storage), bias, residual]);
-        Recorder::new(op, &input.device())?.apply(product, &inputs)
+        OpRecorder::new(op, &input.device())?.apply(product, &inputs)
     }
 }
 

@@ -1,9 +1,9 @@
-//! Normalisation over the last axes or over groups of channels.
+//! Normalization over the last axes or over groups of channels.
 
 use millstream_core::{Command, LayerName};
 
 use super::Module;
-use crate::tensor::Recorder;
+use crate::tensor::OpRecorder;
 use crate::{Init, Result, Tensor, Weights};
 
 /// The options of a [`LayerNorm`], with PyTorch's defaults.
@@ -23,7 +23,7 @@ impl Default for LayerNormOptions {
     }
 }
 
-/// Normalises over the last axes. Parameters: `weight` and `bias` of the normalised shape.
+/// Normalizes over the last axes. Parameters: `weight` and `bias` of the normalized shape.
 pub struct LayerNorm {
     axes: usize,
     eps: f32,
@@ -59,7 +59,7 @@ impl LayerNorm {
     /// Over a tensor that nobody else has seen, whose memory becomes the result's.
     pub(crate) fn forward_in_place(&self, fresh: Tensor) -> Result<Tensor> {
         let _layer = self.name.enter();
-        let recorder = Recorder::new("layer_norm", &fresh.device())?;
+        let recorder = OpRecorder::new("layer_norm", &fresh.device())?;
         let (weight, bias) = (self.weight.as_ref(), self.bias.as_ref());
         recorder.record(Command::layer_norm(
             fresh.operand(),
@@ -152,7 +152,7 @@ impl Default for GroupNormOptions {
     }
 }
 
-/// Normalises groups of neighbouring channels. Parameters: `weight` and `bias` `[num_channels]`.
+/// Normalizes groups of neighboring channels. Parameters: `weight` and `bias` `[num_channels]`.
 pub struct GroupNorm {
     groups: usize,
     eps: f32,
@@ -208,7 +208,7 @@ impl Default for InstanceNormOptions {
     }
 }
 
-/// Normalises every channel of every batch by itself: PyTorch's `InstanceNorm1d` to `InstanceNorm3d`. Parameters, if
+/// Normalizes every channel of every batch by itself: PyTorch's `InstanceNorm1d` to `InstanceNorm3d`. Parameters, if
 /// any: `weight` and `bias` `[num_features]`.
 pub struct InstanceNorm(GroupNorm);
 

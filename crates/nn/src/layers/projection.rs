@@ -7,19 +7,19 @@ use super::{Linear, Module};
 use crate::error::invalid;
 use crate::{Init, Result, Tensor, Weights};
 
-/// What a layer will be used for, which decides how its weights are packed.
+/// Which attention a layer computes. Decides how its weights are packed.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Use {
-    /// Query, key and value are one tensor.
-    Own,
-    /// They are not.
-    Cross,
+pub(super) enum AttentionKind {
+    /// Self-attention: query, key and value are one tensor.
+    SelfAttention,
+    /// Cross-attention: they are not.
+    CrossAttention,
     /// Both.
     Any,
 }
 
-/// A product of which a part is wanted: parts of `embed_dim` lie side by side on the last axis.
-pub(super) struct Part {
+/// One of the projections in a product: they are `embed_dim` wide and lie side by side on the last axis.
+pub(super) struct Projected {
     pub product: Tensor,
     pub index: usize,
 }
@@ -39,7 +39,7 @@ struct Split {
 
 impl Projection {
     pub fn new(
-        what: Use,
+        kind: AttentionKind,
         embed_dim: usize,
         options: &MultiheadAttentionOptions,
         weights: &Weights,
@@ -76,14 +76,14 @@ impl Projection {
             Ok(Split { query: linear(0, 1)?, key: linear(1, 2)?, value: None })
         };
         Ok(Self {
-            joined: (what != Use::Cross).then(|| linear(0, 3)).transpose()?,
-            split: (what != Use::Own).then(split).transpose()?,
+            joined: (kind != AttentionKind::CrossAttention).then(|| linear(0, 3)).transpose()?,
+            split: (kind != AttentionKind::SelfAttention).then(split).transpose()?,
         })
     }
 
     /// Query, key and value.
-    pub fn apply(&self, query: &Tensor, key: &Tensor, value: &Tensor) -> Result<[Part; 3]> {
-        let part = |product: &Tensor, index| Part { product: product.clone(), index };
+    pub fn apply(&self, query: &Tensor, key: &Tensor, value: &Tensor) -> Result<[Projected; 3]> {
+        let part = |product: &Tensor, index| Projected { product: product.clone(), index };
         let one = same(query, key) && same(key, value);
         match (&self.joined, &self.split) {
             (Some(joined), _) if one => {

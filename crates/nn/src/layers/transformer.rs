@@ -5,7 +5,7 @@ use millstream_core::Activation;
 use super::attention::{MultiheadAttention, MultiheadAttentionOptions};
 use super::linear::Linear;
 use super::norm::{LayerNorm, LayerNormOptions};
-use super::projection::Use;
+use super::projection::AttentionKind;
 use super::{AttentionMask, Module};
 use crate::{Result, Tensor, Weights};
 
@@ -51,7 +51,7 @@ impl TransformerOptions {
 
     pub(super) fn attention(
         &self,
-        what: Use,
+        kind: AttentionKind,
         size: usize,
         heads: usize,
         weights: &Weights,
@@ -61,7 +61,7 @@ impl TransformerOptions {
             batch_first: self.batch_first,
             ..Default::default()
         };
-        MultiheadAttention::for_use(what, size, heads, options, weights)
+        MultiheadAttention::of_kind(kind, size, heads, options, weights)
     }
 }
 

@@ -153,10 +153,7 @@ pub fn read(path: &Path) -> Result<Value> {
 }
 
 fn read_within(path: &Path, longest: u64) -> Result<Value> {
-    let failed = |error: std::io::Error| Error::Read {
-        path: path.display().to_string(),
-        message: error.to_string(),
-    };
+    let failed = |error| Error::read(path, error);
     let mut text = Vec::new();
     let file = File::open(path).map_err(failed)?;
     file.take(longest + 1).read_to_end(&mut text).map_err(failed)?;

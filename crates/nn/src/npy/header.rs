@@ -57,25 +57,25 @@ impl Header {
 }
 
 fn parse(text: &str) -> Result<Header, String> {
-    let mut rest = Rest(text);
+    let mut parser = Parser(text);
     let (mut descr, mut fortran_order, mut shape) = (None, None, None);
-    rest.expect("{")?;
-    while !rest.take("}") {
-        let key = rest.quoted()?;
-        rest.expect(":")?;
+    parser.expect("{")?;
+    while !parser.take("}") {
+        let key = parser.quoted()?;
+        parser.expect(":")?;
         match key {
-            "descr" => descr = Some(rest.quoted()?),
+            "descr" => descr = Some(parser.quoted()?),
             "fortran_order" => {
-                fortran_order = Some(rest.take("True"));
+                fortran_order = Some(parser.take("True"));
                 if fortran_order == Some(false) {
-                    rest.expect("False")?;
+                    parser.expect("False")?;
                 }
             }
-            "shape" => shape = Some(rest.tuple()?),
+            "shape" => shape = Some(parser.tuple()?),
             other => return Err(format!("its header has a key {other:?}")),
         }
-        if !rest.take(",") {
-            rest.expect("}")?;
+        if !parser.take(",") {
+            parser.expect("}")?;
             break;
         }
     }
@@ -100,9 +100,9 @@ fn parse(text: &str) -> Result<Header, String> {
 }
 
 /// What is left to read.
-struct Rest<'a>(&'a str);
+struct Parser<'a>(&'a str);
 
-impl<'a> Rest<'a> {
+impl<'a> Parser<'a> {
     fn take(&mut self, token: &str) -> bool {
         self.0 = self.0.trim_start();
         match self.0.strip_prefix(token) {

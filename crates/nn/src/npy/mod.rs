@@ -26,7 +26,7 @@ impl Tensor {
     pub fn read_npy(path: impl AsRef<Path>, device: &Device) -> Result<Self> {
         let path = path.as_ref();
         let name = || path.display().to_string();
-        let read = |error: std::io::Error| Error::Read { path: name(), message: error.to_string() };
+        let read = |error| Error::read(path, error);
         let format = |error| match error {
             Error::Format { reason, .. } => Error::Format { path: name(), reason },
             other => other,
@@ -74,10 +74,7 @@ impl Tensor {
     /// cannot be written.
     pub fn write_npy(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
-        std::fs::write(path, self.to_npy()?).map_err(|error| Error::Write {
-            path: path.display().to_string(),
-            message: error.to_string(),
-        })
+        std::fs::write(path, self.to_npy()?).map_err(|error| Error::write(path, error))
     }
 
     /// The bytes of a `.npy` file with these values. Waits for them.

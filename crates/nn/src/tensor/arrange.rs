@@ -3,7 +3,7 @@
 use millstream_core::{CoordinateMode, DType, MAX_RANK, Op, ResizeMode, ResizeParams};
 use smallvec::SmallVec;
 
-use super::{Recorder, Tensor, TensorOrScalar};
+use super::{OpRecorder, Tensor, TensorOrScalar};
 use crate::error::invalid;
 use crate::{Axis, AxisSet, Result};
 
@@ -36,7 +36,7 @@ impl Tensor {
     /// Axes that do not exist, or no memory.
     pub fn flip(&self, axes: impl AxisSet) -> Result<Self> {
         let axes = axes.axes("flip", self.rank())?;
-        Recorder::new("flip", &self.device())?
+        OpRecorder::new("flip", &self.device())?
             .apply(Op::Reverse { axes, batch_axis: None }, &[self])
     }
 
@@ -153,6 +153,6 @@ impl Tensor {
             params.scales[axis] = size as f64 / self.shape()[axis] as f64;
         }
         let op = Op::Resize { params: Box::new(params) };
-        Recorder::new("resize", &self.device())?.apply(op, &[self])
+        OpRecorder::new("resize", &self.device())?.apply(op, &[self])
     }
 }

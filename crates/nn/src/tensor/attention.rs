@@ -3,7 +3,7 @@
 use millstream_core::{AttentionParams, Command, Op};
 
 use super::record::{operands, some};
-use super::{Recorder, Tensor};
+use super::{OpRecorder, Tensor};
 use crate::{Error, Result};
 
 impl Tensor {
@@ -38,7 +38,7 @@ impl Tensor {
         };
         let (op, inputs) =
             (Op::Attention { params }, some([Some(self), Some(key), Some(value), mask]));
-        let recorder = Recorder::new("attention", &self.device())?;
+        let recorder = OpRecorder::new("attention", &self.device())?;
         let made = recorder.infer(&op, &inputs)?;
         // Heads lie beside each other, so that joining them is no copy.
         let order = [0, 2, 1, 3];

@@ -2,7 +2,7 @@
 
 use millstream_core::{BinaryOp, DType, Op, Scalar};
 
-use super::{Recorder, Tensor};
+use super::{OpRecorder, Tensor};
 use crate::Result;
 use crate::error::invalid;
 
@@ -69,7 +69,7 @@ impl Tensor {
             let (left, right) = (self.dtype(), other.dtype());
             return invalid(name, format!("types {left} and {right}: convert one with to_dtype"));
         }
-        Recorder::new(name, &self.device())?.apply(Op::Binary { op }, &[self, &other])
+        OpRecorder::new(name, &self.device())?.apply(Op::Binary { op }, &[self, &other])
     }
 
     /// Elements of `yes` where this tensor of `bool` is true, else of `no`; shapes broadcast.
@@ -80,7 +80,7 @@ impl Tensor {
     pub fn where_cond(&self, yes: &Tensor, no: impl TensorOrScalar) -> Result<Self> {
         let name = "where_cond";
         let no = no.as_tensor(name, yes)?;
-        Recorder::new(name, &self.device())?.apply(Op::Where, &[self, yes, &no])
+        OpRecorder::new(name, &self.device())?.apply(Op::Where, &[self, yes, &no])
     }
 
     /// Limits each element to a range; without a limit that side is open.
@@ -90,7 +90,7 @@ impl Tensor {
     /// `bool`, a limit that the type cannot have, or no memory.
     pub fn clamp<S: Into<Scalar>>(&self, min: Option<S>, max: Option<S>) -> Result<Self> {
         let (min, max) = (min.map(Into::into), max.map(Into::into));
-        Recorder::new("clamp", &self.device())?.apply(Op::Clip { min, max }, &[self])
+        OpRecorder::new("clamp", &self.device())?.apply(Op::Clip { min, max }, &[self])
     }
 }
 

@@ -2,7 +2,7 @@
 
 use millstream_core::{DType, Device, Op};
 
-use super::{Recorder, Tensor};
+use super::{OpRecorder, Tensor};
 use crate::Result;
 
 impl Tensor {
@@ -47,6 +47,6 @@ impl Tensor {
 
     /// The same values in memory of their own.
     pub(crate) fn copied(&self, op: &'static str, dtype: DType) -> Result<Self> {
-        Recorder::new(op, &self.device())?.apply(Op::Copy { dtype, saturate: true }, &[self])
+        OpRecorder::new(op, &self.device())?.apply(Op::Copy { dtype, saturate: true }, &[self])
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use millstream_core::{Command, DType, Device, Distribution, HostBytes, Scalar};
 
-use super::{Recorder, Tensor};
+use super::{OpRecorder, Tensor};
 use crate::bytes::{collected, room};
 use crate::error::invalid;
 use crate::{Result, Value};
@@ -21,7 +21,7 @@ impl Tensor {
         dtype: DType,
         device: &Device,
     ) -> Result<Self> {
-        let recorder = Recorder::new("full", device)?;
+        let recorder = OpRecorder::new("full", device)?;
         let result = recorder.output(dtype, shape)?;
         recorder.record(Command::fill(result.operand(), value))?;
         Ok(result)
@@ -52,7 +52,7 @@ impl Tensor {
     /// A step of 0 or in the wrong direction, numbers that are not finite, or no memory.
     pub fn arange(start: f64, end: f64, step: f64, dtype: DType, device: &Device) -> Result<Self> {
         let count = ((end - start) / step).ceil();
-        // Above 2^53 neighbouring counts are no longer told apart.
+        // Above 2^53 neighboring counts are no longer told apart.
         if !(0.0..=9e15).contains(&count) || step == 0.0 {
             return invalid("arange", format!("{start} to {end} by {step} has no such elements"));
         }
@@ -60,7 +60,7 @@ impl Tensor {
             return invalid("arange", format!("{dtype} is only stored: make f32 and convert it"));
         }
         // First the device's memory, whose lack is an error.
-        let recorder = Recorder::new("arange", device)?;
+        let recorder = OpRecorder::new("arange", device)?;
         let result = recorder.output(dtype, &[count as usize])?;
         let mut bytes = room(result.layout.dense_bytes())?;
         for index in 0..count as usize {
@@ -88,7 +88,7 @@ impl Tensor {
         if !dtype.is_float() {
             return invalid("linspace", format!("{dtype} has no numbers in between"));
         }
-        let recorder = Recorder::new("linspace", device)?;
+        let recorder = OpRecorder::new("linspace", device)?;
         let result = recorder.output(dtype, &[count])?;
         let mut bytes = room(result.layout.dense_bytes())?;
         for index in 0..count {
@@ -145,7 +145,7 @@ impl Tensor {
         dtype: DType,
         device: &Device,
     ) -> Result<Self> {
-        let recorder = Recorder::new(op, device)?;
+        let recorder = OpRecorder::new(op, device)?;
         let result = recorder.output(dtype, shape)?;
         recorder.record(Command::random(result.operand(), distribution, seed, 0))?;
         Ok(result)
@@ -189,7 +189,7 @@ impl Tensor {
         dtype: DType,
         device: &Device,
     ) -> Result<Self> {
-        let recorder = Recorder::new("from_slice", device)?;
+        let recorder = OpRecorder::new("from_slice", device)?;
         check_size("from_slice", bytes.len(), shape, dtype)?;
         let result = recorder.output(dtype, shape)?;
         let mut bytes = Cow::from(bytes);
@@ -231,7 +231,7 @@ impl Tensor {
         dtype: DType,
         device: &Device,
     ) -> Result<Self> {
-        let recorder = Recorder::new("from_host", device)?;
+        let recorder = OpRecorder::new("from_host", device)?;
         check_size("from_host", bytes.len(), shape, dtype)?;
         if dtype == DType::Bool {
             return invalid("from_host", "bools are made by from_slice".into());

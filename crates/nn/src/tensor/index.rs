@@ -5,7 +5,7 @@
 
 use millstream_core::{Command, Op, ScatterReduction};
 
-use super::{Recorder, Tensor};
+use super::{OpRecorder, Tensor};
 use crate::error::invalid;
 use crate::{Axis, Result};
 
@@ -17,7 +17,7 @@ impl Tensor {
     /// An axis that does not exist, indices of another type or a shape that does not fit, or no memory.
     pub fn gather(&self, axis: impl Axis, indices: &Tensor) -> Result<Self> {
         let axis = axis.resolve("gather", self.rank())? as u8;
-        Recorder::new("gather", &self.device())?
+        OpRecorder::new("gather", &self.device())?
             .apply(Op::GatherElements { axis }, &[self, indices])
     }
 
@@ -32,7 +32,8 @@ impl Tensor {
             let (shape, found) = (self.shape(), indices.shape());
             return invalid("index_select", format!("indices {found:?} of {shape:?}, need 1 axis"));
         }
-        Recorder::new("index_select", &self.device())?.apply(Op::Gather { axis }, &[self, indices])
+        OpRecorder::new("index_select", &self.device())?
+            .apply(Op::Gather { axis }, &[self, indices])
     }
 
     /// Rows of this table: the result has the shape of `ids` and then the table's axes but the first.
@@ -41,7 +42,7 @@ impl Tensor {
     ///
     /// A table without axes, ids of another type, or no memory.
     pub fn embedding(&self, ids: &Tensor) -> Result<Self> {
-        Recorder::new("embedding", &self.device())?.apply(Op::Embedding, &[self, ids])
+        OpRecorder::new("embedding", &self.device())?.apply(Op::Embedding, &[self, ids])
     }
 
     /// This tensor with single elements along an axis replaced: `out[index[i][j]][j] = source[i][j]` for
@@ -59,7 +60,7 @@ impl Tensor {
     ) -> Result<Self> {
         let axis = axis.resolve("scatter", self.rank())? as u8;
         let op = Op::ScatterElements { axis, reduction };
-        Recorder::new("scatter", &self.device())?.apply(op, &[self, indices, source])
+        OpRecorder::new("scatter", &self.device())?.apply(op, &[self, indices, source])
     }
 
     /// The `count` largest (or smallest) elements along an axis from the best on, and their indices.
@@ -70,7 +71,7 @@ impl Tensor {
     pub fn topk(&self, count: usize, axis: impl Axis, largest: bool) -> Result<(Self, Self)> {
         let axis = axis.resolve("topk", self.rank())? as u8;
         let op = Op::TopK { axis, k: count, largest, sorted: true };
-        let recorder = Recorder::new("topk", &self.device())?;
+        let recorder = OpRecorder::new("topk", &self.device())?;
         let made = recorder.infer(&op, &[self])?;
         let (values, indices) = (recorder.place(&made[0])?, recorder.place(&made[1])?);
         let outputs = [values.operand(), indices.operand()];

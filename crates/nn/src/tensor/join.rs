@@ -2,7 +2,7 @@
 
 use millstream_core::{Command, MAX_RANK, Op, PadMode, PadParams};
 
-use super::{Recorder, Tensor};
+use super::{OpRecorder, Tensor};
 use crate::error::invalid;
 use crate::{Axis, Error, Result};
 
@@ -28,7 +28,7 @@ impl Tensor {
             }
             shape[axis] = shape[axis].saturating_add(tensor.shape()[axis]);
         }
-        let recorder = Recorder::new("cat", &first.device())?;
+        let recorder = OpRecorder::new("cat", &first.device())?;
         let result = recorder.output(first.dtype(), &shape)?;
         let mut start = 0;
         for tensor in tensors.iter().map(AsRef::as_ref) {
@@ -71,7 +71,7 @@ impl Tensor {
             (params.before[axis], params.after[axis]) = (before, after);
         }
         let op = Op::Pad { params: Box::new(params) };
-        Recorder::new("pad", &self.device())?.apply(op, &[self])
+        OpRecorder::new("pad", &self.device())?.apply(op, &[self])
     }
 }
 

@@ -34,7 +34,7 @@ pub use indexing::{AxisIndex, TensorIndex};
 pub use nested::Nested;
 #[cfg(test)]
 pub(crate) use record::layers;
-pub(crate) use record::{Recorder, some};
+pub(crate) use record::{OpRecorder, some};
 
 use crate::{Axis, Result};
 

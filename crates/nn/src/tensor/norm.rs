@@ -1,14 +1,14 @@
-//! Normalisation.
+//! Normalization.
 
 use millstream_core::Op;
 
 use super::record::some;
-use super::{Recorder, Tensor};
+use super::{OpRecorder, Tensor};
 use crate::Result;
 use crate::error::invalid;
 
 impl Tensor {
-    /// Normalises over the last `axes` axes: `(x - mean) / √(variance + epsilon) · weight + bias`.
+    /// Normalizes over the last `axes` axes: `(x - mean) / √(variance + epsilon) · weight + bias`.
     ///
     /// # Errors
     ///
@@ -26,7 +26,7 @@ impl Tensor {
             weight: weight.is_some(),
             bias: bias.is_some(),
         };
-        Recorder::new("layer_norm", &self.device())?.apply(op, &some([Some(self), weight, bias]))
+        OpRecorder::new("layer_norm", &self.device())?.apply(op, &some([Some(self), weight, bias]))
     }
 
     /// Divides by the root of the mean square over the last `axes` axes, then multiplies by `weight`.
@@ -36,10 +36,10 @@ impl Tensor {
     /// As for [`layer_norm`](Self::layer_norm).
     pub fn rms_norm(&self, axes: usize, weight: Option<&Tensor>, epsilon: f32) -> Result<Self> {
         let op = Op::RmsNorm { axes: narrow(axes), epsilon, weight: weight.is_some() };
-        Recorder::new("rms_norm", &self.device())?.apply(op, &some([Some(self), weight]))
+        OpRecorder::new("rms_norm", &self.device())?.apply(op, &some([Some(self), weight]))
     }
 
-    /// Normalises groups of neighbouring channels (axis 1) over themselves and all axes behind them.
+    /// Normalizes groups of neighboring channels (axis 1) over themselves and all axes behind them.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl Tensor {
             return invalid(name, format!("{groups} groups"));
         };
         let op = Op::GroupNorm { groups, epsilon, weight: weight.is_some(), bias: bias.is_some() };
-        Recorder::new(name, &self.device())?.apply(op, &some([Some(self), weight, bias]))
+        OpRecorder::new(name, &self.device())?.apply(op, &some([Some(self), weight, bias]))
     }
 }
 

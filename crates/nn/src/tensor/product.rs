@@ -2,7 +2,7 @@
 
 use millstream_core::{Epilogue, Op};
 
-use super::{Recorder, Tensor};
+use super::{OpRecorder, Tensor};
 use crate::Result;
 
 impl Tensor {
@@ -17,7 +17,7 @@ impl Tensor {
         let left = if row { self.unsqueeze(0)? } else { self.clone() };
         let right = if column { other.unsqueeze(1)? } else { other.clone() };
         let op = Op::MatMul { epilogue: Epilogue::default() };
-        let mut result = Recorder::new("matmul", &self.device())?.apply(op, &[&left, &right])?;
+        let mut result = OpRecorder::new("matmul", &self.device())?.apply(op, &[&left, &right])?;
         if row {
             result = result.squeeze(-2)?;
         }

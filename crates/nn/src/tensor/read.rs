@@ -93,7 +93,7 @@ impl Tensor {
     ///
     /// What went wrong while they were computed, if that is known already.
     pub fn download(&self) -> Result<Download> {
-        Ok(Stream::current_unleased(&self.device())?.download(self.operand())?)
+        Stream::current_unleased(&self.device())?.download(self.operand())
     }
 
     fn check_dtype<T: Value>(&self, op: &'static str) -> Result<()> {
@@ -117,7 +117,7 @@ impl Tensor {
     ///
     /// What went wrong while they were computed, or a timeout.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        Ok(Stream::current_unleased(&self.device())?.download_bytes(self.operand())?)
+        Stream::current_unleased(&self.device())?.download_bytes(self.operand())
     }
 
     /// The one element of a tensor that has one. Waits until it is there.

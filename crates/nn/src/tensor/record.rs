@@ -12,12 +12,12 @@ use crate::error::invalid;
 use crate::{Error, Result};
 
 /// Records the Commands of one operation.
-pub(crate) struct Recorder {
+pub(crate) struct OpRecorder {
     op: &'static str,
     stream: Stream,
 }
 
-impl Recorder {
+impl OpRecorder {
     /// For an operation, by the name that its errors have.
     pub fn new(op: &'static str, device: &Device) -> Result<Self> {
         Ok(Self { op, stream: Stream::current_unleased(device)? })
@@ -58,11 +58,11 @@ impl Recorder {
     }
 
     /// Records a Command, or says why it could not be built.
-    pub fn record(&self, mut command: millstream_core::Result<Command<&Buffer>>) -> Result<()> {
+    pub fn record(&self, mut command: Result<Command<&Buffer>>) -> Result<()> {
         #[cfg(test)]
         layers::note();
         match &mut command {
-            Ok(command) => self.stream.record_from(command).map(drop).map_err(Error::from),
+            Ok(command) => self.stream.record_from(command).map(drop),
             Err(error) => Err(Error::named(self.op, error.clone())),
         }
     }

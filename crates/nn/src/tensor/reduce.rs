@@ -2,12 +2,12 @@
 
 use millstream_core::{Axes, Op, ReduceOp};
 
-use super::{Recorder, Tensor};
+use super::{OpRecorder, Tensor};
 use crate::{Axis, AxisSet, Result};
 
 impl Tensor {
     fn reduced(&self, name: &'static str, op: ReduceOp, axes: Axes, keepdim: bool) -> Result<Self> {
-        let recorder = Recorder::new(name, &self.device())?;
+        let recorder = OpRecorder::new(name, &self.device())?;
         let mut result = recorder.apply(Op::Reduce { op, axes }, &[self])?;
         if !keepdim {
             for axis in (0..self.rank()).rev().filter(|&axis| axes.contains(axis)) {
@@ -25,7 +25,7 @@ impl Tensor {
     pub fn cumsum(&self, axis: impl Axis) -> Result<Self> {
         let axis = axis.resolve("cumsum", self.rank())? as u8;
         let op = Op::CumSum { axis, exclusive: false, reverse: false, product: false };
-        Recorder::new("cumsum", &self.device())?.apply(op, &[self])
+        OpRecorder::new("cumsum", &self.device())?.apply(op, &[self])
     }
 
     /// Exponentials along an axis, scaled to a sum of 1.
@@ -48,7 +48,7 @@ impl Tensor {
 
     fn softmax_of(&self, name: &'static str, axis: impl Axis, log: bool) -> Result<Self> {
         let axis = axis.resolve(name, self.rank())? as u8;
-        Recorder::new(name, &self.device())?.apply(Op::Softmax { axis, log }, &[self])
+        OpRecorder::new(name, &self.device())?.apply(Op::Softmax { axis, log }, &[self])
     }
 
     /// The variance over some axes, which stay with size 1 if `keepdim`; divided by the count less

@@ -2,7 +2,7 @@
 
 use millstream_core::{Op, UnaryOp};
 
-use super::{Recorder, Tensor};
+use super::{OpRecorder, Tensor};
 use crate::Result;
 
 impl Tensor {
@@ -16,7 +16,7 @@ impl Tensor {
     }
 
     fn map(&self, name: &'static str, op: UnaryOp) -> Result<Self> {
-        Recorder::new(name, &self.device())?.apply(Op::Unary { op }, &[self])
+        OpRecorder::new(name, &self.device())?.apply(Op::Unary { op }, &[self])
     }
 
     /// `x` or `slope · x` below zero.
@@ -134,7 +134,7 @@ methods! {
     softsign "softsign" UnaryOp::Softsign,
     /// `x · tanh(softplus(x))`.
     mish "mish" UnaryOp::Mish,
-    /// The self-normalising exponential unit.
+    /// The self-normalizing exponential unit.
     selu "selu" UnaryOp::Selu { alpha: 1.673_263_2, gamma: 1.050_701 },
     /// Whether elements are not numbers.
     is_nan "is_nan" UnaryOp::IsNan,

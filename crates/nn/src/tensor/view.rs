@@ -13,7 +13,7 @@ const MAX_PIECES: usize = 1 << 20;
 type Sizes = SmallVec<[usize; MAX_RANK]>;
 
 impl Tensor {
-    fn view(&self, op: &'static str, layout: millstream_core::Result<Layout>) -> Result<Self> {
+    fn view(&self, op: &'static str, layout: Result<Layout>) -> Result<Self> {
         Ok(self.viewed(layout.map_err(|error| Error::named(op, error))?))
     }
 

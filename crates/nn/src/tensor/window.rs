@@ -3,7 +3,7 @@
 use millstream_core::{Activation, ConvParams, Epilogue, Op, PoolParams};
 
 use super::record::some;
-use super::{Recorder, Tensor};
+use super::{OpRecorder, Tensor};
 use crate::Result;
 
 impl Tensor {
@@ -23,7 +23,7 @@ impl Tensor {
         let epilogue = Epilogue { bias: bias.is_some(), activation, ..Epilogue::default() };
         let op = Op::Conv { params: Box::new(params), epilogue };
         let inputs = some([Some(self), Some(weight), bias]);
-        Recorder::new("conv", &self.device())?.apply(op, &inputs)
+        OpRecorder::new("conv", &self.device())?.apply(op, &inputs)
     }
 
     /// Transposed convolution of `[batch, channels, spatial…]` with weights
@@ -42,7 +42,7 @@ impl Tensor {
         let epilogue = Epilogue { bias: bias.is_some(), activation, ..Epilogue::default() };
         let op = Op::ConvTranspose { params: Box::new(params), epilogue };
         let inputs = some([Some(self), Some(weight), bias]);
-        Recorder::new("conv_transpose", &self.device())?.apply(op, &inputs)
+        OpRecorder::new("conv_transpose", &self.device())?.apply(op, &inputs)
     }
 
     /// Pooling of `[batch, channels, spatial…]` over windows that fit in the padded input.
@@ -53,6 +53,6 @@ impl Tensor {
     pub fn pool(&self, params: PoolParams) -> Result<Self> {
         let params = PoolParams { indices: false, ..params };
         let op = Op::Pool { params: Box::new(params) };
-        Recorder::new("pool", &self.device())?.apply(op, &[self])
+        OpRecorder::new("pool", &self.device())?.apply(op, &[self])
     }
 }

@@ -16,10 +16,7 @@ pub struct MappedFile {
 
 impl MappedFile {
     pub fn open(path: &Path) -> Result<Self> {
-        let read = |error: std::io::Error| Error::Read {
-            path: path.display().to_string(),
-            message: error.to_string(),
-        };
+        let read = |error| Error::read(path, error);
         let file = File::open(path).map_err(read)?;
         // SAFETY: the map is only read. A file that changes while it is mapped can give other bytes, any
         // of which are valid elements, or end the process where it was cut; `Weights::open` says that it

@@ -5,25 +5,26 @@ use std::sync::Mutex;
 
 use millstream_core::DType;
 
-use super::{Init, Source, WeightProblem, Weights};
-use crate::{Error, Result, Tensor};
+use super::header::TYPES;
+use super::{Init, Source, Weights};
+use crate::{Error, Result, Tensor, WeightProblem};
 
 /// Problems that are collected; a model that has more is not built to its end.
 const MAX_PROBLEMS: usize = 1 << 14;
 
-/// What happened while a model is loaded.
+/// What was asked for and what did not fit while a model is loaded.
 #[derive(Debug, Default)]
-pub(super) struct Notes(Mutex<Option<Found>>);
+pub(super) struct LoadReport(Mutex<Option<Findings>>);
 
 #[derive(Debug, Default)]
-struct Found {
+struct Findings {
     asked: HashSet<String>,
     problems: Vec<WeightProblem>,
 }
 
-impl Notes {
+impl LoadReport {
     /// Runs `note` if the model is still being loaded.
-    fn with<R>(&self, note: impl FnOnce(&mut Found) -> R) -> Option<R> {
+    fn with<R>(&self, note: impl FnOnce(&mut Findings) -> R) -> Option<R> {
         let mut found = self.0.lock().unwrap_or_else(|broken| broken.into_inner());
         found.as_mut().map(note)
     }
@@ -62,10 +63,10 @@ impl Weights {
     }
 
     fn load_checked<M>(&self, build: impl FnOnce(&Weights) -> Result<M>, whole: bool) -> Result<M> {
-        let notes = std::sync::Arc::new(Notes(Mutex::new(Some(Found::default()))));
-        let model = build(&Weights { notes: Some(notes.clone()), ..self.clone() });
-        let taken = notes.0.lock().unwrap_or_else(|broken| broken.into_inner()).take();
-        let Found { asked, mut problems } = taken.unwrap_or_default();
+        let report = std::sync::Arc::new(LoadReport(Mutex::new(Some(Findings::default()))));
+        let model = build(&Weights { report: Some(report.clone()), ..self.clone() });
+        let taken = report.0.lock().unwrap_or_else(|broken| broken.into_inner()).take();
+        let Findings { asked, mut problems } = taken.unwrap_or_default();
         // A model that was not finished has not asked for everything.
         if whole && model.is_ok() {
             let unexpected = self.names().into_iter().filter(|name| !asked.contains(name));
@@ -104,8 +105,8 @@ impl Weights {
     /// As [`get`](Self::get), for those who make something else of it first.
     pub(crate) fn fetch(&self, name: &str, shape: &[usize], init: Init) -> Result<Tensor> {
         let full = self.full_name(name);
-        if let Some(notes) = &self.notes {
-            notes.with(|found| found.asked.insert(full.clone()));
+        if let Some(report) = &self.report {
+            report.with(|found| found.asked.insert(full.clone()));
         }
         let problem = self.problem(&full, shape);
         if let Some(problem) = &problem
@@ -123,20 +124,20 @@ impl Weights {
         }
     }
 
-    /// Notes a problem. False where nobody collects them, or no more of them.
+    /// Adds a problem to the report. False if there is no report, or it is full.
     fn note(&self, problem: &WeightProblem) -> bool {
-        let push = |found: &mut Found| {
+        let push = |found: &mut Findings| {
             let room = found.problems.len() < MAX_PROBLEMS;
             found.problems.extend(room.then(|| problem.clone()));
             room
         };
-        self.notes.as_ref().and_then(|notes| notes.with(push)) == Some(true)
+        self.report.as_ref().and_then(|report| report.with(push)) == Some(true)
     }
 
     /// Whether a model is being built that will not be given out, since something did not fit.
     pub(crate) fn has_problems(&self) -> bool {
-        let notes = self.notes.as_ref();
-        notes.and_then(|notes| notes.with(|found| !found.problems.is_empty())) == Some(true)
+        let report = self.report.as_ref();
+        report.and_then(|report| report.with(|found| !found.problems.is_empty())) == Some(true)
     }
 
     /// Zeros of which there is one: what a model that will not be given out is built of takes no memory.
@@ -156,8 +157,8 @@ impl Weights {
 
     /// Says that a tensor may be there which the model has no use for.
     pub(crate) fn ignore(&self, name: &str) {
-        if let Some(notes) = &self.notes {
-            notes.with(|found| found.asked.insert(self.full_name(name)));
+        if let Some(report) = &self.report {
+            report.with(|found| found.asked.insert(self.full_name(name)));
         }
     }
 
@@ -177,9 +178,11 @@ impl Weights {
                 expected: shape.into(),
                 found: found.into(),
             }),
-            Some((_, Some(found))) => {
-                Some(WeightProblem::Type { name: name.into(), found: found.clone() })
-            }
+            Some((_, Some(found))) => Some(WeightProblem::Type {
+                name: name.into(),
+                found: found.clone(),
+                known: TYPES.map(|(name, _)| name).into(),
+            }),
             Some((_, None)) => None,
         }
     }

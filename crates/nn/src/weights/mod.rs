@@ -4,7 +4,6 @@ mod file;
 mod header;
 mod index;
 mod load;
-mod problem;
 mod random;
 mod save;
 mod shards;
@@ -17,12 +16,10 @@ use std::sync::Arc;
 
 use millstream_core::{DType, Device, LayerName};
 
-use self::load::Notes;
+use self::load::LoadReport;
 use self::shards::Shards;
 use crate::{Result, Tensor};
 
-pub use problem::WeightProblem;
-pub(crate) use problem::listed;
 pub use random::Init;
 pub use save::save;
 
@@ -100,7 +97,7 @@ pub struct Weights {
     dtype: Option<DType>,
     prefix: String,
     /// Where problems go while a model is loaded.
-    notes: Option<Arc<Notes>>,
+    report: Option<Arc<LoadReport>>,
 }
 
 #[derive(Debug)]
@@ -113,7 +110,7 @@ enum Source {
 impl Weights {
     fn new(source: Source, device: &Device) -> Self {
         let source = Arc::new(source);
-        Self { source, device: *device, dtype: None, prefix: String::new(), notes: None }
+        Self { source, device: *device, dtype: None, prefix: String::new(), report: None }
     }
 
     /// Opens a `.safetensors` file, the index of a model in several files

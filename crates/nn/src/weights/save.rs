@@ -65,10 +65,7 @@ fn header(tensors: &[(&str, &Tensor)]) -> Result<Vec<u8>> {
 }
 
 fn write(beside: &Path, header: &[u8], tensors: &[(&str, &Tensor)], path: &Path) -> Result<()> {
-    let failed = |error: std::io::Error| Error::Write {
-        path: path.display().to_string(),
-        message: error.to_string(),
-    };
+    let failed = |error| Error::write(path, error);
     let mut file = BufWriter::new(File::create(beside).map_err(failed)?);
     file.write_all(&(header.len() as u64).to_le_bytes()).map_err(failed)?;
     file.write_all(header).map_err(failed)?;

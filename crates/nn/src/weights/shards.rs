@@ -42,10 +42,7 @@ impl Shards {
 
     fn indexed(path: &Path) -> Result<Self> {
         let format = |reason: String| Error::Format { path: path.display().to_string(), reason };
-        let read = |error: std::io::Error| Error::Read {
-            path: path.display().to_string(),
-            message: error.to_string(),
-        };
+        let read = |error| Error::read(path, error);
         let mut text = Vec::new();
         let file = std::fs::File::open(path).map_err(read)?;
         file.take(LONGEST_INDEX + 1).read_to_end(&mut text).map_err(read)?;

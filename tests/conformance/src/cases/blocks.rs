@@ -5,7 +5,7 @@ use millstream_core::{DType, Epilogue, Op};
 use super::matmul::ACTIVATIONS;
 use crate::{Case, CaseBuilder, Generator, View};
 
-/// The shape of the left factor, columns, and weights of a block.
+/// The shape of the left side, columns, and weights of a block.
 const PRODUCTS: &[(&[usize], usize, usize)] = &[
     (&[1, 1], 1, 16),
     (&[1, 32], 3, 32),
@@ -19,7 +19,7 @@ const PRODUCTS: &[(&[usize], usize, usize)] = &[
     (&[37, 520], 33, 256),
 ];
 
-/// Outputs and left factors laid out in different ways.
+/// Outputs and left sides laid out in different ways.
 const VIEWS: [[View; 2]; 3] =
     [[View::Dense, View::Dense], [View::Mixed, View::Stepped], [View::Shifted, View::Transposed]];
 

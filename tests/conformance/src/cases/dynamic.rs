@@ -1,4 +1,4 @@
-//! Quantisation with the scale that suits the data.
+//! Quantization with the scale that suits the data.
 
 use millstream_core::{DType, Op};
 

@@ -17,10 +17,10 @@ fn values(generator: &mut Generator, dtype: DType, count: usize) -> Vec<Value> {
     generator.elements(dtype, count, 0.0, 0.0)
 }
 
-/// The shapes of both factors.
+/// The shapes of both sides.
 pub(super) type Shapes<'a> = (&'a [usize], &'a [usize]);
 
-/// The shapes of the zero points of both factors.
+/// The shapes of the zero points of both sides.
 type Zeros<'a> = (Option<&'a [usize]>, Option<&'a [usize]>);
 
 const PRODUCTS: &[Shapes<'static>] = &[

@@ -1,4 +1,4 @@
-//! Layer normalisation.
+//! Layer normalization.
 
 use millstream_core::{DType, Op};
 
@@ -81,7 +81,7 @@ fn case(
     if input.is_some() { case.outputs(&[output]).build() } else { case.build() }
 }
 
-/// Weights and biases that repeat along the normalised axes.
+/// Weights and biases that repeat along the normalized axes.
 fn broadcast(dtype: DType) -> Vec<Case> {
     let shapes: [[&[usize]; 2]; 4] =
         [[&[20], &[6, 1]], [&[1, 20], &[]], [&[6, 1], &[1]], [&[], &[6, 20]]];

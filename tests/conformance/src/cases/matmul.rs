@@ -22,7 +22,7 @@ pub(crate) const ACTIVATIONS: [Activation; 11] = {
     ]
 };
 
-/// The shapes of the factors of one product.
+/// The shapes of both sides of one product.
 type Shapes<'a> = (&'a [usize], &'a [usize]);
 
 const BATCHED: &[Shapes<'static>] = &[
@@ -122,7 +122,7 @@ fn case(
         .build()
 }
 
-/// An output with more leading axes than both factors, which repeat over them.
+/// An output with more leading axes than both sides, which repeat over them.
 fn repeated(dtype: DType, views: [View; 3]) -> Case {
     let name = format!("matmul/{dtype}/repeated-{views:?}");
     let mut generator = Generator::named(&name);
@@ -168,7 +168,7 @@ fn epilogues(dtype: DType) -> Vec<Case> {
     cases
 }
 
-/// Linear layers, with weights as they are kept: both factors are read along the depth.
+/// Linear layers, with weights as they are kept: both sides are contiguous along k.
 fn layers(dtype: DType) -> Vec<Case> {
     let mut cases = Vec::new();
     for (m, n, k) in [

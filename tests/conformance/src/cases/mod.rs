@@ -9,6 +9,7 @@ mod compact;
 mod conv;
 mod copy;
 mod cumsum;
+mod deform_conv;
 mod dynamic;
 mod elementwise;
 mod fill;
@@ -102,6 +103,7 @@ pub(crate) const COVERED: &[OpKind] = &[
     OpKind::Reverse,
     OpKind::GridSample,
     OpKind::RoiAlign,
+    OpKind::DeformConv,
     OpKind::NonZero,
     OpKind::Compress,
     OpKind::Unique,
@@ -176,6 +178,7 @@ fn all_cases(kind: OpKind) -> Vec<Case> {
         OpKind::Reverse => reverse::cases(),
         OpKind::GridSample => grid_sample::cases(),
         OpKind::RoiAlign => roi_align::cases(),
+        OpKind::DeformConv => deform_conv::cases(),
         OpKind::NonZero => compact::nonzeros(),
         OpKind::Compress => compact::compressions(),
         OpKind::Unique => compact::uniques(),

@@ -1,4 +1,4 @@
-//! Normalisation by the root of the mean square, and of groups of channels.
+//! Normalization by the root of the mean square, and of groups of channels.
 
 use millstream_core::{DType, Op};
 

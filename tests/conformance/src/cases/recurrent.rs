@@ -141,8 +141,8 @@ fn case(dtype: DType, sizes: Sizes, params: RecurrentParams, awkward: bool) -> C
     let scale_shape = [directions, if awkward { rows } else { 1 }];
     let src = generator.elements(dtype, time * batch * input, -1.0, 1.0);
     case = case.input(views[2].layout(dtype, &[time, batch, input]), &src);
-    for (view, depth) in [(views[1], input), (views[0], hidden)] {
-        let shape = [directions, rows, depth];
+    for (view, columns) in [(views[1], input), (views[0], hidden)] {
+        let shape = [directions, rows, columns];
         let count = shape.iter().product();
         let (dtype, values): (_, Vec<Value>) = match quantized {
             true => {

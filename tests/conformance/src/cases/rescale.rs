@@ -23,16 +23,16 @@ fn rescale(dtype: DType, at: usize) -> (Rescale, DType) {
     (rescale, if at % 3 == 1 { DType::I32 } else { computed })
 }
 
-/// Adds what follows the zero points. Sums of `depth` products become numbers of a few units.
+/// Adds what follows the zero points. Sums of `k` products become numbers of a few units.
 fn extras(
     mut case: CaseBuilder,
     generator: &mut Generator,
     (rescale, bias_type): (&Rescale, DType),
     scales: [&[usize]; 2],
     (bias, residual): (&[usize], &[usize]),
-    depth: usize,
+    k: usize,
 ) -> CaseBuilder {
-    let most = 0.02 / (depth.max(1) as f64).sqrt().sqrt();
+    let most = 0.02 / (k.max(1) as f64).sqrt().sqrt();
     for shape in scales {
         let values = generator.elements(DType::F32, shape.iter().product(), most / 4.0, most);
         case = case.input(View::Stepped.layout(DType::F32, shape), &values);
@@ -98,9 +98,9 @@ pub(super) fn products(shapes: &[Shapes<'static>]) -> Vec<Case> {
                 };
                 let full = [m, n];
                 let added = (if at % 5 == 2 { &full[..] } else { &full[1..] }, &full[..]);
-                let depth = b[b.len() - 2];
+                let k = b[b.len() - 2];
                 let rescale = (&rescale, bias_type);
-                case = extras(case, &mut generator, rescale, scales, added, depth);
+                case = extras(case, &mut generator, rescale, scales, added, k);
                 cases.push(case.outputs(&views[..1]).build());
             }
         }
@@ -144,9 +144,9 @@ pub(super) fn convolutions() -> Vec<Case> {
                 if at.is_multiple_of(3) { [&[1], &[]] } else { [&[], &channels] };
             // A residual that repeats over the batch.
             let residual = [&[1, weight[0]], &vec![1; sizes.input.len()][..]].concat();
-            let depth = weight[1..].iter().product();
+            let k = weight[1..].iter().product();
             let added = (&channels[..], &residual[..]);
-            case = extras(case, &mut generator, (&rescale, bias_type), scales, added, depth);
+            case = extras(case, &mut generator, (&rescale, bias_type), scales, added, k);
             cases.push(case.outputs(&views[..1]).build());
         }
     }

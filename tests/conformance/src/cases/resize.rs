@@ -94,7 +94,7 @@ fn all(cases: &mut Vec<Case>, dtype: DType, mut params: ResizeParams) {
             params.scales[axis] = if from == 0 { 2.0 } else { to as f64 / from as f64 };
             params.region[axis] = if from == to { (0.0, 1.0) } else { (0.25, 1.25) };
         }
-        // Neighbouring cases have other views.
+        // Neighboring cases have other views.
         let views = VIEWS[(at + cases.len() / SIZES.len()) % VIEWS.len()];
         cases.push(case(format!("{from:?}"), dtype, from, to, params, views));
     }

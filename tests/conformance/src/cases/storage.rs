@@ -67,7 +67,7 @@ pub(super) fn copies() -> Vec<Case> {
     let mut cases = Vec::new();
     let mut add = |from: DType, to: DType, values: &[Value], views: [View; 2], saturate: bool| {
         let packed = [from, to].iter().any(|dtype| dtype.per_byte() == 2);
-        // Three to a row, so that the order of a turned operand shows.
+        // Three to a row, so that the order of a transposed operand shows.
         let rows = values.len() / 3;
         for (shape, [output, input]) in
             [(vec![values.len()], [View::Dense; 2]), (vec![rows, 3], views)]
@@ -87,8 +87,8 @@ pub(super) fn copies() -> Vec<Case> {
             }
             add(stored, other, &[], [View::Dense; 2], true);
         }
-        let turned = if stored.per_byte() == 2 { View::Dense } else { View::Transposed };
-        add(stored, stored, &all(stored), [view, turned], true);
+        let transposed = if stored.per_byte() == 2 { View::Dense } else { View::Transposed };
+        add(stored, stored, &all(stored), [view, transposed], true);
     }
     cases
 }

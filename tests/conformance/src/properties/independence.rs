@@ -189,12 +189,14 @@ fn matmul(target: &dyn Target) -> Result<(), Fault> {
             let a = generator.elements(dtype, m * k, -1.0, 1.0);
             let b = generator.elements(dtype, k * n, -1.0, 1.0);
             let multiply = |a: Part, b: Part, view| run(target, dtype, op.clone(), view, &[a, b]);
-            let (dense, turned) = (View::Dense, View::Transposed);
+            let (dense, transposed) = (View::Dense, View::Transposed);
             let matrix = [k, n];
             let right = |view| Part(&matrix, view, &b);
             let whole = multiply(Part(&[m, k], dense, &a), right(dense), dense)?;
             let what = format!("{dtype} with k = {k}");
-            for views in [[turned, dense, dense], [dense, turned, dense], [dense, dense, turned]] {
+            for views in
+                [[transposed, dense, dense], [dense, transposed, dense], [dense, dense, transposed]]
+            {
                 let other = multiply(Part(&[m, k], views[0], &a), right(views[1]), views[2])?;
                 compare(&format!("{what} in {views:?}"), &whole, 0, &other)?;
             }

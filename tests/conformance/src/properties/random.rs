@@ -15,7 +15,7 @@ pub(super) const PROPERTIES: &[(&str, Run)] = &[
     ("random/seeds differ", seeds),
     ("random/uniform numbers are uniform", uniform),
     ("random/normal numbers are normal", normal),
-    ("random/neighbours are independent", neighbours),
+    ("random/neighbors are independent", neighbors),
 ];
 
 const UNIFORM: Distribution = Distribution::Uniform { low: -1.0, high: 3.0 };
@@ -160,7 +160,7 @@ fn distribution(
 }
 
 /// No correlation between elements a short way apart, such as those of one block.
-fn neighbours(target: &dyn Target) -> Result<(), Fault> {
+fn neighbors(target: &dyn Target) -> Result<(), Fault> {
     for (kind, mean, variance) in [(UNIFORM, 1.0, 16.0 / 12.0), (NORMAL, 1.5, 4.0)] {
         let Some(values) = sample(target, DType::F32, kind)? else { continue };
         for lag in [1, 2, 3, 4, 5, 8, 64, 256] {

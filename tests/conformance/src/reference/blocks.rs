@@ -21,7 +21,7 @@ impl FewBits {
     }
 }
 
-/// `inputs` are the left factor, weights, scales, and what else is given.
+/// `inputs` are the left side, weights, scales, and what else is given.
 pub(super) fn apply(
     few: FewBits,
     shape: &[usize],

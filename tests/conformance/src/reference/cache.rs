@@ -28,7 +28,7 @@ pub(super) fn rope(interleaved: bool, positions: bool, inputs: &[Dense]) -> Vec<
     let [src, cos, sin] = [&inputs[0], &inputs[1], &inputs[2]];
     let pairs = cos.shape[cos.shape.len() - 1];
     let dtype = src.dtype;
-    let turned = |place: Vec<usize>| {
+    let rotated = |place: Vec<usize>| {
         let [batch, head, at, element] = [place[0], place[1], place[2], place[3]];
         let value = |element: usize| src.at(&[batch, head, at, element]).as_f64();
         if element >= 2 * pairs {
@@ -51,5 +51,5 @@ pub(super) fn rope(interleaved: bool, positions: bool, inputs: &[Dense]) -> Vec<
         let bound = sum(dtype, 2, magnitude) + unit(dtype) * magnitude + smallest(dtype);
         near(terms[0] + terms[1], bound)
     };
-    places(&src.shape).into_iter().map(turned).collect()
+    places(&src.shape).into_iter().map(rotated).collect()
 }

@@ -1,4 +1,4 @@
-//! Layer normalisation.
+//! Layer normalization.
 
 use super::near;
 use crate::accuracy::{smallest, unit};
@@ -11,10 +11,10 @@ pub(super) fn apply(
     weight: Option<&Dense>,
     bias: Option<&Dense>,
 ) -> Vec<Expected> {
-    let normalised = &input.shape[input.shape.len() - axes..];
-    let size: usize = normalised.iter().product();
+    let normalized = &input.shape[input.shape.len() - axes..];
+    let size: usize = normalized.iter().product();
     let [weight, bias] =
-        [weight, bias].map(|parameter| parameter.map(|values| values.broadcast(normalised)));
+        [weight, bias].map(|parameter| parameter.map(|values| values.broadcast(normalized)));
     let unit = unit(input.dtype);
     let parameter = |parameter: &Option<Dense>, at: usize, absent: f64| {
         parameter.as_ref().map_or(absent, |values| values.values[at].as_f64())

@@ -9,6 +9,7 @@ mod compact;
 mod conv;
 mod convert;
 mod cumsum;
+mod deform_conv;
 mod dynamic;
 mod fourier;
 mod gather;
@@ -125,6 +126,7 @@ pub fn reference(case: &Case) -> Vec<Expected> {
         }
         Op::Resize { params } => resize::apply(params, shape, &inputs[0]),
         Op::Pad { params } => pad::apply(params, shape, &inputs[0]),
+        Op::DeformConv { params } => deform_conv::apply(params, shape, &inputs),
         Op::GridSample { mode, padding, align_corners } => {
             let way = (*mode, *padding);
             grid_sample::apply(way, *align_corners, shape, &inputs[0], &inputs[1])

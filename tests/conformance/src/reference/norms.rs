@@ -1,4 +1,4 @@
-//! Normalisation by the root of the mean square, and of groups of channels.
+//! Normalization by the root of the mean square, and of groups of channels.
 
 use super::{layer_norm, near};
 use crate::accuracy::{smallest, unit};
@@ -10,9 +10,9 @@ pub(super) fn rms(
     input: &Dense,
     weight: Option<&Dense>,
 ) -> Vec<Expected> {
-    let normalised = &input.shape[input.shape.len() - axes..];
-    let size: usize = normalised.iter().product();
-    let weight = weight.map(|weight| weight.broadcast(normalised));
+    let normalized = &input.shape[input.shape.len() - axes..];
+    let size: usize = normalized.iter().product();
+    let weight = weight.map(|weight| weight.broadcast(normalized));
     let unit = unit(input.dtype);
     let mut expected = Vec::with_capacity(input.values.len());
     for row in input.values.chunks(size.max(1)) {
@@ -30,7 +30,7 @@ pub(super) fn rms(
     expected
 }
 
-/// Layer normalisation of each group, with the parameters of a channel repeated along it.
+/// Layer normalization of each group, with the parameters of a channel repeated along it.
 pub(super) fn group(
     groups: usize,
     epsilon: f64,

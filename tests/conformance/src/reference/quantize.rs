@@ -1,4 +1,4 @@
-//! Quantisation and products of integers.
+//! Quantization and products of integers.
 
 use millstream_core::DType;
 

@@ -94,7 +94,7 @@ fn activation(kind: RecurrentActivation) -> (f64, impl Fn(f64) -> f64) {
 impl Weights<'_> {
     /// The product of a row of a weight with a vector, and its bias.
     fn product(&self, weight: &Dense, which: usize, row: usize, vector: &[Rough]) -> Rough {
-        let (rows, depth) = (weight.shape[1], weight.shape[2]);
+        let (rows, columns) = (weight.shape[1], weight.shape[2]);
         let (mut value, mut magnitude, mut error) = (0.0, 0.0, 0.0);
         let of_row = |dense: Option<&Dense>, other: f64| {
             let dense = dense.map(|dense| dense.broadcast(&[dense.shape[0], rows]));
@@ -102,7 +102,7 @@ impl Weights<'_> {
         };
         let (scale, zero) = (of_row(self.scales[which], 1.0), of_row(self.zeros[which], 0.0));
         for (at, x) in vector.iter().enumerate() {
-            let weight = weight.values[(self.direction * rows + row) * depth + at].as_f64();
+            let weight = weight.values[(self.direction * rows + row) * columns + at].as_f64();
             let weight = (weight - zero) * scale;
             if self.variant.quantized {
                 // Such a weight may be rounded before it is multiplied.
@@ -112,7 +112,7 @@ impl Weights<'_> {
             magnitude += (weight * x.value).abs();
             error += weight.abs() * x.error;
         }
-        let product = Rough { value, error: error + sum(self.dtype, depth, magnitude) };
+        let product = Rough { value, error: error + sum(self.dtype, columns, magnitude) };
         let bias = self
             .bias
             .map_or(0.0, |bias| bias.values[(self.direction * 2 + which) * rows + row].as_f64());

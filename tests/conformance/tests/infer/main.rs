@@ -47,7 +47,7 @@ fn agree(case: &Case) -> Result<(), String> {
     makes(op, &inputs, &outputs, false)?;
     let given: Vec<Layout> = case.inputs().iter().map(|input| input.layout).collect();
     match op.kind() {
-        // A bias may fit the output alone, where that is larger than the factors make it.
+        // A bias may fit the output alone, where that is larger than both sides make it.
         OpKind::MatMul => Ok(()),
         OpKind::Copy
         | OpKind::Unary

@@ -100,7 +100,7 @@ pub(crate) const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "synchronize-all",
-        about: "synchronising all streams while others work",
+        about: "synchronizing all streams while others work",
         run: streams::synchronize_all,
     },
     Scenario { name: "events", about: "explicit streams ordered by events", run: streams::events },

@@ -118,6 +118,7 @@ impl Op {
             Op::NonMaxSuppression { most, overlap, score, centered: _ } => {
                 compact::suppress(fit, *most, *overlap, *score)
             }
+            Op::DeformConv { params } => window::deform_conv(fit, params),
             Op::GridSample { mode: _, padding: _, align_corners: _ } => sample::grid_sample(fit),
             Op::RoiAlign { params } => sample::roi_align(fit, *params),
             Op::Attention { params } => attention::attention(fit, params),
@@ -160,7 +161,7 @@ impl<B: BufferLike> Command<B> {
     /// # Errors
     ///
     /// [`Error::Mismatch`](crate::Error::Mismatch) where [`Op::infer`] gives it, or for an output that is not
-    /// what the operation makes; [`Error::InvalidCommand`](crate::Error::InvalidCommand) for operands that do
+    /// what the operation makes; [`Error::Invalid`](crate::Error::Invalid) for operands that do
     /// not fit their buffers, or overlap.
     #[inline]
     pub fn new(

@@ -84,6 +84,7 @@ impl Op {
             | Op::Resize { .. }
             | Op::Pad { .. }
             | Op::Reverse { .. }
+            | Op::DeformConv { .. }
             | Op::GridSample { .. }
             | Op::RoiAlign { .. }
             | Op::Attention { .. }
@@ -127,6 +128,9 @@ impl Op {
             Op::NonMaxSuppression { .. } => smallvec!["boxes", "scores"],
             Op::GridSample { .. } => smallvec!["src", "grid"],
             Op::RoiAlign { .. } => smallvec!["src", "rois", "batches"],
+            Op::DeformConv { params } => {
+                with(&["src", "weight", "offset"], &[(params.bias, "bias"), (params.mask, "mask")])
+            }
             Op::Binary { .. } => smallvec!["a", "b"],
             Op::Where => smallvec!["condition", "a", "b"],
             Op::Chain { chain } => INPUT_NAMES[..chain.inputs().len()].iter().copied().collect(),
@@ -238,6 +242,9 @@ impl Op {
             }
             Op::Conv { epilogue: sums, .. } => (1, 2 + epilogue(sums)),
             Op::ConvTranspose { epilogue, .. } => (1, 2 + usize::from(epilogue.bias)),
+            Op::DeformConv { params } => {
+                (1, 3 + usize::from(params.bias) + usize::from(params.mask))
+            }
             Op::Pool { params } => (1 + usize::from(params.indices), 1),
             Op::TopK { .. } | Op::NonZero => (2, 1),
             Op::Compress { .. } | Op::NonMaxSuppression { .. } => (2, 2),

@@ -1,4 +1,4 @@
-//! Normalisation.
+//! Normalization.
 
 use super::reduce::same;
 use super::{Fit, Shape};
@@ -9,11 +9,11 @@ pub(super) fn trailing<B>(fit: &mut Fit<'_, B>, axes: u8, epsilon: f32) -> Resul
     start(fit, epsilon)?;
     let (rank, axes) = (fit.input(0).rank(), usize::from(axes));
     fit.wants((1..=rank).contains(&axes), "axes", || format!("1 to {rank}"), axes)?;
-    let normalised = Shape::from_slice(&fit.shape(0)[rank - axes..]);
+    let normalized = Shape::from_slice(&fit.shape(0)[rank - axes..]);
     for place in 1..fit.inputs() {
         fit.wants_dtype(place, fit.dtype(0))?;
-        if fit.shape(place) != &normalised[..] {
-            fit.stretch(place, &normalised)?;
+        if fit.shape(place) != &normalized[..] {
+            fit.stretch(place, &normalized)?;
         }
     }
     same(fit)

@@ -3,27 +3,36 @@
 use super::{Fit, Shape};
 use crate::{DType, MAX_RANK, Result};
 
-/// The axis of scales, and how many neighbours along it share one.
-type Places = (Option<u8>, Option<u32>);
+/// The axis of scales, and how many neighbors along it share one.
+type ScaleAxis = (Option<u8>, Option<u32>);
 
-pub(super) fn quantize<B>(fit: &mut Fit<'_, B>, places: Places, dtype: DType) -> Result<()> {
+pub(super) fn quantize<B>(fit: &mut Fit<'_, B>, scale_axis: ScaleAxis, dtype: DType) -> Result<()> {
     fit.wants_float(0)?;
     let small = matches!(dtype, DType::U8 | DType::I8 | DType::U16 | DType::I16);
     fit.wants(small, "dtype", || "u8, i8, u16 or i16".into(), dtype)?;
-    scaled(fit, places, dtype, dtype)
+    scaled(fit, scale_axis, dtype, dtype)
 }
 
-pub(super) fn dequantize<B>(fit: &mut Fit<'_, B>, places: Places, dtype: DType) -> Result<()> {
+pub(super) fn dequantize<B>(
+    fit: &mut Fit<'_, B>,
+    scale_axis: ScaleAxis,
+    dtype: DType,
+) -> Result<()> {
     let stored = fit.dtype(0);
     if !matches!(stored, DType::U8 | DType::I8 | DType::U16 | DType::I16 | DType::I32) {
         return fit.misfit(0, "u8, i8, u16, i16 or i32");
     }
     fit.wants(dtype.is_float(), "dtype", || "a floating-point type".into(), dtype)?;
-    scaled(fit, places, dtype, stored)
+    scaled(fit, scale_axis, dtype, stored)
 }
 
 /// What both directions share.
-fn scaled<B>(fit: &mut Fit<'_, B>, places: Places, dtype: DType, stored: DType) -> Result<()> {
+fn scaled<B>(
+    fit: &mut Fit<'_, B>,
+    scale_axis: ScaleAxis,
+    dtype: DType,
+    stored: DType,
+) -> Result<()> {
     if !matches!(fit.dtype(1), DType::F32 | DType::F16 | DType::BF16) {
         return fit.misfit(1, "f32, f16 or bf16");
     }
@@ -31,7 +40,7 @@ fn scaled<B>(fit: &mut Fit<'_, B>, places: Places, dtype: DType, stored: DType) 
         fit.wants_dtype(2, stored)?;
     }
     let shape = Shape::from_slice(fit.shape(0));
-    let (axis, block) = places;
+    let (axis, block) = scale_axis;
     if let Some(axis) = axis {
         fit.wants_axis(0, axis.into())?;
     }

@@ -44,13 +44,13 @@ pub(super) fn recurrent<B>(fit: &mut Fit<'_, B>, params: &RecurrentParams) -> Re
     if params.variant.quantized {
         fit.wants_dtype(0, DType::F32)?;
     }
-    let weight = |place: usize, depth: usize| match params.variant.quantized {
+    let weight = |place: usize, columns: usize| match params.variant.quantized {
         true => {
             fit.wants_byte(place)?;
             fit.wants_dtype(place, fit.dtype(1))?;
-            fit.wants_shape(place, &[directions, rows, depth])
+            fit.wants_shape(place, &[directions, rows, columns])
         }
-        false => wants(place, &[directions, rows, depth]),
+        false => wants(place, &[directions, rows, columns]),
     };
     weight(1, input)?;
     weight(2, hidden)?;

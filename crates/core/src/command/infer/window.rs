@@ -2,7 +2,7 @@
 
 use super::{Fit, Shape, rescale};
 use crate::command::pool::Window;
-use crate::command::{ConvParams, MAX_SPATIAL, PoolKind, PoolParams, Rescale};
+use crate::command::{ConvParams, DeformConvParams, MAX_SPATIAL, PoolKind, PoolParams, Rescale};
 use crate::{DType, Result};
 
 /// Sizes as numbers that sums and products of a few of them do not overflow.
@@ -117,6 +117,34 @@ pub(super) fn conv_transpose<B>(
     }
     fit.output(dtype, &shape)?;
     sums(fit, &shape, bias)
+}
+
+pub(super) fn deform_conv<B>(fit: &mut Fit<'_, B>, params: &DeformConvParams) -> Result<()> {
+    let dtype = fit.dtype(0);
+    if !matches!(dtype, DType::F32 | DType::F16 | DType::BF16) {
+        return fit.misfit(0, "f32, f16 or bf16");
+    }
+    (1..fit.inputs()).try_for_each(|place| fit.wants_dtype(place, dtype))?;
+    let spatial = params.conv.spatial;
+    fit.wants(spatial == 2, "spatial", || "2 axes".into(), spatial)?;
+    let shape = conv_shape(fit, &params.conv)?;
+    let (groups, channels) = (params.offset_groups as usize, fit.shape(0)[1]);
+    fit.wants(
+        groups > 0 && channels.is_multiple_of(groups),
+        "offset_groups",
+        || format!("a number that divides {channels} channels"),
+        groups,
+    )?;
+    fit.output(dtype, &shape)?;
+    let kernel = &fit.shape(1)[2..];
+    // What does not fit a word is no size of a tensor.
+    let moved = groups.saturating_mul(kernel[0]).saturating_mul(kernel[1]);
+    let wanted = |channels| [shape[0], channels, shape[2], shape[3]];
+    fit.wants_shape(2, &wanted(moved.saturating_mul(2)))?;
+    if params.bias {
+        fit.spread(3, &shape, 1)?;
+    }
+    if params.mask { fit.wants_shape(fit.inputs() - 1, &wanted(moved)) } else { Ok(()) }
 }
 
 pub(super) fn conv_integer<B>(

@@ -140,16 +140,16 @@ fn convolutions() {
         conv(&[1, 1, 1], &[1, 1, 1], &[1, 1, 1], ConvParams { spatial: u8::MAX, ..line }),
         "spatial",
     );
-    let turned = |dst: &[usize], src: &[usize], weight: &[usize], params| {
+    let transposed = |dst: &[usize], src: &[usize], weight: &[usize], params| {
         let (dst, src, weight) = (writes(dst), reads(src), reads(weight));
         Command::conv_transpose(dst, src, weight, None, params, 1.0, Activation::None)
     };
     let padding = ConvParams { output_padding: [u32::MAX - 1; 3], ..far };
     rejected(
-        turned(&[1, 1, 1], &[1, 1, 1 << 60], &[1, 1, 1 << 60], padding),
+        transposed(&[1, 1, 1], &[1, 1, 1 << 60], &[1, 1, 1 << 60], padding),
         "src is f32 [1, 1, 1152921504606846976]",
     );
-    accepted(turned(&[1, 1, 1 << 60], &[1, 1, 1 << 60], &[1, 1, 1], line));
+    accepted(transposed(&[1, 1, 1 << 60], &[1, 1, 1 << 60], &[1, 1, 1], line));
     let (src, weight) = (read(DType::U8, &[1, 1, 1 << 62]), read(DType::I8, &[1, 1, 1 << 62]));
     accepted(Command::conv_integer(
         written(1, DType::I32, &[1, 1, 1]),

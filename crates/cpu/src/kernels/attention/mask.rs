@@ -1,21 +1,21 @@
 //! What a query does not see.
 
-use super::super::number::{Float, StoredFloat};
-use super::super::panels::Panelled;
-use super::super::simd::{Job, Machine, vectorised_for};
-use super::{Attention, Panel, Seen, Tensor};
+use super::{Attention, Panel, Tensor, VisibleKeys};
+use crate::kernels::matmul::panels::PanelElement;
+use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::simd::{Isa, SimdFn, vectorized_for};
 
 /// A mask: truth values, or numbers to add.
 #[derive(Clone, Copy)]
 pub(super) enum Mask<T> {
-    Seen(Tensor<u8>),
-    Added(Tensor<T>),
+    Bool(Tensor<u8>),
+    Additive(Tensor<T>),
 }
 
 impl<T: StoredFloat> Mask<T> {
     /// Whether heads and queries share what they see, as for sentences that are filled up.
     fn is_one_for_all_queries(self) -> bool {
-        let (Mask::Seen(Tensor { strides, .. }) | Mask::Added(Tensor { strides, .. })) = self;
+        let (Mask::Bool(Tensor { strides, .. }) | Mask::Additive(Tensor { strides, .. })) = self;
         strides[1] == 0 && strides[2] == 0
     }
 
@@ -30,12 +30,12 @@ impl<T: StoredFloat> Mask<T> {
             // SAFETY: passed on.
             unsafe {
                 match self {
-                    Mask::Seen(mask) => {
+                    Mask::Bool(mask) => {
                         if mask.at(place).add(key * mask.strides[3]).read() == 0 {
                             row.fill(hidden);
                         }
                     }
-                    Mask::Added(mask) => {
+                    Mask::Additive(mask) => {
                         let value = mask.at(place).add(key * mask.strides[3]).read().widen();
                         row.iter_mut().for_each(|score| *score += value);
                     }
@@ -45,26 +45,26 @@ impl<T: StoredFloat> Mask<T> {
     }
 }
 
-impl<T: StoredFloat<Compute: Panelled>> Attention<'_, T> {
+impl<T: StoredFloat<Compute: PanelElement>> Attention<'_, T> {
     /// Limits scores, adds the mask to them and hides what is not to be seen.
     ///
     /// # Safety
     ///
     /// The scores are those of a block of keys from `first` on, the mask has an element for each, and the
-    /// machine is at hand.
+    /// CPU has the ISA.
     pub(super) unsafe fn prepare(
         &self,
-        machine: Machine,
+        isa: Isa,
         width: usize,
         panel: Panel,
-        seen: &Seen,
+        visible: &VisibleKeys,
         first: usize,
         scores: &mut [T::Compute],
     ) {
         if let Some(softcap) = self.params.softcap {
             let limit = SoftCap { limit: T::Compute::from_f32(softcap), scores: &mut *scores };
-            // SAFETY: the machine is at hand.
-            unsafe { vectorised_for(machine, limit) };
+            // SAFETY: the CPU has the ISA.
+            unsafe { vectorized_for(isa, limit) };
         }
         let keys = scores.len() / width;
         let hidden = -<T::Compute as Float>::INFINITY;
@@ -85,7 +85,7 @@ impl<T: StoredFloat<Compute: Panelled>> Attention<'_, T> {
             let (head, query) = self.query_of(panel, lane);
             let place = [panel.batch, head, query, first];
             match self.mask.filter(|mask| !mask.is_one_for_all_queries()) {
-                Some(Mask::Seen(mask)) => {
+                Some(Mask::Bool(mask)) => {
                     let from = mask.at(place);
                     for key in 0..keys {
                         // SAFETY: the mask has an element for every score.
@@ -94,7 +94,7 @@ impl<T: StoredFloat<Compute: Panelled>> Attention<'_, T> {
                         }
                     }
                 }
-                Some(Mask::Added(mask)) => {
+                Some(Mask::Additive(mask)) => {
                     let from = mask.at(place);
                     for key in 0..keys {
                         // SAFETY: the mask has an element for every score.
@@ -104,7 +104,7 @@ impl<T: StoredFloat<Compute: Panelled>> Attention<'_, T> {
                 }
                 None => {}
             }
-            for key in seen.hidden(lane, first, keys).into_iter().flatten() {
+            for key in visible.hidden(lane, first, keys).into_iter().flatten() {
                 scores[key * width + lane] = hidden;
             }
         }
@@ -117,7 +117,7 @@ struct SoftCap<'a, F> {
     scores: &'a mut [F],
 }
 
-impl<F: Float> Job for SoftCap<'_, F> {
+impl<F: Float> SimdFn for SoftCap<'_, F> {
     #[inline(always)]
     fn run(self) {
         let limit = self.limit;

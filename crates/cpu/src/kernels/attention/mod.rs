@@ -7,26 +7,26 @@
 //! of a query depend neither on the batch nor on the other queries.
 
 mod mask;
-mod seen;
 mod softmax;
-mod turn;
+mod transpose;
+mod visible;
 
 #[cfg(test)]
 mod tests;
 
 use millstream_core::{AttentionParams, DType, Operand, RawBuffer};
 
-use super::block::base;
-use super::fault::{Result, try_share};
-use super::lengths::Lengths;
-use super::number::{Float, StoredFloat, with_float};
-use super::panels::{Panelled, Product};
-use super::parallel::{Parallel, Shared};
-use super::simd::Machine;
-use super::workspace::with_areas;
+use crate::kernels::matmul::panels::{PanelElement, Product};
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::lengths::Lengths;
+use crate::kernels::shared::number::{Float, StoredFloat, with_float};
+use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::scratch::with_areas;
+use crate::kernels::shared::simd::Isa;
 use mask::Mask;
-use seen::Seen;
 use softmax::Softmax;
+use visible::VisibleKeys;
 
 /// Keys of a block.
 const BLOCK_KEYS: usize = 128;
@@ -36,7 +36,7 @@ const PRODUCTS_PER_ELEMENT: usize = 16;
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn attention(
     params: &AttentionParams,
     dst: &Operand<RawBuffer>,
@@ -52,7 +52,7 @@ pub(super) unsafe fn attention(
         // SAFETY: passed on.
         let attention = unsafe { Attention::<T>::new(params, dst, inputs, mask, lengths) };
         // SAFETY: passed on.
-        unsafe { attention.run(Machine::detect(), parallel) }
+        unsafe { attention.run(Isa::detect(), parallel) }
     })
 }
 
@@ -111,7 +111,7 @@ struct Panel {
 
 /// Areas that a panel works in.
 struct Areas<'a, F> {
-    /// The queries, turned: `[size][width]`.
+    /// The queries, transposed: `[size][width]`.
     query: &'a mut [F],
     /// Scores of a block of keys, then their shares: `[keys][width]`.
     scores: &'a mut [F],
@@ -121,7 +121,7 @@ struct Areas<'a, F> {
     wide: &'a mut [F],
 }
 
-impl<'a, T: StoredFloat<Compute: Panelled>> Attention<'a, T> {
+impl<'a, T: StoredFloat<Compute: PanelElement>> Attention<'a, T> {
     unsafe fn new(
         params: &'a AttentionParams,
         dst: &Operand<RawBuffer>,
@@ -133,8 +133,8 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Attention<'a, T> {
         // SAFETY: passed on; truth values are bytes.
         unsafe {
             let mask = mask.map(|mask| match mask.layout.dtype() {
-                DType::Bool => Mask::Seen(Tensor::new(mask)),
-                _ => Mask::Added(Tensor::new(mask)),
+                DType::Bool => Mask::Bool(Tensor::new(mask)),
+                _ => Mask::Additive(Tensor::new(mask)),
             });
             Attention {
                 params,
@@ -157,9 +157,9 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Attention<'a, T> {
 
     /// # Safety
     ///
-    /// As for [`execute`](super::execute), and the machine at hand is this one or a better one.
-    unsafe fn run(&self, machine: Machine, parallel: &dyn Parallel) -> Result {
-        let width = T::Compute::width(machine);
+    /// As for [`execute`](crate::kernels::execute), and the CPU has this ISA.
+    unsafe fn run(&self, isa: Isa, parallel: &dyn Parallel) -> Result {
+        let width = T::Compute::width(isa);
         let columns = self.heads / self.key_heads * self.queries;
         let panels = columns.div_ceil(width);
         let products = self
@@ -185,7 +185,7 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Attention<'a, T> {
                         lanes: width.min(columns - panel * width),
                     };
                     // SAFETY: panels are disjoint parts of the output; the rest is passed on.
-                    unsafe { self.panel(machine, width, panel, &mut areas) };
+                    unsafe { self.panel(isa, width, panel, &mut areas) };
                 }
             })
         })
@@ -200,66 +200,68 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Attention<'a, T> {
 
     unsafe fn panel(
         &self,
-        machine: Machine,
+        isa: Isa,
         width: usize,
         panel: Panel,
         areas: &mut Areas<'_, T::Compute>,
     ) {
         areas.query.fill(T::Compute::ZERO);
         // SAFETY: passed on.
-        unsafe { self.turn_queries(machine, width, panel, areas.query) };
+        unsafe { self.transpose_queries(isa, width, panel, areas.query) };
         // SAFETY: passed on.
         let length =
             unsafe { self.lengths.map_or(self.keys, |given| given.at(panel.batch, self.keys)) };
-        let seen = Seen::new(self, panel, length);
-        if seen.blocks().is_empty() {
+        let visible = VisibleKeys::new(self, panel, length);
+        if visible.blocks().is_empty() {
             areas.results.fill(T::Compute::ZERO);
         }
         let mut softmax = Softmax::new();
-        for first in seen.blocks().step_by(BLOCK_KEYS) {
+        for first in visible.blocks().step_by(BLOCK_KEYS) {
             // Beyond the length there may be anything, and even no share of it is a number.
             let keys = BLOCK_KEYS.min(length - first);
             let scores = &mut areas.scores[..keys * width];
             // SAFETY: passed on; the areas have the sizes that the products say.
             unsafe {
                 let rows = (first, keys, self.size);
-                let (left, left_row, left_step) = self.block(&self.key, panel, rows, areas.wide);
+                let (lhs, lhs_row_stride, lhs_k_stride) =
+                    self.block(&self.key, panel, rows, areas.wide);
                 let product = Product {
                     rows: keys,
                     columns: width,
-                    depth: self.size,
-                    left,
-                    left_row,
-                    left_step,
-                    right: areas.query.as_ptr(),
-                    right_panel: 0,
-                    right_step: width,
+                    k: self.size,
+                    lhs,
+                    lhs_row_stride,
+                    lhs_k_stride,
+                    rhs: areas.query.as_ptr(),
+                    rhs_panel_stride: 0,
+                    rhs_k_stride: width,
                     sums: scores.as_mut_ptr(),
                     stride: width,
                     begin: true,
                 };
-                product.run(machine);
-                self.prepare(machine, width, panel, &seen, first, scores);
-                softmax.add(machine, width, scores, areas.results);
+                product.run(isa);
+                self.prepare(isa, width, panel, &visible, first, scores);
+                softmax.add(isa, width, scores, areas.results);
                 let rows = (first, keys, self.value_size);
-                let (left, left_step, left_row) = self.block(&self.value, panel, rows, areas.wide);
+                let (lhs, lhs_k_stride, lhs_row_stride) =
+                    self.block(&self.value, panel, rows, areas.wide);
                 let product = Product {
                     rows: self.value_size,
-                    depth: keys,
-                    left,
-                    left_row,
-                    left_step,
-                    right: scores.as_ptr(),
+                    k: keys,
+                    lhs,
+                    lhs_row_stride,
+                    lhs_k_stride,
+                    rhs: scores.as_ptr(),
                     sums: areas.results.as_mut_ptr(),
-                    begin: first == seen.blocks().start,
+                    begin: first == visible.blocks().start,
                     ..product
                 };
-                product.run(machine);
+                product.run(isa);
             }
         }
-        softmax.divide(machine, width, areas.results);
+        softmax.divide(isa, width, areas.results);
         // SAFETY: passed on.
-        unsafe { self.turn_results(machine, width, panel, areas.results) };
+        unsafe { self.transpose_results(isa, width, panel, areas.results) };
     }
 
     /// Some keys or values in the type that is computed in, with the distances between them and between

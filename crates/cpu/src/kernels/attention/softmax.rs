@@ -1,7 +1,7 @@
 //! The softmax of scores that come block by block, for each lane by itself.
 
-use super::super::number::Float;
-use super::super::simd::{Job, Machine, vectorised_for};
+use crate::kernels::shared::number::Float;
+use crate::kernels::shared::simd::{Isa, SimdFn, vectorized_for};
 
 /// Lanes of the widest panel.
 pub(super) const MOST: usize = 32;
@@ -18,23 +18,23 @@ impl<F: Float> Softmax<F> {
     }
 
     /// Divides results by the sums of their lanes. A lane that has seen nothing stays 0.
-    pub fn divide(&self, machine: Machine, width: usize, results: &mut [F]) {
+    pub fn divide(&self, isa: Isa, width: usize, results: &mut [F]) {
         let one_over =
             self.totals.map(|total| if total == F::ZERO { F::ZERO } else { F::ONE / total });
-        // SAFETY: the machine is at hand.
-        unsafe { vectorised_for(machine, Scale { width, factors: &one_over, results }) };
+        // SAFETY: the CPU has the ISA.
+        unsafe { vectorized_for(isa, Scale { width, scales: &one_over, results }) };
     }
 
     /// Turns rows of scores into powers and scales the results so far, if any, to match.
-    pub fn add(&mut self, machine: Machine, width: usize, scores: &mut [F], results: &mut [F]) {
-        match machine {
-            Machine::Portable => self.add_any(width, scores, results),
+    pub fn add(&mut self, isa: Isa, width: usize, scores: &mut [F], results: &mut [F]) {
+        match isa {
+            Isa::Portable => self.add_any(width, scores, results),
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the machine has the features of its name.
-            Machine::Avx2 => unsafe { self.add_with_avx2(width, scores, results) },
+            // SAFETY: the CPU has the features of the ISA.
+            Isa::Avx2 => unsafe { self.add_with_avx2(width, scores, results) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
-            Machine::Avx512 => unsafe { self.add_with_avx512(width, scores, results) },
+            Isa::Avx512 => unsafe { self.add_with_avx512(width, scores, results) },
         }
     }
 
@@ -73,26 +73,26 @@ impl<F: Float> Softmax<F> {
             }
         }
         let mut base = [F::ZERO; WIDTH];
-        let mut factors = [F::ZERO; WIDTH];
+        let mut scales = [F::ZERO; WIDTH];
         for lane in 0..WIDTH {
             // A lane that has seen nothing counts from 0, so that its powers are 0 and not NaN.
             base[lane] = if tops[lane] == -F::INFINITY { F::ZERO } else { tops[lane] };
-            factors[lane] = (before[lane] - base[lane]).falling_exp();
+            scales[lane] = (before[lane] - base[lane]).exp_nonpositive();
         }
         let mut totals = [F::ZERO; WIDTH];
         for row in rows {
             for lane in 0..WIDTH {
-                row[lane] = (row[lane] - base[lane]).falling_exp();
+                row[lane] = (row[lane] - base[lane]).exp_nonpositive();
                 totals[lane] += row[lane];
             }
         }
         for lane in 0..WIDTH {
             self.tops[lane] = tops[lane];
-            self.totals[lane] = self.totals[lane] * factors[lane] + totals[lane];
+            self.totals[lane] = self.totals[lane] * scales[lane] + totals[lane];
         }
         // Before the first block there are no results.
         if before != tops && before != [-F::INFINITY; WIDTH] {
-            scale_rows(WIDTH, &factors, results);
+            scale_rows(WIDTH, &scales, results);
         }
     }
 }
@@ -100,24 +100,24 @@ impl<F: Float> Softmax<F> {
 /// Multiplies each lane of all rows. The width is no constant here, or the compiler would make vectors
 /// of rows and not of lanes.
 #[inline(always)]
-fn scale_rows<F: Float>(width: usize, factors: &[F], results: &mut [F]) {
+fn scale_rows<F: Float>(width: usize, scales: &[F], results: &mut [F]) {
     for row in results.chunks_exact_mut(width) {
-        for (result, &factor) in row.iter_mut().zip(factors) {
-            *result = *result * factor;
+        for (result, &scale) in row.iter_mut().zip(scales) {
+            *result = *result * scale;
         }
     }
 }
 
-/// Multiplies each lane by a factor of its own.
+/// Multiplies each lane by a scale of its own.
 struct Scale<'a, F> {
     width: usize,
-    factors: &'a [F; MOST],
+    scales: &'a [F; MOST],
     results: &'a mut [F],
 }
 
-impl<F: Float> Job for Scale<'_, F> {
+impl<F: Float> SimdFn for Scale<'_, F> {
     #[inline(always)]
     fn run(self) {
-        scale_rows(self.width, self.factors, self.results);
+        scale_rows(self.width, self.scales, self.results);
     }
 }

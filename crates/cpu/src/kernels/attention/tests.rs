@@ -1,6 +1,6 @@
 use millstream_core::{Command, DType};
 
-use super::super::testing::{
+use crate::kernels::shared::testing::{
     FLOATS, Tensor, assert_close, assert_same_bits_in_any_order, noise, run, tolerance,
 };
 

@@ -4,13 +4,13 @@ use std::mem::MaybeUninit;
 
 use millstream_core::BinaryOp;
 
-use super::super::number::Float;
-use super::super::simd::{Job, vectorised};
 use super::each;
+use crate::kernels::shared::number::Float;
+use crate::kernels::shared::simd::{SimdFn, vectorized};
 
 /// Applies a function to blocks.
 pub(super) fn apply<F: Float>(op: BinaryOp, a: &[F], b: &[F], to: &mut [MaybeUninit<F>]) {
-    vectorised(Apply { op, a, b, to });
+    vectorized(Apply { op, a, b, to });
 }
 
 struct Apply<'a, F> {
@@ -20,7 +20,7 @@ struct Apply<'a, F> {
     to: &'a mut [MaybeUninit<F>],
 }
 
-impl<F: Float> Job for Apply<'_, F> {
+impl<F: Float> SimdFn for Apply<'_, F> {
     #[inline(always)]
     fn run(self) {
         let Apply { op, a, b, to } = self;

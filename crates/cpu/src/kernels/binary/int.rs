@@ -4,8 +4,8 @@ use std::mem::MaybeUninit;
 
 use millstream_core::BinaryOp;
 
-use super::super::integer::Int;
 use super::each;
+use crate::kernels::shared::integer::Int;
 
 /// Applies a function to blocks.
 pub(super) fn apply<I: Int>(op: BinaryOp, a: &[I], b: &[I], to: &mut [MaybeUninit<I>]) {

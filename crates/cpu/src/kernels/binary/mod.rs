@@ -10,16 +10,16 @@ use std::mem::MaybeUninit;
 
 use millstream_core::{BinaryOp, DType, Operand, RawBuffer};
 
-use super::number::{Bool, with_float, with_int};
-use super::parallel::Parallel;
-use super::simd::{Job, vectorised};
-use super::span::{Span, Whole};
+use crate::kernels::shared::number::{Bool, with_float, with_int};
+use crate::kernels::shared::parallel::Parallel;
+use crate::kernels::shared::simd::{SimdFn, vectorized};
+use crate::kernels::shared::span::{Span, Whole};
 
 /// Applies a function to pairs of elements.
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn binary(
     op: BinaryOp,
     dst: &Operand<RawBuffer>,
@@ -69,7 +69,7 @@ fn each<A: Copy, B>(a: &[A], b: &[A], to: &mut [MaybeUninit<B>], function: impl 
 }
 
 fn compare<T: Copy + PartialOrd>(op: BinaryOp, a: &[T], b: &[T], to: &mut [MaybeUninit<u8>]) {
-    vectorised(Compare { op, a, b, to });
+    vectorized(Compare { op, a, b, to });
 }
 
 struct Compare<'a, T> {
@@ -79,7 +79,7 @@ struct Compare<'a, T> {
     to: &'a mut [MaybeUninit<u8>],
 }
 
-impl<T: Copy + PartialOrd> Job for Compare<'_, T> {
+impl<T: Copy + PartialOrd> SimdFn for Compare<'_, T> {
     #[inline(always)]
     fn run(self) {
         let Compare { op, a, b, to } = self;

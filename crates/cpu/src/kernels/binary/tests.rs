@@ -1,6 +1,6 @@
 use millstream_core::{BinaryOp, Command, DType, Element, Layout};
 
-use super::super::testing::{
+use crate::kernels::shared::testing::{
     FLOATS, Tensor, assert_close, assert_same_bits_in_any_order, noise, run, tolerance,
 };
 use BinaryOp::*;
@@ -149,7 +149,7 @@ fn layouts_do_not_matter_and_a_result_may_replace_either_argument() {
     let shape = [9, 260];
     for dtype in FLOATS {
         let dense = Layout::contiguous(dtype, &shape).unwrap();
-        let turned = Layout::contiguous(dtype, &[260, 9]).unwrap().transpose(0, 1).unwrap();
+        let transposed = Layout::contiguous(dtype, &[260, 9]).unwrap().transpose(0, 1).unwrap();
         let gaps = Layout::strided(dtype, &shape, &[2, 20], 1).unwrap();
         let (a, b) = (Tensor::floats_strided(dense, &x), Tensor::floats_strided(dense, &y));
         let expected = Tensor::uninit(dense);
@@ -157,11 +157,11 @@ fn layouts_do_not_matter_and_a_result_may_replace_either_argument() {
         let rounded = (a.to_f64(), b.to_f64());
         let quotients: Vec<_> = rounded.0.iter().zip(&rounded.1).map(|(a, b)| a / b).collect();
         assert_close(&expected.to_f64(), &quotients, tolerance(dtype));
-        for first in [dense, turned, gaps] {
-            for second in [dense, turned, gaps] {
+        for first in [dense, transposed, gaps] {
+            for second in [dense, transposed, gaps] {
                 let a = Tensor::floats_strided(first, &x);
                 let b = Tensor::floats_strided(second, &y);
-                let dst = Tensor::uninit(turned);
+                let dst = Tensor::uninit(transposed);
                 run(Command::binary(Div, dst.operand(), a.operand(), b.operand()));
                 assert_eq!(dst.to_f64(), expected.to_f64());
                 run(Command::binary(Div, a.operand(), a.operand(), b.operand()));
@@ -185,8 +185,8 @@ fn no_elements_and_rank_8_work() {
     let values: Vec<i64> = (0..256).collect();
     let a = Tensor::new(&shape, &values);
     let order = [7, 5, 3, 1, 6, 4, 2, 0];
-    let turned = a.layout.permute(&order).unwrap();
-    let b = Tensor::strided(turned, &values);
+    let transposed = a.layout.permute(&order).unwrap();
+    let b = Tensor::strided(transposed, &values);
     let dst = Tensor::output(DType::I64, &shape);
     run(Command::binary(Sub, dst.operand(), a.operand(), b.operand()));
     assert_eq!(dst.values::<i64>(), [0; 256]);

@@ -1,11 +1,11 @@
 //! Chains: elementwise steps on tiles that stay in the first-level cache.
 //!
-//! A tile of every input is lent or fetched, all steps are run on it, and the last one writes to the output.
+//! A tile of every input is read in place or fetched, all steps are run on it, and the last one writes to the output.
 //! Results in between lie in registers: a few KB each, as they would be stored, so that a chain has the bits of
-//! its steps one by one. Where all steps are cheap functions of `f32`, results lie in the machine's own registers
+//! its steps one by one. Where all steps are cheap functions of `f32`, results lie in the CPU's own registers
 //! instead (`strip`).
 
-mod plan;
+mod registers;
 mod step;
 mod strip;
 
@@ -16,14 +16,14 @@ use std::mem::MaybeUninit;
 
 use millstream_core::{Chain, MAX_CHAIN_INPUTS, Operand, RawBuffer};
 
-use super::block::{Input, Output, base};
-use super::fault::{Result, try_share};
-use super::number::with_bits;
-use super::parallel::Parallel;
-use super::past_cache;
-use super::walk::Walk;
-use super::workspace::with_areas;
-use plan::{Place, Plan};
+use crate::kernels::shared::block::{Input, Output, base};
+use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::number::with_bits;
+use crate::kernels::shared::parallel::Parallel;
+use crate::kernels::shared::scratch::with_areas;
+use crate::kernels::shared::streaming;
+use crate::kernels::shared::walk::Walk;
+use registers::{Location, RegisterAllocation};
 
 /// The output and all inputs; those that a chain does not have are the output again.
 const OPERANDS: usize = 1 + MAX_CHAIN_INPUTS;
@@ -32,7 +32,7 @@ const OPERANDS: usize = 1 + MAX_CHAIN_INPUTS;
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn chain(
     chain: &Chain,
     dst: &Operand<RawBuffer>,
@@ -42,7 +42,7 @@ pub(super) unsafe fn chain(
     let mut layouts = [&dst.layout; OPERANDS];
     layouts[1..].iter_mut().zip(inputs).for_each(|(to, input)| *to = &input.layout);
     let walk = Walk::in_any_order(layouts);
-    let plan = Plan::new(chain);
+    let allocation = RegisterAllocation::new(chain);
     // Where a step costs more than a few, other threads can help with less.
     let work = (chain.steps().len() / 4).max(1);
     let program = strip::length()
@@ -50,20 +50,20 @@ pub(super) unsafe fn chain(
         .and_then(|_| strip::Program::new(chain));
     let slots = program.as_ref().map_or(0, |program| program.slots * strip::SLOT);
     let bytes = [
-        plan.registers * plan.tile_bytes,
-        (1 + inputs.len()) * plan.tile_bytes,
+        allocation.registers * allocation.tile_bytes,
+        (1 + inputs.len()) * allocation.tile_bytes,
         slots * size_of::<f32>(),
     ];
     try_share(parallel, walk.elements(), work, |range| {
         with_areas(bytes, |areas: [&mut [u8]; 3]| {
             let areas = areas.map(|area| area.as_mut_ptr());
-            let mut run = Run::new(chain, &plan, program.as_ref(), &walk, dst, inputs, areas);
-            walk.blocks(range, plan.tile, |start, len| {
+            let mut run = Run::new(chain, &allocation, program.as_ref(), &walk, dst, inputs, areas);
+            walk.blocks(range, allocation.tile, |start, len| {
                 // SAFETY: passed on; tiles are disjoint parts of the output.
                 unsafe { run.tile(start, len) };
             });
-            if run.past_cache {
-                past_cache::fence();
+            if run.streaming {
+                streaming::fence();
             }
         })
     })
@@ -79,13 +79,13 @@ fn element(operand: &Operand<RawBuffer>, position: usize) -> *const u8 {
 /// What one thread needs for its tiles.
 struct Run<'a> {
     chain: &'a Chain,
-    plan: &'a Plan,
+    allocation: &'a RegisterAllocation,
     program: Option<&'a strip::Program>,
     walk: &'a Walk<OPERANDS>,
     dst: &'a Operand<RawBuffer>,
     inputs: &'a [Operand<RawBuffer>],
     registers: *mut u8,
-    /// A tile of the output, and one of each input that cannot be lent.
+    /// A tile of the output, and one of each input that cannot be read in place.
     fetched: *mut u8,
     /// Inputs and slots of the program.
     sources: strip::Sources,
@@ -93,13 +93,13 @@ struct Run<'a> {
     repeated: [Option<(usize, usize)>; MAX_CHAIN_INPUTS],
     /// Where the tile of each input lies.
     tiles: [*const u8; MAX_CHAIN_INPUTS],
-    past_cache: bool,
+    streaming: bool,
 }
 
 impl<'a> Run<'a> {
     fn new(
         chain: &'a Chain,
-        plan: &'a Plan,
+        allocation: &'a RegisterAllocation,
         program: Option<&'a strip::Program>,
         walk: &'a Walk<OPERANDS>,
         dst: &'a Operand<RawBuffer>,
@@ -111,7 +111,7 @@ impl<'a> Run<'a> {
         let bytes = walk.elements().saturating_mul(dst.layout.dtype().size());
         Run {
             chain,
-            plan,
+            allocation,
             program,
             walk,
             dst,
@@ -121,7 +121,7 @@ impl<'a> Run<'a> {
             sources,
             repeated: [None; MAX_CHAIN_INPUTS],
             tiles: [std::ptr::null(); MAX_CHAIN_INPUTS],
-            past_cache: past_cache::is_large(bytes),
+            streaming: streaming::is_large(bytes),
         }
     }
 
@@ -129,7 +129,7 @@ impl<'a> Run<'a> {
     ///
     /// # Safety
     ///
-    /// As for [`execute`](super::execute); nobody else writes these elements of the output.
+    /// As for [`execute`](crate::kernels::execute); nobody else writes these elements of the output.
     #[inline]
     unsafe fn tile(&mut self, start: usize, len: usize) {
         let strips = match (self.program, strip::length()) {
@@ -169,7 +169,7 @@ impl<'a> Run<'a> {
                 strip::Source { first: unsafe { self.fetch(input, start, len) }, step: 1 }
             };
         }
-        // SAFETY: passed on; a program makes `f32`. A tile is lent from memory other than the output.
+        // SAFETY: passed on; a program makes `f32`. A tile is read in place only from memory other than the output.
         unsafe {
             let scratch = std::slice::from_raw_parts_mut(self.fetched.cast(), len);
             let target = Output::<f32>::new(base(self.dst), 0).of_elements(self.walk.elements());
@@ -192,14 +192,14 @@ impl<'a> Run<'a> {
         }
         let last = self.chain.steps().len() - 1;
         for place in 0..last {
-            let to = self.register(self.plan.targets[place]);
+            let to = self.register(self.allocation.targets[place]);
             // SAFETY: a register has room for a tile, and is none that the step reads.
             unsafe { self.step(place, to, len) };
         }
         let Run { walk, dst, .. } = *self;
         let output = self.fetched;
         with_bits!(dst.layout.dtype(), Bits => {
-            // SAFETY: passed on; bits of the size of the elements stand for them. A tile is lent from memory
+            // SAFETY: passed on; bits of the size of the elements stand for them. A tile is read in place only from memory
             // other than the output, and the step fills the block.
             unsafe {
                 let scratch =
@@ -221,7 +221,7 @@ impl<'a> Run<'a> {
     unsafe fn fetch(&mut self, input: usize, start: usize, len: usize) -> *const u8 {
         let (walk, operand) = (self.walk, &self.inputs[input]);
         let place = 1 + input;
-        let own = self.fetched.wrapping_add(place * self.plan.tile_bytes);
+        let own = self.fetched.wrapping_add(place * self.allocation.tile_bytes);
         let repeats = walk.inner_stride(place) == 0 && start % walk.inner() + len <= walk.inner();
         if repeats {
             let position = walk.position(place, start);
@@ -245,7 +245,7 @@ impl<'a> Run<'a> {
 
     #[inline]
     fn register(&self, register: u8) -> *mut u8 {
-        self.registers.wrapping_add(usize::from(register) * self.plan.tile_bytes)
+        self.registers.wrapping_add(usize::from(register) * self.allocation.tile_bytes)
     }
 
     /// Runs one step.
@@ -256,9 +256,9 @@ impl<'a> Run<'a> {
     /// and overlaps none of them.
     #[inline]
     unsafe fn step(&self, place: usize, to: *mut u8, len: usize) {
-        let from = self.plan.sources[place].map(|source| match source {
-            Place::Input(input) => self.tiles[usize::from(input)],
-            Place::Register(register) => self.register(register).cast_const(),
+        let from = self.allocation.sources[place].map(|source| match source {
+            Location::Input(input) => self.tiles[usize::from(input)],
+            Location::Register(register) => self.register(register).cast_const(),
         });
         // SAFETY: passed on.
         unsafe { step::run(self.chain, place, from, to, len) }

@@ -2,8 +2,8 @@
 
 use millstream_core::{Chain, ChainOp};
 
-use super::super::span::Tile;
-use super::super::{binary, copy, select, unary};
+use crate::kernels::shared::span::Tile;
+use crate::kernels::{binary, copy, select, unary};
 
 /// Runs step `place` of a chain on `len` elements, as the operation that it stands for would.
 ///

@@ -3,9 +3,9 @@ use millstream_core::{
     UnaryOp,
 };
 
-use super::super::past_cache;
-use super::super::simd::on_every_machine;
-use super::super::testing::{FLOATS, Tensor, assert_same_bits_in_any_order, noise, run};
+use crate::kernels::shared::simd::on_every_isa;
+use crate::kernels::shared::streaming;
+use crate::kernels::shared::testing::{FLOATS, Tensor, assert_same_bits_in_any_order, noise, run};
 
 const X: ChainTerm = ChainTerm::Input(0);
 
@@ -40,12 +40,12 @@ fn check(chain: &Chain, output: Layout, inputs: &[&Tensor]) {
     one_by_one(chain, &expected, inputs);
     let command = Command::chain(chain, dst.operand(), inputs.iter().map(|input| input.operand()));
     let command = command.unwrap();
-    let bytes = on_every_machine(|| {
+    let bytes = on_every_isa(|| {
         assert_same_bits_in_any_order(&command, &dst);
         dst.bytes()
     });
     assert!(bytes.iter().all(|bytes| *bytes == expected.bytes()), "{chain:?}");
-    past_cache::always(|| assert_same_bits_in_any_order(&command, &dst));
+    streaming::always(|| assert_same_bits_in_any_order(&command, &dst));
     assert_eq!(dst.bytes(), expected.bytes(), "{chain:?}");
 }
 
@@ -86,12 +86,12 @@ fn a_chain_has_the_bits_of_its_steps_in_every_type() {
 fn layouts_do_not_matter() {
     let values = noise(9 * 260, 5);
     let (wide, tall) = (dense(DType::F32, &[9, 260]), dense(DType::F32, &[260, 9]));
-    let turned = tall.transpose(0, 1).unwrap();
+    let transposed = tall.transpose(0, 1).unwrap();
     let gaps = Layout::strided(DType::F32, &[9, 260], &[2, 20], 1).unwrap();
-    for output in [wide, turned, gaps] {
-        for input in [wide, turned, gaps] {
+    for output in [wide, transposed, gaps] {
+        for input in [wide, transposed, gaps] {
             let x = Tensor::floats_strided(input, &values);
-            let y = Tensor::floats_strided(turned, &noise(9 * 260, 6));
+            let y = Tensor::floats_strided(transposed, &noise(9 * 260, 6));
             let one = Tensor::floats(DType::F32, &[9, 1], &noise(9, 7));
             check(&mixed(DType::F32), output, &[&x, &y, &one]);
         }
@@ -181,7 +181,7 @@ fn check_numbers(chain: &Chain, shape: &[usize], inputs: &[&Tensor]) {
         values.map(|x| if x.is_nan() { f32::NAN.to_bits() } else { x.to_bits() }).collect()
     };
     one_by_one(chain, &expected, inputs);
-    for found in on_every_machine(|| {
+    for found in on_every_isa(|| {
         let operands = inputs.iter().map(|input| input.operand());
         run(Command::chain(chain, dst.operand(), operands));
         bits(&dst)

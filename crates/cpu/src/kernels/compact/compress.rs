@@ -2,16 +2,16 @@
 
 use millstream_core::{Operand, RawBuffer};
 
-use super::super::block::base;
-use super::super::fault::Result;
-use super::super::parallel::{Parallel, Shared};
-use super::super::workspace::filled;
 use super::{Items, each_flagged, store_count, take};
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::Result;
+use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::scratch::filled;
 
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute).
-pub(in super::super) unsafe fn compress(
+/// As for [`execute`](crate::kernels::execute).
+pub(crate) unsafe fn compress(
     axis: Option<usize>,
     dst: &Operand<RawBuffer>,
     count: &Operand<RawBuffer>,

@@ -1,29 +1,29 @@
 //! What only the data knows the size of. What is not found is 0.
 
 mod compress;
+mod nms;
 mod nonzero;
-mod suppress;
 mod unique;
 
 #[cfg(test)]
 mod tests;
 
 pub(super) use compress::compress;
+pub(super) use nms::{NmsParams, non_max_suppression};
 pub(super) use nonzero::nonzero;
-pub(super) use suppress::{Choice, suppress};
 pub(super) use unique::unique;
 
 use std::ops::Range;
 
 use millstream_core::{Layout, Operand, RawBuffer};
 
-use super::block::{BLOCK, base};
-use super::fault::Result;
-use super::number::with_bits;
-use super::parallel::{Parallel, Shared, share};
-use super::slice;
-use super::walk::Walk;
-use super::workspace::filled;
+use crate::kernels::shared::block::{BLOCK, base};
+use crate::kernels::shared::fault::Result;
+use crate::kernels::shared::number::with_bits;
+use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::scratch::filled;
+use crate::kernels::shared::slice;
+use crate::kernels::shared::walk::Walk;
 
 /// Elements whose flags are counted by one chunk.
 const CHUNK: usize = 32 * BLOCK;
@@ -37,13 +37,13 @@ fn each_flagged(
     found: impl Fn(usize, usize) + Sync,
 ) -> Result<usize> {
     let chunks = count.div_ceil(CHUNK);
-    let blocks = |chunk: usize, visit: &mut dyn FnMut(usize, &[bool])| {
+    let blocks = |chunk: usize, body: &mut dyn FnMut(usize, &[bool])| {
         let end = count.min((chunk + 1) * CHUNK);
         for first in (chunk * CHUNK..end).step_by(BLOCK) {
             let mut list = [false; BLOCK];
             let list = &mut list[..BLOCK.min(end - first)];
             flags(first, list);
-            visit(first, list);
+            body(first, list);
         }
     };
     let run = |body: &(dyn Fn(usize) + Sync)| match chunks {
@@ -80,7 +80,7 @@ fn each_flagged(
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute); the operand is one `i64`.
+/// As for [`execute`](crate::kernels::execute); the operand is one `i64`.
 unsafe fn store_count(count: &Operand<RawBuffer>, number: usize) {
     // SAFETY: passed on.
     unsafe { base::<i64>(count).write(number as i64) };
@@ -137,7 +137,7 @@ impl Items {
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute), and the items exist.
+/// As for [`execute`](crate::kernels::execute), and the items exist.
 unsafe fn take(
     items: &Items,
     wanted: &[usize],

@@ -2,17 +2,17 @@
 
 use millstream_core::{Operand, RawBuffer};
 
-use super::super::block::{Input, Scratch, base};
-use super::super::fault::Result;
-use super::super::number::with_bits;
-use super::super::parallel::{Parallel, share};
-use super::super::walk::Walk;
 use super::{Numbers, each_flagged, store_count};
+use crate::kernels::shared::block::{Input, Scratch, base};
+use crate::kernels::shared::fault::Result;
+use crate::kernels::shared::number::with_bits;
+use crate::kernels::shared::parallel::{Parallel, share};
+use crate::kernels::shared::walk::Walk;
 
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute).
-pub(in super::super) unsafe fn nonzero(
+/// As for [`execute`](crate::kernels::execute).
+pub(crate) unsafe fn nonzero(
     indices: &Operand<RawBuffer>,
     count: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,

@@ -1,6 +1,6 @@
 use millstream_core::{Command, DType};
 
-use super::super::testing::{Tensor, assert_same_bits_in_any_order, run};
+use crate::kernels::shared::testing::{Tensor, assert_same_bits_in_any_order, run};
 
 fn count() -> Tensor {
     Tensor::output(DType::I64, &[1])

@@ -2,19 +2,19 @@
 
 use millstream_core::{DType, Operand, RawBuffer};
 
-use super::super::block::{BLOCK, Input, Scratch, base};
-use super::super::fault::Result;
-use super::super::integer::Int;
-use super::super::number::{Bool, Float, Stored, with_float, with_int};
-use super::super::parallel::{Parallel, Shared, share};
-use super::super::walk::Walk;
-use super::super::workspace::{collected, filled, push};
 use super::{Items, Numbers, store_count, take};
+use crate::kernels::shared::block::{BLOCK, Input, Scratch, base};
+use crate::kernels::shared::fault::Result;
+use crate::kernels::shared::integer::Int;
+use crate::kernels::shared::number::{Bool, Float, Stored, with_float, with_int};
+use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::scratch::{collected, filled, push};
+use crate::kernels::shared::walk::Walk;
 
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute); the outputs are values, first, inverse, counts and count.
-pub(in super::super) unsafe fn unique(
+/// As for [`execute`](crate::kernels::execute); the outputs are values, first, inverse, counts and count.
+pub(crate) unsafe fn unique(
     axis: Option<usize>,
     sorted: bool,
     outputs: &[Operand<RawBuffer>],
@@ -48,7 +48,7 @@ pub(in super::super) unsafe fn unique(
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute).
+/// As for [`execute`](crate::kernels::execute).
 unsafe fn ranks(
     axis: Option<usize>,
     src: &Operand<RawBuffer>,

@@ -1,20 +1,20 @@
 //! Convolution where every output channel sees a single input channel: nothing is shared that
 //! a product could make use of, so rows are added tap by tap.
 
-use super::super::fault::{Result, try_share};
-use super::super::number::{Float, StoredFloat};
-use super::super::panels::{Panelled, add_row};
-use super::super::parallel::Parallel;
-use super::super::simd::Machine;
-use super::super::workspace::with_areas;
 use super::gather::read_run;
 use super::product::Conv;
 use super::window::{AXES, Segment};
+use crate::kernels::matmul::panels::{PanelElement, add_row};
+use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::parallel::Parallel;
+use crate::kernels::shared::scratch::with_areas;
+use crate::kernels::shared::simd::Isa;
 
 /// Outputs whose lines are listed at a time.
 const TOGETHER: usize = 4096;
 
-impl<T: StoredFloat<Compute: Panelled>> Conv<'_, T> {
+impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
     /// Whether [`run_depthwise`](Self::run_depthwise) is the better way.
     pub fn is_depthwise(&self) -> bool {
         self.channels == 1 && self.rows <= 2
@@ -23,7 +23,7 @@ impl<T: StoredFloat<Compute: Panelled>> Conv<'_, T> {
     /// # Safety
     ///
     /// As for [`run`](Self::run), for a convolution with one input channel per group.
-    pub unsafe fn run_depthwise(&self, machine: Machine, parallel: &dyn Parallel) -> Result {
+    pub unsafe fn run_depthwise(&self, isa: Isa, parallel: &dyn Parallel) -> Result {
         let outputs = self.window.outputs();
         let work = outputs.saturating_mul(self.window.taps.len()) / 4 + outputs;
         let channels = self.groups * self.rows;
@@ -40,7 +40,7 @@ impl<T: StoredFloat<Compute: Panelled>> Conv<'_, T> {
                         self.window.segments(batch * outputs + first, count, &mut segments);
                         for &segment in &segments {
                             // SAFETY: planes are disjoint parts of the output; the rest is passed on.
-                            unsafe { self.line(machine, channel, segment, (sums, seen)) };
+                            unsafe { self.line(isa, channel, segment, (sums, seen)) };
                         }
                     }
                 })?;
@@ -51,7 +51,7 @@ impl<T: StoredFloat<Compute: Panelled>> Conv<'_, T> {
 
     unsafe fn line(
         &self,
-        machine: Machine,
+        isa: Isa,
         channel: usize,
         segment: Segment,
         (sums, seen): (&mut [T::Compute], &mut [T::Compute]),
@@ -73,11 +73,11 @@ impl<T: StoredFloat<Compute: Panelled>> Conv<'_, T> {
                     read_run(from, stride, seen);
                     seen
                 };
-                add_row(machine, self.weight.at(group, row, index), seen, sums);
+                add_row(isa, self.weight.at(group, row, index), seen, sums);
             }
         }
         let segment = Segment { column: 0, ..segment };
         // SAFETY: passed on.
-        unsafe { self.finish.store(channel, &[segment], sums) };
+        unsafe { self.epilogue.store(channel, &[segment], sums) };
     }
 }

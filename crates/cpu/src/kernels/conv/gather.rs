@@ -3,9 +3,44 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use super::super::number::Stored;
-use super::super::parallel::Shared;
 use super::window::{AXES, Segment, Tap, Window};
+use crate::kernels::shared::number::{Float, Stored};
+use crate::kernels::shared::parallel::Shared;
+
+/// What the taps of a window see.
+pub(super) trait Taps<T: Stored>: Sync {
+    /// Gathers part of the matrix to panels. `seen` has room for a row of it; what stands behind the columns there
+    /// goes to the panels too.
+    ///
+    /// # Safety
+    ///
+    /// The part belongs to the convolution, nobody writes its input, and `to` has room for whole panels.
+    unsafe fn gather(&self, part: &Part<'_>, to: &mut [T::Compute], seen: &mut [T::Compute]);
+}
+
+/// A part of the matrix of what each tap sees at each output.
+pub(super) struct Part<'a> {
+    pub window: &'a Window,
+    /// Its columns.
+    pub segments: &'a [Segment],
+    /// Columns of a panel.
+    pub width: usize,
+    /// The first channel of the group.
+    pub channels: usize,
+    /// Its rows: every tap of one channel after another.
+    pub steps: Range<usize>,
+}
+
+impl Part<'_> {
+    /// Writes a row to the panels.
+    #[inline(always)]
+    pub fn write<C: Copy>(&self, row: usize, seen: &[C], to: &mut [C]) {
+        let panels = to.chunks_exact_mut(self.steps.len() * self.width);
+        for (panel, seen) in panels.zip(seen.chunks_exact(self.width)) {
+            panel[row * self.width..][..self.width].copy_from_slice(seen);
+        }
+    }
+}
 
 /// The input of a convolution.
 #[derive(Clone, Copy)]
@@ -74,8 +109,25 @@ impl<T: Stored> Source<T> {
         let Some((inside, from, stride)) = run else { return to.fill(padding) };
         to[..inside.start].fill(padding);
         to[inside.end..].fill(padding);
-        // SAFETY: the positions of the range lie inside the input, whose elements are initialised.
+        // SAFETY: the positions of the range lie inside the input, whose elements are initialized.
         unsafe { read_run(from, stride, &mut to[inside]) };
+    }
+}
+
+impl<T: Stored<Compute: Float>> Taps<T> for Source<T> {
+    unsafe fn gather(&self, part: &Part<'_>, to: &mut [T::Compute], seen: &mut [T::Compute]) {
+        let taps = &part.window.taps;
+        for (index, step) in part.steps.clone().enumerate() {
+            let (channel, tap) = (part.channels + step / taps.len(), &taps[step % taps.len()]);
+            for segment in part.segments {
+                let seen = &mut seen[segment.column..][..segment.count];
+                // SAFETY: passed on.
+                unsafe {
+                    self.read(part.window, segment, channel, tap, T::Compute::ZERO, seen);
+                }
+            }
+            part.write(index, seen, to);
+        }
     }
 }
 
@@ -85,11 +137,7 @@ impl<T: Stored> Source<T> {
 ///
 /// So many elements with that distance may be read.
 #[inline(always)]
-pub(in super::super) unsafe fn read_run<T: Stored>(
-    from: *const T,
-    stride: usize,
-    to: &mut [T::Compute],
-) {
+pub(crate) unsafe fn read_run<T: Stored>(from: *const T, stride: usize, to: &mut [T::Compute]) {
     // SAFETY: passed on; what is written to `to` are numbers.
     unsafe {
         if stride == 1 {
@@ -106,8 +154,8 @@ pub(in super::super) unsafe fn read_run<T: Stored>(
 ///
 /// # Safety
 ///
-/// Only initialised numbers are written.
-pub(in super::super) unsafe fn uninit<C: Copy>(numbers: &mut [C]) -> &mut [MaybeUninit<C>] {
-    // SAFETY: the same memory; the caller keeps it initialised.
+/// Only initialized numbers are written.
+pub(crate) unsafe fn uninit<C: Copy>(numbers: &mut [C]) -> &mut [MaybeUninit<C>] {
+    // SAFETY: the same memory; the caller keeps it initialized.
     unsafe { std::slice::from_raw_parts_mut(numbers.as_mut_ptr().cast(), numbers.len()) }
 }

@@ -2,22 +2,22 @@
 
 use millstream_core::{Activation, ConvParams, DType, Operand, RawBuffer};
 
-use super::super::block::base;
-use super::super::byte_product::{
-    Activate, BLOCK_COLUMNS, BLOCK_ROWS, Block, Extras, Factors, Made, PRODUCTS_PER_ELEMENT, Scale,
-    ScaleFactors, Zeros, add, add_to_sums, with_made,
-};
-use super::super::fault::{Result, try_share};
-use super::super::parallel::{Parallel, Shared};
-use super::super::simd::vectorised;
-use super::finish::Placed;
+use super::epilogue::WindowedOperand;
 use super::gather::Source;
 use super::weight::Weight;
 use super::window::{Segment, Window};
 use super::{Operands, store_run};
+use crate::kernels::int8_gemm::{
+    Activate, PRODUCTS_PER_ELEMENT, RescaleOperands, RescaledElement, Scale, Scales, TILE_COLUMNS,
+    TILE_ROWS, Tile, TileOperands, Zeros, add, add_to_sums, with_rescaled,
+};
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::simd::vectorized;
 
-/// One block: output channels of a group by a part of the outputs.
-struct Part<'a> {
+/// One tile: output channels of a group by a part of the outputs.
+struct Im2colTile<'a> {
     window: &'a Window,
     source: &'a Source<u8>,
     weight: &'a Weight<u8>,
@@ -34,12 +34,12 @@ struct Part<'a> {
     weight_zero: Option<(Shared<u8>, usize)>,
 }
 
-impl Factors for Part<'_> {
+impl TileOperands for Im2colTile<'_> {
     fn signed(&self) -> [bool; 2] {
         self.signed
     }
 
-    unsafe fn left(&self, row: usize, first: usize, to: &mut [u8]) {
+    unsafe fn lhs(&self, row: usize, first: usize, to: &mut [u8]) {
         let columns = first..first + to.len();
         // SAFETY: passed on.
         unsafe {
@@ -50,7 +50,7 @@ impl Factors for Part<'_> {
         }
     }
 
-    unsafe fn right(&self, step: usize, to: &mut [u8]) {
+    unsafe fn rhs(&self, step: usize, to: &mut [u8]) {
         let taps = &self.window.taps;
         let channel = self.group * self.channels + step / taps.len();
         for segment in self.segments {
@@ -62,8 +62,8 @@ impl Factors for Part<'_> {
     }
 
     unsafe fn zeros(&self, zeros: Zeros<'_>) {
-        zeros.right.fill(self.padding.1);
-        for (row, to) in zeros.left.iter_mut().enumerate() {
+        zeros.rhs.fill(self.padding.1);
+        for (row, to) in zeros.lhs.iter_mut().enumerate() {
             *to = self.weight_zero.map_or(0, |(first, stride)| {
                 // SAFETY: the zero points have one number for each output channel.
                 let byte = unsafe { first.get().add((self.channel + row) * stride).read() };
@@ -79,12 +79,12 @@ fn number(signed: bool, byte: u8) -> i32 {
 
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute).
-pub(in super::super) unsafe fn conv_integer(
+/// As for [`execute`](crate::kernels::execute).
+pub(crate) unsafe fn conv_integer(
     params: &ConvParams,
     operands: &Operands<'_>,
     zeros: [Option<&Operand<RawBuffer>>; 2],
-    extras: Option<&Extras<'_>>,
+    extras: Option<&RescaleOperands<'_>>,
     parallel: &dyn Parallel,
 ) -> Result {
     let dst = operands.dst;
@@ -97,18 +97,18 @@ pub(in super::super) unsafe fn conv_integer(
     unsafe {
         match extras {
             None => {
-                let to = Placed::<i32>::new(&window, dst);
-                blocks(params, operands, &window, zeros, parallel, |channel, segments, sums| {
+                let to = WindowedOperand::<i32>::new(&window, dst);
+                tiles(params, operands, &window, zeros, parallel, |channel, segments, sums| {
                     for segment in segments {
                         let (to, stride) = to.run(channel, segment);
                         store_run(to, stride, &sums[segment.column..][..segment.count]);
                     }
                 })
             }
-            Some(extras) => with_made!(dst.layout.dtype(), T => {
-                let finish = Rescaled::<T>::new(&window, dst, extras);
-                blocks(params, operands, &window, zeros, parallel, |channel, segments, sums| {
-                    finish.store(channel, segments, sums);
+            Some(extras) => with_rescaled!(dst.layout.dtype(), T => {
+                let epilogue = Rescaled::<T>::new(&window, dst, extras);
+                tiles(params, operands, &window, zeros, parallel, |channel, segments, sums| {
+                    epilogue.store(channel, segments, sums);
                 })
             }),
         }
@@ -116,35 +116,35 @@ pub(in super::super) unsafe fn conv_integer(
 }
 
 /// What is made of sums, and where it goes.
-struct Rescaled<T: Made> {
+struct Rescaled<T: RescaledElement> {
     activation: Activation,
-    dst: Placed<T>,
+    dst: WindowedOperand<T>,
     /// Scales of the input and of all output channels.
     scales: [(Shared<f32>, usize); 2],
     sums_bias: Option<(Shared<i32>, usize)>,
     bias: Option<(Shared<T::Added>, usize)>,
-    residual: Option<Placed<T::Added>>,
+    residual: Option<WindowedOperand<T::Added>>,
     dst_scale: (f32, f32),
 }
 
-impl<T: Made> Rescaled<T> {
+impl<T: RescaledElement> Rescaled<T> {
     /// # Safety
     ///
-    /// As for [`execute`](super::super::execute), with an output that is not empty and has elements of type `T`.
-    unsafe fn new(window: &Window, dst: &Operand<RawBuffer>, extras: &Extras<'_>) -> Self {
+    /// As for [`execute`](crate::kernels::execute), with an output that is not empty and has elements of type `T`.
+    unsafe fn new(window: &Window, dst: &Operand<RawBuffer>, extras: &RescaleOperands<'_>) -> Self {
         let [sums_bias, bias] = extras.biases();
         // SAFETY: passed on; a bias has one number for each output channel.
         unsafe {
             Rescaled {
                 activation: extras.rescale.activation,
-                dst: Placed::new(window, dst),
+                dst: WindowedOperand::new(window, dst),
                 scales: extras
                     .scales
                     .map(|scale| (Shared::new(base(scale)), scale.layout.strides()[0])),
                 sums_bias: sums_bias
                     .map(|bias| (Shared::new(base(bias)), bias.layout.strides()[1])),
                 bias: bias.map(|bias| (Shared::new(base(bias)), bias.layout.strides()[1])),
-                residual: extras.residual.map(|residual| Placed::new(window, residual)),
+                residual: extras.residual.map(|residual| WindowedOperand::new(window, residual)),
                 dst_scale: extras.dst_scale(),
             }
         }
@@ -156,7 +156,7 @@ impl<T: Made> Rescaled<T> {
     ///
     /// The segments and the channel belong to the output, and nobody else touches them.
     unsafe fn store(&self, channel: usize, segments: &[Segment], sums: &mut [i32]) {
-        let mut values = [0.0; BLOCK_COLUMNS];
+        let mut values = [0.0; TILE_COLUMNS];
         let values = &mut values[..sums.len()];
         // SAFETY: passed on.
         unsafe {
@@ -164,8 +164,8 @@ impl<T: Made> Rescaled<T> {
                 add_to_sums(first.get().add(channel * stride), 0, sums);
             }
             let [(src, _), (weight, stride)] = self.scales;
-            let factor = src.get().read() * weight.get().add(channel * stride).read();
-            vectorised(Scale { sums, factors: ScaleFactors::One(factor), to: &mut *values });
+            let scale = src.get().read() * weight.get().add(channel * stride).read();
+            vectorized(Scale { sums, scales: Scales::One(scale), to: &mut *values });
             if let Some((first, stride)) = self.bias {
                 add(first.get().add(channel * stride).cast_const(), 0, values);
             }
@@ -176,7 +176,7 @@ impl<T: Made> Rescaled<T> {
                     add(from.cast_const(), stride, values);
                 }
             }
-            vectorised(Activate { activation: self.activation, values: &mut *values });
+            vectorized(Activate { activation: self.activation, values: &mut *values });
             T::make(values, self.dst_scale, |results| {
                 for segment in segments {
                     let (to, stride) = self.dst.run(channel, segment);
@@ -188,7 +188,7 @@ impl<T: Made> Rescaled<T> {
 }
 
 /// Hands over the sums of a part of each output channel.
-unsafe fn blocks(
+unsafe fn tiles(
     params: &ConvParams,
     operands: &Operands<'_>,
     window: &Window,
@@ -219,23 +219,23 @@ unsafe fn blocks(
         (Shared::new(unsafe { base::<u8>(zero) }), zero.layout.strides()[0])
     });
     let columns = dst.layout.shape()[0] * window.outputs();
-    let depth = channels.saturating_mul(window.taps.len());
-    let (down, across) = (rows.div_ceil(BLOCK_ROWS), columns.div_ceil(BLOCK_COLUMNS));
-    let area = rows.min(BLOCK_ROWS) * columns.min(BLOCK_COLUMNS);
-    let work = area.saturating_mul(depth) / PRODUCTS_PER_ELEMENT + area;
+    let k = channels.saturating_mul(window.taps.len());
+    let (down, across) = (rows.div_ceil(TILE_ROWS), columns.div_ceil(TILE_COLUMNS));
+    let area = rows.min(TILE_ROWS) * columns.min(TILE_COLUMNS);
+    let work = area.saturating_mul(k) / PRODUCTS_PER_ELEMENT + area;
     try_share(parallel, groups * down * across, work, |range| {
         let mut segments = Vec::new();
         for index in range {
             let (group, index) = (index / (down * across), index % (down * across));
-            let (row, column) = (index / across * BLOCK_ROWS, index % across * BLOCK_COLUMNS);
-            let block = Block {
-                rows: BLOCK_ROWS.min(rows - row),
-                columns: BLOCK_COLUMNS.min(columns - column),
-                depth,
+            let (row, column) = (index / across * TILE_ROWS, index % across * TILE_COLUMNS);
+            let tile = Tile {
+                rows: TILE_ROWS.min(rows - row),
+                columns: TILE_COLUMNS.min(columns - column),
+                k,
             };
-            window.segments(column, block.columns, &mut segments);
+            window.segments(column, tile.columns, &mut segments);
             let channel = group * rows + row;
-            let part = Part {
+            let part = Im2colTile {
                 window,
                 source: &source,
                 weight: &weight,
@@ -248,9 +248,9 @@ unsafe fn blocks(
                 padding: (padding, number(signed[1], padding)),
                 weight_zero,
             };
-            // SAFETY: blocks are disjoint parts of the output; the rest is passed on.
+            // SAFETY: tiles are disjoint parts of the output; the rest is passed on.
             unsafe {
-                block.compute(&part, |row, sums| store(channel + row, &segments, sums))?;
+                tile.compute(&part, |row, sums| store(channel + row, &segments, sums))?;
             }
         }
         Ok(())

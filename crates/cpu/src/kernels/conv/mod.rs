@@ -6,8 +6,9 @@
 //! on the batch nor on where a block begins. A transposed convolution is several convolutions, one
 //! for each residue of the outputs by the stride.
 
+mod deform;
 mod depthwise;
-mod finish;
+mod epilogue;
 mod gather;
 mod integer;
 mod product;
@@ -17,19 +18,20 @@ mod window;
 #[cfg(test)]
 mod tests;
 
-pub(super) use finish::store_run;
+pub(super) use deform::deform_conv;
+pub(super) use epilogue::store_run;
 pub(super) use gather::read_run;
 pub(super) use integer::conv_integer;
 
 use millstream_core::{ConvParams, DType, Epilogue, Operand, RawBuffer};
 
-use super::block::base;
-use super::fault::Result;
-use super::number::{StoredFloat, with_float};
-use super::panels::Panelled;
-use super::parallel::{Parallel, Shared};
-use super::simd::Machine;
-use finish::{Finish, Placed};
+use crate::kernels::matmul::panels::PanelElement;
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::Result;
+use crate::kernels::shared::number::{StoredFloat, with_float};
+use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::simd::Isa;
+use epilogue::{ConvEpilogue, WindowedOperand};
 use gather::Source;
 use product::Conv;
 use weight::Weight;
@@ -46,7 +48,7 @@ pub(super) struct Operands<'a> {
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn conv(
     params: &ConvParams,
     epilogue: &Epilogue,
@@ -69,7 +71,7 @@ pub(super) unsafe fn conv(
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn conv_transpose(
     params: &ConvParams,
     epilogue: &Epilogue,
@@ -94,7 +96,7 @@ pub(super) unsafe fn conv_transpose(
 }
 
 /// Computes the outputs of one window.
-unsafe fn over<T: StoredFloat<Compute: Panelled>>(
+unsafe fn over<T: StoredFloat<Compute: PanelElement>>(
     params: &ConvParams,
     window: &Window,
     epilogue: &Epilogue,
@@ -107,7 +109,7 @@ unsafe fn over<T: StoredFloat<Compute: Panelled>>(
     // SAFETY: passed on; the output is not empty.
     let conv = unsafe {
         let placed = |operand: Option<&Operand<RawBuffer>>| {
-            operand.map(|operand| Placed::<T>::new(window, operand))
+            operand.map(|operand| WindowedOperand::<T>::new(window, operand))
         };
         Conv::<T> {
             window,
@@ -121,20 +123,20 @@ unsafe fn over<T: StoredFloat<Compute: Panelled>>(
                 channel_stride: src.strides()[1],
             },
             weight: Weight::new(base(operands.weight), strides, &window.taps)?,
-            finish: Finish {
+            epilogue: ConvEpilogue {
                 epilogue,
-                dst: Placed::new(window, operands.dst),
+                dst: WindowedOperand::new(window, operands.dst),
                 added: [placed(operands.bias), placed(operands.residual)],
             },
         }
     };
-    let machine = Machine::detect();
-    // SAFETY: passed on; the machine was detected.
+    let isa = Isa::detect();
+    // SAFETY: passed on; the ISA was detected.
     unsafe {
         if conv.is_depthwise() {
-            conv.run_depthwise(machine, parallel)
+            conv.run_depthwise(isa, parallel)
         } else {
-            conv.run(machine, parallel)
+            conv.run(isa, parallel)
         }
     }
 }

@@ -1,6 +1,6 @@
 use millstream_core::{Activation, Command, ConvParams, DType, Layout};
 
-use super::super::testing::{
+use crate::kernels::shared::testing::{
     FLOATS, Tensor, assert_close, assert_same_bits_in_any_order, noise, run, tolerance,
 };
 
@@ -61,11 +61,14 @@ fn wide_layers_follow_the_definition() {
 fn bits_depend_neither_on_threads_nor_on_the_batch() {
     for (groups, channels, outputs) in [(1, 33, 150), (33, 33, 33)] {
         let params = ConvParams { groups, ..line(1, 1, 1) };
-        let depth = channels / groups as usize;
+        let channels_of_group = channels / groups as usize;
         let (batch, length) = (5, 700);
         let values = noise(batch * channels * length, 3);
-        let weight =
-            Tensor::floats(DType::F32, &[outputs, depth, 3], &noise(outputs * depth * 3, 4));
+        let weight = Tensor::floats(
+            DType::F32,
+            &[outputs, channels_of_group, 3],
+            &noise(outputs * channels_of_group * 3, 4),
+        );
         let src = Tensor::floats(DType::F32, &[batch, channels, length], &values);
         let dst = Tensor::output(DType::F32, &[batch, outputs, length]);
         let (to, from, by) = (dst.operand(), src.operand(), weight.operand());
@@ -93,7 +96,7 @@ fn layouts_do_not_change_the_bits() {
     let plane = ConvParams { stride: [2, 1, 1], pad_before: [1, 1, 0], ..ConvParams::new(2) };
     let (x, w) = (noise(2 * 6 * 9 * 8, 5), noise(7 * 6 * 3 * 2, 6));
     let dense = |shape: &[usize]| Layout::contiguous(DType::F32, shape).unwrap();
-    let turned = |shape: &[usize]| {
+    let transposed = |shape: &[usize]| {
         let reversed: Vec<usize> = shape.iter().rev().copied().collect();
         dense(&reversed).permute(&[3, 2, 1, 0]).unwrap()
     };
@@ -105,6 +108,6 @@ fn layouts_do_not_change_the_bits() {
         dst.values::<f32>()
     };
     let expected = compute(dense(&from), dense(&by), dense(&to));
-    assert_eq!(compute(turned(&from), turned(&by), turned(&to)), expected);
-    assert_eq!(compute(turned(&from), dense(&by), turned(&to)), expected);
+    assert_eq!(compute(transposed(&from), transposed(&by), transposed(&to)), expected);
+    assert_eq!(compute(transposed(&from), dense(&by), transposed(&to)), expected);
 }

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use super::super::fault::Result;
-use super::super::number::Stored;
-use super::super::parallel::Shared;
-use super::super::workspace::collected;
 use super::gather::uninit;
 use super::window::Tap;
+use crate::kernels::shared::fault::Result;
+use crate::kernels::shared::number::Stored;
+use crate::kernels::shared::parallel::Shared;
+use crate::kernels::shared::scratch::collected;
 
 /// Weights as a matrix for each group: a row per output channel, a column per input channel and tap.
 pub(super) struct Weight<T> {
@@ -17,7 +17,7 @@ pub(super) struct Weight<T> {
     channel: usize,
     /// Where the taps of a channel lie.
     taps: Vec<usize>,
-    /// Whether the elements of a row are neighbours.
+    /// Whether the elements of a row are neighbors.
     dense: bool,
 }
 

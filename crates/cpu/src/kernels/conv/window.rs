@@ -2,8 +2,8 @@
 
 use millstream_core::{ConvParams, Layout};
 
-use super::super::fault::Result;
-use super::super::workspace::{collected, push, reserve};
+use crate::kernels::shared::fault::Result;
+use crate::kernels::shared::scratch::{collected, push, reserve};
 
 /// Spatial axes; those that an operation does not have come first, with size 1.
 pub(super) const AXES: usize = 3;
@@ -16,14 +16,14 @@ pub(super) struct Axis {
     pub size: usize,
     pub stride: usize,
     pub step: usize,
-    taps: Vec<Place>,
+    taps: Vec<TapOffset>,
     /// The outputs are every so manyth of the operation's, from this one on.
     pub first: usize,
     pub every: usize,
 }
 
 /// A tap on one axis: its offset in the input, and where it lies in the weight.
-type Place = (isize, usize);
+type TapOffset = (isize, usize);
 
 /// A tap of the window.
 #[derive(Clone, Copy, Debug)]
@@ -137,7 +137,7 @@ impl Window {
     }
 
     /// Strides of an operand of the shape of the output on the window's axes, and where it begins.
-    pub fn placed(&self, layout: &Layout) -> ([usize; AXES], usize) {
+    pub fn output_strides(&self, layout: &Layout) -> ([usize; AXES], usize) {
         let spatial = layout.rank() - 2;
         let mut start = 0;
         let strides = std::array::from_fn(|index| match (index + spatial).checked_sub(AXES) {

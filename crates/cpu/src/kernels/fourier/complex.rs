@@ -2,7 +2,7 @@
 
 use std::ops::{Add, Mul, Sub};
 
-use super::super::number::Float;
+use crate::kernels::shared::number::Float;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Complex<F> {

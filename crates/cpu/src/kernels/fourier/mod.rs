@@ -3,21 +3,21 @@
 //! Each transform is computed by itself, in `f32` or `f64`, with roots rounded once from `f64`.
 
 mod complex;
-mod plan;
+mod fft;
 
 #[cfg(test)]
 mod tests;
 
 use millstream_core::{DType, Layout, Operand, RawBuffer};
 
-use super::block::base;
-use super::fault::{Result, try_share};
-use super::number::{Float, Stored, with_float};
-use super::parallel::{Parallel, Shared};
-use super::walk::Walk;
-use super::workspace::{collected, filled};
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::number::{Float, Stored, with_float};
+use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::scratch::{collected, filled};
+use crate::kernels::shared::walk::Walk;
 use complex::Complex;
-use plan::Plan;
+use fft::Fft;
 
 /// Work of a transform for each element and doubling of the length.
 const WORK: usize = 4;
@@ -79,26 +79,30 @@ impl Line {
 }
 
 /// Numbers that one thread works with.
-struct Room<F> {
+struct Buffers<F> {
     from: Vec<Complex<F>>,
     to: Vec<Complex<F>>,
     scratch: Vec<Complex<F>>,
 }
 
-impl<F: Float> Room<F> {
-    fn new(plan: &Plan<F>, length: usize) -> Result<Self> {
+impl<F: Float> Buffers<F> {
+    fn new(fft: &Fft<F>, length: usize) -> Result<Self> {
         let numbers = |count| filled(count, Complex::ZERO);
-        Ok(Room { from: numbers(length)?, to: numbers(length)?, scratch: numbers(plan.scratch())? })
+        Ok(Buffers {
+            from: numbers(length)?,
+            to: numbers(length)?,
+            scratch: numbers(fft.scratch())?,
+        })
     }
 
-    fn transform(&mut self, plan: &Plan<F>) {
-        plan.transform(&self.from, &mut self.to, &mut self.scratch);
+    fn transform(&mut self, fft: &Fft<F>) {
+        fft.transform(&self.from, &mut self.to, &mut self.scratch);
     }
 }
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn dft(
     axis: usize,
     inverse: bool,
@@ -117,31 +121,31 @@ pub(super) unsafe fn dft(
     let length = if inverse { outputs } else { inputs };
     with_float!(dst.layout.dtype(), T => {
         type F = <T as Stored>::Compute;
-        let plan = Plan::<F>::new(length)?;
-        let factor = if inverse { F::from_f64(1.0 / length as f64) } else { F::ONE };
+        let fft = Fft::<F>::new(length)?;
+        let scale = if inverse { F::from_f64(1.0 / length as f64) } else { F::ONE };
         // SAFETY: passed on.
         let (to, from) =
             unsafe { (Shared::new(base::<T>(dst)), Shared::new(base::<T>(src))) };
         try_share(parallel, lines.elements(), work(length), |range| {
-            let mut room = Room::new(&plan, length)?;
+            let mut buffers = Buffers::new(&fft, length)?;
             for index in range {
                 // SAFETY: lines are disjoint parts of the output; the rest is passed on.
                 unsafe {
                     let from = from.get().add(lines.position(1, index)).cast_const();
-                    for (at, number) in room.from[..inputs].iter_mut().enumerate() {
+                    for (at, number) in buffers.from[..inputs].iter_mut().enumerate() {
                         *number = from_line.read(from, at);
                     }
                     if inverse && onesided {
-                        complete(&mut room.from);
+                        complete(&mut buffers.from);
                     }
                     if inverse {
-                        room.from.iter_mut().for_each(|number| *number = number.exchanged());
+                        buffers.from.iter_mut().for_each(|number| *number = number.exchanged());
                     }
-                    room.transform(&plan);
+                    buffers.transform(&fft);
                     let to = to.get().add(lines.position(0, index));
-                    for (at, &number) in room.to[..outputs].iter().enumerate() {
+                    for (at, &number) in buffers.to[..outputs].iter().enumerate() {
                         let number = if inverse { number.exchanged() } else { number };
-                        let number = Complex { re: number.re * factor, im: number.im * factor };
+                        let number = Complex { re: number.re * scale, im: number.im * scale };
                         to_line.write(to, at, number);
                     }
                 }
@@ -166,7 +170,7 @@ fn complete<F: Float>(numbers: &mut [Complex<F>]) {
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn stft(
     frame: usize,
     hop: usize,
@@ -183,33 +187,33 @@ pub(super) unsafe fn stft(
     let (to_strides, from_strides) = (dst.layout.strides(), signal.layout.strides());
     with_float!(dst.layout.dtype(), T => {
         type F = <T as Stored>::Compute;
-        let plan = Plan::<F>::new(frame)?;
+        let fft = Fft::<F>::new(frame)?;
         // SAFETY: passed on.
-        let (to, from, factors) = unsafe {
-            let factors: Vec<F> = match window {
+        let (to, from, window_values) = unsafe {
+            let window_values: Vec<F> = match window {
                 Some(window) => {
                     let (first, stride) = (base::<T>(window), window.layout.strides()[0]);
                     collected((0..frame).map(|index| first.add(index * stride).read().widen()))?
                 }
                 None => filled(frame, F::ONE)?,
             };
-            (Shared::new(base::<T>(dst)), Shared::new(base::<T>(signal)), factors)
+            (Shared::new(base::<T>(dst)), Shared::new(base::<T>(signal)), window_values)
         };
         try_share(parallel, dst.layout.shape()[0] * frames, work(frame), |range| {
-            let mut room = Room::new(&plan, frame)?;
+            let mut buffers = Buffers::new(&fft, frame)?;
             for index in range {
                 let (batch, index) = (index / frames, index % frames);
                 // SAFETY: frames are disjoint parts of the output; the rest is passed on.
                 unsafe {
                     let start = batch * from_strides[0] + index * hop * from_strides[1];
                     let from = from.get().add(start).cast_const();
-                    for (at, number) in room.from.iter_mut().enumerate() {
+                    for (at, number) in buffers.from.iter_mut().enumerate() {
                         let Complex { re, im } = from_line.read(from, at);
-                        *number = Complex { re: re * factors[at], im: im * factors[at] };
+                        *number = Complex { re: re * window_values[at], im: im * window_values[at] };
                     }
-                    room.transform(&plan);
+                    buffers.transform(&fft);
                     let to = to.get().add(batch * to_strides[0] + index * to_strides[1]);
-                    for (at, &number) in room.to[..bins].iter().enumerate() {
+                    for (at, &number) in buffers.to[..bins].iter().enumerate() {
                         to_line.write(to, at, number);
                     }
                 }

@@ -4,19 +4,19 @@ use std::ops::Range;
 
 use millstream_core::{Operand, RawBuffer};
 
-use super::super::block::base;
-use super::super::fault::{Result, try_share};
-use super::super::number::with_bits;
-use super::super::parallel::{CHUNK_ELEMENTS, Parallel, Shared};
-use super::super::slice::copy;
 use super::{FirstOutside, Slices};
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::number::with_bits;
+use crate::kernels::shared::parallel::{CHUNK_ELEMENTS, Parallel, Shared};
+use crate::kernels::shared::slice::copy;
 
 /// Whole slices along an axis.
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute).
-pub(in super::super) unsafe fn gather(
+/// As for [`execute`](crate::kernels::execute).
+pub(crate) unsafe fn gather(
     axis: usize,
     dst: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
@@ -34,8 +34,8 @@ pub(in super::super) unsafe fn gather(
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute).
-pub(in super::super) unsafe fn gather_elements(
+/// As for [`execute`](crate::kernels::execute).
+pub(crate) unsafe fn gather_elements(
     axis: usize,
     dst: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
@@ -53,8 +53,8 @@ pub(in super::super) unsafe fn gather_elements(
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute).
-pub(in super::super) unsafe fn gather_nd(
+/// As for [`execute`](crate::kernels::execute).
+pub(crate) unsafe fn gather_nd(
     batch_axes: usize,
     dst: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
@@ -110,3 +110,6 @@ unsafe fn read(
         })
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,11 +6,6 @@
 mod gather;
 mod scatter;
 
-#[cfg(test)]
-mod gather_tests;
-#[cfg(test)]
-mod scatter_tests;
-
 pub(super) use gather::{gather, gather_elements, gather_nd};
 pub(super) use scatter::{Operands as ScatterOperands, scatter_elements, scatter_nd};
 
@@ -18,10 +13,10 @@ use std::cell::Cell;
 
 use millstream_core::{DType, Layout, MAX_RANK, Operand, RawBuffer};
 
-use super::block::base;
-use super::fault::KernelFault;
-use super::parallel::Shared;
-use super::walk::{Axis, Walk};
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::KernelFault;
+use crate::kernels::shared::parallel::Shared;
+use crate::kernels::shared::walk::{Axis, Walk};
 
 /// Where slices lie that indices name.
 struct Slices {
@@ -38,7 +33,7 @@ impl Slices {
     ///
     /// # Safety
     ///
-    /// As for [`execute`](super::execute), for the indices.
+    /// As for [`execute`](crate::kernels::execute), for the indices.
     unsafe fn along(
         axis: usize,
         dense: &Layout,
@@ -63,7 +58,7 @@ impl Slices {
     ///
     /// # Safety
     ///
-    /// As for [`execute`](super::execute), for the indices.
+    /// As for [`execute`](crate::kernels::execute), for the indices.
     unsafe fn elements(
         axis: usize,
         dense: &Layout,
@@ -86,7 +81,7 @@ impl Slices {
     ///
     /// # Safety
     ///
-    /// As for [`execute`](super::execute), for the indices.
+    /// As for [`execute`](crate::kernels::execute), for the indices.
     unsafe fn tuples(
         shared: usize,
         dense: &Layout,

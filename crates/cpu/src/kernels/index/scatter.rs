@@ -5,20 +5,20 @@
 
 use millstream_core::{DType, Operand, RawBuffer, ScatterReduction};
 
-use super::super::block::base;
-use super::super::copy::copy;
-use super::super::fault::{Result, try_run, try_share};
-use super::super::integer::Int;
-use super::super::number::{Float, Stored, with_bits, with_float, with_int};
-use super::super::parallel::{CHUNK_ELEMENTS, Parallel, Shared};
-use super::super::walk::Walk;
 use super::{FirstOutside, Slices, Tuple};
+use crate::kernels::copy::copy;
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::{Result, try_run, try_share};
+use crate::kernels::shared::integer::Int;
+use crate::kernels::shared::number::{Float, Stored, with_bits, with_float, with_int};
+use crate::kernels::shared::parallel::{CHUNK_ELEMENTS, Parallel, Shared};
+use crate::kernels::shared::walk::Walk;
 
 /// Elements of a slice that are worth reading all indices for.
 const PART: usize = 256;
 
 /// The operands of a scatter.
-pub(in super::super) struct Operands<'a> {
+pub(crate) struct Operands<'a> {
     pub dst: &'a Operand<RawBuffer>,
     pub src: &'a Operand<RawBuffer>,
     pub indices: &'a Operand<RawBuffer>,
@@ -29,8 +29,8 @@ pub(in super::super) struct Operands<'a> {
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute).
-pub(in super::super) unsafe fn scatter_elements(
+/// As for [`execute`](crate::kernels::execute).
+pub(crate) unsafe fn scatter_elements(
     axis: usize,
     reduction: ScatterReduction,
     operands: &Operands<'_>,
@@ -53,15 +53,15 @@ pub(in super::super) unsafe fn scatter_elements(
         tuple,
     };
     // SAFETY: passed on.
-    unsafe { run(&Places::Elements(along), reduction, operands, parallel) }
+    unsafe { run(&Targets::Elements(along), reduction, operands, parallel) }
 }
 
 /// Slices by tuples.
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute).
-pub(in super::super) unsafe fn scatter_nd(
+/// As for [`execute`](crate::kernels::execute).
+pub(crate) unsafe fn scatter_nd(
     reduction: ScatterReduction,
     operands: &Operands<'_>,
     parallel: &dyn Parallel,
@@ -70,12 +70,12 @@ pub(in super::super) unsafe fn scatter_nd(
     // SAFETY: passed on.
     unsafe {
         let slices = Slices::tuples(0, updates, dst, operands.indices);
-        run(&Places::Slices(slices), reduction, operands, parallel)
+        run(&Targets::Slices(slices), reduction, operands, parallel)
     }
 }
 
 /// Where updates go.
-enum Places {
+enum Targets {
     Elements(Along),
     Slices(Slices),
 }
@@ -93,7 +93,7 @@ struct Along {
 }
 
 unsafe fn run(
-    places: &Places,
+    targets: &Targets,
     reduction: ScatterReduction,
     operands: &Operands<'_>,
     parallel: &dyn Parallel,
@@ -107,29 +107,29 @@ unsafe fn run(
             copy(dst, src, parallel);
         }
         if reduction == Replace {
-            return with_bits!(dtype, T => apply::<T>(places, operands, parallel, |_, new| new));
+            return with_bits!(dtype, T => apply::<T>(targets, operands, parallel, |_, new| new));
         }
         if dtype.is_float() {
             return with_float!(dtype, T => match reduction {
-                Add => apply::<T>(places, operands, parallel, |old, new| old + new),
-                Multiply => apply::<T>(places, operands, parallel, |old, new| old * new),
-                Max => apply::<T>(places, operands, parallel, Float::maximum),
-                Min | Replace => apply::<T>(places, operands, parallel, Float::minimum),
+                Add => apply::<T>(targets, operands, parallel, |old, new| old + new),
+                Multiply => apply::<T>(targets, operands, parallel, |old, new| old * new),
+                Max => apply::<T>(targets, operands, parallel, Float::maximum),
+                Min | Replace => apply::<T>(targets, operands, parallel, Float::minimum),
             });
         }
         // Truth values are the numbers 0 and 1 here, of which only the larger or smaller is taken.
         let dtype = if dtype == DType::Bool { DType::U8 } else { dtype };
         with_int!(dtype, T => match reduction {
-            Add => apply::<T>(places, operands, parallel, Int::add),
-            Multiply => apply::<T>(places, operands, parallel, Int::mul),
-            Max => apply::<T>(places, operands, parallel, Ord::max),
-            Min | Replace => apply::<T>(places, operands, parallel, Ord::min),
+            Add => apply::<T>(targets, operands, parallel, Int::add),
+            Multiply => apply::<T>(targets, operands, parallel, Int::mul),
+            Max => apply::<T>(targets, operands, parallel, Ord::max),
+            Min | Replace => apply::<T>(targets, operands, parallel, Ord::min),
         })
     }
 }
 
 unsafe fn apply<T: Stored>(
-    places: &Places,
+    targets: &Targets,
     operands: &Operands<'_>,
     parallel: &dyn Parallel,
     combine: impl Fn(T::Compute, T::Compute) -> T::Compute + Sync,
@@ -144,8 +144,8 @@ unsafe fn apply<T: Stored>(
             place.write(T::narrow(combine(place.read().widen(), update.read().widen())));
         }
     };
-    match places {
-        Places::Elements(along) => {
+    match targets {
+        Targets::Elements(along) => {
             try_share(parallel, along.rows.elements(), along.count, |range| {
                 let outside = FirstOutside::default();
                 let one = |[update, place, index]: [usize; 3], i: usize| {
@@ -169,7 +169,7 @@ unsafe fn apply<T: Stored>(
                 outside.into_result()
             })
         }
-        Places::Slices(slices) => {
+        Targets::Slices(slices) => {
             let (count, size) = (slices.all.elements(), slices.slice.elements());
             if count == 0 || size == 0 {
                 return Ok(());
@@ -199,3 +199,6 @@ unsafe fn apply<T: Stored>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,52 +4,52 @@ use std::mem::MaybeUninit;
 
 use millstream_core::Activation;
 
-use super::super::activation;
-use super::super::number::{Float, StoredFloat};
-use super::super::simd::{Job, vectorised};
-use super::problem::{Block, Matrix};
+use super::problem::{Matrix, Tile};
+use crate::kernels::shared::activation;
+use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::simd::{SimdFn, vectorized};
 
 /// Whether the sums are the results.
-pub(super) fn is_plain<T>(block: &Block<'_, T>) -> bool {
-    block.epilogue.scale == 1.0
-        && block.epilogue.activation == Activation::None
-        && block.bias.is_none()
-        && block.residual.is_none()
+pub(super) fn is_plain<T>(tile: &Tile<'_, T>) -> bool {
+    tile.epilogue.scale == 1.0
+        && tile.epilogue.activation == Activation::None
+        && tile.bias.is_none()
+        && tile.residual.is_none()
 }
 
-/// Makes `activation(scale · sum + bias + residual)` of the sums of a row of a block.
+/// Makes `activation(scale · sum + bias + residual)` of the sums of a row of a tile.
 ///
 /// # Safety
 ///
-/// The row is one of the block, and `sums` are as many as it has columns.
-pub(super) unsafe fn finish<T: StoredFloat>(
-    block: &Block<'_, T>,
+/// The row is one of the tile, and `sums` are as many as it has columns.
+pub(super) unsafe fn apply_epilogue<T: StoredFloat>(
+    tile: &Tile<'_, T>,
     row: usize,
     sums: &mut [T::Compute],
 ) {
-    if block.epilogue.scale != 1.0 {
-        vectorised(Scale { factor: block.epilogue.scale, sums: &mut *sums });
+    if tile.epilogue.scale != 1.0 {
+        vectorized(Scale { scale: tile.epilogue.scale, sums: &mut *sums });
     }
-    for extra in block.bias.iter().chain(&block.residual) {
+    for extra in tile.bias.iter().chain(&tile.residual) {
         // SAFETY: passed on.
         unsafe { add(extra, row, sums) };
     }
-    if block.epilogue.activation != Activation::None {
-        vectorised(Activate { activation: block.epilogue.activation, sums });
+    if tile.epilogue.activation != Activation::None {
+        vectorized(Activate { activation: tile.epilogue.activation, sums });
     }
 }
 
 struct Scale<'a, F> {
-    factor: f32,
+    scale: f32,
     sums: &'a mut [F],
 }
 
-impl<F: Float> Job for Scale<'_, F> {
+impl<F: Float> SimdFn for Scale<'_, F> {
     #[inline(always)]
     fn run(self) {
-        let factor = F::from_f32(self.factor);
+        let scale = F::from_f32(self.scale);
         for sum in self.sums {
-            *sum = factor * *sum;
+            *sum = scale * *sum;
         }
     }
 }
@@ -59,7 +59,7 @@ struct Activate<'a, F> {
     sums: &'a mut [F],
 }
 
-impl<F: Float> Job for Activate<'_, F> {
+impl<F: Float> SimdFn for Activate<'_, F> {
     #[inline(always)]
     fn run(self) {
         activation::apply(self.activation, self.sums);
@@ -71,7 +71,7 @@ struct Add<'a, F> {
     sums: &'a mut [F],
 }
 
-impl<F: Float> Job for Add<'_, F> {
+impl<F: Float> SimdFn for Add<'_, F> {
     #[inline(always)]
     fn run(self) {
         for (sum, &value) in self.sums.iter_mut().zip(self.values) {
@@ -92,7 +92,7 @@ unsafe fn add<T: StoredFloat>(matrix: &Matrix<T>, row: usize, sums: &mut [T::Com
             }
             1 if T::DIRECT => {
                 let values = std::slice::from_raw_parts(first.cast::<T::Compute>(), sums.len());
-                vectorised(Add { values, sums });
+                vectorized(Add { values, sums });
             }
             1 => {
                 let mut wide = [const { MaybeUninit::uninit() }; 256];
@@ -100,7 +100,7 @@ unsafe fn add<T: StoredFloat>(matrix: &Matrix<T>, row: usize, sums: &mut [T::Com
                     let first = first.add(index * wide.len());
                     let values = &mut wide[..sums.len()];
                     T::widen_run(std::slice::from_raw_parts(first, sums.len()), values);
-                    vectorised(Add { values: values.assume_init_ref(), sums });
+                    vectorized(Add { values: values.assume_init_ref(), sums });
                 }
             }
             stride => {
@@ -112,11 +112,11 @@ unsafe fn add<T: StoredFloat>(matrix: &Matrix<T>, row: usize, sums: &mut [T::Com
     }
 }
 
-/// Stores a row of a block, rounding to the element type.
+/// Stores a row of a tile, rounding to the element type.
 ///
 /// # Safety
 ///
-/// The row is one of the block, `sums` are as many as it has columns, and nobody else touches it.
+/// The row is one of the tile, `sums` are as many as it has columns, and nobody else touches it.
 pub(super) unsafe fn store<T: StoredFloat>(matrix: &Matrix<T>, row: usize, sums: &[T::Compute]) {
     // SAFETY: passed on.
     unsafe {

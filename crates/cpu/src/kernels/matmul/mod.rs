@@ -1,39 +1,38 @@
 //! Matrix products.
 //!
-//! Both factors are packed in the order that the innermost loop reads them, the right one in panels
-//! of the width of a tile, so that this loop knows nothing of layouts. Weights are packed once, by a
-//! Command of its own; any other right factor is packed part by part, just before it is used. Every
+//! Both operands are packed in the order that the innermost loop reads them, the rhs in panels
+//! of the width of a micro-tile, so that this loop knows nothing of layouts. Weights are packed once, by a
+//! Command of its own; any other rhs is packed part by part, just before it is used. Every
 //! element of a product is one sum over `k` in rising order, in one accumulator; blocking only interrupts it. So
-//! its bits depend neither on the other rows of a batch nor on where a block begins.
+//! its bits depend neither on the other rows of a batch nor on where a tile begins.
 
-pub(super) mod block;
 mod blocks;
 mod direct;
 mod epilogue;
+mod integer;
+pub(super) mod macro_kernel;
+pub(super) mod micro_kernel;
 mod pack;
 mod packed;
-mod plan;
+pub(super) mod panels;
 mod problem;
 mod scratch;
-pub(super) mod tile;
+mod tiling;
 mod vector;
-mod whole;
 
-#[cfg(test)]
-mod packed_tests;
 #[cfg(test)]
 mod tests;
 
 use millstream_core::{DType, Epilogue, Operand, RawBuffer};
 
-use super::fault::{Result, try_share};
-use super::number::with_float;
-use super::parallel::{Parallel, Shared};
-use super::simd::Machine;
-use plan::{MOST_COLUMNS, Plan};
+use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::number::with_float;
+use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::simd::Isa;
+use micro_kernel::GemmElement;
 use problem::Problem;
 use scratch::new_name;
-use tile::Multiplied;
+use tiling::{MOST_COLUMNS, Tiling};
 
 pub(super) use blocks::{Operands as BlocksOperands, matmul_blocks};
 pub(crate) use packed::packed_bytes;
@@ -48,11 +47,11 @@ const SMALL_PRODUCT: usize = 8 << 20;
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn matmul(
     epilogue: &Epilogue,
     dst: &Operand<RawBuffer>,
-    factors: [&Operand<RawBuffer>; 2],
+    operands: [&Operand<RawBuffer>; 2],
     bias: Option<&Operand<RawBuffer>>,
     residual: Option<&Operand<RawBuffer>>,
     parallel: &dyn Parallel,
@@ -65,36 +64,32 @@ pub(super) unsafe fn matmul(
         match dst.layout.dtype() {
             // Bits of sums that wrap around are the same with and without a sign.
             DType::I32 | DType::U32 => {
-                let problem = Problem::<i32>::new(epilogue, dst, factors, bias, residual);
-                return whole::run(&problem, parallel);
+                let problem = Problem::<i32>::new(epilogue, dst, operands, bias, residual);
+                return integer::run(&problem, parallel);
             }
             DType::I64 | DType::U64 => {
-                let problem = Problem::<i64>::new(epilogue, dst, factors, bias, residual);
-                return whole::run(&problem, parallel);
+                let problem = Problem::<i64>::new(epilogue, dst, operands, bias, residual);
+                return integer::run(&problem, parallel);
             }
             _ => {}
         }
     }
     with_float!(dst.layout.dtype(), T => {
         // SAFETY: passed on.
-        let problem = unsafe { Problem::<T>::new(epilogue, dst, factors, bias, residual) };
-        // SAFETY: passed on; the machine was detected.
-        unsafe { run(&problem, Machine::detect(), parallel) }
+        let problem = unsafe { Problem::<T>::new(epilogue, dst, operands, bias, residual) };
+        // SAFETY: passed on; the ISA was detected.
+        unsafe { run(&problem, Isa::detect(), parallel) }
     })
 }
 
-/// Computes all products of a problem with the tiles of a machine.
+/// Computes all products of a problem with the micro-tiles of an ISA.
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute), and the machine at hand is this one or a better one.
-unsafe fn run<T: Multiplied>(
-    problem: &Problem<T>,
-    machine: Machine,
-    parallel: &dyn Parallel,
-) -> Result {
+/// As for [`execute`](crate::kernels::execute), and the CPU has this ISA.
+unsafe fn run<T: GemmElement>(problem: &Problem<T>, isa: Isa, parallel: &dyn Parallel) -> Result {
     let name = new_name();
-    let size = problem.rows.saturating_mul(problem.columns).saturating_mul(problem.depth);
+    let size = problem.rows.saturating_mul(problem.columns).saturating_mul(problem.k);
     let work = size / PRODUCTS_PER_ELEMENT + problem.rows * problem.columns;
     if direct::suits(problem) {
         let across = problem.columns.div_ceil(MOST_COLUMNS);
@@ -103,7 +98,7 @@ unsafe fn run<T: Multiplied>(
                 let (batch, column) = (index / across, index % across * MOST_COLUMNS);
                 let columns = column..(column + MOST_COLUMNS).min(problem.columns);
                 // SAFETY: these are disjoint parts of the output; the rest is passed on.
-                unsafe { direct::compute(problem, batch, columns, machine)? };
+                unsafe { direct::compute(problem, batch, columns, isa)? };
             }
             Ok(())
         })
@@ -111,47 +106,47 @@ unsafe fn run<T: Multiplied>(
         try_share(parallel, problem.batches(), work, |range| {
             for batch in range {
                 // SAFETY: each product has an output of its own; the rest is passed on.
-                unsafe { multiply(problem, name, batch, None, machine, &super::Sequential)? };
+                unsafe { multiply(problem, name, batch, None, isa, &crate::kernels::Sequential)? };
             }
             Ok(())
         })
     } else {
         for batch in 0..problem.batches() {
             // SAFETY: passed on.
-            unsafe { multiply(problem, name, batch, None, machine, parallel)? };
+            unsafe { multiply(problem, name, batch, None, isa, parallel)? };
         }
         Ok(())
     }
 }
 
-/// Computes one product of the batch, given the panels of the right factor if it is packed.
+/// Computes one product of the batch, given the panels of the rhs if it is packed.
 ///
 /// # Safety
 ///
-/// As for [`run`], and `right` is as [`pack_right`](pack::pack_right) packs it.
-unsafe fn multiply<T: Multiplied>(
+/// As for [`run`], and `rhs` is as [`pack_rhs`](pack::pack_rhs) packs it.
+unsafe fn multiply<T: GemmElement>(
     problem: &Problem<T>,
     name: u64,
     batch: usize,
-    right: Option<Shared<T>>,
-    machine: Machine,
+    rhs: Option<Shared<T>>,
+    isa: Isa,
     parallel: &dyn Parallel,
 ) -> Result {
-    let size = [problem.rows, problem.columns, problem.depth];
-    let plan = Plan::new(size, right.is_some(), T::shape(machine), machine);
-    let area = plan.rows * plan.columns;
-    let work = area.saturating_mul(problem.depth) / PRODUCTS_PER_ELEMENT + area;
-    try_share(parallel, plan.down * plan.across, work, |range| {
+    let size = [problem.rows, problem.columns, problem.k];
+    let tiling = Tiling::new(size, rhs.is_some(), T::shape(isa), isa);
+    let area = tiling.rows * tiling.columns;
+    let work = area.saturating_mul(problem.k) / PRODUCTS_PER_ELEMENT + area;
+    try_share(parallel, tiling.down * tiling.across, work, |range| {
         for index in range {
-            let row = index / plan.across * plan.rows;
-            let column = index % plan.across * plan.columns;
-            let rows = row..(row + plan.rows).min(problem.rows);
-            let columns = column..(column + plan.columns).min(problem.columns);
-            let block = problem.block(batch, rows, columns);
-            // SAFETY: blocks are disjoint parts of the output; the panels of this one begin there.
+            let row = index / tiling.across * tiling.rows;
+            let column = index % tiling.across * tiling.columns;
+            let rows = row..(row + tiling.rows).min(problem.rows);
+            let columns = column..(column + tiling.columns).min(problem.columns);
+            let tile = problem.tile(batch, rows, columns);
+            // SAFETY: tiles are disjoint parts of the output; the panels of this one begin there.
             unsafe {
-                let right = right.map(|right| right.get().add(column * problem.depth).cast_const());
-                block::compute(&block, right, (name, batch, row), machine)?;
+                let rhs = rhs.map(|rhs| rhs.get().add(column * problem.k).cast_const());
+                macro_kernel::compute(&tile, rhs, (name, batch, row), isa)?;
             }
         }
         Ok(())

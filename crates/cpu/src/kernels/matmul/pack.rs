@@ -1,27 +1,27 @@
-//! Copies factors to the order in which tiles read them.
+//! Copies operands to the order in which micro-tiles read them.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use super::super::number::{Float, StoredFloat};
-use super::super::simd::Machine;
-use super::super::transpose::Transposition;
 use super::problem::Matrix;
+use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::simd::Isa;
+use crate::kernels::shared::transpose::Transposition;
 
-/// Packs panels of `panel` columns of the right factor, the first of them to `to`: all `depth` rows
+/// Packs panels of `panel` columns of the rhs, the first of them to `to`: all `k` rows
 /// of one panel, then of the next. A panel that the matrix does not fill is filled up with zeros.
 ///
 /// # Safety
 ///
-/// The matrix has `depth` rows and `width` columns that nobody writes, `to` has room for the panels,
-/// and the machine is at hand.
-pub(super) unsafe fn pack_right<T: StoredFloat>(
+/// The matrix has `k` rows and `width` columns that nobody writes, `to` has room for the panels,
+/// and the CPU has the ISA.
+pub(super) unsafe fn pack_rhs<T: StoredFloat>(
     matrix: &Matrix<T>,
-    [depth, width]: [usize; 2],
+    [k, width]: [usize; 2],
     panel: usize,
     panels: Range<usize>,
     to: *mut T,
-    machine: Machine,
+    isa: Isa,
 ) {
     let first = panels.start;
     for index in panels {
@@ -29,21 +29,21 @@ pub(super) unsafe fn pack_right<T: StoredFloat>(
         let columns = panel.min(width - column);
         // SAFETY: passed on.
         unsafe {
-            let to = to.add((index - first) * panel * depth);
+            let to = to.add((index - first) * panel * k);
             let from = matrix.at(0, column).cast_const();
             if columns < panel {
-                for i in 0..panel * depth {
+                for i in 0..panel * k {
                     to.add(i).write(T::narrow(T::Compute::ZERO));
                 }
             }
             if matrix.column_stride() == 1 {
                 match columns {
                     // A length that is known makes this a few vector moves.
-                    32 => copy_rows::<[T; 32], T>(from, matrix.row_stride(), to, panel, depth),
-                    16 => copy_rows::<[T; 16], T>(from, matrix.row_stride(), to, panel, depth),
-                    8 => copy_rows::<[T; 8], T>(from, matrix.row_stride(), to, panel, depth),
+                    32 => copy_rows::<[T; 32], T>(from, matrix.row_stride(), to, panel, k),
+                    16 => copy_rows::<[T; 16], T>(from, matrix.row_stride(), to, panel, k),
+                    8 => copy_rows::<[T; 8], T>(from, matrix.row_stride(), to, panel, k),
                     _ => {
-                        for row in 0..depth {
+                        for row in 0..k {
                             let from = from.add(row * matrix.row_stride());
                             to.add(row * panel).copy_from_nonoverlapping(from, columns);
                         }
@@ -51,10 +51,10 @@ pub(super) unsafe fn pack_right<T: StoredFloat>(
                 }
             } else if matrix.row_stride() == 1 {
                 let (from_stride, to_stride) = (matrix.column_stride(), panel);
-                let (lines, length) = (columns, depth);
-                Transposition { from, from_stride, to, to_stride, lines, length }.run(machine);
+                let (lines, length) = (columns, k);
+                Transposition { from, from_stride, to, to_stride, lines, length }.run(isa);
             } else {
-                for row in 0..depth {
+                for row in 0..k {
                     for i in 0..columns {
                         to.add(row * panel + i).write(matrix.at(row, column + i).read());
                     }
@@ -82,28 +82,28 @@ unsafe fn copy_rows<Run, T>(
     }
 }
 
-/// Packs rows of the left factor for one tile, from column `first` on: for each of `depth` columns
+/// Packs rows of the lhs for one micro-tile, from column `first` on: for each of `k` columns
 /// the numbers of all `rows`.
 ///
 /// # Safety
 ///
 /// The rows and columns belong to the matrix, nobody writes them, `to` has room for them, and the
-/// machine is at hand.
-pub(super) unsafe fn pack_left<T: StoredFloat>(
+/// CPU has the ISA.
+pub(super) unsafe fn pack_lhs<T: StoredFloat>(
     matrix: &Matrix<T>,
     row: usize,
     rows: usize,
     columns: Range<usize>,
     to: *mut T::Compute,
-    machine: Machine,
+    isa: Isa,
 ) {
-    let (first, depth) = (columns.start, columns.len());
+    let (first, k) = (columns.start, columns.len());
     let stride = matrix.row_stride();
     // SAFETY: passed on.
     unsafe {
         let from = matrix.at(row, first).cast_const();
         if matrix.column_stride() != 1 {
-            for column in 0..depth {
+            for column in 0..k {
                 for i in 0..rows {
                     let number = matrix.at(row + i, first + column).read().widen();
                     to.add(column * rows + i).write(number);
@@ -112,10 +112,10 @@ pub(super) unsafe fn pack_left<T: StoredFloat>(
         } else if T::DIRECT {
             let from = from.cast::<T::Compute>();
             let (from_stride, to_stride) = (stride, rows);
-            let (lines, length) = (rows, depth);
-            Transposition { from, from_stride, to, to_stride, lines, length }.run(machine);
+            let (lines, length) = (rows, k);
+            Transposition { from, from_stride, to, to_stride, lines, length }.run(isa);
         } else {
-            widen_rows::<T>(from, stride, rows, depth, to);
+            widen_rows::<T>(from, stride, rows, k, to);
         }
     }
 }
@@ -124,13 +124,13 @@ unsafe fn widen_rows<T: StoredFloat>(
     from: *const T,
     stride: usize,
     rows: usize,
-    depth: usize,
+    k: usize,
     to: *mut T::Compute,
 ) {
     let mut wide = [const { MaybeUninit::uninit() }; 256];
     for row in 0..rows {
-        for first in (0..depth).step_by(wide.len()) {
-            let count = wide.len().min(depth - first);
+        for first in (0..k).step_by(wide.len()) {
+            let count = wide.len().min(k - first);
             // SAFETY: the run belongs to the row; `widen_run` writes as many numbers as it is given.
             unsafe {
                 let run = std::slice::from_raw_parts(from.add(row * stride + first), count);

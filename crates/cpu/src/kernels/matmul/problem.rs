@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use millstream_core::{Epilogue, Operand, RawBuffer};
 
-use super::super::block::base;
-use super::super::number::Stored;
-use super::super::parallel::Shared;
-use super::super::walk::Walk;
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::number::Stored;
+use crate::kernels::shared::parallel::Shared;
+use crate::kernels::shared::walk::Walk;
 
 /// A matrix in memory; strides count elements.
 #[derive(Clone, Copy)]
-pub(in super::super) struct Matrix<T> {
+pub(crate) struct Matrix<T> {
     first: Shared<T>,
     row_stride: usize,
     column_stride: usize,
@@ -67,15 +67,15 @@ impl<T: Copy> Matrix<T> {
     }
 }
 
-/// Arrays of five hold output, left factor, right factor, bias and residual.
-const LEFT: usize = 1;
-const RIGHT: usize = 2;
+/// Arrays of five hold output, lhs, rhs, bias and residual.
+const LHS: usize = 1;
+const RHS: usize = 2;
 
-/// A batch of products of one size. It is not empty, but the depth may be 0.
+/// A batch of products of one size. It is not empty, but k may be 0.
 pub(super) struct Problem<'a, T> {
     pub rows: usize,
     pub columns: usize,
-    pub depth: usize,
+    pub k: usize,
     epilogue: &'a Epilogue,
     /// Where the matrices of each product of the batch begin.
     batch: Walk<5>,
@@ -83,53 +83,53 @@ pub(super) struct Problem<'a, T> {
     matrices: [Matrix<T>; 5],
 }
 
-/// One block of one product, with all that takes part in it.
-pub(in super::super) struct Block<'a, T> {
+/// One tile of one product, with all that takes part in it.
+pub(crate) struct Tile<'a, T> {
     pub rows: usize,
     pub columns: usize,
-    pub depth: usize,
+    pub k: usize,
     pub epilogue: &'a Epilogue,
-    /// The block of the output.
+    /// The tile of the output.
     pub dst: Matrix<T>,
-    /// The rows of the left factor that belong to the block.
-    pub left: Matrix<T>,
-    /// The columns of the right factor that belong to the block.
-    pub right: Matrix<T>,
-    /// The block of the bias, where there is one.
+    /// The rows of the lhs that belong to the tile.
+    pub lhs: Matrix<T>,
+    /// The columns of the rhs that belong to the tile.
+    pub rhs: Matrix<T>,
+    /// The tile of the bias, where there is one.
     pub bias: Option<Matrix<T>>,
-    /// The block of the residual, where there is one.
+    /// The tile of the residual, where there is one.
     pub residual: Option<Matrix<T>>,
 }
 
 impl<'a, T: Stored> Problem<'a, T> {
     /// # Safety
     ///
-    /// As for [`execute`](super::super::execute); the operands have the type `T`, and the output is
+    /// As for [`execute`](crate::kernels::execute); the operands have the type `T`, and the output is
     /// not empty.
     pub unsafe fn new(
         epilogue: &'a Epilogue,
         dst: &Operand<RawBuffer>,
-        [left, right]: [&Operand<RawBuffer>; 2],
+        [lhs, rhs]: [&Operand<RawBuffer>; 2],
         bias: Option<&Operand<RawBuffer>>,
         residual: Option<&Operand<RawBuffer>>,
     ) -> Self {
         // An operand that is absent is never read; the output stands in for its strides.
-        let operands = [dst, left, right, bias.unwrap_or(dst), residual.unwrap_or(dst)];
+        let operands = [dst, lhs, rhs, bias.unwrap_or(dst), residual.unwrap_or(dst)];
         let layouts = operands.map(|operand| &operand.layout);
         let leading = dst.layout.rank() - 2;
         // SAFETY: passed on.
         let mut matrices = operands.map(|operand| unsafe { Matrix::<T>::of(operand, leading) });
         let mut rows = dst.layout.shape()[leading];
         let mut batch_axes = leading;
-        // Products that share the right factor and follow each other in memory are one product with
-        // more rows: its right factor is packed once.
+        // Products that share the rhs and follow each other in memory are one product with
+        // more rows: its rhs is packed once.
         while batch_axes > 0 {
             let axis = batch_axes - 1;
             let size = dst.layout.shape()[axis];
             let strides = layouts.map(|layout| layout.strides()[axis]);
             let joins = size == 1
-                || (strides[RIGHT] == 0
-                    && (0..5).filter(|&operand| operand != RIGHT).all(|operand| {
+                || (strides[RHS] == 0
+                    && (0..5).filter(|&operand| operand != RHS).all(|operand| {
                         rows == 1
                             || rows.checked_mul(matrices[operand].row_stride)
                                 == Some(strides[operand])
@@ -137,7 +137,7 @@ impl<'a, T: Stored> Problem<'a, T> {
             if !joins {
                 break;
             }
-            for operand in (0..5).filter(|&operand| operand != RIGHT && size > 1) {
+            for operand in (0..5).filter(|&operand| operand != RHS && size > 1) {
                 if rows == 1 {
                     matrices[operand].row_stride = strides[operand];
                 }
@@ -148,7 +148,7 @@ impl<'a, T: Stored> Problem<'a, T> {
         Problem {
             rows,
             columns: dst.layout.shape()[leading + 1],
-            depth: left.layout.shape()[leading + 1],
+            k: lhs.layout.shape()[leading + 1],
             epilogue,
             batch: Walk::over(layouts, 0..batch_axes),
             matrices,
@@ -160,36 +160,36 @@ impl<'a, T: Stored> Problem<'a, T> {
         self.batch.elements()
     }
 
-    /// Whether the rows of the right factor are dense.
-    pub fn right_is_dense(&self) -> bool {
-        self.matrices[RIGHT].column_stride == 1
+    /// Whether the rows of the rhs are dense.
+    pub fn rhs_is_dense(&self) -> bool {
+        self.matrices[RHS].column_stride == 1
     }
 
-    /// The block of some rows and columns of a product of the batch.
-    pub fn block(&self, batch: usize, rows: Range<usize>, columns: Range<usize>) -> Block<'a, T> {
+    /// The tile of some rows and columns of a product of the batch.
+    pub fn tile(&self, batch: usize, rows: Range<usize>, columns: Range<usize>) -> Tile<'a, T> {
         let (row, column) = (rows.start, columns.start);
         let places = [(row, column), (row, 0), (0, column), (row, column), (row, column)];
         let matrix = |operand: usize| {
             let matrix = self.matrices[operand];
-            if self.depth == 0 && (LEFT..=RIGHT).contains(&operand) {
-                // Such factors have no elements that a pointer could go to.
+            if self.k == 0 && (LHS..=RHS).contains(&operand) {
+                // Such operands have no elements that a pointer could go to.
                 return matrix;
             }
             let (row, column) = places[operand];
             let start = self.batch.position(operand, batch)
                 + row * matrix.row_stride
                 + column * matrix.column_stride;
-            // SAFETY: the first element of the block belongs to the operand.
+            // SAFETY: the first element of the tile belongs to the operand.
             unsafe { matrix.moved(start) }
         };
-        Block {
+        Tile {
             rows: rows.len(),
             columns: columns.len(),
-            depth: self.depth,
+            k: self.k,
             epilogue: self.epilogue,
             dst: matrix(0),
-            left: matrix(LEFT),
-            right: matrix(RIGHT),
+            lhs: matrix(LHS),
+            rhs: matrix(RHS),
             bias: self.epilogue.bias.then(|| matrix(3)),
             residual: self.epilogue.residual.then(|| matrix(4)),
         }

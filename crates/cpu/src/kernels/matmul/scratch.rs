@@ -1,11 +1,11 @@
-//! Memory for packed factors and sums, kept by each thread from one product to the next.
+//! Memory for packed operands and sums, kept by each thread from one product to the next.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::LocalKey;
 
-use super::super::fault::Result;
-use super::super::workspace::{Line, grown, kept};
+use crate::kernels::shared::fault::Result;
+use crate::kernels::shared::scratch::{Line, grown, kept};
 
 /// One area of a thread, and what was put there last.
 pub(super) struct Area {
@@ -13,7 +13,7 @@ pub(super) struct Area {
     content: Cell<Option<Content>>,
 }
 
-/// What a packed left factor was made from: a product, by [`new_name`], and where its rows begin.
+/// What a packed lhs was made from: a product, by [`new_name`], and where its rows begin.
 pub(super) type Content = (u64, usize, usize);
 
 impl Area {
@@ -23,10 +23,10 @@ impl Area {
 }
 
 thread_local! {
-    /// For packed rows of the left factor.
-    pub(super) static LEFT: Area = const { Area::new() };
-    /// For the packed right factor.
-    pub(super) static RIGHT: Area = const { Area::new() };
+    /// For packed rows of the lhs.
+    pub(super) static LHS: Area = const { Area::new() };
+    /// For the packed rhs.
+    pub(super) static RHS: Area = const { Area::new() };
     /// For sums that cannot be kept in the output.
     pub(super) static SUMS: Area = const { Area::new() };
     static NEXT_NAME: Cell<u64> = const { Cell::new(0) };
@@ -66,8 +66,8 @@ pub(super) fn with_area<T: Copy, R>(
 }
 
 /// Hands the areas of the calling thread on that are too large to keep.
-pub(in super::super) fn trim_areas() {
-    for area in [&LEFT, &RIGHT, &SUMS] {
+pub(crate) fn trim_areas() {
+    for area in [&LHS, &RHS, &SUMS] {
         area.with(|area| {
             let memory = kept(area.memory.take());
             if memory.is_empty() {
@@ -79,37 +79,4 @@ pub(in super::super) fn trim_areas() {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn areas_are_aligned_and_a_nested_use_has_its_own() {
-        with_area::<f32, _>(&SUMS, 40, None, |outer, _| {
-            assert_eq!(outer as usize % 64, 0);
-            with_area::<f64, _>(&SUMS, 40, None, |inner, _| {
-                assert_ne!(inner.cast(), outer);
-            })
-            .unwrap();
-        })
-        .unwrap();
-    }
-
-    #[test]
-    fn an_area_knows_its_content() {
-        let (first, second) = (new_name(), new_name());
-        assert_ne!(first, second);
-        let known =
-            |name| with_area::<f32, _>(&LEFT, 100, Some((name, 0, 0)), |_, known| known).unwrap();
-        assert_eq!([first, first, second, first].map(known), [false, true, false, false]);
-        with_area::<f32, _>(&LEFT, 1000, Some((first, 0, 0)), |_, known| assert!(!known)).unwrap();
-        with_area::<f32, _>(&LEFT, 10, None, |_, known| assert!(!known)).unwrap();
-        assert!(!known(first));
-    }
-
-    #[test]
-    fn names_differ_between_threads() {
-        let here = new_name();
-        let there = std::thread::spawn(new_name).join().unwrap();
-        assert_ne!(here, there);
-    }
-}
+mod tests;

@@ -1,14 +1,14 @@
 use millstream_core::{Activation, Command, DType, Epilogue, Layout};
 
-use super::super::testing::{
+use crate::kernels::shared::testing::{
     FLOATS, Tensor, assert_close, assert_same_bits_in_any_order, noise, run, tolerance,
 };
 
-use super::super::Sequential;
-use super::super::number::with_float;
-use super::super::simd::Machine;
 use super::problem::Problem;
 use super::run as run_on;
+use crate::kernels::Sequential;
+use crate::kernels::shared::number::with_float;
+use crate::kernels::shared::simd::Isa;
 
 fn product(a: &Tensor, b: &Tensor, shape: &[usize]) -> Tensor {
     let dst = Tensor::output(a.layout.dtype(), shape);
@@ -70,26 +70,26 @@ fn the_tiles_of_every_machine_follow_the_definition() {
     for dtype in FLOATS {
         for [m, k, n] in [[1, 40, 70], [2, 300, 33], [7, 30, 100], [203, 270, 261]] {
             let a = Tensor::floats(dtype, &[m, k], &noise(m * k, 21));
-            let turned = Layout::contiguous(dtype, &[n, k]).unwrap().transpose(0, 1).unwrap();
-            let b = Tensor::floats_strided(turned, &noise(k * n, 22));
+            let transposed = Layout::contiguous(dtype, &[n, k]).unwrap().transpose(0, 1).unwrap();
+            let b = Tensor::floats_strided(transposed, &noise(k * n, 22));
             let expected = reference(&a.to_f64(), &b.to_f64(), [m, k, n]);
             let mut fused: Option<Vec<u8>> = None;
-            for machine in Machine::available() {
+            for isa in Isa::available() {
                 let dst = Tensor::output(dtype, &[m, n]);
-                let (to, factors) = (dst.operand(), [&a.operand(), &b.operand()]);
+                let (to, operands) = (dst.operand(), [&a.operand(), &b.operand()]);
                 let epilogue = Epilogue::default();
                 with_float!(dtype, T => {
                     // SAFETY: the operands are tensors of this test and have this type; the
-                    // machine is available.
+                    // ISA is available.
                     unsafe {
-                        let problem = Problem::<T>::new(&epilogue, &to, factors, None, None);
-                        run_on(&problem, machine, &Sequential).unwrap();
+                        let problem = Problem::<T>::new(&epilogue, &to, operands, None, None);
+                        run_on(&problem, isa, &Sequential).unwrap();
                     }
                 });
                 assert_close(&dst.to_f64(), &expected, room(dtype, k));
-                if machine != Machine::Portable {
+                if isa != Isa::Portable {
                     let first = fused.get_or_insert_with(|| dst.bytes());
-                    assert_eq!(*first, dst.bytes(), "{dtype} {machine:?}");
+                    assert_eq!(*first, dst.bytes(), "{dtype} {isa:?}");
                 }
             }
         }
@@ -102,24 +102,24 @@ fn layouts_do_not_change_the_bits() {
         for [m, k, n] in [[2, 70, 45], [20, 300, 70]] {
             let (x, y) = (noise(m * k, 3), noise(k * n, 4));
             let layouts = |rows: usize, columns: usize| {
-                let turned = Layout::contiguous(dtype, &[columns, rows]).unwrap();
+                let transposed = Layout::contiguous(dtype, &[columns, rows]).unwrap();
                 [
                     Layout::contiguous(dtype, &[rows, columns]).unwrap(),
-                    turned.transpose(0, 1).unwrap(),
+                    transposed.transpose(0, 1).unwrap(),
                     Layout::strided(dtype, &[rows, columns], &[columns * 5, 3], 7).unwrap(),
                 ]
             };
             let dense = |shape: &[usize], values: &[f64]| Tensor::floats(dtype, shape, values);
             let expected = product(&dense(&[m, k], &x), &dense(&[k, n], &y), &[m, n]).to_f64();
-            for left in layouts(m, k) {
-                for right in layouts(k, n) {
-                    let a = Tensor::floats_strided(left, &x);
-                    let b = Tensor::floats_strided(right, &y);
+            for lhs in layouts(m, k) {
+                for rhs in layouts(k, n) {
+                    let a = Tensor::floats_strided(lhs, &x);
+                    let b = Tensor::floats_strided(rhs, &y);
                     for to in layouts(m, n) {
                         let dst = Tensor::uninit(to);
                         let (to, a, b) = (dst.operand(), a.operand(), b.operand());
                         run(Command::matmul(to, a, b, None, None, 1.0, Activation::None));
-                        assert_eq!(dst.to_f64(), expected, "{left:?} × {right:?}");
+                        assert_eq!(dst.to_f64(), expected, "{lhs:?} × {rhs:?}");
                     }
                 }
             }
@@ -201,8 +201,8 @@ fn the_epilogue_scales_adds_and_activates() {
         let b = Tensor::floats(dtype, &[k, n], &noise(k * n, 13));
         let bias = Tensor::floats(dtype, &[n], &noise(n, 14));
         let column = Tensor::floats(dtype, &[m, 1], &noise(m, 15));
-        let turned = Layout::contiguous(dtype, &[n, m]).unwrap().transpose(0, 1).unwrap();
-        let residual = Tensor::floats_strided(turned, &noise(m * n, 16));
+        let transposed = Layout::contiguous(dtype, &[n, m]).unwrap().transpose(0, 1).unwrap();
+        let residual = Tensor::floats_strided(transposed, &noise(m * n, 16));
         let sums = reference(&a.to_f64(), &b.to_f64(), [m, k, n]);
         let cases: [(Option<&Tensor>, Option<&Tensor>, f32); 5] = [
             (None, None, 0.5),

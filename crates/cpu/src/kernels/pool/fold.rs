@@ -2,11 +2,11 @@
 
 use millstream_core::{Operand, PoolOrder, PoolParams, RawBuffer};
 
-use super::super::block::base;
-use super::super::number::Stored;
-use super::super::parallel::{Parallel, Shared, share};
-use super::super::simd::{Job, vectorised};
 use super::axis::Axis;
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::number::Stored;
+use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::simd::{SimdFn, vectorized};
 
 /// Neighbouring windows that are computed together.
 const TOGETHER: usize = 256;
@@ -82,7 +82,7 @@ impl Windows {
     ///
     /// # Safety
     ///
-    /// As for [`execute`](super::super::execute), and the input has the type `T`.
+    /// As for [`execute`](crate::kernels::execute), and the input has the type `T`.
     pub unsafe fn fold<T: Stored, P: Copy + Send + Sync>(
         &self,
         src: &Operand<RawBuffer>,
@@ -142,7 +142,7 @@ impl Windows {
         });
     }
 
-    /// Combines the elements of neighbouring windows, from the one at `[i, j, k]` on.
+    /// Combines the elements of neighboring windows, from the one at `[i, j, k]` on.
     ///
     /// # Safety
     ///
@@ -178,7 +178,7 @@ impl Windows {
                         continue;
                     }
                     let z = c.place(low, tap);
-                    vectorised(Along {
+                    vectorized(Along {
                         partials: &mut partials[low - k..high - k],
                         // SAFETY: as above.
                         from: unsafe { line.add(z * c.step) },
@@ -193,7 +193,7 @@ impl Windows {
     }
 }
 
-/// One tap of neighbouring windows. All elements are inside the input.
+/// One tap of neighboring windows. All elements are inside the input.
 struct Along<'a, T, P, F> {
     partials: &'a mut [P],
     from: *const T,
@@ -203,7 +203,7 @@ struct Along<'a, T, P, F> {
     step: F,
 }
 
-impl<T: Stored, P: Copy, F: Fn(P, T::Compute, usize) -> P> Job for Along<'_, T, P, F> {
+impl<T: Stored, P: Copy, F: Fn(P, T::Compute, usize) -> P> SimdFn for Along<'_, T, P, F> {
     #[inline(always)]
     fn run(self) {
         let Along { partials, from, stride, index, next, step } = self;

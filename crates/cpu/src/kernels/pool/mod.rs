@@ -1,7 +1,7 @@
 //! Pooling.
 //!
 //! The taps of one window are combined in row-major order, whatever the shape of the output. Windows
-//! along the last axis go through their taps together, so that neighbours become vectors.
+//! along the last axis go through their taps together, so that neighbors become vectors.
 
 mod axis;
 mod fold;
@@ -11,14 +11,14 @@ mod tests;
 
 use millstream_core::{DType, Operand, PoolKind, PoolOrder, PoolParams, RawBuffer};
 
-use super::block::{Output, base};
-use super::number::{Float, Stored, StoredFloat, with_float, with_int};
-use super::parallel::Parallel;
+use crate::kernels::shared::block::{Output, base};
+use crate::kernels::shared::number::{Float, Stored, StoredFloat, with_float, with_int};
+use crate::kernels::shared::parallel::Parallel;
 use fold::Windows;
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn pool(
     params: &PoolParams,
     dst: &Operand<RawBuffer>,

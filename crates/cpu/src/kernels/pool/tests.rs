@@ -1,6 +1,6 @@
 use millstream_core::{Command, DType, PoolKind, PoolOrder, PoolParams};
 
-use super::super::testing::{Tensor, assert_same_bits_in_any_order, noise, run};
+use crate::kernels::shared::testing::{Tensor, assert_same_bits_in_any_order, noise, run};
 
 const PLAIN: PoolParams = PoolParams {
     kind: PoolKind::Max,

@@ -2,15 +2,15 @@
 
 use millstream_core::RecurrentCell;
 
-use super::super::math::functions::{relu, sigmoid};
-use super::super::number::Float;
-use super::super::simd::Job;
+use crate::kernels::shared::math::functions::{relu, sigmoid};
+use crate::kernels::shared::number::Float;
+use crate::kernels::shared::simd::SimdFn;
 
 /// One step of one sequence.
-pub(super) struct Step<'a, F> {
+pub(super) struct CellUpdate<'a, F> {
     pub cell: RecurrentCell,
     /// Distance between the products of two gates.
-    pub gate: usize,
+    pub gate_stride: usize,
     /// Products with the input, and with the hidden state, of all gates; without biases.
     pub from_input: &'a [F],
     pub from_hidden: &'a [F],
@@ -22,38 +22,39 @@ pub(super) struct Step<'a, F> {
     pub state: &'a mut [F],
 }
 
-impl<F: Float> Job for Step<'_, F> {
+impl<F: Float> SimdFn for CellUpdate<'_, F> {
     #[inline(always)]
     fn run(self) {
         let size = self.hidden.len();
         let [input_bias, hidden_bias] = self.bias;
         let input = |gate: usize, i: usize| {
-            self.from_input[gate * self.gate + i] + input_bias[gate * size + i]
+            self.from_input[gate * self.gate_stride + i] + input_bias[gate * size + i]
         };
         let recurrent = |gate: usize, i: usize| {
-            self.from_hidden[gate * self.gate + i] + hidden_bias[gate * size + i]
+            self.from_hidden[gate * self.gate_stride + i] + hidden_bias[gate * size + i]
         };
         let both = |gate: usize, i: usize| input(gate, i) + recurrent(gate, i);
         match self.cell {
             RecurrentCell::Lstm => {
                 for i in 0..size {
-                    let (enter, leave) = (sigmoid(both(0, i)), sigmoid(both(1, i)));
-                    let (forget, new) = (sigmoid(both(2, i)), both(3, i).tanh());
-                    let state = forget * self.state[i] + enter * new;
+                    let (input_gate, output_gate) = (sigmoid(both(0, i)), sigmoid(both(1, i)));
+                    let (forget_gate, cell_gate) = (sigmoid(both(2, i)), both(3, i).tanh());
+                    let state = forget_gate * self.state[i] + input_gate * cell_gate;
                     self.state[i] = state;
-                    self.hidden[i] = leave * state.tanh();
+                    self.hidden[i] = output_gate * state.tanh();
                 }
             }
             RecurrentCell::Gru { linear_before_reset } => {
                 for i in 0..size {
-                    let update = sigmoid(both(0, i));
-                    let new = if linear_before_reset {
+                    let update_gate = sigmoid(both(0, i));
+                    let new_gate = if linear_before_reset {
                         (input(2, i) + sigmoid(both(1, i)) * recurrent(2, i)).tanh()
                     } else {
                         // The reset gate was applied to the hidden state before the product.
                         both(2, i).tanh()
                     };
-                    self.hidden[i] = (F::ONE - update) * new + update * self.hidden[i];
+                    self.hidden[i] =
+                        (F::ONE - update_gate) * new_gate + update_gate * self.hidden[i];
                 }
             }
             RecurrentCell::RnnTanh => {
@@ -81,7 +82,7 @@ pub(super) struct Reset<'a, F> {
     pub to: &'a mut [F],
 }
 
-impl<F: Float> Job for Reset<'_, F> {
+impl<F: Float> SimdFn for Reset<'_, F> {
     #[inline(always)]
     fn run(self) {
         let ([input, hidden], [input_bias, hidden_bias]) = (self.products, self.bias);

@@ -3,10 +3,10 @@
 
 use millstream_core::{RecurrentActivation, RecurrentCell};
 
-use super::super::math::functions::{clip, elu, leaky_relu, relu, sigmoid, softplus};
-use super::super::number::Float;
-use super::super::simd::Job;
-use super::cell::Step;
+use super::cell::CellUpdate;
+use crate::kernels::shared::math::functions::{clip, elu, leaky_relu, relu, sigmoid, softplus};
+use crate::kernels::shared::number::Float;
+use crate::kernels::shared::simd::SimdFn;
 
 /// How a layer differs, in the type that is computed in.
 #[derive(Clone, Copy)]
@@ -54,93 +54,99 @@ fn activate<F: Float>(activation: RecurrentActivation, values: &mut [F]) {
     }
 }
 
-/// Adds what a gate sees of the cell state.
+/// Adds what a gate gets from the cell state through its peephole.
 #[inline(always)]
-fn look<F: Float>(sums: &mut [F], peephole: &[F], state: &[F]) {
+fn add_peephole<F: Float>(sums: &mut [F], peephole: &[F], state: &[F]) {
     for ((sum, &by), &state) in sums.iter_mut().zip(peephole).zip(state) {
         *sum += by * state;
     }
 }
 
 /// One step of one sequence. Products with the hidden state are what the gates become.
-pub(super) struct GeneralStep<'a, F> {
-    pub step: Step<'a, F>,
+pub(super) struct GeneralCellUpdate<'a, F> {
+    pub update: CellUpdate<'a, F>,
     pub variant: Variant<'a, F>,
     /// As many numbers as there are products of the hidden state.
     pub gates: &'a mut [F],
 }
 
-impl<F: Float> Job for GeneralStep<'_, F> {
+impl<F: Float> SimdFn for GeneralCellUpdate<'_, F> {
     #[inline(always)]
     fn run(self) {
-        let GeneralStep { step, variant, gates } = self;
-        let Step { cell, gate, from_input, from_hidden, bias, hidden, state } = step;
+        let GeneralCellUpdate { update, variant, gates } = self;
+        let CellUpdate { cell, gate_stride, from_input, from_hidden, bias, hidden, state } = update;
         let size = hidden.len();
         let [input_bias, hidden_bias] = bias;
         let input = |gate_index: usize, i: usize| {
-            from_input[gate_index * gate + i] + input_bias[gate_index * size + i]
+            from_input[gate_index * gate_stride + i] + input_bias[gate_index * size + i]
         };
         let recurrent = |gate_index: usize, i: usize| {
-            from_hidden[gate_index * gate + i] + hidden_bias[gate_index * size + i]
+            from_hidden[gate_index * gate_stride + i] + hidden_bias[gate_index * size + i]
         };
         let sums = |gate_index: usize, to: &mut [F]| {
             for (i, to) in to.iter_mut().enumerate() {
                 *to = input(gate_index, i) + recurrent(gate_index, i);
             }
         };
-        let (first, rest) = gates.split_at_mut(gate);
+        let (first, rest) = gates.split_at_mut(gate_stride);
         let first = &mut first[..size];
         sums(0, first);
         match cell {
             RecurrentCell::Lstm => {
-                let (leave, rest) = rest.split_at_mut(gate);
-                let (forget, new) = rest.split_at_mut(gate);
-                let (leave, forget, new) =
-                    (&mut leave[..size], &mut forget[..size], &mut new[..size]);
-                sums(1, leave);
-                sums(2, forget);
-                sums(3, new);
+                let input_gate = first;
+                let (output_gate, rest) = rest.split_at_mut(gate_stride);
+                let (forget_gate, cell_gate) = rest.split_at_mut(gate_stride);
+                let (output_gate, forget_gate, cell_gate) =
+                    (&mut output_gate[..size], &mut forget_gate[..size], &mut cell_gate[..size]);
+                sums(1, output_gate);
+                sums(2, forget_gate);
+                sums(3, cell_gate);
                 if let Some(peepholes) = variant.peepholes {
-                    look(first, &peepholes[..size], state);
-                    look(forget, &peepholes[2 * size..], state);
+                    add_peephole(input_gate, &peepholes[..size], state);
+                    add_peephole(forget_gate, &peepholes[2 * size..], state);
                 }
-                variant.activate(0, first);
+                variant.activate(0, input_gate);
                 if variant.input_forget {
-                    forget.iter_mut().zip(&*first).for_each(|(to, &from)| *to = F::ONE - from);
+                    forget_gate
+                        .iter_mut()
+                        .zip(&*input_gate)
+                        .for_each(|(to, &from)| *to = F::ONE - from);
                 } else {
-                    variant.activate(0, forget);
+                    variant.activate(0, forget_gate);
                 }
-                variant.activate(1, new);
+                variant.activate(1, cell_gate);
                 for i in 0..size {
-                    state[i] = forget[i] * state[i] + first[i] * new[i];
+                    state[i] = forget_gate[i] * state[i] + input_gate[i] * cell_gate[i];
                 }
                 if let Some(peepholes) = variant.peepholes {
-                    look(leave, &peepholes[size..2 * size], state);
+                    add_peephole(output_gate, &peepholes[size..2 * size], state);
                 }
-                variant.activate(0, leave);
-                new.copy_from_slice(state);
-                activate(variant.activations[2], new);
+                variant.activate(0, output_gate);
+                cell_gate.copy_from_slice(state);
+                activate(variant.activations[2], cell_gate);
                 for i in 0..size {
-                    hidden[i] = leave[i] * new[i];
+                    hidden[i] = output_gate[i] * cell_gate[i];
                 }
             }
             RecurrentCell::Gru { linear_before_reset } => {
-                let (reset, new) = rest.split_at_mut(gate);
-                let (reset, new) = (&mut reset[..size], &mut new[..size]);
-                variant.activate(0, first);
+                let update_gate = first;
+                let (reset_gate, new_gate) = rest.split_at_mut(gate_stride);
+                let (reset_gate, new_gate) = (&mut reset_gate[..size], &mut new_gate[..size]);
+                variant.activate(0, update_gate);
                 if linear_before_reset {
-                    sums(1, reset);
-                    variant.activate(0, reset);
+                    sums(1, reset_gate);
+                    variant.activate(0, reset_gate);
                     for i in 0..size {
-                        new[i] = input(2, i) + reset[i] * recurrent(2, i);
+                        new_gate[i] = input(2, i) + reset_gate[i] * recurrent(2, i);
                     }
                 } else {
                     // The reset gate was applied to the hidden state before the product.
-                    sums(2, new);
+                    sums(2, new_gate);
                 }
-                variant.activate(1, new);
+                variant.activate(1, new_gate);
                 for i in 0..size {
-                    hidden[i] = (F::ONE - first[i]) * new[i] + first[i] * hidden[i];
+                    hidden[i] =
+                        (F::ONE - update_gate[i]) * new_gate[i] + update_gate[i] * hidden[i];
                 }
             }
             RecurrentCell::RnnTanh | RecurrentCell::RnnRelu => {
@@ -158,7 +164,7 @@ pub(super) struct GeneralReset<'a, F> {
     pub to: &'a mut [F],
 }
 
-impl<F: Float> Job for GeneralReset<'_, F> {
+impl<F: Float> SimdFn for GeneralReset<'_, F> {
     #[inline(always)]
     fn run(self) {
         self.variant.activate(0, self.to);

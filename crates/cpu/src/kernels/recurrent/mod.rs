@@ -18,13 +18,13 @@ use millstream_core::{
     DType, Operand, RawBuffer, RecurrentDirection, RecurrentParams, RecurrentVariant,
 };
 
-use super::block::base;
-use super::fault::{Result, try_share};
-use super::lengths::Lengths;
-use super::number::{Float, StoredFloat, with_float};
-use super::panels::Panelled;
-use super::parallel::{Parallel, Shared};
-use super::simd::Machine;
+use crate::kernels::matmul::panels::PanelElement;
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::lengths::Lengths;
+use crate::kernels::shared::number::{Float, StoredFloat, with_float};
+use crate::kernels::shared::parallel::{Parallel, Shared};
+use crate::kernels::shared::simd::Isa;
 use general::Variant;
 use pack::Weight;
 
@@ -54,7 +54,7 @@ pub(super) struct Operands<'a> {
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn recurrent(
     params: &RecurrentParams,
     operands: &Operands<'_>,
@@ -63,8 +63,8 @@ pub(super) unsafe fn recurrent(
     with_float!(operands.src.layout.dtype(), T => {
         // SAFETY: passed on.
         let layer = unsafe { Layer::<T>::new(params, operands) };
-        // SAFETY: passed on; the machine was detected.
-        unsafe { layer.run(Machine::detect(), parallel) }
+        // SAFETY: passed on; the ISA was detected.
+        unsafe { layer.run(Isa::detect(), parallel) }
     })
 }
 
@@ -129,7 +129,7 @@ impl Part {
     }
 }
 
-impl<'a, T: StoredFloat<Compute: Panelled>> Layer<'a, T> {
+impl<'a, T: StoredFloat<Compute: PanelElement>> Layer<'a, T> {
     unsafe fn new(params: &'a RecurrentParams, operands: &Operands<'_>) -> Self {
         let shape = operands.src.layout.shape();
         // SAFETY: passed on.
@@ -185,8 +185,8 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Layer<'a, T> {
 
     /// # Safety
     ///
-    /// As for [`execute`](super::execute), and the machine at hand is this one or a better one.
-    unsafe fn run(&self, machine: Machine, parallel: &dyn Parallel) -> Result {
+    /// As for [`execute`](crate::kernels::execute), and the CPU has this ISA.
+    unsafe fn run(&self, isa: Isa, parallel: &dyn Parallel) -> Result {
         if self.hidden == 0 {
             return Ok(());
         }
@@ -202,7 +202,7 @@ impl<'a, T: StoredFloat<Compute: Panelled>> Layer<'a, T> {
                     direction == 1 || self.params.direction == RecurrentDirection::Reverse;
                 let count = SEQUENCES.min(self.batch - first);
                 // SAFETY: parts are disjoint in all outputs; the rest is passed on.
-                unsafe { self.part(machine, Part { direction, reverse, first, count })? };
+                unsafe { self.part(isa, Part { direction, reverse, first, count })? };
             }
             Ok(())
         })

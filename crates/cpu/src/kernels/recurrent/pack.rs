@@ -2,9 +2,9 @@
 
 use millstream_core::{DType, Operand, RawBuffer};
 
-use super::super::number::{Float, Stored, StoredFloat};
-use super::super::panels::Panelled;
 use super::Tensor;
+use crate::kernels::matmul::panels::PanelElement;
+use crate::kernels::shared::number::{Float, Stored, StoredFloat};
 
 /// The weight of a layer.
 pub(super) enum Weight<T> {
@@ -20,7 +20,7 @@ pub(super) struct Bytes<T> {
     zero: Option<Tensor<u8>>,
 }
 
-impl<T: StoredFloat<Compute: Panelled>> Weight<T> {
+impl<T: StoredFloat<Compute: PanelElement>> Weight<T> {
     /// # Safety
     ///
     /// The operands are there, of the types that the layer's rules say, at host pointers.
@@ -42,7 +42,7 @@ impl<T: StoredFloat<Compute: Panelled>> Weight<T> {
     }
 
     /// Packs the rows of a weight as columns: for every gate panels of `width` rows, in each all steps of
-    /// the depth. The last panel of a gate is filled up with zeros.
+    /// k. The last panel of a gate is filled up with zeros.
     ///
     /// # Safety
     ///
@@ -50,7 +50,7 @@ impl<T: StoredFloat<Compute: Panelled>> Weight<T> {
     pub unsafe fn pack(
         &self,
         direction: usize,
-        depth: usize,
+        k: usize,
         size: (usize, usize),
         to: &mut [T::Compute],
     ) {
@@ -58,7 +58,7 @@ impl<T: StoredFloat<Compute: Panelled>> Weight<T> {
         unsafe {
             match self {
                 Weight::Floats(weight) => {
-                    pack_gates(weight, direction, depth, size, to, |_, value| value.widen());
+                    pack_gates(weight, direction, k, size, to, |_, value| value.widen());
                 }
                 Weight::Bytes(weight) => {
                     let number = |byte: u8| match weight.is_signed {
@@ -70,7 +70,7 @@ impl<T: StoredFloat<Compute: Panelled>> Weight<T> {
                         let scale = weight.scale.at([direction, row, 0]).read().widen();
                         (zero.map_or(T::Compute::ZERO, number), scale)
                     };
-                    pack_gates(&weight.bytes, direction, depth, size, to, |at, byte| {
+                    pack_gates(&weight.bytes, direction, k, size, to, |at, byte| {
                         let (zero, scale) = row(at);
                         (number(byte) - zero) * scale
                     });
@@ -88,16 +88,16 @@ impl<T: StoredFloat<Compute: Panelled>> Weight<T> {
 unsafe fn pack_gates<S: Stored, F: Float>(
     weight: &Tensor<S>,
     direction: usize,
-    depth: usize,
+    k: usize,
     (hidden, width): (usize, usize),
     to: &mut [F],
     value: impl Fn(usize, S) -> F,
 ) {
-    if depth == 0 {
+    if k == 0 {
         return;
     }
     let panels = hidden.div_ceil(width);
-    for (index, to) in to.chunks_exact_mut(depth * width).enumerate() {
+    for (index, to) in to.chunks_exact_mut(k * width).enumerate() {
         let (gate, panel) = (index / panels, index % panels);
         for lane in 0..width {
             let row = panel * width + lane;

@@ -1,11 +1,11 @@
 //! Reads and writes states and results.
 
-use super::super::conv::{read_run, store_run};
-use super::super::number::{Float, StoredFloat};
-use super::super::panels::Panelled;
 use super::{Layer, Part, Tensor};
+use crate::kernels::conv::{read_run, store_run};
+use crate::kernels::matmul::panels::PanelElement;
+use crate::kernels::shared::number::{Float, StoredFloat};
 
-impl<T: StoredFloat<Compute: Panelled>> Layer<'_, T> {
+impl<T: StoredFloat<Compute: PanelElement>> Layer<'_, T> {
     /// Reads the first states of a part; none count as 0.
     ///
     /// # Safety

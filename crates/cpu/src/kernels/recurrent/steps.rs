@@ -4,15 +4,15 @@ use std::ops::Range;
 
 use millstream_core::RecurrentCell;
 
-use super::super::conv::read_run;
-use super::super::fault::Result;
-use super::super::number::{Float, StoredFloat};
-use super::super::panels::{Panelled, Product};
-use super::super::simd::{Machine, vectorised};
-use super::super::workspace::with_areas;
-use super::cell::{Reset, Step};
-use super::general::{GeneralReset, GeneralStep, Variant};
+use super::cell::{CellUpdate, Reset};
+use super::general::{GeneralCellUpdate, GeneralReset, Variant};
 use super::{Layer, Part};
+use crate::kernels::conv::read_run;
+use crate::kernels::matmul::panels::{PanelElement, Product};
+use crate::kernels::shared::fault::Result;
+use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::scratch::with_areas;
+use crate::kernels::shared::simd::{Isa, vectorized};
 
 /// Rows of input that are multiplied at a time.
 const INPUT_ROWS: usize = 32;
@@ -36,12 +36,12 @@ struct Areas<'a, F> {
     gates: &'a mut [F],
 }
 
-impl<T: StoredFloat<Compute: Panelled>> Layer<'_, T> {
+impl<T: StoredFloat<Compute: PanelElement>> Layer<'_, T> {
     /// # Safety
     ///
     /// As for [`run`](Self::run), and nobody else touches the part of the outputs.
-    pub(super) unsafe fn part(&self, machine: Machine, part: Part) -> Result {
-        let width = T::Compute::width(machine);
+    pub(super) unsafe fn part(&self, isa: Isa, part: Part) -> Result {
+        let width = T::Compute::width(isa);
         let (rows, count) = (self.rows(), part.count);
         let stride = self.params.cell.gates() * self.hidden.next_multiple_of(width);
         let steps = INPUT_ROWS.div_ceil(count);
@@ -97,9 +97,9 @@ impl<T: StoredFloat<Compute: Panelled>> Layer<'_, T> {
             unsafe {
                 for step in (0..self.time).step_by(steps) {
                     let steps = steps.min(self.time - step);
-                    self.project(machine, part, step..step + steps, stride, &mut areas);
+                    self.project(isa, part, step..step + steps, stride, &mut areas);
                     for index in 0..steps {
-                        self.step(machine, part, (step, index), stride, &mut areas);
+                        self.step(isa, part, (step, index), stride, &mut areas);
                     }
                 }
                 self.write_state(&self.last_hidden, part, areas.hidden);
@@ -113,7 +113,7 @@ impl<T: StoredFloat<Compute: Panelled>> Layer<'_, T> {
     /// Multiplies the input of some steps.
     unsafe fn project(
         &self,
-        machine: Machine,
+        isa: Isa,
         part: Part,
         steps: Range<usize>,
         stride: usize,
@@ -135,27 +135,27 @@ impl<T: StoredFloat<Compute: Panelled>> Layer<'_, T> {
             }
         }
         let gates = 0..self.params.cell.gates();
-        let (left, right) = (&*areas.input, areas.input_weight);
+        let (lhs, rhs) = (&*areas.input, areas.input_weight);
         // SAFETY: the areas have the sizes of the products.
-        unsafe { self.multiply(machine, rows, gates, (left, right), areas.from_input, stride) };
+        unsafe { self.multiply(isa, rows, gates, (lhs, rhs), areas.from_input, stride) };
     }
 
-    /// `sums = left × right` for some gates.
+    /// `sums = lhs × rhs` for some gates.
     ///
     /// # Safety
     ///
-    /// The left factor has so many rows, and rows of sums are `stride` apart.
+    /// The lhs has so many rows, and rows of sums are `stride` apart.
     unsafe fn multiply(
         &self,
-        machine: Machine,
+        isa: Isa,
         rows: usize,
         gates: Range<usize>,
-        (left, right): (&[T::Compute], &[T::Compute]),
+        (lhs, rhs): (&[T::Compute], &[T::Compute]),
         sums: &mut [T::Compute],
         stride: usize,
     ) {
-        let width = T::Compute::width(machine);
-        let depth = right.len() / stride;
+        let width = T::Compute::width(isa);
+        let k = rhs.len() / stride;
         let gate = self.hidden.next_multiple_of(width);
         let (first, columns) = (gates.start * gate, gates.len() * gate);
         for row in sums.chunks_exact_mut(stride).take(rows) {
@@ -164,26 +164,26 @@ impl<T: StoredFloat<Compute: Panelled>> Layer<'_, T> {
         let product = Product {
             rows,
             columns,
-            depth,
-            left: left.as_ptr(),
-            left_row: depth,
-            left_step: 1,
-            right: right[first * depth..].as_ptr(),
-            right_panel: depth * width,
-            right_step: width,
+            k,
+            lhs: lhs.as_ptr(),
+            lhs_row_stride: k,
+            lhs_k_stride: 1,
+            rhs: rhs[first * k..].as_ptr(),
+            rhs_panel_stride: k * width,
+            rhs_k_stride: width,
             sums: sums[first..].as_mut_ptr(),
             stride,
             begin: false,
         };
         // SAFETY: passed on.
-        unsafe { product.run(machine) };
+        unsafe { product.run(isa) };
     }
 
     /// Takes all sequences of a part one step further. `index` is the step among those whose input was
     /// multiplied, from `first` on.
     unsafe fn step(
         &self,
-        machine: Machine,
+        isa: Isa,
         part: Part,
         (first, index): (usize, usize),
         stride: usize,
@@ -197,28 +197,28 @@ impl<T: StoredFloat<Compute: Panelled>> Layer<'_, T> {
         let at_once = if reset_first { 0..2 } else { 0..cell.gates() };
         // SAFETY: the areas have the sizes of the products.
         unsafe {
-            let factors = (&*areas.hidden, areas.hidden_weight);
-            self.multiply(machine, count, at_once, factors, areas.from_hidden, stride);
+            let operands = (&*areas.hidden, areas.hidden_weight);
+            self.multiply(isa, count, at_once, operands, areas.from_hidden, stride);
         }
         if reset_first {
             for sequence in 0..count {
                 let from = sequence * stride + gate;
                 let hidden = &areas.hidden[sequence * size..][..size];
                 let to = &mut areas.reset[sequence * size..][..size];
-                vectorised(Reset {
+                vectorized(Reset {
                     products: [&inputs[from..][..size], &areas.from_hidden[from..][..size]],
                     bias: bias.map(|bias| &bias[size..][..size]),
                     hidden: areas.variant.is_none().then_some(hidden),
                     to: &mut *to,
                 });
                 if let Some(variant) = areas.variant {
-                    vectorised(GeneralReset { variant, hidden, to });
+                    vectorized(GeneralReset { variant, hidden, to });
                 }
             }
             // SAFETY: as above.
             unsafe {
-                let factors = (&*areas.reset, areas.hidden_weight);
-                self.multiply(machine, count, 2..3, factors, areas.from_hidden, stride);
+                let operands = (&*areas.reset, areas.hidden_weight);
+                self.multiply(isa, count, 2..3, operands, areas.from_hidden, stride);
             }
         }
         for sequence in 0..count {
@@ -228,9 +228,9 @@ impl<T: StoredFloat<Compute: Panelled>> Layer<'_, T> {
                 let length = self.length(part.first + sequence);
                 let step = first + index;
                 if step < length {
-                    let one = Step {
+                    let one = CellUpdate {
                         cell,
-                        gate,
+                        gate_stride: gate,
                         from_input: &inputs[sequence * stride..][..stride],
                         from_hidden: &areas.from_hidden[sequence * stride..][..stride],
                         bias,
@@ -238,10 +238,10 @@ impl<T: StoredFloat<Compute: Panelled>> Layer<'_, T> {
                         state: &mut areas.state[sequence * size..][..size],
                     };
                     match areas.variant {
-                        None => vectorised(one),
+                        None => vectorized(one),
                         Some(variant) => {
-                            vectorised(GeneralStep {
-                                step: one,
+                            vectorized(GeneralCellUpdate {
+                                update: one,
                                 variant,
                                 gates: &mut *areas.gates,
                             });

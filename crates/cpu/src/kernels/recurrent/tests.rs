@@ -1,6 +1,8 @@
 use millstream_core::{Command, DType, Recurrent, RecurrentCell, RecurrentDirection};
 
-use super::super::testing::{Tensor, assert_close, assert_same_bits_in_any_order, noise, run};
+use crate::kernels::shared::testing::{
+    Tensor, assert_close, assert_same_bits_in_any_order, noise, run,
+};
 
 fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())

@@ -1,15 +1,15 @@
 //! The place of the largest or smallest element.
 
-use super::super::number::Stored;
-use super::fold::Plan;
+use super::fold::Reduction;
+use crate::kernels::shared::number::Stored;
 
 /// Stores the index of the first, or the last, element that no other is better than.
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute), and the input has the type `T`.
+/// As for [`execute`](crate::kernels::execute), and the input has the type `T`.
 pub(super) unsafe fn index<T: Stored>(
-    plan: &Plan<'_>,
+    reduction: &Reduction<'_>,
     last: bool,
     better: impl Fn(T::Compute, T::Compute) -> bool + Sync,
 ) {
@@ -29,7 +29,7 @@ pub(super) unsafe fn index<T: Stored>(
     };
     // SAFETY: passed on; the output is `i64`.
     unsafe {
-        plan.fold::<T, i64, Best<T::Compute>>(None, step, merge, |best| {
+        reduction.fold::<T, i64, Best<T::Compute>>(None, step, merge, |best| {
             best.map_or(0, |(_, index)| index as i64)
         });
     }

@@ -2,47 +2,47 @@
 
 use millstream_core::ReduceOp;
 
-use super::super::number::{Float, StoredFloat};
 use super::extreme;
-use super::fold::Plan;
+use super::fold::Reduction;
+use crate::kernels::shared::number::{Float, StoredFloat};
 
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute), and the input has the type `T`.
-pub(super) unsafe fn reduce<T: StoredFloat>(op: ReduceOp, plan: &Plan<'_>) {
-    let count = plan.count() as f64;
+/// As for [`execute`](crate::kernels::execute), and the input has the type `T`.
+pub(super) unsafe fn reduce<T: StoredFloat>(op: ReduceOp, reduction: &Reduction<'_>) {
+    let count = reduction.count() as f64;
     let add = |a: f64, b: f64| a + b;
     let sum = |a: f64, x: T::Compute, _| a + x.to_f64();
     // SAFETY: passed on.
     unsafe {
         match op {
-            ReduceOp::Sum => plan.fold::<T, T, _>(0.0, sum, add, T::from_f64),
-            ReduceOp::Mean => plan.fold::<T, T, _>(0.0, sum, add, |s| T::from_f64(s / count)),
+            ReduceOp::Sum => reduction.fold::<T, T, _>(0.0, sum, add, T::from_f64),
+            ReduceOp::Mean => reduction.fold::<T, T, _>(0.0, sum, add, |s| T::from_f64(s / count)),
             ReduceOp::Prod => {
                 let multiply = |a: f64, x: T::Compute, _| a * x.to_f64();
-                plan.fold::<T, T, _>(1.0, multiply, |a, b| a * b, T::from_f64);
+                reduction.fold::<T, T, _>(1.0, multiply, |a, b| a * b, T::from_f64);
             }
             ReduceOp::L1 => {
                 let add_size = |a: f64, x: T::Compute, _| a + x.to_f64().abs();
-                plan.fold::<T, T, _>(0.0, add_size, add, T::from_f64);
+                reduction.fold::<T, T, _>(0.0, add_size, add, T::from_f64);
             }
             ReduceOp::L2 => {
                 let add_square = |a: f64, x: T::Compute, _| a + x.to_f64() * x.to_f64();
-                plan.fold::<T, T, _>(0.0, add_square, add, |s| T::from_f64(s.sqrt()));
+                reduction.fold::<T, T, _>(0.0, add_square, add, |s| T::from_f64(s.sqrt()));
             }
             ReduceOp::Max => {
                 let start = -<T::Compute as Float>::INFINITY;
                 let (step, merge) = (|a: T::Compute, x, _| a.maximum(x), Float::maximum);
-                plan.fold::<T, T, _>(start, step, merge, T::narrow);
+                reduction.fold::<T, T, _>(start, step, merge, T::narrow);
             }
             ReduceOp::Min => {
                 let start = <T::Compute as Float>::INFINITY;
                 let (step, merge) = (|a: T::Compute, x, _| a.minimum(x), Float::minimum);
-                plan.fold::<T, T, _>(start, step, merge, T::narrow);
+                reduction.fold::<T, T, _>(start, step, merge, T::narrow);
             }
             ReduceOp::LogSumExp => {
                 let step = |a: LogSum, x: T::Compute, _| a.plus(LogSum::of(x.to_f64()));
-                plan.fold::<T, T, _>(LogSum::NOTHING, step, LogSum::plus, |sum| {
+                reduction.fold::<T, T, _>(LogSum::NOTHING, step, LogSum::plus, |sum| {
                     T::from_f64(sum.value())
                 });
             }
@@ -50,13 +50,13 @@ pub(super) unsafe fn reduce<T: StoredFloat>(op: ReduceOp, plan: &Plan<'_>) {
                 let last = op == ReduceOp::ArgMaxLast;
                 let better =
                     |new: T::Compute, old: T::Compute| new > old || (new.is_nan() && !old.is_nan());
-                extreme::index::<T>(plan, last, better);
+                extreme::index::<T>(reduction, last, better);
             }
             ReduceOp::ArgMin | ReduceOp::ArgMinLast => {
                 let last = op == ReduceOp::ArgMinLast;
                 let better =
                     |new: T::Compute, old: T::Compute| new < old || (new.is_nan() && !old.is_nan());
-                extreme::index::<T>(plan, last, better);
+                extreme::index::<T>(reduction, last, better);
             }
         }
     }

@@ -5,21 +5,21 @@ use std::ops::Range;
 
 use millstream_core::{Axes, Operand, RawBuffer};
 
-use super::super::block::{BLOCK, Input, Output, Scratch, base, blocks};
-use super::super::lanes::{Columns, LANES, accumulate, merge};
-use super::super::number::Stored;
-use super::super::parallel::{Parallel, share};
-use super::super::simd::{Job, vectorised};
-use super::super::walk::Walk;
+use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base, blocks};
+use crate::kernels::shared::lanes::{Columns, LANES, accumulate, merge};
+use crate::kernels::shared::number::Stored;
+use crate::kernels::shared::parallel::{Parallel, share};
+use crate::kernels::shared::simd::{SimdFn, vectorized};
+use crate::kernels::shared::walk::Walk;
 
-/// Neighbouring outputs that are computed together when their inputs are neighbours in memory.
+/// Neighboring outputs that are computed together when their inputs are neighbors in memory.
 const TILE: usize = 64;
 
 /// How many rows of memory ahead are asked for.
 const AHEAD: usize = 8;
 
 /// What is reduced to what.
-pub(super) struct Plan<'a> {
+pub(super) struct Reduction<'a> {
     dst: &'a Operand<RawBuffer>,
     src: &'a Operand<RawBuffer>,
     parallel: &'a dyn Parallel,
@@ -33,7 +33,7 @@ struct Shape {
     reduced: Walk<1>,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> Reduction<'a> {
     pub fn new(
         axes: Axes,
         dst: &'a Operand<RawBuffer>,
@@ -43,7 +43,7 @@ impl<'a> Plan<'a> {
         let all = 0..src.layout.rank();
         let kept = all.clone().filter(|&axis| !axes.contains(axis));
         let reduced = all.filter(|&axis| axes.contains(axis));
-        Plan {
+        Reduction {
             dst,
             src,
             parallel,
@@ -59,24 +59,24 @@ impl<'a> Plan<'a> {
         self.shape.count()
     }
 
-    /// Computes every output as `finish` of its elements, combined by `step(partial, element, index
+    /// Computes every output as `finalize` of its elements, combined by `step(partial, element, index
     /// of the element)` and `merge`, in the order that [`lanes`] sets.
     ///
     /// # Safety
     ///
-    /// As for [`execute`](super::super::execute), and the types are those of the operands.
+    /// As for [`execute`](crate::kernels::execute), and the types are those of the operands.
     pub unsafe fn fold<S: Stored, D: Stored, P: Copy + Send + Sync>(
         &self,
         start: P,
         step: impl Fn(P, S::Compute, usize) -> P + Sync,
         merge: impl Fn(P, P) -> P + Sync,
-        finish: impl Fn(P) -> D + Sync,
+        finalize: impl Fn(P) -> D + Sync,
     ) {
         // SAFETY: passed on.
         let (to, from) = unsafe { (base::<D>(self.dst), base::<S>(self.src)) };
         let (output, input) = (Output::new(to, 0), Input::new(from, 0, to));
         let shape = &self.shape;
-        let fold = Fold { shape, output, input, start, step, merge, finish };
+        let fold = Fold { shape, output, input, start, step, merge, finalize };
         let (outputs, count) = (self.shape.kept.elements(), self.count());
         let columnar = self.shape.is_columnar();
         let (unit, width) = if columnar { (TILE, TILE.min(outputs)) } else { (1, 1) };
@@ -84,34 +84,34 @@ impl<'a> Plan<'a> {
         share(self.parallel, units, count.saturating_mul(width), |range| {
             let range = range.start * unit..(range.end * unit).min(outputs);
             if columnar {
-                // SAFETY: a block does not go beyond a row, so the inputs are neighbours.
+                // SAFETY: a block does not go beyond a row, so the inputs are neighbors.
                 shape.kept.blocks(range, TILE, |first, len| unsafe { fold.tile(first, len) });
             } else {
-                vectorised(Rows { fold: &fold, range });
+                vectorized(Rows { fold: &fold, range });
             }
         });
     }
 }
 
 /// How elements are combined.
-struct Fold<'a, S, D, P, Step, Merge, Finish> {
+struct Fold<'a, S, D, P, Accumulate, Merge, Finalize> {
     shape: &'a Shape,
     output: Output<D>,
     input: Input<S>,
     start: P,
-    step: Step,
+    step: Accumulate,
     merge: Merge,
-    finish: Finish,
+    finalize: Finalize,
 }
 
-impl<S, D, P, Step, Merge, Finish> Fold<'_, S, D, P, Step, Merge, Finish>
+impl<S, D, P, Accumulate, Merge, Finalize> Fold<'_, S, D, P, Accumulate, Merge, Finalize>
 where
     S: Stored,
     D: Stored,
     P: Copy,
-    Step: Fn(P, S::Compute, usize) -> P,
+    Accumulate: Fn(P, S::Compute, usize) -> P,
     Merge: Fn(P, P) -> P,
-    Finish: Fn(P) -> D,
+    Finalize: Fn(P) -> D,
 {
     /// Computes an output.
     ///
@@ -131,26 +131,26 @@ where
                 accumulate(&mut partials, first, block, &self.step);
             }
         }
-        let result = (self.finish)(merge(partials, count, &self.merge));
+        let result = (self.finalize)(merge(partials, count, &self.merge));
         // SAFETY: passed on.
         unsafe { self.output.set(shape.kept.position(0, index), result) };
     }
 
-    /// Computes neighbouring outputs.
+    /// Computes neighboring outputs.
     ///
     /// # Safety
     ///
-    /// Nobody else has these outputs, nor writes the input, and their inputs are neighbours too.
+    /// Nobody else has these outputs, nor writes the input, and their inputs are neighbors too.
     unsafe fn tile(&self, first: usize, len: usize) {
         let shape = self.shape;
         let mut columns = Columns::new(self.start, shape.count());
         let column = shape.kept.position(1, first);
         shape.reduced.runs(0, 0, shape.count(), |position, before, count| {
             let (fold, place) = (self, column + position);
-            vectorised(Run { fold, columns: &mut columns, place, before, count, len });
+            vectorized(Run { fold, columns: &mut columns, place, before, count, len });
         });
         for (column, &merged) in columns.merge(&self.merge)[..len].iter().enumerate() {
-            let result = (self.finish)(merged);
+            let result = (self.finalize)(merged);
             // SAFETY: passed on.
             unsafe { self.output.set(shape.kept.position(0, first + column), result) };
         }
@@ -163,14 +163,15 @@ struct Rows<'a, F> {
     range: Range<usize>,
 }
 
-impl<S, D, P, Step, Merge, Finish> Job for Rows<'_, Fold<'_, S, D, P, Step, Merge, Finish>>
+impl<S, D, P, Accumulate, Merge, Finalize> SimdFn
+    for Rows<'_, Fold<'_, S, D, P, Accumulate, Merge, Finalize>>
 where
     S: Stored,
     D: Stored,
     P: Copy,
-    Step: Fn(P, S::Compute, usize) -> P,
+    Accumulate: Fn(P, S::Compute, usize) -> P,
     Merge: Fn(P, P) -> P,
-    Finish: Fn(P) -> D,
+    Finalize: Fn(P) -> D,
 {
     #[inline(always)]
     fn run(self) {
@@ -192,11 +193,12 @@ struct Run<'a, F, P> {
     len: usize,
 }
 
-impl<S, D, P, Step, Merge, Finish> Job for Run<'_, Fold<'_, S, D, P, Step, Merge, Finish>, P>
+impl<S, D, P, Accumulate, Merge, Finalize> SimdFn
+    for Run<'_, Fold<'_, S, D, P, Accumulate, Merge, Finalize>, P>
 where
     S: Stored,
     P: Copy,
-    Step: Fn(P, S::Compute, usize) -> P,
+    Accumulate: Fn(P, S::Compute, usize) -> P,
 {
     #[inline(always)]
     fn run(self) {
@@ -224,7 +226,7 @@ impl Shape {
         self.reduced.elements()
     }
 
-    /// Whether neighbouring outputs have neighbouring inputs, and one output has not.
+    /// Whether neighboring outputs have neighboring inputs, and one output has not.
     fn is_columnar(&self) -> bool {
         // Blocks end at the end of a row only in rows of at least a quarter of a block.
         self.kept.inner_stride(1) == 1

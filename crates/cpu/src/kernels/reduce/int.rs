@@ -2,43 +2,45 @@
 
 use millstream_core::ReduceOp;
 
-use super::super::integer::Int;
 use super::extreme;
-use super::fold::Plan;
+use super::fold::Reduction;
+use crate::kernels::shared::integer::Int;
 
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute), and the input has the type `T`.
-pub(super) unsafe fn reduce<T: Int>(op: ReduceOp, plan: &Plan<'_>) {
+/// As for [`execute`](crate::kernels::execute), and the input has the type `T`.
+pub(super) unsafe fn reduce<T: Int>(op: ReduceOp, reduction: &Reduction<'_>) {
     let same = |value: T| value;
     // SAFETY: passed on.
     unsafe {
         match op {
-            ReduceOp::Sum => plan.fold::<T, T, T>(T::ZERO, |a, x, _| a.add(x), T::add, same),
-            ReduceOp::Prod => plan.fold::<T, T, T>(T::ONE, |a, x, _| a.mul(x), T::mul, same),
-            ReduceOp::L1 => plan.fold::<T, T, T>(T::ZERO, |a, x, _| a.add(x.abs()), T::add, same),
-            ReduceOp::Max => plan.fold::<T, T, T>(T::MIN, |a, x, _| a.max(x), T::max, same),
-            ReduceOp::Min => plan.fold::<T, T, T>(T::MAX, |a, x, _| a.min(x), T::min, same),
-            ReduceOp::ArgMax => extreme::index::<T>(plan, false, |new, old| new > old),
-            ReduceOp::ArgMin => extreme::index::<T>(plan, false, |new, old| new < old),
-            ReduceOp::ArgMaxLast => extreme::index::<T>(plan, true, |new, old| new > old),
-            ReduceOp::ArgMinLast => extreme::index::<T>(plan, true, |new, old| new < old),
+            ReduceOp::Sum => reduction.fold::<T, T, T>(T::ZERO, |a, x, _| a.add(x), T::add, same),
+            ReduceOp::Prod => reduction.fold::<T, T, T>(T::ONE, |a, x, _| a.mul(x), T::mul, same),
+            ReduceOp::L1 => {
+                reduction.fold::<T, T, T>(T::ZERO, |a, x, _| a.add(x.abs()), T::add, same)
+            }
+            ReduceOp::Max => reduction.fold::<T, T, T>(T::MIN, |a, x, _| a.max(x), T::max, same),
+            ReduceOp::Min => reduction.fold::<T, T, T>(T::MAX, |a, x, _| a.min(x), T::min, same),
+            ReduceOp::ArgMax => extreme::index::<T>(reduction, false, |new, old| new > old),
+            ReduceOp::ArgMin => extreme::index::<T>(reduction, false, |new, old| new < old),
+            ReduceOp::ArgMaxLast => extreme::index::<T>(reduction, true, |new, old| new > old),
+            ReduceOp::ArgMinLast => extreme::index::<T>(reduction, true, |new, old| new < old),
             ReduceOp::Mean => {
-                let count = plan.count().max(1);
+                let count = reduction.count().max(1);
                 let add = |sum: u64, x: T, _| x.add_to(sum);
-                plan.fold::<T, T, u64>(0, add, u64::wrapping_add, |sum| T::mean(sum, count));
+                reduction.fold::<T, T, u64>(0, add, u64::wrapping_add, |sum| T::mean(sum, count));
             }
             ReduceOp::L2 => {
                 let square = |x: T| x.to_i128().unsigned_abs() * x.to_i128().unsigned_abs();
                 let add = |sum: u128, x: T, _| sum.saturating_add(square(x));
                 // A root has 64 bits.
                 let root = |sum: u128| T::clamped(sum.isqrt() as i128);
-                plan.fold::<T, T, u128>(0, add, u128::saturating_add, root);
+                reduction.fold::<T, T, u128>(0, add, u128::saturating_add, root);
             }
             ReduceOp::LogSumExp => {
                 let step = |a: LogSum, x: T, _| a.plus(LogSum { top: x.to_i128(), sum: 1.0 });
-                let finish = |sum: LogSum| T::clamped(sum.value());
-                plan.fold::<T, T, _>(LogSum::NOTHING, step, LogSum::plus, finish);
+                let finalize = |sum: LogSum| T::clamped(sum.value());
+                reduction.fold::<T, T, _>(LogSum::NOTHING, step, LogSum::plus, finalize);
             }
         }
     }

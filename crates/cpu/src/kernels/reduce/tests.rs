@@ -1,7 +1,7 @@
 use half::f16;
 use millstream_core::{Axes, Command, DType, Element, Layout, ReduceOp};
 
-use super::super::testing::{
+use crate::kernels::shared::testing::{
     FLOATS, Tensor, assert_close, assert_same_bits_in_any_order, noise, run, tolerance,
 };
 use ReduceOp::*;
@@ -216,11 +216,12 @@ fn layouts_do_not_change_the_bits_of_an_output() {
     let values = noise(rows * count, 2);
     for dtype in FLOATS {
         let dense = Tensor::floats(dtype, &[rows, count], &values);
-        let turned = Layout::contiguous(dtype, &[count, rows]).unwrap().transpose(0, 1).unwrap();
-        let turned = Tensor::floats_strided(turned, &values);
+        let transposed =
+            Layout::contiguous(dtype, &[count, rows]).unwrap().transpose(0, 1).unwrap();
+        let transposed = Tensor::floats_strided(transposed, &values);
         for op in ReduceOp::ALL {
             let expected = reduced(op, &dense, &[1]).bytes();
-            assert_eq!(reduced(op, &turned, &[1]).bytes(), expected, "{op:?} {dtype}");
+            assert_eq!(reduced(op, &transposed, &[1]).bytes(), expected, "{op:?} {dtype}");
             let alone = Tensor::floats(dtype, &[1, count], &values[count..2 * count]);
             let size = expected.len() / rows;
             assert_eq!(reduced(op, &alone, &[1]).bytes(), expected[size..2 * size]);

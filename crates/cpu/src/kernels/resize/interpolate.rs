@@ -2,25 +2,25 @@
 //!
 //! The axes are split at the last one that changes. For each row of the output along that axis, the
 //! rows of the input that its other axes name are first mixed to one, element by element, and this is
-//! then mixed along the axis. Both loops run over neighbours in memory. The order in which the elements
+//! then mixed along the axis. Both loops run over neighbors in memory. The order in which the elements
 //! of one output are added depends on its taps alone.
 
 use millstream_core::{Operand, RawBuffer};
 
-use super::super::block::{BLOCK, Input, Output, Scratch, base};
-use super::super::fault::{Result, try_share};
-use super::super::number::{Float, StoredFloat};
-use super::super::parallel::{CHUNK_ELEMENTS, Parallel};
-use super::super::simd::{Job, vectorised};
-use super::super::walk::Walk;
-use super::super::workspace::reserve;
 use super::taps::Taps;
+use crate::kernels::shared::block::{BLOCK, Input, Output, Scratch, base};
+use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::parallel::{CHUNK_ELEMENTS, Parallel};
+use crate::kernels::shared::scratch::reserve;
+use crate::kernels::shared::simd::{SimdFn, vectorized};
+use crate::kernels::shared::walk::Walk;
 
 /// `taps` has one entry per axis; no axis behind `last` changes.
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::super::super::execute), and the operands have the type `T`.
+/// As for [`execute`](crate::kernels::resize::execute), and the operands have the type `T`.
 pub(super) unsafe fn resize<T: StoredFloat>(
     taps: &[Taps],
     last: usize,
@@ -158,7 +158,7 @@ impl<T: StoredFloat> Mixer<'_, T> {
                     // SAFETY: passed on.
                     let values = unsafe { input.read(&self.source, from, count, &mut scratch) };
                     let sums = &mut mixed[slice * length + start..][..count];
-                    vectorised(AddScaled { sums, values, weight });
+                    vectorized(AddScaled { sums, values, weight });
                 }
             }
         }
@@ -208,7 +208,7 @@ impl<T: StoredFloat> Mixer<'_, T> {
                         for &(at, weight) in taps {
                             let values = &mixed[at * len + start..][..count];
                             let weight = <T::Compute as Float>::from_f64(weight);
-                            vectorised(AddScaled { sums: &mut *sums, values, weight });
+                            vectorized(AddScaled { sums: &mut *sums, values, weight });
                         }
                     }
                 }
@@ -232,7 +232,7 @@ struct AddScaled<'a, F> {
     weight: F,
 }
 
-impl<F: Float> Job for AddScaled<'_, F> {
+impl<F: Float> SimdFn for AddScaled<'_, F> {
     #[inline(always)]
     fn run(self) {
         for (sum, &value) in self.sums.iter_mut().zip(self.values) {

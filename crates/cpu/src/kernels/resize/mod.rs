@@ -9,15 +9,15 @@ mod tests;
 
 use millstream_core::{DType, Operand, RawBuffer, ResizeMode, ResizeParams};
 
-use super::copy;
-use super::fault::Result;
-use super::number::{with_bits, with_float};
-use super::parallel::Parallel;
+use crate::kernels::copy;
+use crate::kernels::shared::fault::Result;
+use crate::kernels::shared::number::{with_bits, with_float};
+use crate::kernels::shared::parallel::Parallel;
 use taps::Scaled;
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn resize(
     params: &ResizeParams,
     dst: &Operand<RawBuffer>,

@@ -2,17 +2,17 @@
 
 use millstream_core::{Operand, RawBuffer, Scalar};
 
-use super::super::block::base;
-use super::super::number::Stored;
-use super::super::parallel::{Parallel, Shared, share};
-use super::super::slice;
-use super::super::walk::Walk;
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::number::Stored;
+use crate::kernels::shared::parallel::{Parallel, Shared, share};
+use crate::kernels::shared::slice;
+use crate::kernels::shared::walk::Walk;
 
 /// `places` has the element for each output, axis by axis; no axis behind `last` changes.
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::super::super::execute), and `Bits` has the size of an element.
+/// As for [`execute`](crate::kernels::resize::execute), and `Bits` has the size of an element.
 pub(super) unsafe fn resize<Bits: Stored>(
     places: &[Vec<Option<usize>>],
     last: usize,

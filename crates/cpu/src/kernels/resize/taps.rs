@@ -4,8 +4,8 @@ use millstream_core::{
     CoordinateMode, NearestRounding, Operand, RawBuffer, ResizeMode, ResizeParams,
 };
 
-use super::super::fault::Result;
-use super::super::workspace::{collected, reserve};
+use crate::kernels::shared::fault::Result;
+use crate::kernels::shared::scratch::{collected, reserve};
 
 /// One axis with its sizes.
 pub(super) struct Scaled {

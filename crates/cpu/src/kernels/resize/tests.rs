@@ -2,7 +2,9 @@ use millstream_core::{
     Command, CoordinateMode, DType, Layout, MAX_RANK, NearestRounding, ResizeMode, ResizeParams,
 };
 
-use super::super::testing::{Tensor, assert_close, assert_same_bits_in_any_order, noise, run};
+use crate::kernels::shared::testing::{
+    Tensor, assert_close, assert_same_bits_in_any_order, noise, run,
+};
 use CoordinateMode::*;
 
 fn params(mode: ResizeMode, coordinates: CoordinateMode, scales: &[f64]) -> ResizeParams {

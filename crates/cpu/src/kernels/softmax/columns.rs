@@ -2,12 +2,12 @@
 
 use std::mem::MaybeUninit;
 
-use super::super::block::{BLOCK, blocks};
-use super::super::lanes::{Columns, LANES};
-use super::super::number::{Float, StoredFloat};
-use super::super::parallel::{Parallel, share};
-use super::super::simd::{Job, vectorised};
-use super::{Task, larger};
+use super::{Softmax, larger};
+use crate::kernels::shared::block::{BLOCK, blocks};
+use crate::kernels::shared::lanes::{Columns, LANES};
+use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::parallel::{Parallel, share};
+use crate::kernels::shared::simd::{SimdFn, vectorized};
 
 /// Fewer columns than this are not worth it.
 pub(super) const FEWEST: usize = 8;
@@ -20,40 +20,40 @@ const AHEAD: usize = 8;
 
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute).
-pub(super) unsafe fn run<T: StoredFloat>(task: &Task<T>, parallel: &dyn Parallel) {
-    let inner = task.rows.inner();
-    // Strips end where the columns are no longer neighbours.
+/// As for [`execute`](crate::kernels::execute).
+pub(super) unsafe fn run<T: StoredFloat>(softmax: &Softmax<T>, parallel: &dyn Parallel) {
+    let inner = softmax.rows.inner();
+    // Strips end where the columns are no longer neighbors.
     let strips = inner.div_ceil(WIDTH);
-    let all = task.rows.elements() / inner * strips;
-    share(parallel, all, task.row.elements().saturating_mul(WIDTH.min(inner)), |range| {
+    let all = softmax.rows.elements() / inner * strips;
+    share(parallel, all, softmax.row.elements().saturating_mul(WIDTH.min(inner)), |range| {
         for strip in range {
             let column = strip % strips * WIDTH;
             let width = WIDTH.min(inner - column);
             // Strips are disjoint; what is its own output is read before it is written.
             let first = strip / strips * inner + column;
-            let first = [0, 1].map(|operand| task.rows.position(operand, first));
-            vectorised(Strip { task, first, width });
+            let first = [0, 1].map(|operand| softmax.rows.position(operand, first));
+            vectorized(Strip { softmax, first, width });
         }
-        task.output.finish_chunk();
+        softmax.output.end_chunk();
     });
 }
 
 /// Neighbouring columns. Nobody else touches those of the output, nor writes those of the input.
 struct Strip<'a, T> {
-    task: &'a Task<T>,
+    softmax: &'a Softmax<T>,
     /// Where it starts, in output and input.
     first: [usize; 2],
     width: usize,
 }
 
-impl<T: StoredFloat> Job for Strip<'_, T> {
+impl<T: StoredFloat> SimdFn for Strip<'_, T> {
     // No loop is inside a closure: one that is not inlined stays with the instructions of every
-    // machine.
+    // CPU.
     #[inline(always)]
     fn run(self) {
         let number = <T::Compute as Float>::from_f64;
-        let Task { row, log, output, .. } = self.task;
+        let Softmax { row, log, output, .. } = self.softmax;
         let (log, count) = (*log, row.elements());
         let mut scratch = [const { MaybeUninit::uninit() }; WIDTH];
         let mut tops = [-<T::Compute as Float>::INFINITY; WIDTH];
@@ -68,7 +68,7 @@ impl<T: StoredFloat> Job for Strip<'_, T> {
             for index in 0..len {
                 let values = self.values(first + index, &mut scratch);
                 for ((sum, &x), &top) in part.row(index).iter_mut().zip(values).zip(&tops) {
-                    *sum += (x - top).falling_exp();
+                    *sum += (x - top).exp_nonpositive();
                 }
             }
             for lane in 0..len.min(LANES) {
@@ -94,7 +94,7 @@ impl<T: StoredFloat> Job for Strip<'_, T> {
                 }
             } else {
                 for (result, ((&x, &top), &total)) in results.iter_mut().zip(values) {
-                    *result = (x - top).falling_exp() * total;
+                    *result = (x - top).exp_nonpositive() * total;
                 }
             }
             // SAFETY: the elements are those of the strip.
@@ -111,8 +111,8 @@ impl<T: StoredFloat> Strip<'_, T> {
         index: usize,
         scratch: &'b mut [MaybeUninit<T::Compute>; WIDTH],
     ) -> &'b [T::Compute] {
-        let input = &self.task.input;
-        let stride = self.task.row.inner_stride(1);
+        let input = &self.softmax.input;
+        let stride = self.softmax.row.inner_stride(1);
         let place = self.first[1] + index * stride;
         input.prefetch(place.wrapping_add(AHEAD.wrapping_mul(stride)), self.width);
         let values = &mut scratch[..self.width];

@@ -11,14 +11,14 @@ mod tests;
 
 use millstream_core::{DType, Operand, RawBuffer};
 
-use super::block::{Input, Output, base};
-use super::number::{Float, StoredFloat, with_float};
-use super::parallel::Parallel;
-use super::walk::Walk;
+use crate::kernels::shared::block::{Input, Output, base};
+use crate::kernels::shared::number::{Float, StoredFloat, with_float};
+use crate::kernels::shared::parallel::Parallel;
+use crate::kernels::shared::walk::Walk;
 
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn softmax(
     axis: usize,
     log: bool,
@@ -36,20 +36,20 @@ pub(super) unsafe fn softmax(
         // SAFETY: passed on.
         let (to, from) = unsafe { (base::<T>(dst), base::<T>(src)) };
         let output = Output::new(to, 0).of_elements(dst.layout.elements());
-        let task = Task { rows, row, log, output, input: Input::new(from, 1, to) };
+        let softmax = Softmax { rows, row, log, output, input: Input::new(from, 1, to) };
         // SAFETY: passed on.
         unsafe {
-            if task.is_columnar() {
-                columns::run(&task, parallel);
+            if softmax.is_columnar() {
+                columns::run(&softmax, parallel);
             } else {
-                rows::run(&task, parallel);
+                rows::run(&softmax, parallel);
             }
         }
     });
 }
 
 /// One command.
-struct Task<T> {
+struct Softmax<T> {
     /// Where rows start, in output and input.
     rows: Walk<2>,
     /// One row of output and input.
@@ -59,8 +59,8 @@ struct Task<T> {
     input: Input<T>,
 }
 
-impl<T: StoredFloat> Task<T> {
-    /// Whether neighbours in memory belong to neighbouring rows.
+impl<T: StoredFloat> Softmax<T> {
+    /// Whether neighbors in memory belong to neighboring rows.
     fn is_columnar(&self) -> bool {
         let dense = |walk: &Walk<2>| [0, 1].map(|operand| walk.inner_stride(operand)) == [1, 1];
         dense(&self.rows) && !dense(&self.row) && self.rows.inner() >= columns::FEWEST

@@ -2,47 +2,49 @@
 
 use std::mem::MaybeUninit;
 
-use super::super::block::{BLOCK, Input, Scratch, blocks};
-use super::super::lanes::{LANES, accumulate, merge};
-use super::super::number::{Float, StoredFloat};
-use super::super::parallel::{Parallel, share};
-use super::super::simd::{Job, vectorised};
-use super::{Task, larger};
+use super::{Softmax, larger};
+use crate::kernels::shared::block::{BLOCK, Input, Scratch, blocks};
+use crate::kernels::shared::lanes::{LANES, accumulate, merge};
+use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::parallel::{Parallel, share};
+use crate::kernels::shared::simd::{SimdFn, vectorized};
 
 /// Rows up to this length keep their exponentials; those of longer rows are computed twice.
 const KEPT: usize = 4 * BLOCK;
 
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute).
-pub(super) unsafe fn run<T: StoredFloat>(task: &Task<T>, parallel: &dyn Parallel) {
-    share(parallel, task.rows.elements(), task.row.elements(), |range| {
+/// As for [`execute`](crate::kernels::execute).
+pub(super) unsafe fn run<T: StoredFloat>(softmax: &Softmax<T>, parallel: &dyn Parallel) {
+    share(parallel, softmax.rows.elements(), softmax.row.elements(), |range| {
         for index in range.clone() {
             // Rows are disjoint; a row that is its own output is read before it is written.
-            let next = (index + 1 < range.end && task.output.is_past_cache()).then_some(index + 1);
-            vectorised(Row { task, index, next });
+            let next =
+                (index + 1 < range.end && softmax.output.is_streaming()).then_some(index + 1);
+            vectorized(Row { softmax, index, next });
         }
-        task.output.finish_chunk();
+        softmax.output.end_chunk();
     });
 }
 
 /// One row. Nobody else touches that of the output, nor writes that of the input.
 struct Row<'a, T> {
-    task: &'a Task<T>,
+    softmax: &'a Softmax<T>,
     index: usize,
     /// The row that is worth asking for meanwhile.
     next: Option<usize>,
 }
 
-impl<T: StoredFloat> Job for Row<'_, T> {
+impl<T: StoredFloat> SimdFn for Row<'_, T> {
     #[inline(always)]
     fn run(self) {
-        let Task { rows, row, log, .. } = self.task;
+        let Softmax { rows, row, log, .. } = self.softmax;
         let (to, from) = (rows.position(0, self.index), rows.position(1, self.index));
         let next = self.next.map(|next| rows.position(1, next));
         let count = row.elements();
         // SAFETY: the row exists.
-        let (output, input) = unsafe { (self.task.output.moved(to), self.task.input.moved(from)) };
+        let (output, input) =
+            unsafe { (self.softmax.output.moved(to), self.softmax.input.moved(from)) };
         // SAFETY: the value says so.
         let top = unsafe { self.top(&input) };
 
@@ -52,7 +54,7 @@ impl<T: StoredFloat> Job for Row<'_, T> {
         let kept = |first| if count <= KEPT { first } else { 0 };
         for (first, len) in blocks(count, BLOCK) {
             if let Some(next) = next {
-                self.task.input.prefetch(next + first, len);
+                self.softmax.input.prefetch(next + first, len);
             }
             // SAFETY: the value says so.
             let block = unsafe { input.read(row, first, len, &mut values) };
@@ -104,7 +106,7 @@ impl<T: StoredFloat> Row<'_, T> {
     /// Nobody writes the row.
     #[inline(always)]
     unsafe fn top(&self, input: &Input<T>) -> T::Compute {
-        let row = &self.task.row;
+        let row = &self.softmax.row;
         let (mut tops, mut values) = ([-<T::Compute as Float>::INFINITY; LANES], Scratch::new());
         for (first, len) in blocks(row.elements(), BLOCK) {
             // SAFETY: passed on.
@@ -120,7 +122,7 @@ impl<T: StoredFloat> Row<'_, T> {
 fn exponentials<'a, F: Float>(values: &[F], top: F, powers: &'a mut [MaybeUninit<F>]) -> &'a [F] {
     debug_assert_eq!(values.len(), powers.len());
     for (power, &x) in powers.iter_mut().zip(values) {
-        power.write((x - top).falling_exp());
+        power.write((x - top).exp_nonpositive());
     }
     // SAFETY: the loop wrote one power for each value, and there are as many.
     unsafe { powers.assume_init_ref() }
@@ -138,13 +140,13 @@ fn sum_of_exponentials<F: Float>(
     let (to, to_rest) = powers.as_chunks_mut::<LANES>();
     for (to, group) in to.iter_mut().zip(groups) {
         for lane in 0..LANES {
-            let power = (group[lane] - top).falling_exp();
+            let power = (group[lane] - top).exp_nonpositive();
             to[lane].write(power);
             sums[lane] += power;
         }
     }
     for (lane, (to, &x)) in to_rest.iter_mut().zip(rest).enumerate() {
-        let power = (x - top).falling_exp();
+        let power = (x - top).exp_nonpositive();
         to.write(power);
         sums[lane] += power;
     }

@@ -1,6 +1,6 @@
 use millstream_core::{Command, DType, Layout};
 
-use super::super::testing::{
+use crate::kernels::shared::testing::{
     FLOATS, Tensor, assert_close, assert_same_bits_in_any_order, noise, run, tolerance,
 };
 
@@ -68,8 +68,9 @@ fn axes_and_layouts_do_not_change_the_bits_of_a_row() {
     let (rows, count) = (6, 70);
     let values = noise(rows * count, 2);
     let expected = softmax(DType::F32, &[rows, count], &values, 1, false).values::<f32>();
-    let turned = Layout::contiguous(DType::F32, &[count, rows]).unwrap().transpose(0, 1).unwrap();
-    let src = Tensor::floats_strided(turned, &values);
+    let transposed =
+        Layout::contiguous(DType::F32, &[count, rows]).unwrap().transpose(0, 1).unwrap();
+    let src = Tensor::floats_strided(transposed, &values);
     let dst = Tensor::output(DType::F32, &[rows, count]);
     run(Command::softmax(dst.operand(), src.operand(), 1, false));
     assert_eq!(dst.values::<f32>(), expected);

@@ -4,14 +4,14 @@ use std::mem::MaybeUninit;
 
 use millstream_core::UnaryOp;
 
-use super::super::math::functions as f;
-use super::super::number::Float;
-use super::super::simd::{Job, vectorised};
 use super::each;
+use crate::kernels::shared::math::functions as f;
+use crate::kernels::shared::number::Float;
+use crate::kernels::shared::simd::{SimdFn, vectorized};
 
 /// Functions whose result has the type of their argument.
 pub(super) fn apply<F: Float>(op: UnaryOp, from: &[F], to: &mut [MaybeUninit<F>]) {
-    vectorised(Apply { op, from, to });
+    vectorized(Apply { op, from, to });
 }
 
 struct Apply<'a, F> {
@@ -20,7 +20,7 @@ struct Apply<'a, F> {
     to: &'a mut [MaybeUninit<F>],
 }
 
-impl<F: Float> Job for Apply<'_, F> {
+impl<F: Float> SimdFn for Apply<'_, F> {
     #[inline(always)]
     fn run(self) {
         use UnaryOp::*;

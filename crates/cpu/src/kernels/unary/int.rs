@@ -4,8 +4,8 @@ use std::mem::MaybeUninit;
 
 use millstream_core::UnaryOp;
 
-use super::super::integer::Int;
 use super::each;
+use crate::kernels::shared::integer::Int;
 
 /// Applies a function to a block.
 pub(super) fn apply<I: Int>(op: UnaryOp, from: &[I], to: &mut [MaybeUninit<I>]) {

@@ -10,15 +10,15 @@ use std::mem::MaybeUninit;
 
 use millstream_core::{DType, Operand, RawBuffer, UnaryOp};
 
-use super::number::{Bool, StoredFloat, with_float, with_int};
-use super::parallel::Parallel;
-use super::span::{Span, Whole};
+use crate::kernels::shared::number::{Bool, StoredFloat, with_float, with_int};
+use crate::kernels::shared::parallel::Parallel;
+use crate::kernels::shared::span::{Span, Whole};
 
 /// Applies a function to each element.
 ///
 /// # Safety
 ///
-/// As for [`execute`](super::execute).
+/// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn unary(
     op: UnaryOp,
     dst: &Operand<RawBuffer>,

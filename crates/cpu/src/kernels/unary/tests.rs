@@ -1,7 +1,7 @@
 use half::{bf16, f16};
 use millstream_core::{Command, DType, Element, Layout, UnaryOp};
 
-use super::super::testing::{
+use crate::kernels::shared::testing::{
     FLOATS, Tensor, assert_close, assert_same_bits_in_any_order, noise, run, tolerance,
 };
 use UnaryOp::*;
@@ -151,7 +151,7 @@ fn large_arguments_do_not_overflow_on_the_way() {
 
 #[test]
 fn sixteen_bit_types_are_rounded_once() {
-    // The square of this f16 lies just above the middle of two neighbours: in f32 it does too.
+    // The square of this f16 lies just above the middle of two neighbors: in f32 it does too.
     let x = f16::from_f32(1.0 + 3.0 / 1024.0);
     let src = Tensor::new(&[1], &[x]);
     let dst = Tensor::output(DType::F16, &[1]);
@@ -209,9 +209,9 @@ fn layouts_do_not_matter_and_a_result_may_replace_its_argument() {
         let dense = Tensor::floats(dtype, &[7, 300], &values);
         let expected = Tensor::output(dtype, &[7, 300]);
         run(Command::unary(Gelu, expected.operand(), dense.operand()));
-        let turned = Layout::contiguous(dtype, &[300, 7]).unwrap().transpose(0, 1).unwrap();
+        let transposed = Layout::contiguous(dtype, &[300, 7]).unwrap().transpose(0, 1).unwrap();
         let gaps = Layout::strided(dtype, &[7, 300], &[1000, 3], 5).unwrap();
-        for layout in [turned, gaps] {
+        for layout in [transposed, gaps] {
             let src = Tensor::floats_strided(layout, &values);
             let dst = Tensor::output(dtype, &[7, 300]);
             run(Command::unary(Gelu, dst.operand(), src.operand()));
@@ -219,7 +219,7 @@ fn layouts_do_not_matter_and_a_result_may_replace_its_argument() {
             run(Command::unary(Gelu, src.operand(), dense.operand()));
             assert_eq!(src.to_f64(), expected.to_f64());
         }
-        for layout in [dense.layout, turned, gaps] {
+        for layout in [dense.layout, transposed, gaps] {
             let tensor = Tensor::floats_strided(layout, &values);
             run(Command::unary(Gelu, tensor.operand(), tensor.operand()));
             assert_eq!(tensor.to_f64(), expected.to_f64());

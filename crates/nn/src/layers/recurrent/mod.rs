@@ -7,7 +7,7 @@ use millstream_core::{Command, LayerName, Layout, Operand, Recurrent, RecurrentC
 use self::parameters::{Layer, layers};
 use super::Module;
 use crate::error::invalid;
-use crate::tensor::{Recorder, some};
+use crate::tensor::{OpRecorder, some};
 use crate::{Error, Result, Tensor, Weights};
 
 /// The options of recurrent layers, with PyTorch's defaults.
@@ -70,7 +70,7 @@ impl Stack {
         if input.rank() != 3 {
             return invalid("recurrent", format!("input {:?} needs 3 axes", input.shape()));
         }
-        let recorder = Recorder::new("recurrent", &input.device())?;
+        let recorder = OpRecorder::new("recurrent", &input.device())?;
         let batch_first = self.options.batch_first;
         let mut sequence = if batch_first { input.transpose(0, 1)? } else { input.clone() };
         let lstm = self.cell == RecurrentCell::Lstm;

@@ -58,10 +58,10 @@ impl SentenceEncoder {
     /// # Errors
     ///
     /// Files that cannot be read or are not valid, a model that does something else after the encoder than
-    /// to take the mean and to normalise it, weights that do not fit the settings, or no memory.
+    /// to take the mean and to normalize it, weights that do not fit the settings, or no memory.
     pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self> {
         let folder = folder.as_ref();
-        let normalise = read_modules(folder)?;
+        let normalize = read_modules(folder)?;
         let tokenizer = WordPiece::open(folder.join("tokenizer.json"))?;
         let settings = Config::open_optional(&folder.join("sentence_bert_config.json"))?;
         settings.only("do_lower_case", false)?;
@@ -77,7 +77,7 @@ impl SentenceEncoder {
             return Err(config::invalid(folder.join("tokenizer.json").display(), reason));
         }
         let unit = 1.0 / (size as f64).sqrt();
-        let unit = normalise.then(|| Tensor::full(&[size], unit, bert.dtype(), device)?.settle());
+        let unit = normalize.then(|| Tensor::full(&[size], unit, bert.dtype(), device)?.settle());
         Ok(Self {
             max_tokens: asked.unwrap_or(most).min(most),
             unit: unit.transpose()?,
@@ -167,7 +167,7 @@ impl SentenceEncoder {
     }
 }
 
-/// What Sentence Transformers does after the encoder: whether the mean is normalised.
+/// What Sentence Transformers does after the encoder: whether the mean is normalized.
 fn read_modules(folder: &Path) -> Result<bool> {
     let path = folder.join("modules.json");
     if !path.exists() {
@@ -177,7 +177,7 @@ fn read_modules(folder: &Path) -> Result<bool> {
     let Value::Array(modules) = config::read(&path)? else {
         return Err(error("it is not a list".into()));
     };
-    let mut normalise = false;
+    let mut normalize = false;
     for (index, module) in modules.iter().enumerate() {
         let text = |key| module.get(key).and_then(Value::as_str).unwrap_or_default();
         match (index, text("type").rsplit('.').next().unwrap_or_default()) {
@@ -187,14 +187,14 @@ fn read_modules(folder: &Path) -> Result<bool> {
                 let name = Path::new(text("path")).file_name().unwrap_or_default();
                 read_pooling(&folder.join(name).join("config.json"))?;
             }
-            (2, "Normalize") => normalise = true,
+            (2, "Normalize") => normalize = true,
             (_, name) => return Err(error(format!("module {index} is {name:?}"))),
         }
     }
     if modules.len() < 2 {
         return Err(error("it has no pooling".into()));
     }
-    Ok(normalise)
+    Ok(normalize)
 }
 
 fn read_pooling(path: &Path) -> Result<()> {

@@ -3,7 +3,7 @@
 use millstream_core::Command;
 
 use crate::models::blocks::{attend, heads};
-use crate::tensor::Recorder;
+use crate::tensor::OpRecorder;
 use crate::{Result, Tensor};
 
 /// Steps that a cache has room for at first; when it is full it doubles.
@@ -36,7 +36,7 @@ impl Cache {
             return crate::error::invalid("attention", format!("shape {:?}", product.shape()));
         };
         let storage = self.with_room(product, [batch, beams, 2 * size])?;
-        let recorder = Recorder::new("cache", &product.device())?;
+        let recorder = OpRecorder::new("cache", &product.device())?;
         let place = storage.narrow(1, self.filled, beams)?;
         let added = product.narrow(2, size, 2 * size)?;
         recorder.record(Command::copy(place.operand(), added.operand()))?;
@@ -53,7 +53,7 @@ impl Cache {
         if let Some(storage) = self.storage.as_ref().filter(|_| self.filled + beams <= room) {
             return Ok(storage.clone());
         }
-        let recorder = Recorder::new("cache", &like.device())?;
+        let recorder = OpRecorder::new("cache", &like.device())?;
         let room = (room * 2).max(FIRST_STEPS * beams);
         let larger = recorder.output(like.dtype(), &[batch, room, size])?;
         if let Some(old) = self.storage.take() {

@@ -1,6 +1,6 @@
 //! From text to the numbers that BERT-type models take.
 
-mod normalise;
+mod normalize;
 mod pieces;
 mod read;
 mod special;
@@ -10,7 +10,7 @@ mod words;
 
 use std::path::Path;
 
-use self::normalise::Normaliser;
+use self::normalize::Normalizer;
 use self::special::SpecialTokens;
 use self::words::Vocabulary;
 use crate::Result;
@@ -37,7 +37,7 @@ use crate::Result;
 /// ```
 #[derive(Debug)]
 pub struct WordPiece {
-    normaliser: Normaliser,
+    normalizer: Normalizer,
     vocabulary: Vocabulary,
     special: SpecialTokens,
     /// What comes before and after a text.
@@ -71,7 +71,7 @@ impl WordPiece {
             match piece {
                 special::Piece::Token(token) => tokens.push(token),
                 special::Piece::Text(text) => {
-                    let normal = self.normaliser.apply(text);
+                    let normal = self.normalizer.apply(text);
                     for word in words::split(&normal) {
                         self.vocabulary.push_pieces(word, &mut tokens);
                         if tokens.len() >= most {

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::WordPiece;
-use super::normalise::Normaliser;
+use super::normalize::Normalizer;
 use super::pieces::Pieces;
 use super::special::{SpecialToken, SpecialTokens};
 use super::words::Vocabulary;
@@ -33,7 +33,7 @@ pub fn build(file: &Value) -> Result<WordPiece, Reason> {
     let special = special(&file["added_tokens"])?;
     let (before, after) = template(&file["post_processor"])?;
     Ok(WordPiece {
-        normaliser: normaliser(&file["normalizer"])?,
+        normalizer: normalizer(&file["normalizer"])?,
         pad_token: pad_token(file, &special, &vocabulary)?,
         max_tokens: max_tokens(&file["truncation"])?,
         vocabulary,
@@ -59,7 +59,7 @@ fn token(value: &Value) -> Option<u32> {
     value.as_u64().and_then(|number| u32::try_from(number).ok())
 }
 
-fn normaliser(value: &Value) -> Result<Normaliser, Reason> {
+fn normalizer(value: &Value) -> Result<Normalizer, Reason> {
     let value = typed(value, "normalizer", "BertNormalizer")?;
     let flag = |key: &str, default| match &value[key] {
         Value::Null => Ok(default),
@@ -67,7 +67,7 @@ fn normaliser(value: &Value) -> Result<Normaliser, Reason> {
         other => Err(format!("{key:?} is {}", shown(other))),
     };
     let lowercase = flag("lowercase", true)?;
-    Ok(Normaliser {
+    Ok(Normalizer {
         clean_text: flag("clean_text", true)?,
         handle_chinese_chars: flag("handle_chinese_chars", true)?,
         strip_accents: flag("strip_accents", lowercase)?,

@@ -83,6 +83,7 @@ pub fn good(kind: OpKind) -> Good {
         OpKind::Resize => windows::resize(),
         OpKind::Pad => windows::pad(),
         OpKind::Reverse => places::reverse(),
+        OpKind::DeformConv => windows::deform_conv(),
         OpKind::GridSample => places::grid_sample(),
         OpKind::RoiAlign => places::roi_align(),
         OpKind::NonZero => compact::nonzero(),

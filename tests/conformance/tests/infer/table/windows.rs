@@ -2,8 +2,9 @@
 
 use millstream_conformance::ops;
 use millstream_core::{
-    Activation, ConvParams, CoordinateMode, DType, Epilogue, MAX_RANK, NearestRounding, Op,
-    PadMode, PadParams, PoolKind, PoolOrder, PoolParams, Rescale, ResizeMode, ResizeParams,
+    Activation, ConvParams, CoordinateMode, DType, DeformConvParams, Epilogue, MAX_RANK,
+    NearestRounding, Op, PadMode, PadParams, PoolKind, PoolOrder, PoolParams, Rescale, ResizeMode,
+    ResizeParams,
 };
 
 use super::{DST, F32, U8, input, row, sums};
@@ -83,6 +84,35 @@ pub fn conv_transpose() -> Good {
             input("bias", F32, &[6], "type rank size", &[]),
         ],
         wrong_windows(op),
+    )
+}
+
+pub fn deform_conv() -> Good {
+    let conv = ConvParams { groups: 2, pad_before: [1, 0, 0], ..ConvParams::new(2) };
+    let op = |conv, offset_groups| {
+        let params = DeformConvParams { conv, offset_groups, bias: true, mask: true };
+        Op::DeformConv { params: Box::new(params) }
+    };
+    row(
+        op(conv, 2),
+        [DST],
+        [
+            input("src", F32, &[2, 4, 5, 6], "type rank size", &["groups", "weight", "offset"]),
+            input("weight", F32, &[6, 2, 3, 2], "type rank size", &["groups", "offset", "bias"]),
+            input("offset", F32, &[2, 24, 4, 5], "type rank size", &[]),
+            input("bias", F32, &[6], "type rank size", &[]),
+            input("mask", F32, &[2, 12, 4, 5], "type rank size", &[]),
+        ],
+        [
+            ("spatial", op(ConvParams { spatial: 1, ..conv }, 2)),
+            ("spatial", op(ConvParams { spatial: 3, ..conv }, 2)),
+            ("stride", op(ConvParams { stride: [1, 0, 1], ..conv }, 2)),
+            ("dilation", op(ConvParams { dilation: [0, 1, 1], ..conv }, 2)),
+            ("groups", op(ConvParams { groups: 0, ..conv }, 2)),
+            ("groups", op(ConvParams { groups: 3, ..conv }, 2)),
+            ("offset_groups", op(conv, 0)),
+            ("offset_groups", op(conv, 3)),
+        ],
     )
 }
 

@@ -1,25 +1,25 @@
-//! Chains of cheap functions of `f32`, with results that never leave the registers of the machine.
+//! Chains of cheap functions of `f32`, with results that never leave the registers of the CPU.
 //!
 //! A step on a tile reads and writes the first-level cache, which takes longer than the sum or product itself.
 //! Here a short strip of elements goes through all steps before the next one is begun. It lies in an accumulator
-//! of some vectors; one more value and one mask can be kept beside it, others are stored. What each step does is
+//! of some vectors; one more value and one mask can be kept beside it, others are stored. The opcode of each step is
 //! looked up once per strip, which costs little, since the steps of all strips are the same.
 
 mod compile;
 #[cfg(target_arch = "x86_64")]
-mod machine;
+mod interpret;
 
 #[cfg(test)]
 mod tests;
 
 use millstream_core::MAX_CHAIN_INPUTS;
 
-use super::super::simd::Machine;
+use crate::kernels::shared::simd::Isa;
 pub(super) use compile::Program;
 
 /// What is done to the accumulator `a`, with another operand `b`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum What {
+enum Opcode {
     /// `b`.
     Load,
     /// Keeps `a` beside the accumulator.
@@ -60,9 +60,9 @@ enum What {
 
 /// Where `b` is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
+enum Location {
     /// There is none, or it is `a` itself.
-    Own,
+    Accumulator,
     /// Beside the accumulator.
     Kept,
     /// An input.
@@ -74,10 +74,10 @@ enum Place {
 /// One instruction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Instruction {
-    what: What,
-    place: Place,
-    /// `a` and `b` change places.
-    turned: bool,
+    opcode: Opcode,
+    location: Location,
+    /// `a` and `b` are swapped.
+    swapped: bool,
     low: f32,
     high: f32,
 }
@@ -100,14 +100,14 @@ pub(super) struct Sources {
 /// Elements of a slot: those of the longest strip.
 pub(super) const SLOT: usize = 128;
 
-/// Elements of a strip on the machine at hand, where there is a way to run them.
+/// Elements of a strip on this CPU, where there is a way to run them.
 pub(super) fn length() -> Option<usize> {
-    match Machine::detect() {
-        Machine::Portable => None,
+    match Isa::detect() {
+        Isa::Portable => None,
         #[cfg(target_arch = "x86_64")]
-        Machine::Avx2 => Some(machine::avx2::STRIP),
+        Isa::Avx2 => Some(interpret::avx2::STRIP),
         #[cfg(target_arch = "x86_64")]
-        Machine::Avx512 => Some(machine::avx512::STRIP),
+        Isa::Avx512 => Some(interpret::avx512::STRIP),
     }
 }
 
@@ -115,16 +115,16 @@ pub(super) fn length() -> Option<usize> {
 ///
 /// # Safety
 ///
-/// Inputs are valid for so many elements, or for one where it stands for all, and initialised; each slot of the
+/// Inputs are valid for so many elements, or for one where it stands for all, and initialized; each slot of the
 /// program has room for [`SLOT`] elements; `to` is valid for so many elements, and overlaps none of them.
 pub(super) unsafe fn run(program: &Program, sources: &Sources, to: *mut f32, len: usize) {
-    match Machine::detect() {
-        Machine::Portable => unreachable!("{len} elements in strips, which this machine has not"),
+    match Isa::detect() {
+        Isa::Portable => unreachable!("{len} elements in strips, which this ISA does not have"),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: passed on; the machine was detected.
-        Machine::Avx2 => unsafe { machine::avx2::run(program, sources, to, len) },
+        // SAFETY: passed on; the ISA was detected.
+        Isa::Avx2 => unsafe { interpret::avx2::run(program, sources, to, len) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: passed on; the machine was detected.
-        Machine::Avx512 => unsafe { machine::avx512::run(program, sources, to, len) },
+        // SAFETY: passed on; the ISA was detected.
+        Isa::Avx512 => unsafe { interpret::avx512::run(program, sources, to, len) },
     }
 }

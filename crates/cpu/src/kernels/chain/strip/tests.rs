@@ -1,18 +1,18 @@
 use millstream_core::{BinaryOp, Chain, ChainStep, ChainTerm, DType, Scalar, UnaryOp};
 
-use super::What::*;
+use super::Opcode::*;
 use super::*;
 
 const X: ChainTerm = ChainTerm::Input(0);
 const Y: ChainTerm = ChainTerm::Input(1);
 
-fn step(place: u8) -> ChainTerm {
-    ChainTerm::Step(place)
+fn step(location: u8) -> ChainTerm {
+    ChainTerm::Step(location)
 }
 
-fn program(inputs: &[DType], steps: &[ChainStep]) -> Option<(Vec<(What, Place)>, usize)> {
+fn program(inputs: &[DType], steps: &[ChainStep]) -> Option<(Vec<(Opcode, Location)>, usize)> {
     let program = Program::new(&Chain::new(inputs, steps).unwrap())?;
-    let list = program.instructions().iter().map(|one| (one.what, one.place)).collect();
+    let list = program.instructions().iter().map(|one| (one.opcode, one.location)).collect();
     Some((list, program.slots))
 }
 
@@ -25,8 +25,11 @@ fn a_row_of_steps_stays_in_the_accumulator() {
         ChainStep::binary(BinaryOp::Sub, Y, step(2)),
     ];
     let (list, slots) = program(&[DType::F32; 2], &steps).unwrap();
-    let (own, y) = (Place::Own, Place::Input(1));
-    assert_eq!(list, [(Load, Place::Input(0)), (Mul, y), (Relu, own), (Clip, own), (Sub, y)]);
+    let (accumulator, y) = (Location::Accumulator, Location::Input(1));
+    assert_eq!(
+        list,
+        [(Load, Location::Input(0)), (Mul, y), (Relu, accumulator), (Clip, accumulator), (Sub, y)]
+    );
     assert_eq!(slots, 0);
 }
 
@@ -36,16 +39,16 @@ fn results_that_are_read_later_are_kept_and_then_stored() {
     let steps =
         [add(X, X), add(step(0), X), add(step(1), X), add(step(2), step(1)), add(step(3), step(0))];
     let (list, slots) = program(&[DType::F32], &steps).unwrap();
-    let (own, x, slot) = (Place::Own, Place::Input(0), Place::Slot(0));
+    let (accumulator, x, slot) = (Location::Accumulator, Location::Input(0), Location::Slot(0));
     let expected = [
         (Load, x),
-        (Add, own),
-        (Keep, own),
+        (Add, accumulator),
+        (Keep, accumulator),
         (Add, x),
         (Store, slot),
         (Add, x),
         (Add, slot),
-        (Add, Place::Kept),
+        (Add, Location::Kept),
     ];
     assert_eq!((&list[..], slots), (&expected[..], 1));
 }

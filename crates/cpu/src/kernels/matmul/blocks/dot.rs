@@ -3,41 +3,41 @@
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{__m256, __m512};
 
-use super::super::super::simd::Machine;
-use super::super::vector::{Array, Vector};
+use crate::kernels::matmul::vector::{Array, Vector};
+use crate::kernels::shared::simd::Isa;
 
 /// Partial sums of every element; registers may have fewer numbers.
 pub(super) const LANES: usize = 16;
 
-/// `sums += left × rightᵀ`, with both factors along the depth.
+/// `sums += lhs × rhsᵀ`, with both operands along k.
 #[derive(Clone, Copy)]
-pub(super) struct Tiles {
+pub(super) struct MicroTiles {
     pub rows: usize,
     pub columns: usize,
     /// A multiple of [`LANES`].
-    pub depth: usize,
-    /// Rows of `depth` numbers.
-    pub left: *const f32,
-    /// Columns of `depth` numbers.
-    pub right: *const f32,
+    pub k: usize,
+    /// Rows of `k` numbers.
+    pub lhs: *const f32,
+    /// Columns of `k` numbers.
+    pub rhs: *const f32,
     /// Rows of `columns` times [`LANES`] partial sums.
     pub sums: *mut f32,
 }
 
-impl Tiles {
+impl MicroTiles {
     /// # Safety
     ///
-    /// The pointers are valid for the sizes given at each, nobody else touches the sums, and the machine is at
-    /// hand.
-    pub unsafe fn add(&self, machine: Machine) {
+    /// The pointers are valid for the sizes given at each, nobody else touches the sums, and the CPU has
+    /// the ISA.
+    pub unsafe fn add(&self, isa: Isa) {
         // SAFETY: passed on.
         unsafe {
-            match machine {
-                Machine::Portable => self.each::<Array<f32, LANES>, 2, 2>(),
+            match isa {
+                Isa::Portable => self.each::<Array<f32, LANES>, 2, 2>(),
                 #[cfg(target_arch = "x86_64")]
-                Machine::Avx2 => self.with_avx2(),
+                Isa::Avx2 => self.with_avx2(),
                 #[cfg(target_arch = "x86_64")]
-                Machine::Avx512 => self.with_avx512(),
+                Isa::Avx512 => self.with_avx512(),
             }
         }
     }
@@ -91,15 +91,15 @@ impl Tiles {
                 |i: usize, j: usize| self.sums.add(((row + i) * self.columns + column + j) * LANES);
             let mut sums: [[V; COLUMNS]; ROWS] =
                 std::array::from_fn(|i| std::array::from_fn(|j| V::load(place(i, j))));
-            let left = self.left.add(row * self.depth);
-            let right = self.right.add(column * self.depth);
-            for k in (0..self.depth).step_by(V::LANES) {
+            let lhs = self.lhs.add(row * self.k);
+            let rhs = self.rhs.add(column * self.k);
+            for at in (0..self.k).step_by(V::LANES) {
                 let values: [V; COLUMNS] =
-                    std::array::from_fn(|j| V::load(right.add(j * self.depth + k)));
+                    std::array::from_fn(|j| V::load(rhs.add(j * self.k + at)));
                 for (i, sums) in sums.iter_mut().enumerate() {
-                    let factor = V::load(left.add(i * self.depth + k));
+                    let row = V::load(lhs.add(i * self.k + at));
                     for (sum, value) in sums.iter_mut().zip(values) {
-                        *sum = sum.add_product(factor, value);
+                        *sum = sum.add_product(row, value);
                     }
                 }
             }

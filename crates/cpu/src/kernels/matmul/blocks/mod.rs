@@ -1,10 +1,10 @@
 //! Products with weights of few bits, whose blocks have scales of their own.
 //!
-//! A column of weights lies along the depth, so a sum has as many partial sums as a register has numbers, which
-//! are added at the end. Their order depends on the depth alone. Weights become numbers a piece at a time, just
+//! A column of weights lies along k, so a sum has as many partial sums as a register has numbers, which
+//! are added at the end. Their order depends on k alone. Weights become numbers a piece at a time, just
 //! before some rows are multiplied with them.
 //!
-//! Bytes hold several neighbours. These are not put in order: the left factor is brought into the order in which
+//! Bytes hold several neighbors. These are not put in order: the lhs is brought into the order in which
 //! they are taken out of the bytes.
 
 mod dot;
@@ -15,14 +15,14 @@ mod tests;
 
 use millstream_core::{DType, Epilogue, Layout, MAX_RANK, Operand, RawBuffer};
 
-use super::super::fault::{Result, try_share};
-use super::super::number::StoredFloat;
-use super::super::parallel::Parallel;
-use super::super::simd::Machine;
-use super::super::workspace::with_areas;
-use super::epilogue::{finish, store};
-use super::problem::{Block, Problem};
-use dot::{LANES, Tiles};
+use super::epilogue::{apply_epilogue, store};
+use super::problem::{Problem, Tile};
+use crate::kernels::shared::fault::{Result, try_share};
+use crate::kernels::shared::number::StoredFloat;
+use crate::kernels::shared::parallel::Parallel;
+use crate::kernels::shared::scratch::with_areas;
+use crate::kernels::shared::simd::Isa;
+use dot::{LANES, MicroTiles};
 use unpack::{Weights, take_rows};
 
 /// Rows and columns of a block of the result.
@@ -30,13 +30,13 @@ const ROWS: usize = 32;
 const COLUMNS: usize = 64;
 
 /// Products that are added at a time: whole blocks of weights, whatever their size.
-const DEPTH: usize = 512;
+const K_PART: usize = 512;
 
 /// Multiplications that take about as long as one element of simple work.
 const PRODUCTS_PER_ELEMENT: usize = 8;
 
 /// The operands of a product with such weights.
-pub(in super::super) struct Operands<'a> {
+pub(crate) struct Operands<'a> {
     pub dst: &'a Operand<RawBuffer>,
     pub a: &'a Operand<RawBuffer>,
     pub weights: &'a Operand<RawBuffer>,
@@ -48,8 +48,8 @@ pub(in super::super) struct Operands<'a> {
 
 /// # Safety
 ///
-/// As for [`execute`](super::super::execute).
-pub(in super::super) unsafe fn matmul_blocks(
+/// As for [`execute`](crate::kernels::execute).
+pub(crate) unsafe fn matmul_blocks(
     bits: u8,
     size: usize,
     epilogue: &Epilogue,
@@ -91,51 +91,51 @@ unsafe fn run<T: StoredFloat<Compute = f32>>(
     };
     let (down, across) = (problem.rows.div_ceil(ROWS), problem.columns.div_ceil(COLUMNS));
     let area = problem.rows.min(ROWS) * problem.columns.min(COLUMNS);
-    let work = area.saturating_mul(problem.depth) / PRODUCTS_PER_ELEMENT + area;
-    let machine = Machine::detect();
+    let work = area.saturating_mul(problem.k) / PRODUCTS_PER_ELEMENT + area;
+    let isa = Isa::detect();
     try_share(parallel, problem.batches() * down * across, work, |range| {
         for index in range {
             let (batch, index) = (index / (down * across), index % (down * across));
             let (row, column) = (index / across * ROWS, index % across * COLUMNS);
             let rows = row..(row + ROWS).min(problem.rows);
             let columns = column..(column + COLUMNS).min(problem.columns);
-            let block = problem.block(batch, rows, columns);
-            // SAFETY: blocks are disjoint parts of the output; the rest is passed on.
-            unsafe { compute(&block, &weights, column, machine)? };
+            let tile = problem.tile(batch, rows, columns);
+            // SAFETY: tiles are disjoint parts of the output; the rest is passed on.
+            unsafe { compute(&tile, &weights, column, isa)? };
         }
         Ok(())
     })
 }
 
-/// Computes a block, whose first column is `first` of the weights.
+/// Computes a tile, whose first column is `first` of the weights.
 unsafe fn compute<T: StoredFloat<Compute = f32>>(
-    block: &Block<'_, T>,
+    tile: &Tile<'_, T>,
     weights: &Weights<T>,
     first: usize,
-    machine: Machine,
+    isa: Isa,
 ) -> Result {
-    let &Block { rows, columns, depth, .. } = block;
-    let sizes = [rows * DEPTH, columns * DEPTH, rows * columns * LANES, columns];
-    with_areas(sizes, |[left, right, partial, sums]: [&mut [f32]; 4]| {
+    let &Tile { rows, columns, k, .. } = tile;
+    let sizes = [rows * K_PART, columns * K_PART, rows * columns * LANES, columns];
+    with_areas(sizes, |[lhs, rhs, partial, sums]: [&mut [f32]; 4]| {
         partial.fill(0.0);
-        for begin in (0..depth).step_by(DEPTH) {
-            // SAFETY: passed on; the areas have room for a part of that depth.
+        for begin in (0..k).step_by(K_PART) {
+            // SAFETY: passed on; the areas have room for that part of k.
             unsafe {
-                let part = DEPTH.min(depth - begin).next_multiple_of(weights.size());
-                take_rows(&block.left, weights, begin..begin + part, (rows, depth), left);
+                let part = K_PART.min(k - begin).next_multiple_of(weights.size());
+                take_rows(&tile.lhs, weights, begin..begin + part, (rows, k), lhs);
                 for column in 0..columns {
-                    let to = &mut right[column * part..][..part];
+                    let to = &mut rhs[column * part..][..part];
                     weights.column(first + column, begin, to);
                 }
-                let tiles = Tiles {
+                let micro_tiles = MicroTiles {
                     rows,
                     columns,
-                    depth: part,
-                    left: left.as_ptr(),
-                    right: right.as_ptr(),
+                    k: part,
+                    lhs: lhs.as_ptr(),
+                    rhs: rhs.as_ptr(),
                     sums: partial.as_mut_ptr(),
                 };
-                tiles.add(machine);
+                micro_tiles.add(isa);
             }
         }
         for row in 0..rows {
@@ -145,8 +145,8 @@ unsafe fn compute<T: StoredFloat<Compute = f32>>(
             }
             // SAFETY: passed on.
             unsafe {
-                finish(block, row, sums);
-                store(&block.dst, row, sums);
+                apply_epilogue(tile, row, sums);
+                store(&tile.dst, row, sums);
             }
         }
     })

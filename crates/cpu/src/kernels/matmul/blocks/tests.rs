@@ -1,7 +1,7 @@
 use millstream_core::{Activation, BlockWeights, Command, DType};
 
-use super::super::super::simd::on_every_machine;
-use super::super::super::testing::{
+use crate::kernels::shared::simd::on_every_isa;
+use crate::kernels::shared::testing::{
     Tensor, assert_close, assert_same_bits_in_any_order, noise, run,
 };
 
@@ -80,7 +80,7 @@ fn every_width_and_depth_is_right_on_every_machine() {
     for bits in [2, 4, 8] {
         for [rows, k, n] in [[1, 5, 1], [2, 64, 70], [5, 1100, 3], [70, 33, 9]] {
             let given = Given::new(rows, k, n, bits);
-            on_every_machine(|| {
+            on_every_isa(|| {
                 let found = given.rows(0, rows);
                 for row in 0..rows {
                     let reach = 2e-6 * k as f64 * f64::from(1u32 << bits);
@@ -94,7 +94,7 @@ fn every_width_and_depth_is_right_on_every_machine() {
 #[test]
 fn a_row_has_the_same_bits_alone_and_among_others() {
     let given = Given::new(41, 700, 67, 4);
-    on_every_machine(|| {
+    on_every_isa(|| {
         let whole = given.rows(0, 41);
         for row in [0, 3, 31, 32, 40] {
             assert_eq!(whole[row * 67..][..67], given.rows(row, 1));

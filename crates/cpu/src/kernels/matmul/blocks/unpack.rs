@@ -1,16 +1,16 @@
-//! Both factors as numbers, in the order in which weights are taken out of bytes.
+//! Both operands as numbers, in the order in which weights are taken out of bytes.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use millstream_core::{Operand, RawBuffer};
 
-use super::super::super::block::base;
-use super::super::super::number::Stored;
-use super::super::super::parallel::Shared;
-use super::super::super::simd::{Job, vectorised};
-use super::super::problem::Matrix;
-use super::{DEPTH, Operands};
+use super::{K_PART, Operands};
+use crate::kernels::matmul::problem::Matrix;
+use crate::kernels::shared::block::base;
+use crate::kernels::shared::number::Stored;
+use crate::kernels::shared::parallel::Shared;
+use crate::kernels::shared::simd::{SimdFn, vectorized};
 
 /// The smallest block of weights.
 const LEAST_BLOCK: usize = 16;
@@ -61,7 +61,7 @@ pub(super) struct Weights<T> {
 impl<T: Stored<Compute = f32>> Weights<T> {
     /// # Safety
     ///
-    /// As for [`execute`](super::super::super::execute), with scales of type `T`.
+    /// As for [`execute`](crate::kernels::execute), with scales of type `T`.
     pub unsafe fn new(bits: u8, size: usize, operands: &Operands<'_>) -> Self {
         // SAFETY: passed on.
         unsafe {
@@ -112,10 +112,10 @@ impl<T: Stored<Compute = f32>> Weights<T> {
     ///
     /// # Safety
     ///
-    /// The column and the blocks are of the weights, and at most [`DEPTH`] elements deep.
+    /// The column and the blocks are of the weights, and at most [`K_PART`] elements.
     pub unsafe fn column(&self, column: usize, begin: usize, to: &mut [f32]) {
         let (first, count) = (begin / self.size, to.len() / self.size);
-        let (mut scales, mut zeros) = ([0.0; DEPTH / LEAST_BLOCK], [0.0; DEPTH / LEAST_BLOCK]);
+        let (mut scales, mut zeros) = ([0.0; K_PART / LEAST_BLOCK], [0.0; K_PART / LEAST_BLOCK]);
         let bytes = self.size / self.per_byte();
         // SAFETY: passed on.
         let weights = unsafe {
@@ -128,9 +128,9 @@ impl<T: Stored<Compute = f32>> Weights<T> {
         };
         let (scales, zeros) = (&scales[..count], &zeros[..count]);
         match self.bits {
-            2 => vectorised(Unpack::<2> { weights, bytes, scales, zeros, to }),
-            4 => vectorised(Unpack::<4> { weights, bytes, scales, zeros, to }),
-            _ => vectorised(Unpack::<8> { weights, bytes, scales, zeros, to }),
+            2 => vectorized(Unpack::<2> { weights, bytes, scales, zeros, to }),
+            4 => vectorized(Unpack::<4> { weights, bytes, scales, zeros, to }),
+            _ => vectorized(Unpack::<8> { weights, bytes, scales, zeros, to }),
         }
     }
 }
@@ -144,7 +144,7 @@ struct Unpack<'a, const BITS: usize> {
     to: &'a mut [f32],
 }
 
-impl<const BITS: usize> Job for Unpack<'_, BITS> {
+impl<const BITS: usize> SimdFn for Unpack<'_, BITS> {
     #[inline(always)]
     fn run(self) {
         let mask = 0xffu8 >> (8 - BITS);
@@ -162,22 +162,22 @@ impl<const BITS: usize> Job for Unpack<'_, BITS> {
     }
 }
 
-/// A part of some rows as numbers, in the order of the weights; zeros behind the depth.
+/// A part of some rows as numbers, in the order of the weights; zeros behind k.
 ///
 /// # Safety
 ///
-/// The rows belong to the matrix, whose rows have `depth` elements; the part begins there and is at most
-/// [`DEPTH`] long, and `to` has room for it.
+/// The rows belong to the matrix, whose rows have `k` elements; the part begins there and is at most
+/// [`K_PART`] long, and `to` has room for it.
 pub(super) unsafe fn take_rows<T: Stored<Compute = f32>>(
     from: &Matrix<T>,
     weights: &Weights<T>,
     part: Range<usize>,
-    (rows, depth): (usize, usize),
+    (rows, k): (usize, usize),
     to: &mut [f32],
 ) {
-    let there = part.end.min(depth) - part.start;
+    let there = part.end.min(k) - part.start;
     for (row, to) in to.chunks_exact_mut(part.len()).take(rows).enumerate() {
-        let mut wide = [MaybeUninit::new(0.0); DEPTH];
+        let mut wide = [MaybeUninit::new(0.0); K_PART];
         let wide = &mut wide[..part.len()];
         // SAFETY: passed on.
         unsafe {
@@ -195,22 +195,22 @@ pub(super) unsafe fn take_rows<T: Stored<Compute = f32>>(
             }
             let (from, block) = (wide.assume_init_ref(), weights.size);
             match weights.bits {
-                2 => vectorised(Order::<4> { from, block, to }),
-                4 => vectorised(Order::<2> { from, block, to }),
+                2 => vectorized(Order::<4> { from, block, to }),
+                4 => vectorized(Order::<2> { from, block, to }),
                 _ => to.copy_from_slice(from),
             }
         }
     }
 }
 
-/// Brings neighbours that a byte holds apart.
+/// Brings neighbors that a byte holds apart.
 struct Order<'a, const PARTS: usize> {
     from: &'a [f32],
     block: usize,
     to: &'a mut [f32],
 }
 
-impl<const PARTS: usize> Job for Order<'_, PARTS> {
+impl<const PARTS: usize> SimdFn for Order<'_, PARTS> {
     #[inline(always)]
     fn run(self) {
         let blocks = self.from.chunks_exact(self.block).zip(self.to.chunks_exact_mut(self.block));

@@ -4,7 +4,7 @@ mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use super::super::number::Float;
+use crate::kernels::shared::number::Float;
 
 pub(super) use portable::Array;
 
@@ -12,7 +12,7 @@ pub(super) use portable::Array;
 ///
 /// # Safety of all methods
 ///
-/// The code that a call is inlined into is compiled for a machine that has the registers, and runs
+/// The code that a call is inlined into is compiled for an ISA that has the registers, and runs
 /// on one; pointers are valid for [`LANES`](Self::LANES) elements.
 pub(super) trait Vector: Copy {
     /// What it holds.
@@ -27,10 +27,10 @@ pub(super) trait Vector: Copy {
 
     unsafe fn store(self, to: *mut Self::Number);
 
-    /// `self + left · right`, in one rounding where the machine has an instruction for it.
+    /// `self + lhs · rhs`, in one rounding where the CPU has an instruction for it.
     ///
-    /// Every loop of a product uses this one, so all paths of a machine give the same bits.
-    unsafe fn add_product(self, left: Self, right: Self) -> Self;
+    /// Every loop of a product uses this one, so all paths of an ISA give the same bits.
+    unsafe fn add_product(self, lhs: Self, rhs: Self) -> Self;
 
     /// Asks for the line of an address, which need not be valid.
     #[inline(always)]

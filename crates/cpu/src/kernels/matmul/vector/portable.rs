@@ -1,14 +1,14 @@
 //! Arrays, which every compiler turns into what the architecture has.
 
-use super::super::super::number::{Float, StoredFloat};
 use super::{Vector, Widen};
+use crate::kernels::shared::number::{Float, StoredFloat};
 
 /// Numbers that the compiler may keep in a register.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub(in super::super) struct Array<F, const LANES: usize>([F; LANES]);
+pub(in crate::kernels::matmul) struct Array<F, const LANES: usize>([F; LANES]);
 
-/// Whether every machine of the architecture fuses; without an instruction for it, it is very slow.
+/// Whether every CPU of the architecture fuses; without an instruction for it, it is very slow.
 const FUSES: bool = cfg!(target_arch = "aarch64");
 
 impl<F: Float, const LANES: usize> Vector for Array<F, LANES> {
@@ -33,11 +33,11 @@ impl<F: Float, const LANES: usize> Vector for Array<F, LANES> {
     }
 
     #[inline(always)]
-    unsafe fn add_product(mut self, left: Self, right: Self) -> Self {
+    unsafe fn add_product(mut self, lhs: Self, rhs: Self) -> Self {
         for lane in 0..LANES {
-            let (left, right) = (left.0[lane], right.0[lane]);
+            let (lhs, rhs) = (lhs.0[lane], rhs.0[lane]);
             self.0[lane] =
-                if FUSES { left.mul_add(right, self.0[lane]) } else { self.0[lane] + left * right };
+                if FUSES { lhs.mul_add(rhs, self.0[lane]) } else { self.0[lane] + lhs * rhs };
         }
         self
     }

@@ -15,7 +15,7 @@ macro_rules! vector {
 
             #[inline(always)]
             unsafe fn splat(number: $number) -> Self {
-                // SAFETY: the machine has the register.
+                // SAFETY: the CPU has the registers.
                 unsafe { $splat(number) }
             }
 
@@ -32,9 +32,9 @@ macro_rules! vector {
             }
 
             #[inline(always)]
-            unsafe fn add_product(self, left: Self, right: Self) -> Self {
-                // SAFETY: the machine has the register.
-                unsafe { $add_product(left, right, self) }
+            unsafe fn add_product(self, lhs: Self, rhs: Self) -> Self {
+                // SAFETY: the CPU has the registers.
+                unsafe { $add_product(lhs, rhs, self) }
             }
 
             #[inline(always)]

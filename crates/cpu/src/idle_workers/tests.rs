@@ -1,0 +1,40 @@
+use super::*;
+
+#[test]
+fn a_flag_is_taken_once() {
+    let workers = IdleWorkers::<()>::new(1);
+    workers.notify(5);
+    workers.notify(5);
+    assert_eq!(workers.take_ready(0), Some(5));
+    assert_eq!(workers.take_ready(0), None);
+}
+
+#[test]
+fn a_task_comes_back_when_nobody_sleeps() {
+    assert_eq!(IdleWorkers::new(2).dispatch(7), Err(7));
+}
+
+/// A worker parks; the task that it is then called for reaches it.
+fn reaches(workers: usize, worker: usize, linger: impl Fn() -> bool + Sync) {
+    let workers = IdleWorkers::new(workers);
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| workers.park(worker, &linger));
+        let mut task = 7;
+        while let Err(back) = workers.dispatch(task) {
+            task = back;
+            std::thread::yield_now();
+        }
+        assert!(matches!(worker.join().unwrap(), Some(Wake::Task(7))));
+    });
+}
+
+#[test]
+fn a_worker_that_lingers_gets_the_task_awake() {
+    // It would spin forever if the task did not reach it.
+    reaches(1, 0, || true);
+}
+
+#[test]
+fn a_sleeping_worker_gets_the_task() {
+    reaches(70, 69, || false);
+}

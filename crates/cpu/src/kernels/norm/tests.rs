@@ -1,0 +1,2 @@
+mod layer_norm;
+mod rms_norm;

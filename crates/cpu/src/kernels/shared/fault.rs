@@ -1,0 +1,85 @@
+//! Commands that their data, or the memory of the machine, makes impossible.
+//!
+//! Such a fault is a value: it is not a defect of this program, and a program that is built to abort on
+//! panic goes on too.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use super::parallel::{Parallel, share};
+
+/// Why a Command could not be executed. What it writes may hold anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelFault {
+    message: Box<str>,
+}
+
+/// The result of a kernel.
+pub(crate) type Result<T = ()> = std::result::Result<T, KernelFault>;
+
+impl KernelFault {
+    #[cold]
+    pub(crate) fn new(message: impl Into<Box<str>>) -> Self {
+        KernelFault { message: message.into() }
+    }
+
+    /// Scratch memory that the machine does not have for one thread.
+    #[cold]
+    pub(crate) fn scratch(bytes: usize) -> Self {
+        Self::new(format!("the operation needs {bytes} bytes of scratch memory, which is too much"))
+    }
+
+    /// One clause that says what is wrong.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for KernelFault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for KernelFault {}
+
+/// Like [`share`], for a body that may fail: the first fault is the result, and ranges that begin after
+/// it are skipped.
+pub(crate) fn try_share(
+    parallel: &dyn Parallel,
+    items: usize,
+    work_per_item: usize,
+    body: impl Fn(Range<usize>) -> Result + Sync,
+) -> Result {
+    let first = OnceLock::new();
+    share(parallel, items, work_per_item, |range| {
+        if first.get().is_none()
+            && let Err(fault) = body(range)
+        {
+            // Of several threads the first one wins.
+            let _ = first.set(fault);
+        }
+    });
+    first.into_inner().map_or(Ok(()), Err)
+}
+
+/// Like [`Parallel::run`], for a body that may fail; see [`try_share`].
+pub(crate) fn try_run(
+    parallel: &dyn Parallel,
+    chunks: usize,
+    body: impl Fn(usize) -> Result + Sync,
+) -> Result {
+    let first = OnceLock::new();
+    parallel.run(chunks, &|chunk| {
+        if first.get().is_none()
+            && let Err(fault) = body(chunk)
+        {
+            let _ = first.set(fault);
+        }
+    });
+    first.into_inner().map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! How the chunks of one Command are shared between threads.
+
+use std::ops::Range;
+
+/// Shares the chunks of one Command between threads.
+pub trait Parallel {
+    /// Calls `body(i)` once for each `i` in `0..chunks`, in any order, perhaps at once on several
+    /// threads, and returns when all are done.
+    fn run(&self, chunks: usize, body: &(dyn Fn(usize) + Sync));
+}
+
+/// Runs all chunks on the calling thread, in order.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sequential;
+
+impl Parallel for Sequential {
+    fn run(&self, chunks: usize, body: &(dyn Fn(usize) + Sync)) {
+        (0..chunks).for_each(body);
+    }
+}
+
+/// Elements of simple work that are worth a chunk: handing one to another thread costs microseconds.
+pub(crate) const CHUNK_ELEMENTS: usize = 16 * 1024;
+
+/// Chunks of a command so long that they may be larger: memory is best read in long ranges.
+const MOST_CHUNKS: usize = 1024;
+
+/// Shares `0..items` in ranges of about [`CHUNK_ELEMENTS`] of work or more, of which one item has
+/// `work_per_item`. A single range runs on the calling thread at once.
+pub(crate) fn share(
+    parallel: &dyn Parallel,
+    items: usize,
+    work_per_item: usize,
+    body: impl Fn(Range<usize>) + Sync,
+) {
+    if items == 0 {
+        return;
+    }
+    let least = (CHUNK_ELEMENTS / work_per_item.max(1)).max(1);
+    let per_chunk = least * (items / (least * MOST_CHUNKS)).max(1);
+    let chunks = items.div_ceil(per_chunk);
+    if chunks == 1 {
+        body(0..items);
+    } else {
+        parallel.run(chunks, &|chunk| {
+            body(chunk * per_chunk..((chunk + 1) * per_chunk).min(items));
+        });
+    }
+}
+
+/// A pointer that the chunks of one Command share.
+#[derive(Clone, Copy)]
+pub(crate) struct Shared<T>(*mut T);
+
+// SAFETY: the pointer itself is plain data. Whoever goes through it shows that chunks write disjoint
+// elements and read what no other chunk writes.
+unsafe impl<T> Send for Shared<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Shared<T> {}
+
+impl<T> Shared<T> {
+    pub fn new(pointer: *mut T) -> Self {
+        Shared(pointer)
+    }
+
+    /// A method, so that closures capture the whole value and not the bare pointer in it.
+    pub fn get(self) -> *mut T {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! Controlling a fake GPU from a test.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::memory::Block;
+use super::{Fake, FakeSegment};
+use crate::failure::Failure;
+
+/// What is known about a fake GPU, and what it was told to do.
+pub(super) struct State {
+    /// Blocks that are allocated.
+    blocks: Mutex<HashMap<FakeSegment, Arc<Block>>>,
+    pub next_segment: AtomicU64,
+    pub next_address: AtomicUsize,
+    /// Bytes of the device that are allocated.
+    pub allocated: AtomicUsize,
+    pub replays: AtomicU64,
+    /// Whether `orders` has any: calls look at nothing else as long as it has not.
+    is_armed: AtomicBool,
+    orders: Mutex<Vec<Order>>,
+    violations: Mutex<Vec<String>>,
+    held: Mutex<bool>,
+    released: Condvar,
+}
+
+/// A call that is to fail.
+struct Order {
+    call: &'static str,
+    /// Calls that do not fail before it does.
+    after: usize,
+    /// How often it fails.
+    times: usize,
+    failure: Failure,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            blocks: Mutex::default(),
+            next_segment: AtomicU64::new(1),
+            // Far from everything that is memory of the process.
+            next_address: AtomicUsize::new(1 << 50),
+            allocated: AtomicUsize::new(0),
+            replays: AtomicU64::new(0),
+            is_armed: AtomicBool::new(false),
+            orders: Mutex::default(),
+            violations: Mutex::default(),
+            held: Mutex::default(),
+            released: Condvar::new(),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl State {
+    /// A call of the platform: fails if it was told to.
+    pub fn call(&self, call: &'static str) -> Result<(), Failure> {
+        if !self.is_armed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let mut orders = lock(&self.orders);
+        let Some(index) = orders.iter().position(|order| order.call == call) else {
+            return Ok(());
+        };
+        let order = &mut orders[index];
+        if order.after > 0 {
+            order.after -= 1;
+            return Ok(());
+        }
+        let failure = order.failure.clone();
+        order.times = order.times.saturating_sub(1);
+        if order.times == 0 {
+            orders.remove(index);
+        }
+        Err(failure)
+    }
+
+    pub fn add_block(&self, segment: FakeSegment, block: Arc<Block>) {
+        lock(&self.blocks).insert(segment, block);
+    }
+
+    pub fn remove_block(&self, segment: FakeSegment) {
+        lock(&self.blocks).remove(&segment);
+    }
+
+    /// The memory of a segment, if it is still there.
+    pub fn block(&self, segment: FakeSegment) -> Option<Arc<Block>> {
+        lock(&self.blocks).get(&segment).cloned()
+    }
+
+    pub fn violate(&self, what: String) {
+        lock(&self.violations).push(what);
+    }
+
+    /// Blocks as long as the device is held.
+    pub fn wait_until_released(&self) {
+        let mut held = lock(&self.held);
+        while *held {
+            held = self.released.wait(held).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// The means to control a fake GPU.
+pub struct FakeControl(Fake);
+
+impl FakeControl {
+    pub(super) fn new(platform: Fake) -> Self {
+        Self(platform)
+    }
+
+    fn state(&self) -> &State {
+        &self.0.0.state
+    }
+
+    /// Lets a call of [`Platform`](crate::Platform) fail with a failure, after so many that do not, and so often.
+    pub fn fail(&self, call: &'static str, after: usize, times: usize, failure: Failure) {
+        let state = self.state();
+        lock(&state.orders).push(Order { call, after, times, failure });
+        state.is_armed.store(true, Ordering::Release);
+    }
+
+    /// Queues begin nothing from here on, until [`release`](Self::release).
+    pub fn hold(&self) {
+        *lock(&self.state().held) = true;
+    }
+
+    /// Queues go on.
+    pub fn release(&self) {
+        *lock(&self.state().held) = false;
+        self.state().released.notify_all();
+    }
+
+    /// Launches of captured lists so far.
+    pub fn replays(&self) -> u64 {
+        self.state().replays.load(Ordering::Relaxed)
+    }
+
+    /// Memories that are alive, of the device and of the host.
+    pub fn blocks(&self) -> usize {
+        lock(&self.state().blocks).len()
+    }
+
+    /// Launches that named memory which was gone or too small.
+    pub fn violations(&self) -> Vec<String> {
+        lock(&self.state().violations).clone()
+    }
+}

@@ -1,0 +1,299 @@
+//! What a batch becomes: kernels, products and copies with all that they are given, in order.
+//!
+//! Everything that can fail for a reason of its own (compiling, allocating, searching an algorithm) has
+//! happened when a list is complete; what is left is to hand it to a queue, directly or under
+//! capture. Every item knows the Command that it belongs to. A list is used again from batch to batch.
+
+use std::any::Any;
+use std::ops::Range;
+use std::sync::Arc;
+
+use millstream_core::sync::Cached;
+use millstream_core::{BoundCommand, RawBuffer};
+use smallvec::SmallVec;
+
+use super::written::Written;
+use crate::failure::Failure;
+use crate::platform::{Binding, Platform};
+
+/// One item of a launch list.
+pub enum Item<'a, P: Platform> {
+    /// A kernel of the common source.
+    Kernel {
+        /// The kernel.
+        kernel: &'a P::Kernel,
+        /// Groups along three axes.
+        groups: [u32; 3],
+        /// Threads of each group.
+        threads: u32,
+        /// Its buffers, in the order of its arguments.
+        bindings: &'a [Binding<P::Segment>],
+        /// The bytes of the struct that is its last argument, as words. It has none if there are none.
+        params: &'a [u64],
+    },
+    /// A product of the library.
+    Product(&'a P::Product),
+    /// Bytes that are copied. One of the places is in memory that the host reaches.
+    Copy {
+        /// Where to.
+        target: Binding<P::Segment>,
+        /// Where from.
+        source: Binding<P::Segment>,
+        /// How many.
+        bytes: usize,
+    },
+    /// The device's clock in nanoseconds, written as one word.
+    Time {
+        /// Where to.
+        target: Binding<P::Segment>,
+    },
+    /// The end of the batch: one more is [completed](Platform::completed), with the faults that kernels have noted.
+    Finish,
+    /// [`Copy`](Self::Copy) and [`Finish`](Self::Finish) in one, for at most
+    /// [`KERNEL_COPY_BYTES`](Platform::KERNEL_COPY_BYTES).
+    CopyAndFinish {
+        /// Where to.
+        target: Binding<P::Segment>,
+        /// Where from.
+        source: Binding<P::Segment>,
+        /// How many.
+        bytes: usize,
+    },
+}
+
+enum Stored<P: Platform> {
+    Kernel {
+        kernel: Cached<'static, P::Kernel>,
+        groups: [u32; 3],
+        threads: u32,
+        bindings: Range<usize>,
+        params: Range<usize>,
+    },
+    Product(P::Product),
+    Copy {
+        target: Binding<P::Segment>,
+        source: Binding<P::Segment>,
+        bytes: usize,
+        finishes: bool,
+    },
+    Time(Binding<P::Segment>),
+    Finish,
+}
+
+/// The launches of one batch.
+pub struct LaunchList<P: Platform> {
+    items: Vec<Stored<P>>,
+    bindings: Vec<Binding<P::Segment>>,
+    /// How many of them are of kernels that are complete.
+    named: usize,
+    params: Vec<u64>,
+    /// For every item the index of its Command.
+    owners: Vec<usize>,
+    /// The Command whose items are added, and what it writes.
+    owner: usize,
+    writes: SmallVec<[RawBuffer; 2]>,
+    written: Written,
+    /// What must outlive the batch, and those before it.
+    pub(crate) keep: Vec<Box<dyn Any + Send>>,
+}
+
+/// A place in the list.
+#[derive(Clone, Copy)]
+pub(crate) struct Mark {
+    items: usize,
+    bindings: usize,
+    params: usize,
+}
+
+/// An item that could not be launched.
+pub struct LaunchFailure {
+    /// How many items were launched before.
+    pub launched: usize,
+    /// The index of the Command that it belongs to; as many as there are Commands for the end of the batch.
+    pub command: usize,
+    /// Why.
+    pub failure: Failure,
+}
+
+impl<P: Platform> Default for LaunchList<P> {
+    fn default() -> Self {
+        Self {
+            items: Vec::new(),
+            bindings: Vec::new(),
+            named: 0,
+            params: Vec::new(),
+            owners: Vec::new(),
+            owner: 0,
+            writes: SmallVec::new(),
+            written: Written::default(),
+            keep: Vec::new(),
+        }
+    }
+}
+
+impl<P: Platform> LaunchList<P> {
+    /// Forgets the items. What must outlive a batch stays until one is launched that can keep it.
+    pub(crate) fn clear(&mut self) {
+        self.items.clear();
+        self.bindings.clear();
+        self.named = 0;
+        self.params.clear();
+        self.owners.clear();
+        // Before the first kernel of a batch there is the end of another one, which writes nothing that
+        // Commands read, and has waited for all before it. Before a captured list everything has ended.
+        self.written.clear();
+    }
+
+    /// What is added from here on belongs to a Command. Gives the place where its items begin.
+    pub(crate) fn begin(&mut self, index: usize, command: &BoundCommand) -> Mark {
+        self.owner = index;
+        self.writes.clear();
+        self.writes.extend(command.outputs().iter().map(|output| output.buffer));
+        let (bindings, params) = (self.bindings.len(), self.params.len());
+        Mark { items: self.items.len(), bindings, params }
+    }
+
+    /// What is added from here on belongs to no Command, but fails those from `index` on if it fails.
+    pub(crate) fn begin_between(&mut self, index: usize) {
+        self.owner = index;
+        self.writes.clear();
+    }
+
+    /// Forgets the items behind a place.
+    pub(crate) fn rewind(&mut self, mark: Mark) {
+        self.items.truncate(mark.items);
+        self.bindings.truncate(mark.bindings);
+        self.named = mark.bindings;
+        self.params.truncate(mark.params);
+        self.owners.truncate(mark.items);
+        self.written.set_unknown();
+    }
+
+    /// Whether a kernel that is added next may read the buffer before what comes before it has ended.
+    pub(crate) fn is_early(&self, buffer: RawBuffer) -> bool {
+        !self.written.may_reach(buffer)
+    }
+
+    fn push(&mut self, item: Stored<P>) {
+        let is_kernel = match item {
+            Stored::Kernel { .. } | Stored::Time(_) | Stored::Finish => true,
+            Stored::Copy { bytes, .. } => bytes <= P::KERNEL_COPY_BYTES,
+            Stored::Product(_) => false,
+        };
+        if is_kernel {
+            self.written.replace(&self.writes);
+        } else {
+            self.written.add(&self.writes);
+        }
+        self.items.push(item);
+        self.owners.push(self.owner);
+    }
+
+    /// How many items there are.
+    pub(crate) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// The next buffer of the kernel that is added next.
+    pub(crate) fn argument(&mut self, binding: Binding<P::Segment>) {
+        self.bindings.push(binding);
+    }
+
+    /// A kernel of the common source, with the buffers that were added since the last one.
+    pub(crate) fn kernel(
+        &mut self,
+        kernel: Cached<'static, P::Kernel>,
+        groups: [u32; 3],
+        threads: u32,
+        params: &[u8],
+    ) {
+        if let Cached::Own(own) = &kernel {
+            // The cache is full. The batch keeps it.
+            self.keep.push(Box::new(Arc::clone(own)));
+        }
+        let bindings = self.named..self.bindings.len();
+        self.named = bindings.end;
+        let first = self.params.len();
+        let (words, _) = params.as_chunks::<8>();
+        self.params.extend(words.iter().map(|word| u64::from_ne_bytes(*word)));
+        let params = first..self.params.len();
+        self.push(Stored::Kernel { kernel, groups, threads, bindings, params });
+    }
+
+    /// A product of the library.
+    pub(crate) fn product(&mut self, product: P::Product) {
+        self.push(Stored::Product(product));
+    }
+
+    /// Bytes from or to memory that the host reaches.
+    pub(crate) fn copy(
+        &mut self,
+        target: Binding<P::Segment>,
+        source: Binding<P::Segment>,
+        bytes: usize,
+    ) {
+        self.push(Stored::Copy { target, source, bytes, finishes: false });
+    }
+
+    /// The clock, written to a place.
+    pub(crate) fn time(&mut self, target: Binding<P::Segment>) {
+        self.push(Stored::Time(target));
+    }
+
+    /// The end of the batch.
+    pub(crate) fn finish(&mut self) {
+        self.push(Stored::Finish);
+    }
+
+    /// A download and the end of the batch in one.
+    pub(crate) fn copy_and_finish(
+        &mut self,
+        target: Binding<P::Segment>,
+        source: Binding<P::Segment>,
+        bytes: usize,
+    ) {
+        self.push(Stored::Copy { target, source, bytes, finishes: true });
+    }
+
+    fn item(&self, index: usize) -> Item<'_, P> {
+        match &self.items[index] {
+            Stored::Kernel { kernel, groups, threads, bindings, params } => Item::Kernel {
+                kernel,
+                groups: *groups,
+                threads: *threads,
+                bindings: &self.bindings[bindings.clone()],
+                params: &self.params[params.clone()],
+            },
+            Stored::Product(product) => Item::Product(product),
+            &Stored::Copy { target, source, bytes, finishes: false } => {
+                Item::Copy { target, source, bytes }
+            }
+            &Stored::Copy { target, source, bytes, finishes: true } => {
+                Item::CopyAndFinish { target, source, bytes }
+            }
+            &Stored::Time(target) => Item::Time { target },
+            Stored::Finish => Item::Finish,
+        }
+    }
+
+    /// All items, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Item<'_, P>> {
+        (0..self.items.len()).map(|index| self.item(index))
+    }
+
+    /// Launches all items, in order, each by a call of `launch`.
+    ///
+    /// # Errors
+    ///
+    /// The first item that failed; those after it are not launched.
+    pub fn launch_each(
+        &self,
+        mut launch: impl FnMut(Item<'_, P>) -> Result<(), Failure>,
+    ) -> Result<(), LaunchFailure> {
+        for (launched, item) in self.iter().enumerate() {
+            let command = self.owners[launched];
+            launch(item).map_err(|failure| LaunchFailure { launched, command, failure })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,233 @@
+//! What a GPU platform does: the one trait between this crate and a driver.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use millstream_core::sync::Cached;
+use millstream_core::sync::schedule::AtomicU32;
+use millstream_core::{BackendInfo, Epilogue, Result};
+use millstream_kernels::{Key, Limits};
+
+use crate::Segments;
+use crate::failure::{DeviceStatus, Failure};
+use crate::lowering::{LaunchFailure, LaunchList, ProductOperands};
+
+/// A place in memory as a launch names it: a segment, and bytes from its beginning.
+///
+/// A platform with addresses adds the two up; one with buffer objects binds the object with the offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Binding<S> {
+    /// The segment.
+    pub segment: S,
+    /// Bytes from its beginning.
+    pub offset: usize,
+}
+
+impl<S> Binding<S> {
+    /// The place so many bytes further on.
+    pub fn offset_by(self, bytes: usize) -> Self {
+        Self { segment: self.segment, offset: self.offset + bytes }
+    }
+}
+
+/// Memory of the device. Dropping it gives it back.
+pub trait Memory: Send + Sync + 'static {
+    /// How launches name it.
+    type Segment: Copy + Send + Sync + 'static;
+
+    /// The address that core gives to its operands: a name for the first byte, a multiple of 256. No two memories that
+    /// are alive share a byte of their address ranges. A platform whose segments are objects uses no address twice, so
+    /// that what was captured with one object is never replayed for another.
+    fn address(&self) -> usize;
+
+    /// The size that was asked for, or more.
+    fn bytes(&self) -> usize;
+
+    /// Its name in launches.
+    fn segment(&self) -> Self::Segment;
+}
+
+/// Memory that host and device both read and write.
+///
+/// # Safety
+///
+/// As long as the value lives, there are [`bytes`](Memory::bytes) initialized bytes at [`host`](Self::host), a
+/// multiple of 8, which nothing touches but its owner and launches that name it.
+pub unsafe trait HostVisible: Memory {
+    /// The first byte as the host sees it.
+    fn host(&self) -> NonNull<u8>;
+}
+
+/// One GPU of a platform: what it takes to run the queues of this crate on it. A handle, cheap to clone.
+///
+/// Calls come from any thread, each after [`enter`](Self::enter) on that thread, but for those that say otherwise.
+/// An [`Encoder`](Self::Encoder) is used by one thread at a time.
+///
+/// A failure says itself whether the device is [lost](Failure::sticky) by it; this crate notes that.
+pub trait Platform: Clone + Send + Sync + 'static {
+    /// How a launch names a piece of memory.
+    type Segment: Copy + Send + Sync + 'static;
+    /// Memory of the device.
+    type Memory: Memory<Segment = Self::Segment>;
+    /// Memory that host and device reach.
+    type HostMemory: HostVisible<Segment = Self::Segment>;
+    /// A compiled kernel.
+    type Kernel: Send + Sync + 'static;
+    /// A matrix product of the platform's library with everything that it needs to be launched.
+    type Product: Send + 'static;
+    /// An in-order queue of the device.
+    type Queue: Send + Sync + 'static;
+    /// What one thread at a time needs for filling a queue: handles of libraries, events, a queue to capture on.
+    type Encoder: Send + 'static;
+    /// A launch list in the form in which it is launched again.
+    type Captured: Send + 'static;
+
+    /// Copies up to so many bytes are made by a kernel, like any other kernel of ours; beyond, by whatever the platform
+    /// has for copies. 0 if no copy is made by a kernel.
+    const KERNEL_COPY_BYTES: usize;
+
+    /// What the backend says about the device.
+    fn info(&self) -> BackendInfo;
+
+    /// Tells the devices of the platform apart.
+    fn number(&self) -> usize;
+
+    /// Memory of the device in all.
+    fn memory_bytes(&self) -> usize;
+
+    /// What kernels may count on.
+    fn limits(&self) -> &Limits;
+
+    /// Whether the device still works. Any thread, at any time.
+    fn status(&self) -> &DeviceStatus;
+
+    /// The segments of the device. They belong to the hardware, as the status does.
+    fn segments(&self) -> &Arc<Segments<Self::Segment>>;
+
+    /// Says something to who asked for a log. For slow paths only.
+    fn log(&self, text: impl FnOnce() -> String);
+
+    /// Makes the calling thread ready for other calls and for dropping what they gave. Costs nothing the second time.
+    ///
+    /// # Errors
+    ///
+    /// What the driver said.
+    fn enter(&self) -> Result<(), Failure>;
+
+    /// Uninitialized memory of the device, without [`enter`](Self::enter).
+    ///
+    /// # Errors
+    ///
+    /// What the driver said; a lack of memory is told by [`Failure::out_of_memory`].
+    fn allocate(&self, bytes: usize) -> Result<Self::Memory, Failure>;
+
+    /// Zeroed memory that the host reaches, without [`enter`](Self::enter).
+    ///
+    /// # Errors
+    ///
+    /// As for [`allocate`](Self::allocate).
+    fn allocate_host(&self, bytes: usize) -> Result<Self::HostMemory, Failure>;
+
+    /// A kernel, compiled once per key; other threads that need it wait for that key only.
+    ///
+    /// # Errors
+    ///
+    /// What the compiler or the driver said; the next call tries again.
+    fn kernel(&self, key: Key) -> Result<Cached<'static, Self::Kernel>>;
+
+    /// What [`product`](Self::product) gave so far is not launched any more. Called before a batch is lowered.
+    fn forget_products(&self, encoder: &mut Self::Encoder);
+
+    /// A matrix product by the platform's library, and what is left to be done to its result in place. `None` where
+    /// the library cannot do it, or would round a result twice.
+    ///
+    /// # Errors
+    ///
+    /// What the library said.
+    fn product(
+        &self,
+        encoder: &mut Self::Encoder,
+        operands: &ProductOperands<Binding<Self::Segment>>,
+    ) -> Result<Option<(Self::Product, Epilogue)>, Failure>;
+
+    /// A queue for batches of at most so many Commands, an even number, and what fills it.
+    ///
+    /// # Errors
+    ///
+    /// What the driver said.
+    fn new_queue(&self, commands: usize) -> Result<(Self::Queue, Self::Encoder), Failure>;
+
+    /// The fault record that kernels of a queue write to; see [`millstream_kernels`]. It is zero when a batch begins:
+    /// the end of each batch takes what is in it.
+    fn fault_record(&self, queue: &Self::Queue) -> Binding<Self::Segment>;
+
+    /// Makes `later` wait for everything that `earlier` has been given so far.
+    ///
+    /// # Errors
+    ///
+    /// What the driver said.
+    fn order(
+        &self,
+        earlier: &Self::Queue,
+        later: &Self::Queue,
+        encoder: &mut Self::Encoder,
+    ) -> Result<(), Failure>;
+
+    /// How many batches of a queue are through: launches that ended with [`Finish`](crate::Item::Finish). What they
+    /// wrote for the host is visible. A load or two: threads poll it. Any thread, without [`enter`](Self::enter).
+    fn completed(&self, queue: &Self::Queue) -> u64;
+
+    /// The fault codes of the batch that was number `tick` to complete, one per Command, if there was any. The batch
+    /// is through and counts as in flight until the codes are read; at most [`MAX_IN_FLIGHT`](crate::MAX_IN_FLIGHT)
+    /// are. Without [`enter`](Self::enter).
+    fn faults<'a>(&self, queue: &'a Self::Queue, tick: u64) -> Option<&'a [AtomicU32]>;
+
+    /// Asks the driver whether the hardware under a queue is well. Never blocks.
+    ///
+    /// # Errors
+    ///
+    /// What the driver said.
+    fn probe(&self, queue: &Self::Queue) -> Result<(), Failure>;
+
+    /// A time of the device's clock on the host's, in nanoseconds. Without [`enter`](Self::enter).
+    fn host_ns(&self, device_ns: u64) -> u64;
+
+    /// Gives all items of a list to a queue, in order.
+    ///
+    /// # Safety
+    ///
+    /// Every place that the list names is valid for what is done with it until the batch has run.
+    ///
+    /// # Errors
+    ///
+    /// The first item that failed; those after it are not launched.
+    unsafe fn launch(
+        &self,
+        list: &LaunchList<Self>,
+        queue: &Self::Queue,
+        encoder: &mut Self::Encoder,
+    ) -> Result<(), LaunchFailure>;
+
+    /// Brings a list into a form in which it can be launched again and again. Nothing runs.
+    ///
+    /// # Safety
+    ///
+    /// As for [`launch`](Self::launch), for every [`replay`](Self::replay).
+    ///
+    /// # Errors
+    ///
+    /// What the driver said. The list can still be launched.
+    unsafe fn capture(
+        &self,
+        list: &LaunchList<Self>,
+        queue: &Self::Queue,
+        encoder: &mut Self::Encoder,
+    ) -> Result<Self::Captured, Failure>;
+
+    /// Launches a captured list, on the queue that it was captured for.
+    ///
+    /// # Errors
+    ///
+    /// What the driver said. Then nothing of it was launched.
+    fn replay(&self, captured: &mut Self::Captured, queue: &Self::Queue) -> Result<(), Failure>;
+}

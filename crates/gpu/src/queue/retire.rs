@@ -1,0 +1,134 @@
+//! Taking finished batches off, and telling what became of their Commands.
+
+use millstream_core::profiler::Span;
+use millstream_core::sync::schedule::Ordering;
+use millstream_core::{Batch, Error, Fault, Op};
+use millstream_kernels::fault_message;
+use smallvec::SmallVec;
+
+use super::{GpuQueue, Submitted};
+use crate::memory::transfers;
+use crate::platform::Platform;
+
+impl<P: Platform> GpuQueue<P> {
+    /// Takes off what is finished. Never blocks; whoever comes second goes away. Tasks that wait for it are woken
+    /// by the watcher: who comes here may hold a lock of core's.
+    pub(crate) fn retire(&self) {
+        while self.is_ready() {
+            let completed = || self.platform.completed(&self.queue);
+            let Some((tick, submitted)) = self.in_flight.take(completed) else { return };
+            if !self.waits_have_passed(&submitted.batch) {
+                self.in_flight.put_back(tick, submitted);
+                return;
+            }
+            self.end(tick, submitted);
+        }
+    }
+
+    /// Whether everything that a batch waits for has passed: only then it is known which of its inputs
+    /// failed. Takes it off where the device is through with it, so the answer is no only while another
+    /// thread is about to do that, or for a batch that was not launched.
+    ///
+    /// This thread has the token of every queue that it comes through, and finds it taken the second
+    /// time: it comes to each queue once.
+    fn waits_have_passed(&self, batch: &Batch) -> bool {
+        batch.waits.iter().all(|wait| {
+            let Some(other) = self.shared.queue(wait.stream) else { return true };
+            if !other.progress.passed(wait.sequence) {
+                other.retire();
+            }
+            other.progress.passed(wait.sequence)
+        })
+    }
+
+    /// Tells what became of every Command, copies what was downloaded, makes progress, and gives the token
+    /// back.
+    fn end(&self, tick: u64, submitted: Submitted<P>) {
+        self.resolve(tick, &submitted);
+        self.report_spans(&submitted);
+        if let Some(staging) = &submitted.staging {
+            staging.release();
+        }
+        if !submitted.keep.is_empty() {
+            // What is dropped is the driver's. A failure means that the device is lost.
+            let _ = self.platform.enter();
+        }
+        // Before progress is reported: whoever waits for it may expect memory to be back.
+        let Submitted { batch, staging, keep, .. } = submitted;
+        let last = batch.last;
+        drop((staging, keep));
+        self.progress.give_back(batch);
+        self.in_flight.finish(|| self.progress.advance(last));
+    }
+
+    /// Marks what every Command made as good or failed. A download that was staged is copied to where it was
+    /// asked for if it is good.
+    fn resolve(&self, tick: u64, submitted: &Submitted<P>) {
+        let batch = &submitted.batch;
+        let faults = || self.platform.faults(&self.queue, tick);
+        let codes = submitted.launched.then(faults).flatten();
+        let device_fault = |index: usize| {
+            let code = codes?.get(index)?.load(Ordering::Relaxed);
+            (code != 0).then(|| batch.fault(self.id, index, fault_message(code)))
+        };
+        let mut staged = SmallVec::<[(usize, usize); 4]>::new();
+        transfers::<P>(self.platform.number(), &batch.commands, |index, _, offset| {
+            staged.push((index, offset));
+        });
+        let mut staged = staged.into_iter().peekable();
+        batch.resolve(&self.progress, |index| {
+            let error = match submitted.failures.of(index) {
+                // What a call of the driver said concerns one Command here.
+                Some(Error::Driver { message, .. }) => Some(batch.fault(self.id, index, message)),
+                Some(error) => Some(error.clone()),
+                None => device_fault(index),
+            };
+            while staged.next_if(|(at, _)| *at < index).is_some() {}
+            if error.is_none()
+                && let Some((_, offset)) = staged.next_if(|(at, _)| *at == index)
+            {
+                copy_download(submitted, index, offset);
+            }
+            error.map(Fault::from)
+        });
+    }
+
+    fn report_spans(&self, submitted: &Submitted<P>) {
+        let (Some(staging), Some(timestamps)) = (&submitted.staging, submitted.timestamps) else {
+            return;
+        };
+        if !submitted.failures.is_empty() {
+            // Not all of them were written.
+            return;
+        }
+        let time = |index: usize| {
+            // SAFETY: the times lie in the staging memory, aligned, and the kernels that wrote them have
+            // run.
+            let time = unsafe {
+                staging.host().add(timestamps.offset).cast::<u64>().add(index).read_volatile()
+            };
+            self.platform.host_ns(time)
+        };
+        let commands = submitted.batch.commands.iter().enumerate();
+        self.profile.add(commands.map(|(index, command)| Span {
+            kind: command.op().kind(),
+            sequence: submitted.batch.first + index as u64,
+            start_ns: time(index),
+            end_ns: time(index + 1),
+        }));
+    }
+}
+
+/// Copies a download from the staging memory to where it was asked for.
+fn copy_download<P: Platform>(submitted: &Submitted<P>, index: usize, offset: usize) {
+    if let (Op::Download { target }, Some(staging)) =
+        (submitted.batch.commands[index].op(), &submitted.staging)
+    {
+        // SAFETY: the batch is through, so the device writes the staging memory no more, and the transfer has as many
+        // bytes there; nobody reads the target before progress is made.
+        unsafe {
+            let source = staging.host().add(offset);
+            target.as_mut_ptr().copy_from_nonoverlapping(source, target.len());
+        }
+    }
+}

@@ -15,6 +15,7 @@ mod pass;
 mod pipeline;
 mod queue;
 mod residency;
+mod schedule;
 
 pub use device::another_device;
 

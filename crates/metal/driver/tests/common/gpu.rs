@@ -128,6 +128,16 @@ impl Stream {
         waits: &[(&Stream, u64)],
         encode: impl FnOnce(&Ref<dyn MTLComputeCommandEncoder>),
     ) -> u64 {
+        self.submit_fenced(true, waits, encode)
+    }
+
+    /// As above, and without the fence if it says so, which is a mistake.
+    pub fn submit_fenced(
+        &self,
+        fenced: bool,
+        waits: &[(&Stream, u64)],
+        encode: impl FnOnce(&Ref<dyn MTLComputeCommandEncoder>),
+    ) -> u64 {
         let value = self.submitted.fetch_add(1, Ordering::Relaxed) + 1;
         autoreleasepool(|_| {
             let commands =
@@ -138,7 +148,9 @@ impl Stream {
             let encoder = commands
                 .computeCommandEncoderWithDispatchType(MTLDispatchType::Concurrent)
                 .expect("an encoder");
-            encoder.waitForFence(&self.fence);
+            if fenced {
+                encoder.waitForFence(&self.fence);
+            }
             encode(&encoder);
             encoder.updateFence(&self.fence);
             encoder.endEncoding();

@@ -56,7 +56,7 @@ check word '[Pp]atience' 'timeout, or capture threshold'
 # Kernels.
 check word 'matmul_depth|conv_depth|lower_depth' 'split_k'
 check name 'turned' 'transposed, reversed' ':!bench/gpu'
-check name 'depth' 'k' ':!bench' ':!crates/nn/fuzz' ':!scripts' ':!crates/nn/src/layers/check.rs'
+check name 'depth' 'k' ':!bench' ':!crates/metal/driver' ':!crates/nn/fuzz' ':!scripts' ':!crates/nn/src/layers/check.rs'
 check defined 'Machine|Job' 'Isa, a SIMD function'
 check name 'falling|past_cache|byte_product' 'exp_nonpositive, streaming stores, int8 gemm'
 check defined 'Finish|Rest|Parts' 'epilogue'
@@ -66,7 +66,7 @@ check name 'MOST_\w+|most_\w+' 'MAX_, max_' ':!bench'
 # One meaning each.
 check defined 'Plan' 'Plan is a list of Commands over slots' ':!crates/core/src/plan' ':!crates/nn/src/plan.rs'
 check word '(?:struct|enum|type) Recorder' 'Recorder is the locked part of a stream' ':!crates/core/src/stream'
-check word '(?:struct|enum|type) Block' 'Block is device memory with a home stream' ':!crates/core/src/memory' ':!crates/cuda/tests'
+check word '(?:struct|enum|type) Block' 'Block is device memory with a home stream' ':!crates/core/src/memory' ':!crates/cuda/tests' ':!crates/metal/driver'
 check word '(?:struct|enum|type) Places' 'say of what'
 
 # American spelling.

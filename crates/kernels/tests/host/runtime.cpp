@@ -24,7 +24,7 @@ struct Thread {
 };
 struct HostCall {
     Thread thread;
-    uint64_t buffers[9];
+    uint64_t buffers[31];
     uint64_t params;
 };
 
@@ -326,7 +326,7 @@ host_dispatch(void (*kernel)(const HostCall*), const uint64_t* shared, const uin
               const uint64_t* buffers, uint32_t count, const void* params, int order, uint64_t seed) {
     Runtime& r = runtime;
     if (threads == 0 || threads % LANES != 0 || threads > 1024) return "a group is not a multiple of 32 threads";
-    if (count > 9) return "too many buffers";
+    if (count > 31) return "too many buffers";
     r.kernel = kernel;
     r.shared_begin = (char*)shared[0];
     r.shared_end = (char*)shared[1];

@@ -1,0 +1,184 @@
+//! What tests tell the driver: seeds, faults, features.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+pub use crate::objc::living;
+use crate::rules::{Rule, violation};
+
+/// Breaks a rule if objects live: for the end of a program that has closed everything. Command buffers go when their
+/// handlers have run, which may be a little later, so it waits that long.
+pub fn expect_nothing_left(wait: Duration) {
+    let until = std::time::Instant::now() + wait;
+    while !living().is_empty() && std::time::Instant::now() < until {
+        std::thread::yield_now();
+    }
+    let left = living();
+    if !left.is_empty() {
+        violation(Rule::ObjectsLeft, format_args!("{left:?}"));
+    }
+}
+
+/// `MTLCommandBufferError`, as far as a queue can have one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(i64)]
+pub enum CommandBufferError {
+    /// The GPU had an error of its own.
+    Internal = 1,
+    /// Execution took too long.
+    Timeout = 2,
+    /// Memory that is not there was used.
+    PageFault = 3,
+    /// Another process or a policy took the GPU away.
+    AccessRevoked = 4,
+    /// The process may not use the GPU.
+    NotPermitted = 7,
+    /// There is not enough memory to run it.
+    OutOfMemory = 8,
+    /// A resource is invalid.
+    InvalidResource = 9,
+    /// The GPU was removed.
+    DeviceRemoved = 11,
+    /// A kernel's stack overflowed.
+    StackOverflow = 12,
+}
+
+/// What happens to a command buffer that a queue takes up.
+#[derive(Clone, Debug)]
+pub enum Fault {
+    /// It fails before it runs. The second number is the code of the kernel driver, which comes as underlying error.
+    Fail(CommandBufferError, Option<i64>),
+    /// It fails when it has run half of its encoders.
+    FailHalfway(CommandBufferError),
+    /// It takes so much longer.
+    Hang(Duration),
+}
+
+/// What the device refuses next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// A command queue.
+    Queue,
+    /// A buffer.
+    Buffer,
+    /// A shared event.
+    Event,
+    /// A pipeline.
+    Pipeline,
+    /// A library: the compiler fails with a text of its own.
+    Library,
+    /// A residency set.
+    ResidencySet,
+}
+
+static SEED: AtomicU64 = AtomicU64::new(0);
+static FAULTS: Mutex<VecDeque<Fault>> = Mutex::new(VecDeque::new());
+static REFUSALS: Mutex<Vec<Refusal>> = Mutex::new(Vec::new());
+static LOST: AtomicBool = AtomicBool::new(false);
+static ABSENT: AtomicBool = AtomicBool::new(false);
+static PARAVIRTUAL: AtomicBool = AtomicBool::new(false);
+static WITHOUT_KERNELS: AtomicBool = AtomicBool::new(false);
+static QUEUE_MILLIS: AtomicU64 = AtomicU64::new(5000);
+static COMPILE_MICROS: AtomicU64 = AtomicU64::new(0);
+
+/// Queues, handlers and dispatches lose time at random from now on. 0 stops it. `METAL_DRIVER_SEED` says the same.
+pub fn set_seed(seed: u64) {
+    SEED.store(seed, Ordering::Relaxed);
+}
+
+pub(crate) fn seed() -> u64 {
+    static FROM_ENVIRONMENT: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+    let given = FROM_ENVIRONMENT.get_or_init(|| {
+        std::env::var("METAL_DRIVER_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
+    });
+    match SEED.load(Ordering::Relaxed) {
+        0 => *given,
+        seed => seed,
+    }
+}
+
+/// The next command buffer that any queue takes up has this fault.
+pub fn fault_next(fault: Fault) {
+    lock(&FAULTS).push_back(fault);
+}
+
+pub(crate) fn take_fault() -> Option<Fault> {
+    lock(&FAULTS).pop_front()
+}
+
+/// The device refuses the next such thing.
+pub fn refuse_next(refusal: Refusal) {
+    lock(&REFUSALS).push(refusal);
+}
+
+pub(crate) fn refused(refusal: Refusal) -> bool {
+    let mut refusals = lock(&REFUSALS);
+    let found = refusals.iter().position(|other| *other == refusal);
+    found.map(|index| refusals.remove(index)).is_some()
+}
+
+/// The device goes: every command buffer fails as removed until it is there again.
+pub fn set_lost(lost: bool) {
+    LOST.store(lost, Ordering::Release);
+}
+
+pub(crate) fn lost() -> bool {
+    LOST.load(Ordering::Acquire)
+}
+
+/// There is no device at all.
+pub fn set_absent(absent: bool) {
+    ABSENT.store(absent, Ordering::Release);
+}
+
+pub(crate) fn absent() -> bool {
+    ABSENT.load(Ordering::Acquire)
+}
+
+/// The device is that of a hosted machine: no residency sets, counters, archives or newer GPU families.
+pub fn set_paravirtual(paravirtual: bool) {
+    PARAVIRTUAL.store(paravirtual, Ordering::Release);
+}
+
+pub(crate) fn paravirtual() -> bool {
+    PARAVIRTUAL.load(Ordering::Acquire)
+}
+
+/// Dispatches complete at once, without running their kernel: for measuring what the caller itself costs.
+pub fn set_without_kernels(without: bool) {
+    WITHOUT_KERNELS.store(without, Ordering::Release);
+}
+
+pub(crate) fn without_kernels() -> bool {
+    WITHOUT_KERNELS.load(Ordering::Acquire)
+}
+
+/// A second device with the features of now, and one reference. Programs get theirs from Metal; this is for tests that
+/// need one while another lives.
+pub fn another_device() -> *mut std::ffi::c_void {
+    crate::metal::another_device().cast()
+}
+
+/// How long a call waits for a place in a full queue before that counts as a wait without end.
+pub fn set_queue_timeout(timeout: Duration) {
+    QUEUE_MILLIS.store(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+}
+
+pub(crate) fn queue_timeout() -> Duration {
+    Duration::from_millis(QUEUE_MILLIS.load(Ordering::Relaxed))
+}
+
+/// The compiler takes so much longer.
+pub fn set_compile_delay(delay: Duration) {
+    COMPILE_MICROS.store(u64::try_from(delay.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+}
+
+pub(crate) fn compile_delay() -> Duration {
+    Duration::from_micros(COMPILE_MICROS.load(Ordering::Relaxed))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

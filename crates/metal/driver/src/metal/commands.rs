@@ -1,0 +1,330 @@
+//! Command buffers.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+
+use super::buffer::Buffer;
+use super::encoder::{Encoder, Kind};
+use super::event::SharedEvent;
+use super::lock;
+use super::pass::Pass;
+use super::queue::Queue;
+use super::residency::ResidencySet;
+use crate::foundation::Error;
+use crate::objc::{Block, BlockRef, Id, Raw, Sel, This, autoreleased, class, method, new};
+use crate::rules::{Rule, violation};
+
+/// `MTLCommandBufferStatus`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[repr(usize)]
+pub enum Status {
+    #[default]
+    NotEnqueued = 0,
+    Committed = 2,
+    Scheduled = 3,
+    Completed = 4,
+    Failed = 5,
+}
+
+/// What a command buffer has in order.
+pub enum Op {
+    Pass(Pass),
+    Wait(Id<SharedEvent>, u64),
+    Signal(Id<SharedEvent>, u64),
+}
+
+/// `MTLCommandBuffer`.
+pub struct Commands {
+    pub queue: Id<Queue>,
+    retains: bool,
+    /// The thread that is inside a method, as a number.
+    user: AtomicU64,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    status: Status,
+    ops: Vec<Op>,
+    open: bool,
+    handlers: Vec<BlockRef>,
+    scheduled: Vec<BlockRef>,
+    error: Option<Id<Error>>,
+    start: f64,
+    end: f64,
+    /// The counts of buffers that it uses, and the buffers themselves if it retains them.
+    used: Vec<(usize, Arc<AtomicUsize>, Option<Id<Buffer>>)>,
+    sets: Vec<Id<ResidencySet>>,
+}
+
+class!(
+    /// The class of command buffers.
+    COMMANDS, "MillstreamCommandBuffer", Commands,
+    [
+        method!(c"computeCommandEncoder", c"@@:", compute, fn(This<Commands>, Sel) -> Raw),
+        method!(c"computeCommandEncoderWithDispatchType:", c"@@:Q", compute_of, fn(This<Commands>, Sel, usize) -> Raw),
+        method!(c"blitCommandEncoder", c"@@:", blit, fn(This<Commands>, Sel) -> Raw),
+        method!(c"encodeSignalEvent:value:", c"v@:@Q", signal, fn(This<Commands>, Sel, This<SharedEvent>, u64)),
+        method!(c"encodeWaitForEvent:value:", c"v@:@Q", wait_for, fn(This<Commands>, Sel, This<SharedEvent>, u64)),
+        method!(c"addCompletedHandler:", c"v@:@?", add_handler, fn(This<Commands>, Sel, *mut Block)),
+        method!(c"addScheduledHandler:", c"v@:@?", add_scheduled, fn(This<Commands>, Sel, *mut Block)),
+        method!(c"useResidencySet:", c"v@:@", use_set, fn(This<Commands>, Sel, This<ResidencySet>)),
+        method!(c"commit", c"v@:", commit, fn(This<Commands>, Sel)),
+        method!(c"enqueue", c"v@:", enqueue, fn(This<Commands>, Sel)),
+        method!(c"waitUntilCompleted", c"v@:", wait_completed, fn(This<Commands>, Sel)),
+        method!(c"waitUntilScheduled", c"v@:", wait_scheduled, fn(This<Commands>, Sel)),
+        method!(c"status", c"Q@:", status, fn(This<Commands>, Sel) -> usize),
+        method!(c"error", c"@@:", error, fn(This<Commands>, Sel) -> Raw),
+        method!(c"retainedReferences", c"C@:", retained_references, fn(This<Commands>, Sel) -> bool),
+        method!(c"GPUStartTime", c"d@:", start_time, fn(This<Commands>, Sel) -> f64),
+        method!(c"GPUEndTime", c"d@:", end_time, fn(This<Commands>, Sel) -> f64),
+    ]
+);
+
+impl Commands {
+    pub fn new(queue: Id<Queue>, retains: bool) -> Self {
+        Self {
+            queue,
+            retains,
+            user: AtomicU64::new(0),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Whether the calling thread may encode now: one thread at a time, and not after the commit.
+    pub fn enter(&self, call: &str) -> Option<Entered<'_>> {
+        let me = thread_number();
+        if self.user.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            violation(
+                Rule::CommandBufferShared,
+                format_args!("{call} while another thread is inside"),
+            );
+            return None;
+        }
+        let entered = Entered(self);
+        if lock(&self.state).status >= Status::Committed {
+            violation(Rule::AfterCommit, format_args!("{call} after the commit"));
+            return None;
+        }
+        Some(entered)
+    }
+
+    /// Notes that it uses a buffer.
+    pub fn use_buffer(&self, buffer: This<Buffer>) {
+        let mut state = lock(&self.state);
+        let address = buffer.address();
+        if state.used.iter().any(|(known, ..)| *known == address) {
+            return;
+        }
+        buffer.in_flight.fetch_add(1, Ordering::AcqRel);
+        let kept = self.retains.then(|| buffer.retain());
+        state.used.push((address, Arc::clone(&buffer.in_flight), kept));
+    }
+
+    /// An encoder is through.
+    pub fn end_pass(&self, pass: Pass) {
+        let mut state = lock(&self.state);
+        state.ops.push(Op::Pass(pass));
+        state.open = false;
+    }
+
+    /// An encoder went without an end.
+    pub fn abandon_encoder(&self) {
+        lock(&self.state).open = false;
+    }
+
+    pub fn take_ops(&self) -> Vec<Op> {
+        std::mem::take(&mut lock(&self.state).ops)
+    }
+
+    /// The queue takes it up.
+    pub fn begin(this: &Id<Self>) {
+        let mut state = lock(&this.state);
+        (state.status, state.start) = (Status::Scheduled, super::now());
+        let handlers = std::mem::take(&mut state.scheduled);
+        drop(state);
+        this.changed.notify_all();
+        call_handlers(this, handlers);
+    }
+
+    /// It is through. Its handlers are the queue's to call, later.
+    pub fn finish(&self, error: Option<Id<Error>>) -> Vec<BlockRef> {
+        let mut state = lock(&self.state);
+        state.status = if error.is_some() { Status::Failed } else { Status::Completed };
+        (state.error, state.end) = (error, super::now());
+        // What it used may go from now on. The event that it signaled came before.
+        let used = std::mem::take(&mut state.used);
+        for (_, in_flight, _) in &used {
+            in_flight.fetch_sub(1, Ordering::AcqRel);
+        }
+        let handlers = std::mem::take(&mut state.handlers);
+        drop(state);
+        self.changed.notify_all();
+        handlers
+    }
+
+    fn encoder(this: This<Self>, call: &str, kind: Kind) -> Raw {
+        let Some(_entered) = this.enter(call) else { return std::ptr::null_mut() };
+        let mut state = lock(&this.state);
+        if state.open {
+            violation(Rule::SecondEncoder, format_args!("{call} while an encoder is open"));
+            return std::ptr::null_mut();
+        }
+        state.open = true;
+        drop(state);
+        autoreleased(Some(new(Encoder::new(this.retain(), kind))))
+    }
+
+    fn event(&self, call: &str, op: Op) {
+        let Some(_entered) = self.enter(call) else { return };
+        let mut state = lock(&self.state);
+        if state.open {
+            violation(Rule::EventInsideEncoder, format_args!("{call} while an encoder is open"));
+            return;
+        }
+        state.ops.push(op);
+    }
+
+    fn wait(&self, least: Status) {
+        let mut state = lock(&self.state);
+        if state.status < Status::Committed {
+            violation(Rule::WaitBeforeCommit, "a wait that would never end");
+            return;
+        }
+        while state.status < least {
+            state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+    }
+}
+
+impl Drop for Commands {
+    fn drop(&mut self) {
+        let state = lock(&self.state);
+        if state.status < Status::Committed {
+            for (_, in_flight, _) in &state.used {
+                in_flight.fetch_sub(1, Ordering::AcqRel);
+            }
+            self.queue.give_back_place();
+        }
+    }
+}
+
+/// A thread inside a method of a command buffer.
+pub struct Entered<'a>(&'a Commands);
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.0.user.store(0, Ordering::Release);
+    }
+}
+
+fn thread_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    thread_local! {
+        static OWN: u64 = NEXT.fetch_add(1, Ordering::Relaxed);
+    }
+    OWN.with(|own| *own)
+}
+
+/// Calls handlers on this thread, which has no lock.
+pub fn call_handlers(commands: &Id<Commands>, handlers: Vec<BlockRef>) {
+    for block in handlers {
+        type Handler = unsafe extern "C" fn(*mut Block, This<Commands>);
+        // SAFETY: a block of this signature, as `addCompletedHandler` takes it.
+        unsafe {
+            let call = std::mem::transmute::<*const (), Handler>(block.invoke());
+            call(block.as_ptr(), commands.this());
+        }
+    }
+}
+
+unsafe extern "C" fn compute(this: This<Commands>, sel: Sel) -> Raw {
+    Commands::encoder(this, sel.name(), Kind::Serial)
+}
+
+unsafe extern "C" fn compute_of(this: This<Commands>, sel: Sel, dispatch_type: usize) -> Raw {
+    Commands::encoder(
+        this,
+        sel.name(),
+        if dispatch_type == 1 { Kind::Concurrent } else { Kind::Serial },
+    )
+}
+
+unsafe extern "C" fn blit(this: This<Commands>, sel: Sel) -> Raw {
+    Commands::encoder(this, sel.name(), Kind::Blit)
+}
+
+unsafe extern "C" fn signal(this: This<Commands>, sel: Sel, event: This<SharedEvent>, value: u64) {
+    this.event(sel.name(), Op::Signal(event.retain(), value));
+}
+
+unsafe extern "C" fn wait_for(
+    this: This<Commands>,
+    sel: Sel,
+    event: This<SharedEvent>,
+    value: u64,
+) {
+    this.event(sel.name(), Op::Wait(event.retain(), value));
+}
+
+unsafe extern "C" fn add_handler(this: This<Commands>, sel: Sel, block: *mut Block) {
+    let Some(_entered) = this.enter(sel.name()) else { return };
+    // SAFETY: the caller passes a block.
+    lock(&this.state).handlers.extend(unsafe { BlockRef::copy(block) });
+}
+
+unsafe extern "C" fn add_scheduled(this: This<Commands>, sel: Sel, block: *mut Block) {
+    let Some(_entered) = this.enter(sel.name()) else { return };
+    // SAFETY: the caller passes a block.
+    lock(&this.state).scheduled.extend(unsafe { BlockRef::copy(block) });
+}
+
+unsafe extern "C" fn use_set(this: This<Commands>, sel: Sel, set: This<ResidencySet>) {
+    let Some(_entered) = this.enter(sel.name()) else { return };
+    lock(&this.state).sets.push(set.retain());
+}
+
+unsafe extern "C" fn commit(this: This<Commands>, sel: Sel) {
+    let Some(entered) = this.enter(sel.name()) else { return };
+    let mut state = lock(&this.state);
+    if state.open {
+        violation(Rule::CommitWithEncoder, "commit while an encoder is open");
+        state.open = false;
+    }
+    this.queue.check_residency(&state.sets, state.used.iter().map(|(address, ..)| *address));
+    state.status = Status::Committed;
+    drop((state, entered));
+    this.queue.commit(this.retain());
+}
+
+unsafe extern "C" fn enqueue(_: This<Commands>, _: Sel) {}
+
+unsafe extern "C" fn wait_completed(this: This<Commands>, _: Sel) {
+    this.wait(Status::Completed);
+}
+
+unsafe extern "C" fn wait_scheduled(this: This<Commands>, _: Sel) {
+    this.wait(Status::Scheduled);
+}
+
+unsafe extern "C" fn status(this: This<Commands>, _: Sel) -> usize {
+    lock(&this.state).status as usize
+}
+
+unsafe extern "C" fn error(this: This<Commands>, _: Sel) -> Raw {
+    autoreleased(lock(&this.state).error.clone())
+}
+
+unsafe extern "C" fn retained_references(this: This<Commands>, _: Sel) -> bool {
+    this.retains
+}
+
+unsafe extern "C" fn start_time(this: This<Commands>, _: Sel) -> f64 {
+    lock(&this.state).start
+}
+
+unsafe extern "C" fn end_time(this: This<Commands>, _: Sel) -> f64 {
+    lock(&this.state).end
+}

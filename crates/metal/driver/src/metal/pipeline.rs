@@ -1,0 +1,131 @@
+//! Compute pipelines.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::library::Function;
+use super::lock;
+use crate::control::{self, Refusal};
+use crate::foundation::{Array, Error, alloc_default, write_error};
+use crate::gpu::Kernel;
+use crate::objc::{Id, Raw, Sel, This, class, method, new, retained};
+use crate::rules::{Rule, violation};
+
+/// Group memory of every Apple GPU that the project supports.
+pub const GROUP_BYTES: usize = 32 << 10;
+/// Threads of a SIMD group.
+pub const SIMD_WIDTH: usize = 32;
+
+/// `MTLComputePipelineState`.
+pub struct Pipeline {
+    pub function: Id<Function>,
+    pub max_threads: usize,
+}
+
+/// `MTLComputePipelineDescriptor`.
+#[derive(Default)]
+pub struct Descriptor {
+    function: Mutex<Option<Id<Function>>>,
+    max_threads: AtomicUsize,
+    multiple: AtomicBool,
+}
+
+class!(
+    /// The class of pipelines.
+    PIPELINE, "MillstreamComputePipeline", Pipeline,
+    [
+        method!(c"maxTotalThreadsPerThreadgroup", c"Q@:", max_threads, fn(This<Pipeline>, Sel) -> usize),
+        method!(c"threadExecutionWidth", c"Q@:", width, fn(This<Pipeline>, Sel) -> usize),
+        method!(c"staticThreadgroupMemoryLength", c"Q@:", group_bytes, fn(This<Pipeline>, Sel) -> usize),
+    ]
+);
+
+class!(
+    /// MTLComputePipelineDescriptor.
+    DESCRIPTOR, "MTLComputePipelineDescriptor", Descriptor,
+    [
+        method!(c"setComputeFunction:", c"v@:@", set_function, fn(This<Descriptor>, Sel, Option<This<Function>>)),
+        method!(c"setMaxTotalThreadsPerThreadgroup:", c"v@:Q", set_max_threads, fn(This<Descriptor>, Sel, usize)),
+        method!(c"setThreadGroupSizeIsMultipleOfThreadExecutionWidth:", c"v@:C", set_multiple, fn(This<Descriptor>, Sel, bool)),
+        method!(c"setBinaryArchives:", c"v@:@", set_archives, fn(This<Descriptor>, Sel, Option<This<Array>>)),
+        method!(c"setSupportIndirectCommandBuffers:", c"v@:C", set_indirect, fn(This<Descriptor>, Sel, bool)),
+    ],
+    alloc: alloc_default::<Descriptor>
+);
+
+impl Pipeline {
+    pub fn kernel(&self) -> &Kernel {
+        &self.function.program.kernels[self.function.kernel]
+    }
+}
+
+/// What `newComputePipelineStateWithFunction` does.
+///
+/// # Safety
+///
+/// `error` is null or can be written.
+pub unsafe fn make(function: Option<Id<Function>>, wanted_threads: usize, error: *mut Raw) -> Raw {
+    let refuse = |message: &str| {
+        // SAFETY: as the caller says.
+        unsafe { write_error(error, Error::make("CompilerError", 2, message, None)) };
+        std::ptr::null_mut()
+    };
+    let Some(function) = function else { return refuse("a pipeline needs a function") };
+    if control::refused(Refusal::Pipeline) {
+        return refuse("the compiler could not allocate memory");
+    }
+    let kernel = &function.program.kernels[function.kernel];
+    let (bytes, own_max) = (kernel.shared_bytes, kernel.max_threads as usize);
+    if bytes > GROUP_BYTES {
+        violation(
+            Rule::GroupMemory,
+            format_args!("{} has {bytes} bytes of group memory", kernel.name),
+        );
+        return refuse("group memory exceeds the limit of the device");
+    }
+    let max_threads = if wanted_threads == 0 { own_max } else { own_max.min(wanted_threads) };
+    new(Pipeline { function, max_threads }).into_raw()
+}
+
+/// As above, from a descriptor.
+///
+/// # Safety
+///
+/// `error` is null or can be written.
+pub unsafe fn make_from(descriptor: This<Descriptor>, error: *mut Raw) -> Raw {
+    let function = lock(&descriptor.function).clone();
+    // SAFETY: as the caller says.
+    unsafe { make(function, descriptor.max_threads.load(Ordering::Relaxed), error) }
+}
+
+unsafe extern "C" fn max_threads(this: This<Pipeline>, _: Sel) -> usize {
+    this.max_threads
+}
+
+unsafe extern "C" fn width(_: This<Pipeline>, _: Sel) -> usize {
+    SIMD_WIDTH
+}
+
+unsafe extern "C" fn group_bytes(this: This<Pipeline>, _: Sel) -> usize {
+    this.kernel().shared_bytes
+}
+
+unsafe extern "C" fn set_function(
+    this: This<Descriptor>,
+    _: Sel,
+    function: Option<This<Function>>,
+) {
+    *lock(&this.function) = retained(function);
+}
+
+unsafe extern "C" fn set_max_threads(this: This<Descriptor>, _: Sel, threads: usize) {
+    this.max_threads.store(threads, Ordering::Relaxed);
+}
+
+unsafe extern "C" fn set_multiple(this: This<Descriptor>, _: Sel, multiple: bool) {
+    this.multiple.store(multiple, Ordering::Relaxed);
+}
+
+unsafe extern "C" fn set_archives(_: This<Descriptor>, _: Sel, _: Option<This<Array>>) {}
+
+unsafe extern "C" fn set_indirect(_: This<Descriptor>, _: Sel, _: bool) {}

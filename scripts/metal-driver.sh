@@ -14,9 +14,12 @@ plain() {
 
 tsan() {
     local target=x86_64-unknown-linux-gnu log=target/races.log mistake
+    # Messages and the runtime that answers them are in archives that name each other; GNU's linker wants an order.
+    local lld
+    lld=$(rustc --print sysroot)/lib/rustlib/$target/bin/gcc-ld/ld.lld
     # As in scripts/tsan.sh: a standard library that is built for it, by the distribution's compiler.
     export PATH="/usr/bin:$PATH" RUSTC_BOOTSTRAP=1 METAL_DRIVER_SANITIZER=thread
-    export RUSTFLAGS="-Zsanitizer=thread -Zexternal-clangrt -Clinker=clang-22 -Clink-arg=-fsanitize=thread -Clink-arg=-rdynamic"
+    export RUSTFLAGS="-Zsanitizer=thread -Zexternal-clangrt -Clinker=clang-22 -Clink-arg=-fsanitize=thread -Clink-arg=--ld-path=$lld"
     export TSAN_OPTIONS="halt_on_error=0 exitcode=66" CARGO_TARGET_DIR=target/tsan
     races() { /usr/bin/cargo test --quiet -Zbuild-std --target "$target" --test races; }
     races

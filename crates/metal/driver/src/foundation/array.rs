@@ -47,10 +47,9 @@ unsafe extern "C" fn count(this: This<Array>, _: Sel) -> usize {
 }
 
 unsafe extern "C" fn object(this: This<Array>, _: Sel, index: usize) -> Raw {
-    // SAFETY: the array has a reference; the caller gets one of the pool's.
-    this.0
-        .get(index)
-        .map_or(std::ptr::null_mut(), |any| crate::objc::autorelease(unsafe { objc_retain(any.0) }))
+    let Some(any) = this.0.get(index) else { return std::ptr::null_mut() };
+    // SAFETY: the array has a reference, and the caller gets one of the pool's.
+    crate::objc::autorelease(unsafe { objc_retain(any.0) })
 }
 
 unsafe extern "C" fn with_objects(_: Raw, _: Sel, objects: *const Raw, count: usize) -> Raw {

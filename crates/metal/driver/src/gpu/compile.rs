@@ -231,16 +231,21 @@ pub fn sanitized() -> bool {
     std::env::var("METAL_DRIVER_SANITIZER").as_deref() == Ok("thread")
 }
 
-/// Where texts are compiled: a folder of this process, with the library's headers.
+/// Where texts are compiled: one folder for all processes of a user, with the library's header. Files in it have names
+/// of their own, and go when they are compiled.
 pub fn folder() -> Result<PathBuf, String> {
     static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let made = FOLDER.get_or_init(|| {
-        let folder =
-            std::env::temp_dir().join(format!("millstream-metal-driver-{}", std::process::id()));
+        // SAFETY: asks for a number.
+        let user = unsafe { libc::getuid() };
+        let folder = std::env::temp_dir().join(format!("millstream-metal-driver-{user}"));
         let include = folder.join("include");
         let write = || {
             std::fs::create_dir_all(&include)?;
-            std::fs::write(include.join("metal_stdlib"), include_str!("../../include/metal_stdlib"))
+            // Another process may be reading it: it is replaced whole.
+            let unfinished = include.join(format!("metal_stdlib.{}", std::process::id()));
+            std::fs::write(&unfinished, include_str!("../../include/metal_stdlib"))?;
+            std::fs::rename(unfinished, include.join("metal_stdlib"))
         };
         write().map_err(|error| format!("{}: {error}", folder.display())).map(|()| folder)
     });

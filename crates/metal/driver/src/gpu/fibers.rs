@@ -1,6 +1,7 @@
 //! The fibers: those that run the host dialect of the kernels, as one shared object of this process.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -24,17 +25,19 @@ fn dispatch() -> Result<Dispatch, String> {
     let address = DISPATCH.get_or_init(|| {
         let text = include_str!("../../../../kernels/tests/host/runtime.cpp");
         let flag = if sanitized() { "-DWITH_TSAN" } else { "-DSPOIL" };
-        let (source, object) = (
-            folder()?.join("runtime.cpp"),
-            folder()?.join(format!("runtime-{}.so", std::process::id())),
-        );
+        let file = |end: &str| -> Result<PathBuf, String> {
+            Ok(folder()?.join(format!("runtime-{}.{end}", std::process::id())))
+        };
+        let (source, object) = (file("cpp")?, file("so")?);
         std::fs::write(&source, text).map_err(|error| error.to_string())?;
         let mut clang = Command::new("clang++-22");
         clang
             .args(["-std=c++17", "-O1", "-g1", "-fPIC", "-shared", flag, "-o"])
             .arg(&object)
             .arg(&source);
-        run(&mut clang)?;
+        let built = run(&mut clang);
+        let _ = std::fs::remove_file(&source);
+        built?;
         let handle = open(&object, libc::RTLD_GLOBAL);
         let _ = std::fs::remove_file(&object);
         Ok(symbol(handle?, "host_dispatch")?.addr())

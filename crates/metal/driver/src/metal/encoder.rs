@@ -33,8 +33,6 @@ pub struct State {
     pub pass: Pass,
     pipeline: Option<Id<Pipeline>>,
     slots: [Slot; 31],
-    /// Whether something was encoded since the last fence was updated.
-    updated: Vec<u64>,
 }
 
 #[derive(Clone, Default)]
@@ -263,12 +261,11 @@ unsafe extern "C" fn barrier_of(this: This<Encoder>, sel: Sel, _: *const c_void,
 unsafe extern "C" fn update_fence(this: This<Encoder>, sel: Sel, fence: This<Fence>) {
     let Some((_entered, mut state)) = this.enter(sel.name()) else { return };
     state.pass.updates.push(fence.number);
-    state.updated.push(fence.number);
 }
 
 unsafe extern "C" fn wait_fence(this: This<Encoder>, sel: Sel, fence: This<Fence>) {
     let Some((_entered, mut state)) = this.enter(sel.name()) else { return };
-    if state.updated.contains(&fence.number) {
+    if state.pass.updates.contains(&fence.number) {
         violation(Rule::FenceOrder, "an encoder waits for a fence that it has updated");
         return;
     }

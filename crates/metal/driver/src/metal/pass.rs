@@ -21,8 +21,6 @@ pub struct Pass {
     pub updates: Vec<u64>,
     /// Memory that Metal tracks, by address: passes that share one run one after the other.
     pub tracked: Vec<usize>,
-    /// Counters at its start and end.
-    pub samples: Vec<(Id<SampleBuffer>, usize)>,
 }
 
 pub enum Step {
@@ -92,18 +90,12 @@ impl Pass {
     /// Runs it on this thread, and on a second one where steps may run at once.
     pub fn run(&self, jitter: &mut Jitter) {
         jitter.pause();
-        if let Some((buffer, index)) = self.samples.first() {
-            buffer.sample(*index);
-        }
         if self.concurrent {
             for steps in self.steps.split(|step| matches!(step, Step::Barrier)) {
                 run_in_any_order(steps, jitter);
             }
         } else {
             self.steps.iter().for_each(|step| step.run(jitter));
-        }
-        if let Some((buffer, index)) = self.samples.get(1) {
-            buffer.sample(*index);
         }
     }
 }

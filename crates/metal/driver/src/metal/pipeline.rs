@@ -1,7 +1,7 @@
 //! Compute pipelines.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::library::Function;
 use super::lock;
@@ -27,7 +27,6 @@ pub struct Pipeline {
 pub struct Descriptor {
     function: Mutex<Option<Id<Function>>>,
     max_threads: AtomicUsize,
-    multiple: AtomicBool,
 }
 
 class!(
@@ -122,9 +121,8 @@ unsafe extern "C" fn set_max_threads(this: This<Descriptor>, _: Sel, threads: us
     this.max_threads.store(threads, Ordering::Relaxed);
 }
 
-unsafe extern "C" fn set_multiple(this: This<Descriptor>, _: Sel, multiple: bool) {
-    this.multiple.store(multiple, Ordering::Relaxed);
-}
+/// Every group here is a multiple of the SIMD width, whatever a pipeline says.
+unsafe extern "C" fn set_multiple(_: This<Descriptor>, _: Sel, _: bool) {}
 
 unsafe extern "C" fn set_archives(_: This<Descriptor>, _: Sel, _: Option<This<Array>>) {}
 

@@ -78,6 +78,17 @@ unsafe extern "C" fn remove(this: This<ResidencySet>, _: Sel, allocation: *const
     lock(&this.state).pending.remove(&allocation.addr());
 }
 
+/// The addresses of a list of allocations.
+///
+/// # Safety
+///
+/// There are so many.
+unsafe fn addresses(allocations: *const *const Header, count: usize) -> Vec<usize> {
+    // SAFETY: as the caller says.
+    let address = |index| unsafe { (*allocations.add(index)).addr() };
+    (0..count).map(address).collect()
+}
+
 unsafe extern "C" fn add_many(
     this: This<ResidencySet>,
     _: Sel,
@@ -85,9 +96,8 @@ unsafe extern "C" fn add_many(
     count: usize,
 ) {
     // SAFETY: the caller passes so many.
-    lock(&this.state)
-        .pending
-        .extend((0..count).map(|index| unsafe { (*allocations.add(index)).addr() }));
+    let added = unsafe { addresses(allocations, count) };
+    lock(&this.state).pending.extend(added);
 }
 
 unsafe extern "C" fn remove_many(
@@ -96,11 +106,9 @@ unsafe extern "C" fn remove_many(
     allocations: *const *const Header,
     count: usize,
 ) {
-    let mut state = lock(&this.state);
-    for index in 0..count {
-        // SAFETY: the caller passes so many.
-        state.pending.remove(&unsafe { (*allocations.add(index)).addr() });
-    }
+    // SAFETY: the caller passes so many.
+    let removed = unsafe { addresses(allocations, count) };
+    lock(&this.state).pending.retain(|address| !removed.contains(address));
 }
 
 unsafe extern "C" fn remove_all(this: This<ResidencySet>, _: Sel) {

@@ -38,7 +38,14 @@ fn main() {
         let last = second.submit_fenced(fenced, &[], |encoder| {
             dispatch(encoder, &scale, [&b, &c], params(1.0), GROUPS)
         });
-        if planted != "unwaited-result" {
+        if planted == "unwaited-result" {
+            // The memory is asked, and not the event: whatever the schedule, a read and a write meet unordered.
+            let value = c.contents().cast::<f32>().as_ptr();
+            // SAFETY: the buffer lives; that the GPU writes it at this time is the mistake.
+            while unsafe { value.read_volatile() } != 2.0 * values[0] {
+                std::hint::spin_loop();
+            }
+        } else {
             second.wait(last);
         }
         let found = read(&c);

@@ -4,6 +4,7 @@ mod builder;
 mod config;
 pub(crate) mod fork;
 mod health;
+mod inner;
 mod registry;
 
 pub use builder::DeviceBuilder;
@@ -11,17 +12,17 @@ pub use config::{Config, Exhaustion, MAX_STREAMS};
 pub use health::{Health, HealthState};
 
 use std::fmt;
-use std::sync::atomic::AtomicPtr;
 
 use self::health::FaultLog;
-use self::registry::{PUBLISH, READ};
+use self::inner::{CLOSED, LOST, OPEN, bit, keep};
+pub(crate) use self::inner::{DeviceInner, opened_devices};
 use crate::memory::DeviceMemory;
 use crate::profiler::Profiler;
 use crate::stream::{Deadline, Reason, StreamInner, StreamPool};
 use crate::sync::schedule::{AtomicU8, Ordering};
 use crate::{
-    Backend, BackendInfo, Buffer, Command, Counters, DType, Error, Layout, MemoryStats, Op, OpKind,
-    Ready, Result, Stream,
+    Backend, BackendInfo, Buffer, Counters, DType, Error, Layout, MemoryStats, OpKind, Ready,
+    Result, Stream,
 };
 
 /// A device: a handle that costs nothing to copy and may be used from any thread.
@@ -44,71 +45,6 @@ use crate::{
 #[doc(alias = "Context")]
 #[derive(Clone, Copy)]
 pub struct Device(&'static DeviceInner);
-
-/// The state of a device. On the hot path it is only read.
-pub(crate) struct DeviceInner {
-    /// The device opened before this one.
-    opened_before: Option<&'static DeviceInner>,
-    /// The name, with a number where devices of that name were opened before.
-    label: String,
-    info: BackendInfo,
-    config: Config,
-    backend: Box<dyn Backend>,
-    supported: u64,
-    max_work: u64,
-    /// The process it was opened in.
-    generation: u32,
-    /// One of the constants below.
-    status: AtomicU8,
-    fault_log: FaultLog,
-    pool: StreamPool,
-    memory: DeviceMemory,
-    profiler: Profiler,
-}
-
-/// The device opened last. All devices hang together from here, so that what lives as long as the process
-/// is never mistaken for a leak.
-static NEWEST: AtomicPtr<DeviceInner> = AtomicPtr::new(std::ptr::null_mut());
-
-/// Keeps a device for the rest of the process.
-fn keep(mut inner: Box<DeviceInner>) -> &'static DeviceInner {
-    let mut newest = NEWEST.load(READ);
-    loop {
-        // SAFETY: null, or a device that is never freed.
-        inner.opened_before = unsafe { newest.as_ref() };
-        inner.label = label(&inner.info.name, inner.opened_before);
-        let kept = Box::into_raw(inner);
-        match NEWEST.compare_exchange(newest, kept, PUBLISH, READ) {
-            // SAFETY: just made, and nobody frees it from here on.
-            Ok(_) => return unsafe { &*kept },
-            Err(current) => {
-                // SAFETY: made by `into_raw` above and not published.
-                inner = unsafe { Box::from_raw(kept) };
-                newest = current;
-            }
-        }
-    }
-}
-
-/// Every device that was ever opened, the newest first. Takes no lock.
-pub(crate) fn opened_devices() -> impl Iterator<Item = &'static DeviceInner> {
-    // SAFETY: null, or a device that is never freed.
-    let newest = unsafe { NEWEST.load(READ).as_ref() };
-    std::iter::successors(newest, |device| device.opened_before)
-}
-
-/// A name that no device before it has.
-fn label(name: &str, newest: Option<&'static DeviceInner>) -> String {
-    let before = std::iter::successors(newest, |device| device.opened_before);
-    match before.filter(|device| device.info.name == name).count() {
-        0 => name.to_owned(),
-        others => format!("{name}#{}", others + 1),
-    }
-}
-
-const OPEN: u8 = 0;
-const LOST: u8 = 1;
-const CLOSED: u8 = 2;
 
 impl Device {
     /// Opens a device by name, as in `"cpu"` or `"cuda:1"`, with the settings of the environment (see
@@ -224,7 +160,7 @@ impl Device {
         let supported = OpKind::ALL
             .iter()
             .filter(|&&kind| backend.supports(kind))
-            .fold(0, |set, &kind| set | 1u64 << kind as u8);
+            .fold(0, |set, &kind| set | bit(kind));
         let streams = config.streams.unwrap_or(info.streams.clamp(1, MAX_STREAMS));
         config.streams = Some(streams);
         let inner = DeviceInner {
@@ -280,7 +216,7 @@ impl Device {
 
     /// Whether it executes this kind of Command.
     pub fn supports(&self, kind: OpKind) -> bool {
-        self.0.supported & (1 << kind as u8) != 0
+        self.0.supports(kind)
     }
 
     /// The layout of a buffer for weights of this layout, packed for matrix products by
@@ -501,122 +437,6 @@ impl Device {
         result
     }
 }
-
-impl DeviceInner {
-    pub fn name(&self) -> &str {
-        &self.info.name
-    }
-
-    pub fn label(&self) -> &str {
-        &self.label
-    }
-
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
-    pub fn backend(&self) -> &dyn Backend {
-        &*self.backend
-    }
-
-    pub fn pool(&self) -> &StreamPool {
-        &self.pool
-    }
-
-    pub fn memory(&self) -> &DeviceMemory {
-        &self.memory
-    }
-
-    pub fn profiler(&self) -> &Profiler {
-        &self.profiler
-    }
-
-    /// Batches that one stream may have in flight; always below what makes the platform block.
-    pub fn in_flight_cap(&self) -> usize {
-        self.config.in_flight.min(self.info.queue_capacity.saturating_sub(1)).max(1)
-    }
-
-    /// Batches that run at the same time at full speed.
-    pub fn parallelism(&self) -> usize {
-        self.info.parallelism.max(1)
-    }
-
-    /// Whether the device was opened before a fork, in the parent.
-    pub fn is_inherited(&self) -> bool {
-        self.generation != fork::generation()
-    }
-
-    pub fn is_closed(&self) -> bool {
-        self.status.load(Ordering::Acquire) == CLOSED
-    }
-
-    /// Whether nothing comes any more from one of the streams.
-    pub fn has_lost_streams(&self) -> bool {
-        self.pool.created().any(|stream| stream.progress().lost().is_some())
-    }
-
-    /// Whether the device can be used. Two loads of words that hardly ever change.
-    pub fn check(&self) -> Result<()> {
-        if self.status.load(Ordering::Acquire) == OPEN && !self.is_inherited() {
-            return Ok(());
-        }
-        Err(self.refusal())
-    }
-
-    #[cold]
-    fn refusal(&self) -> Error {
-        let device = self.name().to_owned();
-        if self.is_inherited() {
-            return Error::Forked { device };
-        }
-        match self.status.load(Ordering::Acquire) {
-            LOST => self.fault_log.lost(&device),
-            _ => Error::DeviceClosed { device },
-        }
-    }
-
-    /// Whether the device can do this, and in bounded time. `bytes` are those that its operands hold.
-    pub fn check_command<B>(&self, command: &Command<B>, bytes: usize) -> Result<()> {
-        self.check_support(command.op())?;
-        // A look at the operands, which a device without a bound is spared.
-        if self.max_work != u64::MAX && command.is_more_work(bytes, self.max_work) {
-            return Err(Error::Invalid {
-                op: command.op().name(),
-                reason: format!(
-                    "needs about {} operations, more than the {} that one Command may on {}: divide it",
-                    command.work(),
-                    self.max_work,
-                    self.name()
-                ),
-            });
-        }
-        Ok(())
-    }
-
-    fn check_support(&self, op: &Op) -> Result<()> {
-        if self.supported & (1 << op.kind() as u8) != 0 {
-            return Ok(());
-        }
-        Err(Error::Unsupported {
-            op: op.name(),
-            device: self.name().to_owned(),
-            reason: "the device has no kernel for it".into(),
-        })
-    }
-
-    /// Waits until everything recorded has passed, whatever became of it; the first error.
-    pub fn wait_idle(&'static self) -> Result<()> {
-        let mut first = Ok(());
-        let deadline = Deadline::usual(self);
-        for stream in self.pool.created() {
-            first = first.and(stream.wait_until_passed_by(stream.recorded(), deadline));
-        }
-        first
-    }
-}
-
-// A panic leaves a device usable; see `StreamInner`.
-impl std::panic::RefUnwindSafe for DeviceInner {}
 
 impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,6 +2,7 @@
 
 mod places;
 mod recipe;
+mod sampled;
 mod windows;
 
 use proptest::prelude::*;

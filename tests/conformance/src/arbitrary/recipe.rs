@@ -73,7 +73,7 @@ impl Recipe {
             let largest = self.shape.iter_mut().max().expect("a product above 1 has a factor");
             *largest /= 2;
         }
-        match self.kind % 21 {
+        match self.kind % 23 {
             0 => self.fill(),
             1 => self.copy(),
             2 | 3 => self.unary(),
@@ -92,6 +92,7 @@ impl Recipe {
             17 => self.pad(),
             18 => self.window(),
             19 => self.chain(),
+            20 | 21 => self.sampled(),
             _ if self.flag(6) => self.reverse(),
             _ => self.transfer(),
         }
@@ -104,8 +105,11 @@ impl Recipe {
 
     /// The case, with the outputs that its inputs make.
     pub(super) fn finish(&self, case: CaseBuilder) -> Case {
-        let arrangements = [0, 2, 4].map(|at: usize| &self.arrangements[at]);
-        case.outputs_by(|place, dtype, shape| arrangements[place].layout(dtype, shape)).build()
+        let arrangements = [0, 2, 3, 4].map(|place| &self.arrangements[place]);
+        let layout = |place: usize, dtype, shape: &[usize]| {
+            arrangements[place % arrangements.len()].layout(dtype, shape)
+        };
+        case.outputs_by(layout).build()
     }
 
     /// A case with an output that inputs lie in, or broadcast to.

@@ -1,18 +1,17 @@
 //! Tensors, layers and weights: networks as one writes them in PyTorch, run by Millstream.
 //!
-//! Start with [`Tensor`], [`Module`] and [`Weights`]. Everything here makes
-//! [`Command`](millstream_core::Command)s on the calling thread's stream and nothing else, so it runs on
-//! every device, and any thread may use any tensor or layer.
+//! Start with [`Tensor`], [`Module`] and [`Weights`]. Everything here records
+//! [`Command`](millstream_core::Command)s on the calling thread's stream. So it runs on every device, and any thread may
+//! use any tensor or layer.
 //!
-//! Names are PyTorch's. `docs/coming-from.md` in the repository says what is called what for those who come from PyTorch,
-//! candle or ort. A model prints as it does there:
+//! Names are PyTorch's; `docs/coming-from.md` in the repository compares them with those of PyTorch, candle and ort. A model
+//! prints as in PyTorch:
 //!
 //! ```
-//! # use millstream_cpu as _;
-//! use millstream_core::{DType, Device};
-//! use millstream_nn::{Linear, ReLU, Result, Sequential, Weights};
+//! # millstream_nn::doctest!();
+//! use millstream::nn::{Linear, ReLU, Sequential, Weights};
+//! use millstream::{DType, Device};
 //!
-//! # fn main() -> Result<()> {
 //! let weights = Weights::random(1, DType::F32, &Device::cpu()?);
 //! let model = Sequential::new().push(Linear::new(8, 16, true, &weights.child("0"))?).push(ReLU);
 //! let text = "\
@@ -21,8 +20,7 @@
 //!   (1): ReLU()
 //! )";
 //! assert_eq!(format!("{model:?}"), text);
-//! # Ok(())
-//! # }
+//! # Ok::<(), millstream::Error>(())
 //! ```
 
 mod axis;

@@ -1,16 +1,26 @@
 //! Activations and other layers without parameters.
 
-use millstream_core::{Activation, BinaryOp, LayerName};
+use millstream_core::Activation;
 
 use super::Module;
-use super::check::{misfit, wants_dtype};
 use super::describe::described;
-use crate::{Init, Result, Tensor, Weights};
+use crate::{Result, Tensor};
 
 macro_rules! fused {
-    ($($(#[$doc:meta])* $name:ident $activation:expr),* $(,)?) => {
+    ($($(#[$doc:meta])* $name:ident $activation:expr, [$output:literal];)*) => {
         $(
             $(#[$doc])*
+            ///
+            /// ```
+            /// # millstream_nn::doctest!();
+            #[doc = concat!("use millstream::nn::{Module, ", stringify!($name), "};")]
+            /// use millstream::{Device, Tensor};
+            ///
+            /// let input = Tensor::new(&[-1.0f32, 2.0, 8.0], &Device::cpu()?)?;
+            #[doc = concat!("let output = ", stringify!($name), ".forward(&input)?;")]
+            #[doc = concat!("assert_eq!(output.to_string(), \"tensor([", $output, "])\");")]
+            /// # Ok::<(), millstream::Error>(())
+            /// ```
             #[derive(Clone, Copy, Default)]
             pub struct $name;
 
@@ -29,22 +39,33 @@ macro_rules! fused {
     };
 }
 
+// Each with what its example gives.
 fused! {
     /// `max(x, 0)`.
-    ReLU Activation::Relu,
+    ReLU Activation::Relu, ["0., 2., 8."];
     /// `min(max(x, 0), 6)`.
-    ReLU6 Activation::Clip { min: 0.0, max: 6.0 },
+    ReLU6 Activation::Clip { min: 0.0, max: 6.0 }, ["0., 2., 6."];
     /// `x / (1 + e⁻ˣ)`.
-    SiLU Activation::Silu,
+    SiLU Activation::Silu, ["-0.2689,  1.7616,  7.9973"];
     /// `1 / (1 + e⁻ˣ)`.
-    Sigmoid Activation::Sigmoid,
+    Sigmoid Activation::Sigmoid, ["0.2689, 0.8808, 0.9997"];
     /// `tanh x`.
-    Tanh Activation::Tanh,
+    Tanh Activation::Tanh, ["-0.7616,  0.9640,  1.0000"];
     /// `x · min(max(x + 3, 0), 6) / 6`.
-    Hardswish Activation::HardSwish,
+    Hardswish Activation::HardSwish, ["-0.3333,  1.6667,  8.0000"];
 }
 
 /// `x Φ(x)`.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{GELU, Module};
+/// use millstream::{Device, Tensor};
+///
+/// let input = Tensor::new(&[-1.0f32, 2.0], &Device::cpu()?)?;
+/// assert_eq!(GELU { tanh: false }.forward(&input)?.to_string(), "tensor([-0.1587,  1.9545])");
+/// # Ok::<(), millstream::Error>(())
+/// ```
 #[derive(Clone, Copy, Default)]
 pub struct GELU {
     /// Use the tanh approximation (`approximate="tanh"` in PyTorch) instead of the exact distribution.
@@ -70,6 +91,16 @@ impl Module for GELU {
 }
 
 /// `x`, or `negative_slope · x` below zero.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{LeakyReLU, Module};
+/// use millstream::{Device, Tensor};
+///
+/// let input = Tensor::new(&[-1.0f32, 2.0], &Device::cpu()?)?;
+/// assert_eq!(LeakyReLU { negative_slope: 0.5 }.forward(&input)?.to_string(), "tensor([-0.5000,  2.0000])");
+/// # Ok::<(), millstream::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct LeakyReLU {
     /// The slope below zero.
@@ -95,9 +126,20 @@ impl Module for LeakyReLU {
 }
 
 macro_rules! plain {
-    ($($(#[$doc:meta])* $name:ident $method:ident),* $(,)?) => {
+    ($($(#[$doc:meta])* $name:ident $method:ident, [$output:literal];)*) => {
         $(
             $(#[$doc])*
+            ///
+            /// ```
+            /// # millstream_nn::doctest!();
+            #[doc = concat!("use millstream::nn::{Module, ", stringify!($name), "};")]
+            /// use millstream::{Device, Tensor};
+            ///
+            /// let input = Tensor::new(&[-1.0f32, 2.0, 8.0], &Device::cpu()?)?;
+            #[doc = concat!("let output = ", stringify!($name), ".forward(&input)?;")]
+            #[doc = concat!("assert_eq!(output.to_string(), \"tensor([", $output, "])\");")]
+            /// # Ok::<(), millstream::Error>(())
+            /// ```
             #[derive(Clone, Copy, Default)]
             pub struct $name;
 
@@ -112,23 +154,34 @@ macro_rules! plain {
     };
 }
 
+// Each with what its example gives.
 plain! {
     /// `min(max(x / 6 + 1/2, 0), 1)`.
-    Hardsigmoid hardsigmoid,
+    Hardsigmoid hardsigmoid, ["0.3333, 0.8333, 1.0000"];
     /// `x · tanh(softplus(x))`.
-    Mish mish,
+    Mish mish, ["-0.3034,  1.9440,  8.0000"];
     /// The self-normalizing exponential unit.
-    SELU selu,
+    SELU selu, ["-1.1113,  2.1014,  8.4056"];
     /// `log(1 + eˣ)`.
-    Softplus softplus,
+    Softplus softplus, ["0.3133, 2.1269, 8.0003"];
     /// `x / (1 + |x|)`.
-    Softsign softsign,
+    Softsign softsign, ["-0.5000,  0.6667,  0.8889"];
 }
 
 /// `x`, or `alpha · (eˣ - 1)` below zero.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{ELU, Module};
+/// use millstream::{Device, Tensor};
+///
+/// let input = Tensor::new(&[-1.0f32, 2.0], &Device::cpu()?)?;
+/// assert_eq!(ELU::default().forward(&input)?.to_string(), "tensor([-0.6321,  2.0000])");
+/// # Ok::<(), millstream::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct ELU {
-    /// The limit below zero, with the other sign.
+    /// The result approaches `-alpha` for large negative inputs.
     pub alpha: f32,
 }
 
@@ -146,46 +199,17 @@ impl Module for ELU {
     described!();
 }
 
-/// `x`, or `weight · x` below zero, with one weight or one for each channel. Parameter: `weight`
-/// `[num_parameters]`.
-pub struct PReLU {
-    pub(super) weight: Tensor,
-    name: LayerName,
-}
-
-impl PReLU {
-    /// Takes `weight`.
-    ///
-    /// # Errors
-    ///
-    /// A weight that is missing or of another shape, or no memory.
-    pub fn new(num_parameters: usize, weights: &Weights) -> Result<Self> {
-        let weight =
-            weights.parameter("weight", &[num_parameters], Init::Constant(0.25))?.settle()?;
-        Ok(Self { weight, name: weights.layer_name("PReLU") })
-    }
-}
-
-impl Module for PReLU {
-    fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        let _layer = self.name.enter();
-        let (layer, slopes) = (self.name.as_str(), self.weight.elements());
-        if slopes != 1 && input.shape().get(1) != Some(&slopes) {
-            return misfit(layer, input, &format!("takes [batch, {slopes}, …]"));
-        }
-        wants_dtype(layer, input, self.weight.dtype())?;
-        let mut slope = self.weight.clone();
-        // Channels are the second axis; what is behind it has the same slope.
-        for _ in 2..input.rank() {
-            slope = slope.unsqueeze(-1)?;
-        }
-        input.binary(BinaryOp::Prelu, &slope)
-    }
-
-    described!();
-}
-
 /// Softmax along an axis.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{Module, Softmax};
+/// use millstream::{Device, Tensor};
+///
+/// let input = Tensor::new(&[-1.0f32, 2.0], &Device::cpu()?)?;
+/// assert_eq!(Softmax { dim: -1 }.forward(&input)?.to_string(), "tensor([0.0474, 0.9526])");
+/// # Ok::<(), millstream::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct Softmax {
     /// The axis; a negative one counts from the end.
@@ -201,6 +225,16 @@ impl Module for Softmax {
 }
 
 /// The logarithm of softmax along an axis.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{LogSoftmax, Module};
+/// use millstream::{Device, Tensor};
+///
+/// let input = Tensor::new(&[-1.0f32, 2.0], &Device::cpu()?)?;
+/// assert_eq!(LogSoftmax { dim: -1 }.forward(&input)?.to_string(), "tensor([-3.0486, -0.0486])");
+/// # Ok::<(), millstream::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct LogSoftmax {
     /// The axis; a negative one counts from the end.
@@ -215,7 +249,17 @@ impl Module for LogSoftmax {
     described!();
 }
 
-/// The input itself.
+/// Returns its input.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{Identity, Module};
+/// use millstream::{Device, Tensor};
+///
+/// let input = Tensor::new(&[-1.0f32, 2.0], &Device::cpu()?)?;
+/// assert_eq!(Identity.forward(&input)?.to_string(), "tensor([-1.,  2.])");
+/// # Ok::<(), millstream::Error>(())
+/// ```
 #[derive(Clone, Copy, Default)]
 pub struct Identity;
 
@@ -231,10 +275,20 @@ impl Module for Identity {
     described!();
 }
 
-/// The input itself: nothing is dropped when a network is only run.
+/// Returns its input: nothing is dropped in inference.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{Dropout, Module};
+/// use millstream::{Device, Tensor};
+///
+/// let input = Tensor::new(&[-1.0f32, 2.0], &Device::cpu()?)?;
+/// assert_eq!(Dropout { p: 0.1 }.forward(&input)?.to_string(), "tensor([-1.,  2.])");
+/// # Ok::<(), millstream::Error>(())
+/// ```
 #[derive(Clone, Copy, Default)]
 pub struct Dropout {
-    /// The share that training would drop.
+    /// The share of elements that training drops.
     pub p: f32,
 }
 
@@ -251,6 +305,16 @@ impl Module for Dropout {
 }
 
 /// Joins all axes but the first.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{Flatten, Module};
+/// use millstream::{DType, Device, Tensor};
+///
+/// let input = Tensor::ones(&[2, 3, 4, 4], DType::F32, &Device::cpu()?)?;
+/// assert_eq!(Flatten.forward(&input)?.shape(), [2, 48]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
 #[derive(Clone, Copy, Default)]
 pub struct Flatten;
 

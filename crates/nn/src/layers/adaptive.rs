@@ -1,4 +1,4 @@
-//! Layers whose output has sizes of its own choice.
+//! Layers that are given the size of their output, or a factor for it.
 
 use millstream_core::{NearestRounding, ResizeMode};
 
@@ -9,7 +9,7 @@ use super::describe::described;
 use super::pool::AvgPool;
 use crate::{Result, Tensor};
 
-/// The mean of windows that cover `[batch, channels, spatial…]` so that each spatial axis gets a given size.
+/// The mean of windows of `[batch, channels, spatial…]`, chosen so that the output has a given size.
 ///
 /// Window `i` of `n` on an axis of size `s` goes from `⌊i·s/n⌋` up to `⌈(i+1)·s/n⌉`.
 #[derive(Clone, Copy)]
@@ -18,15 +18,35 @@ pub struct AdaptiveAvgPool<const N: usize> {
 }
 
 /// [`AdaptiveAvgPool`] over one axis.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{AdaptiveAvgPool1d, Module};
+/// use millstream::{Device, Tensor};
+///
+/// let input = Tensor::new(&[[[1.0f32, 4.0, 3.0, 2.0]]], &Device::cpu()?)?;
+/// assert_eq!(AdaptiveAvgPool1d::new([2]).forward(&input)?.to_vec::<f32>()?, [2.5, 2.5]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
 pub type AdaptiveAvgPool1d = AdaptiveAvgPool<1>;
 /// [`AdaptiveAvgPool`] over two axes.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{AdaptiveAvgPool2d, Module};
+/// use millstream::{DType, Device, Tensor};
+///
+/// let input = Tensor::ones(&[1, 3, 8, 8], DType::F32, &Device::cpu()?)?;
+/// assert_eq!(AdaptiveAvgPool2d::new([1, 1]).forward(&input)?.shape(), [1, 3, 1, 1]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
 pub type AdaptiveAvgPool2d = AdaptiveAvgPool<2>;
 
 impl<const N: usize> AdaptiveAvgPool<N> {
     pub(super) const NAME: &str =
         ["AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d"][N - 1];
 
-    /// Windows for these sizes.
+    /// Pools to these sizes.
     pub fn new(output_size: [usize; N]) -> Self {
         Self { output_size }
     }
@@ -56,7 +76,7 @@ impl<const N: usize> Module for AdaptiveAvgPool<N> {
     described!();
 }
 
-/// Axis by axis: a product with a matrix of shares, since windows are products of ranges.
+/// One axis after another, each by a product with a matrix: column `i` has the share of each element in window `i`.
 fn uneven<const N: usize>(input: &Tensor, output_size: [usize; N]) -> Result<Tensor> {
     let mut value = input.clone();
     for (axis, wanted) in (2..).zip(output_size) {
@@ -75,27 +95,38 @@ fn uneven<const N: usize>(input: &Tensor, output_size: [usize; N]) -> Result<Ten
     value.contiguous()
 }
 
-/// How [`Upsample`] makes elements in between.
+/// How [`Upsample`] interpolates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UpsampleMode {
-    /// The element at or before.
+    /// The nearest element; PyTorch's `nearest`.
     #[default]
     Nearest,
-    /// Between neighbors along every axis: PyTorch's `linear`, `bilinear` and `trilinear`.
+    /// Linear along every axis: PyTorch's `linear`, `bilinear` and `trilinear`.
     Linear,
-    /// Between four elements along each of two axes.
+    /// Cubic, from four elements along each of two axes.
     Bicubic,
 }
 
-/// Larger (or smaller) spatial axes of `[batch, channels, spatial…]`, each by the same factor.
+/// Resizes all spatial axes of `[batch, channels, spatial…]` by one factor.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{Module, Upsample, UpsampleMode};
+/// use millstream::{Device, Tensor};
+///
+/// let layer = Upsample { scale_factor: 2.0, mode: UpsampleMode::Nearest, align_corners: false };
+/// let input = Tensor::new(&[[[1.0f32, 2.0]]], &Device::cpu()?)?; // [batch, channels, length]
+/// assert_eq!(layer.forward(&input)?.to_vec::<f32>()?, [1.0, 1.0, 2.0, 2.0]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 #[doc(alias = "Interpolate")]
 pub struct Upsample {
-    /// How much larger.
+    /// The factor; below 1 the output is smaller.
     pub scale_factor: f64,
-    /// What is between the elements.
+    /// How elements are interpolated.
     pub mode: UpsampleMode,
-    /// Whether the outer elements stay at the edge. Not for [`UpsampleMode::Nearest`].
+    /// Whether the corner elements keep their values. Has no effect on [`UpsampleMode::Nearest`].
     pub align_corners: bool,
 }
 

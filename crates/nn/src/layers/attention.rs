@@ -31,16 +31,30 @@ impl Default for MultiheadAttentionOptions {
     }
 }
 
-/// Attention with several heads, of three Commands where query, key and value are one tensor.
+/// Attention with several heads. A call records three Commands if query, key and value are one tensor.
 ///
 /// Parameters: `in_proj_weight` `[3 · embed_dim, embed_dim]`, `in_proj_bias`, `out_proj.weight`,
 /// `out_proj.bias`. Tensors are `[length, batch, embed_dim]`, or `[batch, length, embed_dim]` if
-/// `batch_first`, or have no batch. The weights of attention are not given back (`need_weights=False` in
-/// PyTorch). Where `kdim` or `vdim` is given, there are `q_proj_weight`, `k_proj_weight` and `v_proj_weight`
-/// in place of `in_proj_weight`.
+/// `batch_first`, or have no batch. The attention weights are not returned (`need_weights=False` in PyTorch).
+/// If `kdim` or `vdim` is given, there are `q_proj_weight`, `k_proj_weight` and `v_proj_weight` in place of
+/// `in_proj_weight`.
 ///
-/// The first weight is packed twice, for self-attention and for any other; transformer layers, which know
-/// what they need, pack it once.
+/// `in_proj_weight` is packed twice, for self-attention and for cross-attention. Transformer layers pack it once, since
+/// they know which they need.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{AttentionMask, MultiheadAttention, MultiheadAttentionOptions, Weights};
+/// use millstream::{DType, Device, Tensor};
+///
+/// let device = Device::cpu()?;
+/// let options = MultiheadAttentionOptions { batch_first: true, ..Default::default() };
+/// let layer = MultiheadAttention::new(32, 4, options, &Weights::random(1, DType::F32, &device))?;
+/// let input = Tensor::randn(&[2, 5, 32], 3, DType::F32, &device)?;
+/// let output = layer.forward(&input, &input, &input, &AttentionMask::causal())?;
+/// assert_eq!(output.shape(), [2, 5, 32]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
 #[doc(alias = "SelfAttention")]
 #[doc(alias = "CrossAttention")]
 pub struct MultiheadAttention {
@@ -80,7 +94,7 @@ impl MultiheadAttention {
         Self::of(embed_dim, num_heads, options, weights, &weights.child("out_proj"), projection)
     }
 
-    /// From linear layers to query, key and value by these names, and one behind them. Tensors are
+    /// From linear layers of these names for query, key and value, and an output layer. Tensors are
     /// `[batch, length, embed_dim]`.
     pub(crate) fn named(
         kind: AttentionKind,
@@ -120,7 +134,7 @@ impl MultiheadAttention {
         })
     }
 
-    /// What a model prints that has linear layers of these names to query, key and value, and one behind them.
+    /// How a model prints it whose linear layers for query, key and value have these names.
     pub(crate) fn describe_named(&self, kind: &'static str, names: [&str; 3]) -> Description {
         let linear = Linear::description(self.embed_dim, self.embed_dim, true);
         names.iter().fold(Description::new(kind), |made, name| made.child(name, &linear))
@@ -169,7 +183,7 @@ impl MultiheadAttention {
         self.out_proj.forward_fused(&attended, residual, Activation::None)
     }
 
-    /// Whether query, key and value are what the layer takes.
+    /// Checks that query, key and value fit the layer.
     fn check(&self, query: &Tensor, key: &Tensor, value: &Tensor) -> Result<()> {
         let rank = query.rank();
         let fits = |tensor: &Tensor, size: usize| {
@@ -207,7 +221,7 @@ impl MultiheadAttention {
         misfit_of(self.name.as_str(), what, given, &takes)
     }
 
-    /// Self-attention of the tokens of a step, `[batch, length, embed_dim]`, to all so far, plus a residual.
+    /// Self-attention of the tokens of a step, `[batch, length, embed_dim]`, to all tokens so far, plus a residual.
     pub(crate) fn forward_cached(
         &self,
         input: &Tensor,
@@ -228,7 +242,7 @@ impl MultiheadAttention {
         self.projection.key_and_value(memory)
     }
 
-    /// Attention to what is remembered, plus a residual.
+    /// Attention to the keys and values from [`remember`](Self::remember), plus a residual.
     pub(crate) fn forward_remembered(
         &self,
         query: &Tensor,

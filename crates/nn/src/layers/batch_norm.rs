@@ -1,4 +1,4 @@
-//! Normalization by what was seen in training.
+//! Normalization with mean and variance from training.
 
 use millstream_core::{BinaryOp, Command, DType, LayerName};
 
@@ -23,10 +23,10 @@ impl Default for BatchNormOptions {
     }
 }
 
-/// Scales and shifts each channel (axis 1) by the mean and variance seen in training.
+/// Normalizes each channel (axis 1) with the mean and variance from training.
 ///
 /// Parameters, all `[num_features]`: `weight`, `bias`, `running_mean`, `running_var`. They become one scale
-/// and one shift per channel when the layer is made. Behind a convolution,
+/// and one shift per channel when the layer is made. After a convolution,
 /// [`Conv::with_batch_norm`](super::Conv::with_batch_norm) makes one layer of both.
 pub struct BatchNorm {
     scale: Tensor,
@@ -36,8 +36,34 @@ pub struct BatchNorm {
 }
 
 /// Batch normalization of `[batch, channels]` or `[batch, channels, length]`.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{BatchNorm1d, Module, Weights};
+/// use millstream::{DType, Device, Tensor};
+///
+/// let device = Device::cpu()?;
+/// let weights = Weights::random(1, DType::F32, &device); // or from a file, with Weights::open
+/// let norm = BatchNorm1d::new(4, Default::default(), &weights)?;
+/// let input = Tensor::ones(&[2, 4], DType::F32, &device)?;
+/// assert_eq!(norm.forward(&input)?.shape(), [2, 4]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
 pub type BatchNorm1d = BatchNorm;
 /// Batch normalization of `[batch, channels, height, width]`.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{BatchNorm2d, Module, Weights};
+/// use millstream::{DType, Device, Tensor};
+///
+/// let device = Device::cpu()?;
+/// let weights = Weights::random(1, DType::F32, &device); // or from a file, with Weights::open
+/// let norm = BatchNorm2d::new(8, Default::default(), &weights)?;
+/// let input = Tensor::ones(&[1, 8, 5, 5], DType::F32, &device)?;
+/// assert_eq!(norm.forward(&input)?.shape(), [1, 8, 5, 5]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
 pub type BatchNorm2d = BatchNorm;
 
 impl BatchNorm {
@@ -58,7 +84,7 @@ impl BatchNorm {
         if weights.has_problems() {
             return Ok(Self { scale: variance.settle()?, shift: mean.settle()?, options, name });
         }
-        // Folded in f64, so that it costs no more accuracy than one rounding.
+        // Computed in f64, so that only the last rounding costs accuracy.
         let mut scale = (variance.to_dtype(DType::F64)? + options.eps)?.rsqrt()?;
         if let Some(weight) = weight {
             scale = scale.mul(weight.to_dtype(DType::F64)?)?;
@@ -76,12 +102,12 @@ impl BatchNorm {
         })
     }
 
-    /// What each channel is multiplied with.
+    /// The factor of each channel.
     pub fn scale(&self) -> &Tensor {
         &self.scale
     }
 
-    /// What is then added to each channel.
+    /// What is added to each channel after it is multiplied.
     pub fn shift(&self) -> &Tensor {
         &self.shift
     }
@@ -98,7 +124,7 @@ impl Module for BatchNorm {
         let mut wide = vec![1; input.rank() - 1];
         wide[0] = channels;
         let result = input.mul(self.scale.reshape(&wide)?)?;
-        // Nobody else has seen the product yet, so its memory takes the sum.
+        // Nothing else uses the product, so the sum is written over it.
         let shift = self.shift.reshape(&wide)?;
         let recorder = OpRecorder::new("batch_norm", &input.device())?;
         let (sum, shift) = (result.operand(), shift.operand());

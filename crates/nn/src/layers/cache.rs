@@ -6,15 +6,15 @@ use crate::error::invalid;
 use crate::tensor::OpRecorder;
 use crate::{Result, Tensor};
 
-/// Steps that a cache has room for at first; when it is full it doubles.
+/// The steps that a new cache has room for. When it is full, it doubles.
 const FIRST_STEPS: usize = 16;
 
 /// The keys and values of one layer.
 ///
-/// All beams of an input have their keys in one sequence, step by step, and a mask says which of them a beam
-/// sees. So nothing moves when beams change places, and the beams of an input are queries of one attention.
+/// All beams of an input keep their keys in one sequence, step by step, and a mask says which of them a beam
+/// sees. So nothing is copied when beams are reordered, and the beams of an input are queries of one attention.
 ///
-/// Memory is written here behind the filled part only, which nobody has seen yet.
+/// Only memory after the filled part is written, which no tensor has read.
 #[derive(Default)]
 pub(crate) struct KeyValueCache {
     /// `[batch, room, 2 · size]`, of which `filled` tokens are there.
@@ -23,8 +23,8 @@ pub(crate) struct KeyValueCache {
 }
 
 impl KeyValueCache {
-    /// Adds the tokens of one step, given as query, key and value side by side, `[batch, beams, 3 · size]`. Gives keys
-    /// and values of all so far, side by side.
+    /// Adds the tokens of one step, given as query, key and value side by side, `[batch, beams, 3 · size]`. Returns the
+    /// keys and values of all steps so far, side by side.
     pub fn extend(&mut self, product: &Tensor, size: usize) -> Result<Tensor> {
         let &[batch, beams, _] = product.shape() else {
             return invalid("attention", format!("shape {:?}", product.shape()));

@@ -1,17 +1,17 @@
-//! What layers say of inputs that do not fit. Nothing is written unless something does not.
+//! Errors of inputs that do not fit a layer. No text is formatted unless one is returned.
 
 use millstream_core::DType;
 
 use crate::error::{refused, shown};
 use crate::{Result, Tensor};
 
-/// The error of an input that does not fit; `takes` goes on behind "but the layer".
+/// The error of an input that does not fit; `takes` continues the sentence "…, but the layer".
 #[cold]
 pub(super) fn misfit<T>(layer: &'static str, input: &Tensor, takes: &str) -> Result<T> {
     misfit_of(layer, "input", input, takes)
 }
 
-/// The same for an input of another name.
+/// As [`misfit`], for an argument of another name.
 #[cold]
 pub(super) fn misfit_of<T>(
     layer: &'static str,
@@ -22,7 +22,7 @@ pub(super) fn misfit_of<T>(
     refused(layer, format!("{what} {}, but the layer {takes}", shown(input)))
 }
 
-/// An input has the type of the layer's weights.
+/// Checks that an input has the type of the layer's weights.
 #[inline]
 pub(super) fn wants_dtype(layer: &'static str, input: &Tensor, dtype: DType) -> Result<()> {
     if input.dtype() == dtype { Ok(()) } else { other_dtype(layer, input, dtype) }
@@ -33,7 +33,7 @@ fn other_dtype<T>(layer: &'static str, input: &Tensor, dtype: DType) -> Result<T
     misfit(layer, input, &format!("has weights of {dtype}: convert one with to_dtype"))
 }
 
-/// An input is `[batch, channels, spatial…]` over `N` spatial axes, or has no batch.
+/// Checks that an input is `[batch, channels, spatial…]` with `N` spatial axes, or the same without the batch.
 #[inline]
 pub(super) fn wants_channels<const N: usize>(
     layer: &'static str,
@@ -50,7 +50,7 @@ pub(super) fn wants_channels<const N: usize>(
     }
 }
 
-/// The same for any number of channels.
+/// As [`wants_channels`], for any number of channels.
 #[inline]
 pub(super) fn wants_spatial<const N: usize>(layer: &'static str, input: &Tensor) -> Result<()> {
     let fits = (N + 1..=N + 2).contains(&input.rank());

@@ -13,11 +13,11 @@ use crate::{Init, Result, Tensor, Weights};
 pub struct ConvOptions<const N: usize> {
     /// The step of the window.
     pub stride: [u32; N],
-    /// Zeros on both sides.
+    /// How many zeros are added on both sides.
     pub padding: [u32; N],
     /// The distance between taps.
     pub dilation: [u32; N],
-    /// Channels are split in so many independent groups.
+    /// The number of groups that channels are split into; each is convolved by itself.
     pub groups: usize,
     /// Whether there is a bias.
     pub bias: bool,
@@ -30,7 +30,7 @@ impl<const N: usize> Default for ConvOptions<N> {
 }
 
 impl<const N: usize> ConvOptions<N> {
-    fn params(&self, op: &'static str) -> Result<ConvParams> {
+    pub(super) fn params(&self, op: &'static str) -> Result<ConvParams> {
         const { assert!(N >= 1 && N <= MAX_SPATIAL, "1 to 3 spatial axes") };
         let Some(groups) = u32::try_from(self.groups).ok().filter(|&groups| groups > 0) else {
             return invalid(op, format!("{} groups, but it takes 1 or more", self.groups));
@@ -53,12 +53,13 @@ impl<const N: usize> ConvOptions<N> {
 ///
 /// Parameters: `weight` `[out_channels, in_channels / groups, kernel…]`, `bias` `[out_channels]`.
 ///
-/// Devices convolve over 1 to 3 axes; four do not compile:
+/// `N` is 1 to 3; 4 does not compile:
 ///
 /// ```compile_fail
 /// # use millstream_cpu as _;
-/// # use millstream_core::{DType, Device};
-/// # use millstream_nn::{Conv, Weights};
+/// # use millstream_nn::doctest as millstream;
+/// # use millstream::nn::{Conv, Weights};
+/// # use millstream::{DType, Device};
 /// let weights = Weights::random(1, DType::F32, &Device::cpu().unwrap());
 /// let _ = Conv::<4>::new(1, 1, [1; 4], Default::default(), &weights);
 /// ```
@@ -67,19 +68,59 @@ pub struct Conv<const N: usize> {
     pub(super) bias: Option<Tensor>,
     pub(super) params: ConvParams,
     name: LayerName,
-    /// Whether the weights only stand in for what did not fit, and nothing is to be made of them.
+    /// Whether the weights are stand-ins, since some weights of the model did not fit.
     stands_in: bool,
 }
 
 /// Convolution over one spatial axis.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{Conv1d, Module, Weights};
+/// use millstream::{DType, Device, Tensor};
+///
+/// let device = Device::cpu()?;
+/// let weights = Weights::random(1, DType::F32, &device); // or from a file, with Weights::open
+/// let conv = Conv1d::new(2, 8, [3], Default::default(), &weights)?;
+/// let input = Tensor::ones(&[1, 2, 10], DType::F32, &device)?;
+/// assert_eq!(conv.forward(&input)?.shape(), [1, 8, 8]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
 pub type Conv1d = Conv<1>;
 /// Convolution over two spatial axes.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{Conv2d, ConvOptions, Module, Weights};
+/// use millstream::{DType, Device, Tensor};
+///
+/// let device = Device::cpu()?;
+/// let weights = Weights::random(1, DType::F32, &device); // or from a file, with Weights::open
+/// let options = ConvOptions { stride: [2, 2], padding: [1, 1], ..Default::default() };
+/// let conv = Conv2d::new(3, 8, [3, 3], options, &weights)?;
+/// let input = Tensor::ones(&[1, 3, 32, 32], DType::F32, &device)?;
+/// assert_eq!(conv.forward(&input)?.shape(), [1, 8, 16, 16]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
 pub type Conv2d = Conv<2>;
 /// Convolution over three spatial axes.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{Conv3d, Module, Weights};
+/// use millstream::{DType, Device, Tensor};
+///
+/// let device = Device::cpu()?;
+/// let weights = Weights::random(1, DType::F32, &device); // or from a file, with Weights::open
+/// let conv = Conv3d::new(1, 2, [2, 2, 2], Default::default(), &weights)?;
+/// let input = Tensor::ones(&[1, 1, 4, 4, 4], DType::F32, &device)?;
+/// assert_eq!(conv.forward(&input)?.shape(), [1, 2, 3, 3, 3]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
 pub type Conv3d = Conv<3>;
 
 impl<const N: usize> Conv<N> {
-    /// Takes `weight`, and `bias` as the options say.
+    /// Takes `weight` from the weights, and `bias` if the options ask for it.
     ///
     /// # Errors
     ///
@@ -109,7 +150,22 @@ impl<const N: usize> Conv<N> {
         self.weight.shape()[1] * self.params.groups as usize
     }
 
-    /// This convolution and a batch normalization behind it, as one.
+    /// This convolution and the batch normalization after it, as one convolution.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::nn::{BatchNorm2d, Conv2d, Module, Weights};
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let device = Device::cpu()?;
+    /// let weights = Weights::random(1, DType::F32, &device);
+    /// let conv = Conv2d::new(3, 8, [3, 3], Default::default(), &weights.child("conv"))?;
+    /// let norm = BatchNorm2d::new(8, Default::default(), &weights.child("norm"))?;
+    /// let both = conv.with_batch_norm(&norm)?; // costs no more than the convolution
+    /// let input = Tensor::ones(&[1, 3, 8, 8], DType::F32, &device)?;
+    /// assert_eq!(both.forward(&input)?.shape(), norm.forward(&conv.forward(&input)?)?.shape());
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -160,92 +216,21 @@ impl<const N: usize> Module for Conv<N> {
     described!();
 }
 
-/// The options of a transposed convolution over `N` spatial axes, with PyTorch's defaults.
-#[derive(Clone, Copy, Debug)]
-pub struct ConvTransposeOptions<const N: usize> {
-    /// What it has in common with the convolution it is the other direction of.
-    pub conv: ConvOptions<N>,
-    /// Added to the end of the output.
-    pub output_padding: [u32; N],
-}
-
-impl<const N: usize> Default for ConvTransposeOptions<N> {
-    fn default() -> Self {
-        Self { conv: ConvOptions::default(), output_padding: [0; N] }
-    }
-}
-
-/// Transposed convolution of `[batch, in_channels, spatial…]` over `N` spatial axes.
-///
-/// Parameters: `weight` `[in_channels, out_channels / groups, kernel…]`, `bias` `[out_channels]`.
-pub struct ConvTranspose<const N: usize> {
-    pub(super) weight: Tensor,
-    pub(super) bias: Option<Tensor>,
-    pub(super) params: ConvParams,
+/// Checks that the groups divide the channels of input and output.
+pub(super) fn check_groups(
+    inputs: usize,
+    outputs: usize,
+    groups: usize,
     name: LayerName,
-}
-
-/// Transposed convolution over one spatial axis.
-pub type ConvTranspose1d = ConvTranspose<1>;
-/// Transposed convolution over two spatial axes.
-pub type ConvTranspose2d = ConvTranspose<2>;
-
-impl<const N: usize> ConvTranspose<N> {
-    /// Takes `weight`, and `bias` as the options say.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Conv::new`].
-    pub fn new(
-        in_channels: usize,
-        out_channels: usize,
-        kernel_size: [usize; N],
-        options: ConvTransposeOptions<N>,
-        weights: &Weights,
-    ) -> Result<Self> {
-        let mut params = options.conv.params("conv_transpose")?;
-        params.output_padding[..N].copy_from_slice(&options.output_padding);
-        let (groups, name) = (options.conv.groups, weights.layer_name("ConvTranspose"));
-        check_groups(in_channels, out_channels, groups, name)?;
-        let per_group = out_channels / groups;
-        let (weight, bias) = parameters(
-            [in_channels, per_group],
-            kernel_size,
-            options.conv.bias.then_some(out_channels),
-            per_group,
-            weights,
-        )?;
-        Ok(Self { weight, bias, params, name })
-    }
-}
-
-impl<const N: usize> Module for ConvTranspose<N> {
-    fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        self.forward_activated(input, Activation::None)
-    }
-
-    fn forward_activated(&self, input: &Tensor, activation: Activation) -> Result<Tensor> {
-        let _layer = self.name.enter();
-        wants_channels::<N>(self.name.as_str(), input, self.weight.shape()[0])?;
-        wants_dtype(self.name.as_str(), input, self.weight.dtype())?;
-        unbatched::<N>(input, |input| {
-            input.conv_transpose(&self.weight, self.bias.as_ref(), self.params, activation)
-        })
-    }
-
-    described!();
-}
-
-/// Groups divide the channels of both sides.
-fn check_groups(inputs: usize, outputs: usize, groups: usize, name: LayerName) -> Result<()> {
+) -> Result<()> {
     if inputs.is_multiple_of(groups) && outputs.is_multiple_of(groups) {
         return Ok(());
     }
     refused(name.as_str(), format!("{groups} groups do not divide {inputs} and {outputs} channels"))
 }
 
-/// `weight` and `bias`; in one output meet `channels` times the kernel's taps.
-fn parameters<const N: usize>(
+/// `weight` and `bias`. One output is the sum over `channels` and all elements of the kernel.
+pub(super) fn parameters<const N: usize>(
     first: [usize; 2],
     kernel: [usize; N],
     bias_size: Option<usize>,
@@ -259,7 +244,7 @@ fn parameters<const N: usize>(
     Ok((weight.settle()?, bias_size.map(bias).transpose()?))
 }
 
-/// An input without a batch is a batch of one.
+/// Applies a function to an input that may have no batch axis.
 pub(super) fn unbatched<const N: usize>(
     input: &Tensor,
     apply: impl FnOnce(&Tensor) -> Result<Tensor>,

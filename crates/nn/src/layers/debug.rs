@@ -1,4 +1,4 @@
-//! What each layer prints: the text that PyTorch has for it.
+//! How each layer prints: as in PyTorch.
 
 use std::fmt;
 
@@ -76,7 +76,7 @@ prints! {
         });
 }
 
-/// What both kinds of convolution print behind their channels.
+/// What both kinds of convolution print after their channels.
 fn window<const N: usize>(
     description: Description,
     kernel: &[usize],

@@ -12,10 +12,28 @@ use super::transformer::{FeedForward, Residual, TransformerOptions};
 use super::{AttentionMask, Description};
 use crate::{Result, Tensor, Weights};
 
-/// One layer of a transformer decoder, of twelve Commands.
+/// One layer of a transformer decoder. A call records twelve Commands.
 ///
 /// Parameters: `self_attn.*` and `multihead_attn.*` as in [`MultiheadAttention`], `linear1.*`, `linear2.*`,
 /// `norm1.*`, `norm2.*`, `norm3.*`.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{AttentionMask, TransformerDecoderLayer, TransformerOptions, Weights};
+/// use millstream::{DType, Device, Tensor};
+///
+/// let device = Device::cpu()?;
+/// let options = TransformerOptions { batch_first: true, dim_feedforward: 64, ..Default::default() };
+/// let layer = Weights::random(1, DType::F32, &device)
+///     .load(|weights| TransformerDecoderLayer::new(32, 4, options, weights))?;
+/// let (target, memory) = (
+///     Tensor::randn(&[1, 3, 32], 1, DType::F32, &device)?,
+///     Tensor::randn(&[1, 5, 32], 2, DType::F32, &device)?, // from an encoder
+/// );
+/// let output = layer.forward(&target, &memory, &AttentionMask::causal(), &AttentionMask::none())?;
+/// assert_eq!(output.shape(), [1, 3, 32]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
 pub struct TransformerDecoderLayer {
     self_attn: MultiheadAttention,
     multihead_attn: MultiheadAttention,
@@ -50,7 +68,7 @@ impl TransformerDecoderLayer {
         })
     }
 
-    /// From parts that have names of their own.
+    /// From parts whose weights have other names.
     pub(crate) fn of(
         [self_attn, multihead_attn]: [MultiheadAttention; 2],
         feed_forward: FeedForward,
@@ -59,13 +77,13 @@ impl TransformerDecoderLayer {
         Self { self_attn, multihead_attn, feed_forward, norm1, norm2, norm3 }
     }
 
-    /// The parts, for those who print them under names of their own.
+    /// The parts, for models that print them under other names.
     pub(crate) fn parts(&self) -> ([&MultiheadAttention; 2], [&Linear; 2], [&LayerNorm; 3]) {
         let norms = [&self.norm1, &self.norm2, &self.norm3].map(Residual::norm);
         ([&self.self_attn, &self.multihead_attn], self.feed_forward.linears(), norms)
     }
 
-    /// The layer over a target and the memory of an encoder, each with its mask.
+    /// Applies the layer to a target and the output of an encoder (`memory`), each with its mask.
     ///
     /// # Errors
     ///
@@ -94,8 +112,8 @@ impl TransformerDecoderLayer {
         self.multihead_attn.remember(memory)
     }
 
-    /// The layer over a target and what is remembered of a memory. With a cache, the target is the tokens of one
-    /// step, which attend to those of the steps before too.
+    /// Applies the layer with the keys and values from [`remember`](Self::remember). With a cache, the target is the
+    /// tokens of one step, which also attend to the tokens of earlier steps.
     pub(crate) fn forward_remembered(
         &self,
         target: &Tensor,
@@ -118,7 +136,7 @@ impl TransformerDecoderLayer {
         )
     }
 
-    /// The layer with its two attentions, each of which is given its input and what to add to its result.
+    /// Applies the layer with these two attentions. Each gets its input and the residual to add.
     fn forward_with(
         &self,
         target: &Tensor,
@@ -131,13 +149,31 @@ impl TransformerDecoderLayer {
     }
 }
 
-/// Several decoder layers, and a norm behind them if wanted.
+/// Several decoder layers, and optionally a norm after them.
 ///
 /// Parameters: `layers.0.*`, `layers.1.*`, …, `norm.*`.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{AttentionMask, TransformerDecoder, TransformerOptions, Weights};
+/// use millstream::{DType, Device, Tensor};
+///
+/// let device = Device::cpu()?;
+/// let options = TransformerOptions { batch_first: true, dim_feedforward: 64, ..Default::default() };
+/// let decoder = Weights::random(1, DType::F32, &device)
+///     .load(|weights| TransformerDecoder::new(32, 4, 2, true, options, weights))?;
+/// let (target, memory) = (
+///     Tensor::randn(&[1, 3, 32], 1, DType::F32, &device)?,
+///     Tensor::randn(&[1, 5, 32], 2, DType::F32, &device)?, // from an encoder
+/// );
+/// let output = decoder.forward(&target, &memory, &AttentionMask::causal(), &AttentionMask::none())?;
+/// assert_eq!(output.shape(), [1, 3, 32]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
 pub struct TransformerDecoder(Stack<TransformerDecoderLayer>);
 
 impl TransformerDecoder {
-    /// Takes the parameters of `num_layers` layers, and of `norm` if there is to be one.
+    /// Takes the parameters of `num_layers` layers, and of a norm after them if `norm`.
     ///
     /// # Errors
     ///
@@ -157,7 +193,7 @@ impl TransformerDecoder {
         Ok(Self(Stack::new("decoder", num_layers, norm, layer)?))
     }
 
-    /// The layers over a target and the memory of an encoder, each with its mask.
+    /// Applies the layers to a target and the output of an encoder (`memory`), each with its mask.
     ///
     /// # Errors
     ///

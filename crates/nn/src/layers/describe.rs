@@ -4,16 +4,16 @@ use std::fmt::{self, Debug};
 
 use super::Module;
 
-/// What a module prints: its kind, its arguments, and the modules that it is made of, one per line.
+/// How a module prints: its kind, its arguments, and its child modules, one per line.
 ///
 /// # Example
 ///
 /// ```
-/// # use millstream_cpu as _;
+/// # millstream_nn::doctest!();
 /// use std::fmt;
 ///
-/// use millstream_core::{DType, Device};
-/// use millstream_nn::{Description, Linear, Module, Result, Tensor, Weights};
+/// use millstream::nn::{Description, Linear, Module, Sequential, Weights};
+/// use millstream::{DType, Device, Result, Tensor};
 ///
 /// struct Gate {
 ///     value: Linear,
@@ -31,13 +31,12 @@ use super::Module;
 ///     }
 /// }
 ///
-/// # fn main() -> Result<()> {
 /// let weights = Weights::random(1, DType::F32, &Device::cpu()?);
 /// let gate = Gate {
 ///     value: Linear::new(4, 2, true, &weights.child("value"))?,
 ///     gate: Linear::new(4, 2, false, &weights.child("gate"))?,
 /// };
-/// let model = millstream_nn::Sequential::new().push(gate);
+/// let model = Sequential::new().push(gate);
 /// let text = "\
 /// Sequential(
 ///   (0): Gate(
@@ -46,8 +45,7 @@ use super::Module;
 ///   )
 /// )";
 /// assert_eq!(format!("{model:?}"), text);
-/// # Ok(())
-/// # }
+/// # Ok::<(), millstream::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct Description {
@@ -73,18 +71,18 @@ impl Description {
         self.value(format_args!("{name}={value}"))
     }
 
-    /// Adds an argument that PyTorch leaves out where it is usual.
+    /// Adds an argument that PyTorch prints only if it is not the default.
     pub(super) fn argument_if(self, there: bool, name: &str, value: impl fmt::Display) -> Self {
         if there { self.argument(name, value) } else { self }
     }
 
-    /// Adds a module that this one is made of.
+    /// Adds a child module.
     pub fn child(mut self, name: &str, child: &dyn Debug) -> Self {
         self.children.push(format!("({name}): {child:?}"));
         self
     }
 
-    /// Adds a list of modules. Those that follow one another and print alike are printed once.
+    /// Adds a list of modules. Neighbors that print the same are printed once, with their count.
     pub fn list<C: Debug>(self, name: &str, children: &[C]) -> Self {
         self.child(name, &List(children))
     }
@@ -153,19 +151,19 @@ pub(super) fn type_name<T: ?Sized>() -> &'static str {
     name[..end].rsplit("::").next().unwrap_or(name)
 }
 
-/// A truth value as Python has it.
+/// A `bool` as Python prints it.
 pub(super) fn python(value: bool) -> &'static str {
     if value { "True" } else { "False" }
 }
 
-/// Several numbers as Python has them: `(3,)`, `(3, 3)`.
+/// Several numbers as Python prints them: `(3,)`, `(3, 3)`.
 pub(super) fn tuple<T: fmt::Display>(numbers: &[T]) -> String {
     let all: Vec<String> = numbers.iter().map(T::to_string).collect();
     let comma = if all.len() == 1 { "," } else { "" };
     format!("({}{comma})", all.join(", "))
 }
 
-/// One number where all are alike, as callers write it in PyTorch.
+/// One number if all are equal, as callers write it in PyTorch.
 pub(super) fn one_or_tuple<T: fmt::Display + PartialEq>(numbers: &[T]) -> String {
     match numbers {
         [first, rest @ ..] if rest.iter().all(|number| number == first) => first.to_string(),
@@ -173,7 +171,7 @@ pub(super) fn one_or_tuple<T: fmt::Display + PartialEq>(numbers: &[T]) -> String
     }
 }
 
-/// A small number as Python has it: `1e-05`, `0.001`.
+/// A small number as Python prints it: `1e-05`, `0.001`.
 pub(super) fn small<T: Copy + Debug + fmt::LowerExp + Into<f64>>(number: T) -> String {
     let size = number.into().abs();
     if size == 0.0 || size >= 1e-4 {
@@ -186,7 +184,7 @@ pub(super) fn small<T: Copy + Debug + fmt::LowerExp + Into<f64>>(number: T) -> S
     }
 }
 
-/// A module prints through [`Module::describe`] what it prints by itself.
+/// Implements [`Module::describe`] by `Debug`.
 macro_rules! described {
     () => {
         fn describe(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

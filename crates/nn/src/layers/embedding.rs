@@ -7,14 +7,26 @@ use super::describe::described;
 use super::{Description, Module};
 use crate::{Init, Result, Tensor, Weights};
 
-/// Rows of a table by their numbers. Parameter: `weight` `[num_embeddings, embedding_dim]`.
+/// Looks up rows of a table by their index. Parameter: `weight` `[num_embeddings, embedding_dim]`.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{Embedding, Module, Weights};
+/// use millstream::{DType, Device, Tensor};
+///
+/// let device = Device::cpu()?;
+/// let table = Embedding::new(1000, 64, &Weights::random(1, DType::F32, &device))?;
+/// let ids = Tensor::new(&[[1i64, 5, 999]], &device)?;
+/// assert_eq!(table.forward(&ids)?.shape(), [1, 3, 64]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
 pub struct Embedding {
     weight: Tensor,
     name: LayerName,
 }
 
 impl Embedding {
-    /// Takes `weight`.
+    /// Takes `weight` from the weights.
     ///
     /// # Errors
     ///
@@ -35,7 +47,7 @@ impl Embedding {
         Ok(Self { weight, name: weights.layer_name("Embedding") })
     }
 
-    /// What the layer of a table prints.
+    /// How the layer of a table prints.
     pub(crate) fn description(table: &Tensor) -> Description {
         let sizes = table.shape().iter();
         sizes.fold(Description::new("Embedding"), |made, size| made.value(size))
@@ -48,11 +60,11 @@ impl Embedding {
 }
 
 impl Module for Embedding {
-    /// Numbers of rows, `i32` or `i64`, of any shape.
+    /// The input has the indices of rows, `i32` or `i64`, in any shape.
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let _layer = self.name.enter();
         if !matches!(input.dtype(), DType::I32 | DType::I64) {
-            return misfit(self.name.as_str(), input, "takes numbers of rows, i32 or i64");
+            return misfit(self.name.as_str(), input, "takes indices of rows, i32 or i64");
         }
         self.weight.embedding(input)
     }

@@ -12,7 +12,7 @@ use super::transformer::{FeedForward, Residual, TransformerOptions};
 use super::{AttentionMask, Description, Module};
 use crate::{Result, Tensor, Weights};
 
-/// One layer of a transformer encoder, of seven Commands.
+/// One layer of a transformer encoder. A call records seven Commands.
 ///
 /// Parameters: `self_attn.*` as in [`MultiheadAttention`], `linear1.*`, `linear2.*`, `norm1.*`, `norm2.*`.
 ///
@@ -69,7 +69,7 @@ impl TransformerEncoderLayer {
         })
     }
 
-    /// From parts that have names of their own.
+    /// From parts whose weights have other names.
     pub(crate) fn of(
         self_attn: MultiheadAttention,
         feed_forward: FeedForward,
@@ -78,13 +78,13 @@ impl TransformerEncoderLayer {
         Self { self_attn, feed_forward, norm1, norm2 }
     }
 
-    /// The parts, for those who print them under names of their own.
+    /// The parts, for models that print them under other names.
     pub(crate) fn parts(&self) -> (&MultiheadAttention, [&Linear; 2], [&LayerNorm; 2]) {
         let norms = [&self.norm1, &self.norm2].map(Residual::norm);
         (&self.self_attn, self.feed_forward.linears(), norms)
     }
 
-    /// The layer, where a mask says which keys are seen.
+    /// Applies the layer; a mask says which keys are seen.
     ///
     /// # Errors
     ///
@@ -105,13 +105,32 @@ impl Module for TransformerEncoderLayer {
     described!();
 }
 
-/// Several encoder layers, and a norm behind them if wanted.
+/// Several encoder layers, and optionally a norm after them.
 ///
 /// Parameters: `layers.0.*`, `layers.1.*`, …, `norm.*`.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{AttentionMask, Module, TransformerEncoder, TransformerOptions, Weights};
+/// use millstream::{DType, Device, Tensor};
+///
+/// let device = Device::cpu()?;
+/// let options = TransformerOptions { batch_first: true, dim_feedforward: 64, ..Default::default() };
+/// let encoder = Weights::random(1, DType::F32, &device)
+///     .load(|weights| TransformerEncoder::new(32, 4, 2, true, options, weights))?;
+/// let input = Tensor::randn(&[1, 3, 32], 3, DType::F32, &device)?;
+/// assert_eq!(encoder.forward(&input)?.shape(), [1, 3, 32]);
+///
+/// // The last token is padding, which no query sees.
+/// let padding = Tensor::new(&[[false, false, true]], &device)?;
+/// let mask = AttentionMask::none().and_key_padding(&padding)?;
+/// assert_eq!(encoder.forward_masked(&input, &mask)?.shape(), [1, 3, 32]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
 pub struct TransformerEncoder(Stack<TransformerEncoderLayer>);
 
 impl TransformerEncoder {
-    /// Takes the parameters of `num_layers` layers, and of `norm` if there is to be one.
+    /// Takes the parameters of `num_layers` layers, and of a norm after them if `norm`.
     ///
     /// # Errors
     ///
@@ -131,7 +150,7 @@ impl TransformerEncoder {
         Ok(Self(Stack::new("encoder", num_layers, norm, layer)?))
     }
 
-    /// The layers, where a mask says which keys are seen.
+    /// Applies the layers; a mask says which keys are seen.
     ///
     /// # Errors
     ///

@@ -40,7 +40,7 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// Takes `weight`, and `bias` if there is to be one.
+    /// Takes `weight` from the weights, and `bias` if the layer has one.
     ///
     /// # Errors
     ///
@@ -58,7 +58,7 @@ impl Linear {
         Self::from_tensors(&weight, bias, weights)
     }
 
-    /// From tensors that came from `weights`, or were made of such.
+    /// From tensors of `weights`, or tensors that were computed from them.
     pub(crate) fn from_tensors(
         weight: &Tensor,
         bias: Option<Tensor>,
@@ -69,7 +69,7 @@ impl Linear {
         Ok(Self { matrix, bias, name: weights.layer_name("Linear") })
     }
 
-    /// What a layer of these sizes prints.
+    /// How a layer of these sizes prints.
     pub(crate) fn description(inputs: usize, outputs: usize, bias: bool) -> Description {
         Description::new("Linear")
             .argument("in_features", inputs)
@@ -85,7 +85,21 @@ impl Linear {
         self.matrix.outputs
     }
 
-    /// The layer, plus a residual, and then an activation, as one Command.
+    /// Applies the layer, adds a residual, and applies an activation, in one Command.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::command::Activation;
+    /// use millstream::nn::{Linear, Weights};
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let device = Device::cpu()?;
+    /// let layer = Linear::new(4, 4, true, &Weights::random(1, DType::F32, &device))?;
+    /// let input = Tensor::ones(&[2, 4], DType::F32, &device)?;
+    /// let output = layer.forward_fused(&input, Some(&input), Activation::Relu)?; // relu(layer(x) + x)
+    /// assert_eq!(output.shape(), [2, 4]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

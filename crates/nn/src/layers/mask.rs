@@ -19,13 +19,13 @@ use crate::{Result, Tensor};
 ///
 /// let device = Device::cpu()?;
 /// let padding = Tensor::from_slice(&[false, false, true], &[1, 3], &device)?;
-/// let mask = AttentionMask::causal().and_key_padding(&padding)?;
+/// let mask = AttentionMask::causal().and_key_padding(&padding)?; // for the `forward` of attention layers
 /// # let _ = mask;
 /// # Ok::<(), millstream::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct AttentionMask {
-    /// As the Command takes it: true where a key is seen, or added.
+    /// As the Command takes it: `bool`, true where a key is seen, or numbers that are added to the scores.
     seen: Option<Tensor>,
     causal: bool,
 }
@@ -36,7 +36,7 @@ impl AttentionMask {
         Self::default()
     }
 
-    /// A query sees the keys up to its own place.
+    /// A query sees the keys up to its own position.
     pub fn causal() -> Self {
         Self { seen: None, causal: true }
     }
@@ -49,10 +49,21 @@ impl AttentionMask {
     /// PyTorch's `attn_mask`: `[queries, keys]`, or a shape that broadcasts to
     /// `[batch, heads, queries, keys]`.
     ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::nn::AttentionMask;
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let hidden = Tensor::ones(&[4, 4], DType::F32, &Device::cpu()?)?.triu(1)?.to_dtype(DType::Bool)?;
+    /// let mask = AttentionMask::new(&hidden)?; // the same as AttentionMask::causal()
+    /// # let _ = mask;
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
-    /// A mask of three axes, which would be taken for heads: split them with
-    /// [`unflatten`](Tensor::unflatten) first. Or no memory.
+    /// A mask of three axes, as PyTorch has for heads: split the first with [`unflatten`](Tensor::unflatten). Or no
+    /// memory.
     pub fn new(attn_mask: &Tensor) -> Result<Self> {
         if !matches!(attn_mask.rank(), 2 | 4) {
             let shape = attn_mask.shape();
@@ -65,7 +76,7 @@ impl AttentionMask {
         Ok(Self { seen: Some(seen), causal: false })
     }
 
-    /// Hides, beside what is hidden, the keys where PyTorch's `key_padding_mask` `[batch, keys]` is true.
+    /// Also hides the keys where PyTorch's `key_padding_mask` `[batch, keys]` is true.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! A weight matrix in the order that its device multiplies with.
+//! A weight matrix in the layout that its device multiplies fastest.
 
 use millstream_core::{Activation, Command, DType, Epilogue, LayerName, Op};
 
@@ -15,7 +15,7 @@ pub(super) struct FusedEpilogue<'a> {
     pub activation: Activation,
 }
 
-/// A settled matrix of `[inputs, outputs]`, packed where the device gains from it.
+/// A settled matrix of `[inputs, outputs]`, packed if the device multiplies faster with that.
 pub(super) struct Matrix {
     storage: Tensor,
     packed: bool,
@@ -25,7 +25,7 @@ pub(super) struct Matrix {
 }
 
 impl Matrix {
-    /// From weights of `[outputs, inputs]`, as PyTorch has them. They stay where they lie unless they may be packed.
+    /// From weights of `[outputs, inputs]`, as PyTorch has them. Without `may_pack` they are not copied.
     pub fn new(weight: &Tensor, may_pack: bool) -> Result<Self> {
         let transposed = weight.t()?;
         let &[inputs, outputs] = transposed.shape() else {
@@ -78,7 +78,7 @@ impl Matrix {
     }
 }
 
-/// Refuses weights of repeated elements that no packed matrix of this device could hold.
+/// Refuses weights of repeated elements (strides of 0) that would be larger than the device's memory when packed.
 fn check_room(weight: &Tensor) -> Result<()> {
     let bytes = weight.layout().dense_bytes();
     if bytes <= weight.buffer().bytes() {

@@ -7,6 +7,7 @@ mod batch_norm;
 mod cache;
 mod check;
 mod conv;
+mod conv_transpose;
 mod debug;
 mod decoder;
 mod describe;
@@ -18,6 +19,7 @@ mod matrix;
 mod module;
 mod norm;
 mod pool;
+mod prelu;
 mod projection;
 mod recurrent;
 mod sequential;
@@ -31,10 +33,8 @@ pub use adaptive::{AdaptiveAvgPool, AdaptiveAvgPool1d, AdaptiveAvgPool2d, Upsamp
 pub use attention::{MultiheadAttention, MultiheadAttentionOptions};
 pub use batch_norm::{BatchNorm, BatchNorm1d, BatchNorm2d, BatchNormOptions};
 pub(crate) use cache::KeyValueCache;
-pub use conv::{
-    Conv, Conv1d, Conv2d, Conv3d, ConvOptions, ConvTranspose, ConvTranspose1d, ConvTranspose2d,
-    ConvTransposeOptions,
-};
+pub use conv::{Conv, Conv1d, Conv2d, Conv3d, ConvOptions};
+pub use conv_transpose::{ConvTranspose, ConvTranspose1d, ConvTranspose2d, ConvTransposeOptions};
 pub use decoder::{TransformerDecoder, TransformerDecoderLayer};
 pub use describe::Description;
 pub use embedding::Embedding;
@@ -47,6 +47,7 @@ pub use norm::{
     RMSNorm, RMSNormOptions,
 };
 pub use pool::{AvgPool, AvgPool1d, AvgPool2d, MaxPool, MaxPool1d, MaxPool2d};
+pub use prelu::PReLU;
 pub(crate) use projection::AttentionKind;
 pub use recurrent::{GRU, LSTM, RNN, RecurrentOptions, RecurrentState};
 pub use sequential::Sequential;

@@ -1,4 +1,4 @@
-//! What all layers are.
+//! What all layers have in common.
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ use crate::{Result, Tensor};
 /// # Ok::<(), millstream::Error>(())
 /// ```
 ///
-/// What threads cannot share is no module:
+/// A type that threads cannot share is not a module:
 ///
 /// ```compile_fail
 /// # use millstream_nn::{Module, Result, Tensor};
@@ -64,6 +64,16 @@ use crate::{Result, Tensor};
 pub trait Module: Send + Sync {
     /// Applies the module.
     ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::nn::{Module, ReLU};
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let input = Tensor::new(&[-1.0f32, 2.0], &Device::cpu()?)?;
+    /// assert_eq!(ReLU.forward(&input)?.to_vec::<f32>()?, [0.0, 2.0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Blocks when
     ///
     /// Recording does; see [`Stream::record`](millstream_core::Stream::record).
@@ -73,7 +83,7 @@ pub trait Module: Send + Sync {
     /// An input of the wrong shape or type, or no memory.
     fn forward(&self, input: &Tensor) -> Result<Tensor>;
 
-    /// Applies the module and then an activation; layers that can do both in one Command do.
+    /// Applies the module and then an activation, in one Command if the layer can.
     ///
     /// # Errors
     ///
@@ -82,13 +92,13 @@ pub trait Module: Send + Sync {
         self.forward(input)?.activate(activation)
     }
 
-    /// The activation that this module is, where it is one that a layer before it can apply.
+    /// If this module is an activation that the layer before it can apply: which one.
     fn as_activation(&self) -> Option<Activation> {
         None
     }
 
-    /// Writes what the module is, as PyTorch prints it: the name of its type, unless it says more with a
-    /// [`Description`](crate::Description).
+    /// Writes the module as PyTorch prints it. The default is the name of the type; with a
+    /// [`Description`](crate::Description) a module prints its arguments and children too.
     ///
     /// # Errors
     ///

@@ -27,6 +27,19 @@ impl Default for LayerNormOptions {
 }
 
 /// Normalizes over the last axes. Parameters: `weight` and `bias` of the normalized shape.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{LayerNorm, Module, Weights};
+/// use millstream::{DType, Device, Tensor};
+///
+/// let device = Device::cpu()?;
+/// let weights = Weights::random(1, DType::F32, &device); // or from a file, with Weights::open
+/// let norm = LayerNorm::new(&[16], Default::default(), &weights)?;
+/// let input = Tensor::ones(&[2, 10, 16], DType::F32, &device)?;
+/// assert_eq!(norm.forward(&input)?.shape(), [2, 10, 16]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
 pub struct LayerNorm {
     pub(super) normalized_shape: Box<[usize]>,
     pub(super) eps: f32,
@@ -36,7 +49,7 @@ pub struct LayerNorm {
 }
 
 impl LayerNorm {
-    /// Takes `weight` and `bias`, as the options say.
+    /// Takes `weight` and `bias` from the weights, if the options ask for them.
     ///
     /// # Errors
     ///
@@ -60,7 +73,7 @@ impl LayerNorm {
         })
     }
 
-    /// Over a tensor that nobody else has seen, whose memory becomes the result's.
+    /// As [`forward`](Module::forward), writing the result over its input, which nothing else may use.
     pub(crate) fn forward_in_place(&self, fresh: Tensor) -> Result<Tensor> {
         let _layer = self.name.enter();
         wants_last(self.name, &fresh, &self.normalized_shape, self.weight.as_ref())?;
@@ -89,7 +102,7 @@ impl Module for LayerNorm {
     described!();
 }
 
-/// The last axes of an input are those that a layer normalizes.
+/// Checks that the last axes of an input are those that the layer normalizes.
 #[inline]
 fn wants_last(
     layer: LayerName,
@@ -106,7 +119,7 @@ fn wants_last(
 /// The options of an [`RMSNorm`], with PyTorch's defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct RMSNormOptions {
-    /// Added to the mean square; unless given, the distance from 1 to the next number of the input's type.
+    /// Added to the mean square. The default is the machine epsilon of the type that computes it.
     pub eps: Option<f32>,
     /// Whether there is a weight.
     pub elementwise_affine: bool,
@@ -118,7 +131,20 @@ impl Default for RMSNormOptions {
     }
 }
 
-/// Divides by the root of the mean square over the last axes. Parameter: `weight` of that shape.
+/// Divides by the root of the mean square over the last axes. Parameter: `weight` of their shape.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{Module, RMSNorm, Weights};
+/// use millstream::{DType, Device, Tensor};
+///
+/// let device = Device::cpu()?;
+/// let weights = Weights::random(1, DType::F32, &device); // or from a file, with Weights::open
+/// let norm = RMSNorm::new(&[16], Default::default(), &weights)?;
+/// let input = Tensor::ones(&[2, 10, 16], DType::F32, &device)?;
+/// assert_eq!(norm.forward(&input)?.shape(), [2, 10, 16]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
 pub struct RMSNorm {
     pub(super) normalized_shape: Box<[usize]>,
     pub(super) eps: Option<f32>,
@@ -127,7 +153,7 @@ pub struct RMSNorm {
 }
 
 impl RMSNorm {
-    /// Takes `weight`, as the options say.
+    /// Takes `weight` from the weights, if the options ask for it.
     ///
     /// # Errors
     ///
@@ -152,7 +178,7 @@ impl Module for RMSNorm {
         use millstream_core::DType;
         let _layer = self.name.enter();
         wants_last(self.name, input, &self.normalized_shape, self.weight.as_ref())?;
-        // PyTorch computes halves in f32, and takes the distance of that type.
+        // PyTorch computes f16 and bf16 in f32, and takes the epsilon of f32.
         let least = match input.dtype() {
             DType::F64 => f64::EPSILON as f32,
             _ => f32::EPSILON,
@@ -180,6 +206,19 @@ impl Default for GroupNormOptions {
 }
 
 /// Normalizes groups of neighboring channels. Parameters: `weight` and `bias` `[num_channels]`.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{GroupNorm, Module, Weights};
+/// use millstream::{DType, Device, Tensor};
+///
+/// let device = Device::cpu()?;
+/// let weights = Weights::random(1, DType::F32, &device); // or from a file, with Weights::open
+/// let norm = GroupNorm::new(4, 8, Default::default(), &weights)?;
+/// let input = Tensor::ones(&[2, 8, 5, 5], DType::F32, &device)?;
+/// assert_eq!(norm.forward(&input)?.shape(), [2, 8, 5, 5]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
 pub struct GroupNorm {
     pub(super) groups: usize,
     pub(super) channels: usize,
@@ -190,7 +229,7 @@ pub struct GroupNorm {
 }
 
 impl GroupNorm {
-    /// Takes `weight` and `bias`, as the options say.
+    /// Takes `weight` and `bias` from the weights, if the options ask for them.
     ///
     /// # Errors
     ///
@@ -252,15 +291,28 @@ impl Default for InstanceNormOptions {
     }
 }
 
-/// Normalizes every channel of every batch by itself: PyTorch's `InstanceNorm1d` to `InstanceNorm3d`. Parameters, if
-/// any: `weight` and `bias` `[num_features]`.
+/// Normalizes each channel of each input by itself: PyTorch's `InstanceNorm1d` to `InstanceNorm3d`. Parameters if
+/// `affine`: `weight` and `bias` `[num_features]`.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{InstanceNorm, Module, Weights};
+/// use millstream::{DType, Device, Tensor};
+///
+/// let device = Device::cpu()?;
+/// let weights = Weights::random(1, DType::F32, &device); // or from a file, with Weights::open
+/// let norm = InstanceNorm::new(3, Default::default(), &weights)?;
+/// let input = Tensor::ones(&[2, 3, 8, 8], DType::F32, &device)?;
+/// assert_eq!(norm.forward(&input)?.shape(), [2, 3, 8, 8]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
 #[doc(alias = "InstanceNorm1d")]
 #[doc(alias = "InstanceNorm2d")]
 #[doc(alias = "InstanceNorm3d")]
 pub struct InstanceNorm(pub(super) GroupNorm);
 
 impl InstanceNorm {
-    /// Takes `weight` and `bias`, as the options say.
+    /// Takes `weight` and `bias` from the weights, if the options ask for them.
     ///
     /// # Errors
     ///

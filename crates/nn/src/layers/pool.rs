@@ -37,14 +37,34 @@ fn params<const N: usize>(
 pub struct MaxPool<const N: usize>(pub(super) PoolParams);
 
 /// The largest element of windows over one axis.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{MaxPool1d, Module};
+/// use millstream::{Device, Tensor};
+///
+/// let input = Tensor::new(&[[[1.0f32, 4.0, 3.0, 2.0]]], &Device::cpu()?)?;
+/// assert_eq!(MaxPool1d::new([2], [2], [0]).forward(&input)?.to_vec::<f32>()?, [4.0, 3.0]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
 pub type MaxPool1d = MaxPool<1>;
 /// The largest element of windows over two axes.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{MaxPool2d, Module};
+/// use millstream::{DType, Device, Tensor};
+///
+/// let input = Tensor::ones(&[1, 3, 8, 8], DType::F32, &Device::cpu()?)?;
+/// assert_eq!(MaxPool2d::new([2, 2], [2, 2], [0, 0]).forward(&input)?.shape(), [1, 3, 4, 4]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
 pub type MaxPool2d = MaxPool<2>;
 
 impl<const N: usize> MaxPool<N> {
     pub(super) const NAME: &str = ["MaxPool1d", "MaxPool2d", "MaxPool3d"][N - 1];
 
-    /// Windows of a size, with a step and with padding that is never the largest.
+    /// Windows of `kernel_size`, `stride` apart. Padding never counts as the largest element.
     pub fn new(kernel_size: [u32; N], stride: [u32; N], padding: [u32; N]) -> Self {
         Self(params(PoolKind::Max, kernel_size, stride, padding))
     }
@@ -64,14 +84,34 @@ impl<const N: usize> Module for MaxPool<N> {
 pub struct AvgPool<const N: usize>(pub(super) PoolParams);
 
 /// The mean of windows over one axis.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{AvgPool1d, Module};
+/// use millstream::{Device, Tensor};
+///
+/// let input = Tensor::new(&[[[1.0f32, 4.0, 3.0, 2.0]]], &Device::cpu()?)?;
+/// assert_eq!(AvgPool1d::new([2], [2], [0], true).forward(&input)?.to_vec::<f32>()?, [2.5, 2.5]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
 pub type AvgPool1d = AvgPool<1>;
 /// The mean of windows over two axes.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{AvgPool2d, Module};
+/// use millstream::{DType, Device, Tensor};
+///
+/// let input = Tensor::ones(&[1, 3, 8, 8], DType::F32, &Device::cpu()?)?;
+/// assert_eq!(AvgPool2d::new([2, 2], [2, 2], [0, 0], true).forward(&input)?.shape(), [1, 3, 4, 4]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
 pub type AvgPool2d = AvgPool<2>;
 
 impl<const N: usize> AvgPool<N> {
     pub(super) const NAME: &str = ["AvgPool1d", "AvgPool2d", "AvgPool3d"][N - 1];
 
-    /// Windows of a size, with a step and with padding of zeros, which count if `count_include_pad`.
+    /// Windows of `kernel_size`, `stride` apart. Padding is zeros, which are part of the mean if `count_include_pad`.
     pub fn new(
         kernel_size: [u32; N],
         stride: [u32; N],

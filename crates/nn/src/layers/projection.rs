@@ -12,33 +12,33 @@ use crate::{Init, Result, Tensor, Weights};
 pub(crate) enum AttentionKind {
     /// Query, key and value are one tensor.
     SelfAttention,
-    /// They are not.
+    /// The query is one tensor, key and value are another.
     CrossAttention,
-    /// Both.
+    /// Either.
     Any,
 }
 
-/// A product of which a part is wanted: parts of `embed_dim` lie side by side on the last axis.
+/// A part of a product: on the last axis, parts of size `embed_dim` lie side by side.
 pub(super) struct Projected {
     pub product: Tensor,
     pub index: usize,
 }
 
 pub(super) struct Projection {
-    /// To query, key and value at once.
+    /// Computes query, key and value at once.
     joined: Option<Linear>,
     split: Option<Split>,
 }
 
 struct Split {
     query: Linear,
-    /// To the key, and to the value beside it unless that has weights of its own.
+    /// Computes the key, and the value beside it unless `value` does.
     key: Linear,
     value: Option<Linear>,
 }
 
 impl Projection {
-    /// From weights that lie below one another, as those of PyTorch's layers do.
+    /// From one weight with the rows of query, key and value, as in PyTorch's layers.
     pub fn new(
         kind: AttentionKind,
         embed_dim: usize,
@@ -78,7 +78,7 @@ impl Projection {
         Self::of(kind, || linear(0, 3), || linear(0, 1), || linear(1, 2))
     }
 
-    /// From linear layers by these names, as those of Transformers' models are.
+    /// From linear layers of these names, as in Transformers' models.
     pub fn named(
         kind: AttentionKind,
         embed_dim: usize,
@@ -90,7 +90,8 @@ impl Projection {
         Self::of(kind, || joined(&names), query, || joined(&names[1..]))
     }
 
-    /// What the kind of attention needs, made of query, key and value, of the query, and of key and value.
+    /// Makes the layers that the kind of attention needs: `all` for query, key and value, `query` for the query, `rest`
+    /// for key and value.
     fn of(
         kind: AttentionKind,
         all: impl FnOnce() -> Result<Linear>,
@@ -153,7 +154,7 @@ impl Projection {
     }
 }
 
-/// Linear layers of one input, side by side: one product gives what all of them give.
+/// Several linear layers of one input as one, with their outputs side by side.
 fn joined(size: usize, names: &[&str], weights: &Weights) -> Result<Linear> {
     let fetch = |name: &&str| {
         let weights = weights.child(name);

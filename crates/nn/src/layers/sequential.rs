@@ -6,8 +6,8 @@ use super::Module;
 use super::describe::described;
 use crate::{Result, Tensor};
 
-/// Modules applied one after another. An activation behind a layer that can apply it itself costs no
-/// Command of its own.
+/// Modules applied one after another. An activation after a layer that can apply it itself costs no Command of its
+/// own.
 ///
 /// # Example
 ///
@@ -25,7 +25,7 @@ use crate::{Result, Tensor};
 /// let input = Tensor::randn(&[2, 16], 3, DType::F32, &device)?;
 /// let before = device.stream()?.counters().commands;
 /// assert_eq!(model.forward(&input)?.shape(), [2, 32]);
-/// assert_eq!(device.stream()?.counters().commands - before, 2);
+/// assert_eq!(device.stream()?.counters().commands - before, 2); // GELU is part of the first
 /// # Ok::<(), millstream::Error>(())
 /// ```
 #[derive(Default)]
@@ -35,12 +35,21 @@ pub struct Sequential {
 }
 
 impl Sequential {
-    /// No modules yet, which gives the input back.
+    /// No modules yet. Without modules, `forward` returns its input.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Adds a module at the end.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::nn::{Module, ReLU, Sequential, Tanh};
+    ///
+    /// let model = Sequential::new().push(ReLU).push(Tanh);
+    /// assert_eq!(model.len(), 2);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     pub fn push(mut self, module: impl Module + 'static) -> Self {
         self.modules.push(Box::new(module));
         self
@@ -63,7 +72,7 @@ impl Module for Sequential {
     }
 
     fn forward_activated(&self, input: &Tensor, last: Activation) -> Result<Tensor> {
-        // Tensors are not small: what a module gives stays where it is until the next has read it.
+        // A `Tensor` is a large struct: results stay in place instead of being moved by `?`.
         let mut value: Option<Result<Tensor>> = None;
         let mut modules = self.modules.iter().peekable();
         while let Some(module) = modules.next() {

@@ -1,21 +1,21 @@
-//! Layers of one kind on top of each other.
+//! Layers of one kind, one after another.
 
 use super::norm::LayerNorm;
 use super::{Description, Module};
 use crate::error::invalid;
 use crate::{Result, Tensor};
 
-/// Layers of one stack: far above any model, and few enough that a list of them has room.
+/// The most layers of a stack. It is far above any model, and a list of them fits in memory.
 pub(crate) const MAX_LAYERS: usize = 1 << 14;
 
-/// Layers, and a norm behind them if wanted: what encoders and decoders of all models are.
+/// Layers, and optionally a norm after them: the encoders and decoders of all models.
 pub(crate) struct Stack<L> {
     layers: Vec<L>,
     norm: Option<LayerNorm>,
 }
 
 impl<L> Stack<L> {
-    /// Makes the layers by their numbers.
+    /// Makes `count` layers, each from its index.
     pub fn new(
         op: &'static str,
         count: usize,
@@ -32,7 +32,7 @@ impl<L> Stack<L> {
         &self.layers
     }
 
-    /// All layers one after another, and the norm. What a layer has read is given back before the next begins.
+    /// Applies all layers one after another, and the norm. The input of a layer is dropped before the next one.
     pub fn forward(
         &self,
         mut value: Tensor,
@@ -44,7 +44,7 @@ impl<L> Stack<L> {
         self.finish(value)
     }
 
-    /// What comes behind the last layer.
+    /// What comes after the last layer: the norm, if there is one.
     pub fn finish(&self, value: Tensor) -> Result<Tensor> {
         match &self.norm {
             Some(norm) => norm.forward(&value),

@@ -10,17 +10,27 @@ use super::{Description, Module};
 use crate::{Result, Tensor, Weights};
 
 /// The options of transformer layers, with PyTorch's defaults.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::command::Activation;
+/// use millstream::nn::TransformerOptions;
+///
+/// let options = TransformerOptions { batch_first: true, activation: Activation::Gelu, ..Default::default() };
+/// assert_eq!((options.dim_feedforward, options.norm_first), (2048, false)); // as in PyTorch
+/// # Ok::<(), millstream::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct TransformerOptions {
     /// The size between the two linear layers.
     pub dim_feedforward: usize,
-    /// What is applied between them.
+    /// The activation between them.
     pub activation: Activation,
     /// Added to the variance by the norms.
     pub layer_norm_eps: f32,
     /// Whether tensors are `[batch, length, d_model]` rather than `[length, batch, d_model]`.
     pub batch_first: bool,
-    /// Whether a norm comes before its block rather than behind the sum.
+    /// Whether a norm comes before its block (pre-norm) rather than after the residual sum (post-norm).
     pub norm_first: bool,
     /// Whether linear layers and norms have biases.
     pub bias: bool,
@@ -72,7 +82,7 @@ pub(crate) struct Residual {
 }
 
 impl Residual {
-    /// The norm, and whether it comes first, as the options say.
+    /// Takes the norm from the weights.
     pub fn new(options: &TransformerOptions, size: usize, weights: &Weights) -> Result<Self> {
         Ok(Self { norm: options.norm(size, weights)?, norm_first: options.norm_first })
     }
@@ -81,7 +91,7 @@ impl Residual {
         &self.norm
     }
 
-    /// `block` is given its input and what to add to its result, which must be new memory.
+    /// Applies `block` with its norm. `block` gets its input and the residual to add, and must return new memory.
     pub fn around(
         &self,
         input: &Tensor,
@@ -103,7 +113,7 @@ pub(crate) struct FeedForward {
 }
 
 impl FeedForward {
-    /// Takes the parameters, of each layer at its own place.
+    /// Takes the parameters of the two layers, each from its own weights.
     pub fn new(
         options: &TransformerOptions,
         size: usize,

@@ -34,7 +34,7 @@ fn linear_and_embedding() {
         ),
         (
             table.forward(&zeros(&[2])),
-            "net.words: input f32[2], but the layer takes numbers of rows, i32 or i64",
+            "net.words: input f32[2], but the layer takes indices of rows, i32 or i64",
         ),
     ]);
 }

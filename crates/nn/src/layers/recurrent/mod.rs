@@ -17,13 +17,13 @@ use crate::{Result, Tensor, Weights};
 /// The options of recurrent layers, with PyTorch's defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct RecurrentOptions {
-    /// How many layers lie on each other.
+    /// The number of layers; each gets the output of the one before.
     pub num_layers: usize,
     /// Whether there are biases.
     pub bias: bool,
     /// Whether sequences are `[batch, time, features]` rather than `[time, batch, features]`.
     pub batch_first: bool,
-    /// Whether each layer also runs from the end.
+    /// Whether each layer also runs backwards, from the end.
     pub bidirectional: bool,
 }
 
@@ -33,8 +33,8 @@ impl Default for RecurrentOptions {
     }
 }
 
-/// The states of a recurrent layer: `[num_layers · directions, batch, hidden_size]`, without the batch where
-/// the input has none.
+/// The states of a recurrent layer: `[num_layers · directions, batch, hidden_size]`, without the batch if the
+/// input has none.
 #[derive(Clone, Debug)]
 pub struct RecurrentState {
     /// The hidden states.
@@ -59,7 +59,7 @@ struct Layers {
 }
 
 impl Layers {
-    /// Whether input and states are what the layers take.
+    /// Checks that input and states fit the layers.
     fn check(&self, input: &Tensor, state: Option<&RecurrentState>) -> Result<()> {
         let (layer, first) = (self.name.as_str(), &self.layers[0]);
         let (features, size) = (first.input_weight.shape()[2], first.hidden_weight.shape()[2]);
@@ -126,7 +126,7 @@ impl Layers {
         let batch_first = self.options.batch_first;
         let mut sequence = if batch_first { input.transpose(0, 1)? } else { input.clone() };
         let lstm = self.cell == RecurrentCell::Lstm;
-        // All layers make the same of their inputs, but for where they keep their states.
+        // The outputs of all layers have the same shapes.
         let first = &self.layers[0];
         let made = recorder.infer(
             &first.op(self.cell),
@@ -187,8 +187,28 @@ macro_rules! kinds {
         $(
             $(#[$doc])*
             ///
-            /// Parameters per layer `k`, each also with `_reverse` if `bidirectional`: `weight_ih_lk`,
-            /// `weight_hh_lk`, `bias_ih_lk`, `bias_hh_lk`, with PyTorch's order of gates.
+            /// Parameters of layer `k`: `weight_ih_lk`, `weight_hh_lk`, `bias_ih_lk`, `bias_hh_lk`, with PyTorch's
+            /// order of gates. If `bidirectional`, each is there with `_reverse` too.
+            ///
+            /// ```
+            /// # millstream_nn::doctest!();
+            #[doc = concat!("use millstream::nn::{Module, RecurrentOptions, Weights, ", stringify!($name), "};")]
+            /// use millstream::{DType, Device, Tensor};
+            ///
+            /// let device = Device::cpu()?;
+            /// let options = RecurrentOptions { batch_first: true, num_layers: 2, ..Default::default() };
+            #[doc = concat!(
+                "let layer = ", stringify!($name), "::new(8, 16, options, &Weights::random(1, DType::F32, &device))?;"
+            )]
+            /// let input = Tensor::randn(&[3, 10, 8], 1, DType::F32, &device)?; // [batch, time, features]
+            /// assert_eq!(layer.forward(&input)?.shape(), [3, 10, 16]);
+            ///
+            /// let (_, state) = layer.forward_state(&input, None)?;
+            /// assert_eq!(state.hidden.shape(), [2, 3, 16]);
+            /// let (output, _) = layer.forward_state(&input, Some(&state))?; // goes on from there
+            /// assert_eq!(output.shape(), [3, 10, 16]);
+            /// # Ok::<(), millstream::Error>(())
+            /// ```
             pub struct $name(Layers);
 
             impl $name {
@@ -208,8 +228,8 @@ macro_rules! kinds {
                     Ok(Self(Layers { layers, cell: $cell, options, name }))
                 }
 
-                /// The output of every step of the last layer, and the last states of all layers. States
-                /// start from those given, else from zeros.
+                /// The output of the last layer at every step, and the last states of all layers. It begins with
+                /// the given states, or with zeros.
                 ///
                 /// # Errors
                 ///

@@ -16,7 +16,7 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// The operation without first states.
+    /// The operation without initial states.
     pub fn op(&self, cell: RecurrentCell) -> Op {
         let params = RecurrentParams {
             cell,
@@ -31,7 +31,7 @@ impl Layer {
     }
 }
 
-/// Which of PyTorch's blocks of rows comes first, second, …
+/// For each gate of the Command, in order, its index in PyTorch's order.
 fn gates(cell: RecurrentCell) -> &'static [usize] {
     match cell {
         // Input, forget, cell, output there; input, output, forget, cell here.

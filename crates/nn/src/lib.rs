@@ -45,6 +45,16 @@ pub use tensor::{AxisIndex, Nested, Tensor, TensorIndex, TensorOrScalar};
 pub use value::Value;
 pub use weights::{Init, TensorInfo, Weights, inspect, load, save};
 
+/// For examples in these docs: names this crate `millstream`, as a reader has it, and registers the CPU device.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! doctest {
+    () => {
+        use millstream_cpu as _;
+        use $crate::doctest as millstream;
+    };
+}
+
 /// `millstream`, as a reader of the examples in these docs has it.
 #[doc(hidden)]
 pub mod doctest {

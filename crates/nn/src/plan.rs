@@ -18,12 +18,10 @@ use crate::{Module, Result, Tensor};
 /// # Example
 ///
 /// ```
-/// # use millstream_nn::doctest as millstream;
-/// # use millstream_cpu as _;
+/// # millstream_nn::doctest!();
 /// use millstream::nn::{Linear, Module, Plan, Weights};
 /// use millstream::{DType, Device, Result, Tensor};
 ///
-/// # fn main() -> Result<()> {
 /// let device = Device::cpu()?;
 /// let layer = Weights::random(1, DType::F32, &device).load(|w| Linear::new(4, 2, true, w))?;
 /// let plan = Plan::trace(&device, &[(&[3, 4], DType::F32)], |inputs| {
@@ -32,8 +30,7 @@ use crate::{Module, Result, Tensor};
 /// let input = Tensor::randn(&[3, 4], 1, DType::F32, &device)?;
 /// let [output] = plan.run([&input])?;
 /// assert_eq!(output.to_vec::<f32>()?, layer.forward(&input)?.relu()?.to_vec::<f32>()?);
-/// # Ok(())
-/// # }
+/// # Ok::<(), millstream::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 #[doc(alias = "compile")]

@@ -19,12 +19,10 @@ use crate::{Result, Tensor, Weights};
 /// # Example
 ///
 /// ```
-/// # use millstream_nn::doctest as millstream;
-/// # use millstream_cpu as _;
+/// # millstream_nn::doctest!();
 /// use millstream::nn::{AttentionMask, Module, TransformerEncoderLayer, TransformerOptions, Weights};
 /// use millstream::{DType, Device, Tensor};
 ///
-/// # fn main() -> millstream::Result<()> {
 /// let device = Device::cpu()?;
 /// let options = TransformerOptions { batch_first: true, dim_feedforward: 64, ..Default::default() };
 /// let layer = Weights::random(1, DType::F32, &device)
@@ -35,8 +33,7 @@ use crate::{Result, Tensor, Weights};
 /// assert_eq!(device.stream()?.counters().commands - before, 7);
 /// assert_eq!(output.shape(), [2, 5, 32]);
 /// layer.forward_masked(&input, &AttentionMask::causal())?;
-/// # Ok(())
-/// # }
+/// # Ok::<(), millstream::Error>(())
 /// ```
 pub struct TransformerEncoderLayer {
     self_attn: MultiheadAttention,

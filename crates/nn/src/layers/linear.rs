@@ -15,13 +15,11 @@ use crate::{Init, Result, Tensor, Weights};
 /// # Example
 ///
 /// ```
-/// # use millstream_nn::doctest as millstream;
-/// # use millstream_cpu as _;
+/// # millstream_nn::doctest!();
 /// use millstream::command::Activation;
 /// use millstream::nn::{Linear, Module, Weights};
 /// use millstream::{DType, Device, Tensor};
 ///
-/// # fn main() -> millstream::Result<()> {
 /// let device = Device::cpu()?;
 /// let weight = Tensor::from_slice(&[1f32, 2.0, 3.0, -4.0], &[2, 2], &device)?;
 /// let bias = Tensor::from_slice(&[10f32, 20.0], &[2], &device)?;
@@ -33,8 +31,7 @@ use crate::{Init, Result, Tensor, Weights};
 /// assert_eq!(layer.forward(&input)?.to_vec::<f32>()?, [31.0, -17.0]);
 /// let activated = layer.forward_activated(&input, Activation::Relu)?; // still one Command
 /// assert_eq!(activated.to_vec::<f32>()?, [31.0, 0.0]);
-/// # Ok(())
-/// # }
+/// # Ok::<(), millstream::Error>(())
 /// ```
 pub struct Linear {
     matrix: Matrix,

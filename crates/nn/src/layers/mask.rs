@@ -13,18 +13,15 @@ use crate::{Result, Tensor};
 /// # Example
 ///
 /// ```
-/// # use millstream_nn::doctest as millstream;
-/// # use millstream_cpu as _;
+/// # millstream_nn::doctest!();
 /// use millstream::nn::AttentionMask;
 /// use millstream::{Device, Tensor};
 ///
-/// # fn main() -> millstream::Result<()> {
 /// let device = Device::cpu()?;
 /// let padding = Tensor::from_slice(&[false, false, true], &[1, 3], &device)?;
 /// let mask = AttentionMask::causal().and_key_padding(&padding)?;
 /// # let _ = mask;
-/// # Ok(())
-/// # }
+/// # Ok::<(), millstream::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct AttentionMask {

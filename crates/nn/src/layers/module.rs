@@ -17,8 +17,7 @@ use crate::{Result, Tensor};
 /// # Example
 ///
 /// ```
-/// # use millstream_nn::doctest as millstream;
-/// # use millstream_cpu as _;
+/// # millstream_nn::doctest!();
 /// use millstream::nn::{Linear, Module, Weights};
 /// use millstream::{DType, Device, Result, Tensor};
 ///
@@ -33,7 +32,6 @@ use crate::{Result, Tensor};
 ///     }
 /// }
 ///
-/// # fn main() -> Result<()> {
 /// let device = Device::cpu()?;
 /// let gate = Weights::random(1, DType::F32, &device).load(|weights| {
 ///     Ok(Gate {
@@ -46,8 +44,7 @@ use crate::{Result, Tensor};
 ///         scope.spawn(|| gate.forward(&Tensor::ones(&[1, 4], DType::F32, &device)?)?.to_vec::<f32>());
 ///     }
 /// });
-/// # Ok(())
-/// # }
+/// # Ok::<(), millstream::Error>(())
 /// ```
 ///
 /// What threads cannot share is no module:

@@ -12,12 +12,10 @@ use crate::{Result, Tensor};
 /// # Example
 ///
 /// ```
-/// # use millstream_nn::doctest as millstream;
-/// # use millstream_cpu as _;
+/// # millstream_nn::doctest!();
 /// use millstream::nn::{GELU, LayerNorm, Linear, Module, Sequential, Weights};
 /// use millstream::{DType, Device, Tensor};
 ///
-/// # fn main() -> millstream::Result<()> {
 /// let device = Device::cpu()?;
 /// let weights = Weights::random(1, DType::F32, &device);
 /// let model = Sequential::new()
@@ -28,8 +26,7 @@ use crate::{Result, Tensor};
 /// let before = device.stream()?.counters().commands;
 /// assert_eq!(model.forward(&input)?.shape(), [2, 32]);
 /// assert_eq!(device.stream()?.counters().commands - before, 2);
-/// # Ok(())
-/// # }
+/// # Ok::<(), millstream::Error>(())
 /// ```
 #[derive(Default)]
 #[doc(alias = "ModuleList")]

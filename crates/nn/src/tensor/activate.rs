@@ -8,6 +8,16 @@ use crate::Result;
 impl Tensor {
     /// Applies an activation to each element.
     ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::command::Activation;
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::new(&[-1.0f32, 2.0], &Device::cpu()?)?;
+    /// assert_eq!(a.activate(Activation::Relu)?.to_vec::<f32>()?, [0.0, 2.0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// A type that is not floating point, or no memory.

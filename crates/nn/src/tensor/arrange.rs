@@ -10,7 +10,18 @@ use crate::{Axis, AxisSet, Result};
 type Sizes = SmallVec<[usize; MAX_RANK]>;
 
 impl Tensor {
-    /// The elements along an axis in order, and the indices that they had. Equal ones keep their order.
+    /// The elements along an axis in order, and the index that each had before. Equal elements keep their order.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::new(&[3i64, 1, 2], &Device::cpu()?)?;
+    /// let (sorted, indices) = a.sort(0, false)?;
+    /// assert_eq!(sorted.to_vec::<i64>()?, [1, 2, 3]);
+    /// assert_eq!(indices.to_vec::<i64>()?, [1, 2, 0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -20,7 +31,16 @@ impl Tensor {
         self.topk(self.shape()[axis], axis, descending)
     }
 
-    /// The indices that put the elements along an axis in order; as [`sort`](Self::sort) gives them.
+    /// The indices that sort the elements along an axis, as [`sort`](Self::sort) gives them.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::new(&[3i64, 1, 2], &Device::cpu()?)?;
+    /// assert_eq!(a.argsort(0, true)?.to_vec::<i64>()?, [0, 2, 1]); // descending
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -31,6 +51,15 @@ impl Tensor {
 
     /// The elements along some axes in the opposite order.
     ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::new(&[1i64, 2, 3], &Device::cpu()?)?;
+    /// assert_eq!(a.flip(0)?.to_vec::<i64>()?, [3, 2, 1]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// Axes that do not exist, or no memory.
@@ -40,8 +69,17 @@ impl Tensor {
             .apply(Op::Reverse { axes, batch_axis: None }, &[self])
     }
 
-    /// The tensor again and again: `times[i]` times along axis `i`. There may be more numbers than axes, for new
-    /// axes at the front.
+    /// Repeats the tensor `times[i]` times along axis `i`. With more numbers than axes, new axes are added at the
+    /// front.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::new(&[1i64, 2], &Device::cpu()?)?;
+    /// assert_eq!(a.repeat(&[2, 2])?.to_vec2::<i64>()?, [[1, 2, 1, 2], [1, 2, 1, 2]]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -59,17 +97,26 @@ impl Tensor {
             if times == 1 {
                 continue;
             }
-            // One axis of repeats before it, then both in one.
+            // A new axis in front of it holds the repeats; then both become one.
             let mut sizes = Sizes::from_slice(current.shape());
             sizes.insert(axis, times);
             let repeated = current.unsqueeze(axis)?.broadcast_to(&sizes)?;
             current = repeated.flatten(axis, axis + 1)?;
         }
-        // What is new is never a view of what was given.
+        // An axis of size 1 is still repeated by a stride of 0: write it out.
         current.contiguous()
     }
 
-    /// The elements with those replaced by a number for which the mask holds.
+    /// The elements, with `value` where the mask is true.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::new(&[1.0f32, -2.0, 3.0], &Device::cpu()?)?;
+    /// assert_eq!(a.masked_fill(&a.lt(0.0)?, 0.0)?.to_vec::<f32>()?, [1.0, 0.0, 3.0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -79,6 +126,15 @@ impl Tensor {
     }
 
     /// The last two axes with zeros above the diagonal; the diagonal may be moved up (positive) or down.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let a = Tensor::ones(&[2, 2], DType::I64, &Device::cpu()?)?;
+    /// assert_eq!(a.tril(0)?.to_vec2::<i64>()?, [[1, 0], [1, 1]]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -90,6 +146,15 @@ impl Tensor {
 
     /// The last two axes with zeros below the diagonal; the diagonal may be moved up (positive) or down.
     ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let a = Tensor::ones(&[2, 2], DType::I64, &Device::cpu()?)?;
+    /// assert_eq!(a.triu(1)?.to_vec2::<i64>()?, [[0, 1], [0, 0]]); // without the diagonal
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// Fewer than two axes, or no memory.
@@ -98,7 +163,7 @@ impl Tensor {
         column.ge(&row.add(diagonal)?)?.where_cond(self, 0)
     }
 
-    /// The numbers of rows, as a column, and of columns.
+    /// The indices of rows, as a column, and of columns.
     fn places(&self, op: &'static str) -> Result<(Self, Self)> {
         let &[.., rows, columns] = self.shape() else {
             return invalid(op, format!("shape {:?}, need 2 axes", self.shape()));
@@ -107,22 +172,41 @@ impl Tensor {
         Ok((places(rows)?.unsqueeze(1)?, places(columns)?))
     }
 
-    /// A new last axis of that many classes: 1 at the class that the element names, else 0, as `i64`. An element that
-    /// names no class gives zeros.
+    /// Adds a last axis of size `classes`, as `i64`: 1 at the index that the element gives, else 0. An element outside
+    /// `0..classes` gives zeros.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::new(&[2i64, 0], &Device::cpu()?)?;
+    /// assert_eq!(a.one_hot(3)?.to_vec2::<i64>()?, [[0, 0, 1], [1, 0, 0]]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
     /// A type that is not an integer, or no memory.
     pub fn one_hot(&self, classes: usize) -> Result<Self> {
         if !self.dtype().is_int() {
-            return invalid("one_hot", format!("{} names no class", self.dtype()));
+            return invalid("one_hot", format!("{} is not an integer type", self.dtype()));
         }
         let names = Tensor::arange(0.0, classes as f64, 1.0, self.dtype(), &self.device())?;
         self.unsqueeze(-1)?.eq(&names)?.to_dtype(DType::I64)
     }
 
-    /// Other sizes for the last axes, with interpolation: of `[batch, channels, height, width]` to `[height, width]`.
+    /// Resizes the last axes with interpolation. `sizes` is `[height, width]` for `[batch, channels, height, width]`.
     /// PyTorch calls it `interpolate`.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::command::ResizeMode;
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let image = Tensor::ones(&[1, 3, 8, 8], DType::F32, &Device::cpu()?)?;
+    /// assert_eq!(image.resize(&[16, 12], ResizeMode::Linear, false)?.shape(), [1, 3, 16, 12]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -13,12 +13,23 @@ impl Tensor {
     /// of query heads.
     ///
     /// The mask broadcasts to `[batch, heads, queries, keys]`: `bool`, true where a key is seen, or added
-    /// to the scores. `scale` is `1 / √size` unless given. With `causal` a query sees keys up to its own
-    /// place, counted from the end of both. A query that sees no key gives zeros.
+    /// to the scores. `scale` is `1 / √size` unless given. With `causal`, the last query sees all keys, the one before
+    /// it all but the last, and so on. A query that sees no key gives zeros.
     ///
-    /// The result has the shape `[batch, heads, queries, size]` and lies in memory as
-    /// `[batch, queries, heads, size]`, so that heads are joined by a transpose and a reshape without a
-    /// copy.
+    /// The result has the shape `[batch, heads, queries, size]`. In memory it is `[batch, queries, heads, size]`, so that
+    /// `transpose(1, 2)` and a reshape join the heads without a copy.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let device = Device::cpu()?;
+    /// let query = Tensor::randn(&[1, 2, 3, 8], 1, DType::F32, &device)?; // [batch, heads, queries, size]
+    /// let key = Tensor::randn(&[1, 2, 5, 8], 2, DType::F32, &device)?;
+    /// let value = Tensor::ones(&[1, 2, 5, 8], DType::F32, &device)?;
+    /// assert_eq!(query.attention(&key, &value, None, None, false)?.shape(), [1, 2, 3, 8]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -43,7 +54,7 @@ impl Tensor {
             (Op::Attention { params }, some([Some(self), Some(key), Some(value), mask]));
         let recorder = OpRecorder::new("attention", &self.device())?;
         let made = recorder.infer(&op, &inputs)?;
-        // Heads lie beside each other, so that joining them is no copy.
+        // The heads of one query are neighbors in memory, so that joining them is no copy.
         let order = [0, 2, 1, 3];
         let joined = recorder.output(made[0].dtype(), &order.map(|axis| made[0].shape()[axis]))?;
         let layout = joined.layout.transpose(1, 2);

@@ -6,19 +6,16 @@ use super::{OpRecorder, Tensor};
 use crate::Result;
 
 impl Tensor {
-    /// The same values in another element type, or this tensor if it has that type. Conversion is that of
-    /// Rust's `as`; to `bool` it asks whether a value is other than zero.
+    /// The same values in another element type, or this tensor if it has that type. Values are converted as by
+    /// Rust's `as`; to `bool`, zero gives false and all else true.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::{DType, Device, Tensor};
     ///
-    /// # fn main() -> millstream::Result<()> {
     /// let a = Tensor::new(&[1.5f32, 2.5], &Device::cpu()?)?;
     /// assert_eq!(a.to_dtype(DType::I64)?.to_vec::<i64>()?, [1, 2]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), millstream::Error>(())
     /// ```
     ///
     /// # Errors
@@ -36,21 +33,18 @@ impl Tensor {
     /// The same values on another device, or this tensor if it is there. Waits for the values.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::{DType, Device, Tensor};
     ///
-    /// # fn main() -> millstream::Result<()> {
     /// let device = Device::cpu()?;
     /// let a = Tensor::ones(&[2], DType::F32, &device)?;
     /// assert_eq!(a.to_device(&device)?.to_vec::<f32>()?, [1.0, 1.0]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), millstream::Error>(())
     /// ```
     ///
     /// # Blocks when
     ///
-    /// The other device is not this one, and the values are not there.
+    /// The other device is not this one, and the values are not computed yet.
     ///
     /// # Errors
     ///
@@ -64,7 +58,16 @@ impl Tensor {
         Self::from_bytes(&self.to_bytes()?, self.shape(), self.dtype(), device)
     }
 
-    /// The same values lying densely in row-major order; this tensor if they do.
+    /// The same values in row-major order without gaps; this tensor if it is so already.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::new(&[[1i64, 2], [3, 4]], &Device::cpu()?)?.t()?;
+    /// assert!(!a.is_contiguous() && a.contiguous()?.is_contiguous());
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use millstream_core::{Command, DType, Device, Distribution, HostBytes, Scalar};
+use millstream_core::{Command, DType, Device, HostBytes, Scalar};
 
 use super::{OpRecorder, Tensor};
 use crate::bytes::{collected, room};
@@ -10,22 +10,19 @@ use crate::error::invalid;
 use crate::{Result, Value};
 
 impl Tensor {
-    /// All elements the same.
+    /// A tensor with `value` for every element.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::{DType, Device, Tensor};
     ///
-    /// # fn main() -> millstream::Result<()> {
     /// assert_eq!(Tensor::full(&[2], 7.0f32, DType::F32, &Device::cpu()?)?.to_vec::<f32>()?, [7.0, 7.0]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), millstream::Error>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// A shape that cannot be, or no memory.
+    /// A shape that is too large, or no memory.
     pub fn full(
         shape: &[usize],
         value: impl Into<Scalar>,
@@ -38,17 +35,14 @@ impl Tensor {
         Ok(result)
     }
 
-    /// All elements 0.
+    /// A tensor of zeros.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::{DType, Device, Tensor};
     ///
-    /// # fn main() -> millstream::Result<()> {
     /// assert_eq!(Tensor::zeros(&[2], DType::F32, &Device::cpu()?)?.to_vec::<f32>()?, [0.0, 0.0]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), millstream::Error>(())
     /// ```
     ///
     /// # Errors
@@ -58,7 +52,15 @@ impl Tensor {
         Self::full(shape, 0i64, dtype, device)
     }
 
-    /// All elements 1.
+    /// A tensor of ones.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// assert_eq!(Tensor::ones(&[2], DType::F32, &Device::cpu()?)?.to_vec::<f32>()?, [1.0, 1.0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -67,21 +69,36 @@ impl Tensor {
         Self::full(shape, 1i64, dtype, device)
     }
 
-    /// `start`, `start + step`, … up to but without `end`.
+    /// `start`, `start + step`, … up to `end`, which is not included.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let a = Tensor::arange(0.0, 6.0, 2.0, DType::I64, &Device::cpu()?)?;
+    /// assert_eq!(a.to_vec::<i64>()?, [0, 2, 4]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
     /// A step of 0 or in the wrong direction, numbers that are not finite, or no memory.
     pub fn arange(start: f64, end: f64, step: f64, dtype: DType, device: &Device) -> Result<Self> {
         let count = ((end - start) / step).ceil();
-        // Above 2^53 neighboring counts are no longer told apart.
+        // Above 2^53, an `f64` cannot hold every count.
         if !(0.0..=9e15).contains(&count) || step == 0.0 {
-            return invalid("arange", format!("{start} to {end} by {step} has no such elements"));
+            return invalid(
+                "arange",
+                format!("there are no steps of {step} from {start} to {end}"),
+            );
         }
         if dtype.is_storage() {
-            return invalid("arange", format!("{dtype} is only stored: make f32 and convert it"));
+            return invalid(
+                "arange",
+                format!("{dtype} is a storage type: make f32 and convert it"),
+            );
         }
-        // First the device's memory, whose lack is an error.
+        // The device's memory first: where it is too small, the host need not try.
         let recorder = OpRecorder::new("arange", device)?;
         let result = recorder.output(dtype, &[count as usize])?;
         let mut bytes = room(result.layout.dense_bytes())?;
@@ -95,7 +112,16 @@ impl Tensor {
         Ok(result)
     }
 
-    /// `count` numbers from `start` to `end`, both among them, evenly apart.
+    /// `count` evenly spaced numbers from `start` to `end`, both included.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let a = Tensor::linspace(0.0, 1.0, 5, DType::F32, &Device::cpu()?)?;
+    /// assert_eq!(a.to_vec::<f32>()?, [0.0, 0.25, 0.5, 0.75, 1.0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -108,13 +134,13 @@ impl Tensor {
         device: &Device,
     ) -> Result<Self> {
         if !dtype.is_float() {
-            return invalid("linspace", format!("{dtype} has no numbers in between"));
+            return invalid("linspace", format!("{dtype} is not a floating-point type"));
         }
         let recorder = OpRecorder::new("linspace", device)?;
         let result = recorder.output(dtype, &[count])?;
         let mut bytes = room(result.layout.dense_bytes())?;
         for index in 0..count {
-            // From both ends, so that both are exact.
+            // A weighted sum of both ends, so that both are exact.
             let part = index as f64 / count.saturating_sub(1).max(1) as f64;
             let scalar = Scalar::from(start * (1.0 - part) + end * part);
             bytes.extend_from_slice(&scalar.to_bytes(dtype)[..dtype.size()]);
@@ -123,7 +149,16 @@ impl Tensor {
         Ok(result)
     }
 
-    /// Ones on the diagonal of a square, zeros elsewhere.
+    /// The identity matrix: ones on the diagonal, zeros elsewhere.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let a = Tensor::eye(2, DType::F32, &Device::cpu()?)?;
+    /// assert_eq!(a.to_vec2::<f32>()?, [[1.0, 0.0], [0.0, 1.0]]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -133,71 +168,15 @@ impl Tensor {
         places.unsqueeze(1)?.eq(&places)?.to_dtype(dtype)
     }
 
-    /// Evenly distributed in `0 .. 1`; the seed decides every element.
-    ///
-    /// # Errors
-    ///
-    /// A type that is not floating point, or no memory.
-    pub fn rand(shape: &[usize], seed: u64, dtype: DType, device: &Device) -> Result<Self> {
-        Self::random(
-            "rand",
-            shape,
-            Distribution::Uniform { low: 0.0, high: 1.0 },
-            seed,
-            dtype,
-            device,
-        )
-    }
-
-    /// Normally distributed around 0 with a deviation of 1; the seed decides every element.
-    ///
-    /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
-    /// use millstream::{DType, Device, Tensor};
-    ///
-    /// # fn main() -> millstream::Result<()> {
-    /// let device = Device::cpu()?;
-    /// let (a, b) = (Tensor::randn(&[3], 42, DType::F32, &device)?, Tensor::randn(&[3], 42, DType::F32, &device)?);
-    /// assert_eq!(a.to_vec::<f32>()?, b.to_vec::<f32>()?); // the seed decides
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// A type that is not floating point, or no memory.
-    pub fn randn(shape: &[usize], seed: u64, dtype: DType, device: &Device) -> Result<Self> {
-        let normal = Distribution::Normal { mean: 0.0, deviation: 1.0 };
-        Self::random("randn", shape, normal, seed, dtype, device)
-    }
-
-    pub(crate) fn random(
-        op: &'static str,
-        shape: &[usize],
-        distribution: Distribution,
-        seed: u64,
-        dtype: DType,
-        device: &Device,
-    ) -> Result<Self> {
-        let recorder = OpRecorder::new(op, device)?;
-        let result = recorder.output(dtype, shape)?;
-        recorder.record(Command::random(result.operand(), distribution, seed, 0))?;
-        Ok(result)
-    }
-
     /// From elements in row-major order.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::{Device, Tensor};
     ///
-    /// # fn main() -> millstream::Result<()> {
     /// let a = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], &[2, 2], &Device::cpu()?)?;
     /// assert_eq!(a.to_vec2::<f32>()?, [[1.0, 2.0], [3.0, 4.0]]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), millstream::Error>(())
     /// ```
     ///
     /// # Errors
@@ -209,6 +188,15 @@ impl Tensor {
 
     /// From elements in row-major order, as [`from_slice`](Self::from_slice).
     ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::from_vec(vec![1i64, 2, 3, 4, 5, 6], &[2, 3], &Device::cpu()?)?;
+    /// assert_eq!(a.to_vec2::<i64>()?, [[1, 2, 3], [4, 5, 6]]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As there.
@@ -218,6 +206,15 @@ impl Tensor {
 
     /// A tensor of rank 0.
     ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::scalar(2.5f32, &Device::cpu()?)?;
+    /// assert_eq!((a.rank(), a.to_scalar::<f32>()?), (0, 2.5));
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// No memory.
@@ -225,7 +222,16 @@ impl Tensor {
         Self::from_slice(&[value], &[], device)
     }
 
-    /// From the bytes of elements in row-major order, in the order of bytes of this machine.
+    /// From the bytes of elements in row-major order, in the byte order of this machine.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let a = Tensor::from_bytes(&[1, 2, 3, 4], &[2, 2], DType::U8, &Device::cpu()?)?;
+    /// assert_eq!(a.to_vec2::<u8>()?, [[1, 2], [3, 4]]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -248,15 +254,13 @@ impl Tensor {
         Ok(result)
     }
 
-    /// From bytes as [`from_bytes`](Self::from_bytes) takes them, which are not copied before the device
-    /// reads them. [`Stream::host_copy_of`](millstream_core::Stream::host_copy_of) puts them where that is
-    /// quickest; a clone can be used for the next tensor.
+    /// As [`from_bytes`](Self::from_bytes), without a copy on the host: the device reads these bytes.
+    /// [`Stream::host_copy_of`](millstream_core::Stream::host_copy_of) puts them in memory that the device reads
+    /// fastest. Clones share the bytes, so the next tensor can use them again.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::{DType, Device, Tensor};
-    /// # fn main() -> millstream::Result<()> {
     /// let device = Device::cpu()?;
     /// let pixels = vec![1u8; 3 * 32 * 32];
     /// let image = device.stream()?.host_copy_of(&pixels);
@@ -264,13 +268,12 @@ impl Tensor {
     ///     let input = Tensor::from_host(image.clone(), &[1, 3, 32, 32], DType::U8, &device)?;
     ///     assert_eq!(input.to_vec::<u8>()?, pixels);
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), millstream::Error>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// Another number of bytes than the shape needs, `bool` (whose bytes must be looked at first: use
+    /// Another number of bytes than the shape needs, `bool` (whose bytes must be checked first: use
     /// [`from_slice`](Self::from_slice)), or no memory.
     pub fn from_host(
         bytes: HostBytes,

@@ -7,9 +7,9 @@ use millstream_core::DType;
 use super::Tensor;
 use crate::Result;
 
-/// Tensors with more elements are shortened.
+/// Tensors with more elements are printed in part.
 const WHOLE: usize = 1000;
-/// What is shown of both ends of a long axis.
+/// Elements that are printed at both ends of a long axis.
 const EDGE: usize = 3;
 const LINE: usize = 80;
 const START: &str = "tensor(";
@@ -63,7 +63,7 @@ impl Tensor {
         self.corners(&long.collect::<Vec<_>>())
     }
 
-    /// Both ends of some axes. What is joined is cut on all other axes first, so that it is never large.
+    /// Both ends of some axes. The other axes are cut first, so that only small tensors are joined.
     fn corners(&self, axes: &[usize]) -> Result<Tensor> {
         let Some((&axis, others)) = axes.split_first() else { return Ok(self.clone()) };
         let last = self.shape()[axis] - EDGE;
@@ -72,7 +72,7 @@ impl Tensor {
     }
 }
 
-/// Cells in row-major order, and which part of the whole they are.
+/// The printed cells in row-major order, and the shapes of the tensor and of the printed part.
 struct Page<'a> {
     full: &'a [usize],
     shown: &'a [usize],
@@ -126,7 +126,7 @@ fn align(mut cells: Vec<String>) -> Vec<String> {
     cells
 }
 
-/// Whole numbers as `1.`, others with four decimals, and with an exponent where the sizes differ a lot.
+/// Whole numbers as `1.`, others with four decimals, with an exponent if they differ a lot in size.
 fn floats(values: &[f64]) -> Vec<String> {
     let sizes =
         || values.iter().map(|value| value.abs()).filter(|size| size.is_finite() && *size > 0.0);
@@ -143,7 +143,7 @@ fn floats(values: &[f64]) -> Vec<String> {
     values.iter().map(write).collect()
 }
 
-/// With an exponent of a sign and at least two digits.
+/// With an exponent that has a sign and at least two digits.
 fn scientific(value: f64) -> String {
     let text = format!("{value:.4e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));

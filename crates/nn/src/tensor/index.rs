@@ -1,7 +1,7 @@
 //! Choosing elements by index.
 //!
-//! Indices are `i32` or `i64`; a negative one counts from the end. One that is out of range is found by
-//! the device, and reported by the call that waits for the result.
+//! Indices are `i32` or `i64`; a negative one counts from the end. The device finds those that are out of range, and the
+//! call that waits for the result reports them.
 
 use millstream_core::{Command, Op, ScatterReduction};
 
@@ -13,16 +13,13 @@ impl Tensor {
     /// Single elements along an axis: `out[i][j] = self[index[i][j]][j]` for axis 0.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::{Device, Tensor};
     ///
-    /// # fn main() -> millstream::Result<()> {
     /// let a = Tensor::new(&[[1i64, 2], [3, 4]], &Device::cpu()?)?;
     /// let indices = Tensor::new(&[[1i64], [0]], &Device::cpu()?)?;
     /// assert_eq!(a.gather(1, &indices)?.to_vec::<i64>()?, [2, 3]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), millstream::Error>(())
     /// ```
     ///
     /// # Errors
@@ -34,7 +31,17 @@ impl Tensor {
             .apply(Op::GatherElements { axis }, &[self, indices])
     }
 
-    /// Whole slices along an axis, in the order of a vector of indices.
+    /// Slices along an axis, in the order of a tensor of indices with one axis.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::new(&[[1i64, 2], [3, 4], [5, 6]], &Device::cpu()?)?;
+    /// let rows = Tensor::new(&[2i64, 0], &Device::cpu()?)?;
+    /// assert_eq!(a.index_select(0, &rows)?.to_vec2::<i64>()?, [[5, 6], [1, 2]]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -53,7 +60,17 @@ impl Tensor {
             .apply(Op::Gather { axis }, &[self, indices])
     }
 
-    /// Rows of this table: the result has the shape of `ids` and then the table's axes but the first.
+    /// Looks up rows of this table. The result has the shape of `ids`, followed by the table's axes without the first.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let table = Tensor::new(&[[0.0f32, 0.1], [1.0, 1.1]], &Device::cpu()?)?;
+    /// let ids = Tensor::new(&[1i64, 0, 1], &Device::cpu()?)?;
+    /// assert_eq!(table.embedding(&ids)?.to_vec2::<f32>()?, [[1.0, 1.1], [0.0, 0.1], [1.0, 1.1]]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -62,8 +79,21 @@ impl Tensor {
         OpRecorder::new("embedding", &self.device())?.apply(Op::Embedding, &[self, ids])
     }
 
-    /// This tensor with single elements along an axis replaced: `out[index[i][j]][j] = source[i][j]` for
-    /// axis 0, or combined with what is there.
+    /// This tensor with some elements replaced: `out[index[i][j]][j] = source[i][j]` for axis 0. With a reduction,
+    /// the old and the new element are combined, as in PyTorch's `scatter_add`.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::command::ScatterReduction;
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let a = Tensor::zeros(&[3], DType::F32, &Device::cpu()?)?;
+    /// let indices = Tensor::new(&[2i64, 2], &Device::cpu()?)?;
+    /// let source = Tensor::new(&[1.0f32, 5.0], &Device::cpu()?)?;
+    /// let sums = a.scatter(0, &indices, &source, ScatterReduction::Add)?;
+    /// assert_eq!(sums.to_vec::<f32>()?, [0.0, 0.0, 6.0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -82,20 +112,17 @@ impl Tensor {
         OpRecorder::new("scatter", &self.device())?.apply(op, &[self, indices, source])
     }
 
-    /// The `count` largest (or smallest) elements along an axis from the best on, and their indices.
+    /// The `count` largest elements along an axis, or the smallest if not `largest`, in order, and their indices.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::{Device, Tensor};
     ///
-    /// # fn main() -> millstream::Result<()> {
     /// let a = Tensor::new(&[3.0f32, 9.0, 5.0], &Device::cpu()?)?;
     /// let (values, places) = a.topk(2, 0, true)?;
     /// assert_eq!(values.to_vec::<f32>()?, [9.0, 5.0]);
     /// assert_eq!(places.to_vec::<i64>()?, [1, 2]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), millstream::Error>(())
     /// ```
     ///
     /// # Errors

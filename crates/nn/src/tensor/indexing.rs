@@ -5,9 +5,9 @@ use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToIncl
 use super::Tensor;
 use crate::{Index, IndexRange, Result};
 
-/// What is taken of one axis: one index, and the axis vanishes; or a range.
+/// What [`Tensor::i`] takes of one axis: one index, which removes the axis, or a range.
 pub trait AxisIndex {
-    /// The tensor with that of its axis, and the axis that comes next.
+    /// Applies it to an axis. Gives the result, and the axis that comes next.
     #[doc(hidden)]
     fn apply(&self, tensor: &Tensor, axis: usize) -> Result<(Tensor, usize)>;
 }
@@ -88,16 +88,13 @@ impl Tensor {
     /// Indices and ranges of the first axes, as in `tensor.i((0, 1..3, -1))`. Copies nothing.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::{Device, Tensor};
-    /// # fn main() -> millstream::Result<()> {
     /// let tensor = Tensor::new(&[[1i64, 2, 3], [4, 5, 6]], &Device::cpu()?)?;
     /// assert_eq!(tensor.i(1)?.to_vec::<i64>()?, [4, 5, 6]);
     /// assert_eq!(tensor.i((.., -2..))?.to_vec2::<i64>()?, [[2, 3], [5, 6]]);
     /// assert_eq!(tensor.i((0, 2))?.to_scalar::<i64>()?, 3);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), millstream::Error>(())
     /// ```
     ///
     /// # Errors

@@ -7,18 +7,15 @@ use crate::error::{invalid, named, shown};
 use crate::{Axis, Result};
 
 impl Tensor {
-    /// Tensors one after another along an axis.
+    /// Joins tensors along an axis.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::{Device, Tensor};
     ///
-    /// # fn main() -> millstream::Result<()> {
     /// let a = Tensor::new(&[[1i64, 2]], &Device::cpu()?)?;
     /// assert_eq!(Tensor::cat(&[&a, &a], 0)?.to_vec2::<i64>()?, [[1, 2], [1, 2]]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), millstream::Error>(())
     /// ```
     ///
     /// # Errors
@@ -58,18 +55,15 @@ impl Tensor {
         Ok(result)
     }
 
-    /// Tensors of one shape side by side along a new axis.
+    /// Joins tensors of one shape along a new axis.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::{Device, Tensor};
     ///
-    /// # fn main() -> millstream::Result<()> {
     /// let a = Tensor::new(&[1i64, 2], &Device::cpu()?)?;
     /// assert_eq!(Tensor::stack(&[&a, &a], 0)?.shape(), [2, 2]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), millstream::Error>(())
     /// ```
     ///
     /// # Errors
@@ -87,6 +81,17 @@ impl Tensor {
 
     /// Adds elements before the first and after the last of each axis: one pair of widths per axis.
     /// Negative widths crop.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::command::PadMode;
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::new(&[1i64, 2], &Device::cpu()?)?;
+    /// let padded = a.pad(&[(1, 2)], PadMode::Constant(0i64.into()))?;
+    /// assert_eq!(padded.to_vec::<i64>()?, [0, 1, 2, 0, 0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -14,10 +14,12 @@ mod nested;
 mod norm;
 mod operators;
 mod product;
+mod random;
 mod read;
 mod record;
 mod reduce;
 mod reshape;
+mod split;
 mod unary;
 mod view;
 mod window;
@@ -62,11 +64,9 @@ use crate::{Axis, Result};
 /// # Example
 ///
 /// ```
-/// # use millstream_nn::doctest as millstream;
-/// # use millstream_cpu as _;
+/// # millstream_nn::doctest!();
 /// use millstream::{DType, Device, Tensor};
 ///
-/// # fn main() -> millstream::Result<()> {
 /// let device = Device::cpu()?;
 /// let a = Tensor::arange(0.0, 6.0, 1.0, DType::F32, &device)?.reshape(&[2, 3])?;
 /// let b = Tensor::from_slice(&[10f32, 20.0, 30.0], &[3], &device)?;
@@ -76,8 +76,7 @@ use crate::{Axis, Result};
 /// // Another thread goes on with it, before or after it is finished.
 /// let sum = std::thread::spawn(move || c.sum(.., false)?.to_scalar::<f32>());
 /// assert_eq!(sum.join().unwrap()?, 763.0);
-/// # Ok(())
-/// # }
+/// # Ok::<(), millstream::Error>(())
 /// ```
 ///
 /// A tensor cannot be written to:
@@ -95,6 +94,15 @@ pub struct Tensor {
 
 impl Tensor {
     /// The size of each axis.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let a = Tensor::zeros(&[2, 3], DType::F32, &Device::cpu()?)?;
+    /// assert_eq!(a.shape(), [2, 3]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     #[doc(alias = "dims")]
     #[doc(alias = "size")]
     pub fn shape(&self) -> &[usize] {
@@ -102,6 +110,15 @@ impl Tensor {
     }
 
     /// The size of one axis.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let a = Tensor::zeros(&[2, 3], DType::F32, &Device::cpu()?)?;
+    /// assert_eq!((a.dim(0)?, a.dim(-1)?), (2, 3));
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -111,12 +128,30 @@ impl Tensor {
     }
 
     /// The number of axes.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let a = Tensor::zeros(&[2, 3], DType::F32, &Device::cpu()?)?;
+    /// assert_eq!(a.rank(), 2);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     #[doc(alias = "ndim")]
     pub fn rank(&self) -> usize {
         self.layout.rank()
     }
 
     /// The number of elements.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let a = Tensor::zeros(&[2, 3], DType::F32, &Device::cpu()?)?;
+    /// assert_eq!(a.elements(), 6);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     #[doc(alias = "numel")]
     #[doc(alias = "elem_count")]
     pub fn elements(&self) -> usize {
@@ -124,32 +159,92 @@ impl Tensor {
     }
 
     /// The element type.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let a = Tensor::zeros(&[2, 3], DType::F32, &Device::cpu()?)?;
+    /// assert_eq!(a.dtype(), DType::F32);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     pub fn dtype(&self) -> DType {
         self.layout.dtype()
     }
 
-    /// The device it is on.
+    /// The device that the tensor is on.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let device = Device::cpu()?;
+    /// let a = Tensor::zeros(&[2, 3], DType::F32, &device)?;
+    /// assert_eq!(a.device(), device);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     pub fn device(&self) -> Device {
         self.buffer.device()
     }
 
-    /// Where its elements lie in its buffer.
+    /// Shape, strides and offset of the elements in their buffer.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let a = Tensor::zeros(&[2, 3], DType::F32, &Device::cpu()?)?;
+    /// assert_eq!(a.t()?.layout().strides(), [1, 3]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The memory it lies in, which other tensors may share.
+    /// The memory of the tensor, which other tensors may share.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let a = Tensor::zeros(&[2, 3], DType::F32, &Device::cpu()?)?;
+    /// assert_eq!(a.buffer().bytes(), 6 * 4);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     pub fn buffer(&self) -> &Buffer {
         &self.buffer
     }
 
-    /// Whether the elements lie densely in row-major order.
+    /// Whether the elements are in row-major order without gaps.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let a = Tensor::zeros(&[2, 3], DType::F32, &Device::cpu()?)?;
+    /// assert!(a.is_contiguous());
+    /// assert!(!a.t()?.is_contiguous()); // a view of the same memory
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     pub fn is_contiguous(&self) -> bool {
         self.layout.is_contiguous()
     }
 
-    /// A tensor over a buffer, for those who record Commands themselves. Who makes a tensor of a buffer
-    /// must not write the buffer any more.
+    /// A tensor over a buffer, for code that records Commands itself. Nothing may write to the buffer any more.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::command::Command;
+    /// use millstream::memory::Layout;
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let stream = Device::cpu()?.stream()?;
+    /// let layout = Layout::contiguous(DType::F32, &[2])?;
+    /// let buffer = stream.allocate(layout.dense_bytes())?;
+    /// stream.record(Command::fill(buffer.operand(layout), 7.0f32)?)?;
+    /// assert_eq!(Tensor::from_buffer(buffer, layout)?.to_vec::<f32>()?, [7.0, 7.0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -165,29 +260,26 @@ impl Tensor {
         Ok(Tensor { buffer, layout })
     }
 
-    /// The same for a layout that fits.
+    /// As [`from_buffer`](Self::from_buffer), for a layout that is known to fit.
     pub(crate) fn whole(buffer: Buffer, layout: Layout) -> Self {
         Tensor { buffer, layout }
     }
 
-    /// Declares the values final: waits until they are there, after which using them from any stream
-    /// costs nothing. For weights.
+    /// Waits until the values are computed. From then on every stream reads them without synchronization. Layers
+    /// settle their weights.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::{DType, Device, Tensor};
     ///
-    /// # fn main() -> millstream::Result<()> {
     /// let weight = Tensor::ones(&[2, 2], DType::F32, &Device::cpu()?)?.settle()?; // complete: threads share it freely
     /// assert!(weight.buffer().is_settled());
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), millstream::Error>(())
     /// ```
     ///
     /// # Blocks when
     ///
-    /// The values are not there.
+    /// The values are not computed yet.
     ///
     /// # Errors
     ///

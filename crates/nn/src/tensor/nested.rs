@@ -15,11 +15,11 @@ pub trait Nested {
     /// The numbers.
     type Item: Value;
 
-    /// Writes down the sizes from this level on, as the first of each level has them.
+    /// Appends the sizes of this level and those below, taken from the first item of each.
     #[doc(hidden)]
     fn sizes(&self, sizes: &mut Sizes);
 
-    /// Appends the numbers if every level has these sizes; else says false.
+    /// Appends the numbers. False if some level has another size.
     #[doc(hidden)]
     fn gather(&self, sizes: &[usize], into: &mut Vec<Self::Item>) -> bool;
 }
@@ -96,19 +96,16 @@ impl<L: Nested + ?Sized> Nested for &L {
 }
 
 impl Tensor {
-    /// From numbers in lists, which give the shape.
+    /// From numbers in nested lists, whose lengths give the shape.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::{Device, Tensor};
-    /// # fn main() -> millstream::Result<()> {
     /// let device = Device::cpu()?;
     /// let square = Tensor::new(&[[1.0f32, 2.0], [3.0, 4.0]], &device)?;
     /// assert_eq!(square.shape(), [2, 2]);
     /// assert_eq!(square.t()?.to_vec2::<f32>()?, [[1.0, 3.0], [2.0, 4.0]]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), millstream::Error>(())
     /// ```
     ///
     /// # Errors
@@ -120,17 +117,26 @@ impl Tensor {
         values.sizes(&mut sizes);
         let mut elements = Vec::new();
         if !values.gather(&sizes, &mut elements) {
-            let reason = format!("lists of different lengths, the first ones make {sizes:?}");
+            let reason = format!("lists of different lengths: the first ones have shape {sizes:?}");
             return invalid("new", reason);
         }
         Self::from_slice(&elements, &sizes, device)
     }
 
-    /// The rows of a tensor with two axes.
+    /// The elements of a tensor with two axes, as a list of rows.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let a = Tensor::arange(0.0, 4.0, 1.0, DType::F32, &Device::cpu()?)?.reshape(&[2, 2])?;
+    /// assert_eq!(a.to_vec2::<f32>()?, [[0.0, 1.0], [2.0, 3.0]]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Blocks when
     ///
-    /// The device has not finished them.
+    /// The elements are not computed yet.
     ///
     /// # Errors
     ///
@@ -143,11 +149,20 @@ impl Tensor {
         Ok((0..rows).map(|row| elements[row * columns..][..columns].to_vec()).collect())
     }
 
-    /// The rows of each plane of a tensor with three axes.
+    /// The elements of a tensor with three axes, as nested lists.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let a = Tensor::arange(0.0, 4.0, 1.0, DType::F32, &Device::cpu()?)?.reshape(&[1, 2, 2])?;
+    /// assert_eq!(a.to_vec3::<f32>()?, [[[0.0, 1.0], [2.0, 3.0]]]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Blocks when
     ///
-    /// The device has not finished them.
+    /// The elements are not computed yet.
     ///
     /// # Errors
     ///

@@ -10,6 +10,15 @@ use crate::error::invalid;
 impl Tensor {
     /// Normalizes over the last `axes` axes: `(x - mean) / √(variance + epsilon) · weight + bias`.
     ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::new(&[[1.0f32, 3.0]], &Device::cpu()?)?;
+    /// assert_eq!(a.layer_norm(1, None, None, 0.0)?.to_vec::<f32>()?, [-1.0, 1.0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// A type that is not floating point, weights of another shape or type than the axes, or no memory.
@@ -32,6 +41,15 @@ impl Tensor {
 
     /// Divides by the root of the mean square over the last `axes` axes, then multiplies by `weight`.
     ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::new(&[[1.0f32, 7.0]], &Device::cpu()?)?; // the root of the mean square is 5
+    /// assert_eq!(a.rms_norm(1, None, 0.0)?.to_string(), "tensor([[0.2000, 1.4000]])");
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As for [`layer_norm`](Self::layer_norm).
@@ -40,7 +58,16 @@ impl Tensor {
         OpRecorder::new("rms_norm", &self.device())?.apply(op, &some([Some(self), weight]))
     }
 
-    /// Normalizes groups of neighboring channels (axis 1) over themselves and all axes behind them.
+    /// Normalizes each group of neighboring channels (axis 1) over its channels and all later axes.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::new(&[[1.0f32, 3.0, 10.0, 30.0]], &Device::cpu()?)?; // one batch of 4 channels
+    /// assert_eq!(a.group_norm(2, None, None, 0.0)?.to_vec::<f32>()?, [-1.0, 1.0, -1.0, 1.0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -62,7 +89,7 @@ impl Tensor {
     }
 }
 
-/// A number of axes: one beyond this fits no tensor.
+/// The number of axes. 255 is more than any tensor has, and is refused.
 fn narrow(axes: usize) -> u8 {
     u8::try_from(axes).unwrap_or(u8::MAX)
 }

@@ -7,18 +7,15 @@ use crate::Result;
 
 impl Tensor {
     /// The matrix product over the last two axes; leading axes broadcast. A tensor of rank 1 is a row on
-    /// the left and a column on the right, and that axis vanishes.
+    /// the left and a column on the right; the result does not have that axis.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::{Device, Tensor};
     ///
-    /// # fn main() -> millstream::Result<()> {
     /// let a = Tensor::new(&[[1.0f32, 2.0], [3.0, 4.0]], &Device::cpu()?)?;
     /// assert_eq!(a.matmul(&a)?.to_vec2::<f32>()?, [[7.0, 10.0], [15.0, 22.0]]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), millstream::Error>(())
     /// ```
     ///
     /// # Errors

@@ -7,23 +7,20 @@ use crate::error::invalid;
 use crate::{Result, Value};
 
 impl Tensor {
-    /// The elements in row-major order. Waits until they are there.
+    /// The elements in row-major order. Waits until they are computed.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::{Device, Tensor};
     ///
-    /// # fn main() -> millstream::Result<()> {
     /// let a = Tensor::new(&[[1.0f32, 2.0], [3.0, 4.0]], &Device::cpu()?)?;
     /// assert_eq!(a.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]); // row by row
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), millstream::Error>(())
     /// ```
     ///
     /// # Blocks when
     ///
-    /// The elements are not there. [`to_vec_async`](Self::to_vec_async) does not.
+    /// The elements are not computed yet. [`to_vec_async`](Self::to_vec_async) does not block.
     ///
     /// # Errors
     ///
@@ -37,12 +34,11 @@ impl Tensor {
     }
 
     /// Like [`to_vec`](Self::to_vec), without holding a thread: the read is recorded now, and the future is ready
-    /// when the elements are there. It borrows nothing and may be awaited on any executor. Dropping it cancels the
+    /// when the elements are computed. It borrows nothing and may be awaited on any executor. Dropping it cancels the
     /// waiting; executors have timeouts.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::nn::{Linear, Module};
     /// use millstream::{DType, Device, Result, Tensor};
     ///
@@ -66,26 +62,23 @@ impl Tensor {
     }
 
     /// Copies the elements in row-major order to `target`, which can be used again for the next answer.
-    /// Waits until they are there.
+    /// Waits until they are computed.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::{DType, Device, Tensor};
-    /// # fn main() -> millstream::Result<()> {
     /// let device = Device::cpu()?;
     /// let mut answer = [0f32; 4];
     /// for value in 1..4 {
     ///     Tensor::full(&[2, 2], value as f32, DType::F32, &device)?.read_into(&mut answer)?;
     ///     assert_eq!(answer, [value as f32; 4]);
     /// }
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), millstream::Error>(())
     /// ```
     ///
     /// # Blocks when
     ///
-    /// The elements are not there. [`to_vec_async`](Self::to_vec_async) does not.
+    /// The elements are not computed yet. [`to_vec_async`](Self::to_vec_async) does not block.
     ///
     /// # Errors
     ///
@@ -101,8 +94,18 @@ impl Tensor {
         T::read_into(self.download()?, target)
     }
 
-    /// The elements on their way to the host: to wait for later, or to look at where they lie
+    /// Starts to copy the elements to the host. Wait for them later, or read them without a further copy
     /// ([`Download::view`]).
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let a = Tensor::ones(&[2], DType::F32, &Device::cpu()?)?;
+    /// let download = a.download()?; // returns at once
+    /// assert_eq!(download.view::<f32>()?, [1.0, 1.0]); // waits
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Blocks when
     ///
@@ -126,11 +129,20 @@ impl Tensor {
         )
     }
 
-    /// The bytes of the elements in row-major order. Waits until they are there.
+    /// The bytes of the elements in row-major order. Waits until they are computed.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::new(&[1u8, 2, 255], &Device::cpu()?)?;
+    /// assert_eq!(a.to_bytes()?, [1, 2, 255]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Blocks when
     ///
-    /// The elements are not there. [`to_vec_async`](Self::to_vec_async) does not.
+    /// The elements are not computed yet. [`to_vec_async`](Self::to_vec_async) does not block.
     ///
     /// # Errors
     ///
@@ -139,23 +151,20 @@ impl Tensor {
         Stream::current_unleased(&self.device())?.download_bytes(self.operand())
     }
 
-    /// The one element of a tensor that has one. Waits until it is there.
+    /// The element of a tensor that has exactly one. Waits until it is computed.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::{Device, Tensor};
     ///
-    /// # fn main() -> millstream::Result<()> {
     /// let sum = Tensor::new(&[1i64, 2, 3], &Device::cpu()?)?.sum(.., false)?;
     /// assert_eq!(sum.to_scalar::<i64>()?, 6);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), millstream::Error>(())
     /// ```
     ///
     /// # Blocks when
     ///
-    /// The elements are not there. [`to_vec_async`](Self::to_vec_async) does not.
+    /// The elements are not computed yet. [`to_vec_async`](Self::to_vec_async) does not block.
     ///
     /// # Errors
     ///
@@ -178,11 +187,20 @@ impl Tensor {
         }
     }
 
-    /// The element at a place, one index per axis. Waits until it is there.
+    /// One element, by its index on each axis. Waits until it is computed.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::new(&[[1i64, 2], [3, 4]], &Device::cpu()?)?;
+    /// assert_eq!(a.item::<i64>(&[1, 0])?, 3);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Blocks when
     ///
-    /// The elements are not there. [`to_vec_async`](Self::to_vec_async) does not.
+    /// The elements are not computed yet. [`to_vec_async`](Self::to_vec_async) does not block.
     ///
     /// # Errors
     ///

@@ -18,12 +18,12 @@ pub(crate) struct OpRecorder {
 }
 
 impl OpRecorder {
-    /// For an operation, by the name that its errors have.
+    /// For an operation, whose errors have this name.
     pub fn new(op: &'static str, device: &Device) -> Result<Self> {
         Ok(Self { op, stream: Stream::current_unleased(device)? })
     }
 
-    /// A tensor to be written by a Command of this recorder, before anybody else sees it.
+    /// A tensor that a Command of this recorder writes before anything else reads it.
     #[inline]
     pub fn output(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
         match Layout::contiguous(dtype, shape) {
@@ -32,12 +32,12 @@ impl OpRecorder {
         }
     }
 
-    /// The same for a dense layout.
+    /// As [`output`](Self::output), for a layout without gaps.
     pub fn place(&self, layout: &Layout) -> Result<Tensor> {
         Ok(Tensor { buffer: self.stream.allocate(layout.dense_bytes())?, layout: *layout })
     }
 
-    /// What an operation makes of these tensors.
+    /// The layouts of what an operation computes from these tensors.
     pub fn infer(&self, op: &Op, inputs: &[&Tensor]) -> Result<Outputs> {
         let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|input| &input.layout).collect();
         op.infer(&layouts).map_err(|error| named(self.op, error))
@@ -50,14 +50,14 @@ impl OpRecorder {
         let made = OnceCell::new();
         let command = Command::infer(op, &inputs, |layout| {
             let buffer = self.stream.allocate(layout.dense_bytes())?;
-            // An operation with more outputs is refused: they would share memory.
+            // An operation with several outputs is refused, since they would share this memory.
             Ok(&made.get_or_init(|| Tensor { buffer, layout: *layout }).buffer)
         });
         self.record(command)?;
         made.into_inner().map_or_else(|| invalid(self.op, "has no output".into()), Ok)
     }
 
-    /// Records a Command, or says why it could not be built.
+    /// Records a Command, or returns why it could not be built.
     pub fn record(&self, mut command: Result<Command<&Buffer>>) -> Result<()> {
         #[cfg(test)]
         layers::note();
@@ -70,7 +70,7 @@ impl OpRecorder {
         }
     }
 
-    /// What to say of a Command that was not taken: where two devices were mixed, it says which tensor is where.
+    /// The error of a Command that the stream refused. If two devices were mixed, it says which tensor is on which.
     #[cold]
     fn refused(&self, command: &Command<&Buffer>, error: Error) -> Error {
         let home = self.stream.device();
@@ -81,7 +81,7 @@ impl OpRecorder {
         let buffer = command.inputs()[index].buffer;
         let (here, there) = (home.label(), buffer.device().label());
         match LayerName::current() {
-            // What a layer has settled is its weights.
+            // The settled tensors of a layer are its weights.
             Some(layer) if buffer.is_settled() => {
                 let weights = format!("but the layer's weights are on {there}");
                 let reason = format!("input on {here}, {weights}: move it with to_device");
@@ -97,7 +97,7 @@ impl OpRecorder {
         }
     }
 
-    /// A copy of some bytes where the device reads them best.
+    /// A copy of some bytes in memory that the device reads fastest.
     pub fn host_copy_of(&self, bytes: &[u8]) -> HostBytes {
         self.stream.host_copy_of(bytes)
     }
@@ -108,7 +108,7 @@ impl OpRecorder {
     }
 }
 
-/// The tensors that are there, in order.
+/// The tensors that are given, in order.
 pub(crate) fn some<const N: usize>(tensors: [Option<&Tensor>; N]) -> SmallVec<[&Tensor; 4]> {
     tensors.into_iter().flatten().collect()
 }

@@ -19,6 +19,15 @@ impl Tensor {
 
     /// The running sum along an axis; integers wrap around.
     ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::new(&[1i64, 2, 3], &Device::cpu()?)?;
+    /// assert_eq!(a.cumsum(0)?.to_vec::<i64>()?, [1, 3, 6]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// An axis that does not exist, `bool`, or no memory.
@@ -31,15 +40,12 @@ impl Tensor {
     /// Exponentials along an axis, scaled to a sum of 1.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::{Device, Tensor};
     ///
-    /// # fn main() -> millstream::Result<()> {
     /// let scores = Tensor::new(&[[0.0f32, 0.0]], &Device::cpu()?)?;
     /// assert_eq!(scores.softmax(-1)?.to_vec::<f32>()?, [0.5, 0.5]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), millstream::Error>(())
     /// ```
     ///
     /// # Errors
@@ -50,6 +56,15 @@ impl Tensor {
     }
 
     /// The logarithm of [`softmax`](Self::softmax).
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let scores = Tensor::new(&[0.0f32, 0.0], &Device::cpu()?)?;
+    /// assert_eq!(scores.log_softmax(0)?.to_string(), "tensor([-0.6931, -0.6931])");
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -63,8 +78,17 @@ impl Tensor {
         OpRecorder::new(name, &self.device())?.apply(Op::Softmax { axis, log }, &[self])
     }
 
-    /// The variance over some axes, which stay with size 1 if `keepdim`; divided by the count less
-    /// `correction`.
+    /// The variance over some axes: the sum of the squared distances from the mean, divided by the number of elements
+    /// less `correction` (PyTorch's default is 1). With `keepdim`, the axes stay with size 1.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::new(&[[1.0f32, 3.0], [2.0, 6.0]], &Device::cpu()?)?;
+    /// assert_eq!(a.var(1, 1, false)?.to_vec::<f32>()?, [2.0, 8.0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -78,7 +102,16 @@ impl Tensor {
         sum.div(count.saturating_sub(correction) as f64)
     }
 
-    /// The standard deviation over some axes: the root of [`var`](Self::var).
+    /// The standard deviation over some axes: the square root of [`var`](Self::var).
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::new(&[[1.0f32, 3.0], [2.0, 6.0]], &Device::cpu()?)?;
+    /// assert_eq!(a.std(1, 0, false)?.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -89,44 +122,57 @@ impl Tensor {
 }
 
 macro_rules! methods {
-    ($($(#[$doc:meta])* $method:ident $name:literal $op:ident),* $(,)?) => {
+    ($($(#[$doc:meta])* $method:ident $op:ident, [$output:literal];)*) => {
         impl Tensor {
             $(
                 $(#[$doc])*
-                /// The axes stay with size 1 if `keepdim`.
+                /// With `keepdim`, the axes stay with size 1.
+                ///
+                /// ```
+                /// # millstream_nn::doctest!();
+                /// use millstream::{Device, Tensor};
+                ///
+                /// let a = Tensor::new(&[[3.0f32, 1.0], [4.0, 2.0]], &Device::cpu()?)?;
+                #[doc = concat!(
+                    "assert_eq!(a.", stringify!($method), "(1, false)?.to_string(), \"tensor([", $output, "])\");"
+                )]
+                #[doc = concat!("assert_eq!(a.", stringify!($method), "(0, true)?.shape(), [1, 2]);")]
+                /// # Ok::<(), millstream::Error>(())
+                /// ```
                 ///
                 /// # Errors
                 ///
-                /// Axes that do not exist, a type that it has no meaning for, or no memory.
+                /// Axes that do not exist, a type that it is not defined for, or no memory.
                 pub fn $method(&self, axes: impl AxisSet, keepdim: bool) -> Result<Self> {
-                    let axes = axes.axes($name, self.rank())?;
-                    self.reduced($name, ReduceOp::$op, axes, keepdim)
+                    let axes = axes.axes(stringify!($method), self.rank())?;
+                    self.reduced(stringify!($method), ReduceOp::$op, axes, keepdim)
                 }
             )*
         }
     };
 }
 
+// Each with what its example gives.
 methods! {
     /// The sum over some axes, in the type of the elements; integers wrap around.
-    sum "sum" Sum,
+    sum Sum, ["4., 6."];
     /// The mean over some axes, of floating-point numbers.
-    mean "mean" Mean,
+    mean Mean, ["2., 3."];
     /// The largest element over some axes.
     #[doc(alias = "amax")]
-    max "max" Max,
+    max Max, ["3., 4."];
     /// The smallest element over some axes.
     #[doc(alias = "amin")]
-    min "min" Min,
+    min Min, ["1., 2."];
     /// The product over some axes; integers wrap around.
-    prod "prod" Prod,
-    /// The root of the sum of squares over some axes.
+    prod Prod, ["3., 8."];
+    /// The square root of the sum of squares over some axes.
     #[doc(alias = "l2_norm")]
-    norm "norm" L2,
+    norm L2, ["3.1623, 4.4721"];
     /// The logarithm of the sum of exponentials over some axes.
-    logsumexp "logsumexp" LogSumExp,
+    logsumexp LogSumExp, ["3.1269, 4.1269"];
     /// The index, as `i64`, of the first largest element along one axis.
-    argmax "argmax" ArgMax,
+    argmax ArgMax, ["0, 0"];
     /// The index, as `i64`, of the first smallest element along one axis.
-    argmin "argmin" ArgMin,
+    argmin ArgMin, ["1, 1"];
 }

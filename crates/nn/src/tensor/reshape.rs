@@ -10,19 +10,16 @@ use crate::{Axis, Result, Size};
 type Sizes = SmallVec<[usize; MAX_RANK]>;
 
 impl Tensor {
-    /// The same elements in another shape; one size may be -1 and is what is left. Copies only where the
-    /// elements lie in an order that the new shape cannot describe.
+    /// The same elements in another shape. One size may be -1: it is computed from the others. Copies only if no
+    /// strides describe the new shape over the same memory.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::{DType, Device, Tensor};
     ///
-    /// # fn main() -> millstream::Result<()> {
     /// let a = Tensor::arange(0.0, 6.0, 1.0, DType::F32, &Device::cpu()?)?;
     /// assert_eq!(a.reshape(&[2, -1])?.shape(), [2, 3]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), millstream::Error>(())
     /// ```
     ///
     /// # Errors
@@ -41,7 +38,16 @@ impl Tensor {
         }
     }
 
-    /// Joins the axes from `first` to `last`.
+    /// Joins the axes from `first` to `last` into one.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let a = Tensor::zeros(&[2, 3, 4], DType::F32, &Device::cpu()?)?;
+    /// assert_eq!(a.flatten(1, -1)?.shape(), [2, 12]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -61,11 +67,20 @@ impl Tensor {
         self.reshape(&shape)
     }
 
-    /// Splits an axis in several; their sizes give its own.
+    /// Splits an axis into several, whose sizes multiply to its size. One size may be -1.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let a = Tensor::zeros(&[2, 12], DType::F32, &Device::cpu()?)?;
+    /// assert_eq!(a.unflatten(1, &[3, -1])?.shape(), [2, 3, 4]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// An axis that does not exist, or sizes that do not give its size.
+    /// An axis that does not exist, or sizes that do not multiply to its size.
     pub fn unflatten<S: Size>(&self, axis: impl Axis, sizes: &[S]) -> Result<Self> {
         let axis = axis.resolve("unflatten", self.rank())?;
         let size = self.shape()[axis];
@@ -97,14 +112,14 @@ impl Tensor {
     }
 }
 
-/// Sizes as they were asked for.
+/// Sizes as the caller wrote them.
 #[cold]
 fn asked<S: Size>(sizes: &[S]) -> Vec<isize> {
     let number = |size: usize| size.try_into().unwrap_or(isize::MAX);
     sizes.iter().map(|size| size.size().map_or(-1, number)).collect()
 }
 
-/// Sizes with the one that is left out filled in.
+/// Sizes with -1 replaced by what is left.
 fn resolve<S: Size>(sizes: &[S], elements: usize) -> Option<Sizes> {
     let known = sizes.iter().filter_map(|size| size.size());
     let product = known.clone().try_fold(1usize, |product, size| product.checked_mul(size))?;
@@ -117,16 +132,16 @@ fn resolve<S: Size>(sizes: &[S], elements: usize) -> Option<Sizes> {
     }
 }
 
-/// A layout of `shape` over the elements where they lie, in the same order; `None` where there is none.
+/// A layout of `shape` over the same memory with the elements in the same order, if there is one.
 fn in_place(layout: &Layout, shape: &[usize]) -> Option<Layout> {
     if shape.len() > MAX_RANK {
-        // The copy finds the words for it.
+        // The copy then fails with an error that says so.
         return None;
     }
     if layout.is_contiguous() {
         return layout.reshape(shape).ok();
     }
-    // Old axes that lie densely within each other count as one, whose size new axes must make up.
+    // Old axes without gaps between them count as one. The sizes of new axes must multiply to its size.
     let mut strides = Sizes::from_elem(0, shape.len());
     let mut old = (0..layout.rank()).rev().filter(|&axis| layout.shape()[axis] != 1).peekable();
     let mut new = (0..shape.len()).rev().filter(|&axis| shape[axis] != 1).peekable();

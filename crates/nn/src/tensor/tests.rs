@@ -33,7 +33,7 @@ fn errors_name_the_operation_and_both_shapes() {
     assert_eq!(a.softmax(2).unwrap_err().to_string(), "softmax: axis 2, but the tensor has 2 axes");
     assert!(a.to_vec::<i64>().unwrap_err().to_string().contains("to_dtype"));
     let whole = a.to_dtype(DType::I32).unwrap();
-    assert!(whole.mul(0.5).unwrap_err().to_string().starts_with("mul: 0.5 is no i32"));
+    assert!(whole.mul(0.5).unwrap_err().to_string().starts_with("mul: 0.5 is not of type i32"));
 }
 
 #[test]
@@ -200,7 +200,10 @@ fn lists_give_their_shape_and_come_back() {
     let planes = range(&[2, 2, 2]).to_vec3::<f32>().unwrap();
     assert_eq!(planes, [[[0.0, 1.0], [2.0, 3.0]], [[4.0, 5.0], [6.0, 7.0]]]);
     let ragged = Tensor::new(&[vec![1i64, 2], vec![3]], &device()).unwrap_err();
-    assert_eq!(ragged.to_string(), "new: lists of different lengths, the first ones make [2, 2]");
+    assert_eq!(
+        ragged.to_string(),
+        "new: lists of different lengths: the first ones have shape [2, 2]"
+    );
     assert!(tensor.to_vec3::<i64>().is_err() && planes.len() == 2);
 }
 

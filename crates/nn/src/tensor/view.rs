@@ -7,9 +7,6 @@ use super::Tensor;
 use crate::error::{invalid, named};
 use crate::{Axis, Index, IndexRange, Result, Size};
 
-/// Pieces that a tensor is split into; repeated axes have more indices than any list has room for.
-const MAX_PIECES: usize = 1 << 20;
-
 type Sizes = SmallVec<[usize; MAX_RANK]>;
 
 impl Tensor {
@@ -17,14 +14,14 @@ impl Tensor {
         Ok(self.viewed(layout.map_err(|error| named(op, error))?))
     }
 
-    /// What an axis is, for messages.
+    /// An axis and its size, for messages.
     #[cold]
     fn along(&self, axis: usize) -> String {
         let shape = self.shape();
         format!("axis {axis} of shape {shape:?} has size {}", shape[axis])
     }
 
-    /// Any layout over the same memory, from `offset` elements behind the first on.
+    /// Any layout over the same memory, `offset` elements behind the first.
     pub(crate) fn strided(
         &self,
         op: &'static str,
@@ -40,15 +37,12 @@ impl Tensor {
     /// Swaps two axes.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::{DType, Device, Tensor};
     ///
-    /// # fn main() -> millstream::Result<()> {
     /// let a = Tensor::zeros(&[2, 3, 4], DType::F32, &Device::cpu()?)?;
     /// assert_eq!(a.transpose(-1, -2)?.shape(), [2, 4, 3]); // a view: nothing is copied
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), millstream::Error>(())
     /// ```
     ///
     /// # Errors
@@ -63,6 +57,15 @@ impl Tensor {
 
     /// Swaps the last two axes.
     ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::new(&[[1i64, 2, 3], [4, 5, 6]], &Device::cpu()?)?;
+    /// assert_eq!(a.t()?.to_vec2::<i64>()?, [[1, 4], [2, 5], [3, 6]]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// Fewer than two axes.
@@ -72,6 +75,15 @@ impl Tensor {
     }
 
     /// The axes in another order: axis `i` of the result is axis `order[i]` of this tensor.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let a = Tensor::zeros(&[2, 3, 4], DType::F32, &Device::cpu()?)?;
+    /// assert_eq!(a.permute(&[2, 0, 1])?.shape(), [4, 2, 3]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -84,18 +96,15 @@ impl Tensor {
         self.view("permute", self.layout.permute(&order))
     }
 
-    /// `count` indices of an axis from `start` on; a negative start counts from the end.
+    /// `count` indices of an axis, beginning at `start`; a negative start counts from the end.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::{Device, Tensor};
     ///
-    /// # fn main() -> millstream::Result<()> {
     /// let a = Tensor::new(&[1i64, 2, 3, 4], &Device::cpu()?)?;
     /// assert_eq!(a.narrow(0, 1, 2)?.to_vec::<i64>()?, [2, 3]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), millstream::Error>(())
     /// ```
     ///
     /// # Errors
@@ -115,6 +124,15 @@ impl Tensor {
 
     /// A range of an axis, as in `slice(0, 2..)` or `slice(1, -3..-1)`; negative numbers count from the end.
     ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::new(&[[1i64, 2, 3], [4, 5, 6]], &Device::cpu()?)?;
+    /// assert_eq!(a.slice(1, -2..)?.to_vec2::<i64>()?, [[2, 3], [5, 6]]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// An axis that does not exist, or indices that do not.
@@ -123,6 +141,15 @@ impl Tensor {
     }
 
     /// Every `step`-th index of a range of an axis.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::new(&[[1i64, 2, 3], [4, 5, 6]], &Device::cpu()?)?;
+    /// assert_eq!(a.slice_by(1, .., 2)?.to_vec2::<i64>()?, [[1, 3], [4, 6]]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -137,12 +164,21 @@ impl Tensor {
             return invalid("slice", format!("range {range}{by}, but {there}"));
         }
         let count = (end - start).div_ceil(step);
-        // One index has no next one, whatever the step.
+        // With one index there is no next one, so a large step is no error.
         let step = if count > 1 { step } else { 1 };
         self.view("slice", self.layout.slice(axis, start, count, step))
     }
 
-    /// One index of an axis, which vanishes; a negative one counts from the end.
+    /// One index of an axis, without that axis; a negative index counts from the end.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::new(&[[1i64, 2, 3], [4, 5, 6]], &Device::cpu()?)?;
+    /// assert_eq!(a.select(0, -1)?.to_vec::<i64>()?, [4, 5, 6]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -157,7 +193,16 @@ impl Tensor {
         self.view("select", self.layout.slice(axis, place, 1, 1))?.without(axis)
     }
 
-    /// Takes away an axis of size 1.
+    /// Removes an axis of size 1.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let a = Tensor::zeros(&[2, 1, 3], DType::F32, &Device::cpu()?)?;
+    /// assert_eq!(a.squeeze(1)?.shape(), [2, 3]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -182,15 +227,12 @@ impl Tensor {
     /// Adds an axis of size 1 before the given one; -1 adds it at the end.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::{Device, Tensor};
     ///
-    /// # fn main() -> millstream::Result<()> {
     /// let a = Tensor::new(&[1i64, 2], &Device::cpu()?)?;
     /// assert_eq!(a.unsqueeze(0)?.shape(), [1, 2]);
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), millstream::Error>(())
     /// ```
     ///
     /// # Errors
@@ -207,7 +249,16 @@ impl Tensor {
         self.view("unsqueeze", layout)
     }
 
-    /// Repeats axes of size 1, and adds leading axes, to have a shape.
+    /// Expands axes of size 1, and adds leading axes, to get a shape.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::new(&[1i64, 2], &Device::cpu()?)?;
+    /// assert_eq!(a.broadcast_to(&[2, 2])?.to_vec2::<i64>()?, [[1, 2], [1, 2]]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -217,7 +268,16 @@ impl Tensor {
         self.view("broadcast_to", self.layout.broadcast_to(shape))
     }
 
-    /// The same with sizes of which -1 stands for the size that the axis has.
+    /// As [`broadcast_to`](Self::broadcast_to), where -1 keeps the size of an axis.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::new(&[[1i64], [2]], &Device::cpu()?)?;
+    /// assert_eq!(a.expand(&[-1, 3])?.to_vec2::<i64>()?, [[1, 1, 1], [2, 2, 2]]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -231,56 +291,5 @@ impl Tensor {
             Some(sizes) => self.view("expand", self.layout.broadcast_to(&sizes)),
             None => invalid("expand", format!("-1 for a new axis before shape {:?}", self.shape())),
         }
-    }
-
-    /// Pieces of at most `size` along an axis; the last may be smaller.
-    ///
-    /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
-    /// use millstream::{Device, Tensor};
-    ///
-    /// # fn main() -> millstream::Result<()> {
-    /// let a = Tensor::new(&[1i64, 2, 3], &Device::cpu()?)?;
-    /// let parts = a.split(2, 0)?;
-    /// assert_eq!((parts[0].shape(), parts[1].shape()), (&[2][..], &[1][..]));
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// An axis that does not exist, or a size of 0.
-    pub fn split(&self, size: usize, axis: impl Axis) -> Result<Vec<Self>> {
-        let axis = axis.resolve("split", self.rank())?;
-        if size == 0 {
-            return invalid("split", format!("shape {:?} in pieces of 0", self.shape()));
-        }
-        let total = self.shape()[axis];
-        let pieces = total.div_ceil(size);
-        if pieces > MAX_PIECES {
-            let shape = self.shape();
-            return invalid(
-                "split",
-                format!("shape {shape:?} in {pieces} pieces, above {MAX_PIECES}"),
-            );
-        }
-        (0..total)
-            .step_by(size)
-            .map(|start| self.narrow(axis, start, size.min(total - start)))
-            .collect()
-    }
-
-    /// At most `chunks` pieces of one size along an axis; the last may be smaller.
-    ///
-    /// # Errors
-    ///
-    /// An axis that does not exist, or no chunks.
-    pub fn chunk(&self, chunks: usize, axis: impl Axis) -> Result<Vec<Self>> {
-        let axis = axis.resolve("chunk", self.rank())?;
-        if chunks == 0 {
-            return invalid("chunk", format!("shape {:?} in 0 chunks", self.shape()));
-        }
-        self.split(self.shape()[axis].div_ceil(chunks).max(1), axis)
     }
 }

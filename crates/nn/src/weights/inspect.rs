@@ -22,11 +22,9 @@ pub struct TensorInfo {
 /// name. Only headers are read, and no device is needed.
 ///
 /// ```
-/// # use millstream_nn::doctest as millstream;
-/// # use millstream_cpu as _;
+/// # millstream_nn::doctest!();
 /// use millstream::nn::inspect;
 ///
-/// # fn main() -> millstream::Result<()> {
 /// # let path = std::env::temp_dir().join(format!("inspect-{}.safetensors", std::process::id()));
 /// # let device = millstream::Device::cpu()?;
 /// # let scale = millstream::Tensor::new(&[1.0f32, 2.0], &device)?;
@@ -35,8 +33,7 @@ pub struct TensorInfo {
 /// assert_eq!((tensors[0].name.as_str(), tensors[0].dtype.as_str()), ("scale", "f32"));
 /// assert_eq!((&tensors[0].shape[..], tensors[0].bytes), (&[2][..], 8));
 /// # std::fs::remove_file(path).ok();
-/// # Ok(())
-/// # }
+/// # Ok::<(), millstream::Error>(())
 /// ```
 ///
 /// # Blocks when

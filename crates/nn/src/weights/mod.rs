@@ -31,20 +31,17 @@ pub use save::save;
 /// Reads all tensors of a `.safetensors` file, an index or a folder, as [`Weights::open`] takes them, by their names.
 ///
 /// ```
-/// # use millstream_nn::doctest as millstream;
-/// # use millstream_cpu as _;
+/// # millstream_nn::doctest!();
 /// use millstream::nn::{load, save};
 /// use millstream::{Device, Tensor};
 ///
-/// # fn main() -> millstream::Result<()> {
 /// # let path = std::env::temp_dir().join(format!("load-{}.safetensors", std::process::id()));
 /// let device = Device::cpu()?;
 /// save(&path, [("scale", &Tensor::new(&[1.0f32, 2.0], &device)?)])?;
 /// let tensors = load(&path, &device)?;
 /// assert_eq!(tensors["scale"].to_vec::<f32>()?, [1.0, 2.0]);
 /// # std::fs::remove_file(path).ok();
-/// # Ok(())
-/// # }
+/// # Ok::<(), millstream::Error>(())
 /// ```
 ///
 /// # Blocks when
@@ -71,8 +68,7 @@ pub fn load(path: impl AsRef<Path>, device: &Device) -> Result<HashMap<String, T
 /// # Example
 ///
 /// ```
-/// # use millstream_nn::doctest as millstream;
-/// # use millstream_cpu as _;
+/// # millstream_nn::doctest!();
 /// use millstream::nn::{Linear, Module, ReLU, Sequential, Weights};
 /// use millstream::{DType, Device, Tensor};
 ///
@@ -83,7 +79,6 @@ pub fn load(path: impl AsRef<Path>, device: &Device) -> Result<HashMap<String, T
 ///         .push(Linear::new(8, 2, true, &weights.child("2"))?))
 /// }
 ///
-/// # fn main() -> millstream::Result<()> {
 /// let device = Device::cpu()?;
 /// let weights = Weights::random(7, DType::F32, &device); // or Weights::open("model.safetensors", &device)?
 /// let model = weights.load(mlp)?;
@@ -93,8 +88,7 @@ pub fn load(path: impl AsRef<Path>, device: &Device) -> Result<HashMap<String, T
 /// let none = Weights::from_tensors(Default::default(), &device);
 /// let error = none.load(mlp).err().unwrap().to_string();
 /// assert!(error.contains("0.weight") && error.contains("2.bias"));
-/// # Ok(())
-/// # }
+/// # Ok::<(), millstream::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 #[doc(alias = "VarBuilder")]
@@ -127,20 +121,17 @@ impl Weights {
     /// must not change while the weights are in use.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::nn::{Linear, Weights, save};
     /// use millstream::{Device, Tensor};
     ///
-    /// # fn main() -> millstream::Result<()> {
     /// # let path = std::env::temp_dir().join(format!("open-{}.safetensors", std::process::id()));
     /// let device = Device::cpu()?;
     /// # save(&path, [("weight", &Tensor::new(&[[1.0f32, 2.0]], &device)?)])?;
     /// let layer = Weights::open(&path, &device)?.load(|weights| Linear::new(2, 1, false, weights))?;
     /// # std::fs::remove_file(path).ok();
     /// # let _ = layer;
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), millstream::Error>(())
     /// ```
     ///
     /// # Blocks when
@@ -166,17 +157,14 @@ impl Weights {
     /// of them.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::nn::{Linear, Weights};
     /// use millstream::{DType, Device};
     ///
-    /// # fn main() -> millstream::Result<()> {
     /// let weights = Weights::random(42, DType::F32, &Device::cpu()?);
     /// let layer = Linear::new(8, 2, true, &weights.child("fc"))?; // the same numbers at each run
     /// # let _ = layer;
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), millstream::Error>(())
     /// ```
     pub fn random(seed: u64, dtype: DType, device: &Device) -> Self {
         Self::new(Source::Random { seed, dtype }, device)
@@ -214,19 +202,16 @@ impl Weights {
     /// The full names of all tensors from here down, sorted; of random weights there are none.
     ///
     /// ```
-    /// # use millstream_nn::doctest as millstream;
-    /// # use millstream_cpu as _;
+    /// # millstream_nn::doctest!();
     /// use millstream::nn::Weights;
     /// use millstream::{Device, Tensor};
     ///
-    /// # fn main() -> millstream::Result<()> {
     /// let device = Device::cpu()?;
     /// let tensors = [("fc.bias".to_owned(), Tensor::new(&[1.0f32], &device)?)];
     /// let weights = Weights::from_tensors(tensors.into(), &device);
     /// assert_eq!(weights.names(), ["fc.bias"]);
     /// assert_eq!(weights.child("fc").shape_of("bias"), Some(vec![1]));
-    /// # Ok(())
-    /// # }
+    /// # Ok::<(), millstream::Error>(())
     /// ```
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = match &*self.source {

@@ -12,7 +12,7 @@ fn shapes_and_types() {
     check([
         (a.add(zeros(&[4])), "add: b is f32[4], expected a shape that broadcasts with [2, 3]"),
         (a.add(&ids), "add: types f32 and i64: convert one with to_dtype"),
-        (ids.mul(0.5), "mul: 0.5 is no i64: convert the tensor with to_dtype first"),
+        (ids.mul(0.5), "mul: 0.5 is not of type i64: convert the tensor with to_dtype first"),
         (a.matmul(&a), "matmul: b is f32[2, 3], expected 3 rows, to fit a of shape [2, 3]"),
         (a.reshape(&[4, -1]), "reshape: shape [2, 3] has 6 elements, which do not make up [4, -1]"),
         (
@@ -40,7 +40,7 @@ fn shapes_and_types() {
             a.layer_norm(1, Some(&zeros(&[4])), None, 1e-5),
             "layer_norm: weight is f32[4], expected a shape that broadcasts to [3]",
         ),
-        (a.one_hot(3), "one_hot: f32 names no class"),
+        (a.one_hot(3), "one_hot: f32 is not an integer type"),
     ]);
 }
 
@@ -80,7 +80,7 @@ fn numbers_in_and_out() {
         ),
         (
             Tensor::new(&[vec![1i64], vec![2, 3]][..], &device).map(drop),
-            "new: lists of different lengths, the first ones make [2, 1]",
+            "new: lists of different lengths: the first ones have shape [2, 1]",
         ),
         (
             a.to_vec::<i64>().map(drop),

@@ -30,19 +30,16 @@ use crate::{
 /// # Example
 ///
 /// ```no_run
-/// # use millstream_nn::doctest as millstream;
-/// # use millstream_cpu as _;
+/// # millstream_nn::doctest!();
 /// use millstream::nn::models::bert::Bert;
 /// use millstream::{Device, Tensor};
 ///
-/// # fn main() -> millstream::Result<()> {
 /// let device = Device::cpu()?;
 /// let bert = Bert::open("all-MiniLM-L6-v2", &device)?;
 /// let ids = Tensor::from_slice(&[101i64, 7592, 2088, 102], &[1, 4], &device)?;
 /// let hidden = bert.forward(&ids, None, None)?;
 /// assert_eq!(hidden.shape(), [1, 4, bert.config().hidden_size]);
-/// # Ok(())
-/// # }
+/// # Ok::<(), millstream::Error>(())
 /// ```
 pub struct Bert {
     config: BertConfig,

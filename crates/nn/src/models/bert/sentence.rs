@@ -31,17 +31,14 @@ const SMALLEST: f32 = 1e-24;
 /// # Example
 ///
 /// ```no_run
-/// # use millstream_nn::doctest as millstream;
-/// # use millstream_cpu as _;
+/// # millstream_nn::doctest!();
 /// use millstream::nn::models::bert::SentenceEncoder;
 /// use millstream::Device;
 ///
-/// # fn main() -> millstream::Result<()> {
 /// let encoder = SentenceEncoder::open("all-MiniLM-L6-v2", &Device::cpu()?)?;
 /// let vectors = encoder.encode(&["A cat sits on the mat.", "Somewhere a cat is sitting."])?;
 /// println!("{}", vectors.matmul(&vectors.t()?)?);
-/// # Ok(())
-/// # }
+/// # Ok::<(), millstream::Error>(())
 /// ```
 pub struct SentenceEncoder {
     bert: Bert,

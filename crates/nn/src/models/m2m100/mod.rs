@@ -44,20 +44,17 @@ use crate::{
 /// # Example
 ///
 /// ```no_run
-/// # use millstream_nn::doctest as millstream;
-/// # use millstream_cpu as _;
+/// # millstream_nn::doctest!();
 /// use millstream::nn::models::m2m100::M2M100;
 /// use millstream::Device;
 ///
-/// # fn main() -> millstream::Result<()> {
 /// let model = M2M100::open("m2m100_418M", &Device::cpu()?)?;
 /// let mut options = model.generation_options().clone();
 /// options.forced_bos_token_id = Some(128028); // French
 /// options.num_beams = 5;
 /// let inputs = [vec![128022, 2, 9, 71, 2], vec![128022, 30, 2]];
 /// println!("{:?}", model.generate(&inputs, &options)?);
-/// # Ok(())
-/// # }
+/// # Ok::<(), millstream::Error>(())
 /// ```
 pub struct M2M100 {
     config: M2M100Config,

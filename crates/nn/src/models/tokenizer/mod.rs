@@ -27,15 +27,12 @@ use crate::Result;
 /// # Example
 ///
 /// ```no_run
-/// # use millstream_nn::doctest as millstream;
-/// # use millstream_cpu as _;
+/// # millstream_nn::doctest!();
 /// use millstream::nn::models::tokenizer::WordPiece;
 ///
-/// # fn main() -> millstream::Result<()> {
 /// let tokenizer = WordPiece::open("all-MiniLM-L6-v2/tokenizer.json")?;
 /// assert_eq!(tokenizer.encode("Hello, world!", 256), [101, 7592, 1010, 2088, 999, 102]);
-/// # Ok(())
-/// # }
+/// # Ok::<(), millstream::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct WordPiece {

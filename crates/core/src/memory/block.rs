@@ -1,18 +1,16 @@
-//! Blocks of device memory and the handles that keep them alive.
+//! Blocks of device memory.
 
-use std::fmt;
 use std::ptr::NonNull;
-use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
 
-use crate::command::{Access, BufferLike, RawBuffer};
+use super::uses::Uses;
 use crate::fault::{Fault, Marks, Value};
 use crate::stream::{StreamInner, Timepoint};
 use crate::sync::schedule::{AtomicBool, AtomicUsize, Mutex, MutexGuard, Ordering, PoisonError};
 use crate::sync::shim::{AtomicPtr, AtomicU64};
 use crate::sync::{Flag, Linked, RefCount};
-use crate::{Device, Layout, Operand, Result};
+use crate::{Layout, Result};
 
 /// A block of device memory. It belongs to its home stream, which reuses it when it has no handles.
 ///
@@ -55,90 +53,6 @@ struct Changing {
     /// The allocation that has marks. Written with the marks locked.
     failed: AtomicU64,
     marks: Mutex<Marks>,
-}
-
-/// The uses of a shared block.
-#[derive(Default)]
-pub(crate) struct Uses {
-    /// At most one entry per stream.
-    list: SmallVec<[Use; 2]>,
-    /// The stream that goes first.
-    claim: Option<Claim>,
-}
-
-/// A stream that waits for others to submit, and until when no other stream may go before it.
-#[derive(Clone, Copy)]
-struct Claim {
-    stream: &'static StreamInner,
-    until: Instant,
-}
-
-/// How long a claim holds: many times what submitting takes. A stream that has not recorded by then may claim
-/// again.
-const PRECEDENCE: Duration = Duration::from_millis(100);
-
-#[derive(Clone, Copy)]
-struct Use {
-    stream: &'static StreamInner,
-    read: u64,
-    written: u64,
-}
-
-impl Use {
-    fn last(&self) -> Timepoint {
-        Timepoint::new(self.stream, self.read.max(self.written))
-    }
-}
-
-impl Uses {
-    /// Calls `need` with every timepoint of other streams that an access by `user` must wait for.
-    pub fn dependencies(
-        &self,
-        user: &'static StreamInner,
-        access: Access,
-        mut need: impl FnMut(Timepoint),
-    ) {
-        for other in self.list.iter().filter(|other| !std::ptr::eq(other.stream, user)) {
-            match access {
-                Access::Read => need(Timepoint::new(other.stream, other.written)),
-                Access::Write => need(other.last()),
-            }
-        }
-    }
-
-    /// Adds a use. Called with the user's recorder locked, so that sequence numbers are in order.
-    pub fn note(&mut self, user: &'static StreamInner, access: Access, sequence: u64) {
-        let known = self.list.iter().position(|other| std::ptr::eq(other.stream, user));
-        let index = known.unwrap_or_else(|| {
-            self.list.push(Use { stream: user, read: 0, written: 0 });
-            self.list.len() - 1
-        });
-        match access {
-            Access::Read => self.list[index].read = sequence,
-            Access::Write => self.list[index].written = sequence,
-        }
-    }
-
-    /// The last write of each stream.
-    fn writes(&self) -> SmallVec<[Timepoint; 2]> {
-        self.list.iter().map(|other| Timepoint::new(other.stream, other.written)).collect()
-    }
-
-    /// Whether another stream goes first.
-    pub fn is_claimed_from(&self, user: &'static StreamInner) -> bool {
-        self.claim
-            .is_some_and(|claim| !std::ptr::eq(claim.stream, user) && Instant::now() < claim.until)
-    }
-
-    /// The stream goes first. Without a claim, streams that keep recording would add new uses before it each time.
-    pub fn claim(&mut self, user: &'static StreamInner) {
-        self.claim = Some(Claim { stream: user, until: Instant::now() + PRECEDENCE });
-    }
-
-    /// The stream has recorded.
-    pub fn release(&mut self, user: &'static StreamInner) {
-        self.claim.take_if(|claim| std::ptr::eq(claim.stream, user));
-    }
 }
 
 // SAFETY: `link` is used by the return stack only.
@@ -192,6 +106,16 @@ impl Block {
         self.changing.holders.reset();
     }
 
+    /// Counts one more holder.
+    pub(super) fn add_holder(&self) {
+        self.changing.holders.increment();
+    }
+
+    /// Counts one holder less. Whether it was the last, which then sees what the others did.
+    pub(super) fn remove_holder(&self) -> bool {
+        self.changing.holders.decrement()
+    }
+
     pub(crate) fn lock_uses(&self) -> MutexGuard<'_, Uses> {
         self.changing.uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -225,7 +149,7 @@ impl Block {
         if !self.is_shared() {
             // Reads at home were not tracked, so other streams wait for all that home has recorded.
             let written = self.changing.written.load(Ordering::Relaxed);
-            uses.list.push(Use { stream: self.home, read: home.recorded, written });
+            uses.begin(self.home, home.recorded, written);
             self.shared.store(true, Ordering::Release);
         }
     }
@@ -288,11 +212,8 @@ impl Block {
             return true;
         }
         let mut uses = self.lock_uses();
-        uses.list.retain(|other| !std::ptr::eq(other.stream, self.home) && !other.last().passed());
-        let none = uses.list.is_empty();
+        let none = uses.forget_passed(self.home);
         if none {
-            // A claim of an earlier holder does not bind the next one.
-            uses.claim = None;
             self.shared.store(false, Ordering::Release);
         }
         none
@@ -300,15 +221,13 @@ impl Block {
 
     /// The latest use of each other stream.
     pub(super) fn foreign_uses(&self) -> SmallVec<[Timepoint; 2]> {
-        let uses = self.lock_uses();
-        let foreign = uses.list.iter().filter(|other| !std::ptr::eq(other.stream, self.home));
-        foreign.map(Use::last).collect()
+        self.lock_uses().of_others(self.home)
     }
 
     /// Marks the contents as final if they are complete. If not, says what has to be done first.
     ///
     /// Home's lock and that of the uses are held together, so that no write is recorded meanwhile.
-    fn try_settle(&self) -> Result<Settling> {
+    pub(super) fn try_settle(&self) -> Result<Settling> {
         let _home = self.home.lock();
         let uses = self.lock_uses();
         let writes = if self.is_shared() {
@@ -336,7 +255,7 @@ impl Block {
 }
 
 /// The next step of settling a buffer.
-enum Settling {
+pub(super) enum Settling {
     Done,
     /// A write has not passed.
     WaitFor(Timepoint),
@@ -344,155 +263,5 @@ enum Settling {
     Clear,
 }
 
-/// A piece of device memory. Clones name the same memory.
-///
-/// ```
-/// # millstream_core::doctest!();
-/// use millstream::memory::Layout;
-/// use millstream::{DType, Device};
-///
-/// # fn main() -> millstream::Result<()> {
-/// let stream = Device::cpu()?.stream()?;
-/// let layout = Layout::contiguous(DType::F32, &[4])?;
-/// let buffer = stream.allocate(layout.dense_bytes())?;
-///
-/// stream.upload(buffer.operand(layout), &[1f32; 4])?;
-/// let same = buffer.clone(); // another name for the same memory
-/// assert_eq!(same.bytes(), buffer.bytes());
-/// # Ok(())
-/// # }
-/// ```
-///
-/// # Thread safety
-///
-/// Any thread may use, clone or drop any buffer. Commands of different streams that use one buffer are ordered
-/// automatically: a read waits for the last write, a write waits for all earlier uses. Memory is reused only when
-/// every stream has passed its last use of it.
-pub struct Buffer(NonNull<Block>);
-
-// SAFETY: a block's fields are constants, atomics or behind a lock, and its memory is only reached
-// through Commands, which streams put in order.
-unsafe impl Send for Buffer {}
-// SAFETY: as above.
-unsafe impl Sync for Buffer {}
-
 // A panic leaves a block usable; see `StreamInner`.
 impl std::panic::RefUnwindSafe for Block {}
-
-impl Buffer {
-    /// # Safety
-    ///
-    /// The block was prepared with one holder, which the new handle becomes.
-    pub(super) unsafe fn from_prepared(block: NonNull<Block>) -> Self {
-        Buffer(block)
-    }
-
-    pub(crate) fn block(&self) -> &Block {
-        // SAFETY: the handle counts as a holder, and a block is freed only without holders.
-        unsafe { self.0.as_ref() }
-    }
-
-    /// The size that was asked for.
-    pub fn bytes(&self) -> usize {
-        self.block().bytes()
-    }
-
-    /// The device it is on.
-    pub fn device(&self) -> Device {
-        self.block().home.device()
-    }
-
-    /// The number of the stream that it was allocated on.
-    pub fn home(&self) -> u32 {
-        self.block().home.id()
-    }
-
-    /// This buffer with a layout, as an operand of a Command.
-    pub fn operand(&self, layout: Layout) -> Operand<&Buffer> {
-        Operand::new(self, layout)
-    }
-
-    /// Makes the contents final, for weights: waits until they are complete. After that, reading them is not tracked
-    /// and costs nothing on any stream, and writing them is an error.
-    ///
-    /// ```
-    /// # millstream_core::doctest!();
-    /// use millstream::memory::Layout;
-    /// use millstream::{DType, Device};
-    ///
-    /// # fn main() -> millstream::Result<()> {
-    /// let stream = Device::cpu()?.stream()?;
-    /// let layout = Layout::contiguous(DType::F32, &[4])?;
-    /// let buffer = stream.allocate(layout.dense_bytes())?;
-    ///
-    /// stream.upload(buffer.operand(layout), &[1f32; 4])?;
-    /// buffer.settle()?; // complete, and for reading only: threads share it without ordering
-    /// assert!(buffer.is_settled());
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Blocks when
-    ///
-    /// The contents are not complete.
-    ///
-    /// # Errors
-    ///
-    /// The fault of a command that should have written a part of the buffer, a timeout, or a device that is
-    /// gone.
-    #[doc(alias = "eval")]
-    pub fn settle(&self) -> Result<()> {
-        let block = self.block();
-        block.home.device_inner().check()?;
-        while !block.is_settled() {
-            match block.try_settle()? {
-                Settling::Done => break,
-                Settling::WaitFor(point) => point.wait_passed()?,
-                Settling::Clear => crate::stream::clear_rest(block.home, self)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether [`settle`](Self::settle) was called.
-    pub fn is_settled(&self) -> bool {
-        self.block().is_settled()
-    }
-
-    pub(crate) fn raw(&self) -> RawBuffer {
-        RawBuffer { address: self.block().address, bytes: self.bytes() }
-    }
-}
-
-impl Clone for Buffer {
-    fn clone(&self) -> Self {
-        self.block().changing.holders.increment();
-        Buffer(self.0)
-    }
-}
-
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        // The last one sees what the other holders did before the block is returned.
-        if self.block().changing.holders.decrement() {
-            super::return_block(self.0);
-        }
-    }
-}
-
-impl BufferLike for &Buffer {
-    fn bytes(&self) -> usize {
-        Buffer::bytes(self)
-    }
-
-    fn identity(&self) -> usize {
-        self.0.as_ptr() as usize
-    }
-}
-
-impl fmt::Debug for Buffer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let device = self.device();
-        write!(f, "Buffer({} bytes, {}, stream {})", self.bytes(), device.label(), self.home())
-    }
-}

@@ -7,6 +7,7 @@
 //!   stream has passed what it had recorded by then.
 
 mod block;
+mod buffer;
 mod cache;
 mod host_pool;
 #[cfg(all(test, loom))]
@@ -18,15 +19,17 @@ mod size_class;
 mod stats;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod uses;
 
 use std::ptr::NonNull;
 
-pub use block::Buffer;
-pub(crate) use block::{Block, Uses};
+pub(crate) use block::Block;
+pub use buffer::Buffer;
 pub(crate) use cache::StreamCache;
 pub use cache::StreamMemory;
 pub use host_pool::{HostBounds, HostPiece, HostPool};
 pub use stats::MemoryStats;
+pub(crate) use uses::Uses;
 
 use self::pending_frees::PendingFrees;
 use self::settled::Retired;

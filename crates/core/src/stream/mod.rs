@@ -1,6 +1,7 @@
 //! Streams: in-order timelines that any thread may use.
 
 mod current;
+mod dependencies;
 mod event;
 mod future;
 mod guard;
@@ -10,6 +11,7 @@ mod pool;
 mod record;
 mod run;
 mod submit;
+mod synchronize;
 mod timepoint;
 mod transfer;
 mod turn;
@@ -26,10 +28,9 @@ pub(crate) use turn::thread_number;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use self::lease::Lease;
-use crate::{Buffer, Command, Counters, Device, Element, HostBytes, Operand, Plan, Result, plan};
+use crate::{Buffer, Command, Counters, Device, Plan, Result, plan};
 
 /// An in-order timeline of a device: Commands recorded on it run one after the other.
 ///
@@ -277,191 +278,6 @@ impl Stream {
         let device = self.inner.device_inner();
         device.check()?;
         self.inner.flush(submit::Reason::Flush, Deadline::usual(device))
-    }
-
-    /// Whether everything recorded has finished. Submits what was not, if there is room; never waits.
-    ///
-    /// # Errors
-    ///
-    /// The fault of the last command that was recorded here, or a device that is gone.
-    pub fn query(&self) -> Result<bool> {
-        Timepoint::new(self.inner, self.inner.recorded()).query()
-    }
-
-    /// Waits until everything recorded has finished, for as long as the device is set to.
-    ///
-    /// ```
-    /// # millstream_core::doctest!();
-    /// use millstream::Device;
-    ///
-    /// # fn main() -> millstream::Result<()> {
-    /// let stream = Device::cpu()?.stream()?;
-    /// // … record …
-    /// stream.synchronize()?; // all that was recorded is through
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Blocks when
-    ///
-    /// Anything recorded has not finished.
-    ///
-    /// # Errors
-    ///
-    /// The first fault that was not reported yet, a timeout, or a device that is gone.
-    pub fn synchronize(&self) -> Result<()> {
-        self.inner.synchronize(None)
-    }
-
-    /// Like [`synchronize`](Self::synchronize), for at most a given time.
-    ///
-    /// # Blocks when
-    ///
-    /// As for [`synchronize`](Self::synchronize).
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    pub fn synchronize_within(&self, time: Duration) -> Result<()> {
-        self.inner.synchronize(Some(time))
-    }
-
-    /// Makes what is recorded here from now on wait for a point of another stream. The calling thread
-    /// does not wait.
-    ///
-    /// ```
-    /// # millstream_core::doctest!();
-    /// use millstream::{Device, Stream};
-    ///
-    /// # fn main() -> millstream::Result<()> {
-    /// let device = Device::cpu()?;
-    /// let (first, second) = (Stream::new(&device)?, Stream::new(&device)?);
-    /// second.wait_for(first.timepoint())?; // what `second` records from here on comes after
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Blocks when
-    ///
-    /// What it waits for, or what was recorded here, is not submitted, and there is no room for it.
-    ///
-    /// # Errors
-    ///
-    /// The point belongs to another device, or the device is gone.
-    #[doc(alias = "wait_stream")]
-    pub fn wait_for(&self, point: Timepoint) -> Result<()> {
-        record::wait_for(self.inner, point)
-    }
-
-    /// The timepoint of everything recorded so far.
-    pub fn timepoint(&self) -> Timepoint {
-        Timepoint::new(self.inner, self.inner.recorded())
-    }
-
-    /// Records a copy of host elements to the device. The elements are copied before this returns.
-    ///
-    /// ```
-    /// # millstream_core::doctest!();
-    /// use millstream::memory::Layout;
-    /// use millstream::{DType, Device};
-    ///
-    /// # fn main() -> millstream::Result<()> {
-    /// let stream = Device::cpu()?.stream()?;
-    /// let layout = Layout::contiguous(DType::F32, &[4])?;
-    /// let buffer = stream.allocate(layout.dense_bytes())?;
-    ///
-    /// stream.upload(buffer.operand(layout), &[1f32, 2.0, 3.0, 4.0])?; // the values are copied: the slice is free
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Blocks when
-    ///
-    /// As for [`record`](Self::record).
-    ///
-    /// # Errors
-    ///
-    /// As for [`record`](Self::record), or another number of elements than `dst` has.
-    pub fn upload<T: Element>(&self, dst: Operand<&Buffer>, values: &[T]) -> Result<Timepoint> {
-        transfer::upload(self, dst, values)
-    }
-
-    /// A copy of some bytes, for [`Command::upload`] on this stream. It lies in pinned memory where that helps, so that
-    /// the upload itself copies nothing on the host, however often it is repeated.
-    pub fn host_copy_of(&self, bytes: &[u8]) -> HostBytes {
-        transfer::host_copy_of(self, bytes)
-    }
-
-    /// Elements that `write` writes, in memory as for [`host_copy_of`](Self::host_copy_of), without a copy. The memory
-    /// is zeroed before. If there is no memory, `write` is not called, the bytes are not
-    /// [backed](HostBytes::is_backed), and no Command takes them.
-    ///
-    /// ```
-    /// # millstream_core::doctest!();
-    /// use millstream::command::Command;
-    /// use millstream::memory::Layout;
-    /// use millstream::{DType, Device};
-    /// # fn main() -> millstream::Result<()> {
-    /// let device = Device::cpu()?;
-    /// let stream = device.stream()?;
-    /// let layout = Layout::contiguous(DType::F32, &[1024])?;
-    /// let buffer = stream.allocate(layout.dense_bytes())?;
-    /// let ramp = stream.host_filled_by(1024, |values: &mut [f32]| {
-    ///     values.iter_mut().enumerate().for_each(|(index, value)| *value = index as f32);
-    /// });
-    /// stream.record(Command::upload(buffer.operand(layout), ramp)?)?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn host_filled_by<T: Element>(
-        &self,
-        elements: usize,
-        write: impl FnOnce(&mut [T]),
-    ) -> HostBytes {
-        transfer::host_filled_by(self, elements, write)
-    }
-
-    /// Records a copy of an operand's elements, in row-major order, to the host.
-    ///
-    /// ```
-    /// # millstream_core::doctest!();
-    /// use millstream::memory::Layout;
-    /// use millstream::{DType, Device};
-    ///
-    /// # fn main() -> millstream::Result<()> {
-    /// let stream = Device::cpu()?.stream()?;
-    /// let layout = Layout::contiguous(DType::F32, &[4])?;
-    /// let buffer = stream.allocate(layout.dense_bytes())?;
-    ///
-    /// stream.upload(buffer.operand(layout), &[1f32, 2.0, 3.0, 4.0])?;
-    /// let values: Vec<f32> = stream.download(buffer.operand(layout))?.read()?; // waits
-    /// # let _ = values;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Blocks when
-    ///
-    /// As for [`record`](Self::record).
-    ///
-    /// # Errors
-    ///
-    /// As for [`record`](Self::record).
-    pub fn download(&self, src: Operand<&Buffer>) -> Result<Download> {
-        transfer::download(self, src)
-    }
-
-    /// Downloads the elements of `src` and waits for them. Gives their bytes.
-    ///
-    /// # Blocks when
-    ///
-    /// The elements have not arrived: nearly always.
-    ///
-    /// # Errors
-    ///
-    /// As for [`download`](Self::download) and [`Download::bytes`].
-    pub fn download_bytes(&self, src: Operand<&Buffer>) -> Result<Vec<u8>> {
-        transfer::download_bytes(self, src)
     }
 
     /// The counters of the stream.

@@ -8,43 +8,17 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use smallvec::SmallVec;
-
+use super::dependencies::{Prerequisite, add_uses};
 use super::guard::RecorderGuard;
 use super::inner::Recorder;
 use super::submit::{Deadline, Reason, Submitted};
 use super::turn::{Next, TurnWait, thread_number};
 use super::{StreamInner, Timepoint};
-use crate::command::Access;
 use crate::counters::LiveCounters;
 use crate::device::DeviceInner;
-use crate::memory::{Block, Uses};
+use crate::memory::Block;
 use crate::profiler::now_ns;
-use crate::sync::schedule::MutexGuard;
-use crate::{Buffer, Command, DType, Error, LayerName, Layout, Operand, Result, WaitFor};
-
-type Waits = SmallVec<[WaitFor; 2]>;
-
-/// What must be done, with no lock held, before a Command can be added.
-pub(super) enum Prerequisite<'a> {
-    /// It need not be added.
-    Nothing,
-    /// Submit these.
-    Submit(Vec<Timepoint>),
-    /// Let another stream go first.
-    Wait,
-    /// Announce to the home stream that another one uses the block.
-    Share(&'a Block),
-    /// Clear the bytes that were not written.
-    Clear(&'a Buffer),
-}
-
-impl Prerequisite<'_> {
-    /// Whether other streams must act first. They may then be in the way again.
-    fn is_for_others(&self) -> bool {
-        matches!(self, Prerequisite::Submit(_) | Prerequisite::Wait)
-    }
-}
+use crate::{Buffer, Command, DType, LayerName, Layout, Operand, Result};
 
 /// One call that records: its deadline, and what it has waited for so far.
 pub(super) struct RecordCall {
@@ -205,170 +179,6 @@ fn push(
     recorder.recorded += 1;
 }
 
-/// The shared blocks of a Command, locked in the order of their addresses.
-type Locked<'a> = SmallVec<[(&'a Block, MutexGuard<'a, Uses>); 4]>;
-
-/// Collects the dependencies of a Command and adds its own uses, in one step. The caller holds the stream's lock and
-/// adds the Command under it, or first does what this returns.
-pub(super) fn add_uses<'a>(
-    stream: &'static StreamInner,
-    command: &Command<&'a Buffer>,
-    sequence: u64,
-    recorder: &mut Recorder,
-    is_needless: impl Fn(&Block) -> bool,
-) -> Result<Option<Prerequisite<'a>>> {
-    let mut shared = SmallVec::<[&Block; 4]>::new();
-    for (access, operand) in command.accesses() {
-        let block = operand.buffer.block();
-        let at_home = std::ptr::eq(block.home, stream);
-        if !at_home {
-            check_device(stream, block)?;
-        }
-        if block.is_settled() {
-            // Settled for good: reading it is not tracked.
-            if access == Access::Write {
-                return Err(Error::Settled { op: command.op().name() });
-            }
-        } else if block.is_shared() {
-            shared.push(block);
-        } else if !at_home {
-            return Ok(Some(Prerequisite::Share(block)));
-        } else if is_needless(block) {
-            return Ok(Some(Prerequisite::Nothing));
-        } else if !is_covered(block, access, &operand.layout) {
-            return Ok(Some(Prerequisite::Clear(operand.buffer)));
-        }
-    }
-    if shared.is_empty() {
-        // The last thing that can fail: from here on it is recorded.
-        command.claim_host()?;
-        for (access, operand) in command.accesses() {
-            let block = operand.buffer.block();
-            if access == Access::Write {
-                cover(block, &operand.layout);
-                block.note_write_at_home(sequence);
-            }
-        }
-        return Ok(None);
-    }
-    add_shared_uses(stream, command, sequence, recorder, shared, is_needless)
-}
-
-/// Notes that what an operand spans will be written.
-fn cover(block: &Block, layout: &Layout) {
-    let covered = block.covered();
-    if covered < block.bytes() {
-        block.set_covered(covered.max(layout.extent_bytes()));
-    }
-}
-
-/// The same for a Command of which some blocks are shared with other streams.
-#[cold]
-fn add_shared_uses<'a>(
-    stream: &'static StreamInner,
-    command: &Command<&'a Buffer>,
-    sequence: u64,
-    recorder: &mut Recorder,
-    mut shared: SmallVec<[&'a Block; 4]>,
-    is_needless: impl Fn(&Block) -> bool,
-) -> Result<Option<Prerequisite<'a>>> {
-    let mut waits = Waits::new();
-    let mut locked = lock_in_order(&mut shared);
-    if let Some(before) =
-        collect_dependencies(stream, command, &mut locked, &mut waits, is_needless)?
-    {
-        return Ok(Some(before));
-    }
-    command.claim_host()?;
-    for (access, operand) in command.accesses() {
-        let block = operand.buffer.block();
-        if block.is_settled() {
-            continue;
-        }
-        if access == Access::Write {
-            cover(block, &operand.layout);
-        }
-        match locked.iter_mut().find(|(other, _)| std::ptr::eq(*other, block)) {
-            Some((_, uses)) => uses.note(stream, access, sequence),
-            None if access == Access::Write => block.note_write_at_home(sequence),
-            None => {}
-        }
-    }
-    locked.iter_mut().for_each(|(_, uses)| uses.release(stream));
-    waits.into_iter().for_each(|wait| recorder.add_wait(wait));
-    Ok(None)
-}
-
-fn check_device(stream: &'static StreamInner, block: &Block) -> Result<()> {
-    let (found, expected) = (block.home.device_inner(), stream.device_inner());
-    if std::ptr::eq(found, expected) {
-        return Ok(());
-    }
-    Err(Error::WrongDevice {
-        what: "a buffer",
-        found: found.label().to_owned(),
-        expected: expected.label().to_owned(),
-    })
-}
-
-fn lock_in_order<'a>(shared: &mut SmallVec<[&'a Block; 4]>) -> Locked<'a> {
-    shared.sort_unstable_by_key(|block| std::ptr::from_ref(*block).addr());
-    shared.dedup_by_key(|block| std::ptr::from_ref(*block).addr());
-    shared.iter().map(|block| (*block, block.lock_uses())).collect()
-}
-
-/// Collects the dependencies of a Command that uses shared blocks.
-fn collect_dependencies<'a>(
-    stream: &'static StreamInner,
-    command: &Command<&'a Buffer>,
-    locked: &mut Locked<'a>,
-    waits: &mut Waits,
-    is_needless: impl Fn(&Block) -> bool,
-) -> Result<Option<Prerequisite<'a>>> {
-    if locked.iter().any(|(_, uses)| uses.is_claimed_from(stream)) {
-        return Ok(Some(Prerequisite::Wait));
-    }
-    let mut unsubmitted = Vec::new();
-    for (access, operand) in command.accesses() {
-        let block = operand.buffer.block();
-        let Some((_, uses)) = locked.iter().find(|(other, _)| std::ptr::eq(*other, block)) else {
-            continue;
-        };
-        // Checked now: a block is not settled while its uses are locked.
-        if block.is_settled() {
-            if access == Access::Write {
-                return Err(Error::Settled { op: command.op().name() });
-            }
-            continue;
-        }
-        if is_needless(block) {
-            return Ok(Some(Prerequisite::Nothing));
-        }
-        if !is_covered(block, access, &operand.layout) {
-            return Ok(Some(Prerequisite::Clear(operand.buffer)));
-        }
-        uses.dependencies(stream, access, |point| {
-            if point.passed() {
-            } else if point.is_submitted() {
-                waits.push(WaitFor { stream: point.stream().id(), sequence: point.sequence() });
-            } else {
-                unsubmitted.push(point);
-            }
-        });
-    }
-    if unsubmitted.is_empty() {
-        return Ok(None);
-    }
-    // All blocks in one step, so that no two streams block each other.
-    locked.iter_mut().for_each(|(_, uses)| uses.claim(stream));
-    Ok(Some(Prerequisite::Submit(unsubmitted)))
-}
-
-/// Whether all bytes that the access makes readable were written by this holder of the block.
-fn is_covered(block: &Block, access: Access, layout: &Layout) -> bool {
-    access.is_covered(layout, block.covered(), block.bytes())
-}
-
 /// Clears the bytes of a buffer that were not written: they may be another caller's data.
 pub(crate) fn clear_rest(stream: &'static StreamInner, buffer: &Buffer) -> Result<()> {
     let (covered, bytes) = (buffer.block().covered(), buffer.bytes());
@@ -378,36 +188,6 @@ pub(crate) fn clear_rest(stream: &'static StreamInner, buffer: &Buffer) -> Resul
     record_unless(stream, &mut fill, |block| block.covered() != covered).map(drop)
 }
 
-pub(super) fn wait_for(stream: &'static StreamInner, point: Timepoint) -> Result<()> {
-    let device = stream.device_inner();
-    device.check()?;
-    if !std::ptr::eq(point.stream().device_inner(), device) {
-        return Err(Error::WrongDevice {
-            what: "a timepoint",
-            found: point.stream().device_inner().label().to_owned(),
-            expected: device.label().to_owned(),
-        });
-    }
-    if point.passed() || std::ptr::eq(point.stream(), stream) {
-        return Ok(());
-    }
-    let deadline = Deadline::usual(device);
-    point.submit(deadline)?;
-    let wait = WaitFor { stream: point.stream().id(), sequence: point.sequence() };
-    loop {
-        let mut recorder = stream.lock();
-        if recorder.batch.is_empty() {
-            recorder.add_wait(wait);
-            return Ok(());
-        }
-        // Commands already recorded must not wait for it: they go in a batch before.
-        if let Submitted::Full { until } = stream.submit(&mut recorder, Reason::Flush)? {
-            drop(recorder);
-            stream.wait_for_room(until, deadline)?;
-        }
-    }
-}
-
 impl StreamInner {
     /// Blocks, with no lock held, until a batch in flight has passed.
     pub(super) fn wait_for_room(&'static self, sequence: u64, deadline: Deadline) -> Result<()> {
@@ -415,6 +195,3 @@ impl StreamInner {
         self.wait_passed(sequence, deadline)
     }
 }
-
-#[cfg(all(test, not(loom)))]
-mod tests;

@@ -1,7 +1,8 @@
 //! Running a plan: records all its Commands under one lock.
 
+use super::dependencies::add_uses;
 use super::inner::Recorder;
-use super::record::{RecordCall, add_uses, begin_batch, clear_rest};
+use super::record::{RecordCall, begin_batch, clear_rest};
 use super::submit::{Reason, Submitted};
 use super::turn::thread_number;
 use super::{StreamInner, Timepoint};

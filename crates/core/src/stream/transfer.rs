@@ -22,56 +22,136 @@ fn reached(stream: &Stream, bytes: usize) -> Option<HostBytes> {
     inner.queue().host_memory(bytes).filter(|host| host.len() == bytes)
 }
 
-pub(super) fn host_copy_of(stream: &Stream, bytes: &[u8]) -> HostBytes {
-    match reached(stream, bytes.len()) {
-        Some(host) => host.written_with(bytes),
-        None => HostBytes::copy_of(bytes),
-    }
-}
-
-pub(super) fn host_filled_by<T: Element>(
-    stream: &Stream,
-    elements: usize,
-    write: impl FnOnce(&mut [T]),
-) -> HostBytes {
-    let bytes = elements.saturating_mul(size_of::<T>());
-    let mut host = match reached(stream, bytes) {
-        Some(mut host) => {
-            // The caller must not see what an earlier transfer left here.
-            host.elements_mut::<u8>().fill(0);
-            host
-        }
-        None => HostBytes::zeroed(bytes),
-    };
-    if host.is_backed() {
-        write(host.elements_mut());
-    }
-    host
-}
-
-pub(super) fn upload<T: Element>(
-    stream: &Stream,
-    dst: Operand<&Buffer>,
-    values: &[T],
-) -> Result<Timepoint> {
-    check_dtype::<T>("upload", dst.layout.dtype())?;
-    stream.record(Command::upload(dst, host_copy_of(stream, as_bytes(values)))?)
-}
-
-pub(super) fn download(stream: &Stream, src: Operand<&Buffer>) -> Result<Download> {
-    download_aligned(stream, src, src.layout.dtype().size())
-}
-
-pub(super) fn download_bytes(stream: &Stream, src: Operand<&Buffer>) -> Result<Vec<u8>> {
-    download_aligned(stream, src, 1)?.bytes()
-}
-
 /// `align` is the alignment of the elements of the vector that will own the memory.
 fn download_aligned(stream: &Stream, src: Operand<&Buffer>, align: usize) -> Result<Download> {
     let count = src.layout.dense_bytes();
     let bytes = reached(stream, count).unwrap_or_else(|| HostBytes::unwritten(count, align));
     let point = stream.record(Command::download(bytes.clone(), src)?)?;
     Ok(Download { bytes, dtype: src.layout.dtype(), point })
+}
+
+impl Stream {
+    /// Records a copy of host elements to the device. The elements are copied before this returns.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::memory::Layout;
+    /// use millstream::{DType, Device};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let stream = Device::cpu()?.stream()?;
+    /// let layout = Layout::contiguous(DType::F32, &[4])?;
+    /// let buffer = stream.allocate(layout.dense_bytes())?;
+    ///
+    /// stream.upload(buffer.operand(layout), &[1f32, 2.0, 3.0, 4.0])?; // the values are copied: the slice is free
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Blocks when
+    ///
+    /// As for [`record`](Self::record).
+    ///
+    /// # Errors
+    ///
+    /// As for [`record`](Self::record), or another number of elements than `dst` has.
+    pub fn upload<T: Element>(&self, dst: Operand<&Buffer>, values: &[T]) -> Result<Timepoint> {
+        check_dtype::<T>("upload", dst.layout.dtype())?;
+        self.record(Command::upload(dst, self.host_copy_of(as_bytes(values)))?)
+    }
+
+    /// A copy of some bytes, for [`Command::upload`] on this stream. It lies in pinned memory where that helps, so that
+    /// the upload itself copies nothing on the host, however often it is repeated.
+    pub fn host_copy_of(&self, bytes: &[u8]) -> HostBytes {
+        match reached(self, bytes.len()) {
+            Some(host) => host.written_with(bytes),
+            None => HostBytes::copy_of(bytes),
+        }
+    }
+
+    /// Elements that `write` writes, in memory as for [`host_copy_of`](Self::host_copy_of), without a copy. The memory
+    /// is zeroed before. If there is no memory, `write` is not called, the bytes are not
+    /// [backed](HostBytes::is_backed), and no Command takes them.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::command::Command;
+    /// use millstream::memory::Layout;
+    /// use millstream::{DType, Device};
+    /// # fn main() -> millstream::Result<()> {
+    /// let device = Device::cpu()?;
+    /// let stream = device.stream()?;
+    /// let layout = Layout::contiguous(DType::F32, &[1024])?;
+    /// let buffer = stream.allocate(layout.dense_bytes())?;
+    /// let ramp = stream.host_filled_by(1024, |values: &mut [f32]| {
+    ///     values.iter_mut().enumerate().for_each(|(index, value)| *value = index as f32);
+    /// });
+    /// stream.record(Command::upload(buffer.operand(layout), ramp)?)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn host_filled_by<T: Element>(
+        &self,
+        elements: usize,
+        write: impl FnOnce(&mut [T]),
+    ) -> HostBytes {
+        let bytes = elements.saturating_mul(size_of::<T>());
+        let mut host = match reached(self, bytes) {
+            Some(mut host) => {
+                // The caller must not see what an earlier transfer left here.
+                host.elements_mut::<u8>().fill(0);
+                host
+            }
+            None => HostBytes::zeroed(bytes),
+        };
+        if host.is_backed() {
+            write(host.elements_mut());
+        }
+        host
+    }
+
+    /// Records a copy of an operand's elements, in row-major order, to the host.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::memory::Layout;
+    /// use millstream::{DType, Device};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let stream = Device::cpu()?.stream()?;
+    /// let layout = Layout::contiguous(DType::F32, &[4])?;
+    /// let buffer = stream.allocate(layout.dense_bytes())?;
+    ///
+    /// stream.upload(buffer.operand(layout), &[1f32, 2.0, 3.0, 4.0])?;
+    /// let values: Vec<f32> = stream.download(buffer.operand(layout))?.read()?; // waits
+    /// # let _ = values;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Blocks when
+    ///
+    /// As for [`record`](Self::record).
+    ///
+    /// # Errors
+    ///
+    /// As for [`record`](Self::record).
+    pub fn download(&self, src: Operand<&Buffer>) -> Result<Download> {
+        download_aligned(self, src, src.layout.dtype().size())
+    }
+
+    /// Downloads the elements of `src` and waits for them. Gives their bytes.
+    ///
+    /// # Blocks when
+    ///
+    /// The elements have not arrived: nearly always.
+    ///
+    /// # Errors
+    ///
+    /// As for [`download`](Self::download) and [`Download::bytes`].
+    pub fn download_bytes(&self, src: Operand<&Buffer>) -> Result<Vec<u8>> {
+        download_aligned(self, src, 1)?.bytes()
+    }
 }
 
 /// A pending download: elements that are being copied to the host.

@@ -50,7 +50,7 @@ pub mod dtype {
 
 /// What stands in an [`Error`].
 pub mod error {
-    pub use crate::{Cause, WeightProblem};
+    pub use crate::{Cause, MissingOperator, WeightProblem};
 }
 
 /// Memory of devices and of the host, and how tensors lie in it.

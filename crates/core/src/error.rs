@@ -1,6 +1,7 @@
 //! What can go wrong, and which call reports it.
 
 mod cause;
+mod operators;
 #[cfg(test)]
 mod tests;
 mod weights;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use cause::Cause;
+pub use operators::MissingOperator;
 pub use weights::WeightProblem;
 
 /// The result of a call into Millstream.
@@ -261,6 +263,22 @@ pub enum Error {
     Weights {
         /// Every tensor that does not fit.
         problems: Vec<WeightProblem>,
+    },
+    /// A node of a model that cannot be computed.
+    #[error("node {node:?} ({operator}): {reason}")]
+    Node {
+        /// The name that the model gives it.
+        node: String,
+        /// What it does, as in `Conv`.
+        operator: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A model with operators that are not supported.
+    #[error("{}", operators::listed(missing))]
+    Operators {
+        /// All of them.
+        missing: Vec<MissingOperator>,
     },
     /// An error of code around Millstream, such as a closure that builds a model.
     #[error("{source}")]

@@ -49,7 +49,7 @@ pub use command::{
 pub use counters::Counters;
 pub use device::{Config, Device, DeviceBuilder, Exhaustion, Health, HealthState, MAX_STREAMS};
 pub use dtype::{DType, Element, as_bytes, from_bytes};
-pub use error::{Cause, Error, Result, WeightProblem};
+pub use error::{Cause, Error, MissingOperator, Result, WeightProblem};
 pub use fault::Fault;
 pub use generator::Generator;
 pub use layer::{LayerName, LayerScope};

@@ -80,7 +80,26 @@ impl Tensor {
         }
     }
 
-    /// The same values in memory of their own.
+    /// The same values in memory of their own, in row-major order without gaps.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let a = Tensor::new(&[1i64, 2, 3], &Device::cpu()?)?;
+    /// let last = a.narrow(0, 2, 1)?.copy()?; // keeps one number alive, not three
+    /// assert_eq!(last.to_vec::<i64>()?, [3]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// No memory.
+    #[doc(alias = "clone")]
+    pub fn copy(&self) -> Result<Self> {
+        self.copied("copy", self.dtype())
+    }
+
     pub(crate) fn copied(&self, op: &'static str, dtype: DType) -> Result<Self> {
         OpRecorder::new(op, &self.device())?.apply(Op::Copy { dtype, saturate: true }, &[self])
     }

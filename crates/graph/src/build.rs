@@ -1,0 +1,85 @@
+//! Adding nodes to a graph. What is made of constants alone becomes a constant.
+
+use millstream_core::{Op, TensorSpec};
+use smallvec::SmallVec;
+
+use crate::constant::{Constant, Folder};
+use crate::graph::{Edge, Graph, NodeOp};
+use crate::view::View;
+use crate::{Error, Result};
+
+/// What is made of constants is a constant up to so many elements; beyond, only if it is not much more than it is made of.
+const FOLDED_ELEMENTS: usize = 4096;
+
+/// Adds nodes to a graph.
+#[derive(Debug)]
+pub(crate) struct Builder<'a> {
+    pub graph: &'a mut Graph,
+    pub folder: &'a Folder,
+}
+
+impl Builder<'_> {
+    /// A node, or constants in its place.
+    ///
+    /// # Errors
+    ///
+    /// Inputs that do not fit.
+    pub fn add(&mut self, op: NodeOp, inputs: &[Edge]) -> Result<SmallVec<[Edge; 1]>> {
+        if let (NodeOp::View(view), [input]) = (&op, inputs)
+            && view.infer(&self.graph.spec(*input))? == self.graph.spec(*input)
+            && keeps_order(view)
+        {
+            return Ok(SmallVec::from_iter([*input]));
+        }
+        let constants: Option<SmallVec<[Constant; 4]>> =
+            inputs.iter().map(|&edge| self.graph.constant(edge).cloned()).collect();
+        if let Some(constants) = constants {
+            let specs: SmallVec<[TensorSpec; 4]> =
+                inputs.iter().map(|&edge| self.graph.spec(edge)).collect();
+            let made = op.infer(&specs)?;
+            if is_foldable(&op, &specs, &made) {
+                let folded = self.folder.fold(&op, &constants, &made);
+                return Ok(folded.into_iter().map(|made| self.graph.add_constant(made)).collect());
+            }
+        }
+        self.graph.add_node(op, inputs)
+    }
+
+    /// A node with one output.
+    ///
+    /// # Errors
+    ///
+    /// Inputs that do not fit.
+    pub fn add_one(&mut self, op: NodeOp, inputs: &[Edge]) -> Result<Edge> {
+        let outputs = self.add(op, inputs)?;
+        outputs.first().copied().ok_or_else(|| {
+            let reason = "the operation makes nothing".into();
+            Error::Invalid { op: "graph", reason }
+        })
+    }
+}
+
+/// Whether a view that keeps type and shape keeps the order of the elements too.
+fn keeps_order(view: &View) -> bool {
+    match view {
+        View::Reshape(_) | View::Broadcast(_) | View::Slice { .. } | View::Bits(_) => true,
+        View::Permute(order) => order.iter().enumerate().all(|(at, &axis)| at == axis),
+    }
+}
+
+/// Whether a node that reads nothing but constants is computed once, and not by every call. What is large and cheaper to
+/// make than to read is not.
+fn is_foldable(op: &NodeOp, inputs: &[TensorSpec], outputs: &[TensorSpec]) -> bool {
+    if let NodeOp::Op(Op::Random { .. } | Op::Timestamp | Op::Upload { .. } | Op::Download { .. }) =
+        op
+    {
+        return false;
+    }
+    let sum = |specs: &[TensorSpec]| specs.iter().map(elements).fold(0, usize::saturating_add);
+    let (read, made) = (sum(inputs), sum(outputs));
+    made <= FOLDED_ELEMENTS || made <= read.saturating_mul(2)
+}
+
+fn elements(spec: &TensorSpec) -> usize {
+    spec.shape().iter().fold(1usize, |count, &size| count.saturating_mul(size))
+}

@@ -1,0 +1,102 @@
+//! Computes constants: nodes whose inputs are all known.
+
+use std::collections::HashMap;
+
+use millstream_core::{Buffer, Command, Device, Op, Stream};
+use millstream_nn::Tensor;
+use smallvec::SmallVec;
+
+use crate::constant::{Constant, Recipe};
+use crate::graph::NodeOp;
+use crate::{Error, Result};
+
+/// The contents of a constant as a tensor of this device. What it is computed from is computed before, and not kept.
+///
+/// # Errors
+///
+/// A node that cannot be computed, or no memory.
+pub(crate) fn evaluate(constant: &Constant, device: &Device) -> Result<Tensor> {
+    let mut known: HashMap<u64, Tensor> = HashMap::new();
+    // Depth first, without recursion: chains of constants may be long.
+    let mut open = vec![constant.clone()];
+    while let Some(next) = open.last().cloned() {
+        if known.contains_key(&next.number()) {
+            open.pop();
+            continue;
+        }
+        if let Some(array) = next.at_hand() {
+            known.insert(next.number(), array.to_tensor(device)?);
+            continue;
+        }
+        if let Some(tensor) = next.loaded(device) {
+            known.insert(next.number(), tensor);
+            continue;
+        }
+        let Recipe::Computed { op, inputs, output } = next.recipe() else {
+            return Err(crate::constant::not_at_hand("a constant"));
+        };
+        let missing: SmallVec<[Constant; 4]> =
+            inputs.iter().filter(|input| !known.contains_key(&input.number())).cloned().collect();
+        if !missing.is_empty() {
+            open.extend(missing);
+            continue;
+        }
+        let tensors: SmallVec<[&Tensor; 4]> =
+            inputs.iter().map(|input| &known[&input.number()]).collect();
+        let made = compute(op, &tensors, device)?;
+        drop(tensors);
+        let made = made.into_iter().nth(*output).ok_or_else(|| no_output(op))?;
+        known.insert(next.number(), made);
+    }
+    known.remove(&constant.number()).ok_or_else(|| crate::constant::not_at_hand("a constant"))
+}
+
+fn no_output(op: &NodeOp) -> Error {
+    Error::Invalid { op: op.name(), reason: "has fewer outputs".into() }
+}
+
+/// What a node makes of tensors of one device.
+///
+/// # Errors
+///
+/// Inputs that do not fit, or no memory.
+pub(crate) fn compute(
+    op: &NodeOp,
+    inputs: &[&Tensor],
+    device: &Device,
+) -> Result<SmallVec<[Tensor; 1]>> {
+    let stream = Stream::current_unleased(device)?;
+    match op {
+        NodeOp::Op(op) => apply(&stream, op, inputs),
+        NodeOp::View(view) => {
+            let [input] = inputs else { return Err(no_output(op)) };
+            let viewed = match view.layout(input.layout())? {
+                Some(layout) => Tensor::from_buffer(input.buffer().clone(), layout)?,
+                None => {
+                    let dense = input.contiguous()?;
+                    let layout = view.layout(dense.layout())?.ok_or_else(|| no_output(op))?;
+                    Tensor::from_buffer(dense.buffer().clone(), layout)?
+                }
+            };
+            Ok(SmallVec::from_iter([viewed]))
+        }
+        NodeOp::Concat { axis } => Ok(SmallVec::from_iter([Tensor::cat(inputs, *axis)?])),
+    }
+}
+
+fn apply(stream: &Stream, op: &Op, inputs: &[&Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
+    let layouts: SmallVec<[_; 4]> = inputs.iter().map(|input| input.layout()).collect();
+    let outputs = op.infer(&layouts)?;
+    let buffers: SmallVec<[Buffer; 1]> = outputs
+        .iter()
+        .map(|layout| stream.allocate(layout.dense_bytes()))
+        .collect::<Result<_>>()?;
+    let written = buffers.iter().zip(&outputs).map(|(buffer, layout)| buffer.operand(*layout));
+    let read = inputs.iter().map(|input| input.buffer().operand(*input.layout()));
+    stream.record(Command::new(op.clone(), written, read)?)?;
+    buffers
+        .into_iter()
+        .zip(outputs)
+        .map(|(buffer, layout)| Tensor::from_buffer(buffer, layout))
+        .collect()
+}

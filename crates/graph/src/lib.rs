@@ -1,0 +1,36 @@
+//! Models as graphs of operations: loaded without shapes, compiled for those that they are called with.
+//!
+//! An importer makes a [`Body`] of [operators](Operator). A [`Session`] calls it from any number of threads: for every set of
+//! input shapes its operators are expanded to a [`Graph`] of operations, passes make the graph better, and lowering makes a
+//! plan of it, which is kept.
+
+mod array;
+mod build;
+mod constant;
+mod evaluate;
+mod expand;
+mod graph;
+mod lower;
+mod model;
+mod model_value;
+mod passes;
+mod program;
+mod recent_cache;
+mod session;
+mod view;
+
+pub use array::Array;
+pub use constant::Constant;
+pub use expand::{Expanded, Expander, Opaque, Stop, Value};
+pub use graph::{Edge, Edges, Graph, Node, NodeOp, Source};
+pub use millstream_core::{Error, Result};
+pub use model::{Body, Dim, Operator, OperatorNode, Port, ValueId, ValueType};
+pub use model_value::{MapKey, ModelValue, Strings};
+pub use passes::{Pass, Passes};
+pub use program::{HostCall, HostOperator, Program};
+pub use session::{Session, SessionBuilder, SessionStats};
+pub use view::{Sizes, View};
+
+// The tests' device registers itself.
+#[cfg(test)]
+use millstream_cpu as _;

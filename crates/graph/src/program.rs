@@ -1,0 +1,154 @@
+//! A body of operators, compiled for the shapes that it is called with.
+//!
+//! What a call does is a chain of *stages*. A stage is a plan. Most models have one stage: their shapes follow from those
+//! of the inputs. Where an operator needs contents that only the call has (the size of what NonZero finds, the condition of an
+//! If), the stage ends: its plan runs, the contents are read, and the next stage is the one for these contents. Stages
+//! form a tree: from each stage one goes on to a child by what arrived, and every stage is compiled once.
+
+mod compile;
+mod run;
+mod stage;
+mod work;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use millstream_core::{Device, Stream};
+
+use crate::constant::Folder;
+use crate::model::Body;
+use crate::model_value::ModelValue;
+use crate::passes::Passes;
+use crate::session::SessionStats;
+use crate::{Error, Result};
+
+pub(crate) use run::Run;
+pub(crate) use stage::{Form, Stage, Stages};
+
+/// An operator that the host computes while a call runs: on strings and maps, or by running bodies.
+pub trait HostOperator: Send + Sync + fmt::Debug {
+    /// The outputs for these inputs. An input that is not given is `None`.
+    ///
+    /// # Errors
+    ///
+    /// Inputs that it does not take, or what went wrong.
+    fn run(&self, call: &HostCall<'_>, inputs: &[Option<ModelValue>]) -> Result<Vec<ModelValue>>;
+}
+
+/// The call for which the host computes an operator.
+#[derive(Debug)]
+pub struct HostCall<'a> {
+    stream: &'a Stream,
+    settings: &'a Settings,
+}
+
+impl HostCall<'_> {
+    /// The device of the call.
+    pub fn device(&self) -> Device {
+        self.stream.device()
+    }
+
+    /// Runs a program on the call's own stream. Waits where it needs contents.
+    ///
+    /// # Errors
+    ///
+    /// What the program says.
+    pub fn run(&self, program: &Program, inputs: Vec<ModelValue>) -> Result<Vec<ModelValue>> {
+        program.run(self.settings, self.stream, inputs)
+    }
+}
+
+/// How programs are compiled.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub folder: Folder,
+    pub passes: Passes,
+    /// Stages that a program keeps, by its inputs, and that a stage keeps, by what arrives.
+    pub stages: usize,
+    /// How long a call waits for the compilation of another.
+    pub timeout: Duration,
+    /// The most operators that a body may become when branches and loops are put in place.
+    pub operators: usize,
+}
+
+/// A body with what was compiled of it, shared by all calls.
+///
+/// # Thread safety
+///
+/// Any number of threads may run it at once. A stage is compiled once, by one thread; others wait for that stage only.
+#[derive(Debug)]
+pub struct Program {
+    body: Arc<Body>,
+    root: Stages,
+}
+
+impl Program {
+    /// A program of a body.
+    pub fn new(body: Body) -> Self {
+        Self { body: Arc::new(body), root: Stages::new() }
+    }
+
+    /// The body.
+    pub fn body(&self) -> &Arc<Body> {
+        &self.body
+    }
+
+    pub(crate) fn run(
+        &self,
+        settings: &Settings,
+        stream: &Stream,
+        inputs: Vec<ModelValue>,
+    ) -> Result<Vec<ModelValue>> {
+        let mut run = Run::new(self, inputs)?;
+        loop {
+            match run.go_on(settings, stream)? {
+                run::Step::Wait(downloads) => {
+                    for download in downloads {
+                        download.timepoint().wait()?;
+                    }
+                }
+                run::Step::Done(outputs) => return Ok(outputs),
+            }
+        }
+    }
+
+    /// What was compiled so far.
+    pub(crate) fn stats(&self) -> SessionStats {
+        let mut stats = SessionStats { compiled: self.root.builds(), ..SessionStats::default() };
+        let mut weights: std::collections::HashMap<u64, usize> = std::collections::HashMap::new();
+        for root in self.root.all() {
+            root.for_each(&mut |stage| {
+                stats.stages += 1;
+                stats.commands += stage.plan.as_ref().map_or(0, millstream_core::Plan::commands);
+                let arena = stage.plan.as_ref().map_or(0, millstream_core::Plan::arena_bytes);
+                stats.largest_arena = stats.largest_arena.max(arena);
+                for constant in &stage.constants {
+                    weights.insert(constant.number(), constant.loaded_bytes());
+                }
+            });
+        }
+        stats.weight_bytes = weights.values().sum();
+        stats
+    }
+
+    /// The first stage for inputs of these forms.
+    fn first(&self, settings: &Settings, forms: Vec<Form>) -> Result<Arc<Stage>> {
+        let arrived = stage::Arrival { contents: Vec::new(), forms };
+        self.root.get_or_compile(settings, arrived, |arrived| {
+            compile::first(settings, &self.body, &arrived.forms)
+        })
+    }
+}
+
+/// An error of a node, with its name.
+pub(crate) fn node_error(node: &str, operator: &str, error: Error) -> Error {
+    match error {
+        Error::Node { .. } | Error::OutOfMemory { .. } | Error::DeviceLost { .. } => error,
+        error => Error::Node {
+            node: node.to_owned(),
+            operator: operator.to_owned(),
+            reason: error.to_string(),
+        },
+    }
+}

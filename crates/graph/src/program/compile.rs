@@ -1,0 +1,77 @@
+//! From a body, or what is left of one, to a stage.
+
+use std::sync::Arc;
+
+use super::stage::{Arrival, Call, Form, Stage, Stages, Then};
+use super::work::{Saved, Work};
+use super::{Program, Settings};
+use crate::Result;
+use crate::lower::lower;
+use crate::model::Body;
+
+/// The first stage of a body whose inputs have these forms.
+pub(super) fn first(settings: &Settings, body: &Arc<Body>, forms: &[Form]) -> Result<Stage> {
+    stage(settings, Work::new(body, forms)?)
+}
+
+/// The stage that follows when this has arrived.
+pub(super) fn following(settings: &Settings, saved: &Saved, arrived: &Arrival) -> Result<Stage> {
+    stage(settings, Work::resume(saved, arrived)?)
+}
+
+fn stage(settings: &Settings, mut work: Work) -> Result<Stage> {
+    work.expand(settings)?;
+    let outputs = work.outputs()?;
+    let registers = work.place(outputs.as_deref());
+    let mut graph = work.graph.clone();
+    settings.passes.run(&mut graph, &settings.folder)?;
+    let lowered = lower(&graph, &settings.folder)?;
+    let inputs = lowered.inputs.iter().map(|&input| work.input_registers[input]).collect();
+    let then = match outputs {
+        Some(outputs) => {
+            let found = outputs.iter().map(|value| registers.find(&work.graph, value));
+            Then::Finish(found.collect())
+        }
+        None => {
+            let contents = work.contents.iter().filter_map(|&edge| registers.of(edge)).collect();
+            let calls = std::mem::take(&mut work.calls).into_iter().map(|call| {
+                let inputs = call
+                    .inputs
+                    .iter()
+                    .map(|value| value.as_ref().map(|value| registers.find(&work.graph, value)));
+                let inputs = inputs.collect();
+                Call {
+                    operator: call.operator,
+                    inputs,
+                    outputs: call.outputs,
+                    node: call.node,
+                    kind: call.kind,
+                }
+            });
+            let calls = calls.collect();
+            let saved = Box::new(work.save(&registers));
+            Then::Continue { contents, calls, saved, next: Box::new(Stages::new()) }
+        }
+    };
+    then.load_constants(settings)?;
+    Ok(Stage {
+        plan: lowered.plan,
+        inputs,
+        outputs: lowered.outputs,
+        first_output: registers.first,
+        constants: lowered.constants,
+        then,
+    })
+}
+
+impl Program {
+    /// The stage that follows a stage when this has arrived.
+    pub(super) fn next(
+        settings: &Settings,
+        saved: &Saved,
+        next: &Stages,
+        arrived: Arrival,
+    ) -> Result<Arc<Stage>> {
+        next.get_or_compile(settings, arrived, |arrived| following(settings, saved, arrived))
+    }
+}

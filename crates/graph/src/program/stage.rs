@@ -1,0 +1,160 @@
+//! What was compiled: stages, and how one follows from another.
+
+use std::sync::Arc;
+
+use crate::recent_cache::RecentCache;
+use millstream_core::{Layout, Plan, TensorSpec};
+
+use super::work::Saved;
+use super::{HostOperator, Settings};
+use crate::constant::Constant;
+use crate::model_value::ModelValue;
+use crate::{Array, Result};
+
+/// What the compiler has to know of a value that a call brings.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Form {
+    Tensor(TensorSpec),
+    Sequence(Vec<Form>),
+    Optional(Option<Box<Form>>),
+    /// Strings or a map, which no plan reads.
+    Opaque,
+}
+
+impl Form {
+    pub fn of(value: &ModelValue) -> Self {
+        match value {
+            ModelValue::Tensor(tensor) => Form::Tensor(TensorSpec::of(tensor.layout())),
+            ModelValue::Strings(_) | ModelValue::Map(_) => Form::Opaque,
+            ModelValue::Sequence(values) => Form::Sequence(values.iter().map(Form::of).collect()),
+            ModelValue::Optional(value) => {
+                Form::Optional(value.as_ref().map(|value| Box::new(Form::of(value))))
+            }
+        }
+    }
+}
+
+/// What a stage is compiled for: contents that were asked for, and the forms of values that are new.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Arrival {
+    pub contents: Vec<Array>,
+    pub forms: Vec<Form>,
+}
+
+/// A value of a call, by where it is found.
+#[derive(Clone, Debug)]
+pub(crate) enum Produced {
+    Register(usize),
+    Constant(Constant),
+    Sequence(Vec<Produced>),
+    Optional(Option<Box<Produced>>),
+    Known(Arc<ModelValue>),
+}
+
+/// An operator that the host computes between two stages.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub operator: Arc<dyn HostOperator>,
+    pub inputs: Vec<Option<Produced>>,
+    /// How many outputs are read.
+    pub outputs: usize,
+    /// The node, for errors.
+    pub node: String,
+    pub kind: String,
+}
+
+/// What comes after the plan of a stage.
+#[derive(Debug)]
+pub(crate) enum Then {
+    /// These are the outputs.
+    Finish(Vec<Produced>),
+    /// Contents are read, operators are run on the host, and the next stage follows from what they gave.
+    Continue { contents: Vec<usize>, calls: Vec<Call>, saved: Box<Saved>, next: Box<Stages> },
+}
+
+impl Produced {
+    fn load_constants(&self, settings: &Settings) -> Result<()> {
+        match self {
+            Produced::Constant(constant) => constant.load(&settings.folder).map(drop),
+            Produced::Sequence(values) => {
+                values.iter().try_for_each(|value| value.load_constants(settings))
+            }
+            Produced::Optional(value) => {
+                value.iter().try_for_each(|value| value.load_constants(settings))
+            }
+            Produced::Register(_) | Produced::Known(_) => Ok(()),
+        }
+    }
+}
+
+impl Then {
+    /// Brings constants to the device that a call gives out or hands to the host.
+    pub fn load_constants(&self, settings: &Settings) -> Result<()> {
+        match self {
+            Then::Finish(outputs) => {
+                outputs.iter().try_for_each(|output| output.load_constants(settings))
+            }
+            Then::Continue { calls, .. } => {
+                let inputs = calls.iter().flat_map(|call| call.inputs.iter().flatten());
+                inputs.into_iter().try_for_each(|input| input.load_constants(settings))
+            }
+        }
+    }
+}
+
+/// A plan, and what comes after it. Shared by all calls whose shapes led here.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    /// Nothing has to be computed where there is none.
+    pub plan: Option<Plan>,
+    /// The registers that the plan reads.
+    pub inputs: Vec<usize>,
+    /// What it writes, to registers from `first_output` on.
+    pub outputs: Vec<Layout>,
+    pub first_output: usize,
+    /// What the plan reads, kept so that plans of other shapes find it too.
+    pub constants: Vec<Constant>,
+    pub then: Then,
+}
+
+/// Stages by what arrived: those used last are kept.
+#[derive(Debug)]
+pub(crate) struct Stages(std::sync::OnceLock<RecentCache<Arrival, Stage>>);
+
+impl Stages {
+    pub fn new() -> Self {
+        Self(std::sync::OnceLock::new())
+    }
+
+    /// The stage for what arrived. `compile` makes it if it is not there: one thread does, others that need the same
+    /// stage wait.
+    pub fn get_or_compile(
+        &self,
+        settings: &Settings,
+        arrived: Arrival,
+        compile: impl FnOnce(&Arrival) -> Result<Stage>,
+    ) -> Result<Arc<Stage>> {
+        let cache = self.0.get_or_init(|| RecentCache::new(settings.stages, settings.timeout));
+        cache.get_or_build(arrived, compile)
+    }
+
+    /// The stages that are there.
+    pub fn all(&self) -> Vec<Arc<Stage>> {
+        self.0.get().map(RecentCache::values).unwrap_or_default()
+    }
+
+    /// How many stages were compiled, and how often one was found.
+    pub fn builds(&self) -> usize {
+        self.0.get().map_or(0, RecentCache::builds)
+    }
+}
+
+impl Stage {
+    /// This stage and all that were reached from it.
+    pub fn for_each(&self, each: &mut dyn FnMut(&Stage)) {
+        each(self);
+        if let Then::Continue { next, .. } = &self.then {
+            next.all().iter().for_each(|stage| stage.for_each(each));
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! What is computed where shapes follow from contents: stages, branches, and operators of the host.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use millstream_core::{BinaryOp, DType, Device, Epilogue, Op, Result, UnaryOp};
+use millstream_cpu as _;
+use millstream_graph::{
+    Array, Body, Constant, Expanded, Expander, HostCall, HostOperator, ModelValue, Operator,
+    Passes, Session, Sizes, Stop, Strings, Value, ValueId, ValueType, View,
+};
+use millstream_nn::Tensor;
+
+type Expand = dyn Fn(&mut Expander<'_>, &[Option<Value>]) -> Expanded<Vec<Value>> + Send + Sync;
+
+struct Function(&'static str, Box<Expand>);
+
+impl std::fmt::Debug for Function {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl Operator for Function {
+    fn kind(&self) -> &str {
+        self.0
+    }
+
+    fn expand(&self, at: &mut Expander<'_>, inputs: &[Option<Value>]) -> Expanded<Vec<Value>> {
+        (self.1)(at, inputs)
+    }
+}
+
+fn function(
+    name: &'static str,
+    expand: impl Fn(&mut Expander<'_>, &[Option<Value>]) -> Expanded<Vec<Value>> + Send + Sync + 'static,
+) -> Box<dyn Operator> {
+    Box::new(Function(name, Box::new(expand)))
+}
+
+fn edge(inputs: &[Option<Value>], at: usize) -> Result<millstream_graph::Edge> {
+    inputs[at].as_ref().expect("an input").tensor()
+}
+
+/// A body that is being written, with a value per name.
+struct Writer(Body);
+
+impl Writer {
+    fn new() -> Self {
+        Self(Body::new())
+    }
+
+    fn input(&mut self, name: &str) -> ValueId {
+        let value = self.0.add_value(name);
+        self.0.add_input(value, ValueType::Unknown, None);
+        value
+    }
+
+    fn constant(&mut self, array: Array) -> ValueId {
+        let value = self.0.add_value("constant");
+        self.0.set_constant(value, Constant::new(array));
+        value
+    }
+
+    fn node(&mut self, operator: Box<dyn Operator>, inputs: &[ValueId]) -> ValueId {
+        let output = self.0.add_value("made");
+        let inputs = inputs.iter().map(|&input| Some(input)).collect();
+        self.0.add_node("", operator, inputs, vec![Some(output)]);
+        output
+    }
+
+    fn output(mut self, value: ValueId) -> Body {
+        self.0.add_output("out", value, ValueType::Unknown);
+        self.0
+    }
+}
+
+fn unary(op: UnaryOp) -> Box<dyn Operator> {
+    function("unary", move |at, inputs| {
+        let input = edge(inputs, 0)?;
+        Ok(vec![at.apply(Op::Unary { op }, &[input])?.into()])
+    })
+}
+
+fn add() -> Box<dyn Operator> {
+    function("add", |at, inputs| {
+        let (a, b) = (edge(inputs, 0)?, edge(inputs, 1)?);
+        Ok(vec![at.apply(Op::Binary { op: BinaryOp::Add }, &[a, b])?.into()])
+    })
+}
+
+/// The elements that are not zero, of which only a call knows how many there are.
+fn compact() -> Box<dyn Operator> {
+    function("compact", |at, inputs| {
+        let input = edge(inputs, 0)?;
+        let made = at.kept(|at| {
+            let condition = at.apply(Op::Copy { dtype: DType::Bool, saturate: true }, &[input])?;
+            at.apply_all(Op::Compress { axis: None }, &[input, condition])
+        })?;
+        let count = at.scalar(made[1])?.as_i64() as usize;
+        let view = View::Slice { axis: 0, start: 0, count, step: 1 };
+        Ok(vec![at.view(view, made[0])?.into()])
+    })
+}
+
+fn session(body: Body) -> Session {
+    Session::builder(&Device::cpu().unwrap()).build(body).unwrap()
+}
+
+fn tensor(values: &[f32]) -> Tensor {
+    Tensor::from_slice(values, &[values.len()], &Device::cpu().unwrap()).unwrap()
+}
+
+fn run(session: &Session, inputs: &[&Tensor]) -> Vec<f32> {
+    let inputs = inputs.iter().map(|&tensor| tensor.into()).collect();
+    match &session.run(inputs).unwrap()[..] {
+        [ModelValue::Tensor(tensor)] => tensor.to_vec().unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_size_that_only_the_data_knows_cuts_the_work_in_two() {
+    let mut writer = Writer::new();
+    let input = writer.input("x");
+    let found = writer.node(compact(), &[input]);
+    let doubled = writer.node(add(), &[found, found]);
+    let session = session(writer.output(doubled));
+    assert_eq!(run(&session, &[&tensor(&[1.0, 0.0, 2.0, 0.0])]), [2.0, 4.0]);
+    assert_eq!(run(&session, &[&tensor(&[0.0, 0.0, 0.0, 3.0])]), [6.0]);
+    assert_eq!(run(&session, &[&tensor(&[0.0; 4])]), [0.0f32; 0]);
+    assert_eq!(run(&session, &[&tensor(&[5.0, 6.0])]), [10.0, 12.0]);
+}
+
+#[test]
+fn work_that_does_not_need_the_contents_is_not_held_up() {
+    let mut writer = Writer::new();
+    let (x, y) = (writer.input("x"), writer.input("y"));
+    let found = writer.node(compact(), &[x]);
+    // Both need contents, neither needs the other's: they are read together.
+    let other = writer.node(compact(), &[y]);
+    let sum = writer.node(add(), &[found, other]);
+    let session = session(writer.output(sum));
+    assert_eq!(
+        run(&session, &[&tensor(&[1.0, 0.0, 2.0]), &tensor(&[0.0, 7.0, 8.0, 0.0])]),
+        [8.0, 10.0]
+    );
+}
+
+/// A branch that reads a value of the surrounding body.
+fn branch() -> Box<dyn Operator> {
+    let body = |op: UnaryOp| {
+        let mut writer = Writer::new();
+        let input = writer.input("x");
+        let made = writer.node(unary(op), &[input]);
+        // A branch may itself be cut.
+        let found = writer.node(compact(), &[made]);
+        Arc::new(writer.output(found))
+    };
+    let (yes, no) = (body(UnaryOp::Abs), body(UnaryOp::Neg));
+    function("if", move |at, inputs| {
+        let condition = at.scalar(edge(inputs, 0)?)?.as_bool();
+        let chosen = if condition { &yes } else { &no };
+        Err(Stop::Inline(Arc::clone(chosen), vec![inputs[1].clone().expect("an input")]))
+    })
+}
+
+#[test]
+fn a_branch_is_chosen_by_each_call() {
+    let mut writer = Writer::new();
+    let (condition, x) = (writer.input("condition"), writer.input("x"));
+    let chosen = writer.node(branch(), &[condition, x]);
+    let sum = writer.node(add(), &[chosen, chosen]);
+    let session = session(writer.output(sum));
+    let device = Device::cpu().unwrap();
+    let truth = |value: bool| Tensor::from_slice(&[value], &[], &device).unwrap();
+    let x = tensor(&[-1.0, 0.0, 2.0]);
+    assert_eq!(run(&session, &[&truth(true), &x]), [2.0, 4.0]);
+    assert_eq!(run(&session, &[&truth(false), &x]), [2.0, -4.0]);
+}
+
+#[derive(Debug)]
+struct Spell(AtomicUsize);
+
+impl HostOperator for Spell {
+    fn run(&self, call: &HostCall<'_>, inputs: &[Option<ModelValue>]) -> Result<Vec<ModelValue>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        let Some(ModelValue::Strings(strings)) = &inputs[0] else { panic!("strings") };
+        let lengths: Vec<f32> = strings.values().iter().map(|text| text.len() as f32).collect();
+        Ok(vec![Tensor::from_slice(&lengths, strings.shape(), &call.device())?.into()])
+    }
+}
+
+#[test]
+fn operators_of_the_host_run_between_stages() {
+    let spell = Arc::new(Spell(AtomicUsize::new(0)));
+    let host: Arc<dyn HostOperator> = spell.clone();
+    let mut writer = Writer::new();
+    let texts = writer.input("texts");
+    let lengths =
+        writer.node(function("spell", move |_, _| Err(Stop::Host(Arc::clone(&host)))), &[texts]);
+    let sum = writer.node(add(), &[lengths, lengths]);
+    let session = session(writer.output(sum));
+    for words in [vec!["a", "bcd"], vec!["efghi", ""]] {
+        let expected: Vec<f32> = words.iter().map(|word| 2.0 * word.len() as f32).collect();
+        let words = words.into_iter().map(str::to_owned).collect();
+        let strings = Strings::new(&[2], words).unwrap();
+        let outputs = session.run(vec![strings.into()]).unwrap();
+        let ModelValue::Tensor(tensor) = &outputs[0] else { panic!("a tensor") };
+        assert_eq!(tensor.to_vec::<f32>().unwrap(), expected);
+    }
+    assert_eq!(spell.0.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn outputs_may_be_inputs_and_constants() {
+    let mut writer = Writer::new();
+    let x = writer.input("x");
+    let constant = writer.constant(Array::from_slice(&[1f32, 2.0], &[2]).unwrap());
+    let folded = writer.node(add(), &[constant, constant]);
+    writer.0.add_output("x", x, ValueType::Unknown);
+    writer.0.add_output("constant", constant, ValueType::Unknown);
+    let session = session(writer.output(folded));
+    let outputs = session.run(vec![tensor(&[3.0]).into()]).unwrap();
+    let values: Vec<Vec<f32>> = outputs
+        .iter()
+        .map(|output| match output {
+            ModelValue::Tensor(tensor) => tensor.to_vec().unwrap(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(values, [vec![3.0], vec![1.0, 2.0], vec![2.0, 4.0]]);
+}
+
+/// A product with bias and activation, with all passes and with none.
+#[test]
+fn passes_keep_the_answers() {
+    let weights: Vec<f32> = (0..12).map(|value| value as f32 * 0.25 - 1.0).collect();
+    let body = || {
+        let mut writer = Writer::new();
+        let x = writer.input("x");
+        let weight = writer.constant(Array::from_slice(&weights, &[4, 3]).unwrap());
+        let bias = writer.constant(Array::from_slice(&[0.5f32, -3.0, 0.25], &[3]).unwrap());
+        let product = function("matmul", |at, inputs| {
+            let (a, b) = (edge(inputs, 0)?, edge(inputs, 1)?);
+            let a = at.view(View::Reshape(Sizes::from_slice(&[2, 4])), a)?;
+            Ok(vec![at.apply(Op::MatMul { epilogue: Epilogue::default() }, &[a, b])?.into()])
+        });
+        let product = writer.node(product, &[x, weight]);
+        let sum = writer.node(add(), &[product, bias]);
+        let result = writer.node(unary(UnaryOp::Relu), &[sum]);
+        writer.output(result)
+    };
+    let device = Device::cpu().unwrap();
+    let x = tensor(&[1.0, -2.0, 3.0, 0.5, 0.0, 1.0, -1.0, 2.0]);
+    let plain = Session::builder(&device).passes(Passes::none()).build(body()).unwrap();
+    let expected = run(&plain, &[&x]);
+    assert_eq!(run(&session(body()), &[&x]), expected);
+    assert!(expected.contains(&0.0) && expected.iter().any(|&value| value > 0.0));
+}

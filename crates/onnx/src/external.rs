@@ -1,0 +1,177 @@
+//! Tensors in files beside the model.
+//!
+//! Such a file must lie in the model's folder: a model from elsewhere must not read what its author chooses.
+
+use std::collections::HashMap;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use memmap2::Mmap;
+use millstream_core::{DType, Layout};
+
+use crate::proto::TensorProto;
+use crate::tensor::little_endian;
+use crate::{Error, Result};
+
+/// The files of a model's folder, each mapped once.
+#[derive(Debug)]
+pub(crate) struct ExternalFiles {
+    folder: Option<PathBuf>,
+    /// Taken while a model is loaded.
+    mapped: Mutex<HashMap<String, Bytes>>,
+}
+
+impl ExternalFiles {
+    /// None: a model that is not from a file.
+    pub fn none() -> Self {
+        Self { folder: None, mapped: Mutex::new(HashMap::new()) }
+    }
+
+    /// Those of a folder.
+    pub fn of(folder: &Path) -> Self {
+        Self { folder: Some(folder.to_owned()), mapped: Mutex::new(HashMap::new()) }
+    }
+
+    /// The bytes of a tensor.
+    pub fn read(&self, tensor: &TensorProto, dtype: DType, shape: &[usize]) -> Result<Bytes> {
+        let name = tensor.name.as_deref().unwrap_or("");
+        let invalid = |reason: String| Error::Format { path: format!("tensor {name:?}"), reason };
+        let (mut location, mut offset, mut length) = (None, 0usize, None);
+        for entry in &tensor.external_data {
+            let value = entry.value.as_deref().unwrap_or("");
+            let number = || {
+                value.parse::<usize>().map_err(|_| invalid(format!("{value:?} is not a number")))
+            };
+            match entry.key.as_deref() {
+                Some("location") => location = Some(value),
+                Some("offset") => offset = number()?,
+                Some("length") => length = Some(number()?),
+                // Nobody checks checksums, and folders are not the file's to say.
+                Some("checksum" | "basepath") => {}
+                other => {
+                    return Err(invalid(format!("external data with the unknown key {other:?}")));
+                }
+            }
+        }
+        let Some(location) = location.filter(|location| !location.is_empty()) else {
+            return Err(invalid("external data without a location".into()));
+        };
+        let needed = Layout::contiguous(dtype, shape)
+            .map_err(|error| invalid(error.to_string()))?
+            .dense_bytes();
+        if length.is_some_and(|length| length != needed) {
+            let reason = format!("{length:?} bytes of external data, {needed} are needed");
+            return Err(invalid(reason));
+        }
+        let file = self.map(location).map_err(|reason| match reason {
+            Problem::Refused(reason) => invalid(reason),
+            Problem::Read(path, error) => Error::read(path, error),
+        })?;
+        let end = offset.checked_add(needed).filter(|end| *end <= file.len());
+        let Some(end) = end else {
+            let reason = format!(
+                "{needed} bytes from {offset} on of {location:?}, which has {} bytes",
+                file.len()
+            );
+            return Err(invalid(reason));
+        };
+        Ok(little_endian(file.slice(offset..end), dtype))
+    }
+
+    fn map(&self, location: &str) -> std::result::Result<Bytes, Problem> {
+        let mut mapped = self.mapped.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = mapped.get(location) {
+            return Ok(known.clone());
+        }
+        let Some(folder) = &self.folder else {
+            return Err(Problem::Refused(
+                "external data of a model that is not from a file: open it by its path".into(),
+            ));
+        };
+        let bytes = map_inside(folder, location)?;
+        mapped.insert(location.to_owned(), bytes.clone());
+        Ok(bytes)
+    }
+}
+
+enum Problem {
+    Refused(String),
+    Read(PathBuf, std::io::Error),
+}
+
+/// Maps a file below a folder. Nothing outside it is opened, whatever the location says and wherever links lead.
+fn map_inside(folder: &Path, location: &str) -> std::result::Result<Bytes, Problem> {
+    let refused = |what: &str| {
+        Problem::Refused(format!(
+            "external data at {location:?}: {what}; it must lie in the model's folder"
+        ))
+    };
+    let relative = Path::new(location);
+    let mut level = 0usize;
+    for component in relative.components() {
+        match component {
+            Component::Normal(_) => level += 1,
+            Component::CurDir => {}
+            Component::ParentDir => {
+                level = level.checked_sub(1).ok_or_else(|| refused("the path leads out"))?;
+            }
+            Component::RootDir | Component::Prefix(_) => {
+                return Err(refused("the path is absolute"));
+            }
+        }
+    }
+    let path = folder.join(relative);
+    let read = |error| Problem::Read(path.clone(), error);
+    let home = folder.canonicalize().map_err(|error| Problem::Read(folder.to_owned(), error))?;
+    let target = path.canonicalize().map_err(read)?;
+    if !target.starts_with(&home) {
+        return Err(refused("a link leads out"));
+    }
+    // What was checked is what is opened: the path without links, and no link at its end. A pipe is not waited for.
+    let file = open_regular(&target).map_err(read)?;
+    let kind = file.metadata().map_err(read)?;
+    if !kind.is_file() {
+        return Err(refused("it is not a regular file"));
+    }
+    if kind.len() == 0 {
+        return Ok(Bytes::new());
+    }
+    // SAFETY: the map is only read. A file that changes while it is mapped can give other bytes, any of which are
+    // valid elements, or end the process where it was cut; `open` says that it must not change.
+    let map = unsafe { Mmap::map(&file) }.map_err(read)?;
+    Ok(Bytes::from_owner(Mapped(Arc::new(map))))
+}
+
+#[cfg(unix)]
+fn open_regular(path: &Path) -> std::io::Result<std::fs::File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    // Numbers of Linux and of Apple's systems, where they differ.
+    let flags = if cfg!(target_vendor = "apple") { 0x0100 | 0x0004 } else { 0o400000 | 0o4000 };
+    std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
+#[cfg(not(unix))]
+fn open_regular(path: &Path) -> std::io::Result<std::fs::File> {
+    std::fs::File::open(path)
+}
+
+struct Mapped(Arc<Mmap>);
+
+impl AsRef<[u8]> for Mapped {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Maps a whole file.
+pub(crate) fn map_file(path: &Path) -> Result<Bytes> {
+    let read = |error| Error::read(path, error);
+    let file = std::fs::File::open(path).map_err(read)?;
+    if file.metadata().map_err(read)?.len() == 0 {
+        return Ok(Bytes::new());
+    }
+    // SAFETY: as in `map_inside`.
+    let map = unsafe { Mmap::map(&file) }.map_err(read)?;
+    Ok(Bytes::from_owner(Mapped(Arc::new(map))))
+}

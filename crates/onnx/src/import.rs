@@ -1,0 +1,53 @@
+//! From a file to a body.
+
+use std::path::Path;
+
+use bytes::Bytes;
+use millstream_graph::Body;
+use prost::Message;
+
+use crate::external::{ExternalFiles, map_file};
+use crate::model::Model;
+use crate::proto::ModelProto;
+use crate::{Error, Result};
+
+/// Reads a model from a file. Weights stay in the file, or in others beside it, until they are needed; none of these files
+/// may change while the model is used.
+///
+/// # Errors
+///
+/// A file that cannot be read or is no ONNX model; [`Error::Operators`] with all operators that are not supported;
+/// [`Error::Node`] for a node that is not as its operator wants it; data in files outside of the model's folder.
+pub fn open(path: impl AsRef<Path>) -> Result<Body> {
+    let path = path.as_ref();
+    let bytes = map_file(path)?;
+    let folder = match path.parent() {
+        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
+        Some(folder) => folder,
+        None => Path::new("."),
+    };
+    decode(bytes, ExternalFiles::of(folder)).map_err(|error| match error {
+        Error::Format { path: within, reason } => {
+            let within = if within == "model" { String::new() } else { format!("{within}: ") };
+            Error::Format { path: path.display().to_string(), reason: format!("{within}{reason}") }
+        }
+        other => other,
+    })
+}
+
+/// Reads a model from memory. It cannot have weights in other files.
+///
+/// # Errors
+///
+/// As for [`open`].
+pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Body> {
+    decode(bytes.into(), ExternalFiles::none())
+}
+
+fn decode(bytes: Bytes, files: ExternalFiles) -> Result<Body> {
+    let proto = ModelProto::decode(bytes).map_err(|error| Error::Format {
+        path: "model".into(),
+        reason: format!("it is no ONNX model: {error}"),
+    })?;
+    Model::new(&proto, files)?.import()
+}

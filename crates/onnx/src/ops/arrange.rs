@@ -1,0 +1,266 @@
+//! Operators that arrange elements anew.
+
+use millstream_core::{Axes, Op};
+use millstream_graph::{Edge, Expanded, Expander, Operator, Sizes, Value, View};
+
+use super::common::{
+    axes, axis, axis_or_end, broadcast, one, permute, refuse, reshape, size, slice,
+};
+use crate::Result;
+use crate::inputs::Inputs;
+use crate::node::{NodeDef, operator};
+use crate::registry::Table;
+
+type Made = Result<Box<dyn Operator>>;
+
+pub(crate) const TABLE: Table = &[
+    ("Concat", concat),
+    ("Expand", expand),
+    ("Flatten", flatten),
+    ("Identity", |node| operator(node, |_, inputs| Ok(vec![inputs.required(0)?.clone()]))),
+    ("Reshape", reshape_to),
+    ("Slice", slice_of),
+    ("Split", split),
+    ("Squeeze", squeeze),
+    ("Transpose", transpose),
+    ("Unsqueeze", unsqueeze),
+];
+
+/// Axes of an attribute, or of an input that newer operator sets have instead.
+fn given_axes(
+    at: &Expander<'_>,
+    attribute: &Option<Vec<i64>>,
+    inputs: Inputs<'_>,
+    index: usize,
+) -> Expanded<Option<Vec<i64>>> {
+    match (attribute, inputs.optional(index)?) {
+        (Some(axes), _) => Ok(Some(axes.clone())),
+        (None, Some(edge)) => Ok(Some(at.integers(edge)?)),
+        (None, None) => Ok(None),
+    }
+}
+
+fn concat(node: &mut NodeDef<'_, '_>) -> Made {
+    let along = node.attributes.int_or("axis", 1)?;
+    operator(node, move |at, inputs| {
+        let tensors = inputs.tensors()?;
+        let Some(&first) = tensors.first() else { return refuse("there is nothing to join") };
+        let along = axis(along, at.rank(first))?;
+        one(at.concat(along, &tensors)?)
+    })
+}
+
+/// Both sides repeat: a 1 in the shape keeps the size that is there.
+fn expand(node: &mut NodeDef<'_, '_>) -> Made {
+    operator(node, |at, inputs| {
+        let input = inputs.tensor(0)?;
+        let wanted = at.integers(inputs.tensor(1)?)?;
+        let wanted = wanted.into_iter().map(size).collect::<Expanded<Vec<_>>>()?;
+        let shape = millstream_core::broadcast_shapes(&at.shape(input), &wanted)?;
+        one(broadcast(at, input, &shape)?)
+    })
+}
+
+fn flatten(node: &mut NodeDef<'_, '_>) -> Made {
+    let along = node.attributes.int_or("axis", 1)?;
+    operator(node, move |at, inputs| {
+        let input = inputs.tensor(0)?;
+        let shape = at.shape(input);
+        let along = axis_or_end(along, shape.len())?;
+        let count = |sizes: &[usize]| sizes.iter().product::<usize>();
+        one(reshape(at, input, &[count(&shape[..along]), count(&shape[along..])])?)
+    })
+}
+
+fn reshape_to(node: &mut NodeDef<'_, '_>) -> Made {
+    let attribute = node.attributes.ints("shape")?.map(<[i64]>::to_vec);
+    let zero_is_zero = node.attributes.flag("allowzero", false)?;
+    node.attributes.ignore(&["consumed_inputs"]);
+    operator(node, move |at, inputs| {
+        let input = inputs.tensor(0)?;
+        let wanted = match &attribute {
+            Some(shape) => shape.clone(),
+            None => at.integers(inputs.tensor(1)?)?,
+        };
+        let shape = resolve_shape(&at.shape(input), &wanted, zero_is_zero)?;
+        one(reshape(at, input, &shape)?)
+    })
+}
+
+/// A shape in which 0 copies a size, and one -1 is what is left.
+fn resolve_shape(from: &[usize], wanted: &[i64], zero_is_zero: bool) -> Expanded<Sizes> {
+    let mut shape = Sizes::new();
+    let mut open = None;
+    for (at, &size) in wanted.iter().enumerate() {
+        shape.push(match size {
+            0 if !zero_is_zero => match from.get(at) {
+                Some(&size) => size,
+                None => {
+                    return refuse(format!("shape {wanted:?} copies a size that {from:?} has not"));
+                }
+            },
+            -1 if open.is_none() => {
+                open = Some(at);
+                1
+            }
+            size => super::common::size(size)?,
+        });
+    }
+    if let Some(open) = open {
+        let count =
+            |sizes: &[usize]| sizes.iter().try_fold(1usize, |all, &size| all.checked_mul(size));
+        let (Some(have), Some(rest)) = (count(from), count(&shape)) else {
+            return refuse(format!("shape {wanted:?} has more elements than can be counted"));
+        };
+        if rest == 0 || have % rest != 0 {
+            return refuse(format!("{from:?} has no view of shape {wanted:?}"));
+        }
+        shape[open] = have / rest;
+    }
+    Ok(shape)
+}
+
+fn transpose(node: &mut NodeDef<'_, '_>) -> Made {
+    let order = node.attributes.ints("perm")?.map(<[i64]>::to_vec);
+    operator(node, move |at, inputs| {
+        let input = inputs.tensor(0)?;
+        let rank = at.rank(input);
+        let order: Sizes = match &order {
+            Some(order) => order.iter().map(|&one| axis(one, rank)).collect::<Expanded<_>>()?,
+            None => (0..rank).rev().collect(),
+        };
+        one(permute(at, input, &order)?)
+    })
+}
+
+fn squeeze(node: &mut NodeDef<'_, '_>) -> Made {
+    let attribute = node.attributes.ints("axes")?.map(<[i64]>::to_vec);
+    operator(node, move |at, inputs| {
+        let input = inputs.tensor(0)?;
+        let shape = at.shape(input);
+        let gone = match given_axes(at, &attribute, inputs, 1)? {
+            Some(given) => axes(&given, shape.len())?,
+            None => (0..shape.len()).filter(|&axis| shape[axis] == 1).collect(),
+        };
+        if let Some(axis) = gone.iter().find(|&&axis| shape[axis] != 1) {
+            return refuse(format!("axis {axis} of {:?} is not of size 1", &shape[..]));
+        }
+        let left: Sizes =
+            (0..shape.len()).filter(|axis| !gone.contains(axis)).map(|axis| shape[axis]).collect();
+        one(reshape(at, input, &left)?)
+    })
+}
+
+fn unsqueeze(node: &mut NodeDef<'_, '_>) -> Made {
+    let attribute = node.attributes.ints("axes")?.map(<[i64]>::to_vec);
+    operator(node, move |at, inputs| {
+        let input = inputs.tensor(0)?;
+        let shape = at.shape(input);
+        let Some(given) = given_axes(at, &attribute, inputs, 1)? else {
+            return refuse("axes are not given");
+        };
+        let new = axes(&given, shape.len() + given.len())?;
+        let mut old = shape.iter().copied();
+        let wide: Sizes = (0..shape.len() + new.len())
+            .map(|axis| if new.contains(&axis) { 1 } else { old.next().unwrap_or(1) })
+            .collect();
+        one(reshape(at, input, &wide)?)
+    })
+}
+
+fn slice_of(node: &mut NodeDef<'_, '_>) -> Made {
+    let own = |name: &str| -> Result<Option<Vec<i64>>> {
+        Ok(node.attributes.ints(name)?.map(<[i64]>::to_vec))
+    };
+    let (starts, ends, along) = (own("starts")?, own("ends")?, own("axes")?);
+    operator(node, move |at, inputs| {
+        let input = inputs.tensor(0)?;
+        let Some(starts) = given_axes(at, &starts, inputs, 1)? else {
+            return refuse("starts are not given");
+        };
+        let Some(ends) = given_axes(at, &ends, inputs, 2)? else {
+            return refuse("ends are not given");
+        };
+        let along = given_axes(at, &along, inputs, 3)?;
+        let steps = given_axes(at, &None, inputs, 4)?;
+        let along = along.unwrap_or_else(|| (0..starts.len() as i64).collect());
+        let steps = steps.unwrap_or_else(|| vec![1; starts.len()]);
+        if [ends.len(), along.len(), steps.len()] != [starts.len(); 3] {
+            return refuse("starts, ends, axes and steps differ in number");
+        }
+        let mut result = input;
+        for index in 0..starts.len() {
+            let axis = axis(along[index], at.rank(input))?;
+            result = slice_axis(at, result, axis, starts[index], ends[index], steps[index])?;
+        }
+        one(result)
+    })
+}
+
+/// Limits beyond the ends are cut off; negative ones count from behind.
+fn slice_axis(
+    at: &mut Expander<'_>,
+    input: Edge,
+    axis: usize,
+    start: i64,
+    end: i64,
+    step: i64,
+) -> Expanded<Edge> {
+    let size = at.shape(input)[axis] as i64;
+    let from_front = |place: i64| if place < 0 { place.saturating_add(size) } else { place };
+    if step == 0 {
+        return refuse("a step of 0");
+    }
+    if step > 0 {
+        let (start, end) = (from_front(start).clamp(0, size), from_front(end).clamp(0, size));
+        let count = if end > start { (end - start - 1) / step + 1 } else { 0 };
+        let step = if count > 1 { step as usize } else { 1 };
+        let start = if count == 0 { 0 } else { start as usize };
+        return at.view(View::Slice { axis, start, count: count as usize, step }, input);
+    }
+    let (start, end) = (from_front(start).clamp(-1, size - 1), from_front(end).clamp(-1, size - 1));
+    let back = step.unsigned_abs() as i64;
+    let count = if start > end { (start - end - 1) / back + 1 } else { 0 };
+    if count == 0 {
+        return slice(at, input, axis, 0, 0);
+    }
+    // Forward from the last one that is wanted, and then turned around.
+    let first = start - (count - 1) * back;
+    let step = if count > 1 { back as usize } else { 1 };
+    let view = View::Slice { axis, start: first as usize, count: count as usize, step };
+    let forward = at.view(view, input)?;
+    if count == 1 {
+        return Ok(forward);
+    }
+    at.apply(Op::Reverse { axes: Axes::new(&[axis])?, batch_axis: None }, &[forward])
+}
+
+fn split(node: &mut NodeDef<'_, '_>) -> Made {
+    let along = node.attributes.int_or("axis", 0)?;
+    let attribute = node.attributes.ints("split")?.map(<[i64]>::to_vec);
+    let pieces = node.attributes.int("num_outputs")?;
+    let outputs = node.outputs();
+    operator(node, move |at, inputs| {
+        let input = inputs.tensor(0)?;
+        let along = axis(along, at.rank(input))?;
+        let whole = at.shape(input)[along];
+        let sizes: Vec<usize> = match given_axes(at, &attribute, inputs, 1)? {
+            Some(sizes) => sizes.into_iter().map(size).collect::<Expanded<_>>()?,
+            None => {
+                let pieces = size(pieces.unwrap_or(outputs as i64))?.max(1);
+                let each = whole.div_ceil(pieces);
+                (0..pieces).map(|at| each.min(whole.saturating_sub(at * each))).collect()
+            }
+        };
+        if sizes.iter().sum::<usize>() != whole {
+            return refuse(format!("sizes {sizes:?} of an axis of {whole}"));
+        }
+        let mut start = 0;
+        let mut parts = Vec::with_capacity(sizes.len());
+        for count in sizes {
+            parts.push(Value::Tensor(slice(at, input, along, start, count)?));
+            start += count;
+        }
+        Ok(parts)
+    })
+}

@@ -5,27 +5,27 @@ use std::ops::Range;
 use super::{BufferLike, Command, Op, Operand};
 use crate::Result;
 
-/// Where queries stand among the keys.
+/// The position of each query in the sequence of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Alignment {
-    /// Query `i` stands at key `i + offset`.
+    /// Query `i` has the position of key `i + offset`.
     Start {
         /// Keys that were there before the first query.
         offset: i64,
     },
-    /// The last query stands at the last key: query `i` of `q` at key `i + k - q`, where `k` is the number
-    /// of keys, or the key length of the batch where lengths are given.
+    /// The last query has the position of the last key: of `q` queries, query `i` has the position of key `i + k -
+    /// q`. Here `k` is the number of keys, or the key length of the batch if lengths are given.
     End,
 }
 
-/// The keys that a query sees, counted from where it stands; no bound is none.
+/// The keys that a query sees, relative to its own position. A side without a limit is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyWindow {
-    /// Where queries stand.
+    /// The position of each query.
     pub align: Alignment,
-    /// How many keys before its own place a query sees.
+    /// How many keys before its own position a query sees.
     pub left: Option<u32>,
-    /// How many keys after its own place a query sees; 0 is causal attention.
+    /// How many keys after its own position a query sees. With 0, attention is causal.
     pub right: Option<u32>,
 }
 
@@ -33,7 +33,7 @@ impl KeyWindow {
     /// Every query sees all keys.
     pub const ALL: Self = Self { align: Alignment::End, left: None, right: None };
 
-    /// A query sees keys up to its own place.
+    /// A query sees keys up to its own position.
     pub const fn causal(align: Alignment) -> Self {
         Self { align, left: None, right: Some(0) }
     }
@@ -43,7 +43,7 @@ impl KeyWindow {
         self.left.is_none() && self.right.is_none()
     }
 
-    /// The keys that one of `queries` sees of so many.
+    /// The range of keys that one query sees, for this many queries and keys.
     pub fn seen(self, query: usize, queries: usize, keys: usize) -> Range<usize> {
         // Any two numbers of 64 bits have a sum in 128.
         let (query, queries, all) = (query as i128, queries as i128, keys as i128);
@@ -67,19 +67,21 @@ pub struct AttentionParams {
     pub softcap: Option<f32>,
     /// The keys that a query sees.
     pub window: KeyWindow,
-    /// Whether a mask is given: boolean, true where a key is seen, or added to the scaled scores.
+    /// Whether there is a mask: boolean, where true means that the key is seen, or numbers that are added to the
+    /// scaled scores.
     pub mask: bool,
-    /// Whether key lengths are given: keys at or beyond them are not seen, and not even read.
+    /// Whether there are key lengths. Keys at or beyond the length are not seen, and are not read.
     pub lengths: bool,
 }
 
 impl AttentionParams {
-    /// All keys are seen, and scores are but scaled.
+    /// Every query sees all keys; scores are scaled and nothing else.
     pub const fn new(scale: f32) -> Self {
         Self { scale, softcap: None, window: KeyWindow::ALL, mask: false, lengths: false }
     }
 
-    /// The same; with `causal`, a query sees keys up to its own place, counted from the end.
+    /// The same parameters. If `causal`, a query sees keys up to its own position, with the last query at the last
+    /// key.
     pub const fn causal_if(self, causal: bool) -> Self {
         let window = if causal { KeyWindow::causal(Alignment::End) } else { KeyWindow::ALL };
         Self { window, ..self }
@@ -89,12 +91,13 @@ impl AttentionParams {
 impl<B: BufferLike> Command<B> {
     /// `dst = softmax(scale · query × keyᵀ + mask) × value` for every head.
     ///
-    /// `query` is `[batch, heads, queries, size]`, `key` is `[batch, key_heads, keys, size]`, `value` is
-    /// `[batch, key_heads, keys, value_size]` and `dst` is `[batch, heads, queries, value_size]`. Each
-    /// key head serves `heads / key_heads` query heads that follow each other. The mask broadcasts to
-    /// `[batch, heads, queries, keys]`; it is `bool`, true where a key is seen, or of the type of the
-    /// others and added to the scores, where -∞ hides a key. With `causal`, query `i` sees key `j`
-    /// where `j + queries <= i + keys`.
+    /// `query` is `[batch, heads, queries, size]`, `key` is `[batch, key_heads, keys, size]`, `value` is `[batch,
+    /// key_heads, keys, value_size]` and `dst` is `[batch, heads, queries, value_size]`. Each key head serves `heads
+    /// / key_heads` consecutive query heads.
+    ///
+    /// The mask broadcasts to `[batch, heads, queries, keys]`. A `bool` mask is true where a key is seen. A mask of
+    /// the same type as the other operands is added to the scores; -∞ hides a key. With `causal`, query `i` sees key
+    /// `j` if `j + queries <= i + keys`.
     ///
     /// A query that sees no key gives zeros. Sums are kept in `f32` (`f64` for `f64`).
     ///
@@ -115,9 +118,9 @@ impl<B: BufferLike> Command<B> {
         Self::attention_with(params, dst, [query, key, value], mask, None)
     }
 
-    /// As [`attention`](Self::attention), with all its parameters: query, key and value, a mask, and key
-    /// lengths `[batch]`, `i32` or `i64`, which count as `0 ..= keys`. The parameters `mask` and `lengths`
-    /// follow from what is given.
+    /// As [`attention`](Self::attention), with all parameters. Key lengths are `[batch]` of `i32` or `i64`, and are
+    /// limited to `0 ..= keys`. The fields `mask` and `lengths` of the parameters are set from the operands that are
+    /// given.
     ///
     /// # Errors
     ///

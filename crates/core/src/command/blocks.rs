@@ -3,28 +3,29 @@
 use super::{Activation, BufferLike, Command, Epilogue, Op, Operand};
 use crate::Result;
 
-/// Weights of few bits, whose blocks along k have scales of their own: `(weights - zeros) · scales`.
-/// [`Op::MatMulBlocks`] says how they lie.
+/// Quantized weights in blocks along k. Each block has its own scale: a weight stands for `(weight - zero) · scale`.
+/// [`Op::MatMulBlocks`] describes the memory format.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockWeights<B> {
     /// Bits of a weight: 2, 4 or 8.
     pub bits: u8,
-    /// Weights of a block: a power of two from 16 to 256.
+    /// Weights in a block: a power of two from 16 to 256.
     pub block: u16,
     /// The packed weights.
     pub weights: Operand<B>,
     /// A scale for each block.
     pub scales: Operand<B>,
-    /// A zero point for each block, as a number or packed; without, it is the middle of the range.
+    /// A zero point for each block, as numbers or packed. If absent, it is the middle of the range.
     pub zeros: Option<Operand<B>>,
 }
 
 impl<B: BufferLike> Command<B> {
-    /// `dst = activation(scale · a × b + bias + residual)`, where `b` has few bits: com.microsoft's MatMulNBits.
+    /// `dst = activation(scale · a × b + bias + residual)`, where `b` has 2, 4 or 8 bits: MatMulNBits of ONNX
+    /// Runtime.
     ///
-    /// `a` is `[…, m, k]` of `f32`, `f16` or `bf16`, `dst` is `[…, m, n]`; leading axes of `a`, bias and residual
-    /// broadcast to `dst`. A weight becomes a number of `f32` first; sums are kept in `f32`, in an order that
-    /// depends on `k` alone.
+    /// `a` is `[…, m, k]` of `f32`, `f16` or `bf16`, and `dst` is `[…, m, n]`. Leading axes of `a`, bias and residual
+    /// broadcast to `dst`. Weights are converted to `f32` before they are multiplied. Sums are kept in `f32`, in an
+    /// order that depends on `k` alone.
     ///
     /// # Errors
     ///

@@ -5,14 +5,16 @@ use super::{BufferLike, Command, Op, Operand};
 use crate::Result;
 
 impl<B: BufferLike> Command<B> {
-    /// `cache` with `update` written from a position of an axis on: of each batch, which is the first axis,
-    /// from that of `positions`, which has one `i32` or `i64` for each, and from 0 without. `update` has the
-    /// shape of `cache`, but fewer elements on the axis.
+    /// Writes `update` into `cache` along an axis, from a position on.
     ///
-    /// `dst` is usually `cache` itself: then only the update is moved. ONNX calls this `TensorScatter`; its mode
-    /// `circular` continues at the beginning of the axis.
+    /// The first axis is the batch. `positions` has one `i32` or `i64` for each batch: where its update begins.
+    /// Without `positions`, all updates begin at 0. `update` has the shape of `cache`, but may be shorter on the
+    /// axis.
     ///
-    /// A position from which the update does not fit is found when the Command is executed, and is a fault.
+    /// `dst` is usually `cache` itself; then only the update is moved. ONNX calls this operation `TensorScatter`. In
+    /// its mode `circular`, an update that reaches the end of the axis continues at the beginning.
+    ///
+    /// An update that does not fit at its position is found when the Command is executed, and is a fault.
     ///
     /// # Errors
     ///
@@ -30,10 +32,10 @@ impl<B: BufferLike> Command<B> {
         Self::new(op, [dst], [cache, update].into_iter().chain(positions))
     }
 
-    /// Rotary embedding of `src`, `[batch, heads, length, size]`, as [`Op::Rope`] describes it. What has heads
-    /// beside each other, `[batch, length, heads · size]`, is viewed so with strides.
+    /// Rotary embedding of `src`, `[batch, heads, length, size]`, as [`Op::Rope`] describes it. For input of the
+    /// shape `[batch, length, heads · size]`, pass a layout with the strides of that view.
     ///
-    /// Computed in `f32` (`f64` for `f64`). A position without a row in `cos` and `sin` is found when the Command
+    /// Computed in `f32` (`f64` for `f64`). A position that has no row in `cos` and `sin` is found when the Command
     /// is executed, and is a fault.
     ///
     /// # Errors

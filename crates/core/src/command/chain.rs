@@ -35,7 +35,7 @@ pub enum ChainOp {
         /// The function.
         op: BinaryOp,
     },
-    /// The second where the first holds, else the third, as [`Op::Where`].
+    /// The second operand where the first is true, else the third, as [`Op::Where`].
     Where,
     /// Limits each element to a range, as [`Op::Clip`].
     Clip {
@@ -49,9 +49,9 @@ pub enum ChainOp {
 /// What a step reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChainTerm {
-    /// An input of the chain, by its place.
+    /// An input of the chain, by index.
     Input(u8),
-    /// The result of an earlier step, by its place.
+    /// The result of an earlier step, by index.
     Step(u8),
 }
 
@@ -78,7 +78,7 @@ impl ChainStep {
         Self { op: ChainOp::Binary { op }, terms: [a, b, b] }
     }
 
-    /// `a` where the condition holds, else `b`.
+    /// `a` where the condition is true, else `b`.
     pub fn where_(condition: ChainTerm, a: ChainTerm, b: ChainTerm) -> Self {
         Self { op: ChainOp::Where, terms: [condition, a, b] }
     }
@@ -123,10 +123,10 @@ impl ChainStep {
 
 /// Elementwise operations that are executed in one pass over memory: [`Op::Chain`].
 ///
-/// A step reads inputs of the chain and results of earlier steps; the result of the last is the output.
-/// Results are those of the same operations recorded one by one: each is rounded to its element type. A chain
-/// is checked when it is made and never changes; clones share it. Two are equal if they compute the same in
-/// the same way.
+/// A step reads inputs of the chain and results of earlier steps. The result of the last step is the output. Results
+/// are the same as those of the operations recorded one by one: each is rounded to its element type. A chain is
+/// checked when it is made and never changes; clones share it. Two chains are equal if they have the same steps on
+/// the same inputs.
 ///
 /// # Example
 ///
@@ -158,7 +158,7 @@ struct Program {
     steps: Vec<ChainStep>,
     /// The element type of each result.
     results: Vec<DType>,
-    /// All of it as bytes, for equality and hashing.
+    /// Inputs and steps as bytes, for equality and hashing.
     words: Box<[u8]>,
 }
 
@@ -176,8 +176,8 @@ impl Chain {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] for a number of inputs or steps that no chain has, an input or a result that nobody
-    /// reads, and a step whose operands do not fit it or are not there yet; that one is named.
+    /// [`Error::Mismatch`] for too few or too many inputs or steps, for an input or a result that no step reads, and
+    /// for a step whose operands do not fit it or come later. The error names the step.
     pub fn new(inputs: &[DType], steps: &[ChainStep]) -> Result<Self> {
         if !(1..=MAX_CHAIN_INPUTS).contains(&inputs.len()) {
             return mismatch("inputs", format!("1 to {MAX_CHAIN_INPUTS}"), inputs.len());
@@ -208,7 +208,7 @@ impl Chain {
         &self.0.inputs
     }
 
-    /// The steps. Limits of a clip are numbers of the type that is limited.
+    /// The steps. Limits of a clip are converted to the element type that is limited.
     pub fn steps(&self) -> &[ChainStep] {
         &self.0.steps
     }
@@ -222,7 +222,7 @@ impl Chain {
     ///
     /// # Panics
     ///
-    /// One that this chain does not have.
+    /// If the chain has no such input or result.
     pub fn dtype_of(&self, term: ChainTerm) -> DType {
         match term {
             ChainTerm::Input(place) => self.0.inputs[usize::from(place)],
@@ -236,7 +236,8 @@ impl Chain {
     }
 }
 
-/// What a step reads first, and what it makes, by the rules of the operation that it stands for.
+/// The element types of a step's first operand and of its result, by the rules of the operation that the step stands
+/// for.
 fn check_step(
     inputs: &[DType],
     results: &[DType],
@@ -267,7 +268,7 @@ fn check_step(
     match step.to_op().infer(&references[..step.terms().len()]) {
         Ok(outputs) => Ok((layouts[0].dtype(), outputs[0].dtype())),
         Err(Error::Mismatch { op, operand, expected, found }) => {
-            // There is no shape to speak of.
+            // Steps work on single elements, so the shape is left out of the message.
             let found = found.trim_end_matches("[]");
             let (expected, found) =
                 (format!("{operand} to be {expected}"), format!("{op} with {operand} {found}"));
@@ -332,8 +333,8 @@ impl<B: BufferLike> Command<B> {
     ///
     /// # Errors
     ///
-    /// Inputs of other number or types than the chain's, shapes that do not broadcast, or operands that do not
-    /// fit their buffers or overlap.
+    /// A number or types of inputs other than the chain's, shapes that do not broadcast, or operands that do not fit
+    /// their buffers or overlap.
     pub fn chain(
         chain: &Chain,
         dst: Operand<B>,

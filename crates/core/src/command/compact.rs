@@ -1,12 +1,12 @@
-//! What only the data knows the size of.
+//! Operations whose number of results depends on the data.
 
 use super::check::small;
 use super::{BufferLike, Command, Op, Operand};
 use crate::Result;
 
 impl<B: BufferLike> Command<B> {
-    /// The coordinates of all elements other than zero, in row-major order: a column of `indices` (`i64`,
-    /// `[rank, elements]`) for each, and their number in `count` (one `i64`). Further columns are 0.
+    /// The coordinates of all nonzero elements, in row-major order. `indices` is `i64` of shape `[rank, elements]`
+    /// and has a column for each of them; further columns are 0. `count`, one `i64`, is their number.
     ///
     /// # Errors
     ///
@@ -15,9 +15,9 @@ impl<B: BufferLike> Command<B> {
         Self::new(Op::NonZero, [indices, count], [src])
     }
 
-    /// The slices of `src` along an axis whose condition holds, or without an axis the elements in row-major order,
-    /// and their number in `count` (one `i64`). There may be fewer conditions than slices. `dst` has as many slices
-    /// as there are conditions; behind those that hold it is 0.
+    /// The slices of `src` along an axis whose condition is true. Without an axis, `src` is flat and its elements are
+    /// selected. There may be fewer conditions than slices. `dst` has room for as many slices as there are
+    /// conditions; what follows the selected ones is 0. `count`, one `i64`, is the number of selected ones.
     ///
     /// # Errors
     ///
@@ -33,8 +33,8 @@ impl<B: BufferLike> Command<B> {
         Self::new(Op::Compress { axis: axis.map(small) }, [dst, count], [src, condition])
     }
 
-    /// The different slices of `src` along an axis, or without an axis its different elements, as
-    /// [`Op::Unique`] says. The outputs are values, first, inverse, counts and count.
+    /// The distinct slices of `src` along an axis, or without an axis its distinct elements. The outputs are values,
+    /// first, inverse, counts and count, as [`Op::Unique`] describes them.
     ///
     /// # Errors
     ///
@@ -49,8 +49,9 @@ impl<B: BufferLike> Command<B> {
         Self::new(Op::Unique { axis: axis.map(small), sorted }, outputs, [src])
     }
 
-    /// For every batch and class the boxes of the best scores, without those that overlap a better one, as
-    /// [`Op::NonMaxSuppression`] says: at most `most` each, and their number in `count` (one `i64`).
+    /// For every batch and class, the boxes with the best scores, without those that overlap a better one, as
+    /// [`Op::NonMaxSuppression`] describes it. At most `most` boxes are selected for each; `count`, one `i64`, is
+    /// their number in all.
     ///
     /// # Errors
     ///

@@ -31,8 +31,8 @@ impl<B: BufferLike> Command<B> {
         Self::new(op, [dst], [src, weight].into_iter().chain(bias).chain(residual))
     }
 
-    /// `dst = activation(scale · conv_transpose(src, weight) + bias)`: the convolution that
-    /// [`conv`](Self::conv) with the same parameters is the other direction of.
+    /// `dst = activation(scale · conv_transpose(src, weight) + bias)`: the gradient of [`conv`](Self::conv), with the
+    /// same parameters, with respect to its input.
     ///
     /// `src` is `[batch, channels, spatial…]`, `weight` is `[channels, outputs / groups, kernel…]`,
     /// `dst` is `[batch, outputs, spatial…]` with spatial sizes of
@@ -40,8 +40,7 @@ impl<B: BufferLike> Command<B> {
     ///
     /// # Errors
     ///
-    /// As for [`conv`](Self::conv), or an output padding that neither the step nor the distance of taps
-    /// exceeds.
+    /// As for [`conv`](Self::conv), or padding that takes away more elements than there are.
     pub fn conv_transpose(
         dst: Operand<B>,
         src: Operand<B>,
@@ -56,11 +55,11 @@ impl<B: BufferLike> Command<B> {
         Self::new(op, [dst], [src, weight].into_iter().chain(bias))
     }
 
-    /// Convolution of 8-bit integers, `u8` or `i8` each, to `i32`: of `src - src_zero` with
-    /// `weight - weight_zero`. Sums wrap around.
+    /// Convolution of 8-bit integers to `i32`: `src - src_zero` with `weight - weight_zero`. Both are `u8` or `i8`.
+    /// Sums wrap around.
     ///
-    /// Shapes are those of [`conv`](Self::conv). `src_zero` is one number, `weight_zero` one number or
-    /// `[outputs]`; each has the type of what it belongs to.
+    /// Shapes are those of [`conv`](Self::conv). `src_zero` is one number; `weight_zero` is one number or
+    /// `[outputs]`. Each has the type of its operand.
     ///
     /// # Errors
     ///

@@ -5,9 +5,9 @@ use super::{BufferLike, Command, Op, Operand};
 use crate::Result;
 
 impl<B: BufferLike> Command<B> {
-    /// Running sums of numbers along an axis: each element of `dst` is the sum of the elements of `src`
-    /// up to it, or before it if `exclusive`; `reverse` runs from the end. Integers wrap around. `dst`
-    /// may be `src`.
+    /// Running sums along an axis: each element of `dst` is the sum of the elements of `src` up to and including it,
+    /// or before it if `exclusive`. With `reverse`, the sum runs from the end. Integers wrap around. `dst` may be
+    /// `src`.
     ///
     /// # Errors
     ///

@@ -1,14 +1,14 @@
-//! Convolutions whose taps are moved by data.
+//! Deformable convolutions: the data moves each tap.
 
 use super::{BufferLike, Command, ConvParams, Op, Operand};
 use crate::Result;
 
-/// A convolution whose taps are moved.
+/// Parameters of a deformable convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DeformConvParams {
     /// Its geometry, over two spatial axes.
     pub conv: ConvParams,
-    /// Input channels are split in this many groups, each with offsets and a mask of its own.
+    /// Input channels are split into this many groups, each with its own offsets and mask.
     pub offset_groups: u32,
     /// Whether `bias` is given.
     pub bias: bool,
@@ -17,7 +17,7 @@ pub struct DeformConvParams {
 }
 
 impl<B: BufferLike> Command<B> {
-    /// Convolution over two spatial axes, of which every tap is moved by an offset and multiplied by a mask.
+    /// Deformable convolution over two spatial axes: each tap is moved by an offset and multiplied by a mask.
     ///
     /// | operand | shape |
     /// |---|---|
@@ -28,15 +28,15 @@ impl<B: BufferLike> Command<B> {
     /// | `bias` | `[outputs]` |
     /// | `mask` | `[batch, offset_groups · kernel_height · kernel_width, out_height, out_width]` |
     ///
-    /// Offsets are pairs of y and x. What lies between elements is found linearly along both axes, and outside are
-    /// zeros. An offset that is no number leads outside. Places are computed in `f32`, and sums are kept in it, in an
-    /// order that depends on the weights alone.
+    /// Offsets are pairs of y and x. Values between elements are interpolated linearly along both axes. Outside of
+    /// the input all values are zero, and a NaN offset leads outside. Positions are computed in `f32`. Sums are kept
+    /// in `f32`, in an order that depends on the weights alone.
     ///
     /// # Errors
     ///
-    /// Types other than `f32`, `f16` and `bf16` or that differ, a geometry that is not of two axes, groups that do not
-    /// divide the channels, other shapes that do not match, a step of 0, a window larger than the padded input, or
-    /// operands that do not fit their buffers or overlap.
+    /// Types that differ or are not `f32`, `f16` or `bf16`, a number of spatial axes other than two, groups that do
+    /// not divide the channels, other shapes that do not match, a stride of 0, a window larger than the padded input,
+    /// or operands that do not fit their buffers or overlap.
     #[allow(clippy::too_many_arguments)]
     pub fn deform_conv(
         dst: Operand<B>,

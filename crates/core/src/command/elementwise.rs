@@ -72,7 +72,7 @@ pub enum UnaryOp {
     ThresholdedRelu {
         alpha: f32,
     },
-    /// Moves towards zero by `lambda`, with `bias` off.
+    /// Moves each element towards zero by `bias`; elements within `lambda` of zero become 0.
     Shrink {
         lambda: f32,
         bias: f32,
@@ -100,14 +100,14 @@ impl UnaryOp {
     }
 }
 
-/// An enum without fields, with a list of all that it has, so many.
+/// Declares an enum without fields, and a list of all its variants.
 macro_rules! listed {
     ($count:literal: $(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident,)* }) => {
         $(#[$about])*
         pub enum $name { $($(#[$doc])* $variant,)* }
 
         impl $name {
-            /// Every one.
+            /// All variants.
             pub const ALL: [$name; $count] = [$($name::$variant),*];
         }
     };
@@ -128,13 +128,13 @@ listed! {
         Pow,
         Min,
         Max,
-        /// The remainder with the sign of the divisor; by zero gives 0 for integers.
+        /// The remainder with the sign of the divisor. For integers, the remainder by zero is 0.
         Mod,
-        /// The remainder with the sign of the dividend; by zero gives 0 for integers.
+        /// The remainder with the sign of the dividend. For integers, the remainder by zero is 0.
         Fmod,
         /// Floating point only.
         Atan2,
-        /// `slope · a` where `a` is negative, else `a`, with the slope from `b`.
+        /// `a` where `a` is not negative, else `b · a`: `b` holds the slopes.
         Prelu,
         // To bool.
         Equal,
@@ -184,14 +184,14 @@ impl<B: BufferLike> Command<B> {
 
     /// Copies `src` to `dst`, converting the element type. `src` broadcasts.
     ///
-    /// Conversion is that of Rust's `as`: to integers it cuts the fraction off and saturates (from
-    /// floating point) or wraps (from integers); to `bool` it asks whether the value is other than
-    /// zero; to floating point it rounds to nearest, ties to even.
+    /// The element type is converted as by Rust's `as`. Floating point to integer cuts the fraction off and
+    /// saturates; integer to integer wraps around. `bool` is true for any value other than zero. To floating point,
+    /// values are rounded to nearest, ties to even.
     ///
-    /// Types that are only stored are converted as ONNX's Cast does: numbers beyond the largest of a
-    /// floating-point type become that (without saturation, which [`Op::Copy`] has, infinity or NaN), and 4-bit
-    /// integers are the low bits of the number. They are converted to and from `f32`, `f16` and `bf16`, and
-    /// 4-bit integers also to and from integers.
+    /// Storage-only types are converted as by ONNX's Cast. Numbers beyond the largest value of a floating-point type
+    /// become that value; with `saturate` off (see [`Op::Copy`]) they become infinity or NaN. 4-bit integers keep the
+    /// low bits of the number. Storage-only types convert to and from `f32`, `f16` and `bf16`; 4-bit integers also
+    /// convert to and from integers.
     ///
     /// # Errors
     ///

@@ -7,11 +7,13 @@ use crate::Result;
 impl<B: BufferLike> Command<B> {
     /// Discrete Fourier transform along an axis other than the last.
     ///
-    /// The last axis of both operands holds real and imaginary parts; an input whose last axis has size
-    /// 1 is real. The length of the transform is the size of the axis. With `onesided`, only the first
-    /// `length / 2 + 1` elements are there, the others follow from symmetry: a forward transform takes
-    /// a real input and gives that many, an inverse transform takes that many and gives `dst`, which is
-    /// real. The inverse divides by the length; the forward transform does not.
+    /// The last axis of both operands holds real and imaginary parts. An input whose last axis has size 1 is real.
+    /// The length of the transform is the size of the axis. The inverse divides by the length; the forward transform
+    /// does not.
+    ///
+    /// With `onesided`, only the first `length / 2 + 1` bins exist; the others follow from symmetry. A forward
+    /// transform then takes a real input and gives that many bins. An inverse transform takes that many bins and
+    /// gives a real `dst`.
     ///
     /// # Errors
     ///
@@ -24,19 +26,19 @@ impl<B: BufferLike> Command<B> {
         inverse: bool,
         onesided: bool,
     ) -> Result<Self> {
-        // The side that is whole has the length.
+        // The side that is not halved has the full length.
         let whole = if inverse && onesided { &dst } else { &src };
         let length = whole.layout.shape().get(axis).copied().unwrap_or(0);
         let op = Op::Dft { axis: small(axis), inverse, onesided, length };
         Self::new(op, [dst], [src])
     }
 
-    /// Short-time Fourier transform: that of every frame of `frame` samples, `hop` apart, multiplied
-    /// with a window.
+    /// Short-time Fourier transform: the transform of each frame, multiplied by a window. A frame has `frame`
+    /// samples, and frames begin `hop` samples apart.
     ///
-    /// `signal` is `[batch, samples, 1]`, or `[batch, samples, 2]` for complex samples, the window is
-    /// `[frame]`, and `dst` is `[batch, (samples - frame) / hop + 1, bins, 2]` where `bins` is `frame`,
-    /// or `frame / 2 + 1` with `onesided`, for which samples are real.
+    /// `signal` is `[batch, samples, 1]`, or `[batch, samples, 2]` for complex samples. The window is `[frame]`.
+    /// `dst` is `[batch, (samples - frame) / hop + 1, bins, 2]`, where `bins` is `frame`. With `onesided`, samples
+    /// must be real and `bins` is `frame / 2 + 1`.
     ///
     /// # Errors
     ///

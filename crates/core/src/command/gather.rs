@@ -1,9 +1,8 @@
 //! Reading elements by index.
 //!
-//! Indices are `i32` or `i64`, and a negative one counts from the end of its axis. They are data, so
-//! an index outside its axis is found when the Command runs: it fails there with
-//! [`Error::Fault`](crate::Error::Fault), which names the index, and nothing outside the operands is
-//! touched.
+//! Indices are `i32` or `i64`. A negative index counts from the end of its axis. Indices are data, so an index
+//! outside its axis is found when the Command runs. The Command then fails with
+//! [`Error::Fault`](crate::Error::Fault), which names the index. Nothing outside the operands is touched.
 
 use super::check::small;
 use super::{BufferLike, Command, Op, Operand};
@@ -26,7 +25,7 @@ impl<B: BufferLike> Command<B> {
         Self::new(Op::Gather { axis: small(axis) }, [dst], [src, indices])
     }
 
-    /// Rows of a `table`: `dst` has the shape of `ids` and then the axes of the table but the first.
+    /// Rows of a `table`: `dst` has the shape of `ids`, followed by all axes of the table but the first.
     ///
     /// # Errors
     ///
@@ -35,9 +34,9 @@ impl<B: BufferLike> Command<B> {
         Self::new(Op::Embedding, [dst], [table, ids])
     }
 
-    /// Single elements along an axis: each element of `dst` is the element of `src` at its own place,
-    /// with the coordinate on the axis replaced by the index at that place. `dst` has the shape of
-    /// `indices`, which on the other axes is no larger than `src`.
+    /// Single elements along an axis: an element of `dst` is the element of `src` with the same coordinates, except
+    /// that the coordinate on the axis is the index at that position. `dst` has the shape of `indices`, which must
+    /// not be larger than `src` on the other axes.
     ///
     /// # Errors
     ///
@@ -52,13 +51,13 @@ impl<B: BufferLike> Command<B> {
         Self::new(Op::GatherElements { axis: small(axis) }, [dst], [src, indices])
     }
 
-    /// Slices by index tuples. The last axis of `indices` holds tuples of coordinates for the axes of
-    /// `src` behind the first `batch_axes`, which both share; `dst` has the shape
-    /// `indices[..-1] + src[batch_axes + tuple..]`.
+    /// Slices by index tuples. The first `batch_axes` axes are shared by `src` and `indices`. The last axis of
+    /// `indices` holds tuples of coordinates for the next axes of `src`. `dst` has the shape `indices[..-1] +
+    /// src[batch_axes + tuple..]`.
     ///
     /// # Errors
     ///
-    /// Tuples that are empty or longer than the axes there are, indices of another type than `i32` or
+    /// Tuples that are empty or have more coordinates than there are axes, indices of another type than `i32` or
     /// `i64`, types or shapes that do not match, or operands that do not fit their buffers or overlap.
     pub fn gather_nd(
         dst: Operand<B>,

@@ -1,21 +1,21 @@
-//! Elements at places that a grid names.
+//! Sampling at the positions that a grid gives.
 
 use super::{BufferLike, Command, Op, Operand};
 use crate::Result;
 
-/// What is found between elements.
+/// How values between elements are interpolated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GridMode {
-    /// The nearest element; halves go to the even index.
+    /// The nearest element; halves round to the even index.
     Nearest,
-    /// Between the two nearest, along each axis.
+    /// Linear, from the two nearest elements along each axis.
     Linear,
-    /// Between the four nearest, along each axis: cubic convolution with the coefficient -0.75.
+    /// Cubic convolution with the coefficient -0.75, from the four nearest elements along each axis.
     Cubic,
 }
 
 impl GridMode {
-    /// Elements that count along each axis.
+    /// How many elements along each axis make one value.
     pub const fn taps(self) -> usize {
         match self {
             GridMode::Nearest => 1,
@@ -25,30 +25,31 @@ impl GridMode {
     }
 }
 
-/// What there is outside.
+/// The values outside of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GridPadding {
     /// Zeros.
     Zeros,
     /// The edge element.
     Border,
-    /// The mirror image, back and forth.
+    /// The mirror image of the input, again and again.
     Reflection,
 }
 
 impl<B: BufferLike> Command<B> {
-    /// Elements of `src`, `[batch, channels, places…]`, at the places of `grid`, `[batch, outputs…, axes]`:
-    /// `[batch, channels, outputs…]`, for two or three axes of places. A coordinate is -1 at one end of its axis
-    /// and 1 at the other, and the first is that of the last axis. The ends are the middles of the outermost
-    /// elements with `align_corners`, else their outer edges. A coordinate that is no number is far before the
-    /// first element.
+    /// Samples `src`, `[batch, channels, spatial…]`, at the positions in `grid`, `[batch, outputs…, axes]`, for two
+    /// or three spatial axes. `dst` is `[batch, channels, outputs…]`.
+    ///
+    /// A coordinate is -1 at one end of its axis and 1 at the other. The first coordinate belongs to the last axis.
+    /// With `align_corners` the ends are the centers of the outermost elements, else their outer edges. A coordinate
+    /// that is NaN counts as far before the first element.
     ///
     /// Coordinates are computed in `f32`, in this order: `(x + 1) / 2 · (size - 1)`, or `((x + 1) · size - 1) / 2`.
     ///
     /// # Errors
     ///
-    /// Types other than `f32`, `f16` and `bf16` or that differ, shapes that do not fit each other, nothing to
-    /// sample, or operands that do not fit their buffers or overlap.
+    /// Types that differ or are not `f32`, `f16` or `bf16`, shapes that do not match, an empty `src`, or operands
+    /// that do not fit their buffers or overlap.
     pub fn grid_sample(
         dst: Operand<B>,
         src: Operand<B>,

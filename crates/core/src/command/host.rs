@@ -44,7 +44,7 @@ pub(crate) enum HostRole {
     Target = 2,
 }
 
-/// No Command that uses the bytes was recorded.
+/// No Command that uses the bytes was recorded yet.
 const UNCLAIMED: u8 = 0;
 
 struct HostMemory {
@@ -53,18 +53,18 @@ struct HostMemory {
     home: Home,
     /// [`UNCLAIMED`], or a [`HostRole`].
     role: AtomicU8,
-    /// Why what should have been written was not.
+    /// Why the bytes were not written, if a download failed.
     fault: OnceLock<Fault>,
 }
 
 /// Where the memory is from.
 enum Home {
-    /// The heap, with this alignment; a vector of elements that have it can take the memory over.
+    /// The heap, with this alignment. A vector of elements with this alignment can take the memory over.
     Heap {
         align: usize,
     },
     Pooled(Arc<dyn PoolEntry>),
-    /// There is none.
+    /// There was no memory.
     Nowhere,
 }
 
@@ -84,7 +84,7 @@ impl HostMemory {
         Self::new(NonNull::<u64>::dangling().cast(), bytes, Home::Nowhere)
     }
 
-    /// From the heap, by this function of the allocator; without memory if the heap has none.
+    /// Memory from the heap, by this function of the allocator. Not backed if the heap has none.
     fn allocate(bytes: usize, align: usize, by: unsafe fn(alloc::Layout) -> *mut u8) -> Self {
         let Ok(layout) = alloc::Layout::from_size_align(bytes, align) else {
             return Self::nowhere(bytes);
@@ -92,14 +92,14 @@ impl HostMemory {
         if bytes == 0 {
             return Self::new(NonNull::<u64>::dangling().cast(), 0, Home::Heap { align });
         }
-        // SAFETY: the size is not zero, which is all that functions of the allocator ask for.
+        // SAFETY: functions of the allocator ask for a size other than zero, and it is.
         match NonNull::new(unsafe { by(layout) }) {
             Some(start) => Self::new(start, bytes, Home::Heap { align }),
             None => Self::nowhere(bytes),
         }
     }
 
-    /// As [`allocate`](Self::allocate), with an address that every element type can have.
+    /// As [`allocate`](Self::allocate), with an address that is aligned for every element type.
     fn allocate_aligned(
         bytes: usize,
         align: usize,
@@ -119,8 +119,8 @@ impl Drop for HostMemory {
         match &self.home {
             Home::Pooled(entry) => entry.release(),
             Home::Heap { align } if self.bytes > 0 => {
-                // SAFETY: allocated with this size and alignment, which made a layout then, and nobody
-                // else has it.
+                // SAFETY: allocated with this size and alignment, which made a valid layout then. Nobody else has the
+                // memory.
                 unsafe {
                     let layout = alloc::Layout::from_size_align_unchecked(self.bytes, *align);
                     alloc::dealloc(self.start.as_ptr(), layout);
@@ -143,22 +143,21 @@ impl HostBytes {
         Self::unwritten(bytes.len(), ALIGNMENT).written_with(bytes)
     }
 
-    /// The same, with a copy of as many bytes. Only for what was just made.
+    /// The same bytes, with as many bytes copied into them. Only for a value that was just made.
     pub(crate) fn written_with(self, bytes: &[u8]) -> Self {
         assert!(self.len() == bytes.len() && Arc::strong_count(&self.0) == 1);
         if self.is_backed() {
-            // SAFETY: as large as that, and nobody else has this value yet.
+            // SAFETY: the memory has at least this size, and nobody else has this value yet.
             unsafe { self.as_mut_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         }
         self
     }
 
-    /// The elements, for writing; none if there is no memory. Only for what was just made and is
-    /// initialized.
+    /// The elements, for writing; none if there is no memory. Only for a value that was just made and is initialized.
     pub(crate) fn elements_mut<T: Element>(&mut self) -> &mut [T] {
         let bytes = self.readable() / size_of::<T>() * size_of::<T>();
         assert!(Arc::get_mut(&mut self.0).is_some(), "nobody else has them");
-        // SAFETY: there are so many bytes. Nobody else has them, and nobody gets them while `self` is borrowed.
+        // SAFETY: the memory has this size. Nobody else has it, and nobody gets it while `self` is borrowed.
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr(), bytes) };
         // Host bytes are aligned for every element type.
         bytemuck::cast_slice_mut(bytes)
@@ -192,8 +191,8 @@ impl HostBytes {
         Some(Box::new(Arc::clone(entry)))
     }
 
-    /// Bytes that a download will write, allocated as a vector of elements of this alignment would be
-    /// wherever such memory is aligned for every element type, as it is with the usual allocators.
+    /// Bytes that a download will write. They are allocated like a vector of elements with this alignment, if the
+    /// allocator gives such vectors an address that every element type can have. The usual allocators do.
     pub(crate) fn unwritten(bytes: usize, align: usize) -> Self {
         HostBytes(Arc::new(HostMemory::allocate_aligned(bytes, align, alloc::alloc)))
     }
@@ -203,18 +202,18 @@ impl HostBytes {
         self.0.bytes
     }
 
-    /// A number that clones share, and no other bytes that live at the same time.
+    /// A number that clones share. No other bytes that live at the same time have it.
     pub(super) fn identity(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
 
-    /// Whether there are none.
+    /// Whether the length is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether there is memory for them. Where there is none, nothing was written and nothing can be read:
-    /// a Command with them is refused with [`Error::OutOfHostMemory`].
+    /// Whether there is memory behind them. If not, nothing was written and nothing can be read, and a Command with
+    /// them is refused with [`Error::OutOfHostMemory`].
     pub fn is_backed(&self) -> bool {
         !matches!(self.0.home, Home::Nowhere)
     }
@@ -234,25 +233,25 @@ impl HostBytes {
         if self.is_backed() { self.len() } else { 0 }
     }
 
-    /// The first byte, aligned for every element type, for reading. There is nothing at this address if
-    /// there is no memory.
+    /// The first byte, for reading; aligned for every element type. The address must not be used if the bytes are not
+    /// backed.
     pub fn as_ptr(&self) -> *const u8 {
         self.as_mut_ptr()
     }
 
-    /// The first byte, aligned for every element type, for writing by a device. There is nothing at this
-    /// address if there is no memory.
+    /// The first byte, for writing by a device; aligned for every element type. The address must not be used if the
+    /// bytes are not backed.
     pub fn as_mut_ptr(&self) -> *mut u8 {
         self.0.start.as_ptr()
     }
 
-    /// Claims the bytes for a role. To be called for every Command that is recorded.
+    /// Claims the bytes for a role. Must be called for every Command that is recorded.
     ///
     /// # Errors
     ///
-    /// Bytes that a download was recorded to, or a target that anything was recorded with.
+    /// Bytes that a download was recorded for, or a download to bytes that any Command was recorded with.
     pub(crate) fn claim(&self, role: HostRole) -> Result<()> {
-        // Nothing but this number is handed on: whoever made the bytes did so before there was a Command.
+        // The order is relaxed: the role is all that this hands on, and the bytes were made before the Command was.
         let (claimed, order) = (role as u8, Ordering::Relaxed);
         match self.0.role.compare_exchange(UNCLAIMED, claimed, order, order) {
             Ok(_) => Ok(()),
@@ -272,34 +271,35 @@ impl HostBytes {
         }
     }
 
-    /// Says that what should have been written was not, and why. For a queue, before the command counts as
-    /// passed. The first word stays.
+    /// Notes that the bytes were not written, and why. A queue calls this before the Command counts as passed. The
+    /// first fault stays.
     pub(crate) fn fail(&self, fault: &Fault) {
         let _ = self.0.fault.set(fault.clone());
     }
 
-    /// Why what should have been written was not, if so. To be asked when the device is through.
+    /// Why the bytes were not written, if they were not. To be asked after the device has passed the Command.
     pub(crate) fn fault(&self) -> Option<&Fault> {
         self.0.fault.get()
     }
 
-    /// The bytes; none if there is no memory.
+    /// The bytes; empty if there is no memory.
     ///
     /// # Safety
     ///
-    /// No command that writes them is unfinished, and none is started while the slice lives. The
-    /// target of a download has been written by it.
+    /// No unfinished Command writes the bytes, and none is started while the slice lives. If they are the target of a
+    /// download, it has written them.
     pub unsafe fn as_slice(&self) -> &[u8] {
-        // SAFETY: so many bytes were allocated, and written as the caller says; it excludes writers.
+        // SAFETY: this many bytes were allocated. The caller guarantees that they are written and that nobody writes
+        // now.
         unsafe { std::slice::from_raw_parts(self.as_ptr(), self.readable()) }
     }
 
-    /// The elements as a vector: the same memory if nobody else has it and it was allocated like one,
-    /// else a copy.
+    /// The elements as a vector. It takes the memory over if nobody else has it and it was allocated like a vector;
+    /// else the elements are copied.
     ///
     /// # Errors
     ///
-    /// No memory for a copy.
+    /// [`Error::OutOfHostMemory`] if there is no memory for the copy.
     ///
     /// # Safety
     ///
@@ -310,22 +310,21 @@ impl HostBytes {
             && bytes > 0
             && bytes.is_multiple_of(size_of::<T>());
         if !like_a_vector {
-            // SAFETY: as the caller says.
+            // SAFETY: the caller guarantees what `as_slice` asks for.
             return try_from_bytes(unsafe { self.as_slice() });
         }
         match Arc::try_unwrap(self.0) {
             Ok(mut memory) => {
-                // What else is there is dropped; the memory is not.
+                // The other field is dropped here; the memory is not.
                 drop(memory.fault.take());
                 let (memory, count) = (ManuallyDrop::new(memory), bytes / size_of::<T>());
-                // SAFETY: allocated by the global allocator with the size and alignment of `count`
-                // elements; every byte is written, and any bit pattern is a valid `Element`. It is
-                // not freed here.
+                // SAFETY: the global allocator gave this memory with the size and alignment of `count` elements.
+                // Every byte is written, and any bit pattern is a valid `Element`. The memory is not freed here.
                 Ok(unsafe { Vec::from_raw_parts(memory.start.as_ptr().cast(), count, count) })
             }
             Err(shared) => {
                 let shared = HostBytes(shared);
-                // SAFETY: as the caller says.
+                // SAFETY: the caller guarantees what `as_slice` asks for.
                 try_from_bytes(unsafe { shared.as_slice() })
             }
         }

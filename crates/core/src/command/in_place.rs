@@ -2,20 +2,20 @@
 
 use super::Op;
 
-/// Whether an output may be the same memory as an input. Where it may, both have the same layout: each
-/// element is read before it is written.
+/// Whether an output may be the same memory as an input. Both must then have the same layout, so that each element is
+/// read before it is written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum InPlace {
     /// No input.
     No,
-    /// The first input alone: the others are read again after elements of the output were written.
+    /// The first input only: the others are read again after parts of the output were written.
     FirstInput,
     /// Any input.
     AnyInput,
 }
 
 impl InPlace {
-    /// Whether the input with this index may lie where an output lies.
+    /// Whether an output may use the memory of the input with this index.
     pub(super) fn allows(self, input: usize) -> bool {
         match self {
             InPlace::No => false,
@@ -29,8 +29,9 @@ impl Op {
     /// Which inputs may be the memory of an output.
     pub(super) fn in_place(&self) -> InPlace {
         match self {
-            // Of a norm with one row the weights have the layout of the output. Mean and deviation have that of
-            // an input only where a row is one element, and are written after it was read.
+            // If a norm has one row, its weights have the layout of the output, so only the first input is allowed.
+            // Mean and rstd have the layout of an input only if each row is one element; they are written after that
+            // element was read.
             Op::Copy { .. }
             | Op::Unary { .. }
             | Op::Binary { .. }

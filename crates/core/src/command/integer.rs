@@ -1,21 +1,21 @@
-//! Matrix products of 8-bit integers, and what is made of their sums.
+//! Matrix products and convolutions of 8-bit integers, and how their sums are rescaled.
 
 use super::{Activation, BufferLike, Command, ConvParams, Op, Operand};
 use crate::{DType, Result};
 
-/// What is made of each exact sum of a product of 8-bit integers before it is stored:
-/// `activation(a_scale · b_scale · sum + bias + residual)`, in floating point or as 8-bit integers again.
+/// The epilogue of a product of 8-bit integers: each exact sum becomes `activation(a_scale · b_scale · sum + bias +
+/// residual)`, stored as floating point or quantized to 8 bits again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rescale {
-    /// The element type of `dst`: `f32`, `f16` or `bf16`; or `u8` or `i8`, which have `dst_scale`.
+    /// The element type of `dst`: `f32`, `f16` or `bf16`, or `u8` or `i8` with a `dst_scale`.
     pub dtype: DType,
-    /// Whether a bias is given: of `i32`, which is added to the sum, or in floating point.
+    /// Whether a bias is given. A bias of `i32` is added to the sum; a bias in floating point is added after scaling.
     pub bias: bool,
     /// Whether a residual is given.
     pub residual: bool,
-    /// Applied last, before numbers become integers again.
+    /// Applied last, before the result is quantized.
     pub activation: Activation,
-    /// Whether `dst_zero` is given. Only integers have one.
+    /// Whether `dst_zero` is given. Only quantized outputs have one.
     pub zero: bool,
 }
 
@@ -33,11 +33,11 @@ pub struct Quantized<B> {
     pub values: Operand<B>,
     /// The scale, of `f32`.
     pub scale: Operand<B>,
-    /// The zero point, which counts as 0 where it is absent.
+    /// The zero point; 0 if absent.
     pub zero: Option<Operand<B>>,
 }
 
-/// What sums meet behind the scales, and what says so.
+/// The operands of the epilogue, and the parameters that describe them.
 fn extras<B>(
     dtype: DType,
     bias: Option<Operand<B>>,
@@ -57,12 +57,12 @@ fn extras<B>(
 }
 
 impl<B: BufferLike> Command<B> {
-    /// `dst = (a - a_zero) × (b - b_zero)` over the last two axes, of 8-bit integers to `i32`.
+    /// `dst = (a - a_zero) × (b - b_zero)` over the last two axes, from 8-bit integers to `i32`.
     ///
-    /// `a` is `[…, m, k]`, `b` is `[…, k, n]`, each `u8` or `i8`; leading axes broadcast to those of
-    /// `dst`, which is `[…, m, n]`. A zero point has the type of its matrix and is one number, one for
-    /// each row of `a` (`[m]` or `[…, m, 1]`), or one for each column of `b` (`[n]` or `[…, 1, n]`).
-    /// Results are exact; sums beyond `i32` wrap around.
+    /// `a` is `[…, m, k]` and `b` is `[…, k, n]`, each `u8` or `i8`. `dst` is `[…, m, n]`; leading axes broadcast to
+    /// those of `dst`. A zero point has the type of its matrix. It is one number, or one for each row of `a` (`[m]`
+    /// or `[…, m, 1]`), or one for each column of `b` (`[n]` or `[…, 1, n]`). Results are exact; sums beyond `i32`
+    /// wrap around.
     ///
     /// # Errors
     ///
@@ -80,14 +80,16 @@ impl<B: BufferLike> Command<B> {
         Self::new(op, [dst], [a, b].into_iter().chain(a_zero).chain(b_zero))
     }
 
-    /// `dst = activation(a × b + bias + residual)` of 8-bit integers that stand for numbers: in floating point,
-    /// or as 8-bit integers again, with the scale and zero point of `dst`.
+    /// `dst = activation(a × b + bias + residual)`, where `a` and `b` are quantized to 8 bits. `dst` is floating
+    /// point, or quantized to 8 bits with its own scale and zero point.
     ///
-    /// Factors are those of [`matmul_integer`](Self::matmul_integer), and the scale of each has the shape that
-    /// its zero point may have. Sums are exact, and rounded to `f32`; that, times the product of both scales, is
-    /// what the rest is done to, in `f32`. A bias broadcasts to `dst`. One of `i32` is added to the sums; others,
-    /// and the residual, have the type of `dst`, or `f32` where that is 8 bits. To 8 bits, the result is divided
-    /// by the scale of `dst` as [`quantize`](Self::quantize) does; scale and zero point are one number each.
+    /// The matrices are those of [`matmul_integer`](Self::matmul_integer). A scale has a shape that a zero point of
+    /// its matrix may have. The exact sum is rounded to `f32` and multiplied by the product of both scales;
+    /// everything after that is done in `f32`.
+    ///
+    /// The bias broadcasts to `dst`. A bias of `i32` is added to the sum. Other biases and the residual have the type
+    /// of `dst`, or `f32` if `dst` has 8 bits. For 8 bits the result is divided by the scale of `dst`, as
+    /// [`quantize`](Self::quantize) does; that scale and zero point are one number each.
     ///
     /// # Errors
     ///
@@ -108,11 +110,11 @@ impl<B: BufferLike> Command<B> {
         Self::new(op, [dst], sides.chain([a.scale, b.scale]).chain(extras))
     }
 
-    /// `dst = activation(conv(src, weight) + bias + residual)` of 8-bit integers that stand for numbers, made as
-    /// by [`matmul_scaled`](Self::matmul_scaled).
+    /// `dst = activation(conv(src, weight) + bias + residual)`, where `src` and `weight` are quantized to 8 bits. It
+    /// is computed as in [`matmul_scaled`](Self::matmul_scaled).
     ///
-    /// Shapes are those of [`conv_integer`](Self::conv_integer), and the scale of each side has the shape that
-    /// its zero point may have. `bias` is `[outputs]`, and `residual` broadcasts to `dst`.
+    /// Shapes are those of [`conv_integer`](Self::conv_integer). A scale has a shape that a zero point of its operand
+    /// may have. `bias` is `[outputs]`, and `residual` broadcasts to `dst`.
     ///
     /// # Errors
     ///

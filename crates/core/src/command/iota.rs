@@ -1,10 +1,10 @@
-//! Numbers in a row.
+//! Evenly spaced numbers.
 
 use super::check::small;
 use super::{BufferLike, Command, Op, Operand, TensorSpec};
 use crate::{Result, Scalar};
 
-/// Parameters of numbers in a row.
+/// Parameters of [`Op::Iota`](super::Op::Iota).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IotaParams {
     /// The number at index 0.
@@ -13,15 +13,15 @@ pub struct IotaParams {
     pub step: Scalar,
     /// The axis along which they change.
     pub axis: u8,
-    /// What `dst` is.
+    /// The type and shape of `dst`.
     pub spec: TensorSpec,
 }
 
 impl<B: BufferLike> Command<B> {
     /// Gives every element `start + i · step`, where `i` is its index along an axis.
     ///
-    /// Integers are exact, and wrap around. Floating-point numbers are computed in the type of `dst`, those of
-    /// 16 bits in `f32`: start and step are rounded to it, then the product, then the sum.
+    /// Integers are exact and wrap around. Floating-point numbers are computed in the type of `dst`, or in `f32` for
+    /// types of 16 bits: start and step are rounded to it, then the product, then the sum.
     ///
     /// # Errors
     ///

@@ -26,16 +26,17 @@ impl Default for Epilogue {
 impl<B: BufferLike> Command<B> {
     /// `dst = activation(scale · a × b + bias + residual)` over the last two axes.
     ///
-    /// `a` is `[…, m, k]`, `b` is `[…, k, n]`, `dst` is `[…, m, n]`; leading axes of `a` and `b`
-    /// broadcast to those of `dst`, bias and residual broadcast to `dst`. Transposed operands are
-    /// transposed layouts. Sums are kept in `f32` (`f64` for `f64`), in an order that depends on `k`
-    /// alone. Sums of integers of 32 or 64 bits are exact and wrap around; they take no scale and no
-    /// activation.
+    /// `a` is `[…, m, k]`, `b` is `[…, k, n]`, and `dst` is `[…, m, n]`. Leading axes of `a` and `b` broadcast to
+    /// those of `dst`; bias and residual broadcast to `dst`. A transposed operand is an operand with a transposed
+    /// layout.
+    ///
+    /// Sums are kept in `f32` (`f64` for `f64`), in an order that depends on `k` alone. Products of 32-bit or 64-bit
+    /// integers are exact and wrap around; they take no scale and no activation.
     ///
     /// # Errors
     ///
-    /// Ranks below 2, sizes that do not match, types that differ or are neither floating point nor such
-    /// integers, or operands that do not fit their buffers or overlap.
+    /// Ranks below 2, sizes that do not match, types that differ, types that are neither floating point nor integers
+    /// of 32 or 64 bits, or operands that do not fit their buffers or overlap.
     #[allow(clippy::too_many_arguments)]
     pub fn matmul(
         dst: Operand<B>,
@@ -53,7 +54,7 @@ impl<B: BufferLike> Command<B> {
         Ok(command)
     }
 
-    /// Adds the operands of a product, each of which is copied once, and checks them.
+    /// Adds the operands of a product and checks them. Each operand is copied once.
     #[inline]
     pub(super) fn product(
         &mut self,

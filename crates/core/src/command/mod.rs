@@ -88,9 +88,9 @@ type Operands<B> = SmallVec<[Operand<B>; INLINE_OPERANDS]>;
 
 /// One operation with its operands.
 ///
-/// `B` is how a buffer is named: [`Buffer`](crate::Buffer) references while a command is built,
-/// [`RawBuffer`] addresses once it is recorded. Operands are outputs first, then inputs in the order
-/// that the constructor takes them; an optional input that is absent leaves no gap.
+/// `B` is how a buffer is named: by a [`Buffer`](crate::Buffer) reference while a Command is built, by a
+/// [`RawBuffer`] address after it was recorded. Outputs come first, then inputs in the order in which the constructor
+/// takes them. An optional input that is absent leaves no gap.
 ///
 /// # Example
 ///
@@ -117,10 +117,10 @@ pub struct Command<B> {
     operands: Operands<B>,
 }
 
-/// What is known of a Command.
+/// What was checked of a Command.
 ///
-/// A number with names, no enum: a `Result` would keep its tag in the values that an enum leaves free, in the
-/// midst of a Command, and `?` would copy it twice.
+/// This is a number and not an enum. An enum has unused values, and `Result<Command>` would keep its tag there,
+/// inside the Command; `?` would then copy the Command twice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct State(u8);
 
@@ -151,14 +151,14 @@ impl<B> Command<B> {
         })
     }
 
-    /// Bytes that the operands hold densely; what a memory-bound kernel must move at least.
+    /// Bytes of all operands if they were dense: what a memory-bound kernel must move at least.
     pub fn bytes(&self) -> usize {
         let dense = self.operands.iter().map(|operand| operand.layout.dense_bytes());
         dense.fold(0, usize::saturating_add)
     }
 
-    /// The same Command with its buffers named in another way. Whether it fits the buffers that it names
-    /// then is not known before it is [verified](Self::verify), which recording it does.
+    /// The same Command with other names for its buffers. Whether it fits those buffers is not known until it is
+    /// [verified](Self::verify). Recording verifies it.
     pub fn bind<C>(self, mut name: impl FnMut(&B) -> C) -> Command<C> {
         Command {
             op: self.op,
@@ -172,17 +172,17 @@ impl<B> Command<B> {
         }
     }
 
-    /// Without operands.
+    /// A Command without operands.
     fn of(op: Op) -> Self {
         Command { op, outputs: 0, state: State::UNCHECKED, operands: SmallVec::new() }
     }
 
-    /// Adds an operand. Written where it stays: it is large, and a value on its way is copied.
+    /// Adds an operand. It is written where it stays, because an operand is large and passing it by value would copy
+    /// it.
     fn push(&mut self, buffer: B, layout: &Layout) {
         let count = self.operands.len();
         self.operands.reserve(1);
-        // SAFETY: there is room for one more behind the last, and both its fields are written before it
-        // counts.
+        // SAFETY: the list has room for one more operand, and both fields are written before the length is raised.
         unsafe {
             let place = self.operands.as_mut_ptr().add(count);
             (&raw mut (*place).buffer).write(buffer);
@@ -191,13 +191,13 @@ impl<B> Command<B> {
         }
     }
 
-    /// Like [`bind`](Self::bind), at the end of a list, for a Command that was verified. Leaves one that is
-    /// never verified again.
+    /// As [`bind`](Self::bind), for a Command that was verified; the result is pushed to `list`. What stays behind in
+    /// `self` can never be verified again.
     pub(crate) fn bind_into<C>(&mut self, list: &mut Vec<Command<C>>, name: impl Fn(&B) -> C) {
         let count = list.len();
         list.reserve(1);
-        // SAFETY: there is room for one more behind the last, and all its fields are written before it
-        // counts; nothing here panics between.
+        // SAFETY: the list has room for one more Command, and all fields are written before the length is raised.
+        // Nothing in between panics.
         let bound = unsafe {
             let place = list.as_mut_ptr().add(count);
             (&raw mut (*place).op).write(std::mem::replace(&mut self.op, Op::Where));
@@ -212,7 +212,7 @@ impl<B> Command<B> {
         }
     }
 
-    /// Like [`bind`](Self::bind), for a name that cannot always be given.
+    /// As [`bind`](Self::bind), where naming a buffer can fail.
     ///
     /// # Errors
     ///
@@ -229,24 +229,24 @@ impl<B> Command<B> {
 }
 
 impl<B: BufferLike> Command<B> {
-    /// Checks the rules that depend on the buffers, and notes that they hold. By reference: operands are
-    /// large, and a Command on its way from hand to hand is copied.
+    /// Checks the rules that depend on the buffers, and notes that they hold. It takes a reference because a Command
+    /// is large and passing it by value would copy it.
     fn check(&mut self) -> Result<()> {
         self.check_operands()?;
         self.state = State::CHECKED;
         Ok(())
     }
 
-    /// Whether this Command keeps every rule on the buffers that it names: operands lie inside them,
-    /// outputs overlap neither themselves nor each other, an output shares memory with an input only where
-    /// this operation may work in place, and bytes of the host have memory.
+    /// Checks every rule about the buffers of this Command. Operands lie inside their buffers. Outputs overlap
+    /// neither themselves nor each other. An output shares memory with an input only if the operation may work in
+    /// place. Host bytes are backed by memory.
     ///
-    /// A constructor checks this, so it costs nothing for a Command that nobody has bound since.
+    /// Constructors check this too, so it costs nothing for a Command that was not bound again since.
     ///
     /// # Errors
     ///
-    /// The rule that is broken, or a Command that was recorded with
-    /// [`record_from`](crate::Stream::record_from) before.
+    /// The rule that is broken, or a Command that was already recorded with
+    /// [`record_from`](crate::Stream::record_from).
     pub fn verify(&self) -> Result<()> {
         match self.state {
             State::CHECKED => Ok(()),
@@ -267,7 +267,7 @@ impl<B: BufferLike> Command<B> {
     }
 }
 
-/// Whether operands, outputs first, keep the rules that hold for all Commands.
+/// Checks the rules that hold for all Commands. Outputs come first in `operands`.
 fn check_operands<B: BufferLike>(
     outputs: usize,
     operands: &[Operand<B>],
@@ -298,14 +298,14 @@ fn check_operands<B: BufferLike>(
 }
 
 impl State {
-    /// Its operands were not checked against the buffers that it names.
+    /// The operands were not checked against the buffers.
     const UNCHECKED: Self = State(0);
-    /// They were, against these very buffers.
+    /// The operands were checked against these buffers.
     const CHECKED: Self = State(1);
-    /// It was recorded: what is left of it is no Command.
+    /// The Command was recorded, and its operands are gone.
     const SPENT: Self = State(2);
 
-    /// That of the same Command with other buffers.
+    /// The state of the same Command after its buffers were replaced.
     fn bound(self) -> Self {
         if self == State::SPENT { self } else { State::UNCHECKED }
     }

@@ -47,10 +47,10 @@ impl<B: BufferLike> Command<B> {
         Self::new(op, [dst], std::iter::once(src).chain(weight))
     }
 
-    /// Normalizes groups of neighboring channels of `[batch, channels, …]`:
-    /// `(x - mean) / sqrt(variance + epsilon)` with mean and variance over the channels of a group and
-    /// all axes behind them, then `· weight + bias`, which have one element per channel. One channel
-    /// per group is instance normalization. `dst` may be `src`.
+    /// Normalizes groups of neighboring channels of `[batch, channels, …]`: `(x - mean) / sqrt(variance + epsilon)`,
+    /// then `· weight + bias`. Mean and variance are taken over the channels of a group and all axes after the
+    /// channels. `weight` and `bias` have one element per channel. With one channel per group this is instance
+    /// normalization. `dst` may be `src`.
     ///
     /// # Errors
     ///

@@ -7,32 +7,34 @@ use super::{
 };
 use crate::{DType, Scalar};
 
-/// What a Command computes: all its parameters, and no operands. Operands are listed as `outputs ← inputs`;
-/// `[x]` is optional, and a parameter says whether it is given.
+/// What a Command computes: all its parameters, and no operands.
 ///
-/// [`infer`](Op::infer) says what an operation makes of its inputs, and [`Command::new`](super::Command::new)
-/// joins it with operands. The set is closed: whoever matches on it, a backend above all, has an arm for
-/// every operation.
+/// The operands of each operation are listed as `outputs ← inputs`. An operand in brackets, `[x]`, is optional; a
+/// parameter says whether it is given.
+///
+/// [`infer`](Op::infer) gives the outputs of an operation for its inputs, and [`Command::new`](super::Command::new)
+/// joins it with operands. The set is closed: a `match` over it, in a backend above all, has an arm for every
+/// operation.
 #[derive(Clone, Debug)]
 pub enum Op {
     /// `dst ←`: every element gets one value.
     Fill {
         /// The value, converted to the element type of `dst`.
         value: Scalar,
-        /// What `dst` is.
+        /// The type and shape of `dst`.
         spec: TensorSpec,
     },
     /// `dst ←`: `start + i · step`, where `i` is the index along an axis. Integers wrap around.
     Iota {
-        /// Where it starts, how far it steps, and what `dst` is.
+        /// Start, step and axis, and the type and shape of `dst`.
         params: Box<IotaParams>,
     },
-    /// `dst ← src`: copies between any two layouts of one shape, converting the element type.
+    /// `dst ← src`: copies between any two layouts of the same shape, and converts the element type.
     Copy {
         /// The element type of `dst`.
         dtype: DType,
-        /// Whether numbers beyond the largest of a floating-point type that is only stored become that, and
-        /// not infinity or NaN. Without meaning for other types.
+        /// Only for storage-only floating-point types: whether a number beyond their largest value becomes that
+        /// value. If not, it becomes infinity or NaN.
         saturate: bool,
     },
     /// `dst ← src`: one function of each element.
@@ -45,7 +47,7 @@ pub enum Op {
         /// The function.
         op: BinaryOp,
     },
-    /// `dst ← condition, a, b`: `a` where the condition holds, else `b`.
+    /// `dst ← condition, a, b`: `a` where the condition is true, else `b`.
     Where,
     /// `dst ← src`: limits each element to a range.
     Clip {
@@ -63,7 +65,7 @@ pub enum Op {
     Reduce {
         /// How elements are combined.
         op: ReduceOp,
-        /// The axes that vanish.
+        /// The axes that are combined.
         axes: Axes,
     },
     /// `dst ← src`: running sum or product along an axis.
@@ -81,12 +83,12 @@ pub enum Op {
     Softmax {
         /// The axis.
         axis: u8,
-        /// Give the logarithm.
+        /// The logarithm of the softmax.
         log: bool,
     },
-    /// `dst, [mean, rstd] ← src, [weight], [bias]`: normalizes over the last `axes` axes, which weight and bias
-    /// are already broadcast to. `mean` and `rstd`, the factor `1 / sqrt(variance + epsilon)`, are `f32` whatever
-    /// `src` is; their last `axes` axes have size 1.
+    /// `dst, [mean, rstd] ← src, [weight], [bias]`: normalizes over the last `axes` axes. Weight and bias are already
+    /// broadcast to those axes. `rstd` is `1 / sqrt(variance + epsilon)`. `mean` and `rstd` are always `f32`, and
+    /// their last `axes` axes have size 1.
     LayerNorm {
         /// How many trailing axes are normalized over.
         axes: u8,
@@ -99,8 +101,8 @@ pub enum Op {
         /// Whether `mean` and `rstd` are given.
         moments: bool,
     },
-    /// `dst ← src, [weight]`: divides by the root of the mean square over the last `axes` axes, which the weight
-    /// is already broadcast to.
+    /// `dst ← src, [weight]`: divides by the root of the mean square over the last `axes` axes. The weight is already
+    /// broadcast to those axes.
     RmsNorm {
         /// How many trailing axes are normalized over.
         axes: u8,
@@ -126,20 +128,20 @@ pub enum Op {
         /// What is done to each element of the product before it is stored.
         epilogue: Epilogue,
     },
-    /// `packed ← weights`: weights in the order that this device's matrix products read them.
+    /// `packed ← weights`: packs weights into the order in which this device's matrix products read them.
     PackWeights {
-        /// How many bytes that takes, which is the device's to say.
+        /// The size of `packed`, as the device gives it.
         bytes: usize,
     },
-    /// `dst ← a, packed, [bias], [residual]`: matrix product with weights packed before.
+    /// `dst ← a, packed, [bias], [residual]`: matrix product with weights that were packed before.
     MatMulPacked {
         /// Columns of the weights that were packed.
         columns: usize,
         /// What is done to each element of the product before it is stored.
         epilogue: Epilogue,
     },
-    /// `dst ← a, weights, scales, [zeros], [bias], [residual]`: matrix product with weights of few bits, whose
-    /// blocks along k have scales of their own.
+    /// `dst ← a, weights, scales, [zeros], [bias], [residual]`: matrix product with weights of 2, 4 or 8 bits, in
+    /// blocks along k. Each block has its own scale.
     ///
     /// | operand | shape |
     /// |---|---|
@@ -148,12 +150,12 @@ pub enum Op {
     /// | `scales` | `[n, blocks]` of the type of `a` |
     /// | `zeros` | `[n, blocks]` of the type of `a`; or `[n, ⌈blocks · bits / 8⌉]` of `u8`, packed as weights are |
     ///
-    /// There are `⌈k / block⌉` blocks; what the last has beyond `k` does not count. Without `zeros` the zero
+    /// There are `⌈k / block⌉` blocks. Weights of the last block beyond `k` are ignored. Without `zeros`, the zero
     /// point is the middle of the range, `2^(bits - 1)`.
     MatMulBlocks {
         /// Bits of a weight: 2, 4 or 8.
         bits: u8,
-        /// Weights of a block: a power of two from 16 to 256.
+        /// Weights in a block: a power of two from 16 to 256.
         block: u16,
         /// Whether `zeros` is given.
         zeros: bool,
@@ -201,34 +203,36 @@ pub enum Op {
     ScatterElements {
         /// The axis.
         axis: u8,
-        /// How an update meets the old value.
+        /// How an update is combined with the old value.
         reduction: ScatterReduction,
     },
     /// `dst ← src, indices, updates`: `src` with slices replaced.
     ScatterNd {
-        /// How an update meets the old value.
+        /// How an update is combined with the old value.
         reduction: ScatterReduction,
     },
-    /// `dst ← cache, update, [positions]`: `cache` with a part of an axis replaced: of each batch, which is the
-    /// first axis, by `update` from a position on. `dst` is usually `cache` itself, and then nothing but the
-    /// update is moved.
+    /// `dst ← cache, update, [positions]`: `cache` with a part of an axis replaced by `update`, for each batch (the
+    /// first axis) from its own position on. `dst` is usually `cache` itself; then only the update is moved.
     CacheWrite {
         /// The axis; not the first.
         axis: u8,
-        /// Beyond the end of the axis its beginning follows. Else a position from which the update does not
-        /// fit is a fault.
+        /// Whether an update that reaches the end of the axis continues at the beginning. If not, an update that does
+        /// not fit is a fault.
         circular: bool,
-        /// Whether `positions` are given: `[batch]`, `i32` or `i64`; else all are 0.
+        /// Whether `positions` are given: `[batch]` of `i32` or `i64`. If not, all positions are 0.
         positions: bool,
     },
-    /// `dst ← src, cos, sin, [positions]`: rotary embedding of `[batch, heads, length, size]`. The first elements
-    /// of each row, twice as many as a row of `cos` and `sin` has, are taken in pairs `(x, y)`, which become
-    /// `(x · cos - y · sin, y · cos + x · sin)`; the others stay. `dst` may be `src`.
+    /// `dst ← src, cos, sin, [positions]`: rotary embedding of `[batch, heads, length, size]`. `dst` may be `src`.
     ///
-    /// `cos` and `sin` are `[most, pairs]` where `positions`, `[batch, length]`, say which of their rows is meant,
-    /// and `[batch, length, pairs]` without.
+    /// A row of `cos` and `sin` has one number for each pair of elements. The first `2 · pairs` elements of a row of
+    /// `src` are taken in pairs `(x, y)`, and each pair becomes `(x · cos - y · sin, y · cos + x · sin)`. The other
+    /// elements stay.
+    ///
+    /// With `positions`, `cos` and `sin` are `[max_positions, pairs]`, and `positions`, `[batch, length]`, selects
+    /// their rows. Without, they are `[batch, length, pairs]`.
     Rope {
-        /// A pair are neighbors; else the one is in the first half of what is rotated, the other in the second.
+        /// Whether the elements of a pair are neighbors. If not, the first is in the first half of what is rotated
+        /// and the second is in the second half.
         interleaved: bool,
         /// Whether `positions` are given.
         positions: bool,
@@ -239,16 +243,18 @@ pub enum Op {
     TopK {
         /// The axis.
         axis: u8,
-        /// How many; at most the size of the axis.
+        /// How many elements; at most the size of the axis.
         k: usize,
         /// Largest rather than smallest.
         largest: bool,
-        /// Whether they come from the best on, else in the order of their indices.
+        /// Whether the best element comes first. If not, elements are in the order of their indices.
         sorted: bool,
     },
-    /// `dst ← src`: interpolation. Integers are interpolated as floating-point numbers, `f32` or better, and of
-    /// these the fraction is cut off, as ONNX Runtime does; what the type cannot hold saturates. A number within a
-    /// 2²⁰th of itself of an integer counts as that, so that roundings do not make equal elements smaller.
+    /// `dst ← src`: interpolation.
+    ///
+    /// Integers are interpolated in floating point, `f32` or better, and the fraction is cut off, as in ONNX Runtime.
+    /// Values beyond the range of the type saturate. A value whose distance from an integer is below a 2²⁰th of the
+    /// value counts as that integer, so that rounding errors do not change a constant input.
     Resize {
         /// Modes and scales.
         params: Box<ResizeParams>,
@@ -258,74 +264,77 @@ pub enum Op {
         /// Widths and mode.
         params: Box<PadParams>,
     },
-    /// `dst ← src, [lengths]`: elements in the opposite order along some axes. With `lengths`, one for each
-    /// index of the batch axis, only so many elements from the first on are reversed, and the rest stays.
+    /// `dst ← src, [lengths]`: reverses the order of elements along some axes. `lengths` has one number for each
+    /// index of the batch axis: only that many elements are reversed, counted from the first, and the rest stays.
     Reverse {
-        /// The axes; one that is not the batch axis where `lengths` is given.
+        /// The axes. With `lengths` there is exactly one, and it is not the batch axis.
         axes: Axes,
-        /// The axis that `lengths` belongs to, or none where it is not given.
+        /// The axis that `lengths` belongs to; `None` if `lengths` is not given.
         batch_axis: Option<u8>,
     },
-    /// `indices, count ← src`: where elements are other than zero, in row-major order. `indices` is `i64` of
-    /// shape `[rank, elements]`, of which the first `count` columns are found; the others are 0.
+    /// `indices, count ← src`: the coordinates of nonzero elements, in row-major order. `indices` is `i64` of shape
+    /// `[rank, elements]`. Its first `count` columns are valid; the others are 0.
     NonZero,
-    /// `dst, count ← src, condition`: the slices along an axis, or the elements in row-major order, whose condition
-    /// holds. `dst` has room for as many as there are conditions; behind the first `count` it is 0.
+    /// `dst, count ← src, condition`: the slices along an axis whose condition is true, or the elements in row-major
+    /// order. `dst` has room for as many as there are conditions; after the first `count` it is 0.
     Compress {
-        /// The axis, or none for the elements of a flat `src`.
+        /// The axis; `None` for the elements of a flat `src`.
         axis: Option<u8>,
     },
-    /// `values, first, inverse, counts, count ← src`: the different slices along an axis, or elements in row-major
-    /// order. NaN equals itself, and zeros are equal.
+    /// `values, first, inverse, counts, count ← src`: the distinct slices along an axis, or the distinct elements in
+    /// row-major order. NaN equals NaN, and 0 equals -0.
     ///
-    /// For each of the `count` different ones, `values` has the first of its kind, `first` the index of that and
-    /// `counts` how many there are; behind them all three are 0. `inverse` has, for each of `src`, which one it is.
+    /// The first `count` entries of three outputs are valid and the others are 0: `values` has each distinct slice,
+    /// `first` has the index where it first occurs, `counts` says how often it occurs. `inverse` has, for each slice
+    /// of `src`, its index in `values`.
     Unique {
-        /// The axis, or none for the elements of a flat `src`.
+        /// The axis; `None` for the elements of a flat `src`.
         axis: Option<u8>,
-        /// In rising order (NaN last, slices by their first difference), else in the order of their first place.
+        /// Whether `values` are in ascending order: NaN last, slices by their first difference. If not, they are in
+        /// the order in which they first occur.
         sorted: bool,
     },
-    /// `selected, count ← boxes, scores`: for every batch and class the boxes of the best scores, without those that
-    /// overlap a better one. `boxes` is `[batch, boxes, 4]` and `scores` `[batch, classes, boxes]`, both `f32`.
+    /// `selected, count ← boxes, scores`: for every batch and class, the boxes with the best scores, without those
+    /// that overlap a better one. `boxes` is `[batch, boxes, 4]` and `scores` is `[batch, classes, boxes]`, both
+    /// `f32`.
     ///
-    /// `selected` is `i64` of shape `[most, 3]`; its first `count` rows are batch, class and box, from the best score
-    /// on within a class, the first box of equal ones; the others are 0. A score that is NaN is never selected.
+    /// `selected` is `i64` of shape `[batch · classes · min(boxes, most), 3]`. Its first `count` rows are batch, class and box; the others are 0.
+    /// Within a class the best score comes first; of equal scores, the box with the lower index. A box whose score is
+    /// NaN is never selected.
     NonMaxSuppression {
-        /// Boxes that are selected for a batch and class at most.
+        /// How many boxes are selected at most for each batch and class.
         most: usize,
-        /// Boxes that share more than this part of their union overlap.
+        /// Two boxes overlap if their intersection over union is above this.
         overlap: f32,
-        /// Only scores above this are looked at.
+        /// Boxes whose score is not above this are ignored.
         score: Option<f32>,
-        /// A box is center x, center y, width and height, else y, x of two opposite corners.
+        /// Whether a box is center x, center y, width and height. If not, it is y and x of two opposite corners.
         centered: bool,
     },
-    /// `dst ← src, weight, offset, [bias], [mask]`: a convolution over two axes, of which every tap is moved by an
+    /// `dst ← src, weight, offset, [bias], [mask]`: deformable convolution over two axes. Each tap is moved by an
     /// offset and multiplied by a mask.
     DeformConv {
-        /// The window, its groups, and what is given.
+        /// Geometry, groups, and which operands are given.
         params: Box<DeformConvParams>,
     },
-    /// `dst ← src, grid`: elements of `[batch, channels, places…]` at the places that `[batch, outputs…, axes]`
-    /// names.
+    /// `dst ← src, grid`: samples `[batch, channels, spatial…]` at the positions in `[batch, outputs…, axes]`.
     GridSample {
-        /// What is found between elements.
+        /// How values between elements are interpolated.
         mode: GridMode,
-        /// What there is outside.
+        /// The values outside of the input.
         padding: GridPadding,
-        /// Whether -1 and 1 are the middles of the outermost elements, and not their outer edges.
+        /// Whether -1 and 1 are the centers of the outermost elements. If not, they are their outer edges.
         align_corners: bool,
     },
-    /// `dst ← src, rois, batches`: regions of `[batch, channels, height, width]`, each sampled to the same size. A
-    /// region is `[x, y, x, y]`, two opposite corners.
+    /// `dst ← src, rois, batches`: regions of `[batch, channels, height, width]`, each resampled to the same size. A
+    /// region is `[x, y, x, y]`: two opposite corners.
     RoiAlign {
         /// Size, samples and scale.
         params: RoiAlignParams,
     },
-    /// `dst ← query, key, value, [mask], [lengths]`: scaled dot-product attention; the mask is already
-    /// broadcast to `[batch, heads, queries, keys]`. Of each batch keys at or beyond its length are not seen,
-    /// and may hold anything. A query that sees no key gives zeros.
+    /// `dst ← query, key, value, [mask], [lengths]`: scaled dot-product attention. The mask is already broadcast to
+    /// `[batch, heads, queries, keys]`. Keys at or beyond the length of their batch are not seen, and may hold
+    /// anything. A query that sees no key gives zeros.
     Attention {
         /// Scale, and which keys are seen.
         params: AttentionParams,
@@ -339,31 +348,32 @@ pub enum Op {
     /// | `src` | `[time, batch, input]` |
     /// | `w_input` | `[directions, gates · hidden, input]` |
     /// | `w_hidden` | `[directions, gates · hidden, hidden]` |
-    /// | `bias` | `[directions, 2, gates · hidden]`: that of the input, then that of the hidden state |
+    /// | `bias` | `[directions, 2, gates · hidden]`: first the bias of the input, then the bias of the hidden state |
     /// | `hidden_0`, `cell_0`, `hidden`, `cell` | `[directions, batch, hidden]` |
     /// | `lengths` | `[batch]`, `i32` or `i64`, limited to `0 ..= time` |
     /// | `sequence` | `[time, directions, batch, hidden]` |
     ///
-    /// Rows of the weights are ordered by gate as in ONNX: input, output, forget, cell (`iofc`) for an
-    /// LSTM; update, reset, hidden (`zrh`) for a GRU. PyTorch's LSTM has `ifgo` (its `g` is the cell
-    /// gate) and its GRU `rzn` (its `n` is the hidden gate): permute the blocks of `hidden` rows of
-    /// both weights and biases. Beyond its length a sequence gives zeros, and `hidden` and `cell` are
-    /// those of its last step. The reverse direction starts at the last step of each sequence.
+    /// Rows of the weights are ordered by gate as in ONNX: input, output, forget, cell (`iofc`) for an LSTM; update,
+    /// reset, hidden (`zrh`) for a GRU. PyTorch's LSTM has `ifgo` (its `g` is the cell gate) and its GRU has `rzn`
+    /// (its `n` is the hidden gate). To convert, permute the blocks of `hidden` rows of weights and biases.
+    ///
+    /// Beyond its length a sequence gives zeros, and `hidden` and `cell` are those of its last step. The reverse
+    /// direction starts at the last step of each sequence.
     Recurrent {
         /// Kind and direction.
         params: Box<RecurrentParams>,
     },
-    /// `dst ← src`: discrete Fourier transform along an axis; the last axis holds real and imaginary,
-    /// or has size 1 where numbers are real.
+    /// `dst ← src`: discrete Fourier transform along an axis. The last axis holds real and imaginary parts; for real
+    /// numbers it has size 1.
     Dft {
         /// The axis.
         axis: u8,
         /// The inverse transform.
         inverse: bool,
-        /// Only the non-redundant half: of the result, or of the input of an inverse transform.
+        /// Only the non-redundant half: of the output, or of the input if the transform is inverse.
         onesided: bool,
-        /// The length of the transform: the size of the axis, but for the input of an inverse transform of
-        /// which only half is there.
+        /// The length of the transform. It is the size of the axis, except for a one-sided inverse, whose input has
+        /// only half of it.
         length: usize,
     },
     /// `dst ← signal, [window]`: short-time Fourier transform of `[batch, samples, 1 or 2]` to
@@ -378,11 +388,11 @@ pub enum Op {
         /// Whether `window` is given.
         window: bool,
     },
-    /// `dst ← src, scale, [zero]`: `src / scale + zero` to 8-bit or 16-bit integers, or to numbers of 4 bits, halves to
-    /// even, saturated. Scale and zero are already broadcast to `dst`, but for blocks, whose axis then has that many
-    /// fewer, and zeros of 4 bits, which are not broadcast.
+    /// `dst ← src, scale, [zero]`: `src / scale + zero`, rounded to integers of 8 or 16 bits or to 4-bit numbers,
+    /// with halves to even, and saturated. Scale and zero are already broadcast to `dst`, with two exceptions: with
+    /// blocks, their axis has one element per block; and zeros of 4 bits are not broadcast.
     Quantize {
-        /// The axis of per-channel scales, or none for one scale.
+        /// The axis of per-channel scales; `None` if there is one scale.
         axis: Option<u8>,
         /// The element type of `dst`.
         dtype: DType,
@@ -391,10 +401,10 @@ pub enum Op {
         /// How many neighbors along the axis share a scale; the last block may be shorter.
         block: Option<u32>,
     },
-    /// `dst ← src, scale, [zero]`: `(src - zero) · scale` from 8-bit, 16-bit or 32-bit integers, or from numbers of
-    /// 4 bits. Scale and zero are as for `Quantize`.
+    /// `dst ← src, scale, [zero]`: `(src - zero) · scale`, from integers of 8, 16 or 32 bits or from 4-bit numbers.
+    /// Scale and zero are as for `Quantize`.
     Dequantize {
-        /// The axis of per-channel scales, or none for one scale.
+        /// The axis of per-channel scales; `None` if there is one scale.
         axis: Option<u8>,
         /// The element type of `dst`.
         dtype: DType,
@@ -403,30 +413,31 @@ pub enum Op {
         /// How many neighbors along the axis share a scale; the last block may be shorter.
         block: Option<u32>,
     },
-    /// `dst, scale, [zero] ← src`: 8-bit integers, with the scale that takes in all of `src`, or one for each
-    /// row. `u8` has a zero point, and its range is stretched to hold 0; `i8` is symmetric and has none.
+    /// `dst, scale, [zero] ← src`: quantizes to 8 bits, with a scale computed from the range of `src`, or from the
+    /// range of each row. `u8` has a zero point, and its range always includes 0. `i8` is symmetric and has no zero
+    /// point.
     DynamicQuantize {
-        /// Each row along the last axis by itself.
+        /// Whether each row along the last axis has its own scale.
         rows: bool,
         /// The element type of `dst`.
         dtype: DType,
     },
-    /// `dst ← a, b, [a_zero], [b_zero], [a_scale, b_scale, [bias], [residual], [dst_scale, [dst_zero]]]`: 8-bit
-    /// matrix product with 32-bit sums, which wrap around; or what is made of these sums. Zero points and
-    /// scales are already broadcast: to `a` without its last axis, and to `b` without its last but one,
-    /// with size 1 on these.
+    /// `dst ← a, b, [a_zero], [b_zero], [a_scale, b_scale, [bias], [residual], [dst_scale, [dst_zero]]]`: matrix
+    /// product of 8-bit integers. Sums have 32 bits and wrap around; `dst` has the sums, or what `rescale` makes of
+    /// them. Zero points and scales are already broadcast: to `a` with size 1 on its last axis, and to `b` with size
+    /// 1 on its last axis but one.
     MatMulInteger {
         /// Whether `a_zero` is given.
         a_zero: bool,
         /// Whether `b_zero` is given.
         b_zero: bool,
-        /// What is made of the sums, and whether there are scales. Else `dst` has the sums, as `i32`.
+        /// How sums are rescaled, and which operands that takes. If `None`, `dst` has the sums as `i32`.
         rescale: Option<Rescale>,
     },
     /// `dst ← src, weight, [src_zero], [weight_zero], [src_scale, weight_scale, [bias], [residual], [dst_scale,
-    /// [dst_zero]]]`: 8-bit convolution with 32-bit sums, which wrap around; or what is made of these sums.
-    /// Zero point and scale are one number for `src`, and one per output channel for `weight`; padding counts
-    /// as zero.
+    /// [dst_zero]]]`: convolution of 8-bit integers. Sums have 32 bits and wrap around; `dst` has the sums, or what
+    /// `rescale` makes of them. `src` has one zero point and one scale; `weight` has one of each per output channel.
+    /// Padding counts as zero.
     ConvInteger {
         /// Geometry.
         params: Box<ConvParams>,
@@ -434,28 +445,28 @@ pub enum Op {
         src_zero: bool,
         /// Whether `weight_zero` is given.
         weight_zero: bool,
-        /// What is made of the sums, and whether there are scales. Else `dst` has the sums, as `i32`.
+        /// How sums are rescaled, and which operands that takes. If `None`, `dst` has the sums as `i32`.
         rescale: Option<Rescale>,
     },
-    /// `dst ←`: random numbers, a function of seed, offset and element index alone.
+    /// `dst ←`: random numbers that depend on seed, offset and element index alone.
     Random {
         /// The distribution.
         distribution: Distribution,
         /// The seed.
         seed: u64,
-        /// Where in the sequence of the seed the first element lies.
+        /// The position of the first element in the sequence of the seed.
         offset: u64,
-        /// What `dst` is.
+        /// The type and shape of `dst`.
         spec: TensorSpec,
     },
-    /// `dst ←`: bytes of the host, dense in row-major order.
+    /// `dst ←`: copies bytes of the host, dense in row-major order.
     Upload {
         /// The bytes.
         source: HostBytes,
-        /// What `dst` is.
+        /// The type and shape of `dst`.
         spec: TensorSpec,
     },
-    /// `← src`: dense bytes for the host.
+    /// `← src`: copies elements to the host, dense in row-major order.
     Download {
         /// Where they go.
         target: HostBytes,

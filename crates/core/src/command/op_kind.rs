@@ -1,4 +1,4 @@
-//! Kinds and names of operations, and what some of them have in common.
+//! Kinds and names of operations, and questions about several of them.
 
 use super::{Activation, Op};
 
@@ -54,8 +54,8 @@ impl Op {
         self.kind().name()
     }
 
-    /// The output that says how much of the others is valid, where only the data knows: one `i64`. Sizes of the
-    /// others are what there may be at most, and what is not valid is 0.
+    /// The output that says how many results there are, for operations where the data decides: one `i64`. The sizes
+    /// of the other outputs are upper bounds, and what is not used of them is 0.
     pub fn count_output(&self) -> Option<usize> {
         match self {
             Op::NonZero | Op::Compress { .. } | Op::NonMaxSuppression { .. } => Some(1),

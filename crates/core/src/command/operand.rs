@@ -3,12 +3,12 @@
 use crate::Layout;
 use crate::size::MAX_BYTES;
 
-/// A way to name a buffer that is good enough to check a Command.
+/// A name of a buffer with which a Command can be checked.
 pub trait BufferLike {
     /// The size of the buffer.
     fn bytes(&self) -> usize;
 
-    /// A number that two names share exactly when they name the same memory.
+    /// A number that is the same for two names exactly if they name the same memory.
     fn identity(&self) -> usize;
 }
 
@@ -31,7 +31,7 @@ impl BufferLike for RawBuffer {
     }
 }
 
-/// What a Command does to an operand.
+/// How a Command uses an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Only reads it.
@@ -41,11 +41,12 @@ pub enum Access {
 }
 
 impl Access {
-    /// Whether everything that an access leaves readable was written before, of memory of that many bytes of
-    /// which the first `covered` were: what it reads, and what lies before and between what it writes.
+    /// Whether this access leaves no unwritten byte readable. The memory has `bytes` bytes, of which the first
+    /// `covered` were written. A read must lie inside those. A write must leave no gap before or between the elements
+    /// that it writes.
     #[inline]
     pub(crate) fn is_covered(self, layout: &Layout, covered: usize, bytes: usize) -> bool {
-        // All of it, as most of the time: operands lie inside their buffers.
+        // The usual case first: all of the memory was written.
         covered >= bytes
             || layout.extent_bytes() <= covered
             || (self == Access::Write && layout.start_bytes() <= covered && layout.is_dense())

@@ -1,25 +1,25 @@
-//! How conversions to and from numbers of 4 bits find their scales.
+//! How quantization to and from 4 bits finds the scale of each element.
 
 use smallvec::{SmallVec, smallvec};
 
 use super::{Op, QuantizeOperands};
 use crate::MAX_RANK;
 
-/// An axis of a conversion to or from numbers of 4 bits, for backends.
+/// An axis of a conversion to or from 4-bit numbers, for backends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackedAxis {
     /// How many elements there are.
     pub size: usize,
     /// How many neighbors share a scale and a zero point.
     pub block: usize,
-    /// Distances in the operand that is not of 4 bits, of scales and of zero points.
+    /// Strides of the operand that does not have 4 bits, of the scales, and of the zero points.
     pub strides: [usize; 3],
 }
 
 impl PackedAxis {
     const ONE: Self = Self { size: 1, block: 1, strides: [0; 3] };
 
-    /// Moves positions in the three operands to a place on this axis.
+    /// Advances the positions in the three operands to an index on this axis.
     #[inline]
     pub fn advance(&self, place: usize, positions: &mut [usize; 3]) {
         let shared = place / self.block;
@@ -30,7 +30,7 @@ impl PackedAxis {
         }
     }
 
-    /// This axis and the next one as one, where they are.
+    /// This axis and the next one as one axis, if they can be joined.
     fn joined(&self, next: &Self) -> Option<Self> {
         let joins = self.block == 1
             && next.block == 1
@@ -40,9 +40,9 @@ impl PackedAxis {
 }
 
 impl<B> QuantizeOperands<'_, B> {
-    /// The axes of a conversion to or from numbers of 4 bits that has elements; `None` for any other. There is at least
-    /// one. Numbers of 4 bits lie densely in the order of these axes, and so do their zero points, which therefore are
-    /// not broadcast: an element finds its own by [`PackedAxis::advance`] along every axis.
+    /// The axes of a conversion to or from 4-bit numbers: at least one if there are elements, and `None` for any
+    /// other operation. 4-bit numbers and their zero points are dense in the order of these axes. Zero points are
+    /// therefore not broadcast: call [`PackedAxis::advance`] along every axis to find the one of an element.
     pub fn packed_axes(&self, op: &Op) -> Option<SmallVec<[PackedAxis; MAX_RANK]>> {
         let (Op::Quantize { axis, block, .. } | Op::Dequantize { axis, block, .. }) = op else {
             return None;

@@ -3,7 +3,7 @@
 use super::RecurrentVariant;
 use crate::{MAX_RANK, Scalar};
 
-/// Spatial axes that convolution and pooling know.
+/// The most spatial axes that convolution and pooling have.
 pub const MAX_SPATIAL: usize = 3;
 
 /// Geometry of a convolution. Axes beyond `spatial` hold 1 or 0.
@@ -19,15 +19,15 @@ pub struct ConvParams {
     pub pad_after: [u32; MAX_SPATIAL],
     /// Distance between taps.
     pub dilation: [u32; MAX_SPATIAL],
-    /// Channels are split in this many independent groups.
+    /// Channels are split into this many independent groups.
     pub groups: u32,
-    /// Added to the end of the output of a transposed convolution; not used by others. What no tap reaches is 0, and
-    /// gets the bias.
+    /// Elements added at the end of each axis of a transposed convolution's output; others ignore it. Elements that
+    /// no tap reaches are 0 before the bias is added.
     pub output_padding: [u32; MAX_SPATIAL],
 }
 
 impl ConvParams {
-    /// Steps and distances of 1, no padding, one group.
+    /// Stride and dilation 1, no padding, one group.
     pub fn new(spatial: usize) -> Self {
         Self {
             spatial: spatial as u8,
@@ -41,19 +41,19 @@ impl ConvParams {
     }
 }
 
-/// What pooling takes from its window.
+/// What pooling computes from its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PoolKind {
     /// The largest element.
     Max,
-    /// The mean, with or without the padding, which is zero.
+    /// The mean. Padding counts as zeros, or does not count.
     Average {
-        /// Count padded positions.
+        /// Whether padding counts.
         include_padding: bool,
     },
 }
 
-/// How the place of a largest element is counted.
+/// How the index of a largest element is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum PoolOrder {
     /// In the row-major order of the spatial axes, within its own channel.
@@ -61,14 +61,14 @@ pub enum PoolOrder {
     Channel,
     /// In the row-major order of the whole input.
     Whole,
-    /// Through the whole input, with the spatial axes of each channel in column-major order.
+    /// In the whole input, with the spatial axes of each channel in column-major order.
     WholeByColumns,
 }
 
 /// Geometry of pooling. Global pooling is a window of the whole input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PoolParams {
-    /// What is taken from the window.
+    /// What is computed from the window.
     pub kind: PoolKind,
     /// Number of spatial axes, 1 to 3.
     pub spatial: u8,
@@ -82,18 +82,19 @@ pub struct PoolParams {
     pub pad_after: [u32; MAX_SPATIAL],
     /// Distance between taps.
     pub dilation: [u32; MAX_SPATIAL],
-    /// One more window where that begins inside the input or the padding before it, though it does not fit.
+    /// Whether there is one more window that does not fit as a whole. It must begin inside the input or the padding
+    /// before it.
     pub ceil: bool,
-    /// Whether the place of each largest element is given too.
+    /// Whether the index of each largest element is an output too.
     pub indices: bool,
-    /// How places are counted.
+    /// How indices are counted.
     pub order: PoolOrder,
 }
 
-/// How a scattered update meets the value that is there.
+/// How a scattered update is combined with the old value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScatterReduction {
-    /// Replaces it; with duplicate indices the last one in row-major order stays.
+    /// Replaces it. Of updates with the same index, the last one in row-major order stays.
     Replace,
     /// Adds to it.
     Add,
@@ -110,9 +111,9 @@ pub enum ScatterReduction {
 pub enum ResizeMode {
     /// The nearest element.
     Nearest(NearestRounding),
-    /// Between two elements per axis.
+    /// Linear, from two elements per axis.
     Linear,
-    /// Between four elements per axis, with this coefficient.
+    /// Cubic, from four elements per axis, with this coefficient.
     Cubic(f32),
 }
 
@@ -135,20 +136,20 @@ pub enum NearestRounding {
 pub enum CoordinateMode {
     /// `(x + 0.5) / scale - 0.5`.
     HalfPixel,
-    /// As [`HalfPixel`](Self::HalfPixel), moved by `from / 2 · (1 - to / (scale · from))`, so that the
-    /// middles meet.
+    /// As [`HalfPixel`](Self::HalfPixel), moved by `from / 2 · (1 - to / (scale · from))`, so that the centers of
+    /// input and output coincide.
     HalfPixelSymmetric,
     /// As [`HalfPixel`](Self::HalfPixel), and 0 in an output of size 1.
     PytorchHalfPixel,
     /// `x · (from - 1) / (to - 1)`, and 0 in an output of size 1.
     AlignCorners,
-    /// `x · (from - 1) / (from · scale - 1)`: as [`AlignCorners`](Self::AlignCorners), with a size of the output
-    /// that is not rounded; 0 where that is 1 or less.
+    /// `x · (from - 1) / (from · scale - 1)`: as [`AlignCorners`](Self::AlignCorners) with an output size that is not
+    /// rounded. 0 if that size is 1 or less.
     AlignCornersByScale,
     /// `x / scale`.
     Asymmetric,
-    /// `start · (from - 1) + x · (end - start) · (from - 1) / (to - 1)`, and the middle of the region in
-    /// an output of size 1.
+    /// `start · (from - 1) + x · (end - start) · (from - 1) / (to - 1)`. In an output of size 1, the center of the
+    /// region.
     CropAndResize,
 }
 
@@ -159,20 +160,20 @@ pub struct ResizeParams {
     pub mode: ResizeMode,
     /// Coordinate mapping.
     pub coordinates: CoordinateMode,
-    /// Output size over input size, per axis; of a crop, over the size of the region. A scale need not
-    /// divide the sizes exactly, and coordinates are made from the scale as it is.
+    /// Output size over input size, per axis; for a crop, over the size of the region. The output size may be
+    /// rounded, and coordinates are computed from the scale as it is given.
     pub scales: [f64; MAX_RANK],
-    /// The output's size, per axis; 1 beyond the rank.
+    /// The output size per axis; 1 beyond the rank.
     pub sizes: [usize; MAX_RANK],
     /// Region of interest for [`CoordinateMode::CropAndResize`]: start and end per axis, as fractions
     /// of the input's last coordinate.
     pub region: [(f32, f32); MAX_RANK],
-    /// Value where a crop reaches outside the input, converted to the element type.
+    /// The value of elements outside of the input when cropping, converted to the element type.
     pub extrapolation: f32,
-    /// Weights outside the input count as zero and the others are scaled to sum to one; else the edge
-    /// element stands for all outside.
+    /// Whether weights outside of the input count as zero, with the others scaled to sum to one. If not, the edge
+    /// element stands for all elements outside.
     pub exclude_outside: bool,
-    /// Stretch the filter when shrinking, so that every input element counts.
+    /// Whether the filter is stretched when shrinking, so that every input element counts.
     pub antialias: bool,
 }
 
@@ -183,9 +184,9 @@ pub enum PadMode {
     Constant(Scalar),
     /// The edge element.
     Edge,
-    /// The mirror image without the edge, from one end to the other and back.
+    /// The mirror image without the edge element, again and again.
     Reflect,
-    /// The elements again, from the other end on.
+    /// The elements from the other end, again and again.
     Wrap,
 }
 
@@ -207,8 +208,8 @@ pub enum RecurrentCell {
     Lstm,
     /// Gated recurrent unit: `h = (1 - z) · n + z · h`.
     Gru {
-        /// Apply the reset gate after the hidden product and its bias (PyTorch's way) rather than to
-        /// the hidden state before it.
+        /// Whether the reset gate is applied after the hidden product and its bias, as in PyTorch. If not, it is
+        /// applied to the hidden state before the product.
         linear_before_reset: bool,
     },
     /// `h = tanh(…)`.
@@ -218,7 +219,7 @@ pub enum RecurrentCell {
 }
 
 impl RecurrentCell {
-    /// How many gates there are: rows of the weights per element of the hidden state.
+    /// How many gates there are: the weights have this many rows per element of the hidden state.
     pub const fn gates(self) -> usize {
         match self {
             RecurrentCell::Lstm => 4,
@@ -235,7 +236,7 @@ pub enum RecurrentDirection {
     Forward,
     /// From the last step to the first.
     Reverse,
-    /// Forward as the first direction, reverse as the second.
+    /// Both; the first direction is forward and the second is reverse.
     Both,
 }
 
@@ -258,9 +259,9 @@ pub struct RecurrentParams {
     pub direction: RecurrentDirection,
     /// Whether biases are given.
     pub bias: bool,
-    /// Whether a first hidden state is given.
+    /// Whether an initial hidden state is given.
     pub initial_hidden: bool,
-    /// Whether a first cell state is given.
+    /// Whether an initial cell state is given.
     pub initial_cell: bool,
     /// Whether sequence lengths are given.
     pub lengths: bool,

@@ -1,21 +1,22 @@
-//! What plans need to know of Commands, and may do to them.
+//! What plans ask of Commands, and how they change them.
 
 use super::{Command, Op, Operand};
 
 impl<B> Command<B> {
-    /// An operand, outputs first, for naming its buffer anew. The caller sees to it that the Command still
+    /// An operand, outputs first, so that its buffer can be replaced. The caller makes sure that the Command still
     /// keeps its rules.
     #[inline]
     pub(crate) fn operand_mut(&mut self, index: usize) -> &mut Operand<B> {
         &mut self.operands[index]
     }
 
-    /// Whether an output may lie where the input with this index lies, if both have the same layout.
+    /// Whether an output may use the memory of the input with this index if both have the same layout.
     pub(crate) fn may_overwrite(&self, input: usize) -> bool {
         self.op.in_place().allows(input)
     }
 
-    /// What a run of a plan reads and writes, in the form in which uses are looked up. Never recorded.
+    /// The inputs and outputs of a plan's run as a Command, so that their uses are looked up like those of others. It
+    /// is never recorded.
     pub(crate) fn of_ends<'a>(
         outputs: impl Iterator<Item = (B, &'a crate::Layout)>,
         inputs: impl Iterator<Item = (B, &'a crate::Layout)>,

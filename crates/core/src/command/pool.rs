@@ -6,19 +6,17 @@ use crate::Result;
 impl<B: BufferLike> Command<B> {
     /// Pooling of `[batch, channels, …]` over 1 to 3 spatial axes.
     ///
-    /// The output's size is the caller's choice between the two rules: the windows that fit in the
-    /// padded input, or one more where that last window begins inside the input or the padding before
-    /// it (ONNX's and PyTorch's `ceil_mode`). Taps beyond the padding after the input are left out, and
-    /// not counted by a mean that includes padding.
+    /// The caller chooses between two output sizes: the number of windows that fit in the padded input, or one window
+    /// more if it begins inside the input or the padding before it (`ceil_mode` of ONNX and PyTorch). Taps beyond the
+    /// padding after the input are ignored, also by a mean that includes padding.
     ///
-    /// The largest element may come with its place, counted as [`PoolOrder`](super::PoolOrder) says. The first
-    /// of equal elements in row-major order counts, and NaN is largest.
+    /// A maximum may come with its index, counted as [`PoolOrder`](super::PoolOrder) says. Of equal elements the
+    /// first in row-major order counts. NaN counts as the largest.
     ///
     /// # Errors
     ///
-    /// A mean of integers or with indices, `bool`, sizes or types that do not match, a window, step or
-    /// distance of 0, a window without an element, or operands that do not fit their buffers or
-    /// overlap.
+    /// A mean of integers or with indices, `bool`, sizes or types that do not match, a kernel, stride or dilation of
+    /// 0, a window without an element, or operands that do not fit their buffers or overlap.
     pub fn pool(
         dst: Operand<B>,
         indices: Option<Operand<B>>,
@@ -31,8 +29,8 @@ impl<B: BufferLike> Command<B> {
     }
 }
 
-/// The window along one axis. Parameters are below 2^32 and sizes below 2^63, so no sum or product of two
-/// of them overflows.
+/// The window along one axis. Parameters are below 2^32 and sizes below 2^63, so sums and products of two of them do
+/// not overflow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     kernel: u128,
@@ -53,7 +51,7 @@ impl Window {
         }
     }
 
-    /// From the first tap to the last.
+    /// The distance from the first tap to the last.
     fn reach(&self) -> u128 {
         self.dilation * (self.kernel - 1)
     }
@@ -64,38 +62,41 @@ impl Window {
         let padded = size + self.before + self.after;
         let Some(room) = padded.checked_sub(self.reach() + 1) else { return (0, 0) };
         let (floor, ceil) = (room / self.stride + 1, room.div_ceil(self.stride) + 1);
-        // The window that is one more must begin before the padding after the input.
+        // The additional window must begin before the padding after the input.
         let late = (ceil - 1) * self.stride >= size + self.before;
         (floor, if late { floor } else { ceil })
     }
 
-    /// Whether each of so many windows, one at least, has a tap inside an input of this size.
+    /// Whether each of `windows` windows has a tap inside an input of this size. There is at least one window.
     ///
-    /// There may be billions of windows, so they are not looked at one by one.
+    /// There may be billions of windows, so they are counted and not checked one by one.
     pub(super) fn all_have_elements(&self, windows: u128, size: usize) -> bool {
         let size = size as u128;
-        // The first reaches the input, so all do; the last does not begin behind it, so none does.
+        // If the first window reaches the input, so do all others. If the last does not begin after the input,
+        // neither does any other.
         if self.reach() < self.before || (windows - 1) * self.stride >= self.before + size {
             return false;
         }
-        // What is left is to step over the whole input, from the padding before it. The first tap at or
-        // behind the beginning of the input lies `(start - before) mod dilation` elements behind it.
+        // What remains are windows that begin in the padding before the input and might step over the whole input.
+        // The first tap at or after the beginning of the input lies `(start - before) mod dilation` elements after
+        // it.
         if self.dilation <= size {
             return true;
         }
         let in_padding = windows.min(self.before.div_ceil(self.stride));
         let (step, modulus) = (self.stride % self.dilation, self.dilation);
         let first = (modulus - self.before % modulus) % modulus;
-        // Remainders of `size` and more are those that one more multiple fits in after adding the rest.
+        // Adding `modulus - size` to a remainder reaches the next multiple of the modulus exactly if the remainder is
+        // at least `size`. That counts them.
         let above = floor_sum(in_padding, modulus, step, first + modulus - size);
         above == floor_sum(in_padding, modulus, step, first)
     }
 }
 
-/// The sum of `(step * i + first) / modulus`, rounded down, over all `i` below `count`: by Euclid's
-/// algorithm, so in as many rounds as the numbers have digits.
+/// The sum of `(step * i + first) / modulus`, rounded down, over all `i` below `count`. It uses Euclid's algorithm,
+/// so the number of rounds grows with the number of digits.
 ///
-/// `modulus` is not 0; all numbers are below 2^34, so nothing overflows.
+/// `modulus` is not 0. All numbers are below 2^34, so nothing overflows.
 fn floor_sum(mut count: u128, mut modulus: u128, mut step: u128, mut first: u128) -> u128 {
     let mut sum = 0;
     while count > 0 {

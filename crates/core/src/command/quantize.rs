@@ -1,4 +1,4 @@
-//! Conversion to and from integers with a scale.
+//! Quantization and dequantization.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -6,7 +6,7 @@ use super::check::small;
 use super::{BufferLike, Command, Op, Operand, QuantizeOperands};
 use crate::{DType, Layout, MAX_RANK, Result};
 
-/// The operands of a conversion whose scales have been repeated over all that share one.
+/// The operands of a conversion without blocks: every element has its own scale by broadcasting.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct QuantizePart<B> {
@@ -17,8 +17,9 @@ pub struct QuantizePart<B> {
 }
 
 impl<B: Copy> QuantizeOperands<'_, B> {
-    /// The conversion as one or two without blocks, for backends: all whole blocks, with one more axis, and the
-    /// short ones behind them. All operands of a part have one shape; what has no elements has no parts.
+    /// The conversion as one or two conversions without blocks, for backends. The first has all whole blocks, with
+    /// one axis more; the second has the shorter blocks at the end. All operands of a part have the same shape. A
+    /// conversion without elements has no parts.
     pub fn parts(&self, op: &Op) -> SmallVec<[QuantizePart<B>; 2]> {
         let all = [Some(self.dst), Some(self.src), Some(self.scale), self.zero];
         let (Op::Quantize { axis, block, .. } | Op::Dequantize { axis, block, .. }) = op else {
@@ -53,7 +54,7 @@ impl<B: Copy> QuantizeOperands<'_, B> {
     }
 }
 
-/// Output, source, scale and zero point with other layouts; the first two are data.
+/// Output, source, scale and zero point with changed layouts. `change` gets true for the first two, which are data.
 fn each<B: Copy>(
     operands: [Option<&Operand<B>>; 4],
     change: impl Fn(bool, &Layout) -> Layout,
@@ -65,7 +66,7 @@ fn each<B: Copy>(
     })
 }
 
-/// A layout with other axes in the place of one, some elements further on.
+/// A layout in which one axis is replaced by others, beginning `skipped` elements later.
 fn replaced(
     layout: &Layout,
     axis: usize,
@@ -89,10 +90,13 @@ fn part<B>([dst, src, scale, zero]: [Option<Operand<B>>; 4]) -> QuantizePart<B> 
 impl<B: BufferLike> Command<B> {
     /// `dst = src / scale + zero`, rounded with halves to even and saturated.
     ///
-    /// `src` is floating point, `dst` is `u8`, `i8`, `u16`, `i16`, `u4`, `i4` or `f4e2m1`. `scale` is `f32`, `f16` or
-    /// `bf16`, and `zero`, which counts as 0 where it is absent, has the type of `dst`; both have one element, or
-    /// with an axis one for each index of that axis. The quotient is rounded, to `f32` (`f64` for an input of `f64`)
-    /// and then to an integer, before the zero point is added. NaN becomes the zero point. To `f4e2m1` only the sum is rounded.
+    /// `src` is floating point, and `dst` is `u8`, `i8`, `u16`, `i16`, `u4`, `i4` or `f4e2m1`. `scale` is `f32`,
+    /// `f16` or `bf16`. `zero` has the type of `dst`; if absent, it is 0. Both have one element, or one for each
+    /// index of `axis`.
+    ///
+    /// The quotient is rounded to `f32` (`f64` if `src` is `f64`), then to an integer, and then the zero point is
+    /// added. NaN becomes the zero point. For `f4e2m1` the quotient is not rounded to an integer: only the sum is
+    /// rounded.
     ///
     /// # Errors
     ///
@@ -113,8 +117,8 @@ impl<B: BufferLike> Command<B> {
 
     /// `dst = (src - zero) · scale`.
     ///
-    /// `src` is `u8`, `i8`, `u16`, `i16`, `i32`, `u4`, `i4` or `f4e2m1`, `dst` is floating point. `scale` and `zero`
-    /// are as for [`quantize`](Self::quantize), with `zero` of the type of `src`. The difference is exact.
+    /// `src` is `u8`, `i8`, `u16`, `i16`, `i32`, `u4`, `i4` or `f4e2m1`, and `dst` is floating point. `scale` and
+    /// `zero` are as for [`quantize`](Self::quantize), but `zero` has the type of `src`. The difference is exact.
     ///
     /// # Errors
     ///
@@ -132,14 +136,15 @@ impl<B: BufferLike> Command<B> {
         })
     }
 
-    /// As [`quantize`](Self::quantize), with a scale and a zero point for every `block` neighbors along an axis.
+    /// As [`quantize`](Self::quantize), with one scale and zero point for each block of `block` neighbors along an
+    /// axis.
     ///
-    /// `scale` and `zero` have the shape of `src`, with `⌈size / block⌉` in place of the size of that axis: the
-    /// last block may be shorter.
+    /// `scale` and `zero` have the shape of `src`, except that this axis has size `⌈size / block⌉`. The last block
+    /// may be shorter.
     ///
     /// # Errors
     ///
-    /// As for [`quantize`](Self::quantize), or more axes than one fewer than a layout can have.
+    /// As for [`quantize`](Self::quantize), or a rank of [`MAX_RANK`]: blocks take one more axis.
     pub fn quantize_blocks(
         dst: Operand<B>,
         src: Operand<B>,
@@ -174,7 +179,7 @@ impl<B: BufferLike> Command<B> {
         })
     }
 
-    /// A conversion by the Op of an element type, with or without a zero point.
+    /// Quantize or dequantize, with or without a zero point.
     fn scaled(
         dst: Operand<B>,
         inputs: [Operand<B>; 2],
@@ -185,17 +190,18 @@ impl<B: BufferLike> Command<B> {
         Self::new(op, [dst], inputs.into_iter().chain(zero))
     }
 
-    /// Eight-bit integers of `src`, with the scale that takes all of it in, or one for each row along the last
-    /// axis: ONNX's DynamicQuantizeLinear in one Command.
+    /// Quantizes `src` to 8-bit integers, with a scale computed from the range of `src`, or from the range of each
+    /// row along the last axis. This is ONNX's DynamicQuantizeLinear in one Command.
     ///
-    /// `src` is `f32`, `f16` or `bf16`, and `scale` is `f32`: one element (`[]`), or with `rows` the shape of
-    /// `src` with a last axis of size 1, which [`matmul_integer`](Self::matmul_integer) takes for a zero point.
-    /// To `u8` the range is stretched to hold 0, `scale = (max - min) / 255`, and `zero`, of the shape of
-    /// `scale`, is `-min / scale`. To `i8`, `scale = max |src| / 127`, and `zero` is absent. Elements are then
-    /// those of [`quantize`](Self::quantize).
+    /// `src` is `f32`, `f16` or `bf16`. `scale` is `f32` and has one element (shape `[]`). With `rows` it has the
+    /// shape of `src` with a last axis of size 1, as [`matmul_integer`](Self::matmul_integer) takes zero points.
     ///
-    /// Where all is 0, or nothing is there, `scale` is 1. NaN does not count for the range, and becomes the zero
-    /// point. A range beyond `f32` has an infinite scale, and every element becomes the zero point.
+    /// For `u8`, the range is extended to include 0; `scale` is `(max - min) / 255`, and `zero`, of the shape of
+    /// `scale`, is `-min / scale`. For `i8`, `scale` is `max |src| / 127`, and there is no `zero`. Elements are then
+    /// quantized as by [`quantize`](Self::quantize).
+    ///
+    /// If all elements are 0, or there are none, `scale` is 1. NaN does not count for the range and becomes the zero
+    /// point. If the range is beyond `f32`, the scale is infinite and every element becomes the zero point.
     ///
     /// # Errors
     ///

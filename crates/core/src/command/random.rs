@@ -25,8 +25,8 @@ pub enum Distribution {
 impl<B: BufferLike> Command<B> {
     /// Fills `dst` with random numbers.
     ///
-    /// Element `i` of the row-major order depends on `seed` and `offset + i` alone (Philox 4×32-10),
-    /// on every device and with any number of threads.
+    /// Element `i` in row-major order depends on `seed` and `offset + i` alone (Philox 4×32-10): it is the same on
+    /// every device and with any number of threads.
     ///
     /// # Errors
     ///

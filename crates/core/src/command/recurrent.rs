@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::{BufferLike, Command, Op, Operand, RecurrentCell, RecurrentDirection, RecurrentParams};
 use crate::Result;
 
-/// What a gate makes of its sum, by ONNX's names.
+/// The activation of a gate, by ONNX's names.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RecurrentActivation {
     /// `max(x, 0)`.
@@ -21,12 +21,12 @@ pub enum RecurrentActivation {
         /// What is added.
         beta: f32,
     },
-    /// `x`, below 0 `alpha · x`.
+    /// `x` where it is not negative, else `alpha · x`.
     LeakyRelu {
         /// The slope below 0.
         alpha: f32,
     },
-    /// `x`, below `alpha` 0.
+    /// `x` where it is above `alpha`, else 0.
     ThresholdedRelu {
         /// The threshold.
         alpha: f32,
@@ -45,9 +45,9 @@ pub enum RecurrentActivation {
         /// What is added.
         beta: f32,
     },
-    /// `x`, below 0 `alpha · (eˣ - 1)`.
+    /// `x` where it is not negative, else `alpha · (eˣ - 1)`.
     Elu {
-        /// The limit far below 0, negated.
+        /// The result approaches `-alpha` far below 0.
         alpha: f32,
     },
     /// `x / (1 + |x|)`.
@@ -57,7 +57,7 @@ pub enum RecurrentActivation {
 }
 
 impl RecurrentActivation {
-    /// Its number in the list above, and its two parameters; those that it does not have are 0.
+    /// The number of this variant and its two parameters; a parameter that it does not have is 0.
     pub const fn parts(self) -> (u32, f32, f32) {
         match self {
             Self::Relu => (0, 0.0, 0.0),
@@ -75,33 +75,32 @@ impl RecurrentActivation {
     }
 }
 
-/// How a recurrent layer differs from the usual one, which is the default.
+/// Differences from the usual recurrent layer. The default has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RecurrentVariant {
-    /// Limits what goes into the activation of every gate to `-clip ..= clip`. The cell state of an LSTM is not
-    /// limited, as ONNX Runtime has it.
+    /// Limits the input of every gate's activation to `-clip ..= clip`. The cell state of an LSTM is not limited, as
+    /// in ONNX Runtime.
     pub clip: Option<f32>,
-    /// The forget gate of an LSTM is what the input gate leaves: `f = 1 - i`.
+    /// Whether the forget gate of an LSTM is coupled to the input gate: `f = 1 - i`.
     pub input_forget: bool,
-    /// Other activations than the usual ones, for each direction: those of the gates (`f` of ONNX), of the new
-    /// value (`g`), and of the cell state (`h`). A GRU has the first two, others have the first alone.
+    /// Activations other than the usual ones, for each direction: of the gates (ONNX's `f`), of the new value (`g`),
+    /// and of the cell state (`h`). A GRU uses the first two. A plain recurrent layer uses the first.
     pub activations: Option<[[RecurrentActivation; 3]; 2]>,
-    /// Whether an LSTM is given peepholes: `[directions, 3 · hidden]` for the gates input, output and forget,
-    /// which see the cell state, the output gate the new one.
+    /// Whether an LSTM has peepholes: `[directions, 3 · hidden]`, for the input, output and forget gates. Input and
+    /// forget gate see the old cell state, the output gate sees the new one.
     pub peepholes: bool,
-    /// Whether both weights are 8-bit integers, `i8` or `u8`, which stand for `(weight - zero) · scale`. Scales
-    /// are already broadcast to `[directions, gates · hidden]`. All other numbers are `f32` then.
+    /// Whether both weights are 8-bit integers, `i8` or `u8`, that stand for `(weight - zero) · scale`. Scales are
+    /// already broadcast to `[directions, gates · hidden]`. All other operands are `f32` then.
     ///
-    /// Weights are turned back into numbers, and those are multiplied. ONNX Runtime's `DynamicQuantizeLSTM` makes
-    /// 8-bit integers of what they are multiplied with, too: its results are off from these by about half a
-    /// step of that in every product.
+    /// Weights are dequantized before they are multiplied. `DynamicQuantizeLSTM` of ONNX Runtime also quantizes what
+    /// they are multiplied with, so its results differ by about half a quantization step in every product.
     pub quantized: bool,
-    /// Whether zero points of 8-bit weights are given, broadcast as the scales; else they are 0.
+    /// Whether 8-bit weights have zero points, broadcast like the scales. If not, they are 0.
     pub zeros: bool,
 }
 
 impl RecurrentCell {
-    /// The activations that a cell has by default.
+    /// The usual activations of a cell.
     pub const fn activations(self) -> [RecurrentActivation; 3] {
         use RecurrentActivation::{Relu, Sigmoid, Tanh};
         match self {
@@ -117,7 +116,7 @@ impl RecurrentCell {
 pub struct RecurrentExtras<B> {
     /// Peepholes of an LSTM.
     pub peepholes: Option<Operand<B>>,
-    /// Scales of 8-bit weights: of the input's, and of the hidden state's.
+    /// Scales of 8-bit weights: those of the input, then those of the hidden state.
     pub scales: Option<[Operand<B>; 2]>,
     /// Zero points of 8-bit weights.
     pub zeros: Option<[Operand<B>; 2]>,
@@ -129,8 +128,7 @@ impl<B> Default for RecurrentExtras<B> {
     }
 }
 
-/// The operands of a recurrent layer that is to be recorded; their shapes and the order of gates are
-/// in the table of [`Op::Recurrent`].
+/// The operands of a recurrent layer. The table of [`Op::Recurrent`] has their shapes and the order of gates.
 #[derive(Clone, Debug)]
 pub struct Recurrent<B> {
     /// Kind of cell.
@@ -141,21 +139,21 @@ pub struct Recurrent<B> {
     pub sequence: Operand<B>,
     /// Receives the last hidden state.
     pub last_hidden: Operand<B>,
-    /// Receives the last cell state: for an LSTM, and only for it.
+    /// Receives the last cell state. Only an LSTM has one.
     pub last_cell: Option<Operand<B>>,
     /// The input of every step.
     pub src: Operand<B>,
-    /// What the input is multiplied with.
+    /// The weights of the input.
     pub input_weight: Operand<B>,
-    /// What the hidden state is multiplied with.
+    /// The weights of the hidden state.
     pub hidden_weight: Operand<B>,
-    /// Biases of both products; none count as 0.
+    /// Biases of both products; 0 if absent.
     pub bias: Option<Operand<B>>,
-    /// The first hidden state; none counts as 0.
+    /// The initial hidden state; 0 if absent.
     pub initial_hidden: Option<Operand<B>>,
-    /// The first cell state of an LSTM; none counts as 0.
+    /// The initial cell state of an LSTM; 0 if absent.
     pub initial_cell: Option<Operand<B>>,
-    /// The length of each sequence of the batch; none counts as all steps.
+    /// The length of each sequence of the batch; all steps if absent.
     pub lengths: Option<Operand<B>>,
 }
 
@@ -170,7 +168,8 @@ impl<B: BufferLike> Command<B> {
         Self::recurrent_with(layer, RecurrentVariant::default(), RecurrentExtras::default())
     }
 
-    /// The same with what few layers have. Which of the extra operands there are follows from what is given.
+    /// As [`recurrent`](Self::recurrent), with a variant of the layer. Its flags are set from the operands that are
+    /// given.
     ///
     /// # Errors
     ///

@@ -9,18 +9,18 @@ use crate::{DType, Error, MAX_RANK, Result};
 #[allow(missing_docs)]
 pub enum ReduceOp {
     Sum,
-    /// Of integers the sum is taken in 64 bits, and the fraction is cut off.
+    /// For integers, the sum is taken in 64 bits and the fraction is cut off.
     Mean,
-    /// Of nothing −∞, the lowest integer, or false.
+    /// The maximum of no elements is -∞, the lowest integer, or false.
     Max,
-    /// Of nothing +∞, the highest integer, or true.
+    /// The minimum of no elements is +∞, the highest integer, or true.
     Min,
     Prod,
     /// The sum of absolute values.
     L1,
-    /// The root of the sum of squares. Of integers it is exact until the fraction is cut off, and saturates.
+    /// The root of the sum of squares. For integers it is exact, then the fraction is cut off, and it saturates.
     L2,
-    /// Of integers the fraction is cut off, and of nothing it is the lowest integer.
+    /// For integers the fraction is cut off, and the result for no elements is the lowest integer.
     LogSumExp,
     /// The index of the first largest element, as `i64`.
     ArgMax,
@@ -39,7 +39,7 @@ impl ReduceOp {
         [Sum, Mean, Max, Min, Prod, L1, L2, LogSumExp, ArgMax, ArgMin, ArgMaxLast, ArgMinLast]
     };
 
-    /// The element type of the output for an input type, or `None` where it has no meaning.
+    /// The element type of the output for an input type, or `None` if the reduction is not defined for that type.
     pub fn output(self, input: DType) -> Option<DType> {
         use ReduceOp::*;
         match self {
@@ -49,7 +49,7 @@ impl ReduceOp {
         }
     }
 
-    /// Whether a result exists when nothing is combined.
+    /// Whether the reduction of no elements has a result.
     pub fn has_identity(self) -> bool {
         use ReduceOp::*;
         match self {
@@ -116,13 +116,13 @@ impl Axes {
 }
 
 impl<B: BufferLike> Command<B> {
-    /// Combines all elements of `src` along `axes`. `dst` has the shape of `src` with size 1 on those
-    /// axes; to drop them, give `dst` strides for the axes that stay and any stride for the others.
+    /// Combines all elements of `src` along `axes`. `dst` has the shape of `src` with size 1 on those axes. To drop
+    /// them, give `dst` a layout with strides for the axes that stay and any stride for the others.
     ///
     /// # Errors
     ///
-    /// An element type the reduction has no meaning for, a `dst` of another shape, an empty reduction
-    /// that has no identity, or operands that do not fit their buffers or overlap.
+    /// An element type for which the reduction is not defined, a `dst` of another shape, a reduction of no elements
+    /// that has no result, or operands that do not fit their buffers or overlap.
     pub fn reduce(op: ReduceOp, dst: Operand<B>, src: Operand<B>, axes: Axes) -> Result<Self> {
         Self::new(Op::Reduce { op, axes }, [dst], [src])
     }

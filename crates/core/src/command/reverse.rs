@@ -1,4 +1,4 @@
-//! Elements in the opposite order.
+//! Reversing the order of elements.
 
 use super::check::small;
 use super::{Axes, BufferLike, Command, Op, Operand};
@@ -15,13 +15,12 @@ impl<B: BufferLike> Command<B> {
         Self::new(Op::Reverse { axes, batch_axis: None }, [dst], [src])
     }
 
-    /// `src` with the first elements of an axis in the opposite order: as many as `lengths`, `i32` or `i64`, has
-    /// at the index on `batch_axis`. The others stay where they are. A length below 0 or beyond the axis is a
-    /// fault.
+    /// Reverses only the first elements along an axis. `lengths`, `i32` or `i64`, says how many for each index of
+    /// `batch_axis`. The other elements stay. A length below 0 or beyond the axis is a fault.
     ///
     /// # Errors
     ///
-    /// As for [`reverse`](Self::reverse), axes that are the same one, or lengths of another shape than the batch
+    /// As for [`reverse`](Self::reverse), the same axis twice, or lengths whose number is not the size of the batch
     /// axis.
     pub fn reverse_sequence(
         dst: Operand<B>,

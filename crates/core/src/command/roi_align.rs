@@ -1,15 +1,15 @@
-//! Regions of interest, each brought to the same size.
+//! Regions of interest, each resampled to the same size.
 
 use super::{BufferLike, Command, Op, Operand};
 use crate::Result;
 
-/// What becomes of the samples of one output.
+/// How the samples of one output are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RoiMode {
-    /// The mean of what is found at the samples.
+    /// The mean of the interpolated samples.
     Mean,
-    /// The largest term: each of the four elements around a sample, times what it counts there. A sample
-    /// outside, and an element that counts nothing, is a term of 0.
+    /// The largest weighted element: each of the four elements around each sample is multiplied by its interpolation
+    /// weight. A sample outside of the input counts as 0, and so does an element with weight 0.
     Max,
 }
 
@@ -18,14 +18,15 @@ pub enum RoiMode {
 pub struct RoiAlignParams {
     /// Height and width of the output.
     pub size: [u32; 2],
-    /// Samples of an output along each axis, or 0 for as many as keeps them at most one element apart.
-    /// [`MAX_SAMPLES`](Self::MAX_SAMPLES) at most, in both.
+    /// Samples per output along each axis. With 0, there are as many as are needed for a distance of at most one
+    /// element. At most [`MAX_SAMPLES`](Self::MAX_SAMPLES) in either case.
     pub samples: u32,
-    /// Elements of the source in one unit of the regions.
+    /// The factor from the units of regions to elements of the source.
     pub scale: f32,
-    /// What becomes of the samples.
+    /// How samples are combined.
     pub mode: RoiMode,
-    /// Whether 0 is the outer edge of the first element, else its middle, with regions of at least one element.
+    /// Whether the coordinate 0 is the outer edge of the first element. If not, it is its center, and every region
+    /// has a size of at least one element.
     pub half_pixel: bool,
 }
 
@@ -35,18 +36,17 @@ impl RoiAlignParams {
 }
 
 impl<B: BufferLike> Command<B> {
-    /// Regions of `src`, `[batch, channels, height, width]`, sampled between elements: `[regions, channels, size…]`.
-    /// `rois` is `[regions, 4]`: x and y of the first corner, then of the last. `batches` is `[regions]`, `i32` or
-    /// `i64`: the batch that a region lies in. An index outside the batch is a fault of the data.
+    /// Resamples regions of `src`, `[batch, channels, height, width]`, to `dst`, `[regions, channels, size…]`. `rois`
+    /// is `[regions, 4]`: x and y of the first corner, then of the last. `batches` is `[regions]` of `i32` or `i64`:
+    /// the batch of each region. An index outside of the batch is found when the Command is executed, and is a fault.
     ///
-    /// Samples more than one element outside count as 0, others take the nearest edge. A corner that is no number
-    /// makes a region of zeros. Coordinates are computed in `f32`, in the order that ONNX Runtime has.
+    /// A sample more than one element outside of `src` counts as 0; one that is nearer takes the value at the edge. A
+    /// region with a NaN corner gives zeros. Coordinates are computed in `f32`, in the same order as in ONNX Runtime.
     ///
     /// # Errors
     ///
-    /// Types other than `f32`, `f16` and `bf16` or that differ, shapes that do not fit each other, nothing to
-    /// sample, an output size of 0, too many samples, a scale that is not finite, or operands that do not fit
-    /// their buffers or overlap.
+    /// Types that differ or are not `f32`, `f16` or `bf16`, shapes that do not match, an empty `src`, an output size
+    /// of 0, too many samples, a scale that is not finite, or operands that do not fit their buffers or overlap.
     pub fn roi_align(
         dst: Operand<B>,
         src: Operand<B>,

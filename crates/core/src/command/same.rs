@@ -1,7 +1,7 @@
-//! When two operations are the same one: what replay rests on.
+//! When two operations are equal, which replay depends on.
 //!
-//! Every field is named, with no `..`, so that one that is added later and forgotten here does not compile.
-//! Numbers count by their bits: 0 and -0 are equal, but their results are not.
+//! Every field is named, without `..`: a field that is added later and forgotten here does not compile. Numbers are
+//! compared by their bits: 0 equals -0, but operations with them give different results.
 
 use std::hash::{Hash, Hasher};
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{DType, Scalar};
 
-/// Takes the words that an operation is made of.
+/// Feeds the words of an operation to a hasher.
 struct Words<'a, H: Hasher>(&'a mut H);
 
 impl<H: Hasher> Words<'_, H> {
@@ -294,7 +294,7 @@ impl Hash for Op {
     }
 }
 
-/// The words themselves, in place of a digest of them.
+/// Keeps the words themselves in place of a hash.
 #[derive(Default, PartialEq)]
 struct Collected(SmallVec<[u8; 256]>);
 
@@ -308,7 +308,7 @@ impl Hasher for Collected {
     }
 }
 
-/// A chain as bytes: collected once, when it is made.
+/// A chain as bytes. They are collected once, when the chain is made.
 pub(super) fn chain_words(inputs: &[DType], steps: &[ChainStep]) -> Box<[u8]> {
     let mut collected = Collected::default();
     let mut words = Words(&mut collected);

@@ -5,12 +5,12 @@ use super::{BufferLike, Command, Op, Operand, ScatterReduction};
 use crate::{DType, Result};
 
 impl<B: BufferLike> Command<B> {
-    /// `src` with single elements along an axis replaced, or combined with updates: the update at each
-    /// place goes to that place of `dst` with the coordinate on the axis replaced by the index there.
-    /// `indices` and `updates` have one shape, which on the other axes is no larger than `src`.
+    /// `src` with single elements along an axis replaced by updates or combined with them. An update goes to the
+    /// element of `dst` with the same coordinates, except that the coordinate on the axis is the index at that
+    /// position. `indices` and `updates` have the same shape, which must not be larger than `src` on the other axes.
     ///
-    /// Updates of one element are applied in row-major order, each rounded to the element type. `dst`
-    /// may be `src`.
+    /// Updates of the same element are applied in row-major order, and each result is rounded to the element type.
+    /// `dst` may be `src`.
     ///
     /// # Errors
     ///
@@ -28,18 +28,17 @@ impl<B: BufferLike> Command<B> {
         Self::new(op, [dst], [src, indices, updates])
     }
 
-    /// `src` with slices replaced, or combined with updates. The last axis of `indices` holds tuples of
-    /// coordinates for the first axes of `dst`; `updates` has the shape
-    /// `indices[..-1] + src[tuple..]`.
+    /// `src` with slices replaced by updates or combined with them. The last axis of `indices` holds tuples of
+    /// coordinates for the first axes of `dst`. `updates` has the shape `indices[..-1] + src[tuple..]`.
     ///
-    /// Updates of one element are applied in row-major order, each rounded to the element type. `dst`
-    /// may be `src`.
+    /// Updates of the same element are applied in row-major order, and each result is rounded to the element type.
+    /// `dst` may be `src`.
     ///
     /// # Errors
     ///
-    /// Tuples that are empty or longer than the axes there are, indices of another type than `i32` or
-    /// `i64`, types or shapes that do not match, arithmetic on `bool`, or operands that do not fit
-    /// their buffers or overlap.
+    /// Tuples that are empty or have more coordinates than there are axes, indices of another type than `i32` or
+    /// `i64`, types or shapes that do not match, arithmetic on `bool`, or operands that do not fit their buffers or
+    /// overlap.
     pub fn scatter_nd(
         dst: Operand<B>,
         src: Operand<B>,
@@ -52,13 +51,13 @@ impl<B: BufferLike> Command<B> {
 }
 
 impl ScatterReduction {
-    /// Every way.
+    /// All variants.
     pub const ALL: [ScatterReduction; 5] = {
         use ScatterReduction::*;
         [Replace, Add, Multiply, Max, Min]
     };
 
-    /// Whether elements of the type can be combined so.
+    /// Whether elements of this type can be combined in this way.
     pub fn takes(self, dtype: DType) -> bool {
         let arithmetic = matches!(self, ScatterReduction::Add | ScatterReduction::Multiply);
         dtype.is_number() || (dtype == DType::Bool && !arithmetic)

@@ -4,7 +4,7 @@ use super::{BufferLike, Command, Op, Operand};
 use crate::{DType, Result, Scalar};
 
 impl<B: BufferLike> Command<B> {
-    /// `a` where the condition holds, else `b`. All three broadcast; `dst` may be one of them.
+    /// `a` where the condition is true, else `b`. All three broadcast; `dst` may be one of them.
     ///
     /// # Errors
     ///
@@ -19,17 +19,16 @@ impl<B: BufferLike> Command<B> {
         Self::new(Op::Where, [dst], [condition, a, b])
     }
 
-    /// Limits each element of any number type to `min ..= max`; without a limit that side is open.
-    /// NaN stays NaN, and where `min` is above `max` every other element becomes `max`. `src`
-    /// broadcasts; `dst` may be `src`.
+    /// Limits each element of any number type to `min ..= max`. A side without a limit is open. NaN stays NaN. If
+    /// `min` is above `max`, every other element becomes `max`. `src` broadcasts; `dst` may be `src`.
     ///
-    /// A limit beyond the range of an integer type is no limit. For a floating-point type it is
-    /// rounded to nearest.
+    /// A limit beyond the range of an integer type is no limit. For a floating-point type the limit is rounded to
+    /// nearest.
     ///
     /// # Errors
     ///
-    /// `bool`, types that differ, a limit that is NaN or, for integers, has a fraction, a shape that
-    /// does not broadcast, or operands that do not fit their buffers or overlap.
+    /// `bool`, types that differ, a limit that is NaN, a limit with a fraction for integers, a shape that does not
+    /// broadcast, or operands that do not fit their buffers or overlap.
     pub fn clip(
         dst: Operand<B>,
         src: Operand<B>,
@@ -41,7 +40,7 @@ impl<B: BufferLike> Command<B> {
 }
 
 impl Op {
-    /// Limits of a clip as numbers of the type that is limited.
+    /// Converts the limits of a clip to the type that is limited.
     pub(super) fn convert_limits(&mut self, dtype: DType) {
         if let Op::Clip { min, max } = self {
             [min, max].into_iter().flatten().for_each(|limit| *limit = in_type(*limit, dtype));
@@ -49,7 +48,7 @@ impl Op {
     }
 }
 
-/// A limit as a number of the type: limits beyond an integer type limit nothing, or everything.
+/// A limit converted to the type. One that is beyond an integer type becomes the type's lowest or highest number.
 pub(super) fn in_type(limit: Scalar, dtype: DType) -> Scalar {
     if dtype.is_float() {
         return Scalar::Float(limit.as_f64());

@@ -1,4 +1,4 @@
-//! What a tensor is, apart from where it lies.
+//! Element type and shape of a tensor, without a place in memory.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub struct TensorSpec {
 }
 
 impl TensorSpec {
-    /// A tensor of that type and shape.
+    /// A tensor of this type and shape.
     ///
     /// # Errors
     ///
@@ -34,18 +34,19 @@ impl TensorSpec {
         Ok(Self::of(&Layout::contiguous(dtype, shape)?))
     }
 
-    /// That of a layout.
+    /// The type and shape of a layout.
     pub fn of(layout: &Layout) -> Self {
         let mut shape = [1; MAX_RANK];
         shape[..layout.rank()].copy_from_slice(layout.shape());
         Self { dtype: layout.dtype(), rank: layout.rank() as u8, shape }
     }
 
-    /// A dense layout of it.
+    /// A dense layout with this type and shape.
     ///
     /// # Errors
     ///
-    /// More elements than can be addressed: a layout with repeated elements may have had those.
+    /// More elements than can be addressed. This happens only if the specification was taken from a layout that
+    /// repeats elements.
     pub fn layout(&self) -> Result<Layout> {
         Layout::contiguous(self.dtype, self.shape())
     }

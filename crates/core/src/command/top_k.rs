@@ -5,15 +5,14 @@ use super::{BufferLike, Command, Op, Operand};
 use crate::Result;
 
 impl<B: BufferLike> Command<B> {
-    /// The largest or smallest elements along an axis, as many as the outputs have there, and their
-    /// places. NaN counts as the largest number; of equal elements the one with the lower index comes
-    /// first. `sorted` gives them from the best on, else they are in the order of their indices.
+    /// The largest or smallest elements along an axis and their indices. The outputs' size on the axis says how many.
+    /// NaN counts as the largest number. Of equal elements the one with the lower index comes first. With `sorted`
+    /// the best comes first; else elements are in the order of their indices.
     ///
     /// # Errors
     ///
-    /// `bool`, `indices` that are not `i64`, an axis that does not exist, more elements asked for than
-    /// there are, types or shapes that do not match, or operands that do not fit their buffers or
-    /// overlap.
+    /// `bool`, `indices` that are not `i64`, an axis that does not exist, more elements than the axis has, types or
+    /// shapes that do not match, or operands that do not fit their buffers or overlap.
     pub fn top_k(
         values: Operand<B>,
         indices: Operand<B>,

@@ -8,7 +8,7 @@ impl<B> Command<B> {
     ///
     /// # Errors
     ///
-    /// Bytes that a Command recorded before uses in a way that does not go with this one.
+    /// Bytes that an earlier Command uses in a way that excludes this one.
     pub(crate) fn claim_host(&self) -> Result<()> {
         match &self.op {
             Op::Upload { source, .. } => source.claim(HostRole::Source),
@@ -23,8 +23,8 @@ impl<B: BufferLike> Command<B> {
     ///
     /// # Errors
     ///
-    /// A number of bytes other than the elements of `dst` take, bytes that there is no memory for, or an
-    /// operand that does not fit its buffer.
+    /// A number of bytes that is not the dense size of `dst`, bytes that are not backed by memory, or an operand that
+    /// does not fit its buffer.
     pub fn upload(dst: Operand<B>, source: HostBytes) -> Result<Self> {
         let spec = TensorSpec::of(&dst.layout);
         Self::new(Op::Upload { source, spec }, [dst], [])
@@ -34,9 +34,8 @@ impl<B: BufferLike> Command<B> {
     ///
     /// # Errors
     ///
-    /// A number of bytes other than the elements of `src` take, bytes that there is no memory for, or an
-    /// operand that does not fit its buffer. Bytes that another Command uses are refused when this one is
-    /// recorded.
+    /// A number of bytes that is not the dense size of `src`, bytes that are not backed by memory, or an operand that
+    /// does not fit its buffer. Bytes that another Command uses are refused when this Command is recorded.
     pub fn download(target: HostBytes, src: Operand<B>) -> Result<Self> {
         Self::new(Op::Download { target }, [], [src])
     }

@@ -1,7 +1,7 @@
 //! The operands of a Command by name.
 //!
-//! An optional operand that is absent leaves no gap among the others, so its place depends on the parameters.
-//! Backends do not count: they take a view, which knows.
+//! An optional operand that is absent leaves no gap, so the position of an operand depends on the parameters.
+//! Backends use these views and do not count positions themselves.
 
 use super::{Command, Op, Operand, Rescale};
 use crate::DType;
@@ -26,17 +26,17 @@ macro_rules! views {
             }
 
             impl<'a, B> $view<'a, B> {
-                /// Those of a Command.
+                /// The operands of a Command.
                 ///
                 /// # Panics
                 ///
-                /// A Command of another operation: to be called where the operation is known.
+                /// If the Command has another operation. Call it only where the operation is known.
                 pub fn of(command: &'a Command<B>) -> Self {
                     let known = matches!(command.op(), $(Op::$op { .. })|+);
                     assert!(known, "{} has no such operands", command.op().name());
                     let mut outputs = command.outputs().iter();
                     let mut inputs = command.inputs().iter();
-                    // As many as the operation has were counted when the Command was made.
+                    // The number of operands was checked when the Command was made.
                     let next = |operands: &mut std::slice::Iter<'a, Operand<B>>| {
                         operands.next().expect("a Command has all its operands")
                     };
@@ -81,7 +81,7 @@ fn residual(op: &Op) -> bool {
     }
 }
 
-/// What is made of the sums of integers.
+/// How the sums of integers are rescaled.
 fn rescale(op: &Op) -> Option<&Rescale> {
     match op {
         Op::MatMulInteger { rescale, .. } | Op::ConvInteger { rescale, .. } => rescale.as_ref(),
@@ -102,7 +102,7 @@ fn moments(op: &Op) -> bool {
     matches!(op, Op::LayerNorm { moments: true, .. })
 }
 
-/// What is there besides: the first of two zero points, and the second.
+/// Whether the first and the second zero point are given.
 fn zeros(op: &Op) -> [bool; 2] {
     match op {
         Op::MatMulInteger { a_zero, b_zero, .. } => [*a_zero, *b_zero],
@@ -113,12 +113,12 @@ fn zeros(op: &Op) -> [bool; 2] {
 }
 
 views! {
-    /// The operands of a matrix product. `b` is what was packed where weights are.
+    /// The operands of a matrix product. `b` is the packed buffer if weights are packed.
     MatMulOperands for MatMul | MatMulPacked {
         out: dst;
         in: a b | bias if bias, residual if residual;
     }
-    /// The operands of a matrix product with weights of few bits.
+    /// The operands of a matrix product with block-quantized weights.
     MatMulBlocksOperands for MatMulBlocks {
         out: dst;
         in: a weights scales
@@ -131,7 +131,7 @@ views! {
         out: dst;
         in: src weight | bias if bias, residual if residual;
     }
-    /// The operands of a convolution whose taps are moved.
+    /// The operands of a deformable convolution.
     DeformConvOperands for DeformConv {
         out: dst;
         in: src weight offset
@@ -186,7 +186,7 @@ views! {
             | mask if |op| matches!(op, Op::Attention { params } if params.mask),
               lengths if |op| matches!(op, Op::Attention { params } if params.lengths);
     }
-    /// The operands of a part that is written into a cache.
+    /// The operands of a write into a cache.
     CacheWriteOperands for CacheWrite {
         out: dst;
         in: cache update
@@ -202,12 +202,12 @@ views! {
         out: dst;
         in: signal | window if |op| matches!(op, Op::Stft { window: true, .. });
     }
-    /// The operands of a conversion to or from integers with a scale.
+    /// The operands of quantization and dequantization.
     QuantizeOperands for Quantize | Dequantize {
         out: dst;
         in: src scale | zero if |op| zeros(op)[0];
     }
-    /// The operands of a conversion to integers with the scale that suits the data.
+    /// The operands of dynamic quantization.
     DynamicQuantizeOperands for DynamicQuantize {
         out: dst scale | zero if |op| matches!(op, Op::DynamicQuantize { dtype: DType::U8, .. });
         in: src;

@@ -3,23 +3,24 @@
 use super::{Command, Op, Operand, ResizeMode, ResizeParams};
 use crate::size::product;
 
-/// Multiply-adds that count as one operation: kernels do that many at a time.
+/// This many multiply-adds count as one operation: kernels do about that many at a time.
 const MULTIPLY_ADDS: u128 = 16;
 
 impl<B> Command<B> {
-    /// An estimate of what the Command has to do, in operations on single numbers: one for each element that
-    /// is read or written, as often as it is (a repeated axis counts with its size), and one for 16
-    /// multiply-adds of a matrix product, convolution, attention or recurrent layer. It depends on shapes
-    /// and parameters alone, and is `u64::MAX` where there is more to do than that.
+    /// An estimate of the work of this Command, in operations on single numbers. Each read or write of an element
+    /// counts as one; an axis that repeats counts with its size. 16 multiply-adds of a matrix product, convolution,
+    /// attention or recurrent layer count as one. The estimate depends on shapes and parameters alone. It is
+    /// `u64::MAX` if it would be larger.
     ///
-    /// For bounds on how long a Command may take, not for predictions of how long it does.
+    /// It is used to bound the time of a Command, not to predict it.
     pub fn work(&self) -> u64 {
         u64::try_from(self.operations()).unwrap_or(u64::MAX)
     }
 
-    /// Whether that is more than `most`. `bytes` are those that its operands hold.
+    /// Whether the work is more than `most`. `bytes` is the dense size of all operands.
     pub(crate) fn is_more_work(&self, bytes: usize, most: u64) -> bool {
-        // These touch each element once, and an element has at least one byte: no need to count.
+        // These touch each element once. An element has a byte or more, but for 4-bit numbers, whose count
+        // may be twice the bytes: near enough for a bound, and nothing is counted.
         let is_light = matches!(
             self.op,
             Op::Fill { .. } | Op::Copy { .. } | Op::Unary { .. } | Op::Binary { .. }
@@ -53,31 +54,31 @@ impl<B> Command<B> {
             Op::Chain { chain } => {
                 elements(&self.operands) + times(&[of(&outputs[0]), chain.steps().len()])
             }
-            // Each element is read in one place and written in another.
+            // Each element is read and written.
             Op::Upload { .. } | Op::Download { .. } | Op::PackWeights { .. } => {
                 2 * elements(outputs).max(elements(inputs))
             }
-            // The source is read for its range, and again.
+            // The source is read twice: once for its range.
             Op::DynamicQuantize { .. } => elements(&self.operands) + elements(inputs),
             Op::Pad { .. } => 2 * elements(outputs),
-            // Each element is looked at twice.
+            // Each element is read twice.
             Op::NonZero => elements(&self.operands) + elements(inputs),
             Op::Compress { .. } => elements(&self.operands) + elements(&inputs[1..]),
             Op::Unique { .. } => {
                 let comparisons = logarithm(of(&outputs[1]));
                 elements(outputs) + elements(inputs).saturating_mul(comparisons)
             }
-            // Every box that is selected is compared with all others of its class.
+            // Every selected box is compared with all others of its class.
             Op::NonMaxSuppression { .. } => {
                 let boxes = inputs[1].layout.shape()[2];
                 let rows = outputs[0].layout.shape()[0];
                 elements(&self.operands).saturating_add(times(&[rows, boxes]))
             }
-            // Of the first input only what is asked for is read.
+            // Only selected elements of the first input are read.
             Op::Gather { .. } | Op::GatherElements { .. } | Op::GatherNd { .. } | Op::Embedding => {
                 2 * elements(outputs) + elements(&inputs[1..])
             }
-            // The last input is read, and meets what is there.
+            // The last input is read and combined with the old values.
             Op::ScatterElements { .. } | Op::ScatterNd { .. } => {
                 elements(&self.operands) + elements(&inputs[2..])
             }
@@ -90,14 +91,14 @@ impl<B> Command<B> {
                 let others = elements(outputs) + elements(&inputs[..1]) + elements(&inputs[2..]);
                 others + packed + multiply_adds(&[of(&outputs[0]), k_of(&inputs[0])])
             }
-            // Weights count once, and once more for taking them out of bytes.
+            // Each weight counts once more, for unpacking it.
             Op::MatMulBlocks { .. } => {
                 let (rows, k) = (of(&outputs[0]), k_of(&inputs[0]));
                 let weights = times(&[inputs[1].layout.shape()[0], k]);
                 elements(&self.operands) + weights + multiply_adds(&[rows, k])
             }
-            // Each element of the output is a sum over the weights of its channel, and of a transposed one
-            // each element of the input goes to as many.
+            // Each element of the output is a sum over the weights of its channel. In a transposed convolution, each
+            // element of the input is added to that many outputs.
             Op::Conv { .. } | Op::ConvInteger { .. } => {
                 elements(&self.operands)
                     + multiply_adds(&[of(&outputs[0]), per_channel(&inputs[1])])
@@ -114,7 +115,7 @@ impl<B> Command<B> {
                 let comparisons = logarithm(outputs[0].layout.shape()[usize::from(*axis)]);
                 elements(outputs) + elements(inputs).saturating_mul(comparisons)
             }
-            // Channels that share offsets find each tap at one place, between four elements.
+            // Channels that share offsets share the positions of taps. Each tap is interpolated from four elements.
             Op::DeformConv { params } => {
                 let channels = inputs[0].layout.shape()[1] / params.offset_groups.max(1) as usize;
                 let samples = times(&[of(&inputs[2]) / 2, channels]);
@@ -127,7 +128,8 @@ impl<B> Command<B> {
                 let taps = (mode.taps() as u128).saturating_pow(axes);
                 elements(outputs).saturating_mul(taps + 8)
             }
-            // Samples that the data decide on stand half an element apart or more, and those outside are left out.
+            // If the data decides on the number of samples, they are at least half an element apart, and samples
+            // outside are skipped.
             Op::RoiAlign { params } if params.samples == 0 => {
                 let (src, dst) = (inputs[0].layout.shape(), outputs[0].layout.shape());
                 let [high, wide] = [src[2], src[3]].map(|size| size.saturating_mul(2).max(1));
@@ -178,7 +180,8 @@ fn of<B>(operand: &Operand<B>) -> usize {
     operand.layout.elements()
 }
 
-/// Elements of all. Each has less than 2^64, and there are few.
+/// The number of elements of all operands. Each has less than 2^64, and there are few operands, so the sum does not
+/// overflow.
 fn elements<B>(operands: &[Operand<B>]) -> u128 {
     operands.iter().map(|operand| of(operand) as u128).sum()
 }
@@ -196,23 +199,23 @@ fn k_of<B>(operand: &Operand<B>) -> usize {
     operand.layout.shape().last().copied().unwrap_or(1)
 }
 
-/// Weights of one channel: of the first axis.
+/// The number of weights of one channel, where channels are the first axis.
 fn per_channel<B>(weight: &Operand<B>) -> usize {
     product(&weight.layout.shape()[1..])
 }
 
-/// How often a number can be halved, and once more.
+/// The number of binary digits.
 fn logarithm(number: usize) -> u128 {
     u128::from(number.max(1).ilog2()) + 1
 }
 
-/// So many fast Fourier transforms of complex numbers.
+/// The work of this many fast Fourier transforms of complex numbers.
 fn transforms(count: &[usize], length: usize) -> u128 {
     let operations = 2 * (length as u128) * logarithm(length);
     times(count).saturating_mul(operations)
 }
 
-/// Elements that one element of a resized output is made of.
+/// How many input elements make one element of a resized output.
 fn taps(params: &ResizeParams, rank: usize) -> u128 {
     let filter = match params.mode {
         ResizeMode::Nearest(_) => return 1,
@@ -220,11 +223,11 @@ fn taps(params: &ResizeParams, rank: usize) -> u128 {
         ResizeMode::Cubic(_) => 4.0,
     };
     let each = params.scales[..rank].iter().map(|&scale| {
-        // An axis that stays as it is needs no filter.
+        // An axis that keeps its size needs no filter.
         let filter = if scale == 1.0 { 1.0 } else { filter };
         if params.antialias && scale < 1.0 { filter / scale } else { filter }
     });
-    // A conversion from floating point saturates.
+    // The conversion from floating point saturates.
     each.product::<f64>() as u128
 }
 

@@ -1,4 +1,4 @@
-//! Opening a device with settings of its own.
+//! Opening a device with its own settings.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::{Config, Device, Exhaustion, registry};
 use crate::Result;
 
-/// Settings for a device about to be opened. Starts from the environment's (see [`Config`]); what is
-/// set here wins.
+/// Settings for a device that is about to be opened. It starts with the settings of the environment (see [`Config`]);
+/// settings made here override them.
 ///
 /// ```no_run
 /// # millstream_core::doctest!();
@@ -58,7 +58,7 @@ impl DeviceBuilder {
         self.set(|config| config.exhaustion = exhaustion)
     }
 
-    /// Device memory that may be taken, in bytes.
+    /// The most device memory that may be used, in bytes.
     pub fn memory_limit(self, bytes: usize) -> Self {
         self.set(|config| config.memory_limit = Some(bytes))
     }
@@ -78,12 +78,12 @@ impl DeviceBuilder {
         self.set(|config| config.threads = Some(threads))
     }
 
-    /// Whether one command may use several threads when others are idle.
+    /// Whether one Command may use several threads while others are idle.
     pub fn intra_op(self, on: bool) -> Self {
         self.set(|config| config.intra_op = on)
     }
 
-    /// Commands that are gathered before they are submitted unasked.
+    /// The number of Commands after which a batch is submitted without being asked.
     pub fn batch_commands(self, count: usize) -> Self {
         self.set(|config| config.batch_commands = count)
     }
@@ -93,13 +93,13 @@ impl DeviceBuilder {
         self.set(|config| config.in_flight = count)
     }
 
-    /// Entries of each kind that the profiler keeps for each stream.
+    /// How many entries of each kind the profiler keeps for each stream.
     pub fn profiler_ring(self, entries: usize) -> Self {
         self.set(|config| config.profiler_ring = entries)
     }
 
-    /// The file that the profiler's trace is written to when the device is closed or the process exits. The profiler is
-    /// then on from the start.
+    /// Writes the profiler's trace to this file when the device is closed or the process exits. The profiler then
+    /// starts with the device.
     pub fn trace(self, path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         self.set(|config| config.trace = Some(path))
@@ -114,11 +114,11 @@ impl DeviceBuilder {
     ///
     /// # Blocks when
     ///
-    /// Always, for a moment: it starts threads, or asks a driver.
+    /// Always, for a moment: it starts threads or calls a driver.
     ///
     /// # Errors
     ///
-    /// A name no backend has, a device that cannot be opened, or a setting that is not valid.
+    /// A name that no backend has, a device that cannot be opened, or a setting that is not valid.
     pub fn open(self) -> Result<Device> {
         registry::open_new(&self.name, self.config?)
     }

@@ -1,14 +1,14 @@
-//! Settings: a builder in code, environment variables outside it.
+//! Settings, from code and from environment variables.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::{Error, Result};
 
-/// Streams that a device can have at most; one word of bits holds their leases.
+/// The most streams that a device can have: the bits of one word hold their leases.
 pub const MAX_STREAMS: u32 = 64;
 
-/// Entries that the profiler can be set to keep.
+/// The fewest entries that the profiler can be set to keep.
 const MIN_RING: usize = 16;
 const MAX_RING: usize = 1 << 24;
 
@@ -17,10 +17,10 @@ const MAX_RING: usize = 1 << 24;
 pub enum Exhaustion {
     /// A stream that another thread uses too. Streams are safe to share.
     Share,
-    /// The next stream that is given back or that its thread has no use for at the moment, in order of arrival; an
-    /// error after the time, if there is one.
+    /// The next stream that is given back, or whose thread does not use it at the moment. Threads get streams in
+    /// order of arrival. After the time, if there is one, it is an error.
     Wait(Option<Duration>),
-    /// An error, at once.
+    /// An error, immediately.
     Fail,
 }
 
@@ -44,7 +44,7 @@ pub enum Exhaustion {
 /// | `MILLSTREAM_TRACE` | `trace` | a file | none |
 /// | `MILLSTREAM_QUIET` | `quiet` | `0`, `1` | `0` |
 ///
-/// Parsing is strict: a value that does not parse is an error when a device is opened, never ignored.
+/// Parsing is strict: a value that does not parse is an error when a device is opened. It is never ignored.
 ///
 /// ```
 /// # millstream_core::doctest!();
@@ -60,36 +60,38 @@ pub enum Exhaustion {
 #[doc(alias = "SessionOptions")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Streams in the pool, the default stream included, or as many as the device likes to have.
+    /// Streams in the pool, the default stream included. If `None`, the device decides.
     pub streams: Option<u32>,
     /// What a thread gets when every stream is leased.
     pub exhaustion: Exhaustion,
-    /// Device memory that may be taken. Unless given it is all of a GPU's memory, and on the CPU device three
-    /// quarters of the machine's memory or of what its control group may have, so that room is left for the rest.
+    /// The most device memory that may be used. The default is all memory of a GPU. For the CPU device it is three
+    /// quarters of the machine's memory or of the limit of its control group, so that room is left for everything
+    /// else.
     pub memory_limit: Option<usize>,
-    /// Above this share of the limit, in percent, cached memory is given back …
+    /// If more than this share of the limit is in use, in percent, cached memory is given back …
     pub memory_high: u32,
     /// … until this share is reached.
     pub memory_low: u32,
     /// How long a wait may take.
     pub wait_timeout: Duration,
-    /// Threads that compute at the same time on the CPU device, or one per core.
+    /// Threads that compute at the same time on the CPU device. If `None`, one per core.
     pub threads: Option<usize>,
-    /// Whether one command may use several threads when others are idle.
+    /// Whether one Command may use several threads while others are idle.
     pub intra_op: bool,
-    /// Commands that are gathered before they are submitted unasked.
+    /// The number of Commands after which a batch is submitted without being asked.
     pub batch_commands: usize,
-    /// Batches of one stream that may be in flight; recording waits beyond that.
+    /// Batches of one stream that may be in flight. Recording waits when there are more.
     pub in_flight: usize,
-    /// Kernels kept by the compile-once cache.
+    /// Compiled kernels that are kept.
     pub kernel_cache: usize,
-    /// Entries of each kind that the profiler keeps for each stream, and spans and marks of users: the newest ones.
+    /// How many entries of each kind the profiler keeps for each stream, and how many spans and marks of users. The
+    /// oldest are dropped.
     pub profiler_ring: usize,
-    /// The profiler is on from the start, and this file is written when the device is closed, and when the process
-    /// exits by returning from `main` or by [`std::process::exit`]. Devices with one file are all in it. A child of a
-    /// fork writes none.
+    /// The profiler starts with the device, and its trace is written to this file when the device is closed, and when
+    /// the process exits by returning from `main` or by [`std::process::exit`]. Devices with the same file share it.
+    /// A child of a fork writes nothing.
     pub trace: Option<PathBuf>,
-    /// Whether nothing is written to standard error, not even that the CPU device was built without optimization.
+    /// Whether standard error stays empty. Without this, an unoptimized build of the CPU device writes one line.
     pub quiet: bool,
 }
 
@@ -115,7 +117,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The defaults, changed by what the environment says.
+    /// The defaults, overridden by the environment.
     ///
     /// # Errors
     ///

@@ -1,18 +1,18 @@
-//! Noticing that the process is a fork.
+//! Noticing that the process was forked.
 //!
-//! In a child only the forking thread exists; the parent's locks may be held for ever by threads that
-//! are not there. So an inherited device is recognized by a number, before any lock is touched.
+//! In a child only the forking thread exists, and locks of the parent may be held forever by threads that do not
+//! exist there. So an inherited device is recognized by a number, before any lock is touched.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// A number that differs between a process and its forks. Never written but right after a fork.
+/// A number that differs between a process and its forks. It is written only right after a fork.
 pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// Starts to watch for forks. Done twice at worst, which does no harm.
+/// Starts to watch for forks. Two threads may do this at the same time, which does no harm.
 #[cfg(unix)]
 pub(crate) fn watch() {
     static WATCHING: AtomicBool = AtomicBool::new(false);

@@ -1,4 +1,4 @@
-//! How a device is, and what went wrong on it.
+//! The health of a device, and the errors that it had.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,18 +21,18 @@ pub enum HealthState {
     Forked,
 }
 
-/// How a device is.
+/// The health of a device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Health {
     /// Whether it can be used.
     pub state: HealthState,
     /// Commands that failed, and errors of the device itself, since it was opened.
     pub faults: u64,
-    /// The last error, or the reason why it is lost.
+    /// The last error; for a lost device, why it was lost.
     pub last_error: Option<Error>,
 }
 
-/// What went wrong on a device.
+/// The errors of a device.
 #[derive(Default)]
 pub(super) struct FaultLog(Mutex<State>);
 
@@ -75,35 +75,36 @@ impl DeviceInner {
         self.wake_tasks();
     }
 
-    /// The same for a caller that holds a lock, and wakes the tasks when it does not any more.
+    /// As [`note_error`](Self::note_error), for a caller that holds a lock. It must wake the tasks after it has
+    /// released the lock.
     pub fn note_error_locked(&self, error: &Error) {
         self.fault_log.note(error);
         if matches!(error, Error::DeviceLost { .. }) {
-            // Status first: whoever is released below and calls again is refused.
+            // The status comes first, so that a caller that is released below and calls again is refused.
             let _ = self.status.compare_exchange(OPEN, LOST, Ordering::AcqRel, Ordering::Acquire);
-            // After the note above; pairs with `lose_if_lost`.
+            // This comes after the error was noted above; `lose_if_lost` relies on it.
             for stream in self.pool.created() {
                 stream.progress().lose(error.clone());
             }
         }
     }
 
-    /// Wakes the tasks that wait for what has passed, on all streams. The caller holds no lock.
+    /// Wakes the tasks that wait for work that has passed, on all streams. The caller holds no lock.
     pub fn wake_tasks(&self) {
         self.pool.created().for_each(|stream| stream.progress().wake_tasks());
     }
 
-    /// For a stream that was just added to the pool: if the device was lost meanwhile, so is the stream. Either
-    /// this check, under the lock of the fault log, comes after the loss was noted, or the thread that notes the
-    /// loss finds the stream in the pool.
+    /// Loses a stream that was just added to the pool if the device was lost meanwhile. Nothing is missed: either
+    /// this check, under the lock of the fault log, comes after the loss was noted, or the thread that notes the loss
+    /// finds the stream in the pool.
     pub fn lose_if_lost(&self, stream: &StreamInner) {
         if self.fault_log.is_lost() {
             stream.progress().lose(self.fault_log.lost(self.name()));
         }
     }
 
-    /// What an error means that a queue gave instead of taking a batch: unless the device was closed it is
-    /// broken, and nobody can say what it still does.
+    /// The error of a queue that did not take a batch. Unless the device was closed, it is broken, and nobody knows
+    /// what it still does.
     pub fn broken(&self, error: Error) -> Error {
         match error {
             Error::DeviceLost { .. } | Error::DeviceClosed { .. } => error,

@@ -1,4 +1,4 @@
-//! The state of a device, and the list of all that were opened.
+//! The state of a device, and the list of all devices that were opened.
 
 use std::sync::atomic::AtomicPtr;
 
@@ -11,18 +11,18 @@ use crate::stream::{Deadline, StreamPool};
 use crate::sync::schedule::{AtomicU8, Ordering};
 use crate::{Backend, BackendInfo, Command, Error, Op, OpKind, Result};
 
-/// The state of a device. On the hot path it is only read.
+/// The state of a device. The hot path only reads it.
 pub(crate) struct DeviceInner {
     /// The device opened before this one.
     pub(super) opened_before: Option<&'static DeviceInner>,
-    /// The name, with a number where devices of that name were opened before.
+    /// The name. If devices of that name were opened before, a number follows it.
     pub(super) label: String,
     pub(super) info: BackendInfo,
     pub(super) config: Config,
     pub(super) backend: Box<dyn Backend>,
     pub(super) supported: u64,
     pub(super) max_work: u64,
-    /// The process it was opened in.
+    /// The process in which it was opened.
     pub(super) generation: u32,
     /// One of the constants below.
     pub(super) status: AtomicU8,
@@ -32,8 +32,7 @@ pub(crate) struct DeviceInner {
     pub(super) profiler: Profiler,
 }
 
-/// The device opened last. All devices hang together from here, so that what lives as long as the process
-/// is never mistaken for a leak.
+/// The device that was opened last. All devices are linked from here, so that leak checkers find them.
 static NEWEST: AtomicPtr<DeviceInner> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Keeps a device for the rest of the process.
@@ -63,7 +62,7 @@ pub(crate) fn opened_devices() -> impl Iterator<Item = &'static DeviceInner> {
     std::iter::successors(newest, |device| device.opened_before)
 }
 
-/// A name that no device before it has.
+/// A name that no earlier device has.
 fn label(name: &str, newest: Option<&'static DeviceInner>) -> String {
     let before = std::iter::successors(newest, |device| device.opened_before);
     match before.filter(|device| device.info.name == name).count() {
@@ -76,10 +75,10 @@ pub(super) const OPEN: u8 = 0;
 pub(super) const LOST: u8 = 1;
 pub(super) const CLOSED: u8 = 2;
 
-/// A word names every kind.
+/// Each kind has a bit of a word.
 const _: () = assert!(OpKind::ALL.len() <= u64::BITS as usize);
 
-/// A kind in the set of those that a backend supports.
+/// The bit of a kind in the set of kinds that a backend supports.
 pub(super) fn bit(kind: OpKind) -> u64 {
     1 << kind as u8
 }
@@ -113,22 +112,22 @@ impl DeviceInner {
         &self.profiler
     }
 
-    /// Whether the backend has kernels for it.
+    /// Whether the backend has kernels for this kind.
     pub fn supports(&self, kind: OpKind) -> bool {
         self.supported & bit(kind) != 0
     }
 
-    /// Batches that one stream may have in flight; always below what makes the platform block.
+    /// Batches that one stream may have in flight. This is always fewer than the number at which the platform blocks.
     pub fn in_flight_cap(&self) -> usize {
         self.config.in_flight.min(self.info.queue_capacity.saturating_sub(1)).max(1)
     }
 
-    /// Batches that run at the same time at full speed.
+    /// How many batches run at full speed at the same time.
     pub fn parallelism(&self) -> usize {
         self.info.parallelism.max(1)
     }
 
-    /// Whether the device was opened before a fork, in the parent.
+    /// Whether the device was opened in the parent of this process, before a fork.
     pub fn is_inherited(&self) -> bool {
         self.generation != fork::generation()
     }
@@ -137,12 +136,12 @@ impl DeviceInner {
         self.status.load(Ordering::Acquire) == CLOSED
     }
 
-    /// Whether nothing comes any more from one of the streams.
+    /// Whether a stream is lost: its work never finishes.
     pub fn has_lost_streams(&self) -> bool {
         self.pool.created().any(|stream| stream.progress().lost().is_some())
     }
 
-    /// Whether the device can be used. Two loads of words that hardly ever change.
+    /// Whether the device can be used. This costs two loads of words that rarely change.
     pub fn check(&self) -> Result<()> {
         if self.status.load(Ordering::Acquire) == OPEN && !self.is_inherited() {
             return Ok(());
@@ -162,10 +161,11 @@ impl DeviceInner {
         }
     }
 
-    /// Whether the device can do this, and in bounded time. `bytes` are those that its operands hold.
+    /// Whether the device supports this Command, and can execute it in bounded time. `bytes` is the dense size of its
+    /// operands.
     pub fn check_command<B>(&self, command: &Command<B>, bytes: usize) -> Result<()> {
         self.check_support(command.op())?;
-        // A look at the operands, which a device without a bound is spared.
+        // This reads the operands, so devices without a bound skip it.
         if self.max_work != u64::MAX && command.is_more_work(bytes, self.max_work) {
             return Err(Error::Invalid {
                 op: command.op().name(),
@@ -191,7 +191,7 @@ impl DeviceInner {
         })
     }
 
-    /// Waits until everything recorded has passed, whatever became of it; the first error.
+    /// Waits until everything that was recorded has passed, failed or not. Returns the first error.
     pub fn wait_idle(&'static self) -> Result<()> {
         let mut first = Ok(());
         let deadline = Deadline::usual(self);
@@ -202,5 +202,5 @@ impl DeviceInner {
     }
 }
 
-// A panic leaves a device usable; see `StreamInner`.
+// A panic leaves the device usable; see `StreamInner`.
 impl std::panic::RefUnwindSafe for DeviceInner {}

@@ -23,10 +23,10 @@ use crate::{
     BackendInfo, Buffer, Counters, DType, Error, Layout, MemoryStats, OpKind, Ready, Result, Stream,
 };
 
-/// A device: a handle that costs nothing to copy and may be used from any thread.
+/// A device: a handle that is cheap to copy and may be used from any thread.
 ///
-/// A device lives as long as the process, so that threads may be in the middle of a call when `main`
-/// returns. [`close`](Self::close) gives its memory and threads back early.
+/// A device lives as long as the process, so that threads may be in the middle of a call when `main` returns.
+/// [`close`](Self::close) gives its memory and threads back early.
 ///
 /// ```
 /// # millstream_core::doctest!();
@@ -53,23 +53,23 @@ impl Device {
         self.0
     }
 
-    /// The name it is opened by.
+    /// The name by which it is opened.
     pub fn name(&self) -> &'static str {
         self.0.name()
     }
 
-    /// The name, with a number behind it where devices of that name were opened before this one in the process: `cpu`,
-    /// `cpu#2`. Messages name devices so.
+    /// The name in messages. If devices of the same name were opened before in this process, a number follows it:
+    /// `cpu`, `cpu#2`.
     pub fn label(&self) -> &'static str {
         self.0.label()
     }
 
-    /// What it is.
+    /// Properties of the device.
     pub fn info(&self) -> &'static BackendInfo {
         &self.0.info
     }
 
-    /// Its settings.
+    /// The settings of the device.
     pub fn config(&self) -> &'static Config {
         &self.0.config
     }
@@ -79,9 +79,9 @@ impl Device {
         self.0.supports(kind)
     }
 
-    /// The layout of a buffer for weights of this layout, packed for matrix products by
-    /// [`Command::pack_weights`](crate::Command::pack_weights). `None` where the device gains nothing
-    /// from it: then the weights are used as they are.
+    /// The layout of the buffer in which [`Command::pack_weights`](crate::Command::pack_weights) packs weights of
+    /// this layout for matrix products. `None` if packing gains nothing on this device: then use the weights as they
+    /// are.
     pub fn packed_layout(&self, weights: &Layout) -> Option<Layout> {
         let bytes = self.0.backend.packed_bytes(weights)?;
         Layout::contiguous(DType::U8, &[bytes]).ok()
@@ -112,10 +112,12 @@ impl Device {
         Stream::current(self)
     }
 
-    /// Waits, without a thread, until recording on the current stream of the thread that polls does not block; see
-    /// [`Stream::ready`]. Where that stream is busy and another one is idle and free, the thread goes on with that
-    /// one: so the calls of a few threads of an executor run side by side. A stream that the thread was given by
-    /// [`Stream::scope`] or [`Stream::make_current`] stays, and so does the default stream of the main thread.
+    /// Waits, without blocking a thread, until recording on the current stream of the polling thread does not block;
+    /// see [`Stream::ready`].
+    ///
+    /// If that stream is busy and another one is idle and free, the thread switches to the other one, so that calls
+    /// from a few executor threads run in parallel. The thread keeps a stream that [`Stream::scope`] or
+    /// [`Stream::make_current`] gave it, and the main thread keeps the default stream.
     ///
     /// ```
     /// # millstream_core::doctest!();
@@ -158,8 +160,8 @@ impl Device {
         Stream::current_unleased(self)?.allocate(bytes)
     }
 
-    /// Waits until everything recorded on any stream so far has finished, for as long as the device is set
-    /// to in all. A stream that fails does not keep the others from being waited for.
+    /// Waits until everything recorded so far on any stream has finished. [`Config::wait_timeout`] bounds the whole
+    /// wait. A failed stream does not stop the wait for the others.
     ///
     /// ```
     /// # millstream_core::doctest!();
@@ -183,7 +185,7 @@ impl Device {
     pub fn synchronize(&self) -> Result<()> {
         self.0.check()?;
         let streams: Vec<_> = self.0.pool.created().collect();
-        // All get their work before the first is waited for.
+        // Submit on all streams before waiting for the first.
         let mut first = Ok(());
         let deadline = Deadline::usual(self.0);
         for stream in &streams {
@@ -195,8 +197,8 @@ impl Device {
         first
     }
 
-    /// Gives cached memory that nobody uses back to the device, and pooled host memory of transfers.
-    /// What a device counts on for batches that it would run again stays.
+    /// Gives unused cached memory back to the device, and pooled host memory of transfers. Memory that a device needs
+    /// to replay batches stays.
     ///
     /// ```
     /// # millstream_core::doctest!();
@@ -210,11 +212,11 @@ impl Device {
     ///
     /// # Blocks when
     ///
-    /// A driver takes its time to take memory back.
+    /// While the driver frees memory.
     ///
     /// # Errors
     ///
-    /// A device that is gone.
+    /// A device that is lost or closed.
     pub fn empty_cache(&self) -> Result<()> {
         self.0.check()?;
         crate::memory::trim_device(self.0);
@@ -224,7 +226,7 @@ impl Device {
         Ok(())
     }
 
-    /// What the device's memory is used for. All zero for a device inherited through a fork.
+    /// Memory statistics of the device. All zero for a device that was inherited through a fork.
     ///
     /// ```
     /// # millstream_core::doctest!();
@@ -241,13 +243,13 @@ impl Device {
         if self.0.is_inherited() { MemoryStats::default() } else { crate::memory::stats_of(self.0) }
     }
 
-    /// What all streams did so far.
+    /// Counters of all streams.
     pub fn counters(&self) -> Counters {
         let streams = self.0.pool.created().map(StreamInner::read_counters);
         streams.fold(Counters::default(), std::ops::Add::add)
     }
 
-    /// Streams that can be leased now.
+    /// How many streams can be leased now.
     pub fn free_streams(&self) -> u32 {
         self.0.pool.free()
     }
@@ -257,22 +259,22 @@ impl Device {
         &self.0.profiler
     }
 
-    /// How the device is.
+    /// The health of the device.
     pub fn health(&self) -> Health {
         self.0.health()
     }
 
-    /// Finishes what is recorded, then gives memory and threads back. Every later call fails with
-    /// [`Error::DeviceClosed`]; memory of buffers that still live goes back when they are dropped.
+    /// Finishes what was recorded, then gives memory and threads back. Every later call fails with
+    /// [`Error::DeviceClosed`]. Memory of buffers that still exist is freed when they are dropped.
     ///
     /// # Blocks when
     ///
-    /// Anything recorded has not finished, and until the threads of the device have ended.
+    /// Recorded work has not finished, and until the threads of the device have ended.
     ///
     /// # Errors
     ///
-    /// Work that does not finish in time (the device stays open), or a device that is gone. A fault of
-    /// the last work is returned after closing.
+    /// Work that does not finish in time (the device then stays open), or a device that is lost. If the last work
+    /// failed, its fault is returned after closing.
     pub fn close(self) -> Result<()> {
         self.0.check()?;
         let result = self.0.wait_idle();
@@ -287,7 +289,7 @@ impl Device {
         {
             return self.0.check();
         }
-        // What was recorded between the wait and the closing.
+        // Waits for what was recorded between the first wait and the closing.
         let _ = self.0.wait_idle();
         self.0.backend.close();
         if let Some(path) = &self.0.config.trace {

@@ -10,8 +10,8 @@ use crate::sync::schedule::AtomicU8;
 use crate::{Backend, BackendInfo, OpKind, Result};
 
 impl Device {
-    /// Opens a device by name, as in `"cpu"` or `"cuda:1"`, with the settings of the environment (see
-    /// [`Config`]). A second call gives the same device.
+    /// Opens a device by name, such as `"cpu"` or `"cuda:1"`, with the settings of the environment (see [`Config`]).
+    /// A second call returns the same device.
     ///
     /// ```
     /// # millstream_core::doctest!();
@@ -27,11 +27,11 @@ impl Device {
     ///
     /// # Blocks when
     ///
-    /// The device was not open yet: it starts threads, or asks a driver.
+    /// The device was not open yet: it starts threads or calls a driver.
     ///
     /// # Errors
     ///
-    /// A name no backend has, a device that cannot be opened, or a setting that does not parse.
+    /// A name that no backend has, a device that cannot be opened, or a setting that does not parse.
     pub fn open(name: &str) -> Result<Self> {
         registry::open_shared(name)
     }
@@ -49,7 +49,7 @@ impl Device {
         Self::open("cpu")
     }
 
-    /// The most capable device that opens, or the one that `MILLSTREAM_DEVICE` names.
+    /// The most capable device that can be opened, or the one that `MILLSTREAM_DEVICE` names.
     ///
     /// ```
     /// # millstream_core::doctest!();
@@ -74,7 +74,7 @@ impl Device {
         registry::open_best()
     }
 
-    /// Opens a device with settings of its own; always a new one.
+    /// Opens a device with its own settings. This is always a new device.
     ///
     /// ```
     /// # millstream_core::doctest!();
@@ -90,7 +90,7 @@ impl Device {
         DeviceBuilder::new(name)
     }
 
-    /// Every backend that is linked in, with its devices or the reason why it has none.
+    /// Every backend that is linked in, with its devices or the reason why there are none.
     ///
     /// ```
     /// # millstream_core::doctest!();
@@ -114,7 +114,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Settings out of range, or a trace that cannot be written where it is wanted.
+    /// Settings out of range, or a trace file that cannot be written.
     pub fn with_backend(backend: Box<dyn Backend>, mut config: Config) -> Result<Self> {
         config.check()?;
         fork::watch();

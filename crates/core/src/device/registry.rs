@@ -1,4 +1,4 @@
-//! Which devices there are, and which were opened by name.
+//! The devices that exist, and those that were opened by name.
 
 use std::collections::HashMap;
 use std::ptr;
@@ -10,12 +10,12 @@ use crate::{BackendEntry, BackendInfo, Error, Result};
 
 type Opened = Mutex<HashMap<String, Device>>;
 
-/// Devices opened by name. Behind a pointer so that a forked child can start with a new map instead of
-/// one whose lock may be held for ever.
+/// Devices opened by name. It is a pointer so that a forked child can start with a new map: the lock of the old one
+/// may be held forever.
 static OPENED: AtomicPtr<Opened> = AtomicPtr::new(ptr::null_mut());
 
-/// How a pointer in a static is published, and how it is read; each pairs with the other. The statics are not
-/// what loom can look into: its model below uses the same.
+/// The orderings with which a pointer in a static is published and read; they pair with each other. Loom cannot see
+/// into statics, so its model below uses the same orderings.
 pub(super) const PUBLISH: Ordering = Ordering::AcqRel;
 pub(super) const READ: Ordering = Ordering::Acquire;
 
@@ -81,7 +81,7 @@ pub(super) fn open_new(name: &str, config: Config) -> Result<Device> {
     Device::with_backend(backend, config)
 }
 
-/// Opens a device with the settings of the environment; the same one every time.
+/// Opens a device with the settings of the environment; always the same one.
 pub(super) fn open_shared(name: &str) -> Result<Device> {
     let (entry, index) = find(name)?;
     let key = format!("{}:{index}", entry.name);
@@ -94,7 +94,7 @@ pub(super) fn open_shared(name: &str) -> Result<Device> {
     Ok(device)
 }
 
-/// Opens the device that the environment names, or the most capable one that opens.
+/// Opens the device that the environment names, or the most capable one that can be opened.
 pub(super) fn open_best() -> Result<Device> {
     if let Some(name) = std::env::var_os("MILLSTREAM_DEVICE") {
         return open_shared(&name.to_string_lossy());
@@ -103,7 +103,7 @@ pub(super) fn open_best() -> Result<Device> {
     for entry in entries() {
         match open_shared(entry.name) {
             Ok(device) => return Ok(device),
-            // A setting that does not parse is the user's to mend, not a reason to take another device.
+            // A setting that does not parse is for the user to correct, and no reason to take another device.
             Err(error @ Error::InvalidConfig { .. }) => return Err(error),
             Err(error) => last = Some(error),
         }
@@ -111,7 +111,7 @@ pub(super) fn open_best() -> Result<Device> {
     Err(last.unwrap_or_else(|| Error::UnknownDevice { name: "best".into(), known: "none".into() }))
 }
 
-/// Every backend that is linked in, with its devices or the reason why it has none.
+/// Every backend that is linked in, with its devices or the reason why there are none.
 pub(super) fn list() -> Vec<(&'static str, Result<Vec<BackendInfo>>)> {
     entries().into_iter().map(|entry| (entry.name, (entry.list)())).collect()
 }

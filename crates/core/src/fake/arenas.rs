@@ -1,17 +1,17 @@
-//! What runs of plans do with their arenas, byte by byte.
+//! Checks of how plans use their arenas, byte by byte.
 
 use std::collections::BTreeMap;
 
 use crate::command::Access;
 use crate::{Batch, PlanPart};
 
-/// For the stream and the address of each arena, the value that each byte belongs to.
+/// By stream and address of an arena: the value that each byte belongs to.
 #[derive(Default)]
 pub(super) struct Arenas(BTreeMap<(u32, usize), Vec<Option<u32>>>);
 
 impl Arenas {
-    /// Checks that a batch reads of an arena only what its own run has written of the very same value, and that it
-    /// stays inside. Gives what is wrong.
+    /// Checks that a batch stays inside its arena, and reads only bytes that its own run has written for the same
+    /// value. Returns what is wrong.
     pub fn check(&mut self, stream: u32, batch: &Batch) -> Vec<String> {
         let mut wrong = Vec::new();
         let Some(part) = batch.plan() else { return wrong };
@@ -27,7 +27,7 @@ impl Arenas {
                 let accesses = command.accesses().zip(values);
                 accesses.filter_map(|(access, value)| Some((access, (*value)?)))
             };
-            // What is made in the place of an input is written after that was read.
+            // Reads come first: an output in the place of an input is written after the input was read.
             let reads = operands().filter(|((access, _), _)| *access == Access::Read);
             let writes = operands().filter(|((access, _), _)| *access == Access::Write);
             for ((access, operand), (value, offset)) in reads.chain(writes) {
@@ -52,7 +52,7 @@ impl Arenas {
                     }
                     Access::Read => {}
                     Access::Write if operand.layout.is_dense() => owners.fill(Some(value)),
-                    // Between its elements lie others of the same value.
+                    // The bytes between its elements must belong to the same value.
                     Access::Write if owners.iter().any(|owner| *owner != Some(value)) => {
                         fail("leaves bytes between its elements that nobody has written");
                     }
@@ -63,7 +63,7 @@ impl Arenas {
         wrong
     }
 
-    /// A run begins: nothing is written yet of the arena that its Commands name.
+    /// Begins a run: nothing was written yet to the arena of its Commands.
     fn begin(&mut self, stream: u32, batch: &Batch, part: &PlanPart) {
         let commands = batch.commands[part.commands.clone()].iter().zip(&part.facts.temporary);
         for (command, values) in commands {

@@ -2,11 +2,11 @@
 
 use std::marker::PhantomData;
 
-/// A command buffer that knows what Metal forbids.
+/// A command buffer that checks Metal's rules.
 ///
-/// A use that would abort a Metal program gives an error here.
+/// A use that would abort a Metal program is an error here.
 ///
-/// It belongs to the thread that made it, so that no queue can store one: queues are `Send` and `Sync`.
+/// It belongs to the thread that made it. Queues are `Send` and `Sync`, so no queue can store one.
 ///
 /// ```compile_fail,E0277
 /// struct Stored(std::sync::Mutex<Option<millstream_core::fake::CommandBuffer>>);
@@ -22,7 +22,7 @@ pub struct CommandBuffer {
 }
 
 impl CommandBuffer {
-    /// A new one.
+    /// A new command buffer.
     pub fn new() -> Self {
         Self::default()
     }

@@ -1,11 +1,11 @@
-//! The test's side of the fake device.
+//! The control of the fake device by a test.
 
 use std::sync::Arc;
 
 use super::state::Shared;
 use crate::{Batch, BoundCommand, Error, Progress};
 
-/// Controls a fake device: what goes wrong, and what was noticed.
+/// Controls a fake device: which faults it has, and which violations it found.
 #[derive(Clone)]
 pub struct FakeControl(Arc<Shared>);
 
@@ -20,16 +20,16 @@ impl FakeControl {
         Self(shared)
     }
 
-    /// What was violated so far.
+    /// The violations so far.
     pub fn violations(&self) -> Vec<String> {
         self.0.lock().violations.clone()
     }
 
-    /// Fails the test if anything was violated.
+    /// Fails the test if there are violations.
     ///
     /// # Panics
     ///
-    /// When there are violations.
+    /// If there are violations.
     pub fn assert_no_violations(&self) {
         let violations = self.violations();
         assert!(violations.is_empty(), "{violations:#?}");
@@ -40,12 +40,12 @@ impl FakeControl {
         self.0.lock().submits
     }
 
-    /// Memory taken from the device now.
+    /// Device memory that is allocated now.
     pub fn memory_taken(&self) -> usize {
         self.0.lock().memory_taken
     }
 
-    /// Pieces of host memory that there are, and how many of them are checked out.
+    /// How many pieces of host memory exist, and how many of them are checked out.
     pub fn host_pieces(&self) -> (usize, usize) {
         self.0.host.count()
     }
@@ -55,17 +55,17 @@ impl FakeControl {
         while self.0.step() {}
     }
 
-    /// Refuses the batch of the submit after the next `count`: all its Commands fail in their turn.
+    /// Refuses one batch, after `count` more submits: all its Commands fail in order.
     pub fn refuse_submit_after(&self, count: u64) {
         self.0.lock().faults.refuse_submit_in = Some(count);
     }
 
-    /// Loses the device at the submit after the next `count`.
+    /// Loses the device after `count` more submits.
     pub fn lose_after(&self, count: u64) {
         self.0.lock().faults.lose_in = Some(count);
     }
 
-    /// Loses the device now; it shows at the next call that reaches it.
+    /// Loses the device now. The next call that reaches the device notices it.
     pub fn lose(&self) {
         let lost = Error::DeviceLost { device: "fake".into(), reason: "planted".into() };
         self.0.lock().faults.lost = Some(lost);
@@ -76,12 +76,12 @@ impl FakeControl {
         self.0.lock().at_next_queue = Some(Box::new(hook));
     }
 
-    /// Makes the command with that sequence number fail when it runs.
+    /// Makes the Command with this sequence number fail when it runs.
     pub fn fail_command(&self, stream: u32, sequence: u64) {
         self.0.lock().faults.failing.push((stream, sequence));
     }
 
-    /// Has no memory after the next `count` allocations.
+    /// Runs out of memory after `count` more allocations.
     pub fn no_memory_after(&self, count: u64) {
         self.0.lock().faults.no_memory_in = Some(count);
     }
@@ -91,13 +91,13 @@ impl FakeControl {
         self.0.lock().faults.no_memory_in = None;
     }
 
-    /// Shows commands to the checks as if a stream had submitted them, without going through one.
+    /// Checks Commands as if a stream had submitted them.
     pub fn inspect(&self, stream: u32, first: u64, commands: Vec<BoundCommand>) {
         // Only the checks matter here.
         let _ = self.0.submit(stream, Batch::new(commands, first, &[]));
     }
 
-    /// Stops a stream from coming along, or lets it go on.
+    /// Stops a stream's progress, or lets it continue.
     pub fn hang(&self, stream: u32, hung: bool) {
         if let Some(queue) = self.0.lock().queues.get_mut(&stream) {
             queue.hung = hung;

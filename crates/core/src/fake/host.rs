@@ -1,4 +1,4 @@
-//! Host memory that the fake device says it reaches by itself.
+//! Host memory that the fake device claims to reach directly.
 
 use std::ptr::NonNull;
 

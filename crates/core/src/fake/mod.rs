@@ -1,18 +1,18 @@
 //! A backend that runs nothing, checks that the protocol is kept, and fails on demand.
 //!
-//! Scheduling and memory are tested on it without hardware. It simulates an asynchronous device: a
-//! batch finishes some time after it was submitted, streams in any order that their waits allow, drawn
-//! from a seed. On every submit it checks
+//! Scheduling and memory are tested on it without hardware. It simulates an asynchronous device: a batch finishes
+//! some time after it was submitted, and streams advance in any order that their waits allow. A seed decides the
+//! order. On every submit it checks:
 //!
-//! - that sequence numbers follow each other and one queue is submitted to by one thread at a time,
-//! - that waits name submitted work of other streams, and no more batches are in flight than allowed,
-//! - that command buffers are used as Metal demands (see [`CommandBuffer`]),
-//! - that every operand lies in memory that is allocated, and stays so until the batch has passed,
-//! - that any two accesses to the same bytes, at least one of them a write, are ordered: by their stream,
-//!   by a chain of waits, or because the first had finished when the second was submitted,
-//! - that a run of a plan reads of its arena only what it has written there, of the same value, and stays inside.
+//! - Sequence numbers follow each other, and only one thread at a time submits to a queue.
+//! - Waits name submitted work of other streams, and no more batches are in flight than allowed.
+//! - Command buffers are used as Metal demands (see [`CommandBuffer`]).
+//! - Every operand lies in allocated memory, which stays allocated until the batch has passed.
+//! - Two accesses to the same bytes, at least one of them a write, are ordered: by their stream, by a chain of waits,
+//!   or because the first had finished when the second was submitted.
+//! - A run of a plan stays inside its arena, and reads there only what it has written, of the same value.
 //!
-//! What is violated is collected in [`FakeControl::violations`].
+//! [`FakeControl::violations`] lists the violations.
 
 mod arenas;
 mod command_buffer;
@@ -34,8 +34,7 @@ use crate::{
     Segment,
 };
 
-/// A fake device with memory of `memory_bytes`, and the means to control it. `seed` decides the order
-/// in which streams come along.
+/// A fake device with `memory_bytes` of memory, and its control. `seed` decides the order in which streams advance.
 ///
 /// # Errors
 ///
@@ -46,7 +45,7 @@ pub fn device(config: Config, memory_bytes: usize, seed: u64) -> Result<(Device,
     Ok((Device::with_backend(Box::new(backend), config)?, FakeControl::new(shared)))
 }
 
-/// A fake device in the CPU's place, for examples in docs.
+/// A fake device that takes the place of the CPU device, for examples in docs.
 #[doc(hidden)]
 pub const STAND_IN: BackendEntry = BackendEntry {
     name: "cpu",

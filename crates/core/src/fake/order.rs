@@ -1,10 +1,10 @@
-//! Who comes before whom: vector clocks over streams, and a check of conflicting accesses.
+//! The order of accesses: vector clocks over streams, and a check for conflicts.
 
 use std::ops::Range;
 
 use crate::MAX_STREAMS;
 
-/// For each stream, the last sequence number that is certain to come before.
+/// For each stream, the last sequence number that certainly comes before.
 pub(super) type Clock = [u64; MAX_STREAMS as usize];
 
 pub(super) fn join(clock: &mut Clock, other: &Clock) {
@@ -26,7 +26,7 @@ pub(super) struct MemoryAccess {
 }
 
 impl Accesses {
-    /// Adds an access that comes after everything in `clock`; the earlier access that it races with.
+    /// Adds an access that comes after everything in `clock`. Returns the earlier access that it races with, if any.
     pub fn add(&mut self, access: MemoryAccess, clock: &Clock) -> Option<MemoryAccess> {
         let conflict = self.0.iter().find(|earlier| {
             earlier.stream != access.stream
@@ -40,7 +40,7 @@ impl Accesses {
         conflict
     }
 
-    /// Forgets what the device is through with: it comes before everything submitted from now on.
+    /// Drops finished accesses: they come before everything that is submitted from now on.
     pub fn forget(&mut self, finished: impl Fn(&MemoryAccess) -> bool) {
         self.0.retain(|access| !finished(access));
     }

@@ -22,7 +22,7 @@ impl FakeQueue {
         self.shared.lock().violations.push(text);
     }
 
-    /// One submit at a time: encoders are not made for two threads.
+    /// Checks that there is one submit at a time: encoders must not be used by two threads.
     fn enter(&self) {
         let mut state = self.shared.lock();
         let queue = state.queues.get_mut(&self.stream).expect("a queue was made for the stream");
@@ -63,7 +63,7 @@ impl Queue for FakeQueue {
         if let Err(message) = self.encode(&batch) {
             self.violation(message.into());
         }
-        // Gives another thread the chance to do what it must not.
+        // Gives another thread the chance to submit at the same time, which is a violation.
         std::thread::yield_now();
         let result = self.shared.submit(self.stream, batch);
         self.leave();
@@ -74,8 +74,8 @@ impl Queue for FakeQueue {
         self.shared.lock().step();
     }
 
-    /// There is no thread that would come along later: what can finish does so now. What hangs is woken by
-    /// whoever lets it go on and runs it.
+    /// No thread would finish work later, so everything that can finish does so now. A task that waits for a hung
+    /// stream is woken by the thread that lets the stream continue.
     fn watch(&self, sequence: u64) -> Result<()> {
         let progress = self.progress();
         while !progress.passed(sequence) {
@@ -98,7 +98,7 @@ impl Queue for FakeQueue {
                 break;
             }
         }
-        // Nothing moves: hung, or held back by a stream that is.
+        // Nothing advances: the stream hangs, or waits for one that does.
         progress.wait_passed(sequence, Some(deadline));
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The simulated device, behind one lock: it is a test tool, not a fast one.
+//! The simulated device, behind one lock. It is a tool for tests and need not be fast.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -30,7 +30,7 @@ pub(super) struct State {
     pub submits: u64,
     pub closed: bool,
     pub at_next_queue: Option<Box<dyn FnOnce() + Send>>,
-    /// Streams whose tasks are to be woken when the lock is free.
+    /// Streams whose tasks must be woken after the lock is released.
     advanced: Vec<Arc<Progress>>,
     random: u64,
 }
@@ -47,11 +47,11 @@ pub(super) struct QueueState {
 
 struct Pending {
     batch: Batch,
-    /// Why none of it runs.
+    /// Why the batch does not run, if it was refused.
     refused: Option<Fault>,
 }
 
-/// What is to go wrong.
+/// The faults that a test has asked for.
 #[derive(Default)]
 pub(super) struct Faults {
     /// Submits left until one is refused.
@@ -87,8 +87,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Finishes one batch, of any stream that can come along, and wakes the tasks that wait for it. False when
-    /// none can.
+    /// Finishes one batch of any stream that can advance, and wakes the tasks that wait for it. Returns false if no
+    /// stream can.
     pub fn step(&self) -> bool {
         let (moved, advanced) = {
             let mut state = self.lock();
@@ -106,7 +106,7 @@ impl Shared {
             return None;
         }
         let address = state.next_address;
-        // Addresses are never used twice and have gaps, so that a stray operand is noticed.
+        // Addresses are never reused and have gaps between them, so that a stray operand is noticed.
         state.next_address += bytes.next_multiple_of(256) + 4096;
         state.segments.insert(address, bytes);
         state.memory_taken += bytes;
@@ -219,7 +219,7 @@ impl State {
         completed
     }
 
-    /// Everything that is certain to come before a batch that is submitted now.
+    /// Everything that certainly comes before a batch that is submitted now.
     fn clock_of(&self, stream: u32, batch: &Batch) -> Clock {
         let mut clock = self.completed();
         if let Some((_, previous)) = self.queues[&stream].history.last() {
@@ -270,8 +270,8 @@ impl State {
         }
     }
 
-    /// Finishes one batch, of any stream that can come along. False when none can. Its tasks are still to be
-    /// woken.
+    /// Finishes one batch of any stream that can advance. Returns false if no stream can. The caller must wake its
+    /// tasks.
     pub fn step(&mut self) -> bool {
         if self.faults.lost.is_some() {
             return false;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Profiler, ThreadLabel, now_ns};
 
-/// What a user has set: a span, or a mark.
+/// A span or a mark that a user has set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Annotation {
     /// Its name.
@@ -14,11 +14,11 @@ pub struct Annotation {
     pub thread: ThreadLabel,
     /// When the span began, or when the mark was set, see [`now_ns`].
     pub start_ns: u64,
-    /// When the span ended; none for a mark.
+    /// When the span ended; `None` for a mark.
     pub end_ns: Option<u64>,
 }
 
-/// The annotations of a device that are known, the oldest first.
+/// The annotations of a device, the oldest first.
 #[derive(Default)]
 pub(super) struct Annotations {
     pub list: VecDeque<Annotation>,
@@ -33,10 +33,10 @@ impl Annotations {
     }
 }
 
-/// A span of a user, which ends when this is dropped; see [`Profiler::span`].
+/// A user's span. It ends when this is dropped; see [`Profiler::span`].
 #[must_use = "the span ends when this is dropped"]
 pub struct SpanGuard<'a> {
-    /// None while the profiler is off.
+    /// `None` while the profiler is off.
     begun: Option<Begun<'a>>,
 }
 
@@ -48,8 +48,8 @@ struct Begun<'a> {
 }
 
 impl Profiler {
-    /// Begins a span, which ends when the guard is dropped: a row of the thread shows it beside what the device does.
-    /// While the profiler is off it does nothing, and costs one load.
+    /// Begins a span, which ends when the guard is dropped. The trace shows it on the row of its thread, beside the
+    /// work of the device. While the profiler is off, this does nothing and costs one load.
     ///
     /// ```
     /// # let (device, _) = millstream_core::fake::device(Default::default(), 1 << 20, 1).unwrap();
@@ -73,7 +73,7 @@ impl Profiler {
         SpanGuard { begun }
     }
 
-    /// Sets a mark: a moment with a name. While the profiler is off it does nothing, and costs one load.
+    /// Sets a mark: a moment with a name. While the profiler is off, this does nothing and costs one load.
     pub fn mark(&self, name: &str) {
         if self.takes_annotations() {
             let (name, thread, start_ns) = (name.into(), ThreadLabel::current(), now_ns());

@@ -5,7 +5,7 @@ use std::fmt::{Display, Write};
 
 use super::{Activity, Annotation, BatchSpan, StreamTrace, ThreadLabel, Trace};
 
-/// The devices of a trace, one after the other.
+/// A trace of several devices.
 pub(super) fn trace(devices: &[&Trace]) -> String {
     let mut text = String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
     for (index, device) in (0..).zip(devices) {
@@ -17,7 +17,8 @@ pub(super) fn trace(devices: &[&Trace]) -> String {
     text
 }
 
-/// Writes the records of a device. Its streams and threads are two groups of rows, "processes" to the format.
+/// Writes the records of a device. Its streams and its threads are two groups of rows; the format calls a group a
+/// process.
 struct Writer {
     text: String,
     streams: u32,
@@ -63,7 +64,7 @@ impl Writer {
         self.quoted(name);
     }
 
-    /// A text as JSON has it.
+    /// A text as a JSON string.
     fn quoted(&mut self, text: &str) {
         self.text.push('"');
         for character in text.chars() {

@@ -1,4 +1,4 @@
-//! The trace that a setting asks for: written when its device is closed, and when the process exits.
+//! The trace file of a setting. It is written when its device is closed, and when the process exits.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -13,21 +13,20 @@ use crate::{Error, Result};
 /// How long a lock that another thread holds may delay the end of the process.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Closed devices that one file still shows; the oldest go first.
+/// How many closed devices one file shows; the oldest are dropped first.
 const MAX_CLOSED: usize = 64;
 
-/// What the devices have left that are closed already.
+/// The traces of devices that are already closed.
 static CLOSED: Mutex<Vec<(PathBuf, Trace)>> = Mutex::new(Vec::new());
 
-/// Whether the file can be written is found out before there is anything to write. It is written when the process
-/// exits, at the latest.
+/// Checks that the file can be written before there is anything to write, and has it written when the process exits.
 pub(crate) fn begin(path: &Path) -> Result<()> {
     let file = OpenOptions::new().append(true).create(true).open(path);
     file.map_err(|error| Error::write(path, error))?;
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
-        // SAFETY: the function stays as long as the process, and lets no panic out. That there is no room for it
-        // means no trace at exit, and nothing worse.
+        // SAFETY: the function exists as long as the process, and no panic leaves it. If it cannot be registered,
+        // there is no trace at exit, and nothing worse.
         unsafe { atexit(write_at_exit) };
     });
     Ok(())
@@ -37,8 +36,8 @@ unsafe extern "C" {
     fn atexit(function: extern "C" fn()) -> std::ffi::c_int;
 }
 
-/// Keeps what a device has left that is being closed, and writes its file. Not in a child of a fork, whose parent
-/// writes the file, and may have held the lock.
+/// Keeps the trace of a device that is being closed, and writes its file. Does nothing in a child of a fork: its
+/// parent writes the file, and may have held the lock.
 pub(crate) fn device_closed(path: &Path, trace: Trace) {
     if fork::generation() != 0 {
         return;
@@ -54,12 +53,13 @@ pub(crate) fn device_closed(path: &Path, trace: Trace) {
 }
 
 extern "C" fn write_at_exit() {
-    // A panic must not leave a function that C calls. There is nobody left to tell.
+    // A panic must not leave a function that C calls, and there is nobody left to report it to.
     let _ = std::panic::catch_unwind(write_open_devices);
 }
 
-/// Writes the files of devices that are still open. Other threads may still run, and one may hold a lock for good: no
-/// lock is waited for longer than a moment. A child of a fork writes nothing: the file is its parent's.
+/// Writes the files of devices that are still open. Other threads may still run, and one of them may hold a lock
+/// forever, so this waits for each lock only for a moment. A child of a fork writes nothing: the file belongs to its
+/// parent.
 fn write_open_devices() {
     if fork::generation() != 0 {
         return;
@@ -96,7 +96,7 @@ fn write<'a>(path: &Path, traces: impl Iterator<Item = &'a Trace>) {
     }
 }
 
-/// The lock, unless somebody has it until the deadline.
+/// Takes the lock; `None` if another thread holds it until the deadline.
 pub(super) fn lock_within<T>(mutex: &Mutex<T>, deadline: Instant) -> Option<MutexGuard<'_, T>> {
     loop {
         match mutex.try_lock() {

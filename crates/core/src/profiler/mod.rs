@@ -1,4 +1,4 @@
-//! What ran when: a ring of spans per stream, and what users mark, exported for Perfetto or summed up.
+//! What ran when: a ring of spans per stream and the spans and marks of users, exported for Perfetto or summarized.
 
 mod annotation;
 mod chrome;
@@ -29,20 +29,20 @@ use annotation::Annotations;
 use crate::device::fork;
 use crate::{Error, Result};
 
-/// Nanoseconds of a clock that starts with the process and never goes back.
+/// Nanoseconds of a clock that starts with the process and never goes backward.
 pub fn now_ns() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
-/// A device's profiler. Off until it is started; safe to use from any thread at any time. That of a device
-/// inherited through a fork does nothing and knows nothing.
+/// A device's profiler. It is off until it is started, and safe to use from any thread at any time. The profiler of a
+/// device that was inherited through a fork does nothing and has no data.
 pub struct Profiler {
     device: String,
-    /// The process it was made in.
+    /// The process in which it was made.
     generation: u32,
     enabled: Arc<AtomicBool>,
-    /// Entries of each kind that are kept.
+    /// How many entries of each kind are kept.
     ring: usize,
     streams: Mutex<Vec<(u32, Arc<StreamProfile>)>>,
     annotations: Mutex<Annotations>,
@@ -69,7 +69,7 @@ impl Profiler {
         }
     }
 
-    /// A stream's own ring; made once, when the stream is.
+    /// The ring of a stream. Called once, when the stream is made.
     pub(crate) fn stream(&self, stream: u32) -> Arc<StreamProfile> {
         let profile = Arc::new(StreamProfile::new(Arc::clone(&self.enabled), self.ring));
         self.streams().push((stream, Arc::clone(&profile)));
@@ -84,7 +84,7 @@ impl Profiler {
         self.annotations.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Whether spans and marks of users are wanted. One load while it is off.
+    /// Whether spans and marks of users are recorded. While it is off, this costs one load.
     fn takes_annotations(&self) -> bool {
         self.enabled.load(Ordering::Relaxed) && !self.is_inherited()
     }
@@ -93,12 +93,13 @@ impl Profiler {
         self.annotations().add(annotation, self.ring);
     }
 
-    /// Whether its locks may be held by threads that do not exist in this process.
+    /// Whether this process is a fork of the one that made the profiler. Its locks may then be held by threads that
+    /// do not exist.
     fn is_inherited(&self) -> bool {
         self.generation != fork::generation()
     }
 
-    /// Starts to take spans, forgetting earlier ones.
+    /// Starts profiling, and drops earlier data.
     pub fn start(&self) {
         if self.is_inherited() {
             return;
@@ -107,12 +108,12 @@ impl Profiler {
         self.enabled.store(true, Ordering::Relaxed);
     }
 
-    /// Stops. What was taken stays until it is exported.
+    /// Stops profiling. The data stays until it is taken or exported.
     pub fn stop(&self) {
         self.enabled.store(false, Ordering::Relaxed);
     }
 
-    /// Everything known so far; forgets it.
+    /// Takes all data so far out of the profiler.
     pub fn take_trace(&self) -> Trace {
         let streams = self.take();
         let mut annotations = Annotations::default();
@@ -122,7 +123,7 @@ impl Profiler {
         Trace { device: self.device.clone(), streams, annotations: annotations.list.into() }
     }
 
-    /// The same, unless somebody keeps one of the locks until the deadline.
+    /// As [`take_trace`](Self::take_trace); `None` if another thread holds a lock until the deadline.
     fn take_within(&self, deadline: Instant) -> Option<Trace> {
         let mut streams = Vec::new();
         for (stream, profile) in file::lock_within(&self.streams, deadline)?.iter() {
@@ -134,7 +135,7 @@ impl Profiler {
         Some(Trace { device: self.device.clone(), streams, annotations })
     }
 
-    /// What is known of each stream so far; forgets it. Spans and marks of users stay.
+    /// Takes the data of each stream so far out of the profiler. Spans and marks of users stay.
     pub fn take(&self) -> Vec<StreamTrace> {
         if self.is_inherited() {
             return Vec::new();
@@ -145,12 +146,12 @@ impl Profiler {
         streams
     }
 
-    /// What is known so far in Chrome's trace format; see [`Trace::to_json`]. Forgets it.
+    /// Takes the data so far, in Chrome's trace format; see [`Trace::to_json`].
     pub fn to_json(&self) -> String {
         self.take_trace().to_json()
     }
 
-    /// What took how long so far, as a table; see [`Trace::summary`]. Forgets it.
+    /// Takes the data so far, as a table of times; see [`Trace::summary`].
     ///
     /// ```
     /// # let (device, _) = millstream_core::fake::device(Default::default(), 1 << 20, 1).unwrap();
@@ -166,7 +167,7 @@ impl Profiler {
     ///
     /// # Errors
     ///
-    /// A file that cannot be written, or a device inherited through a fork.
+    /// A file that cannot be written, or a device that was inherited through a fork.
     pub fn export(&self, path: impl AsRef<Path>) -> Result<()> {
         if self.is_inherited() {
             return Err(Error::Forked { device: self.device.clone() });

@@ -1,13 +1,13 @@
-//! The shapes of a command's operands.
+//! The shapes of a Command's operands.
 
 use std::fmt;
 
 use crate::{BoundCommand, DType, Layout, MAX_RANK};
 
-/// Operands whose shapes are kept; outputs come first.
+/// How many operands have their shapes kept; outputs come first.
 const OPERANDS: usize = 4;
 
-/// Element types and shapes of the first operands of a command, as in `f32[2, 8] ← f32[2, 4], f32[4, 8]`.
+/// Element types and shapes of a Command's first operands, as in `f32[2, 8] ← f32[2, 4], f32[4, 8]`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Shapes {
     operands: [Shape; OPERANDS],

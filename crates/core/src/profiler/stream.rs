@@ -1,4 +1,4 @@
-//! What the profiler knows about one stream.
+//! The profile of one stream.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,10 +8,10 @@ use std::time::Instant;
 use super::{Shapes, ThreadLabel, file};
 use crate::{BoundCommand, LayerName, OpKind};
 
-/// One command that ran.
+/// One Command that ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// What ran.
+    /// The kind of operation.
     pub kind: OpKind,
     /// The layer that recorded it, if any did.
     pub layer: Option<LayerName>,
@@ -23,60 +23,60 @@ pub struct Span {
     pub end_ns: u64,
 }
 
-/// What a thread did with a batch of commands.
+/// What a thread did with a batch of Commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
-    /// Recorded it: from the first command until it was submitted.
+    /// Recorded it: from the first Command until it was submitted.
     Record,
-    /// Executed it, on a device whose work is done by the process's own threads.
+    /// Executed it, on a device that computes with threads of this process.
     Execute,
 }
 
-/// A thread at work on a stream's batch.
+/// The work of a thread on a stream's batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchSpan {
     /// What the thread did.
     pub activity: Activity,
     /// The thread.
     pub thread: ThreadLabel,
-    /// The sequence number of the batch's first command.
+    /// The sequence number of the batch's first Command.
     pub first: u64,
-    /// The sequence number of its last.
+    /// The sequence number of its last Command.
     pub last: u64,
     /// When the thread began.
     pub start_ns: u64,
-    /// When it was done.
+    /// When the thread had finished.
     pub end_ns: u64,
 }
 
-/// What is known about one stream.
+/// The profile of one stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamTrace {
     /// The stream's number.
     pub stream: u32,
-    /// The commands that ran, the oldest first.
+    /// The Commands that ran, the oldest first.
     pub spans: Vec<Span>,
     /// The threads that recorded and executed them.
     pub batches: Vec<BatchSpan>,
-    /// The shapes of commands with their sequence numbers, in order. Commands that have not run yet may be among them.
+    /// The shapes of Commands with their sequence numbers, in order. Some of these Commands may not have run yet.
     pub shapes: Vec<(u64, Shapes)>,
-    /// Older commands that are no longer known.
+    /// How many older Commands were dropped.
     pub dropped: u64,
 }
 
 impl StreamTrace {
-    /// The shapes of a command's operands, where they are known.
+    /// The shapes of a Command's operands, if they are known.
     pub fn shapes_of(&self, sequence: u64) -> Option<&Shapes> {
         let place = self.shapes.binary_search_by_key(&sequence, |(sequence, _)| *sequence);
         place.ok().map(|place| &self.shapes[place].1)
     }
 }
 
-/// Takes what happens to one stream. Each stream has its own lock, which is taken once per batch while the
-/// profiler is on and never while it is off.
+/// Collects the profile of one stream. Each stream has its own lock. It is taken once per batch while the profiler is
+/// on, and never while it is off.
 pub struct StreamProfile {
     enabled: Arc<AtomicBool>,
-    /// Entries of each kind that are kept.
+    /// How many entries of each kind are kept.
     most: usize,
     ring: Mutex<Ring>,
 }
@@ -87,7 +87,7 @@ impl std::fmt::Debug for StreamProfile {
     }
 }
 
-/// What is known; of each kind so many entries at most, the oldest go first.
+/// The entries. Each kind has a maximum; the oldest are dropped first.
 #[derive(Default)]
 struct Ring {
     spans: VecDeque<Span>,
@@ -101,7 +101,7 @@ impl StreamProfile {
         Self { enabled, most, ring: Mutex::default() }
     }
 
-    /// Whether anything is wanted. Ask before taking the time.
+    /// Whether the profiler is on. Ask this before reading the clock.
     pub fn enabled(&self) -> bool {
         self.enabled.load(Ordering::Relaxed)
     }
@@ -110,14 +110,14 @@ impl StreamProfile {
         self.ring.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Adds the commands of a batch that the device ran, if they are wanted.
+    /// Adds the Commands of a batch that the device ran, if the profiler is on.
     pub fn add(&self, spans: impl IntoIterator<Item = Span>) {
         if self.enabled() {
             self.lock().add(spans, self.most);
         }
     }
 
-    /// Adds the commands of a batch that the calling thread ran, if they are wanted.
+    /// Adds the Commands of a batch that the calling thread ran, if the profiler is on.
     pub fn add_executed(&self, spans: &[Span]) {
         if let ([first, ..], [.., last]) = (spans, spans)
             && self.enabled()
@@ -136,7 +136,7 @@ impl StreamProfile {
         }
     }
 
-    /// Adds that the calling thread has recorded a batch, and what is in it, if it is wanted.
+    /// Adds a batch that the calling thread has recorded, and its Commands, if the profiler is on.
     pub(crate) fn add_recorded(
         &self,
         first: u64,
@@ -160,7 +160,7 @@ impl StreamProfile {
         std::mem::take(&mut *self.lock()).into_trace(stream)
     }
 
-    /// The same, unless somebody keeps the lock until the deadline.
+    /// As `take`; `None` if another thread holds the lock until the deadline.
     pub(super) fn take_within(&self, stream: u32, deadline: Instant) -> Option<StreamTrace> {
         let mut ring = file::lock_within(&self.ring, deadline)?;
         Some(std::mem::take(&mut *ring).into_trace(stream))

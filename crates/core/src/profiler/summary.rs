@@ -1,20 +1,20 @@
-//! What took how long.
+//! Total times by operation, layer and span.
 
 use std::collections::HashMap;
 use std::fmt;
 
 use super::Trace;
 
-/// What commands and spans took in all, the longest first; see [`Trace::summary`].
+/// Total times of Commands and spans, the longest first; see [`Trace::summary`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
     /// Per operation.
     pub operations: Vec<SummaryRow>,
-    /// Per layer; commands that no layer recorded count together.
+    /// Per layer. Commands that no layer recorded share one row.
     pub layers: Vec<SummaryRow>,
-    /// Per name of a user's span. They may overlap, so they have no shares.
+    /// Per name of users' spans. Spans may overlap, so they have no share.
     pub spans: Vec<SummaryRow>,
-    /// Older commands that are no longer known.
+    /// How many older Commands were dropped.
     pub dropped: u64,
 }
 
@@ -25,20 +25,20 @@ pub struct SummaryRow {
     pub name: String,
     /// How often it ran.
     pub count: u64,
-    /// How long it ran in all.
+    /// Its total time.
     pub total_ns: u64,
-    /// Its part of the time of all commands, from 0 to 1.
+    /// Its share of the time of all Commands, from 0 to 1.
     pub share: Option<f64>,
 }
 
 impl SummaryRow {
-    /// How long it ran on average.
+    /// Its mean time.
     pub fn mean_ns(&self) -> f64 {
         self.total_ns as f64 / self.count.max(1) as f64
     }
 }
 
-/// What commands without a layer are listed as.
+/// The row of Commands without a layer.
 const NO_LAYER: &str = "(no layer)";
 
 #[derive(Default)]
@@ -92,7 +92,7 @@ impl Summary {
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         table(f, "operation", &self.operations)?;
-        // Where no layer has recorded anything there is nothing more to say.
+        // Without layers, the second table would say nothing new.
         if self.layers.iter().any(|row| row.name != NO_LAYER) {
             writeln!(f)?;
             table(f, "layer", &self.layers)?;

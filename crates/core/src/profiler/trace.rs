@@ -1,11 +1,11 @@
-//! What the profiler has taken.
+//! The data that the profiler has collected.
 
 use std::path::Path;
 
 use super::{Annotation, StreamTrace, Summary, chrome};
 use crate::{Error, Result};
 
-/// What is known of a device from some time; see [`Profiler::take_trace`](super::Profiler::take_trace).
+/// The profile of a device over some time; see [`Profiler::take_trace`](super::Profiler::take_trace).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     /// The device's name.
@@ -17,9 +17,9 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Chrome's trace format, which Perfetto opens: a row per stream with its commands, a row per thread with the
-    /// batches that it recorded and executed and with the spans and marks of users, and arrows from recording to the
-    /// stream. Commands have the names of their layers and the shapes of their operands.
+    /// The trace in Chrome's format, which Perfetto opens. It has a row per stream with its Commands, and a row per
+    /// thread with the batches that it recorded and executed and with the spans and marks of users. Arrows lead from
+    /// recording to the stream. Commands have the names of their layers and the shapes of their operands.
     pub fn to_json(&self) -> String {
         chrome::trace(&[self])
     }
@@ -34,7 +34,7 @@ impl Trace {
         std::fs::write(path, self.to_json()).map_err(|error| Error::write(path, error))
     }
 
-    /// What took how long: per operation, per layer, and per span of users.
+    /// Total times per operation, per layer, and per span of users.
     pub fn summary(&self) -> Summary {
         Summary::of(self)
     }

@@ -1,4 +1,4 @@
-//! Products with weights of few bits.
+//! Products with block-quantized weights.
 
 use super::Fit;
 use super::product::{AXES, rows_of, stretch_leading};

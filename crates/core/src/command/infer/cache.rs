@@ -1,4 +1,4 @@
-//! What goes into a cache of keys and values, and where it stands there.
+//! Caches of keys and values, and positions in them.
 
 use super::reduce::same;
 use super::{Fit, Shape};

@@ -1,4 +1,4 @@
-//! What only the data knows the size of. Outputs have room for all that there may be.
+//! Operations whose number of results depends on the data. Outputs have room for the largest number.
 
 use super::{Fit, Shape};
 use crate::size::product;
@@ -15,7 +15,7 @@ pub(super) fn nonzero<B>(fit: &mut Fit<'_, B>) -> Result<()> {
     count(fit)
 }
 
-/// The axis, and how many there are along it; all elements where there is none.
+/// The axis and its size; without an axis, the number of all elements.
 fn along<B>(fit: &Fit<'_, B>, axis: Option<u8>) -> Result<(Option<usize>, usize)> {
     let Some(axis) = axis else { return Ok((None, fit.input(0).elements())) };
     let axis = usize::from(axis);
@@ -23,7 +23,7 @@ fn along<B>(fit: &Fit<'_, B>, axis: Option<u8>) -> Result<(Option<usize>, usize)
     Ok((Some(axis), fit.shape(0)[axis]))
 }
 
-/// The shape of the first input with so many along an axis, or of so many elements.
+/// The shape of the first input with `count` as the size of the axis; without an axis, `[count]`.
 fn taken<B>(fit: &Fit<'_, B>, axis: Option<usize>, count: usize) -> Shape {
     let Some(axis) = axis else { return Shape::from_slice(&[count]) };
     let mut shape = Shape::from_slice(fit.shape(0));

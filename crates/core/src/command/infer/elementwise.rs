@@ -59,7 +59,7 @@ pub(super) fn clip<B>(
     fit.elementwise(dtype)
 }
 
-/// What its steps make of each other was checked when the chain was made.
+/// The steps were checked when the chain was made.
 pub(super) fn chain<B>(fit: &mut Fit<'_, B>, chain: &Chain) -> Result<()> {
     for (place, &dtype) in chain.inputs().iter().enumerate() {
         fit.wants_dtype(place, dtype)?;

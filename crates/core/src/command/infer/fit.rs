@@ -1,4 +1,4 @@
-//! Inputs, and outputs that are asked for or compared.
+//! The inputs of an operation, with outputs that are wanted or given.
 
 use smallvec::SmallVec;
 
@@ -6,7 +6,7 @@ use super::Outputs;
 use crate::command::{Op, Operand};
 use crate::{DType, Error, Layout, MAX_RANK, Result, broadcast_shapes};
 
-/// A shape on its way.
+/// A shape that a rule is building.
 pub(in crate::command) type Shape = SmallVec<[usize; MAX_RANK]>;
 
 /// The operands of an operation, as its rules see them.
@@ -14,21 +14,21 @@ pub(in crate::command) struct Fit<'a, B> {
     op: &'a Op,
     inputs: Inputs<'a, B>,
     made: Made<'a, B>,
-    /// Which output comes next.
+    /// The index of the next output.
     next: usize,
 }
 
 enum Inputs<'a, B> {
-    /// Only looked at.
+    /// Layouts that are only read.
     Shown(&'a [&'a Layout]),
-    /// Stretched where they repeat.
+    /// Operands whose layouts are broadcast in place.
     Bound(&'a mut [Operand<B>]),
 }
 
 enum Made<'a, B> {
-    /// Nobody knows yet.
+    /// The rules derive them.
     Wanted(&'a mut Outputs),
-    /// They are there.
+    /// The rules compare them.
     Given(&'a [Operand<B>]),
 }
 
@@ -37,7 +37,7 @@ impl<'a, B> Fit<'a, B> {
         Self { op, inputs: Inputs::Shown(inputs), made: Made::Wanted(outputs), next: 0 }
     }
 
-    /// Inputs are stretched, and outputs asked for.
+    /// Broadcasts inputs in place and derives outputs.
     pub fn bind(op: &'a Op, inputs: &'a mut [Operand<B>], outputs: &'a mut Outputs) -> Self {
         Self { op, inputs: Inputs::Bound(inputs), made: Made::Wanted(outputs), next: 0 }
     }
@@ -46,7 +46,7 @@ impl<'a, B> Fit<'a, B> {
         Self { op, inputs: Inputs::Bound(inputs), made: Made::Given(outputs), next: 0 }
     }
 
-    /// Whether there are as many operands as the operation has.
+    /// Checks the number of operands.
     pub fn count(&self) -> Result<()> {
         let (outputs, inputs) = self.op.operand_counts();
         let found = self.inputs();
@@ -79,7 +79,7 @@ impl<'a, B> Fit<'a, B> {
         }
     }
 
-    /// Replaces a layout by one that says the same of a larger shape.
+    /// Replaces a layout by its broadcast to a larger shape.
     pub fn set_input(&mut self, place: usize, layout: Layout) {
         match &mut self.inputs {
             Inputs::Shown(_) => {}
@@ -95,7 +95,7 @@ impl<'a, B> Fit<'a, B> {
         self.input(place).dtype()
     }
 
-    /// An output is this. Rules name every output, in order.
+    /// States the next output. Rules state every output, in order.
     pub fn output(&mut self, dtype: DType, shape: &[usize]) -> Result<()> {
         let place = self.next;
         self.next += 1;
@@ -120,7 +120,7 @@ impl<'a, B> Fit<'a, B> {
         Ok(())
     }
 
-    /// The output, where it is given.
+    /// The first output, if it is given.
     pub fn given(&self) -> Option<&'a Layout> {
         match self.made {
             Made::Wanted(_) => None,
@@ -128,7 +128,7 @@ impl<'a, B> Fit<'a, B> {
         }
     }
 
-    /// The first output is what all inputs are broadcast to.
+    /// The first output has the shape that all inputs broadcast to.
     #[inline]
     pub fn elementwise(&mut self, dtype: DType) -> Result<()> {
         match self.made {
@@ -168,7 +168,7 @@ impl<'a, B> Fit<'a, B> {
         Ok(())
     }
 
-    /// An input repeats over a shape.
+    /// Broadcasts an input to a shape.
     pub fn stretch(&mut self, place: usize, shape: &[usize]) -> Result<()> {
         let stretched = match &mut self.inputs {
             Inputs::Shown(inputs) => inputs[place].broadcast_to(shape).map(drop),
@@ -180,7 +180,7 @@ impl<'a, B> Fit<'a, B> {
         }
     }
 
-    /// An input has one number for each index of an axis of a shape, or has been repeated over it already.
+    /// An input that has one number for each index of an axis of `shape`, or is already broadcast to `shape`.
     pub fn spread(&mut self, place: usize, shape: &[usize], axis: usize) -> Result<()> {
         let found = *self.input(place);
         let repeats =
@@ -201,7 +201,7 @@ impl<'a, B> Fit<'a, B> {
         Ok(())
     }
 
-    /// An input has one number, which repeats over a shape.
+    /// An input that has one number, which is broadcast to `shape`.
     pub fn spread_one(&mut self, place: usize, shape: &[usize]) -> Result<()> {
         let found = *self.input(place);
         let repeats = found.shape() == shape && found.strides().iter().all(|&stride| stride == 0);
@@ -223,7 +223,7 @@ impl<'a, B> Fit<'a, B> {
         if self.dtype(place) == dtype { Ok(()) } else { self.misfit(place, dtype.to_string()) }
     }
 
-    /// No input is only stored.
+    /// Refuses inputs of storage-only types.
     pub fn wants_computed(&self) -> Result<()> {
         match (0..self.inputs()).find(|&place| self.dtype(place).is_storage()) {
             None => Ok(()),
@@ -261,7 +261,7 @@ impl<'a, B> Fit<'a, B> {
         if fits { Ok(()) } else { self.misfit(place, format!("{rank} axes: {axes}")) }
     }
 
-    /// A parameter names an axis of an input.
+    /// Checks that a parameter names an axis of an input.
     pub fn wants_axis(&self, place: usize, axis: usize) -> Result<()> {
         let rank = self.input(place).rank();
         if axis < rank {
@@ -274,7 +274,7 @@ impl<'a, B> Fit<'a, B> {
         )
     }
 
-    /// A rule about a parameter.
+    /// Checks a parameter.
     pub fn wants(
         &self,
         holds: bool,
@@ -285,7 +285,7 @@ impl<'a, B> Fit<'a, B> {
         if holds { Ok(()) } else { self.fail(parameter, expected(), found) }
     }
 
-    /// An input is not what it should be.
+    /// The error for an input.
     #[cold]
     pub fn misfit<T>(&self, place: usize, expected: impl Into<String>) -> Result<T> {
         let found = self.input(place);
@@ -293,7 +293,7 @@ impl<'a, B> Fit<'a, B> {
         self.fail(self.op.input_names()[place], expected, found)
     }
 
-    /// An output is not what it should be.
+    /// The error for an output.
     #[cold]
     pub fn output_misfit<T>(&self, place: usize, expected: impl Into<String>) -> Result<T> {
         let found = match &self.made {

@@ -13,7 +13,7 @@ pub(super) fn gather<B>(fit: &mut Fit<'_, B>, axis: usize) -> Result<()> {
     fit.output(fit.dtype(0), &shape)
 }
 
-/// A gather along the first axis, which nobody has named.
+/// A gather along the first axis.
 pub(super) fn embedding<B>(fit: &mut Fit<'_, B>) -> Result<()> {
     if fit.input(0).rank() == 0 {
         return fit.misfit(0, "an axis of rows");
@@ -27,7 +27,7 @@ pub(super) fn gather_elements<B>(fit: &mut Fit<'_, B>, axis: u8) -> Result<()> {
     fit.output(fit.dtype(0), &shape)
 }
 
-/// Indices of single elements: of the rank of what they point into, and not longer but along the axis.
+/// Checks indices of single elements: they have the rank of the input and are no larger than it, except on the axis.
 fn inside<B>(fit: &Fit<'_, B>, axis: u8) -> Result<()> {
     fit.wants_axis(0, axis.into())?;
     fit.wants_index(1)?;
@@ -40,7 +40,7 @@ fn inside<B>(fit: &Fit<'_, B>, axis: u8) -> Result<()> {
     fit.misfit(1, format!("at most {src:?}, but on axis {axis}"))
 }
 
-/// The axes before the tuples, and the length of a tuple.
+/// The number of axes before the tuples, and the length of a tuple.
 fn tuples<B>(fit: &Fit<'_, B>, batch_axes: usize) -> Result<(usize, usize)> {
     fit.wants_index(1)?;
     let most = fit.input(0).rank().saturating_sub(batch_axes);

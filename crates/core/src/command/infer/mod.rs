@@ -1,7 +1,7 @@
-//! What an operation makes of its inputs: the one place where shapes and element types are derived.
+//! The outputs of an operation for its inputs: the one place where shapes and element types are derived.
 //!
-//! The rules are written once, over a [`Fit`]. Asked by [`Op::infer`] they say what the outputs are; asked by
-//! [`Command::new`] they compare the outputs that are there, and stretch inputs that repeat.
+//! Each rule is written once, over a [`Fit`]. Called from [`Op::infer`], rules derive the outputs. Called from
+//! [`Command::new`], they compare outputs that are given, and broadcast inputs.
 
 mod attention;
 mod blocks;
@@ -35,9 +35,9 @@ use crate::{Error, Layout, Result};
 pub type Outputs = SmallVec<[Layout; 1]>;
 
 impl Op {
-    /// What the operation makes of these inputs: the element type and shape of every output, with a dense
-    /// layout. No size depends on values: where only the data knows how much there is, outputs have room for all
-    /// that there may be, and one of them ([`count_output`](Op::count_output)) says how much it is.
+    /// The element type and shape of every output for these inputs, as dense layouts. Sizes never depend on values.
+    /// If the data decides on the number of results, outputs have room for the largest number, and one of them
+    /// ([`count_output`](Op::count_output)) says how many there are.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl Op {
     /// The rules of every operation.
     fn fit<B>(&self, fit: &mut Fit<'_, B>) -> Result<()> {
         fit.count()?;
-        // These say by themselves which types they take.
+        // These check storage-only types themselves.
         let stores = matches!(self, Op::Copy { .. } | Op::Download { .. } | Op::Quantize { .. });
         if !stores && !matches!(self, Op::Dequantize { .. }) {
             fit.wants_computed()?;
@@ -160,16 +160,15 @@ impl Op {
 }
 
 impl<B: BufferLike> Command<B> {
-    /// An operation with its operands: outputs, then inputs in the order of [`Op`], absent ones left out.
-    /// Every other constructor ends here.
+    /// An operation with its operands: outputs, then inputs in the order of [`Op`]. Optional inputs that are absent
+    /// leave no gap. Every other constructor ends here.
     ///
-    /// Inputs that repeat (a bias, a mask, the operands of elementwise operations) broadcast.
+    /// Inputs broadcast where the operation allows it: a bias, a mask, the operands of elementwise operations.
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`](crate::Error::Mismatch) where [`Op::infer`] gives it, or for an output that is not
-    /// what the operation makes; [`Error::Invalid`](crate::Error::Invalid) for operands that do
-    /// not fit their buffers, or overlap.
+    /// [`Error::Mismatch`](crate::Error::Mismatch) as from [`Op::infer`], or for an output that does not match the
+    /// operation; [`Error::Invalid`](crate::Error::Invalid) for operands that do not fit their buffers or overlap.
     #[inline]
     pub fn new(
         op: Op,
@@ -180,7 +179,7 @@ impl<B: BufferLike> Command<B> {
         for Operand { buffer, layout } in outputs {
             command.push(buffer, &layout);
         }
-        // A Command has few outputs: one that had more than a byte counts is refused for their number.
+        // More outputs than a byte can count are more than any operation has, and are refused below.
         command.outputs = command.operands.len().min(usize::from(u8::MAX)) as u8;
         for Operand { buffer, layout } in inputs {
             command.push(buffer, &layout);
@@ -190,13 +189,13 @@ impl<B: BufferLike> Command<B> {
         Ok(command)
     }
 
-    /// An operation on these inputs, with outputs that are made for it: `place` is asked for a buffer for each, by
-    /// its dense layout. It costs less than [`Op::infer`] and [`new`](Self::new) after each other, since the
-    /// rules are gone through once.
+    /// An operation on these inputs, with outputs that are allocated for it: `place` is called with the dense layout
+    /// of each and returns a buffer. This costs less than [`Op::infer`] followed by [`new`](Self::new), because the
+    /// rules run once.
     ///
     /// # Errors
     ///
-    /// As for [`new`](Self::new), and those of `place`.
+    /// As for [`new`](Self::new), and the errors of `place`.
     pub fn infer<E: From<Error>>(
         op: Op,
         inputs: &[(B, &Layout)],
@@ -209,9 +208,9 @@ impl<B: BufferLike> Command<B> {
         let mut outputs = Outputs::new();
         let (count, _) = command.op.operand_counts();
         command.operands.reserve(count + inputs.len());
-        // SAFETY: there is room for all operands. Inputs are written whole, behind the place of the outputs,
-        // before they are looked at; operands count once all of them are written. Until then nothing is
-        // dropped if this is left early, and nothing needs to be, since operands are `Copy`.
+        // SAFETY: there is room for all operands. Inputs are written behind the places of the outputs, completely,
+        // before they are read. The length is set after all operands are written. If this function returns early,
+        // nothing is dropped; that leaks nothing, since operands are `Copy`.
         unsafe {
             let first = command.operands.as_mut_ptr().add(count);
             for (index, (buffer, layout)) in inputs.iter().enumerate() {
@@ -221,7 +220,7 @@ impl<B: BufferLike> Command<B> {
             }
             let bound = std::slice::from_raw_parts_mut(first, inputs.len());
             command.op.fit(&mut Fit::bind(&command.op, bound, &mut outputs))?;
-            // A rule that names fewer outputs than the operation has would leave one unwritten.
+            // If the rules stated too few outputs, one would stay unwritten.
             assert_eq!(outputs.len(), count, "the rules of {} name all outputs", command.op.name());
             for (index, layout) in outputs.iter().enumerate() {
                 let buffer = place(layout)?;
@@ -239,7 +238,7 @@ impl<B: BufferLike> Command<B> {
         Ok(command)
     }
 
-    /// Checks operands against the operation, and stretches those that repeat.
+    /// Checks the operands against the operation and broadcasts inputs.
     pub(super) fn fit(&mut self) -> Result<()> {
         let (outputs, inputs) = self.operands.split_at_mut(usize::from(self.outputs));
         self.op.fit(&mut Fit::compare(&self.op, outputs, inputs))?;

@@ -6,10 +6,10 @@ use crate::DType;
 use crate::command::chain::INPUT_NAMES;
 use crate::command::{Epilogue, Op, RecurrentCell, Rescale};
 
-/// Names of the operands that are there, in their order.
+/// Names of the operands that are given, in order.
 pub type Names = SmallVec<[&'static str; 8]>;
 
-/// Some names, and others that are there where a flag says so.
+/// The first names, followed by the optional ones whose flag is set.
 fn with(first: &[&'static str], optional: &[(bool, &'static str)]) -> Names {
     let given = optional.iter().filter(|(given, _)| *given).map(|(_, name)| *name);
     first.iter().copied().chain(given).collect()
@@ -19,7 +19,7 @@ fn sums(epilogue: &Epilogue) -> [(bool, &'static str); 2] {
     [(epilogue.bias, "bias"), (epilogue.residual, "residual")]
 }
 
-/// What sums of integers meet, behind the scales.
+/// The operands of a rescaling, after the scales.
 fn extras(rescale: Option<&Rescale>) -> [(bool, &'static str); 4] {
     let given = |says: fn(&Rescale) -> bool| rescale.is_some_and(says);
     [
@@ -30,7 +30,7 @@ fn extras(rescale: Option<&Rescale>) -> [(bool, &'static str); 4] {
     ]
 }
 
-/// How many operands sums of integers meet, scales counted.
+/// The number of operands of a rescaling, with the scales.
 fn count(rescale: Option<&Rescale>) -> usize {
     let extras = extras(rescale).into_iter().filter(|(given, _)| *given).count();
     2 * usize::from(rescale.is_some()) + extras
@@ -102,7 +102,7 @@ impl Op {
         }
     }
 
-    /// The names of the inputs that these parameters ask for, as [`Op`] lists them.
+    /// The names of the inputs that the parameters ask for, as [`Op`] lists them.
     pub fn input_names(&self) -> Names {
         match self {
             Op::Fill { .. }
@@ -199,7 +199,7 @@ impl Op {
         }
     }
 
-    /// How many outputs and inputs there are. Said for every Command, so no name is looked at.
+    /// The numbers of outputs and inputs. Every Command is counted, so this builds no list of names.
     pub(super) fn operand_counts(&self) -> (usize, usize) {
         let epilogue =
             |epilogue: &Epilogue| usize::from(epilogue.bias) + usize::from(epilogue.residual);

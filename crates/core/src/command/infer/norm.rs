@@ -4,7 +4,8 @@ use super::reduce::same;
 use super::{Fit, Shape};
 use crate::{DType, Result};
 
-/// Over the last axes; weight and bias broadcast to their shape. `moments` have one number for each row.
+/// Norms over the last axes. Weight and bias broadcast to the shape of those axes. `moments` have one number for each
+/// row.
 pub(super) fn trailing<B>(
     fit: &mut Fit<'_, B>,
     axes: u8,
@@ -31,7 +32,7 @@ pub(super) fn trailing<B>(
     Ok(())
 }
 
-/// Over groups of channels; weight and bias have one number for each channel.
+/// Norms over groups of channels. Weight and bias have one number for each channel.
 pub(super) fn groups<B>(fit: &mut Fit<'_, B>, groups: u32, epsilon: f32) -> Result<()> {
     start(fit, epsilon)?;
     let &[_, channels, ..] = fit.shape(0) else {

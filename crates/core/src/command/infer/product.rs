@@ -6,7 +6,7 @@ use crate::{DType, Layout, Result, broadcast_shapes};
 
 pub(super) const AXES: &str = "rows and columns at the end";
 
-/// `[…, m, k] × […, k, n]`, both inputs broadcast to the leading axes of the output.
+/// `[…, m, k] × […, k, n]`: both inputs broadcast to the leading axes of the output.
 fn product<B>(fit: &mut Fit<'_, B>, dtype: DType) -> Result<Shape> {
     for place in 0..2 {
         if fit.input(place).rank() < 2 {
@@ -20,7 +20,7 @@ fn product<B>(fit: &mut Fit<'_, B>, dtype: DType) -> Result<Shape> {
         return fit.misfit(1, format!("{k} rows, to fit a of shape {a:?}"));
     }
     let shape = match fit.given() {
-        // Leading axes may be more than those of the inputs, which then repeat.
+        // The output may have more leading axes than the inputs, which then broadcast.
         Some(given) => {
             let given = Shape::from_slice(given.shape());
             if given.len() < 2 || given[given.len() - 2..] != [m, n] {
@@ -28,7 +28,7 @@ fn product<B>(fit: &mut Fit<'_, B>, dtype: DType) -> Result<Shape> {
             }
             given
         }
-        // Most weights are matrices, and most others have the same leading axes.
+        // The usual cases: weights that are a matrix, or equal leading axes.
         None if b.len() == 2 || a[..a.len() - 2] == b[..b.len() - 2] => {
             let mut shape = Shape::from_slice(a);
             shape[a.len() - 1] = n;
@@ -47,7 +47,7 @@ fn product<B>(fit: &mut Fit<'_, B>, dtype: DType) -> Result<Shape> {
     Ok(shape)
 }
 
-/// Broadcasts the leading axes of an input to those of a shape, which mostly changes nothing.
+/// Broadcasts the leading axes of an input to those of a shape. Usually they are already equal.
 pub(super) fn stretch_leading<B>(
     fit: &mut Fit<'_, B>,
     place: usize,
@@ -64,8 +64,8 @@ pub(super) fn stretch_leading<B>(
     fit.stretch(place, &wide)
 }
 
-/// The shape of a product of the rows of input 0 with a matrix of so many columns: that of a given output, or that of
-/// the input with another last axis.
+/// The shape of a product of the rows of input 0 with a matrix of `columns` columns: the shape of the output if it is
+/// given, else the shape of the input with another last axis.
 pub(super) fn rows_of<B>(
     fit: &Fit<'_, B>,
     dtype: DType,
@@ -84,7 +84,7 @@ pub(super) fn rows_of<B>(
     }
 }
 
-/// The integers that [`matmul`] takes.
+/// Whether [`matmul`] takes this integer type.
 fn is_whole(dtype: DType) -> bool {
     matches!(dtype, DType::I32 | DType::I64 | DType::U32 | DType::U64)
 }
@@ -92,7 +92,7 @@ fn is_whole(dtype: DType) -> bool {
 pub(super) fn matmul<B>(fit: &mut Fit<'_, B>, epilogue: &Epilogue) -> Result<()> {
     let dtype = fit.dtype(0);
     if is_whole(dtype) {
-        // Fractions of integers have no meaning.
+        // Scales and activations would make fractions, which integers do not have.
         let Epilogue { scale, activation, bias: _, residual: _ } = *epilogue;
         fit.wants(scale == 1.0, "scale", || format!("1 for {dtype}"), scale)?;
         if activation != Activation::None {
@@ -170,7 +170,7 @@ pub(super) fn matmul_integer<B>(
     rescale::extras(fit, place + 2, rescale, |fit, bias| fit.stretch(bias, &shape), &shape)
 }
 
-/// An input has one number for each row, or one for all; a vector for rows stands upright.
+/// An input that has one number for each row, or one for all. A vector becomes a column.
 fn upright<B>(fit: &mut Fit<'_, B>, place: usize, rows: &[usize]) -> Result<()> {
     let found = *fit.input(place);
     let upright = match (found.shape(), found.strides()) {

@@ -1,9 +1,9 @@
-//! Conversion to and from integers with a scale.
+//! Quantization and dequantization.
 
 use super::{Fit, Shape};
 use crate::{DType, MAX_RANK, Result};
 
-/// The axis of scales, and how many neighbors along it share one.
+/// The axis of scales, and how many neighbors along it share a scale.
 type ScaleAxis = (Option<u8>, Option<u32>);
 
 pub(super) fn quantize<B>(fit: &mut Fit<'_, B>, scale_axis: ScaleAxis, dtype: DType) -> Result<()> {
@@ -28,7 +28,7 @@ pub(super) fn dequantize<B>(
     scaled(fit, scale_axis, dtype, stored)
 }
 
-/// What both directions share.
+/// The rules of both directions.
 fn scaled<B>(
     fit: &mut Fit<'_, B>,
     scale_axis: ScaleAxis,
@@ -60,7 +60,7 @@ fn scaled<B>(
         return fit.output(dtype, &shape);
     }
     for place in 1..fit.inputs() {
-        // Numbers of 4 bits lie densely: they are not repeated, but found by `PackedAxis`.
+        // Numbers of 4 bits are always dense. They are not broadcast; `PackedAxis` finds them.
         if fit.dtype(place).per_byte() == 2 {
             match axis.map(usize::from) {
                 Some(axis) => fit.wants_shape(place, &[shape[axis]])?,

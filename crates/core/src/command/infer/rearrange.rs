@@ -31,7 +31,7 @@ pub(super) fn pad<B>(fit: &mut Fit<'_, B>, params: &PadParams) -> Result<()> {
     let mut shape = Shape::new();
     for (axis, &size) in from.iter().enumerate() {
         let (before, after) = (i128::from(params.before[axis]), i128::from(params.after[axis]));
-        // What both crops leave, of which neither side may have less than nothing.
+        // What is left after cropping; neither crop may take more than there is.
         let left = size as i128 + before.min(0) + after.min(0);
         if left < 0 {
             return fit.misfit(0, format!("as many elements as are cropped from axis {axis}"));
@@ -91,7 +91,7 @@ pub(super) fn resize<B>(fit: &mut Fit<'_, B>, params: &ResizeParams) -> Result<(
     for (axis, &size) in from.iter().enumerate() {
         let (scale, (start, end)) = (params.scales[axis], params.region[axis]);
         let exact = size as f64 * scale;
-        // A filter is as wide as one over the scale, so a scale of almost nothing has no bound.
+        // The filter's width is one over the scale, so a tiny scale would have no bound on its work.
         let sound = scale.is_finite() && scale > 0.0 && (exact >= 0.5 || empty);
         fit.wants(sound, "scales", || format!("a scale for axis {axis} of size {size}"), scale)?;
         if params.coordinates == CoordinateMode::CropAndResize {
@@ -101,7 +101,8 @@ pub(super) fn resize<B>(fit: &mut Fit<'_, B>, params: &ResizeParams) -> Result<(
             }
             continue;
         }
-        // A size is the product rounded in some way; a size that was given makes the scale.
+        // If the size was computed from the scale, it was rounded in some way. If the scale was computed from the
+        // size, it is exact.
         let fits = (exact - sizes[axis] as f64).abs() < 1.0 + 1e-9 * exact;
         let expected =
             || format!("about {exact} on axis {axis}, which is {size} scaled by {scale}");

@@ -4,7 +4,7 @@ use super::Fit;
 use crate::command::{RecurrentCell, RecurrentParams, RecurrentVariant};
 use crate::{DType, Result};
 
-/// Whether a cell has such a variant.
+/// Checks that the cell can have this variant.
 fn variant<B>(fit: &Fit<'_, B>, variant: &RecurrentVariant, lstm: bool) -> Result<()> {
     let RecurrentVariant { clip, input_forget, activations: _, peepholes, quantized, zeros } =
         *variant;

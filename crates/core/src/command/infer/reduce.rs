@@ -35,7 +35,7 @@ pub(super) fn softmax<B>(fit: &mut Fit<'_, B>, axis: u8) -> Result<()> {
     same(fit)
 }
 
-/// The output is what the first input is.
+/// The output has the type and shape of the first input.
 pub(super) fn same<B>(fit: &mut Fit<'_, B>) -> Result<()> {
     let input = *fit.input(0);
     fit.output(input.dtype(), input.shape())

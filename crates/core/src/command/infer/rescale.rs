@@ -1,4 +1,4 @@
-//! What is made of exact sums of integers.
+//! Rescaling of exact sums of integers.
 
 use super::Fit;
 use crate::command::Rescale;
@@ -14,7 +14,7 @@ pub(super) fn dtype<B>(fit: &Fit<'_, B>, rescale: Option<&Rescale>) -> Result<DT
     Ok(dtype)
 }
 
-/// An input has one element.
+/// Checks that an input has one element.
 pub(super) fn one<B>(fit: &mut Fit<'_, B>, place: usize) -> Result<()> {
     let found = *fit.input(place);
     if found.elements() != 1 {
@@ -24,7 +24,7 @@ pub(super) fn one<B>(fit: &mut Fit<'_, B>, place: usize) -> Result<()> {
     Ok(())
 }
 
-/// Bias, residual, and the scale and zero point of the output, from a place on.
+/// Checks bias, residual, and the scale and zero point of the output. They begin at input `place`.
 pub(super) fn extras<B>(
     fit: &mut Fit<'_, B>,
     mut place: usize,

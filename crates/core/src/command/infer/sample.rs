@@ -1,4 +1,4 @@
-//! Elements at places that data names.
+//! Sampling at positions that the data gives.
 
 use super::{Fit, Shape};
 use crate::command::RoiAlignParams;

@@ -1,10 +1,10 @@
-//! Fills, numbers in a row, random numbers, transfers and the clock.
+//! Fills, evenly spaced numbers, random numbers, transfers and the clock.
 
 use super::Fit;
 use crate::command::{Distribution, HostBytes, IotaParams, TensorSpec};
 use crate::{DType, Result};
 
-/// The output is a parameter.
+/// The parameter says what the output is.
 pub(super) fn given<B>(fit: &mut Fit<'_, B>, spec: &TensorSpec) -> Result<()> {
     fit.output(spec.dtype(), spec.shape())
 }

@@ -5,12 +5,12 @@ use crate::command::pool::Window;
 use crate::command::{ConvParams, DeformConvParams, MAX_SPATIAL, PoolKind, PoolParams, Rescale};
 use crate::{DType, Result};
 
-/// Sizes as numbers that sums and products of a few of them do not overflow.
+/// A size as a number wide enough that sums and products of a few do not overflow.
 fn wide(size: usize) -> i128 {
     size as i128
 }
 
-/// What all convolutions share: ranks, steps and taps. Gives the number of spatial axes.
+/// The rules that all convolutions share: ranks, strides and taps. Returns the number of spatial axes.
 fn common<B>(fit: &Fit<'_, B>, params: &ConvParams) -> Result<usize> {
     let spatial = usize::from(params.spatial);
     let known = (1..=MAX_SPATIAL).contains(&spatial);
@@ -61,7 +61,7 @@ fn conv_shape<B>(fit: &Fit<'_, B>, params: &ConvParams) -> Result<Shape> {
     Ok(shape)
 }
 
-/// Bias and residual behind source and weight.
+/// Bias and residual, after source and weight.
 fn sums<B>(fit: &mut Fit<'_, B>, shape: &[usize], bias: bool) -> Result<()> {
     let mut place = 2;
     if bias {
@@ -138,7 +138,7 @@ pub(super) fn deform_conv<B>(fit: &mut Fit<'_, B>, params: &DeformConvParams) ->
     )?;
     fit.output(dtype, &shape)?;
     let kernel = &fit.shape(1)[2..];
-    // What does not fit a word is no size of a tensor.
+    // A number that saturates here is no size of a tensor, so it is refused below.
     let moved = groups.saturating_mul(kernel[0]).saturating_mul(kernel[1]);
     let wanted = |channels| [shape[0], channels, shape[2], shape[3]];
     fit.wants_shape(2, &wanted(moved.saturating_mul(2)))?;

@@ -1,11 +1,10 @@
 //! Compiled kernels on disk, shared by all processes of a user.
 //!
-//! An entry is named by a hash of everything it was made from, so it never has to be changed: it is
-//! written under another name and renamed, and whoever comes second replaces it by the same bytes. A
-//! checksum inside tells entries that are whole from those that are not; the latter are built again.
+//! An entry is named by a hash of everything it was made from, so it never changes. It is written under another name
+//! and then renamed; if two processes write the same entry, the second replaces it by the same bytes. A checksum
+//! inside shows whether an entry is complete. Incomplete entries are built again.
 //!
-//! What an entry holds is run, so nobody else may write here: a directory that others could write to is not
-//! used.
+//! Entries are executed, so nobody else may write here: a directory that others could write to is not used.
 
 mod private;
 
@@ -17,16 +16,16 @@ use std::time::{Duration, SystemTime};
 
 use sha2::{Digest, Sha256};
 
-/// The first bytes of an entry; a new format has new ones.
+/// The first bytes of an entry. A new format gets new ones.
 const MAGIC: [u8; 8] = *b"MSKERN02";
 
 /// Magic, length, checksum.
 const HEADER: usize = 8 + 8 + 32;
 
-/// What the directory may hold unless something else is asked for.
+/// The default limit of the directory's size.
 const USUAL_LIMIT: u64 = 512 << 20;
 
-/// Files that somebody began to write this long ago will not be finished.
+/// An unfinished file of this age was abandoned.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// The name of an entry: a hash of what it is made from.
@@ -34,11 +33,11 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 pub struct CacheKey([u8; 32]);
 
 impl CacheKey {
-    /// Of all that an entry depends on, such as source, compiler version and architecture.
+    /// The hash of everything that an entry depends on, such as source, compiler version and architecture.
     pub fn of(parts: &[&[u8]]) -> Self {
         let mut hash = Sha256::new();
         for part in parts {
-            // With the lengths, no two lists of parts run together to the same bytes.
+            // With the lengths, two different lists of parts never give the same bytes.
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }
@@ -59,8 +58,8 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// The cache of this user: in `$MILLSTREAM_CACHE_DIR`, or where the platform keeps caches, or in a
-    /// directory of the user's own among the temporary files.
+    /// The cache of this user: in `$MILLSTREAM_CACHE_DIR`, or in the platform's directory for caches, or in a private
+    /// directory among the temporary files.
     ///
     /// # Errors
     ///
@@ -77,8 +76,7 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// A directory that cannot be made, that is a link, that belongs to another user, or that others may
-    /// write to.
+    /// A directory that cannot be made, that is a link, that belongs to another user, or that others can write to.
     pub fn at(directory: &Path, limit: u64) -> io::Result<Self> {
         private::create(directory)?;
         Ok(Self { directory: directory.into(), limit, written: AtomicU64::new(0) })
@@ -94,7 +92,7 @@ impl Cache {
         self.directory.join(name)
     }
 
-    /// An entry, if there is one and it is whole. One that is not is removed.
+    /// An entry, if there is one and it is complete. An incomplete entry is removed.
     pub fn get(&self, key: CacheKey) -> Option<Vec<u8>> {
         let path = self.path(key);
         let mut entry = fs::read(&path).ok()?;
@@ -118,7 +116,7 @@ impl Cache {
         entry.extend(checksum(key, bytes));
         entry.extend(bytes);
         let unfinished = self.directory.join(unfinished_name());
-        // A file that is there already is not ours, and not removed.
+        // If the file already exists, it is not ours and is not removed.
         let mut file = private::create_file(&unfinished)?;
         let written = file.write_all(&entry);
         drop(file);
@@ -127,7 +125,7 @@ impl Cache {
             let _ = fs::remove_file(&unfinished);
             return result;
         }
-        // A look at the whole directory now and then is enough to keep it bounded.
+        // Checking the whole directory now and then is enough to keep it bounded.
         let written = self.written.fetch_add(entry.len() as u64, Ordering::Relaxed);
         let step = (self.limit / 8).max(1);
         if written == 0 || written / step != (written + entry.len() as u64) / step {
@@ -136,12 +134,11 @@ impl Cache {
         Ok(())
     }
 
-    /// An entry, or what `build` makes, which is kept for the next time. A cache that cannot be written
-    /// only costs time.
+    /// An entry, or the result of `build`, which is then stored. If it cannot be stored, only time is lost.
     ///
     /// # Errors
     ///
-    /// Those of `build`.
+    /// The errors of `build`.
     pub fn get_or_build<E>(
         &self,
         key: CacheKey,
@@ -155,7 +152,7 @@ impl Cache {
         Ok(built)
     }
 
-    /// Removes what is oldest until the limit holds with some room, and what was never finished.
+    /// Removes the oldest entries until the directory is well below the limit, and files that were abandoned.
     fn trim(&self) {
         let Ok(entries) = fs::read_dir(&self.directory) else { return };
         let now = SystemTime::now();
@@ -180,14 +177,14 @@ impl Cache {
             if total <= self.limit / 4 * 3 {
                 break;
             }
-            // Somebody else may have removed it; then it is gone all the same.
+            // Another process may have removed it already, which is fine.
             let _ = fs::remove_file(path);
             total -= bytes;
         }
     }
 }
 
-/// A name that no other thread or process has, nor one that had this process's number before.
+/// A name that no other thread or process uses, nor an earlier process with the same number.
 fn unfinished_name() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -207,7 +204,7 @@ fn is_whole(entry: &[u8], key: CacheKey) -> bool {
         && header[16..] == checksum(key, bytes)
 }
 
-/// Where the entries are, if the environment says so.
+/// The directory of entries, if the environment names one.
 fn directory(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     let set = |name: &str| variable(name).filter(|path| !path.as_os_str().is_empty());
     if let Some(own) = set("MILLSTREAM_CACHE_DIR") {

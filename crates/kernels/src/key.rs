@@ -5,17 +5,17 @@ use std::hash::{Hash, Hasher};
 
 use crate::Program;
 
-/// Constants that a key can hold.
+/// The most constants that a key can hold.
 pub const MAX_CONSTANTS: usize = 24;
 
-/// A kernel: a program text specialized by constants. No strings, so it is cheap on the hot path.
+/// A kernel: a program text specialized by constants. It holds no strings, so it is cheap on the hot path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub struct Key {
     program: Program,
     constants: [i32; MAX_CONSTANTS],
 }
 
-/// Only of the constants that there are: most programs have few.
+/// Hashes only the constants that are used: most programs have few.
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.program.hash(state);
@@ -28,7 +28,7 @@ impl Key {
     ///
     /// # Panics
     ///
-    /// Another number of constants than the program names, which is a mistake in this crate.
+    /// If the number of constants is not the program's, which is a mistake in this crate.
     pub fn new(program: Program, constants: &[i32]) -> Self {
         assert_eq!(constants.len(), program.constant_names().len(), "constants of {program:?}");
         let mut all = [0; MAX_CONSTANTS];
@@ -46,8 +46,8 @@ impl Key {
         self.program.constant_names().iter().copied().zip(self.constants)
     }
 
-    /// The same program with one constant changed, if it has a constant of that name. Only for constants
-    /// that the launch does not depend on.
+    /// The same program with one constant changed, if it has a constant of that name. Only for constants that the
+    /// launch does not depend on.
     #[must_use]
     pub fn with(mut self, name: &str, value: i32) -> Self {
         if let Some(at) = self.program.constant_names().iter().position(|known| *known == name) {

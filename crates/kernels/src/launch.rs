@@ -1,48 +1,48 @@
-//! What a Command becomes: launches of kernels.
+//! Launches of kernels: what a Command is lowered to.
 
 use millstream_core::{Operand, RawBuffer};
 use smallvec::SmallVec;
 
 use crate::{Key, Params};
 
-/// The most threads of a group, unless the key has a constant `THREADS` that says how many there are.
+/// The most threads of a group, unless the key has a constant `THREADS`.
 pub(crate) const USUAL_THREADS: u32 = 256;
 
-/// What a device can do. Tests ask for small groups through it.
+/// The limits of a device. Tests use small limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Threads of one group; a multiple of `simd_width`.
+    /// The most threads of one group; a multiple of `simd_width`.
     pub max_threads: u32,
-    /// Bytes of memory that the threads of a group share.
+    /// The memory that the threads of a group share, in bytes.
     pub shared_bytes: u32,
-    /// Threads that run in step: 32 on every device there is so far.
+    /// Threads that run in lockstep: 32 on every device so far.
     pub simd_width: u32,
-    /// Whether there is 64-bit floating point.
+    /// Whether the device has 64-bit floating point.
     pub f64: bool,
     /// About how many groups fill the device.
     pub parallel_groups: u32,
 }
 
 impl Limits {
-    /// How many groups of `threads` to start for `items` pieces of work, when each thread takes
-    /// several in a loop. At least 1.
+    /// How many groups of `threads` to start for `items` pieces of work if each thread takes several in a loop. At
+    /// least 1.
     pub fn groups_for(&self, items: usize, threads: u32) -> u32 {
         let wanted = items.div_ceil(threads as usize).max(1);
         u32::try_from(wanted).unwrap_or(u32::MAX).min(self.parallel_groups.max(1).saturating_mul(4))
     }
 
-    /// The usual size of a group: 256, or fewer where the device has fewer.
+    /// The usual size of a group: 256, or the device's limit if that is lower.
     pub fn usual_threads(&self) -> u32 {
         self.max_threads.min(USUAL_THREADS)
     }
 }
 
-/// Where a buffer argument lies.
+/// The place of a buffer argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
-    /// At a device address.
+    /// A device address.
     Address(usize),
-    /// At a byte offset in the scratch memory of the Command.
+    /// A byte offset in the scratch memory of the Command.
     Workspace(usize),
     /// The fault record of the batch.
     Faults,
@@ -65,16 +65,16 @@ pub struct Launch {
     pub threads: u32,
     /// The buffers, in the order of the kernel's arguments.
     pub slots: SmallVec<[Slot; 6]>,
-    /// The last argument.
+    /// The last argument of the kernel.
     pub params: Params,
 }
 
-/// What a Command becomes. Launches run in order, each after the one before.
+/// A lowered Command. Its launches run in order, one after the other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lowered {
     /// The launches.
     pub launches: SmallVec<[Launch; 2]>,
-    /// Bytes of scratch memory that they need together.
+    /// Bytes of scratch memory for all of them.
     pub workspace: usize,
 }
 

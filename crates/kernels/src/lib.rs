@@ -1,18 +1,18 @@
 //! Kernels of Millstream's GPU devices, written once.
 //!
-//! [`lower`] turns a Command into [`Launch`]es, each with a [`Key`]; [`source`] turns a key into text for
-//! a compiler. Nothing here knows a GPU's interface or runs a compiler: a backend does both.
+//! [`lower`] turns a Command into [`Launch`]es, each with a [`Key`]. [`source`] turns a key into a text for a
+//! compiler. Nothing here calls a GPU's interface or a compiler: a backend does both.
 //!
 //! # The arguments of a kernel
 //!
-//! The same in every dialect: the buffers in the order of [`Launch::slots`], each a pointer to bytes,
-//! then one struct by value, whose bytes are [`Launch::params`]. Groups have one axis of threads.
+//! They are the same in every dialect. First come the buffers in the order of [`Launch::slots`], each a pointer to
+//! bytes. Then comes one struct by value, whose bytes are [`Launch::params`]. Threads of a group have one axis.
 //!
 //! # Faults
 //!
-//! A kernel that meets impossible data goes on harmlessly and leaves a note in the fault record of its
-//! batch: [`FAULT_HEADER_WORDS`] words, of which the first becomes 1, and one word per Command, which
-//! becomes the code. [`fault_message`] has words for the code.
+//! A kernel that finds impossible data continues without harm and reports it in the fault record of its batch. A
+//! record has [`FAULT_HEADER_WORDS`] words, of which the first becomes 1, and one word per Command, which becomes the
+//! code. [`fault_message`] gives the message for a code.
 
 pub mod cache;
 mod fault;

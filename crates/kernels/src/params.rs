@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-/// Words that are held without an allocation.
+/// Words that are stored without an allocation.
 const INLINE_WORDS: usize = 48;
 
 /// The bytes of a kernel's last argument, laid out as C lays out its `struct Params`.
@@ -13,10 +13,10 @@ pub struct Params {
 }
 
 impl Params {
-    /// The most bytes that a kernel takes, far below what every platform allows.
+    /// The most bytes that a kernel takes. Every platform allows far more.
     pub const MAX_BYTES: usize = 1024;
 
-    /// The bytes, aligned to 8; their number is a multiple of 8.
+    /// The bytes, aligned to 8. Their number is a multiple of 8.
     pub fn as_bytes(&self) -> &[u8] {
         millstream_core::as_bytes(&self.words)
     }
@@ -54,7 +54,7 @@ macro_rules! scalar_field {
     )*};
 }
 
-// No f64: Metal has no such type. Pass its bits in a u64.
+// There is no f64, because Metal has none. Pass its bits in a u64.
 scalar_field!(u32, i32, f32, u64, i64);
 
 impl<T: Field, const N: usize> Field for [T; N] {
@@ -77,7 +77,7 @@ macro_rules! params {
         pub(crate) struct $name { $($(#[$field_doc])* pub $field: $type),* }
 
         impl $name {
-            /// The struct as the program text sees it.
+            /// The declaration of the struct in the program text.
             pub fn declaration() -> String {
                 let mut text = String::from("struct Params {\n");
                 $(

@@ -2,7 +2,7 @@
 
 use crate::lower;
 
-/// A program text and what it is specialized by. Each family in [`crate::lower`] defines its own.
+/// A program text and its constants. Each family in [`crate::lower`] defines its own.
 pub(crate) struct Definition {
     /// The name, which is part of a C identifier.
     pub name: &'static str,
@@ -33,7 +33,7 @@ macro_rules! programs {
     };
 }
 
-// One line per program, in the order of the alphabet.
+// One line per program, in alphabetical order.
 programs! {
     /// Attention.
     Attention => lower::attention::PROGRAM,
@@ -41,13 +41,13 @@ programs! {
     AttentionTiles => lower::attention_tiles::PROGRAM,
     /// Functions of two elements.
     Binary => lower::binary::PROGRAM,
-    /// Parts written into caches.
+    /// Writes into caches.
     CacheWrite => lower::cache_write::PROGRAM,
     /// Elementwise steps in one pass.
     Chain => lower::chain::PROGRAM,
     /// Limits of each element.
     Clip => lower::clip::PROGRAM,
-    /// Where flags are set.
+    /// The positions of flags that are set.
     Compact => lower::compact::PROGRAM,
     /// Convolutions in tiles.
     Conv => lower::conv::PROGRAM,
@@ -59,11 +59,11 @@ programs! {
     Copy => lower::copy::PROGRAM,
     /// Running sums and products.
     CumSum => lower::cumsum::PROGRAM,
-    /// Convolutions whose taps are moved by data.
+    /// Deformable convolutions.
     DeformConv => lower::deform_conv::PROGRAM,
-    /// To 8-bit integers with the scale that suits the data.
+    /// Dynamic quantization to 8 bits.
     DynamicQuantize => lower::dynamic::PROGRAM,
-    /// What a library's matrix product leaves to be done.
+    /// The epilogue of a library's matrix product.
     Epilogue => lower::epilogue::PROGRAM,
     /// One value everywhere.
     Fill => lower::fill::PROGRAM,
@@ -75,21 +75,21 @@ programs! {
     Gather => lower::gather::PROGRAM,
     /// Matrix products with few rows.
     Gemv => lower::gemv::PROGRAM,
-    /// Matrix products of few rows with weights of few bits.
+    /// Matrix products of few rows with block-quantized weights.
     GemvBlocks => lower::blocks::GEMV_PROGRAM,
     /// Matrix products with few rows, by columns.
     GemvColumns => lower::gemv::COLUMNS_PROGRAM,
-    /// Numbers in a row.
+    /// Evenly spaced numbers.
     Iota => lower::iota::PROGRAM,
-    /// Elements at places that a grid names.
+    /// Sampling at the positions of a grid.
     GridSample => lower::grid_sample::PROGRAM,
     /// Matrix products in tiles.
     Matmul => lower::matmul::PROGRAM,
-    /// Matrix products with weights of few bits.
+    /// Matrix products with block-quantized weights.
     MatmulBlocks => lower::blocks::PROGRAM,
     /// Small matrix products with split k.
     MatmulSplitK => lower::matmul_split_k::PROGRAM,
-    /// Coordinates of what was found.
+    /// Coordinates of the nonzero elements.
     NonZero => lower::compact::NONZERO,
     /// Layer, group and root-mean-square normalization.
     Norm => lower::norm::PROGRAM,
@@ -99,33 +99,33 @@ programs! {
     Pad => lower::pad::PROGRAM,
     /// Pooling.
     Pool => lower::pool::PROGRAM,
-    /// To and from integers with a scale.
+    /// Quantization and dequantization.
     Quantize => lower::quantize::PROGRAM,
-    /// To and from numbers of 4 bits with a scale.
+    /// Quantization to 4 bits and back.
     QuantizePacked => lower::quantize_packed::PROGRAM,
     /// Random numbers.
     Random => lower::random::PROGRAM,
-    /// The last states of a recurrent layer.
+    /// The final states of a recurrent layer.
     RecurrentFinish => lower::recurrent_params::FINISH_PROGRAM,
-    /// The first states of a recurrent layer.
+    /// The initial states of a recurrent layer.
     RecurrentStart => lower::recurrent_params::START_PROGRAM,
     /// Steps of a recurrent layer.
     RecurrentSteps => lower::recurrent_params::STEPS_PROGRAM,
-    /// 8-bit weights of a recurrent layer as numbers.
+    /// Dequantization of the 8-bit weights of a recurrent layer.
     RecurrentWeights => lower::recurrent_weights::PROGRAM,
     /// Reductions.
     Reduce => lower::reduce::PROGRAM,
-    /// What is made of exact sums.
+    /// Rescaling of exact integer sums.
     Rescale => lower::rescale::PROGRAM,
     /// Interpolation.
     Resize => lower::resize::PROGRAM,
-    /// Which elements are interpolated between.
+    /// The taps of an interpolation.
     ResizeTaps => lower::resize::TAPS,
     /// Rotary embedding.
     Rope => lower::rope::PROGRAM,
-    /// Elements in the opposite order.
+    /// Reversed order of elements.
     Reverse => lower::reverse::PROGRAM,
-    /// Regions of interest, each brought to the same size.
+    /// Regions of interest, each resampled to the same size.
     RoiAlign => lower::roi_align::PROGRAM,
     /// Elements written by index.
     Scatter => lower::scatter::PROGRAM,
@@ -135,21 +135,21 @@ programs! {
     Softmax => lower::softmax::PROGRAM,
     /// Rows sorted in memory.
     Sort => lower::top_k::SORT,
-    /// To and from types that are only stored.
+    /// Conversion to and from storage-only types.
     Storage => lower::storage::PROGRAM,
-    /// Boxes that no better one overlaps.
+    /// Non-maximum suppression of boxes.
     Suppress => lower::suppress::PROGRAM,
-    /// The list of those boxes.
+    /// The list of the selected boxes.
     SuppressFinish => lower::suppress::FINISH,
-    /// Items by their numbers.
+    /// Items by their indices.
     Take => lower::compact::TAKE,
-    /// The best of tiles.
+    /// The best elements of tiles.
     TopK => lower::top_k::TILES,
     /// Functions of one element.
     Unary => lower::unary::PROGRAM,
-    /// Items in order, and which differ from the one before.
+    /// Sorting of items, and which of them differ from their predecessor.
     Unique => lower::unique::PROGRAM,
-    /// Numbers of the different items.
+    /// Indices and counts of the distinct items.
     UniqueFinish => lower::unique::FINISH,
 }
 
@@ -159,7 +159,7 @@ impl Program {
         self.definition().name
     }
 
-    /// The text, without what comes before it in a [`source`](crate::source()).
+    /// The text, without the prelude that a [`source`](crate::source()) has.
     pub fn text(self) -> &'static str {
         self.definition().text
     }

@@ -1,4 +1,4 @@
-//! From a key to a text that a compiler takes.
+//! The source text of a key.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use crate::launch::USUAL_THREADS;
 use crate::lower::chain;
 use crate::{Key, Program};
 
-/// The languages that a program can be given in.
+/// The languages in which a program can be written.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Dialect {
     /// CUDA C++ as NVRTC takes it.
@@ -18,8 +18,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// What is written before every program: the words that dialects spell differently, then what all
-    /// programs share.
+    /// The text before every program: first what dialects spell differently, then what all programs share.
     fn prelude(self) -> [&'static str; 12] {
         let own = match self {
             Dialect::Cuda => include_str!("../programs/prelude/cuda.kernel"),
@@ -43,17 +42,16 @@ impl Dialect {
     }
 }
 
-/// The source of one kernel, self-contained. Its function is [`Key::entry`].
+/// The complete source of one kernel. Its function is [`Key::entry`].
 pub fn source(key: &Key, dialect: Dialect) -> String {
     let mut text = dialect.prelude().concat();
     specialize(&mut text, key);
     text
 }
 
-/// One source for many kernels, which takes a compiler far less time than many sources do.
+/// One source for many kernels. It compiles far faster than many sources.
 ///
-/// Not for [`Dialect::Metal`], which has no C linkage: there the namespaces would be part of the
-/// names.
+/// Not for [`Dialect::Metal`]: it has no C linkage, so namespaces would be part of the names.
 pub fn source_of_many(keys: &[Key], dialect: Dialect) -> String {
     let mut text = dialect.prelude().concat();
     for (index, key) in keys.iter().enumerate() {

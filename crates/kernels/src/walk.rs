@@ -1,4 +1,4 @@
-//! How a kernel finds its elements: axes merged as far as they go, and vectors where memory allows.
+//! How a kernel finds its elements: axes are merged if possible, and vectors are used if memory allows it.
 
 use millstream_core::{MAX_RANK, Operand, RawBuffer};
 use smallvec::SmallVec;
@@ -6,15 +6,15 @@ use smallvec::SmallVec;
 use crate::params::Field;
 use crate::{Limits, Params};
 
-/// Shape, offsets and strides of several operands of one shape, for `Walk` of the program texts.
-/// Axes are listed from the innermost outwards.
+/// Shape, offsets and strides of several operands of the same shape, for `Walk` of the program texts. The innermost
+/// axis comes first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Walk<const OPERANDS: usize> {
-    /// Elements in all, or vectors where elements are taken several at a time.
+    /// The number of elements, or of vectors.
     pub count: u64,
     /// The size of each axis, innermost first.
     pub shape: [u64; MAX_RANK],
-    /// Where each operand starts, in elements.
+    /// The offset of each operand, in elements.
     pub offset: [u64; OPERANDS],
     /// The strides of each operand, in elements, innermost first.
     pub stride: [[u64; MAX_RANK]; OPERANDS],
@@ -32,16 +32,16 @@ impl<const OPERANDS: usize> Field for Walk<OPERANDS> {
     }
 }
 
-/// Axes of several operands of one shape, merged where they lie densely in all of them.
+/// Axes of several operands of the same shape. Neighboring axes are merged if all operands are dense across them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Axes<const OPERANDS: usize> {
-    /// Size and strides of each axis, innermost first. Never empty, and no size is 1 unless it is the
-    /// only one.
+    /// Size and strides of each axis, innermost first. There is at least one axis. No size is 1, unless there is only
+    /// one axis.
     pub axes: SmallVec<[(usize, [usize; OPERANDS]); MAX_RANK]>,
 }
 
 impl<const OPERANDS: usize> Axes<OPERANDS> {
-    /// Takes axes in the order given, outermost first.
+    /// Merges axes without reordering them. They are given outermost first.
     pub fn merge(axes: impl DoubleEndedIterator<Item = (usize, [usize; OPERANDS])>) -> Self {
         let mut merged = SmallVec::<[(usize, [usize; OPERANDS]); MAX_RANK]>::new();
         for (size, strides) in axes.rev().filter(|axis| axis.0 != 1) {
@@ -58,8 +58,8 @@ impl<const OPERANDS: usize> Axes<OPERANDS> {
         Self { axes: merged }
     }
 
-    /// The axes of operands in any order that suits: for operations that treat every element alike.
-    /// The first operand is the output; its nearest elements become neighbors.
+    /// The axes of operands in the best order, for operations that treat all elements alike. The first operand is the
+    /// output: elements that are near in its memory become neighbors.
     pub fn of(operands: [&Operand<RawBuffer>; OPERANDS]) -> Self {
         let shape = operands[0].layout.shape();
         let mut axes: SmallVec<[(usize, [usize; OPERANDS]); MAX_RANK]> = (0..shape.len())
@@ -70,8 +70,8 @@ impl<const OPERANDS: usize> Axes<OPERANDS> {
         Self::merge(axes.into_iter())
     }
 
-    /// The axes of operands except one, from the largest stride of the second operand to the smallest: for
-    /// operations along an axis that treat all others alike.
+    /// The axes of operands except one, from the largest stride of the second operand to the smallest. For operations
+    /// along one axis that treat all other axes alike.
     pub fn without(operands: [&Operand<RawBuffer>; OPERANDS], left_out: usize) -> Self {
         let shape = operands[0].layout.shape();
         let mut axes: SmallVec<[(usize, [usize; OPERANDS]); MAX_RANK]> = (0..shape.len())
@@ -82,8 +82,8 @@ impl<const OPERANDS: usize> Axes<OPERANDS> {
         Self::merge(axes.into_iter())
     }
 
-    /// Elements per vector for dense rows of `size` elements that start where this walk leads; 1 where
-    /// memory does not allow vectors.
+    /// Elements per vector for dense rows of `size` elements that start at the positions of this walk. 1 if memory
+    /// does not allow vectors.
     pub fn vector(&self, operands: [&Operand<RawBuffer>; OPERANDS], size: usize) -> usize {
         let vector = 16 / operands[0].layout.dtype().size();
         let aligned = operands.iter().enumerate().all(|(k, operand)| {
@@ -98,12 +98,12 @@ impl<const OPERANDS: usize> Axes<OPERANDS> {
         if aligned && size >= vector { vector } else { 1 }
     }
 
-    /// Elements in all.
+    /// The number of elements.
     pub fn elements(&self) -> usize {
         self.axes.iter().map(|axis| axis.0).product()
     }
 
-    /// The rank that a kernel is compiled for: few values, so that few kernels are.
+    /// The rank that a kernel is compiled for. It is rounded to a few values, so that there are few kernels.
     pub fn rank(&self) -> i32 {
         match self.axes.len() {
             0..=1 => 1,
@@ -133,7 +133,7 @@ impl<const OPERANDS: usize> Axes<OPERANDS> {
 
 /// Whether positions in any of the operands, or their number, need more than 32 bits.
 pub(crate) fn is_wide<'a>(operands: impl IntoIterator<Item = &'a Operand<RawBuffer>>) -> bool {
-    // A step of the grid beyond the last element must not overflow either.
+    // A step of the grid beyond the last element must not overflow either, hence the margin.
     operands.into_iter().any(|operand| {
         operand.layout.extent_bytes() / operand.layout.dtype().size() >= 1 << 30
             || operand.layout.elements() >= 1 << 30
@@ -149,10 +149,10 @@ pub(crate) struct Elementwise<const OPERANDS: usize> {
     pub wide: i32,
     /// Constant `VECTOR`: elements that a thread takes at once.
     pub vector: i32,
-    /// Constant `STEPS`: bit `k` says that operand `k` has as many elements in a vector; otherwise one
-    /// element serves the whole vector. Without vectors it is 0.
+    /// Constant `STEPS`: bit `k` is set if operand `k` has a different element for each element of a vector. If not,
+    /// one element serves the whole vector. Without vectors it is 0.
     pub steps: i32,
-    /// For the params.
+    /// The walk for the params.
     pub walk: Walk<OPERANDS>,
     /// Elements that are left over after the last whole vector.
     pub tail: u32,
@@ -163,7 +163,7 @@ pub(crate) struct Elementwise<const OPERANDS: usize> {
 }
 
 impl<const OPERANDS: usize> Elementwise<OPERANDS> {
-    /// For operands of one shape, output first. `None` where there are no elements.
+    /// For operands of the same shape, output first. `None` if there are no elements.
     pub fn new(operands: [&Operand<RawBuffer>; OPERANDS], limits: &Limits) -> Option<Self> {
         if operands[0].layout.is_empty() {
             return None;
@@ -194,8 +194,8 @@ impl<const OPERANDS: usize> Elementwise<OPERANDS> {
     }
 }
 
-/// Elements per vector, 16 bytes of the widest operand, and which operands have vectors; 1 where
-/// addresses or strides do not allow it.
+/// Elements per vector, which has 16 bytes of the widest operand, and which operands have vectors. 1 if addresses or
+/// strides do not allow vectors.
 fn vectors<const OPERANDS: usize>(
     axes: &Axes<OPERANDS>,
     operands: [&Operand<RawBuffer>; OPERANDS],
@@ -203,7 +203,7 @@ fn vectors<const OPERANDS: usize>(
     let widest = operands.iter().map(|operand| operand.layout.dtype().size()).max().unwrap_or(1);
     let vector = 16 / widest;
     let (inner, steps) = axes.axes[0];
-    // A remainder can only be handled at the very end.
+    // Left-over elements can only be handled at the very end.
     let whole = axes.axes.len() == 1 || inner % vector == 0;
     if !whole || inner < vector || steps[0] != 1 {
         return (1, 0);

@@ -1,4 +1,4 @@
-//! Directories that nobody but their user can write to.
+//! Directories that only their user can write to.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 #[cfg(unix)]
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 
-/// Makes a directory for this user alone, or takes the one that is there if it is fit for that.
+/// Makes a directory for this user alone, or checks one that exists.
 ///
 /// # Errors
 ///
-/// It cannot be made, or what is there is not fit.
+/// The directory cannot be made, or the one that exists is not private.
 pub(super) fn create(directory: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -27,7 +27,7 @@ pub(super) fn create(directory: &Path) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// It cannot be made, or there is one of that name.
+/// The file cannot be made, or already exists.
 pub(super) fn create_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -36,11 +36,11 @@ pub(super) fn create_file(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Where a user without a home has a directory, among the temporary files.
+/// The directory of a user without a home, among the temporary files.
 ///
 /// # Errors
 ///
-/// Other users could put another directory in its place.
+/// Other users could replace it by a directory of theirs.
 #[cfg(unix)]
 pub(super) fn temporary(base: &Path) -> io::Result<PathBuf> {
     const STICKY: u32 = 0o1000;
@@ -52,13 +52,13 @@ pub(super) fn temporary(base: &Path) -> io::Result<PathBuf> {
     Ok(base.join(format!("millstream-kernels-{}", user())))
 }
 
-/// There is none: whether others can write to it is unknown.
+/// There is none on this platform: it is unknown whether others can write to it.
 #[cfg(not(unix))]
 pub(super) fn temporary(base: &Path) -> io::Result<PathBuf> {
     Err(unfit(base, "nobody can tell whether others may write to it"))
 }
 
-/// Whether a directory is one that only `owner` can write to.
+/// Checks that only `owner` can write to a directory.
 #[cfg(unix)]
 fn check(directory: &Path, owner: u32) -> io::Result<()> {
     let data = fs::symlink_metadata(directory)?;
@@ -74,10 +74,10 @@ fn check(directory: &Path, owner: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// The user whose rights this process has.
+/// The effective user of this process.
 #[cfg(unix)]
 fn user() -> u32 {
-    // SAFETY: takes nothing and always succeeds.
+    // SAFETY: the function takes no arguments and always succeeds.
     unsafe { libc::geteuid() }
 }
 

@@ -11,39 +11,39 @@ use crate::program::Definition;
 use crate::walk::is_wide;
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
-/// Simd groups that a group has at most.
+/// The most simd groups of a group.
 const MAX_SIMDS: usize = 8;
-/// The largest query that is held in group memory.
+/// The largest query that is kept in group memory.
 const MAX_HELD: usize = 128;
 
-/// Farther than any key is from any query, and so little that sums of it fit.
+/// Larger than any distance between a query and a key, and small enough that sums do not overflow.
 const FAR: i64 = i64::MAX >> 2;
 
-/// The place of the key among the operands.
+/// The index of the key among the operands.
 const KEY: usize = 2;
 
 params! {
     /// The params of `attention` and `attention_tiles`.
     AttentionLaunch {
-        /// Of output, query, key, value, mask and lengths.
+        /// Offsets of output, query, key, value, mask and lengths.
         offset: [u64; 6],
-        /// Of batch, head, row and column of each.
+        /// Strides of batch, head, row and column, for each of them.
         stride: [[u64; 4]; 6],
-        /// Heads of the whole batch.
+        /// All heads of the batch.
         items: u64,
         heads: u64,
-        /// Heads that one key head serves.
+        /// Query heads per key head.
         sharing: u64,
         queries: u64,
         keys: u64,
         size: u64,
         value_size: u64,
-        /// Query `i` sees key `j` where `i + lower <= j <= i + upper`.
+        /// Query `i` sees key `j` if `i + lower <= j <= i + upper`.
         lower: i64,
         upper: i64,
         scale: f32,
         softcap: f32,
-        /// Whether both bounds are moved by what the keys of a batch are more than the queries.
+        /// Whether the number of keys of the batch minus the number of queries is added to both bounds.
         from_end: u32,
     }
 }
@@ -57,11 +57,11 @@ pub(crate) const PROGRAM: Definition = Definition {
     params: AttentionLaunch::declaration,
 };
 
-/// An attention as its kernels see it.
+/// An attention in the form that its kernels need.
 pub(super) struct Attention<'a> {
     /// Output, query, key, value, mask and lengths.
     pub operands: [Option<&'a Operand<RawBuffer>>; 6],
-    /// Heads of the whole batch.
+    /// All heads of the batch.
     pub items: usize,
     pub queries: usize,
     pub keys: usize,
@@ -76,7 +76,7 @@ pub(super) struct Attention<'a> {
 }
 
 impl<'a> Attention<'a> {
-    /// What a Command asks for; nothing where its output is empty.
+    /// The attention of a Command; `None` if its output is empty.
     fn of(command: &'a BoundCommand, params: &AttentionParams) -> Option<Self> {
         let AttentionOperands { dst, query, key, value, mask, lengths } =
             AttentionOperands::of(command);
@@ -130,7 +130,7 @@ impl<'a> Attention<'a> {
 
     /// A launch with groups along queries, heads and columns.
     pub fn launch(&self, key: Key, queries: usize, columns: usize, threads: usize) -> Launch {
-        // Without a mask or lengths nobody reads what stands in for them.
+        // The output stands in for an absent mask or absent lengths. Kernels do not read it as such.
         let slot = |operand: &Option<_>| operand.or(self.operands[0]).map(Slot::from);
         Launch {
             key,
@@ -149,7 +149,7 @@ pub(super) fn lower(command: &BoundCommand, params: &AttentionParams, limits: &L
     Lowered { launches: smallvec![launch], workspace: 0 }
 }
 
-/// An attention whose keys are shared by the simd groups of a group.
+/// The launch for an attention whose keys are shared by the simd groups of a group.
 fn launch(attention: &Attention, limits: &Limits) -> Launch {
     let &Attention { items, queries, keys, size, value_size, dtype, .. } = attention;
     let rows = rows(queries, items, limits);
@@ -173,8 +173,8 @@ fn launch(attention: &Attention, limits: &Limits) -> Launch {
     attention.launch(key, queries.div_ceil(rows), value_size.div_ceil(32 * chunks), 32 * simds)
 }
 
-/// Queries of a group: few where there are few in all, so that all of the device has work; else more,
-/// so that each key is read less often.
+/// Queries per group. If there are few queries, a group takes few, so that the whole device has work. If there are
+/// many, a group takes more, so that each key is read less often.
 fn rows(queries: usize, items: usize, limits: &Limits) -> usize {
     let groups = queries.div_ceil(8).saturating_mul(items);
     match queries {
@@ -184,7 +184,7 @@ fn rows(queries: usize, items: usize, limits: &Limits) -> usize {
     }
 }
 
-/// Elements of a row of all these operands that can be taken at once: four, or one.
+/// How many elements of a row can be loaded at once in all these operands: four or one.
 pub(super) fn vector(operands: &[Option<&Operand<RawBuffer>>]) -> usize {
     const VECTOR: usize = 4;
     let whole = |operand: &Operand<RawBuffer>| {

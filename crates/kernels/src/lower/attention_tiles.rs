@@ -1,4 +1,4 @@
-//! Attention of many queries: keys and values are taken in tiles that all queries of a group share.
+//! Attention of many queries, in tiles of keys and values that all queries of a group share.
 
 use millstream_core::DType;
 
@@ -6,13 +6,13 @@ use super::attention::{Attention, AttentionLaunch, vector};
 use crate::program::Definition;
 use crate::{Key, Launch, Limits, Program};
 
-/// Keys below which every group would have too little to do for what it costs to begin.
+/// With fewer keys, groups have too little work for their start-up cost.
 const LEAST_KEYS: usize = 128;
-/// Queries of a group that has 128 threads, and so the fewest that are worth it.
+/// Queries of a group of 128 threads. With fewer queries, tiles are not worth it.
 const LEAST_QUERIES: usize = 32;
 /// The largest row of a query, a key or a value.
 const MAX_SIZE: usize = 128;
-/// Keys of a tile for each one that a thread has.
+/// How many threads share the keys of a tile.
 const LANES_ALONG_KEYS: usize = 16;
 
 pub(crate) const PROGRAM: Definition = Definition {
@@ -25,23 +25,23 @@ pub(crate) const PROGRAM: Definition = Definition {
     params: AttentionLaunch::declaration,
 };
 
-/// How an attention is cut.
+/// The tile sizes of an attention.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Tile {
-    /// Queries of a group.
+    /// Queries per group.
     queries: usize,
-    /// Keys of a tile that a thread has.
+    /// Keys of a tile per thread.
     keys: usize,
     /// Elements of a query and of a key, rounded up.
     size: usize,
     /// Elements of a value, rounded up.
     columns: usize,
-    /// Threads of a group.
+    /// Threads per group.
     threads: usize,
 }
 
 impl Tile {
-    /// The best cut; nothing where there is too little work for tiles, or no room for any.
+    /// The best tile; `None` if there is too little work for tiles, or no tile fits.
     fn choose(attention: &Attention, limits: &Limits) -> Option<Self> {
         let &Attention { items, queries, keys, size, value_size, dtype, .. } = attention;
         let small = queries < LEAST_QUERIES || keys < LEAST_KEYS;
@@ -52,13 +52,13 @@ impl Tile {
         let groups = |rows: usize| queries.div_ceil(rows).saturating_mul(items);
         let wanted = limits.parallel_groups as usize;
         let (size, columns) = (size.next_multiple_of(16), value_size.next_multiple_of(32));
-        // Keys and values are read half as often by twice as many queries. They are the better ones from nearly
-        // one group per processor on; `wanted` is four.
+        // With twice as many queries per group, keys and values are read half as often. That is faster if there is
+        // nearly one group per processor; `wanted` is four groups per processor.
         let large = (groups(64) >= wanted / 5)
             .then(|| Self::largest(64, 256, size, columns, limits))
             .flatten()
             .filter(|tile| tile.keys > 1);
-        // A group for every fifth processor is enough: one of them does the work of many others.
+        // A group for every fifth processor is enough: a tile does the work of many groups of the other kernel.
         let usual = || {
             (groups(LEAST_QUERIES) >= wanted / 20)
                 .then(|| Self::largest(LEAST_QUERIES, 128, size, columns, limits))
@@ -67,8 +67,8 @@ impl Tile {
         large.or_else(usual)
     }
 
-    /// The one with as many keys as there is room for, in group memory and in the registers that the next keys
-    /// are fetched into.
+    /// The tile with the most keys that fit in group memory, and in the registers into which the next keys are
+    /// fetched.
     fn largest(
         queries: usize,
         threads: usize,
@@ -86,7 +86,8 @@ impl Tile {
             .filter(|tile| tile.threads <= limits.max_threads as usize)
     }
 
-    /// Group memory: queries, the tile of keys or values, and shares, of which rows have one pack more.
+    /// Bytes of group memory: for queries, for the tile of keys or values, and for the attention weights. Rows are
+    /// padded by one vector.
     fn shared_bytes(&self) -> usize {
         let keys = LANES_ALONG_KEYS * self.keys;
         let row = self.size / 4 + 1;
@@ -94,7 +95,7 @@ impl Tile {
     }
 }
 
-/// An attention in tiles, where that is the better way.
+/// The launch in tiles, if tiles are faster.
 pub(super) fn launch(attention: &Attention, limits: &Limits) -> Option<Launch> {
     let tile = Tile::choose(attention, limits)?;
     let [mask, lengths, left, capped] = attention.scores;
@@ -108,7 +109,7 @@ pub(super) fn launch(attention: &Attention, limits: &Limits) -> Option<Launch> {
         tile.keys as i32,
         tile.size as i32,
         tile.columns as i32,
-        // All but the mask and lengths.
+        // All operands except the mask and the lengths.
         vector(&attention.operands[..4]) as i32,
         tile.threads as i32,
         attention.wide.into(),

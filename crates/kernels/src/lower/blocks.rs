@@ -1,4 +1,4 @@
-//! Products with weights of few bits, whose blocks have scales of their own.
+//! Products with block-quantized weights.
 
 use millstream_core::{
     BoundCommand, DType, Epilogue, Layout, MAX_RANK, MatMulBlocksOperands, Operand, RawBuffer,
@@ -13,37 +13,37 @@ use crate::program::Definition;
 use crate::walk::{Walk, is_wide};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
-/// Rows that `gemv_blocks` takes at most.
+/// The most rows that `gemv_blocks` takes.
 const MAX_ROWS: usize = 4;
 
 params! {
     /// The params of `matmul_blocks` and `gemv_blocks`.
     BlocksParams {
-        /// Output, `a`, nothing, bias and residual.
+        /// Output, `a`, an unused operand, bias and residual.
         batch: Walk<5>,
         m: u64,
         n: u64,
         k: u64,
         row: [u64; 5],
         column: [u64; 5],
-        /// Where weights start.
+        /// The offset of the weights.
         weights: u64,
-        /// Where scales and zero points start, and the distances of columns and of blocks.
+        /// The offset of scales or zero points, and the strides of columns and of blocks.
         scales: [u64; 3],
         zeros: [u64; 3],
-        /// Blocks of a column.
+        /// Blocks per column.
         blocks: u64,
         scale: f32,
         first: f32,
         second: f32,
-        /// Tiles from top to bottom.
+        /// The number of rows of tiles.
         tiles: u32,
         act: u32,
         has_bias: u32,
         has_residual: u32,
-        /// Whether the elements along k are the nearer ones in memory.
+        /// Whether k is the axis with the smaller stride.
         a_k_first: u32,
-        /// The logarithm of the size of a block.
+        /// The binary logarithm of the block size.
         shift: u32,
     }
 }
@@ -70,7 +70,7 @@ pub(super) fn lower(
 ) -> Lowered {
     let MatMulBlocksOperands { dst, a, weights, scales, zeros, bias, residual } =
         MatMulBlocksOperands::of(command);
-    // The weights stand for a matrix that all products share.
+    // All products of the batch share the weights.
     let (rank, mut shape) = (dst.layout.rank(), [0; MAX_RANK]);
     shape[..rank].copy_from_slice(dst.layout.shape());
     shape[rank - 2] = a.layout.shape()[rank - 1];

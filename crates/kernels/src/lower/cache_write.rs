@@ -13,12 +13,12 @@ use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 params! {
     /// The params of `cache_write`.
     CacheWriteParams {
-        /// Update, output without the axis, place on the axis, and positions.
+        /// Update, output without the axis, index on the axis, and positions.
         walk: Walk<4>,
-        /// Size and stride of the axis of the output.
+        /// Size and stride of the output's axis.
         longest: u64,
         stride: u64,
-        /// Elements of the axis of the update.
+        /// Size of the update's axis.
         count: u64,
         wide: u32,
         has_positions: u32,
@@ -77,7 +77,7 @@ pub(super) fn lower(
         key: Key::new(Program::CacheWrite, &[unit as i32, axes.rank(), wide.into()]),
         groups: [limits.groups_for(axes.elements(), threads), 1, 1],
         threads,
-        // Without positions nobody reads what stands in for them.
+        // Another operand stands in for absent positions. The kernel does not read it as such.
         slots: smallvec![
             Slot::from(dst),
             Slot::from(update),

@@ -1,8 +1,8 @@
 //! Elementwise steps in one pass.
 //!
-//! A key has all of a chain but the numbers in it: what each step does, in which type, and what it reads. The
-//! text is written from the key alone, so two chains that differ have kernels that differ. The numbers are params,
-//! so that chains with other limits or slopes share a kernel.
+//! A key describes all of a chain but the numbers in it: the operation of each step, its type, and what it reads. The
+//! text is written from the key alone, so different chains have different kernels. The numbers are params, so that
+//! chains with other limits or slopes share a kernel.
 
 use std::fmt::Write;
 
@@ -24,7 +24,7 @@ params! {
     /// The params of `chain`.
     ChainParams {
         walk: Walk<9>,
-        /// The numbers of each step: of a function as `f32`, of limits as elements.
+        /// The numbers of each step: parameters of a function as `f32`, limits as elements.
         first: [u64; 16],
         second: [u64; 16],
         tail: u32,
@@ -61,15 +61,15 @@ pub(crate) const PROGRAM: Definition = Definition {
     params: ChainParams::declaration,
 };
 
-/// Bits of the parts of a step: 29 in all.
+/// Bits of each part of a step; all parts together have 29.
 const TERM_BITS: u32 = 5;
 const TYPE_BITS: u32 = 5;
 const CODE_BITS: u32 = 6;
 const KIND_BITS: u32 = 3;
-/// Inputs whose types fit one constant.
+/// How many inputs have their types in one constant.
 const INPUTS_PER_WORD: usize = MAX_CHAIN_INPUTS / 2;
 
-/// What a step does; 0 is none.
+/// The operation of a step; 0 means that there is no step.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Kind {
     Cast = 1,
@@ -79,15 +79,15 @@ enum Kind {
     Clip = 5,
 }
 
-/// A step as the text is written from it.
+/// A step in the form from which the text is written.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct PackedStep {
     kind: Kind,
-    /// The number of the function, or which limits there are.
+    /// The number of the function; for a clip, which limits it has.
     code: i32,
     /// The element type of the result.
     to: i32,
-    /// What it reads: inputs by their number, and results of steps behind them.
+    /// What it reads: the index of an input, or the number of inputs plus the index of a step.
     terms: [i32; 3],
 }
 
@@ -112,7 +112,7 @@ impl PackedStep {
         Self { kind, code, to: result as i32, terms }
     }
 
-    /// All of it in one constant of a key.
+    /// The step as one constant of a key.
     fn pack(self) -> i32 {
         let [a, b, c] = self.terms;
         let parts = [
@@ -200,12 +200,12 @@ fn numbers(step: &ChainStep, dtype: DType) -> (u64, u64) {
     }
 }
 
-/// What a text has of a single operation, up to its kernel.
+/// The functions in the text of a single operation, without its kernel.
 fn functions(text: &'static str) -> &'static str {
     text.split("// Chains take what is above.").next().unwrap_or(text)
 }
 
-/// Writes the steps of a key: the functions that they call, and `chain`, which calls them.
+/// Writes the steps of a key: the functions that they call, and `chain`, which calls those.
 pub(crate) fn write_steps(text: &mut String, key: &Key) {
     let constants: Vec<i32> = key.constants().map(|(_, value)| value).collect();
     let steps: Vec<PackedStep> =
@@ -270,7 +270,7 @@ pub(crate) fn write_steps(text: &mut String, key: &Key) {
                  step_{place}::limit(p.second[{place}]))"
             ),
         };
-        // Rounded to its type, as if it had been stored.
+        // Each result is rounded to its type, as if it had been stored.
         let to = step.to;
         let _ = writeln!(
             text,

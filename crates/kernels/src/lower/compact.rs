@@ -1,4 +1,5 @@
-//! What only the data knows the size of: where flags are set, and what lies there.
+//! Operations whose number of results depends on the data: the positions of flags that are set, and the elements
+//! there.
 
 use millstream_core::{BoundCommand, DType, Layout, MAX_RANK, Operand, RawBuffer};
 use smallvec::smallvec;
@@ -13,7 +14,7 @@ params! {
     /// The params of `compact`.
     CompactParams {
         walk: Walk<1>,
-        /// Elements of a chunk, and the chunks.
+        /// Elements per chunk, and the number of chunks.
         chunk: u64,
         chunks: u64,
         count_at: u64,
@@ -25,7 +26,7 @@ params! {
     /// The params of `nonzero`.
     NonZeroParams {
         shape: [u64; MAX_RANK],
-        /// Elements behind one step along an axis.
+        /// How many elements one step along each axis skips.
         inner: [u64; MAX_RANK],
         rank: u64,
         size: u64,
@@ -66,10 +67,10 @@ pub(crate) const TAKE: Definition = Definition {
     params: TakeParams::declaration,
 };
 
-/// Elements that a thread looks at in one chunk, at least.
+/// The fewest elements of a chunk that one thread checks.
 const PER_THREAD: usize = 16;
 
-/// Elements that are flags.
+/// Elements that are used as flags.
 pub(super) struct Flags {
     pub slot: Slot,
     pub dtype: DType,
@@ -92,13 +93,13 @@ impl Flags {
     }
 }
 
-/// The axes of a layout in the order of its elements.
+/// The axes of a layout in row-major order.
 pub(super) fn row_major(layout: &Layout) -> Axes<1> {
     Axes::merge((0..layout.rank()).map(|axis| (layout.shape()[axis], [layout.strides()[axis]])))
 }
 
-/// The places of flags that are set, in scratch memory: 64 bits for every chunk, for the number of places, and for
-/// each place.
+/// The positions of flags that are set, in scratch memory. It has 64 bits for every chunk, for the number of
+/// positions, and for each position.
 #[derive(Clone, Copy)]
 pub(super) struct Found {
     pub slot: Slot,
@@ -124,7 +125,7 @@ impl Found {
             count_at: count.map_or(0, |count| count.layout.offset() as u64),
             has_count: count.is_some().into(),
         };
-        // Where nobody asks for the number, nobody writes it.
+        // If nobody asks for the number, the kernel does not write it.
         let count = count.map_or(slot, Slot::from);
         for stage in 0..3 {
             if stage != 1 && elements == 0 {
@@ -203,8 +204,8 @@ pub(super) fn items(layout: &Layout, axis: Option<usize>) -> Axes<1> {
     }
 }
 
-/// Makes the first operand of the items of the second that were found, and of zeros behind them. With an order, its
-/// numbers are those of the items.
+/// Fills the first operand with the items of the second that were found, followed by zeros. With an order, items are
+/// numbered by it.
 pub(super) fn take(
     lowered: &mut Lowered,
     (dst, src): (&Operand<RawBuffer>, &Operand<RawBuffer>),

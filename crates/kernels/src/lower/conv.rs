@@ -15,13 +15,13 @@ use crate::program::Definition;
 use crate::walk::is_wide;
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
-/// Axes of an operand: batch, channels and spatial ones.
+/// Axes of an operand: batch, channels and spatial axes.
 pub(super) const AXES: usize = MAX_SPATIAL + 2;
 
 params! {
     /// The params of `conv`, `conv_split_k` and `conv_direct`.
     ConvLaunch {
-        /// Of output, input, weight, bias and residual; or, of integers, the two zero points.
+        /// Offsets of output, input, weight, bias and residual. For integers, the last two are the zero points.
         offset: [u64; 5],
         dst_stride: [u64; AXES],
         src_stride: [u64; AXES],
@@ -29,13 +29,13 @@ params! {
         residual_stride: [u64; AXES],
         bias_stride: u64,
         groups: u64,
-        /// Input channels of a group.
+        /// Input channels per group.
         channels: u64,
-        /// Output channels of a group.
+        /// Output channels per group.
         outputs: u64,
-        /// Places of the window in the whole batch.
+        /// Positions of the window in the whole batch.
         positions: u64,
-        /// Channels of a group times taps.
+        /// Input channels per group times taps.
         k: u64,
         out_size: [u64; MAX_SPATIAL],
         in_size: [u64; MAX_SPATIAL],
@@ -46,7 +46,7 @@ params! {
         scale: f32,
         first: f32,
         second: f32,
-        /// Tiles from top to bottom.
+        /// The number of rows of tiles.
         tiles: u32,
         has_bias: u32,
         has_residual: u32,
@@ -75,7 +75,7 @@ pub(crate) const SPLIT_K_PROGRAM: Definition = Definition {
     params: ConvLaunch::declaration,
 };
 
-/// `dst ← src, weight, [bias], [residual]`, in either direction.
+/// `dst ← src, weight, [bias], [residual]`, plain or transposed.
 pub(super) fn lower(
     command: &BoundCommand,
     params: &ConvParams,
@@ -88,7 +88,7 @@ pub(super) fn lower(
     conv.lower(epilogue.scale, epilogue.activation, limits)
 }
 
-/// Sums of integers, and then what is made of them.
+/// The sums of integers, followed by their rescaling.
 pub(super) fn lower_integer(
     command: &BoundCommand,
     params: &ConvParams,
@@ -111,7 +111,7 @@ pub(super) fn lower_integer(
     }
     let (sums, place) = rescale::sums(dst, &mut lowered);
     lowered.launches = conv(&sums).lower(1.0, Activation::None, limits).launches;
-    // Absent zero points stand where the output does too.
+    // The output stands in for absent zero points here too.
     let [to, _, _, src_zero, weight_zero] = &mut lowered.launches[0].slots[..] else {
         unreachable!("a convolution has five buffers")
     };
@@ -151,13 +151,13 @@ struct Conv<'a> {
     transposed: bool,
 }
 
-/// The strides of an operand, with 0 for the axes that it lacks.
+/// The strides of an operand; 0 for axes that it does not have.
 pub(super) fn strides(operand: &Operand<RawBuffer>) -> [u64; AXES] {
     let strides = operand.layout.strides();
     std::array::from_fn(|axis| strides.get(axis).map_or(0, |&stride| stride as u64))
 }
 
-/// The spatial sizes of a shape, with 1 for the axes that it lacks.
+/// The spatial sizes of a shape; 1 for axes that it does not have.
 pub(super) fn spatial(shape: &[usize]) -> [u64; MAX_SPATIAL] {
     std::array::from_fn(|axis| shape.get(axis + 2).map_or(1, |&size| size as u64))
 }
@@ -183,7 +183,7 @@ impl Conv<'_> {
             .then(|| self.split_k_tile(outputs, positions, groups, k, wide, limits))
             .flatten();
         let mut tile = Tile::choose(outputs, positions, groups, dtype, limits);
-        // The tile with the most slices leaves little of 32 KiB for the steps along k.
+        // The tile with the most slices leaves little of 32 KiB for the stage along k.
         let tight = limits.shared_bytes < 40 << 10 && (wide || self.params.spatial > 1);
         if tight && tile.n < 32 {
             tile.slices /= 2;
@@ -275,7 +275,7 @@ impl Conv<'_> {
         Some(tile)
     }
 
-    /// Whether the weights of an output lie one behind the other, and can be taken several at once.
+    /// Whether the weights of an output are dense, so that several can be loaded at once.
     fn is_dense(&self, k: usize) -> bool {
         let weight = &self.command.inputs()[1];
         let (layout, size) = (&weight.layout, weight.layout.dtype().size());
@@ -294,7 +294,7 @@ impl Conv<'_> {
             && start.is_multiple_of(pack)
     }
 
-    /// Whether padding or steps lead so far that 32 bits would wrap around into the input.
+    /// Whether padding or strides are so large that 32-bit positions would wrap around into the input.
     fn is_far(&self) -> bool {
         let (dst, inputs) = (self.dst, self.command.inputs());
         let (small, large) = if self.transposed { (&inputs[0], dst) } else { (dst, &inputs[0]) };

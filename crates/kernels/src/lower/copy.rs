@@ -23,7 +23,7 @@ pub(crate) const PROGRAM: Definition = Definition {
     params: CopyParams::declaration,
 };
 
-/// Element types that only stand for their size, for copies that convert nothing.
+/// An element type of this size, for copies that convert nothing.
 pub(super) fn raw(size: usize) -> i32 {
     match size {
         1 => DType::U8 as i32,
@@ -50,10 +50,10 @@ pub(super) fn lower(
     Ok(lower_copy(dst, src, limits))
 }
 
-/// `dst[i] = src[i]` between any layouts of one shape, converting: what a backend needs for uploads
-/// and downloads that are not dense.
+/// `dst[i] = src[i]` between any two layouts of the same shape, with conversion. Backends use it for uploads and
+/// downloads that are not dense.
 pub fn lower_copy(dst: &Operand<RawBuffer>, src: &Operand<RawBuffer>, limits: &Limits) -> Lowered {
-    // Elements that are only stored are copied as bytes.
+    // Storage-only elements are copied as bytes.
     let bytes =
         |operand: &Operand<RawBuffer>| Operand::new(operand.buffer, operand.layout.storage_bytes());
     let (dst, src) = (&bytes(dst), &bytes(src));

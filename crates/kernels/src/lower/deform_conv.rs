@@ -1,4 +1,4 @@
-//! Convolutions whose taps are moved by data.
+//! Deformable convolutions.
 
 use millstream_core::{
     BoundCommand, DType, DeformConvOperands, DeformConvParams, MAX_SPATIAL, Operand, RawBuffer,
@@ -15,19 +15,19 @@ use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 params! {
     /// The params of `deform_conv`.
     DeformConvLaunch {
-        /// Of output, input, weight, offset, bias and mask.
+        /// Offsets of output, input, weight, offset, bias and mask.
         offset: [u64; 6],
         stride: [[u64; AXES]; 6],
         groups: u64,
-        /// Input channels of a group.
+        /// Input channels per group.
         channels: u64,
-        /// Output channels of a group.
+        /// Output channels per group.
         outputs: u64,
         /// Input channels that share offsets.
         together: u64,
-        /// Places of the window in the whole batch.
+        /// Positions of the window in the whole batch.
         positions: u64,
-        /// Channels of a group times taps.
+        /// Input channels per group times taps.
         k: u64,
         out_size: [u64; MAX_SPATIAL],
         in_size: [u64; MAX_SPATIAL],
@@ -35,7 +35,7 @@ params! {
         step: [u64; MAX_SPATIAL],
         dilation: [u64; MAX_SPATIAL],
         pad: [u64; MAX_SPATIAL],
-        /// Tiles from top to bottom.
+        /// The number of rows of tiles.
         tiles: u32,
     }
 }
@@ -53,7 +53,7 @@ pub(super) fn lower(command: &BoundCommand, params: &DeformConvParams, limits: &
     if dst.layout.is_empty() {
         return Lowered::default();
     }
-    // What is absent is not read, and stands where the output does.
+    // The output stands in for absent operands. The kernel does not read it as such.
     let operands: [&Operand<RawBuffer>; 6] =
         [dst, src, weight, offset, bias.unwrap_or(dst), mask.unwrap_or(dst)];
     let (conv, groups) = (&params.conv, params.conv.groups as usize);

@@ -1,4 +1,4 @@
-//! Conversion to integers with the scale that suits the data.
+//! Dynamic quantization: the scale is computed from the data.
 
 use millstream_core::{BoundCommand, DynamicQuantizeOperands, Operand, RawBuffer};
 use smallvec::smallvec;
@@ -12,15 +12,15 @@ use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 params! {
     /// The params of `dynamic_quantize`.
     DynamicParams {
-        /// Where rows start in dst and src, and where their scale and zero point lie.
+        /// The start of each row in dst and src, and the position of its scale and zero point.
         starts: Walk<4>,
         /// The elements of a row in dst and src.
         row: Walk<2>,
         /// Elements of a row.
         size: u64,
-        /// Elements of one part, where there are several.
+        /// Elements per part, if a row has several parts.
         chunk: u64,
-        /// Parts of one row.
+        /// Parts per row.
         chunks: u32,
     }
 }
@@ -32,10 +32,10 @@ pub(crate) const PROGRAM: Definition = Definition {
     params: DynamicParams::declaration,
 };
 
-/// How far one part reaches below 0 and above it.
+/// Bytes of the range of one part: its distances below and above 0, as two `f32`.
 const REACH_BYTES: usize = 8;
 
-/// Elements for which a part is worth a group.
+/// The fewest elements for which a part is worth a group.
 const LEAST_CHUNK: usize = 4096;
 
 pub(super) fn lower(command: &BoundCommand, rows: bool, limits: &Limits) -> Lowered {
@@ -44,7 +44,7 @@ pub(super) fn lower(command: &BoundCommand, rows: bool, limits: &Limits) -> Lowe
         return Lowered::default();
     }
     let rank = src.layout.rank();
-    // A tensor with one scale is one row of all its axes.
+    // A tensor with one scale is one row.
     let kept = if rows { rank - 1 } else { 0 };
     let placed = [dst, src, scale, zero.unwrap_or(scale)];
     let starts = Axes::merge((0..kept).map(|axis| {
@@ -92,7 +92,7 @@ pub(super) fn lower(command: &BoundCommand, rows: bool, limits: &Limits) -> Lowe
     lowered
 }
 
-/// The axes of a row, neighbors of the source in memory as neighbors.
+/// The axes of a row, ordered so that neighbors in the source's memory are neighbors.
 fn elements(operands: [&Operand<RawBuffer>; 2], first: usize) -> Axes<2> {
     let shape = operands[1].layout.shape();
     let mut axes: smallvec::SmallVec<[(usize, [usize; 2]); 8]> = (first..shape.len())
@@ -102,7 +102,7 @@ fn elements(operands: [&Operand<RawBuffer>; 2], first: usize) -> Axes<2> {
     Axes::merge(axes.into_iter())
 }
 
-/// Elements per vector of a row; 1 where memory does not allow vectors.
+/// Elements per vector of a row. 1 if memory does not allow vectors.
 fn vector(operands: [&Operand<RawBuffer>; 2], starts: &Axes<4>, row: &Axes<2>) -> usize {
     let vector = 16 / operands[1].layout.dtype().size();
     let dense = row.axes.len() == 1 && row.axes[0].1 == [1, 1];
@@ -115,7 +115,7 @@ fn vector(operands: [&Operand<RawBuffer>; 2], starts: &Axes<4>, row: &Axes<2>) -
     if dense && aligned && row.elements() >= 2 * vector { vector } else { 1 }
 }
 
-/// Elements per part and the number of parts: several where few rows would leave the device idle.
+/// Elements per part and the number of parts. There are several if few rows would leave the device idle.
 fn parts(worker: Worker, rows: usize, size: usize, limits: &Limits) -> (usize, usize) {
     let chunks = (limits.parallel_groups as usize / rows).min(size / LEAST_CHUNK);
     if worker != Worker::Group || chunks < 2 {

@@ -1,4 +1,4 @@
-//! What a library's matrix product leaves to be done.
+//! The epilogue of a library's matrix product.
 
 use millstream_core::{Activation, Epilogue, Operand, RawBuffer};
 use smallvec::smallvec;
@@ -36,9 +36,8 @@ pub(crate) fn activation_code(activation: Activation) -> (i32, f32, f32) {
     }
 }
 
-/// `dst = activation(src + bias + residual)`, with bias and residual broadcast to `dst`: what a library's
-/// product leaves to be done. `src` is `dst` itself, or a product of 16-bit numbers in 32 bits. The scale is
-/// the library's part.
+/// `dst = activation(src + bias + residual)`: the epilogue that a library's product does not do. Bias and residual
+/// broadcast to `dst`. `src` is `dst` itself, or the 32-bit sums of a 16-bit product. The library applies the scale.
 pub fn lower_epilogue(
     epilogue: &Epilogue,
     dst: &Operand<RawBuffer>,

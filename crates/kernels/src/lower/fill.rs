@@ -1,4 +1,4 @@
-//! One value everywhere.
+//! Fills.
 
 use millstream_core::{BoundCommand, Scalar};
 use smallvec::smallvec;

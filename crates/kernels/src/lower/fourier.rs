@@ -1,4 +1,4 @@
-//! Fourier transforms: a table of roots, then every output by its definition.
+//! Fourier transforms: first a table of roots of unity, then every output by the definition.
 
 use millstream_core::{BoundCommand, DType, Operand, RawBuffer, StftOperands};
 use smallvec::smallvec;
@@ -16,12 +16,12 @@ params! {
 params! {
     /// The params of `fourier`.
     FourierParams {
-        /// Where each transform starts: output, then input.
+        /// The start of each transform: output, then input.
         lines: Walk<2>,
         length: u64,
         inputs: u64,
         outputs: u64,
-        /// From number to number, and from real to imaginary part.
+        /// The distance from number to number, and from real to imaginary part.
         src_step: u64,
         src_part: u64,
         dst_step: u64,
@@ -51,14 +51,14 @@ pub(crate) const PROGRAM: Definition = Definition {
 
 type Raw = Operand<RawBuffer>;
 
-/// A transform of every line of `src` to one of `dst`.
+/// A transform of every line of `src` to a line of `dst`.
 struct Transform<'a> {
     dst: &'a Raw,
     src: &'a Raw,
     window: Option<&'a Raw>,
     lines: Axes<2>,
     length: usize,
-    /// The axes of numbers in `dst` and `src`; parts are the last.
+    /// The axes of numbers in `dst` and `src`. The axis of real and imaginary parts is the last.
     axes: [usize; 2],
     inverse: bool,
     mirrored: bool,

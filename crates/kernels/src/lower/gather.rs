@@ -41,7 +41,7 @@ pub(super) fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Lowe
     };
     let mut list: AxisList<3> = slices.all;
     list.extend(slices.slice.iter().map(|&(size, [to, from])| (size, [to, from, 0])));
-    // Every element is treated alike, so neighbors in the output become neighbors.
+    // All elements are treated alike, so axes are ordered by the strides of the output.
     list.retain(|axis| axis.0 != 1);
     list.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[0]));
     let mut axes = Axes::merge(list.into_iter());

@@ -1,4 +1,4 @@
-//! Products with few rows, or few columns: a model at batch 1.
+//! Products with few rows or few columns, as of a model at batch 1.
 
 use millstream_core::{BoundCommand, DType, Op};
 use smallvec::smallvec;
@@ -9,7 +9,7 @@ use crate::params::params;
 use crate::program::Definition;
 use crate::{Key, Launch, Limits, Lowered, Program};
 
-/// Rows that these kernels take at most.
+/// The most rows that these kernels take.
 const MAX_ROWS: usize = 4;
 
 params! {
@@ -20,7 +20,7 @@ params! {
         k: u64,
         batch: u64,
         offset: [u64; 5],
-        /// From one matrix of the batch to the next.
+        /// The distance from one matrix of the batch to the next.
         step: [u64; 5],
         row: [u64; 5],
         column: [u64; 5],
@@ -29,7 +29,7 @@ params! {
         second: f32,
         has_bias: u32,
         has_residual: u32,
-        /// Whether `b` is there before the kernel before has ended.
+        /// Whether the kernel may read `b` before the previous kernel has ended.
         early: u32,
         /// The activation, for kernels that have no constant for it.
         act: u32,
@@ -50,14 +50,15 @@ pub(crate) const COLUMNS_PROGRAM: Definition = Definition {
     params: GemvParams::declaration,
 };
 
-/// The launch of a matmul with at most 4 rows or columns in all, or `None` for any other Command and
-/// for batches that no single step leads through.
+/// The launch of a matmul with at most 4 rows or columns in all. `None` for any other Command, and for batches whose
+/// matrices do not have a constant distance.
 ///
-/// [`lower`](crate::lower()) takes it by itself. A backend with a library for products should ask here
-/// first: such a product is bound by reading the matrix once, which one launch without a barrier does
-/// as fast as memory allows, with bias, residual and activation on the way. `early` says that the launch
-/// before this one, on the same stream, does not write `b`: a dialect whose kernels may be started before
-/// the one before has ended then reads it at once.
+/// [`lower`](crate::lower()) uses it by itself. A backend with a library for products should ask here first. Such a
+/// product is bound by reading the matrix once; one launch without a barrier does that at the speed of memory, and
+/// applies bias, residual and activation on the way.
+///
+/// `early` says that the previous launch on the same stream does not write `b`. Where kernels may start before the
+/// previous one has ended, this kernel then reads `b` without waiting.
 pub fn lower_gemv(command: &BoundCommand, early: bool, limits: &Limits) -> Option<Lowered> {
     let Op::MatMul { epilogue } = command.op() else { return None };
     let product = Product::of(command, epilogue)?;
@@ -76,7 +77,7 @@ pub(super) fn launch(product: &Product, early: bool, limits: &Limits) -> Option<
 }
 
 impl GemvParams {
-    /// Those of a product whose batch has one axis.
+    /// The params of a product whose batch has one axis.
     pub(super) fn of(product: &Product, early: bool) -> Self {
         let matrices = &product.matrices;
         let (batch, step) = product.batch.axes[0];
@@ -112,7 +113,7 @@ fn rows(product: &Product, early: bool, limits: &Limits) -> Launch {
     let (dtype_code, wide) = (dtype as i32, i32::from(product.wide));
     let (key, groups, threads) = if matrices[B].row <= matrices[B].column {
         let vector = vector(product, dtype);
-        // A short sum would leave most lanes without work.
+        // With a short sum most of 32 lanes would have no work.
         let lanes = if k.div_ceil(vector) <= 16 { 8 } else { 32 };
         let constants = [dtype_code, act, rows, vector as i32, lanes, wide];
         let threads = limits.max_threads.min(128);
@@ -122,7 +123,7 @@ fn rows(product: &Product, early: bool, limits: &Limits) -> Launch {
             threads,
         )
     } else {
-        // Neighbors that fill what memory gives at once.
+        // As many neighbors as one memory transaction holds.
         let columns = if dtype.size() == 2 { 16 } else { 8 };
         let constants = [dtype_code, rows, columns, wide];
         (
@@ -140,7 +141,7 @@ fn rows(product: &Product, early: bool, limits: &Limits) -> Launch {
     }
 }
 
-/// Elements along k that both operands allow to be loaded at once.
+/// How many elements along k can be loaded at once from both operands.
 fn vector(product: &Product, dtype: DType) -> usize {
     let vector = 16 / dtype.size();
     let (a, b) = (&product.matrices[A], &product.matrices[B]);

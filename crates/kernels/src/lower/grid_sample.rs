@@ -1,4 +1,4 @@
-//! Elements at places that a grid names.
+//! Sampling at the positions of a grid.
 
 use millstream_core::{BoundCommand, GridMode, GridPadding, MAX_SPATIAL};
 use smallvec::smallvec;
@@ -14,7 +14,7 @@ params! {
     GridSampleParams {
         count: u64,
         channels: u64,
-        /// Of output, input and grid.
+        /// Offsets of output, input and grid.
         offset: [u64; 3],
         stride: [[u64; AXES]; 3],
         out_size: [u64; MAX_SPATIAL],

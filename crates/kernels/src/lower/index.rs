@@ -1,5 +1,5 @@
-//! What reading and writing by index share: slices (perhaps of one element) that one operand has one
-//! after another, and another where indices say.
+//! Reading and writing by index. Both move slices, perhaps of one element, between an operand that has them one after
+//! the other and an operand that has them where the indices say.
 
 use millstream_core::{DType, Layout, MAX_RANK, Operand, RawBuffer};
 use smallvec::SmallVec;
@@ -8,14 +8,14 @@ use crate::Params;
 use crate::params::Field;
 use crate::walk::Axes;
 
-/// How an index, or a tuple of them, becomes a position: `Tuple` of the program texts.
+/// How an index or a tuple of indices becomes a position: `Tuple` of the program texts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Tuple {
-    /// Sizes of the axes that the indices are coordinates of.
+    /// Sizes of the indexed axes.
     size: [u64; MAX_RANK],
     /// Their strides.
     stride: [u64; MAX_RANK],
-    /// From one index of a tuple to the next.
+    /// The distance from one index of a tuple to the next.
     step: u64,
     /// Indices in a tuple.
     count: u32,
@@ -59,18 +59,18 @@ impl Field for Tuple {
 /// Sizes and strides of axes, outermost first.
 pub(super) type AxisList<const OPERANDS: usize> = SmallVec<[(usize, [usize; OPERANDS]); MAX_RANK]>;
 
-/// Where slices lie that indices name.
+/// The positions of slices.
 pub(super) struct Slices {
-    /// All slices in row-major order: of the operand that has them one after another, of the operand
-    /// indexed into, and of the indices.
+    /// All slices in row-major order, with strides of the operand that has them one after the other, of the indexed
+    /// operand, and of the indices.
     pub all: AxisList<3>,
-    /// The elements of one slice, of the first two.
+    /// The elements of one slice, with strides of the first two.
     pub slice: AxisList<2>,
     pub tuple: Tuple,
 }
 
 impl Slices {
-    /// Whole slices along an axis, which the axes of the indices take the place of.
+    /// Whole slices along an axis, which is replaced by the axes of the indices.
     pub fn along(axis: usize, dense: &Layout, indexed: &Layout, indices: &Layout) -> Self {
         let (to, from, at) = (dense.strides(), indexed.strides(), indices.strides());
         let before = (0..axis).map(|i| (dense.shape()[i], [to[i], from[i], 0]));
@@ -98,7 +98,7 @@ impl Slices {
         }
     }
 
-    /// Slices by tuples, which are the last axis of the indices, behind shared axes.
+    /// Slices by tuples. Tuples are the last axis of the indices; the first `shared` axes are shared.
     pub fn tuples(shared: usize, dense: &Layout, indexed: &Layout, indices: &Layout) -> Self {
         let (to, from, at) = (dense.strides(), indexed.strides(), indices.strides());
         let leading = at.len() - 1;
@@ -118,8 +118,8 @@ impl Slices {
     }
 }
 
-/// The widest unit, in bytes and at most 16, in which neighbors of a row can be moved at once. All of
-/// `elements` (lengths of rows, offsets, strides) and the addresses have to be multiples of it.
+/// The widest unit, in bytes and at most 16, in which neighbors of a row can be moved. The addresses and all of
+/// `elements` (lengths of rows, offsets, strides) must be multiples of it.
 pub(super) fn widest_unit<'a>(
     operands: impl IntoIterator<Item = &'a Operand<RawBuffer>>,
     elements: impl IntoIterator<Item = usize>,
@@ -130,11 +130,11 @@ pub(super) fn widest_unit<'a>(
         all |= operand.buffer.address | (operand.layout.offset() * size);
     }
     elements.into_iter().for_each(|count| all |= count * size);
-    // At most 16, as that bit is set.
+    // At most 16, since that bit is set.
     (1 << all.trailing_zeros()).max(size)
 }
 
-/// Axes whose innermost runs densely through the first `moved` operands, with these counted in units of
+/// Axes whose innermost axis is dense in the first `moved` operands, with sizes and strides of those in units of
 /// `ratio` elements.
 pub(super) fn in_units<const OPERANDS: usize>(
     axes: &mut Axes<OPERANDS>,
@@ -151,20 +151,20 @@ pub(super) fn in_units<const OPERANDS: usize>(
 }
 
 impl Tuple {
-    /// The strides of the axes that are indexed.
+    /// The strides of the indexed axes.
     pub fn strides(&self) -> impl Iterator<Item = usize> {
         let count = self.count as usize;
         self.stride.into_iter().take(count).map(|stride| stride as usize)
     }
 
-    /// With strides counted in units of `ratio` elements.
+    /// The same with strides in units of `ratio` elements.
     pub fn in_units(mut self, ratio: usize) -> Self {
         self.stride.iter_mut().for_each(|stride| *stride /= ratio as u64);
         self
     }
 }
 
-/// The bytes of an element, over and over.
+/// The bytes of an element, repeated to 8.
 pub(super) fn repeated(element: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     bytes.iter_mut().zip(element.iter().cycle()).for_each(|(to, &from)| *to = from);

@@ -1,4 +1,4 @@
-//! Numbers in a row.
+//! Evenly spaced numbers.
 
 use millstream_core::{BoundCommand, DType, IotaParams, MAX_RANK, Scalar};
 use smallvec::{SmallVec, smallvec};
@@ -13,7 +13,7 @@ params! {
     IotaKernelParams {
         /// The output, and the index along the axis.
         walk: Walk<2>,
-        /// The bits of both numbers: of `f64`, of `f32` for other floating-point types, or of an integer.
+        /// The bits of both numbers: of an `f64`, of an `f32` for other floating-point types, or of an integer.
         start: u64,
         step: u64,
     }

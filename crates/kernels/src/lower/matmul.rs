@@ -23,12 +23,12 @@ params! {
         scale: f32,
         first: f32,
         second: f32,
-        /// Tiles from top to bottom.
+        /// The number of rows of tiles.
         tiles: u32,
         act: u32,
         has_bias: u32,
         has_residual: u32,
-        /// Whether the elements along k are the nearer ones in memory.
+        /// Whether k is the axis with the smaller stride.
         a_k_first: u32,
         b_k_first: u32,
     }
@@ -49,7 +49,7 @@ pub(super) fn lower(command: &BoundCommand, epilogue: &Epilogue, limits: &Limits
     Lowered { launches: smallvec![launch], workspace: 0 }
 }
 
-/// Sums, and then what is made of them.
+/// The sums of integers, followed by their rescaling.
 pub(super) fn lower_integer(
     command: &BoundCommand,
     rescale: Option<&Rescale>,
@@ -70,7 +70,7 @@ pub(super) fn lower_integer(
     }
     let (sums, place) = rescale::sums(operands.dst, &mut lowered);
     let Some(mut product) = Product::of_integers(&sums, sides, zeros) else { return lowered };
-    // Absent zero points stand where the output does.
+    // The output stands in for absent zero points.
     let output = product.matrices[DST].slot;
     for matrix in product.matrices.iter_mut().filter(|matrix| matrix.slot == output) {
         matrix.slot = place;
@@ -89,7 +89,7 @@ pub(super) fn lower_integer(
     lowered
 }
 
-/// How a product is cut: the tile of a group, and into how many slices the group splits k.
+/// How a product is cut: the tile of a group, and the number of slices into which the group splits k.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Tile {
     pub m: u32,
@@ -98,15 +98,15 @@ pub(super) struct Tile {
 }
 
 impl Tile {
-    /// The largest tile that still fills the device. Smaller tiles split k into more slices, so that groups
-    /// have the same number of threads.
+    /// The largest tile that still fills the device. Smaller tiles split k into more slices, so that all groups have
+    /// the same number of threads.
     pub fn choose(m: usize, n: usize, batch: usize, dtype: DType, limits: &Limits) -> Self {
         if limits.max_threads < 256 {
             return Self { m: 32, n: 32, slices: 1 };
         }
         let groups =
             |side: usize| m.div_ceil(side).saturating_mul(n.div_ceil(side)).saturating_mul(batch);
-        // 64 bits take twice the memory.
+        // Elements of 64 bits take twice the memory.
         let share = if dtype.size() == 8 { 2 } else { 1 };
         let wanted = limits.parallel_groups as usize;
         match () {
@@ -116,7 +116,7 @@ impl Tile {
         }
     }
 
-    /// Groups from top to bottom, and from left to right.
+    /// The numbers of rows and columns of groups.
     pub fn groups(&self, m: usize, n: usize) -> [usize; 2] {
         [m.div_ceil(self.m as usize), n.div_ceil(self.n as usize)]
     }
@@ -127,7 +127,7 @@ impl Tile {
     }
 }
 
-/// A product in tiles.
+/// The launch of a product in tiles.
 pub(super) fn launch(product: &Product, limits: &Limits) -> Launch {
     let Product { m, n, k, .. } = *product;
     let matrices = &product.matrices;

@@ -1,5 +1,5 @@
-//! Small products with split k, for operands that are both contiguous along k: linear layers of a few
-//! hundred rows.
+//! Small products with split k, such as linear layers of a few hundred rows. Both operands must be contiguous along
+//! k.
 
 use millstream_core::{BoundCommand, DType, Op};
 use smallvec::smallvec;
@@ -9,13 +9,13 @@ use super::product::{A, B, DST, Product};
 use crate::program::Definition;
 use crate::{Key, Launch, Limits, Lowered, Program};
 
-/// Products of more multiplications are worth a kernel that reads less often.
+/// For products with more multiplications, a kernel that reads less often is faster.
 const MAX_WORK: usize = 1 << 27;
-/// Elements that are taken at once.
+/// Elements that are loaded at once.
 pub(super) const VECTOR: usize = 4;
-/// From this k on, more simd groups share it.
+/// For this k and above, more simd groups share it.
 const LONG_K: usize = 512;
-/// Elements along k that a simd group has in its stage.
+/// Elements along k in the stage of a simd group.
 const STAGE_K: usize = 16;
 
 pub(crate) const PROGRAM: Definition = Definition {
@@ -25,7 +25,7 @@ pub(crate) const PROGRAM: Definition = Definition {
     params: GemvParams::declaration,
 };
 
-/// What a group has: a tile of `8 · rows` by `4 · columns` results, and as many simd groups as slices.
+/// The work of a group: a tile of `8 · rows` by `4 · columns` results. It has a simd group for each slice of k.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Tile {
     rows: u32,
@@ -33,7 +33,7 @@ pub(super) struct Tile {
     pub slices: u32,
 }
 
-/// From the smallest to the largest. The smaller a tile, the more simd groups share its k.
+/// Tiles from the smallest to the largest. The smaller a tile, the more simd groups share its k.
 const TILES: [Tile; 6] = [
     Tile { rows: 1, columns: 2, slices: 8 },
     Tile { rows: 2, columns: 2, slices: 8 },
@@ -44,13 +44,13 @@ const TILES: [Tile; 6] = [
 ];
 
 impl Tile {
-    /// Groups from top to bottom, and from left to right.
+    /// The numbers of rows and columns of groups.
     pub fn groups(&self, m: usize, n: usize) -> [usize; 2] {
         [m.div_ceil(8 * self.rows as usize), n.div_ceil(4 * self.columns as usize)]
     }
 
-    /// The smallest tile with which every group has a processor of its own: then all of the device works,
-    /// and nobody twice. `None` for larger products.
+    /// The smallest tile with which every group has its own processor: then the whole device works, and no processor
+    /// has two groups. `None` for larger products.
     pub fn choose(m: usize, n: usize, k: usize, batch: usize, limits: &Limits) -> Option<Self> {
         if m.saturating_mul(n).saturating_mul(k).saturating_mul(batch) > MAX_WORK {
             return None;
@@ -61,13 +61,13 @@ impl Tile {
             rows * columns * batch
         };
         let tile = TILES.iter().find(|tile| groups(tile) <= processors)?;
-        // A small tile with a long k is worth more of them.
+        // The k of a small tile is split over twice as many simd groups if it is long.
         let more = if tile.rows * tile.columns <= 4 && k >= LONG_K { 2 } else { 1 };
         let slices = (tile.slices * more).min(limits.max_threads / limits.simd_width);
         Some(Self { slices, ..*tile })
     }
 
-    /// As the programs name them: `ROWS`, `COLUMNS` and `THREADS`.
+    /// The constants `ROWS`, `COLUMNS` and `THREADS` of the programs.
     pub fn constants(&self, limits: &Limits) -> [i32; 3] {
         [self.rows, self.columns, self.threads(limits)].map(|size| size as i32)
     }
@@ -77,7 +77,7 @@ impl Tile {
         limits.simd_width * self.slices
     }
 
-    /// Bytes of group memory, with `more` bytes for each element along k of a stage.
+    /// Bytes of group memory, with `more` bytes for each element of a stage along k.
     pub fn shared_bytes(&self, more: usize) -> usize {
         let (m, n) = (8 * self.rows as usize, 4 * self.columns as usize);
         let room = ((m + n) * (STAGE_K + VECTOR)).max(m * n) * size_of::<f32>();
@@ -85,16 +85,16 @@ impl Tile {
     }
 }
 
-/// Types whose sums are taken in `f32`.
+/// Whether sums of this type are kept in `f32`.
 pub(super) fn is_float(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
 }
 
 /// The launch of a small matmul whose operands are contiguous along k, or `None` for any other Command.
 ///
-/// [`lower`](crate::lower()) takes it by itself. A backend with a library for products should ask here
-/// first for `f32`: a library's tiles are made for products that fill the device many times. `early` is as
-/// for [`lower_gemv`](crate::lower_gemv).
+/// [`lower`](crate::lower()) uses it by itself. A backend with a library for products should ask here first for
+/// `f32`: a library's tiles are made for products that fill the device many times. `early` is as for
+/// [`lower_gemv`](crate::lower_gemv).
 pub fn lower_split_k(command: &BoundCommand, early: bool, limits: &Limits) -> Option<Lowered> {
     let Op::MatMul { epilogue } = command.op() else { return None };
     let product = Product::of(command, epilogue)?;

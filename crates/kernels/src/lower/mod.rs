@@ -59,7 +59,7 @@ pub use epilogue::lower_epilogue;
 pub use gemv::lower_gemv;
 pub use matmul_split_k::lower_split_k;
 
-/// The kinds that [`lower`] knows. One line per family.
+/// The kinds that [`lower`] supports. One line per family.
 #[rustfmt::skip]
 const SUPPORTED: &[OpKind] = &[
     OpKind::Attention,
@@ -112,21 +112,21 @@ const SUPPORTED: &[OpKind] = &[
     OpKind::Where,
 ];
 
-/// Whether [`lower`] knows this kind of operation.
+/// Whether [`lower`] supports this kind of operation.
 pub fn supports(kind: OpKind) -> bool {
     SUPPORTED.contains(&kind)
 }
 
-/// The launches of a Command. `index` is its place in its batch, for fault records. An empty output
-/// gives no launches.
+/// The launches of a Command. `index` is its index in the batch, for fault records. A Command with an empty output
+/// has no launches.
 ///
 /// # Errors
 ///
-/// [`Error::Unsupported`] for an operation that is not done by kernels, or `f64` on a device without.
+/// [`Error::Unsupported`] for an operation that has no kernels, and for `f64` on a device that does not have it.
 pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowered, Error> {
     let wide = |dtype: DType| dtype == DType::F64;
     let op = command.op();
-    // Copies of f64 as it is move bytes; everything else computes.
+    // Operations that only move elements need no `f64` arithmetic.
     let moves = matches!(op, Op::Fill { .. } | Op::Copy { .. }) || moves_by_index(op);
     if !limits.f64 && !moves && command.accesses().any(|(_, operand)| wide(operand.layout.dtype()))
     {
@@ -229,7 +229,7 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
     }
 }
 
-/// Whether an operation only moves elements to or from where indices or widths say.
+/// Whether an operation only moves elements, by indices or by widths.
 fn moves_by_index(op: &Op) -> bool {
     use millstream_core::ScatterReduction::Replace;
     match op {

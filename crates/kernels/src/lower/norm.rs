@@ -10,9 +10,9 @@ use crate::walk::{Axes, Walk, is_wide};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// The params of `norm`. Operands are dst, src, weight and bias; mean and inverse deviation are not used.
+    /// The params of `norm`. Operands are dst, src, weight and bias; mean and rstd are not used.
     NormParams {
-        /// Where rows start.
+        /// The start of each row.
         rows: Walk<4>,
         /// The elements of one row.
         row: Walk<4>,
@@ -21,13 +21,13 @@ params! {
 }
 
 params! {
-    /// The params of `norm_moments`. Operands are dst, src, weight and bias, and mean and inverse deviation.
+    /// The params of `norm_moments`. Operands are dst, src, weight, bias, mean and rstd.
     MomentsParams {
-        /// Where rows start.
+        /// The start of each row.
         rows: Walk<4>,
         /// The elements of one row.
         row: Walk<4>,
-        /// Where the mean of each row goes, and the inverse of its standard deviation.
+        /// The position of each row's mean and rstd.
         moments: Walk<2>,
         epsilon: f32,
     }
@@ -40,7 +40,7 @@ pub(crate) const PROGRAM: Definition = Definition {
     params: NormParams::declaration,
 };
 
-/// The same text with more params, which only those pay for who ask.
+/// The same text with more params, so that norms without these outputs do not pay for them.
 pub(crate) const MOMENTS_PROGRAM: Definition = Definition {
     name: "norm_moments",
     text: PROGRAM.text,
@@ -50,11 +50,11 @@ pub(crate) const MOMENTS_PROGRAM: Definition = Definition {
     params: MomentsParams::declaration,
 };
 
-/// Vectors that a worker keeps at most.
+/// The most vectors that a thread keeps.
 const MAX_HELD: usize = 4;
 
-/// Vectors that each of so many threads keeps of a row; 0 if there are too many. One less than there is room
-/// for costs nothing, so that there are fewer kernels.
+/// How many vectors of a row each thread keeps; 0 if there are too many. The number is rounded up, which costs
+/// nothing and makes fewer kernels.
 fn held(vectors: usize, threads: u32) -> usize {
     match vectors.div_ceil(threads as usize) {
         0..=2 => 2,
@@ -66,16 +66,16 @@ fn held(vectors: usize, threads: u32) -> usize {
 /// Size and strides of dst, src, weight and bias along one axis.
 type Axis = (usize, [usize; 4]);
 
-/// What is normalized, and by what.
+/// The parameters of a normalization.
 pub(super) struct Norm {
-    /// Only the mean square, without the mean.
+    /// Whether to divide by the root of the mean square, without subtracting the mean.
     pub rms: bool,
     /// Added to the variance.
     pub epsilon: f32,
 }
 
 impl Norm {
-    /// Over the last axes, with parameters of their shape.
+    /// Over the last axes, with weight and bias of their shape.
     pub fn over_last(&self, command: &BoundCommand, axes: usize, limits: &Limits) -> Lowered {
         let operands = NormOperands::of(command);
         let (dst, src) = (&operands.dst.layout, &operands.src.layout);
@@ -95,7 +95,7 @@ impl Norm {
         self.launch(&operands, &rows, &row, limits)
     }
 
-    /// Over groups of channels (axis 1) and everything behind them, with parameters per channel.
+    /// Over groups of channels (axis 1) and all axes after them, with weight and bias per channel.
     pub fn over_groups(&self, command: &BoundCommand, groups: usize, limits: &Limits) -> Lowered {
         let operands = NormOperands::of(command);
         let (dst, src) = (&operands.dst.layout, &operands.src.layout);
@@ -126,7 +126,7 @@ impl Norm {
         if mean.unwrap_or(dst).layout.is_empty() {
             return Lowered::default();
         }
-        // Rows of no elements have a mean, which is NaN. Their sizes may be too large to be multiplied.
+        // The mean of rows without elements is NaN. Their other sizes may be too large to be multiplied.
         let row = if dst.layout.is_empty() { &[(0, [0; 4])] } else { row };
         let rows = Axes::merge(rows.iter().copied());
         let row = Axes::merge(row.iter().copied());
@@ -134,7 +134,7 @@ impl Norm {
         let across = rows.axes[0].1[1] < row.axes[0].1[1] && rows.elements() >= 32;
         let worker = Worker::for_rows(size, across);
         let operands = [dst, src, weight.unwrap_or(src), bias.unwrap_or(src)];
-        // Absent parameters have strides of 0 and count as dense.
+        // Absent operands have strides of 0 and count as dense.
         let dense = row.axes.len() == 1
             && (0..4).all(|k| row.axes[0].1[k] == 1 || k >= 2 && parameters[k - 2].is_none());
         let vector =

@@ -16,7 +16,7 @@ params! {
         walk: Walk<2>,
         /// Elements before the first, per axis.
         lead: [i64; MAX_RANK],
-        /// Elements of the input that are shown, per axis.
+        /// Elements of the input that are kept, per axis.
         kept: [i64; MAX_RANK],
         /// The bytes of the value, repeated to 8.
         value: u64,
@@ -33,7 +33,7 @@ pub(crate) const PROGRAM: Definition = Definition {
 /// One axis of output and input.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Axis {
-    /// Elements of the output.
+    /// The size in the output.
     size: usize,
     strides: [usize; 2],
     lead: usize,
@@ -108,7 +108,7 @@ pub(super) fn lower(command: &BoundCommand, params: &PadParams, limits: &Limits)
     Lowered { launches: smallvec![launch], workspace: 0 }
 }
 
-/// The axes, innermost first and merged where nothing is added, and where the input that is shown begins.
+/// The axes, innermost first and merged if neither is padded, and the offset of the first input element that is kept.
 fn axes(
     params: &PadParams,
     dst: &Operand<RawBuffer>,

@@ -16,7 +16,7 @@ params! {
     PoolLaunch {
         count: u64,
         channels: u64,
-        /// Of output, indices and input.
+        /// Offsets of output, indices and input.
         offset: [u64; 3],
         stride: [[u64; AXES]; 3],
         out_size: [u64; MAX_SPATIAL],
@@ -28,7 +28,7 @@ params! {
         after: [u64; MAX_SPATIAL],
         with_padding: u32,
         has_indices: u32,
-        /// How places are counted: in the channel, in the whole input, and by columns.
+        /// How indices are counted: in the channel, in the whole input, or by columns.
         order: u32,
     }
 }
@@ -40,7 +40,7 @@ pub(crate) const PROGRAM: Definition = Definition {
     params: PoolLaunch::declaration,
 };
 
-/// Taps from which on a simd group shares a window.
+/// For this many taps and more, a simd group shares a window.
 const MANY_TAPS: u64 = 32;
 
 pub(super) fn lower(command: &BoundCommand, params: &PoolParams, limits: &Limits) -> Lowered {
@@ -90,7 +90,7 @@ pub(super) fn lower(command: &BoundCommand, params: &PoolParams, limits: &Limits
     Lowered { launches: smallvec![launch], workspace: 0 }
 }
 
-/// Whether padding or steps lead so far that 32 bits would wrap around into the input.
+/// Whether padding or strides are so large that 32-bit positions would wrap around into the input.
 fn is_far(params: &PoolParams, shape: &[usize]) -> bool {
     (0..usize::from(params.spatial)).any(|axis| {
         let number = |values: &[u32; MAX_SPATIAL]| u64::from(values[axis]);

@@ -1,4 +1,4 @@
-//! Matrix products as numbers: sizes, strides and what is done to each element.
+//! Matrix products: sizes, strides and epilogue.
 
 use millstream_core::{
     Activation, BoundCommand, DType, Epilogue, MAX_RANK, MatMulOperands, Operand, RawBuffer,
@@ -8,16 +8,16 @@ use smallvec::SmallVec;
 use crate::Slot;
 use crate::walk::{Axes, is_wide};
 
-/// One of the matrices of a product. An absent one has strides of 0 and stands where the output does.
+/// One matrix of a product. For an absent one, the output stands in, with strides of 0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Matrix {
     pub slot: Slot,
     pub dtype: DType,
-    /// Where it starts, in elements.
+    /// The offset, in elements.
     pub offset: usize,
-    /// Distance of rows, in elements.
+    /// The stride of rows, in elements.
     pub row: usize,
-    /// Distance of columns, in elements.
+    /// The stride of columns, in elements.
     pub column: usize,
 }
 
@@ -34,12 +34,12 @@ impl Matrix {
         }
     }
 
-    /// Stands for a matrix that is not there.
+    /// The stand-in for a matrix that is absent.
     pub fn absent(self) -> Self {
         Self { offset: 0, row: 0, column: 0, ..self }
     }
 
-    /// Its transpose.
+    /// The transposed matrix.
     pub fn transposed(self) -> Self {
         Self { row: self.column, column: self.row, ..self }
     }
@@ -65,8 +65,8 @@ pub(super) struct Product {
     pub n: usize,
     pub k: usize,
     pub batch: Axes<5>,
-    /// Output, `a` (lhs), `b` (rhs), bias and residual. In a product of integers the last two are the zero points
-    /// of `a` and of `b`.
+    /// Output, `a` (lhs), `b` (rhs), bias and residual. In a product of integers the last two are the zero points of
+    /// `a` and of `b`.
     pub matrices: [Matrix; 5],
     pub bias: bool,
     pub residual: bool,
@@ -77,14 +77,14 @@ pub(super) struct Product {
 }
 
 impl Product {
-    /// That of a Command whose operands are `dst ← a, b, [bias], [residual]`. `None` where there is
-    /// nothing to compute.
+    /// The product of a Command with the operands `dst ← a, b, [bias], [residual]`. `None` if there is nothing to
+    /// compute.
     pub fn of(command: &BoundCommand, epilogue: &Epilogue) -> Option<Self> {
         let MatMulOperands { dst, a, b, bias, residual } = MatMulOperands::of(command);
         Self::from_operands(dst, [a, b], [bias, residual], epilogue)
     }
 
-    /// That of 8-bit integers: zero points take the places of bias and residual.
+    /// The product of 8-bit integers. Zero points take the places of bias and residual.
     pub fn of_integers(
         dst: &Operand<RawBuffer>,
         sides: [&Operand<RawBuffer>; 2],
@@ -95,7 +95,7 @@ impl Product {
         Self::from_operands(dst, sides, zeros, &epilogue)
     }
 
-    /// The last two are what is added, or zero points.
+    /// The last two operands are bias and residual, or zero points.
     pub fn from_operands(
         dst: &Operand<RawBuffer>,
         [a, b]: [&Operand<RawBuffer>; 2],
@@ -133,8 +133,8 @@ impl Product {
         Some(product)
     }
 
-    /// Takes axes of the batch, outermost first. Those that one `b` serves become rows, where memory
-    /// allows it: fewer, larger products.
+    /// Sets the batch axes, which are given outermost first. Axes that share one `b` become rows if memory allows it:
+    /// this gives fewer and larger products.
     pub fn take_batch(&mut self, mut axes: SmallVec<[(usize, [usize; 5]); MAX_RANK]>) {
         axes.retain(|axis| axis.0 != 1);
         // The zero points of `b` have no rows.
@@ -175,13 +175,13 @@ impl Product {
         self.matrices.iter().map(|matrix| matrix.slot).collect()
     }
 
-    /// Whether 16 bytes of a matrix can be taken at once along an axis of distance 1, given the
-    /// distance of its other axis.
+    /// Whether 16 bytes of a matrix can be loaded at once along the axis with stride `along`, given the stride
+    /// `across` of its other axis.
     pub fn takes_vectors(&self, which: usize, along: usize, across: usize) -> bool {
         self.takes_packs(which, along, across, 16 / self.matrices[which].dtype.size())
     }
 
-    /// The same for so many elements.
+    /// The same for `vector` elements.
     pub fn takes_packs(&self, which: usize, along: usize, across: usize, vector: usize) -> bool {
         let matrix = &self.matrices[which];
         let bytes = vector * matrix.dtype.size();

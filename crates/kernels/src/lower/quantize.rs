@@ -1,4 +1,4 @@
-//! Conversion to and from integers with a scale.
+//! Quantization and dequantization.
 
 use millstream_core::{BoundCommand, QuantizeOperands, QuantizePart, RawBuffer};
 use smallvec::smallvec;
@@ -26,7 +26,7 @@ pub(crate) const PROGRAM: Definition = Definition {
     params: QuantizeParams::declaration,
 };
 
-/// `back` is from integers.
+/// `back` means dequantization.
 pub(super) fn lower(command: &BoundCommand, back: bool, limits: &Limits) -> Lowered {
     let operands = QuantizeOperands::of(command);
     if let Some(axes) = operands.packed_axes(command.op()) {
@@ -40,7 +40,7 @@ pub(super) fn lower(command: &BoundCommand, back: bool, limits: &Limits) -> Lowe
 
 fn launch(part: &QuantizePart<RawBuffer>, back: bool, limits: &Limits) -> Option<Launch> {
     let QuantizePart { dst, src, scale, zero: given } = part;
-    // Without a zero point the scale stands in, so that the walk has the same form.
+    // The scale stands in for an absent zero point, so that the walk has the same form.
     let zero = given.as_ref().unwrap_or(scale);
     let grid = Elementwise::new([dst, src, scale, zero], limits)?;
     let (float, integer) = if back { (dst, src) } else { (src, dst) };

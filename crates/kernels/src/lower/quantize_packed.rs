@@ -1,4 +1,4 @@
-//! Conversion to and from numbers of 4 bits with a scale.
+//! Quantization to 4 bits and back.
 
 use millstream_core::{MAX_RANK, PackedAxis, QuantizeOperands, RawBuffer};
 
@@ -8,15 +8,15 @@ use crate::walk::is_wide;
 use crate::{Key, Launch, Limits, Program, Slot};
 
 params! {
-    /// What `quantize_packed` gets.
+    /// The params of `quantize_packed`.
     QuantizePackedParams {
         count: u64,
-        /// Of the numbers of 4 bits, of the others, of scales and of zero points.
+        /// Offsets of the 4-bit numbers, of the other numbers, of scales and of zero points.
         offset: [u64; 4],
         size: [u64; MAX_RANK],
         /// Neighbors that share a scale.
         block: [u64; MAX_RANK],
-        /// Of the others, of scales and of zero points.
+        /// Strides of the other numbers, of scales and of zero points.
         stride: [[u64; MAX_RANK]; 3],
         rank: u32,
         /// Whether there are zero points.
@@ -31,7 +31,7 @@ pub(crate) const PROGRAM: Definition = Definition {
     params: QuantizePackedParams::declaration,
 };
 
-/// `back` is from numbers of 4 bits.
+/// `back` means dequantization.
 pub(super) fn launch(
     axes: &[PackedAxis],
     operands: &QuantizeOperands<'_, RawBuffer>,
@@ -40,7 +40,7 @@ pub(super) fn launch(
 ) -> Launch {
     let QuantizeOperands { dst, src, scale, zero: given } = *operands;
     let (stored, other) = if back { (src, dst) } else { (dst, src) };
-    // What is absent is not read, and the scale stands in.
+    // The scale stands in for absent zero points. The kernel does not read it as such.
     let zero = given.unwrap_or(scale);
     let count = stored.layout.elements();
     let constants = [

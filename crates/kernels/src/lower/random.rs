@@ -40,7 +40,7 @@ pub(super) fn lower(
     if layout.is_empty() {
         return Lowered::default();
     }
-    // The number of an element is its place in the row-major order, whatever the memory.
+    // The number of an element is its index in row-major order, whatever the strides.
     let axes = Axes::merge((0..layout.rank()).map(|i| (layout.shape()[i], [layout.strides()[i]])));
     let (normal, first, second) = match distribution {
         Distribution::Uniform { low, high } => (0, low, high),

@@ -1,4 +1,4 @@
-//! Recurrent layers: the products of all inputs at once, then step by step.
+//! Recurrent layers: first the products of the inputs of all steps, then step by step.
 
 use millstream_core::{
     Activation, BoundCommand, DType, Operand, RawBuffer, RecurrentActivation, RecurrentCell,
@@ -13,11 +13,11 @@ use super::recurrent_weights::Weight;
 use crate::walk::{Axes, is_wide};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
-/// All steps are one launch while the hidden weights, which one group then reads in every step, have no
-/// more bytes than this for each group that the device runs at once.
+/// If the hidden weights have at most this many bytes for each group that the device runs at once, one launch does
+/// all steps. One group then reads them in every step.
 const FEW_BYTES: usize = 1 << 10;
 
-/// States of each unit: see `recurrent_start.kernel`.
+/// State values of each unit; see `recurrent_start.kernel`.
 const STATES: usize = 5;
 
 pub(super) type Raw = Operand<RawBuffer>;
@@ -34,7 +34,7 @@ struct Layer<'a> {
     src: &'a Raw,
     input_weight: &'a Raw,
     hidden_weight: &'a Raw,
-    /// Of 8-bit weights of the input and of the hidden state.
+    /// Scales of the 8-bit weights of the input and of the hidden state.
     scales: [Option<&'a Raw>; 2],
     zeros: [Option<&'a Raw>; 2],
     peepholes: Option<&'a Raw>,
@@ -89,14 +89,14 @@ impl Layer<'_> {
         self.directions * self.batch * self.hidden
     }
 
-    /// The type that states and products are kept in.
+    /// The type of states and products.
     fn exact(&self) -> DType {
         if self.dtype == DType::F64 { DType::F64 } else { DType::F32 }
     }
 
     fn lower(&self, limits: &Limits) -> Lowered {
         let mut lowered = Lowered::default();
-        // Behind the states lie the peepholes, in the same type.
+        // Peepholes follow the states, in the same type.
         let peepholes = self.peepholes.map_or(0, |peepholes| peepholes.layout.elements());
         let states = lowered.reserve((STATES * self.units() + peepholes) * self.exact().size());
         let sizes = lowered.reserve(self.batch * 4);
@@ -115,7 +115,7 @@ impl Layer<'_> {
         lowered
     }
 
-    /// A weight as numbers.
+    /// A weight in floating point.
     fn weight(&self, weight: &Raw, which: usize, lowered: &mut Lowered, limits: &Limits) -> Weight {
         match self.scales[which] {
             Some(scale) => {
@@ -161,7 +161,7 @@ impl Layer<'_> {
         }
     }
 
-    /// The inputs of all steps times their weights, with their bias: `[directions, time, batch, rows]`.
+    /// The inputs of all steps times their weights, plus the bias: `[directions, time, batch, rows]`.
     fn product(&self, weight: Weight, products: Slot, rows: usize) -> Product {
         let stride = |operand: &Raw, axis: usize| operand.layout.strides()[axis];
         let dst = Matrix { slot: products, dtype: self.exact(), offset: 0, row: rows, column: 1 };

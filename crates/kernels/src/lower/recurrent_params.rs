@@ -4,7 +4,7 @@ use crate::params::params;
 use crate::program::Definition;
 
 params! {
-    /// The params of `recurrent_start`: of first hidden state, first cell state and lengths.
+    /// The params of `recurrent_start`. Operands are the initial hidden state, the initial cell state and lengths.
     StartParams {
         directions: u64,
         batch: u64,
@@ -28,7 +28,7 @@ params! {
         batch: u64,
         hidden: u64,
         time: u64,
-        /// The first step, and how many there are.
+        /// The first step, and the number of steps.
         first: u64,
         steps: u64,
         weight_offset: u64,
@@ -37,12 +37,12 @@ params! {
         bias: [u64; 3],
         sequence_offset: u64,
         sequence: [u64; 4],
-        /// Bit `d` is set where direction `d` begins at the end.
+        /// Bit `d` is set if direction `d` runs from the end.
         reverse: u32,
         /// 1 for the first half of a step, 2 for the second.
         halves: u32,
         has_bias: u32,
-        /// Of each direction and activation the kind and its parameters.
+        /// The kind and the parameters of each activation, per direction.
         kind: [[u32; 3]; 2],
         alpha: [[f32; 3]; 2],
         beta: [[f32; 3]; 2],
@@ -54,7 +54,7 @@ params! {
 }
 
 params! {
-    /// The params of `recurrent_finish`: of sequence, last hidden state and last cell state.
+    /// The params of `recurrent_finish`. Operands are the sequence, the last hidden state and the last cell state.
     FinishParams {
         directions: u64,
         batch: u64,

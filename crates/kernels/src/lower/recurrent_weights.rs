@@ -1,4 +1,4 @@
-//! 8-bit weights of recurrent layers, as numbers in the workspace.
+//! Dequantization of the 8-bit weights of recurrent layers, into scratch memory.
 
 use millstream_core::DType;
 use smallvec::smallvec;
@@ -9,7 +9,7 @@ use crate::program::Definition;
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// The params of `recurrent_weights`: of weight, scale and zero point.
+    /// The params of `recurrent_weights`. Operands are weight, scale and zero point.
     WeightsParams {
         directions: u64,
         rows: u64,
@@ -27,7 +27,7 @@ pub(crate) const PROGRAM: Definition = Definition {
     params: WeightsParams::declaration,
 };
 
-/// A weight as the other programs read it: where it lies, and its strides.
+/// A weight in floating point: its place and strides.
 #[derive(Clone, Copy)]
 pub(super) struct Weight {
     pub slot: Slot,
@@ -36,12 +36,12 @@ pub(super) struct Weight {
 }
 
 impl Weight {
-    /// One that is read where it lies.
+    /// A weight that is already in floating point.
     pub fn of(weight: &Raw) -> Self {
         Self { slot: weight.into(), offset: offset(Some(weight)), stride: strides(Some(weight)) }
     }
 
-    /// One of 8-bit integers, which a launch makes numbers of first.
+    /// A weight of 8-bit integers, which a launch dequantizes first.
     pub fn of_bytes(
         weight: &Raw,
         scale: &Raw,
@@ -70,7 +70,7 @@ impl Weight {
                 key: Key::new(Program::RecurrentWeights, &constants),
                 groups: [limits.groups_for(elements, threads), 1, 1],
                 threads,
-                // Without zero points nobody reads what stands in for them.
+                // Another operand stands in for absent zero points. The kernel does not read it as such.
                 slots: smallvec![
                     slot,
                     Slot::from(weight),

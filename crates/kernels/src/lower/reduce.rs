@@ -12,13 +12,13 @@ use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 params! {
     /// The params of `reduce`.
     ReduceParams {
-        /// Outputs, and where their elements start.
+        /// Outputs, and the start of their elements in the input.
         kept: Walk<2>,
         /// The elements of one output.
         reduced: Walk<1>,
-        /// Elements of one part, where there are several.
+        /// Elements per part, if an output has several parts.
         chunk: u64,
-        /// Parts of one output.
+        /// Parts per output.
         chunks: u32,
     }
 }
@@ -30,15 +30,15 @@ pub(crate) const PROGRAM: Definition = Definition {
     params: ReduceParams::declaration,
 };
 
-/// Room for the state of one part, whatever the reduction.
+/// The state of one part fits in this, for every reduction.
 const STATE_BYTES: usize = 16;
 
-/// The two halves of the axes: outputs with strides of dst and src, and what each combines.
+/// The axes in two halves: those of outputs, with strides of dst and src, and those that are combined.
 fn split(dst: &Operand<RawBuffer>, src: &Operand<RawBuffer>, axes: AxisSet) -> (Axes<2>, Axes<1>) {
     let (shape, strides) = (src.layout.shape(), src.layout.strides());
     let by_stride = |axis: &usize| std::cmp::Reverse(strides[*axis]);
     let mut order: smallvec::SmallVec<[usize; 8]> = (0..shape.len()).collect();
-    // Neighbors in memory become neighbors; the order of what is combined is still always the same.
+    // Neighbors in memory become neighbors. The order of summation still depends on the layout alone.
     order.sort_by_key(by_stride);
     let kept = order.iter().filter(|&&axis| !axes.contains(axis));
     let reduced = order.iter().filter(|&&axis| axes.contains(axis));
@@ -48,7 +48,7 @@ fn split(dst: &Operand<RawBuffer>, src: &Operand<RawBuffer>, axes: AxisSet) -> (
     )
 }
 
-/// Elements per vector along what is combined; 1 where memory does not allow vectors.
+/// Elements per vector along the axes that are combined. 1 if memory does not allow vectors.
 fn vector(src: &Operand<RawBuffer>, kept: &Axes<2>, reduced: &Axes<1>) -> usize {
     let size = src.layout.dtype().size();
     let vector = 16 / size;
@@ -72,7 +72,7 @@ pub(super) fn lower(
     let (kept, reduced) = split(dst, src, axes);
     let (outputs, count) = (kept.elements(), reduced.elements());
     let threads = limits.usual_threads();
-    // Where outputs lie next to each other in memory and what they combine does not, a thread each.
+    // If outputs are neighbors in memory, but the elements of an output are not, each thread takes an output.
     let across = kept.axes[0].1[1] < reduced.axes[0].1[0] && outputs >= 32;
     let worker = Worker::for_rows(count, across);
     let (chunk, chunks) = parts(worker, outputs, count, threads, limits);
@@ -95,7 +95,7 @@ pub(super) fn lower(
         )
     };
     let mut lowered = Lowered::default();
-    // One stage has no parts, but an argument for them all the same.
+    // A single stage has no parts, but the kernel still takes an argument for them.
     let scratch =
         if chunks > 1 { lowered.reserve(outputs * chunks * STATE_BYTES) } else { Slot::from(dst) };
     let params = ReduceParams {
@@ -121,7 +121,7 @@ pub(super) fn lower(
     lowered
 }
 
-/// Elements per part and the number of parts: several where few outputs would leave the device idle.
+/// Elements per part and the number of parts. There are several if few outputs would leave the device idle.
 fn parts(
     worker: Worker,
     outputs: usize,

@@ -1,4 +1,4 @@
-//! What is made of exact sums of integers.
+//! Rescaling of exact integer sums.
 
 use millstream_core::{DType, Layout, Operand, RawBuffer, Rescale};
 
@@ -13,7 +13,7 @@ params! {
     RescaleParams {
         /// Output, sums, both scales, bias and residual.
         walk: Walk<6>,
-        /// Where the scale and the zero point of the output lie.
+        /// The positions of the output's scale and zero point.
         dst_scale: u64,
         dst_zero: u64,
         tail: u32,
@@ -33,7 +33,7 @@ pub(crate) const PROGRAM: Definition = Definition {
     params: RescaleParams::declaration,
 };
 
-/// The operands that sums meet, broadcast to the output where they are more than one number.
+/// The operands of the rescaling, broadcast to the output unless they are one number.
 pub(super) struct Extras<'a> {
     pub rescale: &'a Rescale,
     pub scales: [Operand<RawBuffer>; 2],
@@ -43,7 +43,7 @@ pub(super) struct Extras<'a> {
     pub dst_zero: Option<&'a Operand<RawBuffer>>,
 }
 
-/// An operand for sums of the shape of an output, which lie in the scratch memory that this reserves.
+/// An operand for sums of the shape of an output, in scratch memory that this reserves.
 pub(super) fn sums(dst: &Operand<RawBuffer>, lowered: &mut Lowered) -> (Operand<RawBuffer>, Slot) {
     let layout = Layout::contiguous(DType::I32, dst.layout.shape());
     let layout = layout.expect("there is an output of this shape");
@@ -51,13 +51,13 @@ pub(super) fn sums(dst: &Operand<RawBuffer>, lowered: &mut Lowered) -> (Operand<
     (Operand::new(RawBuffer { address: 0, bytes: layout.dense_bytes() }, layout), slot)
 }
 
-/// An operand as one of a shape that it repeats over.
+/// An operand broadcast to a shape.
 pub(super) fn repeated(operand: &Operand<RawBuffer>, shape: &[usize]) -> Operand<RawBuffer> {
     let layout = operand.layout.broadcast_to(shape).expect("it was broadcast when it was recorded");
     Operand::new(operand.buffer, layout)
 }
 
-/// Adds the launch that makes the output of sums, which are not empty.
+/// Adds the launch that rescales sums to the output. There is at least one sum.
 pub(super) fn finish(
     dst: &Operand<RawBuffer>,
     (sums, place): (&Operand<RawBuffer>, Slot),

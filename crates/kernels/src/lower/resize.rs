@@ -1,4 +1,4 @@
-//! Interpolation: a table of the elements that count along each axis, then the sums.
+//! Interpolation: first a table of the taps along each axis, then the sums.
 
 use millstream_core::{
     BoundCommand, CoordinateMode, DType, MAX_RANK, NearestRounding, ResizeMode, ResizeParams,
@@ -14,21 +14,21 @@ use crate::walk::{Walk, is_wide};
 use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 params! {
-    /// The params of `resize_taps`, about the axes that change.
+    /// The params of `resize_taps`, for the axes that change.
     TapsParams {
-        /// Records in all.
+        /// The number of records.
         count: u64,
         from: [u64; MAX_RANK],
         to: [u64; MAX_RANK],
         /// The bits of an `f64`.
         scale: [u64; MAX_RANK],
-        /// Where the records of each axis begin, and the bytes of one.
+        /// The offset of each axis's records, and the bytes of a record.
         offset: [u64; MAX_RANK],
         record: [u64; MAX_RANK],
         /// The region of a crop.
         start: [f32; MAX_RANK],
         end: [f32; MAX_RANK],
-        /// The most elements of a record.
+        /// The most taps of a record.
         taps: [u32; MAX_RANK],
         mode: u32,
         coordinates: u32,
@@ -43,12 +43,12 @@ params! {
     ResizeKernelParams {
         /// Output and input.
         walk: Walk<2>,
-        /// Where the records of each axis begin, and the bytes of one.
+        /// The offset of each axis's records, and the bytes of a record.
         offset: [u64; MAX_RANK],
         record: [u64; MAX_RANK],
         /// The last coordinate in the input.
         last: [u64; MAX_RANK],
-        /// What a crop shows outside the input: its bytes, repeated to 8, and its value.
+        /// The value outside of the input when cropping: its bytes, repeated to 8, and the number.
         outside_bits: u64,
         outside: f32,
     }
@@ -73,7 +73,7 @@ pub(crate) const PROGRAM: Definition = Definition {
 struct Axis {
     sizes: [usize; 2],
     strides: [usize; 2],
-    /// The axis of the operands, where it changes.
+    /// The axis of the operands, if it changes.
     scaled: Option<usize>,
 }
 
@@ -150,7 +150,7 @@ pub(super) fn lower(command: &BoundCommand, params: &ResizeParams, limits: &Limi
     lowered
 }
 
-/// The axes, innermost of the output first, merged where they stay as they are.
+/// The axes, in the order of the output's strides with the innermost first. Axes that do not change are merged.
 fn axes(command: &BoundCommand, params: &ResizeParams) -> SmallVec<[Axis; MAX_RANK]> {
     let (to, from) = (&command.outputs()[0].layout, &command.inputs()[0].layout);
     let mut all: SmallVec<[Axis; MAX_RANK]> = (0..to.rank())
@@ -181,14 +181,14 @@ fn axes(command: &BoundCommand, params: &ResizeParams) -> SmallVec<[Axis; MAX_RA
     merged
 }
 
-/// The table of records, as far as it is planned.
+/// The table of records while it is being planned.
 struct Table {
     params: TapsParams,
     axes: usize,
     bytes: usize,
-    /// Bytes of a weight; none for the nearest element.
+    /// Bytes of a weight; 0 for the nearest element.
     weight: usize,
-    /// How far the filter reaches.
+    /// The radius of the filter.
     reach: f64,
 }
 
@@ -235,11 +235,11 @@ impl Table {
         Self { params, axes: 0, bytes: 0, weight, reach }
     }
 
-    /// Adds an axis; gives where its records begin, and the bytes of one.
+    /// Adds an axis. Returns the offset of its records, and the bytes of a record.
     fn add(&mut self, params: &ResizeParams, axis: usize, [to, from]: [usize; 2]) -> (u64, u64) {
         let scale = params.scales[axis];
         let narrow = if params.antialias { scale.min(1.0) } else { 1.0 };
-        // So many whole numbers lie within reach of any coordinate, and one more for roundings.
+        // This many integers lie within the radius of any coordinate, and one more because of rounding.
         let taps = (2.0 * self.reach / narrow).ceil() as usize + 1;
         let record = (8 + taps * self.weight).next_multiple_of(8);
         let (at, own) = (self.axes, &mut self.params);

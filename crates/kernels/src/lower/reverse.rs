@@ -1,4 +1,4 @@
-//! Elements in the opposite order.
+//! Reversed order of elements.
 
 use millstream_core::{Axes as AxisSet, BoundCommand, DType, MAX_RANK, ReverseOperands};
 use smallvec::{SmallVec, smallvec};
@@ -14,12 +14,12 @@ params! {
     ReverseParams {
         /// Output, input and lengths.
         walk: Walk<3>,
-        /// Size of the axis that has lengths, and its step in the input.
+        /// Size of the axis that has lengths, and its stride in the input.
         size: u64,
         step: u64,
-        /// Which axis of the walk that is.
+        /// The index of that axis in the walk.
         axis: u32,
-        /// Bit `i` says that axis `i` of the walk is reversed as a whole.
+        /// Bit `i` is set if axis `i` of the walk is reversed completely.
         reversed: u32,
         wide_lengths: u32,
         index: u32,
@@ -119,7 +119,7 @@ pub(super) fn lower(
         slots: smallvec![
             Slot::from(dst),
             Slot::from(src),
-            // Where there are no lengths nobody reads them.
+            // The input stands in for absent lengths. The kernel does not read it as such.
             Slot::from(lengths.unwrap_or(src)),
             Slot::Faults
         ],
@@ -128,9 +128,9 @@ pub(super) fn lower(
     Lowered { launches: smallvec![launch], workspace: 0 }
 }
 
-/// The axes, innermost first. Neighbors that are both reversed, or both not, are one.
+/// The axes, innermost first. Neighboring axes are merged if both are reversed or neither is.
 fn merged(mut all: SmallVec<[Axis; MAX_RANK]>) -> SmallVec<[Axis; MAX_RANK]> {
-    // A length is looked at even where it can change nothing.
+    // Lengths are checked even if they can change nothing.
     all.retain(|axis| axis.size != 1 || axis.by_length);
     all.sort_by_key(|axis| axis.strides[0]);
     let mut merged = SmallVec::<[Axis; MAX_RANK]>::new();

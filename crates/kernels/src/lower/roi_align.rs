@@ -1,4 +1,4 @@
-//! Regions of interest, each brought to the same size.
+//! Regions of interest, each resampled to the same size.
 
 use millstream_core::{BoundCommand, DType, MAX_SPATIAL, RoiAlignParams, RoiMode};
 use smallvec::smallvec;
@@ -15,13 +15,13 @@ params! {
         count: u64,
         batches: u64,
         channels: u64,
-        /// Of output, input, regions and batches.
+        /// Offsets of output, input, regions and batches.
         offset: [u64; 4],
         stride: [[u64; AXES]; 4],
         out_size: [u64; MAX_SPATIAL],
         in_size: [u64; MAX_SPATIAL],
         scale: f32,
-        /// Samples of an output along each axis, or 0 for as many as its region needs, at most `most`.
+        /// Samples per output along each axis. With 0, as many as the region needs, at most `most`.
         samples: u32,
         most: u32,
         wide_batches: u32,

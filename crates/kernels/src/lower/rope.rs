@@ -11,16 +11,16 @@ use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 params! {
     /// The params of `rope`.
     RopeParams {
-        /// Of output, input, cosines, sines and positions.
+        /// Offsets of output, input, cosines, sines and positions.
         offset: [u64; 5],
-        /// Of batch, head, place and element of output and input; of batch, place, row of the table and pair of
-        /// cosines and sines; of batch and place of positions.
+        /// Strides. Output and input: batch, head, position, element. Cosines and sines: batch, position, row of the
+        /// table, pair. Positions: batch, position.
         stride: [[u64; 4]; 5],
         rows: u64,
         heads: u64,
         length: u64,
         pairs: u64,
-        /// Pairs of a row, and elements behind them.
+        /// Pairs of a row, plus the elements after them.
         units: u64,
         /// Rows of the tables.
         most: u64,
@@ -38,13 +38,13 @@ pub(crate) const PROGRAM: Definition = Definition {
     params: RopeParams::declaration,
 };
 
-/// The strides of an operand, 0 beyond its axes.
+/// The strides of an operand; 0 for axes that it does not have.
 fn strides(operand: &Operand<RawBuffer>) -> [u64; 4] {
     let strides = operand.layout.strides();
     std::array::from_fn(|axis| strides.get(axis).map_or(0, |&stride| stride as u64))
 }
 
-/// The strides of a table, whose rows are named by positions or by batch and place.
+/// The strides of a table, whose rows are selected by positions, or by batch and position.
 fn table(operand: &Operand<RawBuffer>) -> [u64; 4] {
     match strides(operand) {
         [row, pair, ..] if operand.layout.rank() == 2 => [0, 0, row, pair],
@@ -77,7 +77,7 @@ pub(super) fn lower(
         key: Key::new(Program::Rope, &[dst.layout.dtype() as i32, wide.into()]),
         groups: [limits.groups_for(rows * units, threads), 1, 1],
         threads,
-        // Without positions nobody reads what stands in for them.
+        // Another operand stands in for absent positions. The kernel does not read it as such.
         slots: smallvec![
             Slot::from(dst),
             Slot::from(src),

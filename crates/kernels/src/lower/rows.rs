@@ -1,4 +1,4 @@
-//! What operations on rows share: where rows lie, and who makes a row.
+//! Operations on rows: where rows lie, and which threads compute a row.
 
 use millstream_core::{Operand, RawBuffer};
 use smallvec::smallvec;
@@ -8,9 +8,9 @@ use crate::walk::{Axes, Walk};
 use crate::{Key, Launch, Limits, Lowered, Slot};
 
 params! {
-    /// The params of programs that make rows of `dst` from rows of `src`.
+    /// The params of programs that compute rows of `dst` from rows of `src`.
     RowParams {
-        /// Where rows start in dst and src.
+        /// The start of each row in dst and src.
         rows: Walk<2>,
         /// Elements of a row.
         size: u64,
@@ -20,11 +20,11 @@ params! {
     }
 }
 
-/// The rows along one axis of two operands of one shape.
+/// The rows along one axis of two operands of the same shape.
 pub(super) struct Rows<'a> {
     pub dst: &'a Operand<RawBuffer>,
     pub src: &'a Operand<RawBuffer>,
-    /// Where rows start.
+    /// The start of each row.
     pub starts: Axes<2>,
     /// Elements of a row.
     pub size: usize,
@@ -40,12 +40,12 @@ impl<'a> Rows<'a> {
         Self { dst, src, starts: Axes::without([dst, src], axis), size, to, from }
     }
 
-    /// Whether neighbors in memory are in different rows, and there are enough rows.
+    /// Whether neighbors in memory belong to different rows, and there are enough rows.
     pub fn are_across(&self) -> bool {
         self.starts.axes[0].1[1] < self.from && self.starts.elements() >= 32
     }
 
-    /// The one launch that makes all rows.
+    /// The launch that computes all rows.
     pub fn launch(&self, key: Key, worker: Worker, limits: &Limits) -> Lowered {
         let threads = worker.threads(self.starts.elements(), limits);
         let params = RowParams {
@@ -65,20 +65,20 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Who makes a row. The number is the constant `MODE` of the program texts.
+/// Which threads compute a row. The number is the constant `MODE` of the program texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Worker {
     /// A thread.
     Thread = 0,
-    /// 32 threads that run in step.
+    /// 32 threads that run in lockstep.
     Simd = 1,
     /// A group.
     Group = 2,
 }
 
 impl Worker {
-    /// For rows of that size; `across` when neighbors in memory are in different rows, and there are
-    /// enough rows.
+    /// The worker for rows of that size. `across` means that neighbors in memory belong to different rows, and that
+    /// there are enough rows.
     pub fn for_rows(size: usize, across: bool) -> Self {
         match size {
             0..=16 => Worker::Thread,
@@ -88,7 +88,7 @@ impl Worker {
         }
     }
 
-    /// How many of them a group has.
+    /// How many workers a group has.
     pub fn per_group(self, threads: u32) -> u32 {
         match self {
             Worker::Thread => threads,
@@ -97,7 +97,7 @@ impl Worker {
         }
     }
 
-    /// The size of a group for so many rows: few rows are spread over as many processors as there are.
+    /// Threads per group for this many rows. Few rows are spread over as many processors as possible.
     pub fn threads(self, rows: usize, limits: &Limits) -> u32 {
         let mut threads = limits.usual_threads();
         let processors = limits.parallel_groups as usize / 4;
@@ -110,7 +110,7 @@ impl Worker {
         threads
     }
 
-    /// Groups for so many rows.
+    /// The number of groups for this many rows.
     pub fn groups(self, rows: usize, threads: u32, limits: &Limits) -> [u32; 3] {
         [limits.groups_for(rows, self.per_group(threads)), 1, 1]
     }

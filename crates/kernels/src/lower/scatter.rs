@@ -15,12 +15,12 @@ params! {
     ScatterParams {
         /// Updates, output and indices.
         items: Walk<3>,
-        /// Elements of one update: of updates and output.
+        /// The elements of one update, with strides of updates and output.
         slice: Walk<2>,
         tuple: Tuple,
-        /// Items that a group along y goes over.
+        /// Items per group along y.
         part: u64,
-        /// Threads, a power of two, that share the elements of one update.
+        /// How many threads share the elements of one update; a power of two.
         columns: u32,
         index: u32,
     }
@@ -41,12 +41,12 @@ pub(super) fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Resu
         true => Lowered::default(),
         false => lower_copy(dst, src, limits),
     };
-    // Updates of an output without elements are all faults.
+    // All updates of an output without elements are faults.
     if updates.layout.is_empty() {
         return Ok(lowered);
     }
     let (dense, indexed, by) = (&updates.layout, &dst.layout, &indices.layout);
-    // Updates before the axis go to places of their own, so groups can share them.
+    // Updates that differ before the axis never go to the same element, so groups can share them.
     let (slices, reduction, apart) = match command.op() {
         Op::ScatterElements { axis, reduction } => {
             let axis = usize::from(*axis);
@@ -56,7 +56,7 @@ pub(super) fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Resu
         Op::ScatterNd { reduction } => (Slices::tuples(0, dense, indexed, by), *reduction, 1),
         other => return Err(super::unsupported(other, "it is no scatter")),
     };
-    // Items keep their order, columns need not.
+    // Items must keep their order; columns need not.
     let mut items = Axes::merge(slices.all.into_iter());
     let mut list = slices.slice;
     list.retain(|axis| axis.0 != 1);
@@ -121,7 +121,7 @@ pub(super) fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Resu
     Ok(lowered)
 }
 
-/// Fewer ranks than there are, for fewer kernels.
+/// Rounds a rank up to a few values, so that there are fewer kernels.
 fn bucket(rank: i32) -> i32 {
     match rank {
         1 => 1,

@@ -1,4 +1,4 @@
-//! One of two elements, by a condition.
+//! Selection of one of two elements by a condition.
 
 use millstream_core::BoundCommand;
 use smallvec::smallvec;

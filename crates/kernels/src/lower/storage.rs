@@ -1,4 +1,4 @@
-//! Conversions to and from types that are only stored.
+//! Conversion to and from storage-only types.
 
 use millstream_core::{Operand, RawBuffer};
 use smallvec::smallvec;
@@ -22,7 +22,7 @@ pub(crate) const PROGRAM: Definition = Definition {
     params: StorageParams::declaration,
 };
 
-/// One of the types is only stored, and the other is not.
+/// Exactly one of the two types is storage-only.
 pub(super) fn lower(
     dst: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
@@ -34,14 +34,14 @@ pub(super) fn lower(
     }
     let back = src.layout.dtype().is_storage();
     let (stored, other) = if back { (src, dst) } else { (dst, src) };
-    // From the largest stride of the output to the smallest: one of 4 bits is gone over in its own order.
+    // Axes in the order of the output's strides, largest first: 4-bit numbers must be written in their own order.
     let axes = Axes::of([dst, src]);
     let together = if back { 1 } else { stored.layout.dtype().per_byte() };
     let constants = [
         stored.layout.dtype() as i32,
         other.layout.dtype() as i32,
         back.into(),
-        // It makes no difference on the way back.
+        // Saturation makes no difference in the other direction.
         (saturate || back).into(),
         axes.rank(),
         is_wide([dst, src]).into(),

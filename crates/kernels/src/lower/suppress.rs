@@ -1,4 +1,4 @@
-//! Boxes without those that overlap a better one.
+//! Non-maximum suppression: boxes without those that overlap a better one.
 
 use millstream_core::{BoundCommand, Operand, RawBuffer};
 use smallvec::smallvec;
@@ -17,7 +17,7 @@ params! {
         pairs: u64,
         classes: u64,
         boxes: u64,
-        /// Boxes that are taken for a pair of batch and class at most.
+        /// The most boxes that are selected for a batch and class.
         most: u64,
         overlap: f32,
         score: f32,

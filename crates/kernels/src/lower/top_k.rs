@@ -1,7 +1,7 @@
 //! The largest and smallest elements along an axis.
 //!
-//! Rows are cut into tiles that a group sorts, of which the best are kept, until one tile is left. Where
-//! most of a tile would be kept, rows are sorted as a whole instead, in memory.
+//! Rows are cut into tiles. A group sorts each tile and keeps the best elements, until one tile is left. If most of a
+//! tile would be kept, whole rows are sorted in memory instead.
 
 use millstream_core::{BoundCommand, DType, Error, Operand, RawBuffer};
 use smallvec::smallvec;
@@ -17,26 +17,26 @@ params! {
     TopKParams {
         /// Rows of values, indices and input.
         rows: Walk<3>,
-        /// The row that the walk starts at.
+        /// The first row of the walk.
         first_row: u64,
-        /// Steps along the axis.
+        /// Strides along the axis.
         value_step: u64,
         index_step: u64,
         step: u64,
-        /// Elements of a row, or entries that an earlier pass left of it.
+        /// Elements of a row, or entries that an earlier pass kept of it.
         length: u64,
-        /// How many are wanted.
+        /// How many elements are wanted.
         k: u64,
-        /// Tiles of a row.
+        /// Tiles per row.
         tiles: u64,
-        /// Entries of a row in memory, a power of two.
+        /// Entries of a row in memory; a power of two.
         padded: u64,
-        /// The step of sorting.
+        /// The step of the sort.
         run: u64,
         distance: u64,
-        /// The largest come first.
+        /// Whether the largest come first.
         falls: u32,
-        /// Results are in the order of their places.
+        /// Whether results are in the order of their indices.
         by_place: u32,
     }
 }
@@ -55,16 +55,16 @@ pub(crate) const SORT: Definition = Definition {
     params: TopKParams::declaration,
 };
 
-/// Rows are sorted in memory in as many parts as keep the scratch memory about this small.
+/// Rows are sorted in memory in several parts, so that scratch memory stays about this small.
 const SORT_BYTES: usize = 256 << 20;
 
-/// One Command on its way.
+/// The lowering of one Command.
 struct TopK<'a> {
     operands: [&'a Operand<RawBuffer>; 3],
     params: TopKParams,
     limits: &'a Limits,
     rows: usize,
-    /// Bytes of an entry: a rank and a place.
+    /// Bytes of an entry: a sort key and an index.
     entry: usize,
     lowered: Lowered,
 }
@@ -118,7 +118,7 @@ pub(super) fn lower(
 }
 
 impl TopK<'_> {
-    /// Entries that a group sorts at most: 16 KiB of them.
+    /// The most entries that a group sorts: 16 KiB of them.
     fn tile(&self) -> usize {
         (16 << 10) / self.entry
     }
@@ -139,10 +139,10 @@ impl TopK<'_> {
         });
     }
 
-    /// Passes over tiles, each of which leaves its best.
+    /// Passes over tiles; each keeps the best of every tile.
     fn select(&mut self) {
         let (mut length, k) = (self.params.length as usize, self.params.k as usize);
-        // Entries that nobody reads or writes lie anywhere.
+        // Entries that are neither read nor written may lie anywhere.
         let mut found = Slot::from(self.operands[2]);
         for pass in 0.. {
             let count = [64, 512].into_iter().find(|&count| length <= count).unwrap_or(self.tile());
@@ -162,7 +162,7 @@ impl TopK<'_> {
         }
     }
 
-    /// Sorts whole rows in memory, and takes the first of each.
+    /// Sorts whole rows in memory, and takes the first elements of each.
     fn sort(&mut self) {
         let (length, k) = (self.params.length as usize, self.params.k as usize);
         let padded = length.next_power_of_two();
@@ -193,7 +193,7 @@ impl TopK<'_> {
         }
     }
 
-    /// Joins sorted tiles to sorted rows.
+    /// Merges sorted tiles into sorted rows.
     fn merge(&mut self, rows: usize, padded: usize, memory: Slot) {
         let tile = self.tile();
         let mut run = 2 * tile;

@@ -1,4 +1,4 @@
-//! What is different: items are sorted, and the first of each kind are found.
+//! Distinct items: items are sorted, and the first of each kind are found.
 
 use millstream_core::{BoundCommand, DType, Error};
 use smallvec::smallvec;
@@ -12,12 +12,12 @@ use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 params! {
     /// The params of `unique`.
     UniqueParams {
-        /// Where items begin, and the elements of one.
+        /// The start of each item, and the elements of one.
         items: Walk<1>,
         slice: Walk<1>,
-        /// Numbers that are sorted, a power of two.
+        /// How many numbers are sorted; a power of two.
         padded: u64,
-        /// The step of sorting.
+        /// The step of the sort.
         run: u64,
         distance: u64,
     }
@@ -26,7 +26,7 @@ params! {
 params! {
     /// The params of `unique_finish`.
     FinishParams {
-        /// Where first, inverse and counts lie.
+        /// Offsets of first, inverse and counts.
         offset: [u64; 3],
         step: [u64; 3],
         count: u64,
@@ -48,7 +48,7 @@ pub(crate) const FINISH: Definition = Definition {
     params: FinishParams::declaration,
 };
 
-/// Numbers that a group sorts.
+/// How many numbers a group sorts.
 const TILE: usize = 1024;
 
 pub(super) fn lower(
@@ -123,7 +123,7 @@ pub(super) fn lower(
         slots: smallvec![first, inverse, counts, order, found.slot, came.slot],
         params: launch_params.pack(),
     });
-    // In the order in which they came, what was found are the items themselves.
+    // If items are not sorted, what was found are the items themselves, in the order in which they first occur.
     let order = sorted.then_some(order);
     take(&mut lowered, (values, src), axis, came, order, limits);
     Ok(lowered)
@@ -132,7 +132,7 @@ pub(super) fn lower(
 /// The launches that sort.
 struct Sort<'a> {
     launch_params: UniqueParams,
-    /// Of items and of the elements of one.
+    /// The ranks of items and of the elements of one.
     ranks: [i32; 2],
     slots: [Slot; 4],
     dtype: DType,

@@ -1,4 +1,4 @@
-//! Axes, sizes and indices as callers like to write them: negative numbers count from the end.
+//! Axes, sizes and indices as arguments. Negative numbers count from the end.
 
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
@@ -7,7 +7,7 @@ use millstream_core::Axes;
 use crate::Result;
 use crate::error::invalid;
 
-/// The number of an axis. A negative one counts from the end: -1 is the last axis.
+/// The number of an axis. A negative number counts from the end: -1 is the last axis.
 pub trait Axis: Copy {
     /// The number, which may be negative.
     fn number(self) -> isize;
@@ -23,18 +23,18 @@ pub trait Axis: Copy {
     }
 }
 
-/// The size of an axis, where -1 stands for what is left.
+/// The size of an axis, where -1 stands for the size that is left.
 pub trait Size: Copy {
-    /// The size, or `None` for what is left; too small a number counts as a size nothing has.
+    /// The size, or `None` for the size that is left. A number below -1 becomes a size that no tensor has.
     fn size(self) -> Option<usize>;
 }
 
-/// An index along an axis. A negative one counts from the end: -1 is the last.
+/// An index along an axis. A negative index counts from the end: -1 is the last.
 pub trait Index: Copy {
     /// The number, which may be negative.
     fn index(self) -> isize;
 
-    /// Where it is on an axis of that size; one that is not there stays outside.
+    /// The index on an axis of that size, counted from the beginning. An index out of range stays out of range.
     #[doc(hidden)]
     fn on(self, size: usize) -> usize {
         let index = self.index();
@@ -45,7 +45,7 @@ pub trait Index: Copy {
 
 /// A range of indices along an axis: `1..3`, `-2..`, `..=4`, `..`.
 pub trait IndexRange: Clone {
-    /// The first index, and the one behind the last, on an axis of that size.
+    /// The first index and the index after the last, on an axis of that size.
     #[doc(hidden)]
     fn on(&self, size: usize) -> (usize, usize);
 

@@ -6,7 +6,7 @@ use millstream_core::DType;
 
 use crate::{Error, Result};
 
-/// Room on the host for some elements, or an error where there is none: a lack of it must not end the process.
+/// An empty list with room for some elements. If there is no memory, it is an error and does not end the process.
 pub(crate) fn room<T>(count: usize) -> Result<Vec<T>> {
     let mut room = Vec::new();
     match room.try_reserve_exact(count) {
@@ -26,14 +26,14 @@ pub(crate) fn filled<T: Copy>(value: T, rows: usize, columns: usize) -> Result<V
     Ok(values)
 }
 
-/// What an iterator gives, which is known to be `count` elements.
+/// The items of an iterator that is known to have `count` of them.
 pub(crate) fn collected<T>(count: usize, values: impl Iterator<Item = T>) -> Result<Vec<T>> {
     let mut collected = room(count)?;
     collected.extend(values.take(count));
     Ok(collected)
 }
 
-/// Elements of a file, in the order of bytes of this machine.
+/// Elements of a file, in this machine's byte order.
 pub(crate) fn from_file(bytes: &[u8], dtype: DType, big_endian: bool) -> Result<Cow<'_, [u8]>> {
     if big_endian == cfg!(target_endian = "big") || dtype.size() == 1 {
         return Ok(bytes.into());

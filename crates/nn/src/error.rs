@@ -1,4 +1,4 @@
-//! Errors of tensors and layers, which are those of the runtime.
+//! Errors of tensors and layers, which are errors of the runtime.
 
 use millstream_core::LayerName;
 pub use millstream_core::{Error, Result, WeightProblem};
@@ -11,7 +11,7 @@ pub(crate) fn invalid<T>(op: &'static str, reason: String) -> Result<T> {
     Err(named(op, Error::Invalid { op, reason }))
 }
 
-/// The same error under the name of the operation that the caller knows, and of the layer that the thread is in.
+/// The same error with the name of the operation that the caller knows, and of the thread's current layer.
 #[cold]
 pub(crate) fn named(op: &'static str, error: Error) -> Error {
     match (LayerName::current(), Error::named(op, error)) {
@@ -19,7 +19,7 @@ pub(crate) fn named(op: &'static str, error: Error) -> Error {
             Error::Layer { layer: layer.as_str(), op: Some(op), reason }
         }
         (layer, Error::Mismatch { operand, expected, found, .. }) => {
-            // What Commands call their source is the input of an operation or a layer.
+            // What Commands call `src` is the input of an operation or a layer.
             let operand = if operand == "src" { "input" } else { operand };
             let Some(layer) = layer else {
                 return Error::Mismatch { op, operand, expected, found };
@@ -31,7 +31,7 @@ pub(crate) fn named(op: &'static str, error: Error) -> Error {
     }
 }
 
-/// What a layer says of an input that does not fit.
+/// The error of a layer for an input that does not fit.
 #[cold]
 pub(crate) fn refusal(layer: &'static str, reason: String) -> Error {
     Error::Layer { layer, op: None, reason }

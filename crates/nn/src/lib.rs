@@ -1,11 +1,10 @@
 //! Tensors, layers and weights: networks as one writes them in PyTorch, run by Millstream.
 //!
-//! Start with [`Tensor`], [`Module`] and [`Weights`]. Everything here records
-//! [`Command`](millstream_core::Command)s on the calling thread's stream. So it runs on every device, and any thread may
-//! use any tensor or layer.
+//! Start with [`Tensor`], [`Module`] and [`Weights`]. Everything here records [`Command`](millstream_core::Command)s
+//! on the calling thread's stream. So it runs on every device, and any thread may use any tensor or layer.
 //!
-//! Names are PyTorch's; `docs/coming-from.md` in the repository compares them with those of PyTorch, candle and ort. A model
-//! prints as in PyTorch:
+//! Names are PyTorch's; `docs/coming-from.md` in the repository compares them with those of PyTorch, candle and ort.
+//! A model prints as in PyTorch:
 //!
 //! ```
 //! # millstream_nn::doctest!();

@@ -5,11 +5,11 @@ use millstream_core::{Buffer, DType, Device, Layout, Operand, Stream};
 use crate::error::{invalid, shown};
 use crate::{Module, Result, Tensor};
 
-/// Code written with tensors, as a [plan](millstream_core::Plan): what it does is found out once, and then only
-/// run. A run costs the calling thread much less than the code itself, and has the same bits.
+/// Code written with tensors, compiled to a [plan](millstream_core::Plan): the code is traced once, and the plan runs
+/// what was traced. A run costs the calling thread much less than the code, and gives the same bits.
 ///
-/// A plan is for inputs of given shapes and types. It has one set of weights, which it shares with the layers that it
-/// was made of, and memory for the values in between per run.
+/// A plan takes inputs of fixed shapes and types. It shares its weights with the layers that it was made from. Every
+/// run has its own memory for intermediate values.
 ///
 /// # Thread safety
 ///
@@ -38,15 +38,16 @@ use crate::{Module, Result, Tensor};
 pub struct Plan(millstream_core::Plan);
 
 impl Plan {
-    /// Makes a plan of what `work` does with inputs of these shapes and types. `work` runs once, on zeros.
+    /// Traces what `work` does with inputs of these shapes and types. `work` runs once, on zeros.
     ///
-    /// Tensors that it makes of numbers of the host, and what is computed from nothing else, become weights of the
-    /// plan. Tensors from elsewhere that it uses must be [settled](Tensor::settle), as those of layers are.
+    /// Tensors that `work` makes from numbers on the host become weights of the plan, and so does everything that is
+    /// computed from those alone. Other tensors that it uses must be [settled](Tensor::settle), as those of layers
+    /// are.
     ///
     /// # Errors
     ///
-    /// What `work` returns; values that it reads on the host, since they would be those of this one run; or a
-    /// tensor from elsewhere that is not settled.
+    /// The error of `work`; values that it reads on the host, since they would be those of this one run; or a tensor
+    /// from elsewhere that is not settled.
     pub fn trace(
         device: &Device,
         inputs: &[(&[usize], DType)],
@@ -68,7 +69,7 @@ impl Plan {
         millstream_core::Plan::trace(device, &layouts, traced).map(Self)
     }
 
-    /// Makes a plan of a module for inputs of one shape and type. The plan is a [`Module`] too.
+    /// Traces a module for inputs of one shape and type. The plan is a [`Module`] too.
     ///
     /// # Errors
     ///
@@ -82,11 +83,11 @@ impl Plan {
         Self::trace(device, &[(shape, dtype)], |inputs| Ok(vec![module.forward(&inputs[0])?]))
     }
 
-    /// Runs it.
+    /// Runs the plan.
     ///
     /// # Errors
     ///
-    /// Another number of inputs or outputs than it has, inputs of another shape or type, or no memory.
+    /// A wrong number of inputs or outputs, inputs of another shape or type, or no memory.
     pub fn run<const I: usize, const O: usize>(&self, inputs: [&Tensor; I]) -> Result<[Tensor; O]> {
         if (I, O) != (self.0.inputs().len(), self.0.outputs().len()) {
             let (inputs, outputs) = (self.0.inputs().len(), self.0.outputs().len());
@@ -104,7 +105,7 @@ impl Plan {
         }
         let given: [&Buffer; I] =
             std::array::from_fn(|index| copies[index].as_ref().unwrap_or(inputs[index]).buffer());
-        // Each was filled above.
+        // Every output was filled above.
         let wanted = outputs.each_ref().map(|output| output.as_ref().expect("an output"));
         stream.run(&self.0, &given, &wanted)?;
         let mut layouts = self.0.outputs().iter();
@@ -114,13 +115,13 @@ impl Plan {
         }))
     }
 
-    /// The plan below, for those who record Commands themselves.
+    /// The plan of the runtime, for code that records Commands itself.
     pub fn as_core(&self) -> &millstream_core::Plan {
         &self.0
     }
 }
 
-/// A copy of the input that lies as the plan wants it, where the input itself does not.
+/// A copy of the input with the layout that the plan needs; `None` if the input has it already.
 fn fitted(input: &Tensor, layout: &Layout) -> Result<Option<Tensor>> {
     if input.layout() == layout {
         return Ok(None);

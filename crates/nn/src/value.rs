@@ -1,4 +1,4 @@
-//! Rust types that tensors are made from and read as.
+//! Rust types of tensor elements.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use millstream_core::{DType, Download, Element, as_bytes};
 
 use crate::{Result, bytes};
 
-/// A Rust type that a tensor's elements can be given or read as.
+/// A Rust type that a tensor can be made from and read as.
 ///
 /// It is every [`Element`] and `bool`, and nothing else.
 pub trait Value: Copy + Send + Sync + sealed::Sealed + 'static {

@@ -8,7 +8,7 @@ use crate::{Error, Result};
 /// The most streams that a device can have: the bits of one word hold their leases.
 pub const MAX_STREAMS: u32 = 64;
 
-/// The fewest entries that the profiler can be set to keep.
+/// The fewest and the most entries that the profiler can be set to keep.
 const MIN_RING: usize = 16;
 const MAX_RING: usize = 1 << 24;
 

@@ -1,4 +1,4 @@
-//! The JSON files beside a model's weights. Nothing in them is believed.
+//! The JSON files beside a model's weights. Everything in them is checked.
 
 use std::fs::File;
 use std::io::Read;
@@ -32,7 +32,7 @@ impl Config {
         }
     }
 
-    /// As [`open`](Self::open), where the file may be missing.
+    /// As [`open`](Self::open), but the file may be missing.
     pub fn open_optional(path: &Path) -> Result<Self> {
         match path.exists() {
             true => Self::open(path),
@@ -44,12 +44,12 @@ impl Config {
         invalid(&self.path, reason)
     }
 
-    /// A value that is there and not null.
+    /// A value that exists and is not null.
     pub fn value(&self, key: &str) -> Option<&Value> {
         self.values.get(key).filter(|value| !value.is_null())
     }
 
-    /// A value as `read` understands it.
+    /// A value, converted by `read`.
     pub fn read<T>(&self, key: &str, read: impl FnOnce(&Value) -> Option<T>) -> Result<Option<T>> {
         match self.value(key) {
             None => Ok(None),
@@ -82,7 +82,7 @@ impl Config {
         }
     }
 
-    /// The number of heads, which divides the size that they share.
+    /// The number of heads, which must divide the size that they share.
     pub fn heads(&self, key: &str, size: usize) -> Result<usize> {
         match self.size(key)? {
             heads if !size.is_multiple_of(heads) => {
@@ -104,12 +104,12 @@ impl Config {
         self.read(key, |value| value.as_str().map(str::to_owned))
     }
 
-    /// A token's number.
+    /// The id of a token.
     pub fn token(&self, key: &str) -> Result<Option<u32>> {
         self.read(key, token)
     }
 
-    /// One token or several.
+    /// The ids of one token or several.
     pub fn tokens(&self, key: &str) -> Result<Option<Vec<u32>>> {
         self.read(key, |value| match value {
             Value::Array(values) => values.iter().map(token).collect(),
@@ -117,7 +117,7 @@ impl Config {
         })
     }
 
-    /// An activation by the name that Transformers has for it.
+    /// An activation by its name in Transformers.
     pub fn activation(&self, key: &str) -> Result<Activation> {
         let name = self.needed(key, self.text(key)?)?;
         Ok(match name.as_str() {
@@ -130,11 +130,11 @@ impl Config {
         })
     }
 
-    /// Refuses a setting that is there and has another value than the one that is supported.
+    /// Refuses a setting that exists and has another value than the supported one.
     pub fn only(&self, key: &str, supported: impl Into<Value>) -> Result<()> {
         let supported = supported.into();
         match self.value(key) {
-            // 1 and 1.0 are one number.
+            // 1 and 1.0 are the same number.
             Some(value)
                 if *value != supported
                     && (value.as_f64().is_none() || value.as_f64() != supported.as_f64()) =>
@@ -147,7 +147,7 @@ impl Config {
     }
 }
 
-/// The contents of a JSON file, which take at most 16 times its size and a megabyte.
+/// The contents of a JSON file. They take at most 16 times the file's size plus a megabyte of memory.
 pub fn read(path: &Path) -> Result<Value> {
     read_within(path, LONGEST)
 }

@@ -1,4 +1,4 @@
-//! JSON whose cost is bounded before it is paid.
+//! A JSON parser whose memory is bounded.
 
 use std::cell::Cell;
 use std::fmt;
@@ -8,15 +8,15 @@ use serde_json::{Map, Number, Value};
 
 /// Memory that values may take, as a multiple of the text's length. Files of real models need up to 10.
 const MULTIPLE: usize = 16;
-/// What any file may take, so that small ones need not be dense.
+/// Memory that any file may take, so that small files need not be dense.
 const FREE: usize = 1 << 20;
 
-/// What values take at most, in bytes. An object's first node has room for eleven entries.
+/// The most bytes that a value of each kind takes. An object's first node has room for eleven entries.
 const OBJECT: usize = 640;
 const ENTRY: usize = 112;
 const ELEMENT: usize = 64;
 
-/// The value of a text, which takes at most 16 times as many bytes as the text and a megabyte.
+/// Parses a text. The value takes at most 16 times the text's size plus a megabyte of memory.
 pub fn parse(text: &[u8]) -> serde_json::Result<Value> {
     let left = Cell::new(text.len().saturating_mul(MULTIPLE).saturating_add(FREE));
     let mut parser = serde_json::Deserializer::from_slice(text);
@@ -25,7 +25,7 @@ pub fn parse(text: &[u8]) -> serde_json::Result<Value> {
     Ok(value)
 }
 
-/// Builds a value while it counts down what is left.
+/// Builds a value and counts down the memory that is left.
 #[derive(Clone, Copy)]
 struct Bounded<'a>(&'a Cell<usize>);
 

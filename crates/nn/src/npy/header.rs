@@ -1,4 +1,4 @@
-//! The header of a `.npy` file: a literal of a Python dictionary.
+//! The header of a `.npy` file: the text of a Python dictionary.
 
 use millstream_core::{DType, MAX_RANK};
 
@@ -6,7 +6,7 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 /// Headers of plain arrays take about a hundred bytes.
 const LONGEST: usize = 4096;
 
-/// All that may come before the data.
+/// The most bytes before the data.
 pub const MAX_BYTES: u64 = (MAGIC.len() + 6 + LONGEST) as u64;
 
 #[derive(Debug, PartialEq)]
@@ -33,12 +33,12 @@ const TYPES: [(&str, DType); 12] = [
 ];
 
 impl Header {
-    /// The bytes of data that must follow, or `None` where no machine could have them.
+    /// The size of the data in bytes, or `None` if it is too large for any machine.
     pub fn bytes(&self) -> Option<usize> {
         self.shape.iter().try_fold(self.dtype.size(), |bytes, &size| bytes.checked_mul(size))
     }
 
-    /// The header, and the data behind it.
+    /// Reads the header. Returns it and the data after it.
     pub fn read(bytes: &[u8]) -> Result<(Self, &[u8]), String> {
         let rest = bytes.strip_prefix(MAGIC).ok_or("it does not begin as a .npy file does")?;
         let (length, rest) = match *rest {
@@ -99,7 +99,7 @@ fn parse(text: &str) -> Result<Header, String> {
     })
 }
 
-/// What is left to read.
+/// The text that is left to parse.
 struct Parser<'a>(&'a str);
 
 impl<'a> Parser<'a> {
@@ -153,7 +153,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The header of a file, or `None` for a type that NumPy does not have.
+/// The header of a file, or `None` if NumPy does not have the type.
 pub fn write(dtype: DType, shape: &[usize]) -> Option<Vec<u8>> {
     let (name, _) = TYPES.iter().find(|(_, known)| *known == dtype)?;
     let order = match dtype.size() {
@@ -164,7 +164,7 @@ pub fn write(dtype: DType, shape: &[usize]) -> Option<Vec<u8>> {
     let sizes: String = shape.iter().map(|size| format!("{size}, ")).collect();
     let text =
         format!("{{'descr': '{order}{name}', 'fortran_order': False, 'shape': ({sizes}), }}");
-    // Data begins at a multiple of 64, behind a line end.
+    // Data begin at a multiple of 64, after a newline.
     let length = (MAGIC.len() + 4 + text.len() + 1).next_multiple_of(64) - MAGIC.len() - 4;
     let mut bytes = [MAGIC, &[1, 0]].concat();
     bytes.extend(u16::try_from(length).ok()?.to_le_bytes());

@@ -22,7 +22,7 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read or is not valid, an element type there is none for, or no memory.
+    /// A file that cannot be read or is not valid, an element type that is not supported, or no memory.
     pub fn read_npy(path: impl AsRef<Path>, device: &Device) -> Result<Self> {
         let path = path.as_ref();
         let name = || path.display().to_string();
@@ -34,7 +34,7 @@ impl Tensor {
         let mut file = File::open(path).map_err(read)?;
         let mut bytes = Vec::new();
         file.by_ref().take(header::MAX_BYTES).read_to_end(&mut bytes).map_err(read)?;
-        // No more is read than the header asks for, and one byte that should not be there.
+        // Reads the data that the header describes, and one byte more to notice data that should not be there.
         let (header, data) = Header::read(&bytes).map_err(|reason| format(invalid(reason)))?;
         let missing = header.bytes().map_or(0, |needed| needed.saturating_sub(data.len()) as u64);
         file.take(missing.saturating_add(1)).read_to_end(&mut bytes).map_err(read)?;
@@ -62,7 +62,7 @@ impl Tensor {
         Self::from_bytes(&data, &shape, header.dtype, device)?.permute(&order)
     }
 
-    /// Writes a `.npy` file. Waits for the values.
+    /// Writes a `.npy` file. Waits until the values are computed.
     ///
     /// # Blocks when
     ///
@@ -70,18 +70,18 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// `bf16`, which NumPy does not have, what went wrong while the values were computed, or a file that
-    /// cannot be written.
+    /// `bf16`, which NumPy does not have, an error in the computation of the values, or a file that cannot be
+    /// written.
     pub fn write_npy(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         std::fs::write(path, self.to_npy()?).map_err(|error| Error::write(path, error))
     }
 
-    /// The bytes of a `.npy` file with these values. Waits for them.
+    /// The bytes of a `.npy` file with these values. Waits until they are computed.
     ///
     /// # Blocks when
     ///
-    /// The values are not there.
+    /// The values are not computed yet.
     ///
     /// # Errors
     ///

@@ -44,7 +44,7 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As for [`sort`](Self::sort).
     pub fn argsort(&self, axis: impl Axis, descending: bool) -> Result<Self> {
         Ok(self.sort(axis, descending)?.1)
     }

@@ -8,13 +8,13 @@ use crate::Result;
 use crate::error::named;
 
 impl Tensor {
-    /// Scaled dot-product attention of queries (this tensor) `[batch, heads, queries, size]` to keys and
-    /// values `[batch, heads, keys, size]`; keys and values may have fewer heads, each for an equal group
-    /// of query heads.
+    /// Scaled dot-product attention of queries (this tensor) `[batch, heads, queries, size]` to keys and values
+    /// `[batch, heads, keys, size]`. Keys and values may have fewer heads; each then serves an equal group of query
+    /// heads.
     ///
-    /// The mask broadcasts to `[batch, heads, queries, keys]`: `bool`, true where a key is seen, or added
-    /// to the scores. `scale` is `1 / √size` unless given. With `causal`, the last query sees all keys, the one before
-    /// it all but the last, and so on. A query that sees no key gives zeros.
+    /// The mask broadcasts to `[batch, heads, queries, keys]`. A `bool` mask is true where a key is seen; a mask of
+    /// numbers is added to the scores. `scale` is `1 / √size` by default. With `causal`, the last query sees all
+    /// keys, the one before it all but the last, and so on. A query that sees no key gives zeros.
     ///
     /// The result has the shape `[batch, heads, queries, size]`. In memory it is `[batch, queries, heads, size]`, so that
     /// `transpose(1, 2)` and a reshape join the heads without a copy.

@@ -98,7 +98,7 @@ impl Tensor {
                 format!("{dtype} is a storage type: make f32 and convert it"),
             );
         }
-        // The device's memory first: where it is too small, the host need not try.
+        // The device's memory comes first: if it is too small, the host need not try.
         let recorder = OpRecorder::new("arange", device)?;
         let result = recorder.output(dtype, &[count as usize])?;
         let mut bytes = room(result.layout.dense_bytes())?;
@@ -181,7 +181,7 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// Another number of elements than the shape has, or no memory.
+    /// A number of elements that is not that of the shape, or no memory.
     pub fn from_slice<T: Value>(values: &[T], shape: &[usize], device: &Device) -> Result<Self> {
         Self::from_bytes(&T::bytes_of(values), shape, T::DTYPE, device)
     }
@@ -199,7 +199,7 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As for [`from_slice`](Self::from_slice).
     pub fn from_vec<T: Value>(values: Vec<T>, shape: &[usize], device: &Device) -> Result<Self> {
         Self::from_slice(&values, shape, device)
     }
@@ -235,7 +235,7 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// Another number of bytes than the shape needs, or no memory.
+    /// A number of bytes that is not that of the shape, or no memory.
     pub fn from_bytes(
         bytes: &[u8],
         shape: &[usize],
@@ -273,7 +273,7 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// Another number of bytes than the shape needs, `bool` (whose bytes must be checked first: use
+    /// A number of bytes that is not that of the shape, `bool` (whose bytes must be checked first: use
     /// [`from_slice`](Self::from_slice)), or no memory.
     pub fn from_host(
         bytes: HostBytes,

@@ -55,7 +55,7 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// The future gives those of [`to_vec`](Self::to_vec), but for a timeout.
+    /// The future returns the errors of [`to_vec`](Self::to_vec), except the timeout.
     pub fn to_vec_async<T: Value>(&self) -> impl Future<Output = Result<Vec<T>>> + Send + use<T> {
         let download = self.check_dtype::<T>("to_vec_async").and_then(|()| self.download());
         async move { T::read(download?.await?) }

@@ -68,7 +68,7 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As for [`softmax`](Self::softmax).
     pub fn log_softmax(&self, axis: impl Axis) -> Result<Self> {
         self.softmax_of("log_softmax", axis, true)
     }
@@ -115,7 +115,7 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As for [`var`](Self::var).
     pub fn std(&self, axes: impl AxisSet, correction: usize, keepdim: bool) -> Result<Self> {
         self.var(axes, correction, keepdim)?.sqrt()
     }

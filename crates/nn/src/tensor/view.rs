@@ -21,7 +21,7 @@ impl Tensor {
         format!("axis {axis} of shape {shape:?} has size {}", shape[axis])
     }
 
-    /// Any layout over the same memory, `offset` elements behind the first.
+    /// Any layout over the same memory, beginning `offset` elements later.
     pub(crate) fn strided(
         &self,
         op: &'static str,
@@ -109,7 +109,7 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// An axis that does not exist, or indices that do not.
+    /// An axis or indices that do not exist.
     pub fn narrow(&self, axis: impl Axis, start: impl Index, count: usize) -> Result<Self> {
         let axis = axis.resolve("narrow", self.rank())?;
         let place = start.on(self.shape()[axis]);
@@ -135,7 +135,7 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// An axis that does not exist, or indices that do not.
+    /// An axis or indices that do not exist.
     pub fn slice(&self, axis: impl Axis, range: impl IndexRange) -> Result<Self> {
         self.slice_by(axis, range, 1)
     }
@@ -182,7 +182,7 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// An axis that does not exist, or an index that does not.
+    /// An axis or an index that does not exist.
     pub fn select(&self, axis: impl Axis, index: impl Index) -> Result<Self> {
         let axis = axis.resolve("select", self.rank())?;
         let place = index.on(self.shape()[axis]);

@@ -1,4 +1,4 @@
-//! What to do about files that are not what [`Weights::open`](super::Weights::open) takes.
+//! Advice about files that [`Weights::open`](super::Weights::open) does not take.
 
 use std::path::Path;
 
@@ -6,16 +6,16 @@ use millstream_core::Cause;
 
 use crate::{Error, Result};
 
-/// Endings of files, none of which is the name of a model.
+/// File extensions. A path with one of these is not the name of a model.
 const FILES: [&str; 8] = ["safetensors", "json", "bin", "pt", "pth", "gguf", "onnx", "npz"];
 const PICKLE: &str = "it is a PyTorch file of pickles, which are not read since they can run code: save it from \
                       Python with safetensors.torch.save_file(torch.load(PATH, weights_only=True), \
                       \"model.safetensors\")";
 
-/// What a file is, by how it begins, and what to do with it.
+/// Advice about a file of another format, which is recognized by its first bytes.
 pub fn foreign(path: &Path, bytes: &[u8]) -> Option<&'static str> {
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    // PyTorch's older files are a pickle by itself, of protocol 2 or later.
+    // PyTorch's older files are a bare pickle, of protocol 2 or later.
     let pickle = matches!(bytes, [0x80, 2..=5, ..]);
     Some(match bytes {
         _ if bytes.starts_with(b"PK\x03\x04") && extension == "npz" => {
@@ -41,7 +41,7 @@ pub fn foreign(path: &Path, bytes: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// The error of a path where nothing is.
+/// The error of a path that does not exist.
 pub fn nothing_at(path: &Path) -> Error {
     let shown = path.display().to_string();
     let message = match hub_name(path) {
@@ -54,7 +54,7 @@ pub fn nothing_at(path: &Path) -> Error {
     Error::Read { path: shown, source: Cause::new(message) }
 }
 
-/// The model's own part of `owner/model`, where a path can be that.
+/// The second part of `owner/model`, if a path can be that.
 fn hub_name(path: &Path) -> Option<&str> {
     let text = path.to_str()?;
     let (owner, name) = text.split_once('/')?;
@@ -67,7 +67,7 @@ fn hub_name(path: &Path) -> Option<&str> {
     (plain(owner) && plain(name) && !file).then_some(name)
 }
 
-/// Whether a path is the folder of a model.
+/// Checks that a path is the folder of a model.
 pub fn check_folder(path: &Path) -> Result<()> {
     match path.metadata() {
         Ok(found) if found.is_dir() => Ok(()),
@@ -79,7 +79,7 @@ pub fn check_folder(path: &Path) -> Result<()> {
     }
 }
 
-/// The error of a folder without weights that can be read.
+/// The error of a folder without weights.
 pub fn no_weights_in(folder: &Path) -> Error {
     let names = std::fs::read_dir(folder).into_iter().flatten().flatten().take(1000);
     let mut names: Vec<String> =

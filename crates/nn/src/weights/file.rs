@@ -19,9 +19,8 @@ impl MappedFile {
     pub fn open(path: &Path) -> Result<Self> {
         let read = |error| Error::read(path, error);
         let file = File::open(path).map_err(read)?;
-        // SAFETY: the map is only read. A file that changes while it is mapped can give other bytes, any
-        // of which are valid elements, or end the process where it was cut; `Weights::open` says that it
-        // must not change.
+        // SAFETY: the map is only read. If the file changes while it is mapped, it can give other bytes, which are
+        // valid elements too; if it is cut, access ends the process. `Weights::open` says that files must not change.
         let map = unsafe { Mmap::map(&file) }.map_err(read)?;
         let entries = header::read(&map).map_err(|reason| {
             let reason = advice::foreign(path, &map).map_or(reason, str::to_owned);

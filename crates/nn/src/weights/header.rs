@@ -1,6 +1,6 @@
-//! The header of a `.safetensors` file: JSON with the type, shape and place of every tensor.
+//! The header of a `.safetensors` file: JSON with the type, shape and position of every tensor.
 //!
-//! Nothing in it is believed: sizes are checked against each other and against the file.
+//! Everything in it is checked: sizes must fit each other and the file.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -17,7 +17,7 @@ use serde_core::de::{
 /// Headers of the largest models have a few megabytes.
 const LONGEST: u64 = 64 << 20;
 pub const MAX_TENSORS: usize = 1 << 18;
-/// What to do about a file that ends too early.
+/// The advice about a file that ends too early.
 const CUT: &str = "the file was cut, fetch or copy it again";
 /// The length of the header comes first.
 const PREFIX: usize = 8;
@@ -25,10 +25,10 @@ const PREFIX: usize = 8;
 /// A tensor of a file.
 #[derive(Debug, PartialEq)]
 pub struct Entry {
-    /// The type, or its name where there is none for it.
+    /// The type; if there is no such type here, its name.
     pub dtype: Result<DType, String>,
     pub shape: Vec<usize>,
-    /// Where in the file its bytes are.
+    /// The position of its bytes in the file.
     pub place: Range<usize>,
 }
 
@@ -54,7 +54,7 @@ pub const TYPES: [(&str, DType); 19] = [
     ("F4", DType::F4E2M1),
 ];
 
-/// The tensors of a file, all of which lie inside it.
+/// The tensors of a file. All of them lie inside it.
 pub fn read(bytes: &[u8]) -> Result<HashMap<String, Entry>, String> {
     let Some((length, rest)) = bytes.split_first_chunk::<PREFIX>() else {
         return Err(format!("it has {} bytes, too few for a header", bytes.len()));
@@ -91,13 +91,13 @@ pub fn shown(name: &str) -> String {
     name.chars().take(200).collect()
 }
 
-/// Reads the header's entries one by one. Nothing else of it is kept, so memory goes to tensors that are described in
-/// full: at most eight times the bytes that describe them.
+/// Reads the header's entries one by one and keeps only tensors that are completely described. So memory is bounded:
+/// at most eight times the bytes that describe them.
 struct Tensors<'a> {
-    /// The bytes behind the header, and where they start.
+    /// The number of bytes after the header, and where they begin.
     data: usize,
     start: usize,
-    /// How many more bytes than there are a tensor has.
+    /// How many bytes the file is too short for its tensors.
     missing: &'a Cell<usize>,
 }
 
@@ -128,7 +128,7 @@ impl<'de> Visitor<'de> for Tensors<'_> {
             }
             let described: Described = tensors.next_value()?;
             let Some(entry) = described.entry(self.data, self.start) else {
-                // Whole but for the length of the file.
+                // Valid except for the length of the file.
                 if let Some(whole) = described.entry(usize::MAX, 0) {
                     self.missing.set(whole.place.end.saturating_sub(self.data));
                 }
@@ -147,10 +147,10 @@ impl<'de> Visitor<'de> for Tensors<'_> {
     }
 }
 
-/// A tensor as the header has it.
+/// A tensor as the header describes it.
 #[derive(Debug, Default)]
 struct Described {
-    /// The name of the type, or its beginning where there is none so long.
+    /// The name of the type, or its beginning if it is too long for any type.
     dtype: Option<String>,
     shape: Option<Numbers>,
     data_offsets: Option<Numbers>,
@@ -205,7 +205,7 @@ impl<'de> Deserialize<'de> for Described {
     }
 }
 
-/// A few numbers: as many as a shape may have, and one more that says that there were too many.
+/// As many numbers as a shape may have, and one more to notice that there were too many.
 #[derive(Debug, Default)]
 struct Numbers(smallvec::SmallVec<[usize; MAX_RANK + 1]>);
 
@@ -241,8 +241,8 @@ impl<'de> Deserialize<'de> for Numbers {
     }
 }
 
-/// Whether the tensors lie one after another without gaps, as the format has it. Two that share bytes, or
-/// bytes that belong to none, mean that the file is not what it seems.
+/// Checks that the tensors lie one after the other without gaps, as the format demands. If two share bytes, or bytes
+/// belong to none, the file is broken.
 fn check_cover(entries: &HashMap<String, Entry>, data: Range<usize>) -> Result<(), String> {
     let mut places: Vec<&Range<usize>> = entries.values().map(|entry| &entry.place).collect();
     places.sort_unstable_by_key(|place| (place.start, place.end));

@@ -11,13 +11,13 @@ use super::header::{MAX_TENSORS, shown};
 
 const MAX_FILES: usize = 4096;
 
-/// Which file has which tensor. Nothing else of an index is kept while it is read, and numbers of files and tensors are
-/// bounded as they are met.
+/// The file of each tensor. Nothing else of an index is kept while it is read, and the numbers of files and tensors
+/// are bounded on the way.
 #[derive(Default)]
 pub struct Index {
-    /// Files of the index's own folder.
+    /// Files in the folder of the index.
     pub files: Vec<String>,
-    /// The number of each tensor's file.
+    /// The index in `files` of each tensor's file.
     pub places: HashMap<String, usize>,
 }
 
@@ -92,7 +92,7 @@ impl<'de> Deserialize<'de> for WeightMap {
     }
 }
 
-/// Whether it names a file of the same folder: an index must not lead elsewhere.
+/// Whether it is a file of the same folder: an index must not lead elsewhere.
 fn is_plain(file: &str) -> bool {
     Path::new(file).file_name().is_some_and(|name| name == file) && !file.contains('\\')
 }

@@ -1,4 +1,4 @@
-//! What a weights file holds, without loading it.
+//! The contents of a weights file, without loading it.
 
 use std::path::Path;
 
@@ -10,16 +10,16 @@ use crate::Result;
 pub struct TensorInfo {
     /// The name.
     pub name: String,
-    /// The name of the element type; that of the file where no tensor here can have it.
+    /// The name of the element type. If there is no such type here, the file's name for it.
     pub dtype: String,
     /// The shape.
     pub shape: Vec<usize>,
-    /// Bytes in the file.
+    /// Its size in the file, in bytes.
     pub bytes: usize,
 }
 
-/// The tensors of a `.safetensors` file, an index or a folder, as [`Weights::open`](crate::Weights::open) takes them, by
-/// name. Only headers are read, and no device is needed.
+/// The tensors of a `.safetensors` file, an index or a folder, as [`Weights::open`](crate::Weights::open) takes them,
+/// sorted by name. Only headers are read, and no device is needed.
 ///
 /// ```
 /// # millstream_nn::doctest!();

@@ -1,4 +1,4 @@
-//! Giving tensors to layers, and noting what does not fit.
+//! Handing tensors to layers, and collecting problems.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -9,20 +9,20 @@ use super::header::TYPES;
 use super::{Init, Source, Weights};
 use crate::{Error, Result, Tensor, WeightProblem};
 
-/// Problems that are collected; a model that has more is not built to its end.
+/// The most problems that are collected. A model with more is not built to its end.
 const MAX_PROBLEMS: usize = 1 << 14;
 
-/// What a layer asks of a tensor's type.
+/// The type that a layer needs.
 #[derive(Clone, Copy)]
 enum Wanted<'a> {
     Any,
-    /// A type of floating point that is computed with.
+    /// A floating-point type that is computed with.
     Float,
-    /// The same as another tensor has.
+    /// The type of another tensor.
     Like(&'a str),
 }
 
-/// What was asked for and what did not fit while a model is loaded.
+/// The tensors that were asked for and the problems, while a model is loaded.
 #[derive(Debug, Default)]
 pub(super) struct LoadReport(Mutex<Option<Findings>>);
 
@@ -41,12 +41,12 @@ impl LoadReport {
 }
 
 impl Weights {
-    /// Builds a model, and reports everything that does not fit in one error: tensors that are missing,
-    /// have another shape, or are left over.
+    /// Builds a model, and reports all problems in one error: tensors that are missing, have another shape, or are
+    /// left over.
     ///
-    /// While `build` runs, a tensor that is missing, and every one asked for after it, is stood in for by zeros, so
-    /// that it gets to the end. These zeros are one element, repeated by strides of 0: they take no memory, however
-    /// large the shape, and layers make nothing of them. The model is given out only if there was none.
+    /// After the first problem, `build` gets zeros in place of every tensor, so that it runs to its end and all
+    /// problems are found. These zeros are one element, repeated by strides of 0: they take no memory, however large
+    /// the shape, and layers do not pack them. The model is returned only if there was no problem.
     ///
     /// # Blocks when
     ///
@@ -60,7 +60,7 @@ impl Weights {
         self.load_checked(build, true)
     }
 
-    /// As [`load`](Self::load), for a model that uses a part of what is there.
+    /// As [`load`](Self::load), for a model that uses only a part of the weights.
     ///
     /// # Blocks when
     ///
@@ -68,7 +68,7 @@ impl Weights {
     ///
     /// # Errors
     ///
-    /// As there, less what is left over.
+    /// As for [`load`](Self::load), except that tensors may be left over.
     pub fn load_part<M>(&self, build: impl FnOnce(&Weights) -> Result<M>) -> Result<M> {
         self.load_checked(build, false)
     }
@@ -78,7 +78,7 @@ impl Weights {
         let model = build(&Weights { report: Some(report.clone()), ..self.clone() });
         let taken = report.0.lock().unwrap_or_else(|broken| broken.into_inner()).take();
         let Findings { asked, mut problems } = taken.unwrap_or_default();
-        // A model that was not finished has not asked for everything.
+        // If the model was not finished, it has not asked for everything.
         if whole && model.is_ok() {
             let unexpected = self.names().into_iter().filter(|name| !asked.contains(name));
             problems.extend(unexpected.map(|name| WeightProblem::Unexpected { name }));
@@ -92,25 +92,25 @@ impl Weights {
         Err(Error::Weights { problems })
     }
 
-    /// A tensor by its name below here, of the shape that a layer needs; where weights are random, as
-    /// `init` says. It is complete and settled.
+    /// A tensor by its name below this path, of the shape that a layer needs. Random weights are made as `init` says.
+    /// The tensor is complete and settled.
     ///
     /// # Errors
     ///
-    /// A tensor that is missing or of another shape (while a model is loaded these are noted instead, and
-    /// zeros are given), a file that broke, or no memory.
+    /// A tensor that is missing or has another shape, a file that is broken, or no memory. While a model is loaded,
+    /// missing tensors and other shapes are collected instead, and zeros are returned.
     pub fn get(&self, name: &str, shape: &[usize], init: Init) -> Result<Tensor> {
         self.fetch_as(name, shape, init, Wanted::Any)?.settle()
     }
 
-    /// A tensor by its name below here, with the shape that it has. It is complete and settled.
+    /// A tensor by its name below this path, with its own shape. It is complete and settled.
     ///
     /// # Errors
     ///
-    /// A tensor that is missing (of random weights all are: they have no shape of their own), a file that broke, or
-    /// no memory.
+    /// A tensor that is missing (random weights have no shapes of their own, so all are missing), a file that is
+    /// broken, or no memory.
     pub fn tensor(&self, name: &str) -> Result<Tensor> {
-        // What is missing is found, and named, by `get`.
+        // If it is missing, `get` finds that and names it.
         let shape = self.shape_of(name).unwrap_or_default();
         if matches!(&*self.source, Source::Random { .. }) {
             let problem = WeightProblem::Missing { name: self.full_name(name), shape };
@@ -119,12 +119,12 @@ impl Weights {
         self.get(name, &shape, Init::Zeros)
     }
 
-    /// A parameter of a layer, which is of floating point. It is not settled yet.
+    /// A floating-point parameter of a layer. It is not settled yet.
     pub(crate) fn parameter(&self, name: &str, shape: &[usize], init: Init) -> Result<Tensor> {
         self.fetch_as(name, shape, init, Wanted::Float)
     }
 
-    /// A parameter that has the type of another one of the same layer.
+    /// A parameter with the type of another parameter of the same layer.
     pub(crate) fn parameter_like(
         &self,
         other: &str,
@@ -166,19 +166,19 @@ impl Weights {
         self.report.as_ref().and_then(|report| report.with(push)) == Some(true)
     }
 
-    /// Whether a model is being built that will not be given out, since something did not fit.
+    /// Whether there was a problem, so that the model that is being built will not be returned.
     pub(crate) fn has_problems(&self) -> bool {
         let report = self.report.as_ref();
         report.and_then(|report| report.with(|found| !found.problems.is_empty())) == Some(true)
     }
 
-    /// Zeros of which there is one: what a model that will not be given out is built of takes no memory.
+    /// Zeros that are one element in memory, for a model that will not be returned.
     fn stand_in(&self, shape: &[usize]) -> Result<Tensor> {
         let dtype = self.dtype.unwrap_or(DType::F32);
         Tensor::zeros(&[], dtype, &self.device)?.broadcast_to(shape)
     }
 
-    /// What a layer makes of tensors that it fetched; a stand-in, which takes no memory, if something did not fit.
+    /// A tensor that a layer computes from its parameters. After a problem it is a stand-in, which takes no memory.
     pub(crate) fn derived(
         &self,
         shape: &[usize],
@@ -187,14 +187,14 @@ impl Weights {
         if self.has_problems() { self.stand_in(shape) } else { make() }
     }
 
-    /// Says that a tensor may be there which the model has no use for.
+    /// Allows a tensor that the model does not use.
     pub(crate) fn ignore(&self, name: &str) {
         if let Some(report) = &self.report {
             report.with(|found| found.asked.insert(self.full_name(name)));
         }
     }
 
-    /// What keeps a tensor from being taken.
+    /// The problem of a tensor, if there is one.
     fn problem(&self, name: &str, shape: &[usize]) -> Option<WeightProblem> {
         let there = match &*self.source {
             Source::Random { .. } => return None,
@@ -219,7 +219,7 @@ impl Weights {
         }
     }
 
-    /// What keeps a tensor of the right shape from being of use.
+    /// The problem of a tensor's type, if there is one.
     fn type_problem(&self, name: &str, wanted: Wanted) -> Option<WeightProblem> {
         let found = self.loaded_type(name)?;
         let expected = match wanted {
@@ -235,7 +235,7 @@ impl Weights {
         Some(WeightProblem::DType { name: name.into(), expected, found })
     }
 
-    /// The type that a tensor has once it is loaded.
+    /// The type of a tensor after it is loaded.
     fn loaded_type(&self, name: &str) -> Option<DType> {
         let dtype = match &*self.source {
             Source::Random { .. } => return None,

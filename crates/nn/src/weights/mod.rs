@@ -1,4 +1,4 @@
-//! Weights: where layers get their parameters from.
+//! Weights: the parameters of layers, by name.
 
 mod advice;
 mod file;
@@ -28,7 +28,8 @@ pub use inspect::{TensorInfo, inspect};
 pub use random::Init;
 pub use save::save;
 
-/// Reads all tensors of a `.safetensors` file, an index or a folder, as [`Weights::open`] takes them, by their names.
+/// Reads all tensors of a `.safetensors` file, an index or a folder, as [`Weights::open`] takes them. Returns them by
+/// name.
 ///
 /// ```
 /// # millstream_nn::doctest!();
@@ -50,20 +51,20 @@ pub use save::save;
 ///
 /// # Errors
 ///
-/// As for [`Weights::open`], a tensor of a type that no tensor here can have, or no memory.
+/// As for [`Weights::open`], a tensor of a type that is not supported, or no memory.
 pub fn load(path: impl AsRef<Path>, device: &Device) -> Result<HashMap<String, Tensor>> {
     let weights = Weights::open(path, device)?;
     let tensor = |name: String| weights.tensor(&name).map(|tensor| (name, tensor));
     weights.names().into_iter().map(tensor).collect()
 }
 
-/// Named tensors that layers are built from, by the names of a PyTorch state dictionary.
+/// Named tensors from which layers are built, with the names of a PyTorch state dictionary.
 ///
-/// A layer takes what it needs from the place it is given: [`child`](Self::child) goes down by a name,
-/// as attributes do in PyTorch. [`load`](Self::load) builds a whole model and reports everything that is
-/// missing, left over or of another shape in one error.
+/// A layer takes its parameters from the path that it is given; [`child`](Self::child) goes down by one name, as
+/// attributes do in PyTorch. [`load`](Self::load) builds a whole model and reports everything that is missing, left
+/// over or of another shape in one error.
 ///
-/// Weights are complete and settled when a layer has them, so any number of threads read them at no cost.
+/// Weights are complete and settled before a layer gets them, so any number of threads read them at no cost.
 ///
 /// # Example
 ///
@@ -96,10 +97,10 @@ pub fn load(path: impl AsRef<Path>, device: &Device) -> Result<HashMap<String, T
 pub struct Weights {
     source: Arc<Source>,
     device: Device,
-    /// What floating-point tensors are converted to.
+    /// The type to which floating-point tensors are converted.
     dtype: Option<DType>,
     prefix: String,
-    /// Where problems go while a model is loaded.
+    /// Collects problems while a model is loaded.
     report: Option<Arc<LoadReport>>,
 }
 
@@ -141,20 +142,21 @@ impl Weights {
     /// # Errors
     ///
     /// A file that cannot be read or is not valid, or one above the limits: headers and indices of 64 MiB, 262,144
-    /// tensors and 4,096 files. Opening takes at most eight times the bytes of headers, and twenty of an index.
+    /// tensors and 4,096 files. Opening takes at most eight times the size of headers and twenty times the size of an
+    /// index as memory.
     #[doc(alias = "from_pretrained")]
     #[doc(alias = "from_mmaped_safetensors")]
     pub fn open(path: impl AsRef<Path>, device: &Device) -> Result<Self> {
         Ok(Self::new(Source::Files(Shards::open(path.as_ref())?), device))
     }
 
-    /// Takes tensors that are already there.
+    /// Weights from tensors that already exist.
     pub fn from_tensors(tensors: HashMap<String, Tensor>, device: &Device) -> Self {
         Self::new(Source::Tensors(tensors), device)
     }
 
-    /// Weights that exist under every name, for measurements and tests. The seed and the name decide each
-    /// of them.
+    /// Random weights, for measurements and tests. They exist under every name. A weight depends on the seed and its
+    /// name alone.
     ///
     /// ```
     /// # millstream_nn::doctest!();
@@ -170,7 +172,7 @@ impl Weights {
         Self::new(Source::Random { seed, dtype }, device)
     }
 
-    /// The same weights, with those of floating point converted to a type as they are loaded.
+    /// The same weights; floating-point tensors are converted to this type when they are loaded.
     pub fn to_dtype(mut self, dtype: DType) -> Self {
         self.dtype = Some(dtype);
         self
@@ -185,21 +187,21 @@ impl Weights {
         child
     }
 
-    /// The name of a layer that is built from here, which faults of its Commands have: the path of
-    /// [`child`](Self::child) names, or `kind` where there is none.
+    /// The name of a layer that is built from this path, as it appears in faults and traces: the path of
+    /// [`child`](Self::child) names, or `kind` if there is none.
     ///
-    /// A layer keeps it, and [enters](LayerName::enter) it in its `forward`.
+    /// A layer keeps the name, and [enters](LayerName::enter) it in its `forward`.
     pub fn layer_name(&self, kind: &str) -> LayerName {
         let path = self.prefix.strip_suffix('.').unwrap_or(&self.prefix);
         LayerName::new(if path.is_empty() { kind } else { path })
     }
 
-    /// The device they are loaded to.
+    /// The device to which they are loaded.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The full names of all tensors from here down, sorted; of random weights there are none.
+    /// The full names of all tensors below this path, sorted. Random weights have none.
     ///
     /// ```
     /// # millstream_nn::doctest!();
@@ -224,7 +226,7 @@ impl Weights {
         names
     }
 
-    /// The shape of a tensor, if there is one of that name; random weights have the shape asked for.
+    /// The shape of a tensor, if there is one of that name. Random weights have no shapes.
     pub fn shape_of(&self, name: &str) -> Option<Vec<usize>> {
         let name = self.full_name(name);
         match &*self.source {

@@ -1,4 +1,4 @@
-//! A model that asks for the right names at the wrong place.
+//! Advice for a model that asks for the right names below the wrong prefix.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use super::{Source, Weights};
 use crate::WeightProblem;
 
 impl Weights {
-    /// The prefix that would make everything fit that is missing.
+    /// The prefix with which everything that is missing would be found.
     pub(super) fn prefix_problem(&self, problems: &[WeightProblem]) -> Option<WeightProblem> {
         let missing: Vec<&str> = problems
             .iter()

@@ -4,7 +4,7 @@ use millstream_core::{DType, Device, Distribution};
 
 use crate::{Result, Tensor};
 
-/// What a parameter is before anybody has trained it.
+/// The initial value of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Init {
@@ -12,22 +12,22 @@ pub enum Init {
     Zeros,
     /// All 1.
     Ones,
-    /// All the same.
+    /// All equal.
     Constant(f32),
-    /// Evenly distributed up to a bound on both sides of 0.
+    /// Uniformly distributed between the bound and its negative.
     Uniform {
         /// The bound.
         bound: f32,
     },
     /// Normally distributed around 0.
     Normal {
-        /// The deviation.
+        /// The standard deviation.
         deviation: f32,
     },
 }
 
 impl Init {
-    /// What PyTorch gives the weights of a layer in which so many inputs meet in one output.
+    /// PyTorch's initial weights of a layer in which this many inputs make one output.
     pub fn fan_in(inputs: usize) -> Self {
         Init::Uniform { bound: 1.0 / (inputs.max(1) as f32).sqrt() }
     }
@@ -51,7 +51,7 @@ impl Init {
     }
 }
 
-/// FNV-1a: the same on every machine and in every version.
+/// FNV-1a, which is the same on every machine and in every version.
 fn hash(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)

@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 use super::header::TYPES;
 use crate::{Error, Result, Tensor};
 
-/// Writes tensors to a `.safetensors` file, in the given order. Waits for their values.
+/// Writes tensors to a `.safetensors` file, in the given order. Waits until their values are computed.
 ///
-/// The file is complete or not there: it is written beside its place and then moved.
+/// There is never a half-written file: it is written under another name and then renamed.
 ///
 /// # Blocks when
 ///
@@ -19,8 +19,7 @@ use crate::{Error, Result, Tensor};
 ///
 /// # Errors
 ///
-/// What went wrong while the values were computed, a name that is there twice, or a file that cannot be
-/// written.
+/// An error in the computation of the values, a name that occurs twice, or a file that cannot be written.
 #[doc(alias = "save_file")]
 pub fn save<'a>(
     path: impl AsRef<Path>,
@@ -33,7 +32,7 @@ pub fn save<'a>(
     beside.push(format!(".{}.part", std::process::id()));
     let written = write(beside.as_ref(), &header, &tensors, path);
     if written.is_err() {
-        // What is left of a failed attempt is of no use, and the first error is the one that counts.
+        // The rest of a failed attempt is removed. If that fails too, the first error is the one to report.
         let _ = std::fs::remove_file(&beside);
     }
     written
@@ -60,7 +59,7 @@ fn header(tensors: &[(&str, &Tensor)]) -> Result<Vec<u8>> {
         }
     }
     let mut text = Value::Object(entries).to_string().into_bytes();
-    // Data begins at a multiple of 8.
+    // Data begin at a multiple of 8.
     text.resize(text.len().next_multiple_of(8), b' ');
     Ok(text)
 }

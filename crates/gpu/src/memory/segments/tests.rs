@@ -54,6 +54,7 @@ fn a_view_sees_what_was_allocated_and_freed_since() {
     let first = Registered::new(&segments, Plain(100, 100));
     assert_eq!(view.find(&segments, 150), place(1, 50));
     drop(first);
+    assert_eq!(view.find(&segments, 150), None);
     // Another one at addresses of the first.
     let _second = Registered::new(&segments, Plain(0, 200));
     assert_eq!(view.find(&segments, 150), place(0, 150));

@@ -15,17 +15,17 @@ pub struct BertConfig {
     pub vocab_size: usize,
     /// The size of the vectors between layers.
     pub hidden_size: usize,
-    /// Layers.
+    /// The number of layers.
     pub num_hidden_layers: usize,
-    /// Heads of each attention.
+    /// Attention heads per layer.
     pub num_attention_heads: usize,
     /// The size between the two linear layers of a layer.
     pub intermediate_size: usize,
-    /// What is applied between them.
+    /// The activation between them.
     pub hidden_act: Activation,
     /// The most tokens of an input.
     pub max_position_embeddings: usize,
-    /// Types of tokens: first and second sentence.
+    /// The number of token types: first and second sentence.
     pub type_vocab_size: usize,
     /// Added to the variance by the norms.
     pub layer_norm_eps: f32,

@@ -21,7 +21,7 @@ pub fn options(config: &BertConfig) -> TransformerOptions {
     }
 }
 
-/// Attention and two linear layers, each with a residual and a norm behind it: seven Commands.
+/// Attention and two linear layers, each followed by a residual sum and a norm: seven Commands.
 pub fn layer(config: &BertConfig, weights: &Weights) -> Result<TransformerEncoderLayer> {
     let (size, heads, options) = (config.hidden_size, config.num_attention_heads, options(config));
     let attention = weights.child("attention.self");

@@ -1,4 +1,4 @@
-//! Encoders of the BERT type, and sentence embeddings made with them.
+//! Encoders of the BERT type, and sentence embeddings.
 
 mod config;
 mod layer;
@@ -23,7 +23,7 @@ use crate::{
     TransformerEncoderLayer, Weights,
 };
 
-/// An encoder of the BERT type: from tokens to one vector for each. A layer is seven Commands.
+/// An encoder of the BERT type: it turns each token into a vector. A layer is seven Commands.
 ///
 /// Parameters have the names of Transformers' `BertModel`. The pooler is left out.
 ///
@@ -46,7 +46,7 @@ pub struct Bert {
     words: Embedding,
     positions: Tensor,
     types: Embedding,
-    /// Positions with the first type added, which is that of all tokens in most calls.
+    /// Positions plus the first token type, which all tokens have in most calls.
     typed_positions: Tensor,
     norm: LayerNorm,
     layers: Stack<TransformerEncoderLayer>,
@@ -68,7 +68,7 @@ impl Bert {
         check_folder(folder)?;
         let config = BertConfig::open(folder.join("config.json"))?;
         let weights = Weights::open(folder, device)?;
-        // Models with a head of their own have the encoder below this name.
+        // In models with a head, the encoder is below this name.
         let below = weights.child("bert");
         let weights = if below.names().is_empty() { weights } else { below };
         weights.load(|weights| Self::new(config, weights))
@@ -108,7 +108,7 @@ impl Bert {
         })
     }
 
-    /// The model's sizes.
+    /// The sizes of the model.
     pub fn config(&self) -> &BertConfig {
         &self.config
     }
@@ -118,15 +118,15 @@ impl Bert {
         self.words.weight().device()
     }
 
-    /// The element type that it computes in.
+    /// The element type of its computations.
     pub fn dtype(&self) -> DType {
         self.words.weight().dtype()
     }
 
     /// A vector for every token: `[batch, length, hidden_size]`.
     ///
-    /// `ids` are `[batch, length]`, `i32` or `i64`. `seen` is `bool` of the same shape, false where an input
-    /// is padded; `types` is like `ids`, and 0 everywhere unless given.
+    /// `ids` is `[batch, length]` of `i32` or `i64`. `seen` is `bool` of the same shape, false where an input is
+    /// padded. `types` is like `ids`; without it, all types are 0.
     ///
     /// # Blocks when
     ///
@@ -134,8 +134,8 @@ impl Bert {
     ///
     /// # Errors
     ///
-    /// Shapes or types that do not fit, more tokens than the model has positions, or no memory. A token that
-    /// the vocabulary does not have is reported by the call that waits for the result.
+    /// Shapes or types that do not fit, more tokens than the model has positions, or no memory. A token outside of
+    /// the vocabulary is reported by the call that waits for the result.
     pub fn forward(
         &self,
         ids: &Tensor,

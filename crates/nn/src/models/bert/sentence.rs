@@ -13,20 +13,20 @@ use crate::models::tokenizer::WordPiece;
 use crate::weights::check_folder;
 use crate::{Description, Result, Tensor};
 
-/// Sentences of one batch: enough to fill the device, few enough to bound memory.
+/// Sentences per batch: enough to fill the device, few enough to bound memory.
 const BATCH: usize = 32;
-/// Added to the mean square, so that a vector of zeros stays one.
+/// Added to the mean square, so that a vector of zeros stays zero.
 const SMALLEST: f32 = 1e-24;
 
-/// From sentences to vectors whose products say how alike the sentences are.
+/// Turns sentences into vectors. The product of two vectors says how similar the sentences are.
 ///
-/// As Sentence Transformers computes them: the mean over the tokens of a sentence, scaled to length 1 where
-/// the model says so. A folder needs `config.json`, weights and `tokenizer.json`; `modules.json` and
-/// `sentence_bert_config.json` are heeded where they are.
+/// Vectors are computed as in Sentence Transformers: the mean over the tokens of a sentence, scaled to length 1 if
+/// the model asks for it. A folder needs `config.json`, weights and `tokenizer.json`. `modules.json` and
+/// `sentence_bert_config.json` are used if they exist.
 ///
 /// # Thread safety
 ///
-/// Any number of threads may call it at once; each call gets the bits that it would get alone.
+/// Any number of threads may call it at once, and each call gets the bits that it would get alone.
 ///
 /// # Example
 ///
@@ -44,7 +44,7 @@ pub struct SentenceEncoder {
     bert: Bert,
     tokenizer: WordPiece,
     max_tokens: usize,
-    /// What scales a vector to length 1 when its mean square is scaled to 1 first.
+    /// The factor that scales a vector with a mean square of 1 to length 1.
     unit: Option<Tensor>,
 }
 
@@ -69,8 +69,8 @@ impl SentenceEncoder {
     ///
     /// # Errors
     ///
-    /// Files that cannot be read or are not valid, a model that does something else after the encoder than
-    /// to take the mean and to normalize it, weights that do not fit the settings, or no memory.
+    /// Files that cannot be read or are not valid, a model that does more after the encoder than take the mean and
+    /// normalize it, weights that do not fit the settings, or no memory.
     pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self> {
         let folder = folder.as_ref();
         check_folder(folder)?;
@@ -104,17 +104,17 @@ impl SentenceEncoder {
         Self { bert, tokenizer, max_tokens, unit: None }
     }
 
-    /// The encoder below.
+    /// The encoder.
     pub fn bert(&self) -> &Bert {
         &self.bert
     }
 
-    /// The most tokens of a sentence that count; what comes after them is left out.
+    /// The most tokens of a sentence; further tokens are cut off.
     pub fn max_tokens(&self) -> usize {
         self.max_tokens
     }
 
-    /// The tokens of a sentence as the model is given them.
+    /// The tokens of a sentence, as the model gets them.
     pub fn tokens(&self, sentence: &str) -> Vec<u32> {
         self.tokenizer.encode(sentence, self.max_tokens)
     }
@@ -139,7 +139,7 @@ impl SentenceEncoder {
         if tokens.len() <= BATCH {
             return self.encode_batch(&tokens.iter().collect::<Vec<_>>());
         }
-        // Sentences of like length together, so that little is padded.
+        // Sentences of similar length are batched together, so that there is little padding.
         let mut order: Vec<usize> = (0..tokens.len()).collect();
         order.sort_by_key(|&index| tokens[index].len());
         let batches = order
@@ -170,7 +170,7 @@ impl SentenceEncoder {
         let padded = seen.contains(&false);
         let seen = padded.then(|| Tensor::from_slice(&seen, &shape, &device)).transpose()?;
         let hidden = self.bert.forward(&ids, seen.as_ref(), None)?;
-        // The mean over the tokens as a product: each has its share, and padding none.
+        // The mean over the tokens is a product with their weights; the weight of padding is 0.
         let shares = Tensor::from_slice(&shares, &[sentences.len(), 1, longest], &device)?;
         let mean = shares.to_dtype(hidden.dtype())?.matmul(&hidden)?.squeeze(1)?;
         match &self.unit {
@@ -180,7 +180,7 @@ impl SentenceEncoder {
     }
 }
 
-/// What Sentence Transformers does after the encoder: whether the mean is normalized.
+/// What Sentence Transformers does after the encoder: returns whether the mean is normalized.
 fn read_modules(folder: &Path) -> Result<bool> {
     let path = folder.join("modules.json");
     if !path.exists() {
@@ -196,7 +196,7 @@ fn read_modules(folder: &Path) -> Result<bool> {
         match (index, text("type").rsplit('.').next().unwrap_or_default()) {
             (0, "Transformer") => {}
             (1, "Pooling") => {
-                // A folder's own files only.
+                // Only files of this folder are read.
                 let name = Path::new(text("path")).file_name().unwrap_or_default();
                 read_pooling(&folder.join(name).join("config.json"))?;
             }

@@ -2,7 +2,7 @@
 
 use super::{EarlyStopping, GenerationOptions};
 
-/// Takes what has this added out of every choice.
+/// A score with this added is never chosen.
 const NEVER: f32 = -1e9;
 
 /// A beam's next token.
@@ -23,7 +23,7 @@ struct Running {
 struct Finished {
     tokens: Vec<u32>,
     score: f32,
-    /// Whether this is an output, or holds the place of one.
+    /// Whether this is an output, or only a placeholder for one.
     is_output: bool,
 }
 
@@ -39,7 +39,7 @@ pub struct Search<'a> {
 impl<'a> Search<'a> {
     pub fn new(options: &'a GenerationOptions) -> Self {
         let tokens = vec![options.decoder_start_token_id];
-        // Only the first beam counts at first: the others are the same.
+        // At first all beams are the same, so only the first one counts.
         let score = |beam| if beam == 0 { 0.0 } else { NEVER };
         let running = |beam| Running { tokens: tokens.clone(), score: score(beam) };
         let place = Finished { tokens: tokens.clone(), score: NEVER, is_output: false };
@@ -69,19 +69,19 @@ impl<'a> Search<'a> {
         self.finished.swap_remove(0).tokens
     }
 
-    /// How many candidates a step needs, so that enough go on if many end.
+    /// How many candidates a step needs, so that enough beams continue if many end.
     pub fn candidates(options: &GenerationOptions) -> usize {
         options.num_beams * (options.eos_token_ids.len() + 1).max(2)
     }
 
-    /// Where only one token may come next.
+    /// The candidates if only one token may come next.
     pub fn forced(&self, token: u32) -> Vec<Candidate> {
         let candidate = |(beam, score)| Candidate { score, beam, token };
         self.scores().enumerate().map(candidate).collect()
     }
 
-    /// Goes a step further with the best candidates, the best first. Gives the beam that each running beam
-    /// goes on from.
+    /// Advances by one step with the best candidates, which are sorted. Returns, for each running beam, the beam that
+    /// it continues.
     pub fn advance(&mut self, candidates: &[Candidate]) -> Vec<usize> {
         let options = self.options;
         let length = self.running[0].tokens.len() + 1;
@@ -98,7 +98,7 @@ impl<'a> Search<'a> {
             .map(|(next, &ends)| (next.score + if ends { NEVER } else { 0.0 }, next))
             .collect();
         order.sort_by(|one, other| other.0.total_cmp(&one.0));
-        // There are too few only where all beams were forced to end.
+        // There are too few only if all beams were forced to end.
         let chosen = (0..options.num_beams).map(|index| order[index.min(order.len() - 1)]);
         let (parents, running) = chosen
             .map(|(score, next)| {
@@ -112,7 +112,7 @@ impl<'a> Search<'a> {
         parents
     }
 
-    /// Takes the candidates that end, of those that would become beams, among the finished ones.
+    /// Moves the candidates that end to the finished beams, if they would have become beams.
     fn finish(&mut self, candidates: &[Candidate], ends: &[bool], length: usize) {
         let scale = self.scale(length);
         for (next, _) in candidates.iter().zip(ends).take(self.options.num_beams).filter(|it| *it.1)
@@ -125,7 +125,7 @@ impl<'a> Search<'a> {
         self.finished.truncate(self.options.num_beams);
     }
 
-    /// Whether running beams of a length may still give something better.
+    /// Whether running beams of a length may still lead to a better output.
     fn goes_on(&self, length: usize) -> bool {
         let options = self.options;
         let full = self.finished.iter().all(|beam| beam.is_output);
@@ -137,14 +137,14 @@ impl<'a> Search<'a> {
             _ => length,
         };
         let best = self.running[0].score / self.scale(assumed);
-        // A place that no output has taken is worse than any output.
+        // A placeholder is worse than any output.
         let worst = self.finished.last().filter(|_| full).map_or(NEVER, |beam| beam.score);
         best > worst
     }
 
-    /// What the score of an output of some length is divided by.
+    /// The divisor of the score of an output of some length.
     fn scale(&self, length: usize) -> f32 {
-        // The first token is given, and does not count.
+        // The first token is given and does not count.
         let counted = (length - 1) as f64;
         counted.powf(self.options.length_penalty) as f32
     }

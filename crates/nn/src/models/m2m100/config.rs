@@ -15,25 +15,25 @@ pub struct M2M100Config {
     pub vocab_size: usize,
     /// The size of the vectors between layers.
     pub d_model: usize,
-    /// Layers of the encoder.
+    /// The number of encoder layers.
     pub encoder_layers: usize,
-    /// Heads of each attention of the encoder.
+    /// Attention heads per encoder layer.
     pub encoder_attention_heads: usize,
     /// The size between the two linear layers of an encoder layer.
     pub encoder_ffn_dim: usize,
-    /// Layers of the decoder.
+    /// The number of decoder layers.
     pub decoder_layers: usize,
-    /// Heads of each attention of the decoder.
+    /// Attention heads per decoder layer.
     pub decoder_attention_heads: usize,
     /// The size between the two linear layers of a decoder layer.
     pub decoder_ffn_dim: usize,
-    /// What is applied between the linear layers.
+    /// The activation between the linear layers.
     pub activation_function: Activation,
     /// The most tokens of an input or an output.
     pub max_position_embeddings: usize,
     /// Whether embeddings are multiplied by `√d_model`.
     pub scale_embedding: bool,
-    /// The token that fills up inputs.
+    /// The token that pads inputs.
     pub pad_token_id: u32,
 }
 

@@ -1,11 +1,11 @@
-//! One call's way through the decoder, step by step.
+//! One call of the decoder, step by step.
 
 use super::{M2M100, Memory};
 use crate::bytes::filled;
 use crate::layers::KeyValueCache;
 use crate::{AttentionMask, Result, Tensor};
 
-/// What a call has decoded so far, of `beams` outputs for each of `batch` inputs.
+/// The state of a call: `beams` outputs for each of `batch` inputs.
 pub struct Decoding<'a> {
     model: &'a M2M100,
     memory: Memory,
@@ -13,7 +13,7 @@ pub struct Decoding<'a> {
     batch: usize,
     beams: usize,
     steps: usize,
-    /// Where each beam's tokens lie: the beam that it was at each step.
+    /// For each beam and step, the beam in whose place its token was stored.
     history: Vec<Vec<usize>>,
 }
 
@@ -25,13 +25,13 @@ impl<'a> Decoding<'a> {
         Self { model, memory, caches, batch, beams, steps: 0, history }
     }
 
-    /// Puts beams in the place of others: beam `i` of the next step goes on from `parents[i]`. Beams are
-    /// counted through all inputs, and stay with theirs.
+    /// Reorders beams: beam `i` of the next step continues `parents[i]`. Beams are numbered through all inputs, and
+    /// stay with their input.
     pub fn reorder(&mut self, parents: &[usize]) {
         self.history = parents.iter().map(|&parent| self.history[parent].clone()).collect();
     }
 
-    /// Takes the next token of every output, and gives the states from which those after them follow:
+    /// Takes the next token of every output. Returns the states from which the following tokens are predicted:
     /// `[batch, beams, d_model]`.
     pub fn step(&mut self, tokens: &[u32]) -> Result<Tensor> {
         let shape = [self.batch, self.beams];
@@ -50,7 +50,7 @@ impl<'a> Decoding<'a> {
         Ok(hidden)
     }
 
-    /// The keys that each beam sees, among those of all beams of its input.
+    /// Which keys each beam sees, of those of all beams of its input.
     fn seen(&self) -> Result<Option<Tensor>> {
         if self.beams == 1 {
             return Ok(None);

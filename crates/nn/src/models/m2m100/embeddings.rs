@@ -1,4 +1,4 @@
-//! Tokens and their places as vectors.
+//! Embeddings of tokens and positions.
 
 use millstream_core::{Device, LayerName};
 
@@ -7,10 +7,10 @@ use crate::bytes::{collected, filled, room};
 use crate::error::invalid;
 use crate::{Description, Result, Tensor, Weights};
 
-/// Of the table of places, which settings alone decide; models have a few million.
+/// The most elements of the table of positions, whose size is in the settings. Real models have a few million.
 const MAX_ELEMENTS: usize = 1 << 25;
 
-/// The table of tokens, scaled, and the table of places.
+/// The table of tokens, scaled, and the table of positions.
 pub struct Embeddings {
     tokens: Tensor,
     places: Tensor,
@@ -18,7 +18,7 @@ pub struct Embeddings {
     name: LayerName,
 }
 
-/// Tokens of several inputs, each filled up to the length of the longest.
+/// The tokens of several inputs, padded to the length of the longest.
 pub struct Padded {
     pub ids: Vec<u32>,
     pub shape: [usize; 2],
@@ -49,7 +49,7 @@ impl Embeddings {
         })
     }
 
-    /// As Transformers' models print it.
+    /// The embeddings as Transformers' models print them.
     pub fn describe(&self) -> Description {
         let kind = match self.config.scale_embedding {
             true => "M2M100ScaledWordEmbedding",
@@ -64,7 +64,7 @@ impl Embeddings {
         self.tokens.device()
     }
 
-    /// Inputs side by side, all of which must be in the vocabulary and have places.
+    /// Pads inputs. All tokens must be in the vocabulary, and all inputs must fit the table of positions.
     pub fn pad<I: AsRef<[u32]>>(&self, op: &'static str, inputs: &[I]) -> Result<Padded> {
         let (pad, vocabulary) = (self.config.pad_token_id, self.config.vocab_size);
         let longest = inputs.iter().map(|input| input.as_ref().len()).max().unwrap_or(0);
@@ -87,7 +87,7 @@ impl Embeddings {
         Ok(Padded { ids, shape: [inputs.len(), longest] })
     }
 
-    /// Vectors of inputs. Padding has no place, and does not move what comes after it.
+    /// The vectors of inputs. Padding has no position, and does not shift the positions after it.
     pub fn inputs(&self, padded: &Padded) -> Result<Tensor> {
         let pad = self.config.pad_token_id;
         let mut places = room(padded.ids.len())?;
@@ -101,7 +101,7 @@ impl Embeddings {
         self.rows(&padded.ids, &places, &padded.shape)
     }
 
-    /// Vectors of the tokens that come at one place of several outputs.
+    /// The vectors of tokens at one position of several outputs.
     pub fn step(&self, tokens: &[u32], place: usize, shape: &[usize]) -> Result<Tensor> {
         let pad = self.config.pad_token_id;
         let here = pad + 1 + place as u32;
@@ -120,8 +120,8 @@ impl Embeddings {
     }
 }
 
-/// A row for every place: sines, then cosines. Places begin behind the number of the token for padding, whose
-/// row is zero. `None` where there is no such table.
+/// A row for every position: sines, then cosines. Positions begin after the id of the padding token, whose row is
+/// zero. `None` if the table would be too large.
 fn sinusoids(config: &M2M100Config) -> Result<Option<Vec<f32>>> {
     let (size, pad) = (config.d_model, config.pad_token_id as usize);
     let half = size / 2;

@@ -1,4 +1,4 @@
-//! Choosing outputs.
+//! Greedy and beam decoding.
 
 use millstream_core::DType;
 
@@ -93,7 +93,7 @@ fn candidates(
 }
 
 impl M2M100 {
-    /// The scores of all tokens to come, from states of the decoder.
+    /// The scores of all tokens that may come next, from states of the decoder.
     pub(super) fn logits_of(&self, hidden: &Tensor) -> Result<Tensor> {
         self.head.forward(&self.decoder.finish(hidden.clone())?)
     }

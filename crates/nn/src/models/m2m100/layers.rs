@@ -1,4 +1,4 @@
-//! Layers of encoder and decoder, by the names of their weights. Norms come before their blocks.
+//! Layers of encoder and decoder, by the names of their weights. They are pre-norm.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::{
 
 const PROJECTIONS: [&str; 3] = ["q_proj", "k_proj", "v_proj"];
 
-/// What the layers of one side are made of.
+/// The sizes and weights of the layers of one side.
 struct LayerWeights<'a> {
     options: TransformerOptions,
     size: usize,
@@ -46,7 +46,7 @@ fn options(config: &M2M100Config, inner: usize) -> TransformerOptions {
     }
 }
 
-/// Seven Commands.
+/// An encoder layer: seven Commands.
 pub fn encoder_layer(config: &M2M100Config, weights: &Weights) -> Result<TransformerEncoderLayer> {
     let options = options(config, config.encoder_ffn_dim);
     let (size, heads) = (config.d_model, config.encoder_attention_heads);
@@ -58,7 +58,7 @@ pub fn encoder_layer(config: &M2M100Config, weights: &Weights) -> Result<Transfo
     ))
 }
 
-/// Twelve Commands for a step, of which two keep its keys and attend to them.
+/// A decoder layer: twelve Commands per step, of which two store keys and attend to them.
 pub fn decoder_layer(config: &M2M100Config, weights: &Weights) -> Result<TransformerDecoderLayer> {
     let options = options(config, config.decoder_ffn_dim);
     let (size, heads) = (config.d_model, config.decoder_attention_heads);

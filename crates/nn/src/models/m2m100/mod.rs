@@ -31,15 +31,15 @@ use crate::{
     TransformerEncoderLayer, Weights,
 };
 
-/// An encoder and a decoder of the M2M100 type, which NLLB models have too.
+/// An encoder and a decoder of the M2M100 type. NLLB models have the same type.
 ///
-/// Parameters have the names of Transformers' `M2M100ForConditionalGeneration`. Inputs and outputs are tokens;
-/// with the feature `tokenizers`, `Translator` takes and gives text. The table of tokens is there twice, for looking up
+/// Parameters have the names of Transformers' `M2M100ForConditionalGeneration`. Inputs and outputs are tokens; with
+/// the feature `tokenizers`, `Translator` takes and returns text. The table of tokens is stored twice: for lookups,
 /// and packed for the last product.
 ///
 /// # Thread safety
 ///
-/// Any number of threads may call it at once; each call gets the bits that it would get alone.
+/// Any number of threads may call it at once, and each call gets the bits that it would get alone.
 ///
 /// # Example
 ///
@@ -65,12 +65,12 @@ pub struct M2M100 {
     head: Linear,
 }
 
-/// What the decoder needs of the inputs.
+/// What the decoder needs to know of the inputs.
 struct Memory {
     batch: usize,
     /// Keys and values of the inputs, side by side, for each layer.
     layers: Vec<Tensor>,
-    /// What is not padding of the inputs.
+    /// Hides the padding of the inputs.
     mask: AttentionMask,
 }
 
@@ -92,7 +92,7 @@ impl M2M100 {
         Weights::open(folder, device)?.load(|weights| Self::new(config, options, weights))
     }
 
-    /// Takes the parameters, and the options that calls start from.
+    /// Takes the parameters, and the default options of calls.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl M2M100 {
     ) -> Result<Self> {
         let (encoder, decoder) = (weights.child("model.encoder"), weights.child("model.decoder"));
         for (part, name) in [&encoder, &decoder].into_iter().flat_map(|part| {
-            // Copies of the table, and what is computed from sizes, are in some files.
+            // Some files have copies of the table, and tables that are computed from sizes.
             ["embed_tokens.weight", "embed_positions.weights"].map(|name| (part, name))
         }) {
             part.ignore(name);
@@ -136,27 +136,29 @@ impl M2M100 {
         })
     }
 
-    /// The model's sizes.
+    /// The sizes of the model.
     pub fn config(&self) -> &M2M100Config {
         &self.config
     }
 
-    /// The options that come with the model, to start from.
+    /// The default options of the model.
     pub fn generation_options(&self) -> &GenerationOptions {
         &self.options
     }
 
-    /// The outputs for inputs of any lengths, from `decoder_start_token_id` to the token that ends each.
+    /// The outputs for inputs of any lengths. Each output goes from `decoder_start_token_id` to the token that ends
+    /// it.
     ///
-    /// Inputs may hold `pad_token_id`, which is not seen; shorter ones are filled up with it.
+    /// Inputs may contain `pad_token_id`, which is not seen. Shorter inputs are padded with it.
     ///
     /// # Blocks when
     ///
-    /// Always: every token is read before the next. From async code, leave it to a thread that may block.
+    /// Always: each token is read before the next one is computed. From async code, call it on a thread that may
+    /// block.
     ///
     /// # Errors
     ///
-    /// Inputs that are empty, too long or not in the vocabulary, options that the model cannot have, or no
+    /// Inputs that are empty, too long or not in the vocabulary, options that the model does not support, or no
     /// memory.
     pub fn generate<I: AsRef<[u32]>>(
         &self,
@@ -174,8 +176,8 @@ impl M2M100 {
         }
     }
 
-    /// The scores of all tokens to come after each token of given outputs, one for each input:
-    /// `[inputs, length, vocab_size]`. What is behind the end of a shorter output has no meaning.
+    /// For given outputs, one per input: the scores of all tokens that may come after each token, `[inputs, length,
+    /// vocab_size]`. Scores after the end of a shorter output have no meaning.
     ///
     /// # Blocks when
     ///
@@ -183,7 +185,7 @@ impl M2M100 {
     ///
     /// # Errors
     ///
-    /// As for [`generate`](Self::generate), or another number of outputs than inputs.
+    /// As for [`generate`](Self::generate), or a number of outputs that is not the number of inputs.
     pub fn logits<I: AsRef<[u32]>, O: AsRef<[u32]>>(
         &self,
         inputs: &[I],

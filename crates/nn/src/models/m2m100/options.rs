@@ -1,4 +1,4 @@
-//! How outputs are chosen.
+//! Options of decoding.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::models::config::Config;
 
 const MAX_BEAMS: usize = 64;
 
-/// Settings that would change the output, with the only value that does not.
+/// Settings that would change the output, with the only value that is supported: the one that does not.
 const NEUTRAL: [(&str, f64); 9] = [
     ("num_beam_groups", 1.0),
     ("no_repeat_ngram_size", 0.0),
@@ -41,8 +41,7 @@ const UNSUPPORTED: [&str; 7] = [
 /// When a beam search ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum EarlyStopping {
-    /// When no running beam, had it ended now, would be better than the worst finished one (`false` in
-    /// Transformers).
+    /// When no running beam would be better than the worst finished one if it ended now (`false` in Transformers).
     #[default]
     WhenUnlikelyToImprove,
     /// When there are as many finished beams as beams (`true`).
@@ -51,19 +50,19 @@ pub enum EarlyStopping {
     WhenImpossibleToImprove,
 }
 
-/// How outputs are chosen, with the names, the meanings and the defaults of Transformers.
+/// Options of decoding, with the names, meanings and defaults of Transformers.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct GenerationOptions {
     /// The most tokens of an output, counted from `decoder_start_token_id` on.
     pub max_length: usize,
-    /// Beams; 1 takes the most likely token at each step.
+    /// The number of beams. With 1, the most likely token is taken at each step.
     pub num_beams: usize,
-    /// A beam's score is divided by its length to the power of this.
+    /// The score of a beam is divided by its length to the power of this.
     pub length_penalty: f64,
     /// When a beam search ends.
     pub early_stopping: EarlyStopping,
-    /// The token that every output begins with.
+    /// The first token of every output.
     pub decoder_start_token_id: u32,
     /// The token after it: for translation, the language to translate to.
     pub forced_bos_token_id: Option<u32>,
@@ -89,7 +88,7 @@ impl Default for GenerationOptions {
 }
 
 impl GenerationOptions {
-    /// Reads the `generation_config.json` of a folder, or where there is none its `config.json`.
+    /// Reads the `generation_config.json` of a folder, or its `config.json` if there is none.
     pub(super) fn open(folder: &Path) -> Result<Self> {
         let own = folder.join("generation_config.json");
         let config = match own.exists() {
@@ -110,7 +109,7 @@ impl GenerationOptions {
             Some(_) => config.size(key),
             None => Ok(default),
         };
-        // As in Transformers it goes before `max_length`, and does not count the first token.
+        // As in Transformers, it overrides `max_length` and does not count the first token.
         let max_length = match config.value("max_new_tokens") {
             Some(_) => config.size("max_new_tokens")?.saturating_add(1),
             None => size("max_length", default.max_length)?,
@@ -136,14 +135,14 @@ impl GenerationOptions {
         })
     }
 
-    /// Refuses what the model cannot do.
+    /// Refuses options that the model does not support.
     pub(super) fn check(&self, config: &M2M100Config) -> Result<()> {
         let most = config.max_position_embeddings;
         if !(2..=most).contains(&self.max_length) {
             let length = self.max_length;
             return invalid("generate", format!("max_length {length}, must be 2 to {most}"));
         }
-        // Twice as many candidates as beams must exist, and one more kind for every further end.
+        // There must be twice as many candidates as beams, and one more for every further end token.
         let kinds = self.eos_token_ids.len().saturating_add(1).max(2);
         if !(1..=MAX_BEAMS).contains(&self.num_beams) || kinds > config.vocab_size {
             let (beams, ends) = (self.num_beams, self.eos_token_ids.len());
@@ -160,7 +159,7 @@ impl GenerationOptions {
         }
     }
 
-    /// The token that must come at a place.
+    /// The token that must come at a position, if any.
     pub(super) fn forced(&self, place: usize) -> Option<u32> {
         match place {
             _ if place + 1 == self.max_length && self.forced_eos_token_id.is_some() => {

@@ -1,4 +1,4 @@
-//! From text to the numbers that BERT-type models take.
+//! From text to the tokens of BERT-type models.
 
 mod normalize;
 mod pieces;
@@ -17,8 +17,7 @@ use crate::Result;
 
 /// The WordPiece tokenizer of a `tokenizer.json`, as BERT-type models have it.
 ///
-/// It gives the numbers that the `tokenizers` library gives for a single text. Texts are data: nothing in
-/// one is an error.
+/// It gives the same tokens as the `tokenizers` library for a single text. No text is an error.
 ///
 /// # Thread safety
 ///
@@ -39,7 +38,7 @@ pub struct WordPiece {
     normalizer: Normalizer,
     vocabulary: Vocabulary,
     special: SpecialTokens,
-    /// What comes before and after a text.
+    /// The tokens before and after a text.
     before: Vec<u32>,
     after: Vec<u32>,
     pad_token: u32,
@@ -51,17 +50,17 @@ impl WordPiece {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read or is not valid, one of a tokenizer that is not BERT's, or one above the limits:
-    /// 64 MiB, 1,000 added tokens, 1,000 tokens before and after a text, and pieces of 1,024 bytes. Reading takes at most 32
-    /// times the file's size and a megabyte.
+    /// A file that cannot be read or is not valid, another kind of tokenizer than BERT's, or a file above the limits:
+    /// 64 MiB, 1,000 added tokens, 1,000 tokens before and after a text, and pieces of 1,024 bytes. Reading takes at
+    /// most 32 times the file's size plus a megabyte of memory.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         read::open(path.as_ref())
     }
 
-    /// The tokens of a text, with those that come before and after every text, at most `max_tokens` together.
+    /// The tokens of a text, including those before and after every text: at most `max_tokens` in all.
     ///
-    /// The work is that of looking at each byte of the text once for every byte of the longest piece of the vocabulary,
-    /// and once for every added token.
+    /// The work is bounded: each byte of the text is read at most once for every byte of the longest piece of the
+    /// vocabulary, and once for every added token.
     pub fn encode(&self, text: &str, max_tokens: usize) -> Vec<u32> {
         let room = max_tokens.saturating_sub(self.before.len() + self.after.len());
         let mut tokens = self.before.clone();
@@ -86,17 +85,17 @@ impl WordPiece {
         tokens
     }
 
-    /// What fills up a text that is shorter than others of its batch.
+    /// The token that pads a text that is shorter than others of its batch.
     pub fn pad_token(&self) -> u32 {
         self.pad_token
     }
 
-    /// One more than the largest token.
+    /// The largest token id plus one.
     pub fn vocabulary_size(&self) -> usize {
         self.vocabulary.size().max(self.special.size())
     }
 
-    /// The most tokens of a text, where the file says so.
+    /// The most tokens of a text, if the file says so.
     pub fn max_tokens(&self) -> Option<usize> {
         self.max_tokens
     }

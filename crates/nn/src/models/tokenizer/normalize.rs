@@ -1,4 +1,4 @@
-//! Text as the vocabulary has it.
+//! Normalization of text to the form of the vocabulary.
 
 use unicode_categories::UnicodeCategories;
 use unicode_normalization::UnicodeNormalization;
@@ -29,14 +29,14 @@ impl Normalizer {
             clean = clean.nfd().filter(|character| !character.is_mark_nonspacing()).collect();
         }
         if self.lowercase {
-            // Letter by letter: `str::to_lowercase` writes the last sigma of a word in another way.
+            // Letter by letter, since `str::to_lowercase` treats the last sigma of a word differently.
             clean = clean.chars().flat_map(char::to_lowercase).collect();
         }
         clean
     }
 }
 
-/// What is no text: control characters and what stands for a broken one.
+/// Characters that are removed: control characters, and the replacement character.
 fn is_dropped(character: char) -> bool {
     match character {
         '\t' | '\n' | '\r' => false,
@@ -45,7 +45,7 @@ fn is_dropped(character: char) -> bool {
     }
 }
 
-/// Chinese characters, each of which counts as a word, by their Unicode blocks.
+/// Whether a character is Chinese, by its Unicode block. Each of these is a word by itself.
 fn is_chinese(character: char) -> bool {
     matches!(
         character,

@@ -1,6 +1,6 @@
-//! A set of pieces, and the longest of them that a text begins with.
+//! A set of pieces, and a search for the longest one at the beginning of a text.
 
-/// Pieces in the order of their bytes, each with its number.
+/// Pieces sorted by their bytes, with their ids.
 #[derive(Debug, Default)]
 pub struct Pieces(Vec<(Box<str>, u32)>);
 
@@ -15,11 +15,11 @@ impl Pieces {
         Some(self.0[place].1)
     }
 
-    /// The longest piece that a text begins with: its number and its length.
+    /// The longest piece at the beginning of a text: its id and its length.
     ///
-    /// Looks at each byte of the text once, up to the length of the longest piece that has its beginning.
+    /// Each byte of the text is read at most once, up to the length of the longest piece with the same beginning.
     pub fn longest_prefix(&self, text: &str) -> Option<(u32, usize)> {
-        // Most words are pieces as they are.
+        // Most words are pieces.
         if let Some(number) = self.get(text).filter(|_| !text.is_empty()) {
             return Some((number, text.len()));
         }
@@ -27,8 +27,8 @@ impl Pieces {
         for (index, byte) in text.bytes().enumerate() {
             #[cfg(test)]
             steps::note();
-            // All candidates have the same bytes before this one, so they are in the order of it; a piece that ends
-            // here comes first.
+            // All candidates have the same bytes before this one, so they are sorted by it. A piece that ends here
+            // comes first.
             let at = |piece: &(Box<str>, u32)| piece.0.as_bytes().get(index).copied();
             let start = candidates.partition_point(|piece| at(piece) < Some(byte));
             let count = candidates[start..].partition_point(|piece| at(piece) == Some(byte));
@@ -45,7 +45,7 @@ impl Pieces {
     }
 }
 
-/// Bytes that this thread looked at.
+/// Counts the bytes that this thread has read.
 #[cfg(test)]
 pub mod steps {
     use std::cell::Cell;

@@ -15,12 +15,12 @@ use crate::models::config::{invalid, read};
 /// What is wrong with the file.
 type Reason = String;
 
-/// No word of a language is longer; a bound keeps the search for pieces short.
+/// No word of a language is longer. The bound keeps the search for pieces short.
 const MAX_CHARACTERS: u64 = 10_000;
 const MAX_SPECIAL: usize = 1000;
-/// Pieces are parts of words; how long they are bounds the search for each.
+/// Pieces are parts of words. Their length bounds each search.
 const LONGEST_PIECE: usize = 1024;
-/// Before a text, and after it.
+/// The most tokens before a text, and after it.
 const MAX_AROUND: usize = 1000;
 
 pub fn open(path: &Path) -> Result<WordPiece> {
@@ -76,7 +76,7 @@ fn normalizer(value: &Value) -> Result<Normalizer, Reason> {
 }
 
 fn vocabulary(model: &Value) -> Result<Vocabulary, Reason> {
-    // Files of old versions do not name the model.
+    // Old files do not name the model.
     if !model["type"].is_null() {
         typed(model, "model", "WordPiece")?;
     }

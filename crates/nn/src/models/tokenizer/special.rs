@@ -1,11 +1,11 @@
-//! Tokens that a text may name outright, such as `[MASK]`.
+//! Tokens that a text can contain by name, such as `[MASK]`.
 
-/// A token with the way it is written.
+/// A token and its text.
 #[derive(Debug)]
 pub struct SpecialToken {
     pub text: String,
     pub token: u32,
-    /// Whether space before and after it goes with it.
+    /// Whether it includes the white space before it and after it.
     pub strips: (bool, bool),
 }
 
@@ -22,7 +22,7 @@ impl SpecialTokens {
         self.0.iter().map(|special| special.token as usize + 1).max().unwrap_or(0)
     }
 
-    /// The pieces of a text, in order, until `take` has had enough.
+    /// Calls `take` with the pieces of a text in order, until it returns false.
     pub fn split<'a>(&self, text: &'a str, mut take: impl FnMut(Piece<'a>) -> bool) {
         let (mut rest, mut finder) = (text, Finder::new(self, text));
         while let Some((at, special)) = finder.next(text.len() - rest.len()) {
@@ -42,11 +42,11 @@ impl SpecialTokens {
     }
 }
 
-/// Finds one token after another. Each is looked for from where it was found last, so that a text is gone through
-/// once for each of them, however often they occur.
+/// Finds one token after the other. The search for each token continues where it was found last, so a text is
+/// searched once for each token, however often it occurs.
 struct Finder<'a, 'b> {
     text: &'a str,
-    /// Where each token is next, of those that still are.
+    /// The next position of each token that still occurs.
     next: Vec<(usize, &'b SpecialToken)>,
 }
 
@@ -56,7 +56,7 @@ impl<'a, 'b> Finder<'a, 'b> {
         Self { text, next: tokens.0.iter().filter_map(first).collect() }
     }
 
-    /// The first token from `start` on, and its distance; where several begin at one place, the longest.
+    /// The first token from `start` on, and its distance. If several begin at the same position, the longest.
     fn next(&mut self, start: usize) -> Option<(usize, &'b SpecialToken)> {
         let text = self.text;
         self.next.retain_mut(|(at, special)| {
@@ -79,7 +79,7 @@ fn find(text: &str, special: &SpecialToken, start: usize) -> Option<usize> {
     Some(start + text[start..].find(&special.text)?)
 }
 
-/// Searches that this thread made.
+/// Counts the searches of this thread.
 #[cfg(test)]
 pub mod finds {
     use std::cell::Cell;

@@ -1,15 +1,15 @@
-//! From words to the pieces that the vocabulary has.
+//! From words to pieces of the vocabulary.
 
 use unicode_categories::UnicodeCategories;
 
 use super::pieces::Pieces;
 
-/// Words and marks of punctuation, one after another.
+/// The words and punctuation marks of a text, in order.
 pub fn split(text: &str) -> impl Iterator<Item = &str> {
     text.split(char::is_whitespace)
         .flat_map(|word| word.split_inclusive(is_punctuation))
         .flat_map(|part| {
-            // A mark ends its part; what is before it is a word.
+            // A part ends with a mark; what comes before it is a word.
             let mark = part.chars().next_back().filter(|&last| is_punctuation(last));
             let (word, mark) = part.split_at(part.len() - mark.map_or(0, char::len_utf8));
             [word, mark]
@@ -21,14 +21,14 @@ fn is_punctuation(character: char) -> bool {
     character.is_ascii_punctuation() || character.is_punctuation()
 }
 
-/// The pieces of words, and their numbers.
+/// The pieces of words, and their ids.
 #[derive(Debug)]
 pub struct Vocabulary {
     /// Pieces that begin a word.
     pub first: Pieces,
-    /// Pieces that go on with one, without the mark that says so.
+    /// Pieces that continue a word, without the prefix that marks them.
     pub further: Pieces,
-    /// Stands for a word that cannot be put together.
+    /// The token for a word that has no pieces.
     pub unknown: u32,
     pub max_characters: usize,
     pub size: usize,
@@ -39,11 +39,11 @@ impl Vocabulary {
         self.size
     }
 
-    /// The longest piece that begins a word, the longest that goes on, and so forth.
+    /// Adds the pieces of a word: the longest that begins it, then the longest that continues it, and so on.
     pub fn push_pieces(&self, word: &str, tokens: &mut Vec<u32>) {
         let start = tokens.len();
         let mut rest = word;
-        // Characters are only counted where bytes do not settle it.
+        // Characters are counted only if the number of bytes does not decide.
         if word.len() > self.max_characters && word.chars().count() > self.max_characters {
             tokens.push(self.unknown);
             return;

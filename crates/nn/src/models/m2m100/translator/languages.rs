@@ -1,6 +1,6 @@
-//! The languages of translation models, as Transformers knows them.
+//! The languages of translation models, as in Transformers.
 
-/// Those of M2M100, in the order of their tokens.
+/// The languages of M2M100, in the order of their tokens.
 #[rustfmt::skip]
 const M2M100: &[&str] = &[
     "af", "am", "ar", "ast", "az", "ba", "be", "bg", "bn", "br", "bs", "ca", "ceb", "cs", "cy", "da", "de", "el", "en",
@@ -11,7 +11,7 @@ const M2M100: &[&str] = &[
     "xh", "yi", "yo", "zh", "zu",
 ];
 
-/// Those of the models of WMT 2021.
+/// The languages of the WMT 2021 models.
 const WMT21: &[&str] = &["en", "ha", "is", "ja", "cs", "ru", "zh", "de"];
 
 /// The set of languages that a `tokenizer_config.json` names.
@@ -23,7 +23,7 @@ pub fn set(name: &str) -> Option<&'static [&'static str]> {
     }
 }
 
-/// The code of a language of which this is the token: `__en__` of M2M100, or `eng_Latn` of NLLB.
+/// The code of the language with this token: `__en__` in M2M100, or `eng_Latn` in NLLB.
 pub fn code(token: &str) -> Option<String> {
     if let Some(code) = token.strip_prefix("__").and_then(|rest| rest.strip_suffix("__")) {
         return Some(code.to_owned()).filter(|code| !code.is_empty());

@@ -17,7 +17,7 @@ pub use tokenizer::TranslationTokenizer;
 use super::{GenerationOptions, M2M100};
 use crate::Result;
 
-/// A translation model of the M2M100 or NLLB type with its tokenizer: text goes in, text comes out.
+/// A translation model of the M2M100 or NLLB type with its tokenizer. It takes and returns text.
 ///
 /// Needs the feature `tokenizers`.
 ///
@@ -52,10 +52,10 @@ impl Translator {
     ///
     /// # Errors
     ///
-    /// Those of the two.
+    /// The errors of the two.
     pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self> {
         let folder = folder.as_ref();
-        // First, because it fails sooner.
+        // The tokenizer comes first, because it fails sooner.
         let tokenizer = TranslationTokenizer::open(folder)?;
         Ok(Self::new(M2M100::open(folder, device)?, tokenizer))
     }
@@ -75,8 +75,8 @@ impl Translator {
         &self.tokenizer
     }
 
-    /// A text in another language, with the options that come with the model. Languages have the codes of the model, as
-    /// in `"en"` or `"fra_Latn"`.
+    /// Translates a text with the default options of the model. Languages have the codes of the model, such as `"en"`
+    /// or `"fra_Latn"`.
     ///
     /// # Blocks when
     ///
@@ -84,13 +84,13 @@ impl Translator {
     ///
     /// # Errors
     ///
-    /// A language that the model does not know, a text of more tokens than the model has places for, or no memory.
+    /// A language that the model does not know, a text with more tokens than the model has positions, or no memory.
     pub fn translate(&self, text: &str, source: &str, target: &str) -> Result<String> {
         let options = self.model.generation_options();
         Ok(self.translate_all(&[text], source, target, options)?.swap_remove(0))
     }
 
-    /// Several texts in one batch, with options of one's own. The language to translate to is put into them.
+    /// Translates several texts in one batch, with these options. The target language overrides that of the options.
     ///
     /// # Blocks when
     ///
@@ -98,7 +98,7 @@ impl Translator {
     ///
     /// # Errors
     ///
-    /// As for [`translate`](Self::translate), or options that the model cannot have.
+    /// As for [`translate`](Self::translate), or options that the model does not support.
     pub fn translate_all(
         &self,
         texts: &[&str],

@@ -1,7 +1,7 @@
-//! Models of the SentencePiece library, read into those of `tokenizers`.
+//! Models of the SentencePiece library, converted to those of `tokenizers`.
 //!
-//! A model file is a protocol buffer, of which little is needed: the pieces with their scores, how text is normalized,
-//! and whether the pieces are found by their scores (unigram) or by merging pairs (BPE).
+//! A model file is a protocol buffer. Little of it is needed: the pieces with their scores, how text is normalized,
+//! and whether pieces are found by their scores (unigram) or by merging pairs (BPE).
 
 use std::collections::HashMap;
 
@@ -13,10 +13,10 @@ use tokenizers::normalizers::replace::ReplacePattern;
 use tokenizers::normalizers::{NormalizerWrapper, Precompiled, Replace, Sequence, Strip};
 use tokenizers::pre_tokenizers::metaspace::{Metaspace, PrependScheme};
 
-/// What stands for a space in pieces.
+/// The character for a space in pieces.
 pub const SPACE: &str = "\u{2581}";
 
-/// Kinds of pieces that are found in text; control pieces and unused ones are not.
+/// The kinds of pieces that are found in text. Control pieces and unused ones are not.
 const NORMAL: u64 = 1;
 const USER_DEFINED: u64 = 4;
 
@@ -27,7 +27,7 @@ enum Kind {
     Bpe,
 }
 
-/// What a model file says.
+/// The contents of a model file.
 #[derive(Debug)]
 pub struct Model {
     kind: Kind,
@@ -110,7 +110,7 @@ impl Model {
         Ok(())
     }
 
-    /// The tokenizer that finds these pieces, and `unknown` for what is none. Its numbers mean nothing.
+    /// A tokenizer that finds these pieces, and `unknown` for everything else. Its token ids have no meaning.
     pub fn into_tokenizer(mut self, unknown: &str) -> tokenizers::Result<Tokenizer> {
         let mut normalizers: Vec<NormalizerWrapper> = Vec::new();
         if !self.characters.is_empty() {
@@ -138,7 +138,8 @@ impl Model {
         Ok(tokenizer)
     }
 
-    /// Merges are not in the file. Each piece is made from any two others that are its parts, the best pieces first.
+    /// The file does not have the merges. Each piece can be merged from any two pieces that are its parts, the best
+    /// pieces first.
     fn bpe(self, unknown: &str) -> tokenizers::Result<BPE> {
         let numbers: HashMap<&str, usize> = self
             .pieces
@@ -173,11 +174,11 @@ enum Field<'a> {
     Number(u64),
     Fixed(u32),
     Bytes(&'a [u8]),
-    /// Eight bytes, which nothing here has.
+    /// Eight bytes; no field here has this type.
     Long,
 }
 
-/// The fields of a protocol buffer that are left, with their numbers.
+/// The remaining fields of a protocol buffer, with their numbers.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -209,7 +210,7 @@ impl<'a> Fields<'a> {
         Ok(taken)
     }
 
-    /// Seven bits to a byte, the lowest first.
+    /// A number with seven bits per byte, the lowest first.
     fn number(&mut self) -> Result<u64, &'static str> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {

@@ -1,4 +1,4 @@
-//! Tokens of text for translation models, and text of tokens.
+//! The tokenizer of translation models.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -13,20 +13,20 @@ use crate::error::invalid;
 use crate::models::config::{self, Config, invalid as bad_file};
 use crate::{Error, Result};
 
-/// What ends a text, and what stands for characters that are not in the vocabulary.
+/// The token that ends a text, and the token for characters that are not in the vocabulary.
 const END: &str = "</s>";
 const UNKNOWN: &str = "<unk>";
 
 /// The tokenizer of an M2M100 or NLLB model.
 ///
-/// It gives the tokens that Transformers gives for a text: the language, the tokens of the text, and the end.
+/// It gives the same tokens as Transformers: the language, the tokens of the text, and the end.
 ///
 /// # Thread safety
 ///
 /// It does not change; any number of threads may use it at once.
 pub struct TranslationTokenizer {
     tokenizer: Tokenizer,
-    /// The tokens of `vocab.json`, where the numbers are not the tokenizer's own.
+    /// The tokens of `vocab.json`, if ids are not those of the tokenizer itself.
     vocabulary: Option<Vocabulary>,
     /// The token of each language, by its code.
     languages: BTreeMap<String, u32>,
@@ -35,13 +35,13 @@ pub struct TranslationTokenizer {
 
 struct Vocabulary {
     numbers: HashMap<String, u32>,
-    /// Absent where a number stands for no text.
+    /// `None` if an id has no text.
     texts: Vec<Option<String>>,
     unknown: u32,
 }
 
 impl TranslationTokenizer {
-    /// Reads the `tokenizer.json` of a folder, or where there is none its `sentencepiece.bpe.model` and `vocab.json`.
+    /// Reads the `tokenizer.json` of a folder; if there is none, its `sentencepiece.bpe.model` and `vocab.json`.
     ///
     /// # Errors
     ///
@@ -109,12 +109,12 @@ impl TranslationTokenizer {
         Ok(Self { tokenizer, vocabulary, languages, end })
     }
 
-    /// The codes of the languages, in the order of the alphabet.
+    /// The codes of the languages, in alphabetical order.
     pub fn languages(&self) -> Vec<&str> {
         self.languages.keys().map(String::as_str).collect()
     }
 
-    /// The token of a language, which goes before a text of that language.
+    /// The token of a language, which comes before a text of that language.
     ///
     /// # Errors
     ///
@@ -148,11 +148,11 @@ impl TranslationTokenizer {
         Ok(tokens)
     }
 
-    /// The text of tokens. Languages, ends and what else is no text are left out.
+    /// The text of tokens. Tokens that are not text, such as languages and ends, are left out.
     ///
     /// # Errors
     ///
-    /// A tokenizer that cannot make text of them.
+    /// Tokens that the tokenizer cannot decode.
     pub fn decode(&self, tokens: &[u32]) -> Result<String> {
         match &self.vocabulary {
             None => guarded(|| self.tokenizer.decode(tokens, true)).map_err(failed),
@@ -169,7 +169,7 @@ fn failed(reason: String) -> Error {
     Error::Invalid { op: "translate", reason }
 }
 
-/// What the library gives, or what it says went wrong. It may panic on files that are not as it expects.
+/// Calls the library. It may panic on files that are not as it expects; that becomes an error.
 fn guarded<T>(work: impl FnOnce() -> tokenizers::Result<T>) -> Result<T, String> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(result) => result.map_err(|error| error.to_string()),

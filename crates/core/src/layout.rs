@@ -49,6 +49,17 @@ fn invalid(reason: String) -> Error {
 impl Layout {
     /// A dense layout in row-major order.
     ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::DType;
+    /// use millstream::memory::Layout;
+    ///
+    /// let layout = Layout::contiguous(DType::F32, &[2, 3])?;
+    /// assert_eq!(layout.strides(), [3, 1]);
+    /// assert_eq!(layout.dense_bytes(), 24);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// A rank above [`MAX_RANK`], or more elements than can be addressed.
@@ -74,6 +85,16 @@ impl Layout {
 
     /// A layout with given strides and offset, counted in elements. A stride of 0 repeats. The stride of
     /// an axis with one index or none is never used: one that is beyond memory is kept as 0.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::DType;
+    /// use millstream::memory::Layout;
+    ///
+    /// let columns = Layout::strided(DType::F32, &[3, 2], &[1, 3], 0)?; // [2, 3] seen by its columns
+    /// assert_eq!(columns, Layout::contiguous(DType::F32, &[2, 3])?.transpose(0, 1)?);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

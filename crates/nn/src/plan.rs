@@ -71,6 +71,19 @@ impl Plan {
 
     /// Traces a module for inputs of one shape and type. The plan is a [`Module`] too.
     ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::nn::{Linear, Module, Plan, Weights};
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let device = Device::cpu()?;
+    /// let layer = Linear::new(8, 2, true, &Weights::random(1, DType::F32, &device))?;
+    /// let plan = Plan::of_module(&layer, &[1, 8], DType::F32, &device)?;
+    /// let input = Tensor::ones(&[1, 8], DType::F32, &device)?;
+    /// assert_eq!(plan.forward(&input)?.to_vec::<f32>()?, layer.forward(&input)?.to_vec::<f32>()?);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As for [`trace`](Self::trace).
@@ -84,6 +97,20 @@ impl Plan {
     }
 
     /// Runs the plan.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::nn::Plan;
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let device = Device::cpu()?;
+    /// let shapes: [(&[usize], DType); 2] = [(&[2], DType::F32), (&[2], DType::F32)];
+    /// let plan = Plan::trace(&device, &shapes, |inputs| Ok(vec![inputs[0].add(&inputs[1])?]))?;
+    /// let one = Tensor::ones(&[2], DType::F32, &device)?;
+    /// let [sum] = plan.run([&one, &one])?; // as many names as there are outputs
+    /// assert_eq!(sum.to_vec::<f32>()?, [2.0, 2.0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

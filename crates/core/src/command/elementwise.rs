@@ -193,6 +193,21 @@ impl<B: BufferLike> Command<B> {
     /// low bits of the number. Storage-only types convert to and from `f32`, `f16` and `bf16`; 4-bit integers also
     /// convert to and from integers.
     ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::command::{Command};
+    /// use millstream::memory::Layout;
+    /// use millstream::{DType, Device};
+    ///
+    /// let stream = Device::cpu()?.stream()?;
+    /// let layout = |shape: &[usize]| Layout::contiguous(DType::F32, shape);
+    /// let (from, to) = (stream.allocate(24)?, stream.allocate(24)?);
+    /// let columns = layout(&[2, 3])?.transpose(0, 1)?;
+    /// stream.record(Command::copy(to.operand(layout(&[3, 2])?), from.operand(columns))?)?;
+    /// # stream.synchronize()?;
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// A shape that does not broadcast, or operands that do not fit their buffers or overlap.
@@ -203,6 +218,21 @@ impl<B: BufferLike> Command<B> {
 
     /// Applies a function to each element. `src` broadcasts; `dst` may be `src`.
     ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::command::{Command, UnaryOp};
+    /// use millstream::memory::Layout;
+    /// use millstream::{DType, Device};
+    ///
+    /// let stream = Device::cpu()?.stream()?;
+    /// let layout = |shape: &[usize]| Layout::contiguous(DType::F32, shape);
+    /// let x = stream.allocate(16)?;
+    /// let x = x.operand(layout(&[4])?);
+    /// stream.record(Command::unary(UnaryOp::Relu, x, x)?)?; // in place
+    /// # stream.synchronize()?;
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// An element type the function has no meaning for, a shape that does not broadcast, or operands
@@ -212,6 +242,21 @@ impl<B: BufferLike> Command<B> {
     }
 
     /// Applies a function to pairs of elements. Both inputs broadcast; `dst` may be one of them.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::command::{BinaryOp, Command};
+    /// use millstream::memory::Layout;
+    /// use millstream::{DType, Device};
+    ///
+    /// let stream = Device::cpu()?.stream()?;
+    /// let layout = |shape: &[usize]| Layout::contiguous(DType::F32, shape);
+    /// let (a, b) = (stream.allocate(16)?, stream.allocate(4)?);
+    /// let (a, b) = (a.operand(layout(&[4])?), b.operand(layout(&[1])?)); // b broadcasts
+    /// stream.record(Command::binary(BinaryOp::Mul, a, a, b)?)?; // in place
+    /// # stream.synchronize()?;
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

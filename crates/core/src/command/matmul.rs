@@ -33,6 +33,22 @@ impl<B: BufferLike> Command<B> {
     /// Sums are kept in `f32` (`f64` for `f64`), in an order that depends on `k` alone. Products of 32-bit or 64-bit
     /// integers are exact and wrap around; they take no scale and no activation.
     ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::command::{Activation, Command};
+    /// use millstream::memory::Layout;
+    /// use millstream::{DType, Device};
+    ///
+    /// let stream = Device::cpu()?.stream()?;
+    /// let layout = |shape: &[usize]| Layout::contiguous(DType::F32, shape);
+    /// let (x, y, z) = (stream.allocate(24)?, stream.allocate(48)?, stream.allocate(32)?);
+    /// let (a, b) = (x.operand(layout(&[2, 3])?), y.operand(layout(&[3, 4])?));
+    /// let dst = z.operand(layout(&[2, 4])?);
+    /// stream.record(Command::matmul(dst, a, b, None, None, 1.0, Activation::Relu)?)?;
+    /// # stream.synchronize()?;
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// Ranks below 2, sizes that do not match, types that differ, types that are neither floating point nor integers

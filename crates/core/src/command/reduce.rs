@@ -119,6 +119,21 @@ impl<B: BufferLike> Command<B> {
     /// Combines all elements of `src` along `axes`. `dst` has the shape of `src` with size 1 on those axes. To drop
     /// them, give `dst` a layout with strides for the axes that stay and any stride for the others.
     ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::command::{Axes, Command, ReduceOp};
+    /// use millstream::memory::Layout;
+    /// use millstream::{DType, Device};
+    ///
+    /// let stream = Device::cpu()?.stream()?;
+    /// let layout = |shape: &[usize]| Layout::contiguous(DType::F32, shape);
+    /// let (x, sums) = (stream.allocate(24)?, stream.allocate(8)?);
+    /// let (x, sums) = (x.operand(layout(&[2, 3])?), sums.operand(layout(&[2, 1])?));
+    /// stream.record(Command::reduce(ReduceOp::Sum, sums, x, Axes::new(&[1])?)?)?;
+    /// # stream.synchronize()?;
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// An element type for which the reduction is not defined, a `dst` of another shape, a reduction of no elements

@@ -75,6 +75,15 @@ impl Device {
     }
 
     /// Whether it executes this kind of Command.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::Device;
+    /// use millstream::command::OpKind;
+    ///
+    /// assert!(Device::cpu()?.supports(OpKind::MatMul));
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     pub fn supports(&self, kind: OpKind) -> bool {
         self.0.supports(kind)
     }
@@ -244,6 +253,14 @@ impl Device {
     }
 
     /// Counters of all streams.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::Device;
+    ///
+    /// println!("{}", Device::cpu()?.counters());
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     pub fn counters(&self) -> Counters {
         let streams = self.0.pool.created().map(StreamInner::read_counters);
         streams.fold(Counters::default(), std::ops::Add::add)
@@ -255,17 +272,47 @@ impl Device {
     }
 
     /// The profiler.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::Device;
+    ///
+    /// let profiler = Device::cpu()?.profiler();
+    /// profiler.start();
+    /// // … calls …
+    /// println!("{}", profiler.summary());
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     pub fn profiler(&self) -> &'static Profiler {
         &self.0.profiler
     }
 
     /// The health of the device.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::Device;
+    /// use millstream::device::HealthState;
+    ///
+    /// assert_eq!(Device::cpu()?.health().state, HealthState::Healthy);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     pub fn health(&self) -> Health {
         self.0.health()
     }
 
     /// Finishes what was recorded, then gives memory and threads back. Every later call fails with
     /// [`Error::DeviceClosed`]. Memory of buffers that still exist is freed when they are dropped.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::{Device, Error};
+    ///
+    /// let device = Device::builder("cpu").open()?;
+    /// device.close()?;
+    /// assert!(matches!(device.stream(), Err(Error::DeviceClosed { .. })));
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Blocks when
     ///

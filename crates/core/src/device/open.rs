@@ -38,6 +38,15 @@ impl Device {
 
     /// The embedded CPU device.
     ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::Device;
+    ///
+    /// let device = Device::cpu()?; // no set-up, no driver
+    /// println!("{} with {} streams", device.name(), device.free_streams());
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Blocks when
     ///
     /// As for [`open`](Self::open).

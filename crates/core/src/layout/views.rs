@@ -16,6 +16,16 @@ impl Layout {
 
     /// This layout repeated along axes of size 1, and along new leading axes, to have `shape`.
     ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::DType;
+    /// use millstream::memory::Layout;
+    ///
+    /// let row = Layout::contiguous(DType::F32, &[3])?;
+    /// assert_eq!(row.broadcast_to(&[2, 3])?.strides(), [0, 1]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// An axis that is neither 1 nor the size asked for.
@@ -57,6 +67,16 @@ impl Layout {
 
     /// The axes in another order: axis `i` of the result is axis `order[i]` of this layout.
     ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::DType;
+    /// use millstream::memory::Layout;
+    ///
+    /// let layout = Layout::contiguous(DType::F32, &[2, 3, 4])?;
+    /// assert_eq!(layout.permute(&[2, 0, 1])?.shape(), [4, 2, 3]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// An order that does not name every axis once.
@@ -79,6 +99,16 @@ impl Layout {
 
     /// Swaps two axes.
     ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::DType;
+    /// use millstream::memory::Layout;
+    ///
+    /// let layout = Layout::contiguous(DType::F32, &[2, 3])?;
+    /// assert_eq!(layout.transpose(0, 1)?.strides(), [1, 3]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// An axis that does not exist.
@@ -93,6 +123,17 @@ impl Layout {
     }
 
     /// Every `step`-th index of `axis` from `start`, `count` of them.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::DType;
+    /// use millstream::memory::Layout;
+    ///
+    /// let layout = Layout::contiguous(DType::F32, &[8])?;
+    /// let odd = layout.slice(0, 1, 4, 2)?;
+    /// assert_eq!((odd.shape(), odd.strides(), odd.offset()), (&[4][..], &[2][..], 1));
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -125,6 +166,16 @@ impl Layout {
     }
 
     /// The same elements in another shape, without moving any.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::DType;
+    /// use millstream::memory::Layout;
+    ///
+    /// let layout = Layout::contiguous(DType::F32, &[2, 6])?;
+    /// assert_eq!(layout.reshape(&[3, 4])?.strides(), [4, 1]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -167,6 +218,14 @@ impl Layout {
 }
 
 /// The shape that several shapes broadcast to, by the rules of NumPy.
+///
+/// ```
+/// # millstream_core::doctest!();
+/// use millstream::memory::broadcast_shapes;
+///
+/// assert_eq!(broadcast_shapes(&[2, 1], &[3])?[..], [2, 3]);
+/// # Ok::<(), millstream::Error>(())
+/// ```
 ///
 /// # Errors
 ///

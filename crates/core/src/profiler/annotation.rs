@@ -74,6 +74,17 @@ impl Profiler {
     }
 
     /// Sets a mark: a moment with a name. While the profiler is off, this does nothing and costs one load.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::Device;
+    ///
+    /// let profiler = Device::cpu()?.profiler();
+    /// profiler.start();
+    /// profiler.mark("model loaded");
+    /// assert_eq!(&*profiler.take_trace().annotations[0].name, "model loaded");
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     pub fn mark(&self, name: &str) {
         if self.takes_annotations() {
             let (name, thread, start_ns) = (name.into(), ThreadLabel::current(), now_ns());

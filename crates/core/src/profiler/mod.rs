@@ -37,6 +37,24 @@ pub fn now_ns() -> u64 {
 
 /// A device's profiler. It is off until it is started, and safe to use from any thread at any time. The profiler of a
 /// device that was inherited through a fork does nothing and has no data.
+///
+/// ```
+/// # millstream_core::doctest!();
+/// use millstream::Device;
+///
+/// let profiler = Device::cpu()?.profiler();
+/// profiler.start();
+/// {
+///     let _span = profiler.span("request"); // until the end of the block
+///     // … calls …
+/// }
+/// profiler.mark("answered");
+/// profiler.stop();
+/// let trace = profiler.take_trace();
+/// println!("{}", trace.summary());
+/// println!("{} bytes for Perfetto", trace.to_json().len());
+/// # Ok::<(), millstream::Error>(())
+/// ```
 pub struct Profiler {
     device: String,
     /// The process in which it was made.
@@ -164,6 +182,17 @@ impl Profiler {
     }
 
     /// Writes [`to_json`](Self::to_json) to a file that Perfetto and `chrome://tracing` open.
+    ///
+    /// ```no_run
+    /// # millstream_core::doctest!();
+    /// use millstream::Device;
+    ///
+    /// let profiler = Device::cpu()?.profiler();
+    /// profiler.start();
+    /// // … calls …
+    /// profiler.export("trace.json")?; // open it in ui.perfetto.dev
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -41,6 +41,21 @@ use crate::{Buffer, Command, Counters, Device, Plan, Result, plan};
 /// stream that has nothing to submit to a waiting thread, and leases another at its next use. A stream from
 /// [`new`](Self::new) stays leased, and so does the stream of an open [`scope`](Self::scope).
 ///
+/// ```
+/// # millstream_core::doctest!();
+/// use millstream::command::Command;
+/// use millstream::memory::Layout;
+/// use millstream::{DType, Device, Stream};
+///
+/// let device = Device::cpu()?;
+/// let row = Layout::contiguous(DType::F32, &[4])?;
+/// let stream = Stream::new(&device)?;
+/// let buffer = stream.allocate(row.dense_bytes())?;
+/// stream.record(Command::fill(buffer.operand(row), 1.0f32)?)?; // returns at once
+/// stream.synchronize()?; // now it is done
+/// # Ok::<(), millstream::Error>(())
+/// ```
+///
 /// # Thread safety
 ///
 /// A stream may be used by several threads at once. Each call is atomic; the order between threads is
@@ -59,6 +74,16 @@ impl Stream {
     /// still safe, as sharing a stream is. To keep the order of operations that do not use each other's results, or
     /// to cover several of them with one `synchronize`, lease a stream ([`new`](Self::new)) and use it in a
     /// [`scope`](Self::scope).
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::{Device, Stream};
+    ///
+    /// let device = Device::cpu()?;
+    /// let stream = Stream::current(&device)?; // the same as device.stream()
+    /// assert_eq!(stream.id(), device.stream()?.id());
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Blocks when
     ///
@@ -148,6 +173,17 @@ impl Stream {
 
     /// Makes this the calling thread's current stream until it ends or another one is made current. Meanwhile the
     /// stream is pinned to its holder.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::{Device, Stream};
+    ///
+    /// let device = Device::cpu()?;
+    /// let own = Stream::new(&device)?;
+    /// own.make_current();
+    /// assert_eq!(device.stream()?.id(), own.id());
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     pub fn make_current(&self) {
         current::replace(self);
     }
@@ -163,6 +199,15 @@ impl Stream {
     }
 
     /// Allocates memory whose home is this stream. It reads as zeros until it is written.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::Device;
+    ///
+    /// let buffer = Device::cpu()?.stream()?.allocate(64)?;
+    /// assert!(buffer.bytes() >= 64);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Blocks when
     ///
@@ -281,6 +326,15 @@ impl Stream {
     }
 
     /// The counters of the stream.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::Device;
+    ///
+    /// let stream = Device::cpu()?.stream()?;
+    /// println!("{} Commands recorded", stream.counters().commands);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     pub fn counters(&self) -> Counters {
         self.inner.read_counters()
     }

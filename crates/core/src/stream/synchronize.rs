@@ -9,6 +9,17 @@ use crate::{Error, Result, WaitFor};
 impl Stream {
     /// Whether everything recorded has finished. Submits what was not, if there is room; never waits.
     ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::Device;
+    ///
+    /// let stream = Device::cpu()?.stream()?;
+    /// if !stream.query()? {
+    ///     // … something else in the meantime …
+    /// }
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// The fault of the last command that was recorded here, or a device that is gone.
@@ -42,6 +53,16 @@ impl Stream {
     }
 
     /// Like [`synchronize`](Self::synchronize), for at most a given time.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::Device;
+    /// use std::time::Duration;
+    ///
+    /// let stream = Device::cpu()?.stream()?;
+    /// stream.synchronize_within(Duration::from_secs(1))?;
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Blocks when
     ///
@@ -109,6 +130,17 @@ impl Stream {
     }
 
     /// The timepoint of everything recorded so far.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::Device;
+    ///
+    /// let stream = Device::cpu()?.stream()?;
+    /// let point = stream.timepoint();
+    /// // … record more …
+    /// point.wait()?; // for what was recorded before the point
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     pub fn timepoint(&self) -> Timepoint {
         Timepoint::new(self.inner(), self.inner().recorded())
     }

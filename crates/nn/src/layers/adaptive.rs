@@ -12,6 +12,8 @@ use crate::{Result, Tensor};
 /// The mean of windows of `[batch, channels, spatial…]`, chosen so that the output has a given size.
 ///
 /// Window `i` of `n` on an axis of size `s` goes from `⌊i·s/n⌋` up to `⌈(i+1)·s/n⌉`.
+///
+/// [`AdaptiveAvgPool2d`] has an example.
 #[derive(Clone, Copy)]
 pub struct AdaptiveAvgPool<const N: usize> {
     pub(super) output_size: [usize; N],

@@ -28,6 +28,8 @@ impl Default for BatchNormOptions {
 /// Parameters, all `[num_features]`: `weight`, `bias`, `running_mean`, `running_var`. They become one scale
 /// and one shift per channel when the layer is made. After a convolution,
 /// [`Conv::with_batch_norm`](super::Conv::with_batch_norm) makes one layer of both.
+///
+/// [`BatchNorm2d`] has an example.
 pub struct BatchNorm {
     scale: Tensor,
     shift: Tensor,

@@ -9,6 +9,15 @@ use crate::error::{invalid, refused};
 use crate::{Init, Result, Tensor, Weights};
 
 /// The options of a convolution over `N` spatial axes, with PyTorch's defaults.
+///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::ConvOptions;
+///
+/// let options = ConvOptions { stride: [2, 2], padding: [1, 1], ..Default::default() };
+/// assert_eq!((options.dilation, options.groups, options.bias), ([1, 1], 1, true));
+/// # Ok::<(), millstream::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct ConvOptions<const N: usize> {
     /// The step of the window.

@@ -26,6 +26,8 @@ impl<const N: usize> Default for ConvTransposeOptions<N> {
 /// Transposed convolution of `[batch, in_channels, spatial…]` over `N` spatial axes.
 ///
 /// Parameters: `weight` `[in_channels, out_channels / groups, kernel…]`, `bias` `[out_channels]`.
+///
+/// [`ConvTranspose2d`] has an example.
 pub struct ConvTranspose<const N: usize> {
     pub(super) weight: Tensor,
     pub(super) bias: Option<Tensor>,

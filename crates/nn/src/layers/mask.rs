@@ -78,6 +78,18 @@ impl AttentionMask {
 
     /// Also hides the keys where PyTorch's `key_padding_mask` `[batch, keys]` is true.
     ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::nn::AttentionMask;
+    /// use millstream::{Device, Tensor};
+    ///
+    /// // Two inputs of three tokens; the last token of the second is padding.
+    /// let padding = Tensor::new(&[[false, false, false], [false, false, true]], &Device::cpu()?)?;
+    /// let mask = AttentionMask::none().and_key_padding(&padding)?;
+    /// # let _ = mask;
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// A mask that is not `bool` or has another number of axes, or no memory.

@@ -33,6 +33,8 @@ fn params<const N: usize>(
 }
 
 /// The largest element of each window of `[batch, channels, spatial…]`.
+///
+/// [`MaxPool2d`] has an example.
 #[derive(Clone, Copy)]
 pub struct MaxPool<const N: usize>(pub(super) PoolParams);
 
@@ -80,6 +82,8 @@ impl<const N: usize> Module for MaxPool<N> {
 }
 
 /// The mean of each window of `[batch, channels, spatial…]`.
+///
+/// [`AvgPool2d`] has an example.
 #[derive(Clone, Copy)]
 pub struct AvgPool<const N: usize>(pub(super) PoolParams);
 

@@ -16,6 +16,18 @@ use crate::{Error, Result, Tensor};
 impl Tensor {
     /// Reads a `.npy` file.
     ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let device = Device::cpu()?;
+    /// let path = std::env::temp_dir().join(format!("read-{}.npy", std::process::id()));
+    /// Tensor::new(&[[1.0f32, 2.0]], &device)?.write_npy(&path)?; // or numpy.save
+    /// assert_eq!(Tensor::read_npy(&path, &device)?.to_vec2::<f32>()?, [[1.0, 2.0]]);
+    /// # std::fs::remove_file(path).unwrap();
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Blocks when
     ///
     /// A file is read.
@@ -43,6 +55,16 @@ impl Tensor {
 
     /// Reads the bytes of a `.npy` file.
     ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let device = Device::cpu()?;
+    /// let bytes = Tensor::new(&[1i64, 2], &device)?.to_npy()?;
+    /// assert_eq!(Tensor::from_npy(&bytes, &device)?.to_vec::<i64>()?, [1, 2]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As for [`read_npy`](Self::read_npy).
@@ -64,6 +86,16 @@ impl Tensor {
 
     /// Writes a `.npy` file. Waits until the values are computed.
     ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let path = std::env::temp_dir().join(format!("written-{}.npy", std::process::id()));
+    /// Tensor::new(&[[1.0f32, 2.0]], &Device::cpu()?)?.write_npy(&path)?; // numpy.load reads it
+    /// # std::fs::remove_file(path).unwrap();
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Blocks when
     ///
     /// Always: it waits for the values and writes a file.
@@ -78,6 +110,15 @@ impl Tensor {
     }
 
     /// The bytes of a `.npy` file with these values. Waits until they are computed.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let bytes = Tensor::new(&[1i64, 2], &Device::cpu()?)?.to_npy()?;
+    /// assert!(bytes.starts_with(b"\x93NUMPY"));
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Blocks when
     ///

@@ -48,6 +48,22 @@ impl Weights {
     /// problems are found. These zeros are one element, repeated by strides of 0: they take no memory, however large
     /// the shape, and layers do not pack them. The model is returned only if there was no problem.
     ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::nn::{Linear, Weights};
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let device = Device::cpu()?;
+    /// let tensors = [("fc.weight".to_owned(), Tensor::new(&[[1.0f32, 2.0]], &device)?)];
+    /// let weights = Weights::from_tensors(tensors.into(), &device);
+    /// let layer = weights.load(|weights| Linear::new(2, 1, false, &weights.child("fc")))?;
+    /// # let _ = layer;
+    /// // Everything that does not fit is in one error.
+    /// let error = weights.load(|weights| Linear::new(3, 1, true, &weights.child("fc"))).unwrap_err();
+    /// assert!(error.to_string().contains("fc.bias") && error.to_string().contains("fc.weight"));
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Blocks when
     ///
     /// Always: it waits until all weights are on the device.
@@ -61,6 +77,20 @@ impl Weights {
     }
 
     /// As [`load`](Self::load), for a model that uses only a part of the weights.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::nn::{Linear, Weights};
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let device = Device::cpu()?;
+    /// let tensor = |shape: &[usize]| Tensor::zeros(shape, DType::F32, &device);
+    /// let tensors = [("encoder.weight".into(), tensor(&[4, 2])?), ("decoder.weight".into(), tensor(&[2, 4])?)];
+    /// let weights = Weights::from_tensors(tensors.into(), &device);
+    /// let encoder = weights.load_part(|weights| Linear::new(2, 4, false, &weights.child("encoder")))?;
+    /// # let _ = encoder;
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Blocks when
     ///
@@ -95,6 +125,18 @@ impl Weights {
     /// A tensor by its name below this path, of the shape that a layer needs. Random weights are made as `init` says.
     /// The tensor is complete and settled.
     ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::nn::{Init, Weights};
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let device = Device::cpu()?;
+    /// let tensors = [("scale".to_owned(), Tensor::ones(&[8], DType::F32, &device)?)];
+    /// let scale = Weights::from_tensors(tensors.into(), &device).get("scale", &[8], Init::Ones)?;
+    /// assert_eq!(scale.shape(), [8]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// A tensor that is missing or has another shape, a file that is broken, or no memory. While a model is loaded,
@@ -104,6 +146,18 @@ impl Weights {
     }
 
     /// A tensor by its name below this path, with its own shape. It is complete and settled.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::nn::Weights;
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let device = Device::cpu()?;
+    /// let tensors = [("fc.bias".to_owned(), Tensor::new(&[1.0f32, 2.0], &device)?)];
+    /// let weights = Weights::from_tensors(tensors.into(), &device); // or Weights::open(…)
+    /// assert_eq!(weights.tensor("fc.bias")?.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

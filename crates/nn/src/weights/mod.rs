@@ -151,6 +151,17 @@ impl Weights {
     }
 
     /// Weights from tensors that already exist.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::nn::Weights;
+    /// use millstream::{Device, Tensor};
+    ///
+    /// let device = Device::cpu()?;
+    /// let tensors = [("bias".to_owned(), Tensor::new(&[1.0f32], &device)?)];
+    /// assert_eq!(Weights::from_tensors(tensors.into(), &device).names(), ["bias"]);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     pub fn from_tensors(tensors: HashMap<String, Tensor>, device: &Device) -> Self {
         Self::new(Source::Tensors(tensors), device)
     }
@@ -173,12 +184,36 @@ impl Weights {
     }
 
     /// The same weights; floating-point tensors are converted to this type when they are loaded.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::nn::Weights;
+    /// use millstream::{DType, Device, Tensor};
+    ///
+    /// let device = Device::cpu()?;
+    /// let tensors = [("bias".to_owned(), Tensor::new(&[1.0f32], &device)?)];
+    /// let weights = Weights::from_tensors(tensors.into(), &device).to_dtype(DType::BF16);
+    /// assert_eq!(weights.tensor("bias")?.dtype(), DType::BF16);
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     pub fn to_dtype(mut self, dtype: DType) -> Self {
         self.dtype = Some(dtype);
         self
     }
 
     /// The weights below a name: `weights.child("encoder").child("layers.0")`.
+    ///
+    /// ```
+    /// # millstream_nn::doctest!();
+    /// use millstream::nn::{Linear, Weights};
+    /// use millstream::{DType, Device};
+    ///
+    /// let weights = Weights::random(1, DType::F32, &Device::cpu()?);
+    /// // Takes `encoder.layers.0.weight` and `encoder.layers.0.bias`.
+    /// let layer = Linear::new(4, 4, true, &weights.child("encoder").child("layers.0"))?;
+    /// # let _ = layer;
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
     #[doc(alias = "pp")]
     #[doc(alias = "push_prefix")]
     pub fn child(&self, name: impl std::fmt::Display) -> Self {

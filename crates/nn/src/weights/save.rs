@@ -13,6 +13,19 @@ use crate::{Error, Result, Tensor};
 ///
 /// There is never a half-written file: it is written under another name and then renamed.
 ///
+/// ```
+/// # millstream_nn::doctest!();
+/// use millstream::nn::{load, save};
+/// use millstream::{Device, Tensor};
+///
+/// let device = Device::cpu()?;
+/// let path = std::env::temp_dir().join(format!("saved-{}.safetensors", std::process::id()));
+/// save(&path, [("bias", &Tensor::new(&[1.0f32, 2.0], &device)?)])?;
+/// assert_eq!(load(&path, &device)?["bias"].to_vec::<f32>()?, [1.0, 2.0]);
+/// # std::fs::remove_file(path).unwrap();
+/// # Ok::<(), millstream::Error>(())
+/// ```
+///
 /// # Blocks when
 ///
 /// Always: it waits for the values and writes a file.

@@ -11,8 +11,6 @@ cd "$(dirname "$0")/.."
 everywhere=(':!scripts/words.sh' ':!CHANGELOG.md' ':!LICENSE*' ':!Cargo.lock' ':!*.json' ':!*/fixtures/*' ':!typos.toml')
 found=0
 files=("$@")
-# Rooms where a word is still being replaced.
-gpu=(':!crates/cuda' ':!crates/gpu' ':!scripts/mutants/cuda-*' ':!scripts/mutants/gpu-*')
 
 # check KIND 'PATTERN' 'what to use' [pathspec…]
 #   word: anywhere in a file.   name: in code, not in comments.   defined: the name of an item or variable.
@@ -42,7 +40,7 @@ check word '[Ll]oans?|[Ll]enders?|lent|lends|lending' 'lease, or checkout from a
 check word 'Lookers?|NAP' 'spinner, park'
 check defined 'look|looks|looked' 'poll, check, or what it does'
 check word 'doomed' 'failed'
-check name '[Vv]erdicts?|judge[sd]?' 'outcome, classify' ':!tests/conformance'
+check word '[Vv]erdicts?|judge[sd]?' 'outcome, classify'
 check word 'told(?! apart)' 'reported, or: gets the error'
 # Memory.
 check word '[Dd]epartures?' 'pending frees'

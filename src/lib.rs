@@ -4,30 +4,22 @@
 //! lock. Tensors and layers have PyTorch's names; weights come from safetensors files.
 //!
 //! ```
-//! use millstream::nn::{Linear, Module, ReLU, Sequential, Weights};
-//! use millstream::{DType, Device, Result, Tensor};
+//! use millstream::nn::{Linear, Module, Weights};
+//! use millstream::{DType, Device, Tensor};
 //!
-//! fn main() -> Result<()> {
-//!     let device = Device::best()?; // a GPU if there is one, else the CPU
-//!     let weights = Weights::random(1, DType::F32, &device); // or Weights::open("model.safetensors", &device)?
-//!     let model = weights.load(|weights| {
-//!         Ok(Sequential::new()
-//!             .push(Linear::new(4, 16, true, &weights.child("0"))?)
-//!             .push(ReLU)
-//!             .push(Linear::new(16, 2, true, &weights.child("2"))?))
-//!     })?;
-//!     let input = Tensor::new(&[[1.0f32, 2.0, 3.0, 4.0]], &device)?;
-//!     std::thread::scope(|scope| {
-//!         for _ in 0..8 {
-//!             scope.spawn(|| model.forward(&input)?.to_vec2::<f32>()); // no copy of the model, no lock
-//!         }
-//!     });
-//!     Ok(())
-//! }
+//! let device = Device::best()?; // a GPU if there is one, else the CPU
+//! let weights = Weights::random(1, DType::F32, &device); // or Weights::open(file, &device)?
+//! let model = weights.load(|weights| Linear::new(4, 2, true, weights))?;
+//! let input = Tensor::new(&[[1.0f32, 2.0, 3.0, 4.0]], &device)?;
+//! std::thread::scope(|scope| {
+//!     for _ in 0..8 {
+//!         scope.spawn(|| model.forward(&input)?.to_vec2::<f32>()); // no copy, no lock
+//!     }
+//! });
+//! # Ok::<(), millstream::Error>(())
 //! ```
 //!
-//! [`nn`] has layers, weights and [models](nn::models). Going deeper: [`command`], [`memory`] and [`plan`] are what tensors
-//! stand on.
+//! Start with [`nn`]: layers, weights and [models](nn::models). Going deeper: [`command`], [`memory`] and [`plan`].
 
 #[doc(inline)]
 pub use millstream_core::api::{
@@ -37,7 +29,6 @@ pub use millstream_core::api::{
 #[doc(inline)]
 pub use millstream_nn::Tensor;
 
-/// Tensors, layers, weights and models.
 #[doc(inline)]
 pub use millstream_nn as nn;
 

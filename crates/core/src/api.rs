@@ -1,15 +1,15 @@
-//! The interface as `millstream` shows it: what everybody needs in front, the rest in modules.
+//! The interface of `millstream`: what everybody needs comes first, the rest is in modules.
 //!
-//! The crates of this workspace use the names in this crate's root. The tree stands here, and not in `millstream`, so
-//! that examples in these docs can use the paths that a reader has.
+//! The crates of this workspace use the names in this crate's root. The modules are here, and not in `millstream`, so
+//! that examples in these docs can use the same paths as a reader.
 
 pub use crate::{Config, DType, Device, Error, Event, Result, Stream, Timepoint};
 
-/// Going deeper: what a device computes, one Command at a time.
+/// Going deeper: operations of a device, one at a time.
 ///
 /// Tensors and layers make Commands themselves. Write them yourself to say what runs on which stream, in which memory.
-/// A Command is an operation ([`Op`](crate::Op)) with its operands; its constructors check everything. A stream runs Commands in
-/// the order in which they are recorded.
+/// A Command is an operation ([`Op`](crate::Op)) with its operands; its constructors check everything. A stream runs
+/// Commands in the order in which they are recorded.
 ///
 /// ```
 /// # millstream_core::doctest!();
@@ -35,12 +35,12 @@ pub mod command {
     pub use crate::command::*;
 }
 
-/// How a device is opened and how it is.
+/// Opening devices, and their health.
 pub mod device {
     pub use crate::{DeviceBuilder, Exhaustion, Health, HealthState, MAX_STREAMS};
 }
 
-/// Element types on the host: which Rust type is which [`DType`], and how numbers are rounded.
+/// Element types on the host, and rounding.
 pub mod dtype {
     pub use crate::{
         Element, Scalar, SmallFloat, as_bytes, bf16_from_f64, f16_from_f64, f32_round_to_odd,
@@ -48,19 +48,19 @@ pub mod dtype {
     };
 }
 
-/// What stands in an [`Error`].
+/// Parts of an [`Error`].
 pub mod error {
     pub use crate::{Cause, MissingOperator, WeightProblem};
 }
 
-/// Memory of devices and of the host, and how tensors lie in it.
+/// Memory of devices and of the host, and layouts of tensors.
 pub mod memory {
     pub use crate::{Buffer, HostBytes, Layout, MAX_RANK, broadcast_shapes};
 }
 
-/// Lists of Commands that are checked once and then only run.
+/// Lists of Commands that are checked once and run many times.
 ///
-/// `nn::Plan` makes one of tensor code.
+/// `nn::Plan` makes a plan from code with tensors.
 pub mod plan {
     pub use crate::{Plan, PlanBuilder, PlanPart, Slot};
 }
@@ -71,22 +71,22 @@ pub mod profiler {
     pub use crate::{LayerName, LayerScope};
 }
 
-/// Random numbers that depend on a seed and a place alone.
+/// Random numbers that depend on a seed and a position alone.
 pub mod random {
     pub use crate::{Generator, philox};
 }
 
-/// Figures of devices and streams.
+/// Statistics of devices and streams.
 pub mod stats {
     pub use crate::{Counters, MemoryStats};
 }
 
-/// What streams give: results on their way to the host, and what async code awaits.
+/// Transfers to the host, and futures.
 pub mod stream {
     pub use crate::{Download, DownloadFuture, Ready, TimepointFuture};
 }
 
-/// For who writes a device: what it implements, what the runtime hands it, and a fake one for tests without hardware.
+/// The traits of a device, for those who write one, and a fake device for tests.
 pub mod backend {
     pub use crate::{
         Backend, BackendEntry, BackendInfo, Batch, BoundCommand, Fault, HostBounds, HostPiece,

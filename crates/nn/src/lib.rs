@@ -1,4 +1,4 @@
-//! Tensors, layers and weights: networks as one writes them in PyTorch, run by Millstream.
+//! Tensors, layers, weights and models, with PyTorch's names.
 //!
 //! Start with [`Tensor`], [`Module`] and [`Weights`]. Everything here records [`Command`](millstream_core::Command)s
 //! on the calling thread's stream. So it runs on every device, and any thread may use any tensor or layer.

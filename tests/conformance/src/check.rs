@@ -1,4 +1,4 @@
-//! Runs one case and judges the outcome.
+//! Runs one case and checks the outcome.
 
 use std::fmt;
 
@@ -82,10 +82,10 @@ impl std::error::Error for Failure {}
 /// The first thing that is wrong. A write outside the output comes before a wrong element, since it
 /// usually explains it.
 pub fn check(target: &dyn Target, case: &Case) -> Result<(), Failure> {
-    let judged = target.run(case).map_err(Fault::Run).and_then(|outcome| {
+    let checked = target.run(case).map_err(Fault::Run).and_then(|outcome| {
         check_guards(case, &outcome).and_then(|()| check_elements(case, &outcome))
     });
-    judged.map_err(|fault| Failure {
+    checked.map_err(|fault| Failure {
         name: format!("{} on {}", case.name, target.name()),
         fault: Box::new(fault),
         case: Some(format!("{case:?}")),

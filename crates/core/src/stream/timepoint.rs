@@ -7,7 +7,9 @@ use super::StreamInner;
 use super::submit::{Deadline, Reason};
 use crate::{Device, Result};
 
-/// A stream and a sequence number. It has passed when everything up to it has finished on that stream.
+/// A stream and a sequence number.
+///
+/// It has passed when everything up to it has finished on that stream.
 ///
 /// A timepoint is about progress. Whether a value is valid is known when the value is read. For convenience a
 /// timepoint also reports the fault of the one Command that it names.

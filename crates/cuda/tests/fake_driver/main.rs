@@ -16,6 +16,8 @@ fn main() -> std::process::ExitCode {
 #[cfg(target_os = "linux")]
 mod bounds;
 #[cfg(target_os = "linux")]
+mod failures;
+#[cfg(target_os = "linux")]
 mod faults;
 #[cfg(target_os = "linux")]
 mod futures;
@@ -26,6 +28,10 @@ mod layer;
 #[cfg(target_os = "linux")]
 mod library;
 #[cfg(target_os = "linux")]
+mod lifetime;
+#[cfg(target_os = "linux")]
+mod replay;
+#[cfg(target_os = "linux")]
 mod transfers;
 
 #[cfg(target_os = "linux")]
@@ -33,12 +39,9 @@ mod linux {
     use std::path::Path;
     use std::process::{Command as Process, ExitCode};
     use std::sync::Barrier;
-    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     use std::time::{Duration, Instant};
 
-    use millstream_core::{
-        DType, Device, Error, Event, HealthState, Layout, Operand, Plan, Result, Stream,
-    };
+    use millstream_core::{DType, Device, Error, Event, HealthState, Layout, Result, Stream};
     use millstream_cuda as _;
 
     use super::layer::{Layer, ROWS, SIZE};
@@ -49,11 +52,7 @@ mod linux {
     const OWN_TESTS: &[Test] = &[
         ("both_devices_are_listed", both_devices_are_listed),
         ("transfers_of_any_size_arrive", transfers_of_any_size_arrive),
-        ("replayed_batches_give_new_answers", replayed_batches_give_new_answers),
-        ("one_batch_may_be_in_flight_many_times", one_batch_may_be_in_flight_many_times),
         ("many_threads_get_their_own_answers", many_threads_get_their_own_answers),
-        ("threads_that_share_a_stream_are_replayed", threads_that_share_a_stream_are_replayed),
-        ("plans_are_replayed_by_their_numbers", plans_are_replayed_by_their_numbers),
         ("streams_come_in_order", streams_come_in_order),
         (
             "a_stream_that_waits_for_two_comes_after_both",
@@ -62,19 +61,18 @@ mod linux {
         ("waits_end_at_their_deadline", waits_end_at_their_deadline),
         ("a_lack_of_memory_is_no_fault", a_lack_of_memory_is_no_fault),
         ("the_profiler_has_spans_of_the_device", the_profiler_has_spans_of_the_device),
-        ("a_closed_device_gives_its_memory_back", a_closed_device_gives_its_memory_back),
-        ("a_lost_device_fails_closed", a_lost_device_fails_closed),
-        ("a_forked_child_gets_an_error", a_forked_child_gets_an_error),
-        ("main_may_return_while_threads_work", main_may_return_while_threads_work),
     ];
 
     fn tests() -> impl Iterator<Item = &'static Test> {
         let others = [
             crate::transfers::TESTS,
+            crate::replay::TESTS,
             crate::faults::TESTS,
+            crate::failures::TESTS,
             crate::bounds::TESTS,
             crate::futures::TESTS,
             crate::kernels::TESTS,
+            crate::lifetime::TESTS,
         ];
         OWN_TESTS.iter().chain(others.into_iter().flatten())
     }
@@ -168,20 +166,6 @@ mod linux {
         }
     }
 
-    fn replayed_batches_give_new_answers() {
-        let device = open();
-        let stream = device.stream().unwrap();
-        let layers = [Layer::new(&stream).unwrap(), Layer::new(&stream).unwrap()];
-        for call in 0..100 {
-            for layer in &layers {
-                let input = Layer::input(call);
-                assert_eq!(layer.call(&stream, &input).unwrap(), Layer::expected(&input), "{call}");
-            }
-        }
-        // Two plans, each launched directly once.
-        assert_eq!(graph_launches(), 2 * 99);
-    }
-
     pub fn graph_launches() -> u64 {
         ask(c"fake_graph_launches")
     }
@@ -195,27 +179,6 @@ mod linux {
             assert!(!function.is_null());
             std::mem::transmute::<*mut libc::c_void, extern "C" fn() -> u64>(function)()
         }
-    }
-
-    fn one_batch_may_be_in_flight_many_times() {
-        let stream = open().stream().unwrap();
-        let buffers = [(); 2].map(|()| stream.allocate(row(100).dense_bytes()).unwrap());
-        let mut downloads = Vec::new();
-        for call in 0..300 {
-            for (index, buffer) in buffers.iter().enumerate() {
-                let value = (call * 2 + index) as f32;
-                stream.upload(buffer.operand(row(100)), &[value; 100]).unwrap();
-            }
-            for buffer in &buffers {
-                downloads.push(stream.download(buffer.operand(row(100))).unwrap());
-            }
-            stream.flush().unwrap();
-        }
-        for (index, download) in downloads.into_iter().enumerate() {
-            let values = download.read::<f32>().unwrap();
-            assert!(values.iter().all(|&value| value == index as f32), "{index}: {}", values[0]);
-        }
-        assert!(graph_launches() > 0);
     }
 
     fn many_threads_get_their_own_answers() {
@@ -238,97 +201,6 @@ mod linux {
             }
         });
         assert_eq!(device.health().faults, 0);
-    }
-
-    /// Several threads per stream, each allocating what a call needs: their batches do not mix, and each
-    /// thread gets the same blocks again, so that nearly every batch is one that came before.
-    ///
-    /// Of a hundred calls 99 are replayed where the machine has nothing else to do, about 40 where its cores
-    /// are busy with something else, and 2 to 17 if batches were mixed. There are rounds until 30 were in one.
-    fn threads_that_share_a_stream_are_replayed() {
-        const THREADS: usize = 12;
-        const CALLS: usize = 100;
-        const ROUNDS: usize = 40;
-        let device = Device::builder("cuda").streams(3).open().unwrap();
-        let layer = Layer::new(&device.stream().unwrap()).unwrap();
-        let (barrier, enough) = (Barrier::new(THREADS), AtomicBool::new(false));
-        // No thread stops while others wait for it.
-        let wrong = AtomicU64::new(0);
-        std::thread::scope(|scope| {
-            for thread in 0..THREADS {
-                let (barrier, layer, enough, wrong) = (&barrier, &layer, &enough, &wrong);
-                scope.spawn(move || {
-                    let stream = device.stream();
-                    for _ in 0..ROUNDS {
-                        barrier.wait();
-                        let before = device.counters().replays;
-                        // Nobody calls before all have looked.
-                        barrier.wait();
-                        for call in 0..CALLS {
-                            let input = Layer::input(thread * 1000 + call);
-                            let got = stream
-                                .as_ref()
-                                .ok()
-                                .map(|stream| layer.call_twice(stream, &input, thread + call).ok());
-                            let expected = Layer::expected(&Layer::expected(&input));
-                            if got.flatten() != Some(expected) {
-                                wrong.fetch_add(1, Ordering::Relaxed);
-                            }
-                        }
-                        barrier.wait();
-                        if device.counters().replays - before > (THREADS * CALLS * 3 / 10) as u64 {
-                            enough.store(true, Ordering::Relaxed);
-                        }
-                        barrier.wait();
-                        if enough.load(Ordering::Relaxed) {
-                            break;
-                        }
-                    }
-                });
-            }
-        });
-        let counters = device.counters();
-        assert_eq!(wrong.load(Ordering::Relaxed), 0, "answers");
-        assert!(counters.shares >= THREADS as u64 - 2);
-        assert!(enough.load(Ordering::Relaxed), "in none of {ROUNDS} rounds: {counters:?}");
-    }
-
-    /// Two plans with the same buffers in turn: a graph is of one plan, and of one set of buffers.
-    fn plans_are_replayed_by_their_numbers() {
-        const CALLS: u64 = 60;
-        let device = open();
-        let stream = device.stream().unwrap();
-        let layer = Layer::new(&stream).unwrap();
-        let one = matrix(ROWS, SIZE);
-        let layers = |count: usize| {
-            Plan::trace(&device, &[one], |inputs| {
-                let mut value = inputs[0].clone();
-                for _ in 0..count {
-                    let next = stream.allocate(one.dense_bytes())?;
-                    layer.record(&stream, &next, &value)?;
-                    value = next;
-                }
-                Ok::<_, Error>(vec![Operand::new(value, one)])
-            })
-        };
-        let plans = [layers(2).unwrap(), layers(3).unwrap()];
-        let other = stream.allocate(one.dense_bytes()).unwrap();
-        let before = device.counters().replays;
-        for call in 0..CALLS as usize {
-            let input = Layer::input(call);
-            stream.upload(layer.x.operand(one), &input).unwrap();
-            stream.flush().unwrap();
-            let output = if call % 4 < 2 { &layer.y } else { &other };
-            stream.run(&plans[call % 2], &[&layer.x], &[output]).unwrap();
-            // A batch of its own: a download in it would tell it from one with another output.
-            stream.flush().unwrap();
-            let got = stream.download(output.operand(one)).unwrap().read::<f32>().unwrap();
-            let twice = Layer::expected(&Layer::expected(&input));
-            let expected = if call % 2 == 0 { twice } else { Layer::expected(&twice) };
-            assert_eq!(got, expected, "call {call}");
-        }
-        let replays = device.counters().replays - before;
-        assert!(replays >= CALLS - 4 * 3, "{replays} of {CALLS} runs were replayed");
     }
 
     fn streams_come_in_order() {
@@ -420,85 +292,5 @@ mod linux {
         }
         let (before, after) = (Event::timed(&stream).unwrap(), Event::timed(&stream).unwrap());
         assert!(before.elapsed(&after).unwrap() < Duration::from_secs(10));
-    }
-
-    fn a_closed_device_gives_its_memory_back() {
-        for _ in 0..20 {
-            let device = open();
-            let stream = device.stream().unwrap();
-            let layer = Layer::new(&stream).unwrap();
-            for call in 0..5 {
-                let input = Layer::input(call);
-                assert_eq!(layer.call(&stream, &input).unwrap(), Layer::expected(&input));
-            }
-            // Far more than there is, if the devices before had kept theirs.
-            let large = device.allocate(300 << 20).unwrap();
-            drop((large, layer));
-            device.close().unwrap();
-            assert!(matches!(device.stream(), Err(Error::DeviceClosed { .. })));
-        }
-    }
-
-    fn a_lost_device_fails_closed() {
-        let device = open();
-        let (bad, other) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
-        let buffer = other.allocate(16).unwrap();
-        plant(&bad, b"DIE").unwrap();
-        let started = Instant::now();
-        let error = bad.synchronize().unwrap_err();
-        assert!(matches!(error, Error::DeviceLost { .. }), "{error}");
-        assert!(error.to_string().contains("gave CUDA_ERROR_ILLEGAL_ADDRESS"), "{error}");
-        assert!(started.elapsed() < Duration::from_secs(5));
-        let refused = other.upload(buffer.operand(bytes(16)), &[0u8; 16]);
-        assert!(matches!(refused, Err(Error::DeviceLost { .. })));
-        assert_eq!(device.health().state, HealthState::Lost);
-        let reopened = Device::builder("cuda").open();
-        assert!(matches!(reopened, Err(Error::DeviceLost { .. })));
-    }
-
-    fn main_may_return_while_threads_work() {
-        let device = open();
-        let (started, all_started) = std::sync::mpsc::channel();
-        for thread in 0..8 {
-            let started = started.clone();
-            std::thread::spawn(move || {
-                let stream = device.stream().unwrap();
-                let layer = Layer::new(&stream).unwrap();
-                for call in 0.. {
-                    let input = Layer::input(thread + call);
-                    assert_eq!(layer.call(&stream, &input).unwrap(), Layer::expected(&input));
-                    let _ = started.send(());
-                }
-            });
-        }
-        for _ in 0..100 {
-            all_started.recv().unwrap();
-        }
-    }
-
-    fn a_forked_child_gets_an_error() {
-        let device = open();
-        let stream = device.stream().unwrap();
-        let buffer = stream.allocate(16).unwrap();
-        // SAFETY: the child only calls what is promised to work after a fork, and leaves with `_exit`.
-        match unsafe { libc::fork() } {
-            0 => {
-                let inherited = matches!(stream.synchronize(), Err(Error::Forked { .. }));
-                let again = Device::open("cuda").err().map(|error| error.to_string());
-                drop(buffer);
-                let is_reported = again.is_some_and(|text| text.contains("forked"));
-                // SAFETY: ends the child without the parent's exit handlers.
-                unsafe { libc::_exit(i32::from(!(inherited && is_reported))) }
-            }
-            child => {
-                assert!(child > 0);
-                let mut status = 0;
-                // SAFETY: `status` is a place for the result.
-                unsafe { libc::waitpid(child, &mut status, 0) };
-                assert_eq!(status, 0);
-                stream.upload(buffer.operand(bytes(16)), &[0u8; 16]).unwrap();
-                stream.synchronize().unwrap();
-            }
-        }
     }
 }

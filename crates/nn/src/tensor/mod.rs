@@ -40,7 +40,9 @@ pub(crate) use record::{OpRecorder, some};
 
 use crate::{Axis, Result};
 
-/// An array of numbers on a device. It never changes, and clones and views share its memory.
+/// An array of numbers on a device.
+///
+/// It never changes, and clones and views share its memory.
 ///
 /// Operations return at once: they record a [`Command`](millstream_core::Command) on the calling thread's
 /// stream. Reading values ([`to_vec`](Self::to_vec), [`to_scalar`](Self::to_scalar), `Display`) waits for

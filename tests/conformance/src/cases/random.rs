@@ -1,4 +1,4 @@
-//! Random numbers: range and places. What they are together is judged by properties.
+//! Random numbers: range and places. Properties check their distribution.
 
 use millstream_core::Distribution;
 

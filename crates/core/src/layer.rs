@@ -112,8 +112,9 @@ impl fmt::Debug for LayerName {
 ///
 /// It stays on the thread that entered:
 ///
-/// ```compile_fail
-/// let scope = millstream_core::LayerName::new("layer").enter();
+/// ```compile_fail,E0277
+/// # use millstream_core::api as millstream;
+/// let scope = millstream::profiler::LayerName::new("layer").enter();
 /// std::thread::spawn(move || drop(scope));
 /// ```
 #[derive(Debug)]

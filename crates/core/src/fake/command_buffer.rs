@@ -9,7 +9,8 @@ use std::marker::PhantomData;
 /// It belongs to the thread that made it. Queues are `Send` and `Sync`, so no queue can store one.
 ///
 /// ```compile_fail,E0277
-/// struct Stored(std::sync::Mutex<Option<millstream_core::fake::CommandBuffer>>);
+/// # use millstream_core::api as millstream;
+/// struct Stored(std::sync::Mutex<Option<millstream::backend::fake::CommandBuffer>>);
 /// fn may_be_a_queue<Q: Send + Sync>() {}
 /// may_be_a_queue::<Stored>();
 /// ```

@@ -83,8 +83,9 @@ use crate::{Axis, Result};
 ///
 /// A tensor cannot be written to:
 ///
-/// ```compile_fail
-/// fn overwrite(mut tensor: millstream_nn::Tensor) {
+/// ```compile_fail,E0608
+/// # millstream_nn::doctest!();
+/// fn overwrite(mut tensor: millstream::Tensor) {
 ///     tensor[0] = 1.0;
 /// }
 /// ```

@@ -40,7 +40,7 @@ impl<'de> Deserialize<'de> for Index {
                         _ => drop(fields.next_value::<IgnoredAny>()?),
                     }
                 }
-                found.ok_or_else(|| A::Error::custom("it has no weight_map"))
+                found.ok_or_else(|| A::Error::custom("it has no weight_map, so it is not the index of a model: open its .safetensors file or its folder"))
             }
         }
 

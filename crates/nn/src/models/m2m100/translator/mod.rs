@@ -28,15 +28,13 @@ use crate::Result;
 /// # Example
 ///
 /// ```no_run
-/// # use millstream_cpu as _;
-/// use millstream_core::Device;
-/// use millstream_nn::models::m2m100::Translator;
+/// # millstream_nn::doctest!();
+/// use millstream::Device;
+/// use millstream::nn::models::m2m100::Translator;
 ///
-/// # fn main() -> millstream_nn::Result<()> {
 /// let translator = Translator::open("m2m100_418M", &Device::cpu()?)?;
 /// println!("{}", translator.translate("Life is like a box of chocolates.", "en", "fr")?);
-/// # Ok(())
-/// # }
+/// # Ok::<(), millstream::Error>(())
 /// ```
 pub struct Translator {
     model: M2M100,

@@ -37,12 +37,27 @@ impl Builder<'_> {
             let specs: SmallVec<[TensorSpec; 4]> =
                 inputs.iter().map(|&edge| self.graph.spec(edge)).collect();
             let made = op.infer(&specs)?;
+            made.iter().try_for_each(|spec| self.check_size(spec))?;
             if is_foldable(&op, &specs, &made) {
                 let folded = self.folder.fold(&op, &constants, &made);
                 return Ok(folded.into_iter().map(|made| self.graph.add_constant(made)).collect());
             }
         }
-        self.graph.add_node(op, inputs)
+        let made = self.graph.add_node(op, inputs)?;
+        made.iter().try_for_each(|&edge| self.check_size(&self.graph.spec(edge)))?;
+        Ok(made)
+    }
+
+    /// # Errors
+    ///
+    /// A tensor that is larger than the model may have.
+    fn check_size(&self, spec: &TensorSpec) -> Result<()> {
+        let (bytes, limit) = (spec.layout()?.dense_bytes(), self.folder.tensor_bytes());
+        if bytes > limit {
+            let reason = format!("{spec} takes {bytes} bytes; a tensor may have {limit}");
+            return Err(Error::Invalid { op: "graph", reason });
+        }
+        Ok(())
     }
 
     /// A node with one output.

@@ -178,6 +178,8 @@ struct RecipeKey {
 pub(crate) struct Folder {
     device: Device,
     host: Device,
+    /// The most bytes that a tensor may have.
+    tensor_bytes: usize,
     computed: Mutex<HashMap<RecipeKey, Weak<Inner>>>,
 }
 
@@ -190,9 +192,14 @@ impl Folder {
     /// # Errors
     ///
     /// A CPU device that cannot be opened.
-    pub fn new(device: &Device) -> Result<Self> {
+    pub fn new(device: &Device, tensor_bytes: usize) -> Result<Self> {
         let host = if device.info().name == "cpu" { *device } else { Device::cpu()? };
-        Ok(Self { device: *device, host, computed: Mutex::new(HashMap::new()) })
+        Ok(Self { device: *device, host, tensor_bytes, computed: Mutex::new(HashMap::new()) })
+    }
+
+    /// The most bytes that a tensor may have.
+    pub fn tensor_bytes(&self) -> usize {
+        self.tensor_bytes
     }
 
     /// The device whose plans use the constants.

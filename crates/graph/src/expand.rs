@@ -25,8 +25,8 @@ pub enum Value {
     Optional(Option<Box<Value>>),
     /// A value that the model has: strings, for example.
     Known(Arc<ModelValue>),
-    /// A value that only a call has, and that no device computes with: strings, maps. It is read by
-    /// [operators of the host](HostOperator).
+    /// A value that only a call has, and that no device computes with: strings, maps, sequences of any length. It is
+    /// read by [operators of the host](HostOperator).
     Opaque(Opaque),
 }
 
@@ -35,6 +35,26 @@ pub enum Value {
 pub struct Opaque {
     /// Where a call keeps it.
     pub(crate) register: usize,
+    pub(crate) kind: OpaqueKind,
+}
+
+/// What a value is that only a call has.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum OpaqueKind {
+    /// Strings of this shape.
+    Strings(Sizes),
+    /// Values by keys.
+    Map,
+    /// A sequence.
+    Sequence,
+}
+
+impl Opaque {
+    /// What it is.
+    pub fn kind(&self) -> &OpaqueKind {
+        &self.kind
+    }
 }
 
 impl Value {
@@ -45,7 +65,11 @@ impl Value {
             Value::Sequence(_) => "a sequence",
             Value::Optional(_) => "an optional",
             Value::Known(known) => known.kind(),
-            Value::Opaque(_) => "strings or a map",
+            Value::Opaque(opaque) => match opaque.kind {
+                OpaqueKind::Strings(_) => "strings",
+                OpaqueKind::Map => "a map",
+                OpaqueKind::Sequence => "a sequence",
+            },
         }
     }
 

@@ -21,13 +21,15 @@ mod view;
 
 pub use array::Array;
 pub use constant::Constant;
-pub use expand::{Expanded, Expander, Opaque, Stop, Value};
+pub use expand::{Expanded, Expander, Opaque, OpaqueKind, Stop, Value};
 pub use graph::{Edge, Edges, Graph, Node, NodeOp, Source};
 pub use millstream_core::{Error, Result};
 pub use model::{Body, Dim, Operator, OperatorNode, Port, ValueId, ValueType};
-pub use model_value::{MapKey, ModelValue, Strings};
+pub use model_value::{Map, MapKeys, MapValues, ModelValue, Strings};
 pub use passes::{Pass, Passes};
-pub use program::{HostCall, HostOperator, Program};
+pub use program::{
+    HostArray, HostCall, HostOperator, HostStep, HostValue, Limits, Program, Resume,
+};
 pub use session::{Session, SessionBuilder, SessionStats};
 pub use view::{Sizes, View};
 

@@ -1,17 +1,20 @@
-//! Values that only the host knows: strings, and what is made of several tensors.
+//! Values that go into a model and come out of it: tensors, strings, and what is made of several of them.
 
-use std::collections::BTreeMap;
-use std::fmt;
+use std::sync::Arc;
 
 use millstream_nn::Tensor;
 
-use crate::{Error, Result};
+use crate::{Array, Error, Result};
 
-/// A tensor of strings.
+fn invalid<T>(op: &'static str, reason: String) -> Result<T> {
+    Err(Error::Invalid { op, reason })
+}
+
+/// A tensor of strings. Clones share them.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Strings {
     shape: Vec<usize>,
-    values: Vec<String>,
+    values: Arc<[String]>,
 }
 
 impl Strings {
@@ -20,11 +23,11 @@ impl Strings {
     /// # Errors
     ///
     /// Another number of strings than the shape has.
-    pub fn new(shape: &[usize], values: Vec<String>) -> Result<Self> {
+    pub fn new(shape: &[usize], values: impl Into<Arc<[String]>>) -> Result<Self> {
+        let values = values.into();
         let count = shape.iter().try_fold(1usize, |count, &size| count.checked_mul(size));
         if count != Some(values.len()) {
-            let reason = format!("{} strings for shape {shape:?}", values.len());
-            return Err(Error::Invalid { op: "strings", reason });
+            return invalid("strings", format!("{} strings for shape {shape:?}", values.len()));
         }
         Ok(Self { shape: shape.to_vec(), values })
     }
@@ -38,23 +41,82 @@ impl Strings {
     pub fn values(&self) -> &[String] {
         &self.values
     }
+
+    /// The same strings in another shape.
+    ///
+    /// # Errors
+    ///
+    /// A shape of another number of elements.
+    pub fn reshaped(&self, shape: &[usize]) -> Result<Self> {
+        Self::new(shape, Arc::clone(&self.values))
+    }
 }
 
-/// The key of an entry of a map.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MapKey {
-    /// A number.
-    Int(i64),
-    /// A string.
-    Text(String),
+/// The keys of a [`Map`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum MapKeys {
+    /// Numbers.
+    Ints(Arc<[i64]>),
+    /// Strings.
+    Texts(Arc<[String]>),
 }
 
-impl fmt::Display for MapKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl MapKeys {
+    /// How many there are.
+    pub fn len(&self) -> usize {
         match self {
-            MapKey::Int(number) => write!(f, "{number}"),
-            MapKey::Text(text) => f.write_str(text),
+            MapKeys::Ints(keys) => keys.len(),
+            MapKeys::Texts(keys) => keys.len(),
         }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The values of a [`Map`], in the order of its keys.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MapValues {
+    /// Numbers, an array of rank 1.
+    Numbers(Array),
+    /// Strings.
+    Texts(Arc<[String]>),
+}
+
+/// A number or string for each of some keys, on the host. Maps of one call may share their keys.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Map {
+    keys: MapKeys,
+    values: MapValues,
+}
+
+impl Map {
+    /// A map of these keys to these values.
+    ///
+    /// # Errors
+    ///
+    /// Another number of values than keys.
+    pub fn new(keys: MapKeys, values: MapValues) -> Result<Self> {
+        let (count, flat) = match &values {
+            MapValues::Numbers(array) => (array.elements(), array.shape().len() == 1),
+            MapValues::Texts(texts) => (texts.len(), true),
+        };
+        if !flat || count != keys.len() {
+            return invalid("map", format!("{count} values for {} keys", keys.len()));
+        }
+        Ok(Self { keys, values })
+    }
+
+    /// The keys.
+    pub fn keys(&self) -> &MapKeys {
+        &self.keys
+    }
+
+    /// The values, in the order of the keys.
+    pub fn values(&self) -> &MapValues {
+        &self.values
     }
 }
 
@@ -70,7 +132,7 @@ pub enum ModelValue {
     /// A value, or none.
     Optional(Option<Box<ModelValue>>),
     /// Values by keys.
-    Map(BTreeMap<MapKey, ModelValue>),
+    Map(Map),
 }
 
 impl ModelValue {
@@ -101,5 +163,11 @@ impl From<&Tensor> for ModelValue {
 impl From<Strings> for ModelValue {
     fn from(strings: Strings) -> Self {
         ModelValue::Strings(strings)
+    }
+}
+
+impl From<Map> for ModelValue {
+    fn from(map: Map) -> Self {
+        ModelValue::Map(map)
     }
 }

@@ -6,15 +6,16 @@
 //! form a tree: from each stage one goes on to a child by what arrived, and every stage is compiled once.
 
 mod compile;
+mod host;
+mod limits;
 mod run;
 mod stage;
 mod work;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use millstream_core::{Device, Stream};
+use millstream_core::Stream;
 
 use crate::constant::Folder;
 use crate::model::Body;
@@ -23,41 +24,10 @@ use crate::passes::Passes;
 use crate::session::SessionStats;
 use crate::{Error, Result};
 
+pub use host::{HostArray, HostCall, HostOperator, HostStep, HostValue, Resume};
+pub use limits::Limits;
 pub(crate) use run::Run;
 pub(crate) use stage::{Form, Stage, Stages};
-
-/// An operator that the host computes while a call runs: on strings and maps, or by running bodies.
-pub trait HostOperator: Send + Sync + fmt::Debug {
-    /// The outputs for these inputs. An input that is not given is `None`.
-    ///
-    /// # Errors
-    ///
-    /// Inputs that it does not take, or what went wrong.
-    fn run(&self, call: &HostCall<'_>, inputs: &[Option<ModelValue>]) -> Result<Vec<ModelValue>>;
-}
-
-/// The call for which the host computes an operator.
-#[derive(Debug)]
-pub struct HostCall<'a> {
-    stream: &'a Stream,
-    settings: &'a Settings,
-}
-
-impl HostCall<'_> {
-    /// The device of the call.
-    pub fn device(&self) -> Device {
-        self.stream.device()
-    }
-
-    /// Runs a program on the call's own stream. Waits where it needs contents.
-    ///
-    /// # Errors
-    ///
-    /// What the program says.
-    pub fn run(&self, program: &Program, inputs: Vec<ModelValue>) -> Result<Vec<ModelValue>> {
-        program.run(self.settings, self.stream, inputs)
-    }
-}
 
 /// How programs are compiled.
 #[derive(Debug)]
@@ -68,8 +38,7 @@ pub(crate) struct Settings {
     pub stages: usize,
     /// How long a call waits for the compilation of another.
     pub timeout: Duration,
-    /// The most operators that a body may become when branches and loops are put in place.
-    pub operators: usize,
+    pub limits: Limits,
 }
 
 /// A body with what was compiled of it, shared by all calls.
@@ -95,12 +64,12 @@ impl Program {
     }
 
     pub(crate) fn run(
-        &self,
+        self: &Arc<Self>,
         settings: &Settings,
         stream: &Stream,
         inputs: Vec<ModelValue>,
     ) -> Result<Vec<ModelValue>> {
-        let mut run = Run::new(self, inputs)?;
+        let mut run = Run::new(self, inputs);
         loop {
             match run.go_on(settings, stream)? {
                 run::Step::Wait(downloads) => {

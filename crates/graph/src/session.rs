@@ -1,5 +1,6 @@
 //! A model that any number of threads call.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use millstream_core::{Device, Stream};
@@ -8,13 +9,13 @@ use crate::constant::Folder;
 use crate::model::Body;
 use crate::model_value::ModelValue;
 use crate::passes::Passes;
-use crate::program::{Program, Settings};
+use crate::program::{Limits, Program, Settings};
 use crate::{Error, Result};
 
 /// A loaded model. See [`run`](Self::run).
 #[derive(Debug)]
 pub struct Session {
-    program: Program,
+    program: Arc<Program>,
     settings: Settings,
     device: Device,
 }
@@ -39,12 +40,19 @@ pub struct SessionStats {
 pub struct SessionBuilder {
     device: Device,
     passes: Passes,
+    limits: Limits,
 }
 
 impl SessionBuilder {
     /// Which passes are run.
     pub fn passes(mut self, passes: Passes) -> Self {
         self.passes = passes;
+        self
+    }
+
+    /// What the model may use.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
         self
     }
 
@@ -55,20 +63,20 @@ impl SessionBuilder {
     /// A CPU device, which constants are computed on, that cannot be opened.
     pub fn build(self, body: Body) -> Result<Session> {
         let settings = Settings {
-            folder: Folder::new(&self.device)?,
+            folder: Folder::new(&self.device, self.limits.tensor_bytes)?,
             passes: self.passes,
             stages: 64,
             timeout: Duration::from_secs(60),
-            operators: 1 << 20,
+            limits: self.limits,
         };
-        Ok(Session { program: Program::new(body), settings, device: self.device })
+        Ok(Session { program: Arc::new(Program::new(body)), settings, device: self.device })
     }
 }
 
 impl Session {
     /// For sessions of a device.
     pub fn builder(device: &Device) -> SessionBuilder {
-        SessionBuilder { device: *device, passes: Passes::default() }
+        SessionBuilder { device: *device, passes: Passes::default(), limits: Limits::default() }
     }
 
     /// The model.

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use millstream_core::{BinaryOp, DType, Device, Epilogue, Op, Result, UnaryOp};
 use millstream_cpu as _;
 use millstream_graph::{
-    Array, Body, Constant, Expanded, Expander, HostCall, HostOperator, ModelValue, Operator,
-    Passes, Session, Sizes, Stop, Strings, Value, ValueId, ValueType, View,
+    Array, Body, Constant, Expanded, Expander, HostCall, HostOperator, HostStep, HostValue, Limits,
+    ModelValue, Operator, Passes, Program, Session, Sizes, Stop, Strings, Value, ValueId,
+    ValueType, View,
 };
 use millstream_nn::Tensor;
 
@@ -183,11 +184,11 @@ fn a_branch_is_chosen_by_each_call() {
 struct Spell(AtomicUsize);
 
 impl HostOperator for Spell {
-    fn run(&self, call: &HostCall<'_>, inputs: &[Option<ModelValue>]) -> Result<Vec<ModelValue>> {
+    fn run(&self, _call: &HostCall<'_>, inputs: Vec<Option<HostValue>>) -> Result<HostStep> {
         self.0.fetch_add(1, Ordering::Relaxed);
-        let Some(ModelValue::Strings(strings)) = &inputs[0] else { panic!("strings") };
+        let strings = inputs[0].as_ref().expect("an input").strings()?;
         let lengths: Vec<f32> = strings.values().iter().map(|text| text.len() as f32).collect();
-        Ok(vec![Tensor::from_slice(&lengths, strings.shape(), &call.device())?.into()])
+        Ok(HostStep::Done(vec![Array::from_slice(&lengths, strings.shape())?.into()]))
     }
 }
 
@@ -203,13 +204,65 @@ fn operators_of_the_host_run_between_stages() {
     let session = session(writer.output(sum));
     for words in [vec!["a", "bcd"], vec!["efghi", ""]] {
         let expected: Vec<f32> = words.iter().map(|word| 2.0 * word.len() as f32).collect();
-        let words = words.into_iter().map(str::to_owned).collect();
+        let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
         let strings = Strings::new(&[2], words).unwrap();
         let outputs = session.run(vec![strings.into()]).unwrap();
         let ModelValue::Tensor(tensor) = &outputs[0] else { panic!("a tensor") };
         assert_eq!(tensor.to_vec::<f32>().unwrap(), expected);
     }
     assert_eq!(spell.0.load(Ordering::Relaxed), 2);
+}
+
+/// Adds its input to itself until it is above a limit: a program is run again and again, and what it made is read.
+#[derive(Debug)]
+struct Doubling(Arc<Program>);
+
+fn doubled(program: Arc<Program>, value: HostValue) -> HostStep {
+    let again = Arc::clone(&program);
+    HostStep::Run {
+        program,
+        inputs: vec![value],
+        then: Box::new(move |call, values| {
+            let tensor = values[0].tensor(call)?;
+            let then = Box::new(move |_: &HostCall<'_>, arrays: Vec<Array>| {
+                if arrays[0].to_f64s()?.iter().all(|&value| value > 100.0) {
+                    return Ok(HostStep::Done(values));
+                }
+                Ok(doubled(again, values.into_iter().next().expect("a value")))
+            });
+            Ok(HostStep::Read { tensors: vec![tensor], then })
+        }),
+    }
+}
+
+impl HostOperator for Doubling {
+    fn reads(&self) -> bool {
+        false
+    }
+
+    fn run(&self, _call: &HostCall<'_>, mut inputs: Vec<Option<HostValue>>) -> Result<HostStep> {
+        let value = inputs.remove(0).expect("an input");
+        Ok(doubled(Arc::clone(&self.0), value))
+    }
+}
+
+#[test]
+fn operators_of_the_host_run_programs_and_read_what_they_made() {
+    let mut inner = Writer::new();
+    let x = inner.input("x");
+    // The program itself is cut in two.
+    let found = inner.node(compact(), &[x]);
+    let sum = inner.node(add(), &[found, found]);
+    let program = Arc::new(Program::new(inner.output(sum)));
+    let host: Arc<dyn HostOperator> = Arc::new(Doubling(program));
+    let mut writer = Writer::new();
+    let x = writer.input("x");
+    let doubled =
+        writer.node(function("doubling", move |_, _| Err(Stop::Host(Arc::clone(&host)))), &[x]);
+    let result = writer.node(unary(UnaryOp::Neg), &[doubled]);
+    let session = session(writer.output(result));
+    assert_eq!(run(&session, &[&tensor(&[3.0, 0.0, 40.0])]), [-192.0, -2560.0]);
+    assert_eq!(run(&session, &[&tensor(&[60.0])]), [-120.0]);
 }
 
 #[test]
@@ -257,4 +310,20 @@ fn passes_keep_the_answers() {
     let expected = run(&plain, &[&x]);
     assert_eq!(run(&session(body()), &[&x]), expected);
     assert!(expected.contains(&0.0) && expected.iter().any(|&value| value > 0.0));
+}
+
+#[test]
+fn a_tensor_beyond_the_limit_is_refused_by_name() {
+    let mut writer = Writer::new();
+    let x = writer.input("x");
+    let wide = function("expand", |at, inputs| {
+        let shape = Sizes::from_slice(&[1 << 20, 2]);
+        Ok(vec![at.view(View::Broadcast(shape), edge(inputs, 0)?)?.into()])
+    });
+    let wide = writer.node(wide, &[x]);
+    let limits = Limits { tensor_bytes: 1 << 20, ..Limits::default() };
+    let device = Device::cpu().unwrap();
+    let session = Session::builder(&device).limits(limits).build(writer.output(wide)).unwrap();
+    let error = session.run(vec![tensor(&[1.0, 2.0]).into()]).unwrap_err().to_string();
+    assert!(error.contains("expand") && error.contains("8388608 bytes"), "{error}");
 }

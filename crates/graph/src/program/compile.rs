@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::stage::{Arrival, Call, Form, Stage, Stages, Then};
+use super::stage::{Arrival, Call, Form, Produced, Stage, Stages, Then};
 use super::work::{Saved, Work};
 use super::{Program, Settings};
 use crate::Result;
@@ -48,9 +48,17 @@ fn stage(settings: &Settings, mut work: Work) -> Result<Stage> {
                     kind: call.kind,
                 }
             });
-            let calls = calls.collect();
+            let calls: Vec<Call> = calls.collect();
+            let mut reads = Vec::new();
+            for call in calls.iter().filter(|call| call.operator.reads()) {
+                for input in call.inputs.iter().flatten() {
+                    if let Produced::Register(register) = input {
+                        reads.push(*register);
+                    }
+                }
+            }
             let saved = Box::new(work.save(&registers));
-            Then::Continue { contents, calls, saved, next: Box::new(Stages::new()) }
+            Then::Continue { contents, reads, calls, saved, next: Box::new(Stages::new()) }
         }
     };
     then.load_constants(settings)?;

@@ -6,30 +6,82 @@ use crate::recent_cache::RecentCache;
 use millstream_core::{Layout, Plan, TensorSpec};
 
 use super::work::Saved;
-use super::{HostOperator, Settings};
+use super::{HostOperator, HostValue, Settings};
 use crate::constant::Constant;
+use crate::expand::OpaqueKind;
 use crate::model_value::ModelValue;
+use crate::view::Sizes;
 use crate::{Array, Result};
 
 /// What the compiler has to know of a value that a call brings.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Form {
     Tensor(TensorSpec),
+    /// A constant, which takes no register.
+    Constant(Constant),
     Sequence(Vec<Form>),
     Optional(Option<Box<Form>>),
-    /// Strings or a map, which no plan reads.
-    Opaque,
+    /// What no plan reads.
+    Opaque(OpaqueKind),
 }
 
+impl PartialEq for Form {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Form::Tensor(a), Form::Tensor(b)) => a == b,
+            (Form::Constant(a), Form::Constant(b)) => a.number() == b.number(),
+            (Form::Sequence(a), Form::Sequence(b)) => a == b,
+            (Form::Optional(a), Form::Optional(b)) => a == b,
+            (Form::Opaque(a), Form::Opaque(b)) => a == b,
+            (
+                Form::Tensor(_)
+                | Form::Constant(_)
+                | Form::Sequence(_)
+                | Form::Optional(_)
+                | Form::Opaque(_),
+                _,
+            ) => false,
+        }
+    }
+}
+
+/// Sequences of up to so many values are compiled for their length.
+const SHORT: usize = 32;
+
 impl Form {
+    /// The form of a value that a caller gives.
     pub fn of(value: &ModelValue) -> Self {
         match value {
             ModelValue::Tensor(tensor) => Form::Tensor(TensorSpec::of(tensor.layout())),
-            ModelValue::Strings(_) | ModelValue::Map(_) => Form::Opaque,
+            ModelValue::Strings(strings) => {
+                Form::Opaque(OpaqueKind::Strings(Sizes::from_slice(strings.shape())))
+            }
+            ModelValue::Map(_) => Form::Opaque(OpaqueKind::Map),
+            ModelValue::Sequence(values) if values.len() > SHORT => {
+                Form::Opaque(OpaqueKind::Sequence)
+            }
             ModelValue::Sequence(values) => Form::Sequence(values.iter().map(Form::of).collect()),
             ModelValue::Optional(value) => {
                 Form::Optional(value.as_ref().map(|value| Box::new(Form::of(value))))
             }
+        }
+    }
+
+    /// The form of a value that an operator of the host made.
+    pub fn of_made(value: &HostValue) -> Self {
+        match value {
+            HostValue::Value(value) => Form::of(value),
+            HostValue::Array(array) => Form::Tensor(array.array().spec()),
+            HostValue::Constant(constant) => Form::Tensor(constant.spec()),
+            HostValue::Whole(_) => Form::Opaque(OpaqueKind::Sequence),
+        }
+    }
+
+    /// The form of a value that an operator of the host gives to a program. The program is compiled for constants.
+    pub fn of_given(value: &HostValue) -> Self {
+        match value {
+            HostValue::Constant(constant) => Form::Constant(constant.clone()),
+            other => Form::of_made(other),
         }
     }
 }
@@ -69,7 +121,15 @@ pub(crate) enum Then {
     /// These are the outputs.
     Finish(Vec<Produced>),
     /// Contents are read, operators are run on the host, and the next stage follows from what they gave.
-    Continue { contents: Vec<usize>, calls: Vec<Call>, saved: Box<Saved>, next: Box<Stages> },
+    Continue {
+        /// The registers of what the next stage is compiled for.
+        contents: Vec<usize>,
+        /// Registers whose contents the calls read.
+        reads: Vec<usize>,
+        calls: Vec<Call>,
+        saved: Box<Saved>,
+        next: Box<Stages>,
+    },
 }
 
 impl Produced {
@@ -88,16 +148,13 @@ impl Produced {
 }
 
 impl Then {
-    /// Brings constants to the device that a call gives out or hands to the host.
+    /// Brings constants to the device that a call gives out. What the host gets, it brings there if it needs to.
     pub fn load_constants(&self, settings: &Settings) -> Result<()> {
         match self {
             Then::Finish(outputs) => {
                 outputs.iter().try_for_each(|output| output.load_constants(settings))
             }
-            Then::Continue { calls, .. } => {
-                let inputs = calls.iter().flat_map(|call| call.inputs.iter().flatten());
-                inputs.into_iter().try_for_each(|input| input.load_constants(settings))
-            }
+            Then::Continue { .. } => Ok(()),
         }
     }
 }

@@ -134,9 +134,11 @@ impl Work {
                 self.registers += 1;
                 Value::Tensor(edge)
             }
-            Form::Opaque => {
+            Form::Constant(constant) => Value::Tensor(self.graph.add_constant(constant.clone())),
+            Form::Opaque(kind) => {
                 self.registers += 1;
-                Value::Opaque(Opaque { register: self.registers - 1 })
+                let (register, kind) = (self.registers - 1, kind.clone());
+                Value::Opaque(Opaque { register, kind })
             }
             Form::Sequence(forms) => {
                 Value::Sequence(forms.iter().map(|form| self.arrived(form)).collect())
@@ -304,8 +306,8 @@ impl Work {
             values.push(value);
         }
         self.expanded += 1;
-        if self.expanded > settings.operators {
-            let reason = format!("it makes more than {} operators", settings.operators);
+        if self.expanded > settings.limits.operators {
+            let reason = format!("it makes more than {} operators", settings.limits.operators);
             return Err(node_error(name, operator.kind(), Error::Invalid { op: "model", reason }));
         }
         let wanted: smallvec::SmallVec<[bool; 4]> = outputs.iter().map(Option::is_some).collect();

@@ -8,8 +8,10 @@ use crate::graph::{Edge, Graph, NodeOp};
 use crate::view::View;
 use crate::{Error, Result};
 
-/// What is made of constants is a constant up to so many elements; beyond, only if it is not much more than it is made of.
-const FOLDED_ELEMENTS: usize = 4096;
+/// What is made of constants is a constant up to so many bytes; beyond, only up to so many times what it is made of: numbers
+/// of 4 bits become numbers of 32.
+const FOLDED_BYTES: usize = 1 << 14;
+const FOLDED_GROWTH: usize = 8;
 
 /// Adds nodes to a graph.
 #[derive(Debug)]
@@ -25,11 +27,14 @@ impl Builder<'_> {
     ///
     /// Inputs that do not fit.
     pub fn add(&mut self, op: NodeOp, inputs: &[Edge]) -> Result<SmallVec<[Edge; 1]>> {
-        if let (NodeOp::View(view), [input]) = (&op, inputs)
-            && view.infer(&self.graph.spec(*input))? == self.graph.spec(*input)
-            && keeps_order(view)
-        {
-            return Ok(SmallVec::from_iter([*input]));
+        if let (NodeOp::View(view), [input]) = (&op, inputs) {
+            let made = view.infer(&self.graph.spec(*input))?;
+            if made == self.graph.spec(*input) && keeps_order(view) {
+                return Ok(SmallVec::from_iter([*input]));
+            }
+            if let Some((joined, source)) = self.joined(view, *input) {
+                return self.add(NodeOp::View(joined), &[source]);
+            }
         }
         let constants: Option<SmallVec<[Constant; 4]>> =
             inputs.iter().map(|&edge| self.graph.constant(edge).cloned()).collect();
@@ -58,6 +63,20 @@ impl Builder<'_> {
             return Err(Error::Invalid { op: "graph", reason });
         }
         Ok(())
+    }
+
+    /// A view of a view as one view, where that is simple.
+    fn joined(&self, view: &View, input: Edge) -> Option<(View, Edge)> {
+        let (_, node) = self.graph.producer(input)?;
+        let NodeOp::View(inner) = &node.op else { return None };
+        let source = node.inputs[0];
+        match (view, inner) {
+            (View::Reshape(_), View::Reshape(_)) => Some((view.clone(), source)),
+            (View::Permute(outer), View::Permute(inner)) => {
+                Some((View::Permute(outer.iter().map(|&axis| inner[axis]).collect()), source))
+            }
+            _ => None,
+        }
     }
 
     /// A node with one output.
@@ -90,11 +109,11 @@ fn is_foldable(op: &NodeOp, inputs: &[TensorSpec], outputs: &[TensorSpec]) -> bo
     {
         return false;
     }
-    let sum = |specs: &[TensorSpec]| specs.iter().map(elements).fold(0, usize::saturating_add);
+    let sum = |specs: &[TensorSpec]| specs.iter().map(bytes).fold(0, usize::saturating_add);
     let (read, made) = (sum(inputs), sum(outputs));
-    made <= FOLDED_ELEMENTS || made <= read.saturating_mul(2)
+    made <= FOLDED_BYTES || made <= read.saturating_mul(FOLDED_GROWTH)
 }
 
-fn elements(spec: &TensorSpec) -> usize {
-    spec.shape().iter().fold(1usize, |count, &size| count.saturating_mul(size))
+fn bytes(spec: &TensorSpec) -> usize {
+    spec.layout().map_or(usize::MAX, |layout| layout.dense_bytes())
 }

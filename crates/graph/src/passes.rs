@@ -4,11 +4,20 @@
 //! stands in its place, or leaves it. A pattern is found at its last node: what the nodes before it made is then read by nobody,
 //! and [dead code](dead) takes them away. All shapes are known, so a pass never has to guess.
 
+mod activation;
+mod affine;
+mod attention;
+mod chain;
 mod dead;
 mod epilogue;
+mod merge;
+mod norm;
 mod pack;
+mod pattern;
 mod rewrite;
 mod same;
+#[cfg(test)]
+mod tests;
 
 use crate::Result;
 use crate::constant::Folder;
@@ -20,30 +29,64 @@ use crate::graph::Graph;
 pub enum Pass {
     /// Nodes that compute the same are computed once.
     CommonSubexpressions,
+    /// Layer norm and RMS norm that are written as several operations.
+    Norms,
+    /// GELU, SiLU, hard swish and Mish that are written as several operations.
+    Activations,
+    /// Two products and a softmax become attention.
+    Attention,
+    /// Constant factors and summands, such as those of a batch norm, go into weights.
+    Affine,
     /// Bias, residual and activation become parts of the product or convolution before them.
     Epilogues,
+    /// Products of one input with several weights, such as query, key and value, become one.
+    MergeProducts,
     /// Weights of products are packed once.
     PackWeights,
+    /// Elementwise operations that follow each other are computed in one pass.
+    Chains,
 }
 
 impl Pass {
     /// All of them, in the order in which they run.
-    pub const ALL: [Pass; 3] = [Pass::CommonSubexpressions, Pass::Epilogues, Pass::PackWeights];
+    pub const ALL: [Pass; 9] = [
+        Pass::CommonSubexpressions,
+        Pass::Norms,
+        Pass::Activations,
+        Pass::Attention,
+        Pass::Affine,
+        Pass::Epilogues,
+        Pass::MergeProducts,
+        Pass::PackWeights,
+        Pass::Chains,
+    ];
 
     /// A short name.
     pub fn name(self) -> &'static str {
         match self {
             Pass::CommonSubexpressions => "common-subexpressions",
+            Pass::Norms => "norms",
+            Pass::Activations => "activations",
+            Pass::Attention => "attention",
+            Pass::Affine => "affine",
             Pass::Epilogues => "epilogues",
+            Pass::MergeProducts => "merge-products",
             Pass::PackWeights => "pack-weights",
+            Pass::Chains => "chains",
         }
     }
 
     fn run(self, graph: &Graph, folder: &Folder) -> Result<Graph> {
         match self {
             Pass::CommonSubexpressions => same::run(graph, folder),
+            Pass::Norms => norm::run(graph, folder),
+            Pass::Activations => activation::run(graph, folder),
+            Pass::Attention => attention::run(graph, folder),
+            Pass::Affine => affine::run(graph, folder),
             Pass::Epilogues => epilogue::run(graph, folder),
+            Pass::MergeProducts => merge::run(graph, folder),
             Pass::PackWeights => pack::run(graph, folder),
+            Pass::Chains => chain::run(graph, folder),
         }
     }
 }

@@ -100,6 +100,12 @@ impl Rewrite<'_> {
         }
     }
 
+    /// Whether an edge is read by these nodes alone.
+    pub fn uses_within(&self, edge: Edge, nodes: &[usize]) -> bool {
+        let uses = &self.uses[edge.index()];
+        uses.outputs == 0 && uses.nodes.iter().all(|node| nodes.contains(node))
+    }
+
     /// The operation that makes an edge which nobody else reads, with its node.
     pub fn sole_producer(&self, edge: Edge) -> Option<(usize, &Op, &Node)> {
         self.only_use(edge)?;

@@ -1,0 +1,209 @@
+//! Scaled dot-product attention, of two products and a softmax.
+
+use millstream_core::{Activation, AttentionParams, BinaryOp, Epilogue, Op, UnaryOp};
+
+use super::pattern::Product;
+use super::rewrite::{Replaced, Rewrite, rewrite};
+use crate::Result;
+use crate::constant::Folder;
+use crate::graph::{Edge, Graph, Node, NodeOp};
+use crate::view::{Sizes, View};
+
+/// A number that is as good as -∞ where it is added to scores.
+const HIDDEN: f64 = -1e30;
+
+/// Views between the products that are looked through.
+const VIEWS: usize = 4;
+
+pub(super) fn run(graph: &Graph, folder: &Folder) -> Result<Graph> {
+    rewrite(graph, folder, |rewrite, _, node| replace(rewrite, node))
+}
+
+/// What the scores of an attention are made of.
+struct Scores {
+    query: Edge,
+    /// With its last two axes exchanged.
+    key: Edge,
+    scale: f64,
+    mask: Option<Mask>,
+}
+
+#[derive(Clone, Copy)]
+enum Mask {
+    Added(Edge),
+    /// Keys are seen where it is true, or where it is false.
+    Seen(Edge, bool),
+}
+
+fn replace(rewrite: &mut Rewrite<'_>, node: &Node) -> Replaced {
+    let NodeOp::Op(Op::MatMul { epilogue }) = node.op else { return Ok(None) };
+    if !is_plain(&epilogue) || !rewrite.old.dtype(node.outputs[0]).is_float() {
+        return Ok(None);
+    }
+    let (weights, value) = (node.inputs[0], node.inputs[1]);
+    let Some(weights) = through_views(rewrite, weights) else { return Ok(None) };
+    let weights = without_nan_guard(rewrite, weights);
+    let Some((_, Op::Softmax { axis, log: false }, softmax)) = rewrite.sole_producer(weights)
+    else {
+        return Ok(None);
+    };
+    let (scores, rank) = (softmax.inputs[0], rewrite.old.shape(weights).len());
+    if usize::from(*axis) + 1 != rank || rewrite.only_use(scores).is_none() {
+        return Ok(None);
+    }
+    let Some(found) = scores_of(rewrite, scores) else { return Ok(None) };
+    emit(rewrite, node, scores, &found, value)
+}
+
+fn is_plain(epilogue: &Epilogue) -> bool {
+    let Epilogue { scale, bias, residual, activation } = *epilogue;
+    scale == 1.0 && !bias && !residual && activation == Activation::None
+}
+
+/// The edge behind views that keep the last two axes, if nobody else reads what is between.
+fn through_views(rewrite: &Rewrite<'_>, edge: Edge) -> Option<Edge> {
+    let mut edge = edge;
+    for _ in 0..VIEWS {
+        rewrite.only_use(edge)?;
+        let Some((View::Reshape(_), source)) = rewrite.view(edge) else { return Some(edge) };
+        let tail = |edge: Edge| {
+            let shape = rewrite.old.shape(edge);
+            (shape.len() >= 2).then(|| shape[shape.len() - 2..].to_vec())
+        };
+        if tail(edge)? != tail(source)? {
+            return None;
+        }
+        edge = source;
+    }
+    None
+}
+
+/// What `where(isnan(x), 0, x)` guards.
+fn without_nan_guard(rewrite: &Rewrite<'_>, edge: Edge) -> Edge {
+    let guarded = || {
+        let (Op::Where, node) = rewrite.op(edge)? else { return None };
+        let value = rewrite.unary(node.inputs[0], UnaryOp::IsNan)?;
+        let zero = rewrite.number(node.inputs[1]) == Some(0.0);
+        (zero && node.inputs[2] == value).then_some(value)
+    };
+    guarded().unwrap_or(edge)
+}
+
+fn scores_of(rewrite: &Rewrite<'_>, edge: Edge) -> Option<Scores> {
+    let edge = through_views(rewrite, edge)?;
+    if let Some((a, b)) = rewrite.binary(edge, BinaryOp::Add) {
+        let of = |scores: Edge, mask: Edge| {
+            let inner = product_of(rewrite, scores)?;
+            let fits = rewrite.old.shape(scores) == rewrite.old.shape(edge);
+            fits.then_some(Scores { mask: Some(Mask::Added(mask)), ..inner })
+        };
+        return of(a, b).or_else(|| of(b, a));
+    }
+    if let Some((Op::Where, node)) = rewrite.op(edge) {
+        let hidden = |edge: Edge| rewrite.number(edge).is_some_and(|number| number <= HIDDEN);
+        let (condition, yes, no) = (node.inputs[0], node.inputs[1], node.inputs[2]);
+        let (scores, seen) = if hidden(no) {
+            (yes, true)
+        } else if hidden(yes) {
+            (no, false)
+        } else {
+            return None;
+        };
+        let inner = product_of(rewrite, scores)?;
+        let fits = rewrite.old.shape(scores) == rewrite.old.shape(edge);
+        return fits.then_some(Scores { mask: Some(Mask::Seen(condition, seen)), ..inner });
+    }
+    product_of(rewrite, edge)
+}
+
+/// The scaled product of queries and keys that an edge is.
+fn product_of(rewrite: &Rewrite<'_>, edge: Edge) -> Option<Scores> {
+    let edge = through_views(rewrite, edge)?;
+    let Product { coefficient, factors } = rewrite.product(edge);
+    let &[product] = &factors[..] else { return None };
+    let product = through_views(rewrite, product)?;
+    let (_, Op::MatMul { epilogue }, node) = rewrite.sole_producer(product)? else { return None };
+    let plain = is_plain(&Epilogue { scale: 1.0, ..*epilogue });
+    if !plain || rewrite.old.shape(node.inputs[0]).len() < 2 {
+        return None;
+    }
+    let mut scale = coefficient * f64::from(epilogue.scale);
+    // Numbers by which queries or keys are multiplied go into the scale.
+    let mut side = |edge: Edge| {
+        let Product { coefficient, factors } = rewrite.product(edge);
+        match factors[..] {
+            [factor] if rewrite.old.shape(factor) == rewrite.old.shape(edge) => {
+                scale *= coefficient;
+                factor
+            }
+            _ => edge,
+        }
+    };
+    let (query, key) = (side(node.inputs[0]), side(node.inputs[1]));
+    (scale.is_finite()).then_some(Scores { query, key, scale, mask: None })
+}
+
+/// A tensor of rank 4: leading axes are joined, or added.
+fn of_rank_four(rewrite: &mut Rewrite<'_>, edge: Edge, lead: [usize; 2]) -> Result<Option<Edge>> {
+    let shape = rewrite.builder().graph.shape(edge).to_vec();
+    let (batch, tail) = shape.split_at(shape.len() - 2);
+    let count: usize = batch.iter().product();
+    if count != lead[0] * lead[1] {
+        return Ok(None);
+    }
+    let view = View::Reshape(Sizes::from_slice(&[lead[0], lead[1], tail[0], tail[1]]));
+    rewrite.builder().add_one(NodeOp::View(view), &[edge]).map(Some)
+}
+
+fn emit(
+    rewrite: &mut Rewrite<'_>,
+    node: &Node,
+    scores: Edge,
+    found: &Scores,
+    value: Edge,
+) -> Replaced {
+    let shape = rewrite.old.shape(scores).to_vec();
+    // Batch and heads, as the scores have them where a mask is added.
+    let lead = match shape[..] {
+        [batch, heads, _, _] => [batch, heads],
+        [heads, _, _] => [1, heads],
+        [_, _] => [1, 1],
+        _ => return Ok(None),
+    };
+    let (query, key) = (rewrite.new_edge(found.query), rewrite.new_edge(found.key));
+    let rank = rewrite.builder().graph.shape(key).len();
+    let mut order: Sizes = (0..rank).collect();
+    order.swap(rank - 1, rank - 2);
+    let key = rewrite.builder().add_one(NodeOp::View(View::Permute(order)), &[key])?;
+    let value = rewrite.new_edge(value);
+    let mut inputs = Vec::with_capacity(4);
+    for edge in [query, key, value] {
+        match of_rank_four(rewrite, edge, lead)? {
+            Some(edge) => inputs.push(edge),
+            None => return Ok(None),
+        }
+    }
+    if let Some(mask) = found.mask {
+        let (Mask::Added(edge) | Mask::Seen(edge, _)) = mask;
+        let edge = rewrite.new_edge(edge);
+        let edge = match mask {
+            Mask::Added(_) | Mask::Seen(_, true) => edge,
+            Mask::Seen(_, false) => {
+                rewrite.builder().add_one(NodeOp::Op(Op::Unary { op: UnaryOp::Not }), &[edge])?
+            }
+        };
+        let mut wide = Sizes::from_slice(rewrite.builder().graph.shape(edge));
+        if wide.len() > 4 {
+            return Ok(None);
+        }
+        while wide.len() < 4 {
+            wide.insert(0, 1);
+        }
+        inputs.push(rewrite.builder().add_one(NodeOp::View(View::Reshape(wide)), &[edge])?);
+    }
+    let mut params = AttentionParams::new(found.scale as f32);
+    params.mask = found.mask.is_some();
+    let made = rewrite.builder().add_one(NodeOp::Op(Op::Attention { params }), &inputs)?;
+    let back = View::Reshape(Sizes::from_slice(rewrite.old.shape(node.outputs[0])));
+    rewrite.builder().add(NodeOp::View(back), &[made]).map(Some)
+}

@@ -30,7 +30,7 @@ pub use passes::{Pass, Passes};
 pub use program::{
     HostArray, HostCall, HostOperator, HostStep, HostValue, Limits, Program, Resume,
 };
-pub use session::{Session, SessionBuilder, SessionStats};
+pub use session::{Importer, Inputs, NodeTime, Outputs, Session, SessionBuilder, SessionStats};
 pub use view::{Sizes, View};
 
 // The tests' device registers itself.

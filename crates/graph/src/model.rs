@@ -74,6 +74,21 @@ pub enum ValueType {
     Unknown,
 }
 
+impl ValueType {
+    /// The element type of a tensor, and its shape if that is fixed.
+    pub(crate) fn tensor(&self) -> Option<(DType, Option<Vec<usize>>)> {
+        let ValueType::Tensor(dtype, dims) = self else { return None };
+        let sizes = dims.as_ref().and_then(|dims| {
+            let known = dims.iter().map(|dim| match dim {
+                Dim::Known(size) => Some(*size),
+                Dim::Named(_) | Dim::Unknown => None,
+            });
+            known.collect()
+        });
+        Some((*dtype, sizes))
+    }
+}
+
 impl fmt::Display for ValueType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sizes = |f: &mut fmt::Formatter<'_>, dims: &Option<Vec<Dim>>| match dims {

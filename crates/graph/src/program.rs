@@ -15,18 +15,15 @@ mod work;
 use std::sync::Arc;
 use std::time::Duration;
 
-use millstream_core::Stream;
-
 use crate::constant::Folder;
 use crate::model::Body;
-use crate::model_value::ModelValue;
 use crate::passes::Passes;
 use crate::session::SessionStats;
 use crate::{Error, Result};
 
 pub use host::{HostArray, HostCall, HostOperator, HostStep, HostValue, Resume};
 pub use limits::Limits;
-pub(crate) use run::Run;
+pub(crate) use run::{Run, Step};
 pub(crate) use stage::{Form, Stage, Stages};
 
 /// How programs are compiled.
@@ -61,25 +58,6 @@ impl Program {
     /// The body.
     pub fn body(&self) -> &Arc<Body> {
         &self.body
-    }
-
-    pub(crate) fn run(
-        self: &Arc<Self>,
-        settings: &Settings,
-        stream: &Stream,
-        inputs: Vec<ModelValue>,
-    ) -> Result<Vec<ModelValue>> {
-        let mut run = Run::new(self, inputs);
-        loop {
-            match run.go_on(settings, stream)? {
-                run::Step::Wait(downloads) => {
-                    for download in downloads {
-                        download.timepoint().wait()?;
-                    }
-                }
-                run::Step::Done(outputs) => return Ok(outputs),
-            }
-        }
     }
 
     /// What was compiled so far.

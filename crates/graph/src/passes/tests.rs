@@ -25,7 +25,7 @@ pub(super) struct Writer {
 impl Writer {
     pub fn new() -> Self {
         let device = Device::cpu().unwrap();
-        Self { graph: Graph::new(), folder: Folder::new(&device).unwrap() }
+        Self { graph: Graph::new(), folder: Folder::new(&device, 1 << 30).unwrap() }
     }
 
     pub fn input(&mut self, shape: &[usize]) -> Edge {

@@ -36,9 +36,8 @@ fn invalid<T>(reason: String) -> Result<T> {
 
 impl Run {
     /// A call with these inputs, one per input of the body.
-    pub fn new(program: &Arc<Program>, inputs: Vec<ModelValue>) -> Self {
-        let forms = inputs.iter().map(Form::of).collect();
-        let inputs = inputs.into_iter().map(HostValue::Value).collect();
+    pub fn new(program: &Arc<Program>, inputs: Vec<HostValue>) -> Self {
+        let forms = inputs.iter().map(Form::of_given).collect();
         Self { frames: vec![Frame::new(Arc::clone(program), inputs, forms)] }
     }
 

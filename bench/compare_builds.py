@@ -29,6 +29,7 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=1.0, help="of each row")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--budget", type=float, default=float("inf"), help="seconds after which no round begins")
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds between runs, for a machine that others use too")
     parser.add_argument("--warm", action="store_true", help="run both once for a moment first: compiles kernels")
     return parser.parse_args()
 
@@ -61,6 +62,7 @@ def main():
             break
         order = list(programs) if number % 2 == 0 else list(programs)[::-1]
         for name in order:
+            time.sleep(options.pause)
             for row, figures in measure(programs[name], options, options.seconds).items():
                 results.setdefault(row, {}).setdefault(name, []).append(figures)
     print("| model | mode | threads | calls/s before | calls/s after | after / before | each round | p50 µs before | after |")

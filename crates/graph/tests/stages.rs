@@ -113,7 +113,7 @@ fn tensor(values: &[f32]) -> Tensor {
 }
 
 fn run(session: &Session, inputs: &[&Tensor]) -> Vec<f32> {
-    let inputs = inputs.iter().map(|&tensor| tensor.into()).collect();
+    let inputs: Vec<ModelValue> = inputs.iter().map(|&tensor| tensor.into()).collect();
     match &session.run(inputs).unwrap()[..] {
         [ModelValue::Tensor(tensor)] => tensor.to_vec().unwrap(),
         other => panic!("{other:?}"),
@@ -206,7 +206,7 @@ fn operators_of_the_host_run_between_stages() {
         let expected: Vec<f32> = words.iter().map(|word| 2.0 * word.len() as f32).collect();
         let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
         let strings = Strings::new(&[2], words).unwrap();
-        let outputs = session.run(vec![strings.into()]).unwrap();
+        let outputs = session.run(vec![ModelValue::from(strings)]).unwrap();
         let ModelValue::Tensor(tensor) = &outputs[0] else { panic!("a tensor") };
         assert_eq!(tensor.to_vec::<f32>().unwrap(), expected);
     }
@@ -274,7 +274,7 @@ fn outputs_may_be_inputs_and_constants() {
     writer.0.add_output("x", x, ValueType::Unknown);
     writer.0.add_output("constant", constant, ValueType::Unknown);
     let session = session(writer.output(folded));
-    let outputs = session.run(vec![tensor(&[3.0]).into()]).unwrap();
+    let outputs = session.run(vec![ModelValue::from(tensor(&[3.0]))]).unwrap();
     let values: Vec<Vec<f32>> = outputs
         .iter()
         .map(|output| match output {
@@ -324,6 +324,6 @@ fn a_tensor_beyond_the_limit_is_refused_by_name() {
     let limits = Limits { tensor_bytes: 1 << 20, ..Limits::default() };
     let device = Device::cpu().unwrap();
     let session = Session::builder(&device).limits(limits).build(writer.output(wide)).unwrap();
-    let error = session.run(vec![tensor(&[1.0, 2.0]).into()]).unwrap_err().to_string();
+    let error = session.run(vec![ModelValue::from(tensor(&[1.0, 2.0]))]).unwrap_err().to_string();
     assert!(error.contains("expand") && error.contains("8388608 bytes"), "{error}");
 }

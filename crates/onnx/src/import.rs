@@ -51,3 +51,7 @@ fn decode(bytes: Bytes, files: ExternalFiles) -> Result<Body> {
     })?;
     Model::new(&proto, files)?.import()
 }
+
+millstream_core::inventory::submit! {
+    millstream_graph::Importer { extension: "onnx", read: |path| open(path) }
+}

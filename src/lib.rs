@@ -27,7 +27,13 @@ pub use millstream_core::api::{
     dtype, error, memory, plan, profiler, random, stats, stream,
 };
 #[doc(inline)]
+pub use millstream_graph::Session;
+#[doc(inline)]
 pub use millstream_nn::Tensor;
+
+/// Models of files: what a [`Session`] takes, gives and is made of, and what an importer makes.
+#[doc(inline)]
+pub use millstream_graph as graph;
 
 #[doc(inline)]
 pub use millstream_nn as nn;
@@ -35,6 +41,10 @@ pub use millstream_nn as nn;
 // Linked so that `Device::open("cuda")` finds it; everything else is in the common interface.
 #[cfg(feature = "cuda")]
 use millstream_cuda as _;
+
+// Linked so that `Session::open` reads ONNX files.
+#[cfg(feature = "onnx")]
+use millstream_onnx as _;
 
 // Names as they stood in the root before there were modules. Programs that use them still compile; the docs do not
 // show them, and nothing new is added.

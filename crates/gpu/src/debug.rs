@@ -1,4 +1,4 @@
-//! `Debug` of what this crate shows: names and sizes. Nothing here takes a lock.
+//! `Debug` of public types: names and sizes. Nothing here takes a lock.
 
 use std::fmt::{Debug, Formatter, Result};
 

@@ -1,4 +1,4 @@
-//! What a driver says when a call fails, and whether the device survives it.
+//! Failures of driver calls, and whether the device survives them.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -10,13 +10,13 @@ use millstream_core::{Error, Result};
 pub struct Failure {
     /// The function that was called.
     pub call: &'static str,
-    /// What it answered, as a name.
+    /// The error code, by name.
     pub name: String,
-    /// The same in words.
+    /// The driver's description of the error.
     pub text: String,
-    /// Whether nothing works any more after it.
+    /// Whether the device is lost by it.
     pub sticky: bool,
-    /// Whether memory was lacking.
+    /// Whether it is a lack of memory.
     pub out_of_memory: bool,
 }
 
@@ -37,7 +37,7 @@ impl Failure {
         }
     }
 
-    /// The error of a device that cannot be opened because of it.
+    /// The error of a device that this failure keeps from being opened.
     pub fn while_opening(&self, device: &str) -> Error {
         Error::Unavailable { name: device.to_owned(), reason: self.to_string() }
     }
@@ -49,7 +49,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Whether a device still works. It belongs to the hardware, so all devices that are opened on one GPU share it.
+/// Whether a device still works. The status belongs to the hardware: all devices that are opened on one GPU share it.
 #[derive(Debug)]
 pub struct DeviceStatus {
     name: String,
@@ -81,7 +81,7 @@ impl DeviceStatus {
         }
     }
 
-    /// Notes a failure during work. If nothing works any more after it, every call fails from here on.
+    /// Notes a failure during work. If the device is lost by it, every later call fails.
     pub fn note(&self, failure: &Failure) -> Error {
         if failure.sticky {
             self.lost.get_or_init(|| failure.to_string().into());
@@ -89,16 +89,16 @@ impl DeviceStatus {
         failure.during_work(&self.name)
     }
 
-    /// The device cannot be used any more, whatever the failure says of itself.
+    /// Loses the device, whatever the failure says of itself.
     pub fn lose(&self, failure: &Failure) -> Error {
         self.note(&Failure { sticky: true, ..failure.clone() })
     }
 
-    /// Notes a failure during work; gives its error.
+    /// Notes a failure during work and returns its error.
     ///
     /// # Errors
     ///
-    /// The device is lost, by this failure or before it.
+    /// The device is lost, by this failure or an earlier one.
     pub fn survive(&self, failure: &Failure) -> Result<Error> {
         let error = self.note(failure);
         self.check().map(|()| error)

@@ -1,22 +1,23 @@
 //! What every GPU device of Millstream needs, whatever its platform.
 //!
-//! A platform implements [`Platform`]: memory, kernels, a queue that takes launch lists, capture and replay, a count of
-//! completed batches, an order between queues. [`GpuBackend`] makes a device of it. Nothing here calls a driver, so all of
-//! it runs on the host with the platform of [`fake`].
+//! A platform implements [`Platform`]: memory, kernels, a queue that takes launch lists, capture and replay, a count
+//! of completed batches, an order between queues. [`GpuBackend`] makes a device of it. Nothing here calls a driver,
+//! so everything also runs on the host, with the platform of [`fake`].
 //!
 //! # What happens to a batch
 //!
 //! 1. *Order.* The queue waits for the queues that the batch waits for ([`Platform::order`]).
-//! 2. *Lookup.* Operations, layouts and addresses of the batch are written down as words. A batch with the same words
-//!    as one before is replayed ([`Platform::replay`]); nothing is lowered, looked up or allocated for it. The second
-//!    occurrence is captured ([`Platform::capture`]), the first only launched.
+//! 2. *Lookup.* Operations, layouts and addresses of the batch are written as words. A batch with the same words as
+//!    an earlier one is replayed ([`Platform::replay`]); nothing is lowered, looked up or allocated for it. The first
+//!    occurrence is only launched; the second is captured ([`Platform::capture`]).
 //! 3. *Lowering.* Each Command becomes launches of kernels, products of the platform's library, or copies: a
-//!    [`LaunchList`]. Operands are places in segments ([`Binding`]), so that a platform can bind buffer objects. A Command
-//!    that cannot be lowered fails alone.
-//! 4. *Launch.* The list is given to the queue ([`Platform::launch`]). The batch is in flight until somebody has seen it
-//!    complete.
-//! 5. *Retire.* Whoever looks first (a waiting thread, the watcher, a thread that submits) takes finished batches off, in
-//!    order, says what became of each Command, copies downloads that were staged, and moves the stream's progress.
+//!    [`LaunchList`]. Operands are places in segments ([`Binding`]), so that a platform can bind buffer objects. A
+//!    Command that cannot be lowered fails alone.
+//! 4. *Launch.* The list is given to the queue ([`Platform::launch`]). The batch is in flight until a thread has seen
+//!    it complete.
+//! 5. *Retire.* The first thread that sees finished batches (a waiting thread, the watcher, or a thread that submits)
+//!    retires them in order: it resolves each Command as good or failed, copies staged downloads, and advances the
+//!    stream's progress.
 //!
 //! # Rooms
 //!
@@ -34,9 +35,10 @@
 //!
 //! # Who owns what
 //!
-//! A batch in flight owns its staging memory and whatever was replaced while it may still be used (`keep`); all of that
-//! goes when it is retired, before its progress shows. Captured lists own their staging memory and scratch memory, and keep
-//! leased host memory where it is. The [`Platform::Encoder`] belongs to the submitting thread, by a lock.
+//! A batch in flight owns its staging memory, and everything that was replaced while the batch may still use it
+//! (`keep`). All of that is dropped when the batch is retired, before its progress shows. Captured lists own their
+//! staging memory and scratch memory, and keep leased host memory at its address. The [`Platform::Encoder`] belongs
+//! to the submitting thread, by a lock.
 
 mod backend;
 mod debug;

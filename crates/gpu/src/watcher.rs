@@ -1,9 +1,9 @@
-//! One thread per device that wakes those who sleep.
+//! One thread per device that wakes parked threads and tasks.
 //!
-//! Threads that have waited for long sleep, and tasks always do; this one polls their queues in
-//! turn and takes finished batches off, which wakes threads, and wakes tasks. So a hundred sleepers cost one core,
-//! and the driver is not asked. For tasks it also asks now and then whether the hardware is well: threads do that
-//! by themselves. Without sleepers it sleeps itself.
+//! Threads park after they have waited for some time, and tasks always do. The watcher polls their queues in turn and
+//! retires finished batches, which wakes them. So a hundred parked threads cost one core, and the driver is not
+//! called. For tasks the watcher also asks now and then whether the hardware still works; threads do that themselves.
+//! If nothing is parked, the watcher parks too.
 
 use std::sync::OnceLock;
 use std::thread::{JoinHandle, Thread};
@@ -12,45 +12,45 @@ use std::time::{Duration, Instant};
 use millstream_core::sync::WatchList;
 use millstream_core::sync::schedule::{AtomicBool, Mutex, Ordering, PoisonError};
 
-/// How long it stays awake after the last sleeper, since the next one mostly comes at once.
+/// How long it stays awake after the last one was woken, since the next usually comes at once.
 const LINGER: Duration = Duration::from_micros(50);
-/// When nothing has finished for this long, it sleeps between polls: the work is long, so a little more
-/// does not show.
+/// If nothing has finished for this long, it sleeps between polls: the work is long, so a small delay does not
+/// matter.
 const SPIN: Duration = Duration::from_millis(2);
 /// How long it then sleeps.
 const PARK: Duration = Duration::from_micros(50);
 /// When nothing has finished for this long, the hardware is probed, and then again after the same time.
 const PROBE: Duration = Duration::from_millis(20);
 
-/// What the watcher does with a queue that somebody sleeps for.
+/// What the watcher does with a queue that threads or tasks wait for.
 pub(crate) trait Watched: Send + Sync + 'static {
-    /// Whether somebody still sleeps for queue `id`.
+    /// Whether anything still waits for queue `id`.
     fn has_waiters(&self, id: u32) -> bool;
-    /// Takes finished batches off and wakes tasks; whether there were any batches.
+    /// Retires finished batches and wakes tasks. Returns whether there were any batches.
     fn advance(&self, id: u32) -> bool;
-    /// Asks whether the hardware is well, if tasks wait for queue `id`, and releases them if it is not.
+    /// If tasks wait for queue `id`, asks whether the hardware still works, and releases them if it does not.
     fn probe(&self, id: u32);
 }
 
 /// The handle of the watcher.
 #[derive(Default)]
 pub(crate) struct Watcher {
-    /// Queues, by bit, that somebody waits for.
+    /// The queues that anything waits for, as bits.
     wanted: WatchList,
     stop: AtomicBool,
     thread: OnceLock<Thread>,
     join: Mutex<Option<JoinHandle<()>>>,
-    /// Whether it sleeps for want of sleepers.
+    /// Whether the watcher is parked because nothing waits.
     #[cfg(test)]
     asleep: AtomicBool,
 }
 
 impl Watcher {
-    /// Starts the thread. `state` gives the watched queues and this watcher.
+    /// Starts the thread. `state` has the watched queues and this watcher.
     ///
     /// # Errors
     ///
-    /// The system has no thread to give.
+    /// The system cannot start another thread.
     pub fn start<W: Watched + AsRef<Watcher>>(state: std::sync::Arc<W>) -> std::io::Result<()> {
         let own = std::sync::Arc::clone(&state);
         let builder = std::thread::Builder::new().name("millstream gpu watcher".into());
@@ -61,7 +61,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Somebody sleeps for queue `id`. Its count of sleepers is up already.
+    /// Watches queue `id`. The caller has already counted itself among its waiters.
     pub fn watch(&self, id: u32) {
         if self.wanted.add(id)
             && let Some(thread) = self.thread.get()
@@ -78,7 +78,7 @@ impl Watcher {
         }
         let join = self.join.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(join) = join {
-            // It computes nothing that could panic, and has nothing to report.
+            // The thread does nothing that could panic, and returns nothing.
             let _ = join.join();
         }
     }

@@ -1,4 +1,4 @@
-//! What the threads of a fake GPU compute.
+//! The computations of a fake GPU's threads.
 
 use std::sync::Arc;
 
@@ -14,31 +14,31 @@ use crate::platform::Binding;
 /// A place as launches name it.
 pub(super) type Place = Binding<FakeSegment>;
 
-/// What a thread computes with.
+/// The state of a computing thread.
 pub(super) struct Executor {
     pub platform: Fake,
     pub time_lost: TimeLost,
 }
 
-/// Memory that is there while it is used.
+/// Memory that is kept alive while it is used.
 struct Reach {
     allocation: Arc<Allocation>,
     offset: usize,
 }
 
 impl Reach {
-    /// Reads a value so many bytes on; zero outside of the memory.
+    /// Reads a value at an offset in bytes; zero outside of the memory.
     fn read<T: Copy + Default>(&self, byte: usize) -> T {
         let at = self.offset + byte;
         if at + size_of::<T>() > self.allocation.bytes() {
             return T::default();
         }
-        // SAFETY: inside of the allocation, as was just compared; launches that write it come before or after, or
-        // that is a fault of who ordered them, which is what tests look for.
+        // SAFETY: the place is inside of the allocation, as was just checked. Launches that write it come before or
+        // after. If they do not, the queue that ordered them is wrong, which is what tests look for.
         unsafe { self.allocation.at(at).cast::<T>().read_unaligned() }
     }
 
-    /// Writes a value so many bytes on; nothing outside of the memory.
+    /// Writes a value at an offset in bytes; does nothing outside of the memory.
     fn write<T: Copy>(&self, byte: usize, value: T) {
         let at = self.offset + byte;
         if at + size_of::<T>() <= self.allocation.bytes() {
@@ -49,7 +49,7 @@ impl Reach {
 }
 
 impl Executor {
-    /// The memory at a place with so many bytes behind it, unless that is not there: then it is a violation.
+    /// The memory at a place with at least this many bytes. If it does not exist, that is a violation.
     fn reach(&self, what: &str, place: Place, bytes: usize) -> Option<Reach> {
         let state = &self.platform.0.state;
         let Some(allocation) = state.allocation(place.segment) else {
@@ -67,7 +67,8 @@ impl Executor {
     pub fn copy(&self, target: Place, source: Place, bytes: usize) {
         let reached = (self.reach("copy", target, bytes), self.reach("copy", source, bytes));
         if let (Some(target), Some(source)) = reached {
-            // SAFETY: both lie in their blocks, and are two blocks: one of the host, one of the device.
+            // SAFETY: both ranges lie inside of their blocks, which are different: one of the host and one of the
+            // device.
             unsafe {
                 let from = source.allocation.at(source.offset);
                 target.allocation.at(target.offset).copy_from_nonoverlapping(from, bytes);
@@ -128,7 +129,7 @@ impl Executor {
         }
     }
 
-    /// A kernel of the common source, if it is one that is known here.
+    /// Runs a kernel of the common source, if it is one of those that are implemented here.
     pub fn kernel(&self, key: &Key, places: &[Place], params: &[u64]) {
         let entry = key.entry();
         let numbers = entry.strip_prefix("ms_gather_").map(|rest| rest.split('_'));

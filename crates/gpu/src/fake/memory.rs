@@ -1,4 +1,4 @@
-//! Memory of a fake GPU: of the host, behind names.
+//! Memory of a fake GPU: host memory behind names.
 
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
@@ -9,7 +9,7 @@ use super::{Fake, FakeSegment};
 use crate::failure::Failure;
 use crate::platform::{HostVisible, Memory};
 
-/// What memory of the device is full of at first.
+/// The initial contents of device memory.
 const GARBAGE: u8 = 0xA5;
 /// Addresses are multiples of this.
 const ALIGNMENT: usize = 256;
@@ -20,7 +20,7 @@ pub(super) struct Allocation {
     layout: Layout,
 }
 
-// SAFETY: plain memory; who may touch it when is up to launches and their order.
+// SAFETY: plain memory. Launches and their order decide who touches it when.
 unsafe impl Send for Allocation {}
 // SAFETY: as above.
 unsafe impl Sync for Allocation {}
@@ -46,7 +46,7 @@ impl Allocation {
         self.layout.size()
     }
 
-    /// A place so many bytes from the beginning. Who reads or writes there has compared it with the size.
+    /// The address at an offset in bytes. The caller has checked the offset against the size.
     pub fn at(&self, offset: usize) -> *mut u8 {
         self.start.as_ptr().wrapping_add(offset)
     }
@@ -59,7 +59,7 @@ impl Drop for Allocation {
     }
 }
 
-/// An allocation with its names, which are known as long as this lives.
+/// An allocation with its names, which exist as long as this value.
 struct Named {
     platform: Fake,
     allocation: Arc<Allocation>,
@@ -71,7 +71,7 @@ impl Named {
     fn new(platform: &Fake, allocation: Arc<Allocation>) -> Self {
         let state = &platform.0.state;
         let segment = FakeSegment(state.next_segment.fetch_add(1, Ordering::Relaxed));
-        // Neighbors do not touch, so that an overrun is noticed.
+        // There are gaps between allocations, so that an overrun is noticed.
         let room = allocation.bytes().next_multiple_of(ALIGNMENT) + ALIGNMENT;
         let address = state.next_address.fetch_add(room, Ordering::Relaxed);
         state.add_allocation(segment, Arc::clone(&allocation));

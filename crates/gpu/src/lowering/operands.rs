@@ -1,11 +1,11 @@
-//! What a matrix product is made of, and how a large one is cut into smaller ones.
+//! The operands of a matrix product, and how a large product is cut into smaller ones.
 
 use millstream_core::{
     BoundCommand, Command, Epilogue, MatMulOperands, Op, Operand, RawBuffer, Result,
 };
 use smallvec::SmallVec;
 
-/// The operands of a product. All have the rank of `dst`, and all but `lhs` and `rhs` its shape.
+/// The operands of a product. All have the rank of `dst`, and all except `lhs` and `rhs` have its shape.
 #[derive(Clone, Copy, Debug)]
 pub struct ProductOperands<B> {
     /// The result.
@@ -14,20 +14,20 @@ pub struct ProductOperands<B> {
     pub lhs: Operand<B>,
     /// The right operand, `k × n`.
     pub rhs: Operand<B>,
-    /// What is added, if anything is.
+    /// The bias, if there is one.
     pub bias: Option<Operand<B>>,
-    /// What else is added, if anything is.
+    /// The residual, if there is one.
     pub residual: Option<Operand<B>>,
-    /// Which of the last two there are, and what is done to each sum.
+    /// The scale and activation, and which of the last two operands exist.
     pub epilogue: Epilogue,
 }
 
 impl<B> ProductOperands<B> {
-    /// The same with buffers of another kind.
+    /// The same operands with buffers of another kind.
     ///
     /// # Errors
     ///
-    /// The first that `map` gave.
+    /// The first error of `map`.
     pub fn try_map<C, E>(
         &self,
         mut map: impl FnMut(&B) -> Result<C, E>,
@@ -47,7 +47,7 @@ impl<B> ProductOperands<B> {
 }
 
 impl ProductOperands<RawBuffer> {
-    /// Those of a Command, if it is a product.
+    /// The operands of a Command, if it is a product.
     pub fn of(command: &BoundCommand) -> Option<Self> {
         let Op::MatMul { epilogue } = command.op() else { return None };
         let MatMulOperands { dst, a, b, bias, residual } = MatMulOperands::of(command);
@@ -55,34 +55,34 @@ impl ProductOperands<RawBuffer> {
         Some(Self { dst: *dst, lhs: *a, rhs: *b, bias, residual, epilogue: *epilogue })
     }
 
-    /// The Command again.
+    /// The Command with these operands.
     ///
     /// # Errors
     ///
-    /// Operands that no product has.
+    /// Operands that do not fit a product.
     pub(super) fn command(&self) -> Result<BoundCommand> {
         let Self { dst, lhs, rhs, bias, residual, epilogue } = *self;
         Command::matmul(dst, lhs, rhs, bias, residual, epilogue.scale, epilogue.activation)
     }
 
-    /// The product without anything but its scale, with its sums elsewhere.
+    /// The product with its scale and nothing else, with the sums in another place.
     pub fn bare(&self, sums: Operand<RawBuffer>) -> Self {
         let epilogue = Epilogue { scale: self.epilogue.scale, ..Epilogue::default() };
         Self { dst: sums, bias: None, residual: None, epilogue, ..*self }
     }
 
-    /// Multiplications that it takes.
+    /// The number of multiplications.
     pub(super) fn multiplications(&self) -> usize {
         let k = self.lhs.layout.shape().last().copied().unwrap_or(0);
         self.dst.layout.elements().saturating_mul(k)
     }
 
-    /// Cuts it into products of at most so many results each: along the batch, then along rows. A row is
+    /// Cuts it into products of at most `results` results each: first along the batch, then along rows. A row is
     /// never cut.
     ///
     /// # Errors
     ///
-    /// None that a product of a Command has.
+    /// Operands of a Command never give one.
     pub(super) fn cut(&self, results: usize) -> Result<SmallVec<[Self; 1]>> {
         let mut pieces = SmallVec::new();
         self.cut_from(0, results, &mut pieces)?;
@@ -108,7 +108,7 @@ impl ProductOperands<RawBuffer> {
         let slice = |operand: &Operand<RawBuffer>| -> Result<Operand<RawBuffer>> {
             Ok(Operand::new(operand.buffer, operand.layout.slice(axis, start, count, 1)?))
         };
-        // The right operand has no rows of the result.
+        // The right operand does not have the rows of the result.
         let is_row = axis + 2 == self.dst.layout.rank();
         Ok(Self {
             dst: slice(&self.dst)?,

@@ -1,17 +1,17 @@
-//! What may still be written when a kernel starts.
+//! Memory that may still be written when a kernel starts.
 //!
-//! A kernel of ours may be started while the one before it still runs. It waits for that one before it lets
-//! the next be started, so then the one before it is the only one. It may read what that one does not write
-//! without waiting.
+//! A kernel of ours may start while the previous one still runs. It waits for the previous one before it lets the
+//! next one start, so at most one earlier kernel is running. Without waiting, it may read what that kernel does not
+//! write.
 
 use millstream_core::RawBuffer;
 use smallvec::SmallVec;
 
-/// Buffers that are told apart; with more, everything counts as written.
+/// How many buffers are tracked; with more, everything counts as written.
 const MAX_BUFFERS: usize = 8;
 
-/// The memory that what runs when the next kernel starts may write. Scratch memory is left out: no Command
-/// has it as an input.
+/// The memory that may still be written when the next kernel starts. Scratch memory is not included: it is no input
+/// of a Command.
 #[derive(Debug, Default)]
 pub(super) struct Written {
     buffers: SmallVec<[RawBuffer; MAX_BUFFERS]>,
@@ -19,14 +19,15 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// A kernel of ours was added, which writes these: everything before it has ended when the next starts.
+    /// A kernel of ours was added that writes these buffers. When the next kernel starts, everything before this one
+    /// has ended.
     pub fn replace(&mut self, buffers: &[RawBuffer]) {
         self.clear();
         self.add(buffers);
     }
 
-    /// Something was added that is not known to wait before it lets the next kernel start. So what was
-    /// running then may run still.
+    /// Something was added that may let the next kernel start without waiting for earlier ones. So earlier ones may
+    /// still be running.
     pub fn add(&mut self, buffers: &[RawBuffer]) {
         if self.buffers.len() + buffers.len() > MAX_BUFFERS {
             self.anything = true;
@@ -35,18 +36,18 @@ impl Written {
         }
     }
 
-    /// Nothing that is running writes what Commands read.
+    /// Nothing that may be running writes what Commands read.
     pub fn clear(&mut self) {
         self.buffers.clear();
         self.anything = false;
     }
 
-    /// Nobody knows what is running.
+    /// It is unknown what may be running.
     pub fn set_unknown(&mut self) {
         self.anything = true;
     }
 
-    /// Whether something that is running may write this buffer.
+    /// Whether something that may be running writes this buffer.
     pub fn may_reach(&self, buffer: RawBuffer) -> bool {
         let end = |buffer: &RawBuffer| buffer.address.saturating_add(buffer.bytes);
         let meets = |one: &RawBuffer| one.address < end(&buffer) && buffer.address < end(one);

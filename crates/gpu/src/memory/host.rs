@@ -1,8 +1,8 @@
-//! Host memory that the device reaches by itself, leased to the transfers of a stream.
+//! Host memory that the device reaches directly, leased to the transfers of a stream.
 //!
-//! An upload whose bytes lie in it is copied straight from there, a download straight to it, and nothing is
-//! copied on the host. Its address is part of what makes two batches the same: what was captured with it is
-//! replayed only for a batch that has that very piece, and keeps it where it is.
+//! An upload is copied straight from it and a download straight to it, without a copy on the host. Its address is
+//! part of what makes two batches equal: a list that was captured with it is replayed only for a batch with the same
+//! piece, and keeps the piece at its address.
 
 use std::any::Any;
 use std::ptr::NonNull;
@@ -13,15 +13,16 @@ use super::segments::Registered;
 use super::staging::KEPT_BYTES;
 use crate::platform::{Binding, HostVisible, Memory, Platform};
 
-/// Transfers up to this size are copied through staging memory: two copies of so little take less than a batch
-/// gains by being the same as the one before whatever memory its transfers have.
+/// Transfers up to this size are copied through staging memory. Two copies of so little cost less than what is
+/// gained: the batch equals the one before, whatever memory its transfers have.
 const STAGED_BYTES: usize = 16 << 10;
 
-/// What a queue leases. What is larger is rare, and pinning so much would last longer than copying it.
+/// The bounds of a queue's leases. Larger transfers are rare, and pinning that much memory would take longer than
+/// copying it.
 const BOUNDS: HostBounds =
     HostBounds { smallest: STAGED_BYTES + 1, largest: KEPT_BYTES, pieces: 64, total: 64 << 20 };
 
-/// A piece, and the number of the device that it has its address on.
+/// A piece of memory, and the number of the device on which it has its address.
 struct Piece<P: Platform> {
     memory: Registered<P::HostMemory>,
     device: usize,
@@ -39,7 +40,7 @@ unsafe impl<P: Platform> HostPiece for Piece<P> {
     }
 }
 
-/// Where the bytes of a transfer are for the device.
+/// The place of a transfer's bytes on the device.
 #[derive(Clone, Copy)]
 pub(crate) struct HostBinding<S> {
     pub binding: Binding<S>,
@@ -50,12 +51,12 @@ fn piece<P: Platform>(device: usize, host: &HostBytes) -> Option<&Piece<P>> {
     host.piece::<Piece<P>>().filter(|piece| piece.device == device)
 }
 
-/// The address of bytes that the device with that number reaches by itself.
+/// The address of bytes that the device with this number reaches directly.
 pub(crate) fn device_address<P: Platform>(device: usize, host: &HostBytes) -> Option<usize> {
     piece::<P>(device, host).map(|piece| piece.memory.memory().address())
 }
 
-/// Bytes that the device with that number reaches by itself.
+/// Bytes that the device with this number reaches directly.
 pub(super) fn reached<P: Platform>(
     device: usize,
     host: &HostBytes,
@@ -64,7 +65,7 @@ pub(super) fn reached<P: Platform>(
     Some(HostBinding { binding: memory.binding(), address: memory.memory().address() })
 }
 
-/// What keeps the addresses good that these Commands were captured with.
+/// Keeps the addresses valid with which these Commands were captured.
 pub(crate) fn kept_addresses(
     commands: &[BoundCommand],
 ) -> impl Iterator<Item = Box<dyn Any + Send>> {
@@ -88,11 +89,11 @@ impl<P: Platform> HostMemory<P> {
     /// See [`Queue::host_memory`](millstream_core::Queue::host_memory).
     pub fn take(&self, bytes: usize) -> Option<HostBytes> {
         let status = self.platform.status();
-        // Nobody can say when a lost device is through with a piece, even with one that was given back.
+        // It is unknown whether a lost device still uses a piece, even one that was released.
         status.check().ok()?;
         self.pool.take(bytes, |size| {
             let memory = self.platform.allocate_host(size);
-            // Without it the transfer goes through staging memory, which says what is wrong.
+            // Without it the transfer goes through staging memory, which reports the error.
             let memory = memory.inspect_err(|failure| drop(status.note(failure))).ok()?;
             let memory = Registered::new(self.platform.segments(), memory);
             Some(Piece { memory, device: self.platform.number() })
@@ -106,7 +107,7 @@ impl<P: Platform> HostMemory<P> {
         }
     }
 
-    /// Gives back what is not leased.
+    /// Frees all pieces that are not leased.
     pub fn close(&self) {
         self.pool.close();
     }

@@ -1,16 +1,16 @@
-//! What a device reports to the host, in memory that both reach: how many batches are through, and which of their
-//! Commands met impossible data.
+//! What a device reports to the host, in memory that both reach: how many batches have completed, and the faults of
+//! their Commands.
 //!
-//! Batches use the slots for faults in turn, so that each has one of its own as long as no more than
-//! [`MAX_IN_FLIGHT`] are in flight. A slot has the tick of the batch that it was last written for, two unused words,
-//! and a code per Command.
+//! Batches use the slots for faults in turn, so each batch has its own slot as long as at most [`MAX_IN_FLIGHT`] are
+//! in flight. A slot has the tick of the batch for which it was last written, two unused words, and a code per
+//! Command.
 
 use millstream_core::sync::schedule::{AtomicU32, AtomicU64, Ordering};
 use millstream_kernels::FAULT_HEADER_WORDS;
 
 use crate::platform::HostVisible;
 
-/// Batches of a queue that may be in flight at a time.
+/// The most batches of a queue that may be in flight at a time.
 pub const MAX_IN_FLIGHT: usize = 16;
 
 /// Bytes before the first slot; the first word counts batches.
@@ -23,7 +23,7 @@ pub struct Page<M> {
 }
 
 impl<M: HostVisible> Page<M> {
-    /// The size of a page for batches of at most so many Commands, which is an even number.
+    /// The size of a page for batches of at most `commands` Commands, which is an even number.
     pub fn bytes(commands: usize) -> usize {
         slot_at(MAX_IN_FLIGHT as u64 - 1, commands) + slot_bytes(commands)
     }
@@ -39,20 +39,20 @@ impl<M: HostVisible> Page<M> {
         &self.memory
     }
 
-    /// Commands that a batch has at most.
+    /// The most Commands of a batch.
     pub fn commands(&self) -> usize {
         self.commands
     }
 
     fn word(&self, byte: usize) -> &AtomicU64 {
-        // SAFETY: the callers' places lie in the page and are multiples of 8; it is aligned, initialized, and
-        // lives as long as `self`. The device writes whole words.
+        // SAFETY: callers pass offsets inside of the page that are multiples of 8. The page is aligned and
+        // initialized, and lives as long as `self`. The device writes whole words.
         unsafe { &*self.memory.host().as_ptr().add(byte).cast::<AtomicU64>() }
     }
 
     fn codes(&self, slot: usize) -> &[AtomicU32] {
-        // SAFETY: the slot lies in the page, which lives as long as `self`. The device writes whole words,
-        // and writes a slot again only for a batch that comes when its last one is not in flight any more.
+        // SAFETY: the slot lies in the page, which lives as long as `self`. The device writes whole words. It writes
+        // a slot again only when the slot's last batch is no longer in flight.
         unsafe {
             let host = self.memory.host().as_ptr();
             let codes = host.add(slot).cast::<AtomicU32>().add(FAULT_HEADER_WORDS);
@@ -60,14 +60,14 @@ impl<M: HostVisible> Page<M> {
         }
     }
 
-    /// How many batches are through. What they wrote for the host is visible.
+    /// How many batches have completed. What they wrote for the host is visible.
     #[inline]
     pub fn completed(&self) -> u64 {
         // Pairs with the device's fences, or with `complete`.
         self.word(0).load(Ordering::Acquire)
     }
 
-    /// The codes of the batch with that tick, one per Command, if it had a fault. It is through, and in
+    /// The codes of the batch with this tick, one per Command, if it had a fault. The batch has completed, and is in
     /// flight until the codes are read.
     pub fn faults(&self, tick: u64) -> Option<&[AtomicU32]> {
         let slot = slot_at(tick, self.commands);
@@ -76,7 +76,7 @@ impl<M: HostVisible> Page<M> {
         written.then(|| self.codes(slot))
     }
 
-    /// What a device does at the end of a batch that has number `tick`, for platforms that do it on the host.
+    /// Completes the batch with number `tick`, as the device does, for platforms that do it on the host.
     pub fn complete(&self, tick: u64, faults: Option<&[u32]>) {
         if let Some(faults) = faults {
             let slot = slot_at(tick, self.commands);

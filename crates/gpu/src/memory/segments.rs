@@ -1,9 +1,9 @@
 //! The segments of a device, by address.
 //!
 //! Commands name memory by address, launches by segment and offset. The table between the two changes when memory is
-//! allocated or freed, which is rare and slow; it is asked when a batch is lowered, never when one is replayed. So a
-//! change makes a new list, and each queue keeps the list that it has seen last: whoever asks compares a version, and
-//! takes a lock only after a change.
+//! allocated or freed, which is rare and slow. It is used when a batch is lowered, never when one is replayed. So
+//! every change makes a new list, and each queue keeps the list that it saw last. A lookup compares a version, and
+//! takes the lock only after a change.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use millstream_core::sync::schedule::{AtomicU64, Mutex, MutexGuard, Ordering, Po
 
 use crate::platform::{Binding, Memory};
 
-/// A segment and the addresses that are its.
+/// A segment and its addresses.
 #[derive(Clone, Copy)]
 struct Entry<S> {
     start: usize,
@@ -19,30 +19,30 @@ struct Entry<S> {
     segment: S,
 }
 
-/// The segments of a device, by address. A platform keeps one for each GPU; this crate fills it.
+/// The segments of a device, by address. A platform has one table for each GPU, and this crate fills it.
 pub struct Segments<S> {
-    /// How often the list has changed. Changed with the lock held.
+    /// How often the list has changed. Written with the lock held.
     version: AtomicU64,
-    /// In the order of their addresses.
+    /// Sorted by address.
     list: Mutex<Arc<[Entry<S>]>>,
 }
 
-/// The segments as a queue has seen them last.
+/// The segments as a queue saw them last.
 pub(crate) struct SegmentView<S> {
     version: u64,
     list: Arc<[Entry<S>]>,
-    /// The index of the entry that was found last: operands of one Command mostly lie in one segment.
+    /// The index of the entry that was found last: operands of a Command are often in the same segment.
     latest: usize,
 }
 
 /// Memory that can be found by address as long as it lives.
 pub(crate) struct Registered<M: Memory> {
-    /// Dropped first: when the memory goes, its addresses may be another's at once.
+    /// Dropped first: as soon as the memory is freed, other memory may get its addresses.
     _registration: Registration<M::Segment>,
     memory: M,
 }
 
-/// Takes an entry off when it is dropped.
+/// Removes an entry when it is dropped.
 struct Registration<S: Copy> {
     segments: Arc<Segments<S>>,
     start: usize,
@@ -87,7 +87,7 @@ impl<S: Copy> Default for SegmentView<S> {
 }
 
 impl<S: Copy> SegmentView<S> {
-    /// The place of an address, if it lies in a segment. What was allocated before by who calls is found.
+    /// The place of an address, if it lies in a segment. Memory that was allocated before this call is found.
     pub fn find(&mut self, segments: &Segments<S>, address: usize) -> Option<Binding<S>> {
         if segments.version.load(Ordering::Acquire) != self.version {
             let list = segments.lock();
@@ -120,7 +120,7 @@ impl<M: Memory> Registered<M> {
         &self.memory
     }
 
-    /// Its first byte.
+    /// The place of its first byte.
     pub fn binding(&self) -> Binding<M::Segment> {
         Binding { segment: self.memory.segment(), offset: 0 }
     }

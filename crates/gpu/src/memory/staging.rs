@@ -1,8 +1,7 @@
-//! Host memory through which uploads and downloads go that are small, or lie on the heap. (Others go
-//! straight from and to where they lie; see `host.rs`.)
+//! Host memory for transfers that are small or lie on the heap. (Others are copied directly; see `host.rs`.)
 //!
-//! A batch has one piece, in which every transfer has its offset: found again by walking the Commands, so
-//! nothing is written down. A piece is busy from the submit until somebody has seen the batch complete.
+//! A batch has one piece, in which every transfer has an offset. Offsets are computed again by walking the Commands,
+//! so they are not stored. A piece is busy from the submit until a thread has seen the batch complete.
 
 use std::sync::Arc;
 
@@ -17,9 +16,9 @@ use crate::platform::{HostVisible, Memory, Platform};
 /// Pieces up to this size are kept for later batches: registering host memory takes far longer than most
 /// batches.
 pub(super) const KEPT_BYTES: usize = 32 << 20;
-/// What all that are kept take together.
+/// The most bytes of all pieces that are kept.
 const KEPT_TOTAL: usize = 64 << 20;
-/// How many are kept; as many as batches can well be in flight.
+/// The most pieces that are kept: about as many as batches can be in flight.
 const KEPT_PIECES: usize = 16;
 /// Every transfer begins at a multiple of this.
 const ALIGNMENT: usize = 256;
@@ -33,13 +32,13 @@ pub(crate) struct Staging<P: Platform> {
 impl<P: Platform> Staging<P> {
     /// # Errors
     ///
-    /// No memory, or what the driver said.
+    /// No memory, or the error of the driver.
     pub fn new(platform: &P, bytes: usize) -> Result<Arc<Self>, Failure> {
         let memory = Registered::new(platform.segments(), platform.allocate_host(bytes)?);
         Ok(Arc::new(Self { memory, checkout: Checkout::new() }))
     }
 
-    /// The first byte as the host sees it.
+    /// The first byte in the host's address space.
     pub fn host(&self) -> *mut u8 {
         self.memory.memory().host().as_ptr()
     }
@@ -48,7 +47,7 @@ impl<P: Platform> Staging<P> {
         self.memory.memory().bytes()
     }
 
-    /// The place so many bytes from the beginning.
+    /// The place at an offset in bytes.
     pub fn at(&self, offset: usize) -> HostBinding<P::Segment> {
         let address = self.memory.memory().address() + offset;
         HostBinding { binding: self.memory.binding().offset_by(offset), address }
@@ -61,37 +60,37 @@ impl<P: Platform> Staging<P> {
 
     /// A batch uses it from here on.
     pub fn occupy(&self) {
-        // The caller has seen that nobody has it.
+        // The caller has seen that nobody uses it.
         let _ = self.checkout.take();
     }
 
-    /// The batch is through, and its downloads are copied.
+    /// The batch has completed, and its downloads are copied.
     pub fn release(&self) {
         self.checkout.release();
     }
 }
 
-/// Where each transfer of a batch has its bytes: one behind the other.
+/// The offsets of a batch's transfers, one after the other.
 #[derive(Default)]
 pub(crate) struct StagingLayout {
     next: usize,
 }
 
 impl StagingLayout {
-    /// The offset of the next transfer, of that size.
+    /// Adds a transfer of this size and returns its offset.
     pub fn add(&mut self, bytes: usize) -> usize {
         let offset = self.next;
         self.next += bytes.next_multiple_of(ALIGNMENT);
         offset
     }
 
-    /// What all so far take together.
+    /// The size of all transfers so far.
     pub fn total(&self) -> usize {
         self.next
     }
 
-    /// Where a transfer's bytes are for the device with that number: where they lie if it reaches them, else
-    /// in the staging memory. `None` if they have to be there and there is none.
+    /// The place of a transfer's bytes on the device with this number: where they are if the device reaches them,
+    /// else in the staging memory. `None` if they need staging memory and there is none.
     pub fn bind<P: Platform>(
         &mut self,
         device: usize,
@@ -106,7 +105,7 @@ impl StagingLayout {
     }
 }
 
-/// Calls `each` with the index, Command and offset of every transfer that goes through staging memory; gives the
+/// Calls `each` with the index, Command and offset of every transfer that goes through staging memory. Returns the
 /// layout of all.
 pub(crate) fn transfers<'a, P: Platform>(
     device: usize,
@@ -136,11 +135,11 @@ impl<P: Platform> Default for StagingPool<P> {
 }
 
 impl<P: Platform> StagingPool<P> {
-    /// A piece of at least that size that nobody uses.
+    /// A free piece of at least that size.
     ///
     /// # Errors
     ///
-    /// No memory, or what the driver said.
+    /// No memory, or the error of the driver.
     pub fn take(&mut self, platform: &P, bytes: usize) -> Result<Arc<Staging<P>>, Failure> {
         let fits = |piece: &&Arc<Staging<P>>| !piece.is_busy() && piece.bytes() >= bytes;
         let smallest = self.pieces.iter().filter(fits).min_by_key(|piece| piece.bytes());
@@ -149,7 +148,7 @@ impl<P: Platform> StagingPool<P> {
         }
         let piece = Staging::new(platform, rounded(bytes))?;
         if keeps(bytes) {
-            // The others are too small or busy: the oldest go when their batches are through.
+            // The others are too small or busy. The oldest are freed when their batches have completed.
             while self.pieces.len() >= KEPT_PIECES || self.kept() + piece.bytes() > KEPT_TOTAL {
                 self.pieces.remove(0);
             }
@@ -168,7 +167,7 @@ fn keeps(bytes: usize) -> bool {
     bytes <= KEPT_BYTES
 }
 
-/// The size that a piece is made with, so that others find it useful.
+/// The size with which a piece is made, so that other batches can use it too.
 fn rounded(bytes: usize) -> usize {
     if keeps(bytes) { bytes.next_power_of_two().max(64 << 10) } else { bytes }
 }

@@ -1,13 +1,13 @@
-//! Commands that were not given to the device, or not whole.
+//! Commands that the device did not get, or got only in part.
 
 use millstream_core::Error;
 
 /// Which Commands of a batch the device has not run, and why.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
-    /// In the order of their indices.
+    /// Single Commands, sorted by index.
     single: Vec<(usize, Error)>,
-    /// All from that index on.
+    /// All Commands from this index on.
     rest: Option<(usize, Error)>,
 }
 
@@ -17,12 +17,12 @@ impl Failures {
         Self { single: Vec::new(), rest: Some((0, error)) }
     }
 
-    /// A Command could not be lowered; it comes after those that were added before.
+    /// Adds a Command that could not be lowered. Indices are added in ascending order.
     pub fn add(&mut self, index: usize, error: Error) {
         self.single.push((index, error));
     }
 
-    /// Nothing was launched of the Commands from that index on, or not all of the first of them.
+    /// Adds all Commands from an index on: they were not launched, or the first of them only in part.
     pub fn add_rest(&mut self, first: usize, error: Error) {
         self.rest = Some((first, error));
     }

@@ -1,10 +1,10 @@
-//! Batches that came before, and what was captured of them.
+//! Batches that occurred before, and their captured lists.
 //!
-//! A batch that occurs for the first time leaves only a number behind. When it occurs again it gets an entry: its
-//! words, and its launch list as the platform has captured it. Where entries go again before they were
-//! worth it, as with threads that hand a stream around and mix their calls in ever new ways, a batch must occur
-//! more often before it is captured. The transfers of a captured list go through staging
-//! memory of its own, so a batch that is in flight already is captured a second time, up to a bound.
+//! The first occurrence of a batch leaves only a number behind. At the second it gets an entry: its words, and its
+//! launch list as the platform has captured it. Entries may be dropped before they were worth it, for example if
+//! threads share a stream and mix their calls in ever new ways. Then a batch must occur more often before it is
+//! captured. A captured list has its own staging memory for its transfers, so a batch that is already in flight is
+//! captured a second time, up to a bound.
 
 mod signature;
 
@@ -15,13 +15,13 @@ pub(crate) use self::signature::Signature;
 use crate::memory::Staging;
 use crate::platform::Platform;
 
-/// Entries that a queue keeps; the one unused for longest goes.
+/// How many entries a queue keeps; the one unused for longest is dropped.
 const ENTRIES: usize = 64;
-/// Captured lists that an entry has at most; beyond that a batch is launched item by item.
+/// The most captured lists of an entry. Beyond that a batch is launched item by item.
 const INSTANCES: usize = 3;
-/// Numbers of batches that occurred and have no entry.
+/// How many numbers of batches without an entry are kept.
 const OCCURRENCES: usize = 256;
-/// Replays that make up for a capture.
+/// How many replays make up for the cost of a capture.
 const WORTH: u32 = 16;
 /// The most occurrences that a batch needs before it is captured.
 const MAX_CAPTURE_THRESHOLD: u32 = 64;

@@ -171,6 +171,16 @@ fn bench_kernels_is_still_there() {
     assert!(!json(&output)["rows"].as_array().unwrap().is_empty());
 }
 
+/// A transfer is recorded many times, and bytes of the host take one download only.
+#[test]
+fn bench_kernels_measures_transfers() {
+    for name in ["upload", "download"] {
+        let arguments = ["bench", "kernels", "--only", name, "--milliseconds", "1", "--json"];
+        let rows = json(&millstream(&arguments))["rows"].take();
+        assert!(rows.as_array().unwrap().iter().any(|row| row["command"] == name), "{rows}");
+    }
+}
+
 #[test]
 fn trace_has_rows_for_streams_and_callers() {
     let file = std::env::temp_dir().join(format!("millstream-trace-{}.json", std::process::id()));

@@ -189,13 +189,11 @@ fn transfer(name: &'static str, elements: usize, up: bool) -> Subject {
         let value = Value::new(stream, &[elements])?;
         let host = stream.host_copy_of(&vec![0; elements * size_of::<f32>()]);
         Ok(Box::new(move |stream| {
-            let host = host.clone();
-            let command = if up {
-                Command::upload(value.operand(), host)?
-            } else {
-                Command::download(host, value.operand())?
-            };
-            stream.record(command).map(drop)
+            if up {
+                return stream.record(Command::upload(value.operand(), host.clone())?).map(drop);
+            }
+            // Bytes take one download only, so each has its own.
+            stream.download(value.operand()).map(drop)
         }))
     };
     let amount = Amount::Bytes((2 * elements * size_of::<f32>()) as f64, Traffic::Copy);

@@ -136,7 +136,7 @@ struct EdgeInfo {
 
 /// Operations on tensors whose shapes are known. Nodes are in an order in which they can be computed.
 ///
-/// Passes rewrite a graph, and [lowering](crate::lower) makes a plan of it. A graph belongs to one specialization of a model: one
+/// Passes rewrite a graph, and lowering makes a plan of it. A graph belongs to one specialization of a model: one
 /// set of input shapes.
 #[derive(Clone, Default)]
 pub struct Graph {

@@ -18,6 +18,8 @@ pub(crate) struct Context {
     pub iterations: usize,
     /// One call in so many comes with one that must fail.
     pub faults: Option<usize>,
+    /// What sizes of models are divided by.
+    pub divisor: usize,
 }
 
 /// What came of a scenario.

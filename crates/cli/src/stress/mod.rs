@@ -28,6 +28,10 @@ pub(crate) struct Arguments {
     /// that one gets its error, and nothing else does.
     #[arg(long, value_name = "CALLS", value_parser = clap::value_parser!(u32).range(1..))]
     faults: Option<u32>,
+    /// Models and matrices are an eighth as wide, and as long: for devices that are slow, such as drivers that check
+    /// everything.
+    #[arg(long)]
+    small: bool,
     #[command(flatten)]
     device: DeviceChoice,
     /// Print JSON on standard output, and nothing else there.
@@ -53,7 +57,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         bar.set_message(scenario.name);
         let faults = arguments.faults.map(|calls| calls as usize);
         let name = device.name().to_owned();
-        let context = Context { device, name, threads, iterations, faults };
+        let divisor = if arguments.small { 8 } else { 1 };
+        let context = Context { device, name, threads, iterations, faults, divisor };
         rows.push((scenario, (scenario.run)(&context)));
         bar.inc(1);
     }

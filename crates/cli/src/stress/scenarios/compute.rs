@@ -20,7 +20,8 @@ pub(super) fn basic(context: &Context) -> Outcome {
 
 pub(super) fn large(context: &Context) -> Outcome {
     context.fewer(10).compare(|thread, iteration| {
-        let a = context.randn(&[1024, 1024], seed(thread, iteration))?;
+        let size = 1024 / context.divisor;
+        let a = context.randn(&[size, size], seed(thread, iteration))?;
         let b = a.tanh()?;
         let d = (&a * b.t()?)?.softmax(-1)?;
         d.sum(0, true)?.to_bytes()
@@ -64,16 +65,17 @@ fn linear(
 
 /// An encoder layer with 4 heads of 64 and a feed-forward part of 1024, on 32 positions.
 pub(super) fn commands(context: &Context) -> Outcome {
-    let (width, heads, length) = (256, 4, 32);
+    let (width, inner) = (256 / context.divisor, 1024 / context.divisor);
+    let (heads, length) = (4, 32);
     let size = width / heads;
     let shapes: &[&[usize]] = &[
         &[width, 3 * width],
         &[3 * width],
         &[width, width],
         &[width],
-        &[width, 1024],
-        &[1024],
-        &[1024, width],
+        &[width, inner],
+        &[inner],
+        &[inner, width],
         &[width],
         &[width],
         &[width],

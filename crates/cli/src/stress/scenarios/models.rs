@@ -4,61 +4,67 @@ use millstream::nn::{
     Conv1d, ConvOptions, LSTM, LayerNorm, Linear, Module, Plan, ReLU, RecurrentOptions, Result,
     Sequential, TransformerEncoderLayer, TransformerOptions, Weights,
 };
-use millstream::{DType, Device, Tensor};
+use millstream::{DType, Tensor};
 
 use super::super::harness::{Context, Outcome};
 
-/// A model and the shape of its input.
+/// A model and the shape of its input. Both are given what sizes are divided by.
 pub(super) struct Model {
-    input: &'static [usize],
-    build: fn(&Weights) -> Result<Sequential>,
+    input: fn(usize) -> Vec<usize>,
+    build: fn(&Weights, usize) -> Result<Sequential>,
 }
 
 const LINEAR: Model = Model {
-    input: &[4, 256],
-    build: |weights| Ok(Sequential::new().push(Linear::new(256, 512, true, weights)?)),
+    input: |by| vec![4, 256 / by],
+    build: |weights, by| {
+        Ok(Sequential::new().push(Linear::new(256 / by, 512 / by, true, weights)?))
+    },
 };
 
 const MLP: Model = Model {
-    input: &[2, 256],
-    build: |weights| {
+    input: |by| vec![2, 256 / by],
+    build: |weights, by| {
+        let (width, inner) = (256 / by, 512 / by);
         Ok(Sequential::new()
-            .push(Linear::new(256, 512, true, &weights.child(0))?)
+            .push(Linear::new(width, inner, true, &weights.child(0))?)
             .push(ReLU)
-            .push(Linear::new(512, 512, true, &weights.child(2))?)
+            .push(Linear::new(inner, inner, true, &weights.child(2))?)
             .push(ReLU)
-            .push(Linear::new(512, 256, true, &weights.child(4))?))
+            .push(Linear::new(inner, width, true, &weights.child(4))?))
     },
 };
 
 const CONV1D: Model = Model {
-    input: &[4, 1, 1024],
-    build: |weights| {
+    input: |by| vec![4, 1, 1024 / by],
+    build: |weights, by| {
         let options = ConvOptions { padding: [1], ..Default::default() };
+        let channels = 64 / by;
         Ok(Sequential::new()
-            .push(Conv1d::new(1, 64, [3], options, &weights.child(0))?)
+            .push(Conv1d::new(1, channels, [3], options, &weights.child(0))?)
             .push(ReLU)
-            .push(Conv1d::new(64, 64, [3], options, &weights.child(2))?)
+            .push(Conv1d::new(channels, channels, [3], options, &weights.child(2))?)
             .push(ReLU)
-            .push(Conv1d::new(64, 1, [3], options, &weights.child(4))?))
+            .push(Conv1d::new(channels, 1, [3], options, &weights.child(4))?))
     },
 };
 
 const LAYER_NORM: Model = Model {
-    input: &[16, 32, 256],
-    build: |weights| {
+    input: |by| vec![16, 32 / by, 256],
+    build: |weights, _| {
         Ok(Sequential::new().push(LayerNorm::new(&[256], Default::default(), weights)?))
     },
 };
 
-const ENCODER: Model =
-    Model { input: &[4, 128, 256], build: |weights| encoder_layer(256, 1024, weights) };
+const ENCODER: Model = Model {
+    input: |by| vec![4, 128 / by, 256 / by],
+    build: |weights, by| encoder_layer(256 / by, 1024 / by, weights),
+};
 
 const RECURRENT: Model = Model {
-    input: &[4, 24, 64],
-    build: |weights| {
+    input: |by| vec![4, 24, 64 / by],
+    build: |weights, by| {
         let options = RecurrentOptions { num_layers: 2, batch_first: true, ..Default::default() };
-        Ok(Sequential::new().push(LSTM::new(64, 96, options, weights)?))
+        Ok(Sequential::new().push(LSTM::new(64 / by, 96 / by, options, weights)?))
     },
 };
 
@@ -71,17 +77,18 @@ fn encoder_layer(size: usize, inner: usize, weights: &Weights) -> Result<Sequent
 }
 
 impl Model {
-    fn load(&self, device: &Device) -> Result<Sequential> {
-        Weights::random(77, DType::F32, device).load(self.build)
+    fn load(&self, context: &Context) -> Result<Sequential> {
+        let weights = Weights::random(77, DType::F32, &context.device);
+        weights.load(|weights| (self.build)(weights, context.divisor))
     }
 
-    fn call(&self, model: &dyn Module, seed: usize, device: &Device) -> Result<Vec<u8>> {
-        self.output(model, seed, device)?.to_bytes()
+    fn call(&self, model: &dyn Module, seed: usize, context: &Context) -> Result<Vec<u8>> {
+        self.output(model, seed, context)?.to_bytes()
     }
 
     /// The answer, on its way.
-    pub fn output(&self, model: &dyn Module, seed: usize, device: &Device) -> Result<Tensor> {
-        model.forward(&Tensor::randn(self.input, seed as u64, DType::F32, device)?)
+    pub fn output(&self, model: &dyn Module, seed: usize, context: &Context) -> Result<Tensor> {
+        model.forward(&context.randn(&(self.input)(context.divisor), seed as u64)?)
     }
 }
 
@@ -102,9 +109,8 @@ fn seed(thread: usize, iteration: usize) -> usize {
 }
 
 fn one(context: &Context, model: &Model) -> Outcome {
-    let device = &context.device;
-    loaded(model.load(device), |layers| {
-        context.compare(|thread, iteration| model.call(layers, seed(thread, iteration), device))
+    loaded(model.load(context), |layers| {
+        context.compare(|thread, iteration| model.call(layers, seed(thread, iteration), context))
     })
 }
 
@@ -132,17 +138,16 @@ pub(super) fn lstm(context: &Context) -> Outcome {
     one(context, &RECURRENT)
 }
 
-pub(super) fn load_all(device: &Device) -> Result<Vec<Sequential>> {
-    MIXED.iter().map(|model| model.load(device)).collect()
+pub(super) fn load_all(context: &Context) -> Result<Vec<Sequential>> {
+    MIXED.iter().map(|model| model.load(context)).collect()
 }
 
 /// Threads go round through all models, each from another start.
 pub(super) fn mixed(context: &Context) -> Outcome {
-    let device = &context.device;
-    loaded(load_all(device), |layers| {
+    loaded(load_all(context), |layers| {
         context.compare(|thread, iteration| {
             let index = (thread + iteration) % MIXED.len();
-            MIXED[index].call(&layers[index], seed(thread, iteration), device)
+            MIXED[index].call(&layers[index], seed(thread, iteration), context)
         })
     })
 }
@@ -150,12 +155,14 @@ pub(super) fn mixed(context: &Context) -> Outcome {
 /// The same with plans that all threads share. The first answers come from the models themselves.
 pub(super) fn plans(context: &Context) -> Outcome {
     let device = &context.device;
-    let prepared = load_all(device).and_then(|layers| {
+    let prepared = load_all(context).and_then(|layers| {
         let plans = MIXED.iter().zip(&layers);
-        let plans =
-            plans.map(|(model, layers)| Plan::of_module(layers, model.input, DType::F32, device));
+        let plans = plans.map(|(model, layers)| {
+            let input = (model.input)(context.divisor);
+            Plan::of_module(layers, &input, DType::F32, device)
+        });
         let plans = plans.collect::<Result<Vec<_>>>()?;
-        let expected = answers(&layers, device)?;
+        let expected = answers(&layers, context)?;
         Ok((plans, expected))
     });
     loaded(prepared, |(plans, expected)| {
@@ -165,7 +172,7 @@ pub(super) fn plans(context: &Context) -> Outcome {
                 for iteration in 0..context.iterations {
                     let index = (thread + iteration) % MIXED.len();
                     let what = format!("thread {thread}, plan {index}, call {iteration}");
-                    let answer = MIXED[index].call(&plans[index], 9, device);
+                    let answer = MIXED[index].call(&plans[index], 9, context);
                     outcome.count(&what, answer, &expected[index]);
                 }
             },
@@ -174,8 +181,8 @@ pub(super) fn plans(context: &Context) -> Outcome {
 }
 
 /// The answers of all models to inputs that every thread uses.
-pub(super) fn answers(layers: &[Sequential], device: &Device) -> Result<Vec<Vec<u8>>> {
-    MIXED.iter().zip(layers).map(|(model, layers)| model.call(layers, 9, device)).collect()
+pub(super) fn answers(layers: &[Sequential], context: &Context) -> Result<Vec<Vec<u8>>> {
+    MIXED.iter().zip(layers).map(|(model, layers)| model.call(layers, 9, context)).collect()
 }
 
 /// Every thread calls every model once, all starting together, each with another model.
@@ -186,7 +193,7 @@ fn everything_once(context: &Context, layers: &[Sequential], expected: &[Vec<u8>
             for step in 0..MIXED.len() {
                 let index = (thread + step) % MIXED.len();
                 let what = format!("thread {thread}, model {index}");
-                let answer = MIXED[index].call(&layers[index], 9, &context.device);
+                let answer = MIXED[index].call(&layers[index], 9, context);
                 outcome.count(&what, answer, &expected[index]);
             }
         },
@@ -195,24 +202,20 @@ fn everything_once(context: &Context, layers: &[Sequential], expected: &[Vec<u8>
 
 /// On a new device that has loaded models and computed nothing; the right answers come from the old one.
 pub(super) fn cold_start(context: &Context) -> Outcome {
-    let device = &context.device;
-    let expected = load_all(device).and_then(|layers| answers(&layers, device));
+    let expected = load_all(context).and_then(|layers| answers(&layers, context));
     loaded(expected, |expected| {
         context.with_own_device(
             |builder| builder,
             |context| {
-                loaded(load_all(&context.device), |layers| {
-                    everything_once(context, layers, expected)
-                })
+                loaded(load_all(context), |layers| everything_once(context, layers, expected))
             },
         )
     })
 }
 
 pub(super) fn warm_start(context: &Context) -> Outcome {
-    let device = &context.device;
-    let prepared = load_all(device).and_then(|layers| {
-        let expected = answers(&layers, device)?;
+    let prepared = load_all(context).and_then(|layers| {
+        let expected = answers(&layers, context)?;
         Ok((layers, expected))
     });
     loaded(prepared, |(layers, expected)| everything_once(context, layers, expected))

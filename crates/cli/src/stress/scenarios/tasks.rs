@@ -17,9 +17,8 @@ const IN_FLIGHT: usize = 4;
 
 /// Every thread begins several calls before it awaits the first, the last one first. Some are not awaited at all.
 pub(super) fn awaited(context: &Context) -> Outcome {
-    let device = &context.device;
-    let prepared = load_all(device).and_then(|layers| {
-        let expected = answers(&layers, device)?;
+    let prepared = load_all(context).and_then(|layers| {
+        let expected = answers(&layers, context)?;
         Ok((layers, expected))
     });
     loaded(prepared, |(layers, expected)| {
@@ -31,7 +30,7 @@ pub(super) fn awaited(context: &Context) -> Outcome {
                     let begun: Vec<(usize, Result<Download>)> = calls
                         .map(|iteration| {
                             let index = (thread + iteration) % MIXED.len();
-                            let output = MIXED[index].output(&layers[index], 9, device);
+                            let output = MIXED[index].output(&layers[index], 9, context);
                             (index, output.and_then(|output| output.download()))
                         })
                         .collect();

@@ -17,11 +17,12 @@ mod ops;
 mod order;
 mod registry;
 mod tensor;
+mod value_file;
 mod value_types;
 
 pub use import::{from_bytes, open};
 pub use millstream_core::{Error, Result};
 pub use millstream_graph::Body;
-pub use tensor::read_tensor;
+pub use value_file::read_value;
 
 use generated as proto;

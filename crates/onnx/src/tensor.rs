@@ -2,8 +2,7 @@
 
 use bytes::Bytes;
 use millstream_core::{DType, as_bytes};
-use millstream_graph::{Array, ModelValue, Strings};
-use prost::Message;
+use millstream_graph::{Array, Strings};
 
 use crate::dtypes::{dtype, is_string};
 use crate::external::ExternalFiles;
@@ -24,20 +23,6 @@ pub(crate) enum Literal {
 fn invalid<T>(tensor: &TensorProto, reason: String) -> Result<T> {
     let name = tensor.name.as_deref().unwrap_or("");
     Err(Error::Format { path: format!("tensor {name:?}"), reason })
-}
-
-/// Reads a tensor as ONNX stores it by itself: a file with the extension `.pb`, as test data have it.
-///
-/// # Errors
-///
-/// Bytes that are no tensor, or one of numbers that are not supported.
-pub fn read_tensor(bytes: &[u8], device: &millstream_core::Device) -> Result<ModelValue> {
-    let tensor = TensorProto::decode(bytes)
-        .map_err(|error| Error::Format { path: "tensor".into(), reason: error.to_string() })?;
-    match literal(&tensor, &ExternalFiles::none())? {
-        Literal::Array(array) => Ok(array.to_tensor(device)?.into()),
-        Literal::Strings(strings) => Ok(strings.into()),
-    }
 }
 
 /// The contents of a tensor. Those of the file itself, or of another file, are not copied.

@@ -1,17 +1,15 @@
 //! Operators that arrange elements anew.
 
 use millstream_core::{Axes, Op};
-use millstream_graph::{Edge, Expanded, Expander, Operator, Sizes, Value, View};
+use millstream_graph::{Edge, Expanded, Expander, Sizes, Value, View};
 
 use super::common::{
-    axes, axis, axis_or_end, broadcast, one, permute, refuse, reshape, size, slice,
+    Made, axes, axis, axis_or_end, broadcast, elements, given_integers, one, permute, refuse,
+    reshape, size, sizes, slice,
 };
 use crate::Result;
-use crate::inputs::Inputs;
 use crate::node::{NodeDef, operator};
 use crate::registry::Table;
-
-type Made = Result<Box<dyn Operator>>;
 
 pub(crate) const TABLE: Table = &[
     ("Concat", concat),
@@ -25,20 +23,6 @@ pub(crate) const TABLE: Table = &[
     ("Transpose", transpose),
     ("Unsqueeze", unsqueeze),
 ];
-
-/// Axes of an attribute, or of an input that newer operator sets have instead.
-fn given_axes(
-    at: &Expander<'_>,
-    attribute: &Option<Vec<i64>>,
-    inputs: Inputs<'_>,
-    index: usize,
-) -> Expanded<Option<Vec<i64>>> {
-    match (attribute, inputs.optional(index)?) {
-        (Some(axes), _) => Ok(Some(axes.clone())),
-        (None, Some(edge)) => Ok(Some(at.integers(edge)?)),
-        (None, None) => Ok(None),
-    }
-}
 
 fn concat(node: &mut NodeDef<'_, '_>) -> Made {
     let along = node.attributes.int_or("axis", 1)?;
@@ -55,8 +39,7 @@ fn expand(node: &mut NodeDef<'_, '_>) -> Made {
     operator(node, |at, inputs| {
         let input = inputs.tensor(0)?;
         let wanted = at.integers(inputs.tensor(1)?)?;
-        let wanted = wanted.into_iter().map(size).collect::<Expanded<Vec<_>>>()?;
-        let shape = millstream_core::broadcast_shapes(&at.shape(input), &wanted)?;
+        let shape = millstream_core::broadcast_shapes(&at.shape(input), &sizes(&wanted)?)?;
         one(broadcast(at, input, &shape)?)
     })
 }
@@ -67,8 +50,7 @@ fn flatten(node: &mut NodeDef<'_, '_>) -> Made {
         let input = inputs.tensor(0)?;
         let shape = at.shape(input);
         let along = axis_or_end(along, shape.len())?;
-        let count = |sizes: &[usize]| sizes.iter().product::<usize>();
-        one(reshape(at, input, &[count(&shape[..along]), count(&shape[along..])])?)
+        one(reshape(at, input, &[elements(&shape[..along]), elements(&shape[along..])])?)
     })
 }
 
@@ -138,7 +120,7 @@ fn squeeze(node: &mut NodeDef<'_, '_>) -> Made {
     operator(node, move |at, inputs| {
         let input = inputs.tensor(0)?;
         let shape = at.shape(input);
-        let gone = match given_axes(at, &attribute, inputs, 1)? {
+        let gone = match given_integers(at, &attribute, inputs, 1)? {
             Some(given) => axes(&given, shape.len())?,
             None => (0..shape.len()).filter(|&axis| shape[axis] == 1).collect(),
         };
@@ -156,7 +138,7 @@ fn unsqueeze(node: &mut NodeDef<'_, '_>) -> Made {
     operator(node, move |at, inputs| {
         let input = inputs.tensor(0)?;
         let shape = at.shape(input);
-        let Some(given) = given_axes(at, &attribute, inputs, 1)? else {
+        let Some(given) = given_integers(at, &attribute, inputs, 1)? else {
             return refuse("axes are not given");
         };
         let new = axes(&given, shape.len() + given.len())?;
@@ -175,14 +157,14 @@ fn slice_of(node: &mut NodeDef<'_, '_>) -> Made {
     let (starts, ends, along) = (own("starts")?, own("ends")?, own("axes")?);
     operator(node, move |at, inputs| {
         let input = inputs.tensor(0)?;
-        let Some(starts) = given_axes(at, &starts, inputs, 1)? else {
+        let Some(starts) = given_integers(at, &starts, inputs, 1)? else {
             return refuse("starts are not given");
         };
-        let Some(ends) = given_axes(at, &ends, inputs, 2)? else {
+        let Some(ends) = given_integers(at, &ends, inputs, 2)? else {
             return refuse("ends are not given");
         };
-        let along = given_axes(at, &along, inputs, 3)?;
-        let steps = given_axes(at, &None, inputs, 4)?;
+        let along = given_integers(at, &along, inputs, 3)?;
+        let steps = given_integers(at, &None, inputs, 4)?;
         let along = along.unwrap_or_else(|| (0..starts.len() as i64).collect());
         let steps = steps.unwrap_or_else(|| vec![1; starts.len()]);
         if [ends.len(), along.len(), steps.len()] != [starts.len(); 3] {
@@ -244,7 +226,7 @@ fn split(node: &mut NodeDef<'_, '_>) -> Made {
         let input = inputs.tensor(0)?;
         let along = axis(along, at.rank(input))?;
         let whole = at.shape(input)[along];
-        let sizes: Vec<usize> = match given_axes(at, &attribute, inputs, 1)? {
+        let sizes: Vec<usize> = match given_integers(at, &attribute, inputs, 1)? {
             Some(sizes) => sizes.into_iter().map(size).collect::<Expanded<_>>()?,
             None => {
                 let pieces = size(pieces.unwrap_or(outputs as i64))?.max(1);

@@ -1,27 +1,74 @@
 //! The operators, one file per family. A table names what makes each of them.
 
 mod arrange;
+mod attention;
+mod attention_scores;
+mod batch_norm;
+mod binary;
+mod blocks;
+mod cast;
 mod common;
+mod compact;
 mod constants;
 mod control;
-mod elementwise;
+mod conv;
+mod einsum;
+mod fourier;
 mod index;
+mod linear_attention;
+mod loss;
 mod norm;
+mod on_host;
+mod pad;
+mod pool;
 mod product;
+mod quantize;
+mod random;
+mod recurrent;
 mod reduce;
+mod resize;
 mod shapes;
+mod softmax;
+mod text;
+mod triangle;
+mod unary;
+mod vision;
+mod window;
+mod windows;
 
 use crate::registry::Table;
 
 /// All tables, with their domain.
 pub(crate) const TABLES: &[(&str, Table)] = &[
     ("", arrange::TABLE),
+    ("", attention::TABLE),
+    ("", batch_norm::TABLE),
+    ("", binary::TABLE),
+    ("", blocks::TABLE),
+    ("", cast::TABLE),
+    ("", compact::TABLE),
     ("", constants::TABLE),
     ("", control::TABLE),
-    ("", elementwise::TABLE),
+    ("", conv::TABLE),
+    ("", einsum::TABLE),
+    ("", fourier::TABLE),
     ("", index::TABLE),
+    ("", linear_attention::TABLE),
+    ("", loss::TABLE),
     ("", norm::TABLE),
+    ("", on_host::TABLE),
+    ("", pad::TABLE),
+    ("", pool::TABLE),
     ("", product::TABLE),
+    ("", quantize::TABLE),
+    ("", random::TABLE),
+    ("", recurrent::TABLE),
     ("", reduce::TABLE),
+    ("", resize::TABLE),
     ("", shapes::TABLE),
+    ("", softmax::TABLE),
+    ("", triangle::TABLE),
+    ("", unary::TABLE),
+    ("", vision::TABLE),
+    ("", windows::TABLE),
 ];

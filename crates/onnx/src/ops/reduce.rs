@@ -1,40 +1,53 @@
 //! Operators that combine elements along axes.
 
-use millstream_core::{Op, ReduceOp};
-use millstream_graph::{Expanded, Operator, Sizes};
+use millstream_core::{DType, Op, ReduceOp, UnaryOp};
+use millstream_graph::{Edge, Expanded, Expander, Sizes};
 
-use super::common::{axes, axis, axis_set, one, reshape};
-use crate::Result;
+use super::common::{Made, axes, axis, cast, each, given_integers, one, reshape, wide};
+use super::unary::of_any;
 use crate::node::{NodeDef, operator};
 use crate::registry::Table;
 
 pub(crate) const TABLE: Table = &[
-    ("ReduceMax", |node| reduce(node, ReduceOp::Max)),
-    ("ReduceMean", |node| reduce(node, ReduceOp::Mean)),
-    ("ReduceMin", |node| reduce(node, ReduceOp::Min)),
-    ("ReduceProd", |node| reduce(node, ReduceOp::Prod)),
-    ("ReduceSum", |node| reduce(node, ReduceOp::Sum)),
-    ("Softmax", softmax),
+    ("ArgMax", |node| arg(node, ReduceOp::ArgMax, ReduceOp::ArgMaxLast)),
+    ("ArgMin", |node| arg(node, ReduceOp::ArgMin, ReduceOp::ArgMinLast)),
+    ("CumProd", |node| running(node, true)),
+    ("CumSum", |node| running(node, false)),
+    ("ReduceL1", |node| reduce(node, Kind::Plain(ReduceOp::L1))),
+    ("ReduceL2", |node| reduce(node, Kind::Plain(ReduceOp::L2))),
+    ("ReduceLogSum", |node| reduce(node, Kind::LogSum)),
+    ("ReduceLogSumExp", |node| reduce(node, Kind::Plain(ReduceOp::LogSumExp))),
+    ("ReduceMax", |node| reduce(node, Kind::Plain(ReduceOp::Max))),
+    ("ReduceMean", |node| reduce(node, Kind::Plain(ReduceOp::Mean))),
+    ("ReduceMin", |node| reduce(node, Kind::Plain(ReduceOp::Min))),
+    ("ReduceProd", |node| reduce(node, Kind::Plain(ReduceOp::Prod))),
+    ("ReduceSum", |node| reduce(node, Kind::Plain(ReduceOp::Sum))),
+    ("ReduceSumSquare", |node| reduce(node, Kind::SumSquare)),
 ];
 
-fn reduce(node: &mut NodeDef<'_, '_>, op: ReduceOp) -> Result<Box<dyn Operator>> {
+/// How elements are combined.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Plain(ReduceOp),
+    LogSum,
+    SumSquare,
+}
+
+fn reduce(node: &mut NodeDef<'_, '_>, kind: Kind) -> Made {
     let attribute = node.attributes.ints("axes")?.map(<[i64]>::to_vec);
     let keep = node.attributes.flag("keepdims", true)?;
     let nothing = node.attributes.flag("noop_with_empty_axes", false)?;
     operator(node, move |at, inputs| {
         let input = inputs.tensor(0)?;
         let shape = at.shape(input);
-        let given = match (&attribute, inputs.optional(1)?) {
-            (Some(axes), _) => axes.clone(),
-            (None, Some(edge)) => at.integers(edge)?,
-            (None, None) => Vec::new(),
-        };
+        let given = given_integers(at, &attribute, inputs, 1)?.unwrap_or_default();
         let along = match &given[..] {
-            [] if nothing => return one(input),
+            // What is done to single elements is done all the same.
+            [] if nothing => Vec::new(),
             [] => (0..shape.len()).collect(),
             given => axes(given, shape.len())?,
         };
-        let result = at.apply(Op::Reduce { op, axes: axis_set(&along)? }, &[input])?;
+        let result = combined(at, kind, input, &along)?;
         if keep {
             return one(result);
         }
@@ -44,19 +57,50 @@ fn reduce(node: &mut NodeDef<'_, '_>, op: ReduceOp) -> Result<Box<dyn Operator>>
     })
 }
 
-fn softmax(node: &mut NodeDef<'_, '_>) -> Result<Box<dyn Operator>> {
-    let old = node.version < 13;
-    let along = node.attributes.int_or("axis", if old { 1 } else { -1 })?;
-    operator(node, move |at, inputs| -> Expanded<_> {
-        let input = inputs.tensor(0)?;
-        let shape = at.shape(input);
-        let along = axis(along, shape.len())?;
-        if !old {
-            return one(at.apply(Op::Softmax { axis: along as u8, log: false }, &[input])?);
+fn combined(at: &mut Expander<'_>, kind: Kind, input: Edge, along: &[usize]) -> Expanded<Edge> {
+    let dtype = at.dtype(input);
+    match kind {
+        Kind::Plain(op) => super::common::reduce(at, op, input, along),
+        Kind::LogSum => {
+            let input = cast(at, input, wide(dtype))?;
+            let sum = super::common::reduce(at, ReduceOp::Sum, input, along)?;
+            let result = each(at, UnaryOp::Log, sum)?;
+            cast(at, result, dtype)
         }
-        let count = |sizes: &[usize]| sizes.iter().product::<usize>();
-        let flat = reshape(at, input, &[count(&shape[..along]), count(&shape[along..])])?;
-        let flat = at.apply(Op::Softmax { axis: 1, log: false }, &[flat])?;
-        one(reshape(at, flat, &shape)?)
+        Kind::SumSquare => {
+            // Squares of 16 bits are rounded once, with their sum.
+            let computed = if dtype.is_float() { wide(dtype) } else { dtype };
+            let input = cast(at, input, computed)?;
+            let squares = of_any(at, UnaryOp::Square, input)?;
+            let result = super::common::reduce(at, ReduceOp::Sum, squares, along)?;
+            cast(at, result, dtype)
+        }
+    }
+}
+
+fn arg(node: &mut NodeDef<'_, '_>, first: ReduceOp, last: ReduceOp) -> Made {
+    let along = node.attributes.int_or("axis", 0)?;
+    let keep = node.attributes.flag("keepdims", true)?;
+    let op = if node.attributes.flag("select_last_index", false)? { last } else { first };
+    operator(node, move |at, inputs| {
+        let input = inputs.tensor(0)?;
+        let along = axis(along, at.rank(input))?;
+        let result = super::common::reduce(at, op, input, &[along])?;
+        one(if keep { result } else { super::common::squeeze(at, result, along)? })
+    })
+}
+
+/// Running sums and products.
+fn running(node: &mut NodeDef<'_, '_>, product: bool) -> Made {
+    let exclusive = node.attributes.flag("exclusive", false)?;
+    let reverse = node.attributes.flag("reverse", false)?;
+    operator(node, move |at, inputs| {
+        let input = inputs.tensor(0)?;
+        let along = at.scalar(inputs.tensor(1)?)?.as_i64();
+        let axis = axis(along, at.rank(input))? as u8;
+        let dtype = at.dtype(input);
+        let computed = if matches!(dtype, DType::Bool) { DType::I32 } else { dtype };
+        let input = cast(at, input, computed)?;
+        one(at.apply(Op::CumSum { axis, exclusive, reverse, product }, &[input])?)
     })
 }

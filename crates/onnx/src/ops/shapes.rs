@@ -1,18 +1,27 @@
 //! Operators on shapes: what they give follows from the shapes of a call.
 
-use millstream_graph::{Array, Operator};
+use millstream_graph::{Array, Expanded, Expander, Sizes};
 
-use super::common::one;
-use crate::Result;
+use super::common::{Made, elements, one};
+use super::text::strings_shape;
+use crate::inputs::Inputs;
 use crate::node::{NodeDef, operator};
 use crate::registry::Table;
 
 pub(crate) const TABLE: Table = &[("Shape", shape), ("Size", size)];
 
-fn shape(node: &mut NodeDef<'_, '_>) -> Result<Box<dyn Operator>> {
+/// The sizes of the first input, which may be strings.
+fn sizes(at: &Expander<'_>, inputs: Inputs<'_>) -> Expanded<Sizes> {
+    if let Some(shape) = strings_shape(inputs.required(0)?) {
+        return Ok(shape);
+    }
+    Ok(at.shape(inputs.tensor(0)?))
+}
+
+fn shape(node: &mut NodeDef<'_, '_>) -> Made {
     let (start, end) = (node.attributes.int_or("start", 0)?, node.attributes.int("end")?);
     operator(node, move |at, inputs| {
-        let shape = at.shape(inputs.tensor(0)?);
+        let shape = sizes(at, inputs)?;
         let rank = shape.len() as i64;
         let bound = |place: i64| {
             (if place < 0 { place.saturating_add(rank) } else { place }).clamp(0, rank) as usize
@@ -24,9 +33,9 @@ fn shape(node: &mut NodeDef<'_, '_>) -> Result<Box<dyn Operator>> {
     })
 }
 
-fn size(node: &mut NodeDef<'_, '_>) -> Result<Box<dyn Operator>> {
+fn size(node: &mut NodeDef<'_, '_>) -> Made {
     operator(node, |at, inputs| {
-        let elements: usize = at.shape(inputs.tensor(0)?).iter().product();
-        one(at.constant(Array::scalar(elements as i64)))
+        let count = elements(&sizes(at, inputs)?);
+        one(at.constant(Array::scalar(count as i64)))
     })
 }

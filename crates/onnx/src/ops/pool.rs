@@ -40,6 +40,19 @@ fn spatial(at: &Expander<'_>, input: Edge) -> Expanded<Vec<usize>> {
     }
 }
 
+/// The window of a pooling. One that is larger than the input by less than its step is there once, as onnxruntime has it.
+fn pooled(window: &Window, sizes: &[usize]) -> Expanded<Geometry> {
+    let mut geometry = window.over(sizes, None)?;
+    for (axis, &size) in sizes.iter().enumerate() {
+        let padded = size as u64 + u64::from(geometry.before[axis]) + u64::from(geometry.after[axis]);
+        let missing = geometry.reach(axis).saturating_sub(padded);
+        if size > 0 && missing < u64::from(geometry.stride[axis]) {
+            geometry.after[axis] += missing as u32;
+        }
+    }
+    Ok(geometry)
+}
+
 fn params(geometry: &Geometry, axes: usize, kind: PoolKind, ceil: bool) -> PoolParams {
     PoolParams {
         kind,
@@ -62,7 +75,7 @@ fn max_pool(node: &mut NodeDef<'_, '_>) -> Made {
     operator(node, move |at, inputs| {
         let input = inputs.tensor(0)?;
         let sizes = spatial(at, input)?;
-        let geometry = window.over(&sizes, None)?;
+        let geometry = pooled(&window, &sizes)?;
         let ceil = ceil && matches!(window.auto_pad, AutoPad::Explicit | AutoPad::Valid);
         let params = PoolParams {
             indices: at.wants(1),
@@ -80,7 +93,7 @@ fn average_pool(node: &mut NodeDef<'_, '_>) -> Made {
     operator(node, move |at, inputs| {
         let input = inputs.tensor(0)?;
         let sizes = spatial(at, input)?;
-        let geometry = window.over(&sizes, None)?;
+        let geometry = pooled(&window, &sizes)?;
         let ceil = ceil && matches!(window.auto_pad, AutoPad::Explicit | AutoPad::Valid);
         let kind = PoolKind::Average { include_padding };
         let params = Box::new(params(&geometry, sizes.len(), kind, ceil));

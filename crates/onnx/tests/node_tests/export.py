@@ -15,20 +15,17 @@ virtual environment under target/ (with `--no-venv`, in the Python that runs thi
 """
 
 import hashlib
-import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[4]
-TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
-VENV = TARGET / "onnx-venv"
-FOLDER = TARGET / "onnx-node-tests"
-PACKAGES = ["onnx==1.23.2", "numpy", "ml_dtypes"]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import environment  # noqa: E402
+
+FOLDER = environment.TARGET / "onnx-node-tests"
 # Versions that carry node tests as files, each with a Python and a platform that has a wheel of it.
 OLD = {
     "1.3.0": ("3.6", "manylinux1_x86_64"),
@@ -41,18 +38,6 @@ OLD = {
     "1.12.0": ("3.7", "manylinux2014_x86_64"),
     "1.14.1": ("3.8", "manylinux2014_x86_64"),
 }
-
-
-def environment():
-    """Runs the script again inside a virtual environment, which is made on first use."""
-    python = VENV / "bin" / "python"
-    if "--no-venv" in sys.argv or pathlib.Path(sys.prefix).resolve() == VENV.resolve():
-        return
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", VENV], check=True, stdout=sys.stderr)
-        install = [python, "-m", "pip", "install", "-q", *PACKAGES]
-        subprocess.run(install, check=True, stdout=sys.stderr)
-    os.execv(python, [python, *sys.argv])
 
 
 def value_bytes(value, info):
@@ -104,10 +89,8 @@ def write_stored(folder, wheels):
     """The node tests that older packages carry; where two have the same, that of the newer."""
     found = {}
     for version, (python, platform) in OLD.items():
-        pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:"]
-        where = ["--python-version", python, "--platform", platform, "-d", wheels / version]
-        subprocess.run([*pip, *where, f"onnx=={version}"], check=True, stdout=sys.stderr)
-        [wheel] = (wheels / version).glob("*.whl")
+        where = ["--python-version", python, "--platform", platform]
+        wheel = environment.download(f"onnx=={version}", wheels / version, *where)
         archive = zipfile.ZipFile(wheel)
         for name in archive.namelist():
             match = re.search(r"/backend/test/data/node/([^/]+)/model\.onnx$", name)
@@ -143,8 +126,8 @@ def main():
     digest = hashlib.sha256(pathlib.Path(__file__).read_bytes()).hexdigest()
     made = FOLDER / "digest"
     if not (made.exists() and made.read_text() == digest):
-        TARGET.mkdir(exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=TARGET) as folder:
+        environment.TARGET.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=environment.TARGET) as folder:
             folder = pathlib.Path(folder)
             counts = {
                 "new": write_new(folder / "tests" / "new"),
@@ -159,5 +142,5 @@ def main():
 
 
 if __name__ == "__main__":
-    environment()
+    environment.enter()
     main()

@@ -4,7 +4,9 @@
 //! What fails is compared with `known_failures.txt`, both ways: what is on the list must fail, so the list only shrinks.
 //! `MILLSTREAM_NODE_TESTS_ONLY` runs those whose name has a text in it, and prints why each failed.
 
+#[path = "../shared/case.rs"]
 mod case;
+#[path = "../shared/compare.rs"]
 mod compare;
 mod known;
 mod report;
@@ -18,6 +20,11 @@ use millstream_cpu as _;
 use millstream_graph::Passes;
 
 use case::{Case, Outcome};
+use compare::Tolerance;
+
+/// The rules of ONNX's own runner.
+const TOLERANCE: Tolerance =
+    Tolerance::Each { absolute: 1e-7, relative: 1e-3, relative_bf16: 1.0 / 64.0 };
 
 /// How cases are run.
 struct Mode {
@@ -47,7 +54,7 @@ fn run_all(cases: &[Case], mode: &Mode) -> Vec<Outcome> {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(case) = cases.get(index) else { return };
-                    let outcome = case.run(&mode.device, &mode.passes);
+                    let outcome = case.run(&mode.device, &mode.passes, TOLERANCE);
                     *outcomes[index].lock().unwrap() = Some(outcome);
                 }
             });

@@ -1,40 +1,49 @@
-//! What counts as the same, by the rules of ONNX's own runner.
+//! What counts as the same.
 
 use millstream_core::DType;
 use millstream_graph::{Array, MapValues, ModelValue};
 use millstream_nn::Tensor;
 
-/// Numbers may differ by so much, and by this part of the expected number.
-const ABSOLUTE: f64 = 1e-7;
-const RELATIVE: f64 = 1e-3;
-/// Of `bf16`, whose numbers are further apart.
-const RELATIVE_BF16: f64 = 1.0 / 64.0;
+/// How much numbers may differ.
+#[derive(Clone, Copy, Debug)]
+pub enum Tolerance {
+    /// Each by so much, and by a part of the expected number; another part where that is `bf16`, whose numbers are far apart.
+    Each { absolute: f64, relative: f64, relative_bf16: f64 },
+    /// The root of the mean square of all differences, by so much.
+    #[allow(dead_code)]
+    RootMeanSquare(f64),
+}
 
 /// # Errors
 ///
 /// How the values differ.
-pub fn compare(found: &ModelValue, wanted: &ModelValue) -> Result<(), String> {
+pub fn compare(
+    found: &ModelValue,
+    wanted: &ModelValue,
+    tolerance: Tolerance,
+) -> Result<(), String> {
+    let inner = |found: &ModelValue, wanted: &ModelValue| compare(found, wanted, tolerance);
     match (found, wanted) {
         (ModelValue::Tensor(found), ModelValue::Tensor(wanted)) => {
             if found.dtype() != wanted.dtype() {
                 return Err(format!("{}, expected {}", found.dtype(), wanted.dtype()));
             }
-            arrays(&array(found)?, &array(wanted)?)
+            arrays(&array(found)?, &array(wanted)?, tolerance)
         }
         (ModelValue::Strings(found), ModelValue::Strings(wanted)) if found == wanted => Ok(()),
         (ModelValue::Sequence(found), ModelValue::Sequence(wanted)) => {
             if found.len() != wanted.len() {
                 return Err(format!("{} values, expected {}", found.len(), wanted.len()));
             }
-            found.iter().zip(wanted).try_for_each(|(found, wanted)| compare(found, wanted))
+            found.iter().zip(wanted).try_for_each(|(found, wanted)| inner(found, wanted))
         }
         (ModelValue::Optional(None), ModelValue::Optional(None)) => Ok(()),
         (ModelValue::Optional(Some(found)), ModelValue::Optional(Some(wanted))) => {
-            compare(found, wanted)
+            inner(found, wanted)
         }
         (ModelValue::Map(found), ModelValue::Map(wanted)) if found.keys() == wanted.keys() => {
             match (found.values(), wanted.values()) {
-                (MapValues::Numbers(found), MapValues::Numbers(wanted)) => arrays(found, wanted),
+                (MapValues::Numbers(found), MapValues::Numbers(wanted)) => arrays(found, wanted, tolerance),
                 (MapValues::Texts(found), MapValues::Texts(wanted)) if found == wanted => Ok(()),
                 _ => Err(format!("{found:?}, expected {wanted:?}")),
             }
@@ -50,24 +59,38 @@ fn array(tensor: &Tensor) -> Result<Array, String> {
     tensor.and_then(|tensor| Array::of_tensor(&tensor)).map_err(|error| error.to_string())
 }
 
-fn arrays(found: &Array, wanted: &Array) -> Result<(), String> {
+fn arrays(found: &Array, wanted: &Array, tolerance: Tolerance) -> Result<(), String> {
     if found.spec() != wanted.spec() {
         return Err(format!("{}, expected {}", found.spec(), wanted.spec()));
     }
     if found.bytes() == wanted.bytes() {
         return Ok(());
     }
-    let relative = if found.dtype() == DType::BF16 { RELATIVE_BF16 } else { RELATIVE };
     if !found.dtype().is_float() {
         return Err(format!("{}, expected {}", head(found), head(wanted)));
     }
+    let short = found.dtype() == DType::BF16;
     let numbers = |array: &Array| array.to_f64s().map_err(|error| error.to_string());
     let (found, wanted) = (numbers(found)?, numbers(wanted)?);
+    match tolerance {
+        Tolerance::Each { absolute, relative, relative_bf16 } => {
+            let relative = if short { relative_bf16 } else { relative };
+            each(&found, &wanted, absolute, relative)
+        }
+        Tolerance::RootMeanSquare(most) => {
+            let squares = found.iter().zip(&wanted).map(|(found, wanted)| (found - wanted).powi(2));
+            let root = (squares.sum::<f64>() / found.len() as f64).sqrt();
+            if root <= most { Ok(()) } else { Err(format!("off by {root:e}, at most {most:e}")) }
+        }
+    }
+}
+
+fn each(found: &[f64], wanted: &[f64], absolute: f64, relative: f64) -> Result<(), String> {
     let mut worst: Option<(f64, usize)> = None;
-    for (index, (&found, &wanted)) in found.iter().zip(&wanted).enumerate() {
+    for (index, (&found, &wanted)) in found.iter().zip(wanted).enumerate() {
         let same = found == wanted
             || (found.is_nan() && wanted.is_nan())
-            || (found - wanted).abs() <= ABSOLUTE + relative * wanted.abs();
+            || (found - wanted).abs() <= absolute + relative * wanted.abs();
         let off = (found - wanted).abs();
         if !same && worst.is_none_or(|(most, _)| off > most || off.is_nan()) {
             worst = Some((off, index));

@@ -7,7 +7,7 @@ use millstream_core::{DType, Device, Error};
 use millstream_graph::{Array, ModelValue, Passes, Port, Session, ValueType};
 use millstream_onnx::read_value;
 
-use crate::compare::compare;
+use crate::compare::{Tolerance, compare};
 
 /// A case.
 #[derive(Debug)]
@@ -15,12 +15,16 @@ pub struct Case {
     /// Where it is, from the folder of all cases on.
     pub name: String,
     /// The operator that it is about.
+    #[allow(dead_code)]
     pub operator: String,
     folder: PathBuf,
 }
 
 /// Nothing, or why the case failed.
 pub type Outcome = Result<(), String>;
+
+/// Inputs, and the outputs that are expected.
+pub type DataSet = (Vec<ModelValue>, Vec<ModelValue>);
 
 /// The cases of a folder whose name has a text in it, in the order of their names.
 pub fn find(folder: &Path, only: Option<&str>) -> Vec<Case> {
@@ -44,8 +48,8 @@ pub fn find(folder: &Path, only: Option<&str>) -> Vec<Case> {
 
 impl Case {
     /// Runs the case. A panic is a failure.
-    pub fn run(&self, device: &Device, passes: &Passes) -> Outcome {
-        let run = catch_unwind(AssertUnwindSafe(|| self.try_run(device, passes)));
+    pub fn run(&self, device: &Device, passes: &Passes, tolerance: Tolerance) -> Outcome {
+        let run = catch_unwind(AssertUnwindSafe(|| self.try_run(device, passes, tolerance)));
         run.unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
@@ -53,22 +57,32 @@ impl Case {
         })
     }
 
-    fn try_run(&self, device: &Device, passes: &Passes) -> Outcome {
-        let body = millstream_onnx::open(self.folder.join("model.onnx")).map_err(in_words)?;
-        let inputs = self.sets("input", body.inputs(), device)?;
-        let outputs = self.sets("output", body.outputs(), device)?;
-        let session = Session::builder(device).passes(passes.clone()).build(body);
-        let session = session.map_err(in_words)?;
-        for (given, wanted) in inputs.into_iter().zip(outputs) {
+    fn try_run(&self, device: &Device, passes: &Passes, tolerance: Tolerance) -> Outcome {
+        let session = self.open(device, passes)?;
+        for (given, wanted) in self.data(&session, device)? {
             let found = session.run(given).map_err(in_words)?;
             if found.len() != wanted.len() {
                 return Err(format!("{} outputs, expected {}", found.len(), wanted.len()));
             }
             for (index, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
-                compare(found, wanted).map_err(|reason| format!("output {index}: {reason}"))?;
+                let same = compare(found, wanted, tolerance);
+                same.map_err(|reason| format!("output {index}: {reason}"))?;
             }
         }
         Ok(())
+    }
+
+    /// The model.
+    pub fn open(&self, device: &Device, passes: &Passes) -> Result<Session, String> {
+        let body = millstream_onnx::open(self.folder.join("model.onnx")).map_err(in_words)?;
+        Session::builder(device).passes(passes.clone()).build(body).map_err(in_words)
+    }
+
+    /// The inputs of every data set, and the outputs that are expected.
+    pub fn data(&self, session: &Session, device: &Device) -> Result<Vec<DataSet>, String> {
+        let inputs = self.sets("input", session.body().inputs(), device)?;
+        let outputs = self.sets("output", session.body().outputs(), device)?;
+        Ok(inputs.into_iter().zip(outputs).collect())
     }
 
     /// The inputs or outputs of every data set.

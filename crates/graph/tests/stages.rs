@@ -236,7 +236,7 @@ fn doubled(program: Arc<Program>, value: HostValue) -> HostStep {
 }
 
 impl HostOperator for Doubling {
-    fn reads(&self) -> bool {
+    fn reads(&self, _: usize) -> bool {
         false
     }
 

@@ -338,7 +338,7 @@ impl<'a, 'm> Scope<'a, 'm> {
             let names = making.names;
             let captures = Vec::new();
             let mut def = NodeDef { node, attributes, version, scope: self, names, captures };
-            let operator = make(&mut def)?;
+            let operator = crate::ops::on_strings(make(&mut def)?);
             def.attributes.check_all_asked()?;
             return Ok(Some((operator, def.captures)));
         }

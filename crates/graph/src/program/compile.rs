@@ -50,9 +50,11 @@ fn stage(settings: &Settings, mut work: Work) -> Result<Stage> {
             });
             let calls: Vec<Call> = calls.collect();
             let mut reads = Vec::new();
-            for call in calls.iter().filter(|call| call.operator.reads()) {
-                for input in call.inputs.iter().flatten() {
-                    if let Produced::Register(register) = input {
+            for call in &calls {
+                for (index, input) in call.inputs.iter().enumerate() {
+                    if let Some(Produced::Register(register)) = input
+                        && call.operator.reads(index)
+                    {
                         reads.push(*register);
                     }
                 }

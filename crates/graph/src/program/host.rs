@@ -16,9 +16,10 @@ use crate::{Array, Error, Result};
 /// Nothing here waits for the device. What has to be waited for is named by the [step](HostStep) that is given back, so that a
 /// call can be awaited without a thread.
 pub trait HostOperator: Send + Sync + fmt::Debug {
-    /// Whether the contents of those inputs that are tensors are read before the operator runs. They are
-    /// [arrays](HostValue::Array) then.
-    fn reads(&self) -> bool {
+    /// Whether the contents of this input, if it is a tensor, are read before the operator runs. It is an
+    /// [array](HostValue::Array) then.
+    fn reads(&self, input: usize) -> bool {
+        let _ = input;
         true
     }
 
@@ -206,6 +207,22 @@ impl HostValue {
             HostValue::Whole(values) => Ok(values),
             other => wrong("a sequence is", &other),
         }
+    }
+
+    /// The same value, not as a constant: a program that gets it is not compiled for it. The contents of few numbers stay at
+    /// hand.
+    ///
+    /// # Errors
+    ///
+    /// A constant that cannot be computed, or no memory.
+    pub fn unbound(self, call: &HostCall<'_>) -> Result<Self> {
+        const FEW_BYTES: usize = 256;
+        let HostValue::Constant(constant) = &self else { return Ok(self) };
+        let tensor = self.tensor(call)?;
+        if constant.spec().layout()?.dense_bytes() > FEW_BYTES {
+            return Ok(tensor.into());
+        }
+        Ok(HostValue::Array(HostArray::with_tensor(self.array(call)?, tensor)))
     }
 
     /// The value as a caller gets it.

@@ -14,6 +14,7 @@ mod control;
 mod conv;
 mod einsum;
 mod fourier;
+mod host;
 mod index;
 mod linear_attention;
 mod loss;
@@ -27,14 +28,18 @@ mod random;
 mod recurrent;
 mod reduce;
 mod resize;
+mod sequence;
 mod shapes;
 mod softmax;
+mod strings;
 mod text;
 mod triangle;
 mod unary;
 mod vision;
 mod window;
 mod windows;
+
+pub(crate) use strings::on_strings;
 
 use crate::registry::Table;
 
@@ -65,10 +70,13 @@ pub(crate) const TABLES: &[(&str, Table)] = &[
     ("", recurrent::TABLE),
     ("", reduce::TABLE),
     ("", resize::TABLE),
+    ("", sequence::TABLE),
     ("", shapes::TABLE),
     ("", softmax::TABLE),
     ("", triangle::TABLE),
     ("", unary::TABLE),
     ("", vision::TABLE),
     ("", windows::TABLE),
+    ("", strings::TABLE),
+    ("com.microsoft", strings::MICROSOFT),
 ];

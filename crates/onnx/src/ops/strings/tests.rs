@@ -1,0 +1,19 @@
+use super::*;
+
+#[test]
+fn elements_are_found_in_what_repeats() {
+    let places = |from: &[usize], to: &[usize]| places(from, to).unwrap().collect::<Vec<_>>();
+    assert_eq!(places(&[2, 3], &[2, 3]), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(places(&[3], &[2, 3]), [0, 1, 2, 0, 1, 2]);
+    assert_eq!(places(&[2, 1], &[2, 3]), [0, 0, 0, 1, 1, 1]);
+    assert_eq!(places(&[], &[2]), [0, 0]);
+    assert_eq!(places(&[1], &[0]), [0usize; 0]);
+}
+
+#[test]
+fn white_space_separates_words() {
+    assert_eq!(words(" a  bc\td ", None), ["a", "bc", "d"]);
+    assert_eq!(words(" a  bc\td ", Some(1)), ["a", "bc\td"]);
+    assert_eq!(words("  ", None), [""; 0]);
+    assert_eq!(words("a b", Some(0)), ["a b"]);
+}

@@ -18,6 +18,8 @@ mod host;
 mod index;
 mod linear_attention;
 mod loss;
+mod microsoft;
+mod ml;
 mod norm;
 mod on_host;
 mod pad;
@@ -33,6 +35,7 @@ mod shapes;
 mod softmax;
 mod strings;
 mod text;
+mod then;
 mod triangle;
 mod unary;
 mod vision;
@@ -78,5 +81,11 @@ pub(crate) const TABLES: &[(&str, Table)] = &[
     ("", vision::TABLE),
     ("", windows::TABLE),
     ("", strings::TABLE),
+    ("", microsoft::OLD),
+    ("", microsoft::SIMPLIFIED),
     ("com.microsoft", strings::MICROSOFT),
 ];
+
+/// Tables of other domains.
+pub(crate) const DOMAINS: &[(&str, &[Table])] =
+    &[("ai.onnx.ml", ml::TABLES), ("com.microsoft", microsoft::TABLES)];

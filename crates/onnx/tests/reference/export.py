@@ -6,6 +6,7 @@
 | group | what is there |
 |---|---|
 | `control` | loops, branches, sequences, optionals and strings |
+| `microsoft` | single nodes of `com.microsoft`, with their options |
 
 The cases are made in a virtual environment under target/ (with `--no-venv`, in the Python that runs this), and never committed.
 """
@@ -15,7 +16,7 @@ import sys
 
 import writer
 
-GROUPS = ["control"]
+GROUPS = ["control", "microsoft"]
 
 
 def main():

@@ -44,7 +44,8 @@ fn spatial(at: &Expander<'_>, input: Edge) -> Expanded<Vec<usize>> {
 fn pooled(window: &Window, sizes: &[usize]) -> Expanded<Geometry> {
     let mut geometry = window.over(sizes, None)?;
     for (axis, &size) in sizes.iter().enumerate() {
-        let padded = size as u64 + u64::from(geometry.before[axis]) + u64::from(geometry.after[axis]);
+        let padded =
+            size as u64 + u64::from(geometry.before[axis]) + u64::from(geometry.after[axis]);
         let missing = geometry.reach(axis).saturating_sub(padded);
         if size > 0 && missing < u64::from(geometry.stride[axis]) {
             geometry.after[axis] += missing as u32;

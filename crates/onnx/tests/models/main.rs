@@ -7,6 +7,7 @@ mod case;
 mod compare;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use millstream_core::Device;
 use millstream_cpu as _;
@@ -29,6 +30,11 @@ fn tolerance(model: &str) -> Tolerance {
     }
 }
 
+/// A device on which a call may wait for all others: some models take a second of one core.
+fn device() -> Device {
+    Device::builder("cpu").wait_timeout(Duration::from_secs(600)).open().unwrap()
+}
+
 fn models() -> Vec<Case> {
     let Ok(folder) = std::env::var("MILLSTREAM_ONNX_MODELS") else {
         eprintln!(
@@ -44,7 +50,7 @@ fn models() -> Vec<Case> {
 }
 
 fn agree(passes: &Passes) {
-    let device = Device::cpu().unwrap();
+    let device = device();
     let mut failed = Vec::new();
     for model in models() {
         match model.run(&device, passes, tolerance(&model.name)) {
@@ -75,7 +81,7 @@ fn bytes(values: &[ModelValue]) -> Vec<Array> {
 
 #[test]
 fn models_have_the_same_bits_from_many_threads_with_mixed_shapes() {
-    let device = Device::cpu().unwrap();
+    let device = device();
     for model in models() {
         let session = model.open(&device, &Passes::all()).unwrap();
         let data = model.data(&session, &device).unwrap();
@@ -90,7 +96,10 @@ fn models_have_the_same_bits_from_many_threads_with_mixed_shapes() {
                         let found = bytes(&session.run(data[at].0.clone()).unwrap());
                         for (found, alone) in found.iter().zip(&alone[at]) {
                             assert_eq!(found.spec(), alone.spec(), "{name}");
-                            assert!(found.bytes() == alone.bytes(), "{name}: other bits in a crowd");
+                            assert!(
+                                found.bytes() == alone.bytes(),
+                                "{name}: other bits in a crowd"
+                            );
                         }
                     }
                 });

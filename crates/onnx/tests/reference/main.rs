@@ -1,8 +1,9 @@
 //! Models with onnxruntime's answers. They run where the exported cases are: `MILLSTREAM_REFERENCE` is their folder, which
 //! `tests/reference/export.py` makes and prints. `MILLSTREAM_REFERENCE_ONLY` runs those whose name has a text in it.
 
-#[path = "../node_tests/case.rs"]
+#[path = "../shared/case.rs"]
 mod case;
+#[path = "../shared/compare.rs"]
 mod compare;
 
 use std::path::PathBuf;
@@ -10,6 +11,10 @@ use std::path::PathBuf;
 use millstream_core::Device;
 use millstream_cpu as _;
 use millstream_graph::Passes;
+
+use compare::Tolerance;
+
+const TOLERANCE: Tolerance = Tolerance::OfLargest { absolute: 1e-5, relative: 1e-4 };
 
 fn run(passes: &Passes) {
     let Ok(folder) = std::env::var("MILLSTREAM_REFERENCE") else {
@@ -24,7 +29,7 @@ fn run(passes: &Passes) {
     let device = Device::cpu().unwrap();
     let mut failed = Vec::new();
     for case in &cases {
-        if let Err(reason) = case.run(&device, passes) {
+        if let Err(reason) = case.run(&device, passes, TOLERANCE) {
             failed.push(format!("{}: {reason}", case.name));
         }
     }

@@ -31,7 +31,7 @@ class Cases:
     def integers(self, low, high, *shape, dtype=numpy.uint8):
         return self.random.integers(low, high, shape).astype(dtype)
 
-    def add(self, name, op, inputs, outputs, domain="com.microsoft", opset=17, more=(), tolerance=None, level=None, **attributes):
+    def add(self, name, op, inputs, outputs, domain="com.microsoft", opset=17, more=(), answers=None, level=None, **attributes):
         """`inputs` are (name, array) or None; `outputs` are element types; `more` are further data sets."""
         names = [entry[0] if entry else "" for entry in inputs]
         while names and not names[-1]:
@@ -46,7 +46,7 @@ class Cases:
         graph = helper.make_graph([node], "model", infos, declared, kept)
         imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
         model = helper.make_model(graph, opset_imports=imports, ir_version=10)
-        self.writer.add(name, model, called, *more, tolerance=tolerance, level=level)
+        self.writer.add(name, model, called, *more, answers=answers, level=level)
 
 
 T = TensorProto

@@ -269,7 +269,7 @@ fn pieces(split: Option<&[i64]>, scalar: bool, whole: usize) -> Result<Vec<usize
             }
             let size = usize::try_from(*size).unwrap_or(usize::MAX).min(whole.max(1));
             let mut sizes = vec![size; whole / size];
-            if whole % size != 0 {
+            if !whole.is_multiple_of(size) {
                 sizes.push(whole % size);
             }
             return Ok(sizes);

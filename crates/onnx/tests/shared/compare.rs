@@ -4,10 +4,11 @@ use millstream_core::DType;
 use millstream_graph::{Array, MapValues, ModelValue};
 use millstream_nn::Tensor;
 
-/// How much numbers may differ.
+/// How much numbers may differ. No test uses every kind.
 #[derive(Clone, Copy, Debug)]
 pub enum Tolerance {
     /// Each by so much, and by a part of the expected number; another part where that is `bf16`, whose numbers are far apart.
+    #[allow(dead_code)]
     Each { absolute: f64, relative: f64, relative_bf16: f64 },
     /// Each by so much, and by a part of the largest of the tensor. A byte, which stands for another number, may be
     /// rounded the other way.

@@ -45,7 +45,7 @@ pub(super) fn counted(node: &mut NodeDef<'_, '_>) -> Result<Box<dyn Operator>> {
     let program = Arc::new(Program::new(Arc::clone(&body.body)));
     let definition = Arc::new(Definition { of: Arc::clone(&of), program, truth });
     let start: Arc<dyn HostOperator> = Arc::new(Start(Arc::clone(&definition)));
-    let rest: Arc<dyn HostOperator> = Arc::new(Rest(definition));
+    let rest: Arc<dyn HostOperator> = Arc::new(AfterIteration(definition));
     operator(node, move |at, inputs| {
         let trips = match inputs.optional(0)? {
             // An empty tensor is as good as none.
@@ -152,9 +152,9 @@ impl HostOperator for Start {
 
 /// Behind iterations that were put in place. The inputs are those of what comes behind an iteration.
 #[derive(Debug)]
-struct Rest(Arc<Definition>);
+struct AfterIteration(Arc<Definition>);
 
-impl HostOperator for Rest {
+impl HostOperator for AfterIteration {
     fn reads(&self, _: usize) -> bool {
         false
     }

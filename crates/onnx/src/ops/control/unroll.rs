@@ -124,7 +124,7 @@ impl Iterated {
         next.extend(&parts);
         next.extend(&first[1 + self.carried..]);
         let results = new(&mut body, "result", self.results());
-        let rest = Box::new(Rest { of: Arc::clone(self), host: host.cloned() });
+        let rest = Box::new(AfterIteration { of: Arc::clone(self), host: host.cloned() });
         body.add_node(self.kind, rest, some(&next), some(&results));
         for result in results {
             body.add_output("result", result, ValueType::Unknown);
@@ -210,12 +210,12 @@ impl Operator for Iteration {
 
 /// What comes behind an iteration.
 #[derive(Debug)]
-struct Rest {
+struct AfterIteration {
     of: Arc<Iterated>,
     host: Option<Arc<dyn HostOperator>>,
 }
 
-impl Operator for Rest {
+impl Operator for AfterIteration {
     fn kind(&self) -> &str {
         self.of.kind
     }

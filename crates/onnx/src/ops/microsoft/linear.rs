@@ -81,18 +81,19 @@ fn to_float(node: &mut NodeDef<'_, '_>) -> Made {
 
 fn gemm(node: &mut NodeDef<'_, '_>) -> Made {
     let alpha = node.attributes.float_or("alpha", 1.0)?;
-    let turned = [node.attributes.flag("transA", false)?, node.attributes.flag("transB", false)?];
+    let transposed =
+        [node.attributes.flag("transA", false)?, node.attributes.flag("transB", false)?];
     operator(node, move |at, inputs| {
-        let side = |at: &mut Expander<'_>, first: usize, turned: bool| -> Expanded<Quantized> {
+        let side = |at: &mut Expander<'_>, first: usize, transposed: bool| -> Expanded<Quantized> {
             let mut values = inputs.tensor(first)?;
-            if turned {
+            if transposed {
                 values = permute(at, values, &[1, 0])?;
             }
             let (scale, zero) = (inputs.tensor(first + 1)?, inputs.optional(first + 2)?);
             Ok(Quantized { values, scale, zero })
         };
-        let mut a = side(at, 0, turned[0])?;
-        let b = side(at, 3, turned[1])?;
+        let mut a = side(at, 0, transposed[0])?;
+        let b = side(at, 3, transposed[1])?;
         if alpha != 1.0 {
             a.scale = with_number(at, BinaryOp::Mul, a.scale, alpha)?;
         }

@@ -42,7 +42,6 @@ pub(super) trait Number:
     fn of_f64(value: f64) -> Self;
     fn is_missing(self) -> bool;
     fn plus(self, other: Self) -> Self;
-    fn to_f32(self) -> f32;
     fn to_f64(self) -> f64;
 }
 
@@ -58,9 +57,6 @@ macro_rules! number {
             }
             fn plus(self, other: Self) -> Self {
                 self + other
-            }
-            fn to_f32(self) -> f32 {
-                self as f32
             }
             fn to_f64(self) -> f64 {
                 self.into()

@@ -23,8 +23,6 @@ pub(super) enum Second {
     Rest,
     /// It is above or below 0: the first class has it with the other sign.
     Opposite,
-    /// The same, where the second class got it with the other sign too, and the first as it was.
-    OppositeFirst,
 }
 
 impl PostTransform {
@@ -58,11 +56,10 @@ impl PostTransform {
                 (Self::Probit, _) => scores[0] = probit(score),
                 (_, Second::Not) => {}
                 (_, Second::Rest) => *scores = vec![1.0 - score, score],
-                (Self::Logistic, Second::Opposite | Second::OppositeFirst) => {
+                (Self::Logistic, Second::Opposite) => {
                     *scores = vec![logistic(-score), logistic(score)];
                 }
                 (_, Second::Opposite) => *scores = vec![-score, score],
-                (_, Second::OppositeFirst) => *scores = vec![score, -score],
             }
             return;
         }
@@ -87,7 +84,8 @@ fn probit(value: f32) -> f32 {
     std::f32::consts::SQRT_2 * inverse_error_function(2.0 * value - 1.0)
 }
 
-/// Winitzki's approximation.
+/// Winitzki's approximation, with the digits of π that others take.
+#[allow(clippy::approx_constant)]
 fn inverse_error_function(value: f32) -> f32 {
     const A: f32 = 0.147;
     let log = ((1.0 - value) * (1.0 + value)).ln();

@@ -94,7 +94,7 @@ fn regressor(node: &mut NodeDef<'_, '_>) -> Result<Box<dyn Operator>> {
     node.attributes.ignore(&["kernel_type", "kernel_params"]);
     let Some(&rho) = rho.first() else { return Err(refusal("rho is not given")) };
     // Without support vectors the weights are those of the features.
-    let features = if count == 0 { weights.len() } else { vectors.len() / count };
+    let features = vectors.len().checked_div(count).unwrap_or(weights.len());
     if count > 0 && (weights.len() < count || vectors.len() != count * features || features == 0) {
         let (weights, vectors) = (weights.len(), vectors.len());
         return Err(refusal(format!(
@@ -126,7 +126,7 @@ fn regressor(node: &mut NodeDef<'_, '_>) -> Result<Box<dyn Operator>> {
 }
 
 /// A classifier of pairs of classes, or one linear function for each class.
-struct Machine {
+struct SupportVectors {
     kernel: Kernel,
     /// How many vectors each class has; none for linear functions.
     counts: Vec<usize>,
@@ -194,7 +194,7 @@ fn classifier(node: &mut NodeDef<'_, '_>) -> Result<Box<dyn Operator>> {
         return Err(refusal(reason));
     }
     let positive = weights.iter().all(|weight| *weight >= 0.0);
-    let machine = Machine {
+    let machine = SupportVectors {
         kernel,
         counts: if total == 0 { Vec::new() } else { counts },
         vectors,
@@ -222,7 +222,7 @@ fn classifier(node: &mut NodeDef<'_, '_>) -> Result<Box<dyn Operator>> {
     })
 }
 
-impl Machine {
+impl SupportVectors {
     fn classify(&self, row: &[f32]) -> (usize, Vec<f32>) {
         if self.counts.is_empty() {
             let weights = self.weights.chunks_exact(self.features);

@@ -20,7 +20,7 @@ GROUPS = ["control", "microsoft"]
 
 
 def main():
-    writer.enter()
+    writer.environment.enter()
     chosen = [name for name in sys.argv[1:] if not name.startswith("--")] or GROUPS
     for name in chosen:
         importlib.import_module(name).main()

@@ -9,12 +9,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import environment
 
 FOLDER = environment.TARGET / "onnx-reference"
-# Packages that train and export models.
-LEARNING = ["scikit-learn==1.9.1", "skl2onnx==1.20.0", "onnxmltools==1.16.0", "xgboost-cpu==3.2.0", "lightgbm==4.7.0"]
-
-
-def enter():
-    environment.enter(environment.TARGET / "reference-venv", LEARNING)
 
 
 def value_bytes(value, info):

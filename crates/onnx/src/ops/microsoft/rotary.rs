@@ -5,7 +5,6 @@ use millstream_graph::{Edge, Expanded, Expander};
 
 use super::super::common::{Made, broadcast, iota, one, pair, refusal, refuse, reshape};
 use super::attention::{join_heads, split_heads};
-use super::scaled;
 use crate::node::{NodeDef, operator};
 use crate::registry::Table;
 
@@ -27,8 +26,8 @@ fn rotary(node: &mut NodeDef<'_, '_>) -> Made {
     let heads = attributes.int_or("num_heads", 0)?;
     let width = attributes.int_or("rotary_embedding_dim", 0)?;
     let interleaved = attributes.flag("interleaved", false)?;
-    let scale = attributes.float_or("scale", 1.0)?;
-    attributes.ignore(&["is_packed_batching"]);
+    // onnxruntime reads `scale` and does nothing with it: models were tested so.
+    attributes.ignore(&["is_packed_batching", "scale"]);
     let Ok(heads) = usize::try_from(heads) else {
         return Err(refusal(format!("{heads} heads")));
     };
@@ -63,7 +62,6 @@ fn rotary(node: &mut NodeDef<'_, '_>) -> Made {
             _ => broadcast(at, given, &[batch, length])?,
         };
         let result = rotated(at, with_heads, caches, positions, interleaved)?;
-        let result = scaled(at, result, scale)?;
         one(if flat { join_heads(at, result)? } else { result })
     })
 }

@@ -12,6 +12,7 @@ mod expand;
 mod graph;
 mod lower;
 mod model;
+mod model_info;
 mod model_value;
 mod passes;
 mod program;
@@ -25,6 +26,7 @@ pub use expand::{Expanded, Expander, Opaque, OpaqueKind, Stop, Value};
 pub use graph::{Edge, Edges, Graph, Node, NodeOp, Source};
 pub use millstream_core::{Error, Result};
 pub use model::{Body, Dim, Operator, OperatorNode, Port, ValueId, ValueType};
+pub use model_info::{ModelInfo, NodeInfo, OperatorSet, PortInfo, WeightInfo};
 pub use model_value::{Map, MapKeys, MapValues, ModelValue, Strings};
 pub use passes::{Pass, Passes};
 pub use program::{

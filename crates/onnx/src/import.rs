@@ -20,19 +20,34 @@ use crate::{Error, Result};
 /// [`Error::Node`] for a node that is not as its operator wants it; data in files outside of the model's folder.
 pub fn open(path: impl AsRef<Path>) -> Result<Body> {
     let path = path.as_ref();
-    let bytes = map_file(path)?;
-    let folder = match path.parent() {
+    let proto = decode_file(path)?;
+    let model = Model::new(&proto, ExternalFiles::of(folder(path)));
+    model.and_then(|model| model.import()).map_err(|error| in_file(path, error))
+}
+
+/// The folder in which files of the model may lie.
+pub(crate) fn folder(path: &Path) -> &Path {
+    match path.parent() {
         Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
         Some(folder) => folder,
         None => Path::new("."),
-    };
-    decode(bytes, ExternalFiles::of(folder)).map_err(|error| match error {
+    }
+}
+
+/// An error with the file that it is about.
+pub(crate) fn in_file(path: &Path, error: Error) -> Error {
+    match error {
         Error::Format { path: within, reason } => {
             let within = if within == "model" { String::new() } else { format!("{within}: ") };
             Error::Format { path: path.display().to_string(), reason: format!("{within}{reason}") }
         }
         other => other,
-    })
+    }
+}
+
+/// What stands in a file.
+pub(crate) fn decode_file(path: &Path) -> Result<ModelProto> {
+    decode(map_file(path)?).map_err(|error| in_file(path, error))
 }
 
 /// Reads a model from memory. It cannot have weights in other files.
@@ -41,17 +56,21 @@ pub fn open(path: impl AsRef<Path>) -> Result<Body> {
 ///
 /// As for [`open`].
 pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Body> {
-    decode(bytes.into(), ExternalFiles::none())
+    Model::new(&decode(bytes.into())?, ExternalFiles::none())?.import()
 }
 
-fn decode(bytes: Bytes, files: ExternalFiles) -> Result<Body> {
-    let proto = ModelProto::decode(bytes).map_err(|error| Error::Format {
+fn decode(bytes: Bytes) -> Result<ModelProto> {
+    ModelProto::decode(bytes).map_err(|error| Error::Format {
         path: "model".into(),
         reason: format!("it is no ONNX model: {error}"),
-    })?;
-    Model::new(&proto, files)?.import()
+    })
 }
 
 millstream_core::inventory::submit! {
-    millstream_graph::Importer { extension: "onnx", read: |path| open(path) }
+    millstream_graph::Importer {
+        extension: "onnx",
+        read: |path| open(path),
+        describe: |path| crate::describe(path),
+        operators: crate::operators,
+    }
 }

@@ -4,6 +4,7 @@
 //! knows how to expand itself to operations when the shapes of its inputs are known; `ops` has one file per family.
 
 mod attributes;
+mod describe;
 mod dtypes;
 mod external;
 #[allow(missing_docs, missing_debug_implementations, clippy::all)]
@@ -20,6 +21,7 @@ mod tensor;
 mod value_file;
 mod value_types;
 
+pub use describe::{describe, operators};
 pub use import::{from_bytes, open};
 pub use millstream_core::{Error, Result};
 pub use millstream_graph::Body;

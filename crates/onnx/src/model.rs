@@ -40,8 +40,13 @@ pub(crate) struct Model<'m> {
     functions: HashMap<(&'m str, &'m str, &'m str), &'m FunctionProto>,
     /// What is not supported: all of it is reported at once.
     missing: RefCell<BTreeMap<(String, String), MissingOperator>>,
+    /// Nodes that are not as they should be, where all of them are asked for. Else the first one ends the import.
+    wrong: Option<RefCell<Vec<Error>>>,
     nodes: Cell<usize>,
 }
+
+/// Problems that are listed; further ones are left out.
+const MAX_PROBLEMS: usize = 1000;
 
 impl<'m> Model<'m> {
     pub fn new(proto: &'m ModelProto, files: ExternalFiles) -> Result<Self> {
@@ -55,7 +60,27 @@ impl<'m> Model<'m> {
             }
         }
         let (missing, nodes) = (RefCell::default(), Cell::new(0));
-        Ok(Self { proto, files, functions, missing, nodes })
+        Ok(Self { proto, files, functions, missing, wrong: None, nodes })
+    }
+
+    /// Why the model cannot be run, as far as that can be seen without shapes.
+    pub fn problems(mut self) -> Vec<Error> {
+        self.wrong = Some(RefCell::default());
+        let end = self.import().err();
+        let mut problems = self.wrong.map(RefCell::into_inner).unwrap_or_default();
+        problems.extend(end);
+        problems
+    }
+
+    /// Goes on behind a node that is wrong, if all of them are asked for.
+    fn note(&self, error: Error) -> Result<()> {
+        match &self.wrong {
+            Some(wrong) if wrong.borrow().len() < MAX_PROBLEMS => {
+                wrong.borrow_mut().push(error);
+                Ok(())
+            }
+            _ => Err(error),
+        }
     }
 
     pub fn files(&self) -> &ExternalFiles {
@@ -282,14 +307,18 @@ impl<'a, 'm> Scope<'a, 'm> {
         for index in sorted(nodes, outputs)? {
             let node = &nodes[index];
             self.model.count_node()?;
-            self.import_node(node, making).map_err(|error| match error {
+            let imported = self.import_node(node, making).map_err(|error| match error {
                 Error::Node { .. } | Error::Operators { .. } | Error::Read { .. } => error,
                 error => Error::Node {
                     node: node.name.clone().unwrap_or_default(),
                     operator: node.op_type.clone().unwrap_or_default(),
                     reason: error.to_string(),
                 },
-            })?;
+            });
+            if let Err(error) = imported {
+                self.model.note(error)?;
+                self.define_outputs(node, making)?;
+            }
         }
         Ok(())
     }
@@ -318,8 +347,18 @@ impl<'a, 'm> Scope<'a, 'm> {
             making.body.add_node(label, operator, inputs, outputs);
             return Ok(());
         }
-        // So that what reads its outputs is looked at too.
-        node.output.iter().try_for_each(|output| making.define(output).map(drop))
+        self.define_outputs(node, making)
+    }
+
+    /// Gives values to the outputs of a node that has no operator, so that what reads them is looked at too.
+    fn define_outputs(&self, node: &NodeProto, making: &mut Making<'_>) -> Result<()> {
+        for output in &node.output {
+            let is_known = making.names.values.borrow().contains_key(output);
+            if !is_known {
+                making.define(output)?;
+            }
+        }
+        Ok(())
     }
 
     /// The operator of a node and the names that its bodies read, or `None` if it is not supported, which is noted.

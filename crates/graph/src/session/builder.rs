@@ -90,7 +90,8 @@ impl SessionBuilder {
     ///
     /// As for [`Session::open`].
     pub fn open(self, path: impl AsRef<Path>) -> Result<Session> {
-        let body = Importer::open(path.as_ref())?;
+        let path = path.as_ref();
+        let body = (Importer::of(path)?.read)(path)?;
         self.build(body)
     }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use millstream_core::inventory;
 
 use crate::model::Body;
+use crate::model_info::{ModelInfo, OperatorSet};
 use crate::{Error, Result};
 
 /// A kind of model file. A crate that reads one submits an entry with `inventory`, and [`Session::open`](crate::Session::open)
@@ -15,18 +16,27 @@ pub struct Importer {
     pub extension: &'static str,
     /// Reads a file.
     pub read: fn(&Path) -> Result<Body>,
+    /// Reads what a file says of itself, also if it cannot be run.
+    pub describe: fn(&Path) -> Result<ModelInfo>,
+    /// The operators that it knows.
+    pub operators: fn() -> Vec<OperatorSet>,
 }
 
 inventory::collect!(Importer);
 
 impl Importer {
-    /// Reads a file with the importer that its extension names.
-    pub(super) fn open(path: &Path) -> Result<Body> {
+    /// All kinds of model files.
+    pub fn all() -> impl Iterator<Item = Self> {
+        inventory::iter::<Importer>.into_iter().copied()
+    }
+
+    /// The importer that the extension of a file names.
+    pub(crate) fn of(path: &Path) -> Result<Self> {
         let extension = path.extension().and_then(|extension| extension.to_str());
         let extension = extension.map(str::to_ascii_lowercase).unwrap_or_default();
         let known = || inventory::iter::<Importer>.into_iter();
         if let Some(importer) = known().find(|importer| importer.extension == extension) {
-            return (importer.read)(path);
+            return Ok(*importer);
         }
         if let Err(error) = std::fs::metadata(path) {
             return Err(Error::read(path, error));

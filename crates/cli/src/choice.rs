@@ -1,7 +1,8 @@
-//! Checks of arguments before anything long begins: which device, and whether a file can be written.
+//! Checks of arguments before anything long begins: which device, which kind of file, and whether one can be written.
 
 use std::path::Path;
 
+use millstream::graph::Importer;
 use millstream::{Device, Error, Result};
 
 /// The device of an argument.
@@ -45,6 +46,15 @@ pub(crate) fn check_output(path: &Path) -> Result<()> {
         let _ = std::fs::remove_file(path);
     }
     Ok(())
+}
+
+/// Whether a path has the extension of models that can be run, and is no folder.
+pub(crate) fn is_model_file(path: &Path) -> bool {
+    let Some(extension) = path.extension().and_then(|extension| extension.to_str()) else {
+        return false;
+    };
+    !path.is_dir()
+        && Importer::all().any(|importer| importer.extension.eq_ignore_ascii_case(extension))
 }
 
 #[cfg(test)]

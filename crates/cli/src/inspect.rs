@@ -1,4 +1,7 @@
-//! `millstream inspect`: what a weights file or a model folder holds.
+//! `millstream inspect`: what a model, a weights file or a model folder holds.
+
+mod drawing;
+mod model;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,15 +11,29 @@ use millstream::nn::{TensorInfo, inspect};
 use millstream::{Error, Result};
 use serde_json::{Value, json};
 
-use crate::table;
+use crate::choice::{DeviceChoice, is_model_file};
+use crate::{model_inputs, table};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// A `.safetensors` file, the index of a model in several files, or a folder with one of these.
+    /// An `.onnx` model, a `.safetensors` file, the index of weights in several files, or a folder with one of these.
     path: PathBuf,
-    /// Only tensors whose name contains this.
+    /// Of a weights file, only tensors whose name contains this.
     #[arg(long)]
     only: Option<String>,
+    /// Write the graph of a model in Graphviz's language.
+    #[arg(long, value_name = "FILE.dot")]
+    dot: Option<PathBuf>,
+    /// Draw the graph of a model.
+    #[arg(long, value_name = "FILE.svg")]
+    svg: Option<PathBuf>,
+    /// The contents of an input, as for `run`. With inputs or shapes a model is called, and what its nodes cost is shown.
+    #[arg(long, value_name = "NAME=FILE.npy")]
+    input: Vec<String>,
+    #[command(flatten)]
+    inputs: model_inputs::Arguments,
+    #[command(flatten)]
+    device: DeviceChoice,
     /// Print JSON on standard output, and nothing else there.
     #[arg(long)]
     json: bool,
@@ -40,6 +57,14 @@ const SETTINGS: [&str; 10] = [
 const LONGEST_CONFIG: u64 = 1 << 20;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    if is_model_file(&arguments.path) {
+        return model::run(arguments);
+    }
+    if arguments.dot.is_some() || arguments.svg.is_some() {
+        let reason =
+            format!("{} is no model file: only those have a graph", arguments.path.display());
+        return Err(Error::Invalid { op: "inspect", reason });
+    }
     let mut tensors = inspect(&arguments.path)?;
     let only =
         |tensor: &TensorInfo| arguments.only.as_ref().is_none_or(|part| tensor.name.contains(part));

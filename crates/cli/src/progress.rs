@@ -12,3 +12,13 @@ pub(crate) fn bar(steps: usize) -> ProgressBar {
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }
+
+/// A sign on standard error that something goes on, drawn only on a terminal.
+pub(crate) fn spinner(message: &'static str) -> ProgressBar {
+    let spinner = ProgressBar::new_spinner();
+    let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})");
+    spinner.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    spinner.set_message(message);
+    spinner.enable_steady_tick(Duration::from_millis(200));
+    spinner
+}

@@ -3,21 +3,35 @@
 use std::sync::{Mutex, PoisonError, RwLock, mpsc};
 use std::time::{Duration, Instant};
 
-use millstream::nn::{Module, Result};
-use millstream::{Device, Download};
-
-use crate::workloads::{Input, Origin, Workload, call};
+use millstream::{Device, Result};
 
 /// Inputs that a thread uses in turn, so that the answer to the call before is noticed.
 const INPUTS: usize = 2;
 
+/// What is called from many threads.
+pub(crate) trait Callee: Sync {
+    /// An input as its caller holds it.
+    type Input;
+    /// An answer on the host.
+    type Answer;
+
+    /// One of the inputs.
+    fn input(&self, seed: usize) -> Result<Self::Input>;
+
+    /// One call as its caller sees it: from where the input is to the answer on the host.
+    fn call(&self, input: &Self::Input) -> Result<Self::Answer>;
+
+    /// Whether an answer has these bytes.
+    fn is(&self, answer: &Self::Answer, expected: &[u8]) -> Result<bool>;
+
+    /// The bytes of an answer.
+    fn bytes(&self, answer: &Self::Answer) -> Result<Vec<u8>>;
+}
+
 /// What is measured, and the right answers. Thread `t` uses the inputs `t` and `t + 1`.
-#[derive(Clone, Copy)]
-pub(crate) struct Subject<'a> {
-    pub workload: &'a Workload,
+pub(crate) struct Subject<'a, C> {
+    pub callee: &'a C,
     pub device: Device,
-    pub origin: Origin,
-    pub model: &'a dyn Module,
     pub answers: &'a [Vec<u8>],
 }
 
@@ -35,13 +49,8 @@ pub(crate) struct Sample {
 }
 
 /// The answers to the inputs that so many threads use, one call after another.
-pub(crate) fn answers(
-    workload: &Workload,
-    device: &Device,
-    model: &dyn Module,
-    threads: usize,
-) -> Result<Vec<Vec<u8>>> {
-    let answer = |seed| call(model, &workload.input(seed, device)?)?.bytes();
+pub(crate) fn answers<C: Callee>(callee: &C, threads: usize) -> Result<Vec<Vec<u8>>> {
+    let answer = |seed| callee.bytes(&callee.call(&callee.input(seed)?)?);
     (0..threads + INPUTS - 1).map(answer).collect()
 }
 
@@ -67,7 +76,7 @@ impl Sample {
     }
 }
 
-impl Subject<'_> {
+impl<C: Callee> Subject<'_, C> {
     /// Calls from so many threads, which start together and are warm by then. Each goes on for the time,
     /// and until it has used each of its inputs. Those that cannot be started are errors of the sample; the
     /// others do not wait for them.
@@ -119,7 +128,7 @@ impl Subject<'_> {
         profiler.start();
         for input in inputs.iter().cycle() {
             let before = Instant::now();
-            let answer = input.call(self.model);
+            let answer = self.callee.call(input);
             let whole = before.elapsed();
             if let Err(error) = answer {
                 profiler.stop();
@@ -138,19 +147,16 @@ impl Subject<'_> {
     }
 
     /// The inputs of a thread, each used once.
-    fn prepare(&self, thread: usize) -> Result<Vec<Input>> {
-        let inputs: Vec<Input> = (thread..thread + INPUTS)
-            .map(|seed| Input::new(self.workload.input(seed, &self.device)?, self.origin))
-            .collect::<Result<_>>()?;
-        for input in &inputs {
-            input.call(self.model)?;
-        }
+    fn prepare(&self, thread: usize) -> Result<Vec<C::Input>> {
+        let seeds = thread..thread + INPUTS;
+        let inputs: Vec<_> = seeds.map(|seed| self.callee.input(seed)).collect::<Result<_>>()?;
+        inputs.iter().try_for_each(|input| self.callee.call(input).map(drop))?;
         Ok(inputs)
     }
 
     /// Only right answers count as calls. Comparing is no part of the latency, but of the time that
     /// the rate is taken over.
-    fn call_until(&self, end: Instant, thread: usize, inputs: Result<Vec<Input>>) -> Sample {
+    fn call_until(&self, end: Instant, thread: usize, inputs: Result<Vec<C::Input>>) -> Sample {
         let mut sample = Sample::default();
         let inputs = match inputs {
             Ok(inputs) => inputs,
@@ -162,13 +168,12 @@ impl Subject<'_> {
         let questions = inputs.iter().zip(&self.answers[thread..]);
         for (calls, (input, expected)) in (1..).zip(questions.cycle()) {
             let before = Instant::now();
-            let answer = input.call(self.model);
+            let answer = self.callee.call(input);
             let after = Instant::now();
-            match answer.as_ref().map(Download::view_bytes) {
-                Ok(Ok(answer)) if answer == *expected => sample.latencies.push(after - before),
-                Ok(Ok(_)) => sample.mismatches += 1,
-                Ok(Err(error)) => sample.error(thread, &error),
-                Err(error) => sample.error(thread, error),
+            match answer.and_then(|answer| self.callee.is(&answer, expected)) {
+                Ok(true) => sample.latencies.push(after - before),
+                Ok(false) => sample.mismatches += 1,
+                Err(error) => sample.error(thread, &error),
             }
             if after >= end && calls >= INPUTS {
                 break;

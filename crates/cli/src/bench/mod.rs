@@ -1,11 +1,13 @@
 //! `millstream bench`: how fast this machine runs what.
 
+mod callees;
 mod chain;
 mod kernels;
 mod measure;
 mod models;
 mod plot;
 mod report;
+mod sessions;
 mod subjects;
 
 use std::process::ExitCode;
@@ -20,6 +22,12 @@ pub(crate) struct Arguments {
     what: Option<What>,
     #[command(flatten)]
     models: models::Arguments,
+}
+
+impl Arguments {
+    pub fn has_model(&self) -> bool {
+        self.models.model.is_some()
+    }
 }
 
 #[derive(Subcommand)]

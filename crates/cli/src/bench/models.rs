@@ -1,19 +1,20 @@
-//! `millstream bench`: the built-in models from many threads.
+//! `millstream bench`: models from many threads.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
-use millstream::Device;
-use millstream::{Error, Result};
+use millstream::nn::Module;
+use millstream::{Device, Error, Result};
 
-use super::measure::{Subject, answers};
+use super::callees::ModuleCallee;
+use super::measure::{Callee, Subject, answers};
 use super::report::{Report, Row};
-use super::{plot, report};
-use crate::choice::{DeviceChoice, check_output, named};
+use super::{plot, sessions};
+use crate::choice::{DeviceChoice, check_output, is_model_file, named};
 use crate::workloads::{Origin, Workload};
-use crate::{progress, workloads};
+use crate::{model_inputs, progress, workloads};
 
 #[derive(clap::Args)]
 // The arguments around it have a group of that name already.
@@ -22,24 +23,27 @@ pub(crate) struct Arguments {
     /// The built-in models, separated by commas; by default all.
     #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(workloads::names()))]
     workload: Vec<String>,
-    /// A model of one's own instead: a folder with an encoder of the BERT type, as Transformers saves it.
-    #[arg(long, value_name = "FOLDER", conflicts_with = "workload")]
-    model: Option<PathBuf>,
+    /// A model of one's own instead: an `.onnx` file, or a folder with an encoder of the BERT type, as Transformers
+    /// saves it. Inputs of a file are random unless they are given; those of fixed shape need no `--shape`.
+    #[arg(long, value_name = "FILE.onnx|FOLDER", conflicts_with = "workload")]
+    pub model: Option<PathBuf>,
     #[command(flatten)]
-    device: DeviceChoice,
+    pub inputs: model_inputs::Arguments,
+    #[command(flatten)]
+    pub device: DeviceChoice,
     /// How many threads call at the same time.
     #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16,31,64")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=4096))]
-    threads: Vec<u32>,
+    pub threads: Vec<u32>,
     /// How calls reach the device.
     #[arg(long, value_delimiter = ',', default_value = "direct")]
-    mode: Vec<Mode>,
+    pub mode: Vec<Mode>,
     /// Where callers have their inputs.
     #[arg(long, value_enum, default_value = "device")]
-    input: Origin,
+    pub input: Origin,
     /// Seconds per row.
     #[arg(long, default_value_t = 1.0, value_parser = seconds)]
-    seconds: f64,
+    pub seconds: f64,
     /// Print JSON on standard output, and nothing else there.
     #[arg(long)]
     json: bool,
@@ -73,7 +77,14 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let is_file = |path: &&Path| path.is_file() || is_model_file(path);
+    let file = arguments.model.as_deref().filter(is_file);
+    if file.is_none() && arguments.inputs.is_given() {
+        let reason = "inputs are for --model with a model file; other models have their own".into();
+        return Err(Error::Invalid { op: "bench", reason });
+    }
     let chosen = match &arguments.model {
+        Some(_) if file.is_some() => Vec::new(),
         Some(folder) => vec![workloads::of_folder(folder)?],
         None => workloads::chosen(&arguments.workload),
     };
@@ -83,10 +94,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let device = arguments.device.open()?;
     // The measure of efficiency, and where the right answers come from.
     let one_core = Device::builder(device.name()).threads(1).open()?;
-    let bar = progress::bar(chosen.len() * arguments.threads.len() * arguments.mode.len());
+    let models = chosen.len().max(1);
+    let bar = progress::bar(models * arguments.threads.len() * arguments.mode.len());
+    let run = Run { arguments, device, one_core, bar: &bar };
     let mut rows = Vec::new();
+    if let Some(path) = file {
+        rows.extend(sessions::measure(path, &run)?);
+    }
     for workload in chosen {
-        rows.extend(measure(workload, device, one_core, arguments, &bar)?);
+        rows.extend(measure(workload, &run)?);
         device.empty_cache()?;
         one_core.empty_cache()?;
     }
@@ -114,47 +130,72 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn measure(
-    workload: &'static Workload,
-    device: Device,
-    one_core: Device,
-    arguments: &Arguments,
-    bar: &indicatif::ProgressBar,
-) -> Result<Vec<Row>> {
-    let time = Duration::from_secs_f64(arguments.seconds);
-    let most = arguments.threads.iter().max().map_or(1, |&most| most as usize);
-    let origin = arguments.input;
-    let alone = workload.load(&one_core)?;
-    let answers = &answers(workload, &one_core, &*alone, most)?[..];
-    let alone = Subject { workload, device: one_core, origin, model: &*alone, answers };
-    let model = workload.load(&device)?;
-    let plan = workload.plan(&*model, &device)?;
-    let direct = Subject { workload, device, origin, model: &*model, answers };
-    let planned = Subject { model: &plan, ..direct };
-    let (mut rows, mut single_core) = (Vec::new(), 0f64);
-    for &mode in &arguments.mode {
-        for &threads in &arguments.threads {
-            bar.set_message(format!("{}, {threads} threads", workload.name));
+/// What all models are measured with.
+pub(crate) struct Run<'a> {
+    pub arguments: &'a Arguments,
+    pub device: Device,
+    /// The same kind of device with one thread.
+    pub one_core: Device,
+    pub bar: &'a indicatif::ProgressBar,
+}
+
+impl Run<'_> {
+    /// The most threads that call at once.
+    pub fn max_threads(&self) -> usize {
+        self.arguments.threads.iter().max().map_or(1, |&most| most as usize)
+    }
+
+    /// Measures a model at each number of threads, beside the same on one core. `single_core` is the best rate there so
+    /// far.
+    pub fn rows<C: Callee>(
+        &self,
+        model: (&'static str, &'static str),
+        mode: &'static str,
+        subject: &Subject<'_, C>,
+        alone: &Subject<'_, C>,
+        single_core: &mut f64,
+    ) -> Result<Vec<Row>> {
+        let time = Duration::from_secs_f64(self.arguments.seconds);
+        let mut samples = Vec::new();
+        for &threads in &self.arguments.threads {
+            self.bar.set_message(format!("{}, {threads} threads", model.0));
             // Looked at again before each row, and the best counts: what other programs take away at
             // one moment must not make the rows look good.
-            single_core = single_core.max(alone.measure(1, time / 4).calls_per_second);
-            let subject = match mode {
-                Mode::Direct => &direct,
-                Mode::Plan => &planned,
-            };
+            *single_core = single_core.max(alone.measure(1, time / 4).calls_per_second);
             let mut sample = subject.measure(threads as usize, time);
             if threads == 1 {
                 sample.host = Some(subject.host_cost(time / 4)?);
             }
-            rows.push((mode, threads as usize, sample));
-            bar.inc(1);
+            samples.push((threads as usize, sample));
+            self.bar.inc(1);
         }
+        let cores = self.device.info().parallelism;
+        let row = |sample| Row::new(model, mode, sample, *single_core, cores);
+        Ok(samples.into_iter().map(row).collect())
     }
+}
+
+fn measure(workload: &'static Workload, run: &Run<'_>) -> Result<Vec<Row>> {
+    let &Run { arguments, device, one_core, .. } = run;
+    let origin = arguments.input;
+    let alone = workload.load(&one_core)?;
+    let alone = ModuleCallee { workload, device: one_core, origin, model: &*alone };
+    let answers = &answers(&alone, run.max_threads())?[..];
+    let alone = Subject { callee: &alone, device: one_core, answers };
+    let model = workload.load(&device)?;
+    let plan = workload.plan(&*model, &device)?;
+    let (mut rows, mut single_core) = (Vec::new(), 0f64);
+    for &mode in &arguments.mode {
+        let model: &dyn Module = match mode {
+            Mode::Direct => &*model,
+            Mode::Plan => &plan,
+        };
+        let callee = ModuleCallee { workload, device, origin, model };
+        let subject = Subject { callee: &callee, device, answers };
+        let named = (workload.name, workload.about);
+        rows.extend(run.rows(named, mode.name(), &subject, &alone, &mut single_core)?);
+    }
+    // The best of all modes counts for all rows.
     let cores = device.info().parallelism;
-    Ok(rows
-        .into_iter()
-        .map(|(mode, threads, sample)| {
-            report::row(workload, mode, threads, sample, single_core, cores)
-        })
-        .collect())
+    Ok(rows.into_iter().map(|row: Row| row.beside(single_core, cores)).collect())
 }

@@ -18,7 +18,7 @@ type Line<'a> = (String, Vec<&'a Row>);
 pub(crate) fn svg(report: &Report<'_>) -> String {
     let mut lines: Vec<Line<'_>> = Vec::new();
     for row in &report.rows {
-        let name = format!("{} {}", row.workload.name, row.mode.name());
+        let name = format!("{} {}", row.name, row.mode);
         match lines.iter_mut().find(|(known, _)| *known == name) {
             Some((_, rows)) => rows.push(row),
             None => lines.push((name, vec![row])),

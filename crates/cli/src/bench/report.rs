@@ -3,9 +3,7 @@
 use serde_json::{Value, json};
 
 use super::measure::Sample;
-use super::models::Mode;
 use crate::table;
-use crate::workloads::Workload;
 
 pub(crate) struct Report<'a> {
     pub device: &'a str,
@@ -18,8 +16,12 @@ pub(crate) struct Report<'a> {
 }
 
 pub(crate) struct Row {
-    pub workload: &'static Workload,
-    pub mode: Mode,
+    /// The model.
+    pub name: &'static str,
+    /// What it is, in words.
+    pub about: &'static str,
+    /// How it was called.
+    pub mode: &'static str,
     pub threads: usize,
     pub sample: Sample,
     /// Calls per second of one caller on one core, in the same run.
@@ -28,20 +30,26 @@ pub(crate) struct Row {
     pub efficiency: f64,
 }
 
-pub(crate) fn row(
-    workload: &'static Workload,
-    mode: Mode,
-    threads: usize,
-    sample: Sample,
-    single_core: f64,
-    cores: usize,
-) -> Row {
-    let ceiling = single_core * threads.min(cores) as f64;
-    let efficiency = if ceiling > 0.0 { sample.calls_per_second / ceiling } else { 0.0 };
-    Row { workload, mode, threads, sample, single_core, efficiency }
-}
-
 impl Row {
+    /// A row of a model. The efficiency follows from the best rate of one caller on one core, and the cores.
+    pub fn new(
+        (name, about): (&'static str, &'static str),
+        mode: &'static str,
+        (threads, sample): (usize, Sample),
+        single_core: f64,
+        cores: usize,
+    ) -> Self {
+        let ceiling = single_core * threads.min(cores) as f64;
+        let efficiency = if ceiling > 0.0 { sample.calls_per_second / ceiling } else { 0.0 };
+        Self { name, about, mode, threads, sample, single_core, efficiency }
+    }
+
+    /// The same row beside another rate of one caller on one core.
+    pub fn beside(self, single_core: f64, cores: usize) -> Self {
+        let Self { name, about, mode, threads, sample, .. } = self;
+        Self::new((name, about), mode, (threads, sample), single_core, cores)
+    }
+
     /// The rate over that of one caller on one core.
     pub fn speedup(&self) -> f64 {
         if self.single_core > 0.0 { self.sample.calls_per_second / self.single_core } else { 0.0 }
@@ -53,8 +61,8 @@ impl Row {
 
     fn json(&self) -> Value {
         json!({
-            "workload": self.workload.name,
-            "mode": self.mode.name(),
+            "workload": self.name,
+            "mode": self.mode,
             "threads": self.threads,
             "calls_per_s": self.sample.calls_per_second,
             "p50_us": self.sample.percentile(0.5),
@@ -69,8 +77,8 @@ impl Row {
 
     fn cells(&self) -> Vec<String> {
         vec![
-            self.workload.name.to_owned(),
-            self.mode.name().to_owned(),
+            self.name.to_owned(),
+            self.mode.to_owned(),
             self.threads.to_string(),
             format!("{:.0}", self.sample.calls_per_second),
             format!("{:.0}", self.sample.percentile(0.5)),
@@ -118,12 +126,9 @@ impl Report<'_> {
         table::print(&header, &cells);
         println!();
         let mut last = "";
-        for row in self
-            .rows
-            .iter()
-            .filter(|row| row.workload.name != std::mem::replace(&mut last, row.workload.name))
+        for row in self.rows.iter().filter(|row| row.name != std::mem::replace(&mut last, row.name))
         {
-            println!("{}: {}", row.workload.name, row.workload.about);
+            println!("{}: {}", row.name, row.about);
         }
         if self.device.starts_with("cpu") {
             println!(
@@ -143,7 +148,7 @@ impl Report<'_> {
         }
         for row in &self.rows {
             if let Some(problem) = &row.sample.problem {
-                eprintln!("{}, {} threads: {problem}", row.workload.name, row.threads);
+                eprintln!("{}, {} threads: {problem}", row.name, row.threads);
             }
         }
     }

@@ -153,7 +153,8 @@ impl Context {
         self.compare_variants(self.iterations.min(3), call, meanwhile)
     }
 
-    fn compare_variants<E: Display + Send + Sync>(
+    /// Like [`compare_with`](Self::compare_with), with so many different calls per thread.
+    pub fn compare_variants<E: Display + Send + Sync>(
         &self,
         variants: usize,
         call: &(impl Fn(usize, usize) -> Result<Vec<u8>, E> + Sync),

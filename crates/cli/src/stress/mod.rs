@@ -1,8 +1,10 @@
 //! `millstream stress`: scenarios from many threads, every result compared with sequential work.
 
 mod harness;
+mod model;
 mod scenarios;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use millstream::{Device, Error, Result};
@@ -11,7 +13,7 @@ use serde_json::json;
 use self::harness::{Context, Outcome};
 use self::scenarios::{ALL, Scenario};
 use crate::choice::DeviceChoice;
-use crate::{progress, table};
+use crate::{model_inputs, progress, table};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -24,6 +26,12 @@ pub(crate) struct Arguments {
     /// Run only this scenario; may be given several times. `--scenario list` names them.
     #[arg(long)]
     scenario: Vec<String>,
+    /// Call the model of an `.onnx` file instead, with inputs of all shapes that are given at once. Inputs are random
+    /// unless they are given; those of fixed shape need no `--shape`.
+    #[arg(long, value_name = "FILE.onnx", conflicts_with_all = ["scenario", "small"])]
+    model: Option<PathBuf>,
+    #[command(flatten)]
+    inputs: model_inputs::Arguments,
     /// One call in so many comes with one that must fail, on the same stream and pending at the same time:
     /// that one gets its error, and nothing else does.
     #[arg(long, value_name = "CALLS", value_parser = clap::value_parser!(u32).range(1..))]
@@ -39,6 +47,12 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
+impl Arguments {
+    pub fn has_model(&self) -> bool {
+        self.model.is_some()
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.scenario.iter().any(|name| name == "list") {
         let rows: Vec<_> =
@@ -46,20 +60,37 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         table::print(&["scenario", "what it does"], &rows);
         return Ok(ExitCode::SUCCESS);
     }
-    let chosen = choose(&arguments.scenario)?;
+    if arguments.model.is_none() && arguments.inputs.is_given() {
+        let reason = "inputs are for --model; scenarios have their own".into();
+        return Err(Error::Invalid { op: "stress", reason });
+    }
+    let chosen = match &arguments.model {
+        Some(_) => Vec::new(),
+        None => choose(&arguments.scenario)?,
+    };
     let device = arguments.device.open()?;
     let threads = arguments.threads as usize;
     let iterations = arguments.iterations.map_or((400 / threads).max(10), |count| count as usize);
+    let context = || Context {
+        device,
+        name: device.name().to_owned(),
+        threads,
+        iterations,
+        faults: arguments.faults.map(|calls| calls as usize),
+        divisor: if arguments.small { 8 } else { 1 },
+    };
 
-    let bar = progress::bar(chosen.len());
-    let mut rows: Vec<(&Scenario, Outcome)> = Vec::new();
+    let bar = progress::bar(chosen.len().max(1));
+    let mut rows: Vec<(String, Outcome)> = Vec::new();
+    if let Some(path) = &arguments.model {
+        bar.set_message(path.display().to_string());
+        let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        rows.push((name, model::run(path, &arguments.inputs, &context(), &bar)?));
+        bar.inc(1);
+    }
     for scenario in chosen {
         bar.set_message(scenario.name);
-        let faults = arguments.faults.map(|calls| calls as usize);
-        let name = device.name().to_owned();
-        let divisor = if arguments.small { 8 } else { 1 };
-        let context = Context { device, name, threads, iterations, faults, divisor };
-        rows.push((scenario, (scenario.run)(&context)));
+        rows.push((scenario.name.to_owned(), (scenario.run)(&context())));
         bar.inc(1);
     }
     bar.finish_and_clear();
@@ -69,9 +100,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     } else {
         print_table(threads, &rows);
     }
-    for (scenario, outcome) in &rows {
+    for (name, outcome) in &rows {
         for problem in &outcome.problems {
-            eprintln!("{}: {problem}", scenario.name);
+            eprintln!("{name}: {problem}");
         }
     }
     let clean = rows.iter().all(|(_, outcome)| outcome.errors == 0 && outcome.mismatches == 0);
@@ -94,12 +125,12 @@ fn choose(names: &[String]) -> Result<Vec<&'static Scenario>> {
         .collect()
 }
 
-fn print_json(device: Device, threads: usize, rows: &[(&Scenario, Outcome)]) {
+fn print_json(device: Device, threads: usize, rows: &[(String, Outcome)]) {
     let rows: Vec<_> = rows
         .iter()
-        .map(|(scenario, outcome)| {
+        .map(|(name, outcome)| {
             json!({
-                "scenario": scenario.name,
+                "scenario": name,
                 "threads": threads,
                 "ops": outcome.ops,
                 "ops_per_s": outcome.ops_per_second(),
@@ -111,12 +142,12 @@ fn print_json(device: Device, threads: usize, rows: &[(&Scenario, Outcome)]) {
     println!("{}", json!({ "device": device.name(), "rows": rows }));
 }
 
-fn print_table(threads: usize, rows: &[(&Scenario, Outcome)]) {
+fn print_table(threads: usize, rows: &[(String, Outcome)]) {
     let cells: Vec<_> = rows
         .iter()
-        .map(|(scenario, outcome)| {
+        .map(|(name, outcome)| {
             vec![
-                scenario.name.to_owned(),
+                name.clone(),
                 threads.to_string(),
                 outcome.ops.to_string(),
                 format!("{:.0}", outcome.ops_per_second()),

@@ -1,4 +1,6 @@
 use super::*;
+use crate::bench::callees::ModuleCallee;
+use crate::workloads::Origin;
 
 #[test]
 fn percentiles_are_of_the_calls_that_were_made() {
@@ -13,11 +15,12 @@ fn a_wrong_answer_is_noticed() {
     let device = Device::cpu().unwrap();
     let workload = crate::workloads::chosen(&["mlp".into()])[0];
     let model = workload.load(&device).unwrap();
-    let mut answers = answers(workload, &device, &*model, 2).unwrap();
+    let callee = |origin| ModuleCallee { workload, device, origin, model: &*model };
+    let mut answers = answers(&callee(Origin::Device), 2).unwrap();
     assert_ne!(answers[0], answers[1]);
     answers[2][7] ^= 1;
     for origin in [Origin::Device, Origin::Host] {
-        let subject = Subject { workload, device, origin, model: &*model, answers: &answers };
+        let subject = Subject { callee: &callee(origin), device, answers: &answers };
         // Too short for more than one call of each input, however fast the machine is.
         let sample = subject.measure(2, Duration::ZERO);
         assert_eq!((sample.mismatches, sample.errors, sample.latencies.len()), (1, 0, 3));

@@ -1,0 +1,81 @@
+//! What `bench` calls: modules and sessions.
+
+use millstream::graph::{Inputs, Session};
+use millstream::nn::{Module, Result};
+use millstream::{Device, Download};
+
+use super::measure::Callee;
+use crate::model_answer::ModelAnswer;
+use crate::model_inputs::{HostInputs, ModelInputs};
+use crate::workloads::{Input, Origin, Workload};
+
+/// A module, or a plan of one.
+pub(crate) struct ModuleCallee<'a> {
+    pub workload: &'a Workload,
+    pub device: Device,
+    pub origin: Origin,
+    pub model: &'a dyn Module,
+}
+
+impl Callee for ModuleCallee<'_> {
+    type Input = Input;
+    type Answer = Download;
+
+    fn input(&self, seed: usize) -> Result<Input> {
+        Input::new(self.workload.input(seed, &self.device)?, self.origin)
+    }
+
+    fn call(&self, input: &Input) -> Result<Download> {
+        input.call(self.model)
+    }
+
+    fn is(&self, answer: &Download, expected: &[u8]) -> Result<bool> {
+        Ok(answer.view_bytes()? == expected)
+    }
+
+    fn bytes(&self, answer: &Download) -> Result<Vec<u8>> {
+        answer.view_bytes().map(<[u8]>::to_vec)
+    }
+}
+
+/// A session of a model file.
+pub(crate) struct SessionCallee<'a> {
+    pub session: &'a Session,
+    pub inputs: &'a ModelInputs,
+    pub origin: Origin,
+}
+
+/// Inputs of a session, where their caller has them.
+pub(crate) enum SessionInput {
+    Device(Inputs),
+    Host(HostInputs),
+}
+
+impl Callee for SessionCallee<'_> {
+    type Input = SessionInput;
+    type Answer = ModelAnswer;
+
+    fn input(&self, seed: usize) -> Result<SessionInput> {
+        let inputs = self.inputs.on_host(seed % self.inputs.sets(), seed)?;
+        Ok(match self.origin {
+            Origin::Device => SessionInput::Device(inputs.upload(&self.session.device())?),
+            Origin::Host => SessionInput::Host(inputs),
+        })
+    }
+
+    fn call(&self, input: &SessionInput) -> Result<ModelAnswer> {
+        let inputs = match input {
+            SessionInput::Device(inputs) => inputs.clone(),
+            SessionInput::Host(inputs) => inputs.upload(&self.session.device())?,
+        };
+        ModelAnswer::of(&self.session.run(inputs)?)
+    }
+
+    fn is(&self, answer: &ModelAnswer, expected: &[u8]) -> Result<bool> {
+        answer.is(expected)
+    }
+
+    fn bytes(&self, answer: &ModelAnswer) -> Result<Vec<u8>> {
+        answer.bytes()
+    }
+}

@@ -1,10 +1,10 @@
 //! Running sums and products. Those of floating-point elements are kept in `f64`, and rounded as they are stored.
 
-use millstream_core::{DType, Operand, RawBuffer};
+use millstream_core::{DType, Operand, RawBuffer, f32_round_to_odd};
 
-use crate::kernels::shared::block::{BLOCK, BlockBuffer, Input, Output, base};
-use crate::kernels::shared::integer::Int;
-use crate::kernels::shared::number::{Float, Stored, StoredFloat, with_float, with_int};
+use crate::kernels::shared::block::{BLOCK, BlockBuffer};
+use crate::kernels::shared::number::{Float, with_bits};
+use crate::kernels::shared::operand::{Computed, Input, Output};
 use crate::kernels::shared::parallel::{Parallel, parallel_for};
 use crate::kernels::shared::walk::Walk;
 
@@ -32,44 +32,56 @@ pub(super) unsafe fn cumsum(
     let dtype = dst.layout.dtype();
     // SAFETY: passed on; the types are those of the operands.
     unsafe {
-        if dtype.is_float() {
-            with_float!(dtype, T => {
-                let add = |sum: f64, x: <T as Stored>::Compute| sum + x.to_f64();
-                let multiply = |sum: f64, x: <T as Stored>::Compute| sum * x.to_f64();
-                let round = |sum: f64| <T as StoredFloat>::from_f64(sum).widen();
-                match params.product {
-                    false => scan::<T, f64>(params, dst, src, parallel, 0.0, add, round),
-                    true => scan::<T, f64>(params, dst, src, parallel, 1.0, multiply, round),
-                }
-            });
-        } else {
-            with_int!(dtype, T => {
-                match params.product {
-                    false => scan::<T, T>(params, dst, src, parallel, T::ZERO, Int::add, |sum| sum),
-                    true => scan::<T, T>(params, dst, src, parallel, T::ONE, Int::mul, |sum| sum),
-                }
-            });
+        match dtype {
+            DType::F64 => floats::<f64>(params, dst, src, parallel, |sum| sum),
+            DType::F32 => floats::<f32>(params, dst, src, parallel, |sum| sum as f32),
+            DType::F16 | DType::BF16 => {
+                floats::<f32>(params, dst, src, parallel, f32_round_to_odd);
+            }
+            // Integers wrap around, so a sign changes no bit.
+            _ => with_bits!(dtype, T => match params.product {
+                false => scan::<T, T>(params, dst, src, parallel, 0, T::wrapping_add, |sum| sum),
+                true => scan::<T, T>(params, dst, src, parallel, 1, T::wrapping_mul, |sum| sum),
+            }),
         }
     }
 }
 
-unsafe fn scan<T: Stored, S: Copy + Send + Sync>(
+/// The rounding of a sum and that of storing it must be one.
+unsafe fn floats<C: Float + Computed>(
+    params: Params,
+    dst: &Operand<RawBuffer>,
+    src: &Operand<RawBuffer>,
+    parallel: &dyn Parallel,
+    round: impl Fn(f64) -> C + Sync,
+) {
+    let add = |sum: f64, x: C| sum + x.to_f64();
+    let multiply = |product: f64, x: C| product * x.to_f64();
+    // SAFETY: passed on.
+    unsafe {
+        match params.product {
+            false => scan::<C, f64>(params, dst, src, parallel, 0.0, add, round),
+            true => scan::<C, f64>(params, dst, src, parallel, 1.0, multiply, round),
+        }
+    }
+}
+
+unsafe fn scan<C: Computed, S: Copy + Send + Sync>(
     params: Params,
     dst: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
     zero: S,
-    add: impl Fn(S, T::Compute) -> S + Sync,
-    round: impl Fn(S) -> T::Compute + Sync,
+    add: impl Fn(S, C) -> S + Sync,
+    round: impl Fn(S) -> C + Sync,
 ) {
     let layouts = [&dst.layout, &src.layout];
     let rows = Walk::over(layouts, (0..dst.layout.rank()).filter(|&other| other != params.axis));
     let row = Walk::over(layouts, [params.axis]);
     let count = row.elements();
     // SAFETY: passed on.
-    let (to, from) = unsafe { (base::<T>(dst), base::<T>(src)) };
-    let (output, input) = (Output::new(to, 0), Input::new(from, 1, to));
-    let one = |sum: &mut S, x: T::Compute| {
+    let (output, input) = unsafe { (Output::<C>::new(dst, 0), Input::<C>::new(src, 1, dst)) };
+    let one = |sum: &mut S, x: C| {
         let before = *sum;
         *sum = add(before, x);
         round(if params.exclusive { before } else { *sum })

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use millstream_core::{DType, Operand, RawBuffer};
 
-use crate::kernels::shared::block::{BLOCK, BlockBuffer, Input, Output, base, each_block};
+use crate::kernels::shared::block::{BLOCK, BlockBuffer, base, each_block};
 use crate::kernels::shared::byte::{Byte, ToBytes};
-use crate::kernels::shared::number::Stored;
+use crate::kernels::shared::operand::{Computed, Input, Output};
 use crate::kernels::shared::parallel::{Parallel, SendPtr, parallel_for};
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 use crate::kernels::shared::walk::Walk;
@@ -18,7 +18,7 @@ use crate::kernels::shared::walk::Walk;
 const LANES: usize = 32;
 
 /// The type of the integers.
-trait Target: Byte {
+trait Target: Byte + Computed {
     /// Whether the range is symmetric about 0, so that there is no zero point.
     const SYMMETRIC: bool;
 }
@@ -94,14 +94,10 @@ pub(super) unsafe fn quantize(
     let operands = Operands { rows, dst, scale, zero, src };
     // SAFETY: passed on; the types are those of the operands.
     unsafe {
-        match (dst.layout.dtype(), src.layout.dtype()) {
-            (DType::U8, DType::F32) => run::<u8, f32>(&operands, parallel),
-            (DType::U8, DType::F16) => run::<u8, half::f16>(&operands, parallel),
-            (DType::U8, DType::BF16) => run::<u8, half::bf16>(&operands, parallel),
-            (DType::I8, DType::F32) => run::<i8, f32>(&operands, parallel),
-            (DType::I8, DType::F16) => run::<i8, half::f16>(&operands, parallel),
-            (DType::I8, DType::BF16) => run::<i8, half::bf16>(&operands, parallel),
-            (to, from) => unreachable!("no conversion from {from} to {to} has a scale of its own"),
+        match dst.layout.dtype() {
+            DType::U8 => run::<u8>(&operands, parallel),
+            DType::I8 => run::<i8>(&operands, parallel),
+            other => unreachable!("no conversion to {other} has a scale of its own"),
         }
     }
 }
@@ -114,17 +110,14 @@ struct Operands<'a> {
     src: &'a Operand<RawBuffer>,
 }
 
-unsafe fn run<Q: Target, T: Stored<Compute = f32>>(
-    operands: &Operands<'_>,
-    parallel: &dyn Parallel,
-) {
+unsafe fn run<Q: Target>(operands: &Operands<'_>, parallel: &dyn Parallel) {
     let &Operands { rows, dst, scale, zero, src } = operands;
     // SAFETY: passed on.
-    let (to, from, scales, zeros) = unsafe {
+    let (output, input, scales, zeros) = unsafe {
         let zeros = zero.map(|zero| SendPtr::new(base::<Q>(zero)));
-        (base::<Q>(dst), base::<T>(src), SendPtr::new(base::<f32>(scale)), zeros)
+        let (output, input) = (Output::<Q>::new(dst, 0), Input::<f32>::new(src, 1, dst));
+        (output, input, SendPtr::new(base::<f32>(scale)), zeros)
     };
-    let (output, input) = (Output::new(to, 0), Input::new(from, 1, to));
     // SAFETY: called once for each scale there is, with its place and that of its zero point.
     let note = |at: usize, zero_at: usize, (scale, zero): (f32, f32)| unsafe {
         scales.get().add(at).write(scale);
@@ -146,7 +139,7 @@ unsafe fn run<Q: Target, T: Stored<Compute = f32>>(
         };
         let parameters = min_max.parameters::<Q>();
         note(0, 0, parameters);
-        each_block(&walk, parallel, |start, len| {
+        each_block(&walk, parallel, &|start, len| {
             // SAFETY: blocks are disjoint; the rest is passed on.
             unsafe { convert(&output, &input, &walk, (start, len), parameters) };
         });
@@ -177,12 +170,7 @@ unsafe fn run<Q: Target, T: Stored<Compute = f32>>(
 }
 
 /// The range of some elements of an input.
-unsafe fn min_max<T: Stored<Compute = f32>>(
-    input: &Input<T>,
-    walk: &Walk<2>,
-    start: usize,
-    len: usize,
-) -> MinMax {
+unsafe fn min_max(input: &Input<f32>, walk: &Walk<2>, start: usize, len: usize) -> MinMax {
     let mut min_max = MinMax::NONE;
     walk.blocks(start..start + len, BLOCK, |start, len| {
         let mut scratch = BlockBuffer::new();
@@ -193,9 +181,9 @@ unsafe fn min_max<T: Stored<Compute = f32>>(
     min_max
 }
 
-unsafe fn convert<Q: Target, T: Stored<Compute = f32>>(
+unsafe fn convert<Q: Target>(
     output: &Output<Q>,
-    input: &Input<T>,
+    input: &Input<f32>,
     walk: &Walk<2>,
     (start, len): (usize, usize),
     (scale, zero): (f32, f32),

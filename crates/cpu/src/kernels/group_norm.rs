@@ -2,12 +2,13 @@
 
 use std::mem::MaybeUninit;
 
-use millstream_core::{DType, Layout, Operand, RawBuffer};
+use millstream_core::{DType, Operand, RawBuffer};
 
-use crate::kernels::shared::block::{BLOCK, BlockBuffer, Input, Output, base, blocks};
+use crate::kernels::shared::block::{BLOCK, BlockBuffer, blocks};
 use crate::kernels::shared::lanes::{LANES, accumulate, merge};
-use crate::kernels::shared::number::{Float, Stored, StoredFloat, with_float};
-use crate::kernels::shared::parallel::{Parallel, SendPtr, parallel_for};
+use crate::kernels::shared::number::{Float, with_computed_float};
+use crate::kernels::shared::operand::{Computed, Input, Output};
+use crate::kernels::shared::parallel::{Parallel, parallel_for};
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 use crate::kernels::shared::walk::Walk;
 
@@ -42,18 +43,17 @@ pub(super) unsafe fn group_norm(
     let group =
         Walk::from_axes(std::iter::once((channels, strides)).chain(behind.clone().map(axis)));
     let channel = Walk::over(layouts, behind);
-    with_float!(dst.layout.dtype(), T => {
+    with_computed_float!(dst.layout.dtype(), C => {
         // SAFETY: passed on.
         let groups = unsafe {
-            let to = base::<T>(dst);
-            Groups::<T> {
+            Groups::<C> {
                 group,
                 channel,
                 channels,
                 strides,
                 epsilon: f64::from(epsilon),
-                output: Output::new(to, 0).of_elements(dst.layout.elements()),
-                input: Input::new(base(src), 1, to),
+                output: Output::new(dst, 0).of_elements(dst.layout.elements()),
+                input: Input::new(src, 1, dst),
                 weight: parameters.weight.map(|weight| PerChannel::new(weight)),
                 bias: parameters.bias.map(|bias| PerChannel::new(bias)),
             }
@@ -71,29 +71,28 @@ pub(super) unsafe fn group_norm(
 
 /// One number per channel.
 #[derive(Clone, Copy)]
-struct PerChannel<T> {
-    first: SendPtr<T>,
+struct PerChannel<C> {
+    numbers: Input<C>,
     stride: usize,
 }
 
-impl<T: Stored> PerChannel<T> {
+impl<C: Computed> PerChannel<C> {
     unsafe fn new(operand: &Operand<RawBuffer>) -> Self {
-        let stride = |layout: &Layout| layout.strides()[0];
-        // SAFETY: passed on.
-        let first = SendPtr::new(unsafe { base(operand) });
-        PerChannel { first, stride: stride(&operand.layout) }
+        // SAFETY: passed on. It is no operand of a walk.
+        let numbers = unsafe { Input::apart(operand, 0) };
+        PerChannel { numbers, stride: operand.layout.strides()[0] }
     }
 
     /// # Safety
     ///
     /// The channel exists.
-    unsafe fn get(&self, channel: usize) -> T::Compute {
+    unsafe fn get(&self, channel: usize) -> C {
         // SAFETY: passed on.
-        unsafe { self.first.get().add(channel * self.stride).read() }.widen()
+        unsafe { self.numbers.get(channel * self.stride) }
     }
 }
 
-struct Groups<T> {
+struct Groups<C> {
     /// Output and input over one group, channel by channel.
     group: Walk<2>,
     /// Output and input over one channel.
@@ -101,13 +100,13 @@ struct Groups<T> {
     channels: usize,
     strides: [usize; 2],
     epsilon: f64,
-    output: Output<T>,
-    input: Input<T>,
-    weight: Option<PerChannel<T>>,
-    bias: Option<PerChannel<T>>,
+    output: Output<C>,
+    input: Input<C>,
+    weight: Option<PerChannel<C>>,
+    bias: Option<PerChannel<C>>,
 }
 
-impl<T: StoredFloat> Groups<T> {
+impl<C: Float + Computed> Groups<C> {
     /// Normalizes the group at these positions, which starts with channel `first`.
     ///
     /// # Safety
@@ -118,7 +117,7 @@ impl<T: StoredFloat> Groups<T> {
         let (output, input) = unsafe { (self.output.moved(to), self.input.moved(from)) };
         // SAFETY: passed on.
         let (mean, variance) = unsafe { self.moments(&input) };
-        let number = <T::Compute as Float>::from_f64;
+        let number = C::from_f64;
         let (mean, rstd) = (number(mean), number(1.0 / (variance + self.epsilon).sqrt()));
         let (mut values, mut results) = (BlockBuffer::new(), BlockBuffer::new());
         for channel in 0..self.channels {
@@ -145,7 +144,7 @@ impl<T: StoredFloat> Groups<T> {
     /// # Safety
     ///
     /// Nobody writes the group.
-    unsafe fn moments(&self, input: &Input<T>) -> (f64, f64) {
+    unsafe fn moments(&self, input: &Input<C>) -> (f64, f64) {
         let count = self.group.elements();
         let mut values = BlockBuffer::new();
         let mut pass = |mean: f64, square: bool| {

@@ -1,10 +1,11 @@
 //! Iota: evenly spaced numbers.
 
-use millstream_core::{DType, IotaParams, Operand, RawBuffer};
+use millstream_core::{DType, IotaParams, Operand, RawBuffer, Scalar};
 
-use crate::kernels::shared::block::{BlockBuffer, Output, base, each_block};
-use crate::kernels::shared::integer::Int;
-use crate::kernels::shared::number::{Float, Stored, StoredFloat, with_float, with_int};
+use crate::kernels::shared::block::{BlockBuffer, each_block};
+use crate::kernels::shared::conversion::Conversion;
+use crate::kernels::shared::number::{Float, with_computed_float};
+use crate::kernels::shared::operand::{Computed, Output};
 use crate::kernels::shared::parallel::Parallel;
 use crate::kernels::shared::walk::Walk;
 
@@ -17,37 +18,37 @@ pub(super) unsafe fn iota(params: &IotaParams, dst: &Operand<RawBuffer>, paralle
     // SAFETY: passed on; the types are those of the operand.
     unsafe {
         if dtype.is_float() {
-            with_float!(dtype, T => {
-                let [start, step] = [start, step].map(|value| float::<T>(value.as_f64()));
-                let number = |index: usize| start + float::<T>(index as f64) * step;
-                fill::<T>(params, dst, parallel, number);
+            with_computed_float!(dtype, C => {
+                let [start, step] = [start, step].map(|value| C::from_f64(value.as_f64()));
+                let number = |index: usize| start + <C as Float>::from_f64(index as f64) * step;
+                fill::<C>(params, dst, parallel, number);
             });
         } else {
-            with_int!(dtype, T => {
-                let [start, step] = [start, step].map(|value| element::<T>(value.to_bytes(dtype)));
-                let number = |index: usize| start.add(T::wrapped(index).mul(step));
-                fill::<T>(params, dst, parallel, number);
-            });
+            // Integers wrap around, so the last bits of wide ones are those of narrow ones.
+            let [start, step] = [start, step].map(|value| wide(value, dtype));
+            let number = |index: usize| start.wrapping_add((index as u64).wrapping_mul(step));
+            fill::<u64>(params, dst, parallel, number);
         }
     }
 }
 
-/// A number in the type that a floating-point type is computed in.
-fn float<T: StoredFloat>(value: f64) -> T::Compute {
-    <T::Compute as Float>::from_f64(value)
+/// An integer of a type, widened.
+fn wide(value: Scalar, dtype: DType) -> u64 {
+    let element = u64::from_ne_bytes(value.to_bytes(dtype));
+    let mut wide = 0;
+    // SAFETY: the element lies in the first bytes.
+    unsafe {
+        let from = (&raw const element).cast();
+        Conversion::new(dtype, DType::U64).run(from, (&raw mut wide).cast(), 1);
+    }
+    wide
 }
 
-/// The element with these bytes.
-fn element<T: Int>(bytes: [u8; 8]) -> T {
-    // SAFETY: any bytes are an integer, and none has more than 8.
-    unsafe { bytes.as_ptr().cast::<T>().read_unaligned() }
-}
-
-unsafe fn fill<T: Stored>(
+unsafe fn fill<C: Computed>(
     params: &IotaParams,
     dst: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
-    number: impl Fn(usize) -> T::Compute + Sync,
+    number: impl Fn(usize) -> C + Sync,
 ) {
     // Beside the output walks its index along the axis.
     let layout = &dst.layout;
@@ -58,8 +59,8 @@ unsafe fn fill<T: Stored>(
         }));
     let step = walk.inner_stride(1);
     // SAFETY: passed on.
-    let output = Output::<T>::new(unsafe { base(dst) }, 0).of_elements(walk.elements());
-    each_block(&walk, parallel, |start, len| {
+    let output = unsafe { Output::<C>::new(dst, 0) }.of_elements(walk.elements());
+    each_block(&walk, parallel, &|start, len| {
         // SAFETY: blocks are disjoint parts of the output, and all of a block is written.
         unsafe {
             output.write(&walk, start, len, &mut BlockBuffer::new(), |block| {

@@ -4,9 +4,10 @@ use std::mem::MaybeUninit;
 
 use millstream_core::{DType, NormOperands, Operand, RawBuffer};
 
-use crate::kernels::shared::block::{BLOCK, BlockBuffer, Input, Output, base, blocks};
+use crate::kernels::shared::block::{BLOCK, BlockBuffer, blocks};
 use crate::kernels::shared::lanes::{LANES, merge};
-use crate::kernels::shared::number::{Float, StoredFloat, with_float};
+use crate::kernels::shared::number::{Float, with_computed_float};
+use crate::kernels::shared::operand::{Computed, Input, Output};
 use crate::kernels::shared::parallel::{Parallel, parallel_for};
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 use crate::kernels::shared::walk::Walk;
@@ -51,18 +52,17 @@ pub(super) unsafe fn norm(
         }
         return;
     }
-    with_float!(dst.layout.dtype(), T => {
+    with_computed_float!(dst.layout.dtype(), C => {
         // SAFETY: passed on.
         let norm = unsafe {
-            let to = base::<T>(dst);
-            Rows::<T> {
+            Rows::<C> {
                 row,
                 epsilon: f64::from(epsilon),
                 centered,
-                output: Output::new(to, 0).of_elements(dst.layout.elements()),
-                input: Input::new(base(src), 1, to),
-                weight: weight.map(|weight| Input::new(base(weight), 2, to)),
-                bias: bias.map(|bias| Input::new(base(bias), 3, to)),
+                output: Output::new(dst, 0).of_elements(dst.layout.elements()),
+                input: Input::new(src, 1, dst),
+                weight: weight.map(|weight| Input::new(weight, 2, dst)),
+                bias: bias.map(|bias| Input::new(bias, 3, dst)),
                 moments,
             }
         };
@@ -79,15 +79,15 @@ pub(super) unsafe fn norm(
     });
 }
 
-struct Rows<T> {
+struct Rows<C> {
     /// Output, input, weight and bias along the normalized axes.
     row: Walk<4>,
     epsilon: f64,
     centered: bool,
-    output: Output<T>,
-    input: Input<T>,
-    weight: Option<Input<T>>,
-    bias: Option<Input<T>>,
+    output: Output<C>,
+    input: Input<C>,
+    weight: Option<Input<C>>,
+    bias: Option<Input<C>>,
     moments: Option<Moments>,
 }
 
@@ -105,7 +105,7 @@ impl Moments {
     unsafe fn new(operands: [&Operand<RawBuffer>; 2], kept: usize) -> Self {
         let rows = Walk::over(operands.map(|operand| &operand.layout), 0..kept);
         // SAFETY: passed on.
-        let outputs = [0, 1].map(|at| unsafe { Output::new(base(operands[at]), at) });
+        let outputs = [0, 1].map(|at| unsafe { Output::new(operands[at], at) });
         Self { rows, outputs }
     }
 
@@ -123,8 +123,8 @@ impl Moments {
 }
 
 /// One row, at these positions. Nobody else touches that of the output, nor writes that of the inputs.
-struct Row<'a, T> {
-    rows: &'a Rows<T>,
+struct Row<'a, C> {
+    rows: &'a Rows<C>,
     index: usize,
     to: usize,
     from: usize,
@@ -132,7 +132,7 @@ struct Row<'a, T> {
     next: Option<usize>,
 }
 
-impl<T: StoredFloat> SimdFn for Row<'_, T> {
+impl<C: Float + Computed> SimdFn for Row<'_, C> {
     #[inline(always)]
     fn run(self) {
         // SAFETY: the value says so.
@@ -146,7 +146,7 @@ impl<T: StoredFloat> SimdFn for Row<'_, T> {
     }
 }
 
-impl<T: StoredFloat> Rows<T> {
+impl<C: Float + Computed> Rows<C> {
     /// Normalizes the row at these positions. Returns its mean and the inverse of its standard deviation.
     ///
     /// # Safety
@@ -166,7 +166,7 @@ impl<T: StoredFloat> Rows<T> {
         }
         // SAFETY: passed on.
         let square = unsafe { self.mean(&input, |x| (x - mean) * (x - mean)) };
-        let number = <T::Compute as Float>::from_f64;
+        let number = C::from_f64;
         let moments = [mean, 1.0 / (square + self.epsilon).sqrt()];
         let [mean, rstd] = moments.map(number);
 
@@ -195,7 +195,7 @@ impl<T: StoredFloat> Rows<T> {
     ///
     /// Nobody writes the row.
     #[inline(always)]
-    unsafe fn mean(&self, input: &Input<T>, function: impl Fn(f64) -> f64) -> f64 {
+    unsafe fn mean(&self, input: &Input<C>, function: impl Fn(f64) -> f64) -> f64 {
         let count = self.row.elements();
         let (mut sums, mut values) = ([0.0; LANES], BlockBuffer::new());
         for (first, len) in blocks(count, BLOCK) {

@@ -2,16 +2,17 @@
 
 use std::mem::MaybeUninit;
 
-use millstream_core::{DType, Operand, QuantizePart, RawBuffer};
+use millstream_core::{DType, QuantizePart, RawBuffer};
 
-use crate::kernels::shared::block::{BlockBuffer, Input, Output, base, each_block};
-use crate::kernels::shared::number::{Float, Stored, with_dtype, with_float};
+use crate::kernels::shared::block::{BlockBuffer, each_block};
+use crate::kernels::shared::number::{Float, with_computed_float, with_dtype};
+use crate::kernels::shared::operand::{Computed, Input, Output};
 use crate::kernels::shared::parallel::Parallel;
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 use crate::kernels::shared::walk::Walk;
 
 /// A type of quantized numbers.
-trait Quantized: Stored<Compute = Self> {
+trait Quantized: Computed {
     fn saturate<F: Float>(value: F) -> Self;
     fn number<F: Float>(self) -> F;
     /// The exact difference, rounded once.
@@ -58,10 +59,10 @@ macro_rules! with_quantized {
 ///
 /// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn quantize(part: &QuantizePart<RawBuffer>, parallel: &dyn Parallel) {
-    with_quantized!(part.dst.layout.dtype(), Q => with_float!(part.src.layout.dtype(), T => {
+    with_quantized!(part.dst.layout.dtype(), Q => with_computed_float!(part.src.layout.dtype(), C => {
         // SAFETY: passed on; the loop writes all of its block.
         unsafe {
-            each::<T, Q, Q>(part, parallel, |values, scales, zeros, to| {
+            each::<C, Q, Q>(part, parallel, |values, scales, zeros, to| {
                 vectorized(ToIntegers { values, scales, zeros, to });
             });
         }
@@ -72,10 +73,10 @@ pub(super) unsafe fn quantize(part: &QuantizePart<RawBuffer>, parallel: &dyn Par
 ///
 /// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn dequantize(part: &QuantizePart<RawBuffer>, parallel: &dyn Parallel) {
-    with_quantized!(part.src.layout.dtype(), Q => with_float!(part.dst.layout.dtype(), T => {
+    with_quantized!(part.src.layout.dtype(), Q => with_computed_float!(part.dst.layout.dtype(), C => {
         // SAFETY: passed on; the loop writes all of its block.
         unsafe {
-            each::<Q, T, Q>(part, parallel, |values, scales, zeros, to| {
+            each::<Q, C, Q>(part, parallel, |values, scales, zeros, to| {
                 vectorized(FromIntegers { values, scales, zeros, to });
             });
         }
@@ -88,21 +89,19 @@ pub(super) unsafe fn dequantize(part: &QuantizePart<RawBuffer>, parallel: &dyn P
 ///
 /// As for [`execute`](crate::kernels::execute); the types are those of the operands, and the function writes all
 /// results of a block.
-unsafe fn each<S: Stored, D: Stored, Q: Quantized>(
+unsafe fn each<S: Computed, D: Computed, Q: Quantized>(
     part: &QuantizePart<RawBuffer>,
     parallel: &dyn Parallel,
-    function: impl Fn(&[S::Compute], &[f32], Option<&[Q]>, &mut [MaybeUninit<D::Compute>]) + Sync,
+    function: impl Fn(&[S], &[f32], Option<&[Q]>, &mut [MaybeUninit<D>]) + Sync,
 ) {
     let QuantizePart { dst, src, scale, zero } = part;
     let walk = walk(part);
     // SAFETY: passed on.
-    let (to, from, scales, zeros) = unsafe {
-        let to = base::<D>(dst);
-        let zeros = zero.as_ref().map(|zero| Input::<Q>::new(base(zero), 3, to));
-        (to, base::<S>(src), Scales::new(scale, to), zeros)
+    let (output, input, scales, zeros) = unsafe {
+        let zeros = zero.as_ref().map(|zero| Input::<Q>::new(zero, 3, dst));
+        (Output::new(dst, 0), Input::new(src, 1, dst), Input::<f32>::new(scale, 2, dst), zeros)
     };
-    let (output, input) = (Output::new(to, 0), Input::new(from, 1, to));
-    each_block(&walk, parallel, |start, len| {
+    each_block(&walk, parallel, &|start, len| {
         let (mut a, mut b, mut c) = (BlockBuffer::new(), BlockBuffer::new(), BlockBuffer::new());
         let mut results = BlockBuffer::new();
         // SAFETY: blocks are disjoint; the rest is passed on.
@@ -122,50 +121,6 @@ fn walk(part: &QuantizePart<RawBuffer>) -> Walk<4> {
     let QuantizePart { dst, src, scale, zero } = part;
     let zero = zero.as_ref().unwrap_or(scale);
     Walk::in_any_order([dst, src, scale, zero].map(|operand| &operand.layout))
-}
-
-/// Scales of a type that is known at run time: they are few, or one for many elements.
-#[derive(Clone, Copy)]
-enum Scales {
-    F32(Input<f32>),
-    F16(Input<half::f16>),
-    BF16(Input<half::bf16>),
-}
-
-impl Scales {
-    /// # Safety
-    ///
-    /// As for [`base`].
-    unsafe fn new<D>(scale: &Operand<RawBuffer>, to: *const D) -> Self {
-        // SAFETY: passed on.
-        unsafe {
-            match scale.layout.dtype() {
-                DType::F32 => Scales::F32(Input::new(base(scale), 2, to)),
-                DType::F16 => Scales::F16(Input::new(base(scale), 2, to)),
-                _ => Scales::BF16(Input::new(base(scale), 2, to)),
-            }
-        }
-    }
-
-    /// # Safety
-    ///
-    /// As for [`Input::read`].
-    unsafe fn read<'a>(
-        &self,
-        walk: &Walk<4>,
-        start: usize,
-        len: usize,
-        scratch: &'a mut BlockBuffer<f32>,
-    ) -> &'a [f32] {
-        // SAFETY: passed on.
-        unsafe {
-            match self {
-                Scales::F32(scales) => scales.read(walk, start, len, scratch),
-                Scales::F16(scales) => scales.read(walk, start, len, scratch),
-                Scales::BF16(scales) => scales.read(walk, start, len, scratch),
-            }
-        }
-    }
 }
 
 struct ToIntegers<'a, F, Q> {

@@ -5,8 +5,9 @@ use std::mem::MaybeUninit;
 use millstream_core::philox::{BLOCK_WORDS, block, normals, uniform};
 use millstream_core::{DType, Distribution, Operand, RawBuffer};
 
-use crate::kernels::shared::block::{BlockBuffer, Output, base, each_block};
-use crate::kernels::shared::number::{Float, StoredFloat, with_float};
+use crate::kernels::shared::block::{BlockBuffer, each_block};
+use crate::kernels::shared::number::{Float, with_computed_float};
+use crate::kernels::shared::operand::{Computed, Output};
 use crate::kernels::shared::parallel::Parallel;
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 use crate::kernels::shared::walk::Walk;
@@ -24,12 +25,12 @@ pub(super) unsafe fn random(
     parallel: &dyn Parallel,
 ) {
     // SAFETY: passed on.
-    with_float!(dst.layout.dtype(), T => unsafe {
-        typed::<T>(distribution, seed, offset, dst, parallel);
+    with_computed_float!(dst.layout.dtype(), C => unsafe {
+        computed::<C>(distribution, seed, offset, dst, parallel);
     });
 }
 
-unsafe fn typed<T: StoredFloat>(
+unsafe fn computed<C: Float + Computed>(
     distribution: Distribution,
     seed: u64,
     offset: u64,
@@ -39,8 +40,8 @@ unsafe fn typed<T: StoredFloat>(
     // The number of an element is its place in the row-major order, whatever the memory.
     let walk = Walk::in_order([&dst.layout]);
     // SAFETY: passed on.
-    let output = Output::<T>::new(unsafe { base(dst) }, 0).of_elements(walk.elements());
-    each_block(&walk, parallel, |start, len| {
+    let output = unsafe { Output::<C>::new(dst, 0) }.of_elements(walk.elements());
+    each_block(&walk, parallel, &|start, len| {
         let position = offset.wrapping_add(start as u64);
         // SAFETY: blocks are disjoint parts of the output, and all of a block is written.
         unsafe {

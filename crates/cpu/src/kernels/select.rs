@@ -4,13 +4,11 @@ use std::mem::MaybeUninit;
 
 use millstream_core::{DType, Operand, RawBuffer, Scalar};
 
-use crate::kernels::shared::block::{BlockBuffer, Input, Output, base, each_block};
-use crate::kernels::shared::elementwise::{DenseTile, Elementwise, WholeOperands};
+use crate::kernels::shared::elementwise::{DenseTile, each_tile};
 use crate::kernels::shared::integer::Int;
-use crate::kernels::shared::number::{Bool, Stored, StoredFloat, with_bits, with_float, with_int};
+use crate::kernels::shared::number::{Stored, StoredFloat, with_bits, with_float, with_int};
 use crate::kernels::shared::parallel::Parallel;
 use crate::kernels::shared::simd::{SimdFn, vectorized};
-use crate::kernels::shared::walk::Walk;
 
 /// `a` where the condition holds, else `b`; the inputs are condition, `a` and `b`.
 ///
@@ -22,46 +20,26 @@ pub(super) unsafe fn where_(
     inputs: [&Operand<RawBuffer>; 3],
     parallel: &dyn Parallel,
 ) {
-    let [condition, a, b] = inputs;
-    let walk = Walk::in_any_order([&dst.layout, &condition.layout, &a.layout, &b.layout]);
-    with_bits!(dst.layout.dtype(), Bits => {
-        // SAFETY: passed on; bits of the size of the elements stand for them.
-        let (to, condition, a, b) =
-            unsafe { (base::<Bits>(dst), base::<Bool>(condition), base::<Bits>(a), base::<Bits>(b)) };
-        let output = Output::new(to, 0);
-        let condition = Input::new(condition, 1, to);
-        let (a, b) = (Input::new(a, 2, to), Input::new(b, 3, to));
-        each_block(&walk, parallel, |start, len| {
-            let mut choices = BlockBuffer::new();
-            let (mut left, mut right, mut results) =
-                (BlockBuffer::new(), BlockBuffer::new(), BlockBuffer::new());
-            // SAFETY: blocks are disjoint parts of the output; an input that is the output is read
-            // before the same elements are written, and the loop fills the block.
-            unsafe {
-                let choices = condition.read(&walk, start, len, &mut choices);
-                let a = a.read(&walk, start, len, &mut left);
-                let b = b.read(&walk, start, len, &mut right);
-                output.write(&walk, start, len, &mut results, |to| {
-                    vectorized(Choose { choices, a, b, to });
-                });
-            }
-        });
-    });
+    let dtype = dst.layout.dtype();
+    // SAFETY: passed on; the type is that of the operands.
+    unsafe { each_tile::<3, 4>(dst, inputs, parallel, &|tile| choose(dtype, tile)) }
 }
 
-/// The same for a tile of elements of a type; `choices` is the condition.
+/// The same for a tile; the type is that of `a` and `b`.
 ///
 /// # Safety
 ///
-/// `choices` is valid and initialized for as many truth values as the tile has elements of the type.
-#[inline]
-pub(super) unsafe fn choose(dtype: DType, choices: *const u8, tile: DenseTile<2>) {
-    with_bits!(dtype, Bits => {
-        // SAFETY: passed on; bits of the size of the elements stand for them. The loop fills its output.
-        unsafe {
-            let choices = std::slice::from_raw_parts(choices, tile.count);
-            tile.apply::<Bits, Bits>(|[a, b], to| vectorized(Choose { choices, a, b, to }));
-        }
+/// The type is that of the tile, and its first input are truth values.
+pub(super) unsafe fn choose(dtype: DType, tile: DenseTile<3>) {
+    let DenseTile { to, from: [choices, a, b], count } = tile;
+    // SAFETY: passed on; bits of the size of the elements stand for them.
+    with_bits!(dtype, Bits => unsafe {
+        vectorized(Choose::<Bits> {
+            choices: std::slice::from_raw_parts(choices, count),
+            a: std::slice::from_raw_parts(a.cast(), count),
+            b: std::slice::from_raw_parts(b.cast(), count),
+            to: std::slice::from_raw_parts_mut(to.cast(), count),
+        });
     });
 }
 
@@ -96,20 +74,19 @@ pub(super) unsafe fn clip(
 ) {
     let dtype = dst.layout.dtype();
     // SAFETY: passed on; the type is that of the operands.
-    unsafe { limit(min, max, dtype, WholeOperands { dst, inputs: [src], parallel }) }
+    unsafe { each_tile::<1, 2>(dst, [src], parallel, &|tile| limit(min, max, dtype, tile)) }
 }
 
-/// Limits each element of a target.
+/// Limits each element of a tile.
 ///
 /// # Safety
 ///
-/// The type is that of the target, and the limits are numbers of it.
-#[inline]
+/// The type is that of the tile, and the limits are numbers of it.
 pub(super) unsafe fn limit(
     min: Option<Scalar>,
     max: Option<Scalar>,
     dtype: DType,
-    target: impl Elementwise<1>,
+    tile: DenseTile<1>,
 ) {
     // SAFETY: passed on. The loop fills its output.
     unsafe {
@@ -118,14 +95,14 @@ pub(super) unsafe fn limit(
                 let rounded = |limit: f64| <T as StoredFloat>::from_f64(limit).widen();
                 let low = rounded(min.map_or(f64::NEG_INFINITY, Scalar::as_f64));
                 let high = rounded(max.map_or(f64::INFINITY, Scalar::as_f64));
-                target.apply::<T, T>(|[values], to| vectorized(Limit { low, high, values, to }));
+                tile.apply::<T, T>(|[values], to| vectorized(Limit { low, high, values, to }));
             });
         } else {
             with_int!(dtype, T => {
                 // The constructor brought the limits into the range of the type.
                 let low = min.map_or(<T as Int>::MIN, |limit| limit.as_i128() as T);
                 let high = max.map_or(<T as Int>::MAX, |limit| limit.as_i128() as T);
-                target.apply::<T, T>(|[values], to| vectorized(Limit { low, high, values, to }));
+                tile.apply::<T, T>(|[values], to| vectorized(Limit { low, high, values, to }));
             });
         }
     }

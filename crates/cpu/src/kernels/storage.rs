@@ -2,10 +2,9 @@
 
 use millstream_core::{DType, Operand, RawBuffer, SmallFloat};
 
-use crate::kernels::copy::{self, Cast, each};
-use crate::kernels::shared::block::{BLOCK, BlockBuffer, Input, Output, base};
-use crate::kernels::shared::elementwise::WholeOperands;
-use crate::kernels::shared::number::{Stored, with_f32, with_int};
+use crate::kernels::copy;
+use crate::kernels::shared::block::{BLOCK, BlockBuffer, base, each_block};
+use crate::kernels::shared::operand::{Computed, Input, Output};
 use crate::kernels::shared::parallel::{Parallel, SendPtr, parallel_for};
 use crate::kernels::shared::walk::Walk;
 
@@ -29,31 +28,33 @@ pub(super) unsafe fn copy(
         let (stored, other) = if to.is_storage() { (to, from) } else { (from, to) };
         let format = SmallFloat::of(stored);
         match (format, to.is_storage(), stored.per_byte()) {
-            (Some(format), true, 1) => with_f32!(other, T => {
-                let bits = |value| format.bits_of(value, saturate);
-                each::<T, u8>(WholeOperands { dst: &bytes(dst), inputs: [src], parallel }, bits);
-            }),
-            (Some(format), false, 1) => with_f32!(other, T => {
+            (Some(format), true, 1) => {
+                each::<f32, u8>(&bytes(dst), src, parallel, |x| format.bits_of(x, saturate));
+            }
+            (Some(format), false, 1) => {
                 let table: [f32; 256] = std::array::from_fn(|bits| format.value_of(bits as u8));
-                let number = |bits: u8| table[usize::from(bits)];
-                each::<u8, T>(WholeOperands { dst, inputs: [&bytes(src)], parallel }, number);
-            }),
-            (Some(format), true, _) => with_f32!(other, T => {
-                pack::<T>(dst, src, parallel, |value| format.bits_of(value, saturate));
-            }),
-            (Some(format), false, _) => with_f32!(other, T => {
-                unpack::<T>(dst, src, parallel, std::array::from_fn(|bits| format.value_of(bits as u8)));
-            }),
-            (None, true, _) if other.is_float() => with_f32!(other, T => {
-                pack::<T>(dst, src, parallel, |value: f32| value.to_i32() as u8);
-            }),
-            (None, false, _) if other.is_float() => with_f32!(other, T => {
-                unpack::<T>(dst, src, parallel, std::array::from_fn(|bits| number(stored, bits).into()));
-            }),
-            (None, true, _) => with_int!(other, T => pack::<T>(dst, src, parallel, Cast::to_u8)),
-            (None, false, _) => with_int!(other, T => {
-                unpack::<T>(dst, src, parallel, std::array::from_fn(|bits| number(stored, bits) as T));
-            }),
+                each::<u8, f32>(dst, &bytes(src), parallel, |bits| table[usize::from(bits)]);
+            }
+            (Some(format), true, _) => {
+                pack::<f32>(dst, src, parallel, |value| format.bits_of(value, saturate));
+            }
+            (Some(format), false, _) => {
+                let table = std::array::from_fn(|bits| format.value_of(bits as u8));
+                unpack::<f32>(dst, src, parallel, table);
+            }
+            (None, true, _) if other.is_float() => {
+                pack::<f32>(dst, src, parallel, |value| value as i32 as u8);
+            }
+            (None, false, _) if other.is_float() => {
+                let table = std::array::from_fn(|bits| number(stored, bits).into());
+                unpack::<f32>(dst, src, parallel, table);
+            }
+            // The last bits of wide integers are those of narrow ones.
+            (None, true, _) => pack::<i64>(dst, src, parallel, |value| value as u8),
+            (None, false, _) => {
+                let table = std::array::from_fn(|bits| number(stored, bits).into());
+                unpack::<i64>(dst, src, parallel, table);
+            }
         }
     }
 }
@@ -68,22 +69,53 @@ fn number(dtype: DType, bits: usize) -> i8 {
     if signed { bits as i8 - 16 } else { bits as i8 }
 }
 
+/// A function of each element.
+///
+/// # Safety
+///
+/// As for [`execute`](crate::kernels::execute), and the operands are computed in these types.
+unsafe fn each<S: Computed, D: Computed>(
+    dst: &Operand<RawBuffer>,
+    src: &Operand<RawBuffer>,
+    parallel: &dyn Parallel,
+    function: impl Fn(S) -> D + Sync,
+) {
+    let walk = Walk::in_any_order([&dst.layout, &src.layout]);
+    // SAFETY: passed on.
+    let (output, input) = unsafe {
+        let output = Output::<D>::new(dst, 0).of_elements(walk.elements());
+        (output, Input::<S>::new(src, 1, dst))
+    };
+    each_block(&walk, parallel, &|start, len| {
+        let (mut values, mut results) = (BlockBuffer::new(), BlockBuffer::new());
+        // SAFETY: blocks are disjoint parts of the output, and all of a block is written.
+        unsafe {
+            let values = input.read(&walk, start, len, &mut values);
+            output.write(&walk, start, len, &mut results, |block| {
+                for (to, &value) in block.iter_mut().zip(values) {
+                    to.write(function(value));
+                }
+            });
+        }
+    });
+}
+
 /// Two elements to a byte, the first in the low bits. A byte of one element has zeros above it.
 ///
 /// # Safety
 ///
-/// As for [`execute`](crate::kernels::execute), and the input has the type `T`.
-unsafe fn pack<T: Stored>(
+/// As for [`execute`](crate::kernels::execute), and the input is computed in this type.
+unsafe fn pack<C: Computed>(
     dst: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
-    bits: impl Fn(T::Compute) -> u8 + Sync,
+    bits: impl Fn(C) -> u8 + Sync,
 ) {
     let walk = Walk::in_order([&src.layout]);
     let count = walk.elements();
     // SAFETY: passed on.
-    let (to, from) = unsafe { (base::<u8>(&bytes(dst)), base::<T>(src)) };
-    let (input, to) = (Input::new(from, 0, to), SendPtr::new(to));
+    let (to, input) =
+        unsafe { (SendPtr::new(base::<u8>(&bytes(dst))), Input::<C>::new(src, 0, &bytes(dst))) };
     parallel_for(parallel, count.div_ceil(BLOCK), BLOCK, |range| {
         for start in range.map(|block| block * BLOCK) {
             let (len, mut values) = (BLOCK.min(count - start), BlockBuffer::new());
@@ -104,18 +136,18 @@ unsafe fn pack<T: Stored>(
 ///
 /// # Safety
 ///
-/// As for [`execute`](crate::kernels::execute), and the output has the type `T`.
-unsafe fn unpack<T: Stored>(
+/// As for [`execute`](crate::kernels::execute), and the output is computed in this type.
+unsafe fn unpack<C: Computed>(
     dst: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
     parallel: &dyn Parallel,
-    table: [T::Compute; 16],
+    table: [C; 16],
 ) {
     let walk = Walk::in_order([&dst.layout]);
     let count = walk.elements();
     // SAFETY: passed on.
-    let (to, from) = unsafe { (base::<T>(dst), base::<u8>(&bytes(src))) };
-    let (output, from) = (Output::new(to, 0), SendPtr::new(from));
+    let (output, from) =
+        unsafe { (Output::<C>::new(dst, 0), SendPtr::new(base::<u8>(&bytes(src)))) };
     parallel_for(parallel, count.div_ceil(BLOCK), BLOCK, |range| {
         for start in range.map(|block| block * BLOCK) {
             let (len, mut results) = (BLOCK.min(count - start), BlockBuffer::new());

@@ -4,9 +4,10 @@ use std::cmp::Ordering;
 
 use millstream_core::{DType, Operand, RawBuffer};
 
-use crate::kernels::shared::block::{BLOCK, BlockBuffer, Input, Output, base};
+use crate::kernels::shared::block::{BLOCK, BlockBuffer};
 use crate::kernels::shared::fault::{Result, try_parallel_for};
-use crate::kernels::shared::number::{Stored, with_float, with_int};
+use crate::kernels::shared::number::{with_computed_float, with_computed_int};
+use crate::kernels::shared::operand::{Computed, Input, Output};
 use crate::kernels::shared::parallel::Parallel;
 use crate::kernels::shared::scratch::reserve;
 use crate::kernels::shared::walk::Walk;
@@ -39,9 +40,9 @@ pub(super) unsafe fn top_k(
     // SAFETY: passed on; the types are those of the operands.
     unsafe {
         if dtype.is_float() {
-            with_float!(dtype, T => select::<T>(params, values, indices, src, parallel))
+            with_computed_float!(dtype, C => select::<C>(params, values, indices, src, parallel))
         } else {
-            with_int!(dtype, T => select::<T>(params, values, indices, src, parallel))
+            with_computed_int!(dtype, C => select::<C>(params, values, indices, src, parallel))
         }
     }
 }
@@ -66,7 +67,7 @@ fn order<C: Copy + PartialOrd>(largest: bool, a: &Entry<C>, b: &Entry<C>) -> Ord
     }
 }
 
-unsafe fn select<T: Stored<Compute: PartialOrd>>(
+unsafe fn select<C: Computed + PartialOrd>(
     params: Params,
     values: &Operand<RawBuffer>,
     indices: &Operand<RawBuffer>,
@@ -82,9 +83,10 @@ unsafe fn select<T: Stored<Compute: PartialOrd>>(
     }
     let steps = [&values.layout, &indices.layout].map(|layout| layout.strides()[params.axis]);
     // SAFETY: passed on.
-    let (to, places, from) = unsafe { (base::<T>(values), base::<i64>(indices), base::<T>(src)) };
-    let (to, places) = (Output::new(to, 0), Output::new(places, 1));
-    let input = Input::<T>::new(from, 0, std::ptr::null::<T>());
+    let (to, places, input) = unsafe {
+        let (to, places) = (Output::<C>::new(values, 0), Output::<i64>::new(indices, 1));
+        (to, places, Input::<C>::apart(src, 0))
+    };
     // A row may repeat one element any number of times, so only the best so far are kept.
     let room =
         if k <= FEW { 0 } else { k.saturating_mul(2).saturating_add(MORE).min(row.elements()) };
@@ -94,14 +96,14 @@ unsafe fn select<T: Stored<Compute: PartialOrd>>(
         rows.steps(range.start, range.len(), |[value, index, first]| {
             // SAFETY: the row is one of the input.
             let input = unsafe { input.moved(first) };
-            let store = |entries: &mut [Entry<T::Compute>]| {
+            let store = |entries: &mut [Entry<C>]| {
                 if !params.sorted {
                     entries.sort_unstable_by_key(|entry| entry.1);
                 }
                 for (i, &(found, place)) in entries.iter().enumerate() {
                     // SAFETY: each output is stored once, by the chunk that has its row.
                     unsafe {
-                        to.set(value + i * steps[0], T::narrow(found));
+                        to.set(value + i * steps[0], found);
                         places.set(index + i * steps[1], place as i64);
                     }
                 }
@@ -129,11 +131,7 @@ unsafe fn select<T: Stored<Compute: PartialOrd>>(
 ///
 /// The row lies inside the input, which nobody writes.
 #[inline(always)]
-unsafe fn each<T: Stored>(
-    row: &Walk<1>,
-    input: &Input<T>,
-    mut body: impl FnMut(T::Compute, usize),
-) {
+unsafe fn each<C: Computed>(row: &Walk<1>, input: &Input<C>, mut body: impl FnMut(C, usize)) {
     let mut scratch = BlockBuffer::new();
     for first in (0..row.elements()).step_by(BLOCK) {
         let len = BLOCK.min(row.elements() - first);
@@ -150,14 +148,14 @@ unsafe fn each<T: Stored>(
 /// # Safety
 ///
 /// As for [`each`].
-unsafe fn few<T: Stored<Compute: PartialOrd>>(
+unsafe fn few<C: Computed + PartialOrd>(
     row: &Walk<1>,
-    input: &Input<T>,
+    input: &Input<C>,
     k: usize,
     largest: bool,
-) -> [Entry<T::Compute>; FEW] {
+) -> [Entry<C>; FEW] {
     // SAFETY: a row has at least `k` elements, which is not 0.
-    let first = unsafe { input.first() };
+    let first = unsafe { input.get(0) };
     let mut best = [(first, 0); FEW];
     let mut count = 0;
     // SAFETY: passed on.
@@ -186,14 +184,14 @@ unsafe fn few<T: Stored<Compute: PartialOrd>>(
 /// # Safety
 ///
 /// As for [`each`].
-unsafe fn best<T: Stored<Compute: PartialOrd>>(
+unsafe fn best<C: Computed + PartialOrd>(
     row: &Walk<1>,
-    input: &Input<T>,
+    input: &Input<C>,
     k: usize,
     largest: bool,
-    found: &mut Vec<Entry<T::Compute>>,
+    found: &mut Vec<Entry<C>>,
 ) {
-    let drop_others = |found: &mut Vec<Entry<T::Compute>>| {
+    let drop_others = |found: &mut Vec<Entry<C>>| {
         let (_, last, _) = found.select_nth_unstable_by(k - 1, |a, b| order(largest, a, b));
         let last = last.0;
         found.truncate(k);

@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 
 use millstream_core::{BinaryOp, DType, Operand, RawBuffer};
 
-use crate::kernels::shared::elementwise::{Elementwise, WholeOperands};
+use crate::kernels::shared::elementwise::{DenseTile, each_tile};
 use crate::kernels::shared::number::{Bool, with_float, with_int};
 use crate::kernels::shared::parallel::Parallel;
 use crate::kernels::shared::simd::{SimdFn, vectorized};
@@ -29,32 +29,31 @@ pub(super) unsafe fn binary(
 ) {
     let (from, to) = (a.layout.dtype(), dst.layout.dtype());
     // SAFETY: passed on; the types are those of the operands.
-    unsafe { apply(op, from, to, WholeOperands { dst, inputs: [a, b], parallel }) }
+    unsafe { each_tile::<2, 3>(dst, [a, b], parallel, &|tile| apply(op, from, to, tile)) }
 }
 
-/// Applies a function to a target of pairs.
+/// Applies a function to the pairs of a tile.
 ///
 /// # Safety
 ///
-/// The types are those of the target, and the function makes the one of the other.
-#[inline]
-pub(super) unsafe fn apply(op: BinaryOp, from: DType, to: DType, target: impl Elementwise<2>) {
+/// The types are those of the tile, and the function makes the one of the other.
+pub(super) unsafe fn apply(op: BinaryOp, from: DType, to: DType, tile: DenseTile<2>) {
     let compares = to == DType::Bool;
     // SAFETY: passed on. All functions fill their output.
     unsafe {
         match from {
-            DType::Bool => target.apply::<Bool, Bool>(|[a, b], to| of_bool(op, a, b, to)),
+            DType::Bool => tile.apply::<Bool, Bool>(|[a, b], to| of_bool(op, a, b, to)),
             _ if compares && from.is_float() => with_float!(from, T => {
-                target.apply::<T, Bool>(|[a, b], to| compare(op, a, b, to));
+                tile.apply::<T, Bool>(|[a, b], to| compare(op, a, b, to));
             }),
             _ if compares => with_int!(from, T => {
-                target.apply::<T, Bool>(|[a, b], to| compare(op, a, b, to));
+                tile.apply::<T, Bool>(|[a, b], to| compare(op, a, b, to));
             }),
             _ if from.is_float() => with_float!(from, T => {
-                target.apply::<T, T>(|[a, b], to| float::apply(op, a, b, to));
+                tile.apply::<T, T>(|[a, b], to| float::apply(op, a, b, to));
             }),
             _ => with_int!(from, T => {
-                target.apply::<T, T>(|[a, b], to| int::apply(op, a, b, to));
+                tile.apply::<T, T>(|[a, b], to| int::apply(op, a, b, to));
             }),
         }
     }

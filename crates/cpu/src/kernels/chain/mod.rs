@@ -16,16 +16,12 @@ mod strip;
 #[cfg(test)]
 mod tests;
 
-use std::mem::MaybeUninit;
-
 use millstream_core::{Chain, MAX_CHAIN_INPUTS, Operand, RawBuffer};
 
-use crate::kernels::shared::block::{Input, Output, base};
 use crate::kernels::shared::fault::{Result, try_parallel_for};
-use crate::kernels::shared::number::with_bits;
 use crate::kernels::shared::parallel::Parallel;
 use crate::kernels::shared::scratch::with_scratch;
-use crate::kernels::shared::streaming;
+use crate::kernels::shared::untyped::{UntypedInput, UntypedOutput};
 use crate::kernels::shared::walk::Walk;
 use registers::{Location, RegisterAllocation};
 
@@ -61,14 +57,15 @@ pub(super) unsafe fn chain(
     try_parallel_for(parallel, walk.elements(), work, |range| {
         with_scratch(bytes, |areas: [&mut [u8]; 3]| {
             let areas = areas.map(|area| area.as_mut_ptr());
-            let mut run = Run::new(chain, &allocation, program.as_ref(), &walk, dst, inputs, areas);
+            let program = program.as_ref();
+            // SAFETY: passed on.
+            let mut run =
+                unsafe { Run::new(chain, &allocation, program, &walk, dst, inputs, areas) };
             walk.blocks(range, allocation.tile, |start, len| {
                 // SAFETY: passed on; tiles are disjoint parts of the output.
                 unsafe { run.tile(start, len) };
             });
-            if run.streaming {
-                streaming::fence();
-            }
+            run.output.end_chunk();
         })
     })
 }
@@ -97,11 +94,14 @@ struct Run<'a> {
     repeated: [Option<(usize, usize)>; MAX_CHAIN_INPUTS],
     /// Where the tile of each input lies.
     tiles: [*const u8; MAX_CHAIN_INPUTS],
-    streaming: bool,
+    output: UntypedOutput,
 }
 
 impl<'a> Run<'a> {
-    fn new(
+    /// # Safety
+    ///
+    /// As for [`execute`](crate::kernels::execute).
+    unsafe fn new(
         chain: &'a Chain,
         allocation: &'a RegisterAllocation,
         program: Option<&'a strip::Program>,
@@ -112,7 +112,6 @@ impl<'a> Run<'a> {
     ) -> Self {
         let none = strip::Source { first: std::ptr::null(), step: 0 };
         let sources = strip::Sources { inputs: [none; MAX_CHAIN_INPUTS], slots: slots.cast() };
-        let bytes = walk.elements().saturating_mul(dst.layout.dtype().size());
         Run {
             chain,
             allocation,
@@ -125,7 +124,8 @@ impl<'a> Run<'a> {
             sources,
             repeated: [None; MAX_CHAIN_INPUTS],
             tiles: [std::ptr::null(); MAX_CHAIN_INPUTS],
-            streaming: streaming::is_large(bytes),
+            // SAFETY: passed on.
+            output: unsafe { UntypedOutput::new(dst, 0) }.of_elements(walk.elements()),
         }
     }
 
@@ -175,10 +175,8 @@ impl<'a> Run<'a> {
         }
         // SAFETY: passed on; a program makes `f32`. A tile is read in place only from memory other than the output.
         unsafe {
-            let scratch = std::slice::from_raw_parts_mut(self.fetched.cast(), len);
-            let target = Output::<f32>::new(base(self.dst), 0).of_elements(self.walk.elements());
-            target.write_through(self.walk, start, len, scratch, |block| {
-                strip::run(program, &self.sources, block.as_mut_ptr().cast(), len);
+            self.output.write(self.walk, start, len, self.fetched, |block| {
+                strip::run(program, &self.sources, block.cast(), len);
             });
         }
     }
@@ -200,20 +198,13 @@ impl<'a> Run<'a> {
             // SAFETY: a register has room for a tile, and is none that the step reads.
             unsafe { self.step(place, to, len) };
         }
-        let Run { walk, dst, .. } = *self;
-        let output = self.fetched;
-        with_bits!(dst.layout.dtype(), Bits => {
-            // SAFETY: passed on; bits of the size of the elements stand for them. A tile is read in place only
-            // from memory other than the output, and the step fills the block.
-            unsafe {
-                let scratch =
-                    std::slice::from_raw_parts_mut(output.cast::<MaybeUninit<Bits>>(), len);
-                let target = Output::<Bits>::new(base(dst), 0).of_elements(walk.elements());
-                target.write_through(walk, start, len, scratch, |block| {
-                    self.step(last, block.as_mut_ptr().cast(), len);
-                });
-            }
-        });
+        // SAFETY: passed on. A tile is read in place only from memory other than the output, and the step fills the
+        // block.
+        unsafe {
+            self.output.write(self.walk, start, len, self.fetched, |block| {
+                self.step(last, block, len);
+            });
+        }
     }
 
     /// Where the elements `start .. start + len` of an input lie densely.
@@ -236,15 +227,8 @@ impl<'a> Run<'a> {
         } else {
             self.repeated[input] = None;
         }
-        with_bits!(operand.layout.dtype(), Bits => {
-            // SAFETY: passed on; bits of the size of the elements stand for them, and there is room for a
-            // tile of them.
-            unsafe {
-                let scratch = std::slice::from_raw_parts_mut(own.cast::<MaybeUninit<Bits>>(), len);
-                let reader = Input::<Bits>::new(base(operand), place, element(self.dst, 0));
-                reader.read_through(walk, start, len, scratch).as_ptr().cast()
-            }
-        })
+        // SAFETY: passed on; there is room for a tile of the elements.
+        unsafe { UntypedInput::new(operand, place, self.dst).read(walk, start, len, own) }
     }
 
     #[inline]

@@ -2,6 +2,7 @@
 
 use millstream_core::{Chain, ChainOp};
 
+use crate::kernels::shared::conversion::Conversion;
 use crate::kernels::shared::elementwise::DenseTile;
 use crate::kernels::{binary, copy, select, unary};
 
@@ -25,7 +26,7 @@ pub(super) unsafe fn run(
     // SAFETY: passed on; the types were checked when the chain was made.
     unsafe {
         match step.op() {
-            ChainOp::Cast { dtype } => copy::convert(first, dtype, one),
+            ChainOp::Cast { dtype } => copy::convert(Conversion::new(first, dtype), one),
             ChainOp::Unary { op } => unary::apply(op, first, made, one),
             ChainOp::Binary { op } => {
                 binary::apply(
@@ -36,8 +37,7 @@ pub(super) unsafe fn run(
                 );
             }
             ChainOp::Where => {
-                let tile = DenseTile { to, from: [from[1], from[2]], count: len };
-                select::choose(made, from[0], tile);
+                select::choose(made, DenseTile { to, from, count: len });
             }
             ChainOp::Clip { min, max } => select::limit(min, max, first, one),
         }

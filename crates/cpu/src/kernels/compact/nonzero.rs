@@ -3,10 +3,11 @@
 use millstream_core::{Operand, RawBuffer};
 
 use super::{Numbers, each_flagged, store_count};
-use crate::kernels::shared::block::{BlockBuffer, Input, base};
+use crate::kernels::shared::block::BlockBuffer;
 use crate::kernels::shared::fault::Result;
 use crate::kernels::shared::number::with_bits;
 use crate::kernels::shared::parallel::{Parallel, parallel_for};
+use crate::kernels::shared::untyped::UntypedInput;
 use crate::kernels::shared::walk::Walk;
 
 /// # Safety
@@ -32,24 +33,24 @@ pub(crate) unsafe fn nonzero(
             rest /= shape[axis];
         }
     };
-    let total = with_bits!(src.layout.dtype(), Bits => {
-        // Both zeros of a floating-point type are zero.
-        let sign = match src.layout.dtype().is_float() {
-            true => 1 << (Bits::BITS - 1),
-            false => 0,
-        };
-        // SAFETY: passed on; bits of the size of the elements stand for them.
-        let input = Input::<Bits>::new(unsafe { base(src) }, 0, std::ptr::null::<Bits>());
-        let flags = |first: usize, flags: &mut [bool]| {
-            let mut scratch = BlockBuffer::new();
-            // SAFETY: the elements belong to the input, which nobody writes.
-            let values = unsafe { input.read(&walk, first, flags.len(), &mut scratch) };
+    // SAFETY: passed on.
+    let input = unsafe { UntypedInput::apart(src, 0) };
+    let dtype = src.layout.dtype();
+    let flags = |first: usize, flags: &mut [bool]| {
+        let mut scratch = BlockBuffer::<u64>::new();
+        // SAFETY: the elements belong to the input, which nobody writes.
+        let values = unsafe { input.read(&walk, first, flags.len(), scratch.as_mut_ptr()) };
+        with_bits!(dtype, Bits => {
+            // Both zeros of a floating-point type are zero.
+            let sign = if dtype.is_float() { 1 << (Bits::BITS - 1) } else { 0 };
+            // SAFETY: bits of the size of the elements stand for them.
+            let values = unsafe { std::slice::from_raw_parts(values.cast::<Bits>(), flags.len()) };
             for (flag, &value) in flags.iter_mut().zip(values) {
                 *flag = value & !sign != 0;
             }
-        };
-        each_flagged(elements, parallel, flags, found)?
-    });
+        });
+    };
+    let total = each_flagged(elements, parallel, flags, found)?;
     parallel_for(parallel, elements - total, shape.len(), |range| {
         for axis in 0..shape.len() {
             for place in range.clone() {

@@ -3,10 +3,9 @@
 use millstream_core::{DType, Operand, RawBuffer};
 
 use super::{Items, Numbers, store_count, take};
-use crate::kernels::shared::block::{BLOCK, BlockBuffer, Input, base};
+use crate::kernels::shared::block::{BLOCK, BlockBuffer};
 use crate::kernels::shared::fault::Result;
-use crate::kernels::shared::integer::Int;
-use crate::kernels::shared::number::{Bool, Float, Stored, with_float, with_int};
+use crate::kernels::shared::operand::{Computed, Input};
 use crate::kernels::shared::parallel::{Parallel, SendPtr, parallel_for};
 use crate::kernels::shared::scratch::{collected, filled, push};
 use crate::kernels::shared::walk::Walk;
@@ -59,32 +58,32 @@ unsafe fn ranks(
     let walk = Walk::over([layout], axis.into_iter().chain(others));
     let mut ranks = filled(walk.elements(), 0u64)?;
     let list = SendPtr::new(ranks.as_mut_ptr());
-    // SAFETY: passed on; the types are those of the operand.
+    // SAFETY: passed on.
     unsafe {
         match layout.dtype() {
-            DType::Bool => fill::<Bool>(&walk, src, list, parallel, u64::from),
-            dtype if dtype.is_float() => with_float!(dtype, T => {
-                fill::<T>(&walk, src, list, parallel, |x| float(Float::to_f64(x)));
-            }),
-            dtype => with_int!(dtype, T => {
-                fill::<T>(&walk, src, list, parallel, |x| {
-                    (x.to_i128() - <T as Int>::MIN.to_i128()) as u64
-                });
-            }),
+            DType::F64 => fill::<f64>(&walk, src, list, parallel, float),
+            dtype if dtype.is_float() => {
+                fill::<f32>(&walk, src, list, parallel, |x| float(f64::from(x)));
+            }
+            // The smallest is 0.
+            dtype if dtype.is_signed() => {
+                fill::<i64>(&walk, src, list, parallel, |x| x.wrapping_sub(i64::MIN) as u64);
+            }
+            _ => fill::<u64>(&walk, src, list, parallel, |x| x),
         }
     }
     Ok(ranks)
 }
 
-unsafe fn fill<T: Stored>(
+unsafe fn fill<C: Computed>(
     walk: &Walk<1>,
     src: &Operand<RawBuffer>,
     list: SendPtr<u64>,
     parallel: &dyn Parallel,
-    rank: impl Fn(T::Compute) -> u64 + Sync,
+    rank: impl Fn(C) -> u64 + Sync,
 ) {
     // SAFETY: passed on.
-    let input = Input::<T>::new(unsafe { base(src) }, 0, std::ptr::null::<T>());
+    let input = unsafe { Input::<C>::apart(src, 0) };
     parallel_for(parallel, walk.elements(), 1, |range| {
         walk.blocks(range, BLOCK, |start, len| {
             let mut scratch = BlockBuffer::new();

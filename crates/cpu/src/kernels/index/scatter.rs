@@ -106,25 +106,54 @@ unsafe fn run(
         if dst.buffer != src.buffer || dst.layout != src.layout {
             copy(dst, src, parallel);
         }
-        if reduction == Replace {
-            return with_bits!(dtype, T => apply::<T>(targets, operands, parallel, |_, new| new));
+        match reduction {
+            Replace => {
+                with_bits!(dtype, T => apply::<T>(targets, operands, parallel, |_, new| new))
+            }
+            Add | Multiply | Max | Min if dtype.is_float() => with_float!(dtype, T => {
+                match reduction {
+                    Add => apply::<T>(targets, operands, parallel, |old, new| old + new),
+                    Multiply => apply::<T>(targets, operands, parallel, |old, new| old * new),
+                    Max => apply::<T>(targets, operands, parallel, Float::maximum),
+                    Min | Replace => apply::<T>(targets, operands, parallel, Float::minimum),
+                }
+            }),
+            // Integers wrap around, so a sign changes no bit.
+            Add => with_bits!(dtype, T => apply::<T>(targets, operands, parallel, Int::add)),
+            Multiply => with_bits!(dtype, T => apply::<T>(targets, operands, parallel, Int::mul)),
+            Max | Min => {
+                // Truth values are the numbers 0 and 1 here.
+                let dtype = if dtype == DType::Bool { DType::U8 } else { dtype };
+                with_int!(dtype, T => match reduction {
+                    Max => apply::<T>(targets, operands, parallel, Ord::max),
+                    Min | Replace | Add | Multiply => {
+                        apply::<T>(targets, operands, parallel, Ord::min)
+                    }
+                })
+            }
         }
-        if dtype.is_float() {
-            return with_float!(dtype, T => match reduction {
-                Add => apply::<T>(targets, operands, parallel, |old, new| old + new),
-                Multiply => apply::<T>(targets, operands, parallel, |old, new| old * new),
-                Max => apply::<T>(targets, operands, parallel, Float::maximum),
-                Min | Replace => apply::<T>(targets, operands, parallel, Float::minimum),
-            });
+    }
+}
+
+/// Updates `count` elements of `to`. Strides of elements and updates count elements.
+///
+/// # Safety
+///
+/// The elements and updates are there, and nobody else touches the elements.
+#[inline(always)]
+unsafe fn update<T: Stored>(
+    to: *mut T,
+    from: *const T,
+    strides: [usize; 2],
+    count: usize,
+    combine: impl Fn(T::Compute, T::Compute) -> T::Compute,
+) {
+    for i in 0..count {
+        // SAFETY: passed on.
+        unsafe {
+            let (to, update) = (to.add(i * strides[0]), from.add(i * strides[1]).read());
+            to.write(T::narrow(combine(to.read().widen(), update.widen())));
         }
-        // Truth values are the numbers 0 and 1 here, of which only the larger or smaller is taken.
-        let dtype = if dtype == DType::Bool { DType::U8 } else { dtype };
-        with_int!(dtype, T => match reduction {
-            Add => apply::<T>(targets, operands, parallel, Int::add),
-            Multiply => apply::<T>(targets, operands, parallel, Int::mul),
-            Max => apply::<T>(targets, operands, parallel, Ord::max),
-            Min | Replace => apply::<T>(targets, operands, parallel, Ord::min),
-        })
     }
 }
 
@@ -138,11 +167,12 @@ unsafe fn apply<T: Stored>(
     let (to, from) = unsafe {
         (SendPtr::<T>::new(base(operands.dst)), SendPtr::<T>::new(base(operands.updates)))
     };
-    let combine = |place: usize, update: usize| {
-        // SAFETY: both lie inside their operands, and no other chunk touches the place.
+    // The pointers are passed by value, so that the loop over a dense run is vectorized.
+    let run = |place: usize, from_place: usize, strides: [usize; 2], count: usize| {
+        // SAFETY: both runs lie inside their operands, and no other chunk touches the places.
         unsafe {
-            let (place, update) = (to.get().add(place), from.get().add(update));
-            place.write(T::narrow(combine(place.read().widen(), update.read().widen())));
+            let (to, from) = (to.get().add(place), from.get().add(from_place));
+            update::<T>(to, from, strides, count, &combine);
         }
     };
     match targets {
@@ -153,7 +183,7 @@ unsafe fn apply<T: Stored>(
                     // SAFETY: the index is one of the indices.
                     let offset = unsafe { along.tuple.position(index + i * along.index) };
                     if let Some(offset) = outside.check(offset) {
-                        combine(place + offset, update + i * along.update);
+                        run(place + offset, update + i * along.update, [0, 0], 1);
                     }
                 };
                 let (start, len) = (range.start, range.len());
@@ -176,7 +206,7 @@ unsafe fn apply<T: Stored>(
                 return Ok(());
             }
             let part = (CHUNK_ELEMENTS / count).max(PART);
-            let strides = [slices.slice.inner_stride(0), slices.slice.inner_stride(1)];
+            let strides = [slices.slice.inner_stride(1), slices.slice.inner_stride(0)];
             let body = |chunk: usize| {
                 let (start, len) = (chunk * part, part.min(size - chunk * part));
                 let outside = FirstOutside::default();
@@ -185,10 +215,8 @@ unsafe fn apply<T: Stored>(
                     let offset = unsafe { slices.tuple.position(index) };
                     let Some(offset) = outside.check(offset) else { return };
                     let place = place + offset;
-                    slices.slice.rows(start, len, |[a, b], run| {
-                        for i in 0..run {
-                            combine(place + b + i * strides[1], update + a + i * strides[0]);
-                        }
+                    slices.slice.rows(start, len, |[a, b], count| {
+                        run(place + b, update + a, strides, count);
                     });
                 });
                 outside.into_result()

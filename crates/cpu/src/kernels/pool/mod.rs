@@ -11,9 +11,9 @@ mod tests;
 
 use millstream_core::{DType, Operand, PoolKind, PoolOrder, PoolParams, RawBuffer};
 
-use crate::kernels::shared::block::{Output, base};
+use crate::kernels::shared::block::base;
 use crate::kernels::shared::number::{Float, Stored, StoredFloat, with_float, with_int};
-use crate::kernels::shared::parallel::Parallel;
+use crate::kernels::shared::parallel::{Parallel, SendPtr};
 use fold::Windows;
 
 /// # Safety
@@ -35,11 +35,12 @@ pub(super) unsafe fn pool(
     unsafe {
         match params.kind {
             PoolKind::Average { include_padding } => with_float!(dtype, T => {
-                let to = Output::<T>::new(base(dst), 0);
+                let to = SendPtr::<T>::new(base(dst));
                 let add = |sum: f64, x: <T as Stored>::Compute, _| sum + x.to_f64();
                 windows.fold::<T, f64>(src, parallel, 0.0, add, |[place, _], sum, counts| {
                     let count = if include_padding { counts.padded } else { counts.inside };
-                    to.set(place, <T as StoredFloat>::from_f64(sum / count as f64));
+                    let mean = <T as StoredFloat>::from_f64(sum / count as f64);
+                    to.get().add(place).write(mean);
                 });
             }),
             PoolKind::Max if dtype.is_float() => with_float!(dtype, T => {
@@ -68,10 +69,10 @@ unsafe fn largest<T: Stored>(
 ) {
     // SAFETY: passed on; each output is stored once.
     unsafe {
-        let to = Output::<T>::new(base(dst), 0);
+        let to = SendPtr::<T>::new(base(dst));
         let step = |best, x, _| larger(best, x);
         windows.fold::<T, T::Compute>(src, parallel, lowest, step, |[place, _], best, _| {
-            to.set(place, T::narrow(best));
+            to.get().add(place).write(T::narrow(best));
         });
     }
 }
@@ -87,7 +88,7 @@ unsafe fn places<T: Stored>(
 ) {
     // SAFETY: passed on; each output is stored once.
     unsafe {
-        let (to, at) = (Output::<T>::new(base(dst), 0), Output::<i64>::new(base(indices), 1));
+        let (to, at) = (SendPtr::<T>::new(base(dst)), SendPtr::<i64>::new(base(indices)));
         // The first element counts even where it is the lowest that there is.
         type Best<C> = Option<(C, usize)>;
         let step = |best: Best<T::Compute>, x, index| match best {
@@ -101,8 +102,9 @@ unsafe fn places<T: Stored>(
             step,
             |[place, other], best, counts| {
                 if let Some((best, index)) = best {
-                    to.set(place, T::narrow(best));
-                    at.set(other, windows.place(order, counts.plane, index) as i64);
+                    to.get().add(place).write(T::narrow(best));
+                    let index = windows.place(order, counts.plane, index) as i64;
+                    at.get().add(other).write(index);
                 }
             },
         );

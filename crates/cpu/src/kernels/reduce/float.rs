@@ -2,61 +2,67 @@
 
 use millstream_core::ReduceOp;
 
-use super::extreme;
+use super::extreme::{Extreme, index};
 use super::fold::Reduction;
-use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::number::{Float, rounded};
+use crate::kernels::shared::operand::Computed;
 
 /// # Safety
 ///
-/// As for [`execute`](crate::kernels::execute), and the input has the type `T`.
-pub(super) unsafe fn reduce<T: StoredFloat>(op: ReduceOp, reduction: &Reduction<'_>) {
-    let count = reduction.count() as f64;
+/// As for [`execute`](crate::kernels::execute), and the input is computed in the type `C`.
+pub(super) unsafe fn reduce<C: Float + Computed>(op: ReduceOp, reduction: &Reduction<'_>) {
+    let (dtype, count) = (reduction.dtype(), reduction.count() as f64);
     let add = |a: f64, b: f64| a + b;
-    let sum = |a: f64, x: T::Compute, _| a + x.to_f64();
     // SAFETY: passed on.
     unsafe {
         match op {
-            ReduceOp::Sum => reduction.fold::<T, T, _>(0.0, sum, add, T::from_f64),
-            ReduceOp::Mean => reduction.fold::<T, T, _>(0.0, sum, add, |s| T::from_f64(s / count)),
+            ReduceOp::Sum | ReduceOp::Mean => {
+                let by = if op == ReduceOp::Mean { count } else { 1.0 };
+                let sum = |a: f64, x: C, _| a + x.to_f64();
+                reduction.fold::<C, C, _>(0.0, sum, add, |sum| rounded(sum / by, dtype));
+            }
             ReduceOp::Prod => {
-                let multiply = |a: f64, x: T::Compute, _| a * x.to_f64();
-                reduction.fold::<T, T, _>(1.0, multiply, |a, b| a * b, T::from_f64);
+                let multiply = |a: f64, x: C, _| a * x.to_f64();
+                reduction.fold::<C, C, _>(
+                    1.0,
+                    multiply,
+                    |a, b| a * b,
+                    |product| rounded(product, dtype),
+                );
             }
             ReduceOp::L1 => {
-                let add_size = |a: f64, x: T::Compute, _| a + x.to_f64().abs();
-                reduction.fold::<T, T, _>(0.0, add_size, add, T::from_f64);
+                let add_size = |a: f64, x: C, _| a + x.to_f64().abs();
+                reduction.fold::<C, C, _>(0.0, add_size, add, |sum| rounded(sum, dtype));
             }
             ReduceOp::L2 => {
-                let add_square = |a: f64, x: T::Compute, _| a + x.to_f64() * x.to_f64();
-                reduction.fold::<T, T, _>(0.0, add_square, add, |s| T::from_f64(s.sqrt()));
+                let add_square = |a: f64, x: C, _| a + x.to_f64() * x.to_f64();
+                reduction.fold::<C, C, _>(0.0, add_square, add, |sum| rounded(sum.sqrt(), dtype));
             }
             ReduceOp::Max => {
-                let start = -<T::Compute as Float>::INFINITY;
-                let (step, merge) = (|a: T::Compute, x, _| a.maximum(x), Float::maximum);
-                reduction.fold::<T, T, _>(start, step, merge, T::narrow);
+                let step = |a: C, x, _| a.maximum(x);
+                reduction.fold::<C, C, _>(-C::INFINITY, step, C::maximum, |max| max);
             }
             ReduceOp::Min => {
-                let start = <T::Compute as Float>::INFINITY;
-                let (step, merge) = (|a: T::Compute, x, _| a.minimum(x), Float::minimum);
-                reduction.fold::<T, T, _>(start, step, merge, T::narrow);
+                let step = |a: C, x, _| a.minimum(x);
+                reduction.fold::<C, C, _>(C::INFINITY, step, C::minimum, |min| min);
             }
             ReduceOp::LogSumExp => {
-                let step = |a: LogSum, x: T::Compute, _| a.plus(LogSum::of(x.to_f64()));
-                reduction.fold::<T, T, _>(LogSum::NOTHING, step, LogSum::plus, |sum| {
-                    T::from_f64(sum.value())
+                let step = |a: LogSum, x: C, _| a.plus(LogSum::of(x.to_f64()));
+                reduction.fold_portable::<C, C, _>(LogSum::NOTHING, step, LogSum::plus, |sum| {
+                    rounded(sum.value(), dtype)
                 });
             }
             ReduceOp::ArgMax | ReduceOp::ArgMaxLast => {
-                let last = op == ReduceOp::ArgMaxLast;
-                let better =
-                    |new: T::Compute, old: T::Compute| new > old || (new.is_nan() && !old.is_nan());
-                extreme::index::<T>(reduction, last, better);
+                let better = |new: C, old: C| new > old || (new.is_nan() && !old.is_nan());
+                let extreme = Extreme { better, last: op == ReduceOp::ArgMaxLast };
+                let (step, merge) = (|a, x, i| extreme.step(a, x, i), |a, b| extreme.merge(a, b));
+                reduction.fold::<C, i64, _>(None, step, merge, index);
             }
             ReduceOp::ArgMin | ReduceOp::ArgMinLast => {
-                let last = op == ReduceOp::ArgMinLast;
-                let better =
-                    |new: T::Compute, old: T::Compute| new < old || (new.is_nan() && !old.is_nan());
-                extreme::index::<T>(reduction, last, better);
+                let better = |new: C, old: C| new < old || (new.is_nan() && !old.is_nan());
+                let extreme = Extreme { better, last: op == ReduceOp::ArgMinLast };
+                let (step, merge) = (|a, x, i| extreme.step(a, x, i), |a, b| extreme.merge(a, b));
+                reduction.fold::<C, i64, _>(None, step, merge, index);
             }
         }
     }

@@ -3,11 +3,11 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use millstream_core::{Axes, Operand, RawBuffer};
+use millstream_core::{Axes, DType, Operand, RawBuffer};
 
-use crate::kernels::shared::block::{BLOCK, BlockBuffer, Input, Output, base, blocks};
+use crate::kernels::shared::block::{BLOCK, BlockBuffer, blocks};
 use crate::kernels::shared::lanes::{Columns, LANES, accumulate, merge};
-use crate::kernels::shared::number::Stored;
+use crate::kernels::shared::operand::{Computed, Input, Output};
 use crate::kernels::shared::parallel::{Parallel, parallel_for};
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 use crate::kernels::shared::walk::Walk;
@@ -59,57 +59,97 @@ impl<'a> Reduction<'a> {
         self.shape.count()
     }
 
+    /// The type of the input.
+    pub fn dtype(&self) -> DType {
+        self.src.layout.dtype()
+    }
+
     /// Computes every output as `finalize` of its elements, combined by `step(partial, element, index
-    /// of the element)` and `merge`, in the order that [`lanes`](crate::kernels::shared::lanes) sets.
+    /// of the element)` and `merge`, in the order that [`lanes`](crate::kernels::shared::lanes) sets. The loops
+    /// are compiled for each ISA.
     ///
     /// # Safety
     ///
-    /// As for [`execute`](crate::kernels::execute), and the types are those of the operands.
-    pub unsafe fn fold<S: Stored, D: Stored, P: Copy + Send + Sync>(
+    /// As for [`execute`](crate::kernels::execute), and the operands are computed in these types.
+    pub unsafe fn fold<C: Computed, D: Computed, P: Copy + Send + Sync>(
         &self,
         start: P,
-        step: impl Fn(P, S::Compute, usize) -> P + Sync,
+        step: impl Fn(P, C, usize) -> P + Sync,
         merge: impl Fn(P, P) -> P + Sync,
         finalize: impl Fn(P) -> D + Sync,
     ) {
         // SAFETY: passed on.
-        let (to, from) = unsafe { (base::<D>(self.dst), base::<S>(self.src)) };
-        let (output, input) = (Output::new(to, 0), Input::new(from, 0, to));
+        unsafe { self.run::<true, C, D, P>(start, step, merge, finalize) }
+    }
+
+    /// As [`fold`](Self::fold), for steps that vector instructions do little for: the loops are compiled once.
+    ///
+    /// # Safety
+    ///
+    /// As for [`fold`](Self::fold).
+    pub unsafe fn fold_portable<C: Computed, D: Computed, P: Copy + Send + Sync>(
+        &self,
+        start: P,
+        step: impl Fn(P, C, usize) -> P + Sync,
+        merge: impl Fn(P, P) -> P + Sync,
+        finalize: impl Fn(P) -> D + Sync,
+    ) {
+        // SAFETY: passed on.
+        unsafe { self.run::<false, C, D, P>(start, step, merge, finalize) }
+    }
+
+    unsafe fn run<const EACH_ISA: bool, C: Computed, D: Computed, P: Copy + Send + Sync>(
+        &self,
+        start: P,
+        step: impl Fn(P, C, usize) -> P + Sync,
+        merge: impl Fn(P, P) -> P + Sync,
+        finalize: impl Fn(P) -> D + Sync,
+    ) {
+        // SAFETY: passed on.
+        let (output, input) =
+            unsafe { (Output::new(self.dst, 0), Input::new(self.src, 0, self.dst)) };
         let shape = &self.shape;
         let fold = Fold { shape, output, input, start, step, merge, finalize };
-        let (outputs, count) = (self.shape.kept.elements(), self.count());
-        let columnar = self.shape.is_columnar();
-        let (unit, width) = if columnar { (TILE, TILE.min(outputs)) } else { (1, 1) };
-        let units = outputs.div_ceil(unit);
-        parallel_for(self.parallel, units, count.saturating_mul(width), |range| {
-            let range = range.start * unit..(range.end * unit).min(outputs);
-            if columnar {
+        let (outputs, count) = (shape.kept.elements(), self.count());
+        if !shape.is_columnar() {
+            return parallel_for(self.parallel, outputs, count, |range| {
+                run::<EACH_ISA>(Rows { fold: &fold, range });
+            });
+        }
+        let work = count.saturating_mul(TILE.min(outputs));
+        parallel_for(self.parallel, outputs.div_ceil(TILE), work, |range| {
+            let range = range.start * TILE..(range.end * TILE).min(outputs);
+            shape.kept.blocks(range, TILE, |first, len| {
                 // SAFETY: a block does not go beyond a row, so the inputs are neighbors.
-                shape.kept.blocks(range, TILE, |first, len| unsafe { fold.tile(first, len) });
-            } else {
-                vectorized(Rows { fold: &fold, range });
-            }
+                unsafe { fold.tile::<EACH_ISA>(first, len) };
+            });
         });
     }
 }
 
+/// Runs a loop that is compiled for each ISA, or for what every CPU has.
+#[inline(always)]
+fn run<const EACH_ISA: bool>(function: impl SimdFn) {
+    if EACH_ISA { vectorized(function) } else { function.run() }
+}
+
 /// How elements are combined.
-struct Fold<'a, S, D, P, Accumulate, Merge, Finalize> {
+struct Fold<'a, C, D, P, Step, Merge, Finalize> {
     shape: &'a Shape,
     output: Output<D>,
-    input: Input<S>,
+    input: Input<C>,
     start: P,
-    step: Accumulate,
+    step: Step,
     merge: Merge,
     finalize: Finalize,
 }
 
-impl<S, D, P, Accumulate, Merge, Finalize> Fold<'_, S, D, P, Accumulate, Merge, Finalize>
+impl<C, D, P, Step, Merge, Finalize> Fold<'_, C, D, P, Step, Merge, Finalize>
 where
-    S: Stored,
-    D: Stored,
+    C: Computed,
+    D: Computed,
     P: Copy,
-    Accumulate: Fn(P, S::Compute, usize) -> P,
+    Step: Fn(P, C, usize) -> P,
     Merge: Fn(P, P) -> P,
     Finalize: Fn(P) -> D,
 {
@@ -141,13 +181,13 @@ where
     /// # Safety
     ///
     /// Nobody else has these outputs, nor writes the input, and their inputs are neighbors too.
-    unsafe fn tile(&self, first: usize, len: usize) {
+    unsafe fn tile<const EACH_ISA: bool>(&self, first: usize, len: usize) {
         let shape = self.shape;
         let mut columns = Columns::new(self.start, shape.count());
         let column = shape.kept.position(1, first);
-        shape.reduced.runs(0, 0, shape.count(), |position, before, count| {
+        shape.reduced.of(0).runs(0, shape.count(), |position, before, count| {
             let (fold, place) = (self, column + position);
-            vectorized(Run { fold, columns: &mut columns, place, before, count, len });
+            run::<EACH_ISA>(Run { fold, columns: &mut columns, place, before, count, len });
         });
         for (column, &merged) in columns.merge(&self.merge)[..len].iter().enumerate() {
             let result = (self.finalize)(merged);
@@ -163,13 +203,12 @@ struct Rows<'a, F> {
     range: Range<usize>,
 }
 
-impl<S, D, P, Accumulate, Merge, Finalize> SimdFn
-    for Rows<'_, Fold<'_, S, D, P, Accumulate, Merge, Finalize>>
+impl<C, D, P, Step, Merge, Finalize> SimdFn for Rows<'_, Fold<'_, C, D, P, Step, Merge, Finalize>>
 where
-    S: Stored,
-    D: Stored,
+    C: Computed,
+    D: Computed,
     P: Copy,
-    Accumulate: Fn(P, S::Compute, usize) -> P,
+    Step: Fn(P, C, usize) -> P,
     Merge: Fn(P, P) -> P,
     Finalize: Fn(P) -> D,
 {
@@ -193,12 +232,11 @@ struct Run<'a, F, P> {
     len: usize,
 }
 
-impl<S, D, P, Accumulate, Merge, Finalize> SimdFn
-    for Run<'_, Fold<'_, S, D, P, Accumulate, Merge, Finalize>, P>
+impl<C, D, P, Step, Merge, Finalize> SimdFn for Run<'_, Fold<'_, C, D, P, Step, Merge, Finalize>, P>
 where
-    S: Stored,
+    C: Computed,
     P: Copy,
-    Accumulate: Fn(P, S::Compute, usize) -> P,
+    Step: Fn(P, C, usize) -> P,
 {
     #[inline(always)]
     fn run(self) {
@@ -208,11 +246,8 @@ where
         for row in 0..self.count {
             let place = self.place + row * stride;
             self.fold.input.prefetch(place.wrapping_add(AHEAD.wrapping_mul(stride)), self.len);
-            // SAFETY: the elements belong to the input, and all are written to `values`.
-            let values = unsafe {
-                self.fold.input.widen(place, values);
-                values.assume_init_ref()
-            };
+            // SAFETY: the elements belong to the input.
+            let values = unsafe { self.fold.input.dense(place, values) };
             let index = self.before + row;
             for (partial, &value) in self.columns.row(index).iter_mut().zip(values) {
                 *partial = (self.fold.step)(*partial, value, index);

@@ -10,7 +10,7 @@ mod tests;
 
 use millstream_core::{Axes, DType, Operand, RawBuffer, ReduceOp};
 
-use crate::kernels::shared::number::{Bool, with_float, with_int};
+use crate::kernels::shared::number::with_computed_float;
 use crate::kernels::shared::parallel::Parallel;
 use fold::Reduction;
 
@@ -30,14 +30,10 @@ pub(super) unsafe fn reduce(
     let reduction = Reduction::new(axes, dst, src, parallel);
     // SAFETY: passed on; the types are those of the operands.
     unsafe {
-        match dtype {
-            DType::Bool if op == ReduceOp::Max => {
-                reduction.fold::<Bool, Bool, u8>(0, |a, b, _| a | b, |a, b| a | b, Bool);
-            }
-            // Of truth values there are only these two.
-            DType::Bool => reduction.fold::<Bool, Bool, u8>(1, |a, b, _| a & b, |a, b| a & b, Bool),
-            _ if dtype.is_float() => with_float!(dtype, T => float::reduce::<T>(op, &reduction)),
-            _ => with_int!(dtype, T => int::reduce::<T>(op, &reduction)),
+        // Of truth values there are only the largest and the smallest.
+        match dtype.is_float() {
+            true => with_computed_float!(dtype, C => float::reduce::<C>(op, &reduction)),
+            false => int::reduce(op, &reduction),
         }
     }
 }

@@ -7,10 +7,12 @@
 
 use millstream_core::{Operand, RawBuffer};
 
+use super::integer::to_integer;
 use super::taps::Taps;
-use crate::kernels::shared::block::{BLOCK, BlockBuffer, Input, Output, base};
+use crate::kernels::shared::block::{BLOCK, BlockBuffer};
 use crate::kernels::shared::fault::{Result, try_parallel_for};
-use crate::kernels::shared::number::{Float, Stored};
+use crate::kernels::shared::number::Float;
+use crate::kernels::shared::operand::{Computed, Input, Output};
 use crate::kernels::shared::parallel::{CHUNK_ELEMENTS, Parallel};
 use crate::kernels::shared::scratch::reserve;
 use crate::kernels::shared::simd::{SimdFn, vectorized};
@@ -20,8 +22,8 @@ use crate::kernels::shared::walk::Walk;
 ///
 /// # Safety
 ///
-/// As for [`execute`](crate::kernels::execute), and the operands have the type `T`.
-pub(super) unsafe fn resize<T: Stored<Compute: Float>>(
+/// As for [`execute`](crate::kernels::execute).
+pub(super) unsafe fn resize<C: Float + Computed>(
     taps: &[Taps],
     last: usize,
     outside: f32,
@@ -37,15 +39,17 @@ pub(super) unsafe fn resize<T: Stored<Compute: Float>>(
     let parts = behind.div_ceil(part);
     // SAFETY: passed on.
     let interpolator = unsafe {
-        let to = base::<T>(dst);
-        Interpolator::<T> {
+        let is_integer = dst.layout.dtype().is_int();
+        Interpolator::<C> {
             taps,
             last,
             target: Walk::over([&dst.layout], last..rank),
             source: Walk::over([&src.layout], last..rank),
-            output: Output::new(to, 0),
-            input: Input::new(base(src), 0, to),
-            outside: <T::Compute as Float>::from_f32(outside),
+            output: Output::new(dst, 0),
+            input: Input::new(src, 0, dst),
+            is_integer,
+            // As a conversion does it.
+            outside: C::from_f32(if is_integer { outside.trunc() } else { outside }),
             behind,
             sizes: [from_size, dst.layout.shape()[last]],
         }
@@ -74,22 +78,23 @@ pub(super) unsafe fn resize<T: Stored<Compute: Float>>(
     })
 }
 
-struct Interpolator<'a, T: Stored<Compute: Float>> {
+struct Interpolator<'a, C> {
     taps: &'a [Taps],
     last: usize,
     /// One row of output and input, from the axis on.
     target: Walk<1>,
     source: Walk<1>,
-    output: Output<T>,
-    input: Input<T>,
-    outside: T::Compute,
+    output: Output<C>,
+    input: Input<C>,
+    is_integer: bool,
+    outside: C,
     /// Elements behind the axis.
     behind: usize,
     /// Sizes of the axis in input and output.
     sizes: [usize; 2],
 }
 
-impl<T: Stored<Compute: Float>> Interpolator<'_, T> {
+impl<C: Float + Computed> Interpolator<'_, C> {
     /// The rows of the input, and their weights, that make a row of the output. Gives the position of
     /// the row in the output, and whether it lies inside the input.
     fn sources(
@@ -138,11 +143,11 @@ impl<T: Stored<Compute: Float>> Interpolator<'_, T> {
         sources: &[(usize, f64)],
         first: usize,
         len: usize,
-        mixed: &mut Vec<T::Compute>,
+        mixed: &mut Vec<C>,
     ) -> Result {
         mixed.clear();
         reserve(mixed, self.sizes[0].saturating_mul(len))?;
-        mixed.resize(self.sizes[0] * len, T::Compute::ZERO);
+        mixed.resize(self.sizes[0] * len, C::ZERO);
         // Slices that are taken whole follow each other in the row.
         let (slices, length) =
             if len == self.behind { (1, self.sizes[0] * len) } else { (self.sizes[0], len) };
@@ -150,7 +155,7 @@ impl<T: Stored<Compute: Float>> Interpolator<'_, T> {
         for &(position, weight) in sources {
             // SAFETY: passed on.
             let input = unsafe { self.input.moved(position) };
-            let weight = <T::Compute as Float>::from_f64(weight);
+            let weight = C::from_f64(weight);
             for slice in 0..slices {
                 for start in (0..length).step_by(BLOCK) {
                     let count = BLOCK.min(length - start);
@@ -170,7 +175,7 @@ impl<T: Stored<Compute: Float>> Interpolator<'_, T> {
     /// # Safety
     ///
     /// The row is one of the output, and nobody else touches these elements of its slices.
-    unsafe fn write(&self, target: usize, mixed: Option<&[T::Compute]>, first: usize, len: usize) {
+    unsafe fn write(&self, target: usize, mixed: Option<&[C]>, first: usize, len: usize) {
         // SAFETY: passed on.
         let output = unsafe { self.output.moved(target) };
         let taps = |x: usize| mixed.zip(self.taps[self.last].at(x));
@@ -186,17 +191,17 @@ impl<T: Stored<Compute: Float>> Interpolator<'_, T> {
                                 to.write(self.outside);
                                 continue;
                             };
-                            let sum = taps.iter().fold(T::Compute::ZERO, |sum, &(at, weight)| {
-                                sum + mixed[at] * <T::Compute as Float>::from_f64(weight)
+                            let sum = taps.iter().fold(C::ZERO, |sum, &(at, weight)| {
+                                sum + mixed[at] * C::from_f64(weight)
                             });
-                            to.write(sum);
+                            to.write(self.settled(sum));
                         }
                     });
                 }
             }
             return;
         }
-        let mut sums = [T::Compute::ZERO; BLOCK];
+        let mut sums = [C::ZERO; BLOCK];
         for x in 0..self.sizes[1] {
             for start in (0..len).step_by(BLOCK) {
                 let count = BLOCK.min(len - start);
@@ -204,10 +209,10 @@ impl<T: Stored<Compute: Float>> Interpolator<'_, T> {
                 match taps(x) {
                     None => sums.fill(self.outside),
                     Some((mixed, taps)) => {
-                        sums.fill(T::Compute::ZERO);
+                        sums.fill(C::ZERO);
                         for &(at, weight) in taps {
                             let values = &mixed[at * len + start..][..count];
-                            let weight = <T::Compute as Float>::from_f64(weight);
+                            let weight = C::from_f64(weight);
                             vectorized(AddScaled { sums: &mut *sums, values, weight });
                         }
                     }
@@ -217,12 +222,18 @@ impl<T: Stored<Compute: Float>> Interpolator<'_, T> {
                 unsafe {
                     output.write(&self.target, place, count, &mut scratch, |to| {
                         for (to, &sum) in to.iter_mut().zip(&*sums) {
-                            to.write(sum);
+                            to.write(self.settled(sum));
                         }
                     });
                 }
             }
         }
+    }
+
+    /// A result as it is stored.
+    #[inline(always)]
+    fn settled(&self, sum: C) -> C {
+        if self.is_integer { to_integer(sum) } else { sum }
     }
 }
 

@@ -12,9 +12,8 @@ use millstream_core::{DType, Operand, RawBuffer, ResizeMode, ResizeParams};
 
 use crate::kernels::copy;
 use crate::kernels::shared::fault::Result;
-use crate::kernels::shared::number::{with_bits, with_float, with_int};
+use crate::kernels::shared::number::with_bits;
 use crate::kernels::shared::parallel::Parallel;
-use integer::Integer;
 use taps::Scaled;
 
 /// # Safety
@@ -47,17 +46,12 @@ pub(super) unsafe fn resize(
             Ok(())
         } else {
             let taps = scaled.iter().map(|axis| axis.taps(params)).collect::<Result<Vec<_>>>()?;
-            if dtype.is_int() {
-                // As a conversion does it.
-                let outside = params.extrapolation.trunc();
-                with_int!(dtype, T => {
-                    interpolate::resize::<Integer<T>>(&taps, last, outside, dst, src, parallel)
-                })
+            let outside = params.extrapolation;
+            // `f32` has all numbers of the other types.
+            if matches!(dtype, DType::F64 | DType::I32 | DType::U32 | DType::I64 | DType::U64) {
+                interpolate::resize::<f64>(&taps, last, outside, dst, src, parallel)
             } else {
-                let outside = params.extrapolation;
-                with_float!(dtype, T => {
-                    interpolate::resize::<T>(&taps, last, outside, dst, src, parallel)
-                })
+                interpolate::resize::<f32>(&taps, last, outside, dst, src, parallel)
             }
         }
     }

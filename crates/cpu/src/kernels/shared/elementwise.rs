@@ -1,89 +1,17 @@
-//! Elementwise operations: a function of dense blocks is applied to the whole operands of a Command, or to one tile
-//! of a chain.
+//! Elementwise operations: functions of tiles of dense elements, applied to the whole operands of a Command.
 //!
-//! Each family of operations says once which function serves which element type, for any [`Elementwise`] target.
+//! Each family of operations says once which function serves which element type, for a tile. A chain calls it for
+//! its own tiles. What takes the operands apart knows neither types nor functions, and is compiled once.
 
 use std::mem::MaybeUninit;
 
 use millstream_core::{Operand, RawBuffer};
 
-use super::block::{BLOCK, BlockBuffer, Input, Output, base, blocks, each_block};
+use super::block::{BLOCK, BlockBuffer, blocks, each_block};
 use super::number::Stored;
 use super::parallel::Parallel;
+use super::untyped::{UntypedInput, UntypedOutput};
 use super::walk::Walk;
-
-/// A target of elementwise functions: `N` inputs of one type, and an output.
-pub(crate) trait Elementwise<const N: usize> {
-    /// Applies a function of dense blocks to all elements.
-    ///
-    /// # Safety
-    ///
-    /// The inputs are of type `S` and the output is of type `D`; the function fills its output. What else the
-    /// maker of the target promised still holds.
-    unsafe fn apply<S: Stored, D: Stored>(
-        self,
-        function: impl Fn([&[S::Compute]; N], &mut [MaybeUninit<D::Compute>]) + Sync,
-    );
-}
-
-/// The operands of a Command. Whoever makes one promises what [`execute`](crate::kernels::execute) asks for.
-pub(crate) struct WholeOperands<'a, const N: usize> {
-    pub dst: &'a Operand<RawBuffer>,
-    pub inputs: [&'a Operand<RawBuffer>; N],
-    pub parallel: &'a dyn Parallel,
-}
-
-impl Elementwise<1> for WholeOperands<'_, 1> {
-    unsafe fn apply<S: Stored, D: Stored>(
-        self,
-        function: impl Fn([&[S::Compute]; 1], &mut [MaybeUninit<D::Compute>]) + Sync,
-    ) {
-        let WholeOperands { dst, inputs: [src], parallel } = self;
-        let walk = Walk::in_any_order([&dst.layout, &src.layout]);
-        // SAFETY: passed on.
-        let (to, from) = unsafe { (base::<D>(dst), base::<S>(src)) };
-        let (output, input) =
-            (Output::new(to, 0).of_elements(walk.elements()), Input::new(from, 1, to));
-        each_block(&walk, parallel, |start, len| {
-            let (mut values, mut results) = (BlockBuffer::new(), BlockBuffer::new());
-            // SAFETY: blocks are disjoint parts of the output; an input that is the output is read
-            // before the same elements are written.
-            unsafe {
-                let values = input.read(&walk, start, len, &mut values);
-                output.write(&walk, start, len, &mut results, |block| {
-                    function([values], block);
-                });
-            }
-        });
-    }
-}
-
-impl Elementwise<2> for WholeOperands<'_, 2> {
-    unsafe fn apply<S: Stored, D: Stored>(
-        self,
-        function: impl Fn([&[S::Compute]; 2], &mut [MaybeUninit<D::Compute>]) + Sync,
-    ) {
-        let WholeOperands { dst, inputs: [a, b], parallel } = self;
-        let walk = Walk::in_any_order([&dst.layout, &a.layout, &b.layout]);
-        // SAFETY: passed on.
-        let (to, a, b) = unsafe { (base::<D>(dst), base::<S>(a), base::<S>(b)) };
-        let output = Output::new(to, 0).of_elements(walk.elements());
-        let (a, b) = (Input::new(a, 1, to), Input::new(b, 2, to));
-        each_block(&walk, parallel, |start, len| {
-            let (mut left, mut right, mut results) =
-                (BlockBuffer::new(), BlockBuffer::new(), BlockBuffer::new());
-            // SAFETY: blocks are disjoint parts of the output; an input that is the output is read
-            // before the same elements are written.
-            unsafe {
-                let left = a.read(&walk, start, len, &mut left);
-                let right = b.read(&walk, start, len, &mut right);
-                output.write(&walk, start, len, &mut results, |block| {
-                    function([left, right], block);
-                });
-            }
-        });
-    }
-}
 
 /// Dense elements as they are stored. Whoever makes one promises that all pointers are valid for so many
 /// elements, aligned, that inputs are initialized, and that the output overlaps none of them.
@@ -94,11 +22,62 @@ pub(crate) struct DenseTile<const N: usize> {
     pub count: usize,
 }
 
-impl<const N: usize> Elementwise<N> for DenseTile<N> {
+/// Applies a function of tiles to all elements of the operands, of which `M` is the number.
+///
+/// # Safety
+///
+/// As for [`execute`](crate::kernels::execute), and the function fills the output of a tile, of the type of the
+/// operand.
+pub(crate) unsafe fn each_tile<const N: usize, const M: usize>(
+    dst: &Operand<RawBuffer>,
+    inputs: [&Operand<RawBuffer>; N],
+    parallel: &dyn Parallel,
+    function: &(dyn Fn(DenseTile<N>) + Sync),
+) {
+    const { assert!(M == N + 1, "one output, and the inputs") };
+    let layouts: [_; M] = std::array::from_fn(|place| match place {
+        0 => &dst.layout,
+        _ => &inputs[place - 1].layout,
+    });
+    let walk = Walk::in_any_order(layouts);
+    // SAFETY: passed on.
+    let (output, inputs) = unsafe {
+        let mut place = 0;
+        let inputs = inputs.map(|input| {
+            place += 1;
+            UntypedInput::new(input, place, dst)
+        });
+        (UntypedOutput::new(dst, 0).of_elements(walk.elements()), inputs)
+    };
+    each_block(&walk, parallel, &|start, len| {
+        // Room for elements of any size.
+        let mut values = [const { BlockBuffer::<u64>::new() }; N];
+        let mut results = BlockBuffer::<u64>::new();
+        let mut from = [std::ptr::null(); N];
+        // SAFETY: blocks are disjoint parts of the output; an input that is the output is read
+        // before the same elements are written.
+        unsafe {
+            for ((from, input), values) in from.iter_mut().zip(&inputs).zip(&mut values) {
+                *from = input.read(&walk, start, len, values.as_mut_ptr());
+            }
+            output.write(&walk, start, len, results.as_mut_ptr(), |to| {
+                function(DenseTile { to, from, count: len });
+            });
+        }
+    });
+}
+
+impl<const N: usize> DenseTile<N> {
+    /// Applies a function of blocks in the types that are computed in.
+    ///
+    /// # Safety
+    ///
+    /// The inputs are of type `S` and the output is of type `D`; the function fills its output. What else the
+    /// maker of the tile promised still holds.
     #[inline(always)]
-    unsafe fn apply<S: Stored, D: Stored>(
+    pub unsafe fn apply<S: Stored, D: Stored>(
         self,
-        function: impl Fn([&[S::Compute]; N], &mut [MaybeUninit<D::Compute>]) + Sync,
+        function: impl Fn([&[S::Compute]; N], &mut [MaybeUninit<D::Compute>]),
     ) {
         let DenseTile { to, from, count } = self;
         // SAFETY: passed on; a type that needs no conversion is the same in memory.

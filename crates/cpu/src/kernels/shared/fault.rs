@@ -46,22 +46,16 @@ impl std::error::Error for KernelFault {}
 
 /// Like [`parallel_for`], for a body that may fail: the first fault is the result, and ranges that begin after
 /// it are skipped.
+#[inline]
 pub(crate) fn try_parallel_for(
     parallel: &dyn Parallel,
     items: usize,
     work_per_item: usize,
     body: impl Fn(Range<usize>) -> Result + Sync,
 ) -> Result {
-    let first = OnceLock::new();
-    parallel_for(parallel, items, work_per_item, |range| {
-        if first.get().is_none()
-            && let Err(fault) = body(range)
-        {
-            // Of several threads the first one wins.
-            let _ = first.set(fault);
-        }
-    });
-    first.into_inner().map_or(Ok(()), Err)
+    let first = FirstFault::default();
+    parallel_for(parallel, items, work_per_item, |range| first.note(|| body(range)));
+    first.into_result()
 }
 
 /// Like [`Parallel::run`], for a body that may fail; see [`try_parallel_for`].
@@ -70,15 +64,30 @@ pub(crate) fn try_run(
     chunks: usize,
     body: impl Fn(usize) -> Result + Sync,
 ) -> Result {
-    let first = OnceLock::new();
-    parallel.run(chunks, &|chunk| {
-        if first.get().is_none()
-            && let Err(fault) = body(chunk)
+    let first = FirstFault::default();
+    parallel.run(chunks, &|chunk| first.note(|| body(chunk)));
+    first.into_result()
+}
+
+/// The first fault of several threads.
+#[derive(Default)]
+struct FirstFault(OnceLock<KernelFault>);
+
+impl FirstFault {
+    /// Runs a body, unless there was a fault already.
+    #[inline]
+    fn note(&self, body: impl FnOnce() -> Result) {
+        if self.0.get().is_none()
+            && let Err(fault) = body()
         {
-            let _ = first.set(fault);
+            // Of several threads the first one wins.
+            let _ = self.0.set(fault);
         }
-    });
-    first.into_inner().map_or(Ok(()), Err)
+    }
+
+    fn into_result(self) -> Result {
+        self.0.into_inner().map_or(Ok(()), Err)
+    }
 }
 
 #[cfg(test)]

@@ -5,12 +5,9 @@ use super::number::Stored;
 /// An integer type. Operations wrap around and have a value for every argument.
 pub(crate) trait Int: Stored<Compute = Self> + Ord {
     const ZERO: Self;
-    const ONE: Self;
     const MIN: Self;
     const MAX: Self;
 
-    /// The last bits of a number.
-    fn wrapped(number: usize) -> Self;
     /// The nearest of the type.
     fn clamped(number: i128) -> Self;
     fn to_i128(self) -> i128;
@@ -49,14 +46,8 @@ macro_rules! int {
             #[allow(unused_comparisons, reason = "some of the types have no sign")]
             impl Int for $type {
                 const ZERO: Self = 0;
-                const ONE: Self = 1;
                 const MIN: Self = $type::MIN;
                 const MAX: Self = $type::MAX;
-
-                #[inline(always)]
-                fn wrapped(number: usize) -> Self {
-                    number as $type
-                }
 
                 #[inline(always)]
                 fn clamped(number: i128) -> Self {

@@ -4,6 +4,7 @@ use std::mem::MaybeUninit;
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
+use millstream_core::{DType, f32_round_to_odd};
 
 /// An element as it lies in a buffer.
 pub(crate) trait Stored: Copy + Send + Sync + 'static {
@@ -170,6 +171,15 @@ impl StoredFloat for bf16 {
 
 pub(crate) use super::math::Float;
 
+/// A number in the type that a dtype is computed in, such that storing it is the only rounding that shows.
+#[inline(always)]
+pub(crate) fn rounded<C: Float>(value: f64, stored: DType) -> C {
+    match stored {
+        DType::F16 | DType::BF16 => C::from_f32(f32_round_to_odd(value)),
+        _ => C::from_f64(value),
+    }
+}
+
 /// Runs a body with `$type` standing for the stored type of a dtype, one of those in the list.
 macro_rules! with_dtype {
     ($dtype:expr, $type:ident of [$($variant:ident: $stored:ty),*] or $other:literal => $body:expr) => {
@@ -207,7 +217,37 @@ macro_rules! with_f32 {
     };
 }
 
-/// The same for an integer dtype.
+/// Runs a body with `$type` standing for the type that a floating-point dtype is computed in.
+macro_rules! with_computed_float {
+    ($dtype:expr, $type:ident => $body:expr) => {
+        match $dtype {
+            DType::F32 | DType::F16 | DType::BF16 => {
+                type $type = f32;
+                $body
+            }
+            DType::F64 => {
+                type $type = f64;
+                $body
+            }
+            other => unreachable!("{other} is not a floating-point type"),
+        }
+    };
+}
+
+/// The same for an integer dtype, or truth values, where one that is as wide as any will do.
+macro_rules! with_computed_int {
+    ($dtype:expr, $type:ident => $body:expr) => {
+        if $dtype.is_signed() {
+            type $type = i64;
+            $body
+        } else {
+            type $type = u64;
+            $body
+        }
+    };
+}
+
+/// Runs a body with `$type` standing for the stored type of an integer dtype.
 macro_rules! with_int {
     ($dtype:expr, $type:ident => $body:expr) => {
         $crate::kernels::shared::number::with_dtype!(
@@ -221,7 +261,14 @@ macro_rules! with_int {
 /// Runs a body with `$type` standing for an unsigned integer of the size of a dtype.
 macro_rules! with_bits {
     ($dtype:expr, $type:ident => $body:expr) => {
-        match $dtype.size() {
+        $crate::kernels::shared::number::with_size!($dtype.size(), $type => $body)
+    };
+}
+
+/// Runs a body with `$type` standing for an unsigned integer of so many bytes.
+macro_rules! with_size {
+    ($size:expr, $type:ident => $body:expr) => {
+        match $size {
             1 => {
                 type $type = u8;
                 $body
@@ -242,7 +289,10 @@ macro_rules! with_bits {
     };
 }
 
-pub(crate) use {with_bits, with_dtype, with_f32, with_float, with_int};
+pub(crate) use {
+    with_bits, with_computed_float, with_computed_int, with_dtype, with_f32, with_float, with_int,
+    with_size,
+};
 
 #[cfg(test)]
 mod tests;

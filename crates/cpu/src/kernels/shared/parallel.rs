@@ -27,11 +27,22 @@ const MAX_CHUNKS: usize = 1024;
 
 /// Runs a body for `0..items`, in ranges that threads share. An item has `work_per_item`, and a range at least
 /// about [`CHUNK_ELEMENTS`] of work. A single range runs on the calling thread at once.
+#[inline]
 pub(crate) fn parallel_for(
     parallel: &dyn Parallel,
     items: usize,
     work_per_item: usize,
     body: impl Fn(Range<usize>) + Sync,
+) {
+    share(parallel, items, work_per_item, &body);
+}
+
+/// Compiled once: an indirect call is nothing beside the work of a range.
+fn share(
+    parallel: &dyn Parallel,
+    items: usize,
+    work_per_item: usize,
+    body: &(dyn Fn(Range<usize>) + Sync),
 ) {
     if items == 0 {
         return;

@@ -18,6 +18,16 @@ pub(crate) struct Walk<const N: usize> {
     elements: usize,
 }
 
+/// The elements of one operand of a walk. What walks over these alone is compiled once, whatever the number of
+/// operands.
+#[derive(Clone, Copy)]
+pub(crate) struct OperandWalk<'a> {
+    /// At least one axis.
+    shape: &'a [usize],
+    /// As many.
+    strides: &'a [usize],
+}
+
 /// The size of an axis and its strides.
 pub(crate) type Axis<const N: usize> = (usize, [usize; N]);
 
@@ -50,7 +60,13 @@ impl<const N: usize> Walk<N> {
     }
 
     /// The elements of given axes, in their row-major order.
-    pub fn from_axes(axes: impl Iterator<Item = Axis<N>>) -> Self {
+    #[inline]
+    pub fn from_axes(mut axes: impl Iterator<Item = Axis<N>>) -> Self {
+        Self::joined(&mut axes)
+    }
+
+    /// Compiled once for every number of operands, and not for every iterator.
+    fn joined(axes: &mut dyn Iterator<Item = Axis<N>>) -> Self {
         let mut walk =
             Walk { rank: 0, shape: [1; MAX_RANK], strides: [[0; MAX_RANK]; N], elements: 1 };
         for (size, strides) in axes {
@@ -100,61 +116,19 @@ impl<const N: usize> Walk<N> {
         (0..self.rank).map(|axis| (self.shape[axis], self.strides.map(|strides| strides[axis])))
     }
 
+    /// The elements of one operand.
+    #[inline(always)]
+    pub fn of(&self, operand: usize) -> OperandWalk<'_> {
+        OperandWalk {
+            shape: &self.shape[..self.rank],
+            strides: &self.strides[operand][..self.rank],
+        }
+    }
+
     /// Where an element of an operand lies, in elements from the operand's first.
+    #[inline]
     pub fn position(&self, operand: usize, index: usize) -> usize {
-        self.locate(operand, index).0
-    }
-
-    fn locate(&self, operand: usize, index: usize) -> (usize, [usize; MAX_RANK]) {
-        let strides = &self.strides[operand];
-        let mut place = [0; MAX_RANK];
-        let (mut position, mut rest) = (0, index);
-        for axis in (1..self.rank).rev() {
-            place[axis] = rest % self.shape[axis];
-            rest /= self.shape[axis];
-            position += place[axis] * strides[axis];
-        }
-        place[0] = rest;
-        (position + rest * strides[0], place)
-    }
-
-    /// Walks over the elements `start .. start + len` of one operand as runs along the innermost axis,
-    /// in order: `body(position of the first, elements before the run, elements in the run)`.
-    pub fn runs(
-        &self,
-        operand: usize,
-        start: usize,
-        len: usize,
-        mut body: impl FnMut(usize, usize, usize),
-    ) {
-        if len == 0 {
-            return;
-        }
-        let strides = &self.strides[operand];
-        let last = self.rank - 1;
-        let (mut position, mut place) = self.locate(operand, start);
-        let mut done = 0;
-        loop {
-            let run = (self.shape[last] - place[last]).min(len - done);
-            body(position, done, run);
-            done += run;
-            if done == len {
-                return;
-            }
-            position -= place[last] * strides[last];
-            place[last] = 0;
-            let mut axis = last;
-            loop {
-                axis -= 1;
-                place[axis] += 1;
-                position += strides[axis];
-                if place[axis] < self.shape[axis] {
-                    break;
-                }
-                position -= place[axis] * strides[axis];
-                place[axis] = 0;
-            }
-        }
+        self.of(operand).position(index)
     }
 
     /// Walks over the elements `start .. start + len` of all operands as runs along the innermost axis, in
@@ -165,7 +139,7 @@ impl<const N: usize> Walk<N> {
             return;
         }
         let last = self.rank - 1;
-        let (_, mut place) = self.locate(0, start);
+        let mut place = self.of(0).place(start);
         let mut positions: [usize; N] = std::array::from_fn(|operand| {
             let strides = &self.strides[operand];
             (0..self.rank).map(|axis| place[axis] * strides[axis]).sum()
@@ -220,6 +194,77 @@ impl<const N: usize> Walk<N> {
             }
             body(start, len);
             start += len;
+        }
+    }
+}
+
+impl OperandWalk<'_> {
+    /// The stride along the innermost axis.
+    #[inline(always)]
+    pub fn inner_stride(&self) -> usize {
+        self.strides[self.strides.len() - 1]
+    }
+
+    /// Whether the elements `start .. start + len` lie one after another.
+    #[inline(always)]
+    pub fn is_dense(&self, start: usize, len: usize) -> bool {
+        let inner = self.shape[self.shape.len() - 1];
+        self.inner_stride() == 1 && start % inner + len <= inner
+    }
+
+    /// Where an element lies, in elements from the first.
+    #[inline]
+    pub fn position(&self, index: usize) -> usize {
+        let (mut position, mut rest) = (0, index);
+        for (size, stride) in self.shape.iter().zip(self.strides).skip(1).rev() {
+            position += rest % size * stride;
+            rest /= size;
+        }
+        position + rest * self.strides[0]
+    }
+
+    /// The coordinates of an element.
+    fn place(&self, index: usize) -> [usize; MAX_RANK] {
+        let mut place = [0; MAX_RANK];
+        let mut rest = index;
+        for axis in (1..self.shape.len()).rev() {
+            place[axis] = rest % self.shape[axis];
+            rest /= self.shape[axis];
+        }
+        place[0] = rest;
+        place
+    }
+
+    /// Walks over the elements `start .. start + len` as runs along the innermost axis, in order:
+    /// `body(position of the first, elements before the run, elements in the run)`.
+    pub fn runs(&self, start: usize, len: usize, mut body: impl FnMut(usize, usize, usize)) {
+        if len == 0 {
+            return;
+        }
+        let OperandWalk { shape, strides } = *self;
+        let last = shape.len() - 1;
+        let (mut position, mut place) = (self.position(start), self.place(start));
+        let mut done = 0;
+        loop {
+            let run = (shape[last] - place[last]).min(len - done);
+            body(position, done, run);
+            done += run;
+            if done == len {
+                return;
+            }
+            position -= place[last] * strides[last];
+            place[last] = 0;
+            let mut axis = last;
+            loop {
+                axis -= 1;
+                place[axis] += 1;
+                position += strides[axis];
+                if place[axis] < shape[axis] {
+                    break;
+                }
+                position -= place[axis] * strides[axis];
+                place[axis] = 0;
+            }
         }
     }
 }

@@ -5,7 +5,8 @@ use std::mem::MaybeUninit;
 use super::{Softmax, larger};
 use crate::kernels::shared::block::{BLOCK, blocks};
 use crate::kernels::shared::lanes::{Columns, LANES};
-use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::number::Float;
+use crate::kernels::shared::operand::Computed;
 use crate::kernels::shared::parallel::{Parallel, parallel_for};
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 
@@ -21,7 +22,7 @@ const AHEAD: usize = 8;
 /// # Safety
 ///
 /// As for [`execute`](crate::kernels::execute).
-pub(super) unsafe fn run<T: StoredFloat>(softmax: &Softmax<T>, parallel: &dyn Parallel) {
+pub(super) unsafe fn run<C: Float + Computed>(softmax: &Softmax<C>, parallel: &dyn Parallel) {
     let inner = softmax.rows.inner();
     // Strips end where the columns are no longer neighbors.
     let strips = inner.div_ceil(WIDTH);
@@ -40,23 +41,23 @@ pub(super) unsafe fn run<T: StoredFloat>(softmax: &Softmax<T>, parallel: &dyn Pa
 }
 
 /// Neighboring columns. Nobody else touches those of the output, nor writes those of the input.
-struct Strip<'a, T> {
-    softmax: &'a Softmax<T>,
+struct Strip<'a, C> {
+    softmax: &'a Softmax<C>,
     /// Where it starts, in output and input.
     first: [usize; 2],
     width: usize,
 }
 
-impl<T: StoredFloat> SimdFn for Strip<'_, T> {
+impl<C: Float + Computed> SimdFn for Strip<'_, C> {
     // No loop is inside a closure: one that is not inlined stays with the instructions of every
     // CPU.
     #[inline(always)]
     fn run(self) {
-        let number = <T::Compute as Float>::from_f64;
+        let number = C::from_f64;
         let Softmax { row, log, output, .. } = self.softmax;
         let (log, count) = (*log, row.elements());
         let mut scratch = [const { MaybeUninit::uninit() }; WIDTH];
-        let mut tops = [-<T::Compute as Float>::INFINITY; WIDTH];
+        let mut tops = [-C::INFINITY; WIDTH];
         for index in 0..count {
             for (top, &x) in tops.iter_mut().zip(self.values(index, &mut scratch)) {
                 *top = larger(*top, x);
@@ -64,7 +65,7 @@ impl<T: StoredFloat> SimdFn for Strip<'_, T> {
         }
         let mut sums = Columns::<f64, WIDTH>::new(0.0, count);
         for (first, len) in blocks(count, BLOCK) {
-            let mut part = Columns::<T::Compute, WIDTH>::new(<T::Compute as Float>::ZERO, len);
+            let mut part = Columns::<C, WIDTH>::new(C::ZERO, len);
             for index in 0..len {
                 let values = self.values(first + index, &mut scratch);
                 for ((sum, &x), &top) in part.row(index).iter_mut().zip(values).zip(&tops) {
@@ -78,13 +79,13 @@ impl<T: StoredFloat> SimdFn for Strip<'_, T> {
             }
         }
         // What each power is multiplied by, or each logarithm less.
-        let mut totals = [<T::Compute as Float>::ZERO; WIDTH];
+        let mut totals = [C::ZERO; WIDTH];
         let sums = sums.merge(|a, b| a + b);
         for (total, sum) in totals[..self.width].iter_mut().zip(sums) {
             *total = number(if log { sum.ln() } else { 1.0 / sum });
         }
         let stride = row.inner_stride(0);
-        let mut results = [<T::Compute as Float>::ZERO; WIDTH];
+        let mut results = [C::ZERO; WIDTH];
         let results = &mut results[..self.width];
         for index in 0..count {
             let values = self.values(index, &mut scratch).iter().zip(&tops).zip(&totals);
@@ -98,28 +99,20 @@ impl<T: StoredFloat> SimdFn for Strip<'_, T> {
                 }
             }
             // SAFETY: the elements are those of the strip.
-            unsafe { output.narrow(self.first[0] + index * stride, results) };
+            unsafe { output.store_dense(self.first[0] + index * stride, results) };
         }
     }
 }
 
-impl<T: StoredFloat> Strip<'_, T> {
+impl<C: Float + Computed> Strip<'_, C> {
     /// The strip's part of a row of memory.
     #[inline(always)]
-    fn values<'b>(
-        &self,
-        index: usize,
-        scratch: &'b mut [MaybeUninit<T::Compute>; WIDTH],
-    ) -> &'b [T::Compute] {
+    fn values<'b>(&self, index: usize, scratch: &'b mut [MaybeUninit<C>; WIDTH]) -> &'b [C] {
         let input = &self.softmax.input;
         let stride = self.softmax.row.inner_stride(1);
         let place = self.first[1] + index * stride;
         input.prefetch(place.wrapping_add(AHEAD.wrapping_mul(stride)), self.width);
-        let values = &mut scratch[..self.width];
-        // SAFETY: the elements are those of the strip, and all values are written.
-        unsafe {
-            input.widen(place, values);
-            values.assume_init_ref()
-        }
+        // SAFETY: the elements are those of the strip; a row is read before it is written.
+        unsafe { input.dense(place, &mut scratch[..self.width]) }
     }
 }

@@ -11,8 +11,8 @@ mod tests;
 
 use millstream_core::{DType, Operand, RawBuffer};
 
-use crate::kernels::shared::block::{Input, Output, base};
-use crate::kernels::shared::number::{Float, StoredFloat, with_float};
+use crate::kernels::shared::number::{Float, with_computed_float};
+use crate::kernels::shared::operand::{Input, Output};
 use crate::kernels::shared::parallel::Parallel;
 use crate::kernels::shared::walk::Walk;
 
@@ -32,13 +32,11 @@ pub(super) unsafe fn softmax(
     if row.elements() == 0 {
         return;
     }
-    with_float!(dst.layout.dtype(), T => {
-        // SAFETY: passed on.
-        let (to, from) = unsafe { (base::<T>(dst), base::<T>(src)) };
-        let output = Output::new(to, 0).of_elements(dst.layout.elements());
-        let softmax = Softmax { rows, row, log, output, input: Input::new(from, 1, to) };
+    with_computed_float!(dst.layout.dtype(), C => {
         // SAFETY: passed on.
         unsafe {
+            let output = Output::<C>::new(dst, 0).of_elements(dst.layout.elements());
+            let softmax = Softmax { rows, row, log, output, input: Input::new(src, 1, dst) };
             if softmax.is_columnar() {
                 columns::run(&softmax, parallel);
             } else {
@@ -49,17 +47,17 @@ pub(super) unsafe fn softmax(
 }
 
 /// One command.
-struct Softmax<T> {
+struct Softmax<C> {
     /// Where rows start, in output and input.
     rows: Walk<2>,
     /// One row of output and input.
     row: Walk<2>,
     log: bool,
-    output: Output<T>,
-    input: Input<T>,
+    output: Output<C>,
+    input: Input<C>,
 }
 
-impl<T: StoredFloat> Softmax<T> {
+impl<C> Softmax<C> {
     /// Whether neighbors in memory belong to neighboring rows.
     fn is_columnar(&self) -> bool {
         let dense = |walk: &Walk<2>| [0, 1].map(|operand| walk.inner_stride(operand)) == [1, 1];

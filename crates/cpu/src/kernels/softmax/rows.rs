@@ -3,9 +3,10 @@
 use std::mem::MaybeUninit;
 
 use super::{Softmax, larger};
-use crate::kernels::shared::block::{BLOCK, BlockBuffer, Input, blocks};
+use crate::kernels::shared::block::{BLOCK, BlockBuffer, blocks};
 use crate::kernels::shared::lanes::{LANES, accumulate, merge};
-use crate::kernels::shared::number::{Float, StoredFloat};
+use crate::kernels::shared::number::Float;
+use crate::kernels::shared::operand::{Computed, Input};
 use crate::kernels::shared::parallel::{Parallel, parallel_for};
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 
@@ -15,7 +16,7 @@ const KEPT: usize = 4 * BLOCK;
 /// # Safety
 ///
 /// As for [`execute`](crate::kernels::execute).
-pub(super) unsafe fn run<T: StoredFloat>(softmax: &Softmax<T>, parallel: &dyn Parallel) {
+pub(super) unsafe fn run<C: Float + Computed>(softmax: &Softmax<C>, parallel: &dyn Parallel) {
     parallel_for(parallel, softmax.rows.elements(), softmax.row.elements(), |range| {
         for index in range.clone() {
             // Rows are disjoint; a row that is its own output is read before it is written.
@@ -28,14 +29,14 @@ pub(super) unsafe fn run<T: StoredFloat>(softmax: &Softmax<T>, parallel: &dyn Pa
 }
 
 /// One row. Nobody else touches that of the output, nor writes that of the input.
-struct Row<'a, T> {
-    softmax: &'a Softmax<T>,
+struct Row<'a, C> {
+    softmax: &'a Softmax<C>,
     index: usize,
     /// The row that is worth asking for meanwhile.
     next: Option<usize>,
 }
 
-impl<T: StoredFloat> SimdFn for Row<'_, T> {
+impl<C: Float + Computed> SimdFn for Row<'_, C> {
     #[inline(always)]
     fn run(self) {
         let Softmax { rows, row, log, .. } = self.softmax;
@@ -66,7 +67,7 @@ impl<T: StoredFloat> SimdFn for Row<'_, T> {
         let sum = merge(sums, count, |a, b| a + b);
 
         let mut results = BlockBuffer::new();
-        let number = <T::Compute as Float>::from_f64;
+        let number = C::from_f64;
         // What each power is multiplied by, or each logarithm less.
         let total = number(if *log { sum.ln() } else { 1.0 / sum });
         for (first, len) in blocks(count, output.block()) {
@@ -98,17 +99,16 @@ impl<T: StoredFloat> SimdFn for Row<'_, T> {
     }
 }
 
-impl<T: StoredFloat> Row<'_, T> {
+impl<C: Float + Computed> Row<'_, C> {
     /// The largest element. Taken off all, it makes the largest exponent 0, so nothing overflows.
     ///
     /// # Safety
     ///
     /// Nobody writes the row.
     #[inline(always)]
-    unsafe fn top(&self, input: &Input<T>) -> T::Compute {
+    unsafe fn top(&self, input: &Input<C>) -> C {
         let row = &self.softmax.row;
-        let (mut tops, mut values) =
-            ([-<T::Compute as Float>::INFINITY; LANES], BlockBuffer::new());
+        let (mut tops, mut values) = ([-C::INFINITY; LANES], BlockBuffer::new());
         for (first, len) in blocks(row.elements(), BLOCK) {
             // SAFETY: passed on.
             let block = unsafe { input.read(row, first, len, &mut values) };

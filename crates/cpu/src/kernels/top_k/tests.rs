@@ -1,7 +1,7 @@
 use millstream_core::{Command, DType, Layout};
 
 use super::best;
-use crate::kernels::shared::block::Input;
+use crate::kernels::shared::operand::Input;
 use crate::kernels::shared::testing::{Tensor, assert_same_bits_in_any_order, noise, run};
 use crate::kernels::shared::walk::Walk;
 
@@ -86,8 +86,9 @@ fn the_best_are_right_when_not_all_candidates_are_kept() {
 fn memory_is_bounded_by_what_is_asked_for() {
     let layout = Layout::contiguous(DType::F32, &[1]).unwrap().broadcast_to(&[1 << 24]).unwrap();
     let src = Tensor::uninit(layout);
-    let (row, place) = (Walk::in_order([&layout]), src.operand().buffer.address as *mut f32);
-    let input = Input::<f32>::new(place, 0, std::ptr::null::<f32>());
+    let row = Walk::in_order([&layout]);
+    // SAFETY: the operand is one element of host memory.
+    let input = unsafe { Input::<f32>::apart(&src.operand(), 0) };
     let mut found = Vec::with_capacity(100);
     let room = found.capacity();
     // SAFETY: the row is one element, which nobody writes.

@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 
 use millstream_core::{DType, Operand, RawBuffer, UnaryOp};
 
-use crate::kernels::shared::elementwise::{Elementwise, WholeOperands};
+use crate::kernels::shared::elementwise::{DenseTile, each_tile};
 use crate::kernels::shared::number::{Bool, StoredFloat, with_float, with_int};
 use crate::kernels::shared::parallel::Parallel;
 
@@ -27,37 +27,35 @@ pub(super) unsafe fn unary(
 ) {
     let (from, to) = (src.layout.dtype(), dst.layout.dtype());
     // SAFETY: passed on; the types are those of the operands.
-    unsafe { apply(op, from, to, WholeOperands { dst, inputs: [src], parallel }) }
+    unsafe { each_tile::<1, 2>(dst, [src], parallel, &|tile| apply(op, from, to, tile)) }
 }
 
-/// Applies a function to a target of elements.
+/// Applies a function to the elements of a tile.
 ///
 /// # Safety
 ///
-/// The types are those of the target, and the function makes the one of the other.
-#[inline]
-pub(super) unsafe fn apply(op: UnaryOp, from: DType, to: DType, target: impl Elementwise<1>) {
+/// The types are those of the tile, and the function makes the one of the other.
+pub(super) unsafe fn apply(op: UnaryOp, from: DType, to: DType, tile: DenseTile<1>) {
     // SAFETY: passed on. All functions fill their output.
     unsafe {
         if from.is_float() {
-            with_float!(from, T => of_float::<T>(op, to, target));
+            with_float!(from, T => of_float::<T>(op, to, tile));
         } else if from.is_int() {
-            with_int!(from, T => target.apply::<T, T>(|[from], to| int::apply(op, from, to)));
+            with_int!(from, T => tile.apply::<T, T>(|[from], to| int::apply(op, from, to)));
         } else {
             // Of truth values there is only the negation.
-            target.apply::<Bool, Bool>(|[from], to| each(from, to, |value| value ^ 1));
+            tile.apply::<Bool, Bool>(|[from], to| each(from, to, |value| value ^ 1));
         }
     }
 }
 
-#[inline]
-unsafe fn of_float<T: StoredFloat>(op: UnaryOp, to: DType, target: impl Elementwise<1>) {
+unsafe fn of_float<T: StoredFloat>(op: UnaryOp, to: DType, tile: DenseTile<1>) {
     // SAFETY: passed on.
     unsafe {
         if to == DType::Bool {
-            target.apply::<T, Bool>(|[from], to| float::test(op, from, to));
+            tile.apply::<T, Bool>(|[from], to| float::test(op, from, to));
         } else {
-            target.apply::<T, T>(|[from], to| float::apply(op, from, to));
+            tile.apply::<T, T>(|[from], to| float::apply(op, from, to));
         }
     }
 }

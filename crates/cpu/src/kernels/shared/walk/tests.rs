@@ -4,7 +4,7 @@ use super::*;
 
 fn positions(walk: &Walk<1>, start: usize, len: usize) -> Vec<usize> {
     let mut found = Vec::new();
-    walk.runs(0, start, len, |position, before, count| {
+    walk.of(0).runs(start, len, |position, before, count| {
         assert_eq!(before, found.len());
         found.extend((0..count).map(|i| position + i * walk.inner_stride(0)));
     });
@@ -75,7 +75,7 @@ fn empty_shapes_have_no_elements() {
     let empty = Layout::contiguous(DType::F32, &[3, 0, 5]).unwrap();
     let walk = Walk::in_any_order([&empty]);
     assert_eq!(walk.elements(), 0);
-    walk.runs(0, 0, 0, |_, _, _| unreachable!());
+    walk.of(0).runs(0, 0, |_, _, _| unreachable!());
     walk.blocks(0..0, 512, |_, _| unreachable!());
 }
 

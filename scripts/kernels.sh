@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Executes every kernel on the host, with and without sanitizers, and compiles every kernel for CUDA:
-# scripts/kernels.sh [host|asan|tsan|nvrtc|all]. MILLSTREAM_KERNELS_KINDS=fill,copy restricts all of them.
+# Executes every kernel on the host, with and without sanitizers, and compiles every kernel for CUDA and for Metal (with
+# the strict library of crates/metal/driver): scripts/kernels.sh [host|asan|tsan|nvrtc|metal|all]. MILLSTREAM_KERNELS_KINDS=fill,copy restricts all of them.
 # For CUDA that is machine code for sm_90, and PTX for sm_80 and sm_100, which takes half the time;
 # MILLSTREAM_KERNELS_ARCHITECTURES="sm_80 sm_100" makes machine code of these too.
 set -euo pipefail
@@ -58,11 +58,21 @@ nvrtc() {
     "$venv/bin/python" scripts/nvrtc.py "$target/nvrtc/sources" ${MILLSTREAM_KERNELS_ARCHITECTURES:-compute_80 sm_90 compute_100}
 }
 
+metal() {
+    need_clang
+    bash scripts/metal-bindings.sh
+    rm -rf "$target/metal-sources"
+    # Fewer files share the cost of the prelude among more kernels.
+    cargo run -q -p millstream-kernels --example sources -- "$target/metal-sources" metal 40
+    (cd crates/metal/driver && cargo run -q --example texts -- "$target/metal-sources")
+}
+
 case ${1:-all} in
     host) host ;;
     asan) asan ;;
     tsan) tsan ;;
     nvrtc) nvrtc ;;
-    all) host; asan; tsan; nvrtc ;;
-    *) echo "usage: $0 [host|asan|tsan|nvrtc|all]" >&2; exit 2 ;;
+    metal) metal ;;
+    all) host; asan; tsan; nvrtc; metal ;;
+    *) echo "usage: $0 [host|asan|tsan|nvrtc|metal|all]" >&2; exit 2 ;;
 esac

@@ -1,7 +1,10 @@
 //! The source text of a key.
 
+mod names;
+
 use std::fmt::Write;
 
+use self::names::Names;
 use crate::launch::USUAL_THREADS;
 use crate::lower::chain;
 use crate::{Key, Program};
@@ -50,20 +53,47 @@ pub fn source(key: &Key, dialect: Dialect) -> String {
 }
 
 /// One source for many kernels. It compiles far faster than many sources.
-///
-/// Not for [`Dialect::Metal`]: it has no C linkage, so namespaces would be part of the names.
 pub fn source_of_many(keys: &[Key], dialect: Dialect) -> String {
     let mut text = dialect.prelude().concat();
     for (index, key) in keys.iter().enumerate() {
+        // Metal has no C linkage: there a namespace would be part of the kernel's name. So what the text defines gets
+        // names of its own.
+        if dialect == Dialect::Metal {
+            renamed(&mut text, key, index);
+            continue;
+        }
         let _ = writeln!(text, "namespace kernel_{index} {{");
         specialize(&mut text, key);
         let _ = writeln!(text, "}}");
-        for (name, _) in key.constants() {
-            let _ = writeln!(text, "#undef {name}");
-        }
-        text.push_str("#undef THREADS\n#undef ENTRY\n");
+        forget(&mut text, key);
     }
     text
+}
+
+/// A kernel whose other names end in a number.
+fn renamed(text: &mut String, key: &Key, index: usize) {
+    let mut own = String::new();
+    specialize(&mut own, key);
+    let constants = key.constants().map(|(name, _)| name).chain(["THREADS", "ENTRY"]);
+    let constants: Vec<_> = constants.collect();
+    let Names { mut items, macros } = Names::of(&own);
+    // A key has the constant in place of what another would define.
+    items.retain(|name| !constants.contains(&name.as_str()));
+    for name in &items {
+        let _ = writeln!(text, "#define {name} {name}_{index}");
+    }
+    text.push_str(&own);
+    for name in items.iter().chain(&macros) {
+        let _ = writeln!(text, "#undef {name}");
+    }
+}
+
+/// Undefines the constants of a key.
+fn forget(text: &mut String, key: &Key) {
+    for (name, _) in key.constants() {
+        let _ = writeln!(text, "#undef {name}");
+    }
+    text.push_str("#undef THREADS\n#undef ENTRY\n");
 }
 
 fn specialize(text: &mut String, key: &Key) {

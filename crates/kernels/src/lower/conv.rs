@@ -184,8 +184,7 @@ impl Conv<'_> {
             .flatten();
         let mut tile = Tile::choose(outputs, positions, groups, dtype, limits);
         // The tile with the most slices leaves little of 32 KiB for the stage along k.
-        let tight = limits.shared_bytes < 40 << 10 && (wide || self.params.spatial > 1);
-        if tight && tile.n < 32 {
+        if limits.shared_bytes < 40 << 10 && tile.n < 32 {
             tile.slices /= 2;
         }
         let [rows, columns] = small.map_or_else(

@@ -127,7 +127,7 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
     let wide = |dtype: DType| dtype == DType::F64;
     let op = command.op();
     // Operations that only move elements need no `f64` arithmetic.
-    let moves = matches!(op, Op::Fill { .. } | Op::Copy { .. }) || moves_by_index(op);
+    let moves = matches!(op, Op::Fill { .. } | Op::Copy { .. }) || moves_elements(op);
     if !limits.f64 && !moves && command.accesses().any(|(_, operand)| wide(operand.layout.dtype()))
     {
         return Err(unsupported(op, "there is no 64-bit floating point"));
@@ -229,13 +229,15 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
     }
 }
 
-/// Whether an operation only moves elements, by indices or by widths.
-fn moves_by_index(op: &Op) -> bool {
+/// Whether an operation only moves elements, by indices, by widths or by their order.
+fn moves_elements(op: &Op) -> bool {
     use millstream_core::ScatterReduction::Replace;
     match op {
         Op::Gather { .. } | Op::Embedding | Op::GatherElements { .. } => true,
         Op::GatherNd { .. } | Op::Pad { .. } | Op::Reverse { .. } => true,
-        Op::CacheWrite { .. } | Op::Compress { .. } => true,
+        Op::CacheWrite { .. } | Op::Compress { .. } | Op::Where => true,
+        // By ranks, which are made of bits.
+        Op::TopK { .. } | Op::Unique { .. } => true,
         Op::ScatterElements { reduction, .. } | Op::ScatterNd { reduction } => {
             *reduction == Replace
         }

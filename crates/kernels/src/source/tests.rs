@@ -76,3 +76,51 @@ fn every_kernel_waits_for_the_one_before() {
             .all(|text| { !text.contains("griddepcontrol") })
     );
 }
+
+/// Functions and types of Metal's library. A text says `using namespace metal`, so a type of ours with such a name would
+/// be ambiguous, and a function might be.
+const METAL_NAMES: &str = "abs absdiff acos acosh addsat all any array array_ref as_type asin asinh atan atan2 atanh \
+    atomic atomic_bool atomic_int atomic_uint atomic_ulong bfloat ceil clamp clz command_buffer compute_command copysign \
+    cos cosh cospi cross ctz degrees depth2d determinant dfdx dfdy discard_fragment distance divide dot exp exp10 exp2 \
+    extents extract_bits fabs faceforward fast fdim floor fma fmax fmax3 fmedian3 fmin fmin3 fmod fract frexp fwidth \
+    hadd ilogb imageblock insert_bits instance_acceleration_structure interpolant intersector isfinite isinf isnan \
+    isnormal isordered isunordered ldexp length length_squared log log10 log2 mad24 madhi madsat matrix max max3 \
+    median3 mem_flags memory_order memory_scope mesh min min3 mix modf mul24 mulhi nextafter normalize numeric_limits \
+    pack_float_to_snorm4x8 packed_vec patch_control_point popcount pow powr precise quad_broadcast quad_shuffle quad_sum \
+    radians ray reflect refract render_command reverse_bits rhadd rint rotate round rsqrt sampler saturate select sign \
+    signbit simd_all simd_any simd_ballot simd_broadcast simd_is_first simd_max simd_min simd_prefix_exclusive_sum \
+    simd_prefix_inclusive_sum simd_product simd_shuffle simd_shuffle_down simd_shuffle_up simd_shuffle_xor simd_sum \
+    simdgroup_barrier simdgroup_load simdgroup_matrix simdgroup_multiply simdgroup_multiply_accumulate simdgroup_store \
+    sin sincos sinh sinpi smoothstep sqrt step subsat tan tanh tanpi tensor texture1d texture2d texture3d \
+    threadgroup_barrier transpose trunc uniform unpack_unorm4x8_to_float vec visible_function_table wait_any";
+
+#[test]
+fn no_name_is_one_of_metals() {
+    let known: Vec<&str> = METAL_NAMES.split_whitespace().collect();
+    let programs = Program::ALL.iter().map(|program| program.definition());
+    let programs = programs.map(|definition| (definition.name, definition.text));
+    let shared = Dialect::Metal.prelude().map(|text| ("prelude", text));
+    let mut found = 0;
+    for (name, text) in programs.chain(shared) {
+        let Names { items, macros } = Names::of(text);
+        for item in items.iter().chain(&macros) {
+            assert!(!known.contains(&item.as_str()), "{name}: {item}");
+            found += 1;
+        }
+    }
+    assert!(found > 300, "{found}");
+}
+
+#[test]
+fn many_kernels_of_metal_share_a_text_without_sharing_names() {
+    let keys = [4, 8].map(|size| Key::new(Program::Fill, &[size, 1, 0, 4]));
+    let text = source_of_many(&keys, Dialect::Metal);
+    for (index, key) in keys.iter().enumerate() {
+        assert_eq!(text.matches(&format!("#define ENTRY {}", key.entry())).count(), 1);
+        assert_eq!(text.matches(&format!("#define Params Params_{index}\n")).count(), 1);
+    }
+    for name in ["Params", "SIZE", "ENTRY", "THREADS"] {
+        assert_eq!(text.matches(&format!("#undef {name}\n")).count(), 2, "{name}");
+    }
+    assert!(!text.contains("namespace kernel_"));
+}

@@ -57,14 +57,20 @@ pub fn is_wide(case: &Case) -> bool {
     mark(case) % 37 == 0
 }
 
-/// The keys of all fixed cases of some kinds.
-pub fn keys(kinds: &[OpKind], limits: &Limits) -> Result<BTreeSet<Key>, String> {
-    let mut keys = BTreeSet::new();
+/// The keys of all fixed cases of some kinds, and how many cases need a type that such a device lacks.
+pub fn keys(kinds: &[OpKind], limits: &Limits) -> Result<(BTreeSet<Key>, usize), String> {
+    let (mut keys, mut left_out) = (BTreeSet::new(), 0);
     for case in kinds.iter().flat_map(|&kind| cases(kind)) {
-        keys.extend(keys_of(&case, limits)?);
+        match keys_of(&case, limits) {
+            Ok(found) => keys.extend(found),
+            Err(error) if !limits.f64 && error.contains("no 64-bit floating point") => {
+                left_out += 1
+            }
+            Err(error) => return Err(error),
+        }
     }
     keys.extend(epilogues(limits));
-    Ok(keys)
+    Ok((keys, left_out))
 }
 
 /// The keys of one case.

@@ -50,7 +50,7 @@ impl Host {
 
     /// Compiles the kernels of all fixed cases.
     pub fn prepare(&self) -> Result<usize, String> {
-        let keys = keys(&self.kinds, &self.limits)?;
+        let (keys, _) = keys(&self.kinds, &self.limits)?;
         self.library.prepare(&keys)?;
         Ok(keys.len())
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 pub use crate::objc::living;
@@ -82,6 +82,7 @@ static PARAVIRTUAL: AtomicBool = AtomicBool::new(false);
 static WITHOUT_KERNELS: AtomicBool = AtomicBool::new(false);
 static QUEUE_MILLIS: AtomicU64 = AtomicU64::new(5000);
 static COMPILE_MICROS: AtomicU64 = AtomicU64::new(0);
+static LANGUAGE: AtomicU32 = AtomicU32::new(320);
 
 /// Queues, handlers and dispatches lose time at random from now on. 0 stops it. `METAL_DRIVER_SEED` says the same.
 pub fn set_seed(seed: u64) {
@@ -177,6 +178,25 @@ pub fn set_compile_delay(delay: Duration) {
 
 pub(crate) fn compile_delay() -> Duration {
     Duration::from_micros(COMPILE_MICROS.load(Ordering::Relaxed))
+}
+
+/// The newest version of the language that the compiler knows, as in `__METAL_VERSION__`: 300 is that of macOS 13, 310 that
+/// of macOS 14, 320 that of macOS 15.
+pub fn set_language_version(version: u32) {
+    LANGUAGE.store(version, Ordering::Relaxed);
+}
+
+pub(crate) fn language_version() -> u32 {
+    LANGUAGE.load(Ordering::Relaxed)
+}
+
+/// Compiles a text without running it, as strictly as Metal would. Gives the group memory of each of its kernels.
+///
+/// # Errors
+///
+/// The compiler's words, or what Metal would not take.
+pub fn check_text(source: &str) -> Result<Vec<(String, usize)>, String> {
+    crate::gpu::check(source, language_version())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

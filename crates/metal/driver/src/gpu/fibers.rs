@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use super::compile::{folder, open, run, sanitized, symbol};
+use super::compile::{open, symbol};
+use super::toolchain::{folder, run, sanitized};
 
 type Dispatch = unsafe extern "C" fn(
     *const c_void,

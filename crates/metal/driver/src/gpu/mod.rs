@@ -4,6 +4,8 @@ mod compile;
 mod fibers;
 mod jitter;
 mod signature;
+mod strict;
+mod toolchain;
 
-pub use compile::{Kernel, Program, compile};
+pub use compile::{Kernel, Program, check, compile};
 pub use jitter::Jitter;

@@ -71,7 +71,7 @@ pub unsafe fn make(source: Option<This<Text>>, error: *mut Raw) -> Raw {
     let made = if control::refused(Refusal::Library) {
         Err("the compiler service was interrupted".to_owned())
     } else {
-        compile(&text(source))
+        compile(&text(source), control::language_version())
     };
     match made {
         Ok(program) => new(Library { program: Arc::new(program) }).into_raw(),

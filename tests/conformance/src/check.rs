@@ -4,7 +4,7 @@ use std::fmt;
 
 use millstream_core::DType;
 
-use crate::{Case, Dense, Expected, Outcome, Target, Value, reference};
+use crate::{Case, Dense, Expected, Outcome, Target, Value, flush, reference};
 
 /// What was wrong with one run.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,7 +83,8 @@ impl std::error::Error for Failure {}
 /// usually explains it.
 pub fn check(target: &dyn Target, case: &Case) -> Result<(), Failure> {
     let checked = target.run(case).map_err(Fault::Run).and_then(|outcome| {
-        check_guards(case, &outcome).and_then(|()| check_elements(case, &outcome))
+        check_guards(case, &outcome)?;
+        check_elements(case, &outcome, target.flushes_subnormals())
     });
     checked.map_err(|fault| Failure {
         name: format!("{} on {}", case.name, target.name()),
@@ -111,7 +112,7 @@ fn check_guards(case: &Case, outcome: &Outcome) -> Result<(), Fault> {
     Ok(())
 }
 
-fn check_elements(case: &Case, outcome: &Outcome) -> Result<(), Fault> {
+fn check_elements(case: &Case, outcome: &Outcome, flushes: bool) -> Result<(), Fault> {
     let expected = reference(case);
     let mut got: Vec<(DType, Value)> = Vec::new();
     for output in 0..case.outputs().len().max(1) {
@@ -122,7 +123,18 @@ fn check_elements(case: &Case, outcome: &Outcome) -> Result<(), Fault> {
         let (got, expected) = (got.len(), expected.len());
         return Err(Fault::Run(format!("{got} elements came back, not {expected}")));
     }
-    let wrong = |at: &usize| !expected[*at].accepts(got[*at].0, got[*at].1);
+    let exact = |at: usize| expected[at].accepts(got[at].0, got[at].1);
+    let mut flushed = None;
+    if flushes && !(0..got.len()).all(exact) {
+        flushed = flush::alternatives(case);
+    }
+    let accepted = |at: usize| match &flushed {
+        Some(flushed) => [expected[at], flushed[at]]
+            .iter()
+            .any(|expected| flush::accepts(expected, got[at].0, got[at].1)),
+        None => exact(at),
+    };
+    let wrong = |at: &usize| !accepted(*at);
     match (0..got.len()).find(wrong) {
         None => Ok(()),
         Some(index) => Err(Fault::Element {

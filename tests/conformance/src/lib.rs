@@ -43,6 +43,7 @@ mod chains;
 mod check;
 mod dense;
 mod expected;
+mod flush;
 mod generator;
 pub mod ops;
 mod properties;

@@ -30,7 +30,7 @@ pub trait Target {
     fn run(&self, case: &Case) -> Result<Outcome, String>;
 
     /// Why this one case is left out, if it is: for what the hardware cannot do, such as an element
-    /// type or subnormal numbers. The report counts these.
+    /// type. The report counts these.
     fn skips(&self, _case: &Case) -> Option<String> {
         None
     }
@@ -38,6 +38,12 @@ pub trait Target {
     /// Whether an element has the same bits however many other elements are computed with it, and
     /// wherever it lies. The CPU device promises this; devices that only promise closeness say no.
     fn is_bit_identical(&self) -> bool {
+        false
+    }
+
+    /// Whether arithmetic takes subnormal numbers of `f32` for zeros and gives zeros for them. Loads and stores keep
+    /// them. The suite then also takes what follows from that.
+    fn flushes_subnormals(&self) -> bool {
         false
     }
 }

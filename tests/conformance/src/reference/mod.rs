@@ -46,7 +46,11 @@ use crate::{Case, Dense, Expected, Value, accuracy, small};
 /// What is expected of each element that a case gives, in row-major order of its output, or of its
 /// input for a download. Several outputs come one after the other.
 pub fn reference(case: &Case) -> Vec<Expected> {
-    let inputs = case.input_values();
+    reference_of(case, case.input_values())
+}
+
+/// The same for other inputs than those of the case.
+pub(crate) fn reference_of(case: &Case, inputs: Vec<Dense>) -> Vec<Expected> {
     let Some(output) = case.outputs().first().map(|output| output.layout) else {
         return inputs[0].values.iter().map(|&value| Expected::Exact(value)).collect();
     };

@@ -1,0 +1,68 @@
+//! Devices that take subnormal numbers of `f32` for zeros, and give zeros for them, as Apple's GPUs do in every mode.
+//!
+//! They load and store all bits: what only moves elements is exact on them too. What computes may give what follows from
+//! inputs that were flushed, and a zero where the right answer is subnormal. `bf16` is computed in `f32` and has
+//! subnormal numbers of the same size; those of `f16` are ordinary numbers of `f32`.
+
+use millstream_core::{DType, Op, ResizeMode, ScatterReduction};
+
+use crate::reference::reference_of;
+use crate::{Case, Dense, Expected, Value};
+
+/// What a device that flushes may give beside what the reference expects, for each element; nothing where the operation
+/// only moves elements.
+pub(crate) fn alternatives(case: &Case) -> Option<Vec<Expected>> {
+    if moves(case) {
+        return None;
+    }
+    let inputs = case.input_values().into_iter().map(flush).collect();
+    Some(reference_of(case, inputs))
+}
+
+/// Whether a device that flushes may give this element.
+pub(crate) fn accepts(expected: &Expected, dtype: DType, got: Value) -> bool {
+    let zero = match (*expected, got) {
+        (Expected::Exact(Value::Float(value)), Value::Float(got)) => {
+            is_subnormal(value) && got.to_bits() == 0f64.copysign(value).to_bits()
+        }
+        _ => false,
+    };
+    zero || expected.accepts(dtype, got)
+}
+
+fn is_subnormal(value: f64) -> bool {
+    value != 0.0 && value.abs() < f64::from(f32::MIN_POSITIVE)
+}
+
+fn flush(mut dense: Dense) -> Dense {
+    if matches!(dense.dtype, DType::F32 | DType::BF16) {
+        for value in &mut dense.values {
+            if let Value::Float(number) = value
+                && is_subnormal(*number)
+            {
+                *number = 0f64.copysign(*number);
+            }
+        }
+    }
+    dense
+}
+
+/// Whether an operation moves elements as they are.
+fn moves(case: &Case) -> bool {
+    match &case.op {
+        Op::Fill { .. } | Op::Where | Op::Pad { .. } | Op::Reverse { .. } => true,
+        Op::Gather { .. } | Op::Embedding | Op::GatherElements { .. } | Op::GatherNd { .. } => true,
+        Op::CacheWrite { .. } | Op::Upload { .. } | Op::Download { .. } => true,
+        // Their order is that of their bits.
+        Op::TopK { .. } | Op::Unique { .. } => true,
+        Op::ScatterElements { reduction, .. } | Op::ScatterNd { reduction } => {
+            *reduction == ScatterReduction::Replace
+        }
+        Op::Resize { params } => matches!(params.mode, ResizeMode::Nearest(_)),
+        Op::Copy { .. } => {
+            let dtype = |operands: &[crate::CaseOperand]| operands[0].layout.dtype();
+            dtype(case.inputs()) == dtype(case.outputs())
+        }
+        _ => false,
+    }
+}

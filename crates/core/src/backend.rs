@@ -6,6 +6,8 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::device::DeviceInner;
+use crate::memory::trim_device;
 use crate::profiler::StreamProfile;
 use crate::{Config, HostBytes, Layout, OpKind, Progress, Result};
 
@@ -56,6 +58,29 @@ pub struct QueueContext {
     pub progress: Arc<Progress>,
     /// Where the queue reports what ran when, if the profiler is on.
     pub profile: Arc<StreamProfile>,
+    /// What a queue asks for memory when the device has none for a batch.
+    pub reclaim: Reclaim,
+}
+
+/// Gives back memory of a device that is only kept for later.
+#[derive(Clone, Copy)]
+pub struct Reclaim(&'static DeviceInner);
+
+impl Reclaim {
+    pub(crate) fn new(device: &'static DeviceInner) -> Self {
+        Self(device)
+    }
+
+    /// Frees all segments of the device that hold nothing. Called with no lock held.
+    pub fn run(&self) {
+        trim_device(self.0);
+    }
+}
+
+impl std::fmt::Debug for Reclaim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Reclaim").field(&self.0.name()).finish()
+    }
 }
 
 /// A point in the work of a stream, as plain data.

@@ -16,7 +16,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let architecture = arguments.next().unwrap_or_else(|| "sm_90".into());
     let processors = arguments.next().map_or(Ok(132), |text| text.parse())?;
     let limits = usual_limits(processors);
-    let keys: Vec<Key> = keys::keys(&keys::chosen_kinds(), &limits)?.into_iter().collect();
+    let (keys, _) = keys::keys(&keys::chosen_kinds(), &limits)?;
+    let keys: Vec<Key> = keys.into_iter().collect();
     precompile_builtins(&architecture)?;
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);

@@ -320,7 +320,12 @@ impl Platform for Cuda {
         })
     }
 
-    fn replay(&self, captured: &mut GraphExec, queue: &CudaQueue) -> Result<(), Failure> {
+    fn replay(
+        &self,
+        captured: &mut GraphExec,
+        queue: &CudaQueue,
+        _: &mut CudaEncoder,
+    ) -> Result<(), Failure> {
         captured.launch(&queue.stream)
     }
 }

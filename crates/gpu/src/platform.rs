@@ -2,6 +2,7 @@
 
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::time::Duration;
 
 use millstream_core::sync::Cached;
 use millstream_core::sync::schedule::AtomicU32;
@@ -45,6 +46,11 @@ pub trait Memory: Send + Sync + 'static {
 
     /// Its name in launches.
     fn segment(&self) -> Self::Segment;
+
+    /// The first byte as the host sees it, where it sees the memory of the device. Host and device may use it in turn.
+    fn visible(&self) -> Option<NonNull<u8>> {
+        None
+    }
 }
 
 /// Memory that host and device both read and write.
@@ -86,6 +92,21 @@ pub trait Platform: Clone + Send + Sync + 'static {
     /// has for copies. 0 if no copy is made by a kernel.
     const KERNEL_COPY_BYTES: usize;
 
+    /// Whether launches of a list may run in any order and at the same time, except that one that
+    /// [waits](LaunchList::waits) comes after all before it. Else each comes after the one before.
+    const CONCURRENT: bool = false;
+
+    /// Whether many kernels are better compiled together: then those of a batch that are not [known](Self::known) are
+    /// [prepared](Self::prepare) in one go.
+    const PREPARES: bool = false;
+
+    /// Whether [`wait`](Self::wait) blocks; else waiting threads poll and are woken by the watcher.
+    const WAITS: bool = false;
+
+    /// [Work](millstream_core::Command::work) that one launch may have before the hardware might take it for stuck.
+    /// What has more gets more groups, so that the platform can cut it ([`LaunchList::work`]).
+    const MAX_LAUNCH_WORK: u64 = u64::MAX;
+
     /// What the backend says about the device.
     fn info(&self) -> BackendInfo;
 
@@ -94,6 +115,11 @@ pub trait Platform: Clone + Send + Sync + 'static {
 
     /// Memory of the device in all.
     fn memory_bytes(&self) -> usize;
+
+    /// Memory of the device that is taken, as far as the platform knows: for errors.
+    fn allocated_bytes(&self) -> usize {
+        self.memory_bytes()
+    }
 
     /// What kernels may count on.
     fn limits(&self) -> &Limits;
@@ -134,6 +160,14 @@ pub trait Platform: Clone + Send + Sync + 'static {
     ///
     /// What the compiler or the driver said; the next call tries again.
     fn kernel(&self, key: Key) -> Result<Cached<'static, Self::Kernel>>;
+
+    /// A kernel that was compiled before.
+    fn known(&self, key: Key) -> Option<Cached<'static, Self::Kernel>> {
+        self.kernel(key).ok()
+    }
+
+    /// Compiles kernels together, as far as that works; [`kernel`](Self::kernel) says what is wrong with the others.
+    fn prepare(&self, _keys: &[Key]) {}
 
     /// What [`product`](Self::product) gave so far is not launched any more. Called before a batch is lowered.
     fn forget_products(&self, encoder: &mut Self::Encoder);
@@ -182,6 +216,16 @@ pub trait Platform: Clone + Send + Sync + 'static {
     /// are. Without [`enter`](Self::enter).
     fn faults<'a>(&self, queue: &'a Self::Queue, tick: u64) -> Option<&'a [AtomicU32]>;
 
+    /// Why the batch that was number `tick` to complete was not run by the device, or not whole, if so. Asked as
+    /// [`faults`](Self::faults) is.
+    fn failure(&self, _queue: &Self::Queue, _tick: u64) -> Option<Failure> {
+        None
+    }
+
+    /// Blocks until `tick` batches of a queue are through, or the time is over, or earlier. Without
+    /// [`enter`](Self::enter).
+    fn wait(&self, _queue: &Self::Queue, _tick: u64, _timeout: Duration) {}
+
     /// Asks the driver whether the hardware under a queue is well. Never blocks.
     ///
     /// # Errors
@@ -229,5 +273,10 @@ pub trait Platform: Clone + Send + Sync + 'static {
     /// # Errors
     ///
     /// What the driver said. Then nothing of it was launched.
-    fn replay(&self, captured: &mut Self::Captured, queue: &Self::Queue) -> Result<(), Failure>;
+    fn replay(
+        &self,
+        captured: &mut Self::Captured,
+        queue: &Self::Queue,
+        encoder: &mut Self::Encoder,
+    ) -> Result<(), Failure>;
 }

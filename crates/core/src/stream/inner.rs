@@ -16,7 +16,7 @@ use crate::profiler::StreamProfile;
 use crate::sync::schedule::{Mutex, PoisonError};
 use crate::sync::shim::AtomicU64;
 use crate::sync::{ReturnStack, WakerQueue};
-use crate::{Counters, Device, OpKind, Progress, Queue, QueueContext, Result, WaitFor};
+use crate::{Counters, Device, OpKind, Progress, Queue, QueueContext, Reclaim, Result, WaitFor};
 
 /// One stream. Aligned so that streams share no cache line.
 ///
@@ -75,6 +75,7 @@ impl StreamInner {
             stream: id,
             progress: Arc::clone(&progress),
             profile: Arc::clone(&profile),
+            reclaim: Reclaim::new(device),
         })?;
         Ok(Self {
             id,

@@ -119,6 +119,7 @@ impl FakeControl {
     }
 
     /// Lets a call of [`Platform`](crate::Platform) fail with a failure, after so many that do not, and so often.
+    /// `batch` is no call: the device then says of a whole batch that it was not run.
     pub fn fail(&self, call: &'static str, after: usize, times: usize, failure: Failure) {
         let state = self.state();
         lock(&state.orders).push(Order { call, after, times, failure });

@@ -3,8 +3,8 @@
 //! Every queue is a thread that does what it was given, in order, and loses time on the way as a seed says. So a missing
 //! wait is a data race, which ThreadSanitizer sees and which mostly gives a wrong answer. Segments are numbers that
 //! are never used twice, and addresses are names that nobody can read from: what a launch names is looked up when it is
-//! executed, and memory that is gone by then, or too small, is a violation ([`FakeControl::violations`]). Memory begins as
-//! garbage.
+//! executed, and memory that is gone by then, or too small, is a violation ([`FakeControl::violations`]). Launches of a list that
+//! do not wait for each other come in any order. Memory begins as garbage.
 //!
 //! Executed are copies, clocks, products of 32-bit matrices, and the kernel `gather`, which notes indices out of range.
 //! Other kernels do nothing.
@@ -29,7 +29,7 @@ use millstream_kernels::{Key, Limits};
 pub use self::control::FakeControl;
 use self::control::State;
 pub use self::memory::{FakeHostMemory, FakeMemory};
-use self::queue::{Event, Work};
+use self::queue::{AnyOrder, Event, Work};
 pub use self::queue::{FakeCaptured, FakeEncoder, FakeQueue};
 use crate::backend::{GpuBackend, Options};
 use crate::failure::{DeviceStatus, Failure};
@@ -75,6 +75,7 @@ pub fn device(config: Config, options: FakeOptions) -> Result<(Device, FakeContr
         },
         state: State::default(),
         queues: AtomicUsize::new(0),
+        lists: AtomicUsize::new(0),
         started: Instant::now(),
         started_ns: now_ns(),
     }));
@@ -97,6 +98,8 @@ struct Gpu {
     state: State,
     /// How many queues were made.
     queues: AtomicUsize,
+    /// How many lists were launched.
+    lists: AtomicUsize,
     /// Where its clock begins.
     started: Instant,
     /// The same on the host's clock.
@@ -114,6 +117,14 @@ pub struct FakeKernel(Key);
 #[derive(Clone, Copy)]
 pub struct FakeProduct(ProductOperands<Binding<FakeSegment>>);
 
+impl Fake {
+    /// An order for a list, another each time.
+    fn any_order(&self) -> AnyOrder {
+        let number = self.0.lists.fetch_add(1, Ordering::Relaxed) as u64;
+        AnyOrder::new(queue::seed(self.0.options.seed, number))
+    }
+}
+
 impl Platform for Fake {
     type Segment = FakeSegment;
     type Memory = FakeMemory;
@@ -125,6 +136,7 @@ impl Platform for Fake {
     type Captured = FakeCaptured;
 
     const KERNEL_COPY_BYTES: usize = 64 << 10;
+    const CONCURRENT: bool = true;
 
     fn info(&self) -> BackendInfo {
         BackendInfo {
@@ -225,6 +237,10 @@ impl Platform for Fake {
         queue.page().faults(tick)
     }
 
+    fn failure(&self, queue: &FakeQueue, tick: u64) -> Option<Failure> {
+        queue.failure(tick)
+    }
+
     fn probe(&self, _: &FakeQueue) -> Result<(), Failure> {
         self.0.state.call("probe")
     }
@@ -239,11 +255,15 @@ impl Platform for Fake {
         queue: &FakeQueue,
         _: &mut FakeEncoder,
     ) -> Result<(), LaunchFailure> {
-        list.launch_each(|item| {
+        let mut order = self.any_order();
+        let mut next = 0..;
+        let launched = list.launch_each(|item| {
             self.0.state.call("launch")?;
-            queue.push(Work::from_item(&item));
+            order.add(next.next().is_none_or(|index| list.waits(index)), Work::from_item(&item));
             Ok(())
-        })
+        });
+        queue.push(order.finish());
+        launched
     }
 
     unsafe fn capture(
@@ -253,13 +273,21 @@ impl Platform for Fake {
         _: &mut FakeEncoder,
     ) -> Result<FakeCaptured, Failure> {
         self.0.state.call("capture")?;
-        Ok(FakeCaptured(list.iter().flat_map(|item| Work::from_item(&item)).collect()))
+        let item = |(index, item)| (list.waits(index), Work::from_item(&item));
+        Ok(FakeCaptured(list.iter().enumerate().map(item).collect()))
     }
 
-    fn replay(&self, captured: &mut FakeCaptured, queue: &FakeQueue) -> Result<(), Failure> {
+    fn replay(
+        &self,
+        captured: &mut FakeCaptured,
+        queue: &FakeQueue,
+        _: &mut FakeEncoder,
+    ) -> Result<(), Failure> {
         self.0.state.call("replay")?;
         self.0.state.replays.fetch_add(1, Ordering::Relaxed);
-        queue.push(captured.0.iter().cloned());
+        let mut order = self.any_order();
+        captured.0.iter().for_each(|(waits, work)| order.add(*waits, work.iter().cloned()));
+        queue.push(order.finish());
         Ok(())
     }
 }

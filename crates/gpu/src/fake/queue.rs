@@ -1,6 +1,6 @@
 //! Queues of a fake GPU: threads that do what they are given.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -75,8 +75,53 @@ impl Event {
     }
 }
 
-/// A captured launch list.
-pub struct FakeCaptured(pub(super) Vec<Work>);
+/// A captured launch list: what each item is, and whether it waits for those before it.
+pub struct FakeCaptured(pub(super) Vec<(bool, Vec<Work>)>);
+
+/// Puts the launches of a list into an order that the list allows.
+pub(super) struct AnyOrder {
+    done: Vec<Work>,
+    /// What may run in any order.
+    run: Vec<Work>,
+    draws: TimeLost,
+}
+
+impl AnyOrder {
+    pub fn new(seed: u64) -> Self {
+        Self { done: Vec::new(), run: Vec::new(), draws: TimeLost(seed) }
+    }
+
+    pub fn add(&mut self, waits: bool, work: impl IntoIterator<Item = Work>) {
+        if waits {
+            self.end_run();
+        }
+        for work in work {
+            if matches!(work, Work::Finish) {
+                self.end_run();
+                self.done.push(work);
+            } else {
+                self.run.push(work);
+            }
+        }
+    }
+
+    fn end_run(&mut self) {
+        for last in (1..self.run.len()).rev() {
+            self.run.swap(last, (self.draws.next() >> 32) as usize % (last + 1));
+        }
+        self.done.append(&mut self.run);
+    }
+
+    pub fn finish(mut self) -> Vec<Work> {
+        self.end_run();
+        self.done
+    }
+}
+
+/// A seed of its own for a number; 0 stays 0.
+pub(super) fn seed(seed: u64, number: u64) -> u64 {
+    if seed == 0 { 0 } else { seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(number) | 1 }
+}
 
 /// A queue of a fake GPU.
 pub struct FakeQueue(Arc<Shared>);
@@ -92,6 +137,8 @@ struct Shared {
     changed: Condvar,
     page: Page<FakeHostMemory>,
     fault_record: FakeMemory,
+    /// Batches that were not run, by tick.
+    failed: Mutex<HashMap<u64, Failure>>,
 }
 
 #[derive(Default)]
@@ -109,13 +156,11 @@ pub(super) fn new(platform: &Fake, commands: usize) -> Result<(FakeQueue, FakeEn
         changed: Condvar::new(),
         page: Page::new(page, commands),
         fault_record,
+        failed: Mutex::default(),
     });
     let number = platform.0.queues.fetch_add(1, Ordering::Relaxed) as u64;
-    let seed = match platform.0.options.seed {
-        0 => 0,
-        seed => seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(number) | 1,
-    };
-    let executor = Executor { platform: platform.clone(), time_lost: TimeLost(seed) };
+    let time_lost = TimeLost(seed(platform.0.options.seed, number));
+    let executor = Executor { platform: platform.clone(), time_lost };
     // Before anything is launched: a record begins as zeros.
     executor.zero(record(&shared), fault_record_bytes(commands));
     let own = Arc::clone(&shared);
@@ -140,6 +185,10 @@ impl FakeQueue {
 
     pub(super) fn page(&self) -> &Page<FakeHostMemory> {
         &self.0.page
+    }
+
+    pub(super) fn failure(&self, tick: u64) -> Option<Failure> {
+        self.0.failed.lock().unwrap_or_else(PoisonError::into_inner).get(&tick).cloned()
     }
 
     pub(super) fn fault_record(&self) -> Place {
@@ -172,6 +221,10 @@ impl Shared {
                 Work::Wait(event) => event.wait(),
                 Work::Finish => {
                     completed += 1;
+                    if let Err(failure) = executor.platform.0.state.call("batch") {
+                        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+                        failed.insert(completed, failure);
+                    }
                     let bytes = fault_record_bytes(self.page.commands());
                     let codes = executor.words(record(self), bytes);
                     let faulted = codes.first().is_some_and(|first| *first != 0);

@@ -12,6 +12,7 @@ use millstream_core::sync::Cached;
 use millstream_core::{BoundCommand, RawBuffer};
 use smallvec::SmallVec;
 
+use super::hazards::Hazards;
 use super::written::Written;
 use crate::failure::Failure;
 use crate::platform::{Binding, Platform};
@@ -89,6 +90,11 @@ pub struct LaunchList<P: Platform> {
     params: Vec<u64>,
     /// For every item the index of its Command.
     owners: Vec<usize>,
+    /// For every item whether it waits for all before it; empty unless that matters.
+    waits: Vec<bool>,
+    /// For every item the work of its Command; empty unless that matters.
+    works: Vec<u64>,
+    hazards: Hazards,
     /// The Command whose items are added, and what it writes.
     owner: usize,
     writes: SmallVec<[RawBuffer; 2]>,
@@ -123,6 +129,9 @@ impl<P: Platform> Default for LaunchList<P> {
             named: 0,
             params: Vec::new(),
             owners: Vec::new(),
+            waits: Vec::new(),
+            works: Vec::new(),
+            hazards: Hazards::default(),
             owner: 0,
             writes: SmallVec::new(),
             written: Written::default(),
@@ -139,6 +148,9 @@ impl<P: Platform> LaunchList<P> {
         self.named = 0;
         self.params.clear();
         self.owners.clear();
+        self.waits.clear();
+        self.works.clear();
+        self.hazards.clear();
         // Before the first kernel of a batch there is the end of another one, which writes nothing that
         // Commands read, and has waited for all before it. Before a captured list everything has ended.
         self.written.clear();
@@ -149,6 +161,12 @@ impl<P: Platform> LaunchList<P> {
         self.owner = index;
         self.writes.clear();
         self.writes.extend(command.outputs().iter().map(|output| output.buffer));
+        if P::CONCURRENT {
+            self.hazards.begin(command);
+        }
+        if P::MAX_LAUNCH_WORK != u64::MAX {
+            self.hazards.work = command.work();
+        }
         let (bindings, params) = (self.bindings.len(), self.params.len());
         Mark { items: self.items.len(), bindings, params }
     }
@@ -157,6 +175,14 @@ impl<P: Platform> LaunchList<P> {
     pub(crate) fn begin_between(&mut self, index: usize) {
         self.owner = index;
         self.writes.clear();
+        self.hazards.begin_between();
+    }
+
+    /// The Command uses scratch memory too.
+    pub(crate) fn uses_scratch(&mut self, scratch: RawBuffer) {
+        if P::CONCURRENT {
+            self.hazards.add_scratch(scratch);
+        }
     }
 
     /// Forgets the items behind a place.
@@ -166,6 +192,9 @@ impl<P: Platform> LaunchList<P> {
         self.named = mark.bindings;
         self.params.truncate(mark.params);
         self.owners.truncate(mark.items);
+        self.waits.truncate(mark.items);
+        self.works.truncate(mark.items);
+        self.hazards.set_unknown();
         self.written.set_unknown();
     }
 
@@ -185,8 +214,36 @@ impl<P: Platform> LaunchList<P> {
         } else {
             self.written.add(&self.writes);
         }
+        if P::CONCURRENT {
+            let is_time = matches!(item, Stored::Time(_));
+            let waits = is_time || !matches!(item, Stored::Finish) && self.hazards.waits();
+            self.waits.push(waits);
+            if is_time {
+                // It stands between what comes before and behind.
+                self.hazards.set_unknown();
+            }
+        }
+        if P::MAX_LAUNCH_WORK != u64::MAX {
+            self.works.push(self.hazards.work);
+        }
         self.items.push(item);
         self.owners.push(self.owner);
+    }
+
+    /// Whether an item waits for all before it. Of others those since the last that waited may run at the same time.
+    pub fn waits(&self, index: usize) -> bool {
+        self.waits.get(index).copied().unwrap_or(true)
+    }
+
+    /// The [work](millstream_core::Command::work) of the Command that an item belongs to; known on platforms with a
+    /// bound on it.
+    pub fn work(&self, index: usize) -> u64 {
+        self.works.get(index).copied().unwrap_or(0)
+    }
+
+    /// The index of the Command that an item belongs to.
+    pub fn command(&self, index: usize) -> usize {
+        self.owners[index]
     }
 
     /// How many items there are.

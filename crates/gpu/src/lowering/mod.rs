@@ -1,5 +1,6 @@
 //! From the Commands of a batch to a launch list.
 
+mod hazards;
 mod launch_list;
 mod operands;
 mod product;
@@ -8,8 +9,9 @@ mod written;
 
 use std::sync::Arc;
 
+use millstream_core::sync::Cached;
 use millstream_core::{BoundCommand, Error, Op, RawBuffer, Result};
-use millstream_kernels::{Lowered, Slot, lower};
+use millstream_kernels::{Key, Limits, Lowered, Slot, lower};
 
 pub use self::launch_list::{Item, LaunchFailure, LaunchList};
 pub use self::operands::ProductOperands;
@@ -17,6 +19,9 @@ use crate::failure::Failure;
 use crate::memory::{Registered, SegmentView, Staging, StagingLayout};
 use crate::platform::{Binding, Memory, Platform};
 use crate::queue::Failures;
+
+/// Into how many parts a Command is cut at most.
+const MAX_PARTS: u64 = 64;
 
 /// The smallest scratch memory that is taken.
 const SMALLEST_SCRATCH: usize = 1 << 20;
@@ -31,6 +36,12 @@ pub(crate) struct BatchLowering<P: Platform> {
     segments: SegmentView<P::Segment>,
     /// For one Command after the other: they run in order.
     scratch: Option<Arc<Registered<P::Memory>>>,
+    /// Those of the device; more groups for a Command that has more work than a launch may have.
+    limits: Limits,
+    /// Kernels that are not known yet, where they are compiled together.
+    missing: Vec<Key>,
+    /// They are compiled, as far as they can be.
+    is_prepared: bool,
     pub encoder: P::Encoder,
     pub list: LaunchList<P>,
 }
@@ -45,6 +56,13 @@ pub(crate) struct Timestamps {
     pub offset: usize,
 }
 
+/// The error where the device has no memory for what is beside the memory of streams.
+pub(crate) fn out_of_memory<P: Platform>(platform: &P, requested: usize) -> Error {
+    let (limit, reserved) = (platform.memory_bytes(), platform.allocated_bytes());
+    let device = platform.status().name().to_owned();
+    Error::OutOfMemory { device, requested, in_use: reserved, cached: 0, reserved, limit }
+}
+
 impl<P: Platform> BatchLowering<P> {
     pub fn new(
         platform: P,
@@ -53,11 +71,14 @@ impl<P: Platform> BatchLowering<P> {
         max_commands: usize,
     ) -> Self {
         Self {
+            limits: *platform.limits(),
             platform,
             fault_record,
             max_commands,
             segments: SegmentView::default(),
             scratch: None,
+            missing: Vec::new(),
+            is_prepared: false,
             encoder,
             list: LaunchList::default(),
         }
@@ -65,19 +86,10 @@ impl<P: Platform> BatchLowering<P> {
 
     /// The error for a call that failed while a Command was lowered.
     pub fn refusal(&self, failure: &Failure, requested: usize) -> Error {
-        let status = self.platform.status();
-        if failure.out_of_memory {
-            let limit = self.platform.memory_bytes();
-            return Error::OutOfMemory {
-                device: status.name().to_owned(),
-                requested,
-                in_use: 0,
-                cached: 0,
-                reserved: limit,
-                limit,
-            };
+        match failure.out_of_memory {
+            true => out_of_memory(&self.platform, requested),
+            false => self.platform.status().note(failure),
         }
-        status.note(failure)
     }
 
     fn failed_call(&self, reason: String) -> Error {
@@ -97,6 +109,26 @@ impl<P: Platform> BatchLowering<P> {
         staging: &Staged<P>,
         timestamps: Option<Timestamps>,
     ) -> Result<Failures> {
+        self.is_prepared = !P::PREPARES;
+        let failures = self.lower_once(commands, staging, timestamps)?;
+        if self.missing.is_empty() {
+            return Ok(failures);
+        }
+        // The first of these batches: what it needs is compiled in one go, and then it is lowered again.
+        self.missing.sort_unstable();
+        self.missing.dedup();
+        self.platform.prepare(&self.missing);
+        self.missing.clear();
+        self.is_prepared = true;
+        self.lower_once(commands, staging, timestamps)
+    }
+
+    fn lower_once(
+        &mut self,
+        commands: &[BoundCommand],
+        staging: &Staged<P>,
+        timestamps: Option<Timestamps>,
+    ) -> Result<Failures> {
         self.list.clear();
         self.platform.forget_products(&mut self.encoder);
         let mut failures = Failures::default();
@@ -105,6 +137,7 @@ impl<P: Platform> BatchLowering<P> {
             self.timestamp(staging, timestamps, index);
             let is_last = index + 1 == commands.len() && timestamps.is_none();
             let mark = self.list.begin(index, command);
+            self.set_limits(command);
             match self.command(command, index, &mut layout, staging, is_last) {
                 Ok(true) => return Ok(failures),
                 Ok(false) => {}
@@ -156,9 +189,19 @@ impl<P: Platform> BatchLowering<P> {
                 self.list.time(target);
             }
             Op::MatMul { .. } => self.product(command, index)?,
-            _ => self.kernels(&lower(command, index as u32, self.platform.limits())?)?,
+            _ => self.kernels(&lower(command, index as u32, &self.limits)?)?,
         }
         Ok(false)
+    }
+
+    /// A Command that has more work than a launch may have gets as many more groups, so that each part of it still
+    /// fills the device.
+    fn set_limits(&mut self, command: &BoundCommand) {
+        if P::MAX_LAUNCH_WORK != u64::MAX {
+            let usual = self.platform.limits().parallel_groups;
+            let parts = command.work().div_ceil(P::MAX_LAUNCH_WORK).clamp(1, MAX_PARTS);
+            self.limits.parallel_groups = usual.saturating_mul(parts as u32);
+        }
     }
 
     /// The place of an address that a Command has.
@@ -178,10 +221,15 @@ impl<P: Platform> BatchLowering<P> {
         let scratch = match lowered.workspace {
             // Nothing names it.
             0 => self.fault_record,
-            bytes => self.scratch(bytes)?.binding(),
+            bytes => {
+                let scratch = self.scratch(bytes)?;
+                let address = scratch.memory().address();
+                self.list.uses_scratch(RawBuffer { address, bytes });
+                scratch.binding()
+            }
         };
         for launch in &lowered.launches {
-            let kernel = self.platform.kernel(launch.key)?;
+            let Some(kernel) = self.kernel(launch.key)? else { continue };
             for slot in &launch.slots {
                 let binding = match *slot {
                     Slot::Address(address) => self.bind(address)?,
@@ -193,6 +241,18 @@ impl<P: Platform> BatchLowering<P> {
             self.list.kernel(kernel, launch.groups, launch.threads, launch.params.as_bytes());
         }
         Ok(())
+    }
+
+    /// A kernel; nothing where it is noted as missing.
+    fn kernel(&mut self, key: Key) -> Result<Option<Cached<'static, P::Kernel>>> {
+        if self.is_prepared {
+            return self.platform.kernel(key).map(Some);
+        }
+        let known = self.platform.known(key);
+        if known.is_none() {
+            self.missing.push(key);
+        }
+        Ok(known)
     }
 
     /// Scratch memory of that size.

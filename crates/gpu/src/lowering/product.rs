@@ -18,7 +18,7 @@ impl<P: Platform> BatchLowering<P> {
     /// else by a kernel of the common source. Types of 16 bits have tensor cores in the library.
     pub(super) fn product(&mut self, command: &BoundCommand, index: usize) -> Result<()> {
         let early = self.list.is_early(command.inputs()[1].buffer);
-        let limits = self.platform.limits();
+        let limits = &self.limits;
         let dtype = command.outputs()[0].layout.dtype();
         let own = lower_gemv(command, early, limits).or_else(|| match dtype {
             DType::F32 => lower_split_k(command, early, limits),
@@ -36,7 +36,7 @@ impl<P: Platform> BatchLowering<P> {
                 return self.wide_product(&operands, index);
             }
         }
-        self.kernels(&lower(command, index as u32, self.platform.limits())?)
+        self.kernels(&lower(command, index as u32, &self.limits)?)
     }
 
     /// Adds a product of the library, and gives what it leaves to be done; `None` if it cannot.
@@ -61,7 +61,7 @@ impl<P: Platform> BatchLowering<P> {
     ) -> Result<()> {
         let bias = operands.bias.filter(|_| left.bias);
         let residual = operands.residual.filter(|_| left.residual);
-        let (dst, limits) = (&operands.dst, self.platform.limits());
+        let (dst, limits) = (&operands.dst, &self.limits);
         let lowered = lower_epilogue(left, dst, dst, bias.as_ref(), residual.as_ref(), limits);
         self.kernels(&lowered)
     }
@@ -72,7 +72,7 @@ impl<P: Platform> BatchLowering<P> {
         let most = SUMS.min(self.platform.memory_bytes() / 1024) / DType::F32.size();
         for piece in operands.cut(most)? {
             if !self.wide_piece(&piece)? {
-                self.kernels(&lower(&piece.command()?, index as u32, self.platform.limits())?)?;
+                self.kernels(&lower(&piece.command()?, index as u32, &self.limits)?)?;
             }
         }
         Ok(())
@@ -90,7 +90,7 @@ impl<P: Platform> BatchLowering<P> {
             return Ok(false);
         }
         let ProductOperands { dst, bias, residual, epilogue, .. } = operands;
-        let limits = self.platform.limits();
+        let limits = &self.limits;
         let lowered =
             lower_epilogue(epilogue, dst, &sums, bias.as_ref(), residual.as_ref(), limits);
         self.kernels(&lowered)?;

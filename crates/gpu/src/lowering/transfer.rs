@@ -37,7 +37,7 @@ impl<P: Platform> BatchLowering<P> {
             return Ok(());
         }
         let dense = dense_at(source.address, &dst.layout)?;
-        self.kernels(&lower_copy(dst, &dense, self.platform.limits()))
+        self.kernels(&lower_copy(dst, &dense, &self.limits))
     }
 
     /// Gives `true` if the batch ends with it.
@@ -54,7 +54,7 @@ impl<P: Platform> BatchLowering<P> {
         }
         if !src.layout.is_contiguous() {
             let dense = dense_at(target.address, &src.layout)?;
-            self.kernels(&lower_copy(&dense, src, self.platform.limits()))?;
+            self.kernels(&lower_copy(&dense, src, &self.limits))?;
             return Ok(false);
         }
         let source = self.bind(src.buffer.address)?.offset_by(src.layout.start_bytes());

@@ -59,6 +59,12 @@ impl<E> InFlight<E> {
         completed >= self.front.load(Ordering::Acquire)
     }
 
+    /// The tick of the first batch that `is_wanted`, unless it is being taken off.
+    pub fn tick_of(&self, mut is_wanted: impl FnMut(&E) -> bool) -> Option<u64> {
+        let state = lock(&self.state);
+        state.entries.iter().find(|(_, entry)| is_wanted(entry)).map(|(tick, _)| *tick)
+    }
+
     /// Takes the oldest batch and the token, if it is through and nobody has the token.
     pub fn take(&self, completed: impl FnOnce() -> u64) -> Option<(u64, E)> {
         let mut state = lock(&self.state);

@@ -15,8 +15,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use millstream_core::profiler::StreamProfile;
-use millstream_core::sync::schedule::{AtomicU32, AtomicU64, Mutex, Ordering, PoisonError};
-use millstream_core::{Batch, HostBytes, Progress, Queue, QueueContext, Result};
+use millstream_core::sync::schedule::{
+    AtomicBool, AtomicU32, AtomicU64, Mutex, Ordering, PoisonError,
+};
+use millstream_core::{Batch, HostBytes, Progress, Queue, QueueContext, Reclaim, Result};
 
 pub(crate) use self::failures::Failures;
 use self::flight::InFlight;
@@ -41,6 +43,9 @@ pub(crate) struct GpuQueue<P: Platform> {
     host: HostMemory<P>,
     /// Threads that sleep until this stream comes further.
     pub parked: AtomicU32,
+    /// The device lacked memory for a batch: who waits next, with no lock held, has cached memory given back.
+    wants_memory: AtomicBool,
+    reclaim: Reclaim,
     /// Batches that were replayed. Counted with the submitter locked.
     replays: AtomicU64,
     /// Where batches run. Last, so that what batches use goes first.
@@ -82,6 +87,8 @@ impl<P: Platform> GpuQueue<P> {
             submitter: Mutex::new(Some(submitter)),
             in_flight: InFlight::default(),
             parked: AtomicU32::new(0),
+            wants_memory: AtomicBool::new(false),
+            reclaim: context.reclaim,
             replays: AtomicU64::new(0),
             queue,
         })

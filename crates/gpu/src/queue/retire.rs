@@ -7,6 +7,7 @@ use millstream_kernels::fault_message;
 use smallvec::SmallVec;
 
 use super::{GpuQueue, Submitted};
+use crate::failure::Failure;
 use crate::memory::transfers;
 use crate::platform::Platform;
 
@@ -45,7 +46,7 @@ impl<P: Platform> GpuQueue<P> {
     /// back.
     fn end(&self, tick: u64, submitted: Submitted<P>) {
         self.resolve(tick, &submitted);
-        self.report_spans(&submitted);
+        self.report_spans(tick, &submitted);
         if let Some(staging) = &submitted.staging {
             staging.release();
         }
@@ -65,6 +66,9 @@ impl<P: Platform> GpuQueue<P> {
     /// asked for if it is good.
     fn resolve(&self, tick: u64, submitted: &Submitted<P>) {
         let batch = &submitted.batch;
+        let failure = || self.platform.failure(&self.queue, tick);
+        let failure = submitted.launched.then(failure).flatten();
+        let failure = failure.map(|failure| self.batch_error(&failure));
         let faults = || self.platform.faults(&self.queue, tick);
         let codes = submitted.launched.then(faults).flatten();
         let device_fault = |index: usize| {
@@ -77,7 +81,7 @@ impl<P: Platform> GpuQueue<P> {
         });
         let mut staged = staged.into_iter().peekable();
         batch.resolve(&self.progress, |index| {
-            let error = match submitted.failures.of(index) {
+            let error = match submitted.failures.of(index).or(failure.as_ref()) {
                 // What a call of the driver said concerns one Command here.
                 Some(Error::Driver { message, .. }) => Some(batch.fault(self.id, index, message)),
                 Some(error) => Some(error.clone()),
@@ -93,11 +97,23 @@ impl<P: Platform> GpuQueue<P> {
         });
     }
 
-    fn report_spans(&self, submitted: &Submitted<P>) {
+    /// The error of all Commands of a batch that the device did not run, or not whole.
+    #[cold]
+    fn batch_error(&self, failure: &Failure) -> Error {
+        let status = self.platform.status();
+        if failure.out_of_memory {
+            self.wants_memory.store(true, Ordering::Relaxed);
+            return crate::lowering::out_of_memory(&self.platform, 0);
+        }
+        status.note(failure)
+    }
+
+    fn report_spans(&self, tick: u64, submitted: &Submitted<P>) {
         let (Some(staging), Some(timestamps)) = (&submitted.staging, submitted.timestamps) else {
             return;
         };
-        if !submitted.failures.is_empty() {
+        let failed = submitted.launched && self.platform.failure(&self.queue, tick).is_some();
+        if !submitted.failures.is_empty() || failed {
             // Not all of them were written.
             return;
         }

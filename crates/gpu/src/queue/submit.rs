@@ -123,7 +123,9 @@ impl<P: Platform> Submitter<P> {
         if let Some(staging) = &staging {
             fill(&self.platform, batch, staging);
         }
-        let Err(failure) = self.platform.replay(&mut instance.captured, &queue.queue) else {
+        let encoder = &mut self.lowering.encoder;
+        let replayed = self.platform.replay(&mut instance.captured, &queue.queue, encoder);
+        let Err(failure) = replayed else {
             return Ok(Launched { completes: true, staging, ..Launched::default() });
         };
         staging.iter().for_each(|staging| staging.release());

@@ -2,7 +2,7 @@
 //!
 //! First a waiter polls, since most calls are short: it spins for a moment without leaving the core, then gives
 //! the core to whoever needs it between polls, so that a few waiters per core cost no wake-ups. Then it parks, woken
-//! by the device's watcher. Where more threads wait than can spin in turn, those who come last park at
+//! by the device's watcher, or by the platform where that wakes who waits. Where more threads wait than can spin in turn, those who come last park at
 //! once: the others are served as if they were alone, so that more threads do not make less of them. A
 //! parked thread also polls by itself now and then: nothing depends on the watcher but
 //! how soon it wakes up, and a fault of the hardware shows only when the driver is asked.
@@ -30,16 +30,29 @@ const POLLS: usize = 16;
 impl<P: Platform> GpuQueue<P> {
     /// See [`Queue::wait`](millstream_core::Queue::wait).
     pub(super) fn wait_until(&self, sequence: u64, deadline: Instant) -> Result<()> {
+        let waited = self.wait_for(sequence, deadline);
+        if self.wants_memory.load(Ordering::Relaxed)
+            && self.wants_memory.swap(false, Ordering::Relaxed)
+        {
+            self.reclaim.run();
+        }
+        waited
+    }
+
+    fn wait_for(&self, sequence: u64, deadline: Instant) -> Result<()> {
         self.platform.status().check()?;
         self.retire();
         if self.progress.passed(sequence) || self.spin(sequence, deadline) {
             return Ok(());
         }
-        let _parked = Parked::new(self);
+        // Where the platform wakes whoever waits for a batch nobody need watch.
+        let _parked = (!P::WAITS).then(|| Parked::new(self));
         let mut park = FIRST_PARK;
         loop {
             let until = (Instant::now() + park).min(deadline);
-            self.progress.wait_passed(sequence, Some(until));
+            if !(P::WAITS && self.wait_for_batch(sequence, until)) {
+                self.progress.wait_passed(sequence, Some(until));
+            }
             self.retire();
             if self.progress.passed(sequence) || Instant::now() >= deadline {
                 return Ok(());
@@ -49,6 +62,17 @@ impl<P: Platform> GpuQueue<P> {
                 self.probe_hardware()?;
             }
         }
+    }
+
+    /// Lets the platform block until the batch with that sequence number is through. Gives `false`, at once, if it is
+    /// through already: then it is being taken off, or waits for what another thread takes off.
+    fn wait_for_batch(&self, sequence: u64, until: Instant) -> bool {
+        let tick = self.in_flight.tick_of(|submitted| submitted.batch.last >= sequence);
+        let Some(tick) = tick.filter(|tick| self.platform.completed(&self.queue) < *tick) else {
+            return false;
+        };
+        self.platform.wait(&self.queue, tick, until.saturating_duration_since(Instant::now()));
+        true
     }
 
     /// See [`Queue::watch`](millstream_core::Queue::watch). The watcher takes batches off and wakes tasks as

@@ -158,3 +158,55 @@ fn hardware_that_breaks_while_threads_wait_releases_them() {
     });
     gpu.release();
 }
+
+#[test]
+fn a_batch_that_the_device_does_not_run_fails_alone_and_so_does_what_is_made_of_it() {
+    let gpu = Gpu::new();
+    let [stream, other] = [gpu.stream(), gpu.stream()];
+    let layer = Layer::new(&stream);
+    // The second time the batch is captured, the third time replayed.
+    for _ in 0..3 {
+        gpu.fail("batch", 0, 1, harmless());
+        let made = filled(&stream, 3.0);
+        stream.synchronize().unwrap_err();
+        // On its own stream and on another one.
+        for reader in [&stream, &other] {
+            let error = read(reader, &made).read::<f32>().unwrap_err();
+            assert!(matches!(error, Error::Fault { command: "upload", .. }), "{error}");
+            assert!(error.is_retryable() && error.to_string().contains("as planted"), "{error}");
+        }
+        let input = Layer::input(1);
+        assert_eq!(layer.call(&stream, &input).unwrap(), Layer::expected(&input));
+        assert_eq!(read(&other, &filled(&other, 4.0)).read::<f32>().unwrap(), [4.0; 4]);
+    }
+    answers(&gpu);
+}
+
+#[test]
+fn a_batch_that_lacks_memory_has_cached_memory_given_back() {
+    let gpu = Gpu::new();
+    let stream = gpu.stream();
+    drop(stream.allocate(16 << 20).unwrap());
+    let reserved = || gpu.device.memory().reserved;
+    assert!(reserved() >= 16 << 20);
+    gpu.fail("batch", 0, 1, Failure { out_of_memory: true, ..harmless() });
+    let error = read(&stream, &filled(&stream, 1.0)).read::<f32>().unwrap_err();
+    assert!(matches!(error, Error::OutOfMemory { limit, .. } if limit > 0), "{error}");
+    assert!(reserved() < 16 << 20, "{} bytes", reserved());
+    answers(&gpu);
+}
+
+#[test]
+fn a_batch_that_loses_the_device_fails_everything() {
+    let gpu = Gpu::new();
+    let [stream, other] = [gpu.stream(), gpu.stream()];
+    let held = filled(&other, 2.0);
+    other.synchronize().unwrap();
+    gpu.fail("batch", 0, 1, deadly());
+    let error = read(&stream, &filled(&stream, 1.0)).read::<f32>().unwrap_err();
+    assert!(matches!(error, Error::DeviceLost { .. }), "{error}");
+    assert!(
+        other.download(held.operand(crate::kit::row(4))).and_then(|d| d.read::<f32>()).is_err()
+    );
+    assert_eq!(gpu.device.health().state, HealthState::Lost);
+}

@@ -222,6 +222,7 @@ impl Backend for Nothing {
             queue_capacity: 64,
             alignment: 64,
             streams: 32,
+            f64: true,
         }
     }
 
@@ -230,7 +231,7 @@ impl Backend for Nothing {
     }
 
     fn allocate(&self, bytes: usize) -> Result<Option<Segment>> {
-        Ok(Some(Segment { address: 0x1000, bytes, owner: Box::new(()) }))
+        Ok(Some(Segment { address: 0x1000, bytes, host: None, owner: Box::new(()) }))
     }
 
     fn new_queue(&self, context: QueueContext) -> Result<Arc<dyn Queue>> {

@@ -102,13 +102,14 @@ fn invariant_02_a_stream_stuck_in_submit_disturbs_no_other() {
                 queue_capacity: 64,
                 alignment: 64,
                 streams: 32,
+                f64: true,
             }
         }
         fn supports(&self, kind: OpKind) -> bool {
             kind == OpKind::Fill
         }
         fn allocate(&self, bytes: usize) -> Result<Option<Segment>> {
-            Ok(Some(Segment { address: 4096, bytes, owner: Box::new(()) }))
+            Ok(Some(Segment { address: 4096, bytes, host: None, owner: Box::new(()) }))
         }
         fn new_queue(&self, context: QueueContext) -> Result<Arc<dyn Queue>> {
             let (stream, progress) = (context.stream, context.progress);

@@ -28,6 +28,8 @@ pub struct BackendInfo {
     pub alignment: usize,
     /// The default number of streams; at most [`MAX_STREAMS`](crate::MAX_STREAMS).
     pub streams: u32,
+    /// Whether it computes with 64-bit floating point. If not, Commands that need it are refused when they are recorded.
+    pub f64: bool,
 }
 
 /// Device memory from the driver. Dropping it frees it.
@@ -36,6 +38,9 @@ pub struct Segment {
     pub address: usize,
     /// The size.
     pub bytes: usize,
+    /// The host's address of the first byte, where host and device share memory: the runtime then reads and writes it in
+    /// place when the device is through with it.
+    pub host: Option<usize>,
     /// What owns the memory.
     pub owner: Box<dyn Any + Send>,
 }
@@ -179,6 +184,10 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// Only for faults; a lack of memory is not one.
     fn allocate(&self, bytes: usize) -> Result<Option<Segment>>;
+
+    /// The contents at an address are complete and will not change: they are weights. For a backend that treats these
+    /// differently.
+    fn settled(&self, _address: usize) {}
 
     /// Bytes of scratch memory that kernels use or keep for later.
     fn scratch_bytes(&self) -> usize {

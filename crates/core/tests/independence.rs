@@ -38,6 +38,7 @@ impl Backend for Immediate {
             queue_capacity: 64,
             alignment: 256,
             streams: 32,
+            f64: true,
         }
     }
 
@@ -47,7 +48,7 @@ impl Backend for Immediate {
 
     fn allocate(&self, bytes: usize) -> Result<Option<Segment>> {
         // Nothing is ever written there.
-        Ok(Some(Segment { address: 4096, bytes, owner: Box::new(()) }))
+        Ok(Some(Segment { address: 4096, bytes, host: None, owner: Box::new(()) }))
     }
 
     fn new_queue(&self, context: QueueContext) -> Result<Arc<dyn Queue>> {

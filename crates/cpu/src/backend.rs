@@ -44,6 +44,7 @@ fn info(threads: usize, memory_bytes: usize) -> BackendInfo {
         queue_capacity: usize::MAX,
         alignment: memory::ALIGNMENT,
         streams: 32,
+        f64: true,
     }
 }
 

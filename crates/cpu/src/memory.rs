@@ -33,7 +33,7 @@ pub(crate) fn allocate(bytes: usize) -> Option<Segment> {
     let address = unsafe { alloc(layout) };
     let owned = (!address.is_null()).then_some(Owned { address, layout })?;
     prefer_huge_pages(address, bytes);
-    Some(Segment { address: address as usize, bytes, owner: Box::new(owned) })
+    Some(Segment { address: address as usize, bytes, host: None, owner: Box::new(owned) })
 }
 
 /// Asks the system to back what is large with large pages: matrices that are read in many places at

@@ -167,6 +167,7 @@ impl Properties {
             queue_capacity: 9,
             alignment: 64,
             streams: MAX_STREAMS,
+            f64: true,
         }
     }
 

@@ -7,7 +7,7 @@ use millstream_core::{
     Backend, BackendInfo, Error, MAX_STREAMS, OpKind, Queue, QueueContext, Result, Segment,
 };
 
-use crate::memory::Registered;
+use crate::memory::{Registered, SegmentView};
 use crate::platform::{Memory, Platform};
 use crate::queue::GpuQueue;
 use crate::watcher::{Watched, Watcher};
@@ -136,11 +136,19 @@ impl<P: Platform> Backend for GpuBackend<P> {
         match platform.allocate(bytes) {
             Ok(memory) => {
                 let address = memory.address();
+                let host = memory.visible().map(|host| host.as_ptr().addr());
                 let owner = Box::new(Registered::new(platform.segments(), memory));
-                Ok(Some(Segment { address, bytes, owner }))
+                Ok(Some(Segment { address, bytes, host, owner }))
             }
             Err(failure) if failure.out_of_memory => Ok(None),
             Err(failure) => Err(platform.status().note(&failure)),
+        }
+    }
+
+    fn settled(&self, address: usize) {
+        let platform = &self.shared.platform;
+        if let Some(place) = SegmentView::default().find(platform.segments(), address) {
+            platform.settled(place.segment);
         }
     }
 

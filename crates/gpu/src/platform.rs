@@ -103,9 +103,8 @@ pub trait Platform: Clone + Send + Sync + 'static {
     /// Whether [`wait`](Self::wait) blocks; else waiting threads poll and are woken by the watcher.
     const WAITS: bool = false;
 
-    /// [Work](millstream_core::Command::work) that one launch may have before the hardware might take it for stuck.
-    /// What has more gets more groups, so that the platform can cut it ([`LaunchList::work`]).
-    const MAX_LAUNCH_WORK: u64 = u64::MAX;
+    /// Whether there is a [bound](Self::max_launch_work) on the work of a launch.
+    const BOUNDED: bool = false;
 
     /// What the backend says about the device.
     fn info(&self) -> BackendInfo;
@@ -123,6 +122,12 @@ pub trait Platform: Clone + Send + Sync + 'static {
 
     /// What kernels may count on.
     fn limits(&self) -> &Limits;
+
+    /// [Work](millstream_core::Command::work) that one launch may have before the hardware might take it for stuck.
+    /// What has more gets more groups, so that the platform can cut it ([`LaunchList::work`]).
+    fn max_launch_work(&self) -> u64 {
+        u64::MAX
+    }
 
     /// Whether the device still works. Any thread, at any time.
     fn status(&self) -> &DeviceStatus;
@@ -153,6 +158,9 @@ pub trait Platform: Clone + Send + Sync + 'static {
     ///
     /// As for [`allocate`](Self::allocate).
     fn allocate_host(&self, bytes: usize) -> Result<Self::HostMemory, Failure>;
+
+    /// A segment holds weights from here on: what is in it will not change.
+    fn settled(&self, _segment: Self::Segment) {}
 
     /// A kernel, compiled once per key; other threads that need it wait for that key only.
     ///
@@ -190,6 +198,10 @@ pub trait Platform: Clone + Send + Sync + 'static {
     ///
     /// What the driver said.
     fn new_queue(&self, commands: usize) -> Result<(Self::Queue, Self::Encoder), Failure>;
+
+    /// Everything given to a queue is through, and nothing will be given to it: its objects may serve another. Its count of
+    /// completed batches may be asked for all the same.
+    fn close(&self, _queue: &Self::Queue) {}
 
     /// The fault record that kernels of a queue write to; see [`millstream_kernels`]. It is zero when a batch begins:
     /// the end of each batch takes what is in it.

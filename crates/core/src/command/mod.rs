@@ -23,6 +23,7 @@ mod infer;
 mod integer;
 mod iota;
 mod matmul;
+mod needs_f64;
 mod normalize;
 mod op;
 mod op_kind;

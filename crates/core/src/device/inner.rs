@@ -165,6 +165,9 @@ impl DeviceInner {
     /// operands.
     pub fn check_command<B>(&self, command: &Command<B>, bytes: usize) -> Result<()> {
         self.check_support(command.op())?;
+        if !self.info.f64 && command.needs_f64() {
+            return Err(self.without_f64(command.op()));
+        }
         // This reads the operands, so devices without a bound skip it.
         if self.max_work != u64::MAX && command.is_more_work(bytes, self.max_work) {
             return Err(Error::Invalid {
@@ -178,6 +181,12 @@ impl DeviceInner {
             });
         }
         Ok(())
+    }
+
+    #[cold]
+    fn without_f64(&self, op: &Op) -> Error {
+        let reason = "there is no 64-bit floating point: use f32".into();
+        Error::Unsupported { op: op.name(), device: self.name().to_owned(), reason }
     }
 
     fn check_support(&self, op: &Op) -> Result<()> {

@@ -72,6 +72,7 @@ impl Backend for FakeBackend {
             queue_capacity: 64,
             alignment: 256,
             streams: 32,
+            f64: true,
         }
     }
 
@@ -83,6 +84,7 @@ impl Backend for FakeBackend {
         Ok(self.0.allocate(bytes).map(|address| Segment {
             address,
             bytes,
+            host: None,
             owner: Box::new(OwnedSegment { shared: Arc::clone(&self.0), address }),
         }))
     }

@@ -7,7 +7,9 @@ use smallvec::SmallVec;
 use super::uses::Uses;
 use crate::fault::{Fault, Marks, Value};
 use crate::stream::{StreamInner, Timepoint};
-use crate::sync::schedule::{AtomicBool, AtomicUsize, Mutex, MutexGuard, Ordering, PoisonError};
+use crate::sync::schedule::{
+    AtomicBool, AtomicU32, AtomicUsize, Mutex, MutexGuard, Ordering, PoisonError,
+};
 use crate::sync::shim::{AtomicPtr, AtomicU64};
 use crate::sync::{Flag, Linked, RefCount};
 use crate::{Layout, Result};
@@ -25,23 +27,29 @@ use crate::{Layout, Result};
 #[repr(C, align(64))]
 pub(crate) struct Block {
     pub(super) address: usize,
+    /// Where the host sees the first byte; 0 if it does not.
+    host: usize,
     pub(super) class: u32,
     pub(super) slab: u32,
     pub(crate) home: &'static StreamInner,
     /// The size asked for; at most the size of the class.
     pub(super) bytes: AtomicUsize,
-    /// The number of the thread that it was last allocated for.
-    thread: AtomicUsize,
     /// Counts allocations of the block: Commands of an earlier one may still be in flight.
     generation: AtomicU64,
     /// How many bytes, from the first on, were written or will be by recorded Commands. The bytes behind them may be
     /// another caller's data, and are cleared before they can be read. Guarded as the uses are.
     covered: AtomicUsize,
+    /// The number of the thread that it was last allocated for.
+    thread: AtomicU32,
     settled: Flag,
     /// Whether other streams than home use it. Then `uses` is valid.
     shared: AtomicBool,
     changing: Changing,
 }
+
+/// What is only read shares no cache line with what changes.
+#[cfg(not(any(loom, schedule)))]
+const _: () = assert!(std::mem::offset_of!(Block, changing) == 64);
 
 #[repr(align(64))]
 struct Changing {
@@ -65,19 +73,21 @@ unsafe impl Linked for Block {
 impl Block {
     pub(super) fn new(
         address: usize,
+        host: Option<usize>,
         class: usize,
         slab: usize,
         home: &'static StreamInner,
     ) -> NonNull<Self> {
         let block = Block {
             address,
+            host: host.unwrap_or(0),
             class: class as u32,
             slab: slab as u32,
             home,
             bytes: AtomicUsize::new(0),
-            thread: AtomicUsize::new(0),
             generation: AtomicU64::new(0),
             covered: AtomicUsize::new(0),
+            thread: AtomicU32::new(0),
             settled: Flag::default(),
             shared: AtomicBool::new(false),
             changing: Changing {
@@ -94,7 +104,7 @@ impl Block {
 
     /// Prepares the block for a new holder. Commands recorded so far may still use it. They are all on the home
     /// stream, so another stream that uses the block waits for them first.
-    pub(super) fn prepare(&self, bytes: usize, recorded: u64, thread: usize) {
+    pub(super) fn prepare(&self, bytes: usize, recorded: u64, thread: u32) {
         self.bytes.store(bytes, Ordering::Relaxed);
         self.thread.store(thread, Ordering::Relaxed);
         // Relaxed: the block has no holder yet, and handing it over publishes these.
@@ -125,7 +135,7 @@ impl Block {
     }
 
     /// The number of the thread that it was last allocated for.
-    pub(super) fn thread(&self) -> usize {
+    pub(super) fn thread(&self) -> u32 {
         self.thread.load(Ordering::Relaxed)
     }
 
@@ -178,6 +188,18 @@ impl Block {
     /// With what guards the uses.
     pub(crate) fn set_covered(&self, bytes: usize) {
         self.covered.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Where the host sees the first byte, if it does.
+    pub(crate) fn host(&self) -> Option<NonNull<u8>> {
+        NonNull::new(self.host as *mut u8)
+    }
+
+    /// Whether the device is through with everything that was recorded before this allocation. Then nothing uses the
+    /// memory until the first Command of this allocation is submitted. What a lost device was given may still run.
+    pub(crate) fn is_idle_since_allocation(&self) -> bool {
+        let written = self.changing.written.load(Ordering::Relaxed);
+        !self.is_shared() && self.home.progress().completed() >= written
     }
 
     /// The fault of what a Command reads, if it failed.

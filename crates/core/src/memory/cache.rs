@@ -35,7 +35,7 @@ pub(crate) struct StreamCache {
 struct FreeBlock {
     address: usize,
     /// The thread that had it last.
-    thread: usize,
+    thread: u32,
     pointer: NonNull<Block>,
 }
 
@@ -130,7 +130,7 @@ impl StreamCache {
         &mut self,
         class: usize,
         home: &'static StreamInner,
-        thread: usize,
+        thread: u32,
     ) -> Option<NonNull<Block>> {
         let shared = home.is_shared();
         let own = self.take_free(class, |block| !shared || block.thread == thread);
@@ -165,12 +165,14 @@ impl StreamCache {
     fn carve(&mut self, class: usize, home: &'static StreamInner) -> Option<NonNull<Block>> {
         let index = (*self.open.get(class)?)?;
         let slab = self.slabs[index as usize].as_mut()?;
-        let address = slab.segment.address + slab.carved * class_bytes(class);
+        let offset = slab.carved * class_bytes(class);
+        let address = slab.segment.address + offset;
+        let host = slab.segment.host.map(|host| host + offset);
         slab.carved += 1;
         if slab.carved == slab.blocks {
             self.open[class] = None;
         }
-        Some(Block::new(address, class, index as usize, home))
+        Some(Block::new(address, host, class, index as usize, home))
     }
 
     /// Adds a segment from the device to carve blocks of one class from.

@@ -145,7 +145,8 @@ fn take_cached(
     class: usize,
     bytes: usize,
 ) -> Option<Buffer> {
-    let thread = thread_number();
+    // Threads whose numbers are the same modulo 2³² only get a worse choice of blocks.
+    let thread = thread_number() as u32;
     recorder.cache.collect(stream);
     let block = recorder.cache.take(class, stream, thread)?;
     // SAFETY: the cache handed the block over; nobody else has it.

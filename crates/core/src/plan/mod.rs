@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub use builder::PlanBuilder;
 pub use part::PlanPart;
 pub(crate) use part::{Base, Bases, Part};
-pub(crate) use trace::{note_allocation, note_command, refuse_traced};
+pub(crate) use trace::{is_traced, note_allocation, note_command, refuse_traced};
 
 use crate::command::BufferLike;
 use crate::device::DeviceInner;

@@ -65,6 +65,11 @@ fn invalid<T>(reason: &str) -> Result<T> {
     Err(Error::Invalid { op: "trace", reason: reason.into() })
 }
 
+/// Whether the calling thread is traced: what it does must be Commands then.
+pub(crate) fn is_traced() -> bool {
+    TRACED.get()
+}
+
 /// To be called for every allocation of the calling thread.
 #[inline]
 pub(crate) fn note_allocation(buffer: &Buffer) {

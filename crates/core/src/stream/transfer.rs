@@ -2,7 +2,7 @@
 
 use super::{Stream, Timepoint};
 use crate::dtype::as_bytes;
-use crate::{Buffer, Command, DType, Element, Error, HostBytes, Operand, Result};
+use crate::{Buffer, Command, DType, Element, Error, HostBytes, Layout, Operand, Result};
 
 /// `u8` also stands for `bool` and for the bytes of storage types; any other type must match.
 fn check_dtype<T: Element>(op: &'static str, dtype: DType) -> Result<()> {
@@ -108,6 +108,41 @@ impl Stream {
             write(host.elements_mut());
         }
         host
+    }
+
+    /// A new buffer with a copy of these bytes, which are the elements of a layout without gaps. Where host and device share
+    /// memory, they are written in place and nothing is recorded.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::dtype::as_bytes;
+    /// use millstream::memory::Layout;
+    /// use millstream::{DType, Device};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let stream = Device::cpu()?.stream()?;
+    /// let layout = Layout::contiguous(DType::F32, &[2])?;
+    /// let buffer = stream.allocate_with(&layout, as_bytes(&[1f32, 2.0]))?;
+    /// let values: Vec<f32> = stream.download(buffer.operand(layout))?.read()?; // waits
+    /// # let _ = values;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Blocks when
+    ///
+    /// As for [`record`](Self::record).
+    ///
+    /// # Errors
+    ///
+    /// As for [`record`](Self::record), no memory, or another number of bytes than the layout has.
+    pub fn allocate_with(&self, layout: &Layout, bytes: &[u8]) -> Result<Buffer> {
+        let buffer = self.allocate(layout.dense_bytes())?;
+        let fits = bytes.len() == layout.dense_bytes() && layout.is_contiguous();
+        if !(fits && buffer.write_first(bytes)) {
+            self.record(Command::upload(buffer.operand(*layout), self.host_copy_of(bytes))?)?;
+        }
+        Ok(buffer)
     }
 
     /// Records a copy of an operand's elements, in row-major order, to the host.

@@ -143,6 +143,15 @@ impl<K: Clone + Hash + Eq + std::fmt::Debug, V> OnceCache<K, V> {
         self.len() == 0
     }
 
+    /// The value of a key, if it is there. Never waits for a build.
+    pub fn get(&self, key: &K) -> Option<Cached<'_, V>> {
+        let bucket = &self.buckets[self.hasher.hash_one(key) as usize % BUCKETS];
+        match self.find(bucket, key) {
+            Some(value) => Some(Cached::Shared(value)),
+            None => self.spare(key).map(Cached::Owned),
+        }
+    }
+
     /// The value of a key. `build` builds it if it is not there, with no lock held.
     ///
     /// # Errors

@@ -138,6 +138,10 @@ impl Memory for FakeMemory {
     fn segment(&self) -> FakeSegment {
         self.named.segment
     }
+
+    fn visible(&self) -> Option<NonNull<u8>> {
+        self.named.platform.0.options.unified.then_some(self.named.allocation.start)
+    }
 }
 
 impl Memory for FakeHostMemory {

@@ -46,11 +46,13 @@ pub struct FakeOptions {
     pub seed: u64,
     /// Batches that come again are replayed.
     pub replay: bool,
+    /// The host sees the memory of the device.
+    pub unified: bool,
 }
 
 impl Default for FakeOptions {
     fn default() -> Self {
-        Self { memory_bytes: 64 << 20, seed: 0, replay: true }
+        Self { memory_bytes: 64 << 20, seed: 0, replay: true, unified: false }
     }
 }
 
@@ -147,6 +149,7 @@ impl Platform for Fake {
             queue_capacity: 9,
             alignment: 64,
             streams: MAX_STREAMS,
+            f64: true,
         }
     }
 

@@ -164,7 +164,7 @@ impl<P: Platform> LaunchList<P> {
         if P::CONCURRENT {
             self.hazards.begin(command);
         }
-        if P::MAX_LAUNCH_WORK != u64::MAX {
+        if P::BOUNDED {
             self.hazards.work = command.work();
         }
         let (bindings, params) = (self.bindings.len(), self.params.len());
@@ -223,7 +223,7 @@ impl<P: Platform> LaunchList<P> {
                 self.hazards.set_unknown();
             }
         }
-        if P::MAX_LAUNCH_WORK != u64::MAX {
+        if P::BOUNDED {
             self.works.push(self.hazards.work);
         }
         self.items.push(item);

@@ -197,9 +197,10 @@ impl<P: Platform> BatchLowering<P> {
     /// A Command that has more work than a launch may have gets as many more groups, so that each part of it still
     /// fills the device.
     fn set_limits(&mut self, command: &BoundCommand) {
-        if P::MAX_LAUNCH_WORK != u64::MAX {
+        if P::BOUNDED {
             let usual = self.platform.limits().parallel_groups;
-            let parts = command.work().div_ceil(P::MAX_LAUNCH_WORK).clamp(1, MAX_PARTS);
+            let parts =
+                command.work().div_ceil(self.platform.max_launch_work().max(1)).clamp(1, MAX_PARTS);
             self.limits.parallel_groups = usual.saturating_mul(parts as u32);
         }
     }

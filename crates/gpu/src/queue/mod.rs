@@ -106,6 +106,7 @@ impl<P: Platform> GpuQueue<P> {
         if self.platform.enter().is_ok() {
             drop(submitter);
             self.host.close();
+            self.platform.close(&self.queue);
         }
     }
 }

@@ -4,6 +4,7 @@ mod close;
 mod failures;
 mod faults;
 mod flight;
+mod in_place;
 mod kit;
 mod order;
 mod replay;

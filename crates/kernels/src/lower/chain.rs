@@ -7,8 +7,8 @@
 use std::fmt::Write;
 
 use millstream_core::{
-    BoundCommand, Chain, ChainOp, ChainStep, ChainTerm, DType, Error, MAX_CHAIN_INPUTS,
-    MAX_CHAIN_STEPS, Scalar,
+    BoundCommand, Chain, ChainOp, ChainStep, ChainTerm, DType, MAX_CHAIN_INPUTS, MAX_CHAIN_STEPS,
+    Scalar,
 };
 
 use super::unary;
@@ -149,18 +149,11 @@ impl PackedStep {
     }
 }
 
-pub(super) fn lower(
-    command: &BoundCommand,
-    chain: &Chain,
-    limits: &Limits,
-) -> Result<Lowered, Error> {
-    if !limits.f64 && chain.inputs().iter().chain(chain.results()).any(|d| *d == DType::F64) {
-        return Err(super::unsupported(command.op(), "there is no 64-bit floating point"));
-    }
+pub(super) fn lower(command: &BoundCommand, chain: &Chain, limits: &Limits) -> Lowered {
     let (dst, inputs) = (&command.outputs()[0], command.inputs());
     let mut operands = [dst; OPERANDS];
     operands[1..].iter_mut().zip(inputs).for_each(|(to, input)| *to = input);
-    let Some(grid) = Elementwise::new(operands, limits) else { return Ok(Lowered::default()) };
+    let Some(grid) = Elementwise::new(operands, limits) else { return Lowered::default() };
     let (mut first, mut second) = ([0; MAX_CHAIN_STEPS], [0; MAX_CHAIN_STEPS]);
     let mut constants = [0; PROGRAM.constants.len()];
     for (place, step) in chain.steps().iter().enumerate() {
@@ -180,7 +173,7 @@ pub(super) fn lower(
         slots: operands.iter().map(|&operand| Slot::from(operand)).collect(),
         params: ChainParams { walk: grid.walk, first, second, tail: grid.tail }.pack(),
     };
-    Ok(Lowered { launches: smallvec::smallvec![launch], workspace: 0 })
+    Lowered { launches: smallvec::smallvec![launch], workspace: 0 }
 }
 
 /// The numbers of a step, as bits.

@@ -1,6 +1,6 @@
 //! Strided copies and conversions.
 
-use millstream_core::{BoundCommand, DType, Error, Operand, RawBuffer};
+use millstream_core::{BoundCommand, DType, Operand, RawBuffer};
 use smallvec::smallvec;
 
 use crate::params::params;
@@ -33,21 +33,13 @@ pub(super) fn raw(size: usize) -> i32 {
     }
 }
 
-pub(super) fn lower(
-    command: &BoundCommand,
-    saturate: bool,
-    limits: &Limits,
-) -> Result<Lowered, Error> {
+pub(super) fn lower(command: &BoundCommand, saturate: bool, limits: &Limits) -> Lowered {
     let (dst, src) = (&command.outputs()[0], &command.inputs()[0]);
     let converts = dst.layout.dtype() != src.layout.dtype();
     if converts && [dst, src].iter().any(|operand| operand.layout.dtype().is_storage()) {
-        return Ok(super::storage::lower(dst, src, saturate, limits));
+        return super::storage::lower(dst, src, saturate, limits);
     }
-    let has_f64 = [dst, src].iter().any(|operand| operand.layout.dtype() == DType::F64);
-    if converts && has_f64 && !limits.f64 {
-        return Err(super::unsupported(command.op(), "there is no 64-bit floating point"));
-    }
-    Ok(lower_copy(dst, src, limits))
+    lower_copy(dst, src, limits)
 }
 
 /// `dst[i] = src[i]` between any two layouts of the same shape, with conversion. Backends use it for uploads and

@@ -49,7 +49,7 @@ pub(crate) mod top_k;
 pub(crate) mod unary;
 pub(crate) mod unique;
 
-use millstream_core::{BoundCommand, DType, Error, Op, OpKind};
+use millstream_core::{BoundCommand, Error, Op, OpKind};
 
 use crate::{Limits, Lowered};
 use norm::Norm;
@@ -124,19 +124,15 @@ pub fn supports(kind: OpKind) -> bool {
 ///
 /// [`Error::Unsupported`] for an operation that has no kernels, and for `f64` on a device that does not have it.
 pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowered, Error> {
-    let wide = |dtype: DType| dtype == DType::F64;
     let op = command.op();
-    // Operations that only move elements need no `f64` arithmetic.
-    let moves = matches!(op, Op::Fill { .. } | Op::Copy { .. }) || moves_elements(op);
-    if !limits.f64 && !moves && command.accesses().any(|(_, operand)| wide(operand.layout.dtype()))
-    {
+    if !limits.f64 && command.needs_f64() {
         return Err(unsupported(op, "there is no 64-bit floating point"));
     }
     match op {
         Op::Binary { op } => Ok(binary::lower(command, *op, limits)),
-        Op::Chain { chain } => chain::lower(command, chain, limits),
+        Op::Chain { chain } => Ok(chain::lower(command, chain, limits)),
         Op::Clip { min, max } => Ok(clip::lower(command, *min, *max, limits)),
-        Op::Copy { dtype: _, saturate } => copy::lower(command, *saturate, limits),
+        Op::Copy { dtype: _, saturate } => Ok(copy::lower(command, *saturate, limits)),
         Op::Dft { axis, inverse, onesided, length: _ } => {
             Ok(fourier::lower_dft(command, usize::from(*axis), *inverse, *onesided, limits))
         }
@@ -226,23 +222,6 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         | Op::Upload { .. }
         | Op::Download { .. }
         | Op::Timestamp => Err(unsupported(op, "no kernel does it")),
-    }
-}
-
-/// Whether an operation only moves elements, by indices, by widths or by their order.
-fn moves_elements(op: &Op) -> bool {
-    use millstream_core::ScatterReduction::Replace;
-    match op {
-        Op::Gather { .. } | Op::Embedding | Op::GatherElements { .. } => true,
-        Op::GatherNd { .. } | Op::Pad { .. } | Op::Reverse { .. } => true,
-        Op::CacheWrite { .. } | Op::Compress { .. } | Op::Where => true,
-        // By ranks, which are made of bits.
-        Op::TopK { .. } | Op::Unique { .. } => true,
-        Op::ScatterElements { reduction, .. } | Op::ScatterNd { reduction } => {
-            *reduction == Replace
-        }
-        Op::Resize { params } => matches!(params.mode, millstream_core::ResizeMode::Nearest(_)),
-        _ => false,
     }
 }
 

@@ -1,6 +1,6 @@
 mod index;
 
-use millstream_core::{Command, Layout, Operand, RawBuffer, UnaryOp};
+use millstream_core::{Command, DType, Layout, Operand, RawBuffer, UnaryOp};
 
 use super::*;
 

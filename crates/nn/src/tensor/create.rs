@@ -244,14 +244,12 @@ impl Tensor {
     ) -> Result<Self> {
         let recorder = OpRecorder::new("from_slice", device)?;
         check_size("from_slice", bytes.len(), shape, dtype)?;
-        let result = recorder.output(dtype, shape)?;
         let mut bytes = Cow::from(bytes);
         if dtype == DType::Bool {
             // Devices rely on 0 and 1.
             bytes = collected(bytes.len(), bytes.iter().map(|&byte| u8::from(byte != 0)))?.into();
         }
-        recorder.upload(&result, recorder.host_copy_of(&bytes))?;
-        Ok(result)
+        recorder.output_with(dtype, shape, &bytes)
     }
 
     /// As [`from_bytes`](Self::from_bytes), without a copy on the host: the device reads these bytes.

@@ -32,6 +32,13 @@ impl OpRecorder {
         }
     }
 
+    /// A tensor of these bytes.
+    pub fn output_with(&self, dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<Tensor> {
+        let layout = Layout::contiguous(dtype, shape).map_err(|error| named(self.op, error))?;
+        let buffer = self.stream.allocate_with(&layout, bytes);
+        Ok(Tensor { buffer: buffer.map_err(|error| named(self.op, error))?, layout })
+    }
+
     /// As [`output`](Self::output), for a layout without gaps.
     pub fn place(&self, layout: &Layout) -> Result<Tensor> {
         Ok(Tensor { buffer: self.stream.allocate(layout.dense_bytes())?, layout: *layout })

@@ -172,3 +172,19 @@ fn two_builds_that_need_each_other_do_not_wait_for_ever() {
     });
     assert_eq!(*cache.get_or_build(1, |_| Ok(1)).unwrap(), 1);
 }
+
+#[test]
+fn get_finds_what_is_there_and_waits_for_nothing() {
+    let cache = OnceCache::<u32, u32>::new(1, LONG);
+    assert!(cache.get(&1).is_none());
+    let built = cache.get_or_build(1, |_| {
+        assert!(cache.get(&1).is_none(), "it is being built");
+        Ok(10)
+    });
+    assert_eq!(*built.unwrap(), 10);
+    // The first is kept, the second is one of the spares.
+    assert_eq!(*cache.get_or_build(2, |_| Ok(20)).unwrap(), 20);
+    assert_eq!([1, 2].map(|key| *cache.get(&key).unwrap()), [10, 20]);
+    assert!(matches!(cache.get(&2), Some(Cached::Owned(_))));
+    assert_eq!(cache.builds(), 2);
+}

@@ -1,4 +1,4 @@
-//! Devices that take subnormal numbers for zeros are judged as such, and only where they compute.
+//! Devices that take subnormal numbers for zeros may do so where they compute, and nowhere else.
 
 use millstream_conformance::{
     Case, CaseOperand, Outcome, ReferenceTarget, Target, Value, decode, encode, run_kinds,

@@ -1,5 +1,5 @@
 //! Compiles Metal texts as strictly as this driver can, and looks at their group memory:
-//! `cargo run --example texts -- FOLDER [VERSION]`, where a version is as in 310. Nothing is run.
+//! `cargo run --example texts -- FOLDER [VERSION]`, where a version is one of macOS, as in 14. Nothing is run.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     if let Some(version) = arguments.next().and_then(|version| version.parse().ok()) {
-        control::set_language_version(version);
+        control::set_system_version(version, 0);
     }
     let mut files: Vec<PathBuf> = match std::fs::read_dir(&folder) {
         Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),

@@ -71,6 +71,14 @@ pub enum Refusal {
     Library,
     /// A residency set.
     ResidencySet,
+    /// A command buffer.
+    CommandBuffer,
+    /// An encoder.
+    Encoder,
+    /// A fence.
+    Fence,
+    /// A counter sample buffer.
+    SampleBuffer,
 }
 
 static SEED: AtomicU64 = AtomicU64::new(0);
@@ -82,7 +90,9 @@ static PARAVIRTUAL: AtomicBool = AtomicBool::new(false);
 static WITHOUT_KERNELS: AtomicBool = AtomicBool::new(false);
 static QUEUE_MILLIS: AtomicU64 = AtomicU64::new(5000);
 static COMPILE_MICROS: AtomicU64 = AtomicU64::new(0);
-static LANGUAGE: AtomicU32 = AtomicU32::new(320);
+static SYSTEM: Mutex<(isize, isize)> = Mutex::new((15, 0));
+static CORES: AtomicU32 = AtomicU32::new(10);
+static INTEL: AtomicBool = AtomicBool::new(false);
 
 /// Queues, handlers and dispatches lose time at random from now on. 0 stops it. `METAL_DRIVER_SEED` says the same.
 pub fn set_seed(seed: u64) {
@@ -180,14 +190,40 @@ pub(crate) fn compile_delay() -> Duration {
     Duration::from_micros(COMPILE_MICROS.load(Ordering::Relaxed))
 }
 
-/// The newest version of the language that the compiler knows, as in `__METAL_VERSION__`: 300 is that of macOS 13, 310 that
-/// of macOS 14, 320 that of macOS 15.
-pub fn set_language_version(version: u32) {
-    LANGUAGE.store(version, Ordering::Relaxed);
+/// The version of macOS that programs see; 15.0 unless set. The compiler knows the language of that version.
+pub fn set_system_version(major: isize, minor: isize) {
+    *lock(&SYSTEM) = (major, minor);
 }
 
+pub(crate) fn system_version() -> (isize, isize) {
+    *lock(&SYSTEM)
+}
+
+/// As in `__METAL_VERSION__`.
 pub(crate) fn language_version() -> u32 {
-    LANGUAGE.load(Ordering::Relaxed)
+    match system_version().0 {
+        ..=13 => 300,
+        14 => 310,
+        _ => 320,
+    }
+}
+
+/// GPU cores that the I/O registry says there are; 0: it does not know.
+pub fn set_registry_cores(cores: u32) {
+    CORES.store(cores, Ordering::Relaxed);
+}
+
+pub(crate) fn registry_cores() -> u32 {
+    CORES.load(Ordering::Relaxed)
+}
+
+/// The device is that of an Intel Mac: of none of Apple's families, with memory of its own.
+pub fn set_intel(intel: bool) {
+    INTEL.store(intel, Ordering::Release);
+}
+
+pub(crate) fn intel() -> bool {
+    INTEL.load(Ordering::Acquire)
 }
 
 /// Compiles a text without running it, as strictly as Metal would. Gives the group memory of each of its kernels.

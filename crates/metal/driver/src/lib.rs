@@ -11,4 +11,5 @@ mod foundation;
 mod gpu;
 mod metal;
 mod objc;
+mod registry;
 pub mod rules;

@@ -68,6 +68,8 @@ rules! {
     GroupMemory,
     /// A buffer lives until the command buffers that use it are through.
     BufferReleasedInFlight,
+    /// A pipeline lives until the command buffers that use it are through.
+    PipelineReleasedInFlight,
     /// Memory that is private to the GPU is not read or written by the CPU.
     PrivateContents,
     /// A buffer is at most `maxBufferLength` long, and not empty.

@@ -4,10 +4,11 @@ mod array;
 mod data;
 mod error;
 mod object;
+mod process;
 mod string;
 mod url;
 
-pub use array::Array;
+pub use array::{Any, Array};
 pub use data::Data;
 pub use error::{Error, write_error};
 pub use object::{OBJECT, OBJECT_META, alloc_default, label, set_label};
@@ -15,5 +16,12 @@ pub use string::{Text, text};
 pub use url::Url;
 
 /// The classes that are looked up by name.
-pub static CLASSES: &[&crate::objc::Class] =
-    &[&OBJECT, &array::ARRAY, &data::DATA, &error::ERROR, &string::STRING, &url::URL];
+pub static CLASSES: &[&crate::objc::Class] = &[
+    &OBJECT,
+    &array::ARRAY,
+    &data::DATA,
+    &error::ERROR,
+    &process::PROCESS_INFO,
+    &string::STRING,
+    &url::URL,
+];

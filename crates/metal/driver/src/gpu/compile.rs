@@ -8,7 +8,7 @@ use std::process::Command;
 use super::fibers;
 use super::signature::Signature;
 use super::strict;
-use super::toolchain::{self, FLAGS, clang, folder, run, sanitized};
+use super::toolchain::{self, FLAGS, clang, folder, optimization, run, sanitized};
 
 /// A compiled text.
 pub struct Program {
@@ -33,7 +33,7 @@ const CALL: &str = "struct HostThread { uint group, group_y, group_z, groups, gr
     struct HostCall { HostThread at; ulong buffers[31]; ulong params; };\n";
 
 /// Group memory is allocated for a thread when it is first used: this uses it.
-const TOUCH: &str = "kernel void driver_touch(ulong x) { __local ulong own; own = x; }\n\
+const TOUCH: &str = "kernel void driver_touch(ulong x) { __local volatile ulong own; own = x; }\n\
     extern \"C\" __attribute__((visibility(\"default\"))) void driver_first_use(void) { driver_touch(1); }\n";
 
 /// Compiles a text for a version of the language, or gives the compiler's words.
@@ -42,7 +42,7 @@ pub fn compile(source: &str, version: u32) -> Result<Program, String> {
     fibers::load()?;
     let mut hasher = DefaultHasher::new();
     let library = include_str!("../../include/metal_stdlib");
-    (source, version, FLAGS, CALL, sanitized(), library).hash(&mut hasher);
+    (source, version, FLAGS, CALL, TOUCH, sanitized(), optimization(), library).hash(&mut hasher);
     let name = format!("{:016x}", hasher.finish());
     let cached = folder()?.join("cache").join(&name);
     if let Some(program) = Program::load(&cached) {
@@ -90,9 +90,15 @@ fn build(source: &str, version: u32, own: &Path) -> Result<String, String> {
     strict::check_symbols(ir.lines().filter(|line| line.starts_with("define ")))?;
     let ir: String = ir.lines().map(own_group_memory).collect();
     write("ll", &ir)?;
-    let optimize = if sanitized() { "-O1" } else { "-O0" };
     run(Command::new("clang-22")
-        .args([optimize, "-g1", "-fPIC", "-shared", "-march=x86-64-v3", "-Wno-override-module"])
+        .args([
+            optimization(),
+            "-g1",
+            "-fPIC",
+            "-shared",
+            "-march=x86-64-v3",
+            "-Wno-override-module",
+        ])
         .args(sanitizer)
         .arg(file("ll"))
         .arg("-lm")

@@ -37,6 +37,22 @@ pub fn sanitized() -> bool {
     std::env::var("METAL_DRIVER_SANITIZER").as_deref() == Ok("thread")
 }
 
+/// How much is done for quick kernels: none unless `METAL_DRIVER_OPTIMIZE=1`. Most kernels are run for a moment, and compiling
+/// them takes longer than that.
+pub fn optimization() -> &'static str {
+    static LEVEL: OnceLock<&str> = OnceLock::new();
+    LEVEL.get_or_init(|| {
+        let wanted = std::env::var("METAL_DRIVER_OPTIMIZE").as_deref() == Ok("1");
+        if wanted {
+            "-O2"
+        } else if sanitized() {
+            "-O1"
+        } else {
+            "-O0"
+        }
+    })
+}
+
 /// Where texts are compiled: one folder for all processes of a user, with the library's header. Files in it have names
 /// of their own.
 pub fn folder() -> Result<PathBuf, String> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Range;
 use super::buffer::Buffer;
+use super::counters::SampleBuffer;
 use super::encoder::Encoder;
 use super::pass::{Place, Step};
 use crate::objc::{Method, Sel, This, method};
@@ -22,6 +23,30 @@ pub const FILL: Method = method!(
     fill,
     fn(This<Encoder>, Sel, This<Buffer>, Range, u8)
 );
+
+pub const RESOLVE: Method = method!(
+    c"resolveCounters:inRange:destinationBuffer:destinationOffset:",
+    c"v@:@{_NSRange=QQ}@Q",
+    resolve,
+    fn(This<Encoder>, Sel, This<SampleBuffer>, Range, This<Buffer>, usize)
+);
+
+unsafe extern "C" fn resolve(
+    this: This<Encoder>,
+    sel: Sel,
+    samples: This<SampleBuffer>,
+    range: Range,
+    to: This<Buffer>,
+    offset: usize,
+) {
+    let Some((_entered, mut state)) = this.enter(sel.name()) else { return };
+    let last = range.location + range.length.max(1) - 1;
+    if samples.has(last) && lies_inside(to, offset, 8 * range.length) {
+        this.uses(&mut state, to);
+        let samples = samples.retain();
+        state.pass.steps.push(Step::Resolve { samples, range, to: place(to, offset) });
+    }
+}
 
 /// Whether bytes lie inside a buffer and are aligned, as macOS asks for.
 fn lies_inside(buffer: This<Buffer>, offset: usize, bytes: usize) -> bool {

@@ -1,16 +1,20 @@
 //! Command buffers.
 
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 use super::buffer::Buffer;
+use super::counters::{PassDescriptor, SampleBuffer};
 use super::encoder::{Encoder, Kind};
 use super::event::SharedEvent;
 use super::lock;
 use super::pass::Pass;
 use super::queue::Queue;
 use super::residency::ResidencySet;
-use crate::foundation::Error;
+use crate::control::{self, Refusal};
+use crate::foundation::{Any, Error};
 use crate::objc::{Block, BlockRef, Id, Raw, Sel, This, autoreleased, class, method, new};
 use crate::rules::{Rule, violation};
 
@@ -53,8 +57,10 @@ struct State {
     error: Option<Id<Error>>,
     start: f64,
     end: f64,
-    /// The counts of buffers that it uses, and the buffers themselves if it retains them.
-    used: Vec<(usize, Arc<AtomicUsize>, Option<Id<Buffer>>)>,
+    /// What it uses, by address: how many command buffers do, and the object itself if it retains it.
+    used: HashMap<usize, (Arc<AtomicUsize>, Option<Any>)>,
+    /// Those that are buffers.
+    buffers: HashSet<usize>,
     sets: Vec<Id<ResidencySet>>,
 }
 
@@ -64,6 +70,7 @@ class!(
     [
         method!(c"computeCommandEncoder", c"@@:", compute, fn(This<Commands>, Sel) -> Raw),
         method!(c"computeCommandEncoderWithDispatchType:", c"@@:Q", compute_of, fn(This<Commands>, Sel, usize) -> Raw),
+        method!(c"computeCommandEncoderWithDescriptor:", c"@@:@", compute_with, fn(This<Commands>, Sel, This<PassDescriptor>) -> Raw),
         method!(c"blitCommandEncoder", c"@@:", blit, fn(This<Commands>, Sel) -> Raw),
         method!(c"encodeSignalEvent:value:", c"v@:@Q", signal, fn(This<Commands>, Sel, This<SharedEvent>, u64)),
         method!(c"encodeWaitForEvent:value:", c"v@:@Q", wait_for, fn(This<Commands>, Sel, This<SharedEvent>, u64)),
@@ -113,14 +120,22 @@ impl Commands {
 
     /// Notes that it uses a buffer.
     pub fn use_buffer(&self, buffer: This<Buffer>) {
+        lock(&self.state).buffers.insert(buffer.address());
+        self.use_object(buffer.address(), &buffer.in_flight, || Any::from(buffer.retain()));
+    }
+
+    /// Notes that it uses something that must live until it is through.
+    pub fn use_object(
+        &self,
+        address: usize,
+        in_flight: &Arc<AtomicUsize>,
+        retain: impl FnOnce() -> Any,
+    ) {
         let mut state = lock(&self.state);
-        let address = buffer.address();
-        if state.used.iter().any(|(known, ..)| *known == address) {
-            return;
+        if let Entry::Vacant(place) = state.used.entry(address) {
+            in_flight.fetch_add(1, Ordering::AcqRel);
+            place.insert((Arc::clone(in_flight), self.retains.then(retain)));
         }
-        buffer.in_flight.fetch_add(1, Ordering::AcqRel);
-        let kept = self.retains.then(|| buffer.retain());
-        state.used.push((address, Arc::clone(&buffer.in_flight), kept));
     }
 
     /// An encoder is through.
@@ -156,7 +171,7 @@ impl Commands {
         (state.error, state.end) = (error, super::now());
         // What it used may go from now on. The event that it signaled came before.
         let used = std::mem::take(&mut state.used);
-        for (_, in_flight, _) in &used {
+        for (in_flight, _) in used.values() {
             in_flight.fetch_sub(1, Ordering::AcqRel);
         }
         let handlers = std::mem::take(&mut state.handlers);
@@ -165,7 +180,15 @@ impl Commands {
         handlers
     }
 
-    fn encoder(this: This<Self>, call: &str, kind: Kind) -> Raw {
+    fn encoder(
+        this: This<Self>,
+        call: &str,
+        kind: Kind,
+        samples: Option<(Id<SampleBuffer>, [usize; 2])>,
+    ) -> Raw {
+        if control::refused(Refusal::Encoder) {
+            return std::ptr::null_mut();
+        }
         let Some(_entered) = this.enter(call) else { return std::ptr::null_mut() };
         let mut state = lock(&this.state);
         if state.open {
@@ -174,7 +197,7 @@ impl Commands {
         }
         state.open = true;
         drop(state);
-        autoreleased(Some(new(Encoder::new(this.retain(), kind))))
+        autoreleased(Some(new(Encoder::new(this.retain(), kind, samples))))
     }
 
     fn event(&self, call: &str, op: Op) {
@@ -203,7 +226,7 @@ impl Drop for Commands {
     fn drop(&mut self) {
         let state = lock(&self.state);
         if state.status < Status::Committed {
-            for (_, in_flight, _) in &state.used {
+            for (in_flight, _) in state.used.values() {
                 in_flight.fetch_sub(1, Ordering::AcqRel);
             }
             self.queue.give_back_place();
@@ -241,7 +264,7 @@ pub fn call_handlers(commands: &Id<Commands>, handlers: Vec<BlockRef>) {
 }
 
 unsafe extern "C" fn compute(this: This<Commands>, sel: Sel) -> Raw {
-    Commands::encoder(this, sel.name(), Kind::Serial)
+    Commands::encoder(this, sel.name(), Kind::Serial, None)
 }
 
 unsafe extern "C" fn compute_of(this: This<Commands>, sel: Sel, dispatch_type: usize) -> Raw {
@@ -249,11 +272,22 @@ unsafe extern "C" fn compute_of(this: This<Commands>, sel: Sel, dispatch_type: u
         this,
         sel.name(),
         if dispatch_type == 1 { Kind::Concurrent } else { Kind::Serial },
+        None,
     )
 }
 
+unsafe extern "C" fn compute_with(
+    this: This<Commands>,
+    sel: Sel,
+    descriptor: This<PassDescriptor>,
+) -> Raw {
+    let concurrent = descriptor.concurrent.load(Ordering::Relaxed);
+    let kind = if concurrent { Kind::Concurrent } else { Kind::Serial };
+    Commands::encoder(this, sel.name(), kind, descriptor.samples())
+}
+
 unsafe extern "C" fn blit(this: This<Commands>, sel: Sel) -> Raw {
-    Commands::encoder(this, sel.name(), Kind::Blit)
+    Commands::encoder(this, sel.name(), Kind::Blit, None)
 }
 
 unsafe extern "C" fn signal(this: This<Commands>, sel: Sel, event: This<SharedEvent>, value: u64) {
@@ -293,7 +327,7 @@ unsafe extern "C" fn commit(this: This<Commands>, sel: Sel) {
         violation(Rule::CommitWithEncoder, "commit while an encoder is open");
         state.open = false;
     }
-    this.queue.check_residency(&state.sets, state.used.iter().map(|(address, ..)| *address));
+    this.queue.check_residency(&state.sets, state.buffers.iter().copied());
     state.status = Status::Committed;
     drop((state, entered));
     this.queue.commit(this.retain());

@@ -1,11 +1,11 @@
 //! Counter sample buffers: timestamps.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::{Range, lock};
 use crate::foundation::{Array, Data, Text, alloc_default};
-use crate::objc::{Raw, Sel, This, autoreleased, class, method, new};
+use crate::objc::{Id, Raw, Sel, This, autoreleased, class, method, new, retained};
 use crate::rules::{Rule, violation};
 
 /// `MTLCounterSet`: there is one, of timestamps.
@@ -68,6 +68,108 @@ impl SampleBuffer {
             *time = (super::now() * 1e9) as u64;
         }
     }
+
+    /// Samples as a GPU writes them.
+    pub fn bytes(&self, range: Range) -> Vec<u8> {
+        let times = lock(&self.times);
+        let wanted = times.get(range.location..range.location + range.length).unwrap_or_default();
+        wanted.iter().flat_map(|time| time.to_ne_bytes()).collect()
+    }
+}
+
+/// `MTLComputePassDescriptor`: how an encoder dispatches, and where its begin and end are sampled.
+#[derive(Default)]
+pub struct PassDescriptor {
+    pub concurrent: AtomicBool,
+    attachments: Mutex<Option<Id<Attachments>>>,
+}
+
+/// `MTLComputePassSampleBufferAttachmentDescriptorArray`, of which there is one place here.
+#[derive(Default)]
+pub struct Attachments {
+    first: Mutex<Option<Id<Attachment>>>,
+}
+
+/// `MTLComputePassSampleBufferAttachmentDescriptor`.
+#[derive(Default)]
+pub struct Attachment {
+    samples: Mutex<Option<Id<SampleBuffer>>>,
+    start: AtomicUsize,
+    end: AtomicUsize,
+}
+
+class!(
+    /// MTLComputePassDescriptor.
+    PASS_DESCRIPTOR, "MTLComputePassDescriptor", PassDescriptor,
+    [
+        method!(c"setDispatchType:", c"v@:Q", set_dispatch_type, fn(This<PassDescriptor>, Sel, usize)),
+        method!(c"sampleBufferAttachments", c"@@:", attachments, fn(This<PassDescriptor>, Sel) -> Raw),
+    ],
+    alloc: alloc_default::<PassDescriptor>
+);
+
+class!(
+    /// MTLComputePassSampleBufferAttachmentDescriptorArray.
+    ATTACHMENTS, "MTLComputePassSampleBufferAttachmentDescriptorArray", Attachments,
+    [method!(c"objectAtIndexedSubscript:", c"@@:Q", attachment, fn(This<Attachments>, Sel, usize) -> Raw)]
+);
+
+class!(
+    /// MTLComputePassSampleBufferAttachmentDescriptor.
+    ATTACHMENT, "MTLComputePassSampleBufferAttachmentDescriptor", Attachment,
+    [
+        method!(c"setSampleBuffer:", c"v@:@", set_sample_buffer, fn(This<Attachment>, Sel, Option<This<SampleBuffer>>)),
+        method!(c"setStartOfEncoderSampleIndex:", c"v@:Q", set_start, fn(This<Attachment>, Sel, usize)),
+        method!(c"setEndOfEncoderSampleIndex:", c"v@:Q", set_end, fn(This<Attachment>, Sel, usize)),
+    ]
+);
+
+impl PassDescriptor {
+    /// Where begin and end are sampled, if they are.
+    pub fn samples(&self) -> Option<(Id<SampleBuffer>, [usize; 2])> {
+        let attachments = lock(&self.attachments).clone()?;
+        let attachment = lock(&attachments.first).clone()?;
+        let samples = lock(&attachment.samples).clone()?;
+        let indices = [&attachment.start, &attachment.end].map(|at| at.load(Ordering::Relaxed));
+        indices.iter().all(|index| samples.has(*index)).then_some((samples, indices))
+    }
+}
+
+unsafe extern "C" fn set_dispatch_type(this: This<PassDescriptor>, _: Sel, kind: usize) {
+    this.concurrent.store(kind == 1, Ordering::Relaxed);
+}
+
+unsafe extern "C" fn attachments(this: This<PassDescriptor>, _: Sel) -> Raw {
+    let mut attachments = lock(&this.attachments);
+    autoreleased(Some(attachments.get_or_insert_with(|| new(Attachments::default())).clone()))
+}
+
+unsafe extern "C" fn attachment(this: This<Attachments>, _: Sel, index: usize) -> Raw {
+    if index > 0 {
+        violation(
+            Rule::SampleIndex,
+            format_args!("attachment {index}, of which this driver has one"),
+        );
+        return std::ptr::null_mut();
+    }
+    let mut first = lock(&this.first);
+    autoreleased(Some(first.get_or_insert_with(|| new(Attachment::default())).clone()))
+}
+
+unsafe extern "C" fn set_sample_buffer(
+    this: This<Attachment>,
+    _: Sel,
+    samples: Option<This<SampleBuffer>>,
+) {
+    *lock(&this.samples) = retained(samples);
+}
+
+unsafe extern "C" fn set_start(this: This<Attachment>, _: Sel, index: usize) {
+    this.start.store(index, Ordering::Relaxed);
+}
+
+unsafe extern "C" fn set_end(this: This<Attachment>, _: Sel, index: usize) {
+    this.end.store(index, Ordering::Relaxed);
 }
 
 /// All counter sets of a device.

@@ -41,7 +41,7 @@ class!(
         method!(c"name", c"@@:", name, fn(This<Device>, Sel) -> Raw),
         method!(c"registryID", c"Q@:", registry_id, fn(This<Device>, Sel) -> u64),
         method!(c"architecture", c"@@:", architecture, fn(This<Device>, Sel) -> Raw),
-        method!(c"hasUnifiedMemory", c"C@:", yes, fn(This<Device>, Sel) -> bool),
+        method!(c"hasUnifiedMemory", c"C@:", unified, fn(This<Device>, Sel) -> bool),
         method!(c"isLowPower", c"C@:", no, fn(This<Device>, Sel) -> bool),
         method!(c"isHeadless", c"C@:", no, fn(This<Device>, Sel) -> bool),
         method!(c"isRemovable", c"C@:", no, fn(This<Device>, Sel) -> bool),
@@ -62,6 +62,7 @@ class!(
         method!(c"newSharedEvent", c"@@:", event, fn(This<Device>, Sel) -> Raw),
         method!(c"newFence", c"@@:", fence, fn(This<Device>, Sel) -> Raw),
         method!(c"newLibraryWithSource:options:error:", c"@@:@@^@", new_library, fn(This<Device>, Sel, Option<This<Text>>, Option<This<CompileOptions>>, *mut Raw) -> Raw),
+        method!(c"newLibraryWithSource:options:completionHandler:", c"v@:@@@?", begin_library, fn(This<Device>, Sel, Option<This<Text>>, Option<This<CompileOptions>>, *mut Block)),
         method!(c"newComputePipelineStateWithFunction:error:", c"@@:@^@", new_pipeline, fn(This<Device>, Sel, This<Function>, *mut Raw) -> Raw),
         method!(c"newComputePipelineStateWithDescriptor:options:reflection:error:", c"@@:@Q^@^@", pipeline_of, fn(This<Device>, Sel, This<pipeline::Descriptor>, usize, *mut Raw, *mut Raw) -> Raw),
         method!(c"newBinaryArchiveWithDescriptor:error:", c"@@:@^@", new_archive, fn(This<Device>, Sel, This<archive::Descriptor>, *mut Raw) -> Raw),
@@ -145,8 +146,8 @@ unsafe extern "C" fn architecture_name(_: This<Architecture>, _: Sel) -> Raw {
     autoreleased(Some(Text::make("applegpu_g16s")))
 }
 
-unsafe extern "C" fn yes(_: This<Device>, _: Sel) -> bool {
-    true
+unsafe extern "C" fn unified(_: This<Device>, _: Sel) -> bool {
+    !control::intel()
 }
 
 unsafe extern "C" fn no(_: This<Device>, _: Sel) -> bool {
@@ -155,6 +156,9 @@ unsafe extern "C" fn no(_: This<Device>, _: Sel) -> bool {
 
 /// Apple1 is 1001, Mac2 is 2002, Common3 is 3003, Metal3 is 5001.
 unsafe extern "C" fn supports_family(this: This<Device>, _: Sel, family: isize) -> bool {
+    if control::intel() {
+        return matches!(family, 2002 | 3001..=3003 | 5001);
+    }
     let apple = if this.paravirtual { 1005 } else { 1009 };
     (1001..=apple).contains(&family)
         || matches!(family, 2002 | 3001..=3003)
@@ -275,6 +279,9 @@ unsafe extern "C" fn event(_: This<Device>, _: Sel) -> Raw {
 }
 
 unsafe extern "C" fn fence(_: This<Device>, _: Sel) -> Raw {
+    if control::refused(Refusal::Fence) {
+        return ptr::null_mut();
+    }
     new(Fence::default()).into_raw()
 }
 
@@ -287,6 +294,18 @@ unsafe extern "C" fn new_library(
 ) -> Raw {
     // SAFETY: the caller passes null or a place.
     unsafe { library::make(source, error) }
+}
+
+unsafe extern "C" fn begin_library(
+    _: This<Device>,
+    _: Sel,
+    source: Option<This<Text>>,
+    _: Option<This<CompileOptions>>,
+    block: *mut Block,
+) {
+    // SAFETY: the caller passes a block.
+    let Some(block) = (unsafe { BlockRef::copy(block) }) else { return };
+    library::begin(source, block);
 }
 
 unsafe extern "C" fn new_pipeline(
@@ -353,13 +372,15 @@ unsafe extern "C" fn sample_buffer(
     this: This<Device>,
     _: Sel,
     descriptor: This<counters::Descriptor>,
-    _: *mut Raw,
+    error: *mut Raw,
 ) -> Raw {
-    if this.has("a counter sample buffer") {
-        new(counters::SampleBuffer::make(&descriptor)).into_raw()
-    } else {
-        ptr::null_mut()
+    if this.has("a counter sample buffer") && !control::refused(Refusal::SampleBuffer) {
+        return new(counters::SampleBuffer::make(&descriptor)).into_raw();
     }
+    let refusal = Error::make("MTLCounterErrorDomain", 0, "no sample buffer can be had", None);
+    // SAFETY: the caller passes null or a place.
+    unsafe { write_error(error, refusal) };
+    ptr::null_mut()
 }
 
 unsafe extern "C" fn timestamps(_: This<Device>, _: Sel, cpu: *mut u64, gpu: *mut u64) {

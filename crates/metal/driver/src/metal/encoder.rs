@@ -62,15 +62,19 @@ class!(
         method!(c"endEncoding", c"v@:", end, fn(This<Encoder>, Sel)),
         blit::COPY,
         blit::FILL,
+        blit::RESOLVE,
     ]
 );
 
 impl Encoder {
-    pub fn new(commands: Id<Commands>, kind: Kind) -> Self {
-        let state = State {
-            pass: Pass { concurrent: kind == Kind::Concurrent, ..Pass::default() },
-            ..State::default()
-        };
+    pub fn new(
+        commands: Id<Commands>,
+        kind: Kind,
+        samples: Option<(Id<SampleBuffer>, [usize; 2])>,
+    ) -> Self {
+        let concurrent = kind == Kind::Concurrent;
+        let pass = Pass { concurrent, samples, ..Pass::default() };
+        let state = State { pass, ..State::default() };
         Self { commands, kind, state: Mutex::new(state) }
     }
 
@@ -223,8 +227,12 @@ unsafe extern "C" fn dispatch(this: This<Encoder>, sel: Sel, groups: Size, threa
         buffers: [0; 31],
         bytes: Vec::new(),
         memory: Vec::new(),
-        pipeline: pipeline.clone(),
+        program: Arc::clone(&pipeline.function.program),
+        kernel: pipeline.function.kernel,
     };
+    this.commands.use_object(pipeline.this().address(), &pipeline.in_flight, || {
+        crate::foundation::Any::from(pipeline.clone())
+    });
     for (index, slot) in state.slots.iter().enumerate() {
         match slot {
             Slot::Empty if kernel.buffers >> index & 1 == 1 => {
@@ -277,17 +285,9 @@ unsafe extern "C" fn use_resource(this: This<Encoder>, sel: Sel, buffer: This<Bu
     this.uses(&mut state, buffer);
 }
 
-unsafe extern "C" fn sample(
-    this: This<Encoder>,
-    sel: Sel,
-    buffer: This<SampleBuffer>,
-    index: usize,
-    _: bool,
-) {
-    let Some((_entered, mut state)) = this.enter(sel.name()) else { return };
-    if buffer.has(index) {
-        state.pass.steps.push(Step::Sample { buffer: buffer.retain(), index });
-    }
+/// Apple's GPUs sample where encoders begin and end, and nowhere else.
+unsafe extern "C" fn sample(_: This<Encoder>, sel: Sel, _: This<SampleBuffer>, _: usize, _: bool) {
+    violation(Rule::NoSuchFeature, format_args!("{} inside of an encoder", sel.name()));
 }
 
 unsafe extern "C" fn dispatch_type(this: This<Encoder>, _: Sel) -> usize {

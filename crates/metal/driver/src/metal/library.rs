@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 use crate::control::{self, Refusal};
 use crate::foundation::{Array, Error, Text, alloc_default, text, write_error};
 use crate::gpu::{Program, compile};
-use crate::objc::{Raw, Sel, This, autoreleased, class, method, new};
+use crate::objc::{Block, BlockRef, Raw, Sel, This, autoreleased, class, method, new};
 
 /// `MTLLibrary`.
 pub struct Library {
@@ -81,6 +81,34 @@ pub unsafe fn make(source: Option<This<Text>>, error: *mut Raw) -> Raw {
             std::ptr::null_mut()
         }
     }
+}
+
+/// What `newLibraryWithSource` with a handler does: several are compiled at once.
+pub fn begin(source: Option<This<Text>>, handler: BlockRef) {
+    let source = text(source);
+    std::thread::spawn(move || {
+        type Handler = unsafe extern "C" fn(*mut Block, Raw, Raw);
+        let made = match control::refused(Refusal::Library) {
+            true => Err("the compiler service was interrupted".to_owned()),
+            false => compile(&source, control::language_version()),
+        };
+        crate::objc::with_pool(|| {
+            // SAFETY: a block of this signature, as `newLibraryWithSource` takes it.
+            let call = unsafe { std::mem::transmute::<*const (), Handler>(handler.invoke()) };
+            let (library, error) = match made {
+                Ok(program) => {
+                    let library = new(Library { program: Arc::new(program) });
+                    (autoreleased(Some(library)), std::ptr::null_mut())
+                }
+                Err(message) => {
+                    let error = Error::make(DOMAIN, COMPILE_FAILURE, message, None);
+                    (std::ptr::null_mut(), autoreleased(Some(error)))
+                }
+            };
+            // SAFETY: as above; both are objects of this pool, or null.
+            unsafe { call(handler.as_ptr(), library, error) };
+        });
+    });
 }
 
 unsafe extern "C" fn function(this: This<Library>, _: Sel, name: Option<This<Text>>) -> Raw {

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use super::Range;
 use super::buffer::Memory;
 use super::counters::SampleBuffer;
-use super::pipeline::Pipeline;
 use crate::control;
-use crate::gpu::Jitter;
+use crate::gpu::{Jitter, Program};
 use crate::objc::Id;
 use crate::rules::{Rule, violation};
 
@@ -21,14 +21,29 @@ pub struct Pass {
     pub updates: Vec<u64>,
     /// Memory that Metal tracks, by address: passes that share one run one after the other.
     pub tracked: Vec<usize>,
+    /// Where its begin and end are sampled.
+    pub samples: Option<(Id<SampleBuffer>, [usize; 2])>,
 }
 
 pub enum Step {
     Dispatch(Box<Dispatch>),
     Barrier,
-    Copy { from: Place, to: Place, bytes: usize },
-    Fill { to: Place, bytes: usize, value: u8 },
-    Sample { buffer: Id<SampleBuffer>, index: usize },
+    Copy {
+        from: Place,
+        to: Place,
+        bytes: usize,
+    },
+    Fill {
+        to: Place,
+        bytes: usize,
+        value: u8,
+    },
+    /// Samples of counters are written to memory.
+    Resolve {
+        samples: Id<SampleBuffer>,
+        range: Range,
+        to: Place,
+    },
 }
 
 /// Bytes of a memory that the pass keeps.
@@ -44,7 +59,9 @@ impl Place {
 }
 
 pub struct Dispatch {
-    pub pipeline: Id<Pipeline>,
+    pub program: Arc<Program>,
+    /// The place of the kernel among the program's.
+    pub kernel: usize,
     pub groups: [u32; 3],
     pub threads: u32,
     pub buffers: [u64; 31],
@@ -60,10 +77,9 @@ impl Dispatch {
         if control::without_kernels() {
             return;
         }
-        let (program, kernel) = (&self.pipeline.function.program, self.pipeline.function.kernel);
+        let Self { program, kernel, groups, threads, buffers, .. } = self;
         // SAFETY: the dispatch keeps the memory that it names; what kernels do beyond their buffers is theirs.
-        let done =
-            unsafe { program.run(kernel, self.groups, self.threads, &self.buffers, jitter.next()) };
+        let done = unsafe { program.run(*kernel, *groups, *threads, buffers, jitter.next()) };
         if let Err(message) = done {
             violation(Rule::DivergentBarrier, message);
         }
@@ -81,7 +97,11 @@ impl Step {
             },
             // SAFETY: checked against the buffer when it was encoded.
             Step::Fill { to, bytes, value } => unsafe { to.pointer().write_bytes(*value, *bytes) },
-            Step::Sample { buffer, index } => buffer.sample(*index),
+            Step::Resolve { samples, range, to } => {
+                let bytes = samples.bytes(*range);
+                // SAFETY: as above.
+                unsafe { to.pointer().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+            }
         }
     }
 }
@@ -90,12 +110,18 @@ impl Pass {
     /// Runs it on this thread, and on a second one where steps may run at once.
     pub fn run(&self, jitter: &mut Jitter) {
         jitter.pause();
+        if let Some((samples, [start, _])) = &self.samples {
+            samples.sample(*start);
+        }
         if self.concurrent {
             for steps in self.steps.split(|step| matches!(step, Step::Barrier)) {
                 run_in_any_order(steps, jitter);
             }
         } else {
             self.steps.iter().for_each(|step| step.run(jitter));
+        }
+        if let Some((samples, [_, end])) = &self.samples {
+            samples.sample(*end);
         }
     }
 }

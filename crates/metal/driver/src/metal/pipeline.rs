@@ -1,7 +1,7 @@
 //! Compute pipelines.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use super::library::Function;
 use super::lock;
@@ -20,6 +20,16 @@ pub const SIMD_WIDTH: usize = 32;
 pub struct Pipeline {
     pub function: Id<Function>,
     pub max_threads: usize,
+    /// Command buffers that use it and are not through.
+    pub in_flight: Arc<AtomicUsize>,
+}
+
+impl Drop for Pipeline {
+    fn drop(&mut self) {
+        if self.in_flight.load(Ordering::Acquire) > 0 {
+            violation(Rule::PipelineReleasedInFlight, format_args!("{}", self.kernel().name));
+        }
+    }
 }
 
 /// `MTLComputePipelineDescriptor`.
@@ -83,7 +93,7 @@ pub unsafe fn make(function: Option<Id<Function>>, wanted_threads: usize, error:
         return refuse("group memory exceeds the limit of the device");
     }
     let max_threads = if wanted_threads == 0 { own_max } else { own_max.min(wanted_threads) };
-    new(Pipeline { function, max_threads }).into_raw()
+    new(Pipeline { function, max_threads, in_flight: Arc::default() }).into_raw()
 }
 
 /// As above, from a descriptor.

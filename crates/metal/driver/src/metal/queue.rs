@@ -15,7 +15,7 @@ use super::event::SharedEvent;
 use super::lock;
 use super::residency::{Residency, ResidencySet};
 use super::schedule::{Running, Stage, State, Work};
-use crate::control::{self, CommandBufferError, Fault};
+use crate::control::{self, CommandBufferError, Fault, Refusal};
 use crate::foundation::Error;
 use crate::gpu::Jitter;
 use crate::objc::{BlockRef, Id, Raw, Sel, This, autoreleased, class, method, new};
@@ -96,6 +96,9 @@ impl Queue {
     }
 
     fn new_commands(this: This<Self>, retains: bool) -> Raw {
+        if control::refused(Refusal::CommandBuffer) {
+            return std::ptr::null_mut();
+        }
         let until = Instant::now() + control::queue_timeout();
         let mut state = lock(&this.shared.state);
         while state.outstanding >= this.cap {

@@ -11,7 +11,7 @@ pub use class::{Class, Method};
 pub(crate) use class::{class, method};
 pub use object::{Header, Id, Payload, This, living, retained};
 pub(crate) use object::{autoreleased, new, objc_release, objc_retain};
-pub use pool::autorelease;
+pub use pool::{autorelease, with_pool};
 pub use selector::Sel;
 
 /// What methods take and give as `id`.

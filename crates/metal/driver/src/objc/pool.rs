@@ -1,6 +1,7 @@
 //! Autorelease pools: a stack of objects per thread. A pool is a height of it.
 
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 
 use super::object::{Header, objc_release, objc_retain};
 use crate::rules::{Rule, violation};
@@ -12,14 +13,19 @@ struct Stack {
 }
 
 thread_local! {
-    static STACK: RefCell<Stack> = RefCell::default();
+    // Never destroyed: what a thread's other variables do when they are may need a pool, as on Apple's systems.
+    static STACK: ManuallyDrop<RefCell<Stack>> = ManuallyDrop::default();
+}
+
+fn with_stack<T>(call: impl FnOnce(&mut Stack) -> T) -> T {
+    STACK.with(|stack| call(&mut stack.borrow_mut()))
 }
 
 pub fn autorelease(object: *mut Header) -> *mut Header {
     if object.is_null() {
         return object;
     }
-    STACK.with_borrow_mut(|stack| {
+    with_stack(|stack| {
         if stack.pools > 0 {
             stack.objects.push(object);
             return;
@@ -31,9 +37,17 @@ pub fn autorelease(object: *mut Header) -> *mut Header {
     object
 }
 
+/// Calls something with a pool in place, as threads of the system have one.
+pub fn with_pool(call: impl FnOnce()) {
+    let pool = objc_autoreleasePoolPush();
+    call();
+    // SAFETY: pushed above, by this thread.
+    unsafe { objc_autoreleasePoolPop(pool) };
+}
+
 #[unsafe(no_mangle)]
 extern "C" fn objc_autoreleasePoolPush() -> usize {
-    STACK.with_borrow_mut(|stack| {
+    with_stack(|stack| {
         stack.pools += 1;
         // Not zero, which would be no pool.
         stack.objects.len() + 1
@@ -42,20 +56,19 @@ extern "C" fn objc_autoreleasePoolPush() -> usize {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn objc_autoreleasePoolPop(pool: usize) {
-    let known =
-        STACK.with_borrow(|stack| stack.pools > 0 && pool >= 1 && pool <= stack.objects.len() + 1);
+    let known = with_stack(|stack| stack.pools > 0 && pool >= 1 && pool <= stack.objects.len() + 1);
     if !known {
         violation(Rule::ForeignPool, "a pool is popped that this thread did not push");
         return;
     }
     // A release may autorelease again, so the stack is not borrowed meanwhile.
-    while let Some(object) = STACK.with_borrow_mut(|stack| {
-        (stack.objects.len() >= pool).then(|| stack.objects.pop()).flatten()
-    }) {
+    while let Some(object) =
+        with_stack(|stack| (stack.objects.len() >= pool).then(|| stack.objects.pop()).flatten())
+    {
         // SAFETY: the stack had a reference.
         unsafe { objc_release(object) };
     }
-    STACK.with_borrow_mut(|stack| stack.pools -= 1);
+    with_stack(|stack| stack.pools -= 1);
 }
 
 #[unsafe(no_mangle)]

@@ -1,15 +1,37 @@
 #!/usr/bin/env bash
-# The Metal driver on Linux: scripts/metal-driver.sh [test|tsan|all]. `tsan` also plants a mistake at a time, each of
-# which ThreadSanitizer must notice.
+# The Metal driver on Linux, and the Metal device on it:
+#
+#     scripts/metal-driver.sh test                 the driver's own tests
+#     scripts/metal-driver.sh device               the device's tests: failures, order, lifetime, units
+#     scripts/metal-driver.sh conformance [K/N]    the suite on the device, or the K-th of N parts
+#     scripts/metal-driver.sh stress [THREADS…]    stress scenarios on the device, 8 threads unless given
+#     scripts/metal-driver.sh tsan                 races of the driver's tests under ThreadSanitizer, and a planted mistake at a time,
+#                                                  each of which it must notice
+#     scripts/metal-driver.sh ci                   what CI runs: test, device, a hundredth of the suite
 set -euo pipefail
 cd "$(dirname "$0")/.."
+root=$PWD
 bash scripts/metal-bindings.sh
 cd crates/metal/driver
 
 plain() {
-    cargo fmt --check
-    cargo clippy --quiet --all-targets -- -D warnings
-    cargo test --quiet
+    cargo fmt --all --check
+    cargo clippy --quiet -p millstream-metal-driver --all-targets -- -D warnings
+    cargo test --quiet -p millstream-metal-driver
+}
+
+device() { cargo test --quiet -p millstream-on-driver --test unit --test device; }
+
+conformance() { MILLSTREAM_CONFORMANCE_PART="${1:-1/1}" cargo test -p millstream-on-driver --test conformance -- --nocapture; }
+
+# The program fails if a result differs, or a rule of Metal's was broken.
+stress() {
+    local threads
+    # Built as for the tests: with other features everything would be built twice.
+    cargo test --quiet --no-run -p millstream-on-driver
+    for threads in "${@:-8}"; do
+        target/debug/millstream stress --device metal --small --threads "$threads"
+    done
 }
 
 tsan() {
@@ -21,7 +43,7 @@ tsan() {
     export PATH="/usr/bin:$PATH" RUSTC_BOOTSTRAP=1 METAL_DRIVER_SANITIZER=thread
     export RUSTFLAGS="-Zsanitizer=thread -Zexternal-clangrt -Clinker=clang-22 -Clink-arg=-fsanitize=thread -Clink-arg=--ld-path=$lld"
     export TSAN_OPTIONS="halt_on_error=0 exitcode=66" CARGO_TARGET_DIR=target/tsan
-    races() { /usr/bin/cargo test --quiet -Zbuild-std --target "$target" --test races; }
+    races() { /usr/bin/cargo test --quiet -Zbuild-std --target "$target" -p millstream-metal-driver --test races; }
     races
     for mistake in unwaited-queue unwaited-result no-barrier no-fence; do
         if METAL_DRIVER_RACE=$mistake races >"$log" 2>&1 || ! grep -q "ThreadSanitizer: data race" "$log"; then
@@ -32,9 +54,14 @@ tsan() {
     done
 }
 
-case ${1:-all} in
+what=${1:-ci}
+[ $# -eq 0 ] || shift
+case $what in
     test) plain ;;
+    device) device ;;
+    conformance) conformance "$@" ;;
+    stress) stress "$@" ;;
     tsan) tsan ;;
-    all) plain; tsan ;;
-    *) echo "usage: $0 [test|tsan|all]" >&2; exit 2 ;;
+    ci) plain; device; conformance 7/100 ;;
+    *) sed -n '2,/^set/{/^#/p}' "$root/scripts/metal-driver.sh" >&2; exit 2 ;;
 esac

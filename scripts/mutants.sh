@@ -5,6 +5,8 @@
 #     scripts/mutants.sh --part K/N    the K-th of N parts; K may be "today": another one every day
 #     scripts/mutants.sh --list        names, promises and tests
 #
+# `MILLSTREAM_MUTANTS=scripts/mutants/metal` takes the changes of another folder.
+#
 # The first lines of a patch say what it breaks and what notices:
 #
 #     # breaks: invariant 4: waits name submitted work only
@@ -17,7 +19,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root="$PWD"
-patches="$root/scripts/mutants"
+patches="$root/${MILLSTREAM_MUTANTS:-scripts/mutants}"
 field() { sed -n "s/^# $1: //p" "$patches/$2.patch"; }
 fail() {
     echo "error: $*" >&2
@@ -74,7 +76,7 @@ copy_tree() {
             cp "$file" "$tree/$file"
         fi
     done <"$list"
-    (cd "$tree" && find . -type f -not -path './target/*' | sed 's|^\./||' | sort) | comm -13 "$list" - |
+    (cd "$tree" && find . -type f -not -path './target/*' -not -path './crates/metal/driver/target/*' | sed 's|^\./||' | sort) | comm -13 "$list" - |
         while IFS= read -r file; do rm "$tree/$file"; done
 }
 
@@ -101,6 +103,9 @@ run_test() {
 }
 
 copy_tree
+case "$patches" in
+    */metal) (cd "$tree" && bash scripts/metal-bindings.sh) ;;
+esac
 echo "the tests themselves"
 printf '%s\n' "${names[@]}" | while IFS= read -r name; do field 'caught by' "$name"; done | sort -u >"$work/tests"
 while IFS= read -r test; do

@@ -54,7 +54,7 @@ check word '[Pp]atience' 'timeout, or capture threshold'
 # Kernels.
 check word 'matmul_depth|conv_depth|lower_depth' 'split_k'
 check name 'turned' 'transposed, reversed' ':!bench/gpu'
-check name 'depth' 'k' ':!bench' ':!crates/metal/driver' ':!crates/nn/fuzz' ':!scripts' ':!crates/nn/src/layers/check.rs'
+check name 'depth' 'k' ':!bench' ':!crates/metal' ':!crates/nn/fuzz' ':!scripts' ':!crates/nn/src/layers/check.rs'
 check defined 'Machine|Job' 'Isa, a SIMD function'
 check name 'falling|past_cache|byte_product' 'exp_nonpositive, streaming stores, int8 gemm'
 check defined 'Finish|Rest|Parts' 'epilogue'

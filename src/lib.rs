@@ -38,9 +38,11 @@ pub use millstream_graph as graph;
 #[doc(inline)]
 pub use millstream_nn as nn;
 
-// Linked so that `Device::open("cuda")` finds it; everything else is in the common interface.
+// Linked so that `Device::open("cuda")` and `Device::open("metal")` find them; everything else is in the common interface.
 #[cfg(feature = "cuda")]
 use millstream_cuda as _;
+#[cfg(feature = "metal")]
+use millstream_metal as _;
 
 // Linked so that `Session::open` reads ONNX files.
 #[cfg(feature = "onnx")]

@@ -1,100 +1,14 @@
 //! The conformance suite on the CPU device, and on a CUDA device if there is one, through streams and
 //! memory as users go.
 
-use std::time::Duration;
+#[path = "gpu/on_device.rs"]
+mod on_device;
 
-use millstream::{Buffer, DType, Device, Layout, Op, OpKind, Stream};
+use millstream::OpKind;
 use millstream_conformance::{
     Case, Outcome, Target, cases, check, proptest_target, run_all, run_kinds,
 };
-
-/// A device, taken through the public interface.
-struct OnDevice {
-    device: Device,
-    name: &'static str,
-    bit_identical: bool,
-}
-
-impl OnDevice {
-    fn new(name: &'static str, threads: usize, intra_op: bool) -> Self {
-        let builder = Device::builder("cpu").threads(threads).intra_op(intra_op);
-        // A busy machine takes its time; only what hangs waits that long.
-        let device = builder.wait_timeout(Duration::from_secs(120)).open().unwrap();
-        Self { device, name, bit_identical: true }
-    }
-
-    /// The CUDA device, if there is one. `MILLSTREAM_REQUIRE_CUDA=1` makes it an error if there is none.
-    fn cuda() -> Option<Self> {
-        match Device::builder("cuda").open() {
-            Ok(device) => Some(Self { device, name: "cuda", bit_identical: false }),
-            Err(error) => {
-                let required = std::env::var_os("MILLSTREAM_REQUIRE_CUDA").is_some();
-                assert!(!required, "{error}");
-                eprintln!("SKIPPED: {error}");
-                None
-            }
-        }
-    }
-
-    fn execute(&self, case: &Case) -> millstream::Result<Outcome> {
-        let stream = Stream::new(&self.device)?;
-        let bytes = |buffer: &Buffer| Layout::contiguous(DType::U8, &[buffer.bytes()]);
-        let mut buffers = Vec::new();
-        for content in &case.buffers {
-            let buffer = stream.allocate(content.len())?;
-            stream.upload(buffer.operand(bytes(&buffer)?), content)?;
-            buffers.push(buffer);
-        }
-        let command = case.command(|index| &buffers[index])?;
-        let op = command.op().clone();
-        stream.record(command)?;
-        let downloads: Vec<_> = buffers
-            .iter()
-            .map(|buffer| stream.download(buffer.operand(bytes(buffer)?)))
-            .collect::<Result<_, _>>()?;
-        stream.synchronize()?;
-        let host = match op {
-            // SAFETY: the stream was synchronized, and nothing else writes to these bytes.
-            Op::Download { target } => Some(unsafe { target.as_slice() }.to_vec()),
-            _ => None,
-        };
-        let buffers = downloads.into_iter().map(|download| download.bytes());
-        Ok(Outcome { buffers: buffers.collect::<Result<_, _>>()?, host })
-    }
-}
-
-impl Target for OnDevice {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    /// `MILLSTREAM_CONFORMANCE_KINDS=matmul,conv` leaves the others out, so that several processes can share
-    /// the suite.
-    fn supports(&self, kind: OpKind) -> bool {
-        let chosen = std::env::var("MILLSTREAM_CONFORMANCE_KINDS").unwrap_or_default();
-        let wanted = chosen.is_empty() || chosen.split(',').any(|name| name == kind.name());
-        wanted && self.device.supports(kind)
-    }
-
-    /// `MILLSTREAM_CONFORMANCE_PART=2/8` leaves all but the second of eight parts out, for the same reason.
-    fn skips(&self, case: &Case) -> Option<String> {
-        let chosen = std::env::var("MILLSTREAM_CONFORMANCE_PART").ok()?;
-        let parts: Option<(u64, u64)> = chosen
-            .split_once('/')
-            .and_then(|(own, all)| Some((own.parse().ok()?, all.parse().ok()?)));
-        let (own, all) = parts.filter(|(own, all)| own <= all).expect("a part is as in 2/8");
-        let mark = case.name.bytes().fold(0u64, |mark, byte| mark * 31 % 65521 + u64::from(byte));
-        (mark % all + 1 != own).then(|| "of another part".into())
-    }
-
-    fn run(&self, case: &Case) -> Result<Outcome, String> {
-        self.execute(case).map_err(|error| error.to_string())
-    }
-
-    fn is_bit_identical(&self) -> bool {
-        self.bit_identical
-    }
-}
+use on_device::{OnDevice, samples};
 
 /// Runs the suite's cases and properties of some kinds on the CPU device. The properties compare every row
 /// alone with the same row among others, bit for bit, since the CPU device says that it is bit-identical.
@@ -160,21 +74,6 @@ fn random_cases_conform_on_four_threads() {
 
 const THREADS: usize = 31;
 
-/// Some cases of every kind that a target supports.
-fn samples(target: &OnDevice) -> Vec<Case> {
-    const OF_A_KIND: usize = 16;
-    let kinds = OpKind::ALL.iter().filter(|&&kind| target.supports(kind));
-    kinds
-        // The time is another each time.
-        .filter(|&&kind| kind != OpKind::Timestamp)
-        .flat_map(|&kind| {
-            let all = cases(kind);
-            let step = all.len().div_ceil(OF_A_KIND).max(1);
-            all.into_iter().step_by(step)
-        })
-        .collect()
-}
-
 /// Cases of every kind, from 31 threads with a stream each, every thread beginning at another case, so
 /// that all kinds run beside each other. Of four parts, each with cases of every kind, this is one.
 fn thirty_one_streams_at_once(part: usize) {
@@ -222,7 +121,7 @@ mod thirty_one_streams_at_once_give_the_bits_of_one {
 
 #[test]
 fn the_cuda_device_conforms() {
-    let Some(target) = OnDevice::cuda() else { return };
+    let Some(target) = OnDevice::gpu("cuda", "MILLSTREAM_REQUIRE_CUDA") else { return };
     let report = run_all(&target);
     println!("{report}");
     assert!(report.is_clean(), "{report}");
@@ -230,14 +129,23 @@ fn the_cuda_device_conforms() {
 
 #[test]
 fn random_cases_conform_on_the_cuda_device() {
-    let Some(target) = OnDevice::cuda() else { return };
+    let Some(target) = OnDevice::gpu("cuda", "MILLSTREAM_REQUIRE_CUDA") else { return };
     proptest_target(&target, 200);
+}
+
+/// For a Mac; on Linux the same suite runs in `crates/metal/tests`, on a driver.
+#[test]
+fn the_metal_device_conforms() {
+    let Some(target) = OnDevice::gpu("metal", "MILLSTREAM_REQUIRE_METAL") else { return };
+    let report = run_all(&target);
+    println!("{report}");
+    assert!(report.is_clean(), "{report}");
 }
 
 /// Some cases of every kind, one after another: for a quick look, also under compute-sanitizer.
 #[test]
 fn a_sample_conforms_on_the_cuda_device() {
-    let Some(target) = OnDevice::cuda() else { return };
+    let Some(target) = OnDevice::gpu("cuda", "MILLSTREAM_REQUIRE_CUDA") else { return };
     for case in samples(&target) {
         if let Err(failure) = check(&target, &case) {
             panic!("{failure}");
@@ -248,7 +156,7 @@ fn a_sample_conforms_on_the_cuda_device() {
 /// The same on a CUDA device, within the bounds of the suite: not every sum there has one order.
 #[test]
 fn thirty_one_streams_at_once_conform_on_the_cuda_device() {
-    let Some(target) = OnDevice::cuda() else { return };
+    let Some(target) = OnDevice::gpu("cuda", "MILLSTREAM_REQUIRE_CUDA") else { return };
     let samples = samples(&target);
     let barrier = std::sync::Barrier::new(THREADS);
     std::thread::scope(|scope| {

@@ -1,0 +1,170 @@
+//! Apple's compiler: from texts to libraries, and from these to pipelines.
+//!
+//! Calls that create libraries and pipelines go one at a time, since drivers have had races there. They return before the
+//! compiler is through, which works on several libraries at once; what takes long is waited for with no lock held.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use block2::RcBlock;
+use objc2::rc::Retained;
+use objc2_foundation::{NSError, NSString};
+use objc2_metal::{
+    MTLCompileOptions, MTLComputePipelineDescriptor, MTLComputePipelineState, MTLDevice,
+    MTLLanguageVersion, MTLLibrary, MTLMathFloatingPointFunctions, MTLMathMode, MTLPipelineOption,
+};
+
+use crate::objects::{Obj, Ref, pooled};
+use crate::system::{Features, Version};
+
+/// A compiler that has not answered for so long never will.
+const TIMEOUT: Duration = Duration::from_secs(300);
+/// Threads of a SIMD group, which kernels are written for.
+const SIMD_WIDTH: usize = 32;
+
+/// The compiler of a device.
+pub(crate) struct Compiler {
+    device: Obj<dyn MTLDevice>,
+    features: Features,
+    creating: Mutex<()>,
+}
+
+/// A library that is being compiled.
+pub(crate) struct Pending(Arc<Answer>);
+
+#[derive(Default)]
+struct Answer {
+    result: Mutex<Option<Result<Obj<dyn MTLLibrary>, String>>>,
+    given: Condvar,
+}
+
+impl Compiler {
+    pub fn new(device: &Obj<dyn MTLDevice>, features: Features) -> Self {
+        device.setShouldMaximizeConcurrentCompilation(true);
+        Self { device: device.clone(), features, creating: Mutex::default() }
+    }
+
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.creating.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// No fast math, and functions as precise as they come: fast ones are the default even of safe math.
+    fn options(&self) -> Retained<MTLCompileOptions> {
+        let options = MTLCompileOptions::new();
+        let Version { major, .. } = self.features.version;
+        if major >= 15 {
+            options.setMathMode(MTLMathMode::Safe);
+            options.setMathFloatingPointFunctions(MTLMathFloatingPointFunctions::Precise);
+        } else {
+            #[expect(deprecated, reason = "there is nothing else before macOS 15")]
+            options.setFastMathEnabled(false);
+        }
+        options.setLanguageVersion(match major {
+            ..=13 => MTLLanguageVersion::Version3_0,
+            14 => MTLLanguageVersion::Version3_1,
+            _ => MTLLanguageVersion::Version3_2,
+        });
+        options
+    }
+
+    /// Begins to compile a text.
+    pub fn begin(&self, text: &str) -> Pending {
+        let answer = Arc::<Answer>::default();
+        let own = Arc::clone(&answer);
+        let handler =
+            RcBlock::new(move |library: *mut Ref<dyn MTLLibrary>, error: *mut NSError| {
+                pooled(|| {
+                    // SAFETY: Metal passes a library or null, and an error or null.
+                    let (library, error) = unsafe { (Retained::retain(library), error.as_ref()) };
+                    let words = || match error {
+                        Some(error) => error.localizedDescription().to_string(),
+                        None => "the compiler gave no reason".into(),
+                    };
+                    // There may be warnings beside a library.
+                    own.give(library.ok_or_else(words));
+                });
+            });
+        pooled(|| {
+            let (text, options) = (NSString::from_str(text), self.options());
+            let _turn = self.turn();
+            // SAFETY: Metal copies the block, and what it holds may go to any thread.
+            unsafe {
+                self.device.newLibraryWithSource_options_completionHandler(
+                    &text,
+                    Some(&options),
+                    RcBlock::as_ptr(&handler),
+                );
+            }
+        });
+        Pending(answer)
+    }
+
+    /// The pipeline of a kernel that is launched with groups of so many threads.
+    ///
+    /// # Errors
+    ///
+    /// What Metal said, or what does not fit.
+    pub fn pipeline(
+        &self,
+        library: &Ref<dyn MTLLibrary>,
+        name: &str,
+        threads: u32,
+    ) -> Result<Obj<dyn MTLComputePipelineState>, String> {
+        pooled(|| {
+            let found = library.newFunctionWithName(&NSString::from_str(name));
+            let function = found.ok_or_else(|| format!("the library has no kernel {name}"))?;
+            let descriptor = MTLComputePipelineDescriptor::new();
+            descriptor.setComputeFunction(Some(&function));
+            // SAFETY: every launch has groups of whole SIMD groups.
+            unsafe { descriptor.setThreadGroupSizeIsMultipleOfThreadExecutionWidth(true) };
+            let made = {
+                let _turn = self.turn();
+                self.device.newComputePipelineStateWithDescriptor_options_reflection_error(
+                    &descriptor,
+                    MTLPipelineOption::empty(),
+                    None,
+                )
+            };
+            let pipeline = made.map_err(|error| error.localizedDescription().to_string())?;
+            let width = pipeline.threadExecutionWidth();
+            if width != SIMD_WIDTH {
+                return Err(format!("SIMD groups have {width} threads here, not {SIMD_WIDTH}"));
+            }
+            let most = pipeline.maxTotalThreadsPerThreadgroup();
+            if most < threads as usize {
+                return Err(format!("its groups have at most {most} threads, not {threads}"));
+            }
+            Ok(pipeline)
+        })
+    }
+}
+
+impl Answer {
+    fn give(&self, result: Result<Obj<dyn MTLLibrary>, String>) {
+        *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        self.given.notify_all();
+    }
+}
+
+impl Pending {
+    /// The library.
+    ///
+    /// # Errors
+    ///
+    /// What the compiler said.
+    pub fn wait(self) -> Result<Obj<dyn MTLLibrary>, String> {
+        let until = Instant::now() + TIMEOUT;
+        let mut result = self.0.result.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(result) = result.take() {
+                return result;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(format!("the compiler has not answered for {TIMEOUT:?}"));
+            }
+            result =
+                self.0.given.wait_timeout(result, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Encoding a prepared list: command buffers and encoders are made, filled and committed here, and nowhere kept.
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+
+use millstream_gpu::{Binding, Failure};
+use objc2_metal::{
+    MTLBarrierScope, MTLBuffer, MTLCommandBuffer, MTLCommandEncoder, MTLComputeCommandEncoder,
+    MTLDispatchType, MTLSharedEvent, MTLSize,
+};
+use smallvec::SmallVec;
+
+use crate::memory::object;
+use crate::objects::{Obj, RawBufferObject, Ref, pooled};
+use crate::platform::Metal;
+use crate::prepared::{GRID_INDEX, GRID_WORDS, Op, Prepared};
+use crate::queue::{Completion, MAX_OPEN, MetalEncoder, MetalQueue, as_event};
+use crate::times::Times;
+
+/// Words of a list that say that a launch is not cut.
+const WHOLE: [u64; GRID_WORDS] = [0; GRID_WORDS];
+
+impl Metal {
+    /// Encodes and commits a list as the next batch of a queue.
+    ///
+    /// # Safety
+    ///
+    /// All that the list names is valid for what is done with it until the batch has run.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be had; nothing of the list was committed then. Where that shows only after a part of it was, the batch
+    /// fails as one that the device does not run.
+    pub unsafe fn encode(
+        &self,
+        list: &Prepared,
+        queue: &MetalQueue,
+        encoder: &mut MetalEncoder,
+    ) -> Result<(), Failure> {
+        pooled(|| {
+            let _turn = self.gpu.encoding_turn();
+            self.gpu.residency.commit();
+            let mut pass = Pass::new(self, queue, encoder, list)?;
+            // SAFETY: as the caller says.
+            match unsafe { pass.run(list) } {
+                Err(failure) if !pass.committed => return Err(failure),
+                Err(failure) => queue.timeline.fail(pass.tick, failure),
+                Ok(()) => {}
+            }
+            pass.commit();
+            Ok(())
+        })
+    }
+}
+
+/// A batch that is being encoded.
+struct Pass<'a> {
+    queue: &'a MetalQueue,
+    encoder: &'a mut MetalEncoder,
+    tick: u64,
+    /// Where the fault record of the batch is.
+    faults: Binding<RawBufferObject>,
+    commands: Obj<dyn MTLCommandBuffer>,
+    compute: Option<Obj<dyn MTLComputeCommandEncoder>>,
+    times: Option<Times>,
+    /// Command buffers for the parts to come: there is none that could be missing then.
+    spare: SmallVec<[Obj<dyn MTLCommandBuffer>; 2]>,
+    /// A command buffer of it was committed.
+    committed: bool,
+}
+
+impl<'a> Pass<'a> {
+    fn new(
+        platform: &Metal,
+        queue: &'a MetalQueue,
+        encoder: &'a mut MetalEncoder,
+        list: &Prepared,
+    ) -> Result<Self, Failure> {
+        let tick = queue.timeline.batches() + 1;
+        let times = match list.times {
+            0 => None,
+            count => Times::new(platform.gpu, count)?,
+        };
+        let commands = queue.command_buffer()?;
+        // As many as the queue has room for.
+        let by_times = if times.is_none() { list.times } else { 0 };
+        let room = MAX_OPEN.saturating_sub(queue.timeline.open_count());
+        let parts = (list.parts + by_times).min(room);
+        let spare = (0..parts).map(|_| queue.command_buffer()).collect::<Result<_, _>>()?;
+        wait_for(&commands, queue.batch_event(tick - 1));
+        for (event, value) in &encoder.waits {
+            // SAFETY: events live as long as the process.
+            wait_for(&commands, (unsafe { event.get() }, *value));
+        }
+        let faults = Binding { offset: queue.fault_record(tick), ..queue.fault_place() };
+        let (compute, committed) = (None, false);
+        Ok(Self { queue, encoder, tick, faults, commands, compute, times, spare, committed })
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Metal::encode`].
+    unsafe fn run(&mut self, list: &Prepared) -> Result<(), Failure> {
+        for op in &list.ops {
+            match op {
+                Op::Part => self.next_part(),
+                Op::Time { buffer, offset } => {
+                    self.end_encoder();
+                    // SAFETY: as the caller says.
+                    let buffer = unsafe { buffer.get() };
+                    match &mut self.times {
+                        Some(times) => times.add(buffer, *offset),
+                        None => {
+                            let target = buffer.contents().as_ptr().addr() + offset;
+                            let next = object(self.spare.pop(), "commandBuffer", "room for times")?;
+                            self.begin_part(next, Some(target));
+                        }
+                    }
+                }
+                op => {
+                    let faults = self.faults;
+                    let compute = self.compute()?;
+                    // SAFETY: as the caller says; the indices are those of the kernels.
+                    unsafe { tell(compute, op, list, faults) };
+                }
+            }
+        }
+        self.end_encoder();
+        if let Some(times) = &mut self.times {
+            times.resolve(&self.commands)?;
+        }
+        Ok(())
+    }
+
+    /// Commits the last command buffer, which completes the batch.
+    fn commit(&mut self) {
+        self.end_encoder();
+        self.queue.commit(&self.commands, self.encoder, Completion::Batch(self.tick));
+        self.encoder.waits.clear();
+    }
+
+    /// The encoder, a new one if there is none.
+    fn compute(&mut self) -> Result<&Ref<dyn MTLComputeCommandEncoder>, Failure> {
+        if self.compute.is_none() {
+            let made = match &mut self.times {
+                Some(times) => times.encoder(&self.commands)?,
+                None => object(
+                    self.commands
+                        .computeCommandEncoderWithDispatchType(MTLDispatchType::Concurrent),
+                    "computeCommandEncoderWithDispatchType",
+                    "encoder",
+                )?,
+            };
+            // SAFETY: so many bytes, which are copied.
+            unsafe {
+                made.setBytes_length_atIndex(
+                    NonNull::from(&WHOLE).cast::<c_void>(),
+                    size_of_val(&WHOLE),
+                    GRID_INDEX,
+                );
+            }
+            self.compute = Some(made);
+        }
+        match &self.compute {
+            Some(compute) => Ok(compute),
+            None => unreachable!("there is one now"),
+        }
+    }
+
+    fn end_encoder(&mut self) {
+        if let Some(compute) = self.compute.take() {
+            if let Some(times) = &mut self.times {
+                times.end_encoder(&compute);
+            }
+            compute.endEncoding();
+        }
+    }
+
+    /// Goes on in another command buffer, unless there are so many that the queue would block.
+    fn next_part(&mut self) {
+        match self.spare.pop() {
+            Some(next) if self.times.is_none() => self.begin_part(next, None),
+            // What follows has to come after what came before all the same.
+            _ => {
+                if let Some(compute) = &self.compute {
+                    compute.memoryBarrierWithScope(MTLBarrierScope::Buffers);
+                }
+            }
+        }
+    }
+
+    /// Commits what there is; the rest waits for it. With a place for the time, the handler writes it there first.
+    fn begin_part(&mut self, next: Obj<dyn MTLCommandBuffer>, time: Option<usize>) {
+        self.end_encoder();
+        self.encoder.gate += 1;
+        let gate = self.encoder.gate;
+        let completes = Completion::Part { tick: self.tick, gate, time };
+        self.queue.commit(&self.commands, self.encoder, completes);
+        // Later command buffers come after this one.
+        self.encoder.waits.clear();
+        self.committed = true;
+        self.commands = next;
+        let (event, value) = self.queue.gate_event(gate);
+        self.commands.encodeWaitForEvent_value(as_event(event), value);
+    }
+}
+
+/// Lets a command buffer wait for an event, unless it has come.
+fn wait_for(commands: &Ref<dyn MTLCommandBuffer>, (event, value): (&Ref<dyn MTLSharedEvent>, u64)) {
+    if event.signaledValue() < value {
+        commands.encodeWaitForEvent_value(as_event(event), value);
+    }
+}
+
+fn size([width, height, depth]: [u32; 3]) -> MTLSize {
+    MTLSize { width: width as usize, height: height as usize, depth: depth as usize }
+}
+
+/// Tells an encoder one thing.
+///
+/// # Safety
+///
+/// The objects live, indices are those of the kernel, and the list has the words.
+#[inline]
+unsafe fn tell(
+    compute: &Ref<dyn MTLComputeCommandEncoder>,
+    op: &Op,
+    list: &Prepared,
+    faults: Binding<RawBufferObject>,
+) {
+    // SAFETY: as the caller says, for all of them.
+    unsafe {
+        match op {
+            Op::Pipeline(pipeline) => compute.setComputePipelineState(pipeline.get()),
+            Op::Buffer { buffer, offset, index } => {
+                compute.setBuffer_offset_atIndex(Some(buffer.get()), *offset, usize::from(*index));
+            }
+            Op::Offset { offset, index } => {
+                compute.setBufferOffset_atIndex(*offset, usize::from(*index));
+            }
+            Op::Faults { index } => {
+                let (buffer, offset) = (faults.segment.get(), faults.offset);
+                compute.setBuffer_offset_atIndex(Some(buffer), offset, usize::from(*index));
+            }
+            Op::Bytes { words, index } => {
+                let words = &list.words[words.start as usize..words.end as usize];
+                let bytes = NonNull::from(words).cast::<c_void>();
+                compute.setBytes_length_atIndex(bytes, size_of_val(words), usize::from(*index));
+            }
+            Op::Barrier => compute.memoryBarrierWithScope(MTLBarrierScope::Buffers),
+            Op::Dispatch { groups, threads } => {
+                compute.dispatchThreadgroups_threadsPerThreadgroup(
+                    size(*groups),
+                    size([*threads, 1, 1]),
+                );
+            }
+            Op::Part | Op::Time { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The Metal device of Millstream.
+//!
+//! **Executed on a driver of our own on Linux, never yet on a Mac.** `docs/metal.md` says what that leaves unproven, and how a
+//! Mac's owner can help with one script.
+//!
+//! Linking this crate is all it takes on Apple's systems: `Device::open("metal")` finds it, and says what is missing where
+//! there is no GPU that it can use. Elsewhere this crate is empty.
+//!
+//! Each stream has a command queue and a shared event, whose value counts its batches. A batch is one command buffer: made,
+//! filled and committed inside one call, with unretained references, and one encoder whose dispatches overlap unless their
+//! Commands depend on each other. A batch that comes again is a prepared list that is only encoded. What a command buffer
+//! may still use is released after its completed handler has run.
+//!
+//! | environment variable | meaning | default |
+//! |---|---|---|
+//! | `MILLSTREAM_METAL_QUEUES` | command queues that all streams share; `0`: one for each stream | `0` |
+//! | `MILLSTREAM_METAL_REPLAY` | `0`: batches that come again are lowered again | `1` |
+//! | `MILLSTREAM_METAL_RESIDENCY` | `0`: no residency sets | `1` |
+//! | `MILLSTREAM_METAL_WORK` | operations of one command buffer at most, for the GPU's watchdog | 2³³ |
+//! | `MILLSTREAM_METAL_LOG` | `1`: what is compiled, and what could not be had, on standard error | `0` |
+
+#![cfg(any(target_vendor = "apple", feature = "driver"))]
+
+#[cfg(all(test, feature = "driver"))]
+use millstream_metal_driver as _;
+
+mod backend;
+mod builtin;
+mod compile;
+mod deferred;
+mod encode;
+mod failure;
+mod gpu;
+mod kernels;
+mod memory;
+mod objects;
+mod platform;
+mod prepared;
+mod queue;
+mod residency;
+mod settings;
+mod system;
+mod times;
+
+/// What kernels may count on, on the GPU that there is.
+#[doc(hidden)]
+pub fn usual_limits() -> millstream_kernels::Limits {
+    gpu::limits(gpu::cores().unwrap_or(10))
+}
+
+/// Compiles kernels together, for tests that need many.
+#[doc(hidden)]
+pub fn prepare(keys: &[millstream_kernels::Key]) {
+    if let Ok(gpu) = gpu::Gpu::open(0, &millstream_core::Config::default()) {
+        gpu.prepare_kernels(keys);
+    }
+}

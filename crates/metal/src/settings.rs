@@ -1,0 +1,73 @@
+//! Settings of this device alone, from the environment.
+
+use std::sync::OnceLock;
+
+use millstream_core::{Error, MAX_STREAMS, Result};
+
+/// Says something on standard error, if `MILLSTREAM_METAL_LOG` is 1. For slow paths only.
+pub(crate) fn log(text: impl FnOnce() -> String) {
+    static WANTED: OnceLock<bool> = OnceLock::new();
+    if *WANTED.get_or_init(|| std::env::var_os("MILLSTREAM_METAL_LOG").is_some_and(|v| v == "1")) {
+        eprintln!("millstream metal: {}", text());
+    }
+}
+
+/// A fraction of a second on the smallest GPU, with the plainest of kernels.
+const USUAL_WORK: u64 = 1 << 33;
+
+/// What can be set; see the crate's documentation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// Command queues that all streams share, if they do.
+    pub queues: Option<usize>,
+    /// Batches that come again are prepared lists.
+    pub replay: bool,
+    /// Residency sets.
+    pub residency: bool,
+    /// [Work](millstream_core::Command::work) of one command buffer at most.
+    pub work: u64,
+}
+
+impl Settings {
+    /// The defaults, changed by what the environment says.
+    ///
+    /// # Errors
+    ///
+    /// A variable that does not parse.
+    pub fn from_env() -> Result<Self> {
+        Self::from_lookup(|key| {
+            std::env::var_os(key).map(|value| value.to_string_lossy().into_owned())
+        })
+    }
+
+    fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self> {
+        let switch = |key: &str, default: bool| match lookup(key).as_deref() {
+            None => Ok(default),
+            Some("0") => Ok(false),
+            Some("1") => Ok(true),
+            Some(value) => Err(invalid(key, value, "0 or 1")),
+        };
+        let number = |key: &str, most: u64, expected: &'static str| match lookup(key) {
+            None => Ok(0),
+            Some(value) => match value.parse::<u64>() {
+                Ok(number) if number <= most => Ok(number),
+                _ => Err(invalid(key, &value, expected)),
+            },
+        };
+        let queues = number("MILLSTREAM_METAL_QUEUES", u64::from(MAX_STREAMS), "0 to 64")?;
+        let work = number("MILLSTREAM_METAL_WORK", u64::MAX, "a number of operations")?;
+        Ok(Self {
+            work: if work == 0 { USUAL_WORK } else { work },
+            queues: (queues > 0).then_some(queues as usize),
+            replay: switch("MILLSTREAM_METAL_REPLAY", true)?,
+            residency: switch("MILLSTREAM_METAL_RESIDENCY", true)?,
+        })
+    }
+}
+
+fn invalid(key: &str, value: &str, expected: &'static str) -> Error {
+    Error::InvalidConfig { key: key.to_owned(), value: value.to_owned(), expected }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! The conformance suite on the Metal device, on the driver. All of it takes a while: `MILLSTREAM_CONFORMANCE_PART=3/10` runs
+//! a tenth.
+
+#[path = "../../../tests/gpu/on_device.rs"]
+#[allow(dead_code, reason = "a part of it is used here")]
+mod on_device;
+
+#[path = "../../kernels/tests/host/keys.rs"]
+#[allow(dead_code, reason = "a part of it is used here")]
+mod keys;
+
+use std::collections::BTreeSet;
+
+use millstream_conformance::{Target, cases, run_all};
+use millstream_core::OpKind;
+use millstream_kernels::Key;
+use millstream_metal_driver::rules;
+use on_device::OnDevice;
+
+fn metal() -> OnDevice {
+    OnDevice::gpu("metal", "PATH").expect("the driver has a device")
+}
+
+fn no_rule_is_broken() {
+    let broken = rules::take();
+    assert!(broken.is_empty(), "{broken:?}");
+}
+
+/// Compiles the kernels of the cases that are run, many in a library.
+fn prepare(target: &OnDevice) {
+    let limits = millstream_metal::usual_limits();
+    let kinds = OpKind::ALL.iter().filter(|kind| target.supports(**kind) && keys::can_run(**kind));
+    let cases = kinds.flat_map(|kind| cases(*kind));
+    let wanted = cases.filter(|case| target.part_has(case));
+    let keys: BTreeSet<Key> =
+        wanted.filter_map(|case| keys::keys_of(&case, &limits).ok()).flatten().collect();
+    let keys: Vec<Key> =
+        keys.into_iter().filter(|key| key.constants().all(|c| c != ("WIDE", 1))).collect();
+    let started = std::time::Instant::now();
+    // Two at a time, as there are cores.
+    let half = keys.len().div_ceil(2).max(1);
+    std::thread::scope(|scope| {
+        for keys in keys.chunks(half) {
+            scope.spawn(move || keys.chunks(40).for_each(millstream_metal::prepare));
+        }
+    });
+    println!("{} kernels ready after {:?}", keys.len(), started.elapsed());
+}
+
+#[test]
+fn the_metal_device_conforms() {
+    let target = metal();
+    prepare(&target);
+    let report = run_all(&target);
+    println!("{report}");
+    assert!(report.is_clean(), "{report}");
+    no_rule_is_broken();
+}

@@ -1,0 +1,201 @@
+//! What goes wrong with a GPU: who gets which error, and what goes on.
+
+use std::time::Duration;
+
+use millstream::device::HealthState;
+use millstream::{Device, Error, Stream};
+use millstream_metal_driver::control::{self, CommandBufferError, Fault, Refusal};
+
+use crate::kit::{alone, error_of, filled, negated, open, value, warm_up};
+
+/// Codes of the kernel driver, as Apple's systems give them.
+const SUBMISSIONS_IGNORED: i64 = 4;
+const INNOCENT_VICTIM: i64 = 5;
+
+/// Fails one batch of a stream; gives the words of its error. What is computed from it on another stream fails too; everything
+/// else goes on.
+fn fails_one_batch(fault: Fault) -> String {
+    let device = open();
+    let [stream, other] = [(); 2].map(|()| Stream::new(&device).unwrap());
+    warm_up(&stream);
+    warm_up(&other);
+    device.synchronize().unwrap();
+    control::fault_next(fault);
+    let lost = filled(&stream, 1.0).unwrap();
+    stream.flush().unwrap();
+    let derived = negated(&other, &lost).unwrap();
+    let (error, text) = error_of(value(&stream, &lost));
+    assert!(matches!(error, Error::Fault { command: "fill", .. }), "{text}");
+    assert!(error.is_retryable());
+    let (_, inherited) = error_of(value(&other, &derived));
+    assert_eq!(inherited, text, "what waits for it fails with the same words");
+    for stream in [&stream, &other] {
+        let next = filled(stream, 3.0).unwrap();
+        assert_eq!(value(stream, &negated(stream, &next).unwrap()).unwrap(), -3.0);
+    }
+    assert_eq!(device.health().state, HealthState::Healthy);
+    text
+}
+
+/// The device is lost by a command buffer: every call errors, and health says so.
+fn loses_the_device(fault: impl FnOnce()) {
+    let device = open();
+    let [stream, other] = [(); 2].map(|()| Stream::new(&device).unwrap());
+    warm_up(&stream);
+    warm_up(&other);
+    fault();
+    let (error, text) = error_of(filled(&stream, 1.0).and_then(|buffer| value(&stream, &buffer)));
+    assert!(matches!(error, Error::DeviceLost { .. }), "{text}");
+    assert!(!error.is_retryable());
+    let refused = error_of(filled(&other, 1.0).and_then(|buffer| value(&other, &buffer))).0;
+    assert!(matches!(refused, Error::DeviceLost { .. }), "{refused}");
+    assert_eq!(device.health().state, HealthState::Lost);
+    assert!(matches!(Device::builder("metal").open(), Err(Error::DeviceLost { .. })));
+}
+
+alone! {
+    fn no_device_an_old_system_and_an_intel_mac_are_named_with_what_would_do() {
+        control::set_absent(true);
+        let (_, text) = error_of(Device::open("metal"));
+        assert!(text.contains("no Metal device") && text.contains("Apple silicon"), "{text}");
+        control::set_absent(false);
+        control::set_system_version(12, 6);
+        let (_, text) = error_of(Device::open("metal"));
+        assert!(text.contains("macOS 12.6 is too old") && text.contains("macOS 13.0"), "{text}");
+        control::set_system_version(15, 0);
+        control::set_intel(true);
+        let (error, text) = error_of(Device::open("metal"));
+        assert!(matches!(error, Error::Unavailable { .. }), "{text}");
+        assert!(text.contains("Apple silicon"), "{text}");
+        control::set_intel(false);
+        warm_up(&open().stream().unwrap());
+    }
+
+    fn a_timeout_fails_its_batch_and_what_waits_for_it() {
+        let text = fails_one_batch(Fault::Fail(CommandBufferError::Timeout, None));
+        assert!(text.contains("MTLCommandBufferErrorTimeout"), "{text}");
+    }
+
+    fn a_page_fault_halfway_fails_its_batch_and_what_waits_for_it() {
+        let text = fails_one_batch(Fault::FailHalfway(CommandBufferError::PageFault));
+        assert!(text.contains("MTLCommandBufferErrorPageFault"), "{text}");
+    }
+
+    fn an_innocent_victim_may_be_tried_again() {
+        let fault = Fault::Fail(CommandBufferError::Internal, Some(INNOCENT_VICTIM));
+        let text = fails_one_batch(fault);
+        assert!(text.contains("may be tried again"), "{text}");
+    }
+
+    fn submissions_that_are_ignored_lose_the_device() {
+        loses_the_device(|| {
+            control::fault_next(Fault::Fail(CommandBufferError::Internal, Some(SUBMISSIONS_IGNORED)));
+        });
+    }
+
+    fn a_device_that_is_removed_is_lost() {
+        loses_the_device(|| control::set_lost(true));
+    }
+
+    fn a_lack_of_memory_in_a_command_buffer_is_no_fault_of_the_device() {
+        let device = open();
+        let stream = device.stream().unwrap();
+        warm_up(&stream);
+        control::fault_next(Fault::Fail(CommandBufferError::OutOfMemory, None));
+        let (error, text) = error_of(filled(&stream, 1.0).and_then(|buffer| value(&stream, &buffer)));
+        assert!(matches!(error, Error::OutOfMemory { .. }), "{text}");
+        assert_eq!(device.health().state, HealthState::Healthy);
+        warm_up(&stream);
+    }
+
+    fn a_buffer_that_cannot_be_had_is_a_lack_of_memory_with_figures() {
+        let device = open();
+        let stream = device.stream().unwrap();
+        warm_up(&stream);
+        let (error, text) = error_of(stream.allocate(1 << 50));
+        assert!(matches!(error, Error::OutOfMemory { requested, .. } if requested >= 1 << 50), "{text}");
+        // Caches are given back before that, so the refusals are as many as the steps and one more at least.
+        (0..64).for_each(|_| control::refuse_next(Refusal::Buffer));
+        let (error, text) = error_of(stream.allocate(48 << 20));
+        assert!(matches!(error, Error::OutOfMemory { .. }), "{text}");
+        while stream.allocate(48 << 20).is_err() {}
+        assert_eq!(device.health().state, HealthState::Healthy);
+        warm_up(&stream);
+    }
+
+    fn a_queue_or_an_event_that_cannot_be_had_is_an_error_of_that_stream_once() {
+        let device = open();
+        warm_up(&device.stream().unwrap());
+        let mut kept = Vec::new();
+        for refusal in [Refusal::Queue, Refusal::Event] {
+            control::refuse_next(refusal);
+            let failed = loop {
+                // Streams that were there before have what they need.
+                match Stream::new(&device) {
+                    Ok(stream) => kept.push(stream),
+                    Err(error) => break error,
+                }
+            };
+            let text = failed.to_string();
+            assert!(text.contains("nil") && failed.is_retryable(), "{text}");
+            let stream = Stream::new(&device).unwrap();
+            warm_up(&stream);
+            kept.push(stream);
+        }
+    }
+
+    fn a_command_buffer_or_an_encoder_that_cannot_be_had_fails_its_batch_alone() {
+        let device = open();
+        let stream = device.stream().unwrap();
+        warm_up(&stream);
+        for refusal in [Refusal::CommandBuffer, Refusal::Encoder] {
+            control::refuse_next(refusal);
+            let (error, text) =
+                error_of(filled(&stream, 1.0).and_then(|buffer| value(&stream, &buffer)));
+            assert!(error.is_retryable() && text.contains("nil"), "{refusal:?}: {text}");
+            warm_up(&stream);
+        }
+        assert_eq!(device.health().state, HealthState::Healthy);
+    }
+
+    fn a_text_that_the_compiler_refuses_is_an_error_of_its_key_and_is_tried_again() {
+        let device = open();
+        let stream = device.stream().unwrap();
+        let from = filled(&stream, 2.0).unwrap();
+        assert_eq!(value(&stream, &from).unwrap(), 2.0);
+        for refusal in [Refusal::Library, Refusal::Pipeline] {
+            control::refuse_next(refusal);
+            let (error, text) = error_of(negated(&stream, &from).and_then(|b| value(&stream, &b)));
+            assert!(text.contains("ms_unary"), "{refusal:?}: {text}");
+            assert!(error.is_retryable(), "{text}");
+            // Other keys work meanwhile.
+            assert_eq!(value(&stream, &filled(&stream, 5.0).unwrap()).unwrap(), 5.0);
+        }
+        assert_eq!(value(&stream, &negated(&stream, &from).unwrap()).unwrap(), -2.0);
+    }
+
+    fn a_hang_ends_at_the_deadline_with_the_command_named() {
+        let device = Device::builder("metal").wait_timeout(Duration::from_millis(300)).open().unwrap();
+        let stream = device.stream().unwrap();
+        // What is compiled here may take longer than that.
+        while filled(&stream, 2.0).and_then(|b| negated(&stream, &b)).and_then(|b| value(&stream, &b)).is_err() {}
+        control::fault_next(Fault::Hang(Duration::from_secs(2)));
+        let buffer = filled(&stream, 1.0).unwrap();
+        let (error, text) = error_of(value(&stream, &buffer));
+        assert!(matches!(error, Error::Timeout { command: "fill", .. }), "{text}");
+        // It was only slow.
+        while value(&stream, &buffer).is_err() {}
+        assert_eq!(value(&stream, &buffer).unwrap(), 1.0);
+        assert_eq!(device.health().state, HealthState::Healthy);
+    }
+
+    fn double_precision_is_refused_when_it_is_recorded() {
+        use millstream::{DType, Tensor};
+        let device = open();
+        let wide = Tensor::zeros(&[4], DType::F64, &device).unwrap();
+        let (error, text) = error_of(wide.tanh());
+        assert!(matches!(error, Error::Unsupported { op: "tanh" | "unary", .. }), "{text}");
+        assert!(text.contains("64-bit floating point"), "{text}");
+        assert_eq!(wide.to_vec::<f64>().unwrap(), [0.0; 4], "what moves bytes works");
+    }
+}

@@ -1,0 +1,123 @@
+//! Order between and within streams, while the driver loses time at random.
+
+use millstream::command::Command;
+use millstream::{Device, Stream};
+use millstream_metal_driver::control;
+
+use crate::kit::{alone, filled, negated, no_rule_is_broken, open, row, value, warm_up};
+
+/// A ring of streams: each negates what the one before has made. A missing wait, or memory that is used again too early,
+/// gives another value.
+fn ring(device: &Device, rounds: usize) {
+    let streams: Vec<Stream> = (0..4).map(|_| Stream::new(device).unwrap()).collect();
+    for round in 0..rounds {
+        let start = round as f32 + 1.0;
+        let mut last = filled(&streams[0], start).unwrap();
+        for step in 1..=8 {
+            // The memory of the step before goes back while the GPU may still use it.
+            last = negated(&streams[step % streams.len()], &last).unwrap();
+        }
+        assert_eq!(value(&streams[0], &last).unwrap(), start, "round {round}");
+    }
+}
+
+/// Launches of one batch that depend on each other, and some that do not.
+fn within_a_batch(stream: &Stream, rounds: usize) {
+    for round in 0..rounds {
+        let start = round as f32 + 1.0;
+        let firsts: Vec<_> = (0..4).map(|i| filled(stream, start + i as f32).unwrap()).collect();
+        let seconds: Vec<_> = firsts.iter().map(|first| negated(stream, first).unwrap()).collect();
+        drop(firsts);
+        let thirds: Vec<_> =
+            seconds.iter().map(|second| negated(stream, second).unwrap()).collect();
+        for (i, third) in thirds.iter().enumerate() {
+            assert_eq!(value(stream, third).unwrap(), start + i as f32, "round {round}");
+        }
+    }
+}
+
+/// Seeds that are tried: `MILLSTREAM_METAL_SEEDS`, else 5.
+fn seeds() -> std::ops::RangeInclusive<u64> {
+    let set = std::env::var("MILLSTREAM_METAL_SEEDS").ok();
+    1..=set.map_or(5, |count| count.parse().expect("MILLSTREAM_METAL_SEEDS is a number"))
+}
+
+alone! {
+    fn values_pass_from_stream_to_stream_in_order() {
+        let device = open();
+        warm_up(&device.stream().unwrap());
+        for seed in seeds() {
+            control::set_seed(seed);
+            ring(&device, 10);
+            no_rule_is_broken();
+        }
+    }
+
+    fn dependent_launches_of_a_batch_keep_their_order() {
+        let device = open();
+        let stream = device.stream().unwrap();
+        warm_up(&stream);
+        for seed in seeds() {
+            control::set_seed(seed);
+            within_a_batch(&stream, 10);
+            no_rule_is_broken();
+        }
+    }
+
+    fn many_threads_get_their_own_answers() {
+        let device = open();
+        warm_up(&device.stream().unwrap());
+        for seed in seeds() {
+            control::set_seed(seed);
+            std::thread::scope(|scope| {
+                for _ in 0..8 {
+                    scope.spawn(|| {
+                        ring(&device, 3);
+                        within_a_batch(&device.stream().unwrap(), 3);
+                    });
+                }
+            });
+            no_rule_is_broken();
+        }
+    }
+
+    /// The event of a batch comes before its command buffer is through. A buffer that is given back in between breaks a rule of
+    /// the driver's.
+    fn memory_that_is_given_back_lives_until_handlers_have_run() {
+        let device = open();
+        let stream = device.stream().unwrap();
+        warm_up(&stream);
+        for seed in seeds() {
+            control::set_seed(seed);
+            for round in 0..20 {
+                let large = stream.allocate(8 << 20).unwrap();
+                stream.record(Command::fill(large.operand(row()), round as f32).unwrap()).unwrap();
+                assert_eq!(value(&stream, &large).unwrap(), round as f32);
+                drop(large);
+                device.empty_cache().unwrap();
+            }
+            no_rule_is_broken();
+        }
+    }
+
+    fn streams_that_share_two_queues_are_right_too() {
+        // SAFETY: no other thread of this process uses the environment: the test has the process for itself.
+        unsafe { std::env::set_var("MILLSTREAM_METAL_QUEUES", "2") };
+        let device = open();
+        warm_up(&device.stream().unwrap());
+        control::set_seed(7);
+        ring(&device, 10);
+    }
+
+    /// The smallest bound there is: every batch has many command buffers, and launches are cut.
+    fn a_batch_that_is_cut_into_many_command_buffers_is_right_too() {
+        // SAFETY: as above.
+        unsafe { std::env::set_var("MILLSTREAM_METAL_WORK", "16") };
+        let device = open();
+        let stream = device.stream().unwrap();
+        warm_up(&stream);
+        control::set_seed(3);
+        ring(&device, 5);
+        within_a_batch(&stream, 5);
+    }
+}

@@ -65,6 +65,11 @@ pub struct Readme;
 #[doc = include_str!("../docs/async.md")]
 pub struct Async;
 
+/// The same for the page on ONNX models.
+#[cfg(all(doctest, feature = "onnx"))]
+#[doc = include_str!("../docs/onnx.md")]
+pub struct Onnx;
+
 /// The same for the page for those who come from elsewhere.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/coming-from.md")]

@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     /// An input as JSON, as in `sr=16000` or `words=["a","b"]`.
     #[arg(long, value_name = "NAME=JSON")]
     value: Vec<String>,
-    /// An archive of `numpy.savez`, whose arrays have the names of inputs.
+    /// An archive of `numpy.savez` or `numpy.savez_compressed`, whose arrays have the names of inputs.
     #[arg(long, value_name = "FILE.npz")]
     inputs: Option<PathBuf>,
     /// Convert numbers to the element type that the model takes, where a file has another.

@@ -1,4 +1,6 @@
-//! Archives of NumPy: what `numpy.savez` writes, a zip file of `.npy` files that are stored as they are.
+//! Archives of NumPy: what `numpy.savez` and `numpy.savez_compressed` write, a zip file of `.npy` files.
+
+mod inflate;
 
 use std::path::Path;
 
@@ -10,7 +12,7 @@ use crate::npy::{self, NumpyArray};
 ///
 /// # Errors
 ///
-/// A file that cannot be read, is no archive, or is compressed.
+/// A file that cannot be read or is no archive, or is compressed in another way than NumPy does.
 pub(crate) fn read_file(path: &Path) -> Result<Vec<(String, NumpyArray)>> {
     let bytes = std::fs::read(path).map_err(|error| Error::read(path, error))?;
     read(&bytes).map_err(|reason| Error::Format { path: path.display().to_string(), reason })
@@ -56,23 +58,25 @@ fn read(bytes: &[u8]) -> Result<Vec<(String, NumpyArray)>, String> {
         let [method, name, extra, comment] = [10, 28, 30, 32].map(|field| file.size(at + field, 2));
         let (name, extra, comment) = (name?, extra?, comment?);
         let text = String::from_utf8_lossy(file.slice(at + 46, name)?).into_owned();
-        if method? != 0 {
-            return Err(format!("{text} is compressed: write it with numpy.savez"));
-        }
-        let (length, start) = place(&file, at, file.slice(at + 46 + name, extra)?)?;
+        let (packed, length, start) = place(&file, at, file.slice(at + 46 + name, extra)?)?;
         // The entry's own header has names and fields of its own lengths.
         let header = Reader(file.slice(start, 30)?);
         let skipped = 30 + header.size(26, 2)? + header.size(28, 2)?;
-        let contents = file.slice(start.saturating_add(skipped), length)?;
-        let array = npy::read(contents).map_err(|reason| format!("{text}: {reason}"))?;
+        let contents = file.slice(start.saturating_add(skipped), packed)?;
+        let array = match method? {
+            0 => npy::read(contents),
+            8 => inflate::inflate(contents, length).and_then(|bytes| npy::read(&bytes[..])),
+            _ => Err("it is compressed in another way than numpy.savez_compressed does".into()),
+        };
+        let array = array.map_err(|reason| format!("{text}: {reason}"))?;
         arrays.push((text.strip_suffix(".npy").unwrap_or(&text).to_owned(), array));
         at += 46 + name + extra + comment;
     }
     Ok(arrays)
 }
 
-/// How long an entry is and where it begins. What does not fit 32 bits is in an extra field of 64.
-fn place(file: &Reader<'_>, entry: usize, extra: &[u8]) -> Result<(usize, usize), String> {
+/// How long an entry is in the file and by itself, and where it begins. What does not fit 32 bits is in an extra field of 64.
+fn place(file: &Reader<'_>, entry: usize, extra: &[u8]) -> Result<(usize, usize, usize), String> {
     const LARGE: u64 = u32::MAX as u64;
     let [packed, length, start] = [20, 24, 42].map(|field| file.number(entry + field, 4));
     let (packed, length, start) = (packed?, length?, start?);
@@ -96,9 +100,10 @@ fn place(file: &Reader<'_>, entry: usize, extra: &[u8]) -> Result<(usize, usize)
             None => Err("it has an entry without its size".into()),
         }
     };
+    // In this order they stand in the field.
     let length = wide(length)?;
-    wide(packed)?;
-    Ok((length, wide(start)?))
+    let packed = wide(packed)?;
+    Ok((packed, length, wide(start)?))
 }
 
 #[cfg(test)]

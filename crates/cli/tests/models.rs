@@ -308,6 +308,22 @@ fn check_names_every_operator_that_is_missing_and_where() {
 }
 
 #[test]
+fn check_names_every_node_that_is_wrong() {
+    let wrong = model("wrong");
+    let output = millstream(&["check", &wrong, "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let problems = json(&output)["models"][0]["problems"].clone();
+    let problems: Vec<&str> =
+        problems.as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(problems[0].contains("\"first\" (Cast)"), "{problems:?}");
+    assert!(problems[1].contains("\"second\" (Cast)"), "{problems:?}");
+    // A session names one.
+    let run = error(&millstream(&["run", &wrong, "--shape", "x=2"]));
+    assert!(run.contains("\"first\" (Cast)") && !run.contains("second"), "{run}");
+}
+
+#[test]
 fn inspect_says_what_a_model_holds_and_what_its_nodes_cost() {
     let folder = Folder::new("inspect");
     let (dot, svg) = (folder.path("graph.dot"), folder.path("graph.svg"));
@@ -317,6 +333,8 @@ fn inspect_says_what_a_model_holds_and_what_its_nodes_cost() {
     let found = json(&output);
     assert_eq!(found["inputs"][0]["name"], "points");
     assert_eq!(found["inputs"][0]["type"], "f32[batch, 2]");
+    assert_eq!(found["inputs"][0]["dtype"], "f32");
+    assert_eq!(found["inputs"][0]["shape"], serde_json::json!(["batch", 2]));
     assert_eq!(found["outputs"][1]["type"], "i64[batch]");
     assert_eq!(found["opsets"], serde_json::json!([{ "domain": "ai.onnx", "version": 17 }]));
     assert_eq!((&found["nodes"], found["operators"].as_array().unwrap().len()), (&3.into(), 3));

@@ -163,3 +163,6 @@ impl ModelInfo {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

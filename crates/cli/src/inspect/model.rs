@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use millstream::graph::{ModelInfo, NodeTime, PortInfo, Session, SessionStats, WeightInfo};
+use millstream::graph::{
+    Dim, ModelInfo, NodeTime, PortInfo, Session, SessionStats, ValueType, WeightInfo,
+};
 use millstream::{Error, Result};
 use serde_json::{Value, json};
 
@@ -166,9 +168,12 @@ fn weights_words(weights: &WeightInfo) -> String {
 
 fn as_json(info: &ModelInfo, cost: Option<&Cost>) -> Value {
     let port = |port: &PortInfo| {
+        let (dtype, shape) = tensor_json(&port.declared);
         json!({
             "name": port.name,
             "type": port.declared.to_string(),
+            "dtype": dtype,
+            "shape": shape,
             "has_default": port.has_default,
         })
     };
@@ -205,6 +210,25 @@ fn as_json(info: &ModelInfo, cost: Option<&Cost>) -> Value {
         "problems": info.problems.iter().map(Error::to_string).collect::<Vec<_>>(),
         "cost": cost.map(cost_json),
     })
+}
+
+/// Element type and shape of a tensor, with names of dimensions where those are all that is known. What is not known, or no
+/// tensor, is null.
+fn tensor_json(declared: &ValueType) -> (Value, Value) {
+    let (dtype, dims) = match declared {
+        ValueType::Tensor(dtype, dims) => (json!(dtype.name()), dims),
+        ValueType::Strings(dims) => (json!("string"), dims),
+        ValueType::Sequence(_)
+        | ValueType::Optional(_)
+        | ValueType::Map(_)
+        | ValueType::Unknown => return (Value::Null, Value::Null),
+    };
+    let dim = |dim: &Dim| match dim {
+        Dim::Known(size) => json!(size),
+        Dim::Named(name) => json!(name),
+        Dim::Unknown => Value::Null,
+    };
+    (dtype, dims.as_ref().map(|dims| dims.iter().map(dim).collect()).unwrap_or(Value::Null))
 }
 
 fn cost_json(cost: &Cost) -> Value {

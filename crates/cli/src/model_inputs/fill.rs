@@ -1,9 +1,12 @@
 //! Inputs that are filled with numbers.
 
 use millstream::graph::{Array, Port, ValueType};
-use millstream::{DType, Error, Result};
+use millstream::{DType, Device, Error, Result};
 
 use super::invalid;
+
+/// What is filled may take one part in so many of the memory.
+const MEMORY_SHARE: usize = 4;
 
 /// What inputs are filled with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -78,9 +81,18 @@ impl Fill {
         (seed, call, input): (u64, usize, usize),
     ) -> Result<Array> {
         let count = shape.iter().try_fold(1usize, |count, &size| count.checked_mul(size));
-        let Some(count) = count else {
+        let bytes = count.and_then(|count| count.checked_mul(size_of::<f64>()));
+        let (Some(count), Some(bytes)) = (count, bytes) else {
             return Err(invalid(format!("a shape {shape:?} is too large")));
         };
+        // They are on the host more than once on their way to the device.
+        let memory = Device::cpu()?.info().memory_bytes;
+        if bytes > memory / MEMORY_SHARE {
+            let reason = format!(
+                "a shape {shape:?} is too large to be filled: that takes {bytes} bytes, and there are {memory}"
+            );
+            return Err(invalid(reason));
+        }
         let (low, high) = range.ends(dtype);
         let mut random = Random::new([seed, call as u64, input as u64]);
         let mut next = || match self {

@@ -159,6 +159,10 @@ fn a_shape_beyond_memory_is_refused() {
     let inputs = made(&ports, &given).unwrap();
     let error = inputs.make(&Device::cpu().unwrap(), 0, 0).unwrap_err();
     assert!(error.to_string().contains("too large"), "{error}");
+    let given = shapes(&["x=1000000000000000"]);
+    let inputs = made(&ports, &given).unwrap();
+    let error = inputs.make(&Device::cpu().unwrap(), 0, 0).unwrap_err();
+    assert!(error.to_string().contains("takes 8000000000000000 bytes"), "{error}");
     let given = shapes(&["x=1x1x1x1x1x1x1x1x1x1x1x1"]);
     let inputs = made(&ports, &given).unwrap();
     assert!(inputs.make(&Device::cpu().unwrap(), 0, 0).is_err());

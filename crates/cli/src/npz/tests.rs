@@ -91,9 +91,11 @@ fn a_comment_behind_the_end_is_skipped() {
 #[test]
 fn compressed_archives_and_other_files_are_refused() {
     let contents = npy(&[1]);
-    let compressed =
-        archive(&[Entry { name: "a.npy", method: 8, contents: &contents, large: false }]);
-    assert!(read(&compressed).unwrap_err().contains("numpy.savez"));
+    let otherwise =
+        archive(&[Entry { name: "a.npy", method: 12, contents: &contents, large: false }]);
+    assert!(read(&otherwise).unwrap_err().contains("numpy.savez_compressed"));
+    let broken = archive(&[Entry { name: "a.npy", method: 8, contents: &contents, large: false }]);
+    assert!(read(&broken).unwrap_err().contains("not valid"));
     assert!(read(b"").unwrap_err().contains("no .npz file"));
     assert!(read(&contents).unwrap_err().contains("no .npz file"));
     let text = archive(&[Entry { name: "a.txt", method: 0, contents: b"hello", large: false }]);

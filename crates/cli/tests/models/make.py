@@ -58,3 +58,15 @@ write(
     [tensor("y", TensorProto.FLOAT, ["n"])],
     (("", 17), ("made.up", 1)),
 )
+
+# Two nodes that are not as their operators want them, beside one that is right.
+write(
+    "wrong",
+    [
+        helper.make_node("Cast", ["x"], ["a"], name="first"),
+        helper.make_node("Relu", ["a"], ["b"], name="right"),
+        helper.make_node("Cast", ["b"], ["y"], name="second"),
+    ],
+    [tensor("x", TensorProto.FLOAT, ["n"])],
+    [tensor("y", TensorProto.FLOAT, ["n"])],
+)

@@ -61,7 +61,8 @@ texts() {
 suite() { MILLSTREAM_REQUIRE_METAL=1 cargo test --release --test conformance -- --nocapture metal; }
 validated() { env MTL_DEBUG_LAYER=1 MTL_SHADER_VALIDATION=1 "$@"; }
 stress() { target/release/millstream stress --device metal --threads "$1"; }
-exits() {
+# A hundred processes, each of which ends while its device is warm.
+processes() {
     local run
     for run in $(seq 1 100); do
         target/release/millstream bench --device metal --workload mlp --threads 8 --seconds 0.2 >/dev/null || { echo "run $run"; return 1; }
@@ -83,7 +84,7 @@ for threads in 8 31 64 256; do
     step "stress-$threads" stress "$threads"
 done
 step stress-validated validated target/release/millstream stress --device metal --threads 8
-[ $quick = 1 ] || step exits exits
+[ $quick = 1 ] || step processes processes
 step bench bench $((quick ? 1 : 5))
 step trace trace
 {

@@ -36,10 +36,15 @@ fn within_a_batch(stream: &Stream, rounds: usize) {
     }
 }
 
-/// Seeds that are tried: `MILLSTREAM_METAL_SEEDS`, else 5.
+/// A number of the environment, or the usual one: ThreadSanitizer has no room for as many seeds and threads.
+fn set_number(key: &str, usual: u64) -> u64 {
+    std::env::var(key)
+        .map_or(usual, |value| value.parse().unwrap_or_else(|_| panic!("{key} is a number")))
+}
+
+/// Seeds that are tried.
 fn seeds() -> std::ops::RangeInclusive<u64> {
-    let set = std::env::var("MILLSTREAM_METAL_SEEDS").ok();
-    1..=set.map_or(5, |count| count.parse().expect("MILLSTREAM_METAL_SEEDS is a number"))
+    1..=set_number("MILLSTREAM_METAL_SEEDS", 5)
 }
 
 alone! {
@@ -49,6 +54,26 @@ alone! {
         for seed in seeds() {
             control::set_seed(seed);
             ring(&device, 10);
+            no_rule_is_broken();
+        }
+    }
+
+    /// Each batch uses what the one before has made, and nobody waits for it on the host.
+    fn batches_of_a_stream_keep_their_order() {
+        let device = open();
+        let stream = device.stream().unwrap();
+        warm_up(&stream);
+        for seed in seeds() {
+            control::set_seed(seed);
+            for round in 0..20 {
+                let start = round as f32 + 1.0;
+                let mut last = filled(&stream, start).unwrap();
+                for _ in 0..6 {
+                    stream.flush().unwrap();
+                    last = negated(&stream, &last).unwrap();
+                }
+                assert_eq!(value(&stream, &last).unwrap(), start, "round {round}");
+            }
             no_rule_is_broken();
         }
     }
@@ -70,7 +95,7 @@ alone! {
         for seed in seeds() {
             control::set_seed(seed);
             std::thread::scope(|scope| {
-                for _ in 0..8 {
+                for _ in 0..set_number("MILLSTREAM_METAL_THREADS", 8) {
                     scope.spawn(|| {
                         ring(&device, 3);
                         within_a_batch(&device.stream().unwrap(), 3);

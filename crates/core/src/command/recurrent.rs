@@ -92,11 +92,14 @@ pub struct RecurrentVariant {
     /// Whether both weights are 8-bit integers, `i8` or `u8`, that stand for `(weight - zero) · scale`. Scales are
     /// already broadcast to `[directions, gates · hidden]`. All other operands are `f32` then.
     ///
-    /// Weights are dequantized before they are multiplied. `DynamicQuantizeLSTM` of ONNX Runtime also quantizes what
-    /// they are multiplied with, so its results differ by about half a quantization step in every product.
+    /// Weights are dequantized before they are multiplied.
     pub quantized: bool,
     /// Whether 8-bit weights have zero points, broadcast like the scales. If not, they are 0.
     pub zeros: bool,
+    /// Whether an LSTM of 8-bit weights multiplies them with a hidden state of 8 bits: at each step, that of each
+    /// sequence is rounded to 256 numbers from its least to its largest, 0 among them, as `DynamicQuantizeLinear`
+    /// does. The outputs are not rounded. `DynamicQuantizeLSTM` of ONNX Runtime does this, and rounds the input as well.
+    pub rounded: bool,
 }
 
 impl RecurrentCell {

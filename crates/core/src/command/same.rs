@@ -166,9 +166,16 @@ impl<H: Hasher> Words<'_, H> {
             variant,
         } = params;
         self.add((cell, direction, bias, initial_hidden, initial_cell, lengths));
-        let RecurrentVariant { clip, input_forget, activations, peepholes, quantized, zeros } =
-            variant;
-        self.add((clip.map(f32::to_bits), input_forget, peepholes, quantized, zeros));
+        let RecurrentVariant {
+            clip,
+            input_forget,
+            activations,
+            peepholes,
+            quantized,
+            zeros,
+            rounded,
+        } = variant;
+        self.add((clip.map(f32::to_bits), input_forget, peepholes, quantized, zeros, rounded));
         self.add(activations.is_some());
         for activation in activations.iter().flatten().flatten() {
             let (kind, alpha, beta) = activation.parts();

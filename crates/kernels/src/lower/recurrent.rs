@@ -207,9 +207,10 @@ impl Layer<'_> {
         [states, sizes, products]: [Slot; 3],
         limits: &Limits,
     ) {
-        let RecurrentVariant { clip, input_forget, activations, peepholes, .. } =
+        let RecurrentVariant { clip, input_forget, activations, peepholes, rounded, .. } =
             self.params.variant;
-        let general = clip.is_some() || input_forget || activations.is_some() || peepholes;
+        let general =
+            clip.is_some() || input_forget || activations.is_some() || peepholes || rounded;
         let activations = activations.unwrap_or([self.params.cell.activations(); 2]);
         let parts = activations.map(|direction| direction.map(RecurrentActivation::parts));
         let cell = match self.params.cell {
@@ -249,6 +250,7 @@ impl Layer<'_> {
                 has_clip: clip.is_some().into(),
                 input_forget: input_forget.into(),
                 has_peepholes: peepholes.into(),
+                rounded: rounded.into(),
             };
             Launch {
                 key: Key::new(Program::RecurrentSteps, &[self.dtype as i32, cell, general.into()]),

@@ -50,6 +50,8 @@ params! {
         has_clip: u32,
         input_forget: u32,
         has_peepholes: u32,
+        /// Whether weights are multiplied with a hidden state of 8 bits.
+        rounded: u32,
     }
 }
 

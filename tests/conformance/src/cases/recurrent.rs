@@ -89,6 +89,7 @@ fn variants() -> Vec<Case> {
     all.extend([
         RecurrentVariant { peepholes: true, ..usual },
         RecurrentVariant { input_forget: true, ..usual },
+        RecurrentVariant { quantized: true, zeros: true, rounded: true, ..usual },
         RecurrentVariant {
             peepholes: true,
             input_forget: true,
@@ -96,6 +97,7 @@ fn variants() -> Vec<Case> {
             clip: Some(0.6),
             quantized: true,
             zeros: true,
+            rounded: true,
         },
     ]);
     let mut cases = Vec::new();

@@ -91,6 +91,41 @@ fn activation(kind: RecurrentActivation) -> (f64, impl Fn(f64) -> f64) {
     (slope, function)
 }
 
+/// The nearest of 256 numbers from the least to the largest, 0 among them. Where a number lies between two of them, a
+/// device may take either.
+fn round_to_bytes(state: &[Rough], dtype: DType) -> Vec<Rough> {
+    let zero = Rough::exact(0.0);
+    let least = state.iter().copied().fold(zero, |a, b| if b.value < a.value { b } else { a });
+    let most = state.iter().copied().fold(zero, |a, b| if b.value > a.value { b } else { a });
+    let step = (most.value - least.value) / 255.0;
+    if step == 0.0 {
+        return state.iter().map(|x| Rough { value: 0.0, ..*x }).collect();
+    }
+    // Of the range, and so of the step, by part.
+    let off = 4.0 * unit(dtype) + (most.error + least.error) / (255.0 * step);
+    let nearest = |x: f64| {
+        let near = x.round_ties_even();
+        // How far it may be from where it is, against how far it is from the next.
+        let tie = 0.5 - (x - near).abs();
+        (near, tie)
+    };
+    let (below, zero_tie) = nearest(-least.value / step);
+    // If the zero point may be another, what is cut off may be too.
+    let cut = if zero_tie <= (-least.value / step) * off + 1e-6 { 1.0 } else { 0.0 };
+    let mut rounded = Vec::new();
+    for x in state {
+        let (near, tie) = nearest(x.value / step);
+        let limited = near.clamp(-below, 255.0 - below);
+        let doubt = x.error / step + (x.value / step).abs() * off + 1e-6;
+        let either = if tie <= doubt { 1.0 } else { 0.0 };
+        let edge = if limited <= -below || limited >= 255.0 - below { cut } else { 0.0 };
+        let value = limited * step;
+        let error = step * (either + edge) + value.abs() * off;
+        rounded.push(Rough { value, error });
+    }
+    rounded
+}
+
 impl Weights<'_> {
     /// The product of a row of a weight with a vector, and its bias.
     fn product(&self, weight: &Dense, which: usize, row: usize, vector: &[Rough]) -> Rough {
@@ -151,7 +186,9 @@ impl Weights<'_> {
         let dtype = self.dtype;
         let from_input =
             |gate: usize, i: usize| self.product(self.input, 0, gate * self.hidden + i, x);
+        let rounded = self.variant.rounded.then(|| round_to_bytes(h, dtype));
         let from_hidden = |gate: usize, i: usize, h: &[Rough]| {
+            let h = rounded.as_deref().unwrap_or(h);
             self.product(self.recurrent, 1, gate * self.hidden + i, h)
         };
         let gate = |gate: usize, i: usize| from_input(gate, i).plus(from_hidden(gate, i, h), dtype);

@@ -6,8 +6,15 @@ use crate::{DType, Result};
 
 /// Checks that the cell can have this variant.
 fn variant<B>(fit: &Fit<'_, B>, variant: &RecurrentVariant, lstm: bool) -> Result<()> {
-    let RecurrentVariant { clip, input_forget, activations: _, peepholes, quantized, zeros } =
-        *variant;
+    let RecurrentVariant {
+        clip,
+        input_forget,
+        activations: _,
+        peepholes,
+        quantized,
+        zeros,
+        rounded,
+    } = *variant;
     if let Some(clip) = clip {
         let fits = clip.is_finite() && clip > 0.0;
         fit.wants(fits, "clip", || "a positive number".into(), clip)?;
@@ -15,6 +22,8 @@ fn variant<B>(fit: &Fit<'_, B>, variant: &RecurrentVariant, lstm: bool) -> Resul
     for (given, name) in [(input_forget, "input_forget"), (peepholes, "peepholes")] {
         fit.wants(lstm || !given, name, || "false: only an LSTM has that".into(), given)?;
     }
+    let fits = (lstm && quantized) || !rounded;
+    fit.wants(fits, "rounded", || "false: only an LSTM of 8-bit weights has that".into(), rounded)?;
     fit.wants(quantized || !zeros, "zeros", || "false without scales".into(), zeros)
 }
 

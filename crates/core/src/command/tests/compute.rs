@@ -179,6 +179,7 @@ fn recurrent_layers_have_variants_that_fit_their_cell() {
     let (usual, none) = (RecurrentVariant::default(), RecurrentExtras::default());
     assert!(with(RecurrentVariant { clip: Some(0.5), ..usual }, none.clone()).is_ok());
     rejected(with(RecurrentVariant { clip: Some(-1.0), ..usual }, none.clone()), "clip is -1");
+    rejected(with(RecurrentVariant { rounded: true, ..usual }, none.clone()), "8-bit weights");
     let forgets = RecurrentVariant { input_forget: true, ..usual };
     rejected(with(forgets, none.clone()), "input_forget is true");
     let peepholes = Some(f32s(9, &[2, 12]));

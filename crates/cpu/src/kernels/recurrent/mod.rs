@@ -8,6 +8,7 @@
 mod cell;
 mod general;
 mod pack;
+mod rounded;
 mod state;
 mod steps;
 

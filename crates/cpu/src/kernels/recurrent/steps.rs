@@ -6,6 +6,7 @@ use millstream_core::RecurrentCell;
 
 use super::cell::{CellUpdate, Reset};
 use super::general::{GeneralCellUpdate, GeneralReset, Variant};
+use super::rounded::RoundToBytes;
 use super::{Layer, SequenceGroup};
 use crate::kernels::conv::read_run;
 use crate::kernels::matmul::panels::{PanelElement, Product};
@@ -28,7 +29,7 @@ struct Buffers<'a, F> {
     from_input: &'a mut [F],
     from_hidden: &'a mut [F],
     hidden: &'a mut [F],
-    /// The hidden state behind a reset gate.
+    /// The hidden state behind a reset gate, or rounded.
     reset: &'a mut [F],
     state: &'a mut [F],
     /// How the layer differs from the usual one, and the gates of a sequence of such a layer.
@@ -196,9 +197,19 @@ impl<T: StoredFloat<Compute: PanelElement>> Layer<'_, T> {
         let bias = buffers.bias;
         let reset_first = cell == RecurrentCell::Gru { linear_before_reset: false };
         let at_once = if reset_first { 0..2 } else { 0..cell.gates() };
+        let rounded = self.params.variant.rounded;
+        if rounded {
+            // Only an LSTM has this, which has no reset gate.
+            for (to, hidden) in
+                buffers.reset.chunks_exact_mut(size).zip(buffers.hidden.chunks_exact(size))
+            {
+                vectorized(RoundToBytes { hidden, to });
+            }
+        }
         // SAFETY: the buffers have the sizes of the products.
         unsafe {
-            let operands = (&*buffers.hidden, buffers.hidden_weight);
+            let hidden = if rounded { &*buffers.reset } else { &*buffers.hidden };
+            let operands = (hidden, buffers.hidden_weight);
             self.multiply(isa, count, at_once, operands, buffers.from_hidden, stride);
         }
         if reset_first {

@@ -40,6 +40,7 @@ pub(crate) const TABLES: &[Table] = &[
     product::TABLE,
     quantized::TABLE,
     rotary::TABLE,
+    super::recurrent::MICROSOFT,
     SAME,
 ];
 

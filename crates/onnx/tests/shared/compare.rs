@@ -14,6 +14,9 @@ pub enum Tolerance {
     /// rounded the other way.
     #[allow(dead_code)]
     OfLargest { absolute: f64, relative: f64 },
+    /// Sounds: the strengths at each time and frequency differ by such a part of all strengths.
+    #[allow(dead_code)]
+    Spectrum(f64),
     /// The root of the mean square of all differences, by so much.
     #[allow(dead_code)]
     RootMeanSquare(f64),
@@ -92,6 +95,18 @@ fn arrays(found: &Array, wanted: &Array, tolerance: Tolerance) -> Result<(), Str
             let largest = finite.fold(0f64, |largest, value| largest.max(value.abs()));
             each(&found, &wanted, absolute + relative * largest, 0.0)
         }
+        Tolerance::Spectrum(most) => {
+            let (found, wanted) = (spectrum(&found), spectrum(&wanted));
+            let all: f64 = wanted.iter().sum();
+            let pairs = found.iter().zip(&wanted);
+            let apart = pairs.map(|(found, wanted)| (found - wanted).abs()).sum::<f64>() / all;
+            // Not "more than": it may be NaN.
+            if apart <= most {
+                Ok(())
+            } else {
+                Err(format!("strengths are off by {apart:e}, at most {most:e}"))
+            }
+        }
         Tolerance::RootMeanSquare(most) => {
             let squares = found.iter().zip(&wanted).map(|(found, wanted)| (found - wanted).powi(2));
             let root = (squares.sum::<f64>() / found.len() as f64).sqrt();
@@ -128,4 +143,31 @@ fn head(array: &Array) -> String {
         }
         Err(error) => error.to_string(),
     }
+}
+
+/// Strengths of 64 bands of frequencies, in windows of 512 samples that overlap by half.
+fn spectrum(sound: &[f64]) -> Vec<f64> {
+    const WINDOW: usize = 512;
+    const BANDS: usize = 64;
+    let turn = |at: usize| 2.0 * std::f64::consts::PI * (at % WINDOW) as f64 / WINDOW as f64;
+    let table: Vec<(f64, f64)> = (0..WINDOW).map(|at| turn(at).sin_cos()).collect();
+    let starts = (0..sound.len().saturating_sub(WINDOW)).step_by(WINDOW / 2);
+    starts
+        .flat_map(|start| {
+            let part = &sound[start..start + WINDOW];
+            let shaped: Vec<f64> =
+                part.iter().zip(&table).map(|(value, turn)| value * (0.5 - 0.5 * turn.1)).collect();
+            let mut bands = vec![0.0; BANDS];
+            for frequency in 0..WINDOW / 2 {
+                let (mut sine, mut cosine) = (0.0, 0.0);
+                for (at, value) in shaped.iter().enumerate() {
+                    let turn = table[at * frequency % WINDOW];
+                    sine += value * turn.0;
+                    cosine += value * turn.1;
+                }
+                bands[frequency * BANDS / (WINDOW / 2)] += sine.hypot(cosine);
+            }
+            bands
+        })
+        .collect()
 }

@@ -220,6 +220,22 @@ fn mistakes() -> Vec<(Rule, Mistake)> {
             encoder.endEncoding();
             drop(gone);
         }),
+        (Rule::PipelineReleasedInFlight, |bench| {
+            let gone = bench.gpu.pipeline("scale").unwrap();
+            let commands =
+                bench.queue.commandBufferWithUnretainedReferences().expect("a command buffer");
+            // The encoder holds it as long as it lives, and goes with the pool.
+            autoreleasepool(|_| {
+                let encoder = commands.computeCommandEncoder().expect("an encoder");
+                encoder.setComputePipelineState(&gone);
+                bench.set_buffer(&encoder, 0, 0);
+                bench.set_buffer(&encoder, 0, 1);
+                bench.set_bytes(&encoder, 8, 2);
+                encoder.dispatchThreadgroups_threadsPerThreadgroup(size(1), size(32));
+                encoder.endEncoding();
+            });
+            drop(gone);
+        }),
         (Rule::PrivateContents, |bench| {
             let private = bench
                 .gpu

@@ -7,7 +7,7 @@ export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom"
 
 # Kernels have no part in this and would take minutes to optimize.
 RUSTFLAGS="--cfg loom" cargo test --release --config 'profile.release.package.millstream-cpu.opt-level=0' \
-    --lib -p millstream-core -p millstream-cpu -p millstream-gpu loom_
+    --lib -p millstream-core -p millstream-cpu -p millstream-gpu -p millstream-graph loom_
 
 echo "planted race: loom must notice it"
 # One test each for a wait, for memory that is used again, and for memory that is checked out.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What only a machine with an NVIDIA GPU can show: scripts/gpu.sh [suite|device|memcheck|racecheck|stress|all].
-# The conformance suite is shared by as many processes as there are cores, plain or under compute-sanitizer.
+# The conformance suite is shared by MILLSTREAM_PROCESSES processes (8 unless given: 16 fill the memory of an H200), plain or under
+# compute-sanitizer.
 # On a machine without cargo, MILLSTREAM_CONFORMANCE and MILLSTREAM_PROGRAM name the test (that of
 # `cargo test --release --no-run --test conformance`) and the program.
 set -euo pipefail
@@ -22,7 +23,7 @@ suite() {
     shift
     test=$(conformance)
     folder=$(mktemp -d)
-    seq "$parts" | xargs -P "$(nproc)" -I{} env MILLSTREAM_CONFORMANCE_PART="{}/$parts" \
+    seq "$parts" | xargs -P "${MILLSTREAM_PROCESSES:-8}" -I{} env MILLSTREAM_CONFORMANCE_PART="{}/$parts" \
         sh -c '"$@" >"$0" 2>&1' "$folder/{}.log" "$@" "$test" the_cuda_device_conforms --nocapture || failed=1
     python3 - "$label" "$folder" "$parts" <<'P' || failed=1
 import glob, re, sys

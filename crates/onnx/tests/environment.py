@@ -7,19 +7,19 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
-VENV = TARGET / "onnx-venv"
 PACKAGES = ["onnx==1.23.2", "onnxruntime==1.31.1", "numpy", "ml_dtypes"]
 
 
-def enter():
-    """Runs the script again inside a virtual environment under target/, which is made on first use; with `--no-venv`
-    it stays where it is."""
-    python = VENV / "bin" / "python"
-    if "--no-venv" in sys.argv or pathlib.Path(sys.prefix).resolve() == VENV.resolve():
+def enter(name="onnx-venv", more=()):
+    """Runs the script again inside a virtual environment under target/, which is made on first use, with `more`
+    packages; with `--no-venv` it stays where it is."""
+    venv = TARGET / name
+    python = venv / "bin" / "python"
+    if "--no-venv" in sys.argv or pathlib.Path(sys.prefix).resolve() == venv.resolve():
         return
     if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", VENV], check=True, stdout=sys.stderr)
-        install = [python, "-m", "pip", "install", "-q", *PACKAGES]
+        subprocess.run([sys.executable, "-m", "venv", venv], check=True, stdout=sys.stderr)
+        install = [python, "-m", "pip", "install", "-q", *PACKAGES, *more]
         subprocess.run(install, check=True, stdout=sys.stderr)
     os.execv(python, [python, *sys.argv])
 

@@ -25,10 +25,28 @@ enum Outputs {
 
 fn outputs(kind: &str) -> Option<Outputs> {
     Some(match kind {
-        "Compress" | "Concat" | "DepthToSpace" | "Expand" | "Flatten" | "Gather"
-        | "GatherElements" | "GatherND" | "Reshape" | "ReverseSequence" | "Scatter"
-        | "ScatterElements" | "ScatterND" | "Slice" | "SpaceToDepth" | "Split" | "Squeeze"
-        | "Tile" | "Transpose" | "Unsqueeze" | "Where" => Outputs::All,
+        "ArrayFeatureExtractor"
+        | "Compress"
+        | "Concat"
+        | "DepthToSpace"
+        | "Expand"
+        | "Flatten"
+        | "Gather"
+        | "GatherElements"
+        | "GatherND"
+        | "Reshape"
+        | "ReverseSequence"
+        | "Scatter"
+        | "ScatterElements"
+        | "ScatterND"
+        | "Slice"
+        | "SpaceToDepth"
+        | "Split"
+        | "Squeeze"
+        | "Tile"
+        | "Transpose"
+        | "Unsqueeze"
+        | "Where" => Outputs::All,
         "Unique" => Outputs::First,
         "Shape" | "Size" => Outputs::Shape,
         _ => return None,

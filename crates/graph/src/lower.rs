@@ -64,6 +64,17 @@ impl Place {
     fn operand(&self) -> Operand<Slot> {
         self.slot.operand(self.layout)
     }
+
+    /// Whether the elements of both are the same. The strides of axes of size 1 say nothing: views make any of them.
+    fn is_same(&self, other: &Self) -> bool {
+        let (own, other_layout) = (&self.layout, &other.layout);
+        let strides = own.strides().iter().zip(other_layout.strides());
+        self.slot == other.slot
+            && own.dtype() == other_layout.dtype()
+            && own.offset() == other_layout.offset()
+            && own.shape() == other_layout.shape()
+            && strides.zip(own.shape()).all(|((a, b), &size)| a == b || size == 1)
+    }
 }
 
 struct Lowering<'a> {
@@ -191,9 +202,9 @@ impl<'a> Lowering<'a> {
                     start += count;
                     let from = self.place(input)?;
                     // Most are there already, since they were written there.
-                    if (from.slot, from.layout) != (whole.slot, part) {
-                        let to = whole.slot.operand(part);
-                        self.plan.record(Command::copy(to, from.operand())?)?;
+                    let to = Place { slot: whole.slot, layout: part };
+                    if !from.is_same(&to) {
+                        self.plan.record(Command::copy(to.operand(), from.operand())?)?;
                     }
                 }
                 Ok(())
@@ -229,7 +240,7 @@ impl<'a> Lowering<'a> {
     fn finish_output(&mut self, output: usize, edge: Edge) -> Result<()> {
         let from = self.place(edge)?;
         let to = Place { slot: self.outputs[output], layout: self.graph.spec(edge).layout()? };
-        if (from.slot, from.layout) != (to.slot, to.layout) {
+        if !from.is_same(&to) {
             self.plan.record(Command::copy(to.operand(), from.operand())?)?;
         }
         Ok(())

@@ -148,6 +148,23 @@ fn work_that_does_not_need_the_contents_is_not_held_up() {
     );
 }
 
+/// Strides of axes of size 1 may be any: elements that are where they are wanted are not copied onto themselves.
+#[test]
+fn an_output_may_be_a_view_with_axes_of_size_1() {
+    let mut writer = Writer::new();
+    let input = writer.input("x");
+    let moved = function("moved", |at, inputs| {
+        let negated = at.apply(Op::Unary { op: UnaryOp::Neg }, &[edge(inputs, 0)?])?;
+        let count = at.shape(negated)[0];
+        let reshaped = at.view(View::Reshape(Sizes::from_slice(&[1, count, 1])), negated)?;
+        let order = Sizes::from_slice(&[1, 0, 2]);
+        Ok(vec![at.view(View::Permute(order), reshaped)?.into()])
+    });
+    let moved = writer.node(moved, &[input]);
+    let session = session(writer.output(moved));
+    assert_eq!(run(&session, &[&tensor(&[1.0, 2.0, 3.0])]), [-1.0, -2.0, -3.0]);
+}
+
 /// A branch that reads a value of the surrounding body.
 fn branch() -> Box<dyn Operator> {
     let body = |op: UnaryOp| {

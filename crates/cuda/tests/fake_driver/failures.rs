@@ -87,6 +87,8 @@ fn a_launch_that_fails_half_way_fails_what_comes_after_it() {
     let device = open();
     let stream = device.stream().unwrap();
     let record = || {
+        // The device takes its time for what was launched, so that nobody can be lucky.
+        plant(&stream, b"ZZZ").unwrap();
         let (before, made) = (filled(&stream, 1.0), stream.allocate(16).unwrap());
         let first = read(&stream, &before);
         let (to, from) = (made.operand(row(4)), before.operand(row(4)));

@@ -12,16 +12,16 @@ use crate::platform::{Memory, Platform};
 use crate::queue::GpuQueue;
 use crate::watcher::{Watched, Watcher};
 
-/// How a device is used.
+/// Options of a device.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Batches that come again are captured and replayed.
+    /// Whether batches that occur again are captured and replayed.
     pub replay: bool,
-    /// Commands that a batch has at most.
+    /// The most Commands of a batch.
     pub batch_commands: usize,
 }
 
-/// One GPU of a platform, as core sees it.
+/// One GPU of a platform as a backend.
 pub struct GpuBackend<P: Platform> {
     shared: Arc<Shared<P>>,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Shared<P: Platform> {
     cores: usize,
 }
 
-/// A thread that waits without being parked, as long as it lives.
+/// Counts a thread that waits without being parked, as long as this value lives.
 pub(crate) struct Spinner<'a>(&'a AtomicUsize);
 
 impl Drop for Spinner<'_> {
@@ -56,7 +56,7 @@ impl<P: Platform> Shared<P> {
         self.queues.iter().filter_map(OnceLock::get)
     }
 
-    /// Counts the calling thread among the spinners; gives how many there are per core, rounded up.
+    /// Counts the calling thread among the spinners. Returns how many there are per core, rounded up.
     pub fn spinner(&self) -> (Spinner<'_>, usize) {
         let spinners = self.spinners.fetch_add(1, Ordering::Relaxed) + 1;
         (Spinner(&self.spinners), spinners.div_ceil(self.cores))
@@ -82,7 +82,7 @@ impl<P: Platform> Watched for Shared<P> {
             queue.retire();
             !queue.is_ready()
         };
-        // Also for what another thread has taken off.
+        // Also for batches that another thread has retired.
         queue.progress.wake_tasks();
         advanced
     }
@@ -90,7 +90,7 @@ impl<P: Platform> Watched for Shared<P> {
     fn probe(&self, id: u32) {
         let awaited = self.queue(id).filter(|queue| queue.progress.is_awaited());
         if let Some(Err(error)) = awaited.map(|queue| queue.probe_hardware()) {
-            // No thread waits that would hear of it; core learns it from the tasks.
+            // No waiting thread would notice the loss; core learns of it from the tasks.
             self.queues().for_each(|queue| queue.progress.lose(error.clone()));
             self.queues().for_each(|queue| queue.progress.wake_tasks());
         }
@@ -102,7 +102,7 @@ impl<P: Platform> GpuBackend<P> {
     ///
     /// # Errors
     ///
-    /// The system has no thread to give.
+    /// The system cannot start another thread.
     pub fn open(platform: P, options: Options) -> Result<Self> {
         let shared = Arc::new(Shared {
             platform,
@@ -157,7 +157,7 @@ impl<P: Platform> Backend for GpuBackend<P> {
         let stream = context.stream;
         let queue = Arc::new(GpuQueue::new(Arc::clone(&self.shared), context)?);
         if let Some(place) = self.shared.queues.get(stream as usize) {
-            // Core asks once per stream.
+            // Core calls this once per stream, so the place is empty.
             let _ = place.set(Arc::clone(&queue));
         }
         Ok(queue)
@@ -167,7 +167,7 @@ impl<P: Platform> Backend for GpuBackend<P> {
         self.shared.watcher.stop();
         for queue in self.shared.queues() {
             queue.close();
-            // What the watcher did not come to.
+            // Tasks that the watcher did not wake before it ended.
             queue.progress.wake_tasks();
         }
     }

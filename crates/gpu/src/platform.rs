@@ -1,4 +1,4 @@
-//! What a GPU platform does: the one trait between this crate and a driver.
+//! The trait between this crate and a driver: what a GPU platform does.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -13,35 +13,35 @@ use crate::Segments;
 use crate::failure::{DeviceStatus, Failure};
 use crate::lowering::{LaunchFailure, LaunchList, ProductOperands};
 
-/// A place in memory as a launch names it: a segment, and bytes from its beginning.
+/// A place in memory as a launch names it: a segment and an offset in bytes.
 ///
-/// A platform with addresses adds the two up; one with buffer objects binds the object with the offset.
+/// A platform with addresses adds the two. A platform with buffer objects binds the object with the offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Binding<S> {
     /// The segment.
     pub segment: S,
-    /// Bytes from its beginning.
+    /// The offset in bytes.
     pub offset: usize,
 }
 
 impl<S> Binding<S> {
-    /// The place so many bytes further on.
+    /// The place `bytes` bytes later.
     pub fn offset_by(self, bytes: usize) -> Self {
         Self { segment: self.segment, offset: self.offset + bytes }
     }
 }
 
-/// Memory of the device. Dropping it gives it back.
+/// Memory of the device. Dropping it frees it.
 pub trait Memory: Send + Sync + 'static {
     /// How launches name it.
     type Segment: Copy + Send + Sync + 'static;
 
-    /// The address that core gives to its operands: a name for the first byte, a multiple of 256. No two memories that
-    /// are alive share a byte of their address ranges. A platform whose segments are objects uses no address twice, so
-    /// that what was captured with one object is never replayed for another.
+    /// The address that core gives to its operands: a name for the first byte, a multiple of 256. Address ranges of
+    /// living memory do not overlap. A platform whose segments are objects never reuses an address, so that a list
+    /// that was captured with one object is never replayed for another.
     fn address(&self) -> usize;
 
-    /// The size that was asked for, or more.
+    /// The size, which is at least the size that was asked for.
     fn bytes(&self) -> usize;
 
     /// Its name in launches.
@@ -57,19 +57,19 @@ pub trait Memory: Send + Sync + 'static {
 ///
 /// # Safety
 ///
-/// As long as the value lives, there are [`bytes`](Memory::bytes) initialized bytes at [`host`](Self::host), a
-/// multiple of 8, which nothing touches but its owner and launches that name it.
+/// As long as the value lives, there are [`bytes`](Memory::bytes) initialized bytes at [`host`](Self::host), which is
+/// a multiple of 8. Only the owner and launches that name the memory touch them.
 pub unsafe trait HostVisible: Memory {
-    /// The first byte as the host sees it.
+    /// The first byte in the host's address space.
     fn host(&self) -> NonNull<u8>;
 }
 
-/// One GPU of a platform: what it takes to run the queues of this crate on it. A handle, cheap to clone.
+/// One GPU of a platform, on which the queues of this crate run. A handle that is cheap to clone.
 ///
-/// Calls come from any thread, each after [`enter`](Self::enter) on that thread, but for those that say otherwise.
-/// An [`Encoder`](Self::Encoder) is used by one thread at a time.
+/// Any thread may call any method, after [`enter`](Self::enter) on that thread unless the method says otherwise. One
+/// thread at a time uses an [`Encoder`](Self::Encoder).
 ///
-/// A failure says itself whether the device is [lost](Failure::sticky) by it; this crate notes that.
+/// A failure says whether the device is [lost](Failure::sticky) by it; this crate notes that.
 pub trait Platform: Clone + Send + Sync + 'static {
     /// How a launch names a piece of memory.
     type Segment: Copy + Send + Sync + 'static;
@@ -79,17 +79,17 @@ pub trait Platform: Clone + Send + Sync + 'static {
     type HostMemory: HostVisible<Segment = Self::Segment>;
     /// A compiled kernel.
     type Kernel: Send + Sync + 'static;
-    /// A matrix product of the platform's library with everything that it needs to be launched.
+    /// A matrix product of the platform's library, ready to be launched.
     type Product: Send + 'static;
     /// An in-order queue of the device.
     type Queue: Send + Sync + 'static;
-    /// What one thread at a time needs for filling a queue: handles of libraries, events, a queue to capture on.
+    /// What one thread at a time needs to fill a queue: handles of libraries, events, a queue to capture on.
     type Encoder: Send + 'static;
-    /// A launch list in the form in which it is launched again.
+    /// A launch list in a form that can be launched again.
     type Captured: Send + 'static;
 
-    /// Copies up to so many bytes are made by a kernel, like any other kernel of ours; beyond, by whatever the platform
-    /// has for copies. 0 if no copy is made by a kernel.
+    /// Copies of up to this many bytes are made by a kernel. Larger ones use the platform's own copies. 0 if no copy
+    /// is made by a kernel.
     const KERNEL_COPY_BYTES: usize;
 
     /// Whether launches of a list may run in any order and at the same time, except that one that
@@ -106,13 +106,13 @@ pub trait Platform: Clone + Send + Sync + 'static {
     /// Whether there is a [bound](Self::max_launch_work) on the work of a launch.
     const BOUNDED: bool = false;
 
-    /// What the backend says about the device.
+    /// The properties of the device.
     fn info(&self) -> BackendInfo;
 
-    /// Tells the devices of the platform apart.
+    /// The number of the device among those of the platform.
     fn number(&self) -> usize;
 
-    /// Memory of the device in all.
+    /// The size of the device's memory.
     fn memory_bytes(&self) -> usize;
 
     /// Memory of the device that is taken, as far as the platform knows: for errors.
@@ -120,7 +120,7 @@ pub trait Platform: Clone + Send + Sync + 'static {
         self.memory_bytes()
     }
 
-    /// What kernels may count on.
+    /// The limits of kernels.
     fn limits(&self) -> &Limits;
 
     /// [Work](millstream_core::Command::work) that one launch may have before the hardware might take it for stuck.
@@ -132,24 +132,24 @@ pub trait Platform: Clone + Send + Sync + 'static {
     /// Whether the device still works. Any thread, at any time.
     fn status(&self) -> &DeviceStatus;
 
-    /// The segments of the device. They belong to the hardware, as the status does.
+    /// The segments of the device. Like the status, they belong to the hardware.
     fn segments(&self) -> &Arc<Segments<Self::Segment>>;
 
-    /// Says something to who asked for a log. For slow paths only.
+    /// Writes to the log, if one was asked for. For slow paths only.
     fn log(&self, text: impl FnOnce() -> String);
 
-    /// Makes the calling thread ready for other calls and for dropping what they gave. Costs nothing the second time.
+    /// Prepares the calling thread for other calls, and for dropping what they return. The second call costs nothing.
     ///
     /// # Errors
     ///
-    /// What the driver said.
+    /// The error of the driver.
     fn enter(&self) -> Result<(), Failure>;
 
     /// Uninitialized memory of the device, without [`enter`](Self::enter).
     ///
     /// # Errors
     ///
-    /// What the driver said; a lack of memory is said by [`Failure::out_of_memory`].
+    /// The error of the driver; for a lack of memory, [`Failure::out_of_memory`] is set.
     fn allocate(&self, bytes: usize) -> Result<Self::Memory, Failure>;
 
     /// Zeroed memory that the host reaches, without [`enter`](Self::enter).
@@ -166,7 +166,7 @@ pub trait Platform: Clone + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// What the compiler or the driver said; the next call tries again.
+    /// The error of the compiler or the driver. The next call tries again.
     fn kernel(&self, key: Key) -> Result<Cached<'static, Self::Kernel>>;
 
     /// A kernel that was compiled before.
@@ -177,26 +177,27 @@ pub trait Platform: Clone + Send + Sync + 'static {
     /// Compiles kernels together, as far as that works; [`kernel`](Self::kernel) says what is wrong with the others.
     fn prepare(&self, _keys: &[Key]) {}
 
-    /// What [`product`](Self::product) gave so far is not launched any more. Called before a batch is lowered.
+    /// Products from earlier calls of [`product`](Self::product) will not be launched anymore. Called before a batch
+    /// is lowered.
     fn forget_products(&self, encoder: &mut Self::Encoder);
 
-    /// A matrix product by the platform's library, and what is left to be done to its result in place. `None` where
-    /// the library cannot do it, or would round a result twice.
+    /// A matrix product by the platform's library, and the part of the epilogue that must still be applied to its
+    /// result in place. `None` if the library cannot do it, or would round a result twice.
     ///
     /// # Errors
     ///
-    /// What the library said.
+    /// The error of the library.
     fn product(
         &self,
         encoder: &mut Self::Encoder,
         operands: &ProductOperands<Binding<Self::Segment>>,
     ) -> Result<Option<(Self::Product, Epilogue)>, Failure>;
 
-    /// A queue for batches of at most so many Commands, an even number, and what fills it.
+    /// A queue for batches of at most `commands` Commands, which is an even number, and its encoder.
     ///
     /// # Errors
     ///
-    /// What the driver said.
+    /// The error of the driver.
     fn new_queue(&self, commands: usize) -> Result<(Self::Queue, Self::Encoder), Failure>;
 
     /// Everything given to a queue is through, and nothing will be given to it: its objects may serve another. Its count of
@@ -204,14 +205,14 @@ pub trait Platform: Clone + Send + Sync + 'static {
     fn close(&self, _queue: &Self::Queue) {}
 
     /// The fault record that kernels of a queue write to; see [`millstream_kernels`]. It is zero when a batch begins:
-    /// the end of each batch takes what is in it.
+    /// the end of each batch reads and clears it.
     fn fault_record(&self, queue: &Self::Queue) -> Binding<Self::Segment>;
 
-    /// Makes `later` wait for everything that `earlier` has been given so far.
+    /// Makes `later` wait for all work that `earlier` has been given so far.
     ///
     /// # Errors
     ///
-    /// What the driver said.
+    /// The error of the driver.
     fn order(
         &self,
         earlier: &Self::Queue,
@@ -219,13 +220,14 @@ pub trait Platform: Clone + Send + Sync + 'static {
         encoder: &mut Self::Encoder,
     ) -> Result<(), Failure>;
 
-    /// How many batches of a queue are through: launches that ended with [`Finish`](crate::Item::Finish). What they
-    /// wrote for the host is visible. A load or two: threads poll it. Any thread, without [`enter`](Self::enter).
+    /// How many batches of a queue have completed: launches that ended with [`Finish`](crate::Item::Finish). What
+    /// they wrote for the host is visible. Threads poll this, so it takes a load or two. Any thread, without
+    /// [`enter`](Self::enter).
     fn completed(&self, queue: &Self::Queue) -> u64;
 
-    /// The fault codes of the batch that was number `tick` to complete, one per Command, if there was any. The batch
-    /// is through and counts as in flight until the codes are read; at most [`MAX_IN_FLIGHT`](crate::MAX_IN_FLIGHT)
-    /// are. Without [`enter`](Self::enter).
+    /// The fault codes of the batch that completed as number `tick`, one per Command, if it had any fault. The batch
+    /// has completed, and counts as in flight until its codes are read. At most
+    /// [`MAX_IN_FLIGHT`](crate::MAX_IN_FLIGHT) batches are in flight. Without [`enter`](Self::enter).
     fn faults<'a>(&self, queue: &'a Self::Queue, tick: u64) -> Option<&'a [AtomicU32]>;
 
     /// Why the batch that was number `tick` to complete was not run by the device, or not whole, if so. Asked as
@@ -238,21 +240,21 @@ pub trait Platform: Clone + Send + Sync + 'static {
     /// [`enter`](Self::enter).
     fn wait(&self, _queue: &Self::Queue, _tick: u64, _timeout: Duration) {}
 
-    /// Asks the driver whether the hardware under a queue is well. Never blocks.
+    /// Asks the driver whether the hardware of a queue still works. Never blocks.
     ///
     /// # Errors
     ///
-    /// What the driver said.
+    /// The error of the driver.
     fn probe(&self, queue: &Self::Queue) -> Result<(), Failure>;
 
-    /// A time of the device's clock on the host's, in nanoseconds. Without [`enter`](Self::enter).
+    /// Converts a time of the device's clock to the host's clock, in nanoseconds. Without [`enter`](Self::enter).
     fn host_ns(&self, device_ns: u64) -> u64;
 
     /// Gives all items of a list to a queue, in order.
     ///
     /// # Safety
     ///
-    /// Every place that the list names is valid for what is done with it until the batch has run.
+    /// Every place that the list names stays valid until the batch has run.
     ///
     /// # Errors
     ///
@@ -264,7 +266,7 @@ pub trait Platform: Clone + Send + Sync + 'static {
         encoder: &mut Self::Encoder,
     ) -> Result<(), LaunchFailure>;
 
-    /// Brings a list into a form in which it can be launched again and again. Nothing runs.
+    /// Captures a list, so that it can be launched again and again. Nothing runs.
     ///
     /// # Safety
     ///
@@ -272,7 +274,7 @@ pub trait Platform: Clone + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// What the driver said. The list can still be launched.
+    /// The error of the driver. The list can still be launched.
     unsafe fn capture(
         &self,
         list: &LaunchList<Self>,
@@ -284,7 +286,7 @@ pub trait Platform: Clone + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// What the driver said. Then nothing of it was launched.
+    /// The error of the driver. Then nothing was launched.
     fn replay(
         &self,
         captured: &mut Self::Captured,

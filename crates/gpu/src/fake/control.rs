@@ -17,7 +17,7 @@ pub(super) struct State {
     /// Bytes of the device that are allocated.
     pub allocated: AtomicUsize,
     pub replays: AtomicU64,
-    /// Whether `orders` has any: calls look at nothing else as long as it has not.
+    /// Whether `orders` has any. As long as it has none, calls read nothing else.
     is_armed: AtomicBool,
     orders: Mutex<Vec<Order>>,
     violations: Mutex<Vec<String>>,
@@ -28,7 +28,7 @@ pub(super) struct State {
 /// A call that is to fail.
 struct Order {
     call: &'static str,
-    /// Calls that do not fail before it does.
+    /// How many calls succeed before it fails.
     after: usize,
     /// How often it fails.
     times: usize,
@@ -40,7 +40,7 @@ impl Default for State {
         Self {
             allocations: Mutex::default(),
             next_segment: AtomicU64::new(1),
-            // Far from everything that is memory of the process.
+            // Far away from all memory of the process.
             next_address: AtomicUsize::new(1 << 50),
             allocated: AtomicUsize::new(0),
             replays: AtomicU64::new(0),
@@ -88,7 +88,7 @@ impl State {
         lock(&self.allocations).remove(&segment);
     }
 
-    /// The memory of a segment, if it is still there.
+    /// The memory of a segment, if it still exists.
     pub fn allocation(&self, segment: FakeSegment) -> Option<Arc<Allocation>> {
         lock(&self.allocations).get(&segment).cloned()
     }
@@ -97,7 +97,7 @@ impl State {
         lock(&self.violations).push(what);
     }
 
-    /// Blocks as long as the device is held.
+    /// Blocks while the device is held.
     pub fn wait_until_released(&self) {
         let mut held = lock(&self.held);
         while *held {
@@ -106,7 +106,7 @@ impl State {
     }
 }
 
-/// The means to control a fake GPU.
+/// Controls a fake GPU.
 pub struct FakeControl(Fake);
 
 impl FakeControl {
@@ -118,7 +118,7 @@ impl FakeControl {
         &self.0.0.state
     }
 
-    /// Lets a call of [`Platform`](crate::Platform) fail with a failure, after so many that do not, and so often.
+    /// Makes a call of [`Platform`](crate::Platform) fail `times` times, after `after` calls that succeed.
     /// `batch` is no call: the device then says of a whole batch that it was not run.
     pub fn fail(&self, call: &'static str, after: usize, times: usize, failure: Failure) {
         let state = self.state();
@@ -126,12 +126,12 @@ impl FakeControl {
         state.is_armed.store(true, Ordering::Release);
     }
 
-    /// Queues begin nothing from here on, until [`release`](Self::release).
+    /// Holds all queues: they begin no work until [`release`](Self::release).
     pub fn hold(&self) {
         *lock(&self.state().held) = true;
     }
 
-    /// Queues go on.
+    /// Lets the queues continue.
     pub fn release(&self) {
         *lock(&self.state().held) = false;
         self.state().released.notify_all();
@@ -142,12 +142,12 @@ impl FakeControl {
         self.state().replays.load(Ordering::Relaxed)
     }
 
-    /// Memories that are alive, of the device and of the host.
+    /// Living allocations, of the device and of the host.
     pub fn allocations(&self) -> usize {
         lock(&self.state().allocations).len()
     }
 
-    /// Launches that named memory which was gone or too small.
+    /// Launches that named memory that was freed or too small.
     pub fn violations(&self) -> Vec<String> {
         lock(&self.state().violations).clone()
     }

@@ -37,14 +37,14 @@ use crate::lowering::{LaunchFailure, LaunchList, ProductOperands};
 use crate::memory::Segments;
 use crate::platform::{Binding, Platform};
 
-/// What a fake GPU is like.
+/// Options of a fake GPU.
 #[derive(Clone, Copy, Debug)]
 pub struct FakeOptions {
     /// Memory of the device.
     pub memory_bytes: usize,
     /// Decides where queues lose time. With 0 they lose none.
     pub seed: u64,
-    /// Batches that come again are replayed.
+    /// Whether batches that occur again are replayed.
     pub replay: bool,
     /// The host sees the memory of the device.
     pub unified: bool,
@@ -56,7 +56,7 @@ impl Default for FakeOptions {
     }
 }
 
-/// A device on a fake GPU of its own, and the means to control it.
+/// A device on its own fake GPU, and its control.
 ///
 /// # Errors
 ///
@@ -102,13 +102,13 @@ struct Gpu {
     queues: AtomicUsize,
     /// How many lists were launched.
     lists: AtomicUsize,
-    /// Where its clock begins.
+    /// When its clock started.
     started: Instant,
     /// The same on the host's clock.
     started_ns: u64,
 }
 
-/// The number of a segment, which is never used twice.
+/// The number of a segment, which is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FakeSegment(u64);
 

@@ -1,4 +1,4 @@
-//! Queues of a fake GPU: threads that do what they are given.
+//! Queues of a fake GPU: threads that do their work in order.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use crate::lowering::Item;
 use crate::memory::Page;
 use crate::platform::{Binding, Memory};
 
-/// One thing to do.
+/// One piece of work.
 #[derive(Clone)]
 pub(super) enum Work {
     Kernel {
@@ -30,13 +30,13 @@ pub(super) enum Work {
     },
     Time(Place),
     Finish,
-    /// Something that another queue waits for comes before it.
+    /// Another queue waits for all work before this point.
     Record(Arc<Event>),
     Wait(Arc<Event>),
 }
 
 impl Work {
-    /// What an item of a list asks for. A copy that finishes a batch is done in one go.
+    /// The work of an item of a list. A copy that finishes a batch is one piece of work.
     pub fn from_item(item: &Item<'_, Fake>) -> Vec<Work> {
         match *item {
             Item::Kernel { kernel, bindings, params, .. } => {
@@ -54,7 +54,7 @@ impl Work {
     }
 }
 
-/// A point in the work of a queue that others wait for.
+/// A point in the work of a queue that other queues wait for.
 #[derive(Default)]
 pub(super) struct Event {
     passed: Mutex<bool>,
@@ -126,7 +126,7 @@ pub(super) fn seed(seed: u64, number: u64) -> u64 {
 /// A queue of a fake GPU.
 pub struct FakeQueue(Arc<Shared>);
 
-/// Its thread, which ends with what is left to do when this is dropped.
+/// The thread of a queue. When this is dropped, the thread finishes its work and ends.
 pub struct FakeEncoder {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -161,7 +161,7 @@ pub(super) fn new(platform: &Fake, commands: usize) -> Result<(FakeQueue, FakeEn
     let number = platform.0.queues.fetch_add(1, Ordering::Relaxed) as u64;
     let time_lost = TimeLost(seed(platform.0.options.seed, number));
     let executor = Executor { platform: platform.clone(), time_lost };
-    // Before anything is launched: a record begins as zeros.
+    // Nothing is launched yet: a fault record begins as zeros.
     executor.zero(record(&shared), fault_record_bytes(commands));
     let own = Arc::clone(&shared);
     let builder = std::thread::Builder::new().name("fake gpu queue".into());
@@ -197,7 +197,7 @@ impl FakeQueue {
 }
 
 impl Shared {
-    /// The next thing to do; none when there is nothing left and the thread is to end.
+    /// The next piece of work; `None` if nothing is left and the thread must end.
     fn next(&self) -> Option<Work> {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -248,7 +248,7 @@ impl Drop for FakeEncoder {
         self.shared.pending.lock().unwrap_or_else(PoisonError::into_inner).stop = true;
         self.shared.changed.notify_one();
         if let Some(thread) = self.thread.take() {
-            // A panic of it has left work undone, which tests notice.
+            // If the thread panicked, work is undone, which tests notice.
             let _ = thread.join();
         }
     }
@@ -258,7 +258,7 @@ impl Drop for FakeEncoder {
 pub(super) struct TimeLost(u64);
 
 impl TimeLost {
-    /// The next of a row of numbers, by xorshift; 0 for ever if the seed is.
+    /// The next number of a sequence, by xorshift; always 0 if the seed is 0.
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -268,7 +268,7 @@ impl TimeLost {
 
     fn lose_some(&mut self) {
         let draw = self.next() >> 32;
-        // Mostly little, now and then so much that others overtake it.
+        // Usually little; now and then so much that other queues overtake this one.
         let yields = if draw.is_multiple_of(16) { draw % 64 } else { draw % 4 };
         for _ in 0..yields {
             std::thread::yield_now();

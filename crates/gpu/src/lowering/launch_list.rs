@@ -1,8 +1,8 @@
-//! What a batch becomes: kernels, products and copies with all that they are given, in order.
+//! A lowered batch: kernels, products and copies with all their arguments, in order.
 //!
-//! Everything that can fail for a reason of its own (compiling, allocating, searching an algorithm) has
-//! happened when a list is complete; what is left is to hand it to a queue, directly or under
-//! capture. Every item knows the Command that it belongs to. A list is used again from batch to batch.
+//! When a list is complete, everything that can fail for its own reasons (compiling, allocating, searching for an
+//! algorithm) has happened. What is left is to give it to a queue, directly or under capture. Every item knows its
+//! Command. A list is reused from batch to batch.
 
 use std::any::Any;
 use std::ops::Range;
@@ -29,35 +29,36 @@ pub enum Item<'a, P: Platform> {
         threads: u32,
         /// Its buffers, in the order of its arguments.
         bindings: &'a [Binding<P::Segment>],
-        /// The bytes of the struct that is its last argument, as words. It has none if there are none.
+        /// The bytes of the struct that is its last argument, as words. Empty if there is no such argument.
         params: &'a [u64],
     },
     /// A product of the library.
     Product(&'a P::Product),
-    /// Bytes that are copied. One of the places is in memory that the host reaches.
+    /// A copy of bytes. One of the two places is in memory that the host reaches.
     Copy {
-        /// Where to.
+        /// The destination.
         target: Binding<P::Segment>,
-        /// Where from.
+        /// The source.
         source: Binding<P::Segment>,
-        /// How many.
+        /// The number of bytes.
         bytes: usize,
     },
     /// The device's clock in nanoseconds, written as one word.
     Time {
-        /// Where to.
+        /// The destination.
         target: Binding<P::Segment>,
     },
-    /// The end of the batch: one more is [completed](Platform::completed), with the faults that kernels have noted.
+    /// The end of the batch: it counts as [completed](Platform::completed), with the faults that kernels have
+    /// reported.
     Finish,
     /// [`Copy`](Self::Copy) and [`Finish`](Self::Finish) in one, for at most
     /// [`KERNEL_COPY_BYTES`](Platform::KERNEL_COPY_BYTES).
     CopyAndFinish {
-        /// Where to.
+        /// The destination.
         target: Binding<P::Segment>,
-        /// Where from.
+        /// The source.
         source: Binding<P::Segment>,
-        /// How many.
+        /// The number of bytes.
         bytes: usize,
     },
 }
@@ -85,10 +86,10 @@ enum Stored<P: Platform> {
 pub struct LaunchList<P: Platform> {
     items: Vec<Stored<P>>,
     bindings: Vec<Binding<P::Segment>>,
-    /// How many of them are of kernels that are complete.
+    /// How many bindings belong to kernels that are complete.
     named: usize,
     params: Vec<u64>,
-    /// For every item the index of its Command.
+    /// The index of the Command of every item.
     owners: Vec<usize>,
     /// For every item whether it waits for all before it; empty unless that matters.
     waits: Vec<bool>,
@@ -99,11 +100,11 @@ pub struct LaunchList<P: Platform> {
     owner: usize,
     writes: SmallVec<[RawBuffer; 2]>,
     written: Written,
-    /// What must outlive the batch, and those before it.
+    /// What must outlive this batch and the batches before it.
     pub(crate) keep: Vec<Box<dyn Any + Send>>,
 }
 
-/// A place in the list.
+/// A position in the list.
 #[derive(Clone, Copy)]
 pub(crate) struct Mark {
     items: usize,
@@ -115,7 +116,7 @@ pub(crate) struct Mark {
 pub struct LaunchFailure {
     /// How many items were launched before.
     pub launched: usize,
-    /// The index of the Command that it belongs to; as many as there are Commands for the end of the batch.
+    /// The index of its Command; for the end of the batch, the number of Commands.
     pub command: usize,
     /// Why.
     pub failure: Failure,
@@ -141,7 +142,7 @@ impl<P: Platform> Default for LaunchList<P> {
 }
 
 impl<P: Platform> LaunchList<P> {
-    /// Forgets the items. What must outlive a batch stays until one is launched that can keep it.
+    /// Removes all items. What must outlive a batch stays until a batch is launched that can keep it.
     pub(crate) fn clear(&mut self) {
         self.items.clear();
         self.bindings.clear();
@@ -151,12 +152,12 @@ impl<P: Platform> LaunchList<P> {
         self.waits.clear();
         self.works.clear();
         self.hazards.clear();
-        // Before the first kernel of a batch there is the end of another one, which writes nothing that
-        // Commands read, and has waited for all before it. Before a captured list everything has ended.
+        // The end of another batch comes before the first kernel of this one. It writes nothing that Commands read,
+        // and has waited for everything before it. Before a captured list, everything has ended.
         self.written.clear();
     }
 
-    /// What is added from here on belongs to a Command. Gives the place where its items begin.
+    /// Items that are added from here on belong to this Command. Returns the position of the first of them.
     pub(crate) fn begin(&mut self, index: usize, command: &BoundCommand) -> Mark {
         self.owner = index;
         self.writes.clear();
@@ -171,7 +172,8 @@ impl<P: Platform> LaunchList<P> {
         Mark { items: self.items.len(), bindings, params }
     }
 
-    /// What is added from here on belongs to no Command, but fails those from `index` on if it fails.
+    /// Items that are added from here on belong to no Command. If one of them fails, all Commands from `index` on
+    /// fail.
     pub(crate) fn begin_between(&mut self, index: usize) {
         self.owner = index;
         self.writes.clear();
@@ -185,7 +187,7 @@ impl<P: Platform> LaunchList<P> {
         }
     }
 
-    /// Forgets the items behind a place.
+    /// Removes the items after a position.
     pub(crate) fn rewind(&mut self, mark: Mark) {
         self.items.truncate(mark.items);
         self.bindings.truncate(mark.bindings);
@@ -198,7 +200,7 @@ impl<P: Platform> LaunchList<P> {
         self.written.set_unknown();
     }
 
-    /// Whether a kernel that is added next may read the buffer before what comes before it has ended.
+    /// Whether the kernel that is added next may read the buffer before the previous kernel has ended.
     pub(crate) fn is_early(&self, buffer: RawBuffer) -> bool {
         !self.written.may_reach(buffer)
     }
@@ -251,12 +253,12 @@ impl<P: Platform> LaunchList<P> {
         self.items.len()
     }
 
-    /// The next buffer of the kernel that is added next.
+    /// Adds a buffer argument of the kernel that is added next.
     pub(crate) fn argument(&mut self, binding: Binding<P::Segment>) {
         self.bindings.push(binding);
     }
 
-    /// A kernel of the common source, with the buffers that were added since the last one.
+    /// Adds a kernel of the common source, with the buffer arguments that were added since the last one.
     pub(crate) fn kernel(
         &mut self,
         kernel: Cached<'static, P::Kernel>,
@@ -265,7 +267,7 @@ impl<P: Platform> LaunchList<P> {
         params: &[u8],
     ) {
         if let Cached::Owned(own) = &kernel {
-            // The cache is full. The batch keeps it.
+            // The cache is full, so the batch keeps the kernel.
             self.keep.push(Box::new(Arc::clone(own)));
         }
         let bindings = self.named..self.bindings.len();
@@ -277,12 +279,12 @@ impl<P: Platform> LaunchList<P> {
         self.push(Stored::Kernel { kernel, groups, threads, bindings, params });
     }
 
-    /// A product of the library.
+    /// Adds a product of the library.
     pub(crate) fn product(&mut self, product: P::Product) {
         self.push(Stored::Product(product));
     }
 
-    /// Bytes from or to memory that the host reaches.
+    /// Adds a copy from or to memory that the host reaches.
     pub(crate) fn copy(
         &mut self,
         target: Binding<P::Segment>,
@@ -292,17 +294,17 @@ impl<P: Platform> LaunchList<P> {
         self.push(Stored::Copy { target, source, bytes, finishes: false });
     }
 
-    /// The clock, written to a place.
+    /// Adds a reading of the clock.
     pub(crate) fn time(&mut self, target: Binding<P::Segment>) {
         self.push(Stored::Time(target));
     }
 
-    /// The end of the batch.
+    /// Adds the end of the batch.
     pub(crate) fn finish(&mut self) {
         self.push(Stored::Finish);
     }
 
-    /// A download and the end of the batch in one.
+    /// Adds a download and the end of the batch as one item.
     pub(crate) fn copy_and_finish(
         &mut self,
         target: Binding<P::Segment>,

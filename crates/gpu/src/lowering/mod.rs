@@ -23,18 +23,18 @@ use crate::queue::Failures;
 /// Into how many parts a Command is cut at most.
 const MAX_PARTS: u64 = 64;
 
-/// The smallest scratch memory that is taken.
+/// The smallest scratch memory that is allocated.
 const SMALLEST_SCRATCH: usize = 1 << 20;
 
-/// What turns the Commands of a batch into launches, with the memory that kernels need beside their operands.
+/// Turns the Commands of a batch into launches. It owns the memory that kernels need besides their operands.
 pub(crate) struct BatchLowering<P: Platform> {
     platform: P,
-    /// Where kernels of the queue note faults.
+    /// Where kernels of the queue report faults.
     fault_record: Binding<P::Segment>,
-    /// Commands that a batch has at most.
+    /// The most Commands of a batch.
     max_commands: usize,
     segments: SegmentView<P::Segment>,
-    /// For one Command after the other: they run in order.
+    /// Scratch memory that all Commands share: they run one after the other.
     scratch: Option<Arc<Registered<P::Memory>>>,
     /// Those of the device; more groups for a Command that has more work than a launch may have.
     limits: Limits,
@@ -49,7 +49,7 @@ pub(crate) struct BatchLowering<P: Platform> {
 /// The staging memory of a batch, if it needs some, or why there is none.
 pub(crate) type Staged<P> = Result<Option<Arc<Staging<P>>>>;
 
-/// Where the times of a batch are written, if anybody wants to know what ran when.
+/// Where the times of a batch are written, if the profiler is on.
 #[derive(Clone, Copy)]
 pub(crate) struct Timestamps {
     /// Their offset in the staging memory.
@@ -84,7 +84,7 @@ impl<P: Platform> BatchLowering<P> {
         }
     }
 
-    /// The error for a call that failed while a Command was lowered.
+    /// The error of a call that failed while a Command was lowered.
     pub fn refusal(&self, failure: &Failure, requested: usize) -> Error {
         match failure.out_of_memory {
             true => out_of_memory(&self.platform, requested),
@@ -97,8 +97,8 @@ impl<P: Platform> BatchLowering<P> {
         Error::Driver { device, message: reason.into() }
     }
 
-    /// Fills the launch list. Nothing is launched. A Command that cannot be lowered has no items, and the
-    /// others are not concerned: gives which, and why.
+    /// Fills the launch list. Nothing is launched. A Command that cannot be lowered has no items, and the others are
+    /// not affected. Returns which Commands failed, and why.
     ///
     /// # Errors
     ///
@@ -153,13 +153,13 @@ impl<P: Platform> BatchLowering<P> {
         Ok(failures)
     }
 
-    /// Adds the end of a batch of so many Commands.
+    /// Adds the end of a batch of this many Commands.
     pub fn finish(&mut self, commands: usize) {
         self.list.begin_between(commands);
         self.list.finish();
     }
 
-    /// Adds the items of a Command. Gives `true` if the batch ends with it.
+    /// Adds the items of a Command. Returns `true` if they include the end of the batch.
     fn command(
         &mut self,
         command: &BoundCommand,
@@ -205,7 +205,7 @@ impl<P: Platform> BatchLowering<P> {
         }
     }
 
-    /// The place of an address that a Command has.
+    /// The place of an address in a Command.
     fn bind(&mut self, address: usize) -> Result<Binding<P::Segment>> {
         let found = self.segments.find(self.platform.segments(), address);
         found.ok_or_else(|| self.failed_call(format!("no memory has the address {address:#x}")))
@@ -220,7 +220,7 @@ impl<P: Platform> BatchLowering<P> {
 
     fn kernels(&mut self, lowered: &Lowered) -> Result<()> {
         let scratch = match lowered.workspace {
-            // Nothing names it.
+            // An operand without memory: no kernel uses it.
             0 => self.fault_record,
             bytes => {
                 let scratch = self.scratch(bytes)?;
@@ -270,7 +270,8 @@ impl<P: Platform> BatchLowering<P> {
         let new = new.map_err(|failure| self.refusal(&failure, bytes))?;
         let new = Arc::new(Registered::new(self.platform.segments(), new));
         if let Some(old) = self.scratch.replace(Arc::clone(&new)) {
-            // Batches in flight and earlier Commands of this one use it; all are through before this one.
+            // Batches in flight and earlier Commands of this batch use the old memory. All of them have ended when
+            // this batch has.
             self.list.keep.push(Box::new(old));
         }
         Ok(new)
@@ -282,7 +283,7 @@ impl<P: Platform> BatchLowering<P> {
         Ok(RawBuffer { address, bytes })
     }
 
-    /// What a captured list must keep.
+    /// The scratch memory that a captured list must keep.
     pub fn kept_scratch(&self) -> Option<Arc<Registered<P::Memory>>> {
         self.scratch.clone()
     }

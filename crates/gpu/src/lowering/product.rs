@@ -1,4 +1,4 @@
-//! Matrix products: who computes which.
+//! Matrix products: which kernel or library computes them.
 
 use millstream_core::{BoundCommand, DType, Epilogue, Error, Layout, Operand, RawBuffer, Result};
 use millstream_kernels::{lower, lower_epilogue, lower_gemv, lower_split_k};
@@ -6,16 +6,16 @@ use millstream_kernels::{lower, lower_epilogue, lower_gemv, lower_split_k};
 use super::{BatchLowering, ProductOperands};
 use crate::platform::Platform;
 
-/// Memory for sums of 32 bits, at most: more is computed piece by piece. Small enough to stay in the cache
-/// of large GPUs until the epilogue reads it.
+/// The most memory for 32-bit sums; larger products are computed piece by piece. It is small enough to stay in the
+/// cache of large GPUs until the epilogue reads it.
 const SUMS: usize = 16 << 20;
 
-/// Multiplications from which on tensor cores and a kernel that follows them pay.
+/// From this many multiplications on, tensor cores and a separate epilogue are faster.
 const LARGE: usize = 1 << 22;
 
 impl<P: Platform> BatchLowering<P> {
-    /// A matrix product: of few rows or a small one by a kernel for that, else by the library where it can,
-    /// else by a kernel of the common source. Types of 16 bits have tensor cores in the library.
+    /// A matrix product. Products with few rows and small products have kernels of their own. Others use the library
+    /// if it can do them, else a kernel of the common source. The library has tensor cores for 16-bit types.
     pub(super) fn product(&mut self, command: &BoundCommand, index: usize) -> Result<()> {
         let early = self.list.is_early(command.inputs()[1].buffer);
         let limits = &self.limits;
@@ -39,7 +39,8 @@ impl<P: Platform> BatchLowering<P> {
         self.kernels(&lower(command, index as u32, &self.limits)?)
     }
 
-    /// Adds a product of the library, and gives what it leaves to be done; `None` if it cannot.
+    /// Adds a product of the library, and returns the epilogue that is left to be done. `None` if the library cannot
+    /// do it.
     fn library_product(
         &mut self,
         operands: &ProductOperands<RawBuffer>,
@@ -53,7 +54,7 @@ impl<P: Platform> BatchLowering<P> {
         }))
     }
 
-    /// What the library left, by a kernel in place.
+    /// Adds the epilogue that the library left, in place.
     fn epilogue_in_place(
         &mut self,
         operands: &ProductOperands<RawBuffer>,
@@ -66,8 +67,8 @@ impl<P: Platform> BatchLowering<P> {
         self.kernels(&lowered)
     }
 
-    /// A product of 16-bit numbers with more to be done than the library does in one rounding: it computes
-    /// sums of 32 bits beside the result, and a kernel makes the result of them.
+    /// A 16-bit product with an epilogue that the library cannot do in one rounding. The library computes 32-bit sums
+    /// in other memory, and a kernel makes the result from them.
     fn wide_product(&mut self, operands: &ProductOperands<RawBuffer>, index: usize) -> Result<()> {
         let most = SUMS.min(self.platform.memory_bytes() / 1024) / DType::F32.size();
         for piece in operands.cut(most)? {
@@ -82,7 +83,7 @@ impl<P: Platform> BatchLowering<P> {
         let layout = Layout::contiguous(DType::F32, operands.dst.layout.shape())?;
         let sums = match self.scratch_buffer(layout.dense_bytes()) {
             Ok(buffer) => Operand::new(buffer, layout),
-            // The kernel of ours needs none.
+            // Our own kernel needs no such memory.
             Err(Error::OutOfMemory { .. }) => return Ok(false),
             Err(error) => return Err(error),
         };

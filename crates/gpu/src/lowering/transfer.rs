@@ -8,7 +8,7 @@ use crate::memory::{HostBinding, StagingLayout};
 use crate::platform::Platform;
 
 impl<P: Platform> BatchLowering<P> {
-    /// Where the bytes of a transfer are; nowhere if there are none.
+    /// The place of a transfer's bytes; `None` if there are no bytes.
     pub(super) fn bind_host(
         &self,
         host: &HostBytes,
@@ -40,7 +40,7 @@ impl<P: Platform> BatchLowering<P> {
         self.kernels(&lower_copy(dst, &dense, &self.limits))
     }
 
-    /// Gives `true` if the batch ends with it.
+    /// Adds a download. Returns `true` if the end of the batch is part of it.
     pub(super) fn download(
         &mut self,
         command: &BoundCommand,
@@ -67,7 +67,7 @@ impl<P: Platform> BatchLowering<P> {
     }
 }
 
-/// Elements of a layout's shape and type, dense at an address.
+/// An operand with a layout's shape and type, dense at an address.
 fn dense_at(address: usize, layout: &Layout) -> Result<Operand<RawBuffer>> {
     let dense = Layout::contiguous(layout.dtype(), layout.shape())?;
     Ok(Operand::new(RawBuffer { address, bytes: dense.dense_bytes() }, dense))

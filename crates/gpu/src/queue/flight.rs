@@ -1,8 +1,7 @@
-//! Batches that were taken and that nobody has seen complete.
+//! Batches that were submitted and that no thread has seen complete yet.
 //!
-//! Guarded by a lock that is held for moments only: never while launching, copying or waiting. The right
-//! to take finished batches off is a token, `retiring`, so that progress is made in order; whoever finds
-//! it taken goes away.
+//! A lock guards them. It is held for moments only: never while launching, copying or waiting. The right to retire
+//! finished batches is a token, `retiring`, so that progress is made in order. A thread that finds it taken leaves.
 
 use std::collections::VecDeque;
 
@@ -10,23 +9,23 @@ use millstream_core::sync::shim::{AtomicU64, Mutex, Ordering, lock};
 
 use crate::memory::MAX_IN_FLIGHT;
 
-/// Batches in flight, the oldest first, each with the tick that says that it is through: its own, or that of the
-/// batch before it if nothing of it was launched.
+/// Batches in flight, the oldest first. Each has the tick at which it is complete: its own, or that of the batch
+/// before it if nothing of it was launched.
 pub(crate) struct InFlight<E> {
     state: Mutex<State<E>>,
-    /// The tick of the oldest: a comparison with what the device has completed says whether there is
-    /// anything to do, without the lock. Written with the lock held.
+    /// The tick of the oldest batch. Comparing it with what the device has completed says whether there is anything
+    /// to do, without the lock. Written with the lock held.
     front: AtomicU64,
 }
 
 struct State<E> {
     entries: VecDeque<(u64, E)>,
-    /// Somebody is taking a batch off, which is not in `entries` then.
+    /// Whether a thread is retiring a batch, which is not in `entries` then.
     retiring: bool,
 }
 
 impl<E> State<E> {
-    /// The tick of the oldest, or more than there will ever be.
+    /// The tick of the oldest batch, or a tick that is never reached.
     fn front(&self) -> u64 {
         self.entries.front().map_or(u64::MAX, |(tick, _)| *tick)
     }
@@ -40,7 +39,7 @@ impl<E> Default for InFlight<E> {
 }
 
 impl<E> InFlight<E> {
-    /// Whether one more may be launched: every batch in flight has a slot of its own for its faults.
+    /// Whether one more batch may be launched: every batch in flight has its own slot for faults.
     pub fn has_room(&self) -> bool {
         let state = lock(&self.state);
         state.entries.len() + usize::from(state.retiring) < MAX_IN_FLIGHT
@@ -53,7 +52,7 @@ impl<E> InFlight<E> {
         self.front.store(state.front(), Ordering::Release);
     }
 
-    /// Whether the oldest batch is through when the device has completed so many. One load.
+    /// Whether the oldest batch is complete after the device has completed this many. One load.
     #[inline]
     pub fn is_ready(&self, completed: u64) -> bool {
         completed >= self.front.load(Ordering::Acquire)
@@ -65,7 +64,7 @@ impl<E> InFlight<E> {
         state.entries.iter().find(|(_, entry)| is_wanted(entry)).map(|(tick, _)| *tick)
     }
 
-    /// Takes the oldest batch and the token, if it is through and nobody has the token.
+    /// Takes the oldest batch and the token, if the batch is complete and nobody has the token.
     pub fn take(&self, completed: impl FnOnce() -> u64) -> Option<(u64, E)> {
         let mut state = lock(&self.state);
         if state.retiring || state.front() > completed() {
@@ -76,12 +75,12 @@ impl<E> InFlight<E> {
         Some(entry)
     }
 
-    /// Puts a batch back that was taken, and the token.
+    /// Puts a batch and the token back.
     pub fn put_back(&self, tick: u64, entry: E) {
         self.end(|entries| entries.push_front((tick, entry)));
     }
 
-    /// A batch that was taken is done: makes progress, and gives the token back.
+    /// Ends the retirement of a batch: calls `advance` and gives the token back.
     pub fn finish(&self, advance: impl FnOnce()) {
         self.end(|_| advance());
     }

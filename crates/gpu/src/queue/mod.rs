@@ -1,8 +1,8 @@
 //! The queue of one stream.
 //!
-//! Three locks: `submitter` is held through a submit, by one thread at a time as core promises; that of `in_flight` is
-//! held for moments; `host` has its own, held by who records a large transfer. None is held while waiting
-//! for the device.
+//! It has three locks. `submitter` is held during a submit, by one thread at a time as core promises. The lock of
+//! `in_flight` is held for moments. `host` has its own lock, for threads that record large transfers. None is held
+//! while waiting for the device.
 
 mod failures;
 mod flight;
@@ -36,39 +36,39 @@ pub(crate) struct GpuQueue<P: Platform> {
     shared: Arc<Shared<P>>,
     pub progress: Arc<Progress>,
     profile: Arc<StreamProfile>,
-    /// None when the device was closed.
+    /// `None` after the device was closed.
     submitter: Mutex<Option<Submitter<P>>>,
     in_flight: InFlight<Submitted<P>>,
-    /// What transfers have on the host; with a lock of its own, for those who take from it.
+    /// Host memory of transfers, with its own lock.
     host: HostMemory<P>,
-    /// Threads that sleep until this stream comes further.
+    /// Threads that are parked until this stream advances.
     pub parked: AtomicU32,
     /// The device lacked memory for a batch: who waits next, with no lock held, has cached memory given back.
     wants_memory: AtomicBool,
     reclaim: Reclaim,
-    /// Batches that were replayed. Counted with the submitter locked.
+    /// How many batches were replayed. Counted with the submitter locked.
     replays: AtomicU64,
-    /// Where batches run. Last, so that what batches use goes first.
+    /// The platform's queue. It is the last field, so that what batches use is dropped first.
     queue: P::Queue,
 }
 
-/// A batch that was taken.
+/// A batch that was submitted.
 struct Submitted<P: Platform> {
     batch: Batch,
-    /// What was launched of it completes by itself.
+    /// Whether it was launched up to its end, so that it completes by itself.
     launched: bool,
     staging: Option<Arc<Staging<P>>>,
     timestamps: Option<Timestamps>,
-    /// What the device did not run.
+    /// The Commands that the device did not run.
     failures: Failures,
-    /// Dropped when it is through.
+    /// Dropped when the batch has completed.
     keep: Vec<Box<dyn Any + Send>>,
 }
 
 impl<P: Platform> GpuQueue<P> {
     /// # Errors
     ///
-    /// Whatever keeps the device from having one more queue.
+    /// The error of the device if it cannot have one more queue.
     pub fn new(shared: Arc<Shared<P>>, context: QueueContext) -> Result<Self> {
         let platform = shared.platform.clone();
         // An even number, for the alignment of fault records.
@@ -94,13 +94,13 @@ impl<P: Platform> GpuQueue<P> {
         })
     }
 
-    /// Whether the oldest batch in flight is through. Two loads.
+    /// Whether the oldest batch in flight is complete. Two loads.
     #[inline]
     pub fn is_ready(&self) -> bool {
         self.in_flight.is_ready(self.platform.completed(&self.queue))
     }
 
-    /// Gives back what the queue needs for submitting. Nothing is submitted any more.
+    /// Frees what the queue needs for submitting. Nothing can be submitted anymore.
     pub fn close(&self) {
         let submitter = self.submitter.lock().unwrap_or_else(PoisonError::into_inner).take();
         if self.platform.enter().is_ok() {

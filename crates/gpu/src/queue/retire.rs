@@ -1,4 +1,4 @@
-//! Taking finished batches off, and telling what became of their Commands.
+//! Retiring finished batches, and resolving their Commands.
 
 use millstream_core::profiler::Span;
 use millstream_core::sync::schedule::Ordering;
@@ -12,8 +12,8 @@ use crate::memory::transfers;
 use crate::platform::Platform;
 
 impl<P: Platform> GpuQueue<P> {
-    /// Takes off what is finished. Never blocks; whoever comes second goes away. Tasks that wait for it are woken
-    /// by the watcher: who comes here may hold a lock of core's.
+    /// Retires finished batches. Never blocks: if another thread is doing it, this one leaves. The watcher wakes the
+    /// tasks that wait for them, because the caller may hold a lock of core.
     pub(crate) fn retire(&self) {
         while self.is_ready() {
             let completed = || self.platform.completed(&self.queue);
@@ -26,12 +26,12 @@ impl<P: Platform> GpuQueue<P> {
         }
     }
 
-    /// Whether everything that a batch waits for has passed: only then it is known which of its inputs
-    /// failed. Takes it off where the device is through with it, so the answer is no only while another
-    /// thread is about to do that, or for a batch that was not launched.
+    /// Whether everything that a batch waits for has passed. Only then is it known which of its inputs failed.
+    /// Batches of other queues that are complete are retired here. So the answer is no only while another thread is
+    /// about to do that, or for a batch that was not launched.
     ///
-    /// This thread has the token of every queue that it comes through, and finds it taken the second
-    /// time: it comes to each queue once.
+    /// This thread holds the token of every queue on its way, and finds it taken if it comes there again. So it
+    /// visits each queue at most once.
     fn waits_have_passed(&self, batch: &Batch) -> bool {
         batch.waits.iter().all(|wait| {
             let Some(other) = self.shared.queue(wait.stream) else { return true };
@@ -42,8 +42,7 @@ impl<P: Platform> GpuQueue<P> {
         })
     }
 
-    /// Says what became of every Command, copies what was downloaded, makes progress, and gives the token
-    /// back.
+    /// Resolves every Command, copies staged downloads, advances the progress, and gives the token back.
     fn end(&self, tick: u64, submitted: Submitted<P>) {
         self.resolve(tick, &submitted);
         self.report_spans(tick, &submitted);
@@ -51,10 +50,10 @@ impl<P: Platform> GpuQueue<P> {
             staging.release();
         }
         if !submitted.keep.is_empty() {
-            // What is dropped is the driver's. A failure means that the device is lost.
+            // Objects of the driver are dropped below. If entering fails, the device is lost.
             let _ = self.platform.enter();
         }
-        // Before progress is reported: whoever waits for it may expect memory to be back.
+        // This comes before progress is reported: a thread that waits for it may expect memory to be free.
         let Submitted { batch, staging, keep, .. } = submitted;
         let last = batch.last;
         drop((staging, keep));
@@ -62,8 +61,7 @@ impl<P: Platform> GpuQueue<P> {
         self.in_flight.finish(|| self.progress.advance(last));
     }
 
-    /// Marks what every Command made as good or failed. A download that was staged is copied to where it was
-    /// asked for if it is good.
+    /// Marks the outputs of every Command as good or failed. A staged download that is good is copied to its target.
     fn resolve(&self, tick: u64, submitted: &Submitted<P>) {
         let batch = &submitted.batch;
         let failure = || self.platform.failure(&self.queue, tick);
@@ -82,7 +80,7 @@ impl<P: Platform> GpuQueue<P> {
         let mut staged = staged.into_iter().peekable();
         batch.resolve(&self.progress, |index| {
             let error = match submitted.failures.of(index).or(failure.as_ref()) {
-                // What a call of the driver said concerns one Command here.
+                // The failure of a driver call belongs to one Command here.
                 Some(Error::Driver { message, .. }) => Some(batch.fault(self.id, index, message)),
                 Some(error) => Some(error.clone()),
                 None => device_fault(index),
@@ -114,12 +112,11 @@ impl<P: Platform> GpuQueue<P> {
         };
         let failed = submitted.launched && self.platform.failure(&self.queue, tick).is_some();
         if !submitted.failures.is_empty() || failed {
-            // Not all of them were written.
+            // Not all times were written.
             return;
         }
         let time = |index: usize| {
-            // SAFETY: the times lie in the staging memory, aligned, and the kernels that wrote them have
-            // run.
+            // SAFETY: the times lie aligned in the staging memory, and the kernels that wrote them have run.
             let time = unsafe {
                 staging.host().add(timestamps.offset).cast::<u64>().add(index).read_volatile()
             };
@@ -136,13 +133,13 @@ impl<P: Platform> GpuQueue<P> {
     }
 }
 
-/// Copies a download from the staging memory to where it was asked for.
+/// Copies a download from the staging memory to its target.
 fn copy_download<P: Platform>(submitted: &Submitted<P>, index: usize, offset: usize) {
     if let (Op::Download { target }, Some(staging)) =
         (submitted.batch.commands[index].op(), &submitted.staging)
     {
-        // SAFETY: the batch is through, so the device writes the staging memory no more, and the transfer has as many
-        // bytes there; nobody reads the target before progress is made.
+        // SAFETY: the batch has completed, so the device does not write the staging memory anymore, and the transfer
+        // has this many bytes there. Nobody reads the target before progress is made.
         unsafe {
             let source = staging.host().add(offset);
             target.as_mut_ptr().copy_from_nonoverlapping(source, target.len());

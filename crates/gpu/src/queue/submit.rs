@@ -1,4 +1,4 @@
-//! Submitting a batch: replayed if it came before, else lowered and launched.
+//! Submitting a batch: it is replayed if it occurred before, else lowered and launched.
 
 use std::any::Any;
 use std::hash::Hasher;
@@ -18,29 +18,29 @@ use crate::replay::{Instance, Lookup, ReplayCache, Signature};
 
 /// Batches that transfer more than this through staging memory are not replayed: each captured list keeps its own.
 const REPLAYED_BYTES: usize = 1 << 20;
-/// Batches of fewer launches are launched as they are: a replay would not be quicker.
+/// Batches with fewer launches are not captured: a replay would not be faster.
 const FEWEST_ITEMS: usize = 3;
 
-/// What a submit works with.
+/// The state that a submit needs.
 pub(super) struct Submitter<P: Platform> {
     platform: P,
     lowering: BatchLowering<P>,
     signature: Signature<P>,
     replays: ReplayCache<Instance<P>>,
     pool: StagingPool<P>,
-    /// What batches in flight may still use: dropped when the next batch is through.
+    /// What batches in flight may still use. Dropped when the next batch has completed.
     retired: Vec<Box<dyn Any + Send>>,
-    /// Batches that were launched up to their end.
+    /// How many batches were launched up to their end.
     ticks: u64,
 }
 
-/// What was given to the device for a batch.
+/// What the device got of a batch.
 struct Launched<P: Platform> {
-    /// It completes by itself.
+    /// Whether it was launched up to its end, so that it completes by itself.
     completes: bool,
     staging: Option<Arc<Staging<P>>>,
     timestamps: Option<Timestamps>,
-    /// What was not.
+    /// The Commands that were not launched.
     failures: Failures,
     keep: Vec<Box<dyn Any + Send>>,
 }
@@ -75,7 +75,7 @@ impl<P: Platform> Submitter<P> {
         }
     }
 
-    /// Gives the batch to the device, as much of it as can be.
+    /// Gives as much of the batch to the device as possible.
     ///
     /// # Errors
     ///
@@ -109,7 +109,7 @@ impl<P: Platform> Submitter<P> {
         Ok(launched)
     }
 
-    /// Launches what was captured; item by item if that fails.
+    /// Launches a captured list. If that fails, launches the batch item by item.
     fn replay(
         &mut self,
         queue: &GpuQueue<P>,
@@ -134,7 +134,7 @@ impl<P: Platform> Submitter<P> {
         self.lower_and_launch(queue, batch, bytes, false)
     }
 
-    /// Captures the batch and launches that; item by item where it cannot be captured.
+    /// Captures the batch and launches the captured list. If it cannot be captured, launches it item by item.
     fn capture(
         &mut self,
         queue: &GpuQueue<P>,
@@ -148,7 +148,7 @@ impl<P: Platform> Submitter<P> {
         };
         let failures = self.lowering.lower(&batch.commands, &staging, None)?;
         if !failures.is_empty() {
-            // Perhaps all of them can be lowered when the batch comes again.
+            // Perhaps all Commands can be lowered when the batch occurs again.
             return self.launch_list(queue, batch, staging, None, failures);
         }
         let BatchLowering { list, encoder, .. } = &mut self.lowering;
@@ -156,8 +156,8 @@ impl<P: Platform> Submitter<P> {
             self.replays.refuse(entry);
             return self.launch_list(queue, batch, staging, None, failures);
         }
-        // SAFETY: nothing is run while capturing; addresses are those of the batch, which core keeps
-        // valid for every batch that names them.
+        // SAFETY: nothing runs while capturing. The addresses are those of the batch, and core keeps them valid for
+        // every batch that names them.
         let captured = match unsafe { self.platform.capture(list, &queue.queue, encoder) } {
             Ok(captured) => captured,
             Err(failure) => {
@@ -226,8 +226,8 @@ impl<P: Platform> Submitter<P> {
             fill(&self.platform, batch, staging);
         }
         let BatchLowering { list, encoder, .. } = &mut self.lowering;
-        // SAFETY: operands lie in blocks of this device's segments, which core keeps until this batch has
-        // passed; staging memory and what else the list names is kept by the entry.
+        // SAFETY: operands lie in blocks of this device's segments, which core keeps until this batch has passed. The
+        // entry keeps the staging memory and everything else that the list names.
         let run = unsafe { self.platform.launch(list, &queue.queue, encoder) };
         let completes = match run {
             Ok(()) => true,
@@ -243,11 +243,11 @@ impl<P: Platform> Submitter<P> {
         Ok(Launched { completes, staging, timestamps, failures, keep })
     }
 
-    /// A part of the batch was launched, which has to have an end.
+    /// Launches the end of a batch of which only a part was launched.
     ///
     /// # Errors
     ///
-    /// The device is lost: without the end nobody can say when it is through with that part.
+    /// The device is lost: without the end, nobody knows when it has finished that part.
     fn end_early(&mut self, queue: &GpuQueue<P>, batch: &Batch) -> Result<()> {
         self.lowering.list.clear();
         self.lowering.finish(batch.commands.len());
@@ -258,13 +258,13 @@ impl<P: Platform> Submitter<P> {
     }
 }
 
-/// Copies what is uploaded to where the device reads it, and marks the memory as used.
+/// Copies uploads to the memory from which the device reads them, and marks that memory as used.
 fn fill<P: Platform>(platform: &P, batch: &Batch, staging: &Staging<P>) {
     staging.occupy();
     transfers::<P>(platform.number(), &batch.commands, |_, command, offset| {
         if let Op::Upload { source, .. } = command.op() {
-            // SAFETY: the staging memory is as large as all transfers together and used by nobody else;
-            // nobody writes to the source of an upload after its creation.
+            // SAFETY: the staging memory is as large as all transfers together, and nobody else uses it. Nobody
+            // writes to the source of an upload after its creation.
             unsafe {
                 let target = staging.host().add(offset);
                 target.copy_from_nonoverlapping(source.as_ptr(), source.len());
@@ -283,8 +283,8 @@ impl<P: Platform> GpuQueue<P> {
             return Err(Error::DeviceClosed { device: status.name().to_owned() });
         };
         self.platform.enter().map_err(|failure| status.lose(&failure))?;
-        // Before anything else, and for a batch that is not launched too: others may come after it, and
-        // count on coming after what it waits for.
+        // This comes first, also for a batch that is not launched: later batches rely on coming after what it waits
+        // for.
         self.order(submitter, &mut batch)?;
         let launched = match self.in_flight.has_room() {
             true => submitter.launch(self, &batch)?,
@@ -296,18 +296,17 @@ impl<P: Platform> GpuQueue<P> {
         Ok(())
     }
 
-    /// The error of a batch for whose faults there is no slot. Core submits fewer.
+    /// The error of a batch that has no slot for its faults. Core submits fewer batches than that.
     fn is_full(&self) -> Error {
         let reason = format!("more than {MAX_IN_FLIGHT} batches are in flight");
         Error::Driver { device: self.platform.status().name().to_owned(), message: reason.into() }
     }
 
-    /// Makes the queue wait for what the batch waits for, and leaves only those waits in the batch that
-    /// have not passed.
+    /// Makes the queue wait for what the batch waits for. Removes the waits that have passed from the batch.
     ///
     /// # Errors
     ///
-    /// The device is lost: without an order nothing that comes later can be right.
+    /// The device is lost: without an order, nothing that comes later can be right.
     fn order(&self, submitter: &mut Submitter<P>, batch: &mut Batch) -> Result<()> {
         let mut result = Ok(());
         let encoder = &mut submitter.lowering.encoder;

@@ -15,13 +15,13 @@ use millstream_core::Result;
 use super::GpuQueue;
 use crate::platform::Platform;
 
-/// How long a waiter spins without leaving its core, if there is one for each.
+/// How long a waiter spins without leaving its core, if each waiter has a core.
 const SPIN: Duration = Duration::from_micros(30);
 /// How long it polls in all before it parks.
 const POLL: Duration = Duration::from_micros(300);
-/// As many per core spin at a time; whoever comes when they do parks at once.
+/// How many threads per core spin at a time. Further ones park at once.
 const SPINNERS_PER_CORE: usize = 4;
-/// How long a thread is parked at most before it polls by itself: the first time, and in the end.
+/// The longest time that a thread is parked before it polls: the first time, and later.
 const FIRST_PARK: Duration = Duration::from_micros(500);
 const LAST_PARK: Duration = Duration::from_millis(20);
 /// Polls between readings of the clock.
@@ -75,16 +75,16 @@ impl<P: Platform> GpuQueue<P> {
         true
     }
 
-    /// See [`Queue::watch`](millstream_core::Queue::watch). The watcher takes batches off and wakes tasks as
-    /// long as there are any.
+    /// See [`Queue::watch`](millstream_core::Queue::watch). As long as there are tasks, the watcher retires batches
+    /// and wakes them.
     pub(super) fn watch_for_tasks(&self) -> Result<()> {
         self.platform.status().check()?;
-        // The task is known to the progress; pairs with `has_waiters` as in `Parked::new`.
+        // The task is already registered with the progress; pairs with `has_waiters` as in `Parked::new`.
         self.shared.watcher.watch(self.id);
         Ok(())
     }
 
-    /// Polls for a while. Gives `true` when the sequence number has passed.
+    /// Polls for a while. Returns `true` when the sequence number has passed.
     fn spin(&self, sequence: u64, deadline: Instant) -> bool {
         let (_spinner, per_core) = self.shared.spinner();
         if per_core > SPINNERS_PER_CORE {
@@ -113,7 +113,7 @@ impl<P: Platform> GpuQueue<P> {
         }
     }
 
-    /// Asks the driver whether the hardware is well.
+    /// Asks the driver whether the hardware still works.
     pub(crate) fn probe_hardware(&self) -> Result<()> {
         let status = self.platform.status();
         status.check()?;
@@ -124,12 +124,13 @@ impl<P: Platform> GpuQueue<P> {
     }
 }
 
-/// Asks the watcher to look after a queue, as long as it lives.
+/// Has the watcher watch a queue, as long as this value lives.
 struct Parked<'a, P: Platform>(&'a GpuQueue<P>);
 
 impl<'a, P: Platform> Parked<'a, P> {
     fn new(queue: &'a GpuQueue<P>) -> Self {
-        // Before the queue is on the list; pairs with `has_waiters`, which the watcher asks after it took it off.
+        // This comes before the queue is added to the list; pairs with `has_waiters`, which the watcher calls after
+        // it took the queue off the list.
         queue.parked.fetch_add(1, Ordering::AcqRel);
         queue.shared.watcher.watch(queue.id);
         Self(queue)

@@ -2,7 +2,8 @@
 
 use std::sync::OnceLock;
 
-use millstream_core::{Error, Result};
+use millstream_core::Result;
+use millstream_gpu::environment;
 
 /// Says something on standard error, if `MILLSTREAM_CUDA_LOG` is 1. For slow paths only.
 pub(crate) fn log(text: impl FnOnce() -> String) {
@@ -30,22 +31,11 @@ impl Settings {
     ///
     /// A variable that is neither 0 nor 1.
     pub fn from_env() -> Result<Self> {
-        Self::from_lookup(|key| {
-            std::env::var_os(key).map(|value| value.to_string_lossy().into_owned())
-        })
+        Self::from_lookup(environment::variable)
     }
 
     fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self> {
-        let switch = |key: &str, default: bool| match lookup(key).as_deref() {
-            None => Ok(default),
-            Some("0") => Ok(false),
-            Some("1") => Ok(true),
-            Some(value) => Err(Error::InvalidConfig {
-                key: key.to_owned(),
-                value: value.to_owned(),
-                expected: "0 or 1",
-            }),
-        };
+        let switch = |key: &str, default: bool| environment::switch(&lookup, key, default);
         Ok(Self {
             tf32: switch("MILLSTREAM_CUDA_TF32", false)?,
             graphs: switch("MILLSTREAM_CUDA_GRAPHS", true)?,

@@ -42,6 +42,7 @@
 
 mod backend;
 mod debug;
+pub mod environment;
 mod failure;
 pub mod fake;
 mod lowering;

@@ -189,10 +189,10 @@ impl State {
 
     fn give_up(&mut self) {
         for set in &self.sets {
-            // SAFETY: queues live as long as the process.
-            self.queues
-                .iter()
-                .for_each(|queue| unsafe { queue.get() }.removeResidencySet(&set.set));
+            for queue in &self.queues {
+                // SAFETY: queues live as long as the process.
+                unsafe { queue.get() }.removeResidencySet(&set.set);
+            }
         }
         (self.device, self.sets, self.places) = (None, Vec::new(), Vec::new());
     }

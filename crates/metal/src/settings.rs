@@ -2,7 +2,8 @@
 
 use std::sync::OnceLock;
 
-use millstream_core::{Error, MAX_STREAMS, Result};
+use millstream_core::{MAX_STREAMS, Result};
+use millstream_gpu::environment;
 
 /// Says something on standard error, if `MILLSTREAM_METAL_LOG` is 1. For slow paths only.
 pub(crate) fn log(text: impl FnOnce() -> String) {
@@ -35,24 +36,13 @@ impl Settings {
     ///
     /// A variable that does not parse.
     pub fn from_env() -> Result<Self> {
-        Self::from_lookup(|key| {
-            std::env::var_os(key).map(|value| value.to_string_lossy().into_owned())
-        })
+        Self::from_lookup(environment::variable)
     }
 
     fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self> {
-        let switch = |key: &str, default: bool| match lookup(key).as_deref() {
-            None => Ok(default),
-            Some("0") => Ok(false),
-            Some("1") => Ok(true),
-            Some(value) => Err(invalid(key, value, "0 or 1")),
-        };
-        let number = |key: &str, most: u64, expected: &'static str| match lookup(key) {
-            None => Ok(0),
-            Some(value) => match value.parse::<u64>() {
-                Ok(number) if number <= most => Ok(number),
-                _ => Err(invalid(key, &value, expected)),
-            },
+        let switch = |key: &str, default: bool| environment::switch(&lookup, key, default);
+        let number = |key: &str, most: u64, expected: &'static str| {
+            environment::number(&lookup, key, most, expected)
         };
         let queues = number("MILLSTREAM_METAL_QUEUES", u64::from(MAX_STREAMS), "0 to 64")?;
         let work = number("MILLSTREAM_METAL_WORK", u64::MAX, "a number of operations")?;
@@ -63,10 +53,6 @@ impl Settings {
             residency: switch("MILLSTREAM_METAL_RESIDENCY", true)?,
         })
     }
-}
-
-fn invalid(key: &str, value: &str, expected: &'static str) -> Error {
-    Error::InvalidConfig { key: key.to_owned(), value: value.to_owned(), expected }
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ pub struct RecurrentVariant {
     pub zeros: bool,
     /// Whether an LSTM of 8-bit weights multiplies them with a hidden state of 8 bits: at each step, that of each
     /// sequence is rounded to 256 numbers from its least to its largest, 0 among them, as `DynamicQuantizeLinear`
-    /// does. The outputs are not rounded. `DynamicQuantizeLSTM` of ONNX Runtime does this, and rounds the input as well.
+    /// does; NaN becomes 0. The outputs are not rounded. `DynamicQuantizeLSTM` of ONNX Runtime does this, and rounds the input as well.
     pub rounded: bool,
 }
 

@@ -48,6 +48,28 @@ impl<'a> HostInputs<'a> {
         self.value(index).map(|value| value.array(self.call)).transpose()
     }
 
+    /// An empty list for the elements of a result.
+    ///
+    /// # Errors
+    ///
+    /// A tensor may not be so large, or there is no memory for it.
+    pub fn room<T>(&self, rows: usize, width: usize) -> Result<Vec<T>> {
+        let limit = self.call.limits().tensor_bytes / size_of::<T>().max(1);
+        let count = rows.checked_mul(width).filter(|count| *count <= limit);
+        let mut elements = Vec::new();
+        match count.map(|count| elements.try_reserve_exact(count)) {
+            Some(Ok(())) => Ok(elements),
+            _ => Err(refusal(format!("a result of {rows} times {width} elements"))),
+        }
+    }
+
+    /// The same with a value for every element.
+    pub fn filled<T: Clone>(&self, rows: usize, width: usize, value: T) -> Result<Vec<T>> {
+        let mut elements = self.room(rows, width)?;
+        elements.resize(rows * width, value);
+        Ok(elements)
+    }
+
     /// The strings of an input.
     pub fn strings(&self, index: usize) -> Result<&Strings> {
         self.required(index)?.strings()

@@ -56,14 +56,16 @@ fn concat(node: &mut NodeDef<'_, '_>) -> Result<Box<dyn Operator>> {
         let (a, b) = (inputs.strings(0)?, inputs.strings(1)?);
         let shape = millstream_core::broadcast_shapes(a.shape(), b.shape())?;
         let (left, right) = (places(a.shape(), &shape)?, places(b.shape(), &shape)?);
-        let joined = left.zip(right).map(|(left, right)| {
+        let count = shape.iter().try_fold(1usize, |count, &size| count.checked_mul(size));
+        let mut joined: Vec<String> = inputs.room(count.unwrap_or(usize::MAX), 1)?;
+        joined.extend(left.zip(right).map(|(left, right)| {
             let (left, right) = (&a.values()[left], &b.values()[right]);
             let mut text = String::with_capacity(left.len() + right.len());
             text.push_str(left);
             text.push_str(right);
             text
-        });
-        Ok(vec![Strings::new(&shape, joined.collect::<Vec<_>>())?.into()])
+        }));
+        Ok(vec![Strings::new(&shape, joined)?.into()])
     })
 }
 
@@ -113,11 +115,12 @@ fn split(node: &mut NodeDef<'_, '_>) -> Result<Box<dyn Operator>> {
         let counts: Vec<i64> = pieces.iter().map(|pieces| pieces.len() as i64).collect();
         let counts = Array::from_slice(&counts, &shape)?;
         shape.push(width);
-        let padded = pieces.iter().flat_map(|pieces| {
+        let mut padded: Vec<String> = inputs.room(pieces.len(), width)?;
+        padded.extend(pieces.iter().flat_map(|pieces| {
             let missing = width - pieces.len();
             pieces.iter().copied().chain(std::iter::repeat_n("", missing)).map(str::to_owned)
-        });
-        let padded = Strings::new(&shape, padded.collect::<Vec<_>>())?;
+        }));
+        let padded = Strings::new(&shape, padded)?;
         Ok(vec![HostValue::from(padded), counts.into()])
     })
 }

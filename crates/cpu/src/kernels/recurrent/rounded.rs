@@ -4,7 +4,7 @@ use crate::kernels::shared::math::functions::clip;
 use crate::kernels::shared::number::Float;
 use crate::kernels::shared::simd::SimdFn;
 
-/// Writes the nearest of 256 numbers from the least of the state to its largest, 0 among them.
+/// Writes the nearest of 256 numbers from the least of the state to its largest, 0 among them. NaN becomes 0.
 pub(super) struct RoundToBytes<'a, F> {
     pub hidden: &'a [F],
     pub to: &'a mut [F],
@@ -24,7 +24,9 @@ impl<F: Float> SimdFn for RoundToBytes<'_, F> {
         let step = if step == F::ZERO { F::ONE } else { step };
         let zero = clip((-least / step).round_ties_even(), F::ZERO, high);
         for (to, &x) in self.to.iter_mut().zip(self.hidden) {
-            *to = clip((x / step).round_ties_even(), -zero, high - zero) * step;
+            let whole = (x / step).round_ties_even();
+            let whole = if whole.is_nan() { F::ZERO } else { whole };
+            *to = clip(whole, -zero, high - zero) * step;
         }
     }
 }

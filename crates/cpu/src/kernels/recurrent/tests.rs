@@ -1,11 +1,32 @@
 use millstream_core::{Command, DType, Recurrent, RecurrentCell, RecurrentDirection};
 
+use super::rounded::RoundToBytes;
+use crate::kernels::shared::simd::vectorized;
 use crate::kernels::shared::testing::{
     Tensor, assert_close, assert_same_bits_in_any_order, noise, run,
 };
 
 fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
+}
+
+#[test]
+fn a_state_is_rounded_to_bytes_with_0_among_them() {
+    let round = |hidden: &[f32]| {
+        let mut to = vec![f32::NAN; hidden.len()];
+        vectorized(RoundToBytes { hidden, to: &mut to });
+        to
+    };
+    let state = [-1.0, 0.0, 0.503, 1.5, -0.01, 1.2];
+    let step = 2.5 / 255.0;
+    for (rounded, exact) in round(&state).into_iter().zip(state) {
+        assert!((rounded - exact).abs() <= 0.5001 * step, "{rounded} for {exact}");
+        let steps = rounded / step;
+        assert!((steps - steps.round()).abs() < 1e-3, "{rounded} is no multiple of {step}");
+    }
+    assert_eq!(round(&[0.0; 3]), [0.0; 3]);
+    // As `DynamicQuantize` does: what is no number has no part in the range, and stands for 0.
+    assert_eq!(round(&[f32::NAN, 255.0, 0.0]), [0.0, 255.0, 0.0]);
 }
 
 /// Rows alone and rows among others have the same bits, with any number of threads.

@@ -216,12 +216,7 @@ fn one_hot(node: &mut NodeDef<'_, '_>) -> Made {
     let (count, places) = (texts.len(), first_places(&texts));
     let host = host_function(node.kind(), move |inputs| {
         let strings = inputs.strings(0)?;
-        let elements = strings.values().len().checked_mul(count);
-        let limit = inputs.call().limits().tensor_bytes / 4;
-        let Some(elements) = elements.filter(|elements| *elements <= limit) else {
-            return Err(refusal("too many categories"));
-        };
-        let mut hot = vec![0f32; elements];
+        let mut hot = inputs.filled(strings.values().len(), count, 0f32)?;
         for (row, text) in strings.values().iter().enumerate() {
             match places.get(text) {
                 Some(place) => hot[row * count + place] = 1.0,

@@ -67,6 +67,9 @@ macro_rules! number {
 number!(f32);
 number!(f64);
 
+/// Targets or classes that a file may name: a row has a score for each, whatever its leaves say.
+const MOST_TARGETS: usize = 1 << 20;
+
 /// How the scores of trees are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Aggregate {
@@ -127,8 +130,11 @@ impl<T: Number> Forest<T> {
     ///
     /// # Errors
     ///
-    /// A child or target that there is not, a node with two parents, or more nodes than can be counted.
+    /// Too many targets, a child or target that there is not, a node with two parents, or more nodes than can be counted.
     pub fn new(trees: &Trees) -> Result<Self> {
+        if trees.targets > MOST_TARGETS {
+            return Err(refusal(format!("{} targets", trees.targets)));
+        }
         if trees.branches.len() >= LEAF as usize || trees.leaves.len() >= LEAF as usize {
             return Err(refusal("too many nodes"));
         }
@@ -266,11 +272,15 @@ impl<T: Number> Forest<T> {
         }
     }
 
-    /// The scores of rows, `targets` of each, and which of them a leaf was found for.
-    pub fn scores(&self, rows: &[T], columns: usize, aggregate: Aggregate) -> (Vec<T>, Vec<bool>) {
-        let count = rows.len().checked_div(columns).unwrap_or(0);
-        let mut scores = vec![T::ZERO; count * self.targets];
-        let mut found = vec![false; count * self.targets];
+    /// Computes the scores of rows, `targets` of each, and which of them a leaf was found for. Both begin as 0 and false.
+    pub fn score(
+        &self,
+        rows: &[T],
+        columns: usize,
+        aggregate: Aggregate,
+        scores: &mut [T],
+        found: &mut [bool],
+    ) {
         // A tree for all rows, then the next: its nodes stay near.
         for &root in &self.roots {
             for (index, row) in rows.chunks_exact(columns.max(1)).enumerate() {
@@ -293,7 +303,6 @@ impl<T: Number> Forest<T> {
                 }
             }
         }
-        (scores, found)
     }
 }
 

@@ -54,23 +54,29 @@ struct Scores {
 }
 
 fn scores(inputs: &HostInputs<'_>, both: &Both, aggregate: Aggregate) -> Result<Scores> {
+    let array = inputs.array(0)?;
+    let (rows, columns) = rows(&array, both.wide.features())?;
     fn of<T: Number>(
+        inputs: &HostInputs<'_>,
         forest: &Forest<T>,
-        array: &Array,
-        values: Vec<T>,
+        (rows, columns): (usize, usize),
+        values: &[T],
         aggregate: Aggregate,
     ) -> Result<Scores> {
-        let (rows, columns) = rows(array, forest.features())?;
-        let (values, found) = forest.scores(&values, columns, aggregate);
-        Ok(Scores { values: values.into_iter().map(Number::to_f64).collect(), found, rows })
+        let mut scores = inputs.filled(rows, forest.targets(), T::ZERO)?;
+        let mut found = inputs.filled(rows, forest.targets(), false)?;
+        forest.score(values, columns, aggregate, &mut scores, &mut found);
+        let mut values = inputs.room(rows, forest.targets())?;
+        values.extend(scores.into_iter().map(Number::to_f64));
+        Ok(Scores { values, found, rows })
     }
-    let array = inputs.array(0)?;
+    let sizes = (rows, columns);
     match array.dtype() {
-        DType::F64 => of(&both.wide, &array, array.to_vec()?, aggregate),
-        DType::F32 => of(&both.narrow, &array, array.to_vec()?, aggregate),
+        DType::F64 => of(inputs, &both.wide, sizes, &array.to_vec()?, aggregate),
+        DType::F32 => of(inputs, &both.narrow, sizes, &array.to_vec()?, aggregate),
         _ => {
-            let values = array.to_f64s()?.into_iter().map(|value| value as f32).collect();
-            of(&both.narrow, &array, values, aggregate)
+            let values = array.to_f64s()?.into_iter().map(|value| value as f32);
+            of(inputs, &both.narrow, sizes, &values.collect::<Vec<f32>>(), aggregate)
         }
     }
 }
@@ -166,9 +172,6 @@ fn classifier(node: &mut NodeDef<'_, '_>) -> Result<Box<dyn Operator>> {
     // Weights may be of more classes than there are labels for.
     let highest = node.attributes.ints("class_ids")?.unwrap_or_default().iter().max();
     let targets = highest.map_or(1, |&highest| highest.max(0) as usize + 1).max(count);
-    if targets > 1 << 20 {
-        return Err(refusal(format!("{targets} classes")));
-    }
     let trees = of_lists(node, "class", targets)?;
     let weights = || trees.leaves.iter().flatten();
     let used: BTreeSet<usize> = weights().map(|&(class, _)| class).collect();

@@ -138,7 +138,7 @@ pub(super) fn vectorizer(node: &mut NodeDef<'_, '_>) -> Result<Box<dyn Operator>
             [] => (1, 1),
             _ => return Err(refusal(format!("tokens of shape {shape:?}"))),
         };
-        let mut counts = vec![0f32; checked(rows, width, inputs.call().limits().tensor_bytes)?];
+        let mut counts = inputs.filled(rows, width, 0f32)?;
         let each = counts.chunks_exact_mut(width.max(1));
         match &pool {
             Pool::Ints(grams) => {
@@ -165,9 +165,4 @@ pub(super) fn vectorizer(node: &mut NodeDef<'_, '_>) -> Result<Box<dyn Operator>
         };
         Ok(vec![result?.into()])
     })
-}
-
-fn checked(rows: usize, width: usize, limit: usize) -> Result<usize> {
-    let elements = rows.checked_mul(width).filter(|elements| *elements <= limit / 4);
-    elements.ok_or_else(|| refusal(format!("a result of {rows} times {width} elements")))
 }

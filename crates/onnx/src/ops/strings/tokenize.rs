@@ -47,7 +47,7 @@ pub(super) fn tokenizer(node: &mut NodeDef<'_, '_>) -> Result<Box<dyn Operator>>
             strings.values().iter().map(|text| how.tokens(text, fewest)).collect();
         let longest = rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = if mark && !rows.is_empty() { longest + 2 } else { longest };
-        let mut padded = Vec::with_capacity(rows.len() * width);
+        let mut padded = inputs.room(rows.len(), width)?;
         for row in rows {
             let end = padded.len() + width;
             if mark {

@@ -1,5 +1,6 @@
 //! A model that any number of threads call.
 
+mod bound;
 mod builder;
 mod importer;
 mod inputs;

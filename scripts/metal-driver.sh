@@ -7,6 +7,7 @@
 #     scripts/metal-driver.sh stress [THREADS…]    stress scenarios on the device, 8 threads unless given
 #     scripts/metal-driver.sh tsan                 under ThreadSanitizer: the device's tests of order, and the driver's of races, with a planted
 #                                                  mistake at a time, each of which it must notice
+#     scripts/metal-driver.sh coverage             which lines of crates/metal the device's tests run; fails below 95 %
 #     scripts/metal-driver.sh ci                   what CI runs: test, device, a hundredth of the suite
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -57,6 +58,28 @@ tsan() {
     done
 }
 
+coverage() {
+    local out=target/coverage/profiles name program
+    command -v llvm-cov-22 >/dev/null || {
+        apt-get update -qq
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends llvm-22
+    }
+    rm -rf "$out" && mkdir -p "$out"
+    export CARGO_TARGET_DIR=target/coverage RUSTC_WRAPPER=$root/scripts/metal-coverage/rustc.sh
+    # Every test is a process of its own.
+    export LLVM_PROFILE_FILE="$PWD/$out/%p-%m.profraw"
+    for name in unit device conformance; do
+        program=$(cargo test --no-run --message-format=json -p millstream-on-driver --test "$name" |
+            python3 -c 'import json, sys; print([m["executable"] for m in map(json.loads, sys.stdin) if m.get("executable")][-1])')
+        rm -f "$out"/*.profraw
+        MILLSTREAM_CONFORMANCE_PART=${1:-7/1000} "$program" --quiet
+        llvm-profdata-22 merge -sparse "$out"/*.profraw -o "$out/$name.profdata"
+        llvm-cov-22 export --format=lcov --instr-profile "$out/$name.profdata" "$program" >"$out/$name.lcov"
+    done
+    rm -f "$out"/*.profraw
+    "$root/scripts/metal-coverage/report.py" 95 "$out"/*.lcov
+}
+
 what=${1:-ci}
 [ $# -eq 0 ] || shift
 case $what in
@@ -65,6 +88,7 @@ case $what in
     conformance) conformance "$@" ;;
     stress) stress "$@" ;;
     tsan) tsan ;;
+    coverage) coverage "$@" ;;
     ci) plain; device; conformance 7/100 ;;
     *) sed -n '2,/^set/{/^#/p}' "$root/scripts/metal-driver.sh" >&2; exit 2 ;;
 esac

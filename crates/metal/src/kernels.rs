@@ -55,6 +55,11 @@ impl Kernels {
         }
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.cache.len()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashSet<Key>> {
         self.preparing.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -10,18 +10,22 @@ mod on_device;
 mod keys;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use millstream_conformance::{Target, cases, run_all};
 use millstream_core::OpKind;
 use millstream_kernels::Key;
-use millstream_metal_driver::rules;
+use millstream_metal_driver::{control, rules};
 use on_device::OnDevice;
 
 fn metal() -> OnDevice {
     OnDevice::gpu("metal", "PATH").expect("the driver has a device")
 }
 
-fn no_rule_is_broken() {
+/// Closes the device. Nothing is left then but what the process keeps, and no rule was broken.
+fn ends_clean(target: &OnDevice) {
+    target.device.close().unwrap();
+    control::expect_left(&millstream_metal::kept_objects(), Duration::from_secs(60));
     let broken = rules::take();
     assert!(broken.is_empty(), "{broken:?}");
 }
@@ -54,5 +58,5 @@ fn the_metal_device_conforms() {
     let report = run_all(&target);
     println!("{report}");
     assert!(report.is_clean(), "{report}");
-    no_rule_is_broken();
+    ends_clean(&target);
 }

@@ -1,6 +1,6 @@
 //! What tests tell the driver: seeds, faults, features.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,13 +11,29 @@ use crate::rules::{Rule, violation};
 /// Breaks a rule if objects live: for the end of a program that has closed everything. Command buffers go when their
 /// handlers have run, which may be a little later, so it waits that long.
 pub fn expect_nothing_left(wait: Duration) {
+    expect_left(&[], wait);
+}
+
+/// Breaks a rule unless what lives is what a program keeps: names of Metal's protocols, such as `MTLBuffer`, with their number.
+/// Waits as long as it says for what is about to go.
+pub fn expect_left(kept: &[(&str, usize)], wait: Duration) {
+    let left = || -> Vec<String> {
+        let mut classes: BTreeMap<String, i64> =
+            living().into_iter().map(|(class, count)| (class.to_owned(), count)).collect();
+        for (name, count) in kept {
+            let class = name.replacen("MTL", "Millstream", 1);
+            *classes.entry(class).or_default() -= i64::try_from(*count).unwrap_or(i64::MAX);
+        }
+        let wrong = classes.into_iter().filter(|(_, count)| *count != 0);
+        wrong.map(|(class, count)| format!("{count} of {class}")).collect()
+    };
     let until = std::time::Instant::now() + wait;
-    while !living().is_empty() && std::time::Instant::now() < until {
+    while !left().is_empty() && std::time::Instant::now() < until {
         std::thread::yield_now();
     }
-    let left = living();
+    let left = left();
     if !left.is_empty() {
-        violation(Rule::ObjectsLeft, format_args!("{left:?}"));
+        violation(Rule::ObjectsLeft, left.join(", "));
     }
 }
 

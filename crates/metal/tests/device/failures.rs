@@ -6,7 +6,7 @@ use millstream::device::HealthState;
 use millstream::{Device, Error, Stream};
 use millstream_metal_driver::control::{self, CommandBufferError, Fault, Refusal};
 
-use crate::kit::{alone, error_of, filled, negated, open, value, warm_up};
+use crate::kit::{alone, error_of, filled, negated, open, open_with, value, warm_up};
 
 /// Codes of the kernel driver, as Apple's systems give them.
 const SUBMISSIONS_IGNORED: i64 = 4;
@@ -175,7 +175,7 @@ alone! {
     }
 
     fn a_hang_ends_at_the_deadline_with_the_command_named() {
-        let device = Device::builder("metal").wait_timeout(Duration::from_millis(300)).open().unwrap();
+        let device = open_with(|builder| builder.wait_timeout(Duration::from_millis(300)));
         let stream = device.stream().unwrap();
         // What is compiled here may take longer than that.
         while filled(&stream, 2.0).and_then(|b| negated(&stream, &b)).and_then(|b| value(&stream, &b)).is_err() {}

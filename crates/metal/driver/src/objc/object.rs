@@ -37,15 +37,12 @@ pub trait Payload: Send + Sync + Sized + 'static {
     fn class() -> &'static Class;
 }
 
-/// How many objects of each class live.
+/// How many objects of each class live, and blocks.
 static LIVING: Mutex<BTreeMap<&'static str, i64>> = Mutex::new(BTreeMap::new());
 
-fn count(class: &'static Class, by: i64) {
-    *LIVING
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
-        .entry(class.name())
-        .or_default() += by;
+/// Counts objects of a class.
+pub fn count(class: &'static str, by: i64) {
+    *LIVING.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).entry(class).or_default() += by;
 }
 
 /// The classes that have living objects, with their number.
@@ -61,7 +58,7 @@ pub(crate) fn new<T: Payload>(value: T) -> Id<T> {
         drop(unsafe { Box::from_raw(value.cast::<T>()) });
     }
     let class = T::class();
-    count(class, 1);
+    count(class.name(), 1);
     let header = Header {
         isa: Some(class),
         count: AtomicI32::new(1),
@@ -198,7 +195,7 @@ pub(crate) unsafe extern "C" fn objc_release(object: *mut Header) {
         // SAFETY: the last reference is gone, and the value was taken out once.
         unsafe { (header.drop)(value) };
     }
-    count(class, -1);
+    count(class.name(), -1);
 }
 
 #[unsafe(no_mangle)]

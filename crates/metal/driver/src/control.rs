@@ -1,11 +1,12 @@
 //! What tests tell the driver: seeds, faults, features.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 pub use crate::objc::living;
+pub use crate::own_time::{own_time, start as start_own_time};
 use crate::rules::{Rule, violation};
 
 /// Breaks a rule if objects live: for the end of a program that has closed everything. Command buffers go when their
@@ -37,10 +38,24 @@ pub fn expect_left(kept: &[(&str, usize)], wait: Duration) {
     }
 }
 
+/// An enum with a list of all that it can be, for tests that provoke each.
+macro_rules! listed {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident $(= $code:literal)?,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(i64)]
+        pub enum $name { $($(#[$doc])* $variant $(= $code)?,)* }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &[$name] = &[$($name::$variant,)*];
+        }
+    };
+}
+
+listed! {
 /// `MTLCommandBufferError`, as far as a queue can have one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(i64)]
-pub enum CommandBufferError {
+CommandBufferError {
     /// The GPU had an error of its own.
     Internal = 1,
     /// Execution took too long.
@@ -60,6 +75,7 @@ pub enum CommandBufferError {
     /// A kernel's stack overflowed.
     StackOverflow = 12,
 }
+}
 
 /// What happens to a command buffer that a queue takes up.
 #[derive(Clone, Debug)]
@@ -72,9 +88,9 @@ pub enum Fault {
     Hang(Duration),
 }
 
+listed! {
 /// What the device refuses next.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Refusal {
+Refusal {
     /// A command queue.
     Queue,
     /// A buffer.
@@ -95,6 +111,9 @@ pub enum Refusal {
     Fence,
     /// A counter sample buffer.
     SampleBuffer,
+    /// A text: the compiler finds a mistake in its last line.
+    Text,
+}
 }
 
 static SEED: AtomicU64 = AtomicU64::new(0);
@@ -103,10 +122,11 @@ static REFUSALS: Mutex<Vec<Refusal>> = Mutex::new(Vec::new());
 static LOST: AtomicBool = AtomicBool::new(false);
 static ABSENT: AtomicBool = AtomicBool::new(false);
 static PARAVIRTUAL: AtomicBool = AtomicBool::new(false);
-static WITHOUT_KERNELS: AtomicBool = AtomicBool::new(false);
+static AT_ONCE: AtomicBool = AtomicBool::new(false);
 static QUEUE_MILLIS: AtomicU64 = AtomicU64::new(5000);
-static COMPILE_MICROS: AtomicU64 = AtomicU64::new(0);
+static COMPILER: Compiler = Compiler { held: Mutex::new(false), released: Condvar::new() };
 static SYSTEM: Mutex<(isize, isize)> = Mutex::new((15, 0));
+static WORKING_SET: AtomicUsize = AtomicUsize::new(4 << 30);
 static CORES: AtomicU32 = AtomicU32::new(10);
 static INTEL: AtomicBool = AtomicBool::new(false);
 
@@ -173,13 +193,14 @@ pub(crate) fn paravirtual() -> bool {
     PARAVIRTUAL.load(Ordering::Acquire)
 }
 
-/// Dispatches complete at once, without running their kernel: for measuring what the caller itself costs.
-pub fn set_without_kernels(without: bool) {
-    WITHOUT_KERNELS.store(without, Ordering::Release);
+/// Command buffers complete before `commit` returns, on the calling thread, and kernels do not run: for measuring what the caller
+/// itself costs. What waits for an event waits there.
+pub fn set_at_once(at_once: bool) {
+    AT_ONCE.store(at_once, Ordering::Release);
 }
 
-pub(crate) fn without_kernels() -> bool {
-    WITHOUT_KERNELS.load(Ordering::Acquire)
+pub(crate) fn at_once() -> bool {
+    AT_ONCE.load(Ordering::Acquire)
 }
 
 /// A second device with the features of now, and one reference. Programs get theirs from Metal; this is for tests that
@@ -197,13 +218,21 @@ pub(crate) fn queue_timeout() -> Duration {
     Duration::from_millis(QUEUE_MILLIS.load(Ordering::Relaxed))
 }
 
-/// The compiler takes so much longer.
-pub fn set_compile_delay(delay: Duration) {
-    COMPILE_MICROS.store(u64::try_from(delay.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+/// A compiler that can be held.
+struct Compiler {
+    held: Mutex<bool>,
+    released: Condvar,
 }
 
-pub(crate) fn compile_delay() -> Duration {
-    Duration::from_micros(COMPILE_MICROS.load(Ordering::Relaxed))
+/// Whatever is compiled takes until the compiler is no longer held.
+pub fn hold_compiler(held: bool) {
+    *lock(&COMPILER.held) = held;
+    COMPILER.released.notify_all();
+}
+
+pub(crate) fn wait_for_compiler() {
+    let held = COMPILER.released.wait_while(lock(&COMPILER.held), |held| *held);
+    drop(held.unwrap_or_else(|poisoned| poisoned.into_inner()));
 }
 
 /// The version of macOS that programs see; 15.0 unless set. The compiler knows the language of that version.
@@ -222,6 +251,15 @@ pub(crate) fn language_version() -> u32 {
         14 => 310,
         _ => 320,
     }
+}
+
+/// What all buffers together should stay below, as devices say; 4 GB unless set.
+pub fn set_working_set(bytes: usize) {
+    WORKING_SET.store(bytes, Ordering::Relaxed);
+}
+
+pub(crate) fn working_set() -> usize {
+    WORKING_SET.load(Ordering::Relaxed)
 }
 
 /// GPU cores that the I/O registry says there are; 0: it does not know.

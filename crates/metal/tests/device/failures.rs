@@ -87,6 +87,29 @@ alone! {
         assert!(text.contains("may be tried again"), "{text}");
     }
 
+    fn every_error_of_a_command_buffer_has_its_name_and_fails_its_batch_alone() {
+        let device = open();
+        let stream = device.stream().unwrap();
+        warm_up(&stream);
+        for error in CommandBufferError::ALL {
+            if *error == CommandBufferError::DeviceRemoved {
+                // That loses the device; see below.
+                continue;
+            }
+            control::fault_next(Fault::Fail(*error, None));
+            let (found, text) = error_of(filled(&stream, 1.0).and_then(|buffer| value(&stream, &buffer)));
+            match found {
+                Error::OutOfMemory { .. } => assert_eq!(*error, CommandBufferError::OutOfMemory),
+                found => {
+                    assert!(matches!(found, Error::Fault { .. }) && found.is_retryable(), "{text}");
+                    assert!(text.contains(&format!("MTLCommandBufferError{error:?}")), "{text}");
+                }
+            }
+            warm_up(&stream);
+        }
+        assert_eq!(device.health().state, HealthState::Healthy);
+    }
+
     fn submissions_that_are_ignored_lose_the_device() {
         loses_the_device(|| {
             control::fault_next(Fault::Fail(CommandBufferError::Internal, Some(SUBMISSIONS_IGNORED)));
@@ -104,21 +127,6 @@ alone! {
         control::fault_next(Fault::Fail(CommandBufferError::OutOfMemory, None));
         let (error, text) = error_of(filled(&stream, 1.0).and_then(|buffer| value(&stream, &buffer)));
         assert!(matches!(error, Error::OutOfMemory { .. }), "{text}");
-        assert_eq!(device.health().state, HealthState::Healthy);
-        warm_up(&stream);
-    }
-
-    fn a_buffer_that_cannot_be_had_is_a_lack_of_memory_with_figures() {
-        let device = open();
-        let stream = device.stream().unwrap();
-        warm_up(&stream);
-        let (error, text) = error_of(stream.allocate(1 << 50));
-        assert!(matches!(error, Error::OutOfMemory { requested, .. } if requested >= 1 << 50), "{text}");
-        // Caches are given back before that, so the refusals are as many as the steps and one more at least.
-        (0..64).for_each(|_| control::refuse_next(Refusal::Buffer));
-        let (error, text) = error_of(stream.allocate(48 << 20));
-        assert!(matches!(error, Error::OutOfMemory { .. }), "{text}");
-        while stream.allocate(48 << 20).is_err() {}
         assert_eq!(device.health().state, HealthState::Healthy);
         warm_up(&stream);
     }
@@ -156,22 +164,6 @@ alone! {
             warm_up(&stream);
         }
         assert_eq!(device.health().state, HealthState::Healthy);
-    }
-
-    fn a_text_that_the_compiler_refuses_is_an_error_of_its_key_and_is_tried_again() {
-        let device = open();
-        let stream = device.stream().unwrap();
-        let from = filled(&stream, 2.0).unwrap();
-        assert_eq!(value(&stream, &from).unwrap(), 2.0);
-        for refusal in [Refusal::Library, Refusal::Pipeline] {
-            control::refuse_next(refusal);
-            let (error, text) = error_of(negated(&stream, &from).and_then(|b| value(&stream, &b)));
-            assert!(text.contains("ms_unary"), "{refusal:?}: {text}");
-            assert!(error.is_retryable(), "{text}");
-            // Other keys work meanwhile.
-            assert_eq!(value(&stream, &filled(&stream, 5.0).unwrap()).unwrap(), 5.0);
-        }
-        assert_eq!(value(&stream, &negated(&stream, &from).unwrap()).unwrap(), -2.0);
     }
 
     fn a_hang_ends_at_the_deadline_with_the_command_named() {

@@ -87,6 +87,18 @@ fn nothing_is_left() {
     control::expect_left(&millstream_metal::kept_objects(), Duration::from_secs(20));
 }
 
+/// A number of the environment, or the usual one: ThreadSanitizer has no room for as many seeds and threads.
+pub fn set_number(key: &str, usual: u64) -> u64 {
+    std::env::var(key)
+        .map_or(usual, |value| value.parse().unwrap_or_else(|_| panic!("{key} is a number")))
+}
+
+/// Sets a variable of the environment, before the device is opened.
+pub fn set_variable(key: &str, value: &str) {
+    // SAFETY: no other thread of this process uses the environment: the test has the process for itself.
+    unsafe { std::env::set_var(key, value) };
+}
+
 /// Numbers that the tests compute with.
 pub fn row() -> Layout {
     Layout::contiguous(DType::F32, &[64]).unwrap()

@@ -1,5 +1,6 @@
 //! More threads than streams, the end of a process, forks.
 
+use std::process::Command as Process;
 use std::sync::Barrier;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -9,7 +10,10 @@ use millstream::{DType, Device, Error, Stream};
 use millstream_metal_driver::control;
 use millstream_metal_driver::rules::{self, Rule};
 
-use crate::kit::{alone, filled, leave_open, negated, open, open_with, value, warm_up};
+use crate::kit::{alone, filled, leave_open, negated, open, open_with, set_number, value, warm_up};
+
+/// Set in a process that is to end in the middle of work.
+const ENDS: &str = "MILLSTREAM_METAL_ENDS";
 
 alone! {
     fn the_65th_thread_goes_on_while_64_are_parked_between_record_and_wait() {
@@ -34,8 +38,17 @@ alone! {
         });
     }
 
-    /// The process of this test ends while eight threads are in the middle of calls.
+    /// The process ends while eight threads are in the middle of calls, and ends well. `MILLSTREAM_METAL_EXITS` says how often.
     fn the_process_may_end_while_threads_work() {
+        if std::env::var_os(ENDS).is_none() {
+            for exit in 0..set_number("MILLSTREAM_METAL_EXITS", 5) {
+                let ended = Process::new(std::env::current_exe().unwrap()).args(std::env::args_os().skip(1)).env(ENDS, "1").output();
+                let ended = ended.unwrap();
+                let text = String::from_utf8_lossy(&ended.stderr);
+                assert!(ended.status.success(), "exit {exit}: {}: {text}", ended.status);
+            }
+            return;
+        }
         let device = open();
         let (started, all_started) = channel();
         for thread in 0..8 {

@@ -5,6 +5,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use super::object::count;
+use crate::own_time::OwnTime;
 
 /// As compilers lay blocks out.
 #[repr(C)]
@@ -45,6 +46,7 @@ static _NSConcreteMallocBlock: BlockClass = BlockClass([0; 32]);
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn _Block_copy(block: *mut Block) -> *mut Block {
+    let _own = OwnTime::begin();
     // SAFETY: null or a block, by the caller's word; the descriptor says how large it is.
     unsafe {
         let Some(own) = block.as_ref() else { return block };
@@ -74,6 +76,7 @@ unsafe extern "C" fn _Block_copy(block: *mut Block) -> *mut Block {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn _Block_release(block: *mut Block) {
+    let _own = OwnTime::begin();
     // SAFETY: null or a block, by the caller's word.
     unsafe {
         let Some(own) = block.as_ref() else { return };

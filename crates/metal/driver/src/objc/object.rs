@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 use super::Class;
+use crate::own_time::OwnTime;
 use crate::rules::{Rule, violation};
 
 /// How every object begins. Headers are never freed, so that a message to an object that is gone is noticed.
@@ -164,6 +165,7 @@ pub fn retained<T: Payload>(argument: Option<This<T>>) -> Option<Id<T>> {
 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn objc_retain(object: *mut Header) -> *mut Header {
+    let _own = OwnTime::begin();
     // SAFETY: null, an object or a class.
     if let Some(header) = unsafe { object.as_ref() }
         && let Some(class) = header.isa
@@ -177,6 +179,7 @@ pub(crate) unsafe extern "C" fn objc_retain(object: *mut Header) -> *mut Header 
 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn objc_release(object: *mut Header) {
+    let _own = OwnTime::begin();
     // SAFETY: null, an object or a class.
     let Some(header) = (unsafe { object.as_ref() }) else { return };
     let Some(class) = header.isa else { return };

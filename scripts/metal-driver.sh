@@ -73,7 +73,7 @@ coverage() {
     # Every test is a process of its own.
     export LLVM_PROFILE_FILE="$PWD/$out/%p-%m.profraw"
     for name in unit device conformance; do
-        program=$(cargo test --no-run --message-format=json -p millstream-on-driver --test "$name" |
+        program=$(cargo test --no-run --message-format=json-render-diagnostics -p millstream-on-driver --test "$name" |
             python3 -c 'import json, sys; print([m["executable"] for m in map(json.loads, sys.stdin) if m.get("executable")][-1])')
         rm -f "$out"/*.profraw
         MILLSTREAM_CONFORMANCE_PART=${1:-7/1000} "$program" --quiet

@@ -22,8 +22,7 @@ use objc2_metal::{
     MTLCommandBuffer, MTLCommandBufferStatus, MTLCommandQueue, MTLDevice, MTLEvent, MTLSharedEvent,
 };
 
-use self::timeline::Open;
-pub(crate) use self::timeline::{Completion, Timeline};
+pub(crate) use self::timeline::{Completion, Open, Timeline};
 use crate::failure;
 use crate::gpu::Gpu;
 use crate::memory::{HostMemory, object};

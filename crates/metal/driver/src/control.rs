@@ -70,6 +70,8 @@ CommandBufferError {
     OutOfMemory = 8,
     /// A resource is invalid.
     InvalidResource = 9,
+    /// Memory of tiles is lacking, which only drawing needs.
+    Memoryless = 10,
     /// The GPU was removed.
     DeviceRemoved = 11,
     /// A kernel's stack overflowed.
@@ -82,6 +84,8 @@ CommandBufferError {
 pub enum Fault {
     /// It fails before it runs. The second number is the code of the kernel driver, which comes as underlying error.
     Fail(CommandBufferError, Option<i64>),
+    /// The same, with these words, in which the code of the kernel driver may be.
+    FailSaying(CommandBufferError, &'static str),
     /// It fails when it has run half of its encoders.
     FailHalfway(CommandBufferError),
     /// It takes so much longer.
@@ -118,13 +122,16 @@ Refusal {
 
 static SEED: AtomicU64 = AtomicU64::new(0);
 static FAULTS: Mutex<VecDeque<Fault>> = Mutex::new(VecDeque::new());
-static REFUSALS: Mutex<Vec<Refusal>> = Mutex::new(Vec::new());
+static REFUSALS: Mutex<Vec<(Refusal, usize)>> = Mutex::new(Vec::new());
 static LOST: AtomicBool = AtomicBool::new(false);
 static ABSENT: AtomicBool = AtomicBool::new(false);
 static PARAVIRTUAL: AtomicBool = AtomicBool::new(false);
 static AT_ONCE: AtomicBool = AtomicBool::new(false);
 static QUEUE_MILLIS: AtomicU64 = AtomicU64::new(5000);
-static COMPILER: Compiler = Compiler { held: Mutex::new(false), released: Condvar::new() };
+static COMPILER: Compiler =
+    Compiler { held: Mutex::new(false), released: Condvar::new(), waiting: AtomicUsize::new(0) };
+static SIMD_WIDTH: AtomicUsize = AtomicUsize::new(32);
+static MAX_THREADS: AtomicUsize = AtomicUsize::new(1024);
 static SYSTEM: Mutex<(isize, isize)> = Mutex::new((15, 0));
 static WORKING_SET: AtomicUsize = AtomicUsize::new(4 << 30);
 static CORES: AtomicU32 = AtomicU32::new(10);
@@ -157,13 +164,26 @@ pub(crate) fn take_fault() -> Option<Fault> {
 
 /// The device refuses the next such thing.
 pub fn refuse_next(refusal: Refusal) {
-    lock(&REFUSALS).push(refusal);
+    refuse_later(refusal, 0);
+}
+
+/// The device refuses such a thing once, after it has given so many.
+pub fn refuse_later(refusal: Refusal, after: usize) {
+    lock(&REFUSALS).push((refusal, after));
 }
 
 pub(crate) fn refused(refusal: Refusal) -> bool {
     let mut refusals = lock(&REFUSALS);
-    let found = refusals.iter().position(|other| *other == refusal);
-    found.map(|index| refusals.remove(index)).is_some()
+    let Some(found) = refusals.iter().position(|(other, _)| *other == refusal) else {
+        return false;
+    };
+    let (_, after) = &mut refusals[found];
+    if *after == 0 {
+        refusals.remove(found);
+        return true;
+    }
+    *after -= 1;
+    false
 }
 
 /// The device goes: every command buffer fails as removed until it is there again.
@@ -222,6 +242,7 @@ pub(crate) fn queue_timeout() -> Duration {
 struct Compiler {
     held: Mutex<bool>,
     released: Condvar,
+    waiting: AtomicUsize,
 }
 
 /// Whatever is compiled takes until the compiler is no longer held.
@@ -230,9 +251,30 @@ pub fn hold_compiler(held: bool) {
     COMPILER.released.notify_all();
 }
 
+/// How many texts wait for a compiler that is held.
+pub fn waiting_texts() -> usize {
+    COMPILER.waiting.load(Ordering::Acquire)
+}
+
 pub(crate) fn wait_for_compiler() {
+    COMPILER.waiting.fetch_add(1, Ordering::AcqRel);
     let held = COMPILER.released.wait_while(lock(&COMPILER.held), |held| *held);
     drop(held.unwrap_or_else(|poisoned| poisoned.into_inner()));
+    COMPILER.waiting.fetch_sub(1, Ordering::AcqRel);
+}
+
+/// Pipelines have SIMD groups of so many threads, and groups of so many at most, as they say.
+pub fn set_pipeline_limits(simd_width: usize, max_threads: usize) {
+    SIMD_WIDTH.store(simd_width, Ordering::Relaxed);
+    MAX_THREADS.store(max_threads, Ordering::Relaxed);
+}
+
+pub(crate) fn simd_width() -> usize {
+    SIMD_WIDTH.load(Ordering::Relaxed)
+}
+
+pub(crate) fn max_threads() -> usize {
+    MAX_THREADS.load(Ordering::Relaxed)
 }
 
 /// The version of macOS that programs see; 15.0 unless set. The compiler knows the language of that version.
@@ -262,7 +304,7 @@ pub(crate) fn working_set() -> usize {
     WORKING_SET.load(Ordering::Relaxed)
 }
 
-/// GPU cores that the I/O registry says there are; 0: it does not know.
+/// GPU cores that the I/O registry says there are; 0: it has no GPU; `u32::MAX`: it has one and does not know.
 pub fn set_registry_cores(cores: u32) {
     CORES.store(cores, Ordering::Relaxed);
 }

@@ -1,11 +1,13 @@
 //! A compiler that refuses, and one that takes long.
 
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
+use millstream::command::{Command, UnaryOp};
 use millstream::{Error, Stream};
 use millstream_metal_driver::control::{self, Refusal};
 
-use crate::kit::{alone, error_of, filled, negated, open, value};
+use crate::kit::{alone, error_of, filled, negated, open, open_with, row, set_variable, value};
 
 alone! {
     fn a_text_that_the_compiler_refuses_is_an_error_of_its_key_and_is_tried_again() {
@@ -58,5 +60,59 @@ alone! {
             control::hold_compiler(false);
             assert_eq!(waiting.join().unwrap(), -2.0);
         });
+    }
+
+    /// Kernels of a batch are compiled in one library. Where that is refused, one by one.
+    fn kernels_that_do_not_compile_together_are_compiled_one_by_one() {
+        set_variable("MILLSTREAM_METAL_LOG", "1");
+        let device = open();
+        let stream = device.stream().unwrap();
+        control::refuse_next(Refusal::Text);
+        let from = filled(&stream, 2.0).unwrap();
+        assert_eq!(value(&stream, &negated(&stream, &from).unwrap()).unwrap(), -2.0);
+    }
+
+    /// A thread that waits for kernels that another compiles waits until its deadline, and then compiles its own.
+    fn a_thread_that_waits_for_the_kernels_of_another_goes_on_at_its_deadline() {
+        let device = open_with(|builder| builder.wait_timeout(Duration::from_millis(200)));
+        control::hold_compiler(true);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let own = Stream::new(&device).unwrap();
+                    let negated = filled(&own, 2.0).and_then(|from| negated(&own, &from)).unwrap();
+                    // The compiler may take longer than the deadline.
+                    while value(&own, &negated).is_err() {}
+                    assert_eq!(value(&own, &negated).unwrap(), -2.0);
+                });
+            }
+            // A library of both kernels, and one of the first alone.
+            while control::waiting_texts() < 2 {
+                std::thread::yield_now();
+            }
+            control::hold_compiler(false);
+        });
+    }
+
+    /// A cache of one kernel has sixteen more that were used last.
+    fn a_kernel_that_leaves_the_cache_is_released_when_the_gpu_is_through() {
+        use UnaryOp::*;
+        set_variable("MILLSTREAM_KERNEL_CACHE", "1");
+        let device = open();
+        let stream = device.stream().unwrap();
+        control::set_seed(1);
+        for _ in 0..2 {
+            for op in [Abs, Neg, Sign, Relu, Exp, Sqrt, Rsqrt, Reciprocal, Square, Sin, Cos, Tan, Atan, Sinh, Cosh, Tanh, Erf, Floor, Ceil, Round] {
+                let from = filled(&stream, 0.0).unwrap();
+                let to = stream.allocate(row().dense_bytes()).unwrap();
+                stream.record(Command::unary(op, to.operand(row()), from.operand(row())).unwrap()).unwrap();
+                stream.synchronize().unwrap();
+            }
+        }
+        // Batches that could come again keep theirs.
+        device.close().unwrap();
+        let kept = millstream_metal::kept_objects();
+        let pipelines = kept.iter().find(|(name, _)| *name == "MTLComputePipelineState");
+        assert!(pipelines.is_some_and(|(_, count)| *count <= 3 + 1 + 16), "{kept:?}");
     }
 }

@@ -9,6 +9,7 @@ mod kit;
 mod lifetime;
 mod memory;
 mod order;
+mod system;
 mod times;
 
 /// The tests, as texts.
@@ -18,6 +19,7 @@ const TESTS: &[&str] = &[
     include_str!("lifetime.rs"),
     include_str!("memory.rs"),
     include_str!("order.rs"),
+    include_str!("system.rs"),
     include_str!("times.rs"),
 ];
 

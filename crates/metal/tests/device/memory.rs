@@ -1,11 +1,12 @@
 //! Memory: residency sets, and the working set.
 
+use millstream::command::Command;
 use millstream::device::HealthState;
-use millstream::memory::Buffer;
-use millstream::{Error, Stream};
+use millstream::memory::{Buffer, Layout};
+use millstream::{DType, Error, Stream};
 use millstream_metal_driver::control::{self, Refusal};
 
-use crate::kit::{alone, error_of, filled, open, set_variable, value, warm_up};
+use crate::kit::{alone, error_of, filled, open, row, set_variable, value, warm_up};
 
 /// How many residency sets there are.
 fn sets() -> usize {
@@ -94,6 +95,9 @@ alone! {
         warm_up(&stream);
         let (error, text) = error_of(stream.allocate(1 << 50));
         assert!(matches!(error, Error::OutOfMemory { requested, .. } if requested >= 1 << 50), "{text}");
+        // Larger than any buffer, and than no memory at all.
+        let (error, text) = error_of(stream.allocate(3 << 29));
+        assert!(matches!(error, Error::OutOfMemory { .. }), "{text}");
         // Caches are given back before that, so the refusals are as many as the steps and one more at least.
         (0..64).for_each(|_| control::refuse_next(Refusal::Buffer));
         let (error, text) = error_of(stream.allocate(48 << 20));
@@ -101,5 +105,42 @@ alone! {
         while stream.allocate(48 << 20).is_err() {}
         assert_eq!(device.health().state, HealthState::Healthy);
         warm_up(&stream);
+    }
+
+    /// Memory that is given back counts until the handlers of what used it have run. Who needs it waits that long.
+    fn an_allocation_waits_for_memory_that_handlers_still_hold() {
+        control::set_working_set(32 << 20);
+        let device = open();
+        let stream = device.stream().unwrap();
+        warm_up(&stream);
+        for seed in 1..=5 {
+            control::set_seed(seed);
+            for round in 0..10 {
+                let large = stream.allocate(20 << 20).unwrap();
+                stream.record(Command::fill(large.operand(row()), round as f32).unwrap()).unwrap();
+                assert_eq!(value(&stream, &large).unwrap(), round as f32);
+                drop(large);
+                device.empty_cache().unwrap();
+            }
+        }
+    }
+
+    /// Copies of bytes go where vectors do not fit.
+    fn bytes_move_between_any_offsets() {
+        let device = open();
+        let stream = device.stream().unwrap();
+        let whole = Layout::contiguous(DType::U8, &[40_000]).unwrap();
+        let values: Vec<u8> = (0..40_000).map(|i| (i * 7 % 251) as u8).collect();
+        let buffer = stream.allocate(40_000).unwrap();
+        stream.upload(buffer.operand(whole), &[0u8; 40_000]).unwrap();
+        for (start, count) in [(1, 30_000), (16, 20_000), (3, 5), (30_001, 9_999)] {
+            let part = whole.slice(0, start, count, 1).unwrap();
+            // Twice, so that the memory is in use.
+            stream.upload(buffer.operand(whole), &vec![9u8; 40_000]).unwrap();
+            stream.upload(buffer.operand(part), &values[..count]).unwrap();
+            assert_eq!(stream.download(buffer.operand(part)).unwrap().bytes().unwrap(), values[..count]);
+            let all = stream.download(buffer.operand(whole)).unwrap().bytes().unwrap();
+            assert!(all[..start].iter().chain(&all[start + count..]).all(|byte| *byte == 9), "{start}");
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! Order between and within streams, while the driver loses time at random.
 
-use millstream::command::Command;
-use millstream::{Device, Stream};
+use millstream::command::{Command, UnaryOp};
+use millstream::memory::Layout;
+use millstream::{DType, Device, Event, Stream};
 use millstream_metal_driver::control;
 
 use crate::kit::{
@@ -161,5 +162,30 @@ alone! {
         control::set_seed(3);
         ring(&device, 5);
         within_a_batch(&stream, 5);
+    }
+
+    /// A queue blocks beyond so many command buffers. A batch with more parts goes on in the last of them.
+    fn a_batch_with_more_parts_than_a_queue_has_room_for_is_right_too() {
+        set_variable("MILLSTREAM_METAL_WORK", "1");
+        let device = open();
+        let stream = device.stream().unwrap();
+        let many = Layout::contiguous(DType::F32, &[1 << 17]).unwrap();
+        control::set_seed(3);
+        for timed in [false, true] {
+            let before = timed.then(|| Event::timed(&stream).unwrap());
+            let mut last = stream.allocate(many.dense_bytes()).unwrap();
+            stream.record(Command::fill(last.operand(many), 3.0f32).unwrap()).unwrap();
+            for _ in 0..4 {
+                let next = stream.allocate(many.dense_bytes()).unwrap();
+                let command = Command::unary(UnaryOp::Neg, next.operand(many), last.operand(many));
+                stream.record(command.unwrap()).unwrap();
+                last = next;
+            }
+            let values = stream.download(last.operand(many)).unwrap().read::<f32>().unwrap();
+            assert!(values.iter().all(|value| *value == 3.0), "timed: {timed}");
+            if let Some(before) = before {
+                before.elapsed(&Event::timed(&stream).unwrap()).unwrap();
+            }
+        }
     }
 }

@@ -61,7 +61,10 @@ fn measure() -> ExitCode {
             }
         }
         for subject in &subjects {
-            assert!(subject.stream.device().counters().replays > CALLS as u64, "calls are replayed");
+            assert!(
+                subject.stream.device().counters().replays > CALLS as u64,
+                "calls are replayed"
+            );
         }
         let [cuda, metal] = subjects.map(|subject| subject.median());
         let ratio = metal / cuda;

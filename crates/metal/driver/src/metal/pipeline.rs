@@ -95,6 +95,7 @@ pub unsafe fn make(function: Option<Id<Function>>, wanted_threads: usize, error:
         return refuse("group memory exceeds the limit of the device");
     }
     let max_threads = if wanted_threads == 0 { own_max } else { own_max.min(wanted_threads) };
+    let max_threads = max_threads.min(control::max_threads());
     let (program, index) = (Arc::clone(&function.program), function.kernel);
     new(Pipeline { program, index, max_threads, in_flight: Arc::default() }).into_raw()
 }
@@ -115,7 +116,7 @@ unsafe extern "C" fn max_threads(this: This<Pipeline>, _: Sel) -> usize {
 }
 
 unsafe extern "C" fn width(_: This<Pipeline>, _: Sel) -> usize {
-    SIMD_WIDTH
+    control::simd_width()
 }
 
 unsafe extern "C" fn group_bytes(this: This<Pipeline>, _: Sel) -> usize {

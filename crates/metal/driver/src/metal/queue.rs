@@ -14,7 +14,7 @@ use super::commands::{Commands, Op, call_handlers};
 use super::event::SharedEvent;
 use super::lock;
 use super::residency::{Residency, ResidencySet};
-use super::schedule::{Running, Stage, State, Work};
+use super::schedule::{Failure, Running, Stage, State, Work};
 use crate::control::{self, CommandBufferError, Fault, Refusal};
 use crate::foundation::Error;
 use crate::gpu::Jitter;
@@ -232,7 +232,12 @@ fn begin(shared: &Shared, commands: &Id<Commands>, jitter: &mut Jitter) {
     };
     running.stage = Stage::Begun;
     match fault {
-        Some(Fault::Fail(error, underlying)) => running.fail(error, underlying),
+        Some(Fault::Fail(error, underlying)) => {
+            running.fail(Failure { underlying, ..error.into() })
+        }
+        Some(Fault::FailSaying(error, words)) => {
+            running.fail(Failure { words: Some(words), ..error.into() });
+        }
         Some(Fault::FailHalfway(error)) => {
             running.fail_halfway = Some(error);
             running.fail_if_halfway();
@@ -242,7 +247,7 @@ fn begin(shared: &Shared, commands: &Id<Commands>, jitter: &mut Jitter) {
 }
 
 fn finish(running: Running, handlers: &Sender<(Id<Commands>, Vec<BlockRef>)>) {
-    let error = running.failure.map(|(error, underlying)| {
+    let error = running.failure.map(|Failure { error, underlying, words }| {
         let below = underlying.map(|code| {
             Error::make(
                 "IOGPUCommandQueueErrorDomain",
@@ -254,7 +259,7 @@ fn finish(running: Running, handlers: &Sender<(Id<Commands>, Vec<BlockRef>)>) {
         Error::make(
             "MTLCommandBufferErrorDomain",
             error as isize,
-            format!("{error:?} (driver)"),
+            words.map_or_else(|| format!("{error:?} (driver)"), str::to_owned),
             below,
         )
     });

@@ -7,6 +7,8 @@
 #     scripts/metal-driver.sh stress [THREADS…]    stress scenarios on the device, 8 threads unless given
 #     scripts/metal-driver.sh tsan                 under ThreadSanitizer: the device's tests of order, and the driver's of races, with a planted
 #                                                  mistake at a time, each of which it must notice
+#     scripts/metal-driver.sh coverage             which lines of crates/metal the device's tests run; fails below 95 %
+#     scripts/metal-driver.sh share                our own share of a replayed call beside that of the CUDA device; fails above 1.5 times
 #     scripts/metal-driver.sh ci                   what CI runs: test, device, a hundredth of the suite
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -48,13 +50,38 @@ tsan() {
     # are about one thread of the host.
     MILLSTREAM_METAL_SEEDS=2 MILLSTREAM_METAL_THREADS=2 /usr/bin/cargo test --quiet -Zbuild-std --target "$target" -p millstream-on-driver --test device -- order:: lifetime::the_65th
     races
-    for mistake in unwaited-queue unwaited-result no-barrier no-fence; do
-        if METAL_DRIVER_RACE=$mistake races >"$log" 2>&1 || ! grep -q "ThreadSanitizer: data race" "$log"; then
+    local sign="ThreadSanitizer: data race"
+    for mistake in unwaited-queue unwaited-result no-barrier no-fence early-reuse early-release; do
+        # A buffer that goes too early is no race; it breaks a rule of the driver's.
+        [ "$mistake" != early-release ] || sign=BufferReleasedInFlight
+        if METAL_DRIVER_RACE=$mistake races >"$log" 2>&1 || ! grep -q "$sign" "$log"; then
             echo "$mistake: not noticed" >&2
             exit 1
         fi
         echo "$mistake: noticed"
     done
+}
+
+coverage() {
+    local out=target/coverage/profiles name program
+    command -v llvm-cov-22 >/dev/null || {
+        apt-get update -qq
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends llvm-22
+    }
+    rm -rf "$out" && mkdir -p "$out"
+    export CARGO_TARGET_DIR=target/coverage RUSTC_WRAPPER=$root/scripts/metal-coverage/rustc.sh
+    # Every test is a process of its own.
+    export LLVM_PROFILE_FILE="$PWD/$out/%p-%m.profraw"
+    for name in unit device conformance; do
+        program=$(cargo test --no-run --message-format=json-render-diagnostics -p millstream-on-driver --test "$name" |
+            python3 -c 'import json, sys; print([m["executable"] for m in map(json.loads, sys.stdin) if m.get("executable")][-1])')
+        rm -f "$out"/*.profraw
+        MILLSTREAM_CONFORMANCE_PART=${1:-7/1000} "$program" --quiet
+        llvm-profdata-22 merge -sparse "$out"/*.profraw -o "$out/$name.profdata"
+        llvm-cov-22 export --format=lcov --instr-profile "$out/$name.profdata" "$program" >"$out/$name.lcov"
+    done
+    rm -f "$out"/*.profraw
+    "$root/scripts/metal-coverage/report.py" 95 "$out"/*.lcov
 }
 
 what=${1:-ci}
@@ -65,6 +92,8 @@ case $what in
     conformance) conformance "$@" ;;
     stress) stress "$@" ;;
     tsan) tsan ;;
+    coverage) coverage "$@" ;;
+    share) cargo bench --quiet -p millstream-on-driver --bench share ;;
     ci) plain; device; conformance 7/100 ;;
     *) sed -n '2,/^set/{/^#/p}' "$root/scripts/metal-driver.sh" >&2; exit 2 ;;
 esac

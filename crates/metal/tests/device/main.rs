@@ -7,3 +7,4 @@ mod failures;
 mod kit;
 mod lifetime;
 mod order;
+mod products;

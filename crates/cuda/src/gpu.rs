@@ -257,7 +257,14 @@ impl Gpu {
 /// What kernels may count on.
 pub(crate) fn limits(max_threads: u32, shared_bytes: u32, processors: u32) -> Limits {
     let parallel_groups = processors * 4;
-    Limits { max_threads, shared_bytes, simd_width: 32, f64: true, parallel_groups }
+    Limits {
+        max_threads,
+        shared_bytes,
+        simd_width: 32,
+        f64: true,
+        matrices: false,
+        parallel_groups,
+    }
 }
 
 /// What to add to the GPU's clock to get the host's, from the quickest of a few readings.

@@ -51,6 +51,8 @@ programs! {
     Compact => lower::compact::PROGRAM,
     /// Convolutions in tiles.
     Conv => lower::conv::PROGRAM,
+    /// Convolutions with simdgroup matrices.
+    ConvMatrices => lower::conv::MATRICES_PROGRAM,
     /// Small convolutions with split k.
     ConvSplitK => lower::conv::SPLIT_K_PROGRAM,
     /// Convolutions with a thread for each output.
@@ -87,6 +89,8 @@ programs! {
     Matmul => lower::matmul::PROGRAM,
     /// Matrix products with block-quantized weights.
     MatmulBlocks => lower::blocks::PROGRAM,
+    /// Matrix products with simdgroup matrices.
+    MatmulMatrices => lower::matmul_matrices::PROGRAM,
     /// Small matrix products with split k.
     MatmulSplitK => lower::matmul_split_k::PROGRAM,
     /// Coordinates of the nonzero elements.

@@ -22,6 +22,7 @@ pub(crate) mod grid_sample;
 pub(crate) mod index;
 pub(crate) mod iota;
 pub(crate) mod matmul;
+pub(crate) mod matmul_matrices;
 pub(crate) mod matmul_split_k;
 pub(crate) mod norm;
 pub(crate) mod pad;

@@ -9,6 +9,7 @@ mod kit;
 mod lifetime;
 mod memory;
 mod order;
+mod products;
 mod system;
 mod times;
 
@@ -19,6 +20,7 @@ const TESTS: &[&str] = &[
     include_str!("lifetime.rs"),
     include_str!("memory.rs"),
     include_str!("order.rs"),
+    include_str!("products.rs"),
     include_str!("system.rs"),
     include_str!("times.rs"),
 ];

@@ -7,6 +7,7 @@ const LIMITS: Limits = Limits {
     shared_bytes: 48 << 10,
     simd_width: 32,
     f64: true,
+    matrices: false,
     parallel_groups: 132,
 };
 
@@ -42,6 +43,29 @@ fn many_channels_go_in_tiles() {
     let launch = lowered(&[1, 256, 200], &[1, 80, 200], &[256, 80, 3], params, &gpu);
     assert_eq!((launch.key.program(), launch.groups), (Program::ConvSplitK, [8, 1, 13]));
     assert!(launch.key.constants().any(|constant| constant == ("DENSE", 1)));
+}
+
+#[test]
+fn dense_weights_go_through_matrices_where_the_device_has_them() {
+    let params = ConvParams { pad_before: [1; 3], pad_after: [1; 3], ..ConvParams::new(1) };
+    let with = Limits { matrices: true, shared_bytes: 32 << 10, parallel_groups: 40, ..LIMITS };
+    let launch = lowered(&[1, 256, 400], &[1, 80, 400], &[256, 80, 3], params, &with);
+    assert_eq!((launch.key.program(), launch.groups), (Program::ConvMatrices, [4 * 7, 1, 1]));
+    assert_eq!(launch.threads, 128);
+    let constant = |launch: &Launch, constant| launch.key.constants().any(|own| own == constant);
+    assert!(constant(&launch, ("TILE_M", 64)) && constant(&launch, ("A_MODE", 3)));
+    // 27 weights of an output do not begin at multiples of 16 bytes.
+    let odd = lowered(&[1, 256, 400], &[1, 9, 400], &[256, 9, 3], params, &with);
+    assert!(constant(&odd, ("A_MODE", 1)), "{odd:?}");
+    let (dst, src) = (operand(1, &[1, 256, 400]), operand(2, &[1, 80, 400]));
+    let transposed =
+        Layout::contiguous(DType::F32, &[256, 3, 80]).unwrap().transpose(1, 2).unwrap();
+    let weight =
+        Operand::new(RawBuffer { address: 3 << 32, bytes: transposed.extent_bytes() }, transposed);
+    let command =
+        Command::conv(dst, src, weight, None, None, params, 1.0, Activation::None).unwrap();
+    let launch = crate::lower(&command, 0, &with).unwrap().launches[0].clone();
+    assert_eq!(launch.key.program(), Program::Conv);
 }
 
 #[test]

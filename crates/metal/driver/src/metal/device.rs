@@ -309,17 +309,18 @@ unsafe extern "C" fn begin_library(
 }
 
 unsafe extern "C" fn new_pipeline(
-    _: This<Device>,
+    this: This<Device>,
     _: Sel,
     function: This<Function>,
     error: *mut Raw,
 ) -> Raw {
+    let can = !function.uses_matrices() || this.has("simdgroup matrices");
     // SAFETY: the caller passes null or a place.
-    unsafe { pipeline::make(Some(function.retain()), 0, error) }
+    unsafe { pipeline::make(can.then(|| function.retain()), 0, error) }
 }
 
 unsafe extern "C" fn pipeline_of(
-    _: This<Device>,
+    this: This<Device>,
     _: Sel,
     descriptor: This<pipeline::Descriptor>,
     _: usize,
@@ -327,7 +328,7 @@ unsafe extern "C" fn pipeline_of(
     error: *mut Raw,
 ) -> Raw {
     // SAFETY: the caller passes null or a place.
-    unsafe { pipeline::make_from(descriptor, error) }
+    unsafe { pipeline::make_from(descriptor, |feature| this.has(feature), error) }
 }
 
 unsafe extern "C" fn new_archive(

@@ -15,7 +15,6 @@ bash scripts/weaken.sh
 bash scripts/kernels.sh asan
 bash scripts/kernels.sh tsan
 bash scripts/kernels.sh nvrtc
-bash scripts/check-metal.sh
 bash scripts/metal-driver.sh conformance
 bash scripts/metal-driver.sh stress 8 31 64
 bash scripts/metal-driver.sh tsan

@@ -18,6 +18,7 @@ mod passes;
 mod program;
 mod recent_cache;
 mod session;
+mod trace;
 mod view;
 
 pub use array::Array;

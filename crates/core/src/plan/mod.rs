@@ -18,6 +18,7 @@ use std::sync::Arc;
 pub use builder::PlanBuilder;
 pub use part::PlanPart;
 pub(crate) use part::{Base, Bases, Part};
+pub use trace::{Trace, TracedCommand, TracedValue};
 pub(crate) use trace::{is_traced, note_allocation, note_command, refuse_traced};
 
 use crate::command::BufferLike;
@@ -102,7 +103,7 @@ impl Plan {
         inputs: &[Layout],
         work: impl FnOnce(&[Buffer]) -> Result<Vec<Operand<Buffer>>, E>,
     ) -> Result<Self, E> {
-        trace::trace(device, inputs, work)
+        Ok(Trace::of(device, inputs, work)?.into_plan()?)
     }
 
     /// A number that is unique in this process.

@@ -137,6 +137,8 @@ programs! {
     Select => lower::select::PROGRAM,
     /// Softmax and its logarithm.
     Softmax => lower::softmax::PROGRAM,
+    /// Softmax along an axis whose elements lie apart.
+    SoftmaxColumns => lower::softmax_columns::PROGRAM,
     /// Rows sorted in memory.
     Sort => lower::top_k::SORT,
     /// Conversion to and from storage-only types.

@@ -44,6 +44,7 @@ mod rows;
 pub(crate) mod scatter;
 pub(crate) mod select;
 pub(crate) mod softmax;
+pub(crate) mod softmax_columns;
 pub(crate) mod storage;
 pub(crate) mod suppress;
 pub(crate) mod top_k;

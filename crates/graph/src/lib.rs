@@ -6,6 +6,7 @@
 
 mod array;
 mod build;
+mod coalesce;
 mod constant;
 mod evaluate;
 mod expand;
@@ -17,6 +18,7 @@ mod model_value;
 mod passes;
 mod program;
 mod recent_cache;
+mod separate;
 mod session;
 mod trace;
 mod view;

@@ -23,8 +23,9 @@ use crate::{Error, Result};
 
 pub use host::{HostArray, HostCall, HostOperator, HostStep, HostValue, Resume};
 pub use limits::Limits;
+pub(crate) use compile::Whole;
 pub(crate) use run::{Run, Step};
-pub(crate) use stage::{Form, Stage, Stages};
+pub(crate) use stage::{Form, Produced, Stage, Stages, Then};
 
 /// How programs are compiled.
 #[derive(Debug)]
@@ -79,8 +80,17 @@ impl Program {
         stats
     }
 
+    /// The graph for inputs of these forms, if it is one stage; else the name of the node that waits for contents.
+    pub(crate) fn whole(
+        &self,
+        settings: &Settings,
+        forms: &[Form],
+    ) -> Result<std::result::Result<Whole, Option<String>>> {
+        compile::whole(settings, &self.body, forms)
+    }
+
     /// The first stage for inputs of these forms.
-    fn first(&self, settings: &Settings, forms: Vec<Form>) -> Result<Arc<Stage>> {
+    pub(crate) fn first(&self, settings: &Settings, forms: Vec<Form>) -> Result<Arc<Stage>> {
         let arrived = stage::Arrival { contents: Vec::new(), forms };
         self.root.get_or_compile(settings, arrived, |arrived| {
             compile::first(settings, &self.body, &arrived.forms)

@@ -58,6 +58,8 @@ pub(crate) enum Mode {
     Direct,
     /// Every thread runs one plan that was traced from the model.
     Plan,
+    /// Calls that come at the same time are joined; for model files.
+    Coalesced,
 }
 
 impl Mode {
@@ -65,6 +67,7 @@ impl Mode {
         match self {
             Mode::Direct => "direct",
             Mode::Plan => "plan",
+            Mode::Coalesced => "coalesced",
         }
     }
 }
@@ -189,6 +192,10 @@ fn measure(workload: &'static Workload, run: &Run<'_>) -> Result<Vec<Row>> {
         let model: &dyn Module = match mode {
             Mode::Direct => &*model,
             Mode::Plan => &plan,
+            Mode::Coalesced => {
+                let reason = "calls of model files are joined: give one with --model".into();
+                return Err(Error::Invalid { op: "bench", reason });
+            }
         };
         let callee = ModuleCallee { workload, device, origin, model };
         let subject = Subject { callee: &callee, device, answers };

@@ -203,7 +203,20 @@ impl Session {
     ///
     /// A shape that is missing, or that the model does not take.
     pub fn joinable(&self, shapes: &[(&str, &[usize])]) -> Result<Joinable> {
-        Ok(match self.group(&self.zeros(shapes)?)? {
+        self.joinable_with(self.zeros(shapes)?)
+    }
+
+    /// As [`joinable`](Self::joinable), for inputs such as these.
+    ///
+    /// # Blocks when
+    ///
+    /// Always: the model is compiled for it, and nothing is run.
+    ///
+    /// # Errors
+    ///
+    /// Inputs that the model does not take.
+    pub fn joinable_with(&self, inputs: impl Into<Inputs>) -> Result<Joinable> {
+        Ok(match self.group(&inputs.into())? {
             Some(group) => group.joinable(),
             None if self.0.joined.is_none() => {
                 Joinable::No { node: None, reason: "it is switched off".into() }

@@ -6,7 +6,7 @@ use millstream::graph::{Batching, Session};
 use millstream::{Error, Result};
 
 use super::callees::SessionCallee;
-use super::measure::{Subject, answers};
+use super::measure::{Arrivals, Subject, answers};
 use super::models::{Mode, Run};
 use super::report::Row;
 use crate::model_inputs::{Fill, Missing, ModelInputs};
@@ -20,10 +20,7 @@ pub(super) fn measure(path: &Path, run: &Run<'_>) -> Result<Vec<Row>> {
     let arguments = run.arguments;
     let batching = |mode: Mode| match mode {
         Mode::Direct => Ok(Batching::off()),
-        Mode::Coalesced => Ok(match std::env::var("XB") {
-            Ok(n) => Batching::new().always().in_flight(n.parse().unwrap()),
-            Err(_) => Batching::new(),
-        }),
+        Mode::Coalesced => Ok(Batching::new()),
         Mode::Plan => {
             let reason =
                 "a model file is always run by plans: --mode is direct or coalesced".into();
@@ -37,7 +34,8 @@ pub(super) fn measure(path: &Path, run: &Run<'_>) -> Result<Vec<Row>> {
     let origin = arguments.input;
     let alone = SessionCallee { session: &alone, inputs, origin };
     let answers = &answers(&alone, run.max_threads())?[..];
-    let alone = Subject { callee: &alone, device: run.one_core, answers };
+    let arrivals = Arrivals::Closed;
+    let alone = Subject { callee: &alone, device: run.one_core, answers, arrivals };
     let mut single_core = 0f64;
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let about = format!("{}, {}", path.display(), inputs.notes().join(", "));
@@ -47,7 +45,8 @@ pub(super) fn measure(path: &Path, run: &Run<'_>) -> Result<Vec<Row>> {
     for &mode in &arguments.mode {
         let session = Session::builder(&run.device).batching(batching(mode)?).open(path)?;
         let callee = SessionCallee { session: &session, inputs, origin };
-        let subject = Subject { callee: &callee, device: run.device, answers };
+        let arrivals = arguments.arrivals;
+        let subject = Subject { callee: &callee, device: run.device, answers, arrivals };
         rows.extend(run.rows(named, mode.name(), &subject, &alone, &mut single_core)?);
         let (stats, joined) = (session.stats(), session.batching_stats());
         run.bar.suspend(|| eprintln!("{}: {stats}; {joined}", mode.name()));

@@ -1,8 +1,9 @@
 //! Joining calls that come at the same time, without a timer and without a thread of its own.
 //!
-//! A call that finds fewer batches in flight than there may be leads at once: it runs a batch of itself alone. Otherwise it
-//! queues. Whoever finishes a batch hands the whole queue, up to the most that a batch may have, to one of the calls in it, which
-//! leads that batch. So batches grow with the load by themselves, and a lone call never waits.
+//! A call that finds fewer batches in flight than there may be leads at once. Otherwise it queues. Whoever finishes a batch makes
+//! the oldest call of the queue a leader. A leader takes in the whole queue, up to the most that a batch may have, when it begins,
+//! and not when it is chosen: waking up takes a while, in which others arrive. So batches grow with the load by themselves,
+//! and a lone call never waits.
 //!
 //! This room knows neither models nor devices: a call is a job, and a leader makes of the jobs of its batch one answer each.
 //!
@@ -23,7 +24,7 @@ use std::time::Instant;
 use millstream_core::sync::shim::{AtomicUsize, Condvar, Mutex, Ordering, lock};
 use std::sync::Arc;
 
-pub(crate) use batch::Batch;
+pub(crate) use batch::{Batch, Next};
 use queue::{Queue, answer_late};
 pub(crate) use ticket::{Ticket, Turn};
 
@@ -72,11 +73,13 @@ struct Shared<J, R> {
     /// How many batches may be in flight. Read without order: a call that sees an old number leads or queues as it would have.
     in_flight: AtomicUsize,
     /// How many calls a batch may have.
-    most: AtomicUsize,
+    most: usize,
     queue: Mutex<Queue<J, R>>,
     /// A leader that waits for further calls is told of each.
     arrived: Condvar,
     capacity: usize,
+    /// How many calls were answered last, less those that came since: callers usually come right back. A guess.
+    returning: AtomicUsize,
 }
 
 /// What a call has: where its answer arrives.
@@ -88,7 +91,10 @@ struct Entry<J, R> {
 /// Where a call stands.
 enum Slot<J, R> {
     /// It waits: parked, with a waker, or about to.
-    Waiting { parked: bool, waker: Option<std::task::Waker> },
+    Waiting {
+        parked: bool,
+        waker: Option<std::task::Waker>,
+    },
     /// It is to lead this batch.
     Lead(Batch<J, R>),
     Answer(Result<R, Lost>),
@@ -127,16 +133,12 @@ impl<J, R> Coalescer<J, R> {
         Self(Arc::new(Shared {
             word: AtomicUsize::new(0),
             in_flight: AtomicUsize::new(in_flight.max(1)),
-            most: AtomicUsize::new(most.max(1)),
+            most: most.max(1),
             queue: Mutex::new(Queue::new()),
             arrived: Condvar::new(),
             capacity: capacity.max(1),
+            returning: AtomicUsize::new(0),
         }))
-    }
-
-    /// How many batches may be in flight.
-    pub fn in_flight(&self) -> usize {
-        self.0.in_flight.load(Ordering::Relaxed)
     }
 
     /// Sets how many batches may be in flight. Those that queue notice when a batch ends.
@@ -144,12 +146,8 @@ impl<J, R> Coalescer<J, R> {
         self.0.in_flight.store(count.max(1), Ordering::Relaxed);
     }
 
-    /// Sets how many calls a batch may have.
-    pub fn set_most(&self, most: usize) {
-        self.0.most.store(most.max(1), Ordering::Relaxed);
-    }
-
     /// Batches in flight at this moment.
+    #[cfg(test)]
     pub fn running(&self) -> usize {
         self.0.word.load(Ordering::Relaxed) & !QUEUED
     }
@@ -162,6 +160,7 @@ impl<J, R> Coalescer<J, R> {
     /// A call comes in.
     pub fn enter(&self, job: J, terms: Terms) -> Entered<J, R> {
         let shared = &*self.0;
+        shared.one_came();
         if shared.try_lead(false) {
             return Entered::Lead(Batch::alone(self.clone(), job));
         }
@@ -185,7 +184,7 @@ impl<J, R> Coalescer<J, R> {
         Entered::Wait(Ticket::new(self.clone(), entry))
     }
 
-    /// A batch has ended, or its leader is gone: its place goes to a batch of those that queue, or is free.
+    /// A batch has ended, or its leader is gone: its place goes to one of those that queue, or is free.
     fn end_batch(&self) {
         while let Some(batch) = self.next_batch() {
             if batch.hand_over().is_ok() && !self.0.try_lead_more() {
@@ -194,7 +193,7 @@ impl<J, R> Coalescer<J, R> {
         }
     }
 
-    /// The next batch of those that queue, in the place of one that has ended; the place is free if there is none.
+    /// A batch of the oldest call that queues, in the place of one that has ended; the place is free if there is none.
     fn next_batch(&self) -> Option<Batch<J, R>> {
         let shared = &*self.0;
         loop {
@@ -214,19 +213,24 @@ impl<J, R> Coalescer<J, R> {
                 }
                 continue;
             }
-            let mut queue = lock(&shared.queue);
-            let late = queue.take_late(Instant::now());
-            let taken = queue.take(shared.most.load(Ordering::Relaxed));
-            if queue.is_empty() {
-                shared.word.fetch_and(!QUEUED, Ordering::Relaxed);
-            }
-            drop(queue);
-            answer_late(late);
-            let batch = Batch::queued(self.clone(), taken);
-            if batch.is_some() {
-                return batch;
+            if let Some(call) = self.take(Queue::take_oldest) {
+                return Some(Batch::queued(self.clone(), call));
             }
         }
+    }
+
+    /// Takes calls out of the queue. Those whose deadline has passed are told so.
+    fn take<T>(&self, take: impl FnOnce(&mut Queue<J, R>) -> T) -> T {
+        let shared = &*self.0;
+        let mut queue = lock(&shared.queue);
+        let late = queue.take_late(Instant::now());
+        let taken = take(&mut queue);
+        if queue.is_empty() {
+            shared.word.fetch_and(!QUEUED, Ordering::Relaxed);
+        }
+        drop(queue);
+        answer_late(late);
+        taken
     }
 }
 
@@ -247,6 +251,15 @@ impl<J, R> Shared<J, R> {
                 Ok(_) => return free,
                 Err(current) => word = current,
             }
+        }
+    }
+
+    /// One of those that were answered last has come back, perhaps.
+    fn one_came(&self) {
+        let returning = self.returning.load(Ordering::Relaxed);
+        if returning > 0 {
+            // Two that come at once may count as one.
+            self.returning.store(returning - 1, Ordering::Relaxed);
         }
     }
 

@@ -35,7 +35,10 @@ pub use passes::{Pass, Passes};
 pub use program::{
     HostArray, HostCall, HostOperator, HostStep, HostValue, Limits, Program, Resume,
 };
-pub use session::{Importer, Inputs, NodeTime, Outputs, Session, SessionBuilder, SessionStats};
+pub use session::{
+    Batching, BatchingStats, Call, Importer, Inputs, Joinable, NodeTime, Outputs, Session,
+    SessionBuilder, SessionStats, Submitted,
+};
 pub use view::{Sizes, View};
 
 // The tests' device registers itself.

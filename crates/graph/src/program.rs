@@ -21,11 +21,11 @@ use crate::passes::Passes;
 use crate::session::SessionStats;
 use crate::{Error, Result};
 
+pub(crate) use compile::Whole;
 pub use host::{HostArray, HostCall, HostOperator, HostStep, HostValue, Resume};
 pub use limits::Limits;
-pub(crate) use compile::Whole;
 pub(crate) use run::{Run, Step};
-pub(crate) use stage::{Form, Produced, Stage, Stages, Then};
+pub(crate) use stage::{Form, Produced, Stage, Stages};
 
 /// How programs are compiled.
 #[derive(Debug)]
@@ -89,8 +89,13 @@ impl Program {
         compile::whole(settings, &self.body, forms)
     }
 
+    /// Compiles the first stage for inputs of these forms, for whoever keeps it.
+    pub(crate) fn compile(&self, settings: &Settings, forms: &[Form]) -> Result<Stage> {
+        compile::first(settings, &self.body, forms)
+    }
+
     /// The first stage for inputs of these forms.
-    pub(crate) fn first(&self, settings: &Settings, forms: Vec<Form>) -> Result<Arc<Stage>> {
+    fn first(&self, settings: &Settings, forms: Vec<Form>) -> Result<Arc<Stage>> {
         let arrived = stage::Arrival { contents: Vec::new(), forms };
         self.root.get_or_compile(settings, arrived, |arrived| {
             compile::first(settings, &self.body, &arrived.forms)

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use millstream_core::sync::shim::{Ordering, lock, wait_until};
 
-use super::queue::{Waiting, answer_late};
+use super::queue::Waiting;
 use super::{Coalescer, Entry, Lost, QUEUED, Slot};
 
 /// The jobs of a batch, in the hands of its leader.
@@ -19,6 +19,19 @@ pub(crate) struct Batch<J, R> {
     /// Taken when the batch has ended.
     coalescer: Option<Coalescer<J, R>>,
 }
+
+/// When the next leader is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Before the calls are answered: the device goes on while they wake up.
+    First,
+    /// When all are answered: they come back first, and are in the next batch. For a processor that computes itself, where
+    /// nothing is gained by beginning earlier.
+    Last,
+}
+
+/// A leader lets others run so many times without anybody coming.
+const IDLE_YIELDS: usize = 3;
 
 /// Who gets the answer to a job.
 enum Member<J, R> {
@@ -35,17 +48,10 @@ impl<J, R> Batch<J, R> {
         Self { jobs: vec![job], members: vec![Member::Leads], coalescer: Some(coalescer) }
     }
 
-    /// A batch that nobody leads yet, if there are calls.
-    pub(super) fn queued(coalescer: Coalescer<J, R>, calls: Vec<Waiting<J, R>>) -> Option<Self> {
-        if calls.is_empty() {
-            return None;
-        }
-        let (mut jobs, mut members) = (Vec::with_capacity(calls.len()), Vec::with_capacity(calls.len()));
-        for call in calls {
-            jobs.push(call.job);
-            members.push(Member::Waits(call.entry));
-        }
-        Some(Self { jobs, members, coalescer: Some(coalescer) })
+    /// A batch of a call that is to lead it.
+    pub(super) fn queued(coalescer: Coalescer<J, R>, call: Waiting<J, R>) -> Self {
+        let members = vec![Member::Waits(call.entry)];
+        Self { jobs: vec![call.job], members, coalescer: Some(coalescer) }
     }
 
     /// The jobs, in the order of their arrival.
@@ -53,35 +59,60 @@ impl<J, R> Batch<J, R> {
         &self.jobs
     }
 
-    /// Waits until the batch is full or the time has come, and takes in those that have arrived.
-    pub fn gather(&mut self, most: usize, until: Instant) {
+    /// Takes in the calls that queue, up to the most that a batch may have. A leader does this before anything else.
+    pub fn fill(&mut self) {
         let Some(coalescer) = &self.coalescer else { return };
         let shared = &*coalescer.0;
-        let mut queue = lock(&shared.queue);
-        queue.collects = true;
-        let mut in_time = true;
-        while in_time && queue.len() + self.jobs.len() < most {
-            (queue, in_time) = wait_until(&shared.arrived, queue, Some(until));
+        let room = shared.most.saturating_sub(self.jobs.len());
+        // Without the flag nobody queues; who comes now is for the next batch.
+        if room == 0 || shared.word.load(Ordering::Relaxed) & QUEUED == 0 {
+            return;
         }
-        queue.collects = false;
-        let room = most.saturating_sub(self.jobs.len());
-        let late = queue.take_late(Instant::now());
-        let taken = if room > 0 { queue.take(room) } else { Vec::new() };
-        if queue.is_empty() {
-            shared.word.fetch_and(!QUEUED, Ordering::Relaxed);
-        }
-        drop(queue);
-        answer_late(late);
-        for call in taken {
+        let taken = coalescer.take(|queue| queue.take(room));
+        self.add(taken);
+    }
+
+    fn add(&mut self, calls: Vec<Waiting<J, R>>) {
+        for call in calls {
             self.jobs.push(call.job);
             self.members.push(Member::Waits(call.entry));
         }
     }
 
+    /// Lets other threads run first, as long as those that were answered last come back meanwhile: on a processor that computes
+    /// itself they need it to come back at all. If nobody else wants to run, this costs a microsecond.
+    pub fn let_others_come(&self) {
+        let Some(coalescer) = &self.coalescer else { return };
+        let shared = &*coalescer.0;
+        let mut idle = 0;
+        let mut before = shared.returning.load(Ordering::Relaxed);
+        while before > 0 && idle < IDLE_YIELDS {
+            std::thread::yield_now();
+            let left = shared.returning.load(Ordering::Relaxed);
+            idle = if left < before { 0 } else { idle + 1 };
+            before = left;
+        }
+        shared.returning.store(0, Ordering::Relaxed);
+    }
+
+    /// Waits until the batch would be full or the time has come.
+    pub fn wait_for_others(&self, until: Instant) {
+        let Some(coalescer) = &self.coalescer else { return };
+        let shared = &*coalescer.0;
+        let mut queue = lock(&shared.queue);
+        queue.collects = true;
+        let mut in_time = true;
+        while in_time && queue.len() + self.jobs.len() < shared.most {
+            (queue, in_time) = wait_until(&shared.arrived, queue, Some(until));
+        }
+        queue.collects = false;
+    }
+
     /// Gives the batch to one of its calls, which leads it then. An error if all of them are gone.
     pub(super) fn hand_over(mut self) -> Result<(), ()> {
         for at in 0..self.members.len() {
-            let Member::Waits(entry) = std::mem::replace(&mut self.members[at], Member::Leads) else {
+            let Member::Waits(entry) = std::mem::replace(&mut self.members[at], Member::Leads)
+            else {
                 self.members[at] = Member::Gone;
                 continue;
             };
@@ -99,21 +130,25 @@ impl<J, R> Batch<J, R> {
         Err(())
     }
 
-    /// Answers every call, and gives the leader its own answer. The next batch is handed over before anybody is woken, so
-    /// that the device does not wait for that.
-    pub fn answer(mut self, answers: impl IntoIterator<Item = R>) -> Option<R> {
-        let coalescer = self.coalescer.take();
-        if let Some(coalescer) = &coalescer {
+    /// Answers every call, and gives the leader its own answer. `next` says when the next leader is chosen.
+    pub fn answer(mut self, answers: impl IntoIterator<Item = R>, next: Next) -> Option<R> {
+        let Some(coalescer) = self.coalescer.take() else { return None };
+        let members = std::mem::take(&mut self.members);
+        coalescer.0.returning.store(members.len(), Ordering::Relaxed);
+        if next == Next::First {
             coalescer.end_batch();
         }
         let mut own = None;
-        for (member, answer) in std::mem::take(&mut self.members).into_iter().zip(answers) {
+        for (member, answer) in members.into_iter().zip(answers) {
             match member {
                 // Who is gone by now needs no answer.
                 Member::Waits(entry) => drop(entry.give(Slot::Answer(Ok(answer)))),
                 Member::Leads => own = Some(answer),
                 Member::Gone => {}
             }
+        }
+        if next == Next::Last {
+            coalescer.end_batch();
         }
         own
     }

@@ -9,9 +9,12 @@ type Calls = Coalescer<u32, u32>;
 
 /// One call to its end. The answer to each job is ten times the job.
 fn call(calls: &Calls, job: u32) -> Result<u32, Lost> {
-    let finish = |batch: Batch<u32, u32>| {
+    let finish = |mut batch: Batch<u32, u32>| {
+        batch.fill();
         let answers: Vec<u32> = batch.jobs().iter().map(|job| 10 * job).collect();
-        Ok(batch.answer(answers).expect("the leader has an answer"))
+        // Odd ones choose the next leader first, the others last.
+        let next = if job % 2 == 1 { Next::First } else { Next::Last };
+        Ok(batch.answer(answers, next).expect("the leader has an answer"))
     };
     match calls.enter(job, Terms::default()) {
         Entered::Lead(batch) => finish(batch),
@@ -75,7 +78,7 @@ fn loom_a_call_that_is_given_up_takes_nobody_with_it() {
             let calls = calls.clone();
             thread::spawn(move || drop(calls.enter(3, Terms::default())))
         };
-        assert_eq!(leader.answer([10]), Some(10));
+        assert_eq!(leader.answer([10], Next::Last), Some(10));
         assert_eq!(other.join().unwrap(), Ok(20));
         quitter.join().unwrap();
         assert_eq!((calls.running(), calls.has_queue()), (0, false));
@@ -92,7 +95,10 @@ fn loom_a_batch_that_is_dropped_is_led_by_another() {
             thread::spawn(move || call(&calls, 2))
         };
         match calls.enter(1, Terms::default()) {
-            Entered::Lead(batch) => drop(batch),
+            Entered::Lead(mut batch) => {
+                batch.fill();
+                drop(batch);
+            }
             Entered::Wait(ticket) => drop(ticket.wait(None)),
             Entered::Full => panic!("the queue is full"),
         }
@@ -112,7 +118,7 @@ fn loom_a_panic_reaches_its_own_batch_only() {
         };
         let own = calls.clone();
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
-            let _batch = match own.enter(1, Terms::default()) {
+            let mut batch = match own.enter(1, Terms::default()) {
                 Entered::Lead(batch) => batch,
                 Entered::Wait(ticket) => match ticket.wait(None) {
                     Turn::Lead(batch) => batch,
@@ -120,10 +126,14 @@ fn loom_a_panic_reaches_its_own_batch_only() {
                 },
                 Entered::Full => return,
             };
+            batch.fill();
             std::panic::resume_unwind(Box::new("planted"));
         }));
         let answer = other.join().unwrap();
-        assert!(answer == Ok(20) || (answer == Err(Lost::Leader) && panicked.is_err()), "{answer:?}");
+        assert!(
+            answer == Ok(20) || (answer == Err(Lost::Leader) && panicked.is_err()),
+            "{answer:?}"
+        );
         assert_eq!(call(&calls, 3), Ok(30));
     });
 }

@@ -63,16 +63,21 @@ impl<J, R> Queue<J, R> {
         gone
     }
 
-    /// The calls of the next batch: all, or the oldest and those of the highest priority.
+    /// The oldest call.
+    pub fn take_oldest(&mut self) -> Option<Waiting<J, R>> {
+        self.calls.pop_front()
+    }
+
+    /// The calls of the next batch, beside its leader, which is the oldest: all, or those of the highest priority, and of these
+    /// the oldest.
     pub fn take(&mut self, most: usize) -> Vec<Waiting<J, R>> {
         if self.calls.len() <= most {
             return self.calls.drain(..).collect();
         }
-        let mut order: Vec<usize> = (1..self.calls.len()).collect();
+        let mut order: Vec<usize> = (0..self.calls.len()).collect();
         order.sort_by_key(|&at| std::cmp::Reverse(self.calls[at].terms.priority));
         let mut chosen = vec![false; self.calls.len()];
-        chosen[0] = true;
-        order.iter().take(most.saturating_sub(1)).for_each(|&at| chosen[at] = true);
+        order.iter().take(most).for_each(|&at| chosen[at] = true);
         let mut taken = Vec::with_capacity(most);
         for (chosen, call) in chosen.into_iter().zip(std::mem::take(&mut self.calls)) {
             if chosen {

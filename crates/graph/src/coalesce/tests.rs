@@ -24,7 +24,10 @@ fn wait(entered: Entered<u32, u32>) -> Ticket<u32, u32> {
 
 fn led(ticket: Ticket<u32, u32>) -> Batch<u32, u32> {
     match ticket.wait(None) {
-        Turn::Lead(batch) => batch,
+        Turn::Lead(mut batch) => {
+            batch.fill();
+            batch
+        }
         Turn::Answer(answer) => panic!("it was answered: {answer:?}"),
     }
 }
@@ -39,7 +42,7 @@ fn answered(ticket: Ticket<u32, u32>) -> Result<u32, Lost> {
 /// The answer to each job is ten times the job.
 fn finish(batch: Batch<u32, u32>) -> Option<u32> {
     let answers: Vec<u32> = batch.jobs().iter().map(|job| 10 * job).collect();
-    batch.answer(answers)
+    batch.answer(answers, Next::First)
 }
 
 fn enter(calls: &Calls, job: u32) -> Entered<u32, u32> {
@@ -68,6 +71,7 @@ fn those_that_arrive_during_a_batch_are_the_next_batch() {
     assert_eq!(second.jobs(), [2, 3, 4, 5, 6]);
     let late = wait(enter(&calls, 7));
     assert_eq!(finish(second), Some(20));
+    assert_eq!(calls.running(), 1);
     let answers: Vec<_> = tickets.into_iter().map(answered).collect();
     assert_eq!(answers, [Ok(30), Ok(40), Ok(50), Ok(60)]);
     let third = led(late);
@@ -138,8 +142,9 @@ fn the_oldest_and_those_of_the_highest_priority_go_first() {
     let calls = Calls::new(1, 3, 8);
     let first = lead(enter(&calls, 0));
     let of = |priority| Terms { priority, deadline: None };
-    let mut tickets: Vec<_> =
-        [(1, 0), (2, 1), (3, 9), (4, 1), (5, 9)].map(|(job, priority)| wait(calls.enter(job, of(priority)))).into();
+    let mut tickets: Vec<_> = [(1, 0), (2, 1), (3, 9), (4, 1), (5, 9)]
+        .map(|(job, priority)| wait(calls.enter(job, of(priority))))
+        .into();
     finish(first);
     let batch = led(tickets.remove(0));
     assert_eq!(batch.jobs(), [1, 3, 5]);
@@ -175,6 +180,44 @@ fn a_batch_goes_on_without_who_is_gone() {
     drop(d);
     assert_eq!(finish(third), Some(40));
     assert_eq!(finish(lead(enter(&calls, 6))), Some(60));
+}
+
+/// Waking a leader takes a while: who arrives before it begins is in its batch.
+#[test]
+fn a_leader_takes_in_all_who_came_before_it_begins() {
+    let calls = Calls::new(1, 8, 8);
+    let first = lead(enter(&calls, 1));
+    let a = wait(enter(&calls, 2));
+    finish(first);
+    let b = wait(enter(&calls, 3));
+    let second = led(a);
+    assert_eq!(second.jobs(), [2, 3]);
+    finish(second);
+    assert_eq!(answered(b), Ok(30));
+}
+
+/// Whether the next leader is chosen before or behind the answers, everybody has one, and nobody is forgotten.
+#[test]
+fn the_next_leader_may_be_chosen_last() {
+    let calls = Calls::new(1, 8, 8);
+    let first = lead(enter(&calls, 1));
+    let a = wait(enter(&calls, 2));
+    assert_eq!(first.answer([10], Next::Last), Some(10));
+    assert_eq!(finish(led(a)), Some(20));
+    assert_eq!((calls.running(), calls.has_queue()), (0, false));
+}
+
+/// Letting others come first ends when nobody does.
+#[test]
+fn a_leader_does_not_wait_for_those_who_stay_away() {
+    let calls = Calls::new(1, 8, 8);
+    let first = lead(enter(&calls, 1));
+    let a = wait(enter(&calls, 2));
+    finish(first);
+    finish(led(a));
+    let batch = lead(enter(&calls, 3));
+    batch.let_others_come();
+    assert_eq!(batch.jobs(), [3]);
 }
 
 #[test]
@@ -247,10 +290,11 @@ fn a_task_is_woken_once_for_its_turn() {
 /// A leader that may wait takes in those that arrive meanwhile, and goes at once when the batch is full.
 #[test]
 fn a_leader_can_wait_for_others() {
-    let calls = Calls::new(1, 8, 8);
+    let calls = Calls::new(1, 3, 8);
     let mut batch = lead(enter(&calls, 1));
     let tickets = [2, 3].map(|job| wait(enter(&calls, job)));
-    batch.gather(3, Instant::now() + Duration::from_secs(60));
+    batch.wait_for_others(Instant::now() + Duration::from_secs(60));
+    batch.fill();
     assert_eq!(batch.jobs(), [1, 2, 3]);
     assert!(!calls.has_queue());
     assert_eq!(finish(batch), Some(10));
@@ -267,10 +311,15 @@ fn many_threads_get_their_own_answers() {
             scope.spawn(move || {
                 for call in 0..500 {
                     let job = thread * 1000 + call;
+                    let lead = |mut batch: Batch<u32, u32>| {
+                        batch.let_others_come();
+                        batch.fill();
+                        finish(batch)
+                    };
                     let answer = match enter(calls, job) {
-                        Entered::Lead(batch) => finish(batch),
+                        Entered::Lead(batch) => lead(batch),
                         Entered::Wait(ticket) => match ticket.wait(None) {
-                            Turn::Lead(batch) => finish(batch),
+                            Turn::Lead(batch) => lead(batch),
                             Turn::Answer(answer) => answer.ok(),
                         },
                         Entered::Full => panic!("the queue is full"),

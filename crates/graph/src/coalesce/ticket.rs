@@ -27,7 +27,10 @@ pub(crate) struct Ticket<J, R> {
 
 impl<J, R> Entry<J, R> {
     /// What has become of a call. `wait` says how it waits if it is not its turn.
-    fn turn(slot: &mut Slot<J, R>, wait: impl FnOnce(bool, Option<Waker>) -> Slot<J, R>) -> Option<Turn<J, R>> {
+    fn turn(
+        slot: &mut Slot<J, R>,
+        wait: impl FnOnce(bool, Option<Waker>) -> Slot<J, R>,
+    ) -> Option<Turn<J, R>> {
         match std::mem::replace(slot, Slot::Gone) {
             Slot::Waiting { parked, waker } => {
                 *slot = wait(parked, waker);

@@ -55,8 +55,7 @@ pub(super) fn whole(
     body: &Arc<Body>,
     forms: &[Form],
 ) -> Result<std::result::Result<Whole, Option<String>>> {
-    let Prepared { work, outputs, registers, graph } =
-        prepare(settings, Work::new(body, forms)?)?;
+    let Prepared { work, outputs, registers, graph } = prepare(settings, Work::new(body, forms)?)?;
     let Some(outputs) = outputs else { return Ok(Err(work.waiting_node())) };
     let outputs = outputs.iter().map(|value| registers.find(&work.graph, value)).collect();
     let (input_registers, first_output) = (work.input_registers, registers.first);

@@ -52,7 +52,12 @@ fn part_spec(spec: &TensorSpec, axis: usize, calls: usize) -> Option<TensorSpec>
 }
 
 impl<'a> Cut<'a> {
-    pub fn new(batch: &'a Graph, calls: usize, inputs: &[Share], folder: &'a Folder) -> Result<Self> {
+    pub fn new(
+        batch: &'a Graph,
+        calls: usize,
+        inputs: &[Share],
+        folder: &'a Folder,
+    ) -> Result<Self> {
         let known = vec![None; batch.edges().len()];
         let (part, repeated) = (Graph::new(), HashMap::new());
         let mut cut = Self { batch, calls, folder, part, known, repeated, depth: 0 };
@@ -123,7 +128,11 @@ impl<'a> Cut<'a> {
     }
 
     /// A reshape: the axis of the calls must be found again in the new shape.
-    fn reshape(&mut self, node: &Node, shape: &Sizes) -> Result<(SmallVec<[Edge; 1]>, SmallVec<[Share; 1]>)> {
+    fn reshape(
+        &mut self,
+        node: &Node,
+        shape: &Sizes,
+    ) -> Result<(SmallVec<[Edge; 1]>, SmallVec<[Share; 1]>)> {
         let source = node.inputs[0];
         let Share::Parts(axis) = self.share(source) else {
             return Err(Obstacle::at(node, "its source has no parts".into()));
@@ -139,7 +148,8 @@ impl<'a> Cut<'a> {
         let cut = found.and_then(|axis| Some((axis, part_of(shape, axis, self.calls)?)));
         let Some((axis, sizes)) = cut else {
             let from = self.batch.spec(source);
-            let text = format!("the reshape of {from} to {:?} joins parts of several calls", &shape[..]);
+            let text =
+                format!("the reshape of {from} to {:?} joins parts of several calls", &shape[..]);
             return Err(Obstacle::at(node, text));
         };
         let part = self.part(source)?;
@@ -148,7 +158,11 @@ impl<'a> Cut<'a> {
     }
 
     /// A node on parts: the number of their axis, and the node for one part.
-    fn parts(&mut self, node: &Node, op: &NodeOp) -> Result<(SmallVec<[Edge; 1]>, SmallVec<[Share; 1]>)> {
+    fn parts(
+        &mut self,
+        node: &Node,
+        op: &NodeOp,
+    ) -> Result<(SmallVec<[Edge; 1]>, SmallVec<[Share; 1]>)> {
         let (inputs, outputs) = (self.specs(&node.inputs), self.specs(&node.outputs));
         let Some(signature) = signature::of(op, &inputs, &outputs) else {
             return Err(Obstacle::at(node, "it has no axes".into()));
@@ -186,7 +200,8 @@ impl<'a> Cut<'a> {
                 Share::Parts(_) => self.part(input)?,
                 Share::Whole => {
                     let shape = self.batch.shape(input);
-                    let spans = (0..shape.len()).find(|&axis| axes[axis] == Some(number) && shape[axis] > 1);
+                    let spans = (0..shape.len())
+                        .find(|&axis| axes[axis] == Some(number) && shape[axis] > 1);
                     match spans {
                         Some(axis) => self.repeated(input, axis, node)?,
                         None => self.part(input)?,
@@ -240,7 +255,8 @@ impl<'a> Cut<'a> {
         }
         let spec = self.batch.spec(edge);
         let differs = || {
-            let text = format!("axis {axis} of {spec} meets the axis of the calls, and differs along it");
+            let text =
+                format!("axis {axis} of {spec} meets the axis of the calls, and differs along it");
             Obstacle::at(reader, text)
         };
         let calls = self.calls;
@@ -260,7 +276,8 @@ impl<'a> Cut<'a> {
                     }
                     NodeOp::View(View::Reshape(_)) => return Err(differs()),
                     op if self.depth < DEEPEST => {
-                        let (inputs, outputs) = (self.specs(&node.inputs), self.specs(&node.outputs));
+                        let (inputs, outputs) =
+                            (self.specs(&node.inputs), self.specs(&node.outputs));
                         let signature = signature::of(op, &inputs, &outputs).ok_or_else(differs)?;
                         let number = signature.outputs[output][axis].ok_or_else(differs)?;
                         self.depth += 1;

@@ -31,7 +31,10 @@ pub(super) fn check(
                 if of_x != of_y || x.op != y.op || x.inputs.len() != y.inputs.len() {
                     let (batched, alone) = (x.op.name(), y.op.name());
                     let how = if batched == alone { "with other parameters" } else { batched };
-                    let text = format!("a batch computes {alone} of {} differently: {how}", single.spec(b));
+                    let text = format!(
+                        "a batch computes {alone} of {} differently: {how}",
+                        single.spec(b)
+                    );
                     return Err(Obstacle::at(y, text));
                 }
                 for pair in x.inputs.iter().copied().zip(y.inputs.iter().copied()) {
@@ -46,7 +49,8 @@ pub(super) fn check(
             }
             (_, Source::Node(node, _)) => {
                 let node = &single.nodes()[*node];
-                let text = format!("a batch does not compute {} of {}", node.op.name(), single.spec(b));
+                let text =
+                    format!("a batch does not compute {} of {}", node.op.name(), single.spec(b));
                 return Err(Obstacle::at(node, text));
             }
             (_, Source::Input(input)) => {

@@ -28,7 +28,9 @@ fn numbered(rank: usize) -> Axes {
 /// The numbers that an input has which broadcasts to these axes: they are aligned at the end.
 fn aligned(to: &[Option<u8>], rank: usize) -> Axes {
     let start = to.len().saturating_sub(rank);
-    std::iter::repeat_n(None, rank.saturating_sub(to.len())).chain(to[start..].iter().copied()).collect()
+    std::iter::repeat_n(None, rank.saturating_sub(to.len()))
+        .chain(to[start..].iter().copied())
+        .collect()
 }
 
 /// No number on any axis.
@@ -57,12 +59,16 @@ fn same(axes: &Axes, inputs: &[TensorSpec], outputs: &[TensorSpec]) -> Signature
 /// No axis of any operand has a number.
 fn inseparable(inputs: &[TensorSpec], outputs: &[TensorSpec]) -> Signature {
     let all = |specs: &[TensorSpec]| specs.iter().map(|spec| mixed(spec.shape().len())).collect();
-    Signature { inputs: all(inputs), outputs: outputs.iter().map(|spec| mixed(spec.shape().len())).collect() }
+    Signature {
+        inputs: all(inputs),
+        outputs: outputs.iter().map(|spec| mixed(spec.shape().len())).collect(),
+    }
 }
 
 /// What each input has, by whether its first axis is the batch.
 fn batches(of: &[bool], inputs: &[TensorSpec], outputs: &[TensorSpec]) -> Signature {
-    let ranks = |specs: &[TensorSpec]| specs.iter().map(|spec| spec.shape().len()).collect::<Vec<_>>();
+    let ranks =
+        |specs: &[TensorSpec]| specs.iter().map(|spec| spec.shape().len()).collect::<Vec<_>>();
     let has = |at: usize| of.get(at).copied().unwrap_or(false);
     let inputs = ranks(inputs).into_iter().enumerate();
     Signature {
@@ -148,7 +154,10 @@ fn of_op(op: &Op, inputs: &[TensorSpec], outputs: &[TensorSpec], made: usize) ->
             if let Some(rescale) = rescale
                 && rescale.residual
             {
-                let at = 4 + [*src_zero, *weight_zero, rescale.bias].map(usize::from).iter().sum::<usize>();
+                let at = 4 + [*src_zero, *weight_zero, rescale.bias]
+                    .map(usize::from)
+                    .iter()
+                    .sum::<usize>();
                 signature.inputs[at] = aligned(&first(made), rank(at));
             }
             signature
@@ -173,7 +182,8 @@ fn of_op(op: &Op, inputs: &[TensorSpec], outputs: &[TensorSpec], made: usize) ->
         }
         Op::GatherNd { batch_axes } => gather_nd(usize::from(*batch_axes), inputs),
         Op::ScatterNd { .. } => {
-            let tuple = inputs.get(1).and_then(|indices| indices.shape().last().copied()).unwrap_or(0);
+            let tuple =
+                inputs.get(1).and_then(|indices| indices.shape().last().copied()).unwrap_or(0);
             let mut signature = same(&but(made, |axis| axis < tuple), inputs, outputs);
             signature.inputs[1] = mixed(rank(1));
             signature
@@ -187,8 +197,11 @@ fn of_op(op: &Op, inputs: &[TensorSpec], outputs: &[TensorSpec], made: usize) ->
             let crops = params.coordinates == CoordinateMode::CropAndResize;
             // Axes that stay as they are are not interpolated.
             let moves = |axis: usize| {
-                let whole =
-                    if crops { params.region[axis] == (0.0, 1.0) } else { params.scales[axis] == 1.0 };
+                let whole = if crops {
+                    params.region[axis] == (0.0, 1.0)
+                } else {
+                    params.scales[axis] == 1.0
+                };
                 params.sizes[axis] != shape[axis] || !whole
             };
             same(&but(made, moves), inputs, outputs)

@@ -117,6 +117,7 @@ pub(crate) fn limits(cores: u32) -> Limits {
         shared_bytes: 32 << 10,
         simd_width: 32,
         f64: false,
+        matrix_units: false,
         parallel_groups: cores * 4,
     }
 }

@@ -6,6 +6,7 @@ use millstream_core::{
 };
 use smallvec::smallvec;
 
+use super::conv_matrix;
 use super::epilogue::activation_code;
 use super::matmul::Tile;
 use super::matmul_split_k::{self, VECTOR};
@@ -19,7 +20,7 @@ use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 pub(super) const AXES: usize = MAX_SPATIAL + 2;
 
 params! {
-    /// The params of `conv`, `conv_split_k` and `conv_direct`.
+    /// The params of `conv`, `conv_split_k`, `conv_matrix` and `conv_direct`.
     ConvLaunch {
         /// Offsets of output, input, weight, bias and residual. For integers, the last two are the zero points.
         offset: [u64; 5],
@@ -179,7 +180,13 @@ impl Conv<'_> {
         let (act, first, second) = activation_code(activation);
         let direct = self.transposed || (groups > 1 && outputs < 8);
         let k = channels * taps;
-        let small = (!direct && matmul_split_k::is_float(dtype))
+        let wide_step = (2 + usize::from(self.params.spatial)) * if wide { 8 } else { 4 };
+        let matrix = (!direct)
+            .then(|| {
+                conv_matrix::Tile::choose([outputs, positions, k], groups, dtype, wide_step, limits)
+            })
+            .flatten();
+        let small = (!direct && matrix.is_none() && matmul_split_k::is_float(dtype))
             .then(|| self.split_k_tile(outputs, positions, groups, k, wide, limits))
             .flatten();
         let mut tile = Tile::choose(outputs, positions, groups, dtype, limits);
@@ -187,10 +194,11 @@ impl Conv<'_> {
         if limits.shared_bytes < 40 << 10 && tile.n < 32 {
             tile.slices /= 2;
         }
-        let [rows, columns] = small.map_or_else(
-            || tile.groups(outputs, positions),
-            |small| small.groups(outputs, positions),
-        );
+        let [rows, columns] = match (matrix, small) {
+            (Some(matrix), _) => matrix.groups(outputs, positions),
+            (None, Some(small)) => small.groups(outputs, positions),
+            (None, None) => tile.groups(outputs, positions),
+        };
         let offset = |operand: &Operand<RawBuffer>| operand.layout.offset() as u64;
         let launch = ConvLaunch {
             offset: [
@@ -231,9 +239,14 @@ impl Conv<'_> {
             let threads = limits.usual_threads();
             let groups = limits.groups_for(dst.layout.elements(), threads);
             (Key::new(Program::ConvDirect, &constants), [groups, 1, 1], threads)
+        } else if let Some(tile) = matrix {
+            let dense = i32::from(self.is_dense(k, conv_matrix::VECTOR));
+            let constants = tile.constants([to, axes, dense, wide.into()]);
+            let groups = [columns as u32, groups.min(65535) as u32, rows as u32];
+            (Key::new(Program::ConvMatrix, &constants), groups, tile.threads())
         } else if let Some(tile) = small {
             let [rows_of_lane, columns_of_lane, threads] = tile.constants(limits);
-            let dense = i32::from(self.is_dense(k));
+            let dense = i32::from(self.is_dense(k, VECTOR));
             let constants = [to, rows_of_lane, columns_of_lane, threads, axes, dense, wide.into()];
             let groups = [rows as u32, groups.min(65535) as u32, columns as u32];
             (Key::new(Program::ConvSplitK, &constants), groups, tile.threads(limits))
@@ -274,8 +287,8 @@ impl Conv<'_> {
         Some(tile)
     }
 
-    /// Whether the weights of an output are dense, so that several can be loaded at once.
-    fn is_dense(&self, k: usize) -> bool {
+    /// Whether the weights of an output are dense, so that `vector` of them can be loaded at once.
+    fn is_dense(&self, k: usize, vector: usize) -> bool {
         let weight = &self.command.inputs()[1];
         let (layout, size) = (&weight.layout, weight.layout.dtype().size());
         let strides = layout.strides();
@@ -287,10 +300,9 @@ impl Conv<'_> {
             dense *= layout.shape()[axis];
         }
         let start = weight.buffer.address + layout.start_bytes();
-        let pack = VECTOR * size;
-        k.is_multiple_of(VECTOR)
-            && (layout.shape()[0] == 1 || strides[0].is_multiple_of(VECTOR))
-            && start.is_multiple_of(pack)
+        k.is_multiple_of(vector)
+            && (layout.shape()[0] == 1 || strides[0].is_multiple_of(vector))
+            && start.is_multiple_of(vector * size)
     }
 
     /// Whether padding or strides are so large that 32-bit positions would wrap around into the input.

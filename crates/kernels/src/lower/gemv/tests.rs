@@ -7,6 +7,7 @@ pub(in crate::lower) const LIMITS: Limits = Limits {
     shared_bytes: 48 << 10,
     simd_width: 32,
     f64: true,
+    matrix_units: false,
     parallel_groups: 132,
 };
 

@@ -53,6 +53,8 @@ programs! {
     Compact => lower::compact::PROGRAM,
     /// Convolutions in tiles.
     Conv => lower::conv::PROGRAM,
+    /// Depthwise convolutions.
+    ConvDepthwise => lower::conv_depthwise::PROGRAM,
     /// Convolutions of 16-bit numbers by matrix units.
     ConvMatrix => lower::conv_matrix::PROGRAM,
     /// Small convolutions with split k.

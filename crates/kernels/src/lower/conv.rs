@@ -6,6 +6,7 @@ use millstream_core::{
 };
 use smallvec::smallvec;
 
+use super::conv_depthwise::Depthwise;
 use super::conv_matrix;
 use super::epilogue::activation_code;
 use super::matmul::Tile;
@@ -234,7 +235,19 @@ impl Conv<'_> {
         };
         let [to, from, by] = [dst, src, weight].map(|operand| operand.layout.dtype() as i32);
         let axes = i32::from(self.params.spatial);
-        let (key, groups, threads) = if direct {
+        let depthwise = Depthwise {
+            params: self.params,
+            dtypes: [dst, src, weight].map(|operand| operand.layout.dtype()),
+            channels,
+            dst: dst.layout.shape(),
+            weight: weight.layout.shape(),
+            act,
+            wide,
+        };
+        let depthwise = (direct && !self.transposed).then(|| depthwise.launch(limits)).flatten();
+        let (key, groups, threads) = if let Some(depthwise) = depthwise {
+            depthwise
+        } else if direct {
             let constants = [to, from, by, axes, self.transposed.into(), wide.into()];
             let threads = limits.usual_threads();
             let groups = limits.groups_for(dst.layout.elements(), threads);

@@ -10,6 +10,7 @@ pub(crate) mod chain;
 pub(crate) mod clip;
 pub(crate) mod compact;
 pub(crate) mod conv;
+pub(crate) mod conv_depthwise;
 pub(crate) mod conv_matrix;
 pub(crate) mod copy;
 pub(crate) mod cumsum;

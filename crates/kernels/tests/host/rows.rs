@@ -87,7 +87,7 @@ fn products_are_cut_for_many_processors_too() {
 #[test]
 fn convolutions_are_cut_for_many_processors_too() {
     let Some(programs) = cut_for_many_processors(OpKind::Conv) else { return };
-    for program in [Program::ConvSplitK, Program::ConvMatrix] {
+    for program in [Program::ConvSplitK, Program::ConvMatrix, Program::ConvDepthwise] {
         assert!(programs.contains(&program), "{programs:?}");
     }
 }

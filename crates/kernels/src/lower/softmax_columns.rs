@@ -17,7 +17,7 @@ const LEAST_SIZE: usize = 17;
 /// Elements of a row that a thread takes at least.
 const LEAST_SHARE: usize = 4;
 /// The most rows of a group: one for each lane.
-const MOST_ROWS: usize = 32;
+const MAX_ROWS: usize = 32;
 /// What a device reads at least from memory.
 const SECTOR_BYTES: usize = 32;
 /// Threads that a processor keeps at once.
@@ -37,8 +37,8 @@ impl Cut {
     /// group gets as many threads as have a share of a row.
     fn choose(rows: usize, size: usize, element: usize, limits: &Limits) -> Self {
         let processors = (limits.parallel_groups as usize / 4).max(1);
-        let narrow = (SECTOR_BYTES / element).min(MOST_ROWS / 2);
-        let columns = if rows / MOST_ROWS >= processors { MOST_ROWS } else { narrow };
+        let narrow = (SECTOR_BYTES / element).min(MAX_ROWS / 2);
+        let columns = if rows / MAX_ROWS >= processors { MAX_ROWS } else { narrow };
         let groups = rows.div_ceil(columns);
         let simd_width = limits.simd_width as usize;
         let mut threads = (limits.max_threads as usize).next_multiple_of(simd_width).min(1024);

@@ -28,6 +28,9 @@ use crate::{Buffer, Device, Layout, Operand, Result};
 /// The most Commands of a plan. The time to lay it out grows with their square.
 const MAX_COMMANDS: usize = 1 << 14;
 
+/// The most inputs, and the most outputs, of a plan.
+const MAX_ENDS: usize = 1 << 11;
+
 /// A list of Commands that was checked and laid out once, to be run any number of times with
 /// [`Stream::run`](crate::Stream::run).
 ///

@@ -1,6 +1,8 @@
 //! Times of the GPU: from counters, and from command buffers where there are none.
 
-use millstream::{Device, Event, Stream};
+use millstream::command::Command;
+use millstream::memory::Layout;
+use millstream::{DType, Device, Event, Stream};
 use millstream_metal_driver::control::{self, Refusal};
 
 use crate::kit::{alone, error_of, filled, negated, open, value, warm_up};
@@ -22,6 +24,18 @@ fn times_rise(device: &Device) {
     for pair in events.windows(2) {
         let elapsed = pair[0].elapsed(&pair[1]).unwrap();
         assert!(elapsed <= started.elapsed(), "{elapsed:?}");
+    }
+    // A time that its own batch reads, between work: the clock of a profile stands among it.
+    for (first, second) in [(false, false), (true, false), (true, true)] {
+        let clock = stream.allocate(8).unwrap();
+        let word = clock.operand(Layout::scalar(DType::I64));
+        stream.upload(word, &[i64::MIN]).unwrap();
+        let before = first.then(|| filled(&stream, 1.0).unwrap());
+        stream.record(Command::timestamp(word).unwrap()).unwrap();
+        let after = second.then(|| filled(&stream, 2.0).unwrap());
+        let time = stream.download(word).unwrap().read::<i64>().unwrap()[0];
+        assert!(time > 0, "{time}");
+        drop((before, after));
     }
     // A batch of times alone.
     let alone = Event::timed(&stream).unwrap();
@@ -51,6 +65,11 @@ fn spans_are_on_the_clock_of_the_host(device: &Device) {
     // The clocks are compared when the device is opened, less well on a busy machine.
     let slack = 1_000_000_000;
     assert!(spans[0].start_ns + slack > begun && spans[3].end_ns < ended + slack);
+    // Times of the profiler beside those that batches read.
+    device.profiler().start();
+    times_rise(device);
+    device.profiler().stop();
+    assert!(!device.profiler().take().is_empty());
 }
 
 alone! {

@@ -4,6 +4,7 @@
 //! of Metal's may be broken in it.
 
 mod failures;
+mod in_place;
 mod kit;
 mod lifetime;
 mod order;

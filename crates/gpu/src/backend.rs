@@ -1,10 +1,12 @@
 //! A GPU as a backend.
 
+use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
 use millstream_core::sync::schedule::{AtomicUsize, Ordering};
 use millstream_core::{
-    Backend, BackendInfo, Error, MAX_STREAMS, OpKind, Queue, QueueContext, Result, Segment,
+    Backend, BackendInfo, Error, HostOwner, MAX_STREAMS, OpKind, Queue, QueueContext, Result,
+    Segment,
 };
 
 use crate::memory::{HostMemory, Registered, SegmentView};
@@ -143,6 +145,27 @@ impl<P: Platform> Backend for GpuBackend<P> {
                 let owner = Box::new(Registered::new(platform.segments(), memory));
                 Ok(Some(Segment { address, bytes, host, owner }))
             }
+            Err(failure) if failure.out_of_memory => Ok(None),
+            Err(failure) => Err(platform.status().note(&failure)),
+        }
+    }
+
+    unsafe fn wrap(
+        &self,
+        first: NonNull<u8>,
+        bytes: usize,
+        owner: HostOwner,
+    ) -> Result<Option<(Segment, usize)>> {
+        let platform = &self.shared.platform;
+        platform.status().check()?;
+        // SAFETY: as the caller says.
+        match unsafe { platform.wrap(first, bytes, owner) } {
+            Ok(wrapped) => Ok(wrapped.map(|(memory, offset)| {
+                let (address, bytes) = (memory.address(), memory.bytes());
+                let host = memory.visible().map(|host| host.as_ptr().addr());
+                let owner = Box::new(Registered::new(platform.segments(), memory));
+                (Segment { address, bytes, host, owner }, offset)
+            })),
             Err(failure) if failure.out_of_memory => Ok(None),
             Err(failure) => Err(platform.status().note(&failure)),
         }

@@ -5,6 +5,7 @@
 
 mod compiler;
 mod failures;
+mod in_place;
 mod kit;
 mod lifetime;
 mod memory;

@@ -111,7 +111,7 @@ fn check_products(stream: &Stream, types: &[DType]) {
     for dtype in types {
         for (index, sizes) in SIZES.into_iter().enumerate() {
             for (turn, transposed) in TRANSPOSED.into_iter().enumerate() {
-                if (index + turn + turn / 2 + *dtype as usize) % 2 == 0 {
+                if (index + turn + turn / 2 + *dtype as usize).is_multiple_of(2) {
                     continue;
                 }
                 // Rows that begin at multiples of 16 bytes, and rows that do not.

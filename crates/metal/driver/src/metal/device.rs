@@ -257,6 +257,9 @@ unsafe extern "C" fn wrapped(
         violation(Rule::NoCopyAlignment, format_args!("{length} bytes at {bytes:?}"));
         return ptr::null_mut();
     }
+    if control::refused(Refusal::Buffer) {
+        return ptr::null_mut();
+    }
     // SAFETY: the caller passes null or a block.
     let deallocator = unsafe { BlockRef::copy(block) };
     let memory = Memory::of_caller(bytes.addr(), length, deallocator);

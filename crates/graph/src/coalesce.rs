@@ -72,8 +72,8 @@ struct Shared<J, R> {
     word: AtomicUsize,
     /// How many batches may be in flight. Read without order: a call that sees an old number leads or queues as it would have.
     in_flight: AtomicUsize,
-    /// How many calls a batch may have.
-    most: usize,
+    /// How many calls a batch may have. Read without order, as `in_flight` is.
+    most: AtomicUsize,
     queue: Mutex<Queue<J, R>>,
     /// A leader that waits for further calls is told of each.
     arrived: Condvar,
@@ -133,7 +133,7 @@ impl<J, R> Coalescer<J, R> {
         Self(Arc::new(Shared {
             word: AtomicUsize::new(0),
             in_flight: AtomicUsize::new(in_flight.max(1)),
-            most: most.max(1),
+            most: AtomicUsize::new(most.max(1)),
             queue: Mutex::new(Queue::new()),
             arrived: Condvar::new(),
             capacity: capacity.max(1),
@@ -144,6 +144,11 @@ impl<J, R> Coalescer<J, R> {
     /// Sets how many batches may be in flight. Those that queue notice when a batch ends.
     pub fn set_in_flight(&self, count: usize) {
         self.0.in_flight.store(count.max(1), Ordering::Relaxed);
+    }
+
+    /// Sets how many calls a batch may have.
+    pub fn set_most(&self, most: usize) {
+        self.0.most.store(most.max(1), Ordering::Relaxed);
     }
 
     /// Batches in flight at this moment.

@@ -44,7 +44,13 @@ pub(in crate::session) struct Group {
     wanted: AtomicU64,
     /// Whether a thread proves or compiles.
     preparing: AtomicBool,
+    /// The most calls of a batch.
+    most: AtomicUsize,
 }
+
+/// Where the host computes, the temporary values of a batch have no more bytes than this: beyond, they do not stay in its caches,
+/// and a batch takes longer than its calls.
+const HOST_ARENA: usize = 8 << 20;
 
 /// How a call goes on.
 pub(in crate::session) enum Way {
@@ -85,7 +91,24 @@ impl Group {
             plans: [const { OnceLock::new() }; SIZES.len()],
             wanted: AtomicU64::new(0),
             preparing: AtomicBool::new(false),
+            most: AtomicUsize::new(batching.most),
         }
+    }
+
+    /// The most calls of a batch.
+    fn most(&self) -> usize {
+        self.most.load(Ordering::Relaxed)
+    }
+
+    /// Sets the most calls of a batch by what a plan for two takes.
+    fn limit(&self) {
+        let plan =
+            self.plans[1].get().and_then(Option::as_ref).and_then(|stage| stage.plan.as_ref());
+        let Some(plan) = plan.filter(|_| self.context.computes_on_host) else { return };
+        let each = plan.arena_bytes().div_ceil(2).max(1);
+        let most = (HOST_ARENA / each).clamp(2, self.context.batching.most);
+        self.most.store(most, Ordering::Relaxed);
+        self.coalescer.set_most(most);
     }
 
     /// A call comes in.
@@ -210,7 +233,7 @@ impl Group {
 
     /// The plan for a batch of so many calls, if it is ready; else it is asked for. With its size.
     pub(super) fn plan_for(self: &Arc<Self>, calls: usize) -> Option<(usize, Arc<Stage>)> {
-        let most = self.context.batching.most;
+        let most = self.most();
         let ready = |at: usize| {
             self.plans[at].get().and_then(Option::as_ref).map(|plan| (SIZES[at], Arc::clone(plan)))
         };
@@ -275,10 +298,9 @@ impl Group {
         if self.proof.get().is_none() {
             let proof = axes::first_proof(&self.context, &self.forms);
             if let Ok(proof) = &proof {
-                let most = self.context.batching.most;
-                let first =
-                    (1..SIZES.len()).filter(|&at| SIZES[at] <= most && SIZES[at].is_power_of_two());
-                first.for_each(|at| self.compile_with(at, proof));
+                self.compile_with(1, proof);
+                self.limit();
+                self.first_sizes().for_each(|at| self.compile_with(at, proof));
             }
             let _ = self.proof.set(proof);
         }
@@ -313,11 +335,14 @@ impl Group {
     pub fn warm_up(&self) {
         if self.prove().is_ok() {
             // A thread that prepares behind the calls may be at it; each plan is made once.
-            let most = self.context.batching.most;
-            let sizes =
-                (1..SIZES.len()).filter(|&at| SIZES[at] <= most && SIZES[at].is_power_of_two());
-            sizes.for_each(|at| self.compile(at));
+            self.first_sizes().for_each(|at| self.compile(at));
         }
+    }
+
+    /// The sizes that are compiled at once: powers of two. Others are when a batch has them.
+    fn first_sizes(&self) -> impl Iterator<Item = usize> {
+        let most = self.most();
+        (1..SIZES.len()).filter(move |&at| SIZES[at] <= most && SIZES[at].is_power_of_two())
     }
 
     /// Whether calls can be joined.

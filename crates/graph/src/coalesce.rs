@@ -9,7 +9,7 @@
 //!
 //! All that decides whether a call may lead is one word: the number of batches in flight, and a flag that somebody queues. While the
 //! flag is set, nobody leads but by being handed a batch, so nobody overtakes and no call is forgotten. The flag changes under
-//! the queue's lock only.
+//! the queue's lock only. The word publishes nothing, so its accesses need no order: jobs and answers go through locks.
 
 mod batch;
 #[cfg(all(test, loom))]
@@ -206,11 +206,10 @@ impl<J, R> Coalescer<J, R> {
             let (running, limit) = (word & !QUEUED, shared.in_flight.load(Ordering::Relaxed));
             // Others will take care of the queue if there are more in flight than there may be now.
             if word & QUEUED == 0 || running > limit {
-                // Releases what the batch has done to whoever leads the next.
                 let next = shared.word.compare_exchange(
                     word,
                     word - 1,
-                    Ordering::AcqRel,
+                    Ordering::Relaxed,
                     Ordering::Relaxed,
                 );
                 if next.is_ok() {
@@ -251,8 +250,8 @@ impl<J, R> Shared<J, R> {
                 (false, true) => word | QUEUED,
                 (false, false) => return false,
             };
-            // Acquires what the batch before has done.
-            match self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Relaxed) {
+            match self.word.compare_exchange_weak(word, next, Ordering::Relaxed, Ordering::Relaxed)
+            {
                 Ok(_) => return free,
                 Err(current) => word = current,
             }
@@ -274,7 +273,8 @@ impl<J, R> Shared<J, R> {
         let mut word = self.word.load(Ordering::Relaxed);
         while word & QUEUED != 0 && word & !QUEUED < limit {
             let next = word + 1;
-            match self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Relaxed) {
+            match self.word.compare_exchange_weak(word, next, Ordering::Relaxed, Ordering::Relaxed)
+            {
                 Ok(_) => return true,
                 Err(current) => word = current,
             }

@@ -134,7 +134,7 @@ impl<J, R> Batch<J, R> {
 
     /// Answers every call, and gives the leader its own answer. `next` says when the next leader is chosen.
     pub fn answer(mut self, answers: impl IntoIterator<Item = R>, next: Next) -> Option<R> {
-        let Some(coalescer) = self.coalescer.take() else { return None };
+        let coalescer = self.coalescer.take()?;
         let members = std::mem::take(&mut self.members);
         coalescer.0.returning.store(members.len(), Ordering::Relaxed);
         if next == Next::First {

@@ -16,6 +16,9 @@ use crate::{Array, Result as ModelResult};
 
 type Result<T> = std::result::Result<T, Obstacle>;
 
+/// The outputs of a node for one call, and how those of the batch are shared.
+type Made = (SmallVec<[Edge; 1]>, SmallVec<[Share; 1]>);
+
 /// Constants up to so many bytes are looked at to see whether they repeat along an axis.
 const COMPARED_BYTES: usize = 1 << 22;
 
@@ -128,11 +131,7 @@ impl<'a> Cut<'a> {
     }
 
     /// A reshape: the axis of the calls must be found again in the new shape.
-    fn reshape(
-        &mut self,
-        node: &Node,
-        shape: &Sizes,
-    ) -> Result<(SmallVec<[Edge; 1]>, SmallVec<[Share; 1]>)> {
+    fn reshape(&mut self, node: &Node, shape: &Sizes) -> Result<Made> {
         let source = node.inputs[0];
         let Share::Parts(axis) = self.share(source) else {
             return Err(Obstacle::at(node, "its source has no parts".into()));
@@ -158,11 +157,7 @@ impl<'a> Cut<'a> {
     }
 
     /// A node on parts: the number of their axis, and the node for one part.
-    fn parts(
-        &mut self,
-        node: &Node,
-        op: &NodeOp,
-    ) -> Result<(SmallVec<[Edge; 1]>, SmallVec<[Share; 1]>)> {
+    fn parts(&mut self, node: &Node, op: &NodeOp) -> Result<Made> {
         let (inputs, outputs) = (self.specs(&node.inputs), self.specs(&node.outputs));
         let Some(signature) = signature::of(op, &inputs, &outputs) else {
             return Err(Obstacle::at(node, "it has no axes".into()));
@@ -193,7 +188,7 @@ impl<'a> Cut<'a> {
         op: &NodeOp,
         signature: &Signature,
         number: u8,
-    ) -> Result<(SmallVec<[Edge; 1]>, SmallVec<[Share; 1]>)> {
+    ) -> Result<Made> {
         let mut parts: SmallVec<[Edge; 4]> = SmallVec::new();
         for (&input, axes) in node.inputs.iter().zip(&signature.inputs) {
             parts.push(match self.share(input) {

@@ -72,7 +72,7 @@ struct Pending<'a>(Option<&'a Counters>);
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
         if let Some(counters) = self.0.take() {
-            counters.cancelled();
+            counters.canceled();
         }
     }
 }

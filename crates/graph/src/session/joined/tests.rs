@@ -261,7 +261,7 @@ fn a_call_that_is_given_up_is_counted_and_harms_nobody() {
     drop(given_up);
     assert_eq!(y(&held.go_on()), y(&ended(&mut other).unwrap()));
     assert_eq!(session.batching_stats().sizes[1], 1);
-    assert_eq!(session.batching_stats().cancelled, 1);
+    assert_eq!(session.batching_stats().canceled, 1);
 }
 
 /// The leader goes away: another of those that wait leads.

@@ -75,7 +75,7 @@ struct Shared<J, R> {
     /// How many calls a batch may have. Read without order, as `in_flight` is.
     most: AtomicUsize,
     queue: Mutex<Queue<J, R>>,
-    /// A leader that waits for further calls is told of each.
+    /// Notified of each call while a leader waits for further ones.
     arrived: Condvar,
     capacity: usize,
     /// How many calls were answered last, less those that came since: callers usually come right back. A guess.
@@ -223,7 +223,7 @@ impl<J, R> Coalescer<J, R> {
         }
     }
 
-    /// Takes calls out of the queue. Those whose deadline has passed are told so.
+    /// Takes calls out of the queue. Those whose deadline has passed get the error.
     fn take<T>(&self, take: impl FnOnce(&mut Queue<J, R>) -> T) -> T {
         let shared = &*self.0;
         let mut queue = lock(&shared.queue);

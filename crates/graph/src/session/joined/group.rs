@@ -14,7 +14,7 @@ use crate::separate::Obstacle;
 use crate::{Error, Result};
 
 /// A call that is to be joined.
-pub(in crate::session) struct Job {
+pub(in crate::session) struct Request {
     pub(super) values: Vec<HostValue>,
     pub(super) entered: Instant,
 }
@@ -34,7 +34,7 @@ pub(super) const SIZES: [usize; 28] = [
 pub(in crate::session) struct Group {
     pub(super) context: Arc<Context>,
     pub(super) forms: Vec<Form>,
-    coalescer: Coalescer<Job, Result<Answer>>,
+    coalescer: Coalescer<Request, Result<Answer>>,
     policy: Policy,
     /// Calls that run by themselves: until their outputs are dropped.
     active: AtomicUsize,
@@ -53,13 +53,13 @@ pub(in crate::session) struct Group {
 const HOST_ARENA: usize = 8 << 20;
 
 /// How a call goes on.
-pub(in crate::session) enum Way {
+pub(in crate::session) enum Begun {
     /// By itself.
     Alone(Vec<HostValue>, Active),
     /// It leads a batch.
-    Lead(Batch<Job, Result<Answer>>),
+    Lead(Batch<Request, Result<Answer>>),
     /// It waits for its turn.
-    Wait(Ticket<Job, Result<Answer>>),
+    Wait(Ticket<Request, Result<Answer>>),
 }
 
 /// A call that runs by itself.
@@ -117,7 +117,7 @@ impl Group {
         values: Vec<HostValue>,
         terms: Terms,
         entered: Instant,
-    ) -> Result<Way> {
+    ) -> Result<Begun> {
         let mode =
             if matches!(self.proof.get(), Some(Ok(_))) { self.policy.mode() } else { Mode::Alone };
         if mode == Mode::Alone {
@@ -128,11 +128,11 @@ impl Group {
                 Some(Ok(_)) => self.policy.count(1, others > 0, entered, &self.coalescer),
                 None | Some(Err(_)) => {}
             }
-            return Ok(Way::Alone(values, active));
+            return Ok(Begun::Alone(values, active));
         }
-        match self.coalescer.enter(Job { values, entered }, terms) {
-            Entered::Lead(batch) => Ok(Way::Lead(batch)),
-            Entered::Wait(ticket) => Ok(Way::Wait(ticket)),
+        match self.coalescer.enter(Request { values, entered }, terms) {
+            Entered::Lead(batch) => Ok(Begun::Lead(batch)),
+            Entered::Wait(ticket) => Ok(Begun::Wait(ticket)),
             Entered::Full => {
                 self.context.counters.rejected();
                 let most = self.context.batching.queue;
@@ -157,7 +157,7 @@ impl Group {
     }
 
     /// Leads a batch to its end, on the calling thread. Gives the leader's own answer.
-    pub fn lead(self: &Arc<Self>, mut batch: Batch<Job, Result<Answer>>) -> Result<Answer> {
+    pub fn lead(self: &Arc<Self>, mut batch: Batch<Request, Result<Answer>>) -> Result<Answer> {
         let delay = self.context.batching.max_delay;
         if let Some(job) = batch.jobs().first()
             && !delay.is_zero()
@@ -185,7 +185,7 @@ impl Group {
     /// As [`lead`](Self::lead), without holding a thread while the device computes.
     pub async fn lead_async(
         self: &Arc<Self>,
-        mut batch: Batch<Job, Result<Answer>>,
+        mut batch: Batch<Request, Result<Answer>>,
     ) -> Result<Answer> {
         batch.fill();
         let begun = Instant::now();
@@ -214,7 +214,7 @@ impl Group {
     /// Gives every call of a batch its answer, or all of them the error.
     fn answer(
         &self,
-        batch: Batch<Job, Result<Answer>>,
+        batch: Batch<Request, Result<Answer>>,
         begun: Instant,
         result: Result<Vec<Result<Answer>>>,
     ) -> Result<Answer> {
@@ -373,8 +373,8 @@ impl Group {
 /// What a call that waits for its turn has come to.
 pub(in crate::session) fn turn(
     group: &Arc<Group>,
-    turn: Turn<Job, Result<Answer>>,
-) -> Result<std::result::Result<Answer, Batch<Job, Result<Answer>>>> {
+    turn: Turn<Request, Result<Answer>>,
+) -> Result<std::result::Result<Answer, Batch<Request, Result<Answer>>>> {
     match turn {
         Turn::Lead(batch) => Ok(Err(batch)),
         Turn::Answer(Ok(answer)) => answer.map(Ok),

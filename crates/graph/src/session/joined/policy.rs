@@ -19,10 +19,10 @@ pub(super) enum Mode {
 }
 
 /// Batches in flight that are tried.
-pub(super) const MOST_IN_FLIGHT: usize = 4;
+pub(super) const MAX_IN_FLIGHT: usize = 4;
 
 const CHOICES: [Mode; 4] =
-    [Mode::Joined(1), Mode::Joined(2), Mode::Alone, Mode::Joined(MOST_IN_FLIGHT)];
+    [Mode::Joined(1), Mode::Joined(2), Mode::Alone, Mode::Joined(MAX_IN_FLIGHT)];
 
 /// A choice is tried for at least so long and so many calls or batches, and as much before that does not count: what was begun in
 /// another way comes to its end. Where batches take long, few must do.

@@ -154,7 +154,7 @@ fn ended(submitted: &mut Submitted) -> crate::Result<Outputs> {
 /// A call that leads and does not go on yet, so that others queue.
 struct Held {
     group: Arc<super::Group>,
-    batch: crate::coalesce::Batch<super::group::Job, crate::Result<super::Answer>>,
+    batch: crate::coalesce::Batch<super::group::Request, crate::Result<super::Answer>>,
 }
 
 impl Held {
@@ -165,7 +165,7 @@ impl Held {
         let group = session.0.joined.as_ref().unwrap().group(&values).unwrap();
         let terms = crate::coalesce::Terms::default();
         match group.enter(values, terms, Instant::now()).unwrap() {
-            super::Way::Lead(batch) => Self { group, batch },
+            super::Begun::Lead(batch) => Self { group, batch },
             _ => panic!("nobody else calls"),
         }
     }

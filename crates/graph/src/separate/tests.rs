@@ -220,3 +220,36 @@ fn a_gather_from_the_row_of_another_call_is_refused() {
         assert!(proof.is_err(), "{wrong:?}");
     }
 }
+
+/// Operations that combine an axis, on the axis of the calls.
+#[test]
+fn the_axis_of_the_calls_must_not_be_combined() {
+    let combining: [Build; 4] = [
+        |graph, x, _| add(graph, Op::Softmax { axis: 0, log: false }, &[x]),
+        |graph, x, _| {
+            let sum = Op::CumSum { axis: 0, exclusive: false, reverse: false, product: false };
+            add(graph, sum, &[x])
+        },
+        |graph, x, _| {
+            let norm = Op::LayerNorm {
+                axes: 2,
+                epsilon: 1e-5,
+                weight: false,
+                bias: false,
+                moments: false,
+            };
+            add(graph, norm, &[x])
+        },
+        |graph, x, _| {
+            let ones = constant(graph, &[1.0; 12], &[4, 3]);
+            let product = Op::MatMul { epilogue: millstream_core::Epilogue::default() };
+            let square = add(graph, product.clone(), &[x, ones]);
+            let transposed = view(graph, View::Permute(Sizes::from_slice(&[1, 0])), square);
+            add(graph, product, &[transposed, square])
+        },
+    ];
+    for build in combining {
+        let text = refusal(build);
+        assert!(text.contains("which is that of the calls"), "{text}");
+    }
+}

@@ -20,6 +20,7 @@ mod program;
 mod recent_cache;
 mod separate;
 mod session;
+mod trace;
 mod view;
 
 pub use array::Array;

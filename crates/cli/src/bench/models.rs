@@ -136,6 +136,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         cores,
         input: arguments.input.name(),
         seconds: arguments.seconds,
+        counters: device.counters().to_string(),
         rows,
     };
     if arguments.json {

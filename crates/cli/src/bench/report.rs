@@ -12,6 +12,8 @@ pub(crate) struct Report<'a> {
     pub cores: usize,
     pub input: &'static str,
     pub seconds: f64,
+    /// What the device counted in the whole run.
+    pub counters: String,
     pub rows: Vec<Row>,
 }
 
@@ -106,6 +108,7 @@ impl Report<'_> {
             "cores": self.cores,
             "input": self.input,
             "seconds": self.seconds,
+            "counters": self.counters,
             "rows": rows,
         })
     }

@@ -207,7 +207,7 @@ impl Graph {
 
     /// Whether the elements of an edge are to lie channel by channel for each place, and not place by place for each
     /// channel. What is computed is the same.
-    pub fn is_channels_last(&self, edge: Edge) -> bool {
+    pub(crate) fn is_channels_last(&self, edge: Edge) -> bool {
         self.edges[edge.index()].channels_last
     }
 

@@ -89,8 +89,8 @@ pub mod stream {
 /// The traits of a device, for those who write one, and a fake device for tests.
 pub mod backend {
     pub use crate::{
-        Backend, BackendEntry, BackendInfo, Batch, BoundCommand, Fault, HostBounds, HostPiece,
-        HostPool, Outcome, Progress, Queue, QueueContext, RawBuffer, Reclaim, Segment,
+        Backend, BackendEntry, BackendInfo, Batch, BoundCommand, Fault, HostBounds, HostOwner,
+        HostPiece, HostPool, Outcome, Progress, Queue, QueueContext, RawBuffer, Reclaim, Segment,
         StreamMemory, WaitFor, fake, inventory, panic_message, sync,
     };
 }

@@ -28,7 +28,8 @@ mod stream;
 pub mod sync;
 
 pub use backend::{
-    Backend, BackendEntry, BackendInfo, Batch, Queue, QueueContext, Reclaim, Segment, WaitFor,
+    Backend, BackendEntry, BackendInfo, Batch, HostOwner, Queue, QueueContext, Reclaim, Segment,
+    WaitFor,
 };
 pub use command::{
     Access, Activation, Alignment, AttentionParams, Axes, BinaryOp, BlockWeights, BoundCommand,

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use millstream_core::{
-    Backend, BackendEntry, BackendInfo, Config, Error, Layout, OpKind, Queue, QueueContext, Result,
-    Segment,
+    Backend, BackendEntry, BackendInfo, Config, Error, Layout, MAX_STREAMS, OpKind, Queue,
+    QueueContext, Result, Segment,
 };
 
 use crate::engine::Engine;
@@ -43,7 +43,7 @@ fn info(threads: usize, memory_bytes: usize) -> BackendInfo {
         parallelism: threads,
         queue_capacity: usize::MAX,
         alignment: memory::ALIGNMENT,
-        streams: 32,
+        streams: MAX_STREAMS,
         f64: true,
     }
 }
@@ -63,6 +63,8 @@ impl CpuBackend {
             static TOLD: std::sync::Once = std::sync::Once::new();
             TOLD.call_once(|| eprintln!("{UNOPTIMIZED}"));
         }
+        kernels::check_settings()
+            .map_err(|reason| Error::Unavailable { name: "cpu".into(), reason })?;
         let threads = config.threads.unwrap_or_else(cores);
         // Who asks for a number of threads gets no more than that.
         let spare = if config.threads.is_none() { SPARE } else { 0 };

@@ -1,16 +1,16 @@
 //! The scheduler: which thread executes which batch, and when.
 //!
 //! A thread that waits for a stream executes it itself. Workers execute what nobody waits for. Either way a
-//! batch needs a permit, and permits are handed out in order of arrival. There is one more than there are
-//! cores: a thread that is handed a permit must first wake up, and its core would idle meanwhile.
+//! batch needs a permit ([`Admission`]). There is one more than there are cores: a thread that is handed a permit
+//! must first wake up, and its core would idle meanwhile.
 
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use millstream_core::sync::{FairPool, Permits};
 use millstream_core::{Error, MAX_STREAMS, Result, WaitFor};
 
+use crate::admission::{Admission, Permit};
 use crate::callers::Callers;
 use crate::helpers::Helpers;
 use crate::idle_workers::{IdleWorkers, Wake};
@@ -25,13 +25,14 @@ const SPIN_TIME: Duration = Duration::from_micros(50);
 
 pub(crate) struct Engine {
     queues: Box<[OnceLock<Arc<CpuQueue>>]>,
-    pub admission: FairPool<Permits>,
+    admission: Admission,
     pub idle_workers: IdleWorkers<Task>,
     pub intra_op: bool,
     pub callers: Callers,
     pub helpers: Helpers,
     /// Where the thread that executes a stream sleeps until its helpers have left.
     owner_parkers: Box<[OwnerParker]>,
+    cores: usize,
     /// Permits beyond cores.
     spare: usize,
 }
@@ -41,7 +42,8 @@ impl Engine {
     pub fn new(threads: usize, spare: usize, intra_op: bool) -> Arc<Self> {
         Arc::new(Self {
             queues: (0..MAX_STREAMS).map(|_| OnceLock::new()).collect(),
-            admission: FairPool::permits((threads + spare) as u32),
+            admission: Admission::new(threads + spare),
+            cores: threads,
             spare,
             idle_workers: IdleWorkers::new(threads),
             intra_op: intra_op && threads > 1,
@@ -95,9 +97,14 @@ impl Engine {
         &self.owner_parkers[stream as usize]
     }
 
+    /// Cores that execute.
+    pub fn cores(&self) -> usize {
+        self.cores
+    }
+
     /// Cores that nobody has a permit for.
     pub fn free_cores(&self) -> usize {
-        (self.admission.free_word() as usize).saturating_sub(self.spare)
+        self.admission.free().saturating_sub(self.spare)
     }
 
     pub fn add_queue(&self, stream: u32, queue: Arc<CpuQueue>) {
@@ -113,8 +120,10 @@ impl Engine {
     pub fn work(&self, worker: usize) {
         let mut from = worker;
         let mut last_task = None;
-        while !self.idle_workers.is_stopped() {
-            if let Some(stream) = self.idle_workers.take_ready(from) {
+        // Whether somebody may hand it a task, which it must then run.
+        let mut marked = false;
+        while marked || !self.idle_workers.is_stopped() {
+            if !marked && let Some(stream) = self.idle_workers.take_ready(from) {
                 // The next search starts behind this stream, so that none is starved.
                 from = stream as usize + 1;
                 self.run_stream(stream);
@@ -125,12 +134,13 @@ impl Engine {
                 last_task.is_some_and(|at: Instant| at.elapsed() < SPIN_TIME)
                     && self.free_cores() > 0
             };
-            match self.idle_workers.park(worker, keep_spinning) {
+            match self.idle_workers.park(worker, marked, keep_spinning) {
                 Some(Wake::Task(task)) => {
-                    task.run(self);
+                    task.run(self, worker);
+                    marked = true;
                     last_task = Some(Instant::now());
                 }
-                Some(Wake::Ready) => {}
+                Some(Wake::Ready) => marked = false,
                 None => return,
             }
         }
@@ -154,10 +164,10 @@ impl Engine {
 
     fn execute(&self, queue: &CpuQueue, batch: millstream_core::Batch) -> bool {
         // Without a deadline a permit always comes.
-        let permit = self.admission.take(None);
+        let permit = self.admission.enter_worker();
         let executed = queue.execute(batch, &mut WorkBudget::unlimited());
-        if permit.is_some() {
-            self.admission.put(());
+        if let Some(permit) = permit {
+            self.admission.give_back(permit);
         }
         matches!(executed, Executed::Whole { more: true } | Executed::InPart)
     }
@@ -195,16 +205,16 @@ impl Engine {
             if now >= deadline {
                 break;
             }
-            let wait = |permit: &mut Option<()>| {
+            let wait = |permit: &mut Option<Permit>| {
                 // Nobody keeps a core from others while waiting.
-                if permit.take().is_some() {
-                    self.admission.put(());
+                if let Some(permit) = permit.take() {
+                    self.admission.give_back(permit);
                 }
                 queue.progress.wait_for_change(completed, target.sequence, Some(deadline));
             };
             match queue.begin() {
                 Begin::Run(batch) => {
-                    permit = permit.or_else(|| self.admission.take(Some(deadline)));
+                    permit = permit.or_else(|| self.admission.enter(stream, deadline));
                     if permit.is_none() {
                         queue.put_back(batch);
                         continue;
@@ -226,10 +236,10 @@ impl Engine {
                 Begin::Busy | Begin::Empty => wait(&mut permit),
             }
         }
-        if permit.is_some() {
+        if let Some(permit) = permit {
             // Before the permit can go to a helper.
             self.callers.leaves(stream);
-            self.admission.put(());
+            self.admission.leave(stream, permit);
         }
         // Out of time: what is left is for the workers.
         for target in targets {

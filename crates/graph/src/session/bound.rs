@@ -5,7 +5,7 @@ use millstream_nn::Tensor;
 
 use super::{Inputs, Outputs, Session};
 use crate::model_value::ModelValue;
-use crate::program::Step;
+use crate::program::{Run, Step};
 use crate::{Error, Result};
 
 fn invalid<T>(reason: String) -> Result<T> {
@@ -16,7 +16,7 @@ impl Session {
     /// As [`run`](Self::run), with outputs written to memory that the caller keeps: tensors by the names of outputs. The same
     /// tensors are among the [`Outputs`]; other outputs get memory of their own, as always.
     ///
-    /// What was in such a tensor is gone, also for its clones and views, and what others record with it on their streams is ordered as for
+    /// Such a call is not joined with others. What was in such a tensor is gone, also for its clones and views, and what others record with it on their streams is ordered as for
     /// any memory. No memory is allocated for it, and where a plan makes the output, it is written there in the first place.
     ///
     /// ```
@@ -53,7 +53,8 @@ impl Session {
     ) -> Result<Outputs> {
         let started = self.0.stats.begin();
         let bound = self.bound(outputs)?;
-        let mut run = self.begin(inputs.into())?;
+        let values = inputs.into().arranged(self.inputs(), &self.0.device)?;
+        let mut run = Run::new(&self.0.program, values);
         run.bind(bound.clone());
         loop {
             let stream = Stream::current_unleased(&self.0.device)?;

@@ -9,7 +9,7 @@ use millstream::{DType, Device, Error, Result, Stream};
 use millstream_metal as _;
 use millstream_metal_driver::rules;
 
-const ALONE: &str = "MILLSTREAM_METAL_TEST";
+pub const ALONE: &str = "MILLSTREAM_METAL_TEST";
 
 /// Tests that each run in a process of their own.
 macro_rules! alone {

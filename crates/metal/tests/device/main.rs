@@ -3,6 +3,7 @@
 //! The GPU belongs to the process, and so do the faults that the driver is set to. So every test starts the program again for itself, and no rule
 //! of Metal's may be broken in it.
 
+mod archives;
 mod failures;
 mod in_place;
 mod kit;

@@ -37,6 +37,8 @@ macro_rules! programs {
 programs! {
     /// Attention.
     Attention => lower::attention::PROGRAM,
+    /// Attention of many queries, with simdgroup matrices.
+    AttentionMatrices => lower::attention_matrices::PROGRAM,
     /// Attention of many queries, in tiles of keys.
     AttentionTiles => lower::attention_tiles::PROGRAM,
     /// Functions of two elements.

@@ -5,7 +5,7 @@ use millstream_core::{
 };
 use smallvec::smallvec;
 
-use super::attention_tiles;
+use super::{attention_matrices, attention_tiles};
 use crate::params::params;
 use crate::program::Definition;
 use crate::walk::is_wide;
@@ -23,7 +23,7 @@ const FAR: i64 = i64::MAX >> 2;
 const KEY: usize = 2;
 
 params! {
-    /// The params of `attention` and `attention_tiles`.
+    /// The params of `attention`, `attention_tiles` and `attention_matrices`.
     AttentionLaunch {
         /// Offsets of output, query, key, value, mask and lengths.
         offset: [u64; 6],
@@ -144,8 +144,9 @@ impl<'a> Attention<'a> {
 
 pub(super) fn lower(command: &BoundCommand, params: &AttentionParams, limits: &Limits) -> Lowered {
     let Some(attention) = Attention::of(command, params) else { return Lowered::default() };
-    let launch =
-        attention_tiles::launch(&attention, limits).unwrap_or_else(|| launch(&attention, limits));
+    let launch = attention_matrices::launch(&attention, limits)
+        .or_else(|| attention_tiles::launch(&attention, limits))
+        .unwrap_or_else(|| launch(&attention, limits));
     Lowered { launches: smallvec![launch], workspace: 0 }
 }
 
@@ -187,15 +188,18 @@ fn rows(queries: usize, items: usize, limits: &Limits) -> usize {
 /// How many elements of a row can be loaded at once in all these operands: four or one.
 pub(super) fn vector(operands: &[Option<&Operand<RawBuffer>>]) -> usize {
     const VECTOR: usize = 4;
-    let whole = |operand: &Operand<RawBuffer>| {
-        let (layout, element) = (&operand.layout, operand.layout.dtype().size());
-        let start = operand.buffer.address + layout.start_bytes();
-        layout.shape()[3].is_multiple_of(VECTOR)
-            && layout.strides()[3] == 1
-            && start.is_multiple_of(VECTOR * element)
-            && layout.strides()[..3].iter().all(|stride| stride.is_multiple_of(VECTOR))
-    };
+    let whole = |operand: &Operand<RawBuffer>| takes_vectors(operand, VECTOR);
     if operands.iter().flatten().all(|operand| whole(operand)) { VECTOR } else { 1 }
+}
+
+/// Whether so many elements of any row can be loaded at once.
+pub(super) fn takes_vectors(operand: &Operand<RawBuffer>, vector: usize) -> bool {
+    let (layout, element) = (&operand.layout, operand.layout.dtype().size());
+    let start = operand.buffer.address + layout.start_bytes();
+    layout.shape()[3].is_multiple_of(vector)
+        && layout.strides()[3] == 1
+        && start.is_multiple_of(vector * element)
+        && layout.strides()[..3].iter().all(|stride| stride.is_multiple_of(vector))
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ pub mod memory {
 ///
 /// `nn::Plan` makes a plan from code with tensors.
 pub mod plan {
-    pub use crate::{Plan, PlanBuilder, PlanPart, Slot};
+    pub use crate::{Plan, PlanBuilder, PlanPart, Slot, Trace, TracedCommand, TracedValue};
 }
 
 /// What ran when, and for which layer.

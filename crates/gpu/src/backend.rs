@@ -9,7 +9,7 @@ use millstream_core::{
     Segment,
 };
 
-use crate::memory::{Registered, SegmentView};
+use crate::memory::{HostMemory, Registered, SegmentView};
 use crate::platform::{Memory, Platform};
 use crate::queue::GpuQueue;
 use crate::watcher::{Watched, Watcher};
@@ -34,6 +34,8 @@ pub(crate) struct Shared<P: Platform> {
     pub options: Options,
     pub watcher: Watcher,
     queues: Box<[OnceLock<Arc<GpuQueue<P>>>]>,
+    /// Host memory of transfers that are too large for the memory of a queue, with its own lock.
+    pub host: HostMemory<P>,
     /// Threads that wait for a queue and are not parked.
     spinners: AtomicUsize,
     cores: usize,
@@ -107,6 +109,7 @@ impl<P: Platform> GpuBackend<P> {
     /// The system cannot start another thread.
     pub fn open(platform: P, options: Options) -> Result<Self> {
         let shared = Arc::new(Shared {
+            host: HostMemory::of_device(platform.clone()),
             platform,
             options,
             watcher: Watcher::default(),
@@ -192,6 +195,9 @@ impl<P: Platform> Backend for GpuBackend<P> {
             queue.close();
             // Tasks that the watcher did not wake before it ended.
             queue.progress.wake_tasks();
+        }
+        if self.shared.platform.enter().is_ok() {
+            self.shared.host.close();
         }
     }
 }

@@ -39,6 +39,8 @@ programs! {
     Attention => lower::attention::PROGRAM,
     /// Attention of many queries, with simdgroup matrices.
     AttentionMatrices => lower::attention_matrices::PROGRAM,
+    /// Attention of 16-bit numbers by matrix units.
+    AttentionMatrix => lower::attention_matrix::PROGRAM,
     /// Attention of many queries, in tiles of keys.
     AttentionTiles => lower::attention_tiles::PROGRAM,
     /// Functions of two elements.
@@ -55,6 +57,10 @@ programs! {
     Conv => lower::conv::PROGRAM,
     /// Convolutions with simdgroup matrices.
     ConvMatrices => lower::conv::MATRICES_PROGRAM,
+    /// Depthwise convolutions.
+    ConvDepthwise => lower::conv_depthwise::PROGRAM,
+    /// Convolutions of 16-bit numbers by matrix units.
+    ConvMatrix => lower::conv_matrix::PROGRAM,
     /// Small convolutions with split k.
     ConvSplitK => lower::conv::SPLIT_K_PROGRAM,
     /// Convolutions with a thread for each output.
@@ -93,6 +99,8 @@ programs! {
     MatmulBlocks => lower::blocks::PROGRAM,
     /// Matrix products with simdgroup matrices.
     MatmulMatrices => lower::matmul_matrices::PROGRAM,
+    /// Small matrix products of 16-bit numbers by matrix units.
+    MatmulMatrix => lower::matmul_matrix::PROGRAM,
     /// Small matrix products with split k.
     MatmulSplitK => lower::matmul_split_k::PROGRAM,
     /// Coordinates of the nonzero elements.
@@ -139,6 +147,8 @@ programs! {
     Select => lower::select::PROGRAM,
     /// Softmax and its logarithm.
     Softmax => lower::softmax::PROGRAM,
+    /// Softmax along an axis whose elements lie apart.
+    SoftmaxColumns => lower::softmax_columns::PROGRAM,
     /// Rows sorted in memory.
     Sort => lower::top_k::SORT,
     /// Conversion to and from storage-only types.

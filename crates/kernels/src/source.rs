@@ -22,7 +22,7 @@ pub enum Dialect {
 
 impl Dialect {
     /// The text before every program: first what dialects spell differently, then what all programs share.
-    fn prelude(self) -> [&'static str; 13] {
+    fn prelude(self) -> [&'static str; 14] {
         let own = match self {
             Dialect::Cuda => include_str!("../programs/prelude/cuda.kernel"),
             Dialect::Metal => include_str!("../programs/prelude/metal.kernel"),
@@ -46,6 +46,7 @@ impl Dialect {
             include_str!("../programs/common/attention.kernel"),
             include_str!("../programs/common/blocks.kernel"),
             matrices,
+            include_str!("../programs/common/matrix.kernel"),
         ]
     }
 }

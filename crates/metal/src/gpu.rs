@@ -124,6 +124,7 @@ pub(crate) fn limits(cores: u32, matrices: bool) -> Limits {
         simd_width: 32,
         f64: false,
         matrices,
+        matrix_units: false,
         parallel_groups: cores * 4,
     }
 }
@@ -146,6 +147,24 @@ fn check_process() -> Result<()> {
     }
 }
 
+static OPENED: Mutex<Option<&'static Gpu>> = Mutex::new(None);
+
+/// How many objects of which protocol live as long as the process, whatever is closed.
+pub(crate) fn kept_objects() -> Vec<(&'static str, usize)> {
+    let Some(gpu) = *OPENED.lock().unwrap_or_else(PoisonError::into_inner) else {
+        return Vec::new();
+    };
+    let [queues, events, buffers] = gpu.spare_queues().kept();
+    vec![
+        ("MTLDevice", 1),
+        ("MTLCommandQueue", queues),
+        ("MTLSharedEvent", events),
+        ("MTLBuffer", buffers),
+        ("MTLResidencySet", gpu.residency.count()),
+        ("MTLComputePipelineState", Builtins::COUNT + gpu.kernels.count()),
+    ]
+}
+
 impl Gpu {
     /// The GPU; opened by the first call, the same for all.
     ///
@@ -153,7 +172,6 @@ impl Gpu {
     ///
     /// No such GPU, or whatever keeps it from being used.
     pub fn open(index: usize, config: &Config) -> Result<&'static Gpu> {
-        static OPENED: Mutex<Option<&'static Gpu>> = Mutex::new(None);
         if index > 0 {
             let name = format!("metal:{index}");
             return Err(Error::UnknownDevice { name, known: "metal:0".into() });

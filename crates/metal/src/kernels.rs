@@ -1,6 +1,7 @@
 //! Compiled kernels: each is compiled once, by one thread, many in one library where they are needed together.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,7 @@ impl Kernel {
 impl Drop for Kernel {
     fn drop(&mut self) {
         self.gpu.deferred.defer(Kept::new(self.pipeline.clone()));
+        self.gpu.kernels.living.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -44,6 +46,7 @@ pub(crate) struct Kernels {
     preparing: Mutex<HashSet<Key>>,
     prepared: Condvar,
     timeout: Duration,
+    living: AtomicUsize,
 }
 
 impl Kernels {
@@ -53,7 +56,13 @@ impl Kernels {
             preparing: Mutex::default(),
             prepared: Condvar::new(),
             timeout: config.wait_timeout,
+            living: AtomicUsize::new(0),
         }
+    }
+
+    /// How many there are, in the cache and in use.
+    pub fn count(&self) -> usize {
+        self.living.load(Ordering::Relaxed)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashSet<Key>> {
@@ -97,6 +106,7 @@ impl Gpu {
     fn pipeline(&'static self, key: &Key, library: &Library<'_>) -> Result<Kernel> {
         let made = self.compiler.pipeline(library, &key.entry(), threads(key));
         let pipeline = made.map_err(|message| failed(key, message))?;
+        self.kernels.living.fetch_add(1, Ordering::Relaxed);
         Ok(Kernel { gpu: self, pipeline })
     }
 

@@ -58,3 +58,9 @@ pub fn prepare(keys: &[millstream_kernels::Key]) {
         gpu.prepare_kernels(keys);
     }
 }
+
+/// How many objects of which of Metal's protocols live as long as the process, for tests that count what is left.
+#[doc(hidden)]
+pub fn kept_objects() -> Vec<(&'static str, usize)> {
+    gpu::kept_objects()
+}

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::ptr::NonNull;
 
-use super::{Stream, Timepoint};
+use super::{Stream, Timepoint, large_upload};
 use crate::backend::HostOwner;
 use crate::dtype::as_bytes;
 use crate::{
@@ -21,7 +21,7 @@ fn check_dtype<T: Element>(op: &'static str, dtype: DType) -> Result<()> {
 }
 
 /// Pinned memory for a transfer of this size, if the stream's device has some.
-fn reached(stream: &Stream, bytes: usize) -> Option<HostBytes> {
+pub(super) fn reached(stream: &Stream, bytes: usize) -> Option<HostBytes> {
     let inner = stream.inner();
     // Not from a device that is gone or was inherited through a fork.
     inner.device_inner().check().ok()?;
@@ -57,7 +57,9 @@ fn read_aligned(stream: &Stream, src: Operand<&Buffer>, align: usize) -> Result<
 }
 
 impl Stream {
-    /// Records a copy of host elements to the device. The elements are copied before this returns.
+    /// Records a copy of host elements to the device. The elements are copied before this returns. Where the device
+    /// reaches memory of the host, 32 MiB and more are copied piece by piece by several threads, while the device
+    /// transfers the pieces before.
     ///
     /// ```
     /// # millstream_core::doctest!();
@@ -76,14 +78,22 @@ impl Stream {
     ///
     /// # Blocks when
     ///
-    /// As for [`record`](Self::record).
+    /// As for [`record`](Self::record); and 32 MiB and more wait for the device to take the first pieces.
     ///
     /// # Errors
     ///
-    /// As for [`record`](Self::record), or another number of elements than `dst` has.
+    /// As for [`record`](Self::record), or another number of elements than `dst` has. Of 32 MiB and more some may then
+    /// have been copied.
     pub fn upload<T: Element>(&self, dst: Operand<&Buffer>, values: &[T]) -> Result<Timepoint> {
         check_dtype::<T>("upload", dst.layout.dtype())?;
-        self.record(Command::upload(dst, self.host_copy_of(as_bytes(values)))?)
+        self.upload_bytes(dst, as_bytes(values))
+    }
+
+    fn upload_bytes(&self, dst: Operand<&Buffer>, bytes: &[u8]) -> Result<Timepoint> {
+        match large_upload::upload(self, dst, bytes) {
+            Some(uploaded) => uploaded,
+            None => self.record(Command::upload(dst, self.host_copy_of(bytes))?),
+        }
     }
 
     /// A copy of some bytes, for [`Command::upload`] on this stream. It lies in pinned memory where that helps, so that
@@ -166,7 +176,7 @@ impl Stream {
         let buffer = self.allocate(layout.dense_bytes())?;
         let fits = bytes.len() == layout.dense_bytes() && layout.is_contiguous();
         if !(fits && buffer.write_first(bytes)) {
-            self.record(Command::upload(buffer.operand(*layout), self.host_copy_of(bytes))?)?;
+            self.upload_bytes(buffer.operand(*layout), bytes)?;
         }
         Ok(buffer)
     }

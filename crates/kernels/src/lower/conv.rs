@@ -6,6 +6,8 @@ use millstream_core::{
 };
 use smallvec::smallvec;
 
+use super::conv_depthwise::Depthwise;
+use super::conv_matrix;
 use super::epilogue::activation_code;
 use super::matmul::Tile;
 use super::matmul_split_k::{self, VECTOR};
@@ -19,7 +21,7 @@ use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 pub(super) const AXES: usize = MAX_SPATIAL + 2;
 
 params! {
-    /// The params of `conv`, `conv_matrices`, `conv_split_k` and `conv_direct`.
+    /// The params of `conv`, `conv_matrices`, `conv_matrix`, `conv_split_k` and `conv_direct`.
     ConvLaunch {
         /// Offsets of output, input, weight, bias and residual. For integers, the last two are the zero points.
         offset: [u64; 5],
@@ -187,10 +189,16 @@ impl Conv<'_> {
         let direct = self.transposed || (groups > 1 && outputs < 8);
         let k = channels * taps;
         let multiplies = !direct && matmul_split_k::is_float(dtype);
-        let small = multiplies
+        let wide_step = (2 + usize::from(self.params.spatial)) * if wide { 8 } else { 4 };
+        let matrix = (!direct)
+            .then(|| {
+                conv_matrix::Tile::choose([outputs, positions, k], groups, dtype, wide_step, limits)
+            })
+            .flatten();
+        let small = (multiplies && matrix.is_none())
             .then(|| self.split_k_tile(outputs, positions, groups, k, wide, limits))
             .flatten();
-        let matrices = (multiplies && small.is_none() && self.is_dense())
+        let matrices = (multiplies && matrix.is_none() && small.is_none() && self.is_dense())
             .then(|| matmul_matrices::Tile::choose(outputs, positions, k, groups, limits))
             .flatten();
         let mut tile = Tile::choose(outputs, positions, groups, dtype, limits);
@@ -198,10 +206,11 @@ impl Conv<'_> {
         if limits.shared_bytes < 40 << 10 && tile.n < 32 {
             tile.slices /= 2;
         }
-        let [rows, columns] = match (small, matrices) {
-            (Some(small), _) => small.groups(outputs, positions),
-            (_, Some(tile)) => tile.groups(outputs, positions),
-            _ => tile.groups(outputs, positions),
+        let [rows, columns] = match (matrix, small, matrices) {
+            (Some(matrix), ..) => matrix.groups(outputs, positions),
+            (None, Some(small), _) => small.groups(outputs, positions),
+            (None, None, Some(tile)) => tile.groups(outputs, positions),
+            (None, None, None) => tile.groups(outputs, positions),
         };
         let offset = |operand: &Operand<RawBuffer>| operand.layout.offset() as u64;
         let launch = ConvLaunch {
@@ -238,11 +247,28 @@ impl Conv<'_> {
         };
         let [to, from, by] = [dst, src, weight].map(|operand| operand.layout.dtype() as i32);
         let axes = i32::from(self.params.spatial);
-        let (key, groups, threads) = if direct {
+        let depthwise = Depthwise {
+            params: self.params,
+            dtypes: [dst, src, weight].map(|operand| operand.layout.dtype()),
+            channels,
+            dst: dst.layout.shape(),
+            weight: weight.layout.shape(),
+            act,
+            wide,
+        };
+        let depthwise = (direct && !self.transposed).then(|| depthwise.launch(limits)).flatten();
+        let (key, groups, threads) = if let Some(depthwise) = depthwise {
+            depthwise
+        } else if direct {
             let constants = [to, from, by, axes, self.transposed.into(), wide.into()];
             let threads = limits.usual_threads();
             let groups = limits.groups_for(dst.layout.elements(), threads);
             (Key::new(Program::ConvDirect, &constants), [groups, 1, 1], threads)
+        } else if let Some(tile) = matrix {
+            let dense = i32::from(self.takes_vectors(k, conv_matrix::VECTOR));
+            let constants = tile.constants([to, axes, dense, wide.into()]);
+            let groups = [columns as u32, groups.min(65535) as u32, rows as u32];
+            (Key::new(Program::ConvMatrix, &constants), groups, tile.threads())
         } else if let Some(tile) = small {
             let [rows_of_lane, columns_of_lane, threads] = tile.constants(limits);
             let dense = i32::from(self.takes_vectors(k, VECTOR));

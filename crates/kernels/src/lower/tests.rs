@@ -10,6 +10,7 @@ const LIMITS: Limits = Limits {
     simd_width: 32,
     f64: false,
     matrices: false,
+    matrix_units: false,
     parallel_groups: 8,
 };
 

@@ -42,7 +42,7 @@ const TOUCH: &str = "kernel void driver_touch(ulong x) { __local volatile ulong 
 
 /// Compiles a text for a version of the language, or gives the compiler's words.
 pub fn compile(source: &str, version: u32) -> Result<Program, String> {
-    std::thread::sleep(crate::control::compile_delay());
+    crate::control::wait_for_compiler();
     fibers::load()?;
     let mut hasher = DefaultHasher::new();
     (source, version, FLAGS, CALL, TOUCH, sanitized(), optimization(), LIBRARY).hash(&mut hasher);

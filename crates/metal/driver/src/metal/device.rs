@@ -31,8 +31,6 @@ pub struct Architecture(());
 
 /// Larger ones are refused.
 const MAX_BUFFER: usize = 1 << 30;
-/// What all buffers together should stay below.
-const WORKING_SET: usize = 4 << 30;
 
 class!(
     /// The class of the device.
@@ -178,7 +176,7 @@ unsafe extern "C" fn max_buffer(_: This<Device>, _: Sel) -> usize {
 }
 
 unsafe extern "C" fn working_set(_: This<Device>, _: Sel) -> u64 {
-    WORKING_SET as u64
+    control::working_set() as u64
 }
 
 unsafe extern "C" fn allocated(_: This<Device>, _: Sel) -> usize {
@@ -216,7 +214,9 @@ fn make_buffer(length: usize, options: usize) -> Option<Id<Buffer>> {
         violation(Rule::BufferLength, format_args!("a buffer of {length} bytes"));
         return None;
     }
-    if control::refused(Refusal::Buffer) || buffer::allocated() + length > 2 * WORKING_SET {
+    if control::refused(Refusal::Buffer)
+        || buffer::allocated() + length > 2 * control::working_set()
+    {
         return None;
     }
     Some(new(Buffer::new(Memory::map(length)?, Options(options), None, 0)))

@@ -8,7 +8,7 @@ use super::library::Function;
 use super::lock;
 use crate::control::{self, Refusal};
 use crate::foundation::{Array, Error, alloc_default, write_error};
-use crate::gpu::Kernel;
+use crate::gpu::{Kernel, Program};
 use crate::objc::{Id, Raw, Sel, This, class, method, new, retained};
 use crate::rules::{Rule, violation};
 
@@ -19,7 +19,9 @@ pub const SIMD_WIDTH: usize = 32;
 
 /// `MTLComputePipelineState`.
 pub struct Pipeline {
-    pub function: Id<Function>,
+    pub program: Arc<Program>,
+    /// The place of its kernel among the program's. The function itself may go.
+    pub index: usize,
     pub max_threads: usize,
     /// Command buffers that use it and are not through.
     pub in_flight: Arc<AtomicUsize>,
@@ -49,7 +51,7 @@ impl Descriptor {
 
 class!(
     /// The class of pipelines.
-    PIPELINE, "MillstreamComputePipeline", Pipeline,
+    PIPELINE, "MillstreamComputePipelineState", Pipeline,
     [
         method!(c"maxTotalThreadsPerThreadgroup", c"Q@:", max_threads, fn(This<Pipeline>, Sel) -> usize),
         method!(c"threadExecutionWidth", c"Q@:", width, fn(This<Pipeline>, Sel) -> usize),
@@ -72,7 +74,7 @@ class!(
 
 impl Pipeline {
     pub fn kernel(&self) -> &Kernel {
-        &self.function.program.kernels[self.function.kernel]
+        &self.program.kernels[self.index]
     }
 }
 
@@ -103,7 +105,9 @@ pub unsafe fn make(function: Option<Id<Function>>, wanted_threads: usize, error:
         return refuse("group memory exceeds the limit of the device");
     }
     let max_threads = if wanted_threads == 0 { own_max } else { own_max.min(wanted_threads) };
-    new(Pipeline { function, max_threads, in_flight: Arc::default() }).into_raw()
+    let max_threads = max_threads.min(control::max_threads());
+    let (program, index) = (Arc::clone(&function.program), function.kernel);
+    new(Pipeline { program, index, max_threads, in_flight: Arc::default() }).into_raw()
 }
 
 /// As above, from a descriptor, on a device that has a feature or says that it has not.
@@ -133,7 +137,7 @@ unsafe extern "C" fn max_threads(this: This<Pipeline>, _: Sel) -> usize {
 }
 
 unsafe extern "C" fn width(_: This<Pipeline>, _: Sel) -> usize {
-    SIMD_WIDTH
+    control::simd_width()
 }
 
 unsafe extern "C" fn group_bytes(this: This<Pipeline>, _: Sel) -> usize {

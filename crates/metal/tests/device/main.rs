@@ -17,8 +17,10 @@ mod times;
 
 /// The tests, as texts.
 const TESTS: &[&str] = &[
+    include_str!("archives.rs"),
     include_str!("compiler.rs"),
     include_str!("failures.rs"),
+    include_str!("in_place.rs"),
     include_str!("lifetime.rs"),
     include_str!("memory.rs"),
     include_str!("order.rs"),

@@ -37,6 +37,8 @@ macro_rules! programs {
 programs! {
     /// Attention.
     Attention => lower::attention::PROGRAM,
+    /// Attention of many queries, with simdgroup matrices.
+    AttentionMatrices => lower::attention_matrices::PROGRAM,
     /// Attention of 16-bit numbers by tensor cores.
     AttentionTensorCores => lower::attention_tensor_cores::PROGRAM,
     /// Attention of many queries, in tiles of keys.

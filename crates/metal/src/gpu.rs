@@ -198,7 +198,7 @@ impl Gpu {
             false => Residency::default(),
         };
         let matrices = settings.matrices && features.matrices;
-        let compiler = Compiler::new(&device, features);
+        let compiler = Compiler::new(&device, features, settings.archives);
         let builtins = Builtins::new(&compiler)?;
         Ok(Self {
             description: describe(&device, &features, cores),

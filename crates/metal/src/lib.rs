@@ -17,6 +17,7 @@
 //! | `MILLSTREAM_METAL_REPLAY` | `0`: batches that come again are lowered again | `1` |
 //! | `MILLSTREAM_METAL_RESIDENCY` | `0`: no residency sets | `1` |
 //! | `MILLSTREAM_METAL_MATRICES` | `0`: products without simdgroup matrices | `1` |
+//! | `MILLSTREAM_METAL_ARCHIVES` | `1`: compiled kernels are kept in binary archives, in `MILLSTREAM_CACHE_DIR` | `0` |
 //! | `MILLSTREAM_METAL_WORK` | operations of one command buffer at most, for the GPU's watchdog | 2³³ |
 //! | `MILLSTREAM_METAL_LOG` | `1`: what is compiled, and what could not be had, on standard error | `0` |
 
@@ -25,6 +26,7 @@
 #[cfg(all(test, feature = "driver"))]
 use millstream_metal_driver as _;
 
+mod archive;
 mod backend;
 mod builtin;
 mod compile;

@@ -1,6 +1,7 @@
 //! From Commands to launches, one file per family of operations.
 
 pub(crate) mod attention;
+pub(crate) mod attention_matrices;
 pub(crate) mod attention_tensor_cores;
 pub(crate) mod attention_tiles;
 pub(crate) mod binary;

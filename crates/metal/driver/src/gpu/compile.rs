@@ -13,6 +13,8 @@ use super::toolchain::{self, FLAGS, LIBRARY, clang, folder, optimization, run, s
 /// A compiled text.
 pub struct Program {
     handle: usize,
+    /// The name of what it was made from.
+    pub identity: String,
     pub kernels: Vec<Kernel>,
 }
 
@@ -149,7 +151,8 @@ impl Program {
         let handle = open(&path.with_extension("so"), libc::RTLD_LOCAL).ok()?;
         let kernels =
             lines.lines().map(|line| Kernel::find(handle, line)).collect::<Option<_>>()?;
-        Some(Self { handle: handle.addr(), kernels })
+        let identity = path.file_name()?.to_string_lossy().into_owned();
+        Some(Self { handle: handle.addr(), identity, kernels })
     }
 
     /// Where this thread's group memory of all kernels of the text begins.

@@ -169,7 +169,7 @@ impl<'a> Lowering<'a> {
         let view = View::Permute(order.clone());
         let folded = self.folder.fold(
             &NodeOp::View(view.clone()),
-            &[constant.clone()],
+            std::slice::from_ref(constant),
             &[view.infer(&spec)?],
         );
         let mut place = self.loaded(&folded[0])?;

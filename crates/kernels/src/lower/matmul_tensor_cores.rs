@@ -8,8 +8,9 @@ use super::product::{A, B, DST, Product};
 use crate::program::Definition;
 use crate::{Key, Launch, Limits, Lowered, Program};
 
-/// For products with more multiplications, a library's kernels that read less often are faster.
-const MAX_WORK: usize = 1 << 28;
+/// For products with more multiplications a library's kernels are faster, also with an activation in a kernel of its own: on an
+/// H200, 128 × 1152 × 384 takes 4.8 µs by cuBLASLt and 9.9 µs here, 128 × 384 × 384 4.7 and 4.0 µs.
+const MAX_WORK: usize = 1 << 25;
 /// Elements that are loaded at once.
 const VECTOR: usize = 8;
 /// Elements along k in the stage of a simd group.

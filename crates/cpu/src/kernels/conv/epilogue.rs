@@ -122,7 +122,7 @@ impl<T: StoredFloat> ConvEpilogue<'_, T> {
                 })
             });
             let (to, next) = self.dst.run(channel, segment);
-            let finish: Finish<'_, T::Compute> = Finish {
+            let rest: EpilogueOfRun<'_, T::Compute> = EpilogueOfRun {
                 epilogue: self.epilogue,
                 added,
                 sums,
@@ -131,7 +131,7 @@ impl<T: StoredFloat> ConvEpilogue<'_, T> {
                 to: to.cast(),
                 next,
             };
-            vectorized(finish);
+            vectorized(rest);
         }
     }
 }
@@ -145,7 +145,7 @@ struct Added<F> {
 }
 
 /// The rest of a run of places whose channels are neighbors.
-struct Finish<'a, F> {
+struct EpilogueOfRun<'a, F> {
     epilogue: &'a Epilogue,
     added: [Option<Added<F>>; 2],
     sums: &'a mut [F],
@@ -155,7 +155,7 @@ struct Finish<'a, F> {
     next: usize,
 }
 
-impl<F: Float> SimdFn for Finish<'_, F> {
+impl<F: Float> SimdFn for EpilogueOfRun<'_, F> {
     #[inline(always)]
     fn run(self) {
         let scale = F::from_f32(self.epilogue.scale);

@@ -80,11 +80,17 @@ pub(crate) fn list() -> Result<Vec<BackendInfo>> {
     })
 }
 
-/// How many cores the GPU has that could be opened.
-pub(crate) fn cores() -> Option<u32> {
+/// What kernels may count on, on the GPU that could be opened.
+///
+/// # Errors
+///
+/// There is none, or a variable of the environment does not parse.
+pub(crate) fn limits_found() -> Result<Limits> {
     pooled(|| {
-        let Found { device, features } = find().ok()?;
-        Some(system::gpu_cores(&device, features.version))
+        let settings = Settings::from_env()?;
+        let Found { device, features } = find()?;
+        let cores = system::gpu_cores(&device, features.version);
+        Ok(limits(cores, settings.matrices && features.matrices))
     })
 }
 
@@ -110,13 +116,15 @@ fn info(description: String, cores: u32, memory: usize) -> BackendInfo {
     }
 }
 
-/// What kernels may count on, on a GPU of so many cores.
-pub(crate) fn limits(cores: u32) -> Limits {
+/// What kernels may count on, on a GPU of so many cores, with simdgroup matrices or without.
+pub(crate) fn limits(cores: u32, matrices: bool) -> Limits {
     Limits {
         max_threads: 1024,
         shared_bytes: 32 << 10,
         simd_width: 32,
         f64: false,
+        matrices,
+        matrix_units: false,
         parallel_groups: cores * 4,
     }
 }
@@ -189,6 +197,7 @@ impl Gpu {
             true => Residency::new(&device, working_set),
             false => Residency::default(),
         };
+        let matrices = settings.matrices && features.matrices;
         let compiler = Compiler::new(&device, features);
         let builtins = Builtins::new(&compiler)?;
         Ok(Self {
@@ -198,7 +207,7 @@ impl Gpu {
             cores,
             max_buffer,
             working_set,
-            limits: limits(cores),
+            limits: limits(cores, matrices),
             status: DeviceStatus::new("metal:0".into()),
             segments: Arc::default(),
             deferred: DeferredReleases::default(),

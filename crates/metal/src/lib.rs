@@ -16,6 +16,7 @@
 //! | `MILLSTREAM_METAL_QUEUES` | command queues that all streams share; `0`: one for each stream | `0` |
 //! | `MILLSTREAM_METAL_REPLAY` | `0`: batches that come again are lowered again | `1` |
 //! | `MILLSTREAM_METAL_RESIDENCY` | `0`: no residency sets | `1` |
+//! | `MILLSTREAM_METAL_MATRICES` | `0`: products without simdgroup matrices | `1` |
 //! | `MILLSTREAM_METAL_WORK` | operations of one command buffer at most, for the GPU's watchdog | 2³³ |
 //! | `MILLSTREAM_METAL_LOG` | `1`: what is compiled, and what could not be had, on standard error | `0` |
 
@@ -45,7 +46,7 @@ mod times;
 /// What kernels may count on, on the GPU that there is.
 #[doc(hidden)]
 pub fn usual_limits() -> millstream_kernels::Limits {
-    gpu::limits(gpu::cores().unwrap_or(10))
+    gpu::limits_found().unwrap_or_else(|_| gpu::limits(10, true))
 }
 
 /// Compiles kernels together, for tests that need many.

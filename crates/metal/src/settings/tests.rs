@@ -12,6 +12,7 @@ fn defaults_are_changed_by_what_is_set_and_nonsense_is_an_error() {
     assert_eq!(with("MILLSTREAM_METAL_QUEUES", "0").unwrap(), defaults);
     assert_eq!(with("MILLSTREAM_METAL_WORK", "90").unwrap().work, 90);
     assert!(!with("MILLSTREAM_METAL_REPLAY", "0").unwrap().replay);
+    assert!(defaults.matrices && !with("MILLSTREAM_METAL_MATRICES", "0").unwrap().matrices);
     for (key, value) in [
         ("MILLSTREAM_METAL_QUEUES", "65"),
         ("MILLSTREAM_METAL_WORK", "-1"),

@@ -5,10 +5,12 @@
 
 mod compiler;
 mod failures;
+mod in_place;
 mod kit;
 mod lifetime;
 mod memory;
 mod order;
+mod products;
 mod system;
 mod times;
 
@@ -19,6 +21,7 @@ const TESTS: &[&str] = &[
     include_str!("lifetime.rs"),
     include_str!("memory.rs"),
     include_str!("order.rs"),
+    include_str!("products.rs"),
     include_str!("system.rs"),
     include_str!("times.rs"),
 ];

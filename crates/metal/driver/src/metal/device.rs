@@ -257,6 +257,9 @@ unsafe extern "C" fn wrapped(
         violation(Rule::NoCopyAlignment, format_args!("{length} bytes at {bytes:?}"));
         return ptr::null_mut();
     }
+    if control::refused(Refusal::Buffer) {
+        return ptr::null_mut();
+    }
     // SAFETY: the caller passes null or a block.
     let deallocator = unsafe { BlockRef::copy(block) };
     let memory = Memory::of_caller(bytes.addr(), length, deallocator);
@@ -309,17 +312,18 @@ unsafe extern "C" fn begin_library(
 }
 
 unsafe extern "C" fn new_pipeline(
-    _: This<Device>,
+    this: This<Device>,
     _: Sel,
     function: This<Function>,
     error: *mut Raw,
 ) -> Raw {
+    let can = !function.uses_matrices() || this.has("simdgroup matrices");
     // SAFETY: the caller passes null or a place.
-    unsafe { pipeline::make(Some(function.retain()), 0, error) }
+    unsafe { pipeline::make(can.then(|| function.retain()), 0, error) }
 }
 
 unsafe extern "C" fn pipeline_of(
-    _: This<Device>,
+    this: This<Device>,
     _: Sel,
     descriptor: This<pipeline::Descriptor>,
     _: usize,
@@ -327,7 +331,7 @@ unsafe extern "C" fn pipeline_of(
     error: *mut Raw,
 ) -> Raw {
     // SAFETY: the caller passes null or a place.
-    unsafe { pipeline::make_from(descriptor, error) }
+    unsafe { pipeline::make_from(descriptor, |feature| this.has(feature), error) }
 }
 
 unsafe extern "C" fn new_archive(

@@ -20,6 +20,12 @@ pub struct Function {
     pub kernel: usize,
 }
 
+impl Function {
+    pub fn uses_matrices(&self) -> bool {
+        self.program.kernels[self.kernel].matrices
+    }
+}
+
 /// `MTLCompileOptions`. Kernels are compiled as safe math asks for, whatever it says.
 #[derive(Default)]
 pub struct CompileOptions {

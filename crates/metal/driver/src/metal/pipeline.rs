@@ -81,7 +81,9 @@ pub unsafe fn make(function: Option<Id<Function>>, wanted_threads: usize, error:
         unsafe { write_error(error, Error::make("CompilerError", 2, message, None)) };
         std::ptr::null_mut()
     };
-    let Some(function) = function else { return refuse("a pipeline needs a function") };
+    let Some(function) = function else {
+        return refuse("a pipeline needs a function that the device can run");
+    };
     if control::refused(Refusal::Pipeline) {
         return refuse("the compiler could not allocate memory");
     }
@@ -100,13 +102,19 @@ pub unsafe fn make(function: Option<Id<Function>>, wanted_threads: usize, error:
     new(Pipeline { program, index, max_threads, in_flight: Arc::default() }).into_raw()
 }
 
-/// As above, from a descriptor.
+/// As above, from a descriptor, on a device that has a feature or says that it has not.
 ///
 /// # Safety
 ///
 /// `error` is null or can be written.
-pub unsafe fn make_from(descriptor: This<Descriptor>, error: *mut Raw) -> Raw {
+pub unsafe fn make_from(
+    descriptor: This<Descriptor>,
+    has: impl Fn(&str) -> bool,
+    error: *mut Raw,
+) -> Raw {
     let function = lock(&descriptor.function).clone();
+    let can = |function: &Id<Function>| !function.uses_matrices() || has("simdgroup matrices");
+    let function = function.filter(can);
     // SAFETY: as the caller says.
     unsafe { make(function, descriptor.max_threads.load(Ordering::Relaxed), error) }
 }

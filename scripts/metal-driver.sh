@@ -108,7 +108,7 @@ case $what in
     stress) stress "$@" ;;
     tsan) tsan ;;
     coverage) coverage "$@" ;;
-    share) cargo bench --quiet -p millstream-metal-driver --bench share ;;
+    share) cargo bench --quiet -p millstream-share --bench share ;;
     random) random "$@" ;;
     ci) plain; device; conformance 7/100; random 20 ;;
     full)
@@ -118,7 +118,7 @@ case $what in
         random 1000
         stress 8 31 64 256
         (coverage)
-        cargo bench --quiet -p millstream-metal-driver --bench share
+        cargo bench --quiet -p millstream-share --bench share
         MILLSTREAM_MUTANTS=scripts/mutants/metal bash "$root/scripts/mutants.sh"
         ;;
     *) sed -n '2,/^set/{/^#/p}' "$root/scripts/metal-driver.sh" >&2; exit 2 ;;

@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         simd_width: 32,
         f64: !metal,
         matrices: metal,
-        matrix_units: !metal,
+        tensor_cores: !metal,
         parallel_groups: if metal { 40 } else { 132 },
     };
     let kinds = keys::chosen_kinds();

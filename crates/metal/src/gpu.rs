@@ -124,7 +124,7 @@ pub(crate) fn limits(cores: u32, matrices: bool) -> Limits {
         simd_width: 32,
         f64: false,
         matrices,
-        matrix_units: false,
+        tensor_cores: false,
         parallel_groups: cores * 4,
     }
 }

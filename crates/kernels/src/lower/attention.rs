@@ -5,7 +5,7 @@ use millstream_core::{
 };
 use smallvec::smallvec;
 
-use super::{attention_matrix, attention_tiles};
+use super::{attention_tensor_cores, attention_tiles};
 use crate::params::params;
 use crate::program::Definition;
 use crate::walk::is_wide;
@@ -25,7 +25,7 @@ const FAR: i64 = i64::MAX >> 2;
 const KEY: usize = 2;
 
 params! {
-    /// The params of `attention`, `attention_tiles` and `attention_matrix`.
+    /// The params of `attention`, `attention_tiles` and `attention_tensor_cores`.
     AttentionLaunch {
         /// Offsets of output, query, key, value, mask and lengths.
         offset: [u64; 6],
@@ -146,7 +146,7 @@ impl<'a> Attention<'a> {
 
 pub(super) fn lower(command: &BoundCommand, params: &AttentionParams, limits: &Limits) -> Lowered {
     let Some(attention) = Attention::of(command, params) else { return Lowered::default() };
-    let launch = attention_matrix::launch(&attention, limits)
+    let launch = attention_tensor_cores::launch(&attention, limits)
         .or_else(|| attention_tiles::launch(&attention, limits))
         .unwrap_or_else(|| launch(&attention, limits));
     Lowered { launches: smallvec![launch], workspace: 0 }

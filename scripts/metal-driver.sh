@@ -45,9 +45,9 @@ stress() {
     # Built as for the tests: with other features everything would be built twice.
     cargo test --quiet --no-run -p millstream-on-driver
     for threads in "${@:-8}"; do
-        # Kernels run on the CPU here: few calls a thread, many threads.
+        # Kernels run on the CPU here, and are compiled meanwhile: few calls a thread, and deadlines that a busy machine keeps.
         iterations=$((threads < 16 ? 5 : threads < 128 ? 2 : 1))
-        target/debug/millstream stress --device metal --small --threads "$threads" --iterations "$iterations"
+        MILLSTREAM_WAIT_TIMEOUT_MS=900000 target/debug/millstream stress --device metal --small --threads "$threads" --iterations "$iterations"
     done
 }
 

@@ -45,9 +45,9 @@ stress() {
     # Built as for the tests: with other features everything would be built twice.
     cargo test --quiet --no-run -p millstream-on-driver
     for threads in "${@:-8}"; do
-        # Kernels run on the CPU here: few calls a thread, many threads.
+        # Kernels run on the CPU here, and are compiled meanwhile: few calls a thread, and deadlines that a busy machine keeps.
         iterations=$((threads < 16 ? 5 : threads < 128 ? 2 : 1))
-        target/debug/millstream stress --device metal --small --threads "$threads" --iterations "$iterations"
+        MILLSTREAM_WAIT_TIMEOUT_MS=900000 target/debug/millstream stress --device metal --small --threads "$threads" --iterations "$iterations"
     done
 }
 
@@ -108,7 +108,7 @@ case $what in
     stress) stress "$@" ;;
     tsan) tsan ;;
     coverage) coverage "$@" ;;
-    share) cargo bench --quiet -p millstream-on-driver --bench share ;;
+    share) cargo bench --quiet -p millstream-share --bench share ;;
     random) random "$@" ;;
     ci) plain; device; conformance 7/100; random 20 ;;
     full)
@@ -118,7 +118,7 @@ case $what in
         random 1000
         stress 8 31 64 256
         (coverage)
-        cargo bench --quiet -p millstream-on-driver --bench share
+        cargo bench --quiet -p millstream-share --bench share
         MILLSTREAM_MUTANTS=scripts/mutants/metal bash "$root/scripts/mutants.sh"
         ;;
     *) sed -n '2,/^set/{/^#/p}' "$root/scripts/metal-driver.sh" >&2; exit 2 ;;

@@ -84,8 +84,10 @@ impl<'a> Pass<'a> {
         let commands = queue.command_buffer()?;
         // As many as the queue has room for.
         let by_times = if times.is_none() { list.times } else { 0 };
-        let room = MAX_OPEN.saturating_sub(queue.timeline.open_count());
-        let parts = (list.parts + by_times).min(room);
+        let parts = match list.parts + by_times {
+            0 => 0,
+            parts => parts.min(MAX_OPEN.saturating_sub(queue.timeline.open_count())),
+        };
         let spare = (0..parts).map(|_| queue.command_buffer()).collect::<Result<_, _>>()?;
         wait_for(&commands, queue.batch_event(tick - 1));
         for (event, value) in &encoder.waits {

@@ -1,7 +1,8 @@
 //! The time that the driver itself takes of a thread, so that what is left of a call is the caller's.
 //!
 //! Every function that a caller comes in by begins with [`OwnTime::begin`]. What it calls in turn counts once, and the caller's
-//! blocks do not count. Nothing is counted before [`start`].
+//! blocks do not count. What counting itself takes is added: as much of it as the quickest entries take. Nothing is counted before
+//! [`start`].
 
 use std::arch::x86_64::_rdtsc;
 use std::cell::Cell;
@@ -11,23 +12,35 @@ use std::time::{Duration, Instant};
 
 static WANTED: AtomicBool = AtomicBool::new(false);
 
-/// Ticks of the processor's clock.
-#[derive(Clone, Copy)]
+/// What a thread has counted, in ticks of the processor's clock.
 struct Counted {
-    depth: u32,
-    began: u64,
-    total: u64,
+    depth: Cell<u32>,
+    began: Cell<u64>,
+    total: Cell<u64>,
     /// Times that a caller came in.
-    entries: u64,
+    entries: Cell<u64>,
 }
 
 thread_local! {
-    static COUNTED: Cell<Counted> = const { Cell::new(Counted { depth: 0, began: 0, total: 0, entries: 0 }) };
+    static COUNTED: Counted = const {
+        Counted { depth: Cell::new(0), began: Cell::new(0), total: Cell::new(0), entries: Cell::new(0) }
+    };
 }
 
 fn ticks() -> u64 {
     // SAFETY: every processor that this driver runs on has the instruction.
     unsafe { _rdtsc() }
+}
+
+impl Counted {
+    fn begin(&self) {
+        self.entries.set(self.entries.get() + 1);
+        self.began.set(ticks());
+    }
+
+    fn end(&self) {
+        self.total.set(self.total.get() + ticks() - self.began.get());
+    }
 }
 
 /// The driver is at work until this is dropped.
@@ -38,13 +51,13 @@ impl OwnTime {
     pub fn begin() -> Self {
         let wanted = WANTED.load(Ordering::Relaxed);
         if wanted {
-            let mut counted = COUNTED.get();
-            counted.depth += 1;
-            counted.entries += u64::from(counted.depth == 1);
-            if counted.depth == 1 {
-                counted.began = ticks();
-            }
-            COUNTED.set(counted);
+            COUNTED.with(|counted| {
+                let depth = counted.depth.get();
+                counted.depth.set(depth + 1);
+                if depth == 0 {
+                    counted.begin();
+                }
+            });
         }
         Self(wanted)
     }
@@ -54,49 +67,55 @@ impl Drop for OwnTime {
     #[inline]
     fn drop(&mut self) {
         if self.0 {
-            let mut counted = COUNTED.get();
-            counted.depth -= 1;
-            if counted.depth == 0 {
-                counted.total += ticks() - counted.began;
-            }
-            COUNTED.set(counted);
+            COUNTED.with(|counted| {
+                let depth = counted.depth.get() - 1;
+                counted.depth.set(depth);
+                if depth == 0 {
+                    counted.end();
+                }
+            });
         }
     }
 }
 
 /// Calls a block of the caller's, whose time is not the driver's.
 pub(crate) fn of_caller(call: impl FnOnce()) {
-    let mut inside = COUNTED.get();
-    if inside.depth == 0 {
-        return call();
-    }
-    inside.total += ticks() - inside.began;
-    COUNTED.set(Counted { depth: 0, ..inside });
+    let depth = COUNTED.with(|counted| {
+        let depth = counted.depth.replace(0);
+        if depth > 0 {
+            counted.end();
+        }
+        depth
+    });
     call();
-    let after = COUNTED.get();
-    COUNTED.set(Counted { depth: inside.depth, began: ticks(), ..after });
+    COUNTED.with(|counted| {
+        counted.depth.set(depth);
+        if depth > 0 {
+            counted.begin();
+        }
+    });
 }
 
-/// How the processor's clock goes, and how much of an entry is not in the time that it measures, in nanoseconds.
+/// How the processor's clock goes, and how much of an entry is not in the time that it measures.
 struct Scale {
-    per_tick: f64,
-    per_entry: f64,
+    began: (Instant, u64),
+    ticks_per_entry: f64,
 }
 
 fn scale() -> &'static Scale {
-    const ENTRIES: u32 = 200_000;
+    const ENTRIES: u64 = 1000;
     static SCALE: OnceLock<Scale> = OnceLock::new();
     SCALE.get_or_init(|| {
         let began = (Instant::now(), ticks());
-        let before = COUNTED.get();
-        for _ in 0..ENTRIES {
-            drop(std::hint::black_box(OwnTime::begin()));
-        }
-        let nanos = began.0.elapsed().as_secs_f64() * 1e9;
-        let (measured, all) = (COUNTED.get().total - before.total, ticks() - began.1);
-        COUNTED.set(before);
-        let per_tick = nanos / all as f64;
-        Scale { per_tick, per_entry: per_tick * (all - measured) as f64 / f64::from(ENTRIES) }
+        let round = || {
+            let (first, before) = (ticks(), own_ticks());
+            (0..ENTRIES).for_each(|_| drop(std::hint::black_box(OwnTime::begin())));
+            let (all, after) = (ticks() - first, own_ticks());
+            all.saturating_sub(after.0 - before.0)
+        };
+        // A round in which the thread lost its core takes longer.
+        let least = (0..200).map(|_| round()).min().unwrap_or(0);
+        Scale { began, ticks_per_entry: least as f64 / ENTRIES as f64 }
     })
 }
 
@@ -106,9 +125,18 @@ pub fn start() {
     scale();
 }
 
-/// The time that the driver has taken of this thread, what counting takes among it.
-pub fn own_time() -> Duration {
-    let (counted, scale) = (COUNTED.get(), scale());
-    let nanos = counted.total as f64 * scale.per_tick + counted.entries as f64 * scale.per_entry;
-    Duration::from_nanos(nanos as u64)
+/// What the driver has taken of this thread, in ticks of the processor's clock, and in how many entries.
+fn own_ticks() -> (u64, u64) {
+    COUNTED.with(|counted| (counted.total.get(), counted.entries.get()))
+}
+
+/// What the driver takes of this thread while something is called.
+pub fn own_time(call: impl FnOnce()) -> Duration {
+    let before = own_ticks();
+    call();
+    let (after, scale) = (own_ticks(), scale());
+    let counting = (after.1 - before.1) as f64 * scale.ticks_per_entry;
+    let own = (after.0 - before.0) as f64 + counting;
+    let (began, first) = scale.began;
+    began.elapsed().mul_f64(own / (ticks() - first).max(1) as f64)
 }

@@ -79,7 +79,9 @@ pub fn folder() -> Result<PathBuf, String> {
             let include = folder.join("include").join(library_name());
             std::fs::create_dir_all(&include)?;
             std::fs::create_dir_all(folder.join("cache"))?;
-            LIBRARY.iter().try_for_each(|(name, text)| replace(&include.join(name), text))
+            // Written once: a compiler that reads these files knows them by their inodes, and must not see them change.
+            let mut missing = LIBRARY.iter().filter(|(name, _)| !include.join(name).exists());
+            missing.try_for_each(|(name, text)| replace(&include.join(name), text))
         };
         write().map_err(|error| format!("{}: {error}", folder.display())).map(|()| folder)
     });

@@ -3,12 +3,16 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-use std::sync::atomic::Ordering;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use block2::RcBlock;
 use millstream_metal_driver::control::{self, CommandBufferError, Fault, Refusal};
 use millstream_metal_driver::rules;
 use objc2::rc::autoreleasepool;
+use objc2::runtime::ProtocolObject;
 use objc2_foundation::{NSArray, NSString, NSURL};
 use objc2_metal::*;
 
@@ -319,5 +323,39 @@ fn an_archive_has_the_kernels_that_were_added_and_is_for_one_system() {
         assert!(new.serializeToURL_error(&url).is_err());
     });
     drop(gpu);
+/// The event comes before the command buffer is through, and the handler may come after `waitUntilCompleted` has returned. Both are seen
+/// sooner or later.
+#[test]
+fn events_come_early_and_handlers_come_late() {
+    let _alone = alone();
+    let gpu = Gpu::open();
+    control::set_seed(11);
+    let queue = gpu.device.newCommandQueue().expect("a queue");
+    let event = gpu.device.newSharedEvent().expect("an event");
+    let handled = Arc::<AtomicU64>::default();
+    let (mut early, mut late, mut round) = (false, false, 0);
+    while !(early && late) {
+        round += 1;
+        autoreleasepool(|_| {
+            let commands = queue.commandBuffer().expect("a command buffer");
+            commands.encodeSignalEvent_value(ProtocolObject::from_ref(&*event), round);
+            let own = Arc::clone(&handled);
+            let handler = RcBlock::new(move |_: NonNull<Ref<dyn MTLCommandBuffer>>| {
+                own.store(round, Ordering::Release);
+            });
+            // SAFETY: Metal copies the block, and what it holds may go to any thread.
+            unsafe { commands.addCompletedHandler(RcBlock::as_ptr(&handler)) };
+            commands.commit();
+            assert!(event.waitUntilSignaledValue_timeoutMS(round, 60_000));
+            early |= commands.status() < MTLCommandBufferStatus::Completed;
+            commands.waitUntilCompleted();
+            late |= handled.load(Ordering::Acquire) < round;
+        });
+    }
+    while handled.load(Ordering::Acquire) < round {
+        std::thread::yield_now();
+    }
+    control::set_seed(0);
+    drop((queue, event, gpu));
     nothing_is_left();
 }

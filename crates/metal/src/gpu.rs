@@ -10,6 +10,7 @@ use millstream_kernels::Limits;
 use objc2_metal::{MTLCreateSystemDefaultDevice, MTLDevice};
 
 use crate::builtin::Builtins;
+use crate::capture::Capture;
 use crate::compile::Compiler;
 use crate::deferred::DeferredReleases;
 use crate::kernels::Kernels;
@@ -19,6 +20,7 @@ use crate::residency::Residency;
 use crate::settings::Settings;
 use crate::system::{self, Features, Quirks};
 use crate::times::Clock;
+use crate::warm;
 
 /// Batches of a stream in flight, beyond which recording waits.
 const IN_FLIGHT: usize = 8;
@@ -43,6 +45,7 @@ pub(crate) struct Gpu {
     pub kernels: Kernels,
     pub builtins: Builtins,
     pub clock: Clock,
+    pub capture: Capture,
     /// Bytes of all buffers, until the GPU is through with them.
     allocated: AtomicUsize,
     pub spare_queues: Mutex<SpareQueues>,
@@ -65,6 +68,16 @@ fn find() -> Result<Found> {
     };
     let features = Features::of(&device).map_err(unavailable)?;
     Ok(Found { device, features })
+}
+
+/// The device that would be opened, for the probe.
+///
+/// # Errors
+///
+/// What is missing.
+pub(crate) fn find_device() -> Result<(Obj<dyn MTLDevice>, Features)> {
+    check_process()?;
+    find().map(|Found { device, features }| (device, features))
 }
 
 /// What could be opened.
@@ -160,6 +173,9 @@ impl Gpu {
         let gpu = pooled(|| Self::new(config))?;
         let gpu: &'static Gpu = Box::leak(Box::new(gpu));
         *opened = Some(gpu);
+        if gpu.settings.keep_warm {
+            warm::start(gpu);
+        }
         Ok(gpu)
     }
 
@@ -172,6 +188,7 @@ impl Gpu {
             true => Residency::new(&device, working_set),
             false => Residency::default(),
         };
+        let capture = Capture::begin(&device, &settings);
         let compiler = Compiler::new(&device, features);
         let builtins = Builtins::new(&compiler)?;
         Ok(Self {
@@ -190,6 +207,7 @@ impl Gpu {
             kernels: Kernels::new(config),
             builtins,
             clock: Clock::of(&device),
+            capture,
             allocated: AtomicUsize::new(0),
             spare_queues: Mutex::default(),
             encoding: Mutex::default(),

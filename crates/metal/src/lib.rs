@@ -17,6 +17,9 @@
 //! | `MILLSTREAM_METAL_REPLAY` | `0`: batches that come again are lowered again | `1` |
 //! | `MILLSTREAM_METAL_RESIDENCY` | `0`: no residency sets | `1` |
 //! | `MILLSTREAM_METAL_WORK` | operations of one command buffer at most, for the GPU's watchdog | 2³³ |
+//! | `MILLSTREAM_METAL_KEEP_WARM` | `1`: a thread keeps an idle device from giving up its memory | `0` |
+//! | `MILLSTREAM_METAL_CAPTURE` | a file, as in `calls.gputrace`, that gets the first batches for Xcode; needs `MTL_CAPTURE_ENABLED=1` | |
+//! | `MILLSTREAM_METAL_CAPTURE_BATCHES` | how many batches that are | 20 |
 //! | `MILLSTREAM_METAL_LOG` | `1`: what is compiled, and what could not be had, on standard error | `0` |
 
 #![cfg(any(target_vendor = "apple", feature = "driver"))]
@@ -26,6 +29,7 @@ use millstream_metal_driver as _;
 
 mod backend;
 mod builtin;
+mod capture;
 mod compile;
 mod deferred;
 mod encode;
@@ -36,11 +40,13 @@ mod memory;
 mod objects;
 mod platform;
 mod prepared;
+mod probe;
 mod queue;
 mod residency;
 mod settings;
 mod system;
 mod times;
+mod warm;
 
 /// What kernels may count on, on the GPU that there is.
 #[doc(hidden)]

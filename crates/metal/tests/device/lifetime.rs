@@ -36,7 +36,7 @@ alone! {
         let device = open();
         let (started, all_started) = channel();
         for thread in 0..8 {
-            let (device, started) = (device.clone(), started.clone());
+            let (device, started) = (device, started.clone());
             std::thread::spawn(move || {
                 let stream = device.stream().unwrap();
                 for call in 0.. {

@@ -7,3 +7,5 @@ mod failures;
 mod kit;
 mod lifetime;
 mod order;
+mod probe;
+mod switches;

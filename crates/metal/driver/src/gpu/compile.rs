@@ -9,6 +9,7 @@ use super::fibers;
 use super::signature::Signature;
 use super::strict;
 use super::toolchain::{self, FLAGS, clang, folder, optimization, run, sanitized};
+use crate::deviations::{Deviation, deviates};
 
 /// A compiled text.
 pub struct Program {
@@ -42,7 +43,9 @@ pub fn compile(source: &str, version: u32) -> Result<Program, String> {
     fibers::load()?;
     let mut hasher = DefaultHasher::new();
     let library = include_str!("../../include/metal_stdlib");
-    (source, version, FLAGS, CALL, TOUCH, sanitized(), optimization(), library).hash(&mut hasher);
+    let imprecise = deviates(Deviation::Imprecise);
+    let how = (FLAGS, CALL, TOUCH, sanitized(), optimization(), imprecise);
+    (source, version, how, library).hash(&mut hasher);
     let name = format!("{:016x}", hasher.finish());
     let cached = folder()?.join("cache").join(&name);
     if let Some(program) = Program::load(&cached) {

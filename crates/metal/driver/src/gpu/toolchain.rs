@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use crate::deviations::{Deviation, deviates};
+
 /// How a text is read: clang's C++ for OpenCL, whose address spaces are checked as Metal's are.
 pub const FLAGS: &[&str] = &[
     "-x",
@@ -28,6 +30,9 @@ pub const FLAGS: &[&str] = &[
 pub fn clang(version: u32) -> Result<Command, String> {
     let mut clang = Command::new("clang-22");
     clang.args(FLAGS).arg(format!("-D__METAL_VERSION__={version}"));
+    if deviates(Deviation::Imprecise) {
+        clang.arg("-DDRIVER_IMPRECISE");
+    }
     clang.arg("-I").arg(folder()?.join("include"));
     Ok(clang)
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use super::library::Function;
 use super::lock;
 use crate::control::{self, Refusal};
+use crate::deviations::{Deviation, deviates};
 use crate::foundation::{Array, Error, alloc_default, write_error};
 use crate::gpu::Kernel;
 use crate::objc::{Id, Raw, Sel, This, class, method, new, retained};
@@ -92,6 +93,7 @@ pub unsafe fn make(function: Option<Id<Function>>, wanted_threads: usize, error:
         );
         return refuse("group memory exceeds the limit of the device");
     }
+    let own_max = if deviates(Deviation::SmallGroups) { own_max.div_ceil(2) } else { own_max };
     let max_threads = if wanted_threads == 0 { own_max } else { own_max.min(wanted_threads) };
     new(Pipeline { function, max_threads, in_flight: Arc::default() }).into_raw()
 }
@@ -112,7 +114,7 @@ unsafe extern "C" fn max_threads(this: This<Pipeline>, _: Sel) -> usize {
 }
 
 unsafe extern "C" fn width(_: This<Pipeline>, _: Sel) -> usize {
-    SIMD_WIDTH
+    if deviates(Deviation::NarrowGroups) { 16 } else { SIMD_WIDTH }
 }
 
 unsafe extern "C" fn group_bytes(this: This<Pipeline>, _: Sel) -> usize {

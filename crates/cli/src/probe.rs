@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use millstream::backend::{ProbeEntry, ProbeOptions, ProbeRow, ProbeVerdict};
+use millstream::backend::{ProbeEntry, ProbeOptions, ProbeOutcome, ProbeRow};
 use millstream::{Error, Result};
 use serde_json::{Value, json};
 
@@ -75,8 +75,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     (entry.run)(&options, &mut |row| {
         // At once: if the next row takes the machine down, this one is known.
         if !arguments.json {
-            let ProbeRow { name, assumed, found, verdict, .. } = &row;
-            println!("{name}: {}", verdict.name());
+            let ProbeRow { name, assumed, found, outcome, .. } = &row;
+            println!("{name}: {}", outcome.name());
             if !assumed.is_empty() {
                 println!("    assumed: {assumed}");
             }
@@ -85,19 +85,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         }
         rows.push(row);
     })?;
-    let count = |verdict: ProbeVerdict| rows.iter().filter(|row| row.verdict == verdict).count();
-    let verdicts =
-        [ProbeVerdict::AsAssumed, ProbeVerdict::Not, ProbeVerdict::Measured, ProbeVerdict::NotRun];
+    let count = |outcome: ProbeOutcome| rows.iter().filter(|row| row.outcome == outcome).count();
+    let outcomes =
+        [ProbeOutcome::AsAssumed, ProbeOutcome::Not, ProbeOutcome::Measured, ProbeOutcome::NotRun];
     if arguments.json {
         println!(
             "{}",
             json!({ "backend": entry.backend, "rows": rows.iter().map(as_json).collect::<Vec<_>>() })
         );
     } else {
-        let counts = verdicts.map(|verdict| format!("{} {}", count(verdict), verdict.name()));
+        let counts = outcomes.map(|outcome| format!("{} {}", count(outcome), outcome.name()));
         println!("\n{} rows: {}", rows.len(), counts.join(", "));
     }
-    Ok(if count(ProbeVerdict::Not) == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if count(ProbeOutcome::Not) == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn list(entry: &ProbeEntry, as_json: bool) {
@@ -120,7 +120,7 @@ fn as_json(row: &ProbeRow) -> Value {
         "name": row.name,
         "assumed": row.assumed,
         "found": row.found,
-        "verdict": row.verdict.name(),
+        "outcome": row.outcome.name(),
         "seconds": row.time.as_secs_f64(),
     })
 }

@@ -90,7 +90,7 @@ pub mod stream {
 pub mod backend {
     pub use crate::{
         Backend, BackendEntry, BackendInfo, Batch, BoundCommand, Fault, HostBounds, HostPiece,
-        HostPool, Outcome, ProbeEntry, ProbeOptions, ProbeRow, ProbeVerdict, Progress, Queue,
+        HostPool, Outcome, ProbeEntry, ProbeOptions, ProbeOutcome, ProbeRow, Progress, Queue,
         QueueContext, RawBuffer, Reclaim, Segment, StreamMemory, WaitFor, fake, inventory,
         panic_message, sync,
     };

@@ -57,7 +57,7 @@ pub use layer::{LayerName, LayerScope};
 pub use layout::{Layout, MAX_RANK, broadcast_shapes};
 pub use memory::{Buffer, HostBounds, HostPiece, HostPool, MemoryStats, StreamMemory};
 pub use plan::{Plan, PlanBuilder, PlanPart, Slot};
-pub use probe::{ProbeEntry, ProbeOptions, ProbeRow, ProbeVerdict};
+pub use probe::{ProbeEntry, ProbeOptions, ProbeOutcome, ProbeRow};
 pub use progress::{Outcome, Progress};
 pub use rounding::{bf16_from_f64, f16_from_f64, f32_round_to_odd};
 pub use scalar::Scalar;

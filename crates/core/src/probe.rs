@@ -6,7 +6,7 @@ use crate::Result;
 
 /// What came of a row of a probe.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum ProbeVerdict {
+pub enum ProbeOutcome {
     /// The platform behaves as assumed.
     AsAssumed,
     /// It does not: the backend rests on something that does not hold here.
@@ -17,14 +17,14 @@ pub enum ProbeVerdict {
     NotRun,
 }
 
-impl ProbeVerdict {
+impl ProbeOutcome {
     /// As tables show it.
     pub fn name(self) -> &'static str {
         match self {
-            ProbeVerdict::AsAssumed => "as assumed",
-            ProbeVerdict::Not => "not",
-            ProbeVerdict::Measured => "measured",
-            ProbeVerdict::NotRun => "not run",
+            ProbeOutcome::AsAssumed => "as assumed",
+            ProbeOutcome::Not => "not",
+            ProbeOutcome::Measured => "measured",
+            ProbeOutcome::NotRun => "not run",
         }
     }
 }
@@ -39,7 +39,7 @@ pub struct ProbeRow {
     /// What was measured, or why nothing was.
     pub found: String,
     /// What came of it.
-    pub verdict: ProbeVerdict,
+    pub outcome: ProbeOutcome,
     /// How long it took.
     pub time: Duration,
 }

@@ -19,7 +19,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use millstream_core::{
-    Error, ProbeEntry, ProbeOptions, ProbeRow, ProbeVerdict, Result, panic_message,
+    Error, ProbeEntry, ProbeOptions, ProbeOutcome, ProbeRow, Result, panic_message,
 };
 
 use self::lab::Lab;
@@ -30,27 +30,27 @@ use crate::objects::pooled;
 struct Check {
     name: &'static str,
     assumed: &'static str,
-    run: fn(&Lab) -> Outcome,
+    run: fn(&Lab) -> RowResult,
 }
 
 /// What a row found, or why it could not be run.
-type Outcome = std::result::Result<Found, String>;
+type RowResult = std::result::Result<Found, String>;
 
 #[derive(Debug)]
 struct Found {
     text: String,
-    verdict: ProbeVerdict,
+    outcome: ProbeOutcome,
 }
 
 /// An assumption that holds or not.
-fn judged(holds: bool, text: impl Into<String>) -> Outcome {
-    let verdict = if holds { ProbeVerdict::AsAssumed } else { ProbeVerdict::Not };
-    Ok(Found { text: text.into(), verdict })
+fn compared(holds: bool, text: impl Into<String>) -> RowResult {
+    let outcome = if holds { ProbeOutcome::AsAssumed } else { ProbeOutcome::Not };
+    Ok(Found { text: text.into(), outcome })
 }
 
 /// A figure that nothing rests on.
-fn measured(text: impl Into<String>) -> Outcome {
-    Ok(Found { text: text.into(), verdict: ProbeVerdict::Measured })
+fn measured(text: impl Into<String>) -> RowResult {
+    Ok(Found { text: text.into(), outcome: ProbeOutcome::Measured })
 }
 
 fn checks() -> impl Iterator<Item = &'static Check> {
@@ -70,31 +70,31 @@ fn checks() -> impl Iterator<Item = &'static Check> {
 /// Runs one row until its deadline.
 fn run_check(check: Check, lab: &Arc<Lab>) -> ProbeRow {
     let start = Instant::now();
-    let (sender, outcomes) = channel();
+    let (sender, results) = channel();
     let own = Arc::clone(lab);
     let started = std::thread::Builder::new().name(check.name.into()).spawn(move || {
         let run = std::panic::AssertUnwindSafe(|| pooled(|| (check.run)(&own)));
-        let outcome = std::panic::catch_unwind(run)
+        let result = std::panic::catch_unwind(run)
             .unwrap_or_else(|panic| Err(format!("it panicked: {}", panic_message(&*panic))));
         // Nobody listens where the deadline has passed.
-        let _ = sender.send(outcome);
+        let _ = sender.send(result);
     });
-    let outcome = match started {
+    let result = match started {
         Err(error) => Err(format!("no thread: {error}")),
-        Ok(_) => match outcomes.recv_timeout(lab.options.deadline) {
-            Ok(outcome) => outcome,
+        Ok(_) => match results.recv_timeout(lab.options.deadline) {
+            Ok(result) => result,
             Err(RecvTimeoutError::Timeout) => {
                 Err(format!("it did not end within {:?}", lab.options.deadline))
             }
             Err(RecvTimeoutError::Disconnected) => Err("its thread is gone".into()),
         },
     };
-    let (found, verdict) = match outcome {
-        Ok(Found { text, verdict }) => (text, verdict),
-        Err(reason) => (reason, ProbeVerdict::NotRun),
+    let (found, outcome) = match result {
+        Ok(Found { text, outcome }) => (text, outcome),
+        Err(reason) => (reason, ProbeOutcome::NotRun),
     };
     let Check { name, assumed, .. } = check;
-    ProbeRow { name, assumed, found, verdict, time: start.elapsed() }
+    ProbeRow { name, assumed, found, outcome, time: start.elapsed() }
 }
 
 fn rows() -> Vec<(&'static str, &'static str)> {

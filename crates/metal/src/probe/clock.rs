@@ -8,7 +8,7 @@ use objc2_metal::{
 };
 
 use super::lab::{Lab, Params, THREADS, dispatch};
-use super::{Check, Outcome, judged, measured};
+use super::{Check, RowResult, compared, measured};
 use crate::times::{Clock, gpu_ns, timestamps, uptime_ns};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -32,7 +32,7 @@ pub(super) const CHECKS: &[Check] = &[
 
 const BUSY: Params = Params { count: 10_000, what: 0, value: 0 };
 
-fn command_buffer_times(lab: &Lab) -> Outcome {
+fn command_buffer_times(lab: &Lab) -> RowResult {
     let (queue, kernel) = (lab.queue(8)?, lab.pipeline("probe_busy")?);
     let memory = lab.words(THREADS)?;
     let mut right = 0;
@@ -43,7 +43,7 @@ fn command_buffer_times(lab: &Lab) -> Outcome {
         let [start, end] = report.gpu;
         right += usize::from(before <= start && start <= end && end <= after);
     }
-    judged(right == 20, format!("{right} of 20"))
+    compared(right == 20, format!("{right} of 20"))
 }
 
 fn without_counters() -> String {
@@ -51,7 +51,7 @@ fn without_counters() -> String {
         .into()
 }
 
-fn counter_unit(lab: &Lab) -> Outcome {
+fn counter_unit(lab: &Lab) -> RowResult {
     if !Clock::of(&lab.device).counters {
         return Err(without_counters());
     }
@@ -59,10 +59,10 @@ fn counter_unit(lab: &Lab) -> Outcome {
     std::thread::sleep(Duration::from_millis(200));
     let (host, gpu) = (host.elapsed().as_nanos() as f64, (gpu_ns(&lab.device) - gpu) as f64);
     let ratio = gpu / host;
-    judged((0.9..1.1).contains(&ratio), format!("{ratio:.4} for each nanosecond of the host"))
+    compared((0.9..1.1).contains(&ratio), format!("{ratio:.4} for each nanosecond of the host"))
 }
 
-fn clock_drift(lab: &Lab) -> Outcome {
+fn clock_drift(lab: &Lab) -> RowResult {
     let clock = Clock::of(&lab.device);
     if !clock.counters {
         return Err(without_counters());
@@ -74,7 +74,7 @@ fn clock_drift(lab: &Lab) -> Outcome {
     measured(format!("the clocks of GPU and host moved by {off} ns in half a second"))
 }
 
-fn counter_samples(lab: &Lab) -> Outcome {
+fn counter_samples(lab: &Lab) -> RowResult {
     let clock = Clock::of(&lab.device);
     let Some(set) = clock.counters.then(|| timestamps(&lab.device)).flatten() else {
         return Err(without_counters());
@@ -118,7 +118,7 @@ fn counter_samples(lab: &Lab) -> Outcome {
     let [start, end] = times[..] else { return Err(format!("{} bytes of samples", bytes.len())) };
     let right = before <= start && start < end && end <= after;
     let relative = |time: u64| time.wrapping_sub(before).cast_signed();
-    judged(
+    compared(
         right,
         format!(
             "begin and end {} and {} ns after the commit, handler before {}",

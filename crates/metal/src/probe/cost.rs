@@ -8,7 +8,7 @@ use objc2_metal::{
 };
 
 use super::lab::{Lab, Params, Running, THREADS, dispatch, dispatch_groups};
-use super::{Check, Outcome, measured, median, micros};
+use super::{Check, RowResult, measured, median, micros};
 use crate::builtin;
 use crate::objects::{Ref, pooled};
 
@@ -16,7 +16,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "event-latency-spun",
         assumed: "",
-        run: |lab| latency(lab, |running| running.spin().map(drop)),
+        run: |lab| latency(lab, |running| running.spin()),
     },
     Check { name: "event-latency-slept", assumed: "", run: |lab| latency(lab, sleep) },
     Check {
@@ -43,7 +43,7 @@ fn sleep(running: &Running) -> Result<(), String> {
 }
 
 /// The time from the commit of a small kernel until its end is known.
-fn latency(lab: &Lab, wait: fn(&Running) -> Result<(), String>) -> Outcome {
+fn latency(lab: &Lab, wait: fn(&Running) -> Result<(), String>) -> RowResult {
     let (queue, kernel) = (lab.queue(8)?, lab.pipeline("probe_step")?);
     let memory = lab.words(THREADS)?;
     let mut times = Vec::new();
@@ -52,15 +52,14 @@ fn latency(lab: &Lab, wait: fn(&Running) -> Result<(), String>) -> Outcome {
         let running = pooled(|| {
             lab.compute(&queue, |compute| dispatch(compute, &kernel, &[&memory], step, THREADS))
         })?;
-        let start = Instant::now();
         wait(&running)?;
-        times.push(start.elapsed());
+        times.push(running.committed.elapsed());
         running.spin()?;
     }
     measured(format!("{} from commit to known, a kernel of one group", micros(median(times))))
 }
 
-fn encode_cost(lab: &Lab) -> Outcome {
+fn encode_cost(lab: &Lab) -> RowResult {
     let (queue, kernel) = (lab.queue(8)?, lab.pipeline("probe_step")?);
     let memory = lab.words(THREADS)?;
     let step = Params { count: THREADS as u32, value: 1, ..Params::default() };
@@ -102,7 +101,7 @@ fn gpu_time(
     Ok(Duration::from_secs_f64((end - start).max(0.0)))
 }
 
-fn barrier_cost(lab: &Lab) -> Outcome {
+fn barrier_cost(lab: &Lab) -> RowResult {
     let queue = lab.queue(8)?;
     let mut times = [Vec::new(), Vec::new()];
     for round in 0..20 {
@@ -114,7 +113,7 @@ fn barrier_cost(lab: &Lab) -> Outcome {
     ))
 }
 
-fn copy_rates(lab: &Lab) -> Outcome {
+fn copy_rates(lab: &Lab) -> RowResult {
     let bytes = 16 << 20;
     let (queue, from, to) = (lab.queue(8)?, lab.words(bytes / 4)?, lab.words(bytes / 4)?);
     let library = lab.compiler.begin(builtin::SOURCE).wait()?;
@@ -149,7 +148,7 @@ fn copy_rates(lab: &Lab) -> Outcome {
     measured(format!("16 MiB: blit {blit:.1} GB/s, our kernel {compute:.1} GB/s"))
 }
 
-fn compile_times(lab: &Lab) -> Outcome {
+fn compile_times(lab: &Lab) -> RowResult {
     // A constant that no run before had, so that no cache has the text.
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let unique = now.map_err(|error| error.to_string())?.as_nanos();
@@ -176,7 +175,7 @@ fn compile_times(lab: &Lab) -> Outcome {
     ))
 }
 
-fn first_after_idle(lab: &Lab) -> Outcome {
+fn first_after_idle(lab: &Lab) -> RowResult {
     let (queue, kernel) = (lab.queue(8)?, lab.pipeline("probe_step")?);
     // Memory that the system may take away from an idle process.
     let memory = lab.words(16 << 20)?;

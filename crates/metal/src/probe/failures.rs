@@ -7,7 +7,7 @@ use objc2_metal::{
 };
 
 use super::lab::{Lab, Params, THREADS, dispatch};
-use super::{Check, Outcome, judged, measured};
+use super::{Check, RowResult, compared, measured};
 use crate::queue::as_event;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -20,10 +20,10 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// How long a launch or a wait goes on before the host ends it.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 const NOT_WANTED: &str = "it makes a command buffer fail: --faults runs it";
 
-fn failed_buffer(lab: &Lab) -> Outcome {
+fn failed_buffer(lab: &Lab) -> RowResult {
     if !lab.options.faults {
         return Err(NOT_WANTED.into());
     }
@@ -33,11 +33,11 @@ fn failed_buffer(lab: &Lab) -> Outcome {
     let start = Instant::now();
     let running =
         lab.compute(&queue, |compute| dispatch(compute, &kernel, &[&flags], endless, THREADS))?;
-    let patience = PATIENCE.min(lab.options.deadline / 3);
-    let report = running.report(patience);
+    let timeout = TIMEOUT.min(lab.options.deadline / 3);
+    let report = running.report(timeout);
     // Whatever came of it, it ends now.
     flags.set(0, 1);
-    let Some(report) = report.or_else(|| running.report(patience)) else {
+    let Some(report) = report.or_else(|| running.report(timeout)) else {
         return Err(format!(
             "neither the system nor the host could end a launch in {:?}",
             start.elapsed()
@@ -53,7 +53,7 @@ fn failed_buffer(lab: &Lab) -> Outcome {
     let is_error = report.status == MTLCommandBufferStatus::Error
         && code > 0
         && code <= MTLCommandBufferError::StackOverflow.0.cast_signed();
-    judged(
+    compared(
         is_error && !signaled && next,
         format!(
             "code {code} ({words}) after {:.1} s; signaled: {signaled}; the next one ran: {next}",
@@ -62,7 +62,7 @@ fn failed_buffer(lab: &Lab) -> Outcome {
     )
 }
 
-fn long_wait(lab: &Lab) -> Outcome {
+fn long_wait(lab: &Lab) -> RowResult {
     if !lab.options.faults {
         return Err("it keeps a command buffer waiting for long: --faults runs it".into());
     }
@@ -72,8 +72,8 @@ fn long_wait(lab: &Lab) -> Outcome {
         commands.encodeWaitForEvent_value(as_event(&gate), 1);
         Ok(())
     })?;
-    let patience = PATIENCE.min(lab.options.idle.max(Duration::from_millis(500)));
-    let ended = running.report(patience);
+    let timeout = TIMEOUT.min(lab.options.idle.max(Duration::from_millis(500)));
+    let ended = running.report(timeout);
     gate.setSignaledValue(1);
     match ended {
         Some(report) => measured(format!(
@@ -85,7 +85,7 @@ fn long_wait(lab: &Lab) -> Outcome {
             running.finish()?;
             measured(format!(
                 "a command buffer waited {:.1} s for the host, and then ran",
-                patience.as_secs_f64()
+                timeout.as_secs_f64()
             ))
         }
     }

@@ -2,7 +2,7 @@
 
 use super::lab::Lab;
 use super::numbers::random;
-use super::{Check, Outcome, judged};
+use super::{Check, RowResult, compared};
 
 /// A function of the probe's text with what it should be.
 struct Function {
@@ -85,7 +85,7 @@ fn units(got: f32, exact: f64) -> f64 {
     if off.is_nan() { f64::INFINITY } else { off }
 }
 
-fn accuracy(lab: &Lab, function: &Function) -> Outcome {
+fn accuracy(lab: &Lab, function: &Function) -> RowResult {
     let [x, y] = arguments(function);
     let got = lab.values(function.what, &x, &y)?;
     let mut worst = (0.0, 0.0f32);
@@ -103,7 +103,7 @@ fn accuracy(lab: &Lab, function: &Function) -> Outcome {
         }
     }
     let text = format!("at most {:.2} units, at {:e}, of {counted} values", worst.0, worst.1);
-    judged(worst.0 <= function.units, text)
+    compared(worst.0 <= function.units, text)
 }
 
 #[cfg(all(test, feature = "driver"))]

@@ -23,7 +23,7 @@ use crate::queue::as_event;
 use crate::system::Features;
 
 /// A command buffer that has not answered for so long never will.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Threads of a group.
 pub(super) const THREADS: usize = 256;
 
@@ -62,6 +62,8 @@ pub(super) struct Report {
 pub(super) struct Running {
     pub event: Obj<dyn MTLSharedEvent>,
     pub value: u64,
+    /// When it was about to be.
+    pub committed: Instant,
     reports: Receiver<Report>,
 }
 
@@ -151,8 +153,9 @@ impl Lab {
             });
             // SAFETY: Metal copies the block, and what it holds may go to any thread.
             unsafe { commands.addCompletedHandler(RcBlock::as_ptr(&handler)) };
+            let committed = Instant::now();
             commands.commit();
-            Ok(Running { event: event.clone(), value, reports })
+            Ok(Running { event: event.clone(), value, committed, reports })
         })
     }
 
@@ -223,7 +226,7 @@ impl Running {
     /// The report of a command buffer that should be right.
     pub fn finish(&self) -> Result<Report, String> {
         let report =
-            self.report(PATIENCE).ok_or_else(|| format!("no handler came for {PATIENCE:?}"))?;
+            self.report(TIMEOUT).ok_or_else(|| format!("no handler came for {TIMEOUT:?}"))?;
         match &report.error {
             None => Ok(report),
             Some((code, words)) => Err(format!("a command buffer failed with {code}: {words}")),
@@ -236,16 +239,16 @@ impl Running {
         self.event.waitUntilSignaledValue_timeoutMS(self.value, milliseconds)
     }
 
-    /// Spins until the event has come; how long that took.
-    pub fn spin(&self) -> Result<Duration, String> {
+    /// Spins until the event has come.
+    pub fn spin(&self) -> Result<(), String> {
         let start = Instant::now();
         while self.event.signaledValue() < self.value {
-            if start.elapsed() > PATIENCE {
-                return Err(format!("no event came for {PATIENCE:?}"));
+            if start.elapsed() > TIMEOUT {
+                return Err(format!("no event came for {TIMEOUT:?}"));
             }
             std::hint::spin_loop();
         }
-        Ok(start.elapsed())
+        Ok(())
     }
 }
 

@@ -7,7 +7,7 @@ use objc2_metal::{
 };
 
 use super::lab::{Lab, Params, THREADS, dispatch_groups};
-use super::{Check, Outcome, judged, measured};
+use super::{Check, RowResult, compared, measured};
 
 pub(super) const CHECKS: &[Check] = &[
     Check { name: "simd-width", assumed: "a SIMD group has 32 threads", run: simd_width },
@@ -50,39 +50,39 @@ pub(super) const CHECKS: &[Check] = &[
     Check { name: "memory-limits", assumed: "", run: memory_limits },
 ];
 
-fn simd_width(lab: &Lab) -> Outcome {
+fn simd_width(lab: &Lab) -> RowResult {
     // Others are refused there.
     let kernel = match lab.pipeline("probe_lanes") {
         Ok(kernel) => kernel,
-        Err(reason) => return judged(false, reason),
+        Err(reason) => return compared(false, reason),
     };
     let (queue, out) = (lab.queue(8)?, lab.words(1024)?);
     lab.run(&queue, &kernel, &[&out], Params::default(), THREADS)?;
     let lanes = out.get(0);
     let width = kernel.threadExecutionWidth();
-    judged(
+    compared(
         width == 32 && lanes == 32,
         format!("the pipeline says {width}, its lanes add up to {lanes}"),
     )
 }
 
-fn group_memory(lab: &Lab) -> Outcome {
+fn group_memory(lab: &Lab) -> RowResult {
     let most = lab.device.maxThreadgroupMemoryLength();
     let kernel = lab.pipeline("probe_group_memory")?;
     let (queue, out) = (lab.queue(8)?, lab.words(8192)?);
     lab.run(&queue, &kernel, &[&out], Params { value: 7, ..Params::default() }, THREADS)?;
     let right = (0..8192).filter(|&i| out.get(i) == 8191 - i as u32 + 7).count();
-    judged(
+    compared(
         most >= 32 << 10 && right == 8192,
         format!("{most} bytes; {right} of 8192 words were right"),
     )
 }
 
-fn group_threads(lab: &Lab) -> Outcome {
+fn group_threads(lab: &Lab) -> RowResult {
     let kernel = lab.pipeline("probe_lanes")?;
     let most = kernel.maxTotalThreadsPerThreadgroup();
     if most < 1024 {
-        return judged(false, format!("{most} threads"));
+        return compared(false, format!("{most} threads"));
     }
     let (queue, out) = (lab.queue(8)?, lab.words(1024)?);
     lab.compute(&queue, |compute| {
@@ -90,10 +90,10 @@ fn group_threads(lab: &Lab) -> Outcome {
     })?
     .finish()?;
     let ran = (0..1024).filter(|&i| out.get(i) != 0).count();
-    judged(ran == 1024, format!("{ran} of 1024 threads ran; the pipeline allows {most}"))
+    compared(ran == 1024, format!("{ran} of 1024 threads ran; the pipeline allows {most}"))
 }
 
-fn binding_offset(lab: &Lab) -> Outcome {
+fn binding_offset(lab: &Lab) -> RowResult {
     let (queue, kernel, memory) = (lab.queue(8)?, lab.pipeline("probe_step")?, lab.words(512)?);
     let params = [16, 0, 5, 0];
     lab.compute(&queue, |compute| {
@@ -102,10 +102,10 @@ fn binding_offset(lab: &Lab) -> Outcome {
     .finish()?;
     let words: Vec<u32> = (0..18).map(|index| memory.get(index)).collect();
     let right = words[0] == 0 && words[17] == 0 && words[1..17].iter().all(|word| *word == 5);
-    judged(right, if right { "bound at 4" } else { "other words were written" })
+    compared(right, if right { "bound at 4" } else { "other words were written" })
 }
 
-fn bytes_length(lab: &Lab) -> Outcome {
+fn bytes_length(lab: &Lab) -> RowResult {
     let (queue, kernel, memory) = (lab.queue(8)?, lab.pipeline("probe_step")?, lab.words(512)?);
     let mut words = [0u32; 1024];
     (words[0], words[2]) = (512, 9);
@@ -114,20 +114,20 @@ fn bytes_length(lab: &Lab) -> Outcome {
     })?
     .finish()?;
     let right = (0..512).filter(|&i| memory.get(i) == 9).count();
-    judged(right == 512, format!("{right} of 512 words were right"))
+    compared(right == 512, format!("{right} of 512 words were right"))
 }
 
-fn atomics(lab: &Lab) -> Outcome {
+fn atomics(lab: &Lab) -> RowResult {
     let (queue, kernel, count) = (lab.queue(8)?, lab.pipeline("probe_count")?, lab.words(4)?);
     let threads = 64 * THREADS;
     lab.run(&queue, &kernel, &[&count], Params::default(), threads)?;
-    judged(count.get(0) as usize == threads, format!("{} of {threads}", count.get(0)))
+    compared(count.get(0) as usize == threads, format!("{} of {threads}", count.get(0)))
 }
 
-fn unified_memory(lab: &Lab) -> Outcome {
+fn unified_memory(lab: &Lab) -> RowResult {
     let (unified, memory) = (lab.device.hasUnifiedMemory(), lab.words(4)?);
     let address = memory.object().contents();
-    judged(
+    compared(
         unified,
         format!(
             "unified: {unified}; aligned to {}",
@@ -136,14 +136,14 @@ fn unified_memory(lab: &Lab) -> Outcome {
     )
 }
 
-fn unretained_references(lab: &Lab) -> Outcome {
+fn unretained_references(lab: &Lab) -> RowResult {
     let queue = lab.queue(8)?;
     let commands = queue.commandBufferWithUnretainedReferences().ok_or("no command buffer")?;
     let retains = commands.retainedReferences();
-    judged(!retains, if retains { "it retains them" } else { "it retains nothing" })
+    compared(!retains, if retains { "it retains them" } else { "it retains nothing" })
 }
 
-fn residency_sets(lab: &Lab) -> Outcome {
+fn residency_sets(lab: &Lab) -> RowResult {
     if !lab.features.residency {
         return Err(
             "this device has no residency sets: they came with macOS 15 and Apple family 6".into(),
@@ -167,10 +167,10 @@ fn residency_sets(lab: &Lab) -> Outcome {
         lab.run(&queue, &kernel, &[buffer], Params::default(), THREADS)?;
         right += usize::from(buffer.get(0) as usize == THREADS);
     }
-    judged(right == 32, format!("memory of {right} of 32 sets was used"))
+    compared(right == 32, format!("memory of {right} of 32 sets was used"))
 }
 
-fn memory_limits(lab: &Lab) -> Outcome {
+fn memory_limits(lab: &Lab) -> RowResult {
     let device = &lab.device;
     let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
     measured(format!(

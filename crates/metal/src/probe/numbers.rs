@@ -1,7 +1,7 @@
 //! Arithmetic: what becomes of subnormal numbers, and how sums and products are rounded.
 
 use super::lab::Lab;
-use super::{Check, Outcome, judged, measured};
+use super::{Check, RowResult, compared, measured};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -37,7 +37,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "contraction-off",
         assumed: "with contraction switched off in the text, a product and a sum are rounded one by one",
-        run: |lab| judge_contraction(lab, 4),
+        run: |lab| compare_contraction(lab, 4),
     },
     Check { name: "contraction-default", assumed: "", run: contraction_default },
     Check {
@@ -68,14 +68,14 @@ fn subnormals() -> Vec<f32> {
     all
 }
 
-fn subnormal_moves(lab: &Lab) -> Outcome {
+fn subnormal_moves(lab: &Lab) -> RowResult {
     let x = subnormals();
     let got = lab.values(0, &x, &x)?;
     let kept = x.iter().zip(&got).filter(|(x, got)| x.to_bits() == got.to_bits()).count();
-    judged(kept == x.len(), format!("{kept} of {} kept", x.len()))
+    compared(kept == x.len(), format!("{kept} of {} kept", x.len()))
 }
 
-fn subnormal_arithmetic(lab: &Lab) -> Outcome {
+fn subnormal_arithmetic(lab: &Lab) -> RowResult {
     let x = subnormals();
     let (ones, zeros) = (vec![1.0; x.len()], vec![0.0; x.len()]);
     let halves = vec![f32::MIN_POSITIVE; x.len()];
@@ -86,7 +86,7 @@ fn subnormal_arithmetic(lab: &Lab) -> Outcome {
     ];
     let all = results.concat();
     let flushed = all.iter().filter(|got| **got == 0.0).count();
-    judged(flushed == all.len(), format!("{flushed} of {} results are zero", all.len()))
+    compared(flushed == all.len(), format!("{flushed} of {} results are zero", all.len()))
 }
 
 /// Pairs of numbers of which neither they nor what is made of them is subnormal or infinite.
@@ -113,11 +113,11 @@ fn pairs(make: fn(f32, f32) -> f32) -> [Vec<f32>; 2] {
     all
 }
 
-fn rounding(lab: &Lab, what: u32, make: fn(f32, f32) -> f32) -> Outcome {
+fn rounding(lab: &Lab, what: u32, make: fn(f32, f32) -> f32) -> RowResult {
     let [x, y] = pairs(make);
     let got = lab.values(what, &x, &y)?;
     let same = (0..x.len()).filter(|&i| make(x[i], y[i]).to_bits() == got[i].to_bits()).count();
-    judged(same == x.len(), format!("{same} of {} have the bits of the host", x.len()))
+    compared(same == x.len(), format!("{same} of {} have the bits of the host", x.len()))
 }
 
 /// A square and a sum that are zero if they are rounded one by one, and 2⁻²⁴ if they are not.
@@ -127,12 +127,12 @@ fn contracted(lab: &Lab, what: u32) -> Result<f32, String> {
     Ok(got[0])
 }
 
-fn judge_contraction(lab: &Lab, what: u32) -> Outcome {
+fn compare_contraction(lab: &Lab, what: u32) -> RowResult {
     let got = contracted(lab, what)?;
-    judged(got == 0.0, format!("{}: {got:e}", if got == 0.0 { "one by one" } else { "joined" }))
+    compared(got == 0.0, format!("{}: {got:e}", if got == 0.0 { "one by one" } else { "joined" }))
 }
 
-fn contraction_default(lab: &Lab) -> Outcome {
+fn contraction_default(lab: &Lab) -> RowResult {
     let got = contracted(lab, 5)?;
     measured(format!(
         "a * a + b without a pragma is {}",
@@ -140,7 +140,7 @@ fn contraction_default(lab: &Lab) -> Outcome {
     ))
 }
 
-fn half_rounding(lab: &Lab) -> Outcome {
+fn half_rounding(lab: &Lab) -> RowResult {
     // Between 2⁻²⁵ and beyond the largest f16, with ties.
     let bits = random(2).take(1 << 14);
     let x: Vec<f32> = bits
@@ -154,7 +154,7 @@ fn half_rounding(lab: &Lab) -> Outcome {
     let got = lab.values(7, &x, &x)?;
     let same = |i: &usize| f64::from(got[*i]) == f64::from(nearest_half(x[*i]));
     let same = (0..x.len()).filter(same).count();
-    judged(same == x.len(), format!("{same} of {} have the bits of the host", x.len()))
+    compared(same == x.len(), format!("{same} of {} have the bits of the host", x.len()))
 }
 
 /// A number as f16 holds it, as f32.
@@ -168,12 +168,12 @@ fn nearest_half(x: f32) -> f32 {
     rounded.copysign(f64::from(x)) as f32
 }
 
-fn nan_and_infinity(lab: &Lab) -> Outcome {
+fn nan_and_infinity(lab: &Lab) -> RowResult {
     let x = [f32::INFINITY, f32::INFINITY, f32::NAN, 1.0, f32::MAX];
     let y = [f32::INFINITY, f32::NEG_INFINITY, 1.0, 1.0, f32::MIN];
     let is_nan = lab.values(8, &x, &y)?;
     let sums = lab.values(1, &x, &x)?;
     let kept =
         is_nan == [1.0, 0.0, 1.0, 0.0, 0.0] && sums[0] == f32::INFINITY && sums[4].is_infinite();
-    judged(kept, format!("is NaN: {is_nan:?}, doubled: {sums:?}"))
+    compared(kept, format!("is NaN: {is_nan:?}, doubled: {sums:?}"))
 }

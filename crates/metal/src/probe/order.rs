@@ -9,7 +9,7 @@ use objc2_metal::{
 };
 
 use super::lab::{Lab, Params, Shared, THREADS, dispatch, encoder};
-use super::{Check, Outcome, judged, median, micros};
+use super::{Check, RowResult, compared, median, micros};
 use crate::objects::{Ref, pooled};
 use crate::queue::as_event;
 
@@ -78,15 +78,15 @@ fn step(value: u32) -> Params {
 }
 
 /// Counts rounds that came out right.
-fn rounds(count: usize, mut round: impl FnMut() -> Result<bool, String>) -> Outcome {
+fn rounds(count: usize, mut round: impl FnMut() -> Result<bool, String>) -> RowResult {
     let mut right = 0;
     for _ in 0..count {
         right += usize::from(pooled(&mut round)?);
     }
-    judged(right == count, format!("{right} of {count} rounds"))
+    compared(right == count, format!("{right} of {count} rounds"))
 }
 
-fn event_before_handler(lab: &Lab) -> Outcome {
+fn event_before_handler(lab: &Lab) -> RowResult {
     let (queue, kernel) = (lab.queue(8)?, lab.pipeline("probe_step")?);
     let memory = lab.words(WORDS)?;
     let (mut right, mut later) = (0, Vec::new());
@@ -103,16 +103,16 @@ fn event_before_handler(lab: &Lab) -> Outcome {
     }
     let text =
         format!("{right} of {ROUNDS}; the handler came {} after the event", micros(median(later)));
-    judged(right == ROUNDS, text)
+    compared(right == ROUNDS, text)
 }
 
-fn handler_thread(lab: &Lab) -> Outcome {
+fn handler_thread(lab: &Lab) -> RowResult {
     let queue = lab.queue(8)?;
     let own = std::thread::current().id();
     rounds(20, || Ok(lab.commit(&queue, |_| Ok(()))?.finish()?.thread != own))
 }
 
-fn handler_without_holder(lab: &Lab) -> Outcome {
+fn handler_without_holder(lab: &Lab) -> RowResult {
     let (queue, kernel) = (lab.queue(8)?, lab.pipeline("probe_busy")?);
     let memory = lab.words(THREADS)?;
     let busy = Params { count: 1000, ..Params::default() };
@@ -120,7 +120,7 @@ fn handler_without_holder(lab: &Lab) -> Outcome {
     rounds(20, || Ok(lab.run(&queue, &kernel, &[&memory], busy, THREADS)?.error.is_none()))
 }
 
-fn commit_order(lab: &Lab) -> Outcome {
+fn commit_order(lab: &Lab) -> RowResult {
     let (queue, kernel) = (lab.queue(64)?, lab.pipeline("probe_busy")?);
     let (event, memory) = (lab.event()?, lab.words(THREADS)?);
     let mut running = Vec::new();
@@ -145,10 +145,10 @@ fn commit_order(lab: &Lab) -> Outcome {
     let reports: Result<Vec<_>, String> = running.iter().map(|running| running.finish()).collect();
     let ends: Vec<f64> = reports?.iter().map(|report| report.gpu[1]).collect();
     let in_order = ends.windows(2).all(|ends| ends[0] <= ends[1]);
-    judged(risen && last == 32, format!("the value rose to {last}; ends in order: {in_order}"))
+    compared(risen && last == 32, format!("the value rose to {last}; ends in order: {in_order}"))
 }
 
-fn host_sees_results(lab: &Lab) -> Outcome {
+fn host_sees_results(lab: &Lab) -> RowResult {
     let (queue, kernel, memory) = (lab.queue(8)?, lab.pipeline("probe_step")?, lab.words(WORDS)?);
     rounds(ROUNDS, || {
         memory.fill(0);
@@ -160,7 +160,7 @@ fn host_sees_results(lab: &Lab) -> Outcome {
     })
 }
 
-fn event_orders_queues(lab: &Lab) -> Outcome {
+fn event_orders_queues(lab: &Lab) -> RowResult {
     let queues = [lab.queue(8)?, lab.queue(8)?];
     let (kernel, memory) = (lab.pipeline("probe_step")?, lab.words(WORDS)?);
     rounds(ROUNDS / 2, || {
@@ -184,7 +184,7 @@ fn event_orders_queues(lab: &Lab) -> Outcome {
     })
 }
 
-fn barrier_orders_dispatches(lab: &Lab) -> Outcome {
+fn barrier_orders_dispatches(lab: &Lab) -> RowResult {
     let (queue, kernel, memory) = (lab.queue(8)?, lab.pipeline("probe_step")?, lab.words(WORDS)?);
     rounds(ROUNDS / 2, || {
         memory.fill(0);
@@ -199,7 +199,7 @@ fn barrier_orders_dispatches(lab: &Lab) -> Outcome {
     })
 }
 
-fn fence_orders_encoders(lab: &Lab) -> Outcome {
+fn fence_orders_encoders(lab: &Lab) -> RowResult {
     let (queue, kernel, memory) = (lab.queue(8)?, lab.pipeline("probe_step")?, lab.words(WORDS)?);
     let copy = lab.words(WORDS)?;
     rounds(ROUNDS / 2, || {
@@ -236,7 +236,7 @@ fn fence_orders_encoders(lab: &Lab) -> Outcome {
     })
 }
 
-fn host_releases_gpu(lab: &Lab) -> Outcome {
+fn host_releases_gpu(lab: &Lab) -> RowResult {
     let (queue, gate) = (lab.queue(8)?, lab.event()?);
     let running = lab.commit(&queue, |commands| {
         commands.encodeWaitForEvent_value(as_event(&gate), 1);
@@ -250,5 +250,5 @@ fn host_releases_gpu(lab: &Lab) -> Outcome {
     running.finish()?;
     let text =
         if early { "it did not wait".into() } else { format!("released after {}", micros(took)) };
-    judged(!early, text)
+    compared(!early, text)
 }

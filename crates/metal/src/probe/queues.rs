@@ -7,7 +7,7 @@ use millstream_core::MAX_STREAMS;
 use objc2_metal::{MTLCommandBuffer, MTLCommandQueue, MTLSharedEvent};
 
 use super::lab::{Lab, Params, THREADS, dispatch};
-use super::{Check, Outcome, judged, measured, median};
+use super::{Check, RowResult, compared, measured, median};
 use crate::objects::{AnyThread, Obj, pooled};
 use crate::queue::as_event;
 
@@ -30,17 +30,17 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-fn queue_count(lab: &Lab) -> Outcome {
+fn queue_count(lab: &Lab) -> RowResult {
     let wanted = MAX_STREAMS as usize;
     let queues: Vec<_> = (0..wanted).map_while(|_| lab.queue(8).ok()).collect();
     let running: Result<Vec<_>, String> =
         queues.iter().map(|queue| lab.commit(queue, |_| Ok(()))).collect();
     let running = running?;
     let done = running.iter().filter(|running| running.finish().is_ok()).count();
-    judged(done == wanted, format!("{} queues, {done} of which ran something", queues.len()))
+    compared(done == wanted, format!("{} queues, {done} of which ran something", queues.len()))
 }
 
-fn queues_side_by_side(lab: &Lab) -> Outcome {
+fn queues_side_by_side(lab: &Lab) -> RowResult {
     let (stuck, other, gate) = (lab.queue(8)?, lab.queue(8)?, lab.event()?);
     let waiting = lab.commit(&stuck, |commands| {
         commands.encodeWaitForEvent_value(as_event(&gate), 1);
@@ -53,7 +53,7 @@ fn queues_side_by_side(lab: &Lab) -> Outcome {
     gate.setSignaledValue(1);
     waiting.finish()?;
     passed?;
-    judged(still_waits, if still_waits { "another queue passed it" } else { "it did not wait" })
+    compared(still_waits, if still_waits { "another queue passed it" } else { "it did not wait" })
 }
 
 /// How long it takes until the same work of so many queues is through.
@@ -77,7 +77,7 @@ fn time_of(
     Ok(start.elapsed())
 }
 
-fn queues_at_once(lab: &Lab) -> Outcome {
+fn queues_at_once(lab: &Lab) -> RowResult {
     let queues: Result<Vec<_>, _> = (0..16).map(|_| lab.queue(8)).collect();
     let queues = queues?;
     // Long enough that what surrounds it does not count, whatever the GPU.
@@ -100,7 +100,7 @@ fn queues_at_once(lab: &Lab) -> Outcome {
     ))
 }
 
-fn queue_cap(lab: &Lab) -> Outcome {
+fn queue_cap(lab: &Lab) -> RowResult {
     const CAP: usize = 4;
     let queue = lab.queue(CAP)?;
     let gate = lab.event()?;
@@ -129,5 +129,5 @@ fn queue_cap(lab: &Lab) -> Outcome {
         (_, true) => format!("the {}th of a queue for {CAP} waited, and then came", CAP + 1),
         (_, false) => format!("the {}th of a queue for {CAP} never came", CAP + 1),
     };
-    judged(!early && late, found)
+    compared(!early && late, found)
 }

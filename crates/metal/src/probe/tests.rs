@@ -7,7 +7,7 @@ fn options() -> ProbeOptions {
     ProbeOptions { deadline: time, idle: time, ..ProbeOptions::default() }
 }
 
-fn run_one(run: fn(&Lab) -> Outcome) -> ProbeRow {
+fn run_one(run: fn(&Lab) -> RowResult) -> ProbeRow {
     let lab = Arc::new(Lab::open(&options()).unwrap());
     run_check(Check { name: "one", assumed: "", run }, &lab)
 }
@@ -52,16 +52,16 @@ fn a_row_that_does_not_end_is_given_up_at_its_deadline() {
         std::thread::park_timeout(Duration::from_secs(5));
         measured("late")
     });
-    assert_eq!(row.verdict, ProbeVerdict::NotRun);
+    assert_eq!(row.outcome, ProbeOutcome::NotRun);
     assert!(row.found.contains("did not end within"), "{}", row.found);
 }
 
 #[test]
 fn a_row_that_panics_or_fails_says_why() {
     let row = run_one(|_| panic!("seven"));
-    assert_eq!((row.verdict, row.found.as_str()), (ProbeVerdict::NotRun, "it panicked: seven"));
+    assert_eq!((row.outcome, row.found.as_str()), (ProbeOutcome::NotRun, "it panicked: seven"));
     let row = run_one(|_| Err("no queue".into()));
-    assert_eq!((row.verdict, row.found.as_str()), (ProbeVerdict::NotRun, "no queue"));
+    assert_eq!((row.outcome, row.found.as_str()), (ProbeOutcome::NotRun, "no queue"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use millstream::backend::{ProbeEntry, ProbeOptions, ProbeRow, ProbeVerdict};
+use millstream::backend::{ProbeEntry, ProbeOptions, ProbeRow, ProbeOutcome};
 use millstream_metal_driver::control;
 use millstream_metal_driver::deviations::{Deviation, deviate, set_watchdog};
 
@@ -45,7 +45,7 @@ fn run_failures() -> Vec<ProbeRow> {
 fn is_noticed(deviation: Deviation, name: &str) {
     deviate(deviation);
     let row = row(name);
-    assert_eq!(row.verdict, ProbeVerdict::Not, "{row:?}");
+    assert_eq!(row.outcome, ProbeOutcome::Not, "{row:?}");
 }
 
 alone! {
@@ -60,10 +60,10 @@ alone! {
         for row in found {
             println!("{}: {} ({:?})", row.name, row.found, row.time);
             let wanted = match row.assumed {
-                "" => ProbeVerdict::Measured,
-                _ => ProbeVerdict::AsAssumed,
+                "" => ProbeOutcome::Measured,
+                _ => ProbeOutcome::AsAssumed,
             };
-            assert_eq!(row.verdict, wanted, "{row:?}");
+            assert_eq!(row.outcome, wanted, "{row:?}");
         }
     }
 
@@ -71,15 +71,15 @@ alone! {
         control::set_paravirtual(true);
         for name in ["residency-sets", "counter-samples", "counter-unit"] {
             let row = row(name);
-            assert_eq!(row.verdict, ProbeVerdict::NotRun, "{row:?}");
+            assert_eq!(row.outcome, ProbeOutcome::NotRun, "{row:?}");
             assert!(row.found.contains("this device has no"), "{row:?}");
         }
-        assert_eq!(row("atomics").verdict, ProbeVerdict::AsAssumed);
+        assert_eq!(row("atomics").outcome, ProbeOutcome::AsAssumed);
     }
 
     fn what_makes_the_device_fail_is_run_on_demand_only() {
         let row = row("failed-buffer");
-        assert_eq!(row.verdict, ProbeVerdict::NotRun);
+        assert_eq!(row.outcome, ProbeOutcome::NotRun);
         assert!(row.found.contains("--faults"), "{row:?}");
     }
 
@@ -89,7 +89,7 @@ alone! {
 
     fn functions_that_are_imprecise_are_noticed() {
         is_noticed(Deviation::Imprecise, "accuracy-exp");
-        assert_eq!(row("accuracy-tanh").verdict, ProbeVerdict::Not);
+        assert_eq!(row("accuracy-tanh").outcome, ProbeOutcome::Not);
     }
 
     fn a_handler_before_the_event_is_noticed() {
@@ -102,7 +102,7 @@ alone! {
 
     fn a_command_buffer_that_does_not_wait_is_noticed() {
         is_noticed(Deviation::NeverWaits, "host-releases-gpu");
-        assert_eq!(row("queues-side-by-side").verdict, ProbeVerdict::Not);
+        assert_eq!(row("queues-side-by-side").outcome, ProbeOutcome::Not);
     }
 
     fn barriers_that_order_nothing_are_noticed() {
@@ -124,7 +124,7 @@ alone! {
     fn a_signal_of_a_failed_command_buffer_is_noticed() {
         deviate(Deviation::SignalsOnFailure);
         let found = run_failures();
-        assert_eq!(found[0].verdict, ProbeVerdict::Not, "{found:?}");
+        assert_eq!(found[0].outcome, ProbeOutcome::Not, "{found:?}");
         assert!(found[0].found.contains("signaled: true"), "{found:?}");
     }
 }

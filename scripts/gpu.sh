@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What only a machine with an NVIDIA GPU can show: scripts/gpu.sh [suite|device|memcheck|racecheck|stress|all].
 # The conformance suite is shared by MILLSTREAM_PROCESSES processes (8 unless given: 16 fill the memory of an H200), plain or under
-# compute-sanitizer.
+# compute-sanitizer. MILLSTREAM_CONFORMANCE_KINDS=softmax,conv restricts it.
 # On a machine without cargo, MILLSTREAM_CONFORMANCE and MILLSTREAM_PROGRAM name the test (that of
 # `cargo test --release --no-run --test conformance`) and the program.
 set -euo pipefail

@@ -15,8 +15,8 @@ bash scripts/weaken.sh
 bash scripts/kernels.sh asan
 bash scripts/kernels.sh tsan
 bash scripts/kernels.sh nvrtc
-bash scripts/metal-driver.sh conformance
-bash scripts/metal-driver.sh stress 8 31 64
+bash scripts/check-metal.sh
+bash scripts/metal-driver.sh full
 bash scripts/metal-driver.sh tsan
 bash scripts/fuzz.sh 300
 cargo run --release -- stress --scenario soak --iterations 20000

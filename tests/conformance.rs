@@ -122,9 +122,22 @@ mod thirty_one_streams_at_once_give_the_bits_of_one {
 #[test]
 fn the_cuda_device_conforms() {
     let Some(target) = OnDevice::gpu("cuda", "MILLSTREAM_REQUIRE_CUDA") else { return };
-    let report = run_all(&target);
+    let report = match chosen_kinds() {
+        Some(kinds) => run_kinds(&target, &kinds),
+        None => run_all(&target),
+    };
     println!("{report}");
     assert!(report.is_clean(), "{report}");
+}
+
+/// The kinds that `MILLSTREAM_CONFORMANCE_KINDS` names, as in `softmax,conv`: for a look at what has changed.
+fn chosen_kinds() -> Option<Vec<OpKind>> {
+    let chosen = std::env::var("MILLSTREAM_CONFORMANCE_KINDS").ok()?;
+    let kind = |name: &str| {
+        let found = OpKind::ALL.iter().copied().find(|kind| kind.name() == name.trim());
+        found.unwrap_or_else(|| panic!("{name} is no kind of Command"))
+    };
+    Some(chosen.split(',').map(kind).collect())
 }
 
 #[test]

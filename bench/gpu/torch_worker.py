@@ -31,6 +31,9 @@ WARM_CALLS = 10
 class Subject:
     """A model on the GPU, the inputs of its callers, and the right answers."""
 
+    # The type of answers.
+    result = torch.float32
+
     def __init__(self, name):
         torch.manual_seed(1)
         build, self.shape = WORKLOADS[name]
@@ -83,7 +86,7 @@ class Caller:
         with torch.inference_mode(), torch.cuda.stream(self.stream):
             self.input = subject.inputs[thread].pin_memory()
             self.input_on_device = self.input.to(DEVICE)
-            self.answer = torch.full_like(subject.answers[thread], math.nan, dtype=torch.float32).pin_memory()
+            self.answer = torch.full_like(subject.answers[thread], math.nan, dtype=subject.result).pin_memory()
             for _ in range(3):
                 self.enqueue()
             self.stream.synchronize()

@@ -137,40 +137,36 @@ class Mlx:
 
 def measure(subject, model, shape, threads, seconds):
     """Latencies of all threads, the time from the first start to the last end, and answers that differ."""
-    barrier, latencies, spans, problems = threading.Barrier(threads), [], [], []
-    mismatches = []
+    barrier = threading.Barrier(threads)
 
     def work():
         try:
             values = subject.input(shape)
             subject.call(model, values)
-            expected, wrong = subject.call(model, values), 0
-            barrier.wait()
-            own, started = [], time.perf_counter()
-            while True:
-                before = time.perf_counter()
-                answer = subject.call(model, values)
-                after = time.perf_counter()
-                own.append(after - before)
-                wrong += not subject.same(answer, expected)
-                if after - started >= seconds:
-                    break
-            latencies.extend(own)
-            mismatches.append(wrong)
-            spans.append((started, after))
-        except Exception as error:
-            problems.append(error)
+            expected = subject.call(model, values)
+        except Exception:
             barrier.abort()
+            raise
+        barrier.wait()
+        latencies, wrong, started = [], 0, time.perf_counter()
+        ended = started
+        while ended - started < seconds:
+            before = time.perf_counter()
+            answer = subject.call(model, values)
+            ended = time.perf_counter()
+            latencies.append(ended - before)
+            wrong += not subject.same(answer, expected)
+        return latencies, wrong, started, ended
 
-    callers = [threading.Thread(target=work) for _ in range(threads)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
+    with concurrent.futures.ThreadPoolExecutor(threads) as callers:
+        calls = [callers.submit(work) for _ in range(threads)]
+    problems = [call.exception() for call in calls if call.exception()]
+    # Whoever fails breaks the barrier for the others, which says less.
+    problems.sort(key=lambda problem: isinstance(problem, threading.BrokenBarrierError))
     if problems:
         raise problems[0]
-    elapsed = max(end for _, end in spans) - min(start for start, _ in spans)
-    return sorted(latencies), elapsed, sum(mismatches)
+    latencies, wrong, starts, ends = zip(*(call.result() for call in calls))
+    return sorted(sum(latencies, [])), max(ends) - min(starts), sum(wrong)
 
 
 def product(subject, size, seconds):

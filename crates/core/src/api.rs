@@ -62,7 +62,7 @@ pub mod memory {
 ///
 /// `nn::Plan` makes a plan from code with tensors.
 pub mod plan {
-    pub use crate::{Plan, PlanBuilder, PlanPart, Slot};
+    pub use crate::{Plan, PlanBuilder, PlanPart, Slot, Trace, TracedCommand, TracedValue};
 }
 
 /// What ran when, and for which layer.
@@ -89,9 +89,9 @@ pub mod stream {
 /// The traits of a device, for those who write one, and a fake device for tests.
 pub mod backend {
     pub use crate::{
-        Backend, BackendEntry, BackendInfo, Batch, BoundCommand, Fault, HostBounds, HostPiece,
-        HostPool, Outcome, ProbeEntry, ProbeOptions, ProbeOutcome, ProbeRow, Progress, Queue,
-        QueueContext, RawBuffer, Reclaim, Segment, StreamMemory, WaitFor, fake, inventory,
+        Backend, BackendEntry, BackendInfo, Batch, BoundCommand, Fault, HostBounds, HostOwner,
+        HostPiece, HostPool, Outcome, ProbeEntry, ProbeOptions, ProbeOutcome, ProbeRow, Progress,
+        Queue, QueueContext, RawBuffer, Reclaim, Segment, StreamMemory, WaitFor, fake, inventory,
         panic_message, sync,
     };
 }

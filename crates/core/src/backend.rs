@@ -3,6 +3,7 @@
 mod batch;
 
 use std::any::Any;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -31,6 +32,9 @@ pub struct BackendInfo {
     /// Whether it computes with 64-bit floating point. If not, Commands that need it are refused when they are recorded.
     pub f64: bool,
 }
+
+/// Who keeps bytes of the host that a device reads where they lie.
+pub type HostOwner = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
 /// Device memory from the driver. Dropping it frees it.
 pub struct Segment {
@@ -188,6 +192,25 @@ pub trait Backend: Send + Sync + 'static {
     /// The contents at an address are complete and will not change: they are weights. For a backend that treats these
     /// differently.
     fn settled(&self, _address: usize) {}
+
+    /// Memory of the host for the device to read where it lies: a segment, and how far behind its first byte the given bytes
+    /// begin. The segment keeps the owner. `None` if this device cannot; then the bytes are copied.
+    ///
+    /// # Errors
+    ///
+    /// The device is gone.
+    ///
+    /// # Safety
+    ///
+    /// As long as the owner lives, there are so many bytes, and nobody writes them.
+    unsafe fn wrap(
+        &self,
+        _first: NonNull<u8>,
+        _bytes: usize,
+        _owner: HostOwner,
+    ) -> Result<Option<(Segment, usize)>> {
+        Ok(None)
+    }
 
     /// Bytes of scratch memory that kernels use or keep for later.
     fn scratch_bytes(&self) -> usize {

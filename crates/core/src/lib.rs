@@ -29,7 +29,8 @@ mod stream;
 pub mod sync;
 
 pub use backend::{
-    Backend, BackendEntry, BackendInfo, Batch, Queue, QueueContext, Reclaim, Segment, WaitFor,
+    Backend, BackendEntry, BackendInfo, Batch, HostOwner, Queue, QueueContext, Reclaim, Segment,
+    WaitFor,
 };
 pub use command::{
     Access, Activation, Alignment, AttentionParams, Axes, BinaryOp, BlockWeights, BoundCommand,
@@ -56,7 +57,7 @@ pub use generator::Generator;
 pub use layer::{LayerName, LayerScope};
 pub use layout::{Layout, MAX_RANK, broadcast_shapes};
 pub use memory::{Buffer, HostBounds, HostPiece, HostPool, MemoryStats, StreamMemory};
-pub use plan::{Plan, PlanBuilder, PlanPart, Slot};
+pub use plan::{Plan, PlanBuilder, PlanPart, Slot, Trace, TracedCommand, TracedValue};
 pub use probe::{ProbeEntry, ProbeOptions, ProbeOutcome, ProbeRow};
 pub use progress::{Outcome, Progress};
 pub use rounding::{bf16_from_f64, f16_from_f64, f32_round_to_odd};

@@ -168,6 +168,37 @@ fn buffers_that_do_not_fit_are_refused_and_nothing_is_recorded() {
 }
 
 #[test]
+fn a_plan_may_have_many_inputs_and_outputs_each_in_a_buffer_of_its_own() {
+    let (device, control) = device();
+    let plan_of = |count: usize| {
+        let mut plan = Plan::builder(&device);
+        for _ in 0..count {
+            let (x, y) = (plan.input(row(1)), plan.output(row(1)));
+            let (to, from) = (y.operand(row(1)), x.operand(row(1)));
+            plan.record(Command::unary(UnaryOp::Neg, to, from).unwrap()).unwrap();
+        }
+        plan.finish()
+    };
+    let error = plan_of(2049).unwrap_err().to_string();
+    assert!(error.contains("2049 inputs and 2049 outputs: at most 2048 each"), "{error}");
+    let (plan, stream) = (plan_of(600).unwrap(), device.stream().unwrap());
+    let [inputs, outputs] = [(); 2].map(|()| values(&stream, 600));
+    let inputs: Vec<&Buffer> = inputs.iter().collect();
+    let outputs: Vec<&Buffer> = outputs.iter().collect();
+    for input in &inputs {
+        fill(&stream, input).unwrap();
+    }
+    stream.run(&plan, &inputs, &outputs).unwrap();
+    stream.synchronize().unwrap();
+    control.assert_no_violations();
+    let mut twice = outputs.clone();
+    twice[599] = outputs[0];
+    assert!(stream.run(&plan, &inputs, &twice).is_err(), "one buffer for two outputs");
+    twice[599] = inputs[300];
+    assert!(stream.run(&plan, &inputs, &twice).is_err(), "a buffer that is read and written");
+}
+
+#[test]
 fn threads_share_one_plan_and_one_set_of_weights() {
     let (device, control) = device();
     let home = Stream::default_of(&device).unwrap();

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use millstream_core::{
-    Backend, BackendEntry, BackendInfo, Config, Error, Layout, OpKind, Queue, QueueContext, Result,
-    Segment,
+    Backend, BackendEntry, BackendInfo, Config, Error, Layout, MAX_STREAMS, OpKind, Queue,
+    QueueContext, Result, Segment,
 };
 
 use crate::engine::Engine;
@@ -43,7 +43,7 @@ fn info(threads: usize, memory_bytes: usize) -> BackendInfo {
         parallelism: threads,
         queue_capacity: usize::MAX,
         alignment: memory::ALIGNMENT,
-        streams: 32,
+        streams: MAX_STREAMS,
         f64: true,
     }
 }

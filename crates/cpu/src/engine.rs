@@ -1,16 +1,16 @@
 //! The scheduler: which thread executes which batch, and when.
 //!
 //! A thread that waits for a stream executes it itself. Workers execute what nobody waits for. Either way a
-//! batch needs a permit, and permits are handed out in order of arrival. There is one more than there are
-//! cores: a thread that is handed a permit must first wake up, and its core would idle meanwhile.
+//! batch needs a permit ([`Admission`]). There is one more than there are cores: a thread that is handed a permit
+//! must first wake up, and its core would idle meanwhile.
 
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use millstream_core::sync::{FairPool, Permits};
 use millstream_core::{Error, MAX_STREAMS, Result, WaitFor};
 
+use crate::admission::{Admission, Permit};
 use crate::callers::Callers;
 use crate::helpers::Helpers;
 use crate::idle_workers::{IdleWorkers, Wake};
@@ -25,7 +25,7 @@ const SPIN_TIME: Duration = Duration::from_micros(50);
 
 pub(crate) struct Engine {
     queues: Box<[OnceLock<Arc<CpuQueue>>]>,
-    pub admission: FairPool<Permits>,
+    admission: Admission,
     pub idle_workers: IdleWorkers<Task>,
     pub intra_op: bool,
     pub callers: Callers,
@@ -41,7 +41,7 @@ impl Engine {
     pub fn new(threads: usize, spare: usize, intra_op: bool) -> Arc<Self> {
         Arc::new(Self {
             queues: (0..MAX_STREAMS).map(|_| OnceLock::new()).collect(),
-            admission: FairPool::permits((threads + spare) as u32),
+            admission: Admission::new(threads + spare),
             spare,
             idle_workers: IdleWorkers::new(threads),
             intra_op: intra_op && threads > 1,
@@ -97,7 +97,7 @@ impl Engine {
 
     /// Cores that nobody has a permit for.
     pub fn free_cores(&self) -> usize {
-        (self.admission.free_word() as usize).saturating_sub(self.spare)
+        self.admission.free().saturating_sub(self.spare)
     }
 
     pub fn add_queue(&self, stream: u32, queue: Arc<CpuQueue>) {
@@ -154,10 +154,10 @@ impl Engine {
 
     fn execute(&self, queue: &CpuQueue, batch: millstream_core::Batch) -> bool {
         // Without a deadline a permit always comes.
-        let permit = self.admission.take(None);
+        let permit = self.admission.enter_worker();
         let executed = queue.execute(batch, &mut WorkBudget::unlimited());
-        if permit.is_some() {
-            self.admission.put(());
+        if let Some(permit) = permit {
+            self.admission.give_back(permit);
         }
         matches!(executed, Executed::Whole { more: true } | Executed::InPart)
     }
@@ -195,16 +195,16 @@ impl Engine {
             if now >= deadline {
                 break;
             }
-            let wait = |permit: &mut Option<()>| {
+            let wait = |permit: &mut Option<Permit>| {
                 // Nobody keeps a core from others while waiting.
-                if permit.take().is_some() {
-                    self.admission.put(());
+                if let Some(permit) = permit.take() {
+                    self.admission.give_back(permit);
                 }
                 queue.progress.wait_for_change(completed, target.sequence, Some(deadline));
             };
             match queue.begin() {
                 Begin::Run(batch) => {
-                    permit = permit.or_else(|| self.admission.take(Some(deadline)));
+                    permit = permit.or_else(|| self.admission.enter(stream, deadline));
                     if permit.is_none() {
                         queue.put_back(batch);
                         continue;
@@ -226,10 +226,10 @@ impl Engine {
                 Begin::Busy | Begin::Empty => wait(&mut permit),
             }
         }
-        if permit.is_some() {
+        if let Some(permit) = permit {
             // Before the permit can go to a helper.
             self.callers.leaves(stream);
-            self.admission.put(());
+            self.admission.leave(stream, permit);
         }
         // Out of time: what is left is for the workers.
         for target in targets {

@@ -9,6 +9,7 @@
 //! caller gets the other cores for its large commands. Results do not depend on any of this: they have
 //! the same bits for any number of threads and streams.
 
+mod admission;
 mod backend;
 mod callers;
 mod dependents;

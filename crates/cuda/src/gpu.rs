@@ -26,6 +26,9 @@ const OLDEST_DRIVER: i32 = 13_000;
 /// The first compute capability whose kernels can wait themselves for the one before.
 const OVERLAP_SINCE: (i32, i32) = (9, 0);
 
+/// The first compute capability whose matrix units take all 16-bit types.
+const MATRICES_SINCE: (i32, i32) = (8, 0);
+
 /// What is known about a GPU without opening it.
 #[derive(Clone, Debug)]
 pub(crate) struct Properties {
@@ -210,7 +213,10 @@ impl Gpu {
         let builtins = Builtins::load(&image, overlaps).map_err(failed)?;
         let clock_offset = calibrate(&context, &builtins).map_err(failed)?;
         Ok(Self {
-            limits: limits(properties.max_threads, properties.shared_bytes, properties.processors),
+            limits: Limits {
+                matrix_units: properties.capability >= MATRICES_SINCE,
+                ..limits(properties.max_threads, properties.shared_bytes, properties.processors)
+            },
             kernels: OnceCache::new(config.kernel_cache, config.wait_timeout),
             status: DeviceStatus::new(name),
             segments: Arc::default(),
@@ -257,7 +263,15 @@ impl Gpu {
 /// What kernels may count on.
 pub(crate) fn limits(max_threads: u32, shared_bytes: u32, processors: u32) -> Limits {
     let parallel_groups = processors * 4;
-    Limits { max_threads, shared_bytes, simd_width: 32, f64: true, parallel_groups }
+    Limits {
+        max_threads,
+        shared_bytes,
+        simd_width: 32,
+        f64: true,
+        matrices: false,
+        matrix_units: true,
+        parallel_groups,
+    }
 }
 
 /// What to add to the GPU's clock to get the host's, from the quickest of a few readings.

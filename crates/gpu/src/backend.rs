@@ -1,13 +1,15 @@
 //! A GPU as a backend.
 
+use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
 use millstream_core::sync::schedule::{AtomicUsize, Ordering};
 use millstream_core::{
-    Backend, BackendInfo, Error, MAX_STREAMS, OpKind, Queue, QueueContext, Result, Segment,
+    Backend, BackendInfo, Error, HostOwner, MAX_STREAMS, OpKind, Queue, QueueContext, Result,
+    Segment,
 };
 
-use crate::memory::{Registered, SegmentView};
+use crate::memory::{HostMemory, Registered, SegmentView};
 use crate::platform::{Memory, Platform};
 use crate::queue::GpuQueue;
 use crate::watcher::{Watched, Watcher};
@@ -32,6 +34,8 @@ pub(crate) struct Shared<P: Platform> {
     pub options: Options,
     pub watcher: Watcher,
     queues: Box<[OnceLock<Arc<GpuQueue<P>>>]>,
+    /// Host memory of transfers that are too large for the memory of a queue, with its own lock.
+    pub host: HostMemory<P>,
     /// Threads that wait for a queue and are not parked.
     spinners: AtomicUsize,
     cores: usize,
@@ -105,6 +109,7 @@ impl<P: Platform> GpuBackend<P> {
     /// The system cannot start another thread.
     pub fn open(platform: P, options: Options) -> Result<Self> {
         let shared = Arc::new(Shared {
+            host: HostMemory::of_device(platform.clone()),
             platform,
             options,
             watcher: Watcher::default(),
@@ -145,6 +150,27 @@ impl<P: Platform> Backend for GpuBackend<P> {
         }
     }
 
+    unsafe fn wrap(
+        &self,
+        first: NonNull<u8>,
+        bytes: usize,
+        owner: HostOwner,
+    ) -> Result<Option<(Segment, usize)>> {
+        let platform = &self.shared.platform;
+        platform.status().check()?;
+        // SAFETY: as the caller says.
+        match unsafe { platform.wrap(first, bytes, owner) } {
+            Ok(wrapped) => Ok(wrapped.map(|(memory, offset)| {
+                let (address, bytes) = (memory.address(), memory.bytes());
+                let host = memory.visible().map(|host| host.as_ptr().addr());
+                let owner = Box::new(Registered::new(platform.segments(), memory));
+                (Segment { address, bytes, host, owner }, offset)
+            })),
+            Err(failure) if failure.out_of_memory => Ok(None),
+            Err(failure) => Err(platform.status().note(&failure)),
+        }
+    }
+
     fn settled(&self, address: usize) {
         let platform = &self.shared.platform;
         if let Some(place) = SegmentView::default().find(platform.segments(), address) {
@@ -169,6 +195,9 @@ impl<P: Platform> Backend for GpuBackend<P> {
             queue.close();
             // Tasks that the watcher did not wake before it ended.
             queue.progress.wake_tasks();
+        }
+        if self.shared.platform.enter().is_ok() {
+            self.shared.host.close();
         }
     }
 }

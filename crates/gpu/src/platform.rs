@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use millstream_core::sync::Cached;
 use millstream_core::sync::schedule::AtomicU32;
-use millstream_core::{BackendInfo, Epilogue, Result};
+use millstream_core::{BackendInfo, Epilogue, HostOwner, Result};
 use millstream_kernels::{Key, Limits};
 
 use crate::Segments;
@@ -158,6 +158,25 @@ pub trait Platform: Clone + Send + Sync + 'static {
     ///
     /// As for [`allocate`](Self::allocate).
     fn allocate_host(&self, bytes: usize) -> Result<Self::HostMemory, Failure>;
+
+    /// Memory of the host for the device to read where it lies, and how far behind its first byte the given bytes begin; without
+    /// [`enter`](Self::enter). `None` if that cannot be.
+    ///
+    /// # Errors
+    ///
+    /// The error of the driver.
+    ///
+    /// # Safety
+    ///
+    /// As long as the owner lives, there are so many bytes, and nobody writes them.
+    unsafe fn wrap(
+        &self,
+        _first: NonNull<u8>,
+        _bytes: usize,
+        _owner: HostOwner,
+    ) -> Result<Option<(Self::Memory, usize)>, Failure> {
+        Ok(None)
+    }
 
     /// A segment holds weights from here on: what is in it will not change.
     fn settled(&self, _segment: Self::Segment) {}

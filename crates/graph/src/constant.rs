@@ -38,7 +38,13 @@ struct Inner {
 /// How the contents come about.
 pub(crate) enum Recipe {
     Given(Array),
-    Computed { op: NodeOp, inputs: SmallVec<[Constant; 4]>, output: usize },
+    /// Settled memory of a device, which code that was traced has as weights. Any layout.
+    Held(Tensor),
+    Computed {
+        op: NodeOp,
+        inputs: SmallVec<[Constant; 4]>,
+        output: usize,
+    },
 }
 
 impl Constant {
@@ -56,6 +62,16 @@ impl Constant {
     /// A constant with these contents.
     pub fn new(array: Array) -> Self {
         Self::with(array.spec(), Recipe::Given(array))
+    }
+
+    /// A constant that is a tensor of a device, which is settled. It is not copied where that device uses it.
+    ///
+    /// # Errors
+    ///
+    /// What went wrong while the tensor was computed.
+    pub fn of_weights(tensor: Tensor) -> Result<Self> {
+        let tensor = tensor.settle()?;
+        Ok(Self::with(TensorSpec::of(tensor.layout()), Recipe::Held(tensor)))
     }
 
     /// Element type and shape.
@@ -76,7 +92,7 @@ impl Constant {
     pub(crate) fn at_hand(&self) -> Option<&Array> {
         match &self.0.recipe {
             Recipe::Given(array) => Some(array),
-            Recipe::Computed { .. } => self.0.array.get(),
+            Recipe::Held(_) | Recipe::Computed { .. } => self.0.array.get(),
         }
     }
 
@@ -102,6 +118,11 @@ impl Constant {
 
     /// As weights that the device keeps, if they are there.
     pub(crate) fn loaded(&self, device: &Device) -> Option<Tensor> {
+        if let Recipe::Held(tensor) = &self.0.recipe
+            && tensor.device() == *device
+        {
+            return Some(tensor.clone());
+        }
         self.weights().iter().find(|tensor| tensor.device() == *device).cloned()
     }
 
@@ -116,6 +137,7 @@ impl Constant {
             return Ok(tensor);
         }
         let tensor = match &self.0.recipe {
+            Recipe::Held(tensor) => tensor.to_device(device)?,
             Recipe::Given(array) => array.to_tensor(device)?,
             Recipe::Computed { op, .. } => {
                 // The order of packed weights is known to their own device alone.
@@ -136,7 +158,12 @@ impl Constant {
 
     /// Bytes of device memory that are kept for it.
     pub(crate) fn loaded_bytes(&self) -> usize {
-        self.weights().iter().map(|tensor| tensor.buffer().bytes()).sum()
+        let held = match &self.0.recipe {
+            Recipe::Held(tensor) => tensor.layout().dense_bytes(),
+            Recipe::Given(_) | Recipe::Computed { .. } => 0,
+        };
+        let loaded: usize = self.weights().iter().map(|tensor| tensor.buffer().bytes()).sum();
+        held + loaded
     }
 }
 
@@ -149,7 +176,10 @@ impl fmt::Debug for Constant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.at_hand() {
             Some(array) => write!(f, "{array:?}"),
-            None => write!(f, "{} computed", self.0.spec),
+            None => match &self.0.recipe {
+                Recipe::Held(_) => write!(f, "{} held", self.0.spec),
+                Recipe::Given(_) | Recipe::Computed { .. } => write!(f, "{} computed", self.0.spec),
+            },
         }
     }
 }

@@ -32,8 +32,13 @@ pub(crate) fn evaluate(constant: &Constant, device: &Device) -> Result<Tensor> {
             known.insert(next.number(), tensor);
             continue;
         }
-        let Recipe::Computed { op, inputs, output } = next.recipe() else {
-            return Err(crate::constant::not_at_hand("a constant"));
+        let (op, inputs, output) = match next.recipe() {
+            Recipe::Computed { op, inputs, output } => (op, inputs, output),
+            Recipe::Held(tensor) => {
+                known.insert(next.number(), tensor.to_device(device)?);
+                continue;
+            }
+            Recipe::Given(_) => return Err(crate::constant::not_at_hand("a constant")),
         };
         let missing: SmallVec<[Constant; 4]> =
             inputs.iter().filter(|input| !known.contains_key(&input.number())).cloned().collect();

@@ -151,6 +151,11 @@ impl Expander<'_> {
         self.graph.dtype(edge)
     }
 
+    /// The device that the plan is for.
+    pub fn device(&self) -> millstream_core::Device {
+        *self.folder.device()
+    }
+
     /// How many outputs the operator has. Those behind the last that somebody reads are not counted.
     pub fn outputs(&self) -> usize {
         self.wanted.len()

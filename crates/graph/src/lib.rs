@@ -6,6 +6,7 @@
 
 mod array;
 mod build;
+mod coalesce;
 mod constant;
 mod evaluate;
 mod expand;
@@ -17,7 +18,9 @@ mod model_value;
 mod passes;
 mod program;
 mod recent_cache;
+mod separate;
 mod session;
+mod trace;
 mod view;
 
 pub use array::Array;
@@ -32,7 +35,10 @@ pub use passes::{Pass, Passes};
 pub use program::{
     HostArray, HostCall, HostOperator, HostStep, HostValue, Limits, Program, Resume,
 };
-pub use session::{Importer, Inputs, NodeTime, Outputs, Session, SessionBuilder, SessionStats};
+pub use session::{
+    Batching, BatchingStats, Call, Importer, Inputs, Joinable, NodeTime, Outputs, Session,
+    SessionBuilder, SessionStats, Submitted,
+};
 pub use view::{Sizes, View};
 
 // The tests' device registers itself.

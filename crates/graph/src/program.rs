@@ -21,10 +21,11 @@ use crate::passes::Passes;
 use crate::session::SessionStats;
 use crate::{Error, Result};
 
+pub(crate) use compile::Whole;
 pub use host::{HostArray, HostCall, HostOperator, HostStep, HostValue, Resume};
 pub use limits::Limits;
 pub(crate) use run::{Run, Step};
-pub(crate) use stage::{Form, Stage, Stages};
+pub(crate) use stage::{Form, Produced, Stage, Stages};
 
 /// How programs are compiled.
 #[derive(Debug)]
@@ -77,6 +78,20 @@ impl Program {
         }
         stats.weight_bytes = weights.values().sum();
         stats
+    }
+
+    /// The graph for inputs of these forms, if it is one stage; else the name of the node that waits for contents.
+    pub(crate) fn whole(
+        &self,
+        settings: &Settings,
+        forms: &[Form],
+    ) -> Result<std::result::Result<Whole, Option<String>>> {
+        compile::whole(settings, &self.body, forms)
+    }
+
+    /// Compiles the first stage for inputs of these forms, for whoever keeps it.
+    pub(crate) fn compile(&self, settings: &Settings, forms: &[Form]) -> Result<Stage> {
+        compile::first(settings, &self.body, forms)
     }
 
     /// The first stage for inputs of these forms.

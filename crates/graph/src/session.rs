@@ -1,8 +1,11 @@
 //! A model that any number of threads call.
 
+mod batching;
 mod builder;
+mod call;
 mod importer;
 mod inputs;
+mod joined;
 mod outputs;
 mod stats;
 #[cfg(test)]
@@ -11,17 +14,21 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
-use millstream_core::{DType, Device, Stream};
+use millstream_core::{DType, Device};
 use millstream_nn::Tensor;
 
 use crate::model::{Body, Port};
 use crate::model_value::ModelValue;
-use crate::program::{HostValue, Program, Run, Settings, Step};
+use crate::program::{HostValue, Program, Settings};
 use crate::{Error, Result};
 
+pub use batching::Batching;
 pub use builder::SessionBuilder;
+pub use call::{Call, Submitted};
 pub use importer::Importer;
 pub use inputs::Inputs;
+use joined::Joined;
+pub use joined::{BatchingStats, Joinable};
 pub use outputs::Outputs;
 use stats::LiveStats;
 pub use stats::{NodeTime, SessionStats};
@@ -29,7 +36,10 @@ pub use stats::{NodeTime, SessionStats};
 /// A loaded model, called from any number of threads.
 ///
 /// What a call computes is compiled once for the shapes of its inputs, and kept. Calls with shapes that were seen before
-/// check their inputs, run a plan, and give tensors. These are not finished yet: whoever reads them waits for them.
+/// check their inputs, run a plan, and give tensors. These may not be finished yet: whoever reads them waits for them.
+///
+/// Calls that come at the same time are [joined](Batching) where it is proved that this changes no answer, and where it is
+/// faster. A call that nobody else is with never waits for others.
 ///
 /// # Thread safety
 ///
@@ -57,9 +67,11 @@ pub struct Session(Arc<Inner>);
 
 struct Inner {
     program: Arc<Program>,
-    settings: Settings,
+    settings: Arc<Settings>,
     device: Device,
     stats: LiveStats,
+    /// Joins calls, unless that is switched off.
+    joined: Option<Joined>,
     /// The names of the outputs.
     names: Arc<[String]>,
 }
@@ -135,47 +147,21 @@ impl Session {
     /// Inputs that the model does not take, with what it takes; a node that cannot be computed; no memory. What goes
     /// wrong on the device is reported by whoever reads an output.
     pub fn run(&self, inputs: impl Into<Inputs>) -> Result<Outputs> {
-        let started = self.0.stats.begin();
-        let mut run = self.begin(inputs.into())?;
-        loop {
-            match run.go_on(&self.0.settings, &Stream::current_unleased(&self.0.device)?)? {
-                Step::Wait(downloads) => {
-                    downloads.iter().try_for_each(|download| download.timepoint().wait())?;
-                }
-                Step::Done(values) => return Ok(self.finish(values, started)),
-            }
-        }
+        self.run_with(inputs, &Call::new())
     }
 
     /// As [`run`](Self::run), for async code: no thread is parked while the device is busy or contents are awaited. Await
     /// [`Tensor::to_vec_async`] of an output for its numbers.
     ///
     /// New shapes are compiled within the call, on the thread that polls it; [`warm_up`](Self::warm_up) does that ahead of time.
+    /// Dropping the future gives the call up. A call whose turn it is to run a batch for others does so when it is polled, so
+    /// a future that is begun must be polled or dropped.
     ///
     /// # Errors
     ///
     /// As for [`run`](Self::run).
     pub async fn run_async(&self, inputs: impl Into<Inputs>) -> Result<Outputs> {
-        let started = self.0.stats.begin();
-        let mut run = self.begin(inputs.into())?;
-        loop {
-            self.0.device.ready().await?;
-            // A task may be on another thread after each wait, and that has another stream.
-            let step = run.go_on(&self.0.settings, &Stream::current_unleased(&self.0.device)?)?;
-            match step {
-                Step::Wait(downloads) => {
-                    for download in downloads {
-                        download.timepoint().await?;
-                    }
-                }
-                Step::Done(values) => return Ok(self.finish(values, started)),
-            }
-        }
-    }
-
-    fn begin(&self, inputs: Inputs) -> Result<Run> {
-        let values = inputs.arranged(self.inputs(), &self.0.device)?;
-        Ok(Run::new(&self.0.program, values))
+        self.run_async_with(inputs, &Call::new()).await
     }
 
     fn finish(&self, values: Vec<ModelValue>, started: stats::Started) -> Outputs {
@@ -183,8 +169,8 @@ impl Session {
         Outputs::new(Arc::clone(&self.0.names), values)
     }
 
-    /// Compiles the model for inputs of these shapes, loads its weights, and runs it once on zeros, so that the first call
-    /// with these shapes is like any other. Shapes of inputs that are declared with fixed sizes may be left out.
+    /// Compiles the model for inputs of these shapes, alone and in batches, loads its weights, and runs it once on zeros, so that
+    /// the first call with these shapes is like any other. Shapes of inputs that are declared with fixed sizes may be left out.
     ///
     /// Where shapes within the model follow from the contents of its inputs, only those that follow from zeros are compiled.
     ///
@@ -197,8 +183,57 @@ impl Session {
     /// As for [`run`](Self::run), a shape that is missing, or what goes wrong on the device.
     pub fn warm_up(&self, shapes: &[(&str, &[usize])]) -> Result<()> {
         let inputs = self.zeros(shapes)?;
+        let group = self.group(&inputs)?;
         let outputs = self.run(inputs)?;
-        outputs.wait()
+        outputs.wait()?;
+        if let Some(group) = group {
+            group.warm_up();
+        }
+        Ok(())
+    }
+
+    /// Whether concurrent calls with inputs of these shapes can be run as one, and if not, why. Shapes of inputs that are declared
+    /// with fixed sizes may be left out.
+    ///
+    /// # Blocks when
+    ///
+    /// Always: the model is compiled for it, and nothing is run.
+    ///
+    /// # Errors
+    ///
+    /// A shape that is missing, or that the model does not take.
+    pub fn joinable(&self, shapes: &[(&str, &[usize])]) -> Result<Joinable> {
+        self.joinable_with(self.zeros(shapes)?)
+    }
+
+    /// As [`joinable`](Self::joinable), for inputs such as these.
+    ///
+    /// # Blocks when
+    ///
+    /// Always: the model is compiled for it, and nothing is run.
+    ///
+    /// # Errors
+    ///
+    /// Inputs that the model does not take.
+    pub fn joinable_with(&self, inputs: impl Into<Inputs>) -> Result<Joinable> {
+        Ok(match self.group(&inputs.into())? {
+            Some(group) => group.joinable(),
+            None if self.0.joined.is_none() => {
+                Joinable::No { node: None, reason: "it is switched off".into() }
+            }
+            None => Joinable::No { node: None, reason: "an input is no tensor of numbers".into() },
+        })
+    }
+
+    /// The group of calls with such inputs.
+    fn group(&self, inputs: &Inputs) -> Result<Option<Arc<joined::Group>>> {
+        let values = inputs.clone().arranged(self.inputs(), &self.0.device)?;
+        Ok(self.0.joined.as_ref().and_then(|joined| joined.group(&values)))
+    }
+
+    /// How calls were joined so far.
+    pub fn batching_stats(&self) -> BatchingStats {
+        self.0.joined.as_ref().map(Joined::stats).unwrap_or_default()
     }
 
     /// Inputs of zeros of these shapes.

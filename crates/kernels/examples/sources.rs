@@ -25,6 +25,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         shared_bytes: if metal { 32 << 10 } else { 48 << 10 },
         simd_width: 32,
         f64: !metal,
+        matrices: metal,
+        matrix_units: !metal,
         parallel_groups: if metal { 40 } else { 132 },
     };
     let kinds = keys::chosen_kinds();

@@ -19,6 +19,11 @@ pub struct Limits {
     pub simd_width: u32,
     /// Whether the device has 64-bit floating point.
     pub f64: bool,
+    /// Whether the threads that run in lockstep multiply matrices together, as those of Apple's GPUs do. Programs for it
+    /// exist in Metal's dialect alone.
+    pub matrices: bool,
+    /// Whether simd groups multiply matrices of 16-bit numbers at once, as `common/matrix.kernel` describes.
+    pub matrix_units: bool,
     /// About how many groups fill the device.
     pub parallel_groups: u32,
 }

@@ -27,7 +27,9 @@ mod walk;
 pub use fault::{FAULT_HEADER_WORDS, INDEX_OUT_OF_RANGE, fault_message, fault_record_bytes};
 pub use key::{Key, MAX_CONSTANTS};
 pub use launch::{Launch, Limits, Lowered, Slot};
-pub use lower::{lower, lower_copy, lower_epilogue, lower_gemv, lower_split_k, supports};
+pub use lower::{
+    lower, lower_copy, lower_epilogue, lower_gemv, lower_matrix_units, lower_split_k, supports,
+};
 pub use params::Params;
 pub use program::Program;
 pub use source::{Dialect, source, source_of_many};

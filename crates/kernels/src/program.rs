@@ -37,6 +37,8 @@ macro_rules! programs {
 programs! {
     /// Attention.
     Attention => lower::attention::PROGRAM,
+    /// Attention of 16-bit numbers by matrix units.
+    AttentionMatrix => lower::attention_matrix::PROGRAM,
     /// Attention of many queries, in tiles of keys.
     AttentionTiles => lower::attention_tiles::PROGRAM,
     /// Functions of two elements.
@@ -51,6 +53,12 @@ programs! {
     Compact => lower::compact::PROGRAM,
     /// Convolutions in tiles.
     Conv => lower::conv::PROGRAM,
+    /// Convolutions with simdgroup matrices.
+    ConvMatrices => lower::conv::MATRICES_PROGRAM,
+    /// Depthwise convolutions.
+    ConvDepthwise => lower::conv_depthwise::PROGRAM,
+    /// Convolutions of 16-bit numbers by matrix units.
+    ConvMatrix => lower::conv_matrix::PROGRAM,
     /// Small convolutions with split k.
     ConvSplitK => lower::conv::SPLIT_K_PROGRAM,
     /// Convolutions with a thread for each output.
@@ -87,6 +95,10 @@ programs! {
     Matmul => lower::matmul::PROGRAM,
     /// Matrix products with block-quantized weights.
     MatmulBlocks => lower::blocks::PROGRAM,
+    /// Matrix products with simdgroup matrices.
+    MatmulMatrices => lower::matmul_matrices::PROGRAM,
+    /// Small matrix products of 16-bit numbers by matrix units.
+    MatmulMatrix => lower::matmul_matrix::PROGRAM,
     /// Small matrix products with split k.
     MatmulSplitK => lower::matmul_split_k::PROGRAM,
     /// Coordinates of the nonzero elements.
@@ -133,6 +145,8 @@ programs! {
     Select => lower::select::PROGRAM,
     /// Softmax and its logarithm.
     Softmax => lower::softmax::PROGRAM,
+    /// Softmax along an axis whose elements lie apart.
+    SoftmaxColumns => lower::softmax_columns::PROGRAM,
     /// Rows sorted in memory.
     Sort => lower::top_k::SORT,
     /// Conversion to and from storage-only types.

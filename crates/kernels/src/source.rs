@@ -22,11 +22,15 @@ pub enum Dialect {
 
 impl Dialect {
     /// The text before every program: first what dialects spell differently, then what all programs share.
-    fn prelude(self) -> [&'static str; 12] {
+    fn prelude(self) -> [&'static str; 14] {
         let own = match self {
             Dialect::Cuda => include_str!("../programs/prelude/cuda.kernel"),
             Dialect::Metal => include_str!("../programs/prelude/metal.kernel"),
             Dialect::Host => include_str!("../programs/prelude/host.kernel"),
+        };
+        let matrices = match self {
+            Dialect::Metal => include_str!("../programs/common/matrices.kernel"),
+            Dialect::Cuda | Dialect::Host => "",
         };
         [
             own,
@@ -41,6 +45,8 @@ impl Dialect {
             include_str!("../programs/common/sorting.kernel"),
             include_str!("../programs/common/attention.kernel"),
             include_str!("../programs/common/blocks.kernel"),
+            matrices,
+            include_str!("../programs/common/matrix.kernel"),
         ]
     }
 }

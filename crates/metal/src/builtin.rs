@@ -35,6 +35,9 @@ pub(crate) struct Copy {
 }
 
 impl Builtins {
+    /// How many there are.
+    pub const COUNT: usize = 3;
+
     /// # Errors
     ///
     /// What the compiler said.

@@ -116,3 +116,6 @@ impl DeferredReleases {
         before > 0
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -118,6 +118,7 @@ impl<'a> Pass<'a> {
                         }
                     }
                 }
+                Op::WriteTimes => self.write_times()?,
                 op => {
                     let faults = self.faults;
                     let compute = self.compute()?;
@@ -126,11 +127,16 @@ impl<'a> Pass<'a> {
                 }
             }
         }
+        self.write_times()
+    }
+
+    /// Has the GPU write the times that were wanted so far.
+    fn write_times(&mut self) -> Result<(), Failure> {
         self.end_encoder();
-        if let Some(times) = &mut self.times {
-            times.resolve(&self.commands)?;
+        match &mut self.times {
+            Some(times) => times.resolve(&self.commands),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Commits the last command buffer, which completes the batch.
@@ -255,7 +261,7 @@ unsafe fn tell(
                     size([*threads, 1, 1]),
                 );
             }
-            Op::Part | Op::Time { .. } => {}
+            Op::Part | Op::Time { .. } | Op::WriteTimes => {}
         }
     }
 }

@@ -93,11 +93,17 @@ pub(crate) fn list() -> Result<Vec<BackendInfo>> {
     })
 }
 
-/// How many cores the GPU has that could be opened.
-pub(crate) fn cores() -> Option<u32> {
+/// What kernels may count on, on the GPU that could be opened.
+///
+/// # Errors
+///
+/// There is none, or a variable of the environment does not parse.
+pub(crate) fn limits_found() -> Result<Limits> {
     pooled(|| {
-        let Found { device, features } = find().ok()?;
-        Some(system::gpu_cores(&device, features.version))
+        let settings = Settings::from_env()?;
+        let Found { device, features } = find()?;
+        let cores = system::gpu_cores(&device, features.version);
+        Ok(limits(cores, settings.matrices && features.matrices))
     })
 }
 
@@ -123,13 +129,15 @@ fn info(description: String, cores: u32, memory: usize) -> BackendInfo {
     }
 }
 
-/// What kernels may count on, on a GPU of so many cores.
-pub(crate) fn limits(cores: u32) -> Limits {
+/// What kernels may count on, on a GPU of so many cores, with simdgroup matrices or without.
+pub(crate) fn limits(cores: u32, matrices: bool) -> Limits {
     Limits {
         max_threads: 1024,
         shared_bytes: 32 << 10,
         simd_width: 32,
         f64: false,
+        matrices,
+        matrix_units: false,
         parallel_groups: cores * 4,
     }
 }
@@ -152,6 +160,24 @@ fn check_process() -> Result<()> {
     }
 }
 
+static OPENED: Mutex<Option<&'static Gpu>> = Mutex::new(None);
+
+/// How many objects of which protocol live as long as the process, whatever is closed.
+pub(crate) fn kept_objects() -> Vec<(&'static str, usize)> {
+    let Some(gpu) = *OPENED.lock().unwrap_or_else(PoisonError::into_inner) else {
+        return Vec::new();
+    };
+    let [queues, events, buffers] = gpu.spare_queues().kept();
+    vec![
+        ("MTLDevice", 1),
+        ("MTLCommandQueue", queues),
+        ("MTLSharedEvent", events),
+        ("MTLBuffer", buffers),
+        ("MTLResidencySet", gpu.residency.count()),
+        ("MTLComputePipelineState", Builtins::COUNT + gpu.kernels.count()),
+    ]
+}
+
 impl Gpu {
     /// The GPU; opened by the first call, the same for all.
     ///
@@ -159,7 +185,6 @@ impl Gpu {
     ///
     /// No such GPU, or whatever keeps it from being used.
     pub fn open(index: usize, config: &Config) -> Result<&'static Gpu> {
-        static OPENED: Mutex<Option<&'static Gpu>> = Mutex::new(None);
         if index > 0 {
             let name = format!("metal:{index}");
             return Err(Error::UnknownDevice { name, known: "metal:0".into() });
@@ -189,6 +214,7 @@ impl Gpu {
             false => Residency::default(),
         };
         let capture = Capture::begin(&device, &settings);
+        let matrices = settings.matrices && features.matrices;
         let compiler = Compiler::new(&device, features);
         let builtins = Builtins::new(&compiler)?;
         Ok(Self {
@@ -198,7 +224,7 @@ impl Gpu {
             cores,
             max_buffer,
             working_set,
-            limits: limits(cores),
+            limits: limits(cores, matrices),
             status: DeviceStatus::new("metal:0".into()),
             segments: Arc::default(),
             deferred: DeferredReleases::default(),

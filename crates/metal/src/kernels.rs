@@ -1,6 +1,7 @@
 //! Compiled kernels: each is compiled once, by one thread, many in one library where they are needed together.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,7 @@ impl Kernel {
 impl Drop for Kernel {
     fn drop(&mut self) {
         self.gpu.deferred.defer(Kept::new(self.pipeline.clone()));
+        self.gpu.kernels.living.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -43,6 +45,7 @@ pub(crate) struct Kernels {
     preparing: Mutex<HashSet<Key>>,
     prepared: Condvar,
     timeout: Duration,
+    living: AtomicUsize,
 }
 
 impl Kernels {
@@ -52,7 +55,13 @@ impl Kernels {
             preparing: Mutex::default(),
             prepared: Condvar::new(),
             timeout: config.wait_timeout,
+            living: AtomicUsize::new(0),
         }
+    }
+
+    /// How many there are, in the cache and in use.
+    pub fn count(&self) -> usize {
+        self.living.load(Ordering::Relaxed)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashSet<Key>> {
@@ -95,6 +104,7 @@ impl Gpu {
     fn pipeline(&'static self, key: &Key, library: &Ref<dyn MTLLibrary>) -> Result<Kernel> {
         let made = self.compiler.pipeline(library, &key.entry(), threads(key));
         let pipeline = made.map_err(|message| failed(key, message))?;
+        self.kernels.living.fetch_add(1, Ordering::Relaxed);
         Ok(Kernel { gpu: self, pipeline })
     }
 

@@ -16,6 +16,7 @@
 //! | `MILLSTREAM_METAL_QUEUES` | command queues that all streams share; `0`: one for each stream | `0` |
 //! | `MILLSTREAM_METAL_REPLAY` | `0`: batches that come again are lowered again | `1` |
 //! | `MILLSTREAM_METAL_RESIDENCY` | `0`: no residency sets | `1` |
+//! | `MILLSTREAM_METAL_MATRICES` | `0`: products without simdgroup matrices | `1` |
 //! | `MILLSTREAM_METAL_WORK` | operations of one command buffer at most, for the GPU's watchdog | 2³³ |
 //! | `MILLSTREAM_METAL_KEEP_WARM` | `1`: a thread keeps an idle device from giving up its memory | `0` |
 //! | `MILLSTREAM_METAL_CAPTURE` | a file, as in `calls.gputrace`, that gets the first batches for Xcode; needs `MTL_CAPTURE_ENABLED=1` | |
@@ -51,7 +52,7 @@ mod warm;
 /// What kernels may count on, on the GPU that there is.
 #[doc(hidden)]
 pub fn usual_limits() -> millstream_kernels::Limits {
-    gpu::limits(gpu::cores().unwrap_or(10))
+    gpu::limits_found().unwrap_or_else(|_| gpu::limits(10, true))
 }
 
 /// Compiles kernels together, for tests that need many.
@@ -60,4 +61,10 @@ pub fn prepare(keys: &[millstream_kernels::Key]) {
     if let Ok(gpu) = gpu::Gpu::open(0, &millstream_core::Config::default()) {
         gpu.prepare_kernels(keys);
     }
+}
+
+/// How many objects of which of Metal's protocols live as long as the process, for tests that count what is left.
+#[doc(hidden)]
+pub fn kept_objects() -> Vec<(&'static str, usize)> {
+    gpu::kept_objects()
 }

@@ -4,10 +4,10 @@
 //! order comes from barriers and events.
 
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use millstream_core::HostOwner;
 use millstream_gpu::{Failure, HostVisible, Memory};
 use objc2_metal::{MTLBuffer, MTLDevice, MTLResourceOptions};
 
@@ -38,7 +38,7 @@ pub(crate) struct MetalMemory {
     /// What the GPU may use is counted, and what the host keeps for it is not.
     counted: usize,
     /// What else must outlive it.
-    keep: Option<Arc<dyn std::any::Any + Send + Sync>>,
+    keep: Option<HostOwner>,
 }
 
 // SAFETY: buffers may be used by any thread, and the pointer is one into the buffer.
@@ -72,13 +72,56 @@ impl MetalMemory {
         Ok(Self::with(gpu, buffer, host, whole, whole, None))
     }
 
+    /// The pages of the host that hold some bytes, for the GPU to read where they lie; and how far behind the first page they
+    /// begin. `None` if a buffer cannot have as many, or Metal does not want them.
+    ///
+    /// # Errors
+    ///
+    /// A lack of memory: what the GPU reads counts, wherever it lies.
+    ///
+    /// # Safety
+    ///
+    /// As long as the owner lives, there are so many bytes, and nobody writes them.
+    pub unsafe fn wrap(
+        gpu: &'static Gpu,
+        first: NonNull<u8>,
+        bytes: usize,
+        owner: HostOwner,
+    ) -> Result<Option<(Self, usize)>, Failure> {
+        // SAFETY: asks for a number.
+        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(PAGE);
+        let offset = first.as_ptr().addr() % page;
+        let whole = (offset + bytes).next_multiple_of(page);
+        if whole > gpu.max_buffer {
+            return Ok(None);
+        }
+        gpu.reserve(whole, WAIT_FOR_MEMORY).map_err(|limit| lacking(bytes, "it has", limit))?;
+        // SAFETY: a page that holds one of the bytes.
+        let start = unsafe { first.sub(offset) };
+        // SAFETY: every one of these pages holds some of the bytes, so all are there until the owner goes, which the
+        // memory keeps. The GPU only reads them.
+        let made = pooled(|| unsafe {
+            gpu.device.newBufferWithBytesNoCopy_length_options_deallocator(
+                start.cast(),
+                whole,
+                OPTIONS,
+                None,
+            )
+        });
+        let Some(buffer) = made else {
+            gpu.release(whole);
+            return Ok(None);
+        };
+        Ok(Some((Self::with(gpu, buffer, start, whole, whole, Some(owner)), offset)))
+    }
+
     fn with(
         gpu: &'static Gpu,
         buffer: Obj<dyn MTLBuffer>,
         host: NonNull<u8>,
         bytes: usize,
         counted: usize,
-        keep: Option<Arc<dyn std::any::Any + Send + Sync>>,
+        keep: Option<HostOwner>,
     ) -> Self {
         // Neighbors do not touch, so that no operand lies in two.
         let address =

@@ -1,12 +1,13 @@
 //! Metal as a platform: what the queues of `millstream-gpu` ask for.
 
 use std::convert::Infallible;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
 use millstream_core::sync::Cached;
 use millstream_core::sync::schedule::AtomicU32;
-use millstream_core::{BackendInfo, Epilogue, Result};
+use millstream_core::{BackendInfo, Epilogue, HostOwner, Result};
 use millstream_gpu::{
     Binding, DeviceStatus, Failure, LaunchFailure, LaunchList, Platform, ProductOperands, Segments,
 };
@@ -90,6 +91,16 @@ impl Platform for Metal {
 
     fn allocate_host(&self, bytes: usize) -> Result<HostMemory, Failure> {
         HostMemory::new(self.gpu, bytes)
+    }
+
+    unsafe fn wrap(
+        &self,
+        first: NonNull<u8>,
+        bytes: usize,
+        owner: HostOwner,
+    ) -> Result<Option<(MetalMemory, usize)>, Failure> {
+        // SAFETY: as the caller says.
+        unsafe { MetalMemory::wrap(self.gpu, first, bytes, owner) }
     }
 
     fn settled(&self, segment: RawBufferObject) {

@@ -49,11 +49,13 @@ pub(crate) enum Op {
     },
     /// The rest goes into another command buffer.
     Part,
-    /// The clock, written to a place.
+    /// The clock, written to a place when the batch is through, or by what follows.
     Time {
         buffer: RawBufferObject,
         offset: usize,
     },
+    /// The times so far are written: what follows uses one.
+    WriteTimes,
 }
 
 /// A list that can be encoded again and again.
@@ -66,6 +68,8 @@ pub(crate) struct Prepared {
     /// How many command buffers it has beside the first.
     pub parts: usize,
     state: State,
+    /// Where times go that are not written yet.
+    unwritten: Vec<RawBufferObject>,
 }
 
 /// What the encoder knows while the list is made.
@@ -116,6 +120,7 @@ impl Prepared {
         self.words.clear();
         (self.times, self.parts) = (0, 0);
         self.state = State::default();
+        self.unwritten.clear();
         for (index, item) in list.iter().enumerate() {
             let (waits, work) = (list.waits(index), list.work(index));
             match item {
@@ -156,6 +161,10 @@ impl Prepared {
                 Item::Time { target } => {
                     self.ops.push(Op::Time { buffer: target.segment, offset: target.offset });
                     self.times += 1;
+                    // Without counters its handler has written it before anything goes on.
+                    if platform.gpu.clock.counters {
+                        self.unwritten.push(target.segment);
+                    }
                     // It stands between two encoders.
                     self.state = State { work: self.state.work, ..State::default() };
                 }
@@ -175,6 +184,12 @@ impl Prepared {
         if launch.bindings.len() >= GRID_INDEX {
             let text = format!("{} buffers", launch.bindings.len());
             return Err(Failure::new("setBuffer", "too many", text));
+        }
+        if launch.bindings.iter().any(|binding| self.unwritten.contains(&binding.segment)) {
+            self.unwritten.clear();
+            self.ops.push(Op::WriteTimes);
+            // It stands between two encoders, as a time does.
+            self.state = State { work: self.state.work, ..State::default() };
         }
         let pieces = match launch.can_be_cut {
             true => launch.work.div_ceil(max_work).clamp(1, MAX_PIECES) as u32,

@@ -10,6 +10,7 @@ mod failures;
 mod functions;
 mod lab;
 mod limits;
+mod newer;
 mod numbers;
 mod order;
 mod queues;
@@ -54,12 +55,13 @@ fn measured(text: impl Into<String>) -> RowResult {
 }
 
 fn checks() -> impl Iterator<Item = &'static Check> {
-    let all: [&[Check]; 8] = [
+    let all: [&[Check]; 9] = [
         numbers::CHECKS,
         functions::CHECKS,
         order::CHECKS,
         queues::CHECKS,
         limits::CHECKS,
+        newer::CHECKS,
         clock::CHECKS,
         cost::CHECKS,
         failures::CHECKS,

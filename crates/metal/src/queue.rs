@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use block2::RcBlock;
 use millstream_core::sync::schedule::{self, AtomicU32};
-use millstream_gpu::{Binding, Failure, MAX_IN_FLIGHT};
+use millstream_gpu::{Binding, Failure, HostVisible, MAX_IN_FLIGHT, Memory};
 use millstream_kernels::{FAULT_HEADER_WORDS, fault_record_bytes};
 use objc2::msg_send;
 use objc2::runtime::ProtocolObject;
@@ -22,8 +22,7 @@ use objc2_metal::{
     MTLCommandBuffer, MTLCommandBufferStatus, MTLCommandQueue, MTLDevice, MTLEvent, MTLSharedEvent,
 };
 
-use self::timeline::Open;
-pub(crate) use self::timeline::{Completion, Timeline};
+pub(crate) use self::timeline::{Completion, Open, Timeline};
 use crate::failure;
 use crate::gpu::Gpu;
 use crate::memory::{HostMemory, object};
@@ -46,6 +45,8 @@ pub(crate) struct QueueObjects {
     event: Obj<dyn MTLSharedEvent>,
     /// Orders the parts of a batch that has several.
     gate: Obj<dyn MTLSharedEvent>,
+    /// A fault record for each batch in flight.
+    faults: HostMemory,
 }
 
 /// Where batches run.
@@ -56,8 +57,6 @@ pub(crate) struct MetalQueue {
     first_tick: u64,
     first_gate: u64,
     pub timeline: Arc<Timeline>,
-    /// A fault record for each batch in flight.
-    faults: HostMemory,
     record_bytes: usize,
     commands: usize,
     closed: AtomicBool,
@@ -87,8 +86,7 @@ impl MetalQueue {
     pub fn new(gpu: &'static Gpu, commands: usize) -> Result<(Self, MetalEncoder), Failure> {
         pooled(|| {
             let record_bytes = fault_record_bytes(commands).next_multiple_of(256);
-            let faults = HostMemory::new(gpu, record_bytes * MAX_IN_FLIGHT)?;
-            let objects = gpu.queue_objects()?;
+            let objects = gpu.queue_objects(record_bytes * MAX_IN_FLIGHT)?;
             let (first_tick, first_gate) =
                 (objects.event.signaledValue(), objects.gate.signaledValue());
             let timeline = Arc::<Timeline>::default();
@@ -103,7 +101,6 @@ impl MetalQueue {
                 first_tick,
                 first_gate,
                 timeline,
-                faults,
                 record_bytes,
                 commands,
                 closed,
@@ -176,7 +173,7 @@ impl MetalQueue {
 
     /// The place of the fault record that every list names. What is launched gets one of its own.
     pub fn fault_place(&self) -> Binding<RawBufferObject> {
-        Binding { segment: millstream_gpu::Memory::segment(&self.faults), offset: 0 }
+        Binding { segment: Memory::segment(&self.objects.faults), offset: 0 }
     }
 
     /// The offset of the record of a batch, which is zero again.
@@ -194,9 +191,9 @@ impl MetalQueue {
     }
 
     fn record(&self, tick: u64) -> &[AtomicU32] {
-        let host = millstream_gpu::HostVisible::host(&self.faults);
+        let host = HostVisible::host(&self.objects.faults);
         let words = FAULT_HEADER_WORDS + self.commands;
-        // SAFETY: the record lies in the memory, which lives as long as `self`. A batch of another tick has another record
+        // SAFETY: the record lies in the memory, which lives as long as the process. A batch of another tick has another record
         // as long as it is in flight, and the GPU writes whole words.
         unsafe {
             let record = host.as_ptr().add(self.record_offset(tick)).cast::<AtomicU32>();
@@ -276,32 +273,67 @@ pub(crate) struct SpareQueues {
     /// Command queues that streams share, where they do.
     shared: Vec<Obj<dyn MTLCommandQueue>>,
     made: usize,
+    /// Memory of fault records, which outlives the objects that it was made for.
+    records: usize,
 }
 
 impl SpareQueues {
+    /// What lives as long as the process because a queue was made: command queues, events and fault records.
+    pub fn kept(&self) -> [usize; 3] {
+        let queues = if self.shared.is_empty() { self.made } else { self.shared.len() };
+        [queues, 2 * self.made, self.records]
+    }
+
+    /// Objects with so many bytes for fault records.
+    fn take(&mut self, record_bytes: usize) -> Option<&'static QueueObjects> {
+        let fits = |objects: &&QueueObjects| objects.faults.bytes() >= record_bytes;
+        self.objects.iter().position(fits).map(|index| self.objects.swap_remove(index))
+    }
+
     fn push(&mut self, objects: &'static QueueObjects) {
         self.objects.push(objects);
     }
 }
 
 impl Gpu {
-    fn spare_queues(&self) -> MutexGuard<'_, SpareQueues> {
+    pub fn spare_queues(&self) -> MutexGuard<'_, SpareQueues> {
         self.spare_queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Objects of a closed queue, or new ones.
-    fn queue_objects(&self) -> Result<&'static QueueObjects, Failure> {
-        let mut spare = self.spare_queues();
-        if let Some(objects) = spare.objects.pop() {
+    /// Objects of a closed queue, or new ones, with so many bytes for fault records.
+    fn queue_objects(&'static self, record_bytes: usize) -> Result<&'static QueueObjects, Failure> {
+        if let Some(objects) = self.spare_queues().take(record_bytes) {
             return Ok(objects);
         }
+        // With no lock held: it may wait for memory.
+        let faults = HostMemory::new(self, record_bytes)?;
+        let mut spare = self.spare_queues();
+        let objects = match spare.objects.pop() {
+            // Only its records are too small. A closed queue may still name them, so they stay.
+            Some(QueueObjects { queue, event, gate, .. }) => QueueObjects {
+                queue: queue.clone(),
+                event: event.clone(),
+                gate: gate.clone(),
+                faults,
+            },
+            None => self.new_queue_objects(&mut spare, faults)?,
+        };
+        spare.records += 1;
+        Ok(Box::leak(Box::new(objects)))
+    }
+
+    fn new_queue_objects(
+        &self,
+        spare: &mut SpareQueues,
+        faults: HostMemory,
+    ) -> Result<QueueObjects, Failure> {
         let event = |device: &Ref<dyn MTLDevice>| {
             object(device.newSharedEvent(), "newSharedEvent", "shared event")
         };
         let (event, gate) = (event(&self.device)?, event(&self.device)?);
-        let queue = self.command_queue(&mut spare)?;
+        let queue = self.command_queue(spare)?;
         spare.made += 1;
-        Ok(Box::leak(Box::new(QueueObjects { queue, event, gate })))
+        Ok(QueueObjects { queue, event, gate, faults })
     }
 
     /// A command queue of its own, or one that streams share.

@@ -64,6 +64,11 @@ impl Residency {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many sets there are.
+    pub fn count(&self) -> usize {
+        self.lock().sets.len()
+    }
+
     /// A queue uses all sets from here on.
     pub fn add_queue(&self, queue: &Ref<dyn MTLCommandQueue>) {
         let mut state = self.lock();

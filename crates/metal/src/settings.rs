@@ -28,6 +28,8 @@ pub(crate) struct Settings {
     pub replay: bool,
     /// Residency sets.
     pub residency: bool,
+    /// Products with simdgroup matrices, where the GPU has them.
+    pub matrices: bool,
     /// [Work](millstream_core::Command::work) of one command buffer at most.
     pub work: u64,
     /// An idle device is kept warm.
@@ -63,6 +65,7 @@ impl Settings {
             queues: (queues > 0).then_some(queues as usize),
             replay: switch("MILLSTREAM_METAL_REPLAY", true)?,
             residency: switch("MILLSTREAM_METAL_RESIDENCY", true)?,
+            matrices: switch("MILLSTREAM_METAL_MATRICES", true)?,
         })
     }
 }

@@ -41,6 +41,8 @@ pub(crate) struct Features {
     pub family: u8,
     /// Residency sets.
     pub residency: bool,
+    /// Simdgroup matrices, which every Mac with Apple silicon has, and hosted machines do not.
+    pub matrices: bool,
 }
 
 impl Features {
@@ -61,7 +63,8 @@ impl Features {
         if !device.hasUnifiedMemory() {
             return Err(format!("{} has memory of its own: it needs Apple silicon", device.name()));
         }
-        Ok(Self { version, family, residency: family >= 6 && version.is_at_least(15) })
+        let residency = family >= 6 && version.is_at_least(15);
+        Ok(Self { version, family, residency, matrices: family >= 7 })
     }
 }
 

@@ -1,7 +1,8 @@
 //! Times of the GPU: when Commands begin and end.
 //!
 //! Counters are sampled where encoders begin and end, so a batch with times has an encoder for each stretch between two of
-//! them, which a fence orders. A blit encoder at the end writes the samples to where they are wanted. Where a device has no
+//! them, which a fence orders. A blit encoder writes the samples to where they are wanted: at the end, or before something of the
+//! batch that uses one. Where a device has no
 //! such counters a time ends a command buffer, and its handler has the time; see `encode.rs`.
 
 use objc2_foundation::NSRange;
@@ -97,8 +98,10 @@ impl Times {
         let descriptor = MTLCounterSampleBufferDescriptor::new();
         descriptor.setCounterSet(Some(&set));
         descriptor.setStorageMode(MTLStorageMode::Shared);
+        // Every time ends an encoder, and so does what writes it before something uses it.
+        let encoders = 2 * count + 1;
         // SAFETY: a number that is not 0: where each encoder begins and ends.
-        unsafe { descriptor.setSampleCount(2 * (count + 1)) };
+        unsafe { descriptor.setSampleCount(2 * encoders) };
         let made = gpu.device.newCounterSampleBufferWithDescriptor_error(&descriptor);
         let samples = made
             .map_err(|error| failure::of_error("newCounterSampleBufferWithDescriptor", &error))?;
@@ -149,6 +152,9 @@ impl Times {
     ///
     /// There is no encoder to be had.
     pub fn resolve(&mut self, commands: &Ref<dyn MTLCommandBuffer>) -> Result<(), Failure> {
+        if self.wanted.is_empty() {
+            return Ok(());
+        }
         if self.encoders == 0 {
             // Nothing ran: what does nothing has a time too.
             let compute = self.encoder(commands)?;
@@ -158,7 +164,7 @@ impl Times {
         }
         let blit = object(commands.blitCommandEncoder(), "blitCommandEncoder", "encoder")?;
         blit.waitForFence(&self.fence);
-        for (buffer, offset, before) in &self.wanted {
+        for (buffer, offset, before) in self.wanted.drain(..) {
             let sample = (2 * before).saturating_sub(1);
             let range = NSRange { location: sample, length: 1 };
             // SAFETY: a sample that there is, and a place of eight bytes that the batch keeps.
@@ -167,10 +173,11 @@ impl Times {
                     &self.samples,
                     range,
                     buffer.get(),
-                    *offset,
+                    offset,
                 );
             }
         }
+        blit.updateFence(&self.fence);
         blit.endEncoding();
         Ok(())
     }

@@ -10,18 +10,23 @@ mod on_device;
 mod keys;
 
 use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use millstream_conformance::{Target, cases, run_all};
+use millstream_conformance::{Target, cases, proptest_target, run_all};
 use millstream_core::OpKind;
 use millstream_kernels::Key;
-use millstream_metal_driver::rules;
+use millstream_metal_driver::{control, rules};
 use on_device::OnDevice;
 
 fn metal() -> OnDevice {
     OnDevice::gpu("metal", "PATH").expect("the driver has a device")
 }
 
-fn no_rule_is_broken() {
+/// Closes the device. Nothing is left then but what the process keeps, and no rule was broken.
+fn ends_clean(target: &OnDevice) {
+    target.device.close().unwrap();
+    control::expect_left(&millstream_metal::kept_objects(), Duration::from_secs(60));
     let broken = rules::take();
     assert!(broken.is_empty(), "{broken:?}");
 }
@@ -47,12 +52,30 @@ fn prepare(target: &OnDevice) {
     println!("{} kernels ready after {:?}", keys.len(), started.elapsed());
 }
 
+/// Objects and rules are the process's: one test at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Cases that nobody thought of; `MILLSTREAM_METAL_RANDOM` says how many. The kernels of each are compiled one by one.
+#[test]
+fn random_cases_conform_on_the_metal_device() {
+    let _alone = alone();
+    let count = std::env::var("MILLSTREAM_METAL_RANDOM")
+        .map_or(20, |count| count.parse().expect("a number"));
+    let target = OnDevice { parts: false, ..metal() };
+    proptest_target(&target, count);
+    ends_clean(&target);
+}
+
 #[test]
 fn the_metal_device_conforms() {
+    let _alone = alone();
     let target = metal();
     prepare(&target);
     let report = run_all(&target);
     println!("{report}");
     assert!(report.is_clean(), "{report}");
-    no_rule_is_broken();
+    ends_clean(&target);
 }

@@ -68,7 +68,7 @@ impl Callee for SessionCallee<'_> {
             SessionInput::Device(inputs) => inputs.clone(),
             SessionInput::Host(inputs) => inputs.upload(&self.session.device())?,
         };
-        ModelAnswer::of(&self.session.run(inputs)?)
+        ModelAnswer::of(self.session.run(inputs)?)
     }
 
     fn is(&self, answer: &ModelAnswer, expected: &[u8]) -> Result<bool> {

@@ -28,11 +28,69 @@ pub(crate) trait Callee: Sync {
     fn bytes(&self, answer: &Self::Answer) -> Result<Vec<u8>>;
 }
 
+/// When callers send.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Arrivals {
+    /// Each sends when it has its answer.
+    Closed,
+    /// At random times that do not depend on the answers, so many per second in all. A latency counts from the time at which
+    /// the call should have been sent.
+    Poisson(f64),
+}
+
 /// What is measured, and the right answers. Thread `t` uses the inputs `t` and `t + 1`.
 pub(crate) struct Subject<'a, C> {
     pub callee: &'a C,
     pub device: Device,
     pub answers: &'a [Vec<u8>],
+    pub arrivals: Arrivals,
+}
+
+/// The times at which one of several callers sends.
+struct Schedule {
+    /// The mean time between two calls of this caller; none if it sends when it has its answer.
+    mean: Option<f64>,
+    next: Instant,
+    random: u64,
+}
+
+impl Schedule {
+    fn new(arrivals: Arrivals, callers: usize, caller: usize, begin: Instant) -> Self {
+        let mean = match arrivals {
+            Arrivals::Closed => None,
+            Arrivals::Poisson(rate) => Some(callers as f64 / rate),
+        };
+        let random = (caller as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut schedule = Self { mean, next: begin, random };
+        schedule.advance();
+        schedule
+    }
+
+    /// A number above 0 and at most 1 (xorshift).
+    fn uniform(&mut self) -> f64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        ((self.random >> 11) as f64 + 1.0) / (1u64 << 53) as f64
+    }
+
+    fn advance(&mut self) {
+        if let Some(mean) = self.mean {
+            let gap = -self.uniform().ln() * mean;
+            self.next += Duration::from_secs_f64(gap.min(3600.0));
+        }
+    }
+
+    /// Waits until the next call is due, and says when that was.
+    fn wait(&mut self) -> Instant {
+        if self.mean.is_none() {
+            return Instant::now();
+        }
+        let due = self.next;
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        self.advance();
+        due
+    }
 }
 
 /// What came of it.
@@ -94,7 +152,8 @@ impl<C: Callee> Subject<'_, C> {
                     drop(ready);
                     drop(gate.read());
                     let started = Instant::now();
-                    let sample = self.call_until(started + time, thread, inputs);
+                    let schedule = Schedule::new(self.arrivals, threads, thread, started);
+                    let sample = self.call_until(started + time, thread, inputs, schedule);
                     let ended = Instant::now();
                     let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
                     total.0.merge(sample);
@@ -156,7 +215,13 @@ impl<C: Callee> Subject<'_, C> {
 
     /// Only right answers count as calls. Comparing is no part of the latency, but of the time that
     /// the rate is taken over.
-    fn call_until(&self, end: Instant, thread: usize, inputs: Result<Vec<C::Input>>) -> Sample {
+    fn call_until(
+        &self,
+        end: Instant,
+        thread: usize,
+        inputs: Result<Vec<C::Input>>,
+        mut schedule: Schedule,
+    ) -> Sample {
         let mut sample = Sample::default();
         let inputs = match inputs {
             Ok(inputs) => inputs,
@@ -167,7 +232,7 @@ impl<C: Callee> Subject<'_, C> {
         };
         let questions = inputs.iter().zip(&self.answers[thread..]);
         for (calls, (input, expected)) in (1..).zip(questions.cycle()) {
-            let before = Instant::now();
+            let before = schedule.wait();
             let answer = self.callee.call(input);
             let after = Instant::now();
             match answer.and_then(|answer| self.callee.is(&answer, expected)) {

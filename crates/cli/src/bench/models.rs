@@ -9,7 +9,7 @@ use millstream::nn::Module;
 use millstream::{Device, Error, Result};
 
 use super::callees::ModuleCallee;
-use super::measure::{Callee, Subject, answers};
+use super::measure::{Arrivals, Callee, Subject, answers};
 use super::report::{Report, Row};
 use super::{plot, sessions};
 use crate::choice::{DeviceChoice, check_output, is_model_file, named};
@@ -38,6 +38,10 @@ pub(crate) struct Arguments {
     /// How calls reach the device.
     #[arg(long, value_delimiter = ',', default_value = "direct")]
     pub mode: Vec<Mode>,
+    /// When callers send: `closed`, when they have their answers; or `poisson:RATE`, at random times, so many calls per second
+    /// in all, whether or not there are answers. A latency then counts from the time at which the call should have been sent.
+    #[arg(long, default_value = "closed", value_parser = arrivals)]
+    pub arrivals: Arrivals,
     /// Where callers have their inputs.
     #[arg(long, value_enum, default_value = "device")]
     pub input: Origin,
@@ -58,6 +62,8 @@ pub(crate) enum Mode {
     Direct,
     /// Every thread runs one plan that was traced from the model.
     Plan,
+    /// Calls that come at the same time are joined; for model files.
+    Coalesced,
 }
 
 impl Mode {
@@ -65,6 +71,7 @@ impl Mode {
         match self {
             Mode::Direct => "direct",
             Mode::Plan => "plan",
+            Mode::Coalesced => "coalesced",
         }
     }
 }
@@ -73,6 +80,19 @@ fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.001..=86_400.0).contains(&seconds) => Ok(seconds),
         _ => Err("expected seconds, from 0.001 to 86400".into()),
+    }
+}
+
+fn arrivals(text: &str) -> Result<Arrivals, String> {
+    let wrong =
+        || "expected closed, or poisson:RATE with calls per second from 0.001 to 1e9".into();
+    if text == "closed" {
+        return Ok(Arrivals::Closed);
+    }
+    let rate = text.strip_prefix("poisson:").and_then(|rate| rate.parse::<f64>().ok());
+    match rate {
+        Some(rate) if (0.001..=1e9).contains(&rate) => Ok(Arrivals::Poisson(rate)),
+        _ => Err(wrong()),
     }
 }
 
@@ -116,6 +136,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         cores,
         input: arguments.input.name(),
         seconds: arguments.seconds,
+        counters: device.counters().to_string(),
         rows,
     };
     if arguments.json {
@@ -181,7 +202,7 @@ fn measure(workload: &'static Workload, run: &Run<'_>) -> Result<Vec<Row>> {
     let alone = workload.load(&one_core)?;
     let alone = ModuleCallee { workload, device: one_core, origin, model: &*alone };
     let answers = &answers(&alone, run.max_threads())?[..];
-    let alone = Subject { callee: &alone, device: one_core, answers };
+    let alone = Subject { callee: &alone, device: one_core, answers, arrivals: Arrivals::Closed };
     let model = workload.load(&device)?;
     let plan = workload.plan(&*model, &device)?;
     let (mut rows, mut single_core) = (Vec::new(), 0f64);
@@ -189,9 +210,13 @@ fn measure(workload: &'static Workload, run: &Run<'_>) -> Result<Vec<Row>> {
         let model: &dyn Module = match mode {
             Mode::Direct => &*model,
             Mode::Plan => &plan,
+            Mode::Coalesced => {
+                let reason = "calls of model files are joined: give one with --model".into();
+                return Err(Error::Invalid { op: "bench", reason });
+            }
         };
         let callee = ModuleCallee { workload, device, origin, model };
-        let subject = Subject { callee: &callee, device, answers };
+        let subject = Subject { callee: &callee, device, answers, arrivals: arguments.arrivals };
         let named = (workload.name, workload.about);
         rows.extend(run.rows(named, mode.name(), &subject, &alone, &mut single_core)?);
     }

@@ -12,6 +12,8 @@ pub(crate) struct Report<'a> {
     pub cores: usize,
     pub input: &'static str,
     pub seconds: f64,
+    /// What the device counted in the whole run.
+    pub counters: String,
     pub rows: Vec<Row>,
 }
 
@@ -67,6 +69,7 @@ impl Row {
             "calls_per_s": self.sample.calls_per_second,
             "p50_us": self.sample.percentile(0.5),
             "p99_us": self.p99(),
+            "p999_us": self.sample.percentile(0.999),
             "errors": self.sample.errors,
             "mismatches": self.sample.mismatches,
             "efficiency": self.efficiency,
@@ -83,6 +86,7 @@ impl Row {
             format!("{:.0}", self.sample.calls_per_second),
             format!("{:.0}", self.sample.percentile(0.5)),
             format!("{:.0}", self.p99()),
+            format!("{:.0}", self.sample.percentile(0.999)),
             self.sample.host.map_or_else(String::new, |host| format!("{host:.1}")),
             format!("{:.2}", self.efficiency),
             format!("{:.0}", self.single_core),
@@ -104,6 +108,7 @@ impl Report<'_> {
             "cores": self.cores,
             "input": self.input,
             "seconds": self.seconds,
+            "counters": self.counters,
             "rows": rows,
         })
     }
@@ -116,6 +121,7 @@ impl Report<'_> {
             "calls/s",
             "p50 µs",
             "p99 µs",
+            "p99.9 µs",
             "host µs",
             "efficiency",
             if self.device.starts_with("cpu") { "one core" } else { "one caller" },

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use millstream::graph::Session;
+use millstream::graph::{Batching, Session};
 use millstream::{Error, Result};
 
 use super::callees::SessionCallee;
-use super::measure::{Subject, answers};
+use super::measure::{Arrivals, Subject, answers};
 use super::models::{Mode, Run};
 use super::report::Row;
 use crate::model_inputs::{Fill, Missing, ModelInputs};
@@ -18,28 +18,39 @@ use crate::model_inputs::{Fill, Missing, ModelInputs};
 /// A model that cannot be opened or called, or inputs that are missing or do not fit.
 pub(super) fn measure(path: &Path, run: &Run<'_>) -> Result<Vec<Row>> {
     let arguments = run.arguments;
-    if arguments.mode.iter().any(|mode| !matches!(mode, Mode::Direct)) {
-        let reason = "a model file is always run by plans: leave out --mode".into();
-        return Err(Error::Invalid { op: "bench", reason });
-    }
+    let batching = |mode: Mode| match mode {
+        Mode::Direct => Ok(Batching::off()),
+        Mode::Coalesced => Ok(Batching::new()),
+        Mode::Plan => {
+            let reason =
+                "a model file is always run by plans: --mode is direct or coalesced".into();
+            Err(Error::Invalid { op: "bench", reason })
+        }
+    };
     run.bar.set_message("opening the model");
-    let alone = Session::open(path, &run.one_core)?;
+    let alone = Session::builder(&run.one_core).batching(Batching::off()).open(path)?;
     let filled = (Missing::Filled, Fill::Random);
     let inputs = &ModelInputs::new(alone.inputs(), &[], &arguments.inputs, filled)?;
     let origin = arguments.input;
     let alone = SessionCallee { session: &alone, inputs, origin };
     let answers = &answers(&alone, run.max_threads())?[..];
-    let alone = Subject { callee: &alone, device: run.one_core, answers };
-    let session = Session::open(path, &run.device)?;
-    let callee = SessionCallee { session: &session, inputs, origin };
-    let subject = Subject { callee: &callee, device: run.device, answers };
+    let arrivals = Arrivals::Closed;
+    let alone = Subject { callee: &alone, device: run.one_core, answers, arrivals };
     let mut single_core = 0f64;
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let about = format!("{}, {}", path.display(), inputs.notes().join(", "));
     // Kept for the life of the program, as the names of the built-in models are.
     let named = (&*name.leak(), &*about.leak());
-    let rows = run.rows(named, "session", &subject, &alone, &mut single_core)?;
-    run.bar.suspend(|| eprintln!("{}", session.stats()));
+    let mut rows = Vec::new();
+    for &mode in &arguments.mode {
+        let session = Session::builder(&run.device).batching(batching(mode)?).open(path)?;
+        let callee = SessionCallee { session: &session, inputs, origin };
+        let arrivals = arguments.arrivals;
+        let subject = Subject { callee: &callee, device: run.device, answers, arrivals };
+        rows.extend(run.rows(named, mode.name(), &subject, &alone, &mut single_core)?);
+        let (stats, joined) = (session.stats(), session.batching_stats());
+        run.bar.suspend(|| eprintln!("{}: {stats}; {joined}", mode.name()));
+    }
     let cores = run.device.info().parallelism;
-    Ok(rows.into_iter().map(|row| row.beside(single_core, cores)).collect())
+    Ok(rows.into_iter().map(|row: Row| row.beside(single_core, cores)).collect())
 }

@@ -1,5 +1,7 @@
 //! What is measured: each Command at several sizes.
 
+use std::collections::VecDeque;
+
 use millstream::cpu::peak::Traffic;
 use millstream::{
     Activation, Axes, BinaryOp, Buffer, Command, ConvParams, DType, Device, Distribution, Layout,
@@ -133,12 +135,11 @@ fn linear([rows, outputs, inputs]: [usize; 3], dtype: DType, activation: Activat
     }
 }
 
-/// Attention of `heads` heads of 64 elements, over queries and keys as a projection leaves them.
-fn attention(heads: usize, length: usize) -> Subject {
-    const SIZE: usize = 64;
+/// Attention of heads of some size, over queries and keys as a projection leaves them.
+fn attention([heads, length, size]: [usize; 3], dtype: DType) -> Subject {
     let prepare = move |_: &Device, stream: &Stream| -> Result<Once> {
-        let all = Value::new(stream, &[1, length, 3 * heads, SIZE])?;
-        let dst = Value::new(stream, &[1, length, heads, SIZE])?;
+        let all = Value::of(stream, dtype, &[1, length, 3 * heads, size])?;
+        let dst = Value::of(stream, dtype, &[1, length, heads, size])?;
         Ok(Box::new(move |stream| {
             let part = |which: usize| -> Result<Operand<&Buffer>> {
                 let rows = all.1.slice(2, which * heads, heads, 1)?.transpose(1, 2)?;
@@ -151,9 +152,9 @@ fn attention(heads: usize, length: usize) -> Subject {
         }))
     };
     Subject {
-        name: "attention",
-        size: format!("{heads}×{length}×{SIZE}"),
-        amount: Amount::Flops(4.0 * (heads * length * length * SIZE) as f64),
+        name: if dtype == DType::F16 { "attention_f16" } else { "attention" },
+        size: format!("{heads}×{length}×{size}"),
+        amount: Amount::Flops(4.0 * (heads * length * length * size) as f64),
         prepare: Box::new(prepare),
     }
 }
@@ -183,17 +184,65 @@ fn conv1d(outputs: usize, inputs: usize, length: usize) -> Subject {
     }
 }
 
+/// A convolution of two axes with three taps each, bias and ReLU.
+fn conv2d([outputs, inputs, side]: [usize; 3], dtype: DType) -> Subject {
+    let prepare = move |_: &Device, stream: &Stream| -> Result<Once> {
+        let value = |shape: &[usize]| Value::of(stream, dtype, shape);
+        let (dst, src) = (value(&[1, outputs, side, side])?, value(&[1, inputs, side, side])?);
+        let (weight, bias) = (value(&[outputs, inputs, 3, 3])?, value(&[outputs])?);
+        let params = ConvParams { pad_before: [1; 3], pad_after: [1; 3], ..ConvParams::new(2) };
+        Ok(Box::new(move |stream| {
+            let (dst, src) = (dst.operand(), src.operand());
+            let (weight, bias) = (weight.operand(), Some(bias.operand()));
+            let relu = Activation::Relu;
+            let command = Command::conv(dst, src, weight, bias, None, params, 1.0, relu)?;
+            stream.record(command).map(drop)
+        }))
+    };
+    Subject {
+        name: if dtype == DType::F16 { "conv2d_f16" } else { "conv2d" },
+        size: format!("{outputs}×{inputs}×9×{side}²"),
+        amount: Amount::Flops(18.0 * (outputs * inputs * side * side) as f64),
+        prepare: Box::new(prepare),
+    }
+}
+
+/// Bytes from a slice of the caller to the device.
+fn upload_slice(elements: usize) -> Subject {
+    let prepare = move |_: &Device, stream: &Stream| -> Result<Once> {
+        let value = Value::new(stream, &[elements])?;
+        let host = vec![1f32; elements];
+        Ok(Box::new(move |stream| stream.upload(value.operand(), &host).map(drop)))
+    };
+    let amount = Amount::Bytes((2 * elements * size_of::<f32>()) as f64, Traffic::Copy);
+    let (name, size) = ("upload slice", elements.to_string());
+    Subject { name, size, amount, prepare: Box::new(prepare) }
+}
+
+/// From this many elements on callers wait for their downloads.
+const LARGE: usize = 1 << 22;
+
+/// Downloads that a caller has on their way before it reads the first.
+const DOWNLOADS: usize = 2;
+
 /// Bytes between host and device.
 fn transfer(name: &'static str, elements: usize, up: bool) -> Subject {
     let prepare = move |_: &Device, stream: &Stream| -> Result<Once> {
         let value = Value::new(stream, &[elements])?;
         let host = stream.host_copy_of(&vec![0; elements * size_of::<f32>()]);
+        let mut pending = VecDeque::new();
         Ok(Box::new(move |stream| {
             if up {
                 return stream.record(Command::upload(value.operand(), host.clone())?).map(drop);
             }
-            // Bytes take one download only, so each has its own.
-            stream.download(value.operand()).map(drop)
+            // Bytes take one download only, so each has its own. Nobody has memory for many large ones.
+            pending.push_back(stream.download(value.operand())?);
+            if elements >= LARGE && pending.len() > DOWNLOADS {
+                pending.pop_front().map_or(Ok(()), |oldest| oldest.view_bytes().map(drop))?;
+            } else if elements < LARGE {
+                pending.clear();
+            }
+            Ok(())
         }))
     };
     let amount = Amount::Bytes((2 * elements * size_of::<f32>()) as f64, Traffic::Copy);
@@ -220,10 +269,24 @@ pub(crate) fn all() -> Vec<Subject> {
     ];
     all.extend(layers.map(|sizes| linear(sizes, DType::F32, Activation::Relu)));
     // As in transformers: 16 bits, and an activation that libraries do not have.
-    let layers = [[16, 256, 256], [64, 512, 512], [512, 3072, 768], [2048, 4096, 1024]];
+    let layers = [
+        [16, 256, 256],
+        [64, 512, 512],
+        [128, 384, 384],
+        [128, 1152, 384],
+        [128, 1536, 384],
+        [128, 384, 1536],
+        [512, 3072, 768],
+        [2048, 4096, 1024],
+    ];
     all.extend(layers.map(|sizes| linear(sizes, DType::F16, Activation::Gelu)));
-    let sizes = [[4, 128], [8, 256], [8, 512], [16, 1024]];
-    all.extend(sizes.map(|[heads, length]| attention(heads, length)));
+    let sizes = [[4, 128, 64], [8, 256, 64], [8, 512, 64], [16, 1024, 64]];
+    all.extend(sizes.map(|sizes| attention(sizes, DType::F32)));
+    all.extend(sizes.map(|sizes| attention(sizes, DType::F16)));
+    all.push(attention([12, 128, 32], DType::F16));
+    for dtype in [DType::F32, DType::F16] {
+        all.extend([[64, 64, 56], [256, 256, 28]].map(|sizes| conv2d(sizes, dtype)));
+    }
     all.extend([[256, 80, 200], [256, 256, 200]].map(|[m, n, length]| conv1d(m, n, length)));
     let heads: &[usize] = &[1, 16, 512, 64];
     all.push(moving("rope", heads, &[heads, &[1, 512, 32], &[1, 512, 32]], |d, i| {
@@ -276,6 +339,7 @@ pub(crate) fn all() -> Vec<Subject> {
             Command::random(d.operand(), normal, 1, 0)
         }));
         all.push(transfer("upload", count, true));
+        all.push(upload_slice(count));
         all.push(transfer("download", count, false));
     }
     all

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use millstream::graph::{
-    Dim, ModelInfo, NodeTime, PortInfo, Session, SessionStats, ValueType, WeightInfo,
+    Dim, Joinable, ModelInfo, NodeTime, PortInfo, Session, SessionStats, ValueType, WeightInfo,
 };
 use millstream::{Error, Result};
 use serde_json::{Value, json};
@@ -21,6 +21,7 @@ const SHOWN: usize = 20;
 struct Cost {
     nodes: Vec<NodeTime>,
     stats: SessionStats,
+    joinable: Joinable,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
@@ -57,9 +58,12 @@ fn measure(path: &Path, arguments: &Arguments) -> Result<Cost> {
     progress.set_message("compiling, and the first call");
     session.run(given.clone())?.wait()?;
     progress.set_message("measuring a call");
-    let nodes = session.profile(given)?;
+    let nodes = session.profile(given.clone())?;
+    let stats = session.stats();
+    progress.set_message("whether calls can be joined");
+    let joinable = session.joinable_with(given)?;
     progress.finish_and_clear();
-    Ok(Cost { nodes, stats: session.stats() })
+    Ok(Cost { nodes, stats, joinable })
 }
 
 fn print(info: &ModelInfo, cost: Option<&Cost>) {
@@ -117,7 +121,7 @@ fn print_operators(operators: &[OperatorUse<'_>]) {
 }
 
 fn print_cost(info: &ModelInfo, cost: &Cost) {
-    let Cost { nodes, stats } = cost;
+    let Cost { nodes, stats, joinable } = cost;
     println!(
         "\n{} nodes became {} Commands in {} plans; a call takes {} for temporary values, weights {}",
         info.nodes.len(),
@@ -126,6 +130,7 @@ fn print_cost(info: &ModelInfo, cost: &Cost) {
         size(stats.largest_arena),
         size(stats.weight_bytes)
     );
+    println!("{joinable}");
     let total: f64 = nodes.iter().map(|node| node.time.as_secs_f64()).sum();
     let rows: Vec<_> = nodes
         .iter()
@@ -240,6 +245,8 @@ fn cost_json(cost: &Cost) -> Value {
         })
     };
     json!({
+        "joinable": matches!(cost.joinable, Joinable::Yes { .. }),
+        "joinable_why": cost.joinable.to_string(),
         "plans": cost.stats.stages,
         "commands": cost.stats.commands,
         "arena_bytes": cost.stats.largest_arena,

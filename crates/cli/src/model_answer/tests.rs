@@ -20,7 +20,7 @@ fn tensor(values: &[f32], shape: &[usize]) -> ModelValue {
 /// Whether two answers are seen to differ.
 fn differ(one: ModelValue, other: ModelValue) -> bool {
     let (one, other) = (outputs(one), outputs(other));
-    let (one, other) = (ModelAnswer::of(&one).unwrap(), ModelAnswer::of(&other).unwrap());
+    let (one, other) = (ModelAnswer::of(one).unwrap(), ModelAnswer::of(other).unwrap());
     assert!(one.is(&one.bytes().unwrap()).unwrap());
     let same = one.is(&other.bytes().unwrap()).unwrap();
     assert_eq!(same, one.bytes().unwrap() == other.bytes().unwrap());

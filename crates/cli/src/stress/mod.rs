@@ -94,6 +94,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         bar.inc(1);
     }
     bar.finish_and_clear();
+    // Whoever counts what the device leaves behind counts now. A call that failed on purpose may have been the last.
+    if let Err(error) = device.close() {
+        eprintln!("close: {error}");
+    }
 
     if arguments.json {
         print_json(device, threads, &rows);

@@ -34,7 +34,7 @@ pub(super) fn run(
         // Threads begin with different shapes, so that all of them are in flight at once.
         let (set, seed) = ((thread + variant) % sets, thread * variants + variant);
         let outputs = session.run(inputs.make(&context.device, set, seed)?)?;
-        ModelAnswer::of(&outputs)?.bytes()
+        ModelAnswer::of(outputs)?.bytes()
     };
     let outcome = context.compare_variants(variants, &call, |_| {});
     bar.suspend(|| eprintln!("{}", session.stats()));

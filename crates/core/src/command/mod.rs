@@ -113,7 +113,7 @@ type Operands<B> = SmallVec<[Operand<B>; INLINE_OPERANDS]>;
 #[derive(Clone, Debug)]
 pub struct Command<B> {
     op: Op,
-    outputs: u8,
+    outputs: u16,
     state: State,
     operands: Operands<B>,
 }

@@ -23,7 +23,7 @@ impl<B> Command<B> {
     ) -> Self {
         let mut ends = Self::of(Op::Where);
         outputs.for_each(|(buffer, layout)| ends.push(buffer, layout));
-        ends.outputs = ends.operands.len() as u8;
+        ends.outputs = ends.operands.len() as u16;
         inputs.for_each(|(buffer, layout)| ends.push(buffer, layout));
         ends
     }

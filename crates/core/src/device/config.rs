@@ -29,7 +29,7 @@ pub enum Exhaustion {
 /// | environment variable | setting | values | default |
 /// |---|---|---|---|
 /// | `MILLSTREAM_DEVICE` | what `Device::best` opens | a device's name | the most capable |
-/// | `MILLSTREAM_STREAMS` | `streams` | 1 to 64 | as the device likes it: 32, on GPUs 64 |
+/// | `MILLSTREAM_STREAMS` | `streams` | 1 to 64 | as the device likes it: 64 |
 /// | `MILLSTREAM_EXHAUSTION` | `exhaustion` | `share`, `wait`, `wait:MILLISECONDS`, `fail` | `share` |
 /// | `MILLSTREAM_MEMORY_LIMIT` | `memory_limit` | bytes, with `K`, `M`, `G` or `T` (powers of 1024) | the device's memory; on the CPU three quarters of the machine's, or of the container's |
 /// | `MILLSTREAM_MEMORY_HIGH` | `memory_high` | percent of the limit, 1 to 100 | 90 |

@@ -190,6 +190,13 @@ impl Block {
         self.covered.store(bytes, Ordering::Relaxed);
     }
 
+    /// Makes a new block final that has all its contents, and that nobody else knows yet.
+    pub(super) fn begin_settled(&self, bytes: usize, thread: u32) {
+        self.prepare(bytes, 0, thread);
+        self.set_covered(bytes);
+        self.settled.set();
+    }
+
     /// Where the host sees the first byte, if it does.
     pub(crate) fn host(&self) -> Option<NonNull<u8>> {
         NonNull::new(self.host as *mut u8)
@@ -252,12 +259,7 @@ impl Block {
     pub(super) fn try_settle(&self) -> Result<Settling> {
         let _home = self.home.lock();
         let uses = self.lock_uses();
-        let writes = if self.is_shared() {
-            uses.writes()
-        } else {
-            let written = self.changing.written.load(Ordering::Relaxed);
-            SmallVec::from_slice(&[Timepoint::new(self.home, written)])
-        };
+        let writes = self.last_writes(&uses);
         if let Some(point) = writes.into_iter().find(|point| !point.passed()) {
             return Ok(Settling::WaitFor(point));
         }
@@ -274,6 +276,71 @@ impl Block {
         self.settled.set();
         Ok(Settling::Done)
     }
+}
+
+impl Block {
+    /// The last write of each stream. With home's lock and that of the uses held.
+    fn last_writes(&self, uses: &Uses) -> SmallVec<[Timepoint; 2]> {
+        if self.is_shared() {
+            return uses.writes();
+        }
+        let written = self.changing.written.load(Ordering::Relaxed);
+        SmallVec::from_slice(&[Timepoint::new(self.home, written)])
+    }
+
+    /// Reads the elements of a layout that lies inside the block, if they are complete. If not, says what has to be done first.
+    ///
+    /// As for settling, two locks are held, so that no write is recorded meanwhile. What is large is not read under locks;
+    /// settled contents need none.
+    pub(super) fn try_read(
+        &self,
+        layout: &Layout,
+        read: &mut Option<impl FnOnce(&[u8])>,
+    ) -> Result<Reading> {
+        let (start, bytes) = (layout.start_bytes(), layout.dense_bytes());
+        let Some(host) = self.host() else { return Ok(Reading::Elsewhere) };
+        let found = || {
+            // SAFETY: the caller holds the block, of which the layout is a part. It is called when all writes are through and no
+            // other begins before the bytes are passed on: the block is settled, or the locks keep them out.
+            unsafe { std::slice::from_raw_parts(host.as_ptr().add(start).cast_const(), bytes) }
+        };
+        if self.is_settled() {
+            read.take().into_iter().for_each(|read| read(found()));
+            return Ok(Reading::Done(Timepoint::new(self.home, 0)));
+        }
+        let _home = self.home.lock();
+        let uses = self.lock_uses();
+        let writes = self.last_writes(&uses);
+        if let Some(point) = writes.iter().find(|point| !point.passed()) {
+            return Ok(Reading::WaitFor(*point));
+        }
+        let generation = self.generation.load(Ordering::Relaxed);
+        if let Some(fault) = self.failed(generation, layout) {
+            return Err(fault.report());
+        }
+        // What a lost queue was given counts as passed, and may still run.
+        let is_through =
+            |point: &Timepoint| point.stream().progress().completed() >= point.sequence();
+        let complete = writes.iter().all(is_through) && layout.extent_bytes() <= self.covered();
+        if !complete || bytes > MAX_READ_UNDER_LOCKS {
+            return Ok(Reading::Elsewhere);
+        }
+        read.take().into_iter().for_each(|read| read(found()));
+        Ok(Reading::Done(writes.first().copied().unwrap_or(Timepoint::new(self.home, 0))))
+    }
+}
+
+/// Bytes that are copied while a stream's lock is held: a few microseconds.
+const MAX_READ_UNDER_LOCKS: usize = 64 << 10;
+
+/// What came of reading in place.
+pub(super) enum Reading {
+    /// It was done, after this point.
+    Done(Timepoint),
+    /// A write has not passed.
+    WaitFor(Timepoint),
+    /// Only a recorded copy can do it.
+    Elsewhere,
 }
 
 /// The next step of settling a buffer.

@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 
 use super::block::{Block, Settling};
 use crate::command::{BufferLike, RawBuffer};
-use crate::{Device, Layout, Operand, Result, plan};
+use crate::{Device, Layout, Operand, Result};
 
 /// A piece of device memory. Clones name the same memory.
 ///
@@ -120,21 +120,6 @@ impl Buffer {
     /// Whether [`settle`](Self::settle) was called.
     pub fn is_settled(&self) -> bool {
         self.block().is_settled()
-    }
-
-    /// Copies bytes to the beginning of memory that was just allocated, where the host sees it and the device does not use
-    /// it. Gives `false` if that cannot be. Only for a buffer that nobody else knows.
-    pub(crate) fn write_first(&self, bytes: &[u8]) -> bool {
-        let block = self.block();
-        let Some(host) = block.host().filter(|_| bytes.len() <= self.bytes()) else { return false };
-        if plan::is_traced() || !block.is_idle_since_allocation() {
-            return false;
-        }
-        // SAFETY: the block has room for so many bytes where the host sees it. The device is through with everything that
-        // used it before, and nobody else has the buffer.
-        unsafe { host.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-        block.set_covered(bytes.len());
-        true
     }
 
     pub(crate) fn raw(&self) -> RawBuffer {

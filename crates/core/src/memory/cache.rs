@@ -11,7 +11,7 @@
 use std::ptr::NonNull;
 
 use super::Block;
-use super::size_class::class_bytes;
+use super::size_class::{WRAPPED, class_bytes};
 use crate::Segment;
 use crate::stream::StreamInner;
 
@@ -21,6 +21,8 @@ pub(crate) struct StreamCache {
     free: Vec<Vec<FreeBlock>>,
     /// Blocks without holders that another stream may still be using.
     deferred: Vec<NonNull<Block>>,
+    /// Blocks without holders of memory that a caller keeps, to be freed.
+    wrapped: Vec<NonNull<Block>>,
     slabs: Vec<Option<Slab>>,
     /// The slab of each class that still has room to carve.
     open: Vec<Option<u32>>,
@@ -112,11 +114,15 @@ impl StreamCache {
         // SAFETY: the cache owns the block.
         let block = unsafe { pointer.as_ref() };
         let class = block.class as usize;
-        if self.free.len() <= class {
-            self.free.resize_with(class + 1, Vec::new);
+        if class == WRAPPED {
+            self.wrapped.push(pointer);
+        } else {
+            if self.free.len() <= class {
+                self.free.resize_with(class + 1, Vec::new);
+            }
+            let (address, thread) = (block.address, block.thread());
+            self.free[class].push(FreeBlock { address, thread, pointer });
         }
-        let (address, thread) = (block.address, block.thread());
-        self.free[class].push(FreeBlock { address, thread, pointer });
         self.cached += class_bytes(class);
         if let Some(slab) = &mut self.slabs[block.slab as usize] {
             slab.free += 1;
@@ -179,7 +185,15 @@ impl StreamCache {
     pub fn add_slab(&mut self, class: usize, segment: Segment) {
         let blocks = segment.bytes / class_bytes(class);
         let slab = Slab { segment, class, blocks, carved: 0, free: 0, last_use: 0 };
-        let index = match self.slabs.iter().position(Option::is_none) {
+        let index = self.place(slab);
+        if self.open.len() <= class {
+            self.open.resize(class + 1, None);
+        }
+        self.open[class] = Some(index as u32);
+    }
+
+    fn place(&mut self, slab: Slab) -> usize {
+        match self.slabs.iter().position(Option::is_none) {
             Some(index) => {
                 self.slabs[index] = Some(slab);
                 index
@@ -188,40 +202,60 @@ impl StreamCache {
                 self.slabs.push(Some(slab));
                 self.slabs.len() - 1
             }
-        };
-        if self.open.len() <= class {
-            self.open.resize(class + 1, None);
         }
-        self.open[class] = Some(index as u32);
+    }
+
+    /// Adds memory that a caller keeps, as one block. It counts as no bytes of the device's budget.
+    pub fn add_wrapped(&mut self, segment: Segment, home: &'static StreamInner) -> NonNull<Block> {
+        let (address, host) = (segment.address, segment.host);
+        let segment = Segment { bytes: 0, ..segment };
+        let slab = Slab { segment, class: WRAPPED, blocks: 1, carved: 1, free: 0, last_use: 0 };
+        let index = self.place(slab);
+        Block::new(address, host, WRAPPED, index, home)
     }
 
     /// Takes out the segments without used blocks: no handles, and no Commands of the home stream that have not
     /// passed. Dropping them frees them.
     pub fn trim(&mut self, home: &StreamInner) -> Vec<Segment> {
-        let unused =
-            |slab: &mut Slab| slab.free == slab.carved && home.progress().passed(slab.last_use);
+        self.take_unused(home, |_| true)
+    }
+
+    /// The same, of memory that callers keep.
+    pub fn trim_wrapped(&mut self, home: &StreamInner) -> Vec<Segment> {
+        self.take_unused(home, |slab| slab.class == WRAPPED)
+    }
+
+    fn take_unused(&mut self, home: &StreamInner, which: impl Fn(&Slab) -> bool) -> Vec<Segment> {
+        let unused = |slab: &mut Slab| {
+            which(slab) && slab.free == slab.carved && home.progress().passed(slab.last_use)
+        };
         let mut trimmed = Vec::new();
         for index in 0..self.slabs.len() {
             let Some(slab) = self.slabs[index].take_if(unused) else {
                 continue;
             };
-            if self.open[slab.class] == Some(index as u32) {
-                self.open[slab.class] = None;
+            if let Some(open) = self.open.get_mut(slab.class)
+                && *open == Some(index as u32)
+            {
+                *open = None;
             }
             // The batches of a lost stream count as passed, but its queue may still use their blocks: these stay.
             // Checked after the slab was found to be unused, since a loss may have made it so.
             let lost = home.device_inner().has_lost_streams();
-            if let Some(free) = self.free.get_mut(slab.class) {
-                free.retain(|&FreeBlock { pointer, .. }| {
-                    // SAFETY: the cache owns its free blocks.
-                    let of_slab = unsafe { pointer.as_ref() }.slab as usize == index;
-                    if of_slab && !lost {
-                        // SAFETY: every block comes from `Box::leak`, nobody holds this one, and
-                        // it leaves the list here.
-                        drop(unsafe { Box::from_raw(pointer.as_ptr()) });
-                    }
-                    !of_slab
-                });
+            let stays = |pointer: NonNull<Block>| {
+                // SAFETY: the cache owns its free blocks.
+                let of_slab = unsafe { pointer.as_ref() }.slab as usize == index;
+                if of_slab && !lost {
+                    // SAFETY: every block comes from `Box::leak`, nobody holds this one, and
+                    // it leaves the list here.
+                    drop(unsafe { Box::from_raw(pointer.as_ptr()) });
+                }
+                !of_slab
+            };
+            if slab.class == WRAPPED {
+                self.wrapped.retain(|&pointer| stays(pointer));
+            } else if let Some(free) = self.free.get_mut(slab.class) {
+                free.retain(|block| stays(block.pointer));
             }
             self.cached -= slab.free * class_bytes(slab.class);
             trimmed.push(slab.segment);

@@ -10,6 +10,7 @@ mod block;
 mod buffer;
 mod cache;
 mod host_pool;
+mod in_place;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod pending_frees;
@@ -155,6 +156,19 @@ fn take_cached(
     Some(unsafe { Buffer::from_prepared(block) })
 }
 
+/// A buffer over memory that a caller keeps. Its contents are final.
+pub(crate) fn wrap(stream: &'static StreamInner, segment: Segment) -> Buffer {
+    let (bytes, address) = (segment.bytes, segment.address);
+    // What was wrapped before and is no longer used goes now.
+    free_segments(stream, StreamCache::trim_wrapped);
+    let block = stream.lock().cache.add_wrapped(segment, stream);
+    // SAFETY: a new block, which nobody else has.
+    unsafe { block.as_ref() }.begin_settled(bytes, thread_number() as u32);
+    stream.device_inner().backend().settled(address);
+    // SAFETY: prepared with one holder just now.
+    unsafe { Buffer::from_prepared(block) }
+}
+
 /// Returns a block whose last handle was dropped.
 fn return_block(pointer: NonNull<Block>) {
     // SAFETY: without handles the block is ours until it is pushed.
@@ -166,10 +180,14 @@ fn return_block(pointer: NonNull<Block>) {
         return;
     }
     if block.is_settled() {
+        let wrapped = block.class as usize == size_class::WRAPPED;
         device.memory().retired.add(device, pointer);
         if device.is_closed() {
             // For all streams: this call may have freed what another thread has just dropped.
             trim_device(device);
+        } else if wrapped {
+            // Nothing would use this memory again, and somebody keeps a file for it.
+            free_segments(home, StreamCache::trim_wrapped);
         }
         return;
     }
@@ -182,11 +200,19 @@ fn return_block(pointer: NonNull<Block>) {
 
 /// Frees the unused segments of one stream.
 pub(crate) fn trim_stream(stream: &'static StreamInner) {
+    free_segments(stream, StreamCache::trim);
+}
+
+/// Frees segments of one stream, which are taken out under its lock.
+fn free_segments(
+    stream: &'static StreamInner,
+    take: fn(&mut StreamCache, &StreamInner) -> Vec<Segment>,
+) {
     let memory = stream.device_inner().memory();
     let segments = {
         let mut recorder = stream.lock();
         recorder.cache.collect(stream);
-        let segments = recorder.cache.trim(stream);
+        let segments = take(&mut recorder.cache, stream);
         if segments.is_empty() {
             return;
         }

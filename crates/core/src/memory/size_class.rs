@@ -17,8 +17,14 @@ pub(crate) fn class_of(bytes: usize) -> usize {
     (exponent as usize - 8) * 4 + steps
 }
 
+/// The class of memory that a caller keeps. It counts as no bytes, and is never handed out.
+pub(crate) const WRAPPED: usize = u32::MAX as usize;
+
 /// The size of a class's blocks.
 pub(crate) fn class_bytes(class: usize) -> usize {
+    if class == WRAPPED {
+        return 0;
+    }
     match class.checked_sub(1) {
         None => SMALLEST,
         Some(index) => {

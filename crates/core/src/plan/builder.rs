@@ -6,7 +6,7 @@ use crate::{Buffer, Command, DType, Error, LayerName, Layout, Op, Operand, Resul
 
 use super::part::{Part, Place};
 use super::planner::{self, Life};
-use super::{Inner, MAX_COMMANDS, Plan, Slot, check};
+use super::{Inner, MAX_COMMANDS, MAX_ENDS, Plan, Slot, check};
 
 /// Takes the Commands of a [`Plan`].
 ///
@@ -218,8 +218,9 @@ impl PlanBuilder {
             return invalid("it has no Commands".into());
         }
         let (inputs, outputs) = (self.inputs.len(), self.outputs.len());
-        if outputs > usize::from(u8::MAX) || inputs > usize::from(u8::MAX) {
-            return invalid(format!("{inputs} inputs and {outputs} outputs: at most 255 each"));
+        if outputs > MAX_ENDS || inputs > MAX_ENDS {
+            let reason = format!("{inputs} inputs and {outputs} outputs: at most {MAX_ENDS} each");
+            return invalid(reason);
         }
         let (offsets, arena) = self.lay_out(placed);
         if checked {

@@ -18,6 +18,7 @@ use std::sync::Arc;
 pub use builder::PlanBuilder;
 pub use part::PlanPart;
 pub(crate) use part::{Base, Bases, Part};
+pub use trace::{Trace, TracedCommand, TracedValue};
 pub(crate) use trace::{is_traced, note_allocation, note_command, refuse_traced};
 
 use crate::command::BufferLike;
@@ -26,6 +27,9 @@ use crate::{Buffer, Device, Layout, Operand, Result};
 
 /// The most Commands of a plan. The time to lay it out grows with their square.
 const MAX_COMMANDS: usize = 1 << 14;
+
+/// The most inputs, and the most outputs, of a plan.
+const MAX_ENDS: usize = 1 << 11;
 
 /// A list of Commands that was checked and laid out once, to be run any number of times with
 /// [`Stream::run`](crate::Stream::run).
@@ -102,7 +106,7 @@ impl Plan {
         inputs: &[Layout],
         work: impl FnOnce(&[Buffer]) -> Result<Vec<Operand<Buffer>>, E>,
     ) -> Result<Self, E> {
-        trace::trace(device, inputs, work)
+        Ok(Trace::of(device, inputs, work)?.into_plan()?)
     }
 
     /// A number that is unique in this process.

@@ -1,5 +1,4 @@
-//! Tracing: makes plans from code that records Commands. What a traced thread records runs as usual, and is added to
-//! the plan.
+//! Tracing: writes down the Commands that code records. What a traced thread records runs as usual.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -23,10 +22,10 @@ struct Tracer {
     /// The latest value of each allocation.
     known: HashMap<Allocation, usize>,
     values: Vec<Value>,
-    commands: Vec<Traced>,
+    commands: Vec<Noted>,
 }
 
-struct Traced {
+struct Noted {
     command: Command<Name>,
     layer: Option<LayerName>,
     /// It gives the same result in every run.
@@ -56,6 +55,27 @@ enum Origin {
 }
 
 impl Value {
+    fn into_traced(self, used: bool) -> Result<TracedValue> {
+        let Value { bytes, origin, buffer } = self;
+        match (origin, buffer) {
+            (Origin::Input(input), _) => Ok(TracedValue::Input(input)),
+            (Origin::Foreign, Some(buffer)) if used => {
+                if !buffer.is_settled() {
+                    return invalid(
+                        "a buffer is read that the traced code did not make and that may still change: settle \
+                         it, or make it an input",
+                    );
+                }
+                Ok(TracedValue::Weights(buffer))
+            }
+            (Origin::Made { constant: true }, Some(buffer)) if used => {
+                buffer.settle()?;
+                Ok(TracedValue::Weights(buffer))
+            }
+            _ => Ok(TracedValue::Made { bytes }),
+        }
+    }
+
     fn is_constant(&self) -> bool {
         matches!(self.origin, Origin::Foreign | Origin::Made { constant: true })
     }
@@ -132,27 +152,137 @@ impl Drop for Tracing {
     }
 }
 
-pub(super) fn trace<E: From<Error>>(
-    device: &Device,
-    inputs: &[Layout],
-    work: impl FnOnce(&[Buffer]) -> Result<Vec<Operand<Buffer>>, E>,
-) -> Result<Plan, E> {
-    refuse_traced("trace")?;
-    let stream = Stream::current(device)?;
-    let mut buffers = Vec::with_capacity(inputs.len());
-    for layout in inputs {
-        let bytes = layout.extent_bytes();
-        let buffer = stream.allocate(bytes)?;
-        let zeros = Layout::contiguous(crate::DType::U8, &[bytes])?;
-        stream.record(Command::fill(buffer.operand(zeros), 0i32)?)?;
-        buffers.push(buffer);
+/// What code recorded, for those who make something else of it than a [`Plan`]: Commands over values, which are numbered.
+///
+/// What is computed from uploads and weights alone was computed, and is among the [weights](TracedValue::Weights).
+#[derive(Debug)]
+pub struct Trace {
+    device: Device,
+    inputs: Vec<Layout>,
+    values: Vec<TracedValue>,
+    commands: Vec<TracedCommand>,
+    results: Vec<(usize, Layout)>,
+}
+
+/// Where the bytes of a value come from.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum TracedValue {
+    /// The input of this number.
+    Input(usize),
+    /// Settled memory.
+    Weights(Buffer),
+    /// The Commands of the trace that write it.
+    Made {
+        /// How many bytes it has.
+        bytes: usize,
+    },
+}
+
+/// A Command of a [`Trace`]. Its operands name values by their number.
+#[derive(Clone, Debug)]
+pub struct TracedCommand {
+    /// What is computed.
+    pub command: Command<usize>,
+    /// The layer that recorded it.
+    pub layer: Option<LayerName>,
+}
+
+impl Trace {
+    /// Runs `work` once and writes down what it records on the calling thread. `work` gets buffers of zeros, one per layout
+    /// of `inputs`, and returns its results.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Plan::trace`].
+    pub fn of<E: From<Error>>(
+        device: &Device,
+        inputs: &[Layout],
+        work: impl FnOnce(&[Buffer]) -> Result<Vec<Operand<Buffer>>, E>,
+    ) -> Result<Self, E> {
+        refuse_traced("trace")?;
+        let stream = Stream::current(device)?;
+        let mut buffers = Vec::with_capacity(inputs.len());
+        for layout in inputs {
+            let bytes = layout.extent_bytes();
+            let buffer = stream.allocate(bytes)?;
+            let zeros = Layout::contiguous(crate::DType::U8, &[bytes])?;
+            stream.record(Command::fill(buffer.operand(zeros), 0i32)?)?;
+            buffers.push(buffer);
+        }
+        let tracing = Tracing::begin(Tracer::new(*device, &buffers));
+        let results = work(&buffers)?;
+        let Some(tracer) = tracing.end() else {
+            return Err(Error::Invalid { op: "trace", reason: "nothing was traced".into() }.into());
+        };
+        Ok(tracer.into_trace(inputs, &results)?)
     }
-    let tracing = Tracing::begin(Tracer::new(*device, &buffers));
-    let results = work(&buffers)?;
-    let Some(tracer) = tracing.end() else {
-        return Err(Error::Invalid { op: "trace", reason: "nothing was traced".into() }.into());
-    };
-    Ok(tracer.into_plan(inputs, &results)?)
+
+    /// The device that the Commands are for.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// The values that Commands and results name.
+    pub fn values(&self) -> &[TracedValue] {
+        &self.values
+    }
+
+    /// The Commands, in the order in which they were recorded.
+    pub fn commands(&self) -> &[TracedCommand] {
+        &self.commands
+    }
+
+    /// Each result: its value, and how it lies in it.
+    pub fn results(&self) -> &[(usize, Layout)] {
+        &self.results
+    }
+
+    pub(super) fn into_plan(self) -> Result<Plan> {
+        let mut plan = Plan::builder(&self.device);
+        let input_slots: Vec<Slot> = self.inputs.iter().map(|layout| plan.input(*layout)).collect();
+        let mut slots: Vec<Option<Slot>> = vec![None; self.values.len()];
+        let mut outputs = Vec::with_capacity(self.results.len());
+        for &(value, layout) in &self.results {
+            let output = plan.output(Layout::contiguous(layout.dtype(), layout.shape())?);
+            // A value that is an output needs no copy.
+            match self.values[value] {
+                TracedValue::Made { bytes }
+                    if slots[value].is_none() && is_whole(&layout, bytes) =>
+                {
+                    slots[value] = Some(output);
+                }
+                _ => outputs.push((output, value, layout)),
+            }
+        }
+        let mut slot_of = |plan: &mut super::PlanBuilder, index: usize| -> Result<Slot> {
+            if let Some(slot) = slots[index] {
+                return Ok(slot);
+            }
+            let slot = match &self.values[index] {
+                TracedValue::Input(input) => input_slots[*input],
+                TracedValue::Weights(buffer) => plan.weights(buffer)?,
+                TracedValue::Made { bytes } => plan.temporary(*bytes),
+            };
+            slots[index] = Some(slot);
+            Ok(slot)
+        };
+        for TracedCommand { command, layer } in self.commands {
+            let command = command.try_bind(|&value| slot_of(&mut plan, value))?;
+            plan.record_for(command, layer)?;
+        }
+        for (output, value, layout) in outputs {
+            let from = slot_of(&mut plan, value)?.operand(layout);
+            let to = Layout::contiguous(layout.dtype(), layout.shape())?;
+            plan.record_for(Command::copy(output.operand(to), from)?, None)?;
+        }
+        plan.finish()
+    }
+}
+
+/// Whether a layout is all of a buffer of so many bytes, in order.
+fn is_whole(layout: &Layout, bytes: usize) -> bool {
+    layout.is_contiguous() && layout.start_bytes() == 0 && layout.extent_bytes() == bytes
 }
 
 impl Tracer {
@@ -221,7 +351,7 @@ impl Tracer {
                 }
             }
         }
-        self.commands.push(Traced { command: named, layer: LayerName::current(), constant });
+        self.commands.push(Noted { command: named, layer: LayerName::current(), constant });
         Ok(())
     }
 
@@ -247,61 +377,25 @@ impl Tracer {
         }
     }
 
-    fn into_plan(mut self, inputs: &[Layout], results: &[Operand<Buffer>]) -> Result<Plan> {
+    fn into_trace(mut self, inputs: &[Layout], results: &[Operand<Buffer>]) -> Result<Trace> {
         let results: Vec<(usize, Layout)> =
             results.iter().map(|result| (self.value(&result.buffer), result.layout)).collect();
         self.spread_changes();
-        let mut plan = Plan::builder(&self.device);
-        let mut slots: Vec<Option<Slot>> = vec![None; self.values.len()];
-        let input_slots: Vec<Slot> = inputs.iter().map(|layout| plan.input(*layout)).collect();
-        let mut outputs = Vec::with_capacity(results.len());
-        for (value, layout) in results {
-            let output = plan.output(Layout::contiguous(layout.dtype(), layout.shape())?);
-            let Value { bytes, origin, .. } = self.values[value];
-            let whole = layout.is_contiguous()
-                && layout.start_bytes() == 0
-                && layout.extent_bytes() == bytes;
-            // A value that is an output needs no copy.
-            if whole && origin == (Origin::Made { constant: false }) && slots[value].is_none() {
-                slots[value] = Some(output);
-            } else {
-                outputs.push((output, value, layout));
-            }
+        let noted = self.commands.into_iter().filter(|noted| !noted.constant);
+        let commands: Vec<TracedCommand> = noted
+            .map(|Noted { command, layer, .. }| TracedCommand {
+                command: command.bind(|name| name.0),
+                layer,
+            })
+            .collect();
+        // What only constant Commands read need not be settled.
+        let mut used = vec![false; self.values.len()];
+        results.iter().for_each(|&(value, _)| used[value] = true);
+        for traced in &commands {
+            traced.command.accesses().for_each(|(_, operand)| used[operand.buffer] = true);
         }
-        let mut slot_of = |plan: &mut super::PlanBuilder, index: usize| -> Result<Slot> {
-            if let Some(slot) = slots[index] {
-                return Ok(slot);
-            }
-            let Value { bytes, origin, buffer } = &self.values[index];
-            let slot = match (origin, buffer) {
-                (Origin::Input(input), _) => input_slots[*input],
-                (Origin::Foreign, Some(buffer)) if !buffer.is_settled() => {
-                    return invalid(
-                        "a buffer is read that the traced code did not make and that may still change: settle \
-                         it, or make it an input",
-                    );
-                }
-                (Origin::Made { constant: true }, Some(buffer)) => {
-                    buffer.settle()?;
-                    plan.weights(buffer)?
-                }
-                (Origin::Foreign, Some(buffer)) => plan.weights(buffer)?,
-                _ => plan.temporary(*bytes),
-            };
-            slots[index] = Some(slot);
-            Ok(slot)
-        };
-        for Traced { command, layer, .. } in
-            self.commands.into_iter().filter(|traced| !traced.constant)
-        {
-            let command = command.try_bind(|name| slot_of(&mut plan, name.0))?;
-            plan.record_for(command, layer)?;
-        }
-        for (output, value, layout) in outputs {
-            let from = slot_of(&mut plan, value)?.operand(layout);
-            let to = Layout::contiguous(layout.dtype(), layout.shape())?;
-            plan.record_for(Command::copy(output.operand(to), from)?, None)?;
-        }
-        plan.finish()
+        let values = self.values.into_iter().zip(used);
+        let values = values.map(|(value, used)| value.into_traced(used)).collect::<Result<_>>()?;
+        Ok(Trace { device: self.device, inputs: inputs.to_vec(), values, commands, results })
     }
 }

@@ -6,6 +6,7 @@ mod event;
 mod future;
 mod guard;
 mod inner;
+mod large_upload;
 mod lease;
 mod pool;
 mod record;

@@ -1,7 +1,7 @@
 //! The bounded pool of a device's streams, and leases on them.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
 
@@ -15,6 +15,11 @@ use crate::{Error, Exhaustion, Result};
 
 /// How many more streams than can run at the same time are checked for an idle one.
 const EXTRA_CANDIDATES: usize = 2;
+
+/// How long the first in line for a stream waits before it looks for idle ones again; longer every time, up to the
+/// second.
+const RECLAIM_PAUSE: Duration = Duration::from_millis(10);
+const MAX_RECLAIM_PAUSE: Duration = Duration::from_millis(80);
 
 /// A device's streams. Slot 0 is the default stream; the others are leased.
 ///
@@ -140,7 +145,9 @@ impl StreamPool {
             (None, Exhaustion::Wait(time)) if self.streams.len() > 1 => {
                 let deadline = time.and_then(|time| started.checked_add(time));
                 let mut seen = vec![None; self.slots.len()];
-                self.leases.take_with(deadline, || self.reclaim_idle(&mut seen))
+                let pause =
+                    |_, checks: u32| (RECLAIM_PAUSE * (1 << checks.min(3))).min(MAX_RECLAIM_PAUSE);
+                self.leases.take_with(deadline, pause, || self.reclaim_idle(&mut seen))
             }
             (None, Exhaustion::Wait(_)) => None,
         };

@@ -73,18 +73,37 @@ fn check_ends(
                 .zip(layouts)
                 .all(|(buffer, layout)| layout.extent_bytes() <= buffer.bytes())
     };
-    let is = |one: &Buffer, other: &Buffer| std::ptr::eq(one.block(), other.block());
-    let twice = |index: usize, output: &Buffer| {
-        outputs[..index].iter().any(|other| is(other, output))
-            || inputs.iter().any(|input| is(input, output))
-    };
     if fits(inputs, plan.inputs())
         && fits(outputs, plan.outputs())
-        && !outputs.iter().enumerate().any(|(index, output)| twice(index, output))
+        && are_outputs_apart(inputs, outputs)
     {
         return Ok(());
     }
     Err(misfit(plan, inputs, outputs))
+}
+
+/// Inputs and outputs up to which each is compared with each.
+const FEW_ENDS: usize = 32;
+
+/// Whether no output has its memory in common with another or with an input.
+fn are_outputs_apart(inputs: &[&Buffer], outputs: &[&Buffer]) -> bool {
+    if inputs.len() + outputs.len() > FEW_ENDS {
+        return are_many_apart(inputs, outputs);
+    }
+    let is = |one: &Buffer, other: &Buffer| std::ptr::eq(one.block(), other.block());
+    outputs.iter().enumerate().all(|(index, output)| {
+        !outputs[..index].iter().any(|other| is(other, output))
+            && !inputs.iter().any(|input| is(input, output))
+    })
+}
+
+#[cold]
+fn are_many_apart(inputs: &[&Buffer], outputs: &[&Buffer]) -> bool {
+    let block = |buffer: &&Buffer| std::ptr::from_ref(buffer.block()) as usize;
+    let mut written: Vec<usize> = outputs.iter().map(block).collect();
+    written.sort_unstable();
+    written.is_sorted_by(|one, next| one < next)
+        && !inputs.iter().any(|input| written.binary_search(&block(input)).is_ok())
 }
 
 #[cold]

@@ -1,8 +1,14 @@
 //! Transfers between host and device.
 
-use super::{Stream, Timepoint};
+use std::ops::Range;
+use std::ptr::NonNull;
+
+use super::{Stream, Timepoint, large_upload};
+use crate::backend::HostOwner;
 use crate::dtype::as_bytes;
-use crate::{Buffer, Command, DType, Element, Error, HostBytes, Layout, Operand, Result};
+use crate::{
+    Buffer, Command, DType, Element, Error, HostBytes, Layout, Operand, Result, memory, plan,
+};
 
 /// `u8` also stands for `bool` and for the bytes of storage types; any other type must match.
 fn check_dtype<T: Element>(op: &'static str, dtype: DType) -> Result<()> {
@@ -15,7 +21,7 @@ fn check_dtype<T: Element>(op: &'static str, dtype: DType) -> Result<()> {
 }
 
 /// Pinned memory for a transfer of this size, if the stream's device has some.
-fn reached(stream: &Stream, bytes: usize) -> Option<HostBytes> {
+pub(super) fn reached(stream: &Stream, bytes: usize) -> Option<HostBytes> {
     let inner = stream.inner();
     // Not from a device that is gone or was inherited through a fork.
     inner.device_inner().check().ok()?;
@@ -30,8 +36,30 @@ fn download_aligned(stream: &Stream, src: Operand<&Buffer>, align: usize) -> Res
     Ok(Download { bytes, dtype: src.layout.dtype(), point })
 }
 
+/// The same, arrived: read where they lie if that can be.
+fn read_aligned(stream: &Stream, src: Operand<&Buffer>, align: usize) -> Result<Download> {
+    let (device, buffer) = (stream.inner().device_inner(), src.buffer);
+    let here = std::ptr::eq(device, buffer.block().home.device_inner());
+    if here && buffer.is_readable_in_place(&src.layout) {
+        device.check()?;
+        let bytes = HostBytes::unwritten(src.layout.dense_bytes(), align);
+        bytes.check_backed()?;
+        let mut bytes = Some(bytes);
+        let read = |found: &[u8]| bytes = bytes.take().map(|bytes| bytes.written_with(found));
+        let point = buffer.read_in_place(&src.layout, read)?;
+        if let Some((point, bytes)) = point.zip(bytes) {
+            return Ok(Download { bytes, dtype: src.layout.dtype(), point });
+        }
+    }
+    let download = download_aligned(stream, src, align)?;
+    download.arrive()?;
+    Ok(download)
+}
+
 impl Stream {
-    /// Records a copy of host elements to the device. The elements are copied before this returns.
+    /// Records a copy of host elements to the device. The elements are copied before this returns. Where the device
+    /// reaches memory of the host, 32 MiB and more are copied piece by piece by several threads, while the device
+    /// transfers the pieces before.
     ///
     /// ```
     /// # millstream_core::doctest!();
@@ -50,14 +78,22 @@ impl Stream {
     ///
     /// # Blocks when
     ///
-    /// As for [`record`](Self::record).
+    /// As for [`record`](Self::record); and 32 MiB and more wait for the device to take the first pieces.
     ///
     /// # Errors
     ///
-    /// As for [`record`](Self::record), or another number of elements than `dst` has.
+    /// As for [`record`](Self::record), or another number of elements than `dst` has. Of 32 MiB and more some may then
+    /// have been copied.
     pub fn upload<T: Element>(&self, dst: Operand<&Buffer>, values: &[T]) -> Result<Timepoint> {
         check_dtype::<T>("upload", dst.layout.dtype())?;
-        self.record(Command::upload(dst, self.host_copy_of(as_bytes(values)))?)
+        self.upload_bytes(dst, as_bytes(values))
+    }
+
+    fn upload_bytes(&self, dst: Operand<&Buffer>, bytes: &[u8]) -> Result<Timepoint> {
+        match large_upload::upload(self, dst, bytes) {
+            Some(uploaded) => uploaded,
+            None => self.record(Command::upload(dst, self.host_copy_of(bytes))?),
+        }
     }
 
     /// A copy of some bytes, for [`Command::upload`] on this stream. It lies in pinned memory where that helps, so that
@@ -140,9 +176,35 @@ impl Stream {
         let buffer = self.allocate(layout.dense_bytes())?;
         let fits = bytes.len() == layout.dense_bytes() && layout.is_contiguous();
         if !(fits && buffer.write_first(bytes)) {
-            self.record(Command::upload(buffer.operand(*layout), self.host_copy_of(bytes))?)?;
+            self.upload_bytes(buffer.operand(*layout), bytes)?;
         }
         Ok(buffer)
+    }
+
+    /// A buffer over bytes of the host, which the device reads where they lie: for weights in a mapped file. Gives the buffer, which is
+    /// [settled](Buffer::settle), and how many bytes behind its first one the range begins. The owner is kept as long as the device may
+    /// use them. `None` if the device cannot do that, or the range is empty or too large; then they have to be copied.
+    ///
+    /// Nobody may change the bytes while the buffer lives.
+    ///
+    /// # Errors
+    ///
+    /// A range that is not inside of the owner's bytes, or a device that is gone.
+    pub fn wrap(&self, owner: HostOwner, range: Range<usize>) -> Result<Option<(Buffer, usize)>> {
+        let inner = self.inner();
+        inner.device_inner().check()?;
+        let Some(bytes) = (*owner).as_ref().get(range.clone()) else {
+            let given = (*owner).as_ref().len();
+            let reason = format!("bytes {range:?} of {given}");
+            return Err(Error::Invalid { op: "wrap", reason });
+        };
+        if bytes.is_empty() || plan::is_traced() {
+            return Ok(None);
+        }
+        let (first, count) = (NonNull::from(bytes).cast::<u8>(), bytes.len());
+        // SAFETY: bytes of the owner, borrowed as shared from what is kept as long as the memory: nobody writes them.
+        let wrapped = unsafe { inner.device_inner().backend().wrap(first, count, owner) }?;
+        Ok(wrapped.map(|(segment, offset)| (memory::wrap(inner, segment), offset)))
     }
 
     /// Records a copy of an operand's elements, in row-major order, to the host.
@@ -175,17 +237,48 @@ impl Stream {
         download_aligned(self, src, src.layout.dtype().size())
     }
 
-    /// Downloads the elements of `src` and waits for them. Gives their bytes.
+    /// Waits for the elements of an operand, and gives them as a download that has arrived. Where host and device share memory,
+    /// they are read where they lie if they are few or [settled](Buffer::settle), and nothing is recorded.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::memory::Layout;
+    /// use millstream::{DType, Device};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let stream = Device::cpu()?.stream()?;
+    /// let layout = Layout::contiguous(DType::F32, &[4])?;
+    /// let buffer = stream.allocate(layout.dense_bytes())?;
+    ///
+    /// stream.upload(buffer.operand(layout), &[1f32, 2.0, 3.0, 4.0])?;
+    /// let values: Vec<f32> = stream.read(buffer.operand(layout))?.read()?;
+    /// # let _ = values;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Blocks when
     ///
-    /// The elements have not arrived: nearly always.
+    /// The elements are not computed yet: nearly always.
+    ///
+    /// # Errors
+    ///
+    /// As for [`download`](Self::download) and [`Download::read`].
+    pub fn read(&self, src: Operand<&Buffer>) -> Result<Download> {
+        read_aligned(self, src, src.layout.dtype().size())
+    }
+
+    /// The bytes of the elements of `src`, as [`read`](Self::read) gives them.
+    ///
+    /// # Blocks when
+    ///
+    /// The elements are not computed yet: nearly always.
     ///
     /// # Errors
     ///
     /// As for [`download`](Self::download) and [`Download::bytes`].
     pub fn download_bytes(&self, src: Operand<&Buffer>) -> Result<Vec<u8>> {
-        download_aligned(self, src, 1)?.bytes()
+        read_aligned(self, src, 1)?.bytes()
     }
 }
 

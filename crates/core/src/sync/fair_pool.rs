@@ -14,11 +14,6 @@ use super::shim::{Arc, AtomicU64, Condvar, Mutex, Ordering, lock, wait_until};
 
 const WAITING: u64 = 1 << 63;
 
-/// How long the first in the queue waits before it reclaims tokens again; longer every time, up to the
-/// second.
-const RETRY_PAUSE: Duration = Duration::from_millis(10);
-const MAX_RETRY_PAUSE: Duration = Duration::from_millis(80);
-
 /// How free tokens are kept in the low 63 bits of a word.
 pub trait Tokens {
     /// What is taken and given back.
@@ -83,6 +78,12 @@ struct Waiter<Token> {
     changed: Condvar,
 }
 
+/// How a waiter finds tokens that their holders do not need.
+struct Reclaim<'a> {
+    pause: &'a dyn Fn(usize, u32) -> Duration,
+    run: &'a mut dyn FnMut(),
+}
+
 impl FairPool<Slots> {
     /// A pool of slots `0..count`.
     ///
@@ -132,24 +133,27 @@ impl<T: Tokens> FairPool<T> {
     /// Like [`take`](Self::take), for tokens whose holders may not need them. `reclaim` finds such tokens and
     /// [puts](Self::put) them back. It is called with no lock held: once when the caller is in the queue, so that
     /// a holder that becomes idle later sees that somebody waits; and now and then while the caller is the first.
+    /// `pause` says how long it waits before it checks for that: of how many were before it when it came, and of how often it has
+    /// checked.
     pub fn take_with(
         &self,
         deadline: Option<Instant>,
+        pause: impl Fn(usize, u32) -> Duration,
         mut reclaim: impl FnMut(),
     ) -> Option<T::Token> {
-        self.enqueue_and_wait(deadline, Some(&mut reclaim))
+        self.enqueue_and_wait(deadline, Some(Reclaim { pause: &pause, run: &mut reclaim }))
     }
 
     fn enqueue_and_wait(
         &self,
         deadline: Option<Instant>,
-        reclaim: Option<&mut dyn FnMut()>,
+        reclaim: Option<Reclaim<'_>>,
     ) -> Option<T::Token> {
         if let Some(token) = self.try_take() {
             return Some(token);
         }
         let waiter = Arc::new(Waiter { granted: Mutex::new(None), changed: Condvar::new() });
-        {
+        let place = {
             let mut queue = lock(&self.queue);
             if queue.is_empty() {
                 // The flag is clear here, and giving back a token competes for the same word: either
@@ -174,24 +178,27 @@ impl<T: Tokens> FairPool<T> {
                 }
             }
             queue.push_back(Arc::clone(&waiter));
-        }
-        self.await_grant(&waiter, deadline, reclaim)
+            queue.len() - 1
+        };
+        self.await_grant(&waiter, place, deadline, reclaim)
     }
 
     fn await_grant(
         &self,
         waiter: &Arc<Waiter<T::Token>>,
+        place: usize,
         deadline: Option<Instant>,
-        mut reclaim: Option<&mut dyn FnMut()>,
+        mut reclaim: Option<Reclaim<'_>>,
     ) -> Option<T::Token> {
         let mut deadline = deadline;
-        let mut pause = RETRY_PAUSE;
+        let mut checks = 0;
         // Without the locks of the queue and of the waiter: what it puts back may be for this very waiter.
         if let Some(reclaim) = &mut reclaim {
-            reclaim();
+            (reclaim.run)();
         }
         loop {
-            let pause_ends = reclaim.as_ref().map(|_| Instant::now() + pause);
+            let pause_ends =
+                reclaim.as_ref().map(|reclaim| Instant::now() + (reclaim.pause)(place, checks));
             let until = match (pause_ends, deadline) {
                 (Some(pause_ends), Some(deadline)) => Some(pause_ends.min(deadline)),
                 (pause_ends, deadline) => pause_ends.or(deadline),
@@ -214,9 +221,9 @@ impl<T: Tokens> FairPool<T> {
                 reclaim = None;
             }
             if let Some(reclaim) = reclaim.as_mut().filter(|_| self.is_first(waiter)) {
-                reclaim();
+                (reclaim.run)();
             }
-            pause = (pause * 2).min(MAX_RETRY_PAUSE);
+            checks = checks.saturating_add(1);
         }
     }
 

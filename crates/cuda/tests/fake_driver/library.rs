@@ -7,7 +7,8 @@ use std::process::Command as Process;
 pub fn build(name: &str) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).expect("a folder for the driver");
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_driver/driver.c");
+    let own = folder.join("driver.c");
+    std::fs::write(&own, include_str!("driver.c")).expect("a file for the driver");
     let builtin = folder.join("builtin.c");
     std::fs::write(&builtin, builtin_kernels()).expect("a file for the kernels");
     let library = folder.join("libcuda.so");

@@ -73,6 +73,8 @@ pub fn device(config: Config, options: FakeOptions) -> Result<(Device, FakeContr
             shared_bytes: 48 << 10,
             simd_width: 32,
             f64: true,
+            matrices: false,
+            matrix_units: false,
             parallel_groups: 64,
         },
         state: State::default(),

@@ -17,10 +17,14 @@ use crate::platform::{Binding, HostVisible, Memory, Platform};
 /// gained: the batch equals the one before, whatever memory its transfers have.
 const STAGED_BYTES: usize = 16 << 10;
 
-/// The bounds of a queue's leases. Larger transfers are rare, and pinning that much memory would take longer than
-/// copying it.
-const BOUNDS: HostBounds =
+/// The bounds of a queue's leases.
+const QUEUE: HostBounds =
     HostBounds { smallest: STAGED_BYTES + 1, largest: KEPT_BYTES, pieces: 64, total: 64 << 20 };
+
+/// The bounds of larger leases, for all queues of a device together: pinning so much memory takes far longer than
+/// transferring it, so that it is kept, and few transfers are so large.
+const DEVICE: HostBounds =
+    HostBounds { smallest: KEPT_BYTES + 1, largest: 1 << 30, pieces: 16, total: 1 << 30 };
 
 /// A piece of memory, and the number of the device on which it has its address.
 struct Piece<P: Platform> {
@@ -75,15 +79,19 @@ pub(crate) fn kept_addresses(
     })
 }
 
-/// The pieces of a queue.
+/// The pieces of a queue, or the larger ones of a device.
 pub(crate) struct HostMemory<P: Platform> {
     platform: P,
     pool: HostPool<Piece<P>>,
 }
 
 impl<P: Platform> HostMemory<P> {
-    pub fn new(platform: P) -> Self {
-        Self { platform, pool: HostPool::new(BOUNDS) }
+    pub fn of_queue(platform: P) -> Self {
+        Self { platform, pool: HostPool::new(QUEUE) }
+    }
+
+    pub fn of_device(platform: P) -> Self {
+        Self { platform, pool: HostPool::new(DEVICE) }
     }
 
     /// See [`Queue::host_memory`](millstream_core::Queue::host_memory).

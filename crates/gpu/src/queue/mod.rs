@@ -79,7 +79,7 @@ impl<P: Platform> GpuQueue<P> {
         let submitter = Submitter::new(platform.clone(), encoder, fault_record, commands);
         Ok(Self {
             id: context.stream,
-            host: HostMemory::new(platform.clone()),
+            host: HostMemory::of_queue(platform.clone()),
             platform,
             shared,
             progress: context.progress,
@@ -129,11 +129,12 @@ impl<P: Platform> Queue for GpuQueue<P> {
     }
 
     fn host_memory(&self, bytes: usize) -> Option<HostBytes> {
-        self.host.take(bytes)
+        self.host.take(bytes).or_else(|| self.shared.host.take(bytes))
     }
 
     fn trim(&self) {
         self.host.trim();
+        self.shared.host.trim();
     }
 
     fn replays(&self) -> u64 {

@@ -1,4 +1,4 @@
-//! Memory that host and device share: new values are written where they will be read.
+//! Memory that host and device share: new values are written where they will be read, and results are read where they were written.
 
 use millstream_core::{Buffer, Config, Stream, as_bytes};
 use millstream_gpu::fake::FakeOptions;
@@ -78,6 +78,112 @@ fn threads_and_streams_that_share_values_get_the_right_ones() {
                         assert_eq!(found.read::<f32>().unwrap(), Layer::expected(&input));
                     }
                 });
+            }
+        });
+    }
+}
+
+/// As [`call`], with its values read in place.
+fn call_and_read(layer: &Layer, stream: &Stream, input: &[f32]) -> Vec<f32> {
+    let one = matrix(ROWS, SIZE);
+    let from = stream.allocate_with(&one, as_bytes(input)).unwrap();
+    let to = stream.allocate(one.dense_bytes()).unwrap();
+    layer.record(stream, &to, &from).unwrap();
+    stream.read(to.operand(one)).unwrap().read().unwrap()
+}
+
+#[test]
+fn the_results_of_a_call_are_not_downloaded() {
+    let gpu = unified(3);
+    let stream = gpu.stream();
+    let layer = Layer::new(&stream);
+    stream.synchronize().unwrap();
+    let before = stream.counters().commands;
+    for seed in 0..20 {
+        let input = Layer::input(seed);
+        assert_eq!(call_and_read(&layer, &stream, &input), Layer::expected(&input), "{seed}");
+    }
+    assert_eq!(stream.counters().commands - before, 20, "a product each");
+}
+
+#[test]
+fn what_is_large_strided_or_not_written_is_copied_by_the_device_unless_it_is_settled() {
+    let gpu = unified(4);
+    let stream = gpu.stream();
+    let count = |read: &dyn Fn() -> Vec<f32>| {
+        let before = stream.counters().commands;
+        let values = read();
+        (values, stream.counters().commands - before)
+    };
+    let large = matrix(128, 200);
+    let values: Vec<f32> = (0..128 * 200).map(|i| i as f32).collect();
+    let buffer = stream.allocate_with(&large, as_bytes(&values)).unwrap();
+    let read = || stream.read(buffer.operand(large)).unwrap().read().unwrap();
+    assert_eq!(count(&read), (values.clone(), 1));
+    // The fake device neither transposes nor fills: this is about who copies.
+    let transposed = matrix(4, 64).transpose(0, 1).unwrap();
+    let strided = || stream.read(buffer.operand(transposed)).unwrap().read::<f32>().unwrap();
+    assert_eq!(count(&strided).1, 1);
+    buffer.settle().unwrap();
+    assert_eq!(count(&read), (values, 0));
+    let new = stream.allocate(1024).unwrap();
+    let one = matrix(4, 64);
+    let unwritten = || stream.read(new.operand(one)).unwrap().read::<f32>().unwrap();
+    assert_eq!(
+        count(&unwritten).1,
+        2,
+        "it is cleared, then copied: nobody sees what another left there"
+    );
+}
+
+#[test]
+fn a_read_waits_for_every_stream_that_writes() {
+    for seed in 1..=10 {
+        let gpu = unified(seed);
+        let streams = [(); 4].map(|()| gpu.stream());
+        let layer = Layer::new(&streams[0]);
+        let one = matrix(ROWS, SIZE);
+        std::thread::scope(|scope| {
+            for (number, stream) in streams.iter().enumerate() {
+                let (layer, next) = (&layer, &streams[(number + 1) % 4]);
+                scope.spawn(move || {
+                    let to = stream.allocate(one.dense_bytes()).unwrap();
+                    for round in 0..10 {
+                        // The same memory every time, written by another stream than the one that reads it.
+                        let input = Layer::input(number * 100 + round);
+                        let from = stream.allocate_with(&one, as_bytes(&input)).unwrap();
+                        layer.record(next, &to, &from).unwrap();
+                        let found = stream.read(to.operand(one)).unwrap();
+                        assert_eq!(found.read::<f32>().unwrap(), Layer::expected(&input));
+                    }
+                });
+            }
+        });
+    }
+}
+
+/// Two threads use one buffer. Every value that is read is one that was written, never a mixture.
+#[test]
+fn a_read_sees_a_write_of_another_thread_whole_or_not_at_all() {
+    for seed in 1..=4 {
+        let gpu = unified(seed);
+        let [writer, reader] = [(); 2].map(|()| gpu.stream());
+        let one = matrix(16, 64);
+        let shared = writer.allocate_with(&one, as_bytes(&[0f32; 1024])).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for round in 1..=100 {
+                    let values = vec![round as f32; 1024];
+                    writer.upload(shared.operand(one), &values).unwrap();
+                    writer.flush().unwrap();
+                }
+            });
+            let mut last = 0.0;
+            while last < 100.0 {
+                let found = reader.read(shared.operand(one)).unwrap().read::<f32>().unwrap();
+                assert!(found.iter().all(|x| *x == found[0]), "{seed}: {found:?}");
+                assert!(found[0] >= last, "{seed}: {} after {last}", found[0]);
+                last = found[0];
             }
         });
     }

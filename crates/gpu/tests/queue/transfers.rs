@@ -44,6 +44,43 @@ fn large_transfers_are_direct_and_replayed() {
 }
 
 #[test]
+fn the_largest_transfers_are_direct_too_and_their_memory_is_kept() {
+    const HUGE: usize = 40 << 20;
+    let gpu = Gpu::new();
+    let streams = [gpu.stream(), gpu.stream()];
+    let values = pattern(5, HUGE);
+    let mut made = None;
+    for call in 0..4 {
+        let stream = &streams[call % 2];
+        let buffer = stream.allocate(HUGE).unwrap();
+        let host = stream.host_copy_of(&values);
+        stream.record(Command::upload(buffer.operand(bytes(HUGE)), host).unwrap()).unwrap();
+        let download = stream.download(buffer.operand(bytes(HUGE))).unwrap();
+        assert!(download.view_bytes().unwrap() == values, "{call}");
+        drop((download, buffer));
+        // The second stream finds what the first has left.
+        if call > 1 {
+            assert_eq!(Some(gpu.allocations()), made, "{call}");
+        }
+        made = Some(gpu.allocations());
+    }
+}
+
+#[test]
+fn an_upload_by_several_threads_is_whole() {
+    let gpu = Gpu::with_seed(3);
+    let stream = gpu.stream();
+    for (count, threads) in [(5 << 20, 2), ((5 << 20) + 12, 7), (100 << 10, 3)] {
+        let values = pattern(count, count);
+        let buffer = stream.allocate(count).unwrap();
+        let uploaded = stream.upload_by(threads, 64 << 10, buffer.operand(bytes(count)), &values);
+        uploaded.unwrap().unwrap();
+        let got = stream.download(buffer.operand(bytes(count))).unwrap();
+        assert!(got.bytes().unwrap() == values, "{count} bytes by {threads} threads");
+    }
+}
+
+#[test]
 fn batches_in_flight_have_memory_of_their_own() {
     let gpu = Gpu::with_seed(11);
     let stream = gpu.stream();

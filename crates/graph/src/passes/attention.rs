@@ -1,13 +1,13 @@
 //! Scaled dot-product attention, of two products and a softmax.
 
-use millstream_core::{Activation, AttentionParams, BinaryOp, Epilogue, Op, UnaryOp};
+use millstream_core::{Activation, AttentionParams, BinaryOp, Epilogue, Op, Scalar, UnaryOp};
 
 use super::pattern::Product;
 use super::rewrite::{Replaced, Rewrite, rewrite};
-use crate::Result;
-use crate::constant::Folder;
+use crate::constant::{Constant, Folder};
 use crate::graph::{Edge, Graph, Node, NodeOp};
 use crate::view::{Sizes, View};
+use crate::{Array, Result};
 
 /// A number that is as good as -∞ where it is added to scores.
 const HIDDEN: f64 = -1e30;
@@ -26,6 +26,8 @@ struct Scores {
     key: Edge,
     scale: f64,
     mask: Option<Mask>,
+    /// The edge whose leading axes are batch and heads: a mask is repeated along those that it is added to.
+    like: Edge,
 }
 
 #[derive(Clone, Copy)]
@@ -33,6 +35,8 @@ enum Mask {
     Added(Edge),
     /// Keys are seen where it is true, or where it is false.
     Seen(Edge, bool),
+    /// As `Seen`, and what others score instead. Where no key is seen, all count the same.
+    Lowered(Edge, bool, Edge),
 }
 
 fn replace(rewrite: &mut Rewrite<'_>, node: &Node) -> Replaced {
@@ -52,7 +56,7 @@ fn replace(rewrite: &mut Rewrite<'_>, node: &Node) -> Replaced {
         return Ok(None);
     }
     let Some(found) = scores_of(rewrite, scores) else { return Ok(None) };
-    emit(rewrite, node, scores, &found, value)
+    emit(rewrite, node, &found, value)
 }
 
 fn is_plain(epilogue: &Epilogue) -> bool {
@@ -95,25 +99,29 @@ fn scores_of(rewrite: &Rewrite<'_>, edge: Edge) -> Option<Scores> {
         let of = |scores: Edge, mask: Edge| {
             let inner = product_of(rewrite, scores)?;
             let fits = rewrite.old.shape(scores) == rewrite.old.shape(edge);
-            fits.then_some(Scores { mask: Some(Mask::Added(mask)), ..inner })
+            fits.then_some(Scores { mask: Some(Mask::Added(mask)), like: edge, ..inner })
         };
         return of(a, b).or_else(|| of(b, a));
     }
     if let Some((Op::Where, node)) = rewrite.op(edge) {
         let hidden = |edge: Edge| rewrite.number(edge).is_some_and(|number| number <= HIDDEN);
         let (condition, yes, no) = (node.inputs[0], node.inputs[1], node.inputs[2]);
-        let (scores, seen) = if hidden(no) {
-            (yes, true)
+        let (scores, seen, instead) = if hidden(no) {
+            (yes, true, no)
         } else if hidden(yes) {
-            (no, false)
+            (no, false, yes)
         } else {
             return None;
         };
         let inner = product_of(rewrite, scores)?;
         let fits = rewrite.old.shape(scores) == rewrite.old.shape(edge);
-        return fits.then_some(Scores { mask: Some(Mask::Seen(condition, seen)), ..inner });
+        let mask = match rewrite.number(instead) {
+            Some(number) if number.is_finite() => Mask::Lowered(condition, seen, instead),
+            _ => Mask::Seen(condition, seen),
+        };
+        return fits.then_some(Scores { mask: Some(mask), like: edge, ..inner });
     }
-    product_of(rewrite, edge)
+    product_of(rewrite, edge).map(|found| Scores { like: edge, ..found })
 }
 
 /// The scaled product of queries and keys that an edge is.
@@ -140,7 +148,7 @@ fn product_of(rewrite: &Rewrite<'_>, edge: Edge) -> Option<Scores> {
         }
     };
     let (query, key) = (side(node.inputs[0]), side(node.inputs[1]));
-    (scale.is_finite()).then_some(Scores { query, key, scale, mask: None })
+    (scale.is_finite()).then_some(Scores { query, key, scale, mask: None, like: product })
 }
 
 /// A tensor of rank 4: leading axes are joined, or added.
@@ -155,15 +163,27 @@ fn of_rank_four(rewrite: &mut Rewrite<'_>, edge: Edge, lead: [usize; 2]) -> Resu
     rewrite.builder().add_one(NodeOp::View(view), &[edge]).map(Some)
 }
 
-fn emit(
-    rewrite: &mut Rewrite<'_>,
-    node: &Node,
-    scores: Edge,
-    found: &Scores,
-    value: Edge,
-) -> Replaced {
-    let shape = rewrite.old.shape(scores).to_vec();
-    // Batch and heads, as the scores have them where a mask is added.
+/// What attention takes as its mask.
+fn mask_edge(rewrite: &mut Rewrite<'_>, mask: Mask) -> Result<Edge> {
+    match mask {
+        Mask::Added(edge) | Mask::Seen(edge, true) => Ok(rewrite.new_edge(edge)),
+        Mask::Seen(edge, false) => {
+            let edge = rewrite.new_edge(edge);
+            rewrite.builder().add_one(NodeOp::Op(Op::Unary { op: UnaryOp::Not }), &[edge])
+        }
+        Mask::Lowered(edge, seen, instead) => {
+            let (edge, instead) = (rewrite.new_edge(edge), rewrite.new_edge(instead));
+            let dtype = rewrite.builder().graph.dtype(instead);
+            let zero = Array::of_scalars(dtype, &[], &[Scalar::from(0f32)])?;
+            let zero = rewrite.builder().graph.add_constant(Constant::new(zero));
+            let (yes, no) = if seen { (zero, instead) } else { (instead, zero) };
+            rewrite.builder().add_one(NodeOp::Op(Op::Where), &[edge, yes, no])
+        }
+    }
+}
+
+fn emit(rewrite: &mut Rewrite<'_>, node: &Node, found: &Scores, value: Edge) -> Replaced {
+    let shape = rewrite.old.shape(found.like).to_vec();
     let lead = match shape[..] {
         [batch, heads, _, _] => [batch, heads],
         [heads, _, _] => [1, heads],
@@ -184,14 +204,7 @@ fn emit(
         }
     }
     if let Some(mask) = found.mask {
-        let (Mask::Added(edge) | Mask::Seen(edge, _)) = mask;
-        let edge = rewrite.new_edge(edge);
-        let edge = match mask {
-            Mask::Added(_) | Mask::Seen(_, true) => edge,
-            Mask::Seen(_, false) => {
-                rewrite.builder().add_one(NodeOp::Op(Op::Unary { op: UnaryOp::Not }), &[edge])?
-            }
-        };
+        let edge = mask_edge(rewrite, mask)?;
         let mut wide = Sizes::from_slice(rewrite.builder().graph.shape(edge));
         if wide.len() > 4 {
             return Ok(None);

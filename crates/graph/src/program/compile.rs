@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use super::stage::{Arrival, Call, Form, Produced, Stage, Stages, Then};
-use super::work::{Saved, Work};
+use super::work::{Registers, Saved, Work};
 use super::{Program, Settings};
 use crate::Result;
+use crate::expand::Value;
+use crate::graph::Graph;
 use crate::lower::lower;
 use crate::model::Body;
 
@@ -19,12 +21,49 @@ pub(super) fn following(settings: &Settings, saved: &Saved, arrived: &Arrival) -
     stage(settings, Work::resume(saved, arrived)?)
 }
 
-fn stage(settings: &Settings, mut work: Work) -> Result<Stage> {
+/// A stage as a graph that the passes have been through.
+struct Prepared {
+    work: Work,
+    /// The outputs of the body, if nothing comes behind the stage.
+    outputs: Option<Vec<Value>>,
+    registers: Registers,
+    graph: Graph,
+}
+
+fn prepare(settings: &Settings, mut work: Work) -> Result<Prepared> {
     work.expand(settings)?;
     let outputs = work.outputs()?;
     let registers = work.place(outputs.as_deref());
     let mut graph = work.graph.clone();
     settings.passes.run(&mut graph, &settings.folder)?;
+    Ok(Prepared { work, outputs, registers, graph })
+}
+
+/// A body of one stage, as the graph that is run.
+pub(crate) struct Whole {
+    pub graph: Graph,
+    /// The register that each input of the graph is in.
+    pub input_registers: Vec<usize>,
+    /// The first register that the graph writes.
+    pub first_output: usize,
+    pub outputs: Vec<Produced>,
+}
+
+/// The graph of a body for inputs of these forms, or the node that needs contents of a call.
+pub(super) fn whole(
+    settings: &Settings,
+    body: &Arc<Body>,
+    forms: &[Form],
+) -> Result<std::result::Result<Whole, Option<String>>> {
+    let Prepared { work, outputs, registers, graph } = prepare(settings, Work::new(body, forms)?)?;
+    let Some(outputs) = outputs else { return Ok(Err(work.waiting_node())) };
+    let outputs = outputs.iter().map(|value| registers.find(&work.graph, value)).collect();
+    let (input_registers, first_output) = (work.input_registers, registers.first);
+    Ok(Ok(Whole { graph, input_registers, first_output, outputs }))
+}
+
+fn stage(settings: &Settings, work: Work) -> Result<Stage> {
+    let Prepared { mut work, outputs, registers, graph } = prepare(settings, work)?;
     let lowered = lower(&graph, &settings.folder)?;
     let inputs = lowered.inputs.iter().map(|&input| work.input_registers[input]).collect();
     let then = match outputs {

@@ -269,6 +269,16 @@ impl Work {
         })
     }
 
+    /// The first node that waits for contents or for the host.
+    pub fn waiting_node(&self) -> Option<String> {
+        self.later.iter().find_map(|task| match task {
+            Task::Node { scope, node, .. } | Task::Arrive { scope, node } => {
+                Some(self.scopes[*scope].node(*node).name.clone())
+            }
+            Task::Return { .. } => None,
+        })
+    }
+
     /// The value of an id, if it is there.
     fn read(&mut self, scope: usize, id: ValueId) -> Option<Value> {
         let at = &mut self.scopes[scope];

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use millstream_core::Device;
 
+use super::batching::Batching;
 use super::importer::Importer;
+use super::joined::Joined;
 use super::stats::LiveStats;
 use super::{Inner, Session};
 use crate::Result;
@@ -36,6 +38,7 @@ pub struct SessionBuilder {
     limits: Limits,
     plans: usize,
     compile_timeout: Duration,
+    batching: Batching,
 }
 
 /// Sets of shapes that are kept compiled unless a session says otherwise.
@@ -52,7 +55,14 @@ impl SessionBuilder {
             limits: Limits::default(),
             plans: PLANS,
             compile_timeout: COMPILE_TIMEOUT,
+            batching: Batching::new(),
         }
+    }
+
+    /// How calls that come at the same time are joined; on unless set.
+    pub fn batching(mut self, batching: Batching) -> Self {
+        self.batching = batching;
+        self
     }
 
     /// Which passes are run.
@@ -109,12 +119,10 @@ impl SessionBuilder {
             timeout: self.compile_timeout,
             limits: self.limits,
         };
-        Ok(Session(Arc::new(Inner {
-            program: Arc::new(Program::new(body)),
-            settings,
-            device: self.device,
-            stats: LiveStats::new(),
-            names,
-        })))
+        let (program, settings) = (Arc::new(Program::new(body)), Arc::new(settings));
+        let joined = |batching: Batching| Joined::new(&program, &settings, self.device, batching);
+        let joined = self.batching.on.then(|| joined(self.batching.clone()));
+        let (device, stats) = (self.device, LiveStats::new());
+        Ok(Session(Arc::new(Inner { program, settings, device, stats, joined, names })))
     }
 }

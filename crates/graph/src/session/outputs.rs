@@ -1,11 +1,13 @@
 //! What a call gives back.
 
+use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use millstream_core::Layout;
+use millstream_core::{DType, Element, Layout};
 use millstream_nn::Tensor;
 
+use super::joined::{Active, Answer, HostPart};
 use crate::model_value::ModelValue;
 use crate::{Error, Result};
 
@@ -16,11 +18,63 @@ use crate::{Error, Result};
 pub struct Outputs {
     names: Arc<[String]>,
     values: Vec<ModelValue>,
+    /// Those that are on the host already; empty if none is.
+    host: Vec<Option<HostPart>>,
+    /// A call by itself counts as running as long as its outputs are there: when they are computed is not known here.
+    active: Option<Arc<Active>>,
 }
 
 impl Outputs {
     pub(super) fn new(names: Arc<[String]>, values: Vec<ModelValue>) -> Self {
-        Self { names, values }
+        Self { names, values, host: Vec::new(), active: None }
+    }
+
+    pub(super) fn of_answer(names: Arc<[String]>, answer: Answer) -> Self {
+        let Answer { values, host } = answer;
+        Self { names, values, host, active: None }
+    }
+
+    pub(super) fn with_active(mut self, active: Active) -> Self {
+        self.active = Some(Arc::new(active));
+        self
+    }
+
+    /// The elements of an output that is a tensor of numbers, in row-major order. Waits until they are computed.
+    ///
+    /// Outputs of calls that were joined are on the host already where they are
+    /// [small](super::Batching::host_bytes); reading them then copies nothing. `u8` also reads `bool`.
+    ///
+    /// # Errors
+    ///
+    /// A name that the model does not have, an output of another kind or element type, or what went wrong while it was
+    /// computed.
+    pub fn read<T: Element>(&self, name: &str) -> Result<Cow<'_, [T]>> {
+        let tensor = self.tensor(name)?;
+        let dtype = tensor.dtype();
+        if T::DTYPE != dtype && !(T::DTYPE == DType::U8 && dtype == DType::Bool) {
+            let asked = T::DTYPE;
+            let reason = format!("output {name:?} has elements of {dtype}, not {asked}");
+            return Err(Error::Invalid { op: "outputs", reason });
+        }
+        let at = self.names.iter().position(|known| known == name).unwrap_or(usize::MAX);
+        match self.host(at)? {
+            Some(bytes) => match try_cast(bytes) {
+                Some(elements) => Ok(Cow::Borrowed(elements)),
+                None => Ok(Cow::Owned(millstream_core::from_bytes(bytes))),
+            },
+            None => Ok(Cow::Owned(millstream_core::from_bytes(&tensor.to_bytes()?))),
+        }
+    }
+
+    /// The bytes of an output, by its number, if they are on the host already: in row-major order.
+    pub fn host_bytes(&self, output: usize) -> Option<&[u8]> {
+        self.host(output).ok().flatten()
+    }
+
+    fn host(&self, output: usize) -> Result<Option<&[u8]>> {
+        let Some(Some(part)) = self.host.get(output) else { return Ok(None) };
+        let bytes = part.download.view_bytes()?;
+        Ok(bytes.get(part.start..part.start + part.bytes))
     }
 
     /// The names, in the order of the values.
@@ -77,15 +131,22 @@ fn wait_for(tensor: &Tensor) -> Result<()> {
     if tensor.elements() == 0 {
         return Ok(());
     }
-    let (dtype, offset) = (tensor.dtype(), tensor.layout().offset());
-    // Elements that share a byte cannot be had one by one.
-    let first = match Layout::strided(dtype, &[1], &[1], offset) {
-        Ok(layout) if dtype.per_byte() == 1 => {
-            Tensor::from_buffer(tensor.buffer().clone(), layout)?
-        }
-        _ => tensor.clone(),
+    let first = match first_element(tensor.layout()) {
+        Some(layout) => Tensor::from_buffer(tensor.buffer().clone(), layout)?,
+        None => tensor.clone(),
     };
     first.download()?.view_bytes().map(drop)
+}
+
+/// The layout of one element. Elements that share a byte cannot be had one by one.
+pub(super) fn first_element(layout: &Layout) -> Option<Layout> {
+    let single = Layout::strided(layout.dtype(), &[1], &[1], layout.offset()).ok();
+    single.filter(|_| layout.dtype().per_byte() == 1)
+}
+
+/// The same bytes as elements, if they lie so that they can be read where they are.
+fn try_cast<T: Element>(bytes: &[u8]) -> Option<&[T]> {
+    bytemuck::try_cast_slice(bytes).ok()
 }
 
 impl Deref for Outputs {

@@ -74,6 +74,12 @@ struct Place {
 /// The beginning of a call.
 pub(super) struct Started(Instant);
 
+impl Started {
+    pub fn at(&self) -> Instant {
+        self.0
+    }
+}
+
 impl LiveStats {
     pub fn new() -> Self {
         Self(Default::default())

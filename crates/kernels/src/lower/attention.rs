@@ -5,7 +5,7 @@ use millstream_core::{
 };
 use smallvec::smallvec;
 
-use super::attention_tiles;
+use super::{attention_matrix, attention_tiles};
 use crate::params::params;
 use crate::program::Definition;
 use crate::walk::is_wide;
@@ -13,6 +13,8 @@ use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 
 /// The most simd groups of a group.
 const MAX_SIMDS: usize = 8;
+/// Elements of a row that are loaded at once.
+pub(super) const VECTOR: usize = 4;
 /// The largest query that is kept in group memory.
 const MAX_HELD: usize = 128;
 
@@ -23,7 +25,7 @@ const FAR: i64 = i64::MAX >> 2;
 const KEY: usize = 2;
 
 params! {
-    /// The params of `attention` and `attention_tiles`.
+    /// The params of `attention`, `attention_tiles` and `attention_matrix`.
     AttentionLaunch {
         /// Offsets of output, query, key, value, mask and lengths.
         offset: [u64; 6],
@@ -144,8 +146,9 @@ impl<'a> Attention<'a> {
 
 pub(super) fn lower(command: &BoundCommand, params: &AttentionParams, limits: &Limits) -> Lowered {
     let Some(attention) = Attention::of(command, params) else { return Lowered::default() };
-    let launch =
-        attention_tiles::launch(&attention, limits).unwrap_or_else(|| launch(&attention, limits));
+    let launch = attention_matrix::launch(&attention, limits)
+        .or_else(|| attention_tiles::launch(&attention, limits))
+        .unwrap_or_else(|| launch(&attention, limits));
     Lowered { launches: smallvec![launch], workspace: 0 }
 }
 
@@ -163,7 +166,7 @@ fn launch(attention: &Attention, limits: &Limits) -> Launch {
         capped,
         rows as i32,
         chunks as i32,
-        vector(&attention.operands[KEY..=KEY]) as i32,
+        vector(&attention.operands[KEY..=KEY], VECTOR) as i32,
         (size <= MAX_HELD).into(),
         attention.wide.into(),
     ];
@@ -184,18 +187,17 @@ fn rows(queries: usize, items: usize, limits: &Limits) -> usize {
     }
 }
 
-/// How many elements of a row can be loaded at once in all these operands: four or one.
-pub(super) fn vector(operands: &[Option<&Operand<RawBuffer>>]) -> usize {
-    const VECTOR: usize = 4;
+/// How many elements of a row can be loaded at once in all these operands: `most` or one.
+pub(super) fn vector(operands: &[Option<&Operand<RawBuffer>>], most: usize) -> usize {
     let whole = |operand: &Operand<RawBuffer>| {
         let (layout, element) = (&operand.layout, operand.layout.dtype().size());
         let start = operand.buffer.address + layout.start_bytes();
-        layout.shape()[3].is_multiple_of(VECTOR)
+        layout.shape()[3].is_multiple_of(most)
             && layout.strides()[3] == 1
-            && start.is_multiple_of(VECTOR * element)
-            && layout.strides()[..3].iter().all(|stride| stride.is_multiple_of(VECTOR))
+            && start.is_multiple_of(most * element)
+            && layout.strides()[..3].iter().all(|stride| stride.is_multiple_of(most))
     };
-    if operands.iter().flatten().all(|operand| whole(operand)) { VECTOR } else { 1 }
+    if operands.iter().flatten().all(|operand| whole(operand)) { most } else { 1 }
 }
 
 #[cfg(test)]

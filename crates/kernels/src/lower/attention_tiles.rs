@@ -2,7 +2,7 @@
 
 use millstream_core::DType;
 
-use super::attention::{Attention, AttentionLaunch, vector};
+use super::attention::{Attention, AttentionLaunch, VECTOR, vector};
 use crate::program::Definition;
 use crate::{Key, Launch, Limits, Program};
 
@@ -110,7 +110,7 @@ pub(super) fn launch(attention: &Attention, limits: &Limits) -> Option<Launch> {
         tile.size as i32,
         tile.columns as i32,
         // All operands except the mask and the lengths.
-        vector(&attention.operands[..4]) as i32,
+        vector(&attention.operands[..4], VECTOR) as i32,
         tile.threads as i32,
         attention.wide.into(),
     ];

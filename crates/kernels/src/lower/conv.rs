@@ -6,10 +6,12 @@ use millstream_core::{
 };
 use smallvec::smallvec;
 
+use super::conv_depthwise::Depthwise;
+use super::conv_matrix;
 use super::epilogue::activation_code;
 use super::matmul::Tile;
 use super::matmul_split_k::{self, VECTOR};
-use super::rescale;
+use super::{matmul_matrices, rescale};
 use crate::params::params;
 use crate::program::Definition;
 use crate::walk::is_wide;
@@ -19,7 +21,7 @@ use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 pub(super) const AXES: usize = MAX_SPATIAL + 2;
 
 params! {
-    /// The params of `conv`, `conv_split_k` and `conv_direct`.
+    /// The params of `conv`, `conv_matrices`, `conv_matrix`, `conv_split_k` and `conv_direct`.
     ConvLaunch {
         /// Offsets of output, input, weight, bias and residual. For integers, the last two are the zero points.
         offset: [u64; 5],
@@ -72,6 +74,13 @@ pub(crate) const SPLIT_K_PROGRAM: Definition = Definition {
     name: "conv_split_k",
     text: include_str!("../../programs/conv_split_k.kernel"),
     constants: &["DTYPE", "ROWS", "COLUMNS", "THREADS", "SPATIAL", "DENSE", "WIDE"],
+    params: ConvLaunch::declaration,
+};
+
+pub(crate) const MATRICES_PROGRAM: Definition = Definition {
+    name: "conv_matrices",
+    text: include_str!("../../programs/conv_matrices.kernel"),
+    constants: &["DTYPE", "SPATIAL", "TILE_M", "TILE_N", "A_MODE", "THREADS", "WIDE"],
     params: ConvLaunch::declaration,
 };
 
@@ -179,18 +188,30 @@ impl Conv<'_> {
         let (act, first, second) = activation_code(activation);
         let direct = self.transposed || (groups > 1 && outputs < 8);
         let k = channels * taps;
-        let small = (!direct && matmul_split_k::is_float(dtype))
+        let multiplies = !direct && matmul_split_k::is_float(dtype);
+        let wide_step = (2 + usize::from(self.params.spatial)) * if wide { 8 } else { 4 };
+        let matrix = (!direct)
+            .then(|| {
+                conv_matrix::Tile::choose([outputs, positions, k], groups, dtype, wide_step, limits)
+            })
+            .flatten();
+        let small = (multiplies && matrix.is_none())
             .then(|| self.split_k_tile(outputs, positions, groups, k, wide, limits))
+            .flatten();
+        let matrices = (multiplies && matrix.is_none() && small.is_none() && self.is_dense())
+            .then(|| matmul_matrices::Tile::choose(outputs, positions, k, groups, limits))
             .flatten();
         let mut tile = Tile::choose(outputs, positions, groups, dtype, limits);
         // The tile with the most slices leaves little of 32 KiB for the stage along k.
         if limits.shared_bytes < 40 << 10 && tile.n < 32 {
             tile.slices /= 2;
         }
-        let [rows, columns] = small.map_or_else(
-            || tile.groups(outputs, positions),
-            |small| small.groups(outputs, positions),
-        );
+        let [rows, columns] = match (matrix, small, matrices) {
+            (Some(matrix), ..) => matrix.groups(outputs, positions),
+            (None, Some(small), _) => small.groups(outputs, positions),
+            (None, None, Some(tile)) => tile.groups(outputs, positions),
+            (None, None, None) => tile.groups(outputs, positions),
+        };
         let offset = |operand: &Operand<RawBuffer>| operand.layout.offset() as u64;
         let launch = ConvLaunch {
             offset: [
@@ -226,17 +247,42 @@ impl Conv<'_> {
         };
         let [to, from, by] = [dst, src, weight].map(|operand| operand.layout.dtype() as i32);
         let axes = i32::from(self.params.spatial);
-        let (key, groups, threads) = if direct {
+        let depthwise = Depthwise {
+            params: self.params,
+            dtypes: [dst, src, weight].map(|operand| operand.layout.dtype()),
+            channels,
+            dst: dst.layout.shape(),
+            weight: weight.layout.shape(),
+            act,
+            wide,
+        };
+        let depthwise = (direct && !self.transposed).then(|| depthwise.launch(limits)).flatten();
+        let (key, groups, threads) = if let Some(depthwise) = depthwise {
+            depthwise
+        } else if direct {
             let constants = [to, from, by, axes, self.transposed.into(), wide.into()];
             let threads = limits.usual_threads();
             let groups = limits.groups_for(dst.layout.elements(), threads);
             (Key::new(Program::ConvDirect, &constants), [groups, 1, 1], threads)
+        } else if let Some(tile) = matrix {
+            let dense = i32::from(self.takes_vectors(k, conv_matrix::VECTOR));
+            let constants = tile.constants([to, axes, dense, wide.into()]);
+            let groups = [columns as u32, groups.min(65535) as u32, rows as u32];
+            (Key::new(Program::ConvMatrix, &constants), groups, tile.threads())
         } else if let Some(tile) = small {
             let [rows_of_lane, columns_of_lane, threads] = tile.constants(limits);
-            let dense = i32::from(self.is_dense(k));
+            let dense = i32::from(self.takes_vectors(k, VECTOR));
             let constants = [to, rows_of_lane, columns_of_lane, threads, axes, dense, wide.into()];
             let groups = [rows as u32, groups.min(65535) as u32, columns as u32];
             (Key::new(Program::ConvSplitK, &constants), groups, tile.threads(limits))
+        } else if let Some(tile) = matrices {
+            let side = tile.side as i32;
+            // Weights are neighbors along k; bit 1 says that 16 bytes can be read at once.
+            let vectors = self.takes_vectors(k, 16 / dtype.size());
+            let mode = 1 | i32::from(vectors) << 1;
+            let constants = [to, axes, side, side, mode, tile.threads() as i32, wide.into()];
+            let groups = [(rows * columns) as u32, groups.min(65535) as u32, 1];
+            (Key::new(Program::ConvMatrices, &constants), groups, tile.threads())
         } else {
             let [m, n, slices] = [tile.m, tile.n, tile.slices].map(|size| size as i32);
             let constants = [to, from, by, axes, m, n, slices, wide.into()];
@@ -274,10 +320,9 @@ impl Conv<'_> {
         Some(tile)
     }
 
-    /// Whether the weights of an output are dense, so that several can be loaded at once.
-    fn is_dense(&self, k: usize) -> bool {
-        let weight = &self.command.inputs()[1];
-        let (layout, size) = (&weight.layout, weight.layout.dtype().size());
+    /// Whether the weights of an output are dense.
+    fn is_dense(&self) -> bool {
+        let layout = &self.command.inputs()[1].layout;
         let strides = layout.strides();
         let mut dense = 1;
         for axis in (1..layout.rank()).rev() {
@@ -286,11 +331,18 @@ impl Conv<'_> {
             }
             dense *= layout.shape()[axis];
         }
+        true
+    }
+
+    /// Whether the weights of an output are dense, and so many can be loaded at once.
+    fn takes_vectors(&self, k: usize, vector: usize) -> bool {
+        let weight = &self.command.inputs()[1];
+        let layout = &weight.layout;
         let start = weight.buffer.address + layout.start_bytes();
-        let pack = VECTOR * size;
-        k.is_multiple_of(VECTOR)
-            && (layout.shape()[0] == 1 || strides[0].is_multiple_of(VECTOR))
-            && start.is_multiple_of(pack)
+        self.is_dense()
+            && k.is_multiple_of(vector)
+            && (layout.shape()[0] == 1 || layout.strides()[0].is_multiple_of(vector))
+            && start.is_multiple_of(vector * layout.dtype().size())
     }
 
     /// Whether padding or strides are so large that 32-bit positions would wrap around into the input.

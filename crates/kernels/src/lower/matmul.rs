@@ -5,7 +5,7 @@ use smallvec::smallvec;
 
 use super::epilogue::activation_code;
 use super::product::{A, B, DST, Product};
-use super::{gemv, matmul_split_k, rescale};
+use super::{gemv, matmul_matrices, matmul_matrix, matmul_split_k, rescale};
 use crate::params::params;
 use crate::program::Definition;
 use crate::walk::Walk;
@@ -44,7 +44,9 @@ pub(crate) const PROGRAM: Definition = Definition {
 pub(super) fn lower(command: &BoundCommand, epilogue: &Epilogue, limits: &Limits) -> Lowered {
     let Some(product) = Product::of(command, epilogue) else { return Lowered::default() };
     let launch = gemv::launch(&product, false, limits)
+        .or_else(|| matmul_matrix::launch(&product, false, limits))
         .or_else(|| matmul_split_k::launch(&product, false, limits))
+        .or_else(|| matmul_matrices::launch(&product, limits))
         .unwrap_or_else(|| launch(&product, limits));
     Lowered { launches: smallvec![launch], workspace: 0 }
 }
@@ -127,14 +129,38 @@ impl Tile {
     }
 }
 
+impl MatmulParams {
+    /// The params of a product with so many rows of tiles.
+    pub(super) fn of(product: &Product, tiles: usize) -> Self {
+        let matrices = &product.matrices;
+        let (act, first, second) = activation_code(product.activation);
+        Self {
+            batch: product.batch.walk(matrices.map(|matrix| matrix.offset)),
+            m: product.m as u64,
+            n: product.n as u64,
+            k: product.k as u64,
+            row: matrices.map(|matrix| matrix.row as u64),
+            column: matrices.map(|matrix| matrix.column as u64),
+            scale: product.scale,
+            first,
+            second,
+            tiles: tiles as u32,
+            act: act as u32,
+            has_bias: product.bias.into(),
+            has_residual: product.residual.into(),
+            a_k_first: (matrices[A].column <= matrices[A].row).into(),
+            b_k_first: (matrices[B].row <= matrices[B].column).into(),
+        }
+    }
+}
+
 /// The launch of a product in tiles.
 pub(super) fn launch(product: &Product, limits: &Limits) -> Launch {
-    let Product { m, n, k, .. } = *product;
+    let Product { m, n, .. } = *product;
     let matrices = &product.matrices;
     let batch = product.batch.elements();
     let tile = Tile::choose(m, n, batch, matrices[DST].dtype, limits);
     let [rows, columns] = tile.groups(m, n);
-    let (act, first, second) = activation_code(product.activation);
     let constants = [
         matrices[DST].dtype as i32,
         matrices[A].dtype as i32,
@@ -145,29 +171,12 @@ pub(super) fn launch(product: &Product, limits: &Limits) -> Launch {
         if product.batch.axes.len() == 1 { 1 } else { 8 },
         product.wide.into(),
     ];
-    let params = MatmulParams {
-        batch: product.batch.walk(matrices.map(|matrix| matrix.offset)),
-        m: m as u64,
-        n: n as u64,
-        k: k as u64,
-        row: matrices.map(|matrix| matrix.row as u64),
-        column: matrices.map(|matrix| matrix.column as u64),
-        scale: product.scale,
-        first,
-        second,
-        tiles: rows as u32,
-        act: act as u32,
-        has_bias: product.bias.into(),
-        has_residual: product.residual.into(),
-        a_k_first: (matrices[A].column <= matrices[A].row).into(),
-        b_k_first: (matrices[B].row <= matrices[B].column).into(),
-    };
     Launch {
         key: Key::new(Program::Matmul, &constants),
         groups: [(rows * columns) as u32, batch.min(65535) as u32, 1],
         threads: tile.threads(),
         slots: product.slots(),
-        params: params.pack(),
+        params: MatmulParams::of(product, rows).pack(),
     }
 }
 

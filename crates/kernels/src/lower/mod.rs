@@ -1,6 +1,7 @@
 //! From Commands to launches, one file per family of operations.
 
 pub(crate) mod attention;
+pub(crate) mod attention_matrix;
 pub(crate) mod attention_tiles;
 pub(crate) mod binary;
 pub(crate) mod blocks;
@@ -9,6 +10,8 @@ pub(crate) mod chain;
 pub(crate) mod clip;
 pub(crate) mod compact;
 pub(crate) mod conv;
+pub(crate) mod conv_depthwise;
+pub(crate) mod conv_matrix;
 pub(crate) mod copy;
 pub(crate) mod cumsum;
 pub(crate) mod deform_conv;
@@ -22,6 +25,8 @@ pub(crate) mod grid_sample;
 pub(crate) mod index;
 pub(crate) mod iota;
 pub(crate) mod matmul;
+pub(crate) mod matmul_matrices;
+pub(crate) mod matmul_matrix;
 pub(crate) mod matmul_split_k;
 pub(crate) mod norm;
 pub(crate) mod pad;
@@ -43,6 +48,7 @@ mod rows;
 pub(crate) mod scatter;
 pub(crate) mod select;
 pub(crate) mod softmax;
+pub(crate) mod softmax_columns;
 pub(crate) mod storage;
 pub(crate) mod suppress;
 pub(crate) mod top_k;
@@ -57,6 +63,7 @@ use norm::Norm;
 pub use copy::lower_copy;
 pub use epilogue::lower_epilogue;
 pub use gemv::lower_gemv;
+pub use matmul_matrix::lower_matrix_units;
 pub use matmul_split_k::lower_split_k;
 
 /// The kinds that [`lower`] supports. One line per family.

@@ -40,14 +40,25 @@ impl<'a> Rows<'a> {
         Self { dst, src, starts: Axes::without([dst, src], axis), size, to, from }
     }
 
+    /// Whether neighbors in memory belong to different rows.
+    pub fn are_neighbors(&self) -> bool {
+        self.starts.axes[0].1[1] < self.from
+    }
+
     /// Whether neighbors in memory belong to different rows, and there are enough rows.
     pub fn are_across(&self) -> bool {
-        self.starts.axes[0].1[1] < self.from && self.starts.elements() >= 32
+        self.are_neighbors() && self.starts.elements() >= 32
     }
 
     /// The launch that computes all rows.
     pub fn launch(&self, key: Key, worker: Worker, limits: &Limits) -> Lowered {
         let threads = worker.threads(self.starts.elements(), limits);
+        let groups = worker.groups(self.starts.elements(), threads, limits);
+        self.launch_groups(key, groups, threads)
+    }
+
+    /// The launch that computes all rows with these groups.
+    pub fn launch_groups(&self, key: Key, groups: [u32; 3], threads: u32) -> Lowered {
         let params = RowParams {
             rows: self.starts.walk([self.dst.layout.offset(), self.src.layout.offset()]),
             size: self.size as u64,
@@ -56,7 +67,7 @@ impl<'a> Rows<'a> {
         };
         let launch = Launch {
             key,
-            groups: worker.groups(self.starts.elements(), threads, limits),
+            groups,
             threads,
             slots: smallvec![Slot::from(self.dst), Slot::from(self.src)],
             params: params.pack(),

@@ -3,6 +3,7 @@
 use millstream_core::BoundCommand;
 
 use super::rows::{RowParams, Rows, Worker};
+use super::softmax_columns;
 use crate::program::Definition;
 use crate::walk::is_wide;
 use crate::{Key, Limits, Lowered, Program};
@@ -20,6 +21,9 @@ pub(super) fn lower(command: &BoundCommand, axis: usize, log: bool, limits: &Lim
         return Lowered::default();
     }
     let rows = Rows::new(dst, src, axis);
+    if let Some(lowered) = softmax_columns::lower(&rows, log, limits) {
+        return lowered;
+    }
     let worker = Worker::for_rows(rows.size, rows.are_across());
     let dense = rows.size == 1 || (rows.to, rows.from) == (1, 1);
     let vector = match worker {

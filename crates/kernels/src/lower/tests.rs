@@ -9,6 +9,8 @@ const LIMITS: Limits = Limits {
     shared_bytes: 32 << 10,
     simd_width: 32,
     f64: false,
+    matrices: false,
+    matrix_units: false,
     parallel_groups: 8,
 };
 

@@ -39,9 +39,15 @@ fn updates_beyond_the_queue_of_a_group_keep_their_order() {
 /// they need, or `None` if nothing is run here.
 fn cut_for_many_processors(kind: OpKind) -> Option<BTreeSet<Program>> {
     let host = host().filter(|_| chosen_kinds().contains(&kind))?;
-    let is_cut = |(index, case): &(usize, Case)| {
-        let small_convolution = case.name.starts_with("conv/f32") && index % 4 == 0;
-        case.name.contains("/layer-") || small_convolution
+    let tiled = [Program::AttentionMatrix, Program::AttentionTiles];
+    let is_cut = |(index, case): &(usize, Case), limits: &Limits| {
+        let some = index % 4 == 0;
+        let small_convolution = case.name.starts_with("conv/") && some;
+        let heads = kind == OpKind::Attention
+            && some
+            && keys_of(case, limits)
+                .is_ok_and(|keys| keys.iter().any(|key| tiled.contains(&key.program())));
+        case.name.contains("/layer-") || small_convolution || heads
     };
     let mut programs = BTreeSet::new();
     for processors in [6, 132] {
@@ -49,7 +55,8 @@ fn cut_for_many_processors(kind: OpKind) -> Option<BTreeSet<Program>> {
         let max_threads =
             host.limits.max_threads * if host.limits.max_threads < 256 { 1 } else { 2 };
         let limits = Limits { parallel_groups: 4 * processors, max_threads, ..host.limits };
-        let chosen = cases(kind).into_iter().enumerate().filter(is_cut).map(|(_, case)| case);
+        let chosen = cases(kind).into_iter().enumerate();
+        let chosen = chosen.filter(|case| is_cut(case, &limits)).map(|(_, case)| case);
         let keys = check_all(&Wider { host, limits }, &chosen.collect::<Vec<_>>());
         programs.extend(keys.iter().map(Key::program));
     }
@@ -72,25 +79,50 @@ fn check_all(wider: &Wider, cases: &[Case]) -> BTreeSet<Key> {
 #[test]
 fn products_are_cut_for_many_processors_too() {
     let Some(programs) = cut_for_many_processors(OpKind::MatMul) else { return };
-    assert!(programs.contains(&Program::MatmulSplitK), "{programs:?}");
+    for program in [Program::MatmulSplitK, Program::MatmulMatrix] {
+        assert!(programs.contains(&program), "{programs:?}");
+    }
 }
 
 #[test]
 fn convolutions_are_cut_for_many_processors_too() {
     let Some(programs) = cut_for_many_processors(OpKind::Conv) else { return };
-    assert!(programs.contains(&Program::ConvSplitK), "{programs:?}");
+    for program in [Program::ConvSplitK, Program::ConvMatrix, Program::ConvDepthwise] {
+        assert!(programs.contains(&program), "{programs:?}");
+    }
 }
 
 #[test]
 fn attention_is_cut_for_many_processors_too() {
-    cut_for_many_processors(OpKind::Attention);
+    let Some(programs) = cut_for_many_processors(OpKind::Attention) else { return };
+    assert!(programs.contains(&Program::AttentionMatrix), "{programs:?}");
+}
+
+#[test]
+fn kernels_for_devices_without_matrix_units_take_16_bits_too() {
+    let kinds = [OpKind::Attention, OpKind::MatMul, OpKind::Conv];
+    let Some(host) = host().filter(|_| kinds.iter().all(|kind| chosen_kinds().contains(kind)))
+    else {
+        return;
+    };
+    let limits = Limits { matrix_units: false, ..host.limits };
+    let mut chosen: Vec<Case> = kinds.into_iter().flat_map(cases).collect();
+    // Those that matrix units would do.
+    chosen.retain(|case| {
+        let keys = keys_of(case, &host.limits).unwrap_or_else(|error| panic!("{error}"));
+        let by_units = [Program::AttentionMatrix, Program::MatmulMatrix, Program::ConvMatrix];
+        keys.iter().any(|key| by_units.contains(&key.program()))
+    });
+    assert!(!chosen.is_empty());
+    check_all(&Wider { host, limits }, &chosen);
 }
 
 #[test]
 fn attention_is_cut_into_tiles_that_fill_the_memory_of_a_group() {
     let Some(host) = host().filter(|_| chosen_kinds().contains(&OpKind::Attention)) else { return };
     // More memory than the least of all devices has, and groups that ThreadSanitizer can follow.
-    let limits = Limits { max_threads: 128, shared_bytes: 48 << 10, ..host.limits };
+    let limits =
+        Limits { max_threads: 128, shared_bytes: 48 << 10, matrix_units: false, ..host.limits };
     let mut tiled = cases(OpKind::Attention);
     tiled.retain(|case| {
         let keys = keys_of(case, &limits).unwrap_or_else(|error| panic!("{error}"));

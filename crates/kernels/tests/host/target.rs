@@ -43,6 +43,8 @@ impl Host {
             shared_bytes: 32 << 10,
             simd_width: 32,
             f64: true,
+            matrices: false,
+            matrix_units: true,
             parallel_groups: 4,
         };
         Self { library, limits, kinds }

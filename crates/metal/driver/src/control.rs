@@ -1,30 +1,61 @@
 //! What tests tell the driver: seeds, faults, features.
 
-use std::collections::VecDeque;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 pub use crate::objc::living;
+pub use crate::own_time::{own_time, start as start_own_time};
 use crate::rules::{Rule, violation};
 
 /// Breaks a rule if objects live: for the end of a program that has closed everything. Command buffers go when their
 /// handlers have run, which may be a little later, so it waits that long.
 pub fn expect_nothing_left(wait: Duration) {
+    expect_left(&[], wait);
+}
+
+/// Breaks a rule unless what lives is what a program keeps: names of Metal's protocols, such as `MTLBuffer`, with their number.
+/// Waits as long as it says for what is about to go.
+pub fn expect_left(kept: &[(&str, usize)], wait: Duration) {
+    let left = || -> Vec<String> {
+        let mut classes: BTreeMap<String, i64> =
+            living().into_iter().map(|(class, count)| (class.to_owned(), count)).collect();
+        for (name, count) in kept {
+            let class = name.replacen("MTL", "Millstream", 1);
+            *classes.entry(class).or_default() -= i64::try_from(*count).unwrap_or(i64::MAX);
+        }
+        let wrong = classes.into_iter().filter(|(_, count)| *count != 0);
+        wrong.map(|(class, count)| format!("{count} of {class}")).collect()
+    };
     let until = std::time::Instant::now() + wait;
-    while !living().is_empty() && std::time::Instant::now() < until {
+    while !left().is_empty() && std::time::Instant::now() < until {
         std::thread::yield_now();
     }
-    let left = living();
+    let left = left();
     if !left.is_empty() {
-        violation(Rule::ObjectsLeft, format_args!("{left:?}"));
+        violation(Rule::ObjectsLeft, left.join(", "));
     }
 }
 
+/// An enum with a list of all that it can be, for tests that provoke each.
+macro_rules! listed {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident $(= $code:literal)?,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(i64)]
+        pub enum $name { $($(#[$doc])* $variant $(= $code)?,)* }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &[$name] = &[$($name::$variant,)*];
+        }
+    };
+}
+
+listed! {
 /// `MTLCommandBufferError`, as far as a queue can have one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(i64)]
-pub enum CommandBufferError {
+CommandBufferError {
     /// The GPU had an error of its own.
     Internal = 1,
     /// Execution took too long.
@@ -39,10 +70,13 @@ pub enum CommandBufferError {
     OutOfMemory = 8,
     /// A resource is invalid.
     InvalidResource = 9,
+    /// Memory of tiles is lacking, which only drawing needs.
+    Memoryless = 10,
     /// The GPU was removed.
     DeviceRemoved = 11,
     /// A kernel's stack overflowed.
     StackOverflow = 12,
+}
 }
 
 /// What happens to a command buffer that a queue takes up.
@@ -50,15 +84,17 @@ pub enum CommandBufferError {
 pub enum Fault {
     /// It fails before it runs. The second number is the code of the kernel driver, which comes as underlying error.
     Fail(CommandBufferError, Option<i64>),
+    /// The same, with these words, in which the code of the kernel driver may be.
+    FailSaying(CommandBufferError, &'static str),
     /// It fails when it has run half of its encoders.
     FailHalfway(CommandBufferError),
     /// It takes so much longer.
     Hang(Duration),
 }
 
+listed! {
 /// What the device refuses next.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Refusal {
+Refusal {
     /// A command queue.
     Queue,
     /// A buffer.
@@ -79,18 +115,25 @@ pub enum Refusal {
     Fence,
     /// A counter sample buffer.
     SampleBuffer,
+    /// A text: the compiler finds a mistake in its last line.
+    Text,
+}
 }
 
 static SEED: AtomicU64 = AtomicU64::new(0);
 static FAULTS: Mutex<VecDeque<Fault>> = Mutex::new(VecDeque::new());
-static REFUSALS: Mutex<Vec<Refusal>> = Mutex::new(Vec::new());
+static REFUSALS: Mutex<Vec<(Refusal, usize)>> = Mutex::new(Vec::new());
 static LOST: AtomicBool = AtomicBool::new(false);
 static ABSENT: AtomicBool = AtomicBool::new(false);
 static PARAVIRTUAL: AtomicBool = AtomicBool::new(false);
-static WITHOUT_KERNELS: AtomicBool = AtomicBool::new(false);
+static AT_ONCE: AtomicBool = AtomicBool::new(false);
 static QUEUE_MILLIS: AtomicU64 = AtomicU64::new(5000);
-static COMPILE_MICROS: AtomicU64 = AtomicU64::new(0);
+static COMPILER: Compiler =
+    Compiler { held: Mutex::new(false), released: Condvar::new(), waiting: AtomicUsize::new(0) };
+static SIMD_WIDTH: AtomicUsize = AtomicUsize::new(32);
+static MAX_THREADS: AtomicUsize = AtomicUsize::new(1024);
 static SYSTEM: Mutex<(isize, isize)> = Mutex::new((15, 0));
+static WORKING_SET: AtomicUsize = AtomicUsize::new(4 << 30);
 static CORES: AtomicU32 = AtomicU32::new(10);
 static INTEL: AtomicBool = AtomicBool::new(false);
 
@@ -121,13 +164,26 @@ pub(crate) fn take_fault() -> Option<Fault> {
 
 /// The device refuses the next such thing.
 pub fn refuse_next(refusal: Refusal) {
-    lock(&REFUSALS).push(refusal);
+    refuse_later(refusal, 0);
+}
+
+/// The device refuses such a thing once, after it has given so many.
+pub fn refuse_later(refusal: Refusal, after: usize) {
+    lock(&REFUSALS).push((refusal, after));
 }
 
 pub(crate) fn refused(refusal: Refusal) -> bool {
     let mut refusals = lock(&REFUSALS);
-    let found = refusals.iter().position(|other| *other == refusal);
-    found.map(|index| refusals.remove(index)).is_some()
+    let Some(found) = refusals.iter().position(|(other, _)| *other == refusal) else {
+        return false;
+    };
+    let (_, after) = &mut refusals[found];
+    if *after == 0 {
+        refusals.remove(found);
+        return true;
+    }
+    *after -= 1;
+    false
 }
 
 /// The device goes: every command buffer fails as removed until it is there again.
@@ -157,13 +213,14 @@ pub(crate) fn paravirtual() -> bool {
     PARAVIRTUAL.load(Ordering::Acquire)
 }
 
-/// Dispatches complete at once, without running their kernel: for measuring what the caller itself costs.
-pub fn set_without_kernels(without: bool) {
-    WITHOUT_KERNELS.store(without, Ordering::Release);
+/// Command buffers complete before `commit` returns, on the calling thread, and kernels do not run: for measuring what the caller
+/// itself costs. What waits for an event waits there.
+pub fn set_at_once(at_once: bool) {
+    AT_ONCE.store(at_once, Ordering::Release);
 }
 
-pub(crate) fn without_kernels() -> bool {
-    WITHOUT_KERNELS.load(Ordering::Acquire)
+pub(crate) fn at_once() -> bool {
+    AT_ONCE.load(Ordering::Acquire)
 }
 
 /// A second device with the features of now, and one reference. Programs get theirs from Metal; this is for tests that
@@ -181,13 +238,43 @@ pub(crate) fn queue_timeout() -> Duration {
     Duration::from_millis(QUEUE_MILLIS.load(Ordering::Relaxed))
 }
 
-/// The compiler takes so much longer.
-pub fn set_compile_delay(delay: Duration) {
-    COMPILE_MICROS.store(u64::try_from(delay.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+/// A compiler that can be held.
+struct Compiler {
+    held: Mutex<bool>,
+    released: Condvar,
+    waiting: AtomicUsize,
 }
 
-pub(crate) fn compile_delay() -> Duration {
-    Duration::from_micros(COMPILE_MICROS.load(Ordering::Relaxed))
+/// Whatever is compiled takes until the compiler is no longer held.
+pub fn hold_compiler(held: bool) {
+    *lock(&COMPILER.held) = held;
+    COMPILER.released.notify_all();
+}
+
+/// How many texts wait for a compiler that is held.
+pub fn waiting_texts() -> usize {
+    COMPILER.waiting.load(Ordering::Acquire)
+}
+
+pub(crate) fn wait_for_compiler() {
+    COMPILER.waiting.fetch_add(1, Ordering::AcqRel);
+    let held = COMPILER.released.wait_while(lock(&COMPILER.held), |held| *held);
+    drop(held.unwrap_or_else(|poisoned| poisoned.into_inner()));
+    COMPILER.waiting.fetch_sub(1, Ordering::AcqRel);
+}
+
+/// Pipelines have SIMD groups of so many threads, and groups of so many at most, as they say.
+pub fn set_pipeline_limits(simd_width: usize, max_threads: usize) {
+    SIMD_WIDTH.store(simd_width, Ordering::Relaxed);
+    MAX_THREADS.store(max_threads, Ordering::Relaxed);
+}
+
+pub(crate) fn simd_width() -> usize {
+    SIMD_WIDTH.load(Ordering::Relaxed)
+}
+
+pub(crate) fn max_threads() -> usize {
+    MAX_THREADS.load(Ordering::Relaxed)
 }
 
 /// The version of macOS that programs see; 15.0 unless set. The compiler knows the language of that version.
@@ -208,7 +295,16 @@ pub(crate) fn language_version() -> u32 {
     }
 }
 
-/// GPU cores that the I/O registry says there are; 0: it does not know.
+/// What all buffers together should stay below, as devices say; 4 GB unless set.
+pub fn set_working_set(bytes: usize) {
+    WORKING_SET.store(bytes, Ordering::Relaxed);
+}
+
+pub(crate) fn working_set() -> usize {
+    WORKING_SET.load(Ordering::Relaxed)
+}
+
+/// GPU cores that the I/O registry says there are; 0: it has no GPU; `u32::MAX`: it has one and does not know.
 pub fn set_registry_cores(cores: u32) {
     CORES.store(cores, Ordering::Relaxed);
 }

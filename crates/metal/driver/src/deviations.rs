@@ -19,14 +19,10 @@ pub enum Deviation {
     NeverWaits = 1 << 4,
     /// Timestamps of the GPU count ticks of 24 MHz.
     CountsTicks = 1 << 5,
-    /// Groups have half as many threads as a kernel asks for.
-    SmallGroups = 1 << 6,
     /// Functions are off by a hundred units in the last place.
-    Imprecise = 1 << 7,
-    /// SIMD groups have 16 threads.
-    NarrowGroups = 1 << 8,
+    Imprecise = 1 << 6,
     /// A barrier orders nothing.
-    NoBarriers = 1 << 9,
+    NoBarriers = 1 << 7,
 }
 
 static DEVIATIONS: AtomicU32 = AtomicU32::new(0);

@@ -12,5 +12,6 @@ mod foundation;
 mod gpu;
 mod metal;
 mod objc;
+mod own_time;
 mod registry;
 pub mod rules;

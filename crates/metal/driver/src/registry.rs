@@ -28,7 +28,8 @@ unsafe extern "C" fn IORegistryEntryCreateCFProperty(
     _: *const c_void,
     _: u32,
 ) -> *const c_void {
-    let known = entry == ACCELERATOR && key.addr() == STRING;
+    let unknown = control::registry_cores() == u32::MAX;
+    let known = entry == ACCELERATOR && key.addr() == STRING && !unknown;
     if known {
         (NUMBER + control::registry_cores() as usize) as *const c_void
     } else {

@@ -109,7 +109,7 @@ impl Lab {
     /// So many words, all zero.
     pub fn words(&self, words: usize) -> Result<Shared, String> {
         let made = self.device.newBufferWithLength_options(words * 4, OPTIONS);
-        let shared = Shared { buffer: AnyThread(made.ok_or("no buffer")?), words };
+        let shared = Shared::of(made.ok_or("no buffer")?, words);
         shared.fill(0);
         Ok(shared)
     }
@@ -253,6 +253,11 @@ impl Running {
 }
 
 impl Shared {
+    /// A buffer of so many words.
+    pub fn of(buffer: Obj<dyn MTLBuffer>, words: usize) -> Self {
+        Self { buffer: AnyThread(buffer), words }
+    }
+
     pub fn object(&self) -> &Ref<dyn MTLBuffer> {
         &self.buffer
     }

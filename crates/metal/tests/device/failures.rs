@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use millstream::command::Command;
 use millstream::device::HealthState;
-use millstream::{Device, Error, Stream};
+use millstream::memory::Layout;
+use millstream::{DType, Device, Error, Stream};
 use millstream_metal_driver::control::{self, CommandBufferError, Fault, Refusal};
 
-use crate::kit::{alone, error_of, filled, negated, open, value, warm_up};
+use crate::kit::{alone, error_of, filled, negated, open, open_with, set_variable, value, warm_up};
 
 /// Codes of the kernel driver, as Apple's systems give them.
 const SUBMISSIONS_IGNORED: i64 = 4;
@@ -87,9 +89,45 @@ alone! {
         assert!(text.contains("may be tried again"), "{text}");
     }
 
+    fn every_error_of_a_command_buffer_has_its_name_and_fails_its_batch_alone() {
+        let device = open();
+        let stream = device.stream().unwrap();
+        warm_up(&stream);
+        for error in CommandBufferError::ALL {
+            if *error == CommandBufferError::DeviceRemoved {
+                // That loses the device; see below.
+                continue;
+            }
+            control::fault_next(Fault::Fail(*error, None));
+            let (found, text) = error_of(filled(&stream, 1.0).and_then(|buffer| value(&stream, &buffer)));
+            match found {
+                Error::OutOfMemory { .. } => assert_eq!(*error, CommandBufferError::OutOfMemory),
+                found => {
+                    assert!(matches!(found, Error::Fault { .. }) && found.is_retryable(), "{text}");
+                    // Kernels cannot have the error of tiles, so it has no name here.
+                    let name = match error {
+                        CommandBufferError::Memoryless => "error 10".into(),
+                        error => format!("MTLCommandBufferError{error:?}"),
+                    };
+                    assert!(text.contains(&name), "{text}");
+                }
+            }
+            warm_up(&stream);
+        }
+        assert_eq!(device.health().state, HealthState::Healthy);
+    }
+
     fn submissions_that_are_ignored_lose_the_device() {
         loses_the_device(|| {
             control::fault_next(Fault::Fail(CommandBufferError::Internal, Some(SUBMISSIONS_IGNORED)));
+        });
+    }
+
+    /// Some systems say it in words only.
+    fn a_code_of_the_kernel_driver_is_found_in_the_text() {
+        loses_the_device(|| {
+            let words = "Ignored (for causing prior errors) (00000004:kIOGPUCommandBufferCallbackErrorSubmissionsIgnored)";
+            control::fault_next(Fault::FailSaying(CommandBufferError::Internal, words));
         });
     }
 
@@ -104,21 +142,6 @@ alone! {
         control::fault_next(Fault::Fail(CommandBufferError::OutOfMemory, None));
         let (error, text) = error_of(filled(&stream, 1.0).and_then(|buffer| value(&stream, &buffer)));
         assert!(matches!(error, Error::OutOfMemory { .. }), "{text}");
-        assert_eq!(device.health().state, HealthState::Healthy);
-        warm_up(&stream);
-    }
-
-    fn a_buffer_that_cannot_be_had_is_a_lack_of_memory_with_figures() {
-        let device = open();
-        let stream = device.stream().unwrap();
-        warm_up(&stream);
-        let (error, text) = error_of(stream.allocate(1 << 50));
-        assert!(matches!(error, Error::OutOfMemory { requested, .. } if requested >= 1 << 50), "{text}");
-        // Caches are given back before that, so the refusals are as many as the steps and one more at least.
-        (0..64).for_each(|_| control::refuse_next(Refusal::Buffer));
-        let (error, text) = error_of(stream.allocate(48 << 20));
-        assert!(matches!(error, Error::OutOfMemory { .. }), "{text}");
-        while stream.allocate(48 << 20).is_err() {}
         assert_eq!(device.health().state, HealthState::Healthy);
         warm_up(&stream);
     }
@@ -158,24 +181,43 @@ alone! {
         assert_eq!(device.health().state, HealthState::Healthy);
     }
 
-    fn a_text_that_the_compiler_refuses_is_an_error_of_its_key_and_is_tried_again() {
+    /// A batch of several command buffers cannot be taken back when the first is committed: it fails as a whole.
+    fn an_encoder_that_is_lacking_in_the_middle_of_a_batch_fails_all_of_it() {
+        set_variable("MILLSTREAM_METAL_WORK", "16");
         let device = open();
         let stream = device.stream().unwrap();
-        let from = filled(&stream, 2.0).unwrap();
-        assert_eq!(value(&stream, &from).unwrap(), 2.0);
-        for refusal in [Refusal::Library, Refusal::Pipeline] {
-            control::refuse_next(refusal);
-            let (error, text) = error_of(negated(&stream, &from).and_then(|b| value(&stream, &b)));
-            assert!(text.contains("ms_unary"), "{refusal:?}: {text}");
-            assert!(error.is_retryable(), "{text}");
-            // Other keys work meanwhile.
-            assert_eq!(value(&stream, &filled(&stream, 5.0).unwrap()).unwrap(), 5.0);
+        warm_up(&stream);
+        control::refuse_later(Refusal::Encoder, 2);
+        let (error, text) = error_of(filled(&stream, 1.0).and_then(|from| negated(&stream, &from)).and_then(|b| value(&stream, &b)));
+        assert!(error.is_retryable() && text.contains("encoder"), "{text}");
+        warm_up(&stream);
+        assert_eq!(device.health().state, HealthState::Healthy);
+    }
+
+    /// The record of a batch with a fault serves a later batch, in which it is zero again.
+    fn an_index_out_of_range_fails_its_command_and_no_later_one() {
+        let device = open();
+        let stream = device.stream().unwrap();
+        let rows = |count: usize| Layout::contiguous(DType::F32, &[count, 4]).unwrap();
+        let table = stream.allocate(rows(3).dense_bytes()).unwrap();
+        stream.upload(table.operand(rows(3)), &[1.0f32; 12]).unwrap();
+        let look_up = |index: i32| {
+            let ids = Layout::contiguous(DType::I32, &[1])?;
+            let (wanted, to) = (stream.allocate(4)?, stream.allocate(rows(1).dense_bytes())?);
+            stream.upload(wanted.operand(ids), &[index])?;
+            stream.record(Command::embedding(to.operand(rows(1)), table.operand(rows(3)), wanted.operand(ids))?)?;
+            stream.download(to.operand(rows(1)))?.read::<f32>()
+        };
+        for _ in 0..2 {
+            let (error, text) = error_of(look_up(3));
+            assert!(matches!(error, Error::Fault { command: "embedding", .. }), "{text}");
+            // More than there are records.
+            (0..20).for_each(|_| assert_eq!(look_up(2).unwrap(), [1.0; 4]));
         }
-        assert_eq!(value(&stream, &negated(&stream, &from).unwrap()).unwrap(), -2.0);
     }
 
     fn a_hang_ends_at_the_deadline_with_the_command_named() {
-        let device = Device::builder("metal").wait_timeout(Duration::from_millis(300)).open().unwrap();
+        let device = open_with(|builder| builder.wait_timeout(Duration::from_millis(300)));
         let stream = device.stream().unwrap();
         // What is compiled here may take longer than that.
         while filled(&stream, 2.0).and_then(|b| negated(&stream, &b)).and_then(|b| value(&stream, &b)).is_err() {}
@@ -190,7 +232,7 @@ alone! {
     }
 
     fn double_precision_is_refused_when_it_is_recorded() {
-        use millstream::{DType, Tensor};
+        use millstream::Tensor;
         let device = open();
         let wide = Tensor::zeros(&[4], DType::F64, &device).unwrap();
         let (error, text) = error_of(wide.tanh());

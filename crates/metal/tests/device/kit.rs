@@ -1,13 +1,14 @@
 //! What the tests share.
 
 use std::process::Command as Process;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use millstream::command::{Command, UnaryOp};
+use millstream::device::{DeviceBuilder, HealthState};
 use millstream::memory::{Buffer, Layout};
 use millstream::{DType, Device, Error, Result, Stream};
-use millstream_metal as _;
-use millstream_metal_driver::rules;
+use millstream_metal_driver::{control, rules};
 
 const ALONE: &str = "MILLSTREAM_METAL_TEST";
 
@@ -33,6 +34,7 @@ pub fn run_alone(path: &str, test: impl FnOnce()) {
     let (_, name) = path.split_once("::").expect("a test in a module");
     if is_alone(name) {
         test();
+        nothing_is_left();
         no_rule_is_broken();
         return;
     }
@@ -50,9 +52,51 @@ pub fn no_rule_is_broken() {
     assert!(broken.is_empty(), "{broken:?}");
 }
 
+/// What the tests opened. Each is closed at the end of its test.
+static OPENED: Mutex<Vec<Device>> = Mutex::new(Vec::new());
+
 /// The device, with deadlines that a busy machine keeps.
 pub fn open() -> Device {
-    Device::builder("metal").wait_timeout(Duration::from_secs(60)).open().unwrap()
+    open_with(|builder| builder)
+}
+
+/// The same, with something changed.
+pub fn open_with(change: impl FnOnce(DeviceBuilder) -> DeviceBuilder) -> Device {
+    let device =
+        change(Device::builder("metal").wait_timeout(Duration::from_secs(60))).open().unwrap();
+    OPENED.lock().unwrap().push(device);
+    device
+}
+
+/// The test ends in the middle of work: nothing is closed, and what lives is not counted.
+pub fn leave_open() {
+    OPENED.lock().unwrap().clear();
+}
+
+/// Closes the devices: what lives then is what the process keeps. On a device that was lost it is unknown what the GPU still
+/// uses, so nothing is released there.
+fn nothing_is_left() {
+    let opened = std::mem::take(&mut *OPENED.lock().unwrap());
+    if opened.is_empty() || opened.iter().any(|device| device.health().state == HealthState::Lost) {
+        return;
+    }
+    for device in opened {
+        // The last call of a test may be one that fails on purpose.
+        let _ = device.close();
+    }
+    control::expect_left(&millstream_metal::kept_objects(), Duration::from_secs(20));
+}
+
+/// A number of the environment, or the usual one: ThreadSanitizer has no room for as many seeds and threads.
+pub fn set_number(key: &str, usual: u64) -> u64 {
+    std::env::var(key)
+        .map_or(usual, |value| value.parse().unwrap_or_else(|_| panic!("{key} is a number")))
+}
+
+/// Sets a variable of the environment, before the device is opened.
+pub fn set_variable(key: &str, value: &str) {
+    // SAFETY: no other thread of this process uses the environment: the test has the process for itself.
+    unsafe { std::env::set_var(key, value) };
 }
 
 /// Numbers that the tests compute with.

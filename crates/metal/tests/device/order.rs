@@ -1,10 +1,13 @@
 //! Order between and within streams, while the driver loses time at random.
 
-use millstream::command::Command;
-use millstream::{Device, Stream};
+use millstream::command::{Command, UnaryOp};
+use millstream::memory::Layout;
+use millstream::{DType, Device, Event, Stream};
 use millstream_metal_driver::control;
 
-use crate::kit::{alone, filled, negated, no_rule_is_broken, open, row, value, warm_up};
+use crate::kit::{
+    alone, filled, negated, no_rule_is_broken, open, row, set_number, set_variable, value, warm_up,
+};
 
 /// A ring of streams: each negates what the one before has made. A missing wait, or memory that is used again too early,
 /// gives another value.
@@ -34,12 +37,6 @@ fn within_a_batch(stream: &Stream, rounds: usize) {
             assert_eq!(value(stream, third).unwrap(), start + i as f32, "round {round}");
         }
     }
-}
-
-/// A number of the environment, or the usual one: ThreadSanitizer has no room for as many seeds and threads.
-fn set_number(key: &str, usual: u64) -> u64 {
-    std::env::var(key)
-        .map_or(usual, |value| value.parse().unwrap_or_else(|_| panic!("{key} is a number")))
 }
 
 /// Seeds that are tried.
@@ -73,6 +70,29 @@ alone! {
                     last = negated(&stream, &last).unwrap();
                 }
                 assert_eq!(value(&stream, &last).unwrap(), start, "round {round}");
+            }
+            no_rule_is_broken();
+        }
+    }
+
+    /// Uploads to memory that the GPU uses go through memory of the batch's own, which is another's only when the batch is through.
+    fn what_batches_in_flight_upload_does_not_mix() {
+        let device = open();
+        let stream = device.stream().unwrap();
+        warm_up(&stream);
+        for seed in seeds() {
+            control::set_seed(seed);
+            let shared = filled(&stream, 0.0).unwrap();
+            let copies: Vec<_> = (1..=12)
+                .map(|batch| {
+                    stream.upload(shared.operand(row()), &[batch as f32; 64]).unwrap();
+                    let copy = negated(&stream, &shared).unwrap();
+                    stream.flush().unwrap();
+                    copy
+                })
+                .collect();
+            for (batch, copy) in copies.iter().enumerate() {
+                assert_eq!(value(&stream, copy).unwrap(), -(batch as f32 + 1.0), "seed {seed}");
             }
             no_rule_is_broken();
         }
@@ -126,8 +146,7 @@ alone! {
     }
 
     fn streams_that_share_two_queues_are_right_too() {
-        // SAFETY: no other thread of this process uses the environment: the test has the process for itself.
-        unsafe { std::env::set_var("MILLSTREAM_METAL_QUEUES", "2") };
+        set_variable("MILLSTREAM_METAL_QUEUES", "2");
         let device = open();
         warm_up(&device.stream().unwrap());
         control::set_seed(7);
@@ -136,13 +155,37 @@ alone! {
 
     /// The smallest bound there is: every batch has many command buffers, and launches are cut.
     fn a_batch_that_is_cut_into_many_command_buffers_is_right_too() {
-        // SAFETY: as above.
-        unsafe { std::env::set_var("MILLSTREAM_METAL_WORK", "16") };
+        set_variable("MILLSTREAM_METAL_WORK", "16");
         let device = open();
         let stream = device.stream().unwrap();
         warm_up(&stream);
         control::set_seed(3);
         ring(&device, 5);
         within_a_batch(&stream, 5);
+    }
+
+    /// A queue blocks beyond so many command buffers. A batch with more parts goes on in the last of them.
+    fn a_batch_with_more_parts_than_a_queue_has_room_for_is_right_too() {
+        set_variable("MILLSTREAM_METAL_WORK", "1");
+        let device = open();
+        let stream = device.stream().unwrap();
+        let many = Layout::contiguous(DType::F32, &[1 << 17]).unwrap();
+        control::set_seed(3);
+        for timed in [false, true] {
+            let before = timed.then(|| Event::timed(&stream).unwrap());
+            let mut last = stream.allocate(many.dense_bytes()).unwrap();
+            stream.record(Command::fill(last.operand(many), 3.0f32).unwrap()).unwrap();
+            for _ in 0..4 {
+                let next = stream.allocate(many.dense_bytes()).unwrap();
+                let command = Command::unary(UnaryOp::Neg, next.operand(many), last.operand(many));
+                stream.record(command.unwrap()).unwrap();
+                last = next;
+            }
+            let values = stream.download(last.operand(many)).unwrap().read::<f32>().unwrap();
+            assert!(values.iter().all(|value| *value == 3.0), "timed: {timed}");
+            if let Some(before) = before {
+                before.elapsed(&Event::timed(&stream).unwrap()).unwrap();
+            }
+        }
     }
 }

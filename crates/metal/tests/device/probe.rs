@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use millstream::backend::{ProbeEntry, ProbeOptions, ProbeRow, ProbeOutcome};
+use millstream::backend::{ProbeEntry, ProbeOptions, ProbeOutcome, ProbeRow};
 use millstream_metal_driver::control;
 use millstream_metal_driver::deviations::{Deviation, deviate, set_watchdog};
 
@@ -69,7 +69,7 @@ alone! {
 
     fn a_device_without_newer_features_says_what_could_not_be_run() {
         control::set_paravirtual(true);
-        for name in ["residency-sets", "counter-samples", "counter-unit"] {
+        for name in ["residency-sets", "counter-samples", "counter-unit", "matrix-sums"] {
             let row = row(name);
             assert_eq!(row.outcome, ProbeOutcome::NotRun, "{row:?}");
             assert!(row.found.contains("this device has no"), "{row:?}");
@@ -114,11 +114,13 @@ alone! {
     }
 
     fn groups_that_are_smaller_are_noticed() {
-        is_noticed(Deviation::SmallGroups, "group-threads");
+        control::set_pipeline_limits(32, 512);
+        assert_eq!(row("group-threads").outcome, ProbeOutcome::Not);
     }
 
     fn simd_groups_of_another_width_are_noticed() {
-        is_noticed(Deviation::NarrowGroups, "simd-width");
+        control::set_pipeline_limits(16, 1024);
+        assert_eq!(row("simd-width").outcome, ProbeOutcome::Not);
     }
 
     fn a_signal_of_a_failed_command_buffer_is_noticed() {

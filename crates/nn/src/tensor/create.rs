@@ -1,8 +1,9 @@
 //! Making tensors.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
-use millstream_core::{Command, DType, Device, HostBytes, Scalar};
+use millstream_core::{Command, DType, Device, HostBytes, HostOwner, Layout, Scalar, Stream};
 
 use super::{OpRecorder, Tensor};
 use crate::bytes::{collected, room};
@@ -250,6 +251,34 @@ impl Tensor {
             bytes = collected(bytes.len(), bytes.iter().map(|&byte| u8::from(byte != 0)))?.into();
         }
         recorder.output_with(dtype, shape, &bytes)
+    }
+
+    /// A tensor whose elements lie in memory that somebody keeps, and are read there by the device. `None` if the device cannot.
+    ///
+    /// # Errors
+    ///
+    /// A range that is not that of the shape, or a device that is gone.
+    pub(crate) fn wrapping(
+        owner: HostOwner,
+        range: Range<usize>,
+        shape: &[usize],
+        dtype: DType,
+        device: &Device,
+    ) -> Result<Option<Self>> {
+        check_size("wrap", range.len(), shape, dtype)?;
+        // Devices rely on flags of 0 and 1, which a file need not have, and on whole bytes.
+        if dtype == DType::Bool || dtype.per_byte() > 1 {
+            return Ok(None);
+        }
+        let Some((buffer, offset)) = Stream::current_unleased(device)?.wrap(owner, range)? else {
+            return Ok(None);
+        };
+        if !offset.is_multiple_of(dtype.size()) {
+            return Ok(None);
+        }
+        let dense = Layout::contiguous(dtype, shape)?;
+        let layout = Layout::strided(dtype, shape, dense.strides(), offset / dtype.size())?;
+        Ok(Some(Self { buffer, layout }))
     }
 
     /// As [`from_bytes`](Self::from_bytes), without a copy on the host: the device reads these bytes.

@@ -30,7 +30,7 @@ impl Tensor {
     #[doc(alias = "to_vec1")]
     pub fn to_vec<T: Value>(&self) -> Result<Vec<T>> {
         self.check_dtype::<T>("to_vec")?;
-        T::read(self.download()?)
+        T::read(self.arrived()?)
     }
 
     /// Like [`to_vec`](Self::to_vec), without holding a thread: the read is recorded now, and the future is ready
@@ -91,7 +91,7 @@ impl Tensor {
             let there = format!("shape {shape:?} has {elements} elements");
             return invalid("read_into", format!("{there}, but the slice has room for {room}"));
         }
-        T::read_into(self.download()?, target)
+        T::read_into(self.arrived()?, target)
     }
 
     /// Starts to copy the elements to the host. Wait for them later, or read them without a further copy
@@ -116,6 +116,11 @@ impl Tensor {
     /// What went wrong while they were computed, if that is known already.
     pub fn download(&self) -> Result<Download> {
         Stream::current_unleased(&self.device())?.download(self.operand())
+    }
+
+    /// The elements, waited for.
+    fn arrived(&self) -> Result<Download> {
+        Stream::current_unleased(&self.device())?.read(self.operand())
     }
 
     fn check_dtype<T: Value>(&self, op: &'static str) -> Result<()> {

@@ -3,15 +3,22 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 use memmap2::Mmap;
+use millstream_core::{DType, Device};
 
 use super::advice;
 use super::header::{self, Entry};
-use crate::{Error, Result};
+use crate::{Error, Result, Tensor};
+
+/// Tensors below this size are copied: each that is not takes a buffer of its own.
+const WRAP_BYTES: usize = 256 << 10;
+/// Kernels read 16 bytes at once where they can. A tensor that begins elsewhere is copied to where they can.
+const WRAP_ALIGNMENT: usize = 16;
 
 pub struct MappedFile {
-    map: Mmap,
+    map: Arc<Mmap>,
     entries: HashMap<String, Entry>,
 }
 
@@ -26,11 +33,32 @@ impl MappedFile {
             let reason = advice::foreign(path, &map).map_or(reason, str::to_owned);
             Error::Format { path: path.display().to_string(), reason }
         })?;
-        Ok(Self { map, entries })
+        Ok(Self { map: Arc::new(map), entries })
     }
 
     pub fn entries(&self) -> &HashMap<String, Entry> {
         &self.entries
+    }
+
+    /// A tensor that the device reads where it lies in the file, if it can and that is worth it.
+    ///
+    /// # Errors
+    ///
+    /// The device is gone.
+    pub fn wrapped(
+        &self,
+        entry: &Entry,
+        shape: &[usize],
+        dtype: DType,
+        device: &Device,
+    ) -> Result<Option<Tensor>> {
+        let bytes = self.data(entry);
+        let aligned = bytes.as_ptr().addr().is_multiple_of(WRAP_ALIGNMENT);
+        if bytes.len() < WRAP_BYTES || !aligned || cfg!(target_endian = "big") {
+            return Ok(None);
+        }
+        let owner = Arc::clone(&self.map);
+        Tensor::wrapping(owner, entry.place.clone(), shape, dtype, device)
     }
 
     /// The bytes of a tensor of this file.

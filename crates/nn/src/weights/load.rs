@@ -313,6 +313,9 @@ impl Weights {
             Source::Files(shards) => {
                 let (file, entry) = shards.find(name).ok_or_else(missing)?;
                 let dtype = *entry.dtype.as_ref().map_err(|_| missing())?;
+                if let Some(tensor) = file.wrapped(entry, shape, dtype, &self.device)? {
+                    return Ok(tensor);
+                }
                 let bytes = crate::bytes::from_file(file.data(entry), dtype, false)?;
                 Tensor::from_bytes(&bytes, shape, dtype, &self.device)
             }

@@ -119,7 +119,8 @@ impl Weights {
 
     /// Opens a `.safetensors` file, the index of a model in several files
     /// (`model.safetensors.index.json`), or a folder with one of these. Files are mapped, not read: they
-    /// must not change while the weights are in use.
+    /// must not change while the weights are in use, or tensors that were loaded from them. A device that shares the host's memory
+    /// reads large tensors where they lie.
     ///
     /// ```
     /// # millstream_nn::doctest!();

@@ -20,7 +20,8 @@ fn a_wrong_answer_is_noticed() {
     assert_ne!(answers[0], answers[1]);
     answers[2][7] ^= 1;
     for origin in [Origin::Device, Origin::Host] {
-        let subject = Subject { callee: &callee(origin), device, answers: &answers };
+        let arrivals = Arrivals::Closed;
+        let subject = Subject { callee: &callee(origin), device, answers: &answers, arrivals };
         // Too short for more than one call of each input, however fast the machine is.
         let sample = subject.measure(2, Duration::ZERO);
         assert_eq!((sample.mismatches, sample.errors, sample.latencies.len()), (1, 0, 3));

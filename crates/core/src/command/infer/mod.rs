@@ -180,7 +180,7 @@ impl<B: BufferLike> Command<B> {
             command.push(buffer, &layout);
         }
         // More outputs than a byte can count are more than any operation has, and are refused below.
-        command.outputs = command.operands.len().min(usize::from(u8::MAX)) as u8;
+        command.outputs = command.operands.len().min(usize::from(u16::MAX)) as u16;
         for Operand { buffer, layout } in inputs {
             command.push(buffer, &layout);
         }
@@ -230,7 +230,7 @@ impl<B: BufferLike> Command<B> {
             }
             command.operands.set_len(count + inputs.len());
         }
-        command.outputs = count as u8;
+        command.outputs = count as u16;
         if let Some((_, input)) = inputs.first() {
             command.op.convert_limits(input.dtype());
         }

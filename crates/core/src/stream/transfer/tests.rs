@@ -21,3 +21,22 @@ fn a_download_that_was_not_written_is_not_read() {
     // The command itself has passed, and what comes behind it is as ever.
     stream.synchronize().unwrap();
 }
+
+#[test]
+fn a_device_with_memory_of_its_own_reads_by_a_copy_and_wraps_nothing() {
+    let (device, _) = fake::device(Config::default(), 1 << 20, 1).unwrap();
+    let stream = device.stream().unwrap();
+    let buffer = stream.allocate(16).unwrap();
+    let layout = Layout::contiguous(DType::F32, &[4]).unwrap();
+    stream.upload(buffer.operand(layout), &[0f32; 4]).unwrap();
+    let before = stream.counters().commands;
+    assert_eq!(stream.read(buffer.operand(layout)).unwrap().elements(), 4);
+    assert_eq!(stream.counters().commands, before + 1);
+    let bytes: HostOwner = std::sync::Arc::new(vec![1u8; 64]);
+    assert!(stream.wrap(std::sync::Arc::clone(&bytes), 0..64).unwrap().is_none());
+    assert!(stream.wrap(std::sync::Arc::clone(&bytes), 4..4).unwrap().is_none());
+    for range in [0..65, 65..66, usize::MAX - 1..usize::MAX] {
+        let error = stream.wrap(std::sync::Arc::clone(&bytes), range).unwrap_err();
+        assert!(matches!(error, Error::Invalid { op: "wrap", .. }), "{error}");
+    }
+}

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 
@@ -40,7 +42,7 @@ impl Model {
     }
 
     fn wait_for_it(&self) {
-        assert_eq!(self.pool.take_with(None, || self.reclaim()), Some(0));
+        assert_eq!(self.pool.take_with(None, |_, _| Duration::ZERO, || self.reclaim()), Some(0));
         self.slot.begin(0);
     }
 }

@@ -48,7 +48,7 @@ fn loom_leaving_the_line_races_with_being_served() {
         };
         let left = pool.leave(&waiter);
         if !left {
-            pool.await_grant(&waiter, None, None).unwrap();
+            pool.await_grant(&waiter, 0, None, None).unwrap();
         }
         giver.join().unwrap();
         assert_eq!(pool.free_word(), u64::from(left), "the permit is free or held, never both");
@@ -70,7 +70,7 @@ fn loom_nobody_overtakes_a_waiter() {
             thread::spawn(move || pool.put(()))
         };
         assert!(pool.try_take().is_none(), "overtook the waiter");
-        pool.await_grant(&waiter, None, None).unwrap();
+        pool.await_grant(&waiter, 0, None, None).unwrap();
         giver.join().unwrap();
         pool.put(());
         assert_eq!(pool.free_word(), 1);

@@ -200,6 +200,39 @@ fn attention_of_rank_three() {
     assert!(has(&names, "attention"));
 }
 
+/// Heads joined with the batch, but apart where the mask of each batch is added.
+#[test]
+fn a_mask_is_added_where_batch_and_heads_are_apart() {
+    let mut w = Writer::new();
+    let [q, k, v] = [w.input(&[6, 5, 8]), w.input(&[6, 8, 9]), w.input(&[6, 9, 4])];
+    let mask = w.input(&[2, 1, 5, 9]);
+    let scores = w.matmul(q, k);
+    let apart = w.reshape(scores, &[2, 3, 5, 9]);
+    let masked = w.binary(BinaryOp::Add, apart, mask);
+    let joined = w.reshape(masked, &[6, 5, 9]);
+    let shares = w.op(Op::Softmax { axis: 2, log: false }, &[joined]);
+    let mixed = w.matmul(shares, v);
+    assert!(has(&w.check(&[mixed]), "attention"));
+}
+
+/// Where every key of a query is masked with a finite number, all keys count the same.
+#[test]
+fn a_query_that_sees_no_key_gets_what_softmax_gives() {
+    for hidden in [-1e30f32, -3e38] {
+        let mut w = Writer::new();
+        let [q, k, v] = [w.input(&[1, 2, 3, 8]), w.input(&[1, 2, 8, 4]), w.input(&[1, 2, 4, 8])];
+        let seen = [true, true, false, true, false, false, false, false, false, true, false, false];
+        let seen: Vec<Scalar> = seen.iter().map(|&seen| Scalar::Bool(seen)).collect();
+        let seen = Array::of_scalars(DType::Bool, &[3, 4], &seen).unwrap();
+        let seen = w.graph.add_constant(Constant::new(seen));
+        let (scores, hidden) = (w.matmul(q, k), w.number(hidden));
+        let masked = w.op(Op::Where, &[seen, scores, hidden]);
+        let shares = w.op(Op::Softmax { axis: 3, log: false }, &[masked]);
+        let mixed = w.matmul(shares, v);
+        assert!(has(&w.check(&[mixed]), "attention"));
+    }
+}
+
 fn conv(w: &mut Writer, x: Edge, weight: Edge, pad: u32) -> Edge {
     let mut params = ConvParams::new(2);
     (params.pad_before, params.pad_after) = ([pad, pad, 0], [pad, pad, 0]);

@@ -8,6 +8,8 @@ const LIMITS: Limits = Limits {
     shared_bytes: 32 << 10,
     simd_width: 32,
     f64: true,
+    matrices: false,
+    matrix_units: false,
     parallel_groups: 8,
 };
 

@@ -7,6 +7,8 @@ pub(in crate::lower) const LIMITS: Limits = Limits {
     shared_bytes: 48 << 10,
     simd_width: 32,
     f64: true,
+    matrices: false,
+    matrix_units: false,
     parallel_groups: 132,
 };
 

@@ -8,7 +8,7 @@ use std::process::Command;
 use super::fibers;
 use super::signature::Signature;
 use super::strict;
-use super::toolchain::{self, FLAGS, clang, folder, optimization, run, sanitized};
+use super::toolchain::{self, FLAGS, LIBRARY, clang, folder, optimization, run, sanitized};
 use crate::deviations::{Deviation, deviates};
 
 /// A compiled text.
@@ -24,6 +24,8 @@ pub struct Kernel {
     pub max_threads: u32,
     /// Bytes of group memory.
     pub shared_bytes: usize,
+    /// Its text uses simdgroup matrices.
+    pub matrices: bool,
     /// Where its group memory begins and ends among that of the whole text.
     shared: [usize; 2],
     launch: usize,
@@ -39,13 +41,12 @@ const TOUCH: &str = "kernel void driver_touch(ulong x) { __local volatile ulong 
 
 /// Compiles a text for a version of the language, or gives the compiler's words.
 pub fn compile(source: &str, version: u32) -> Result<Program, String> {
-    std::thread::sleep(crate::control::compile_delay());
+    crate::control::wait_for_compiler();
     fibers::load()?;
     let mut hasher = DefaultHasher::new();
-    let library = include_str!("../../include/metal_stdlib");
     let imprecise = deviates(Deviation::Imprecise);
     let how = (FLAGS, CALL, TOUCH, sanitized(), optimization(), imprecise);
-    (source, version, how, library).hash(&mut hasher);
+    (source, version, how, LIBRARY).hash(&mut hasher);
     let name = format!("{:016x}", hasher.finish());
     let cached = folder()?.join("cache").join(&name);
     if let Some(program) = Program::load(&cached) {
@@ -91,6 +92,7 @@ fn build(source: &str, version: u32, own: &Path) -> Result<String, String> {
     // What a group shares is static in this mode. Every thread that runs groups needs its own.
     let ir = std::fs::read_to_string(file("ll")).map_err(|error| error.to_string())?;
     strict::check_symbols(ir.lines().filter(|line| line.starts_with("define ")))?;
+    let matrices = u8::from(strict::uses_matrices(&ir));
     let ir: String = ir.lines().map(own_group_memory).collect();
     write("ll", &ir)?;
     run(Command::new("clang-22")
@@ -111,7 +113,7 @@ fn build(source: &str, version: u32, own: &Path) -> Result<String, String> {
     let line = |signature: &Signature| {
         let Signature { name, buffers, max_threads, .. } = signature;
         let (bytes, [begin, end]) = strict::group_memory(&sizes, name);
-        format!("{name} {buffers} {max_threads} {bytes} {begin} {end}\n")
+        format!("{name} {buffers} {max_threads} {bytes} {matrices} {begin} {end}\n")
     };
     Ok(signatures.iter().map(line).collect())
 }
@@ -132,11 +134,14 @@ impl Kernel {
         let words: Vec<_> = line.split(' ').collect();
         let [name, numbers @ ..] = &words[..] else { return None };
         let numbers: Vec<usize> = numbers.iter().map_while(|number| number.parse().ok()).collect();
-        let [buffers, max_threads, shared_bytes, begin, end] = numbers[..] else { return None };
+        let [buffers, max_threads, shared_bytes, matrices, begin, end] = numbers[..] else {
+            return None;
+        };
         let launch = symbol(handle, &format!("launch_{name}")).ok()?.addr();
         let (name, shared) = ((*name).to_owned(), [begin, end]);
         let (buffers, max_threads) = (buffers as u32, max_threads as u32);
-        Some(Self { name, buffers, max_threads, shared_bytes, shared, launch })
+        let matrices = matrices != 0;
+        Some(Self { name, buffers, max_threads, shared_bytes, matrices, shared, launch })
     }
 }
 

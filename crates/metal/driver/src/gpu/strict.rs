@@ -39,6 +39,13 @@ pub fn check_symbols<'a>(mut symbols: impl Iterator<Item = &'a str>) -> Result<(
     }
 }
 
+/// Whether something is done with simdgroup matrices. What nobody calls is not among the functions.
+pub fn uses_matrices(ir: &str) -> bool {
+    let of_matrices =
+        |line: &str| line.starts_with("define ") && line.contains("metal16simdgroup_matrix");
+    ir.lines().any(of_matrices)
+}
+
 /// The bytes of a kernel's static variables, by their mangled names, and where they begin and end.
 pub fn group_memory(sizes: &str, kernel: &str) -> (usize, [usize; 2]) {
     let prefix = format!("_ZZ{}{kernel}E", kernel.len());

@@ -1,5 +1,6 @@
 //! clang, and where texts are compiled.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -26,6 +27,12 @@ pub const FLAGS: &[&str] = &[
     "-Wno-tautological-compare",
 ];
 
+/// The headers of Metal's library, by name.
+pub const LIBRARY: &[(&str, &str)] = &[
+    ("metal_stdlib", include_str!("../../include/metal_stdlib")),
+    ("metal_simdgroup_matrix", include_str!("../../include/metal_simdgroup_matrix")),
+];
+
 /// The compiler with these flags and the library's header, for a version of the language such as 310.
 pub fn clang(version: u32) -> Result<Command, String> {
     let mut clang = Command::new("clang-22");
@@ -33,7 +40,7 @@ pub fn clang(version: u32) -> Result<Command, String> {
     if deviates(Deviation::Imprecise) {
         clang.arg("-DDRIVER_IMPRECISE");
     }
-    clang.arg("-I").arg(folder()?.join("include"));
+    clang.arg("-I").arg(folder()?.join("include").join(library_name()));
     Ok(clang)
 }
 
@@ -58,6 +65,13 @@ pub fn optimization() -> &'static str {
     })
 }
 
+/// The folder of the headers. A build with other ones has another.
+fn library_name() -> String {
+    let mut hasher = DefaultHasher::new();
+    LIBRARY.hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
 /// Where texts are compiled: one folder for all processes of a user, with the library's header. Files in it have names
 /// of their own.
 pub fn folder() -> Result<PathBuf, String> {
@@ -67,10 +81,10 @@ pub fn folder() -> Result<PathBuf, String> {
         let user = unsafe { libc::getuid() };
         let folder = std::env::temp_dir().join(format!("millstream-metal-driver-{user}"));
         let write = || {
-            let include = folder.join("include");
+            let include = folder.join("include").join(library_name());
             std::fs::create_dir_all(&include)?;
             std::fs::create_dir_all(folder.join("cache"))?;
-            replace(&include.join("metal_stdlib"), include_str!("../../include/metal_stdlib"))
+            LIBRARY.iter().try_for_each(|(name, text)| replace(&include.join(name), text))
         };
         write().map_err(|error| format!("{}: {error}", folder.display())).map(|()| folder)
     });

@@ -16,6 +16,7 @@ use super::residency::ResidencySet;
 use crate::control::{self, Refusal};
 use crate::foundation::{Any, Error};
 use crate::objc::{Block, BlockRef, Id, Raw, Sel, This, autoreleased, class, method, new};
+use crate::own_time;
 use crate::rules::{Rule, violation};
 
 /// `MTLCommandBufferStatus`.
@@ -263,7 +264,7 @@ pub fn call_handlers(commands: &Id<Commands>, handlers: Vec<BlockRef>) {
         // SAFETY: a block of this signature, as `addCompletedHandler` takes it.
         unsafe {
             let call = std::mem::transmute::<*const (), Handler>(block.invoke());
-            call(block.as_ptr(), commands.this());
+            own_time::of_caller(|| call(block.as_ptr(), commands.this()));
         }
     }
 }

@@ -32,8 +32,6 @@ pub struct Architecture(());
 
 /// Larger ones are refused.
 const MAX_BUFFER: usize = 1 << 30;
-/// What all buffers together should stay below.
-const WORKING_SET: usize = 4 << 30;
 
 class!(
     /// The class of the device.
@@ -179,7 +177,7 @@ unsafe extern "C" fn max_buffer(_: This<Device>, _: Sel) -> usize {
 }
 
 unsafe extern "C" fn working_set(_: This<Device>, _: Sel) -> u64 {
-    WORKING_SET as u64
+    control::working_set() as u64
 }
 
 unsafe extern "C" fn allocated(_: This<Device>, _: Sel) -> usize {
@@ -217,7 +215,9 @@ fn make_buffer(length: usize, options: usize) -> Option<Id<Buffer>> {
         violation(Rule::BufferLength, format_args!("a buffer of {length} bytes"));
         return None;
     }
-    if control::refused(Refusal::Buffer) || buffer::allocated() + length > 2 * WORKING_SET {
+    if control::refused(Refusal::Buffer)
+        || buffer::allocated() + length > 2 * control::working_set()
+    {
         return None;
     }
     Some(new(Buffer::new(Memory::map(length)?, Options(options), None, 0)))
@@ -256,6 +256,9 @@ unsafe extern "C" fn wrapped(
         usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(PAGE).min(PAGE);
     if length == 0 || !bytes.addr().is_multiple_of(page) || !length.is_multiple_of(page) {
         violation(Rule::NoCopyAlignment, format_args!("{length} bytes at {bytes:?}"));
+        return ptr::null_mut();
+    }
+    if control::refused(Refusal::Buffer) {
         return ptr::null_mut();
     }
     // SAFETY: the caller passes null or a block.
@@ -310,17 +313,18 @@ unsafe extern "C" fn begin_library(
 }
 
 unsafe extern "C" fn new_pipeline(
-    _: This<Device>,
+    this: This<Device>,
     _: Sel,
     function: This<Function>,
     error: *mut Raw,
 ) -> Raw {
+    let can = !function.uses_matrices() || this.has("simdgroup matrices");
     // SAFETY: the caller passes null or a place.
-    unsafe { pipeline::make(Some(function.retain()), 0, error) }
+    unsafe { pipeline::make(can.then(|| function.retain()), 0, error) }
 }
 
 unsafe extern "C" fn pipeline_of(
-    _: This<Device>,
+    this: This<Device>,
     _: Sel,
     descriptor: This<pipeline::Descriptor>,
     _: usize,
@@ -328,7 +332,7 @@ unsafe extern "C" fn pipeline_of(
     error: *mut Raw,
 ) -> Raw {
     // SAFETY: the caller passes null or a place.
-    unsafe { pipeline::make_from(descriptor, error) }
+    unsafe { pipeline::make_from(descriptor, |feature| this.has(feature), error) }
 }
 
 unsafe extern "C" fn new_archive(

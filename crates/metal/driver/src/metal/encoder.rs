@@ -237,8 +237,8 @@ unsafe extern "C" fn dispatch(this: This<Encoder>, sel: Sel, groups: Size, threa
         buffers: [0; 31],
         bytes: Vec::new(),
         memory: Vec::new(),
-        program: Arc::clone(&pipeline.function.program),
-        kernel: pipeline.function.kernel,
+        program: Arc::clone(&pipeline.program),
+        kernel: pipeline.index,
     };
     this.commands.use_object(pipeline.this().address(), &pipeline.in_flight, || {
         crate::foundation::Any::from(pipeline.clone())

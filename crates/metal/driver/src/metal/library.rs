@@ -20,6 +20,12 @@ pub struct Function {
     pub kernel: usize,
 }
 
+impl Function {
+    pub fn uses_matrices(&self) -> bool {
+        self.program.kernels[self.kernel].matrices
+    }
+}
+
 /// `MTLCompileOptions`. Kernels are compiled as safe math asks for, whatever it says.
 #[derive(Default)]
 pub struct CompileOptions {
@@ -62,18 +68,24 @@ const DOMAIN: &str = "MTLLibraryErrorDomain";
 /// `MTLLibraryErrorCompileFailure`.
 const COMPILE_FAILURE: isize = 3;
 
+/// A compiled text, or the compiler's words; those that a test asked for among them.
+fn compiled(mut source: String) -> Result<Program, String> {
+    if control::refused(Refusal::Library) {
+        return Err("the compiler service was interrupted".to_owned());
+    }
+    if control::refused(Refusal::Text) {
+        source += "\nthis_is_no_type mistake;\n";
+    }
+    compile(&source, control::language_version())
+}
+
 /// What `newLibraryWithSource` does.
 ///
 /// # Safety
 ///
 /// `error` is null or can be written.
 pub unsafe fn make(source: Option<This<Text>>, error: *mut Raw) -> Raw {
-    let made = if control::refused(Refusal::Library) {
-        Err("the compiler service was interrupted".to_owned())
-    } else {
-        compile(&text(source), control::language_version())
-    };
-    match made {
+    match compiled(text(source)) {
         Ok(program) => new(Library { program: Arc::new(program) }).into_raw(),
         Err(message) => {
             // SAFETY: as the caller says.
@@ -88,10 +100,7 @@ pub fn begin(source: Option<This<Text>>, handler: BlockRef) {
     let source = text(source);
     std::thread::spawn(move || {
         type Handler = unsafe extern "C" fn(*mut Block, Raw, Raw);
-        let made = match control::refused(Refusal::Library) {
-            true => Err("the compiler service was interrupted".to_owned()),
-            false => compile(&source, control::language_version()),
-        };
+        let made = compiled(source);
         crate::objc::with_pool(|| {
             // SAFETY: a block of this signature, as `newLibraryWithSource` takes it.
             let call = unsafe { std::mem::transmute::<*const (), Handler>(handler.invoke()) };

@@ -74,7 +74,7 @@ pub struct Dispatch {
 impl Dispatch {
     fn run(&self, jitter: &mut Jitter) {
         jitter.pause();
-        if control::without_kernels() {
+        if control::at_once() {
             return;
         }
         let Self { program, kernel, groups, threads, buffers, .. } = self;

@@ -6,9 +6,8 @@ use std::sync::{Arc, Mutex};
 use super::library::Function;
 use super::lock;
 use crate::control::{self, Refusal};
-use crate::deviations::{Deviation, deviates};
 use crate::foundation::{Array, Error, alloc_default, write_error};
-use crate::gpu::Kernel;
+use crate::gpu::{Kernel, Program};
 use crate::objc::{Id, Raw, Sel, This, class, method, new, retained};
 use crate::rules::{Rule, violation};
 
@@ -19,7 +18,9 @@ pub const SIMD_WIDTH: usize = 32;
 
 /// `MTLComputePipelineState`.
 pub struct Pipeline {
-    pub function: Id<Function>,
+    pub program: Arc<Program>,
+    /// The place of its kernel among the program's. The function itself may go.
+    pub index: usize,
     pub max_threads: usize,
     /// Command buffers that use it and are not through.
     pub in_flight: Arc<AtomicUsize>,
@@ -42,7 +43,7 @@ pub struct Descriptor {
 
 class!(
     /// The class of pipelines.
-    PIPELINE, "MillstreamComputePipeline", Pipeline,
+    PIPELINE, "MillstreamComputePipelineState", Pipeline,
     [
         method!(c"maxTotalThreadsPerThreadgroup", c"Q@:", max_threads, fn(This<Pipeline>, Sel) -> usize),
         method!(c"threadExecutionWidth", c"Q@:", width, fn(This<Pipeline>, Sel) -> usize),
@@ -65,7 +66,7 @@ class!(
 
 impl Pipeline {
     pub fn kernel(&self) -> &Kernel {
-        &self.function.program.kernels[self.function.kernel]
+        &self.program.kernels[self.index]
     }
 }
 
@@ -80,7 +81,9 @@ pub unsafe fn make(function: Option<Id<Function>>, wanted_threads: usize, error:
         unsafe { write_error(error, Error::make("CompilerError", 2, message, None)) };
         std::ptr::null_mut()
     };
-    let Some(function) = function else { return refuse("a pipeline needs a function") };
+    let Some(function) = function else {
+        return refuse("a pipeline needs a function that the device can run");
+    };
     if control::refused(Refusal::Pipeline) {
         return refuse("the compiler could not allocate memory");
     }
@@ -93,18 +96,25 @@ pub unsafe fn make(function: Option<Id<Function>>, wanted_threads: usize, error:
         );
         return refuse("group memory exceeds the limit of the device");
     }
-    let own_max = if deviates(Deviation::SmallGroups) { own_max.div_ceil(2) } else { own_max };
     let max_threads = if wanted_threads == 0 { own_max } else { own_max.min(wanted_threads) };
-    new(Pipeline { function, max_threads, in_flight: Arc::default() }).into_raw()
+    let max_threads = max_threads.min(control::max_threads());
+    let (program, index) = (Arc::clone(&function.program), function.kernel);
+    new(Pipeline { program, index, max_threads, in_flight: Arc::default() }).into_raw()
 }
 
-/// As above, from a descriptor.
+/// As above, from a descriptor, on a device that has a feature or says that it has not.
 ///
 /// # Safety
 ///
 /// `error` is null or can be written.
-pub unsafe fn make_from(descriptor: This<Descriptor>, error: *mut Raw) -> Raw {
+pub unsafe fn make_from(
+    descriptor: This<Descriptor>,
+    has: impl Fn(&str) -> bool,
+    error: *mut Raw,
+) -> Raw {
     let function = lock(&descriptor.function).clone();
+    let can = |function: &Id<Function>| !function.uses_matrices() || has("simdgroup matrices");
+    let function = function.filter(can);
     // SAFETY: as the caller says.
     unsafe { make(function, descriptor.max_threads.load(Ordering::Relaxed), error) }
 }
@@ -114,7 +124,7 @@ unsafe extern "C" fn max_threads(this: This<Pipeline>, _: Sel) -> usize {
 }
 
 unsafe extern "C" fn width(_: This<Pipeline>, _: Sel) -> usize {
-    if deviates(Deviation::NarrowGroups) { 16 } else { SIMD_WIDTH }
+    control::simd_width()
 }
 
 unsafe extern "C" fn group_bytes(this: This<Pipeline>, _: Sel) -> usize {

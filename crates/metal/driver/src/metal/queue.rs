@@ -10,11 +10,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use super::commands::{Commands, call_handlers};
+use super::commands::{Commands, Op, call_handlers};
 use super::event::SharedEvent;
 use super::lock;
 use super::residency::{Residency, ResidencySet};
-use super::schedule::{Running, Stage, State, Work};
+use super::schedule::{Failure, Running, Stage, State, Work};
 use crate::control::{self, CommandBufferError, Fault, Refusal};
 use crate::deviations::{Deviation, deviates, watchdog};
 use crate::foundation::Error;
@@ -64,10 +64,33 @@ impl Queue {
     }
 
     pub fn commit(&self, commands: Id<Commands>) {
+        if control::at_once() {
+            return self.run_at_once(&commands);
+        }
         let mut state = lock(&self.shared.state);
         state.commit(commands);
         drop(state);
         self.shared.changed.notify_all();
+    }
+
+    /// Runs a command buffer on this thread, in the order of what was encoded.
+    fn run_at_once(&self, commands: &Id<Commands>) {
+        let mut jitter = Jitter::new();
+        Commands::begin(commands);
+        for op in commands.take_ops() {
+            match op {
+                Op::Pass(pass) => pass.run(&mut jitter),
+                Op::Signal(event, value) => SharedEvent::set(&event, value),
+                Op::Wait(event, value) => {
+                    while event.value() < value {
+                        std::thread::yield_now();
+                    }
+                }
+            }
+        }
+        let handlers = commands.finish(None);
+        self.give_back_place();
+        call_handlers(commands, handlers);
     }
 
     /// Where a queue has residency sets, everything that is used must be in one.
@@ -218,7 +241,12 @@ fn begin(shared: &Shared, commands: &Id<Commands>, jitter: &mut Jitter) {
     };
     running.stage = Stage::Begun;
     match fault {
-        Some(Fault::Fail(error, underlying)) => running.fail(error, underlying),
+        Some(Fault::Fail(error, underlying)) => {
+            running.fail(Failure { underlying, ..error.into() })
+        }
+        Some(Fault::FailSaying(error, words)) => {
+            running.fail(Failure { words: Some(words), ..error.into() });
+        }
         Some(Fault::FailHalfway(error)) => {
             running.fail_halfway = Some(error);
             running.fail_if_halfway();
@@ -228,7 +256,7 @@ fn begin(shared: &Shared, commands: &Id<Commands>, jitter: &mut Jitter) {
 }
 
 fn finish(running: Running, handlers: &Sender<(Id<Commands>, Vec<BlockRef>)>) {
-    let error = running.failure.map(|(error, underlying)| {
+    let error = running.failure.map(|Failure { error, underlying, words }| {
         let below = underlying.map(|code| {
             Error::make(
                 "IOGPUCommandQueueErrorDomain",
@@ -240,7 +268,7 @@ fn finish(running: Running, handlers: &Sender<(Id<Commands>, Vec<BlockRef>)>) {
         Error::make(
             "MTLCommandBufferErrorDomain",
             error as isize,
-            format!("{error:?} (driver)"),
+            words.map_or_else(|| format!("{error:?} (driver)"), str::to_owned),
             below,
         )
     });

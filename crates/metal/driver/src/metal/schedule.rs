@@ -24,8 +24,22 @@ pub struct Running {
     pub commands: Id<Commands>,
     ops: Vec<Scheduled>,
     pub stage: Stage,
-    pub failure: Option<(CommandBufferError, Option<i64>)>,
+    pub failure: Option<Failure>,
     pub fail_halfway: Option<CommandBufferError>,
+}
+
+/// Why a command buffer failed.
+pub struct Failure {
+    pub error: CommandBufferError,
+    /// The code of the kernel driver, which comes as underlying error.
+    pub underlying: Option<i64>,
+    pub words: Option<&'static str>,
+}
+
+impl From<CommandBufferError> for Failure {
+    fn from(error: CommandBufferError) -> Self {
+        Self { error, underlying: None, words: None }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -146,7 +160,7 @@ impl State {
     pub fn time_out(&mut self, number: u64) {
         let has = |running: &&mut Running| running.ops.iter().any(|op| op.number == number);
         if let Some(running) = self.submitted.iter_mut().find(has) {
-            running.fail(CommandBufferError::Timeout, None);
+            running.fail(CommandBufferError::Timeout.into());
         }
     }
 
@@ -208,8 +222,8 @@ impl Fences {
 
 impl Running {
     /// A command buffer that fails runs nothing more, and gives no signal.
-    pub fn fail(&mut self, error: CommandBufferError, underlying: Option<i64>) {
-        self.failure = Some((error, underlying));
+    pub fn fail(&mut self, failure: Failure) {
+        self.failure = Some(failure);
         for scheduled in &mut self.ops {
             if let OpState::Signal(event, value) = &scheduled.op
                 && deviates(Deviation::SignalsOnFailure)
@@ -229,7 +243,7 @@ impl Running {
             && done * 2 >= self.ops.len()
         {
             self.fail_halfway = None;
-            self.fail(error, None);
+            self.fail(error.into());
         }
     }
 }

@@ -4,6 +4,9 @@ use std::ffi::{c_int, c_ulong, c_void};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use super::object::count;
+use crate::own_time::OwnTime;
+
 /// As compilers lay blocks out.
 #[repr(C)]
 pub struct Block {
@@ -21,6 +24,9 @@ struct Descriptor {
     copy: Option<unsafe extern "C" fn(*mut Block, *const Block)>,
     dispose: Option<unsafe extern "C" fn(*mut Block)>,
 }
+
+/// What blocks count as among living objects.
+const CLASS: &str = "NSBlock";
 
 const COUNTED: i32 = 0xffff;
 const NEEDS_FREE: i32 = 1 << 24;
@@ -40,6 +46,7 @@ static _NSConcreteMallocBlock: BlockClass = BlockClass([0; 32]);
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn _Block_copy(block: *mut Block) -> *mut Block {
+    let _own = OwnTime::begin();
     // SAFETY: null or a block, by the caller's word; the descriptor says how large it is.
     unsafe {
         let Some(own) = block.as_ref() else { return block };
@@ -54,6 +61,7 @@ unsafe extern "C" fn _Block_copy(block: *mut Block) -> *mut Block {
         let bytes = (*own.descriptor).bytes as usize;
         let copy = libc::malloc(bytes).cast::<Block>();
         assert!(!copy.is_null(), "no memory for a block");
+        count(CLASS, 1);
         std::ptr::copy_nonoverlapping(block.cast::<u8>(), copy.cast(), bytes);
         (*copy).flags = AtomicI32::new(flags & !COUNTED | NEEDS_FREE | 1);
         (*copy).isa = (&raw const _NSConcreteMallocBlock).cast();
@@ -68,6 +76,7 @@ unsafe extern "C" fn _Block_copy(block: *mut Block) -> *mut Block {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn _Block_release(block: *mut Block) {
+    let _own = OwnTime::begin();
     // SAFETY: null or a block, by the caller's word.
     unsafe {
         let Some(own) = block.as_ref() else { return };
@@ -84,6 +93,7 @@ unsafe extern "C" fn _Block_release(block: *mut Block) {
             helper(block);
         }
         libc::free(block.cast());
+        count(CLASS, -1);
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use super::Sel;
 use super::object::Header;
+use crate::own_time::OwnTime;
 use crate::rules::{Rule, violation};
 
 /// A method: name, types as Objective-C encodes them (objc2 compares them in debug builds), and function.
@@ -136,11 +137,31 @@ macro_rules! class {
 /// A row of a class: name, types, function and its signature.
 macro_rules! method {
     ($name:literal, $types:literal, $function:expr, fn($($argument:ty),* $(,)?) $(-> $result:ty)?) => {
-        $crate::objc::Method { name: $name, types: $types, call: $function as unsafe extern "C" fn($($argument),*) $(-> $result)? as *const () }
+        $crate::objc::Method {
+            name: $name,
+            types: $types,
+            call: $crate::objc::counted!($function, [], [$($argument),*], [a b c d e f g h], [$(-> $result)?]) as *const (),
+        }
     };
 }
 
-pub(crate) use {class, method};
+/// A function whose time is counted as the driver's own. Its parameters get names one by one.
+macro_rules! counted {
+    ($function:expr, [$($name:ident: $type:ty),*], [$next:ty $(, $rest:ty)*], [$free:ident $($others:ident)*], $result:tt) => {
+        $crate::objc::counted!($function, [$($name: $type,)* $free: $next], [$($rest),*], [$($others)*], $result)
+    };
+    ($function:expr, [$($name:ident: $type:ty),*], [], $others:tt, [$($result:tt)*]) => {{
+        unsafe extern "C" fn counted($($name: $type),*) $($result)* {
+            let _own = $crate::own_time::OwnTime::begin();
+            let function: unsafe extern "C" fn($($type),*) $($result)* = $function;
+            // SAFETY: as its caller says.
+            unsafe { function($($name),*) }
+        }
+        counted as unsafe extern "C" fn($($type),*) $($result)*
+    }};
+}
+
+pub(crate) use {class, counted, method};
 
 /// What a message runs that nobody has: nothing, and gives zero.
 extern "C" fn unknown() -> usize {
@@ -149,6 +170,7 @@ extern "C" fn unknown() -> usize {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn objc_msg_lookup(receiver: *const Header, sel: Sel) -> *const () {
+    let _own = OwnTime::begin();
     // SAFETY: objc2 passes an object or a class, which begins like one.
     let (class, gone) = unsafe { ((*receiver).class(), (*receiver).is_gone()) };
     let Some(class) = class else {

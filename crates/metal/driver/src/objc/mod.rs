@@ -8,7 +8,7 @@ mod selector;
 
 pub use block::{Block, BlockRef};
 pub use class::{Class, Method};
-pub(crate) use class::{class, method};
+pub(crate) use class::{class, counted, method};
 pub use object::{Header, Id, Payload, This, living, retained};
 pub(crate) use object::{autoreleased, new, objc_release, objc_retain};
 pub use pool::{autorelease, with_pool};

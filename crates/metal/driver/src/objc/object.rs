@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 use super::Class;
+use crate::own_time::OwnTime;
 use crate::rules::{Rule, violation};
 
 /// How every object begins. Headers are never freed, so that a message to an object that is gone is noticed.
@@ -37,15 +38,12 @@ pub trait Payload: Send + Sync + Sized + 'static {
     fn class() -> &'static Class;
 }
 
-/// How many objects of each class live.
+/// How many objects of each class live, and blocks.
 static LIVING: Mutex<BTreeMap<&'static str, i64>> = Mutex::new(BTreeMap::new());
 
-fn count(class: &'static Class, by: i64) {
-    *LIVING
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
-        .entry(class.name())
-        .or_default() += by;
+/// Counts objects of a class.
+pub fn count(class: &'static str, by: i64) {
+    *LIVING.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).entry(class).or_default() += by;
 }
 
 /// The classes that have living objects, with their number.
@@ -61,7 +59,7 @@ pub(crate) fn new<T: Payload>(value: T) -> Id<T> {
         drop(unsafe { Box::from_raw(value.cast::<T>()) });
     }
     let class = T::class();
-    count(class, 1);
+    count(class.name(), 1);
     let header = Header {
         isa: Some(class),
         count: AtomicI32::new(1),
@@ -167,6 +165,7 @@ pub fn retained<T: Payload>(argument: Option<This<T>>) -> Option<Id<T>> {
 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn objc_retain(object: *mut Header) -> *mut Header {
+    let _own = OwnTime::begin();
     // SAFETY: null, an object or a class.
     if let Some(header) = unsafe { object.as_ref() }
         && let Some(class) = header.isa
@@ -180,6 +179,7 @@ pub(crate) unsafe extern "C" fn objc_retain(object: *mut Header) -> *mut Header 
 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn objc_release(object: *mut Header) {
+    let _own = OwnTime::begin();
     // SAFETY: null, an object or a class.
     let Some(header) = (unsafe { object.as_ref() }) else { return };
     let Some(class) = header.isa else { return };
@@ -198,7 +198,7 @@ pub(crate) unsafe extern "C" fn objc_release(object: *mut Header) {
         // SAFETY: the last reference is gone, and the value was taken out once.
         unsafe { (header.drop)(value) };
     }
-    count(class, -1);
+    count(class.name(), -1);
 }
 
 #[unsafe(no_mangle)]

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 
 use super::object::{Header, objc_release, objc_retain};
+use crate::own_time::OwnTime;
 use crate::rules::{Rule, violation};
 
 #[derive(Default)]
@@ -22,6 +23,7 @@ fn with_stack<T>(call: impl FnOnce(&mut Stack) -> T) -> T {
 }
 
 pub fn autorelease(object: *mut Header) -> *mut Header {
+    let _own = OwnTime::begin();
     if object.is_null() {
         return object;
     }
@@ -47,6 +49,7 @@ pub fn with_pool(call: impl FnOnce()) {
 
 #[unsafe(no_mangle)]
 extern "C" fn objc_autoreleasePoolPush() -> usize {
+    let _own = OwnTime::begin();
     with_stack(|stack| {
         stack.pools += 1;
         // Not zero, which would be no pool.
@@ -56,6 +59,7 @@ extern "C" fn objc_autoreleasePoolPush() -> usize {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn objc_autoreleasePoolPop(pool: usize) {
+    let _own = OwnTime::begin();
     let known = with_stack(|stack| stack.pools > 0 && pool >= 1 && pool <= stack.objects.len() + 1);
     if !known {
         violation(Rule::ForeignPool, "a pool is popped that this thread did not push");

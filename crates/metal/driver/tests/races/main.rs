@@ -9,11 +9,20 @@ use objc2_metal::*;
 
 const GROUPS: usize = COUNT.div_ceil(128);
 
+/// What can be planted. The last is no race: the driver's rule notices it.
+const MISTAKES: &[&str] = &[
+    "unwaited-queue",
+    "unwaited-result",
+    "no-barrier",
+    "no-fence",
+    "early-reuse",
+    "early-release",
+];
+
 fn main() {
     let planted = std::env::var("METAL_DRIVER_RACE").unwrap_or_default();
     assert!(
-        ["", "unwaited-queue", "unwaited-result", "no-barrier", "no-fence"]
-            .contains(&planted.as_str()),
+        planted.is_empty() || MISTAKES.contains(&planted.as_str()),
         "{planted} is no mistake that this program knows"
     );
     control::set_seed(3);
@@ -30,6 +39,10 @@ fn main() {
             }
             dispatch(encoder, &scale, [&b, &c], params(2.0), GROUPS);
         });
+        if planted == "early-reuse" {
+            // The next numbers go where the batch still reads those before.
+            write(&a, round + 1);
+        }
         let waits = [(&first, whole)];
         let waits = if planted == "unwaited-queue" { &[][..] } else { &waits };
         second.submit(waits, |encoder| dispatch(encoder, &scale, [&c, &b], params(0.5), GROUPS));
@@ -48,6 +61,9 @@ fn main() {
         } else {
             second.wait(last);
         }
+        if planted == "early-release" {
+            released_at_the_event(&gpu, &first, &scale, &b);
+        }
         let found = read(&c);
         if planted.is_empty() {
             assert!(values.iter().zip(&found).all(|(x, y)| 2.0 * x == *y), "round {round}");
@@ -62,4 +78,19 @@ fn main() {
     let broken = rules::take();
     assert!(broken.is_empty(), "{broken:?}");
     println!("races: clean");
+}
+
+/// The event of a batch comes before its command buffer is through, and only its handler says that a buffer may go.
+fn released_at_the_event(
+    gpu: &Gpu,
+    stream: &Stream,
+    scale: &Ref<dyn MTLComputePipelineState>,
+    from: &Ref<dyn MTLBuffer>,
+) {
+    let gone = gpu.floats();
+    let done = stream.submit(&[], |encoder| {
+        dispatch(encoder, scale, [from, &gone], params(1.0), GROUPS);
+    });
+    stream.wait(done);
+    drop(gone);
 }

@@ -1,0 +1,279 @@
+//! Joining calls that come at the same time, without a timer and without a thread of its own.
+//!
+//! A call that finds fewer batches in flight than there may be leads at once. Otherwise it queues. Whoever finishes a batch makes
+//! the oldest call of the queue a leader. A leader takes in the whole queue, up to the most that a batch may have, when it begins,
+//! and not when it is chosen: waking up takes a while, in which others arrive. So batches grow with the load by themselves,
+//! and a lone call never waits.
+//!
+//! This room knows neither models nor devices: a call is a job, and a leader makes of the jobs of its batch one answer each.
+//!
+//! All that decides whether a call may lead is one word: the number of batches in flight, and a flag that somebody queues. While the
+//! flag is set, nobody leads but by being handed a batch, so nobody overtakes and no call is forgotten. The flag changes under
+//! the queue's lock only.
+
+mod batch;
+#[cfg(all(test, loom))]
+mod loom_tests;
+mod queue;
+#[cfg(all(test, not(loom)))]
+mod tests;
+mod ticket;
+
+use std::time::Instant;
+
+use millstream_core::sync::shim::{AtomicUsize, Condvar, Mutex, Ordering, lock};
+use std::sync::Arc;
+
+pub(crate) use batch::{Batch, Next};
+use queue::{Queue, answer_late};
+pub(crate) use ticket::{Ticket, Turn};
+
+const QUEUED: usize = 1 << (usize::BITS - 1);
+
+/// What a call says beside its job.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Terms {
+    /// Calls of a higher priority go first when not all fit in a batch. The oldest call always goes.
+    pub priority: u8,
+    /// The call is given up when it has not begun by then.
+    pub deadline: Option<Instant>,
+}
+
+/// Why a call has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// Its deadline passed before it was answered.
+    Late,
+    /// The call that led its batch panicked.
+    Leader,
+}
+
+/// What becomes of a call that enters.
+pub(crate) enum Entered<J, R> {
+    /// It leads a batch.
+    Lead(Batch<J, R>),
+    /// It waits for its turn.
+    Wait(Ticket<J, R>),
+    /// The queue is full.
+    Full,
+}
+
+/// Joins calls. See the module's documentation. Clones are the same.
+pub(crate) struct Coalescer<J, R>(Arc<Shared<J, R>>);
+
+impl<J, R> Clone for Coalescer<J, R> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+struct Shared<J, R> {
+    /// Batches in flight, and [`QUEUED`].
+    word: AtomicUsize,
+    /// How many batches may be in flight. Read without order: a call that sees an old number leads or queues as it would have.
+    in_flight: AtomicUsize,
+    /// How many calls a batch may have.
+    most: usize,
+    queue: Mutex<Queue<J, R>>,
+    /// A leader that waits for further calls is told of each.
+    arrived: Condvar,
+    capacity: usize,
+    /// How many calls were answered last, less those that came since: callers usually come right back. A guess.
+    returning: AtomicUsize,
+}
+
+/// What a call has: where its answer arrives.
+struct Entry<J, R> {
+    slot: Mutex<Slot<J, R>>,
+    changed: Condvar,
+}
+
+/// Where a call stands.
+enum Slot<J, R> {
+    /// It waits: parked, with a waker, or about to.
+    Waiting {
+        parked: bool,
+        waker: Option<std::task::Waker>,
+    },
+    /// It is to lead this batch.
+    Lead(Batch<J, R>),
+    Answer(Result<R, Lost>),
+    /// Nobody waits any more.
+    Gone,
+}
+
+impl<J, R> Entry<J, R> {
+    fn new() -> Arc<Self> {
+        let slot = Slot::Waiting { parked: false, waker: None };
+        Arc::new(Self { slot: Mutex::new(slot), changed: Condvar::new() })
+    }
+
+    /// Gives a call what it waits for, and wakes it. Gives it back if nobody waits.
+    fn give(&self, given: Slot<J, R>) -> Result<(), Slot<J, R>> {
+        let mut slot = lock(&self.slot);
+        match std::mem::replace(&mut *slot, given) {
+            Slot::Waiting { parked, waker } => {
+                drop(slot);
+                if parked {
+                    self.changed.notify_one();
+                }
+                if let Some(waker) = waker {
+                    waker.wake();
+                }
+                Ok(())
+            }
+            before => Err(std::mem::replace(&mut *slot, before)),
+        }
+    }
+}
+
+impl<J, R> Coalescer<J, R> {
+    /// A coalescer for `in_flight` batches at a time, of at most `most` calls, with room for `capacity` that queue.
+    pub fn new(in_flight: usize, most: usize, capacity: usize) -> Self {
+        Self(Arc::new(Shared {
+            word: AtomicUsize::new(0),
+            in_flight: AtomicUsize::new(in_flight.max(1)),
+            most: most.max(1),
+            queue: Mutex::new(Queue::new()),
+            arrived: Condvar::new(),
+            capacity: capacity.max(1),
+            returning: AtomicUsize::new(0),
+        }))
+    }
+
+    /// Sets how many batches may be in flight. Those that queue notice when a batch ends.
+    pub fn set_in_flight(&self, count: usize) {
+        self.0.in_flight.store(count.max(1), Ordering::Relaxed);
+    }
+
+    /// Batches in flight at this moment.
+    #[cfg(test)]
+    pub fn running(&self) -> usize {
+        self.0.word.load(Ordering::Relaxed) & !QUEUED
+    }
+
+    /// Whether calls queue.
+    pub fn has_queue(&self) -> bool {
+        self.0.word.load(Ordering::Relaxed) & QUEUED != 0
+    }
+
+    /// A call comes in.
+    pub fn enter(&self, job: J, terms: Terms) -> Entered<J, R> {
+        let shared = &*self.0;
+        shared.one_came();
+        if shared.try_lead(false) {
+            return Entered::Lead(Batch::alone(self.clone(), job));
+        }
+        let mut queue = lock(&shared.queue);
+        // With the lock held, a batch that ends now either has given its place back, and that is seen here, or it sees the
+        // flag and asks for the lock.
+        if queue.is_empty() && shared.try_lead(true) {
+            drop(queue);
+            return Entered::Lead(Batch::alone(self.clone(), job));
+        }
+        if queue.len() >= shared.capacity {
+            return Entered::Full;
+        }
+        let entry = Entry::new();
+        queue.push(job, terms, Arc::clone(&entry));
+        let collects = queue.collects;
+        drop(queue);
+        if collects {
+            shared.arrived.notify_one();
+        }
+        Entered::Wait(Ticket::new(self.clone(), entry))
+    }
+
+    /// A batch has ended, or its leader is gone: its place goes to one of those that queue, or is free.
+    fn end_batch(&self) {
+        while let Some(batch) = self.next_batch() {
+            if batch.hand_over().is_ok() && !self.0.try_lead_more() {
+                return;
+            }
+        }
+    }
+
+    /// A batch of the oldest call that queues, in the place of one that has ended; the place is free if there is none.
+    fn next_batch(&self) -> Option<Batch<J, R>> {
+        let shared = &*self.0;
+        loop {
+            let word = shared.word.load(Ordering::Relaxed);
+            let (running, limit) = (word & !QUEUED, shared.in_flight.load(Ordering::Relaxed));
+            // Others will take care of the queue if there are more in flight than there may be now.
+            if word & QUEUED == 0 || running > limit {
+                // Releases what the batch has done to whoever leads the next.
+                let next = shared.word.compare_exchange(
+                    word,
+                    word - 1,
+                    Ordering::AcqRel,
+                    Ordering::Relaxed,
+                );
+                if next.is_ok() {
+                    return None;
+                }
+                continue;
+            }
+            if let Some(call) = self.take(Queue::take_oldest) {
+                return Some(Batch::queued(self.clone(), call));
+            }
+        }
+    }
+
+    /// Takes calls out of the queue. Those whose deadline has passed are told so.
+    fn take<T>(&self, take: impl FnOnce(&mut Queue<J, R>) -> T) -> T {
+        let shared = &*self.0;
+        let mut queue = lock(&shared.queue);
+        let late = queue.take_late(Instant::now());
+        let taken = take(&mut queue);
+        if queue.is_empty() {
+            shared.word.fetch_and(!QUEUED, Ordering::Relaxed);
+        }
+        drop(queue);
+        answer_late(late);
+        taken
+    }
+}
+
+impl<J, R> Shared<J, R> {
+    /// Takes a place in flight. With the queue's lock held and nobody in the queue, the flag is set if there is none.
+    fn try_lead(&self, queues: bool) -> bool {
+        let limit = self.in_flight.load(Ordering::Relaxed);
+        let mut word = self.word.load(Ordering::Relaxed);
+        loop {
+            let free = word & QUEUED == 0 && word < limit;
+            let next = match (free, queues) {
+                (true, _) => word + 1,
+                (false, true) => word | QUEUED,
+                (false, false) => return false,
+            };
+            // Acquires what the batch before has done.
+            match self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return free,
+                Err(current) => word = current,
+            }
+        }
+    }
+
+    /// One of those that were answered last has come back, perhaps.
+    fn one_came(&self) {
+        let returning = self.returning.load(Ordering::Relaxed);
+        if returning > 0 {
+            // Two that come at once may count as one.
+            self.returning.store(returning - 1, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes a further place for those that queue, if more may be in flight than there are.
+    fn try_lead_more(&self) -> bool {
+        let limit = self.in_flight.load(Ordering::Relaxed);
+        let mut word = self.word.load(Ordering::Relaxed);
+        while word & QUEUED != 0 && word & !QUEUED < limit {
+            let next = word + 1;
+            match self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(current) => word = current,
+            }
+        }
+        false
+    }
+}

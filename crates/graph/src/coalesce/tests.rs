@@ -1,0 +1,333 @@
+use std::sync::atomic::{AtomicUsize, Ordering as Order};
+use std::task::Wake;
+use std::time::Duration;
+
+use super::*;
+
+type Calls = Coalescer<u32, u32>;
+
+fn lead(entered: Entered<u32, u32>) -> Batch<u32, u32> {
+    match entered {
+        Entered::Lead(batch) => batch,
+        Entered::Wait(_) => panic!("it waits"),
+        Entered::Full => panic!("the queue is full"),
+    }
+}
+
+fn wait(entered: Entered<u32, u32>) -> Ticket<u32, u32> {
+    match entered {
+        Entered::Wait(ticket) => ticket,
+        Entered::Lead(_) => panic!("it leads"),
+        Entered::Full => panic!("the queue is full"),
+    }
+}
+
+fn led(ticket: Ticket<u32, u32>) -> Batch<u32, u32> {
+    match ticket.wait(None) {
+        Turn::Lead(mut batch) => {
+            batch.fill();
+            batch
+        }
+        Turn::Answer(answer) => panic!("it was answered: {answer:?}"),
+    }
+}
+
+fn answered(ticket: Ticket<u32, u32>) -> Result<u32, Lost> {
+    match ticket.wait(None) {
+        Turn::Answer(answer) => answer,
+        Turn::Lead(_) => panic!("it leads"),
+    }
+}
+
+/// The answer to each job is ten times the job.
+fn finish(batch: Batch<u32, u32>) -> Option<u32> {
+    let answers: Vec<u32> = batch.jobs().iter().map(|job| 10 * job).collect();
+    batch.answer(answers, Next::First)
+}
+
+fn enter(calls: &Calls, job: u32) -> Entered<u32, u32> {
+    calls.enter(job, Terms::default())
+}
+
+#[test]
+fn a_lone_call_leads_at_once_and_nobody_joins_it() {
+    let calls = Calls::new(1, 8, 8);
+    for job in 1..4 {
+        let batch = lead(enter(&calls, job));
+        assert_eq!(batch.jobs(), [job]);
+        assert_eq!(finish(batch), Some(10 * job));
+    }
+    assert_eq!((calls.running(), calls.has_queue()), (0, false));
+}
+
+/// One runs, five arrive: the next batch has all five, led by the oldest, and everybody has the answer to its own job.
+#[test]
+fn those_that_arrive_during_a_batch_are_the_next_batch() {
+    let calls = Calls::new(1, 8, 8);
+    let first = lead(enter(&calls, 1));
+    let mut tickets: Vec<_> = (2..7).map(|job| wait(enter(&calls, job))).collect();
+    assert_eq!(finish(first), Some(10));
+    let second = led(tickets.remove(0));
+    assert_eq!(second.jobs(), [2, 3, 4, 5, 6]);
+    let late = wait(enter(&calls, 7));
+    assert_eq!(finish(second), Some(20));
+    assert_eq!(calls.running(), 1);
+    let answers: Vec<_> = tickets.into_iter().map(answered).collect();
+    assert_eq!(answers, [Ok(30), Ok(40), Ok(50), Ok(60)]);
+    let third = led(late);
+    assert_eq!(third.jobs(), [7]);
+    assert_eq!(finish(third), Some(70));
+    assert_eq!(calls.running(), 0);
+}
+
+#[test]
+fn a_batch_has_no_more_calls_than_it_may() {
+    let calls = Calls::new(1, 2, 8);
+    let first = lead(enter(&calls, 1));
+    let [a, b, c] = [2, 3, 4].map(|job| wait(enter(&calls, job)));
+    finish(first);
+    let second = led(a);
+    assert_eq!(second.jobs(), [2, 3]);
+    finish(second);
+    assert_eq!(answered(b), Ok(30));
+    assert_eq!(led(c).jobs(), [4]);
+}
+
+#[test]
+fn as_many_batches_are_in_flight_as_there_may_be() {
+    let calls = Calls::new(2, 8, 8);
+    let (a, b) = (lead(enter(&calls, 1)), lead(enter(&calls, 2)));
+    let c = wait(enter(&calls, 3));
+    assert_eq!(calls.running(), 2);
+    finish(b);
+    let c = led(c);
+    assert_eq!(calls.running(), 2);
+    finish(c);
+    finish(a);
+    assert_eq!(calls.running(), 0);
+}
+
+/// When more may be in flight, those that queue notice with the next batch that ends; when fewer may be, places are given up.
+#[test]
+fn the_number_in_flight_can_be_changed_while_calls_queue() {
+    let calls = Calls::new(1, 1, 8);
+    let first = lead(enter(&calls, 1));
+    let [a, b, c] = [2, 3, 4].map(|job| wait(enter(&calls, job)));
+    calls.set_in_flight(2);
+    finish(first);
+    let (a, b) = (led(a), led(b));
+    assert_eq!(calls.running(), 2);
+    calls.set_in_flight(1);
+    finish(a);
+    assert_eq!(calls.running(), 1);
+    finish(b);
+    assert_eq!(finish(led(c)), Some(40));
+}
+
+#[test]
+fn a_full_queue_says_so() {
+    let calls = Calls::new(1, 8, 2);
+    let first = lead(enter(&calls, 1));
+    let tickets = [2, 3].map(|job| wait(enter(&calls, job)));
+    assert!(matches!(enter(&calls, 4), Entered::Full));
+    drop(tickets);
+    let again = wait(enter(&calls, 5));
+    finish(first);
+    assert_eq!(led(again).jobs(), [5]);
+}
+
+/// The oldest goes whatever its priority is, so nobody starves; of the others the highest go.
+#[test]
+fn the_oldest_and_those_of_the_highest_priority_go_first() {
+    let calls = Calls::new(1, 3, 8);
+    let first = lead(enter(&calls, 0));
+    let of = |priority| Terms { priority, deadline: None };
+    let mut tickets: Vec<_> = [(1, 0), (2, 1), (3, 9), (4, 1), (5, 9)]
+        .map(|(job, priority)| wait(calls.enter(job, of(priority))))
+        .into();
+    finish(first);
+    let batch = led(tickets.remove(0));
+    assert_eq!(batch.jobs(), [1, 3, 5]);
+    finish(batch);
+    let batch = led(tickets.remove(0));
+    assert_eq!(batch.jobs(), [2, 4]);
+}
+
+#[test]
+fn a_call_that_is_given_up_leaves_the_queue() {
+    let calls = Calls::new(1, 8, 8);
+    let first = lead(enter(&calls, 1));
+    let [a, b] = [2, 3].map(|job| wait(enter(&calls, job)));
+    drop(a);
+    finish(first);
+    assert_eq!(led(b).jobs(), [3]);
+    assert_eq!((calls.running(), calls.has_queue()), (0, false));
+}
+
+/// A batch goes on without a call that is given up when it was to lead, while it leads, or while it waits for the answer.
+#[test]
+fn a_batch_goes_on_without_who_is_gone() {
+    let calls = Calls::new(1, 8, 8);
+    let first = lead(enter(&calls, 1));
+    let [a, b, c, d] = [2, 3, 4, 5].map(|job| wait(enter(&calls, job)));
+    finish(first);
+    drop(a);
+    let second = led(b);
+    assert_eq!(second.jobs(), [3, 4, 5]);
+    drop(second);
+    let third = led(c);
+    assert_eq!(third.jobs(), [4, 5]);
+    drop(d);
+    assert_eq!(finish(third), Some(40));
+    assert_eq!(finish(lead(enter(&calls, 6))), Some(60));
+}
+
+/// Waking a leader takes a while: who arrives before it begins is in its batch.
+#[test]
+fn a_leader_takes_in_all_who_came_before_it_begins() {
+    let calls = Calls::new(1, 8, 8);
+    let first = lead(enter(&calls, 1));
+    let a = wait(enter(&calls, 2));
+    finish(first);
+    let b = wait(enter(&calls, 3));
+    let second = led(a);
+    assert_eq!(second.jobs(), [2, 3]);
+    finish(second);
+    assert_eq!(answered(b), Ok(30));
+}
+
+/// Whether the next leader is chosen before or behind the answers, everybody has one, and nobody is forgotten.
+#[test]
+fn the_next_leader_may_be_chosen_last() {
+    let calls = Calls::new(1, 8, 8);
+    let first = lead(enter(&calls, 1));
+    let a = wait(enter(&calls, 2));
+    assert_eq!(first.answer([10], Next::Last), Some(10));
+    assert_eq!(finish(led(a)), Some(20));
+    assert_eq!((calls.running(), calls.has_queue()), (0, false));
+}
+
+/// Letting others come first ends when nobody does.
+#[test]
+fn a_leader_does_not_wait_for_those_who_stay_away() {
+    let calls = Calls::new(1, 8, 8);
+    let first = lead(enter(&calls, 1));
+    let a = wait(enter(&calls, 2));
+    finish(first);
+    finish(led(a));
+    let batch = lead(enter(&calls, 3));
+    batch.let_others_come();
+    assert_eq!(batch.jobs(), [3]);
+}
+
+#[test]
+fn a_call_whose_time_is_over_is_not_computed() {
+    let calls = Calls::new(1, 8, 8);
+    let first = lead(enter(&calls, 1));
+    let past = Terms { deadline: Some(Instant::now()), ..Terms::default() };
+    let (late, other) = (wait(calls.enter(2, past)), wait(enter(&calls, 3)));
+    finish(first);
+    assert_eq!(led(other).jobs(), [3]);
+    assert_eq!(answered(late), Err(Lost::Late));
+}
+
+#[test]
+fn a_wait_ends_at_its_deadline() {
+    let calls = Calls::new(1, 8, 8);
+    let first = lead(enter(&calls, 1));
+    let ticket = wait(enter(&calls, 2));
+    let turn = ticket.wait(Some(Instant::now() + Duration::from_millis(1)));
+    assert!(matches!(turn, Turn::Answer(Err(Lost::Late))));
+    assert!(!calls.has_queue());
+    finish(first);
+    assert_eq!(calls.running(), 0);
+}
+
+#[test]
+fn a_leader_that_panics_loses_its_batch_and_no_other() {
+    let calls = Calls::new(1, 8, 8);
+    let first = lead(enter(&calls, 1));
+    let [a, b] = [2, 3].map(|job| wait(enter(&calls, job)));
+    finish(first);
+    let batch = led(a);
+    let next = wait(enter(&calls, 4));
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _batch = batch;
+        std::panic::resume_unwind(Box::new("planted"));
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(answered(b), Err(Lost::Leader));
+    assert_eq!(finish(led(next)), Some(40));
+}
+
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Order::Relaxed);
+    }
+}
+
+#[test]
+fn a_task_is_woken_once_for_its_turn() {
+    use std::future::Future;
+    let calls = Calls::new(1, 8, 8);
+    let first = lead(enter(&calls, 1));
+    let mut ticket = Box::pin(wait(enter(&calls, 2)));
+    let count = Arc::new(Count(AtomicUsize::new(0)));
+    let waker = std::task::Waker::from(Arc::clone(&count));
+    let mut context = std::task::Context::from_waker(&waker);
+    assert!(ticket.as_mut().poll(&mut context).is_pending());
+    assert!(ticket.as_mut().poll(&mut context).is_pending());
+    finish(first);
+    assert_eq!(count.0.load(Order::Relaxed), 1);
+    let std::task::Poll::Ready(Turn::Lead(batch)) = ticket.as_mut().poll(&mut context) else {
+        panic!("it is its turn");
+    };
+    assert_eq!(finish(batch), Some(20));
+}
+
+/// A leader that may wait takes in those that arrive meanwhile, and goes at once when the batch is full.
+#[test]
+fn a_leader_can_wait_for_others() {
+    let calls = Calls::new(1, 3, 8);
+    let mut batch = lead(enter(&calls, 1));
+    let tickets = [2, 3].map(|job| wait(enter(&calls, job)));
+    batch.wait_for_others(Instant::now() + Duration::from_secs(60));
+    batch.fill();
+    assert_eq!(batch.jobs(), [1, 2, 3]);
+    assert!(!calls.has_queue());
+    assert_eq!(finish(batch), Some(10));
+    assert_eq!(tickets.map(answered), [Ok(20), Ok(30)]);
+}
+
+/// Eight threads: everybody gets the answer to its own job, whoever leads.
+#[test]
+fn many_threads_get_their_own_answers() {
+    let calls = Calls::new(1, 3, 64);
+    std::thread::scope(|scope| {
+        for thread in 0..8u32 {
+            let calls = &calls;
+            scope.spawn(move || {
+                for call in 0..500 {
+                    let job = thread * 1000 + call;
+                    let lead = |mut batch: Batch<u32, u32>| {
+                        batch.let_others_come();
+                        batch.fill();
+                        finish(batch)
+                    };
+                    let answer = match enter(calls, job) {
+                        Entered::Lead(batch) => lead(batch),
+                        Entered::Wait(ticket) => match ticket.wait(None) {
+                            Turn::Lead(batch) => lead(batch),
+                            Turn::Answer(answer) => answer.ok(),
+                        },
+                        Entered::Full => panic!("the queue is full"),
+                    };
+                    assert_eq!(answer, Some(10 * job));
+                }
+            });
+        }
+    });
+    assert_eq!((calls.running(), calls.has_queue()), (0, false));
+}

@@ -1,0 +1,113 @@
+//! How a session joins calls.
+
+use std::time::Duration;
+
+/// How a [`Session`](super::Session) joins calls that come at the same time. Joining is on unless a session says otherwise, and
+/// happens only where it is proved that it changes no answer.
+///
+/// ```no_run
+/// # use millstream_graph::{Batching, Session};
+/// # use millstream_core::{Device, Result};
+/// # fn main() -> Result<()> {
+/// let batching = Batching::new().most(32); // calls in a batch
+/// let session = Session::builder(&Device::cpu()?).batching(batching).open("model.onnx")?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "settings do nothing until a session is built with them"]
+pub struct Batching {
+    pub(super) on: bool,
+    pub(super) always: bool,
+    pub(super) most: usize,
+    pub(super) in_flight: Option<usize>,
+    pub(super) queue: usize,
+    pub(super) max_delay: Duration,
+    pub(super) host_bytes: usize,
+    pub(super) assumed_axis: Option<usize>,
+}
+
+/// The most calls of a batch, unless a session says otherwise.
+const MOST: usize = 64;
+
+/// The most that a session may say.
+pub(super) const MOST_CALLS: usize = 256;
+
+/// Calls that may queue.
+const QUEUE: usize = 4096;
+
+/// Outputs of a call up to so many bytes are brought to the host with the batch.
+const HOST_BYTES: usize = 64 << 10;
+
+impl Default for Batching {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Batching {
+    /// Calls are joined where that is proved to change no answer, and where it is measured to be faster.
+    pub fn new() -> Self {
+        Self {
+            on: true,
+            always: false,
+            most: MOST,
+            in_flight: None,
+            queue: QUEUE,
+            max_delay: Duration::ZERO,
+            host_bytes: HOST_BYTES,
+            assumed_axis: None,
+        }
+    }
+
+    /// Every call runs by itself.
+    pub fn off() -> Self {
+        Self { on: false, ..Self::new() }
+    }
+
+    /// Joins calls also where it is not measured to be faster: for tests, and for loads that are known.
+    pub fn always(mut self) -> Self {
+        self.always = true;
+        self
+    }
+
+    /// The most calls of a batch, from 2 to 256; 64 unless set.
+    pub fn most(mut self, calls: usize) -> Self {
+        self.most = calls.clamp(2, MOST_CALLS);
+        self
+    }
+
+    /// How many batches may be in flight at a time. Unless set, the session measures which number is best, and
+    /// [says so](super::BatchingStats::in_flight).
+    pub fn in_flight(mut self, batches: usize) -> Self {
+        self.in_flight = Some(batches.clamp(1, 16));
+        self
+    }
+
+    /// How many calls may wait for a batch; 4096 unless set. A further one gets an error.
+    pub fn queue(mut self, calls: usize) -> Self {
+        self.queue = calls.max(1);
+        self
+    }
+
+    /// For how long a call that nobody else is with waits for others, so that batches are larger. Unless set, it never waits:
+    /// batches are of those calls that come while another one runs.
+    pub fn max_delay(mut self, time: Duration) -> Self {
+        self.max_delay = time;
+        self
+    }
+
+    /// Outputs of a call up to so many bytes are brought to the host together with those of its batch, so that
+    /// [reading](super::Outputs::read) them costs nothing; 64 KiB unless set.
+    pub fn host_bytes(mut self, bytes: usize) -> Self {
+        self.host_bytes = bytes;
+        self
+    }
+
+    /// Says that calls may be joined along this axis of every input and output, whether or not it can be proved. If that is
+    /// wrong, so are answers.
+    pub fn assume_batchable(mut self, axis: usize) -> Self {
+        self.assumed_axis = Some(axis);
+        self
+    }
+}

@@ -1,0 +1,128 @@
+//! Calls of a session that are run together.
+//!
+//! Calls with inputs of the same types and shapes are a [`Group`]. While nobody else calls, a group does nothing but notice that. When
+//! two calls meet, it is [proved](crate::separate), behind the calls, that they can be joined, and plans for batches are
+//! compiled; calls run alone until that is done. From then on the [coalescer](crate::coalesce) decides who leads, and
+//! the [policy](policy) whether joining pays.
+
+mod axes;
+mod group;
+mod policy;
+mod run;
+mod stats;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use millstream_core::{Device, Download, Stream};
+
+use super::batching::Batching;
+use crate::Result;
+use crate::model::Port;
+use crate::model_value::ModelValue;
+use crate::program::{Form, HostValue, Program, Settings};
+use crate::recent_cache::RecentCache;
+pub use axes::Joinable;
+pub(super) use group::{Active, Group, Way, turn};
+pub use stats::BatchingStats;
+pub(super) use stats::Counters;
+
+/// What all groups of a session share.
+pub(super) struct Context {
+    pub program: Arc<Program>,
+    pub settings: Arc<Settings>,
+    pub device: Device,
+    /// Whether callers need the processor that the device computes with.
+    pub computes_on_host: bool,
+    pub batching: Batching,
+    pub ports: Vec<Port>,
+    /// Streams of leaders, which each uses again, so that its plans and memory are warm. A leader takes one and gives it back.
+    lanes: Mutex<Vec<Stream>>,
+    pub counters: Counters,
+}
+
+/// The groups of a session.
+pub(super) struct Joined {
+    context: Arc<Context>,
+    groups: RecentCache<Vec<Form>, Group>,
+}
+
+/// An output of a call as it lies on the host: a piece of what its batch brought there.
+#[derive(Clone, Debug)]
+pub(super) struct HostPart {
+    pub download: Arc<Download>,
+    pub start: usize,
+    pub bytes: usize,
+}
+
+/// What a call gets.
+pub(super) struct Answer {
+    pub values: Vec<ModelValue>,
+    /// The outputs that are on the host already.
+    pub host: Vec<Option<HostPart>>,
+}
+
+impl Joined {
+    pub fn new(
+        program: &Arc<Program>,
+        settings: &Arc<Settings>,
+        device: Device,
+        batching: Batching,
+    ) -> Self {
+        // Each has several plans, and one for its calls.
+        let groups = RecentCache::new(settings.stages.div_ceil(4), settings.timeout);
+        let context = Arc::new(Context {
+            program: Arc::clone(program),
+            settings: Arc::clone(settings),
+            device,
+            computes_on_host: device.info().name == "cpu",
+            ports: program.body().inputs().to_vec(),
+            lanes: Mutex::new(Vec::new()),
+            counters: Counters::new(batching.most),
+            batching,
+        });
+        Self { context, groups }
+    }
+
+    /// The group of a call, if its inputs are tensors.
+    pub fn group(&self, values: &[HostValue]) -> Option<Arc<Group>> {
+        let plain = |value: &HostValue| {
+            matches!(value, HostValue::Value(ModelValue::Tensor(_)) | HostValue::Constant(_))
+        };
+        if values.is_empty() || !values.iter().all(plain) {
+            return None;
+        }
+        let forms = values.iter().map(Form::of_given).collect();
+        let group = |forms: &Vec<Form>| Ok(Group::new(&self.context, forms));
+        self.groups.get_or_build(forms, group).ok()
+    }
+
+    pub fn stats(&self) -> BatchingStats {
+        let groups = self.groups.values();
+        self.context.counters.read(&groups)
+    }
+
+    pub fn counters(&self) -> &Counters {
+        &self.context.counters
+    }
+}
+
+impl Context {
+    /// A stream of its own for a leader.
+    fn lane(&self) -> Result<Stream> {
+        let kept = self.lanes.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        match kept {
+            Some(stream) => Ok(stream),
+            None => Stream::new(&self.device).or_else(|_| Stream::current_unleased(&self.device)),
+        }
+    }
+
+    /// Gives a leader's stream back. No more are kept than batches may be in flight.
+    fn give_back(&self, stream: Stream) {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        if lanes.len() < policy::MOST_IN_FLIGHT {
+            lanes.push(stream);
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! Calls of one form.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use super::axes::{self, Joinable, Proof};
+use super::policy::{Mode, Policy};
+use super::run::{self, Running};
+use super::{Answer, Context};
+use crate::coalesce::{Batch, Coalescer, Entered, Lost, Next, Terms, Ticket, Turn};
+use crate::program::{Form, HostValue, Stage};
+use crate::separate::Obstacle;
+use crate::{Error, Result};
+
+/// A call that is to be joined.
+pub(in crate::session) struct Job {
+    pub(super) values: Vec<HostValue>,
+    pub(super) entered: Instant,
+}
+
+/// The sizes of batches that plans are compiled for. A batch takes the next larger one, and the calls that it lacks are copies.
+pub(super) const SIZES: [usize; 28] = [
+    1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160,
+    192, 224, 256,
+];
+
+/// Calls with inputs of the same types and shapes.
+///
+/// # Thread safety
+///
+/// Any number of threads may enter at once. The proof and each plan are made once, by a thread behind the calls; what is there is
+/// read without a lock.
+pub(in crate::session) struct Group {
+    pub(super) context: Arc<Context>,
+    pub(super) forms: Vec<Form>,
+    coalescer: Coalescer<Job, Result<Answer>>,
+    policy: Policy,
+    /// Calls that run by themselves: until their outputs are dropped.
+    active: AtomicUsize,
+    proof: OnceLock<std::result::Result<Proof, Obstacle>>,
+    plans: [OnceLock<Option<Arc<Stage>>>; SIZES.len()],
+    /// Sizes that are to be compiled, by bits.
+    wanted: AtomicU64,
+    /// Whether a thread proves or compiles.
+    preparing: AtomicBool,
+}
+
+/// How a call goes on.
+pub(in crate::session) enum Way {
+    /// By itself.
+    Alone(Vec<HostValue>, Active),
+    /// It leads a batch.
+    Lead(Batch<Job, Result<Answer>>),
+    /// It waits for its turn.
+    Wait(Ticket<Job, Result<Answer>>),
+}
+
+/// A call that runs by itself.
+pub(in crate::session) struct Active(Arc<Group>);
+
+impl std::fmt::Debug for Active {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Active")
+    }
+}
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        self.0.active.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Group {
+    pub fn new(context: &Arc<Context>, forms: &[Form]) -> Self {
+        let batching = &context.batching;
+        let policy = Policy::new(batching.always, batching.in_flight);
+        Self {
+            context: Arc::clone(context),
+            forms: forms.to_vec(),
+            coalescer: Coalescer::new(1, batching.most, batching.queue),
+            policy,
+            active: AtomicUsize::new(0),
+            proof: OnceLock::new(),
+            plans: [const { OnceLock::new() }; SIZES.len()],
+            wanted: AtomicU64::new(0),
+            preparing: AtomicBool::new(false),
+        }
+    }
+
+    /// A call comes in.
+    pub fn enter(
+        self: &Arc<Self>,
+        values: Vec<HostValue>,
+        terms: Terms,
+        entered: Instant,
+    ) -> Result<Way> {
+        let mode =
+            if matches!(self.proof.get(), Some(Ok(_))) { self.policy.mode() } else { Mode::Alone };
+        if mode == Mode::Alone {
+            let others = self.active.fetch_add(1, Ordering::Relaxed);
+            let active = Active(Arc::clone(self));
+            match self.proof.get() {
+                None if others > 0 => self.prepare_behind(),
+                Some(Ok(_)) => self.policy.count(1, others > 0, entered, &self.coalescer),
+                None | Some(Err(_)) => {}
+            }
+            return Ok(Way::Alone(values, active));
+        }
+        match self.coalescer.enter(Job { values, entered }, terms) {
+            Entered::Lead(batch) => Ok(Way::Lead(batch)),
+            Entered::Wait(ticket) => Ok(Way::Wait(ticket)),
+            Entered::Full => {
+                self.context.counters.rejected();
+                let most = self.context.batching.queue;
+                let reason = format!(
+                    "{most} calls wait already: call again later, or allow more with Batching::queue"
+                );
+                Err(Error::Invalid { op: "run", reason })
+            }
+        }
+    }
+
+    /// The answer of a call that has waited for its turn.
+    pub fn lost(&self, lost: Lost) -> Error {
+        let reason = match lost {
+            Lost::Late => {
+                self.context.counters.late();
+                "the deadline of the call passed before it was answered"
+            }
+            Lost::Leader => "the call that led the batch of this one panicked",
+        };
+        Error::Invalid { op: "run", reason: reason.into() }
+    }
+
+    /// Leads a batch to its end, on the calling thread. Gives the leader's own answer.
+    pub fn lead(self: &Arc<Self>, mut batch: Batch<Job, Result<Answer>>) -> Result<Answer> {
+        let delay = self.context.batching.max_delay;
+        if let Some(job) = batch.jobs().first()
+            && !delay.is_zero()
+        {
+            batch.wait_for_others(job.entered + delay);
+        } else if self.context.computes_on_host {
+            batch.let_others_come();
+        }
+        batch.fill();
+        let begun = Instant::now();
+        let work = || -> Result<Vec<Result<Answer>>> {
+            let mut running = Running::begin(self, batch.jobs())?;
+            loop {
+                running.wait();
+                match running.finish(self, batch.jobs())? {
+                    run::Finished::Answers(answers) => return Ok(answers),
+                    run::Finished::Again(again) => running = again,
+                }
+            }
+        };
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        self.answer(batch, begun, run::flatten(result))
+    }
+
+    /// As [`lead`](Self::lead), without holding a thread while the device computes.
+    pub async fn lead_async(
+        self: &Arc<Self>,
+        mut batch: Batch<Job, Result<Answer>>,
+    ) -> Result<Answer> {
+        batch.fill();
+        let begun = Instant::now();
+        let guarded = |work: &mut dyn FnMut() -> Result<run::Finished>| {
+            run::flatten(std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)))
+        };
+        let mut next =
+            guarded(&mut || Running::begin(self, batch.jobs()).map(run::Finished::Again));
+        let result = loop {
+            match next {
+                Ok(run::Finished::Answers(answers)) => break Ok(answers),
+                Ok(run::Finished::Again(running)) => {
+                    running.ready().await;
+                    let mut running = Some(running);
+                    next = guarded(&mut || match running.take() {
+                        Some(running) => running.finish(self, batch.jobs()),
+                        None => Ok(run::Finished::Answers(Vec::new())),
+                    });
+                }
+                Err(error) => break Err(error),
+            }
+        };
+        self.answer(batch, begun, result)
+    }
+
+    /// Gives every call of a batch its answer, or all of them the error.
+    fn answer(
+        &self,
+        batch: Batch<Job, Result<Answer>>,
+        begun: Instant,
+        result: Result<Vec<Result<Answer>>>,
+    ) -> Result<Answer> {
+        let calls = batch.jobs().len();
+        let contended = calls > 1 || self.coalescer.has_queue();
+        let ended = Instant::now();
+        self.context.counters.batch(batch.jobs().iter().map(|job| job.entered), begun);
+        self.policy.count(calls, contended, ended, &self.coalescer);
+        let next = if self.context.computes_on_host { Next::Last } else { Next::First };
+        let own = match result {
+            Ok(answers) => batch.answer(answers, next),
+            Err(error) => batch.answer((0..calls).map(|_| Err(error.clone())), next),
+        };
+        own.unwrap_or_else(|| Err(self.lost(Lost::Leader)))
+    }
+
+    /// The plan for a batch of so many calls, if it is ready; else it is asked for. With its size.
+    pub(super) fn plan_for(self: &Arc<Self>, calls: usize) -> Option<(usize, Arc<Stage>)> {
+        let most = self.context.batching.most;
+        let ready = |at: usize| {
+            self.plans[at].get().and_then(Option::as_ref).map(|plan| (SIZES[at], Arc::clone(plan)))
+        };
+        let wanted = SIZES.iter().position(|&size| size >= calls)?;
+        if let Some(found) = ready(wanted) {
+            return Some(found);
+        }
+        if SIZES[wanted] <= most && self.plans[wanted].get().is_none() {
+            self.want(1 << wanted);
+        }
+        // The next larger one, if little of it is for nobody.
+        let larger =
+            (wanted + 1..SIZES.len()).find(|&at| SIZES[at] <= calls + calls / 3).and_then(ready);
+        larger.or_else(|| (1..wanted).rev().find_map(ready))
+    }
+
+    fn want(self: &Arc<Self>, sizes: u64) {
+        self.wanted.fetch_or(sizes, Ordering::AcqRel);
+        self.prepare_behind();
+    }
+
+    /// Proves and compiles behind the calls, if nobody does yet. Without a thread for it, calls go on by themselves.
+    fn prepare_behind(self: &Arc<Self>) {
+        if self.preparing.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let group = Arc::clone(self);
+        let work = move || {
+            // A panic of an operator must not end the process; the group then stays as it is.
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| group.prepare()));
+        };
+        let spawned = std::thread::Builder::new().name("millstream-batching".into()).spawn(work);
+        if spawned.is_err() {
+            self.preparing.store(false, Ordering::Release);
+        }
+    }
+
+    /// Proves, and compiles what is asked for.
+    fn prepare(&self) {
+        if self.prove().is_ok() {
+            loop {
+                let wanted = self.wanted.swap(0, Ordering::AcqRel);
+                (0..SIZES.len())
+                    .filter(|at| wanted & (1 << at) != 0)
+                    .for_each(|at| self.compile(at));
+                if wanted != 0 {
+                    continue;
+                }
+                self.preparing.store(false, Ordering::Release);
+                // Somebody may have asked between the two, and found that this thread still prepares.
+                let again = self.wanted.load(Ordering::Acquire) != 0;
+                if !again || self.preparing.swap(true, Ordering::AcqRel) {
+                    return;
+                }
+            }
+        }
+        self.preparing.store(false, Ordering::Release);
+    }
+
+    /// The proof, and with it the first plans: so that the first batch finds one.
+    fn prove(&self) -> &std::result::Result<Proof, Obstacle> {
+        if self.proof.get().is_none() {
+            let proof = axes::first_proof(&self.context, &self.forms);
+            if let Ok(proof) = &proof {
+                let most = self.context.batching.most;
+                let first =
+                    (1..SIZES.len()).filter(|&at| SIZES[at] <= most && SIZES[at].is_power_of_two());
+                first.for_each(|at| self.compile_with(at, proof));
+            }
+            let _ = self.proof.set(proof);
+        }
+        self.proof.get_or_init(|| Err(Obstacle::of("it was not tried")))
+    }
+
+    fn compile(&self, at: usize) {
+        if let Some(Ok(proof)) = self.proof.get() {
+            self.compile_with(at, proof);
+        }
+    }
+
+    /// Compiles the plan of a size, if the proof holds for it.
+    fn compile_with(&self, at: usize, proof: &Proof) {
+        let calls = SIZES[at];
+        let made = || -> Result<Option<Arc<Stage>>> {
+            if !axes::holds(&self.context, &self.forms, proof, calls)? {
+                return Ok(None);
+            }
+            let Some(forms) = axes::forms_of(&self.forms, &proof.inputs, calls) else {
+                return Ok(None);
+            };
+            self.context
+                .program
+                .compile(&self.context.settings, &forms)
+                .map(|stage| Some(Arc::new(stage)))
+        };
+        self.plans[at].get_or_init(|| made().unwrap_or(None));
+    }
+
+    /// Proves and compiles on the calling thread, as far as nobody has.
+    pub fn warm_up(&self) {
+        if self.prove().is_ok() {
+            // A thread that prepares behind the calls may be at it; each plan is made once.
+            let most = self.context.batching.most;
+            let sizes =
+                (1..SIZES.len()).filter(|&at| SIZES[at] <= most && SIZES[at].is_power_of_two());
+            sizes.for_each(|at| self.compile(at));
+        }
+    }
+
+    /// Whether calls can be joined.
+    pub fn joinable(&self) -> Joinable {
+        Joinable::of(&self.context, self.prove())
+    }
+
+    /// How calls are joined.
+    pub(super) fn proof(&self) -> Option<&Proof> {
+        self.proof.get().and_then(|proof| proof.as_ref().ok())
+    }
+
+    /// Why calls are not joined, if that is known.
+    pub(super) fn obstacle(&self) -> Option<&Obstacle> {
+        self.proof.get().and_then(|proof| proof.as_ref().err())
+    }
+
+    /// How many batches may be in flight, if calls are joined now.
+    pub(super) fn in_flight(&self) -> Option<usize> {
+        self.proof()?;
+        match self.policy.mode() {
+            Mode::Alone => None,
+            Mode::Joined(in_flight) => Some(in_flight),
+        }
+    }
+}
+
+/// What a call that waits for its turn has come to.
+pub(in crate::session) fn turn(
+    group: &Arc<Group>,
+    turn: Turn<Job, Result<Answer>>,
+) -> Result<std::result::Result<Answer, Batch<Job, Result<Answer>>>> {
+    match turn {
+        Turn::Lead(batch) => Ok(Err(batch)),
+        Turn::Answer(Ok(answer)) => answer.map(Ok),
+        Turn::Answer(Err(lost)) => Err(group.lost(lost)),
+    }
+}

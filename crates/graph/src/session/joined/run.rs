@@ -1,0 +1,398 @@
+//! A batch on its way through the device.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use millstream_core::{Buffer, BufferLike, Command, Download, Layout, Stream};
+use millstream_nn::Tensor;
+use smallvec::SmallVec;
+
+use super::axes::{Out, Proof};
+use super::group::{Group, Job};
+use super::{Answer, Context, HostPart};
+use crate::model_value::ModelValue;
+use crate::program::{HostValue, Run, Stage, Step};
+use crate::separate::Share;
+use crate::session::outputs;
+use crate::{Error, Result};
+
+/// What became of work that may have panicked.
+pub(super) fn flatten<T>(result: std::result::Result<Result<T>, Box<dyn Any + Send>>) -> Result<T> {
+    result.unwrap_or_else(|panic| {
+        let message = millstream_core::panic_message(&*panic);
+        let reason = format!("the batch panicked: {message}");
+        Err(Error::Invalid { op: "run", reason })
+    })
+}
+
+fn invalid<T>(reason: &str) -> Result<T> {
+    Err(Error::Invalid { op: "run", reason: reason.into() })
+}
+
+/// A batch that was recorded.
+pub(super) struct Running {
+    /// The answers that are there, by the numbers of the jobs.
+    answers: Vec<Option<Result<Answer>>>,
+    pieces: Vec<Piece>,
+    /// Given back when the batch has ended.
+    lane: Option<Lane>,
+}
+
+/// The stream of a leader.
+struct Lane {
+    context: Arc<Context>,
+    stream: Stream,
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.context.give_back(self.stream.clone());
+    }
+}
+
+/// What becomes of a batch.
+pub(super) enum Finished {
+    Answers(Vec<Result<Answer>>),
+    /// It goes on with these.
+    Again(Running),
+}
+
+/// Some calls of a batch that are run at once.
+enum Piece {
+    Together(Together),
+    Alone(Alone),
+}
+
+/// Calls in one run of a plan.
+struct Together {
+    /// The jobs, by their numbers in the batch.
+    jobs: Vec<usize>,
+    /// How many calls the plan is for.
+    calls: usize,
+    stage: Arc<Stage>,
+    outputs: Vec<Buffer>,
+    /// The outputs on their way to the host, or one element of each.
+    downloads: Vec<Arc<Download>>,
+    /// Whether they are whole.
+    whole: bool,
+}
+
+/// A call by itself.
+struct Alone {
+    job: usize,
+    values: Vec<ModelValue>,
+    downloads: Vec<Option<Arc<Download>>>,
+    whole: bool,
+}
+
+impl Running {
+    /// Records a batch.
+    pub fn begin(group: &Arc<Group>, jobs: &[Job]) -> Result<Self> {
+        let context = &group.context;
+        let mut running =
+            Self { answers: jobs.iter().map(|_| None).collect(), pieces: Vec::new(), lane: None };
+        if let [job] = jobs {
+            // Where the caller computes anyway, so that its next call finds its memory again.
+            let stream = Stream::current_unleased(&context.device)?;
+            running.alone(context, &stream, 0, job);
+            return Ok(running);
+        }
+        let Some(proof) = group.proof() else { return invalid("calls cannot be joined") };
+        let lane = Lane { context: Arc::clone(context), stream: context.lane()? };
+        let stream = &lane.stream;
+        for alike in alike(proof, jobs) {
+            let mut rest = &alike[..];
+            while let Some(&first) = rest.first() {
+                let plan = if rest.len() > 1 { group.plan_for(rest.len()) } else { None };
+                let Some((calls, stage)) = plan else {
+                    running.alone(context, stream, first, &jobs[first]);
+                    rest = &rest[1..];
+                    continue;
+                };
+                let (now, later) = rest.split_at(calls.min(rest.len()));
+                rest = later;
+                match together(context, proof, stream, jobs, now, (calls, stage)) {
+                    Ok(together) => running.pieces.push(Piece::Together(together)),
+                    // There is no memory for all of them at once, perhaps.
+                    Err(_) => running.one_by_one(context, stream, jobs, now),
+                }
+            }
+        }
+        running.lane = Some(lane);
+        Ok(running)
+    }
+
+    /// Records a call by itself.
+    fn alone(&mut self, context: &Context, stream: &Stream, number: usize, job: &Job) {
+        match alone(context, stream, number, job) {
+            Ok(alone) => self.pieces.push(Piece::Alone(alone)),
+            Err(error) => self.answers[number] = Some(Err(error)),
+        }
+    }
+
+    fn one_by_one(&mut self, context: &Context, stream: &Stream, jobs: &[Job], numbers: &[usize]) {
+        context.counters.repeated();
+        numbers.iter().for_each(|&number| self.alone(context, stream, number, &jobs[number]));
+    }
+
+    fn downloads(&self) -> impl Iterator<Item = &Arc<Download>> {
+        self.pieces.iter().flat_map(|piece| {
+            let (together, alone) = match piece {
+                Piece::Together(together) => (&together.downloads[..], None),
+                Piece::Alone(alone) => (&[][..], Some(alone.downloads.iter().flatten())),
+            };
+            together.iter().chain(alone.into_iter().flatten())
+        })
+    }
+
+    /// Waits until all is computed. What went wrong is found when it is read.
+    pub fn wait(&self) {
+        self.downloads().for_each(|download| drop(download.view_bytes()));
+    }
+
+    /// As [`wait`](Self::wait), without holding a thread.
+    pub async fn ready(&self) {
+        for download in self.downloads() {
+            drop(download.timepoint().await);
+        }
+    }
+
+    /// The answers of all calls. Calls that failed together are run again one by one: whose data is right gets its answer.
+    pub fn finish(self, group: &Arc<Group>, jobs: &[Job]) -> Result<Finished> {
+        let Some(proof) = group.proof() else { return invalid("calls cannot be joined") };
+        let context = &group.context;
+        let Running { answers, pieces, lane } = self;
+        let mut next = Self { answers, pieces: Vec::new(), lane };
+        for piece in pieces {
+            match piece {
+                Piece::Alone(alone) => {
+                    let job = alone.job;
+                    next.answers[job] = Some(alone.answer());
+                }
+                Piece::Together(together) => match together.answers(context, proof, jobs) {
+                    Ok(made) => {
+                        for (&job, answer) in together.jobs.iter().zip(made) {
+                            next.answers[job] = Some(Ok(answer));
+                        }
+                    }
+                    Err(_) => {
+                        let stream = Stream::current_unleased(&context.device)?;
+                        next.one_by_one(context, &stream, jobs, &together.jobs);
+                    }
+                },
+            }
+        }
+        if !next.pieces.is_empty() {
+            return Ok(Finished::Again(next));
+        }
+        let none = || invalid("a call of the batch was forgotten");
+        let answers = next.answers.into_iter().map(|answer| answer.unwrap_or_else(none));
+        Ok(Finished::Answers(answers.collect()))
+    }
+}
+
+/// Brings outputs to the host if they are small, else one element of each: it is there when the output is.
+fn fetch<'a>(
+    stream: &Stream,
+    outputs: impl Iterator<Item = (&'a Buffer, &'a Layout)>,
+    whole: bool,
+) -> Result<Vec<Arc<Download>>> {
+    let fetched = outputs.map(|(buffer, layout)| {
+        let layout =
+            if whole { *layout } else { outputs::first_element(layout).unwrap_or(*layout) };
+        stream.download(buffer.operand(layout)).map(Arc::new)
+    });
+    fetched.collect()
+}
+
+/// Records a call by itself.
+fn alone(context: &Context, stream: &Stream, number: usize, job: &Job) -> Result<Alone> {
+    let mut run = Run::new(&context.program, job.values.clone());
+    let values = loop {
+        match run.go_on(&context.settings, stream)? {
+            Step::Wait(downloads) => {
+                downloads.iter().try_for_each(|download| download.timepoint().wait())?;
+            }
+            Step::Done(values) => break values,
+        }
+    };
+    let tensors = || values.iter().filter_map(tensor);
+    let bytes: usize = tensors().map(|tensor| tensor.layout().dense_bytes()).sum();
+    let whole = bytes <= context.batching.host_bytes;
+    let ends = tensors().filter(|tensor| tensor.elements() > 0);
+    let mut fetched =
+        fetch(stream, ends.map(|tensor| (tensor.buffer(), tensor.layout())), whole)?.into_iter();
+    let filled = |value: &ModelValue| tensor(value).is_some_and(|tensor| tensor.elements() > 0);
+    let downloads = values.iter().map(|value| if filled(value) { fetched.next() } else { None });
+    let downloads = downloads.collect();
+    Ok(Alone { job: number, values, downloads, whole })
+}
+
+fn tensor(value: &ModelValue) -> Option<&Tensor> {
+    match value {
+        ModelValue::Tensor(tensor) => Some(tensor),
+        _ => None,
+    }
+}
+
+impl Alone {
+    fn answer(self) -> Result<Answer> {
+        let Self { values, downloads, whole, .. } = self;
+        for download in downloads.iter().flatten() {
+            download.view_bytes()?;
+        }
+        let part = |download: Option<Arc<Download>>| {
+            let download = download.filter(|_| whole)?;
+            let bytes = download.view_bytes().ok()?.len();
+            Some(HostPart { download, start: 0, bytes })
+        };
+        Ok(Answer { values, host: downloads.into_iter().map(part).collect() })
+    }
+}
+
+/// The jobs by their numbers, those together that have the same tensors where all calls of a batch must have the same.
+fn alike(proof: &Proof, jobs: &[Job]) -> Vec<Vec<usize>> {
+    let shared: SmallVec<[usize; 4]> =
+        (0..proof.inputs.len()).filter(|&at| proof.inputs[at] == Share::Whole).collect();
+    if shared.is_empty() {
+        return vec![(0..jobs.len()).collect()];
+    }
+    let same = |a: &HostValue, b: &HostValue| match (a, b) {
+        (HostValue::Value(ModelValue::Tensor(a)), HostValue::Value(ModelValue::Tensor(b))) => {
+            a.buffer().identity() == b.buffer().identity() && a.layout() == b.layout()
+        }
+        // Constants are of the model, and the same for the whole group.
+        (HostValue::Constant(_), HostValue::Constant(_)) => true,
+        _ => false,
+    };
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (number, job) in jobs.iter().enumerate() {
+        let alike = |group: &&mut Vec<usize>| {
+            shared.iter().all(|&at| same(&job.values[at], &jobs[group[0]].values[at]))
+        };
+        match groups.iter_mut().find(alike) {
+            Some(group) => group.push(number),
+            None => groups.push(vec![number]),
+        }
+    }
+    groups
+}
+
+/// Records calls in one run of a plan for as many or more. Those that it lacks are copies of the last.
+fn together(
+    context: &Context,
+    proof: &Proof,
+    stream: &Stream,
+    jobs: &[Job],
+    numbers: &[usize],
+    (calls, stage): (usize, Arc<Stage>),
+) -> Result<Together> {
+    let Some(plan) = &stage.plan else { return invalid("there is nothing to compute") };
+    // The inputs of the model that are in registers, which those with a constant are not.
+    let first = &jobs[numbers[0]];
+    let in_registers: SmallVec<[usize; 8]> = (0..first.values.len())
+        .filter(|&at| !matches!(first.values[at], HostValue::Constant(_)))
+        .collect();
+    let mut inputs: SmallVec<[Buffer; 8]> = SmallVec::new();
+    for (&register, layout) in stage.inputs.iter().zip(plan.inputs()) {
+        let Some(&at) = in_registers.get(register) else { return invalid("a register is empty") };
+        let tensor = |number: usize| match &jobs[number].values[at] {
+            HostValue::Value(ModelValue::Tensor(tensor)) => Ok(tensor),
+            _ => invalid("an input is no tensor"),
+        };
+        let Share::Parts(axis) = proof.inputs[at] else {
+            let given = tensor(numbers[0])?;
+            let given = if given.layout() == layout { given.clone() } else { given.copy()? };
+            inputs.push(given.buffer().clone());
+            continue;
+        };
+        let joined = stream.allocate(layout.dense_bytes())?;
+        let part = layout.shape()[axis] / calls;
+        for call in 0..calls {
+            let from = tensor(numbers[call.min(numbers.len() - 1)])?;
+            let to = layout.slice(axis, call * part, part, 1)?;
+            let (to, from) = (joined.operand(to), from.buffer().operand(*from.layout()));
+            stream.record(Command::copy(to, from)?)?;
+        }
+        inputs.push(joined);
+    }
+    let outputs: Vec<Buffer> = stage
+        .outputs
+        .iter()
+        .map(|layout| stream.allocate(layout.dense_bytes()))
+        .collect::<Result<_>>()?;
+    let read: SmallVec<[&Buffer; 8]> = inputs.iter().collect();
+    let written: SmallVec<[&Buffer; 8]> = outputs.iter().collect();
+    stream.run(plan, &read, &written)?;
+    drop(written);
+    let bytes: usize = stage.outputs.iter().map(Layout::dense_bytes).sum();
+    let whole = bytes / calls <= context.batching.host_bytes;
+    let ends = outputs.iter().zip(&stage.outputs).filter(|(_, layout)| layout.elements() > 0);
+    let downloads = fetch(stream, ends, whole)?;
+    Ok(Together { jobs: numbers.to_vec(), calls, stage, outputs, downloads, whole })
+}
+
+impl Together {
+    /// The answers of the calls, each with its parts of the outputs.
+    fn answers(&self, context: &Context, proof: &Proof, jobs: &[Job]) -> Result<Vec<Answer>> {
+        for download in &self.downloads {
+            download.view_bytes()?;
+        }
+        // Where each output of the plan is on the host; those without elements are nowhere.
+        let mut fetched = self.downloads.iter();
+        let host: SmallVec<[Option<&Arc<Download>>; 4]> = self
+            .stage
+            .outputs
+            .iter()
+            .map(|layout| if layout.elements() > 0 { fetched.next() } else { None })
+            .map(|download| download.filter(|_| self.whole))
+            .collect();
+        let answers = self.jobs.iter().enumerate().map(|(call, &job)| {
+            let mut answer = Answer { values: Vec::new(), host: Vec::new() };
+            for out in &proof.outputs {
+                let (value, part) = match out {
+                    Out::Plan(output, share) => self.part(call, *output, *share, host[*output])?,
+                    Out::Input(input) => match &jobs[job].values[*input] {
+                        HostValue::Value(value) => (value.clone(), None),
+                        other => (other.clone().into_value_at(&context.settings)?, None),
+                    },
+                    Out::Constant(constant) => {
+                        (constant.load(&context.settings.folder)?.into(), None)
+                    }
+                };
+                answer.values.push(value);
+                answer.host.push(part);
+            }
+            Ok(answer)
+        });
+        answers.collect()
+    }
+
+    /// The part of an output that belongs to a call.
+    fn part(
+        &self,
+        call: usize,
+        output: usize,
+        share: Share,
+        host: Option<&Arc<Download>>,
+    ) -> Result<(ModelValue, Option<HostPart>)> {
+        let layout = &self.stage.outputs[output];
+        let (own, outer) = match share {
+            Share::Whole => (*layout, 1),
+            Share::Parts(axis) => {
+                let part = layout.shape()[axis] / self.calls;
+                (layout.slice(axis, call * part, part, 1)?, layout.shape()[..axis].iter().product())
+            }
+        };
+        // Parts of an inner axis do not lie in one piece.
+        let bytes = own.dense_bytes();
+        let start = if share == Share::Whole { 0 } else { call * bytes };
+        let part = host.filter(|_| outer == 1).map(|download| HostPart {
+            download: Arc::clone(download),
+            start,
+            bytes,
+        });
+        let tensor = Tensor::from_buffer(self.outputs[output].clone(), own)?;
+        Ok((tensor.into(), part))
+    }
+}

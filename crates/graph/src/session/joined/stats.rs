@@ -1,0 +1,143 @@
+//! Figures of calls that were joined.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::Group;
+
+/// How calls of a session were joined.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct BatchingStats {
+    /// How many batches there were of each number of calls: those of one call first.
+    pub sizes: Vec<u64>,
+    /// Time that calls of batches waited before their batch began, in all.
+    pub queue_time: Duration,
+    /// Calls that found the queue full.
+    pub rejected: u64,
+    /// Calls that were given up before they had an answer.
+    pub cancelled: u64,
+    /// Calls whose deadline passed before they had an answer.
+    pub late: u64,
+    /// Batches that failed and were run again call by call, so that only the calls that are wrong fail.
+    pub repeated: u64,
+    /// How many batches may be in flight now: of the shapes that are called, the largest number. None if calls run by themselves,
+    /// because nobody else calls, because they cannot be joined, or because joining does not pay.
+    pub in_flight: Option<usize>,
+    /// Why calls are not joined, for each set of shapes for which they are not.
+    pub not_joined: Vec<String>,
+}
+
+impl BatchingStats {
+    /// Batches in all.
+    pub fn batches(&self) -> u64 {
+        self.sizes.iter().sum()
+    }
+
+    /// Calls in them.
+    pub fn calls(&self) -> u64 {
+        self.sizes.iter().zip(1..).map(|(batches, calls)| batches * calls).sum()
+    }
+}
+
+impl fmt::Display for BatchingStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (batches, calls) = (self.batches(), self.calls());
+        let each = if calls == 0 {
+            Duration::ZERO
+        } else {
+            self.queue_time / calls.min(u64::from(u32::MAX)) as u32
+        };
+        write!(f, "{calls} calls in {batches} batches")?;
+        if batches > 0 {
+            let largest = self.sizes.iter().rposition(|&count| count > 0).map_or(0, |at| at + 1);
+            let mean = calls as f64 / batches as f64;
+            write!(f, " ({mean:.1} each, up to {largest}), {each:?} in the queue")?;
+        }
+        if let Some(in_flight) = self.in_flight {
+            write!(f, ", {in_flight} in flight")?;
+        }
+        for (count, what) in [
+            (self.rejected, "rejected"),
+            (self.cancelled, "cancelled"),
+            (self.late, "late"),
+            (self.repeated, "repeated"),
+        ] {
+            if count > 0 {
+                write!(f, ", {count} {what}")?;
+            }
+        }
+        for reason in &self.not_joined {
+            write!(f, "; not joined: {reason}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Counters that leaders add to, once per batch. Nothing is published by them.
+pub(in crate::session) struct Counters {
+    sizes: Vec<AtomicU64>,
+    queue_nanoseconds: AtomicU64,
+    rejected: AtomicU64,
+    cancelled: AtomicU64,
+    late: AtomicU64,
+    repeated: AtomicU64,
+}
+
+impl Counters {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            sizes: (0..most).map(|_| AtomicU64::new(0)).collect(),
+            queue_nanoseconds: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
+            cancelled: AtomicU64::new(0),
+            late: AtomicU64::new(0),
+            repeated: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn batch(&self, entered: impl ExactSizeIterator<Item = Instant>, begun: Instant) {
+        if let Some(count) = entered.len().checked_sub(1).and_then(|at| self.sizes.get(at)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        let waited: u128 =
+            entered.map(|entered| begun.saturating_duration_since(entered).as_nanos()).sum();
+        let waited = u64::try_from(waited).unwrap_or(u64::MAX);
+        self.queue_nanoseconds.fetch_add(waited, Ordering::Relaxed);
+    }
+
+    pub(super) fn rejected(&self) {
+        self.rejected.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn cancelled(&self) {
+        self.cancelled.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn late(&self) {
+        self.late.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn repeated(&self) {
+        self.repeated.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn read(&self, groups: &[Arc<Group>]) -> BatchingStats {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        BatchingStats {
+            sizes: self.sizes.iter().map(read).collect(),
+            queue_time: Duration::from_nanos(read(&self.queue_nanoseconds)),
+            rejected: read(&self.rejected),
+            cancelled: read(&self.cancelled),
+            late: read(&self.late),
+            repeated: read(&self.repeated),
+            in_flight: groups.iter().filter_map(|group| group.in_flight()).max(),
+            not_joined: groups
+                .iter()
+                .filter_map(|group| group.obstacle().map(ToString::to_string))
+                .collect(),
+        }
+    }
+}

@@ -170,8 +170,8 @@ pub(crate) fn kept_objects() -> Vec<(&'static str, usize)> {
     let [queues, events, buffers] = gpu.spare_queues().kept();
     vec![
         ("MTLDevice", 1),
-        ("MTLCommandQueue", queues),
-        ("MTLSharedEvent", events),
+        ("MTLCommandQueue", queues + warm::kept()),
+        ("MTLSharedEvent", events + warm::kept()),
         ("MTLBuffer", buffers),
         ("MTLResidencySet", gpu.residency.count()),
         ("MTLComputePipelineState", Builtins::COUNT + gpu.kernels.count()),

@@ -4,6 +4,7 @@
 //! thread asks for residency again before that: of the residency sets where there are some, else by a dispatch that does
 //! nothing.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use objc2_metal::{
@@ -17,6 +18,12 @@ use crate::settings;
 
 /// Well below the second after which memory is given up.
 const INTERVAL: Duration = Duration::from_millis(500);
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        KEPT.fetch_sub(1, Ordering::AcqRel);
+    }
+}
 
 /// Starts the thread. It ends with the process, or when the device is lost.
 pub(crate) fn start(gpu: &'static Gpu) {
@@ -37,6 +44,14 @@ pub(crate) fn start(gpu: &'static Gpu) {
     }
 }
 
+/// Queues that do nothing now and then, each with an event, which live as long as their thread.
+static KEPT: AtomicUsize = AtomicUsize::new(0);
+
+/// How many there are.
+pub(crate) fn kept() -> usize {
+    KEPT.load(Ordering::Acquire)
+}
+
 /// A queue that does nothing now and then.
 struct Idle {
     queue: Obj<dyn MTLCommandQueue>,
@@ -48,7 +63,9 @@ struct Idle {
 impl Idle {
     fn new(gpu: &Gpu) -> Option<Self> {
         let queue = gpu.device.newCommandQueueWithMaxCommandBufferCount(4)?;
-        Some(Self { queue, event: gpu.device.newSharedEvent()?, count: 0 })
+        let event = gpu.device.newSharedEvent()?;
+        KEPT.fetch_add(1, Ordering::AcqRel);
+        Some(Self { queue, event, count: 0 })
     }
 
     /// One more dispatch, unless the last one has not run yet.

@@ -19,5 +19,6 @@ bash scripts/check-metal.sh
 bash scripts/metal-driver.sh full
 bash scripts/metal-driver.sh tsan
 bash scripts/fuzz.sh 300
+MILLSTREAM_IDENTITY_CALLS=1000000 cargo test --release -p millstream-graph --lib every_row_comes_back_to_its_caller
 cargo run --release -- stress --scenario soak --iterations 20000
 cargo bench --bench runtime

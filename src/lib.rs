@@ -70,6 +70,11 @@ pub struct Async;
 #[doc = include_str!("../docs/onnx.md")]
 pub struct Onnx;
 
+/// The same for the page on batching.
+#[cfg(all(doctest, feature = "onnx"))]
+#[doc = include_str!("../docs/batching.md")]
+pub struct Batching;
+
 /// The same for the page for those who come from elsewhere.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/coming-from.md")]

@@ -2,12 +2,13 @@
 
 mod folder;
 
+use millstream::graph::ValueType;
 use millstream::nn::models::bert::Bert;
 use millstream::nn::{
     Conv1d, ConvOptions, Linear, Module, Plan, ReLU, Result, Sequential, TransformerEncoderLayer,
     TransformerOptions, Weights,
 };
-use millstream::{DType, Device, Download, HostBytes, Tensor};
+use millstream::{DType, Device, Download, HostBytes, Session, Tensor};
 
 pub(crate) use folder::of_folder;
 
@@ -80,6 +81,14 @@ impl Workload {
         })
     }
 
+    /// A session of the model, which joins calls.
+    pub fn session(&self, device: &Device) -> Result<Session> {
+        let model = self.load(device)?;
+        let declared = [("input", ValueType::Tensor(self.dtype(), None))];
+        Session::builder(device)
+            .trace(&declared, &["output"], move |inputs| Ok(vec![model.forward(&inputs[0])?]))
+    }
+
     /// A plan of the model.
     pub fn plan(&self, model: &dyn Module, device: &Device) -> Result<Plan> {
         Plan::of_module(model, self.input, self.dtype(), device)
@@ -142,14 +151,19 @@ impl Input {
         })
     }
 
-    /// One call as its caller sees it: from where the input is to the answer on the host.
-    pub fn call(&self, model: &dyn Module) -> Result<Download> {
+    /// The input on the device.
+    pub fn tensor(&self) -> Result<Tensor> {
         match self {
-            Input::Device(tensor) => call(model, tensor),
+            Input::Device(tensor) => Ok(tensor.clone()),
             Input::Host { bytes, shape, dtype, device } => {
-                call(model, &Tensor::from_host(bytes.clone(), shape, *dtype, device)?)
+                Tensor::from_host(bytes.clone(), shape, *dtype, device)
             }
         }
+    }
+
+    /// One call as its caller sees it: from where the input is to the answer on the host.
+    pub fn call(&self, model: &dyn Module) -> Result<Download> {
+        call(model, &self.tensor()?)
     }
 }
 

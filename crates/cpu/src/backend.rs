@@ -63,6 +63,8 @@ impl CpuBackend {
             static TOLD: std::sync::Once = std::sync::Once::new();
             TOLD.call_once(|| eprintln!("{UNOPTIMIZED}"));
         }
+        kernels::check_settings()
+            .map_err(|reason| Error::Unavailable { name: "cpu".into(), reason })?;
         let threads = config.threads.unwrap_or_else(cores);
         // Who asks for a number of threads gets no more than that.
         let spare = if config.threads.is_none() { SPARE } else { 0 };

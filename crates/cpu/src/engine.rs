@@ -32,6 +32,7 @@ pub(crate) struct Engine {
     pub helpers: Helpers,
     /// Where the thread that executes a stream sleeps until its helpers have left.
     owner_parkers: Box<[OwnerParker]>,
+    cores: usize,
     /// Permits beyond cores.
     spare: usize,
 }
@@ -42,6 +43,7 @@ impl Engine {
         Arc::new(Self {
             queues: (0..MAX_STREAMS).map(|_| OnceLock::new()).collect(),
             admission: Admission::new(threads + spare),
+            cores: threads,
             spare,
             idle_workers: IdleWorkers::new(threads),
             intra_op: intra_op && threads > 1,
@@ -95,6 +97,11 @@ impl Engine {
         &self.owner_parkers[stream as usize]
     }
 
+    /// Cores that execute.
+    pub fn cores(&self) -> usize {
+        self.cores
+    }
+
     /// Cores that nobody has a permit for.
     pub fn free_cores(&self) -> usize {
         self.admission.free().saturating_sub(self.spare)
@@ -113,8 +120,10 @@ impl Engine {
     pub fn work(&self, worker: usize) {
         let mut from = worker;
         let mut last_task = None;
-        while !self.idle_workers.is_stopped() {
-            if let Some(stream) = self.idle_workers.take_ready(from) {
+        // Whether somebody may hand it a task, which it must then run.
+        let mut marked = false;
+        while marked || !self.idle_workers.is_stopped() {
+            if !marked && let Some(stream) = self.idle_workers.take_ready(from) {
                 // The next search starts behind this stream, so that none is starved.
                 from = stream as usize + 1;
                 self.run_stream(stream);
@@ -125,12 +134,13 @@ impl Engine {
                 last_task.is_some_and(|at: Instant| at.elapsed() < SPIN_TIME)
                     && self.free_cores() > 0
             };
-            match self.idle_workers.park(worker, keep_spinning) {
+            match self.idle_workers.park(worker, marked, keep_spinning) {
                 Some(Wake::Task(task)) => {
-                    task.run(self);
+                    task.run(self, worker);
+                    marked = true;
                     last_task = Some(Instant::now());
                 }
-                Some(Wake::Ready) => {}
+                Some(Wake::Ready) => marked = false,
                 None => return,
             }
         }

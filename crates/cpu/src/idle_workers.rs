@@ -117,11 +117,23 @@ impl<Task> IdleWorkers<Task> {
         }
     }
 
-    /// Parks a worker until there is something to do. It spins first, as long as `keep_spinning` says so. `None`
-    /// after `stop`.
-    pub fn park(&self, worker: usize, keep_spinning: impl Fn() -> bool) -> Option<Wake<Task>> {
+    /// Marks a worker as idle. It must [`park`](Self::park) next, as marked, and do nothing that takes long before.
+    pub fn mark_idle(&self, worker: usize) {
+        self.idle[worker / 64].fetch_or(1 << (worker % 64), Ordering::AcqRel);
+    }
+
+    /// Parks a worker until there is something to do; `marked` if it has marked itself as idle before. It spins first, as
+    /// long as `keep_spinning` says so. `None` after `stop`.
+    pub fn park(
+        &self,
+        worker: usize,
+        marked: bool,
+        keep_spinning: impl Fn() -> bool,
+    ) -> Option<Wake<Task>> {
         let (word, bit) = (&self.idle[worker / 64], 1u64 << (worker % 64));
-        word.fetch_or(bit, Ordering::AcqRel);
+        if !marked {
+            self.mark_idle(worker);
+        }
         // Either `notify` or `stop` sees the bit when it checks for idle workers, or the checks below see its flag.
         fence(Ordering::SeqCst);
         let stopped = self.stopped.load(Ordering::Acquire);

@@ -8,9 +8,9 @@ use millstream_core::sync::shim::{
     AtomicUsize, Condvar, Mutex, Ordering, lock, spin_loop, wait_until,
 };
 
-/// How long the owner spins for helpers in their last chunk before it sleeps: about as long as a chunk
-/// takes. Its permit is its own until then.
-const SPINS: u32 = if cfg!(loom) { 0 } else { 1000 };
+/// How long the owner spins for helpers in their last chunk before it sleeps: as long as most chunks take, a tenth of a
+/// millisecond or so. Its permit is its own until then, and waking up would take about as long.
+const SPINS: u32 = if cfg!(loom) { 0 } else { 10_000 };
 
 /// Helpers that may still touch a piece of work.
 pub(crate) struct Latch(AtomicUsize);

@@ -22,4 +22,5 @@ mod memory;
 mod parallel_for;
 pub mod peak;
 mod queue;
+mod shares;
 mod work_budget;

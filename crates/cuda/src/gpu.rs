@@ -26,8 +26,8 @@ const OLDEST_DRIVER: i32 = 13_000;
 /// The first compute capability whose kernels can wait themselves for the one before.
 const OVERLAP_SINCE: (i32, i32) = (9, 0);
 
-/// The first compute capability whose matrix units take all 16-bit types.
-const MATRICES_SINCE: (i32, i32) = (8, 0);
+/// The first compute capability whose tensor cores take all 16-bit types.
+const TENSOR_CORES_SINCE: (i32, i32) = (8, 0);
 
 /// What is known about a GPU without opening it.
 #[derive(Clone, Debug)]
@@ -214,7 +214,7 @@ impl Gpu {
         let clock_offset = calibrate(&context, &builtins).map_err(failed)?;
         Ok(Self {
             limits: Limits {
-                matrix_units: properties.capability >= MATRICES_SINCE,
+                tensor_cores: properties.capability >= TENSOR_CORES_SINCE,
                 ..limits(properties.max_threads, properties.shared_bytes, properties.processors)
             },
             kernels: OnceCache::new(config.kernel_cache, config.wait_timeout),
@@ -269,7 +269,7 @@ pub(crate) fn limits(max_threads: u32, shared_bytes: u32, processors: u32) -> Li
         simd_width: 32,
         f64: true,
         matrices: false,
-        matrix_units: true,
+        tensor_cores: true,
         parallel_groups,
     }
 }

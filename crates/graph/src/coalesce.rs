@@ -9,7 +9,7 @@
 //!
 //! All that decides whether a call may lead is one word: the number of batches in flight, and a flag that somebody queues. While the
 //! flag is set, nobody leads but by being handed a batch, so nobody overtakes and no call is forgotten. The flag changes under
-//! the queue's lock only.
+//! the queue's lock only. The word publishes nothing, so its accesses need no order: jobs and answers go through locks.
 
 mod batch;
 #[cfg(all(test, loom))]
@@ -72,10 +72,10 @@ struct Shared<J, R> {
     word: AtomicUsize,
     /// How many batches may be in flight. Read without order: a call that sees an old number leads or queues as it would have.
     in_flight: AtomicUsize,
-    /// How many calls a batch may have.
-    most: usize,
+    /// How many calls a batch may have. Read without order, as `in_flight` is.
+    most: AtomicUsize,
     queue: Mutex<Queue<J, R>>,
-    /// A leader that waits for further calls is told of each.
+    /// Notified of each call while a leader waits for further ones.
     arrived: Condvar,
     capacity: usize,
     /// How many calls were answered last, less those that came since: callers usually come right back. A guess.
@@ -133,7 +133,7 @@ impl<J, R> Coalescer<J, R> {
         Self(Arc::new(Shared {
             word: AtomicUsize::new(0),
             in_flight: AtomicUsize::new(in_flight.max(1)),
-            most: most.max(1),
+            most: AtomicUsize::new(most.max(1)),
             queue: Mutex::new(Queue::new()),
             arrived: Condvar::new(),
             capacity: capacity.max(1),
@@ -144,6 +144,11 @@ impl<J, R> Coalescer<J, R> {
     /// Sets how many batches may be in flight. Those that queue notice when a batch ends.
     pub fn set_in_flight(&self, count: usize) {
         self.0.in_flight.store(count.max(1), Ordering::Relaxed);
+    }
+
+    /// Sets how many calls a batch may have.
+    pub fn set_most(&self, most: usize) {
+        self.0.most.store(most.max(1), Ordering::Relaxed);
     }
 
     /// Batches in flight at this moment.
@@ -201,11 +206,10 @@ impl<J, R> Coalescer<J, R> {
             let (running, limit) = (word & !QUEUED, shared.in_flight.load(Ordering::Relaxed));
             // Others will take care of the queue if there are more in flight than there may be now.
             if word & QUEUED == 0 || running > limit {
-                // Releases what the batch has done to whoever leads the next.
                 let next = shared.word.compare_exchange(
                     word,
                     word - 1,
-                    Ordering::AcqRel,
+                    Ordering::Relaxed,
                     Ordering::Relaxed,
                 );
                 if next.is_ok() {
@@ -219,7 +223,7 @@ impl<J, R> Coalescer<J, R> {
         }
     }
 
-    /// Takes calls out of the queue. Those whose deadline has passed are told so.
+    /// Takes calls out of the queue. Those whose deadline has passed get the error.
     fn take<T>(&self, take: impl FnOnce(&mut Queue<J, R>) -> T) -> T {
         let shared = &*self.0;
         let mut queue = lock(&shared.queue);
@@ -246,8 +250,8 @@ impl<J, R> Shared<J, R> {
                 (false, true) => word | QUEUED,
                 (false, false) => return false,
             };
-            // Acquires what the batch before has done.
-            match self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Relaxed) {
+            match self.word.compare_exchange_weak(word, next, Ordering::Relaxed, Ordering::Relaxed)
+            {
                 Ok(_) => return free,
                 Err(current) => word = current,
             }
@@ -269,7 +273,8 @@ impl<J, R> Shared<J, R> {
         let mut word = self.word.load(Ordering::Relaxed);
         while word & QUEUED != 0 && word & !QUEUED < limit {
             let next = word + 1;
-            match self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Relaxed) {
+            match self.word.compare_exchange_weak(word, next, Ordering::Relaxed, Ordering::Relaxed)
+            {
                 Ok(_) => return true,
                 Err(current) => word = current,
             }

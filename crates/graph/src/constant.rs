@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use millstream_core::{Device, TensorSpec};
+use millstream_core::{BufferLike, Device, TensorSpec};
 use millstream_nn::Tensor;
 use smallvec::SmallVec;
 
@@ -211,6 +211,8 @@ pub(crate) struct Folder {
     /// The most bytes that a tensor may have.
     tensor_bytes: usize,
     computed: Mutex<HashMap<RecipeKey, Weak<Inner>>>,
+    /// Weights of code that was traced, by their memory: every trace finds the same constants.
+    held: Mutex<HashMap<usize, Vec<Weak<Inner>>>>,
 }
 
 /// Entries of constants that are gone are dropped when the table has grown by so many.
@@ -224,7 +226,34 @@ impl Folder {
     /// A CPU device that cannot be opened.
     pub fn new(device: &Device, tensor_bytes: usize) -> Result<Self> {
         let host = if device.info().name == "cpu" { *device } else { Device::cpu()? };
-        Ok(Self { device: *device, host, tensor_bytes, computed: Mutex::new(HashMap::new()) })
+        Ok(Self {
+            device: *device,
+            host,
+            tensor_bytes,
+            computed: Mutex::new(HashMap::new()),
+            held: Mutex::new(HashMap::new()),
+        })
+    }
+
+    /// The constant that was first made of the same weights, or this one. So plans share what is computed of them.
+    pub fn first_of(&self, constant: &Constant) -> Constant {
+        let Recipe::Held(tensor) = &constant.0.recipe else { return constant.clone() };
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.len() >= SWEEP && held.len().is_power_of_two() {
+            held.retain(|_, constants| constants.iter().any(|known| known.strong_count() > 0));
+        }
+        let known = held.entry(tensor.buffer().identity()).or_default();
+        known.retain(|known| known.strong_count() > 0);
+        // Memory that is used again belongs to no constant that lives: a constant keeps its memory.
+        let same = |known: &Arc<Inner>| match &known.recipe {
+            Recipe::Held(other) => other.layout() == tensor.layout(),
+            Recipe::Given(_) | Recipe::Computed { .. } => false,
+        };
+        if let Some(first) = known.iter().filter_map(Weak::upgrade).find(same) {
+            return Constant(first);
+        }
+        known.push(Arc::downgrade(&constant.0));
+        constant.clone()
     }
 
     /// The most bytes that a tensor may have.

@@ -227,7 +227,7 @@ impl Expander<'_> {
 
     /// A constant that the model keeps.
     pub fn shared_constant(&mut self, constant: &Constant) -> Edge {
-        self.graph.add_constant(constant.clone())
+        self.graph.add_constant(self.folder.first_of(constant))
     }
 
     /// A constant of rank 0, of the element type of another tensor.

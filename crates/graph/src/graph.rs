@@ -6,7 +6,7 @@ use millstream_core::{DType, LayerName, Layout, Op, TensorSpec};
 use smallvec::SmallVec;
 
 use crate::constant::Constant;
-use crate::view::View;
+use crate::view::{Sizes, View};
 use crate::{Error, Result};
 
 /// A value of a [`Graph`]: a tensor that a node makes, an input, or a constant.
@@ -132,6 +132,8 @@ pub enum Source {
 struct EdgeInfo {
     spec: TensorSpec,
     source: Source,
+    /// Whether its elements are to lie channel by channel for each place.
+    channels_last: bool,
 }
 
 /// Operations on tensors whose shapes are known. Nodes are in an order in which they can be computed.
@@ -153,7 +155,7 @@ impl Graph {
     }
 
     fn add_edge(&mut self, spec: TensorSpec, source: Source) -> Edge {
-        self.edges.push(EdgeInfo { spec, source });
+        self.edges.push(EdgeInfo { spec, source, channels_last: false });
         Edge(self.edges.len() as u32 - 1)
     }
 
@@ -201,6 +203,32 @@ impl Graph {
     /// The size of each axis of an edge.
     pub fn shape(&self, edge: Edge) -> &[usize] {
         self.edges[edge.index()].spec.shape()
+    }
+
+    /// Whether the elements of an edge are to lie channel by channel for each place, and not place by place for each
+    /// channel. What is computed is the same.
+    pub(crate) fn is_channels_last(&self, edge: Edge) -> bool {
+        self.edges[edge.index()].channels_last
+    }
+
+    /// Says that an edge of at least three axes is to lie channel by channel for each place.
+    pub(crate) fn lay_channels_last(&mut self, edge: Edge) {
+        self.edges[edge.index()].channels_last = true;
+    }
+
+    /// How the elements of an edge are to lie.
+    ///
+    /// # Errors
+    ///
+    /// More elements than memory has.
+    pub(crate) fn layout(&self, edge: Edge) -> Result<Layout> {
+        let spec = self.spec(edge);
+        if !self.is_channels_last(edge) {
+            return spec.layout();
+        }
+        let order = channels_last_order(spec.shape().len());
+        let shape: Sizes = order.iter().map(|&axis| spec.shape()[axis]).collect();
+        Layout::contiguous(spec.dtype(), &shape)?.permute(&inverse(&order))
     }
 
     /// The element type of an edge.
@@ -260,6 +288,18 @@ impl Graph {
         self.nodes.truncate(mark.nodes);
         self.inputs.truncate(mark.inputs);
     }
+}
+
+/// The axes batch, places, channels of a tensor whose axes are batch, channels, places.
+fn channels_last_order(rank: usize) -> Sizes {
+    [0].into_iter().chain(2..rank).chain([1]).take(rank).collect()
+}
+
+/// The order that undoes an order of axes.
+pub(crate) fn inverse(order: &[usize]) -> Sizes {
+    let mut back = Sizes::from_elem(0, order.len());
+    order.iter().enumerate().for_each(|(at, &axis)| back[axis] = at);
+    back
 }
 
 /// A place in the making of a graph.

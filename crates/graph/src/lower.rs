@@ -12,7 +12,8 @@ use millstream_core::{Command, LayerName, Layout, Op, Operand, Plan, PlanBuilder
 use smallvec::SmallVec;
 
 use crate::constant::{Constant, Folder};
-use crate::graph::{Edge, Graph, Node, NodeOp, Source};
+use crate::graph::{Edge, Graph, Node, NodeOp, Source, inverse};
+use crate::view::{Sizes, View};
 use crate::{Error, Result};
 use destination::{Destinations, Root};
 
@@ -134,6 +135,13 @@ impl<'a> Lowering<'a> {
         let Some(constant) = self.graph.constant(edge) else {
             return invalid("an edge is read before it is made".into());
         };
+        let place = self.loaded(&constant.clone())?;
+        self.places[edge.index()] = Some(place);
+        Ok(place)
+    }
+
+    /// Where a constant is.
+    fn loaded(&mut self, constant: &Constant) -> Result<Place> {
         if let Some(&place) = self.loaded.get(&constant.number()) {
             return Ok(place);
         }
@@ -141,8 +149,32 @@ impl<'a> Lowering<'a> {
         let place = Place { slot: self.plan.weights(tensor.buffer())?, layout: *tensor.layout() };
         self.loaded.insert(constant.number(), place);
         self.constants.push(constant.clone());
-        self.places[edge.index()] = Some(place);
         Ok(place)
+    }
+
+    /// Weights of a convolution that lie with the output channels last, if the result is to lie so too.
+    fn weights_last(&mut self, op: &Op, node: &Node, at: usize) -> Result<Option<Place>> {
+        if at != 1 || !self.graph.is_channels_last(node.outputs[0]) {
+            return Ok(None);
+        }
+        // Output and input channels are the first axes of the weights, or the other way round.
+        let ends = match op {
+            Op::Conv { .. } => [1, 0],
+            Op::ConvTranspose { .. } => [0, 1],
+            _ => return Ok(None),
+        };
+        let Some(constant) = self.graph.constant(node.inputs[at]) else { return Ok(None) };
+        let spec = constant.spec();
+        let order: Sizes = (2..spec.shape().len()).chain(ends).collect();
+        let view = View::Permute(order.clone());
+        let folded = self.folder.fold(
+            &NodeOp::View(view.clone()),
+            &[constant.clone()],
+            &[view.infer(&spec)?],
+        );
+        let mut place = self.loaded(&folded[0])?;
+        place.layout = place.layout.permute(&inverse(&order))?;
+        Ok(Some(place))
     }
 
     /// A place for an edge that is about to be computed.
@@ -153,7 +185,7 @@ impl<'a> Lowering<'a> {
                 Place { slot: self.root(root)?, layout }
             }
             None => {
-                let layout = self.graph.spec(edge).layout()?;
+                let layout = self.graph.layout(edge)?;
                 Place { slot: self.plan.temporary(layout.dense_bytes()), layout }
             }
         };
@@ -215,7 +247,10 @@ impl<'a> Lowering<'a> {
     fn op(&mut self, op: &Op, node: &Node) -> Result<()> {
         let mut read: SmallVec<[Operand<Slot>; 4]> = SmallVec::new();
         for (at, &input) in node.inputs.iter().enumerate() {
-            let mut place = self.place(input)?;
+            let mut place = match self.weights_last(op, node, at)? {
+                Some(weights) => weights,
+                None => self.place(input)?,
+            };
             if wants_dense(op, at, &place.layout) && !place.layout.is_contiguous() {
                 place = self.copied(place)?;
             }

@@ -8,6 +8,7 @@ mod activation;
 mod affine;
 mod attention;
 mod chain;
+mod channels_last;
 mod dead;
 mod epilogue;
 mod merge;
@@ -45,11 +46,13 @@ pub enum Pass {
     PackWeights,
     /// Elementwise operations that follow each other are computed in one pass.
     Chains,
+    /// Convolutions on the CPU read and write the channels of one place after another.
+    ChannelsLast,
 }
 
 impl Pass {
     /// All of them, in the order in which they run.
-    pub const ALL: [Pass; 9] = [
+    pub const ALL: [Pass; 10] = [
         Pass::CommonSubexpressions,
         Pass::Norms,
         Pass::Activations,
@@ -59,6 +62,7 @@ impl Pass {
         Pass::MergeProducts,
         Pass::PackWeights,
         Pass::Chains,
+        Pass::ChannelsLast,
     ];
 
     /// A short name.
@@ -73,6 +77,7 @@ impl Pass {
             Pass::MergeProducts => "merge-products",
             Pass::PackWeights => "pack-weights",
             Pass::Chains => "chains",
+            Pass::ChannelsLast => "channels-last",
         }
     }
 
@@ -87,6 +92,7 @@ impl Pass {
             Pass::MergeProducts => merge::run(graph, folder),
             Pass::PackWeights => pack::run(graph, folder),
             Pass::Chains => chain::run(graph, folder),
+            Pass::ChannelsLast => Ok(channels_last::run(graph, folder)),
         }
     }
 }
@@ -127,7 +133,11 @@ impl Passes {
     pub(crate) fn run(&self, graph: &mut Graph, folder: &Folder) -> Result<()> {
         *graph = dead::run(graph)?;
         for pass in &self.0 {
-            *graph = dead::run(&pass.run(graph, folder)?)?;
+            *graph = pass.run(graph, folder)?;
+            // It leaves the nodes as they are, and is the last one: others know nothing of how edges lie.
+            if *pass != Pass::ChannelsLast {
+                *graph = dead::run(graph)?;
+            }
         }
         Ok(())
     }

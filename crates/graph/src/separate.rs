@@ -9,6 +9,7 @@
 //! So a number that follows from the size of the batch, such as the divisor of a mean over it, is noticed: it is another one in
 //! the graph of the single call.
 
+mod counted;
 mod cut;
 mod equal;
 mod signature;

@@ -1,6 +1,7 @@
 //! A model that any number of threads call.
 
 mod batching;
+mod bound;
 mod builder;
 mod call;
 mod importer;

@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         simd_width: 32,
         f64: !metal,
         matrices: metal,
-        matrix_units: !metal,
+        tensor_cores: !metal,
         parallel_groups: if metal { 40 } else { 132 },
     };
     let kinds = keys::chosen_kinds();
@@ -34,7 +34,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if kinds.contains(&OpKind::Attention) {
         // The suite's heads are few for a large device, and would not be cut into tiles.
         let small = Limits { parallel_groups: 4, ..limits };
-        let tiled = |key: &Key| key.program() == Program::AttentionTiles;
+        let tiled = |key: &Key| {
+            matches!(key.program(), Program::AttentionTiles | Program::AttentionMatrices)
+        };
         let (attention, _) = keys::keys(&[OpKind::Attention], &small)?;
         keys.extend(attention.into_iter().filter(tiled));
     }

@@ -134,6 +134,12 @@ impl Cache {
         Ok(())
     }
 
+    /// The name of a file of this cache's directory that nobody else uses, for what a caller has others write. The caller removes it;
+    /// one that is abandoned is removed later.
+    pub fn scratch_file(&self) -> PathBuf {
+        self.directory.join(unfinished_name())
+    }
+
     /// An entry, or the result of `build`, which is then stored. If it cannot be stored, only time is lost.
     ///
     /// # Errors

@@ -22,8 +22,8 @@ pub struct Limits {
     /// Whether the threads that run in lockstep multiply matrices together, as those of Apple's GPUs do. Programs for it
     /// exist in Metal's dialect alone.
     pub matrices: bool,
-    /// Whether simd groups multiply matrices of 16-bit numbers at once, as `common/matrix.kernel` describes.
-    pub matrix_units: bool,
+    /// Whether simd groups multiply matrices of 16-bit numbers at once, as `common/tensor_cores.kernel` describes.
+    pub tensor_cores: bool,
     /// About how many groups fill the device.
     pub parallel_groups: u32,
 }

@@ -28,7 +28,7 @@ pub use fault::{FAULT_HEADER_WORDS, INDEX_OUT_OF_RANGE, fault_message, fault_rec
 pub use key::{Key, MAX_CONSTANTS};
 pub use launch::{Launch, Limits, Lowered, Slot};
 pub use lower::{
-    lower, lower_copy, lower_epilogue, lower_gemv, lower_matrix_units, lower_split_k, supports,
+    lower, lower_copy, lower_epilogue, lower_gemv, lower_split_k, lower_tensor_cores, supports,
 };
 pub use params::Params;
 pub use program::Program;

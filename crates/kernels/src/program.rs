@@ -37,8 +37,10 @@ macro_rules! programs {
 programs! {
     /// Attention.
     Attention => lower::attention::PROGRAM,
-    /// Attention of 16-bit numbers by matrix units.
-    AttentionMatrix => lower::attention_matrix::PROGRAM,
+    /// Attention of many queries, with simdgroup matrices.
+    AttentionMatrices => lower::attention_matrices::PROGRAM,
+    /// Attention of 16-bit numbers by tensor cores.
+    AttentionTensorCores => lower::attention_tensor_cores::PROGRAM,
     /// Attention of many queries, in tiles of keys.
     AttentionTiles => lower::attention_tiles::PROGRAM,
     /// Functions of two elements.
@@ -57,8 +59,8 @@ programs! {
     ConvMatrices => lower::conv::MATRICES_PROGRAM,
     /// Depthwise convolutions.
     ConvDepthwise => lower::conv_depthwise::PROGRAM,
-    /// Convolutions of 16-bit numbers by matrix units.
-    ConvMatrix => lower::conv_matrix::PROGRAM,
+    /// Convolutions of 16-bit numbers by tensor cores.
+    ConvTensorCores => lower::conv_tensor_cores::PROGRAM,
     /// Small convolutions with split k.
     ConvSplitK => lower::conv::SPLIT_K_PROGRAM,
     /// Convolutions with a thread for each output.
@@ -97,8 +99,8 @@ programs! {
     MatmulBlocks => lower::blocks::PROGRAM,
     /// Matrix products with simdgroup matrices.
     MatmulMatrices => lower::matmul_matrices::PROGRAM,
-    /// Small matrix products of 16-bit numbers by matrix units.
-    MatmulMatrix => lower::matmul_matrix::PROGRAM,
+    /// Small matrix products of 16-bit numbers by tensor cores.
+    MatmulTensorCores => lower::matmul_tensor_cores::PROGRAM,
     /// Small matrix products with split k.
     MatmulSplitK => lower::matmul_split_k::PROGRAM,
     /// Coordinates of the nonzero elements.

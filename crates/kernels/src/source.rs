@@ -46,7 +46,7 @@ impl Dialect {
             include_str!("../programs/common/attention.kernel"),
             include_str!("../programs/common/blocks.kernel"),
             matrices,
-            include_str!("../programs/common/matrix.kernel"),
+            include_str!("../programs/common/tensor_cores.kernel"),
         ]
     }
 }

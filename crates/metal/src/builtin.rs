@@ -46,11 +46,13 @@ impl Builtins {
             |message: String| Error::Compile { key: "builtin".into(), message: message.into() };
         let library = compiler.begin(SOURCE).wait().map_err(failed)?;
         let pipeline = |name: &str| compiler.pipeline(&library, name, COPY_THREADS).map_err(failed);
-        Ok(Self {
+        let own = Self {
             bytes: pipeline("ms_copy_bytes")?,
             vectors: pipeline("ms_copy_vectors")?,
             nothing: pipeline("ms_nothing")?,
-        })
+        };
+        library.keep();
+        Ok(own)
     }
 
     /// A dispatch that does nothing.

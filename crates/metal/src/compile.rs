@@ -14,6 +14,7 @@ use objc2_metal::{
     MTLLanguageVersion, MTLLibrary, MTLMathFloatingPointFunctions, MTLMathMode, MTLPipelineOption,
 };
 
+use crate::archive::{Archive, Archives};
 use crate::objects::{Obj, Ref, pooled};
 use crate::system::{Features, Version};
 
@@ -26,11 +27,28 @@ const SIMD_WIDTH: usize = 32;
 pub(crate) struct Compiler {
     device: Obj<dyn MTLDevice>,
     features: Features,
+    archives: Archives,
     creating: Mutex<()>,
 }
 
 /// A library that is being compiled.
-pub(crate) struct Pending(Arc<Answer>);
+pub(crate) struct Pending<'a> {
+    answer: Arc<Answer>,
+    archive: Archive<'a>,
+}
+
+/// A compiled text.
+pub(crate) struct Library<'a> {
+    library: Obj<dyn MTLLibrary>,
+    archive: Archive<'a>,
+}
+
+impl Library<'_> {
+    /// All pipelines that are wanted of it were made: they are kept for the next process.
+    pub fn keep(self) {
+        self.archive.keep();
+    }
+}
 
 #[derive(Default)]
 struct Answer {
@@ -39,9 +57,14 @@ struct Answer {
 }
 
 impl Compiler {
-    pub fn new(device: &Obj<dyn MTLDevice>, features: Features) -> Self {
+    /// The compiler of a device, with binary archives if they are wanted.
+    pub fn new(device: &Obj<dyn MTLDevice>, features: Features, archives: bool) -> Self {
         device.setShouldMaximizeConcurrentCompilation(true);
-        Self { device: device.clone(), features, creating: Mutex::default() }
+        let archives = match archives {
+            true => Archives::new(device, &features),
+            false => Archives::default(),
+        };
+        Self { device: device.clone(), features, archives, creating: Mutex::default() }
     }
 
     fn turn(&self) -> MutexGuard<'_, ()> {
@@ -68,7 +91,8 @@ impl Compiler {
     }
 
     /// Begins to compile a text.
-    pub fn begin(&self, text: &str) -> Pending {
+    pub fn begin(&self, text: &str) -> Pending<'_> {
+        let archive = self.archives.of(&self.device, text);
         let answer = Arc::<Answer>::default();
         let own = Arc::clone(&answer);
         let handler =
@@ -96,7 +120,7 @@ impl Compiler {
                 );
             }
         });
-        Pending(answer)
+        Pending { answer, archive }
     }
 
     /// The pipeline of a kernel that is launched with groups of so many threads.
@@ -106,7 +130,7 @@ impl Compiler {
     /// What Metal said, or what does not fit.
     pub fn pipeline(
         &self,
-        library: &Ref<dyn MTLLibrary>,
+        Library { library, archive }: &Library<'_>,
         name: &str,
         threads: u32,
     ) -> Result<Obj<dyn MTLComputePipelineState>, String> {
@@ -117,6 +141,7 @@ impl Compiler {
             descriptor.setComputeFunction(Some(&function));
             // SAFETY: every launch has groups of whole SIMD groups.
             unsafe { descriptor.setThreadGroupSizeIsMultipleOfThreadExecutionWidth(true) };
+            archive.offer(&descriptor);
             let made = {
                 let _turn = self.turn();
                 self.device.newComputePipelineStateWithDescriptor_options_reflection_error(
@@ -134,6 +159,8 @@ impl Compiler {
             if most < threads as usize {
                 return Err(format!("its groups have at most {most} threads, not {threads}"));
             }
+            let _turn = self.turn();
+            archive.add(&descriptor);
             Ok(pipeline)
         })
     }
@@ -146,15 +173,22 @@ impl Answer {
     }
 }
 
-impl Pending {
+impl<'a> Pending<'a> {
     /// The library.
     ///
     /// # Errors
     ///
     /// What the compiler said.
-    pub fn wait(self) -> Result<Obj<dyn MTLLibrary>, String> {
+    pub fn wait(self) -> Result<Library<'a>, String> {
+        let Self { answer, archive } = self;
+        answer.wait().map(|library| Library { library, archive })
+    }
+}
+
+impl Answer {
+    fn wait(&self) -> Result<Obj<dyn MTLLibrary>, String> {
         let until = Instant::now() + TIMEOUT;
-        let mut result = self.0.result.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if let Some(result) = result.take() {
                 return result;
@@ -164,7 +198,7 @@ impl Pending {
                 return Err(format!("the compiler has not answered for {TIMEOUT:?}"));
             }
             result =
-                self.0.given.wait_timeout(result, left).unwrap_or_else(PoisonError::into_inner).0;
+                self.given.wait_timeout(result, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }

@@ -137,7 +137,7 @@ pub(crate) fn limits(cores: u32, matrices: bool) -> Limits {
         simd_width: 32,
         f64: false,
         matrices,
-        matrix_units: false,
+        tensor_cores: false,
         parallel_groups: cores * 4,
     }
 }
@@ -215,7 +215,7 @@ impl Gpu {
         };
         let capture = Capture::begin(&device, &settings);
         let matrices = settings.matrices && features.matrices;
-        let compiler = Compiler::new(&device, features);
+        let compiler = Compiler::new(&device, features, settings.archives);
         let builtins = Builtins::new(&compiler)?;
         Ok(Self {
             description: describe(&device, &features, cores),

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use millstream_core::sync::{Cached, OnceCache};
 use millstream_core::{Config, Error, Result};
 use millstream_kernels::{Dialect, Key, source, source_of_many};
-use objc2_metal::{MTLComputePipelineState, MTLLibrary};
+use objc2_metal::MTLComputePipelineState;
 
+use crate::compile::Library;
 use crate::gpu::Gpu;
-use crate::objects::{Kept, Obj, Raw, Ref};
+use crate::objects::{Kept, Obj, Raw};
 use crate::settings;
 
 /// Libraries that are compiled at the same time.
@@ -96,12 +97,13 @@ impl Gpu {
             let library = self.compiler.begin(&source(key, Dialect::Metal)).wait();
             let library = library.map_err(|message| failed(key, message))?;
             let kernel = self.pipeline(key, &library);
+            library.keep();
             settings::log(|| format!("compiled {} in {:?}", key.entry(), started.elapsed()));
             kernel
         })
     }
 
-    fn pipeline(&'static self, key: &Key, library: &Ref<dyn MTLLibrary>) -> Result<Kernel> {
+    fn pipeline(&'static self, key: &Key, library: &Library<'_>) -> Result<Kernel> {
         let made = self.compiler.pipeline(library, &key.entry(), threads(key));
         let pipeline = made.map_err(|message| failed(key, message))?;
         self.kernels.living.fetch_add(1, Ordering::Relaxed);
@@ -154,6 +156,7 @@ impl Gpu {
                             .cache
                             .get_or_build(*key, |key| self.pipeline(key, &library));
                     }
+                    library.keep();
                 }
                 Err(message) => {
                     settings::log(|| format!("{} kernels together: {message}", keys.len()))

@@ -17,6 +17,7 @@
 //! | `MILLSTREAM_METAL_REPLAY` | `0`: batches that come again are lowered again | `1` |
 //! | `MILLSTREAM_METAL_RESIDENCY` | `0`: no residency sets | `1` |
 //! | `MILLSTREAM_METAL_MATRICES` | `0`: products without simdgroup matrices | `1` |
+//! | `MILLSTREAM_METAL_ARCHIVES` | `1`: compiled kernels are kept in binary archives, in `MILLSTREAM_CACHE_DIR` | `0` |
 //! | `MILLSTREAM_METAL_WORK` | operations of one command buffer at most, for the GPU's watchdog | 2³³ |
 //! | `MILLSTREAM_METAL_KEEP_WARM` | `1`: a thread keeps an idle device from giving up its memory | `0` |
 //! | `MILLSTREAM_METAL_CAPTURE` | a file, as in `calls.gputrace`, that gets the first batches for Xcode; needs `MTL_CAPTURE_ENABLED=1` | |
@@ -28,6 +29,7 @@
 #[cfg(all(test, feature = "driver"))]
 use millstream_metal_driver as _;
 
+mod archive;
 mod backend;
 mod builtin;
 mod capture;

@@ -30,6 +30,8 @@ pub(crate) struct Settings {
     pub residency: bool,
     /// Products with simdgroup matrices, where the GPU has them.
     pub matrices: bool,
+    /// Binary archives, where the GPU has them.
+    pub archives: bool,
     /// [Work](millstream_core::Command::work) of one command buffer at most.
     pub work: u64,
     /// An idle device is kept warm.
@@ -66,6 +68,7 @@ impl Settings {
             replay: switch("MILLSTREAM_METAL_REPLAY", true)?,
             residency: switch("MILLSTREAM_METAL_RESIDENCY", true)?,
             matrices: switch("MILLSTREAM_METAL_MATRICES", true)?,
+            archives: switch("MILLSTREAM_METAL_ARCHIVES", false)?,
         })
     }
 }

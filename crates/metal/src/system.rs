@@ -43,6 +43,8 @@ pub(crate) struct Features {
     pub residency: bool,
     /// Simdgroup matrices, which every Mac with Apple silicon has, and hosted machines do not.
     pub matrices: bool,
+    /// Binary archives.
+    pub archives: bool,
 }
 
 impl Features {
@@ -64,7 +66,7 @@ impl Features {
             return Err(format!("{} has memory of its own: it needs Apple silicon", device.name()));
         }
         let residency = family >= 6 && version.is_at_least(15);
-        Ok(Self { version, family, residency, matrices: family >= 7 })
+        Ok(Self { version, family, residency, matrices: family >= 7, archives: family >= 7 })
     }
 }
 

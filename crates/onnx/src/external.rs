@@ -167,6 +167,11 @@ impl AsRef<[u8]> for Mapped {
 /// Maps a whole file.
 pub(crate) fn map_file(path: &Path) -> Result<Bytes> {
     let read = |error| Error::read(path, error);
+    // Opening a pipe would wait for whoever writes to it.
+    if !std::fs::metadata(path).map_err(read)?.is_file() {
+        let reason = "it is not a regular file".into();
+        return Err(Error::Format { path: path.display().to_string(), reason });
+    }
     let file = std::fs::File::open(path).map_err(read)?;
     if file.metadata().map_err(read)?.len() == 0 {
         return Ok(Bytes::new());
@@ -175,3 +180,6 @@ pub(crate) fn map_file(path: &Path) -> Result<Bytes> {
     let map = unsafe { Mmap::map(&file) }.map_err(read)?;
     Ok(Bytes::from_owner(Mapped(Arc::new(map))))
 }
+
+#[cfg(all(test, unix))]
+mod tests;

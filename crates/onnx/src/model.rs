@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use millstream_core::MissingOperator;
 use millstream_graph::{Body, Constant, ModelValue, Operator, Stop, ValueId, ValueType};
@@ -21,6 +22,9 @@ const MAX_LEVELS: usize = 32;
 
 /// Nodes of a model with all its branches and functions.
 const MAX_NODES: usize = 1 << 20;
+
+/// How long importing may take. Files within the limits take seconds; one that is made to take long ends with an error.
+const MAX_TIME: Duration = Duration::from_secs(120);
 
 /// Versions of operator sets, by domain.
 pub(crate) type Opsets = HashMap<String, i64>;
@@ -43,6 +47,8 @@ pub(crate) struct Model<'m> {
     /// Nodes that are not as they should be, where all of them are asked for. Else the first one ends the import.
     wrong: Option<RefCell<Vec<Error>>>,
     nodes: Cell<usize>,
+    /// When importing must have ended.
+    deadline: Instant,
 }
 
 /// Problems that are listed; further ones are left out.
@@ -60,7 +66,8 @@ impl<'m> Model<'m> {
             }
         }
         let (missing, nodes) = (RefCell::default(), Cell::new(0));
-        Ok(Self { proto, files, functions, missing, wrong: None, nodes })
+        let deadline = Instant::now() + MAX_TIME;
+        Ok(Self { proto, files, functions, missing, wrong: None, nodes, deadline })
     }
 
     /// Why the model cannot be run, as far as that can be seen without shapes.
@@ -112,6 +119,9 @@ impl<'m> Model<'m> {
         self.nodes.set(self.nodes.get() + 1);
         if self.nodes.get() > MAX_NODES {
             return Err(invalid(format!("more than {MAX_NODES} nodes")));
+        }
+        if Instant::now() > self.deadline {
+            return Err(invalid(format!("importing takes longer than {MAX_TIME:?}")));
         }
         Ok(())
     }
@@ -503,3 +513,6 @@ impl SubBody {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -33,7 +33,8 @@ impl Input {
 
 /// Reads `inputs.json`, a list of objects with name, dtype and shape, and the contents of each from `0.bin`, `1.bin`, ….
 pub fn read(folder: &Path) -> Result<Vec<Input>> {
-    let list: serde_json::Value = serde_json::from_slice(&std::fs::read(folder.join("inputs.json"))?)?;
+    let list: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(folder.join("inputs.json"))?)?;
     let list = list.as_array().ok_or("inputs.json is no list")?;
     let one = |(index, entry): (usize, &serde_json::Value)| {
         let text = |key: &str| entry[key].as_str().ok_or(format!("no {key} in inputs.json"));

@@ -113,13 +113,17 @@ fn measure(model: &dyn Model, inputs: &[Input], threads: usize, time: Duration) 
             });
         }
     });
-    let calls: Vec<Calls> =
-        all.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().collect::<Result<_>>()?;
+    let calls: Vec<Calls> = all
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner)
+        .into_iter()
+        .collect::<Result<_>>()?;
     let first = calls.iter().map(|calls| calls.started).min();
     let last = calls.iter().map(|calls| calls.ended).max();
     let elapsed = first.zip(last).map_or(Duration::ZERO, |(first, last)| last - first);
     let mismatches: usize = calls.iter().map(|calls| calls.mismatches).sum();
-    let mut latencies: Vec<Duration> = calls.into_iter().flat_map(|calls| calls.latencies).collect();
+    let mut latencies: Vec<Duration> =
+        calls.into_iter().flat_map(|calls| calls.latencies).collect();
     latencies.sort_unstable();
     let percentile = |share: f64| {
         let place = (latencies.len() as f64 * share).ceil() as usize;

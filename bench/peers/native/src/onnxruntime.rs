@@ -55,7 +55,10 @@ impl Session {
             check(api, (api.CreateSession)(env, path.as_ptr(), options, &mut session))?;
             let mut memory = null_mut();
             let kind = OrtAllocatorType::OrtArenaAllocator;
-            check(api, (api.CreateCpuMemoryInfo)(kind, OrtMemType::OrtMemTypeDefault, &mut memory))?;
+            check(
+                api,
+                (api.CreateCpuMemoryInfo)(kind, OrtMemType::OrtMemTypeDefault, &mut memory),
+            )?;
             let (mut allocator, mut count) = (null_mut(), 0);
             check(api, (api.GetAllocatorWithDefaultOptions)(&mut allocator))?;
             check(api, (api.SessionGetOutputCount)(session, &mut count))?;
@@ -90,7 +93,12 @@ impl Model for Session {
             names.push(input.name.as_ptr());
             values.push(value.cast_const());
         }
-        Ok(Box::new(Call { model: self, names, values, outputs: vec![null_mut(); self.outputs.len()] }))
+        Ok(Box::new(Call {
+            model: self,
+            names,
+            values,
+            outputs: vec![null_mut(); self.outputs.len()],
+        }))
     }
 }
 
@@ -112,7 +120,16 @@ impl Caller for Call<'_> {
         let status = unsafe {
             let (names, values) = (self.names.as_ptr(), self.values.as_ptr());
             let (made, count) = (self.outputs.as_mut_ptr(), outputs.len());
-            (api.Run)(*session, null(), names, values, self.values.len(), outputs.as_ptr(), count, made)
+            (api.Run)(
+                *session,
+                null(),
+                names,
+                values,
+                self.values.len(),
+                outputs.as_ptr(),
+                count,
+                made,
+            )
         };
         check(api, status)
     }
@@ -126,10 +143,12 @@ impl Caller for Call<'_> {
                 check(api, (api.GetTensorMutableData)(value, &mut data))?;
                 check(api, (api.GetTensorTypeAndShape)(value, &mut info))?;
                 check(api, (api.GetTensorShapeElementCount)(info, &mut count))?;
-                let mut element = ONNXTensorElementDataType::ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+                let mut element =
+                    ONNXTensorElementDataType::ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
                 check(api, (api.GetTensorElementType)(info, &mut element))?;
                 (api.ReleaseTensorTypeAndShapeInfo)(info);
-                let wide = element == ONNXTensorElementDataType::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
+                let wide =
+                    element == ONNXTensorElementDataType::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
                 let size = if wide { 8 } else { 4 };
                 Ok(std::slice::from_raw_parts(data.cast_const().cast::<u8>(), count * size))
             }

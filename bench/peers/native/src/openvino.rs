@@ -102,9 +102,13 @@ unsafe impl Sync for Compiled {}
 impl Compiled {
     pub fn open(library: &Path, model: &Path, hint: &str, inputs: &[Input]) -> Result<Self> {
         let (path, hint) = (CString::new(model.as_os_str().as_bytes())?, CString::new(hint)?);
+        // A shape without axes is taken for an unknown one; it stays as the model has it.
+        let inputs: Vec<&Input> = inputs.iter().filter(|input| !input.shape.is_empty()).collect();
         let mut dimensions: Vec<Vec<Dimension>> = inputs
             .iter()
-            .map(|input| input.shape.iter().map(|&size| Dimension { least: size, most: size }).collect())
+            .map(|input| {
+                input.shape.iter().map(|&size| Dimension { least: size, most: size }).collect()
+            })
             .collect();
         let shapes: Vec<PartialShape> = dimensions
             .iter_mut()
@@ -120,7 +124,8 @@ impl Compiled {
             let library: &'static Library = Box::leak(Box::new(Library::new(library)?));
             let interface = Interface::load(library)?;
             let check = |status| interface.check(status);
-            let (mut core, mut read, mut compiled, mut outputs) = (null_mut(), null_mut(), null_mut(), 0);
+            let (mut core, mut read, mut compiled, mut outputs) =
+                (null_mut(), null_mut(), null_mut(), 0);
             check((interface.core_create)(&mut core))?;
             check((interface.read_model)(core, path.as_ptr(), null(), &mut read))?;
             check((interface.reshape)(read, names.as_ptr(), shapes.as_ptr(), names.len()))?;
@@ -129,7 +134,15 @@ impl Compiled {
             let performance = c"PERFORMANCE_HINT".as_ptr();
             let device = c"CPU".as_ptr();
             check((interface.compile)(
-                core, read, device, 4, &mut compiled, precision, f32, performance, hint.as_ptr(),
+                core,
+                read,
+                device,
+                4,
+                &mut compiled,
+                precision,
+                f32,
+                performance,
+                hint.as_ptr(),
             ))?;
             check((interface.output_count)(compiled, &mut outputs))?;
             Ok(Compiled { interface, model: compiled, outputs })
@@ -150,7 +163,8 @@ impl Model for Compiled {
                     Element::I32 => 9,
                     Element::I64 => 10,
                 };
-                let shape = Shape { rank: input.shape.len() as i64, dimensions: input.shape.as_ptr() };
+                let shape =
+                    Shape { rank: input.shape.len() as i64, dimensions: input.shape.as_ptr() };
                 let (mut tensor, mut bytes) = (null_mut(), 0);
                 interface.check((interface.tensor)(element, shape, input.data(), &mut tensor))?;
                 call.tensors.push(tensor);
@@ -158,7 +172,11 @@ impl Model for Compiled {
                 if bytes != input.bytes {
                     return Err("OpenVINO numbers element types differently".into());
                 }
-                interface.check((interface.set_tensor)(call.request, input.name.as_ptr(), tensor))?;
+                interface.check((interface.set_tensor)(
+                    call.request,
+                    input.name.as_ptr(),
+                    tensor,
+                ))?;
             }
         }
         Ok(Box::new(call))

@@ -1,6 +1,6 @@
 //! What `bench` calls: modules and sessions.
 
-use millstream::graph::{Inputs, Session};
+use millstream::graph::{Inputs, Outputs, Session};
 use millstream::nn::{Module, Result};
 use millstream::{Device, Download};
 
@@ -35,6 +35,41 @@ impl Callee for ModuleCallee<'_> {
 
     fn bytes(&self, answer: &Download) -> Result<Vec<u8>> {
         answer.view_bytes().map(<[u8]>::to_vec)
+    }
+}
+
+/// A session of a module, which joins calls.
+pub(crate) struct TracedCallee<'a> {
+    pub workload: &'a Workload,
+    pub origin: Origin,
+    pub session: &'a Session,
+}
+
+impl Callee for TracedCallee<'_> {
+    type Input = Input;
+    type Answer = Outputs;
+
+    fn input(&self, seed: usize) -> Result<Input> {
+        Input::new(self.workload.input(seed, &self.session.device())?, self.origin)
+    }
+
+    fn call(&self, input: &Input) -> Result<Outputs> {
+        let outputs = self.session.run([&input.tensor()?])?;
+        if outputs.host_bytes(0).is_none() {
+            outputs.wait()?;
+        }
+        Ok(outputs)
+    }
+
+    fn is(&self, answer: &Outputs, expected: &[u8]) -> Result<bool> {
+        match answer.host_bytes(0) {
+            Some(bytes) => Ok(bytes == expected),
+            None => Ok(self.bytes(answer)? == expected),
+        }
+    }
+
+    fn bytes(&self, answer: &Outputs) -> Result<Vec<u8>> {
+        answer.tensor("output")?.to_bytes()
     }
 }
 

@@ -8,7 +8,7 @@ use clap::builder::PossibleValuesParser;
 use millstream::nn::Module;
 use millstream::{Device, Error, Result};
 
-use super::callees::ModuleCallee;
+use super::callees::{ModuleCallee, TracedCallee};
 use super::measure::{Arrivals, Callee, Subject, answers};
 use super::report::{Report, Row};
 use super::{plot, sessions};
@@ -62,7 +62,7 @@ pub(crate) enum Mode {
     Direct,
     /// Every thread runs one plan that was traced from the model.
     Plan,
-    /// Calls that come at the same time are joined; for model files.
+    /// Calls that come at the same time are joined, by a session.
     Coalesced,
 }
 
@@ -168,12 +168,12 @@ impl Run<'_> {
 
     /// Measures a model at each number of threads, beside the same on one core. `single_core` is the best rate there so
     /// far.
-    pub fn rows<C: Callee>(
+    pub fn rows<C: Callee, A: Callee>(
         &self,
         model: (&'static str, &'static str),
         mode: &'static str,
         subject: &Subject<'_, C>,
-        alone: &Subject<'_, C>,
+        alone: &Subject<'_, A>,
         single_core: &mut f64,
     ) -> Result<Vec<Row>> {
         let time = Duration::from_secs_f64(self.arguments.seconds);
@@ -206,18 +206,24 @@ fn measure(workload: &'static Workload, run: &Run<'_>) -> Result<Vec<Row>> {
     let model = workload.load(&device)?;
     let plan = workload.plan(&*model, &device)?;
     let (mut rows, mut single_core) = (Vec::new(), 0f64);
+    let named = (workload.name, workload.about);
     for &mode in &arguments.mode {
+        let arrivals = arguments.arrivals;
         let model: &dyn Module = match mode {
             Mode::Direct => &*model,
             Mode::Plan => &plan,
             Mode::Coalesced => {
-                let reason = "calls of model files are joined: give one with --model".into();
-                return Err(Error::Invalid { op: "bench", reason });
+                let session = workload.session(&device)?;
+                let callee = TracedCallee { workload, origin, session: &session };
+                let subject = Subject { callee: &callee, device, answers, arrivals };
+                rows.extend(run.rows(named, mode.name(), &subject, &alone, &mut single_core)?);
+                let joined = session.batching_stats();
+                run.bar.suspend(|| eprintln!("{}: {joined}", workload.name));
+                continue;
             }
         };
         let callee = ModuleCallee { workload, device, origin, model };
-        let subject = Subject { callee: &callee, device, answers, arrivals: arguments.arrivals };
-        let named = (workload.name, workload.about);
+        let subject = Subject { callee: &callee, device, answers, arrivals };
         rows.extend(run.rows(named, mode.name(), &subject, &alone, &mut single_core)?);
     }
     // The best of all modes counts for all rows.

@@ -8,7 +8,8 @@ impl<B: BufferLike> Command<B> {
     ///
     /// `src` is `[batch, channels, spatial…]`, `weight` is `[outputs, channels / groups, kernel…]`,
     /// `dst` is `[batch, outputs, spatial…]`, `bias` is `[outputs]`, and `residual` broadcasts to
-    /// `dst`. Sums are kept in `f32` (`f64` for `f64`), in an order that depends on the weights alone.
+    /// `dst`. Sums are kept in `f32` (`f64` for `f64`), in an order that depends on the weights, and on how weights and output
+    /// lie, alone.
     ///
     /// # Errors
     ///

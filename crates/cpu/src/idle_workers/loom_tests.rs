@@ -15,7 +15,7 @@ fn loom_a_notification_is_never_missed() {
                 while seen < 2 {
                     match workers.take_ready(0) {
                         Some(_) => seen += 1,
-                        None => assert!(workers.park(0, || false).is_some()),
+                        None => assert!(workers.park(0, false, || false).is_some()),
                     }
                 }
             })
@@ -66,7 +66,7 @@ fn loom_a_stop_is_never_missed() {
         let workers = Arc::new(IdleWorkers::<()>::with_streams(1, 1));
         let worker = {
             let workers = Arc::clone(&workers);
-            thread::spawn(move || assert!(workers.park(0, || false).is_none()))
+            thread::spawn(move || assert!(workers.park(0, false, || false).is_none()))
         };
         workers.stop();
         worker.join().unwrap();
@@ -86,7 +86,7 @@ fn loom_stop_releases_every_worker() {
                 thread::spawn(move || {
                     while !workers.is_stopped() {
                         if workers.take_ready(0).is_none() {
-                            workers.park(worker, || false);
+                            workers.park(worker, false, || false);
                         }
                     }
                 })
@@ -110,7 +110,7 @@ fn loom_a_task_is_neither_lost_nor_doubled() {
             thread::spawn(move || {
                 let mut done = 0;
                 while !workers.is_stopped() {
-                    if let Some(Wake::Task(task)) = workers.park(0, || false) {
+                    if let Some(Wake::Task(task)) = workers.park(0, false, || false) {
                         done += task;
                     }
                 }
@@ -135,7 +135,7 @@ fn loom_a_task_reaches_a_worker_that_spins() {
                 while !workers.is_stopped() {
                     let spins = std::cell::Cell::new(2);
                     let keep_spinning = || spins.replace(spins.get() - 1) > 0;
-                    if let Some(Wake::Task(task)) = workers.park(0, keep_spinning) {
+                    if let Some(Wake::Task(task)) = workers.park(0, false, keep_spinning) {
                         done += task;
                     }
                 }
@@ -143,6 +143,35 @@ fn loom_a_task_reaches_a_worker_that_spins() {
             })
         };
         let given = u8::from(workers.dispatch(1).is_ok());
+        workers.stop();
+        assert_eq!(worker.join().unwrap(), given);
+    });
+}
+
+/// A worker that marks itself before it parks gets every task that it is given from then on, and sees a stop.
+#[test]
+fn loom_a_task_reaches_a_worker_that_was_marked_before() {
+    loom::model(|| {
+        let workers = Arc::new(IdleWorkers::<u8>::with_streams(1, 1));
+        let worker = {
+            let workers = Arc::clone(&workers);
+            thread::spawn(move || {
+                let (mut done, mut marked) = (0, false);
+                while marked || !workers.is_stopped() {
+                    match workers.park(0, marked, || false) {
+                        Some(Wake::Task(task)) => {
+                            done += task;
+                            workers.mark_idle(0);
+                            marked = true;
+                        }
+                        Some(Wake::Ready) => marked = false,
+                        None => break,
+                    }
+                }
+                done
+            })
+        };
+        let given = (0..2).map(|_| u8::from(workers.dispatch(1).is_ok())).sum::<u8>();
         workers.stop();
         assert_eq!(worker.join().unwrap(), given);
     });

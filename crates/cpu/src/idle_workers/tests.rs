@@ -18,7 +18,7 @@ fn a_task_comes_back_when_nobody_sleeps() {
 fn reaches(workers: usize, worker: usize, keep_spinning: impl Fn() -> bool + Sync) {
     let workers = IdleWorkers::new(workers);
     std::thread::scope(|scope| {
-        let worker = scope.spawn(|| workers.park(worker, &keep_spinning));
+        let worker = scope.spawn(|| workers.park(worker, false, &keep_spinning));
         let mut task = 7;
         while let Err(back) = workers.dispatch(task) {
             task = back;

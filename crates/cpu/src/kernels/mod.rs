@@ -95,6 +95,11 @@ pub(crate) fn trim_scratch() {
     shared::scratch::trim();
 }
 
+/// Refuses settings of kernels that say nothing.
+pub(crate) fn check_settings() -> std::result::Result<(), String> {
+    shared::simd::Isa::limit().map(|_| ())
+}
+
 unsafe fn execute_one(
     command: &BoundCommand,
     parallel: &dyn Parallel,

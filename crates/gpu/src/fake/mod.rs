@@ -74,7 +74,7 @@ pub fn device(config: Config, options: FakeOptions) -> Result<(Device, FakeContr
             simd_width: 32,
             f64: true,
             matrices: false,
-            matrix_units: false,
+            tensor_cores: false,
             parallel_groups: 64,
         },
         state: State::default(),

@@ -1,7 +1,7 @@
 //! Matrix products: which kernel or library computes them.
 
 use millstream_core::{BoundCommand, DType, Epilogue, Error, Layout, Operand, RawBuffer, Result};
-use millstream_kernels::{lower, lower_epilogue, lower_gemv, lower_matrix_units, lower_split_k};
+use millstream_kernels::{lower, lower_epilogue, lower_gemv, lower_split_k, lower_tensor_cores};
 
 use super::{BatchLowering, ProductOperands};
 use crate::platform::Platform;
@@ -22,7 +22,7 @@ impl<P: Platform> BatchLowering<P> {
         let dtype = command.outputs()[0].layout.dtype();
         let own = lower_gemv(command, early, limits).or_else(|| match dtype {
             DType::F32 => lower_split_k(command, early, limits),
-            _ => lower_matrix_units(command, early, limits),
+            _ => lower_tensor_cores(command, early, limits),
         });
         if let Some(lowered) = own {
             return self.kernels(&lowered);

@@ -1,6 +1,8 @@
 //! Memory that host and device share: new values are written where they will be read, and results are read where they were written.
 
-use millstream_core::{Buffer, Config, Stream, as_bytes};
+use std::time::Duration;
+
+use millstream_core::{Buffer, Config, Error, Stream, as_bytes};
 use millstream_gpu::fake::FakeOptions;
 
 use crate::kit::{Gpu, Layer, ROWS, SIZE, matrix};
@@ -133,6 +135,29 @@ fn what_is_large_strided_or_not_written_is_copied_by_the_device_unless_it_is_set
         count(&unwritten).1,
         2,
         "it is cleared, then copied: nobody sees what another left there"
+    );
+}
+
+#[test]
+fn a_read_does_not_end_before_the_device_is_through() {
+    let config = Config { wait_timeout: Duration::from_millis(50), ..Config::default() };
+    let gpu = Gpu::with(config, FakeOptions { unified: true, ..FakeOptions::default() });
+    let stream = gpu.stream();
+    let (layer, one) = (Layer::new(&stream), matrix(ROWS, SIZE));
+    stream.synchronize().unwrap();
+    let input = Layer::input(1);
+    let from = stream.allocate_with(&one, as_bytes(&input)).unwrap();
+    let to = stream.allocate(one.dense_bytes()).unwrap();
+    gpu.hold();
+    layer.record(&stream, &to, &from).unwrap();
+    stream.flush().unwrap();
+    let early = stream.read(to.operand(one)).unwrap_err();
+    assert!(matches!(early, Error::Timeout { .. }), "{early}");
+    gpu.release();
+    stream.synchronize().unwrap();
+    assert_eq!(
+        stream.read(to.operand(one)).unwrap().read::<f32>().unwrap(),
+        Layer::expected(&input)
     );
 }
 

@@ -63,7 +63,8 @@ impl<J, R> Batch<J, R> {
     pub fn fill(&mut self) {
         let Some(coalescer) = &self.coalescer else { return };
         let shared = &*coalescer.0;
-        let room = shared.most.saturating_sub(self.jobs.len());
+        let most = shared.most.load(Ordering::Relaxed);
+        let room = most.saturating_sub(self.jobs.len());
         // Without the flag nobody queues; who comes now is for the next batch.
         if room == 0 || shared.word.load(Ordering::Relaxed) & QUEUED == 0 {
             return;
@@ -99,10 +100,11 @@ impl<J, R> Batch<J, R> {
     pub fn wait_for_others(&self, until: Instant) {
         let Some(coalescer) = &self.coalescer else { return };
         let shared = &*coalescer.0;
+        let most = shared.most.load(Ordering::Relaxed);
         let mut queue = lock(&shared.queue);
         queue.collects = true;
         let mut in_time = true;
-        while in_time && queue.len() + self.jobs.len() < shared.most {
+        while in_time && queue.len() + self.jobs.len() < most {
             (queue, in_time) = wait_until(&shared.arrived, queue, Some(until));
         }
         queue.collects = false;
@@ -132,7 +134,7 @@ impl<J, R> Batch<J, R> {
 
     /// Answers every call, and gives the leader its own answer. `next` says when the next leader is chosen.
     pub fn answer(mut self, answers: impl IntoIterator<Item = R>, next: Next) -> Option<R> {
-        let Some(coalescer) = self.coalescer.take() else { return None };
+        let coalescer = self.coalescer.take()?;
         let members = std::mem::take(&mut self.members);
         coalescer.0.returning.store(members.len(), Ordering::Relaxed);
         if next == Next::First {

@@ -26,9 +26,10 @@ fn call(calls: &Calls, job: u32) -> Result<u32, Lost> {
     }
 }
 
+/// Three threads take long: two preemptions must do.
 fn check(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
+    builder.preemption_bound = Some(2);
     builder.check(model);
 }
 

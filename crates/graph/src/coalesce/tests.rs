@@ -94,6 +94,20 @@ fn a_batch_has_no_more_calls_than_it_may() {
 }
 
 #[test]
+fn how_many_calls_a_batch_may_have_can_be_changed() {
+    let calls = Calls::new(1, 8, 8);
+    let first = lead(enter(&calls, 1));
+    let [a, b, c] = [2, 3, 4].map(|job| wait(enter(&calls, job)));
+    calls.set_most(2);
+    finish(first);
+    let second = led(a);
+    assert_eq!(second.jobs(), [2, 3]);
+    finish(second);
+    assert_eq!(answered(b), Ok(30));
+    assert_eq!(led(c).jobs(), [4]);
+}
+
+#[test]
 fn as_many_batches_are_in_flight_as_there_may_be() {
     let calls = Calls::new(2, 8, 8);
     let (a, b) = (lead(enter(&calls, 1)), lead(enter(&calls, 2)));

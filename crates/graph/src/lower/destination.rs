@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use millstream_core::Layout;
 
 use crate::Result;
-use crate::graph::{Edge, Graph, NodeOp, Source};
+use crate::graph::{Edge, Graph, NodeOp, Source, inverse};
 use crate::view::View;
 
 /// Memory that several edges are written to.
@@ -39,7 +39,7 @@ impl Destinations {
             let (root, layout) = match destinations.0.get(&whole) {
                 Some(found) => *found,
                 None => {
-                    let own = (Root::Edge(whole), graph.spec(whole).layout()?);
+                    let own = (Root::Edge(whole), graph.layout(whole)?);
                     destinations.0.insert(whole, own);
                     own
                 }
@@ -71,6 +71,11 @@ impl Destinations {
             if self.0.contains_key(&edge) || (uses[edge.index()] > 1 && !shared) {
                 return;
             }
+            // What lies in another order than the whole is computed in its own, and copied.
+            let last = matches!(root, Root::Edge(whole) if graph.is_channels_last(whole));
+            if graph.is_channels_last(edge) != last {
+                return;
+            }
             let node = &graph.nodes()[node];
             let NodeOp::View(view) = &node.op else {
                 self.0.insert(edge, (root, layout));
@@ -98,9 +103,7 @@ fn source_layout(view: &View, shape: &[usize], wanted: &Layout) -> Option<Layout
             if order.last() != Some(&(order.len().checked_sub(1)?)) {
                 return None;
             }
-            let mut back = vec![0; order.len()];
-            order.iter().enumerate().for_each(|(at, &axis)| back[axis] = at);
-            wanted.permute(&back).ok()
+            wanted.permute(&inverse(order)).ok()
         }
         View::Slice { .. } | View::Broadcast(_) | View::Bits(_) => None,
     }

@@ -46,9 +46,8 @@ fn replace(rewrite: &mut Rewrite<'_>, node: &Node) -> Replaced {
     }
     let (weights, value) = (node.inputs[0], node.inputs[1]);
     let Some(weights) = through_views(rewrite, weights) else { return Ok(None) };
-    let weights = without_nan_guard(rewrite, weights);
-    let Some((_, Op::Softmax { axis, log: false }, softmax)) = rewrite.sole_producer(weights)
-    else {
+    let Some(weights) = without_nan_guard(rewrite, weights) else { return Ok(None) };
+    let Some((Op::Softmax { axis, log: false }, softmax)) = rewrite.op(weights) else {
         return Ok(None);
     };
     let (scores, rank) = (softmax.inputs[0], rewrite.old.shape(weights).len());
@@ -82,15 +81,20 @@ fn through_views(rewrite: &Rewrite<'_>, edge: Edge) -> Option<Edge> {
     None
 }
 
-/// What `where(isnan(x), 0, x)` guards.
-fn without_nan_guard(rewrite: &Rewrite<'_>, edge: Edge) -> Edge {
+/// What `where(isnan(x), 0, x)` guards, or the edge itself, if nobody else reads it. A query that sees no key gives zeros
+/// with the guard, and anything without.
+fn without_nan_guard(rewrite: &Rewrite<'_>, edge: Edge) -> Option<Edge> {
     let guarded = || {
-        let (Op::Where, node) = rewrite.op(edge)? else { return None };
-        let value = rewrite.unary(node.inputs[0], UnaryOp::IsNan)?;
-        let zero = rewrite.number(node.inputs[1]) == Some(0.0);
-        (zero && node.inputs[2] == value).then_some(value)
+        let (guard, node) = rewrite.old.producer(edge)?;
+        let NodeOp::Op(Op::Where) = node.op else { return None };
+        let &[is_nan, zero, value] = &node.inputs[..] else { return None };
+        let (test, _) = rewrite.old.producer(is_nan)?;
+        let guards = rewrite.unary(is_nan, UnaryOp::IsNan)? == value
+            && rewrite.number(zero) == Some(0.0)
+            && rewrite.only_use(is_nan) == Some(guard);
+        (guards && rewrite.uses_within(value, &[guard, test])).then_some(value)
     };
-    guarded().unwrap_or(edge)
+    guarded().or_else(|| rewrite.only_use(edge).map(|_| edge))
 }
 
 fn scores_of(rewrite: &Rewrite<'_>, edge: Edge) -> Option<Scores> {

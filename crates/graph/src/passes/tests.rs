@@ -1,5 +1,6 @@
 //! Passes find what they look for, and keep the answers.
 
+mod channels_last;
 mod found;
 mod random;
 

@@ -28,6 +28,8 @@ pub(crate) enum Step {
 /// A call on its way through the stages.
 pub(crate) struct Run {
     frames: Vec<Frame>,
+    /// For each output the tensor that it is written to, if a plan makes it and it fits. Empty if there are none.
+    bound: Vec<Option<Tensor>>,
 }
 
 fn invalid<T>(reason: String) -> Result<T> {
@@ -38,16 +40,23 @@ impl Run {
     /// A call with these inputs, one per input of the body.
     pub fn new(program: &Arc<Program>, inputs: Vec<HostValue>) -> Self {
         let forms = inputs.iter().map(Form::of_given).collect();
-        Self { frames: vec![Frame::new(Arc::clone(program), inputs, forms)] }
+        Self { frames: vec![Frame::new(Arc::clone(program), inputs, forms)], bound: Vec::new() }
+    }
+
+    /// Says where outputs are wanted.
+    pub fn bind(&mut self, bound: Vec<Option<Tensor>>) {
+        self.bound = bound;
     }
 
     /// Goes on until contents must be waited for, or the outputs are there.
     pub fn go_on(&mut self, settings: &Settings, stream: &Stream) -> Result<Step> {
         loop {
+            // What is wanted are the outputs of the program itself.
+            let bound = if self.frames.len() == 1 { &self.bound[..] } else { &[] };
             let Some(top) = self.frames.last_mut() else {
                 return invalid("the call has ended".into());
             };
-            match top.go_on(settings, stream)? {
+            match top.go_on(settings, stream, bound)? {
                 Next::Wait(downloads) => return Ok(Step::Wait(downloads)),
                 Next::Call(program, inputs) => {
                     let forms = inputs.iter().map(Form::of_given).collect();

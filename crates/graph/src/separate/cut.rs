@@ -16,8 +16,11 @@ use crate::{Array, Result as ModelResult};
 
 type Result<T> = std::result::Result<T, Obstacle>;
 
+/// The outputs of a node for one call, and how those of the batch are shared.
+pub(super) type Made = (SmallVec<[Edge; 1]>, SmallVec<[Share; 1]>);
+
 /// Constants up to so many bytes are looked at to see whether they repeat along an axis.
-const COMPARED_BYTES: usize = 1 << 22;
+pub(super) const COMPARED_BYTES: usize = 1 << 22;
 
 pub(super) struct Cut<'a> {
     batch: &'a Graph,
@@ -30,7 +33,7 @@ pub(super) struct Cut<'a> {
     /// Edges that are the same for all calls, cut along an axis that they repeat along.
     repeated: HashMap<(Edge, usize), Edge>,
     /// How many nodes deep the search for what repeats is.
-    depth: usize,
+    nested: usize,
 }
 
 /// What repeats is followed through so many nodes.
@@ -60,7 +63,7 @@ impl<'a> Cut<'a> {
     ) -> Result<Self> {
         let known = vec![None; batch.edges().len()];
         let (part, repeated) = (Graph::new(), HashMap::new());
-        let mut cut = Self { batch, calls, folder, part, known, repeated, depth: 0 };
+        let mut cut = Self { batch, calls, folder, part, known, repeated, nested: 0 };
         for (at, (&edge, &share)) in batch.inputs().iter().zip(inputs).enumerate() {
             let spec = batch.spec(edge);
             let spec = match share {
@@ -78,6 +81,22 @@ impl<'a> Cut<'a> {
 
     pub fn graph(&self) -> &Graph {
         &self.part
+    }
+
+    pub(super) fn batch(&self) -> &'a Graph {
+        self.batch
+    }
+
+    pub(super) fn calls(&self) -> usize {
+        self.calls
+    }
+
+    pub(super) fn folder(&self) -> &Folder {
+        self.folder
+    }
+
+    pub(super) fn add_constant(&mut self, array: Array) -> Edge {
+        self.part.add_constant(Constant::new(array))
     }
 
     fn specs(&self, edges: &[Edge]) -> SmallVec<[TensorSpec; 4]> {
@@ -102,7 +121,12 @@ impl<'a> Cut<'a> {
         Ok(part)
     }
 
-    fn add(&mut self, node: &Node, op: NodeOp, inputs: &[Edge]) -> Result<SmallVec<[Edge; 1]>> {
+    pub(super) fn add(
+        &mut self,
+        node: &Node,
+        op: NodeOp,
+        inputs: &[Edge],
+    ) -> Result<SmallVec<[Edge; 1]>> {
         let mut builder = Builder { graph: &mut self.part, folder: self.folder };
         let made: ModelResult<_> = builder.add(op, inputs);
         made.map_err(|error| Obstacle::at(node, format!("for one call: {error}")))
@@ -128,11 +152,7 @@ impl<'a> Cut<'a> {
     }
 
     /// A reshape: the axis of the calls must be found again in the new shape.
-    fn reshape(
-        &mut self,
-        node: &Node,
-        shape: &Sizes,
-    ) -> Result<(SmallVec<[Edge; 1]>, SmallVec<[Share; 1]>)> {
+    fn reshape(&mut self, node: &Node, shape: &Sizes) -> Result<Made> {
         let source = node.inputs[0];
         let Share::Parts(axis) = self.share(source) else {
             return Err(Obstacle::at(node, "its source has no parts".into()));
@@ -158,11 +178,7 @@ impl<'a> Cut<'a> {
     }
 
     /// A node on parts: the number of their axis, and the node for one part.
-    fn parts(
-        &mut self,
-        node: &Node,
-        op: &NodeOp,
-    ) -> Result<(SmallVec<[Edge; 1]>, SmallVec<[Share; 1]>)> {
+    fn parts(&mut self, node: &Node, op: &NodeOp) -> Result<Made> {
         let (inputs, outputs) = (self.specs(&node.inputs), self.specs(&node.outputs));
         let Some(signature) = signature::of(op, &inputs, &outputs) else {
             return Err(Obstacle::at(node, "it has no axes".into()));
@@ -171,6 +187,9 @@ impl<'a> Cut<'a> {
         for ((&input, axes), spec) in node.inputs.iter().zip(&signature.inputs).zip(&inputs) {
             let Share::Parts(axis) = self.share(input) else { continue };
             let Some(found) = axes.get(axis).copied().flatten() else {
+                if let Some(made) = self.gather_by_row(node)? {
+                    return Ok(made);
+                }
                 return Err(Obstacle::at(node, combined(op, spec, axis)));
             };
             let size = spec.shape()[axis];
@@ -193,7 +212,7 @@ impl<'a> Cut<'a> {
         op: &NodeOp,
         signature: &Signature,
         number: u8,
-    ) -> Result<(SmallVec<[Edge; 1]>, SmallVec<[Share; 1]>)> {
+    ) -> Result<Made> {
         let mut parts: SmallVec<[Edge; 4]> = SmallVec::new();
         for (&input, axes) in node.inputs.iter().zip(&signature.inputs) {
             parts.push(match self.share(input) {
@@ -230,7 +249,7 @@ impl<'a> Cut<'a> {
     }
 
     /// The same operation where an axis of its output is that of one call.
-    fn sized(&self, op: &NodeOp, axis: usize) -> Option<NodeOp> {
+    pub(super) fn sized(&self, op: &NodeOp, axis: usize) -> Option<NodeOp> {
         Some(match op {
             NodeOp::View(View::Broadcast(shape)) => {
                 NodeOp::View(View::Broadcast(part_of(shape, axis, self.calls)?))
@@ -249,7 +268,7 @@ impl<'a> Cut<'a> {
     }
 
     /// An edge that is the same for all calls and meets parts of them along an axis: it must repeat along it.
-    fn repeated(&mut self, edge: Edge, axis: usize, reader: &Node) -> Result<Edge> {
+    pub(super) fn repeated(&mut self, edge: Edge, axis: usize, reader: &Node) -> Result<Edge> {
         if let Some(&known) = self.repeated.get(&(edge, axis)) {
             return Ok(known);
         }
@@ -275,14 +294,14 @@ impl<'a> Cut<'a> {
                         self.add(node, fill, &[])?[0]
                     }
                     NodeOp::View(View::Reshape(_)) => return Err(differs()),
-                    op if self.depth < DEEPEST => {
+                    op if self.nested < DEEPEST => {
                         let (inputs, outputs) =
                             (self.specs(&node.inputs), self.specs(&node.outputs));
                         let signature = signature::of(op, &inputs, &outputs).ok_or_else(differs)?;
                         let number = signature.outputs[output][axis].ok_or_else(differs)?;
-                        self.depth += 1;
+                        self.nested += 1;
                         let made = self.numbered(node, op, &signature, number);
-                        self.depth -= 1;
+                        self.nested -= 1;
                         made?.0[output]
                     }
                     _ => return Err(differs()),

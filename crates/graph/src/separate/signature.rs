@@ -316,8 +316,8 @@ fn integers(
     let Some(rescale) = rescale else { return signature };
     // Bias and residual broadcast to the product; scale and zero point of the result are one number each.
     at += usize::from(rescale.bias) + usize::from(rescale.residual);
-    for input in at..inputs.len() {
-        signature.inputs[input] = mixed(inputs[input].shape().len());
+    for (axes, input) in signature.inputs.iter_mut().zip(inputs).skip(at) {
+        *axes = mixed(input.shape().len());
     }
     signature
 }

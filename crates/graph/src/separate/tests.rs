@@ -140,8 +140,8 @@ fn one_scale_for_the_whole_tensor_is_refused() {
 #[test]
 fn a_reshape_that_joins_calls_with_their_columns_is_refused() {
     let text = refusal(|graph, x, calls| {
-        let turned = view(graph, View::Permute(Sizes::from_slice(&[1, 0])), x);
-        view(graph, View::Reshape(Sizes::from_slice(&[2, 6 * calls])), turned)
+        let transposed = view(graph, View::Permute(Sizes::from_slice(&[1, 0])), x);
+        view(graph, View::Reshape(Sizes::from_slice(&[2, 6 * calls])), transposed)
     });
     assert!(text.contains("joins parts of several calls"), "{text}");
 }
@@ -167,4 +167,89 @@ fn an_output_without_calls_is_the_same_for_all() {
     let [single, batch] = &mut graphs;
     let shares = prove(single, batch, 4, &[Share::Parts(0)], &folder());
     assert_eq!(shares, Ok(vec![Share::Parts(0), Share::Whole]));
+}
+
+/// Index pairs of rows and columns, the rows counted from `first` by `step`.
+fn pairs(graph: &mut Graph, rows: usize, [first, step]: [i64; 2]) -> Edge {
+    let pair = |at: usize| [first + step * (at / 2) as i64, (at % 2) as i64];
+    let numbers: Vec<i64> = (0..2 * rows).flat_map(pair).collect();
+    graph.add_constant(Constant::new(Array::from_slice(&numbers, &[rows, 2, 2]).unwrap()))
+}
+
+/// As the mask of an attention that is gathered by the number of the row.
+#[test]
+fn a_gather_by_the_number_of_the_row_reads_the_own_call() {
+    let own = proof(|graph, x, calls| {
+        let pairs = pairs(graph, 3 * calls, [0, 1]);
+        add(graph, Op::GatherNd { batch_axes: 0 }, &[x, pairs])
+    });
+    assert_eq!(own, Ok(vec![Share::Parts(0)]));
+}
+
+/// The rows are counted in a tensor of their own, which is repeated and joined with that of the columns.
+#[test]
+fn rows_that_are_counted_apart_from_the_columns_are_found_too() {
+    let own = proof(|graph, x, calls| {
+        // So many that they are not computed ahead.
+        let wide = Sizes::from_slice(&[3 * calls, 4096, 1]);
+        let numbers: Vec<i64> = (0..3 * calls as i64).collect();
+        let rows = Array::from_slice(&numbers, &[3 * calls, 1, 1]).unwrap();
+        let rows = graph.add_constant(Constant::new(rows));
+        let rows = view(graph, View::Broadcast(wide.clone()), rows);
+        let columns = Array::from_slice(&[3i64], &[1, 1, 1]).unwrap();
+        let columns = graph.add_constant(Constant::new(columns));
+        let columns = view(graph, View::Broadcast(wide), columns);
+        let pairs = graph.add_node(NodeOp::Concat { axis: 2 }, &[rows, columns]).unwrap()[0];
+        add(graph, Op::GatherNd { batch_axes: 0 }, &[x, pairs])
+    });
+    assert_eq!(own, Ok(vec![Share::Parts(0)]));
+}
+
+#[test]
+fn a_gather_from_the_row_of_another_call_is_refused() {
+    for wrong in [[0, 0], [0, 2], [1, 1], [-1, 1]] {
+        let build = |calls: usize| {
+            let mut graph = Graph::new();
+            let x = graph.add_input(spec(&[3 * calls, 4]));
+            let pairs = pairs(&mut graph, 3 * calls, wrong);
+            let made = add(&mut graph, Op::GatherNd { batch_axes: 0 }, &[x, pairs]);
+            graph.add_output(made);
+            graph
+        };
+        let proof = prove(&build(1), &build(5), 5, &[Share::Parts(0)], &folder());
+        assert!(proof.is_err(), "{wrong:?}");
+    }
+}
+
+/// Operations that combine an axis, on the axis of the calls.
+#[test]
+fn the_axis_of_the_calls_must_not_be_combined() {
+    let combining: [Build; 4] = [
+        |graph, x, _| add(graph, Op::Softmax { axis: 0, log: false }, &[x]),
+        |graph, x, _| {
+            let sum = Op::CumSum { axis: 0, exclusive: false, reverse: false, product: false };
+            add(graph, sum, &[x])
+        },
+        |graph, x, _| {
+            let norm = Op::LayerNorm {
+                axes: 2,
+                epsilon: 1e-5,
+                weight: false,
+                bias: false,
+                moments: false,
+            };
+            add(graph, norm, &[x])
+        },
+        |graph, x, _| {
+            let ones = constant(graph, &[1.0; 12], &[4, 3]);
+            let product = Op::MatMul { epilogue: millstream_core::Epilogue::default() };
+            let square = add(graph, product.clone(), &[x, ones]);
+            let transposed = view(graph, View::Permute(Sizes::from_slice(&[1, 0])), square);
+            add(graph, product, &[transposed, square])
+        },
+    ];
+    for build in combining {
+        let text = refusal(build);
+        assert!(text.contains("which is that of the calls"), "{text}");
+    }
 }

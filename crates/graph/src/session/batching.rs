@@ -31,7 +31,7 @@ pub struct Batching {
 const MOST: usize = 64;
 
 /// The most that a session may say.
-pub(super) const MOST_CALLS: usize = 256;
+pub(super) const MAX_CALLS: usize = 256;
 
 /// Calls that may queue.
 const QUEUE: usize = 4096;
@@ -73,7 +73,7 @@ impl Batching {
 
     /// The most calls of a batch, from 2 to 256; 64 unless set.
     pub fn most(mut self, calls: usize) -> Self {
-        self.most = calls.clamp(2, MOST_CALLS);
+        self.most = calls.clamp(2, MAX_CALLS);
         self
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use millstream_core::Stream;
 
-use super::joined::{Counters, Group, Way, turn};
+use super::joined::{Begun, Counters, Group, turn};
 use super::{Inputs, Outputs, Session};
 use crate::Result;
 use crate::coalesce::Terms;
@@ -72,7 +72,7 @@ struct Pending<'a>(Option<&'a Counters>);
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
         if let Some(counters) = self.0.take() {
-            counters.cancelled();
+            counters.canceled();
         }
     }
 }
@@ -90,11 +90,11 @@ impl Session {
             return self.alone(values, started);
         };
         let answer = match group.enter(values, call.terms(), started.at())? {
-            Way::Alone(values, active) => {
+            Begun::Alone(values, active) => {
                 return Ok(self.alone(values, started)?.with_active(active));
             }
-            Way::Lead(batch) => group.lead(batch)?,
-            Way::Wait(ticket) => match turn(&group, ticket.wait(call.deadline))? {
+            Begun::Lead(batch) => group.lead(batch)?,
+            Begun::Wait(ticket) => match turn(&group, ticket.wait(call.deadline))? {
                 Ok(answer) => answer,
                 Err(batch) => group.lead(batch)?,
             },
@@ -119,12 +119,12 @@ impl Session {
         let mut pending = Pending(Some(joined));
         let way = group.enter(values, call.terms(), started.at());
         let answer = match way {
-            Ok(Way::Alone(values, active)) => {
+            Ok(Begun::Alone(values, active)) => {
                 pending.0 = None;
                 return Ok(self.alone_async(values, started).await?.with_active(active));
             }
-            Ok(Way::Lead(batch)) => group.lead_async(batch).await,
-            Ok(Way::Wait(ticket)) => match turn(&group, ticket.await) {
+            Ok(Begun::Lead(batch)) => group.lead_async(batch).await,
+            Ok(Begun::Wait(ticket)) => match turn(&group, ticket.await) {
                 Ok(Ok(answer)) => Ok(answer),
                 Ok(Err(batch)) => group.lead_async(batch).await,
                 Err(error) => Err(error),

@@ -24,7 +24,7 @@ use crate::model_value::ModelValue;
 use crate::program::{Form, HostValue, Program, Settings};
 use crate::recent_cache::RecentCache;
 pub use axes::Joinable;
-pub(super) use group::{Active, Group, Way, turn};
+pub(super) use group::{Active, Begun, Group, turn};
 pub use stats::BatchingStats;
 pub(super) use stats::Counters;
 
@@ -121,7 +121,7 @@ impl Context {
     /// Gives a leader's stream back. No more are kept than batches may be in flight.
     fn give_back(&self, stream: Stream) {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        if lanes.len() < policy::MOST_IN_FLIGHT {
+        if lanes.len() < policy::MAX_IN_FLIGHT {
             lanes.push(stream);
         }
     }

@@ -167,3 +167,43 @@ fn threads_with_different_shapes_share_a_session() {
     let stats = session.stats();
     assert_eq!((stats.calls, stats.compiled), (400, 5));
 }
+
+#[test]
+fn outputs_are_written_to_memory_that_the_caller_keeps() {
+    let (session, x) = (session(), tensor(&[1.0, 2.0], &[1, 2]));
+    let sum = tensor(&[0.0, 0.0], &[1, 2]);
+    let seen = sum.clone();
+    for round in 0..3 {
+        let y = tensor(&[round as f32], &[1]);
+        let outputs = session.run_into([("x", &x), ("y", &y)], &[("sum", &sum)]).unwrap();
+        let wanted = [1.0 + round as f32, 2.0 + round as f32];
+        assert_eq!(seen.to_vec::<f32>().unwrap(), wanted);
+        assert_eq!(outputs.tensor("sum").unwrap().to_vec::<f32>().unwrap(), wanted);
+    }
+    // A part of a tensor, and an input that is an output too.
+    let wide = tensor(&[7.0; 6], &[3, 2]);
+    let middle = wide.narrow(0, 1, 1).unwrap();
+    session.run_into([("x", &x)], &[("sum", &middle)]).unwrap();
+    assert_eq!(wide.to_vec::<f32>().unwrap(), [7.0, 7.0, 11.0, 12.0, 7.0, 7.0]);
+    session.run_into([("x", &x)], &[("sum", &x)]).unwrap();
+    assert_eq!(x.to_vec::<f32>().unwrap(), [11.0, 12.0]);
+}
+
+#[test]
+fn memory_for_outputs_that_does_not_fit_is_refused_in_words() {
+    let (session, x) = (session(), tensor(&[1.0, 2.0], &[1, 2]));
+    let sum = tensor(&[0.0, 0.0], &[1, 2]);
+    let error = |outputs: &[(&str, &Tensor)]| {
+        session.run_into([("x", &x)], outputs).unwrap_err().to_string()
+    };
+    let unknown = error(&[("total", &sum)]);
+    assert_eq!(unknown, "run_into: there is no output \"total\": there are [\"sum\"]");
+    assert!(error(&[("sum", &sum), ("sum", &sum)]).contains("is given twice"));
+    let long = tensor(&[0.0; 4], &[2, 2]);
+    let misfit = error(&[("sum", &long)]);
+    assert_eq!(misfit, "run_into: output \"sum\" is f32[1, 2], its tensor is f32[2, 2]");
+    let columns = tensor(&[0.0; 4], &[2, 2]).narrow(1, 0, 1).unwrap();
+    assert!(error(&[("sum", &columns)]).contains("must be contiguous and not settled"));
+    let settled = sum.copy().unwrap().settle().unwrap();
+    assert!(error(&[("sum", &settled)]).contains("must be contiguous and not settled"));
+}

@@ -55,8 +55,8 @@ pub(super) fn cut_of_written(layout: &Layout, elements: usize) -> Option<Cut> {
     cut(&runs, layout.offset(), elements, &[])
 }
 
-/// The cut that these axes make from `elements` dense ones. An axis of which not every index is taken in turn can only be
-/// told from several axes if it is one of `strides`.
+/// The cut that these axes make from `elements` dense ones. Where an axis has gaps that do not divide the elements, the dense axis below it
+/// is one of `strides`.
 fn cut(axes: &[Axis], offset: usize, elements: usize, strides: &[usize]) -> Option<Cut> {
     let (mut left, mut rest) = (elements, offset);
     let mut made = Cut { grid: Sizes::new(), taken: Vec::new() };

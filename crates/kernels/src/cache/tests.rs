@@ -24,6 +24,17 @@ fn key(text: &str) -> CacheKey {
 }
 
 #[test]
+fn scratch_files_have_names_of_their_own_in_the_directory() {
+    let scratch = Scratch::new("scratch");
+    let cache = Cache::at(&scratch.0, 1 << 20).unwrap();
+    let [first, second] = [(); 2].map(|()| cache.scratch_file());
+    assert_ne!(first, second);
+    assert!(
+        first.starts_with(&scratch.0) && first.extension().is_some_and(|end| end == "unfinished")
+    );
+}
+
+#[test]
 fn what_was_put_comes_back() {
     let scratch = Scratch::new("put");
     let cache = Cache::at(&scratch.0, 1 << 20).unwrap();

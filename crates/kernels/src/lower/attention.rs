@@ -5,7 +5,7 @@ use millstream_core::{
 };
 use smallvec::smallvec;
 
-use super::{attention_matrix, attention_tiles};
+use super::{attention_matrices, attention_tensor_cores, attention_tiles};
 use crate::params::params;
 use crate::program::Definition;
 use crate::walk::is_wide;
@@ -25,7 +25,7 @@ const FAR: i64 = i64::MAX >> 2;
 const KEY: usize = 2;
 
 params! {
-    /// The params of `attention`, `attention_tiles` and `attention_matrix`.
+    /// The params of `attention`, `attention_tiles`, `attention_tensor_cores` and `attention_matrices`.
     AttentionLaunch {
         /// Offsets of output, query, key, value, mask and lengths.
         offset: [u64; 6],
@@ -146,7 +146,8 @@ impl<'a> Attention<'a> {
 
 pub(super) fn lower(command: &BoundCommand, params: &AttentionParams, limits: &Limits) -> Lowered {
     let Some(attention) = Attention::of(command, params) else { return Lowered::default() };
-    let launch = attention_matrix::launch(&attention, limits)
+    let launch = attention_tensor_cores::launch(&attention, limits)
+        .or_else(|| attention_matrices::launch(&attention, limits))
         .or_else(|| attention_tiles::launch(&attention, limits))
         .unwrap_or_else(|| launch(&attention, limits));
     Lowered { launches: smallvec![launch], workspace: 0 }
@@ -189,15 +190,18 @@ fn rows(queries: usize, items: usize, limits: &Limits) -> usize {
 
 /// How many elements of a row can be loaded at once in all these operands: `most` or one.
 pub(super) fn vector(operands: &[Option<&Operand<RawBuffer>>], most: usize) -> usize {
-    let whole = |operand: &Operand<RawBuffer>| {
-        let (layout, element) = (&operand.layout, operand.layout.dtype().size());
-        let start = operand.buffer.address + layout.start_bytes();
-        layout.shape()[3].is_multiple_of(most)
-            && layout.strides()[3] == 1
-            && start.is_multiple_of(most * element)
-            && layout.strides()[..3].iter().all(|stride| stride.is_multiple_of(most))
-    };
+    let whole = |operand: &Operand<RawBuffer>| takes_vectors(operand, most);
     if operands.iter().flatten().all(|operand| whole(operand)) { most } else { 1 }
+}
+
+/// Whether so many elements of any row can be loaded at once.
+pub(super) fn takes_vectors(operand: &Operand<RawBuffer>, vector: usize) -> bool {
+    let (layout, element) = (&operand.layout, operand.layout.dtype().size());
+    let start = operand.buffer.address + layout.start_bytes();
+    layout.shape()[3].is_multiple_of(vector)
+        && layout.strides()[3] == 1
+        && start.is_multiple_of(vector * element)
+        && layout.strides()[..3].iter().all(|stride| stride.is_multiple_of(vector))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use millstream_core::{
 use smallvec::smallvec;
 
 use super::conv_depthwise::Depthwise;
-use super::conv_matrix;
+use super::conv_tensor_cores;
 use super::epilogue::activation_code;
 use super::matmul::Tile;
 use super::matmul_split_k::{self, VECTOR};
@@ -21,7 +21,7 @@ use crate::{Key, Launch, Limits, Lowered, Program, Slot};
 pub(super) const AXES: usize = MAX_SPATIAL + 2;
 
 params! {
-    /// The params of `conv`, `conv_matrices`, `conv_matrix`, `conv_split_k` and `conv_direct`.
+    /// The params of `conv`, `conv_matrices`, `conv_tensor_cores`, `conv_split_k` and `conv_direct`.
     ConvLaunch {
         /// Offsets of output, input, weight, bias and residual. For integers, the last two are the zero points.
         offset: [u64; 5],
@@ -192,7 +192,13 @@ impl Conv<'_> {
         let wide_step = (2 + usize::from(self.params.spatial)) * if wide { 8 } else { 4 };
         let matrix = (!direct)
             .then(|| {
-                conv_matrix::Tile::choose([outputs, positions, k], groups, dtype, wide_step, limits)
+                conv_tensor_cores::Tile::choose(
+                    [outputs, positions, k],
+                    groups,
+                    dtype,
+                    wide_step,
+                    limits,
+                )
             })
             .flatten();
         let small = (multiplies && matrix.is_none())
@@ -265,10 +271,10 @@ impl Conv<'_> {
             let groups = limits.groups_for(dst.layout.elements(), threads);
             (Key::new(Program::ConvDirect, &constants), [groups, 1, 1], threads)
         } else if let Some(tile) = matrix {
-            let dense = i32::from(self.takes_vectors(k, conv_matrix::VECTOR));
+            let dense = i32::from(self.takes_vectors(k, conv_tensor_cores::VECTOR));
             let constants = tile.constants([to, axes, dense, wide.into()]);
             let groups = [columns as u32, groups.min(65535) as u32, rows as u32];
-            (Key::new(Program::ConvMatrix, &constants), groups, tile.threads())
+            (Key::new(Program::ConvTensorCores, &constants), groups, tile.threads())
         } else if let Some(tile) = small {
             let [rows_of_lane, columns_of_lane, threads] = tile.constants(limits);
             let dense = i32::from(self.takes_vectors(k, VECTOR));

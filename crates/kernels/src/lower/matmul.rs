@@ -5,7 +5,7 @@ use smallvec::smallvec;
 
 use super::epilogue::activation_code;
 use super::product::{A, B, DST, Product};
-use super::{gemv, matmul_matrices, matmul_matrix, matmul_split_k, rescale};
+use super::{gemv, matmul_matrices, matmul_split_k, matmul_tensor_cores, rescale};
 use crate::params::params;
 use crate::program::Definition;
 use crate::walk::Walk;
@@ -44,7 +44,7 @@ pub(crate) const PROGRAM: Definition = Definition {
 pub(super) fn lower(command: &BoundCommand, epilogue: &Epilogue, limits: &Limits) -> Lowered {
     let Some(product) = Product::of(command, epilogue) else { return Lowered::default() };
     let launch = gemv::launch(&product, false, limits)
-        .or_else(|| matmul_matrix::launch(&product, false, limits))
+        .or_else(|| matmul_tensor_cores::launch(&product, false, limits))
         .or_else(|| matmul_split_k::launch(&product, false, limits))
         .or_else(|| matmul_matrices::launch(&product, limits))
         .unwrap_or_else(|| launch(&product, limits));

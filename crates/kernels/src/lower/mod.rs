@@ -1,7 +1,8 @@
 //! From Commands to launches, one file per family of operations.
 
 pub(crate) mod attention;
-pub(crate) mod attention_matrix;
+pub(crate) mod attention_matrices;
+pub(crate) mod attention_tensor_cores;
 pub(crate) mod attention_tiles;
 pub(crate) mod binary;
 pub(crate) mod blocks;
@@ -11,7 +12,7 @@ pub(crate) mod clip;
 pub(crate) mod compact;
 pub(crate) mod conv;
 pub(crate) mod conv_depthwise;
-pub(crate) mod conv_matrix;
+pub(crate) mod conv_tensor_cores;
 pub(crate) mod copy;
 pub(crate) mod cumsum;
 pub(crate) mod deform_conv;
@@ -26,8 +27,8 @@ pub(crate) mod index;
 pub(crate) mod iota;
 pub(crate) mod matmul;
 pub(crate) mod matmul_matrices;
-pub(crate) mod matmul_matrix;
 pub(crate) mod matmul_split_k;
+pub(crate) mod matmul_tensor_cores;
 pub(crate) mod norm;
 pub(crate) mod pad;
 pub(crate) mod pool;
@@ -63,8 +64,8 @@ use norm::Norm;
 pub use copy::lower_copy;
 pub use epilogue::lower_epilogue;
 pub use gemv::lower_gemv;
-pub use matmul_matrix::lower_matrix_units;
 pub use matmul_split_k::lower_split_k;
+pub use matmul_tensor_cores::lower_tensor_cores;
 
 /// The kinds that [`lower`] supports. One line per family.
 #[rustfmt::skip]

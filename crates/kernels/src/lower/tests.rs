@@ -10,7 +10,7 @@ const LIMITS: Limits = Limits {
     simd_width: 32,
     f64: false,
     matrices: false,
-    matrix_units: false,
+    tensor_cores: false,
     parallel_groups: 8,
 };
 

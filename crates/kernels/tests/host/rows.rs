@@ -39,7 +39,7 @@ fn updates_beyond_the_queue_of_a_group_keep_their_order() {
 /// they need, or `None` if nothing is run here.
 fn cut_for_many_processors(kind: OpKind) -> Option<BTreeSet<Program>> {
     let host = host().filter(|_| chosen_kinds().contains(&kind))?;
-    let tiled = [Program::AttentionMatrix, Program::AttentionTiles];
+    let tiled = [Program::AttentionTensorCores, Program::AttentionTiles];
     let is_cut = |(index, case): &(usize, Case), limits: &Limits| {
         let some = index % 4 == 0;
         let small_convolution = case.name.starts_with("conv/") && some;
@@ -79,7 +79,7 @@ fn check_all(wider: &Wider, cases: &[Case]) -> BTreeSet<Key> {
 #[test]
 fn products_are_cut_for_many_processors_too() {
     let Some(programs) = cut_for_many_processors(OpKind::MatMul) else { return };
-    for program in [Program::MatmulSplitK, Program::MatmulMatrix] {
+    for program in [Program::MatmulSplitK, Program::MatmulTensorCores] {
         assert!(programs.contains(&program), "{programs:?}");
     }
 }
@@ -87,7 +87,7 @@ fn products_are_cut_for_many_processors_too() {
 #[test]
 fn convolutions_are_cut_for_many_processors_too() {
     let Some(programs) = cut_for_many_processors(OpKind::Conv) else { return };
-    for program in [Program::ConvSplitK, Program::ConvMatrix, Program::ConvDepthwise] {
+    for program in [Program::ConvSplitK, Program::ConvTensorCores, Program::ConvDepthwise] {
         assert!(programs.contains(&program), "{programs:?}");
     }
 }
@@ -95,22 +95,23 @@ fn convolutions_are_cut_for_many_processors_too() {
 #[test]
 fn attention_is_cut_for_many_processors_too() {
     let Some(programs) = cut_for_many_processors(OpKind::Attention) else { return };
-    assert!(programs.contains(&Program::AttentionMatrix), "{programs:?}");
+    assert!(programs.contains(&Program::AttentionTensorCores), "{programs:?}");
 }
 
 #[test]
-fn kernels_for_devices_without_matrix_units_take_16_bits_too() {
+fn kernels_for_devices_without_tensor_cores_take_16_bits_too() {
     let kinds = [OpKind::Attention, OpKind::MatMul, OpKind::Conv];
     let Some(host) = host().filter(|_| kinds.iter().all(|kind| chosen_kinds().contains(kind)))
     else {
         return;
     };
-    let limits = Limits { matrix_units: false, ..host.limits };
+    let limits = Limits { tensor_cores: false, ..host.limits };
     let mut chosen: Vec<Case> = kinds.into_iter().flat_map(cases).collect();
-    // Those that matrix units would do.
+    // Those that tensor cores would do.
     chosen.retain(|case| {
         let keys = keys_of(case, &host.limits).unwrap_or_else(|error| panic!("{error}"));
-        let by_units = [Program::AttentionMatrix, Program::MatmulMatrix, Program::ConvMatrix];
+        let by_units =
+            [Program::AttentionTensorCores, Program::MatmulTensorCores, Program::ConvTensorCores];
         keys.iter().any(|key| by_units.contains(&key.program()))
     });
     assert!(!chosen.is_empty());
@@ -122,7 +123,7 @@ fn attention_is_cut_into_tiles_that_fill_the_memory_of_a_group() {
     let Some(host) = host().filter(|_| chosen_kinds().contains(&OpKind::Attention)) else { return };
     // More memory than the least of all devices has, and groups that ThreadSanitizer can follow.
     let limits =
-        Limits { max_threads: 128, shared_bytes: 48 << 10, matrix_units: false, ..host.limits };
+        Limits { max_threads: 128, shared_bytes: 48 << 10, tensor_cores: false, ..host.limits };
     let mut tiled = cases(OpKind::Attention);
     tiled.retain(|case| {
         let keys = keys_of(case, &limits).unwrap_or_else(|error| panic!("{error}"));

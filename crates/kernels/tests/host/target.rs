@@ -44,7 +44,7 @@ impl Host {
             simd_width: 32,
             f64: true,
             matrices: false,
-            matrix_units: true,
+            tensor_cores: true,
             parallel_groups: 4,
         };
         Self { library, limits, kinds }

@@ -115,6 +115,10 @@ Refusal {
     Fence,
     /// A counter sample buffer.
     SampleBuffer,
+    /// A binary archive, or what is to be added to one.
+    Archive,
+    /// The file of a binary archive.
+    ArchiveFile,
     /// A text: the compiler finds a mistake in its last line.
     Text,
 }
@@ -135,6 +139,7 @@ static MAX_THREADS: AtomicUsize = AtomicUsize::new(1024);
 static SYSTEM: Mutex<(isize, isize)> = Mutex::new((15, 0));
 static WORKING_SET: AtomicUsize = AtomicUsize::new(4 << 30);
 static CORES: AtomicU32 = AtomicU32::new(10);
+static ARCHIVE_HITS: AtomicUsize = AtomicUsize::new(0);
 static INTEL: AtomicBool = AtomicBool::new(false);
 
 /// Queues, handlers and dispatches lose time at random from now on. 0 stops it. `METAL_DRIVER_SEED` says the same.
@@ -284,6 +289,21 @@ pub fn set_system_version(major: isize, minor: isize) {
 
 pub(crate) fn system_version() -> (isize, isize) {
     *lock(&SYSTEM)
+}
+
+/// As the system writes it, with its build.
+pub(crate) fn system_text() -> String {
+    let (major, minor) = system_version();
+    format!("Version {major}.{minor} (Build {}A{minor})", major + 9)
+}
+
+/// Pipelines that were found in a binary archive since the process began.
+pub fn archive_hits() -> usize {
+    ARCHIVE_HITS.load(Ordering::Relaxed)
+}
+
+pub(crate) fn count_archive_hit() {
+    ARCHIVE_HITS.fetch_add(1, Ordering::Relaxed);
 }
 
 /// As in `__METAL_VERSION__`.

@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use block2::RcBlock;
@@ -11,8 +12,8 @@ use millstream_kernels::{Dialect, source_of_many};
 use objc2::msg_send;
 use objc2_metal::{
     MTLBuffer, MTLCommandBuffer, MTLCommandBufferStatus, MTLCommandEncoder, MTLCommandQueue,
-    MTLComputeCommandEncoder, MTLComputePipelineState, MTLDevice, MTLDispatchType, MTLLibrary,
-    MTLSharedEvent, MTLSize,
+    MTLComputeCommandEncoder, MTLComputePipelineState, MTLDevice, MTLDispatchType, MTLSharedEvent,
+    MTLSize,
 };
 
 use crate::compile::Compiler;
@@ -41,7 +42,8 @@ pub(super) struct Lab {
     pub features: Features,
     pub compiler: Compiler,
     pub options: ProbeOptions,
-    library: AnyThread<Obj<dyn MTLLibrary>>,
+    /// Those that were made, by name.
+    pipelines: Mutex<Vec<(String, AnyThread<Obj<dyn MTLComputePipelineState>>)>>,
 }
 
 /// What the completed handler of a command buffer saw.
@@ -82,20 +84,32 @@ impl Lab {
     pub fn open(options: &ProbeOptions) -> Result<Self> {
         pooled(|| {
             let (device, features) = gpu::find_device()?;
-            let compiler = Compiler::new(&device, features);
-            let text = text();
-            let library = compiler.begin(&text).wait().map_err(|words| {
+            let compiler = Compiler::new(&device, features, false);
+            let lab = Self {
+                device,
+                features,
+                compiler,
+                options: options.clone(),
+                pipelines: Mutex::default(),
+            };
+            lab.compiler.begin(&text()).wait().map_err(|words| {
                 let message = words.into();
                 millstream_core::Error::Compile { key: "probe".into(), message }
             })?;
-            let library = AnyThread(library);
-            Ok(Self { device, features, compiler, options: options.clone(), library })
+            Ok(lab)
         })
     }
 
     /// A kernel of the probe's text.
     pub fn pipeline(&self, name: &str) -> Result<Obj<dyn MTLComputePipelineState>, String> {
-        self.compiler.pipeline(&self.library, name, THREADS as u32)
+        let lock = || self.pipelines.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, pipeline)) = lock().iter().find(|(made, _)| made == name) {
+            return Ok(pipeline.0.clone());
+        }
+        let library = self.compiler.begin(&text()).wait()?;
+        let pipeline = self.compiler.pipeline(&library, name, THREADS as u32)?;
+        lock().push((name.to_owned(), AnyThread(pipeline.clone())));
+        Ok(pipeline)
     }
 
     pub fn queue(&self, cap: usize) -> Result<Obj<dyn MTLCommandQueue>, String> {

@@ -10,6 +10,7 @@ fn quirks_apply_to_families_and_versions_that_the_table_names() {
         family,
         residency: false,
         matrices: true,
+        archives: true,
     };
     assert_eq!(Quirks::from_table(&features(7, 14, 1), &table), serial);
     assert_eq!(Quirks::from_table(&features(8, 14, 4), &table), serial);

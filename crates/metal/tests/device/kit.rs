@@ -10,7 +10,7 @@ use millstream::memory::{Buffer, Layout};
 use millstream::{DType, Device, Error, Result, Stream};
 use millstream_metal_driver::{control, rules};
 
-const ALONE: &str = "MILLSTREAM_METAL_TEST";
+pub const ALONE: &str = "MILLSTREAM_METAL_TEST";
 
 /// Tests that each run in a process of their own.
 macro_rules! alone {

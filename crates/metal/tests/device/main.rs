@@ -3,6 +3,7 @@
 //! The GPU belongs to the process, and so do the faults that the driver is set to. So every test starts the program again for itself, and no rule
 //! of Metal's may be broken in it.
 
+mod archives;
 mod compiler;
 mod failures;
 mod in_place;
@@ -18,8 +19,10 @@ mod times;
 
 /// The tests, as texts.
 const TESTS: &[&str] = &[
+    include_str!("archives.rs"),
     include_str!("compiler.rs"),
     include_str!("failures.rs"),
+    include_str!("in_place.rs"),
     include_str!("lifetime.rs"),
     include_str!("memory.rs"),
     include_str!("order.rs"),

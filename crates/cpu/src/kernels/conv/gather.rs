@@ -51,6 +51,30 @@ pub(super) struct Source<T> {
 }
 
 impl<T: Stored> Source<T> {
+    /// Where the line of a channel begins that a tap sees at a run of outputs, in elements from the first one; nothing if
+    /// it lies outside of the input.
+    #[inline(always)]
+    pub fn line(
+        &self,
+        window: &Window,
+        segment: &Segment,
+        channel: usize,
+        tap: &Tap,
+    ) -> Option<usize> {
+        // An input without elements may have any strides; then nothing is made of the sum.
+        let batch = segment.batch.wrapping_mul(self.batch_stride);
+        let mut row = batch.wrapping_add(channel.wrapping_mul(self.channel_stride));
+        for index in 0..AXES - 1 {
+            let axis = &window.axes[index];
+            let position = (segment.place[index] * axis.step) as isize + tap.offsets[index];
+            if position < 0 || position >= axis.size as isize {
+                return None;
+            }
+            row = row.wrapping_add((position as usize).wrapping_mul(axis.stride));
+        }
+        Some(row)
+    }
+
     /// What a tap sees of a channel at a run of outputs: which of them lie inside of the input, the
     /// element of the first of these, and the distance to the next. None lies inside where there is no
     /// element.
@@ -66,17 +90,7 @@ impl<T: Stored> Source<T> {
         channel: usize,
         tap: &Tap,
     ) -> Option<(Range<usize>, *const T, usize)> {
-        // An input without elements may have any strides; then nothing is made of the sum.
-        let batch = segment.batch.wrapping_mul(self.batch_stride);
-        let mut row = batch.wrapping_add(channel.wrapping_mul(self.channel_stride));
-        for index in 0..AXES - 1 {
-            let axis = &window.axes[index];
-            let position = (segment.place[index] * axis.step) as isize + tap.offsets[index];
-            if position < 0 || position >= axis.size as isize {
-                return None;
-            }
-            row = row.wrapping_add((position as usize).wrapping_mul(axis.stride));
-        }
+        let row = self.line(window, segment, channel, tap)?;
         let axis = &window.axes[AXES - 1];
         let start = (segment.place[AXES - 1] * axis.step) as isize + tap.offsets[AXES - 1];
         let inside = window.inside(start, segment.count);

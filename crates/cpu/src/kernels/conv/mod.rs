@@ -11,7 +11,9 @@ mod depthwise;
 mod epilogue;
 mod gather;
 mod integer;
+mod last;
 mod product;
+pub(super) mod taps;
 mod weight;
 mod window;
 
@@ -23,7 +25,8 @@ pub(super) use epilogue::store_run;
 pub(super) use gather::read_run;
 pub(super) use integer::conv_integer;
 
-use millstream_core::{ConvParams, DType, Epilogue, Operand, RawBuffer};
+use millstream_core::{ConvParams, DType, Epilogue, Layout, Operand, RawBuffer};
+use smallvec::SmallVec;
 
 use crate::kernels::matmul::panels::PanelElement;
 use crate::kernels::shared::block::base;
@@ -59,7 +62,11 @@ pub(super) unsafe fn conv(
     if dst.layout.is_empty() {
         return Ok(());
     }
+    let added = [operands.bias, operands.residual].into_iter().flatten();
+    let layouts: SmallVec<[&Layout; 4]> =
+        [*dst, *src].into_iter().chain(added).map(|operand| &operand.layout).collect();
     let window = Window::of_conv(params, &dst.layout, &src.layout, &weight.layout)?;
+    let window = window.flattened(&layouts);
     let rows = weight.layout.shape()[0] / params.groups as usize;
     let [row, channel] = [weight.layout.strides()[0], weight.layout.strides()[1]];
     let strides = [rows.saturating_mul(row), row, channel];
@@ -133,7 +140,9 @@ unsafe fn over<T: StoredFloat<Compute: PanelElement>>(
     let isa = Isa::detect();
     // SAFETY: passed on; the ISA was detected.
     unsafe {
-        if conv.is_depthwise() {
+        if conv.is_last() {
+            conv.run_last(isa, parallel)
+        } else if conv.is_depthwise() {
             conv.run_depthwise(isa, parallel)
         } else {
             conv.run(isa, parallel)

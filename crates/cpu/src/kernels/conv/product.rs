@@ -16,13 +16,13 @@ const TILE_ROWS: usize = 256;
 pub(super) const TILE_COLUMNS: usize = 128;
 
 /// Tiles that are too few for several threads.
-const FEW_TILES: usize = 4;
+pub(super) const FEW_TILES: usize = 4;
 
 /// Products that are gathered and added at a time.
 const TILE_K: usize = 1024;
 
 /// Multiplications that take about as long as one element of simple work.
-const PRODUCTS_PER_ELEMENT: usize = 16;
+pub(super) const PRODUCTS_PER_ELEMENT: usize = 16;
 
 /// One convolution over one window, whose taps see what `S` says.
 pub(super) struct Conv<'a, T, S = Source<T>> {

@@ -30,6 +30,23 @@ impl<T: Stored> Weight<T> {
         Ok(Weight { first: SendPtr::new(first), group, row, channel, taps, dense })
     }
 
+    /// Whether the weights of neighboring output channels are neighbors.
+    pub fn is_last(&self, rows: usize) -> bool {
+        if rows == 1 { self.group == 1 } else { self.row == 1 }
+    }
+
+    /// The weight of an output channel of a tap of the first input channel of a group, and the distance to the next input
+    /// channel.
+    ///
+    /// # Safety
+    ///
+    /// They belong to the weights.
+    pub unsafe fn column(&self, group: usize, row: usize, tap: usize) -> (*const T, usize) {
+        let place = group * self.group + row * self.row + self.taps[tap];
+        // SAFETY: passed on.
+        (unsafe { self.first.get().add(place) }.cast_const(), self.channel)
+    }
+
     /// Whether rows are read in place.
     pub fn is_direct(&self) -> bool {
         T::DIRECT && self.dense

@@ -131,6 +131,29 @@ impl Window {
         Ok(Window { axes, taps })
     }
 
+    /// The same with all places on one axis, if the window is a single element and the places of every operand are evenly far
+    /// from each other.
+    pub fn flattened(mut self, layouts: &[&Layout]) -> Self {
+        let whole = |axis: &Axis| axis.step == 1 && axis.every == 1 && axis.outputs == axis.size;
+        let single = self.taps.len() == 1 && self.taps[0].offsets == [0; AXES];
+        if !single || !self.axes.iter().all(whole) || !layouts.iter().all(|layout| is_even(layout))
+        {
+            return self;
+        }
+        let outputs = self.outputs();
+        for axis in &mut self.axes {
+            (axis.outputs, axis.size) = (1, 1);
+        }
+        let last = &mut self.axes[AXES - 1];
+        (last.outputs, last.size) = (outputs, outputs);
+        self
+    }
+
+    /// Taps that follow each other along the last axis.
+    pub fn taps_of_a_row(&self) -> usize {
+        self.axes[AXES - 1].taps.len()
+    }
+
     /// Outputs of one channel.
     pub fn outputs(&self) -> usize {
         self.axes.iter().map(|axis| axis.outputs).product()
@@ -160,6 +183,17 @@ impl Window {
         let to = (to as usize).min(count);
         (from as usize).min(to)..to
     }
+}
+
+/// Whether the places of a layout are evenly far from each other, in row-major order.
+fn is_even(layout: &Layout) -> bool {
+    let places = layout.shape().iter().zip(layout.strides()).skip(2).rev();
+    let mut next = None;
+    places.filter(|(size, _)| **size != 1).all(|(size, stride)| {
+        let fits = next.is_none_or(|next| next == Some(*stride));
+        next = Some(stride.checked_mul(*size));
+        fits
+    }) && layout.shape()[layout.rank() - 1] != 1
 }
 
 /// A run of outputs along the last axis, as a part of a tile of columns.

@@ -3,6 +3,7 @@
 use super::micro_kernel::{MicroTiles, STEPS, WIDTH};
 use crate::kernels::shared::fault::Result;
 use crate::kernels::shared::scratch::with_scratch;
+use crate::kernels::shared::simd::{SimdFn, vectorized};
 
 /// Products that are packed and added at a time.
 const TILE_K: usize = 1024;
@@ -94,8 +95,7 @@ impl Tile {
                         pack_lhs(&mut to[..count], lhs_signed);
                         to[count..].fill(0);
                         if has_rhs {
-                            let sum = to.iter().map(|&byte| i32::from(byte)).sum();
-                            row_sums[row] = row_sums[row].wrapping_add(sum);
+                            vectorized(AddBytes { bytes: to, sum: &mut row_sums[row] });
                         }
                     }
                     lhs[rows * padded..][..padded].fill(1);
@@ -121,16 +121,47 @@ impl Tile {
                 if has_lhs || has_rhs {
                     let (x, total) = (lhs_zeros[row], row_sums[row]);
                     let whole = (k as i32).wrapping_mul(x).wrapping_sub(total);
-                    for ((sum, &y), &column) in sums.iter_mut().zip(&*rhs_zeros).zip(&*column_sums)
-                    {
-                        let correction = y.wrapping_mul(whole).wrapping_sub(x.wrapping_mul(column));
-                        *sum = sum.wrapping_add(correction);
-                    }
+                    vectorized(TakeOff { sums, rhs_zeros, column_sums, x, whole });
                 }
                 store(row, sums);
             }
             Ok(())
         })?
+    }
+}
+
+/// Adds bytes to a sum.
+struct AddBytes<'a> {
+    bytes: &'a [u8],
+    sum: &'a mut i32,
+}
+
+impl SimdFn for AddBytes<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let sum: i32 = self.bytes.iter().map(|&byte| i32::from(byte)).sum();
+        *self.sum = self.sum.wrapping_add(sum);
+    }
+}
+
+/// Takes the zero points off a row of sums.
+struct TakeOff<'a> {
+    sums: &'a mut [i32],
+    rhs_zeros: &'a [i32],
+    column_sums: &'a [i32],
+    /// The zero point of the row, and what that of a column is multiplied by.
+    x: i32,
+    whole: i32,
+}
+
+impl SimdFn for TakeOff<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let TakeOff { sums, rhs_zeros, column_sums, x, whole } = self;
+        for ((sum, &y), &column) in sums.iter_mut().zip(rhs_zeros).zip(column_sums) {
+            let correction = y.wrapping_mul(whole).wrapping_sub(x.wrapping_mul(column));
+            *sum = sum.wrapping_add(correction);
+        }
     }
 }
 

@@ -3,6 +3,9 @@
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::shared::simd::Isa;
+
 /// Columns of a panel.
 pub(super) const WIDTH: usize = 32;
 
@@ -37,11 +40,12 @@ impl MicroTiles {
         unsafe {
             #[cfg(target_arch = "x86_64")]
             {
-                if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vnni") {
-                    return self.add_with_vnni();
-                }
-                if is_x86_feature_detected!("avx2") {
-                    return self.add_with_avx2();
+                match Isa::detect() {
+                    Isa::Avx512 if is_x86_feature_detected!("avx512vnni") => {
+                        return self.add_with_vnni();
+                    }
+                    Isa::Avx512 | Isa::Avx2 => return self.add_with_avx2(),
+                    Isa::Portable => {}
                 }
             }
             self.add_portably();

@@ -27,10 +27,14 @@ use crate::kernels::shared::parallel::{Parallel, SendPtr};
 use crate::kernels::shared::simd::vectorized;
 use crate::kernels::shared::walk::Walk;
 use matrix::{Matrix, OperandPair};
+use micro_kernel::WIDTH;
 
 /// Rows and columns of a tile of the result.
 pub(super) const TILE_ROWS: usize = 256;
 pub(super) const TILE_COLUMNS: usize = 256;
+
+/// Tiles that are too few for several threads.
+const FEW_TILES: usize = 4;
 
 /// Multiplications that take about as long as one element of simple work.
 pub(super) const PRODUCTS_PER_ELEMENT: usize = 64;
@@ -99,6 +103,14 @@ pub(super) unsafe fn matmul_integer(
     }
 }
 
+/// Columns of a tile, which are about as many in all tiles. Few tiles are made smaller, so that several threads have about
+/// as much to do each.
+fn columns_of_a_tile(columns: usize, rows_of_tiles: usize) -> usize {
+    let few = FEW_TILES.div_ceil(rows_of_tiles.max(1)).min(columns.div_ceil(WIDTH));
+    let across = columns.div_ceil(TILE_COLUMNS).max(few);
+    columns.div_ceil(across.max(1)).next_multiple_of(WIDTH)
+}
+
 /// A product, with the operands in the order of the constants above: output, lhs, rhs, zero points, scales, and
 /// what is added.
 struct Product {
@@ -157,17 +169,19 @@ impl Product {
         body: impl Fn(TileOrigin, &Tile, &OperandPair) -> Result + Sync,
     ) -> Result {
         let &Product { rows, columns, k, .. } = self;
-        let (down, across) = (rows.div_ceil(TILE_ROWS), columns.div_ceil(TILE_COLUMNS));
-        let area = rows.min(TILE_ROWS) * columns.min(TILE_COLUMNS);
+        let down = rows.div_ceil(TILE_ROWS);
+        let most = columns_of_a_tile(columns, self.batch.elements() * down);
+        let across = columns.div_ceil(most);
+        let area = rows.min(TILE_ROWS) * columns.min(most);
         let work = area.saturating_mul(k) / PRODUCTS_PER_ELEMENT + area;
         try_parallel_for(parallel, self.batch.elements() * down * across, work, |range| {
             for index in range {
                 let (product, index) = (index / (down * across), index % (down * across));
-                let (row, column) = (index / across * TILE_ROWS, index % across * TILE_COLUMNS);
+                let (row, column) = (index / across * TILE_ROWS, index % across * most);
                 let origin = TileOrigin { product, row, column };
                 let tile = Tile {
                     rows: TILE_ROWS.min(rows - row),
-                    columns: TILE_COLUMNS.min(columns - column),
+                    columns: most.min(columns - column),
                     k,
                 };
                 body(origin, &tile, &self.pair(origin))?;

@@ -1,6 +1,7 @@
 use millstream_core::{Command, DType};
 
 use super::micro_kernel::{MicroTiles, STEPS, WIDTH};
+use super::{TILE_COLUMNS, columns_of_a_tile};
 use crate::kernels::shared::testing::{Tensor, assert_same_bits_in_any_order, run};
 
 fn bytes(count: usize, seed: usize) -> Vec<u8> {
@@ -86,4 +87,20 @@ fn bits_do_not_depend_on_threads() {
     let command =
         Command::matmul_integer(dst.operand(), a.operand(), b.operand(), None, None).unwrap();
     assert_same_bits_in_any_order(&command, &dst);
+}
+
+#[test]
+fn tiles_cover_all_columns_and_a_small_product_has_several() {
+    for columns in [1, 31, 32, 33, 100, 256, 257, 384, 1536, 5000] {
+        for rows_of_tiles in [1, 2, 3, 4, 100] {
+            let most = columns_of_a_tile(columns, rows_of_tiles);
+            assert!(most.is_multiple_of(WIDTH) && most <= TILE_COLUMNS, "{columns}: {most}");
+            let across = columns.div_ceil(most);
+            let possible = columns.div_ceil(WIDTH).min(3);
+            assert!(rows_of_tiles * across >= possible, "{columns} in {across}");
+            // No tile has less than half of another, unless it is a single panel.
+            let last = columns - (across - 1) * most;
+            assert!(2 * last >= most || most <= 3 * WIDTH, "{columns}: {most} and {last}");
+        }
+    }
 }

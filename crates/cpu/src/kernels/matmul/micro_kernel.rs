@@ -5,6 +5,7 @@ use half::{bf16, f16};
 use super::direct;
 use super::problem::Tile;
 use super::vector::{Array, Vector, Widen};
+use crate::kernels::conv::taps::{self, SeenTap};
 use crate::kernels::shared::number::{Float, StoredFloat};
 use crate::kernels::shared::simd::Isa;
 
@@ -79,6 +80,18 @@ pub(crate) trait GemmElement: StoredFloat {
     ///
     /// As for [`direct::add_rows`], and the CPU has `isa`.
     unsafe fn add_rows(tile: &Tile<'_, Self>, sums: &mut [Self::Compute], isa: Isa);
+
+    /// Computes channels of a depthwise convolution from what its taps see.
+    ///
+    /// # Safety
+    ///
+    /// As for [`taps::sum`], and the CPU has `isa`.
+    unsafe fn sum_taps(
+        seen: &[SeenTap<Self::Compute>],
+        shift: usize,
+        sums: &mut [Self::Compute],
+        isa: Isa,
+    );
 }
 
 macro_rules! gemm_element {
@@ -109,6 +122,28 @@ macro_rules! gemm_element {
                             #[cfg(target_arch = "x86_64")]
                             Isa::Avx512 => {
                                 with_avx512::<std::arch::x86_64::$avx512, Self>(micro_tile);
+                            }
+                        }
+                    }
+                }
+
+                unsafe fn sum_taps(
+                    seen: &[SeenTap<Self::Compute>],
+                    shift: usize,
+                    sums: &mut [Self::Compute],
+                    isa: Isa,
+                ) {
+                    // SAFETY: passed on; the CPU has the features of the ISA.
+                    unsafe {
+                        match isa {
+                            Isa::Portable => taps::sum::<$portable>(seen, shift, sums),
+                            #[cfg(target_arch = "x86_64")]
+                            Isa::Avx2 => {
+ taps_with_avx2::<std::arch::x86_64::$avx2>(seen, shift, sums);
+}
+                            #[cfg(target_arch = "x86_64")]
+                            Isa::Avx512 => {
+                                taps_with_avx512::<std::arch::x86_64::$avx512>(seen, shift, sums);
                             }
                         }
                     }
@@ -185,6 +220,28 @@ unsafe fn rows_with_avx512<V: Vector, T: StoredFloat<Compute = V::Number>>(
 ) {
     // SAFETY: passed on.
     unsafe { direct::add_rows::<V, T>(tile, sums) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn taps_with_avx2<V: Vector>(
+    seen: &[SeenTap<V::Number>],
+    shift: usize,
+    sums: &mut [V::Number],
+) {
+    // SAFETY: passed on.
+    unsafe { taps::sum::<V>(seen, shift, sums) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,avx512f")]
+unsafe fn taps_with_avx512<V: Vector>(
+    seen: &[SeenTap<V::Number>],
+    shift: usize,
+    sums: &mut [V::Number],
+) {
+    // SAFETY: passed on.
+    unsafe { taps::sum::<V>(seen, shift, sums) }
 }
 
 /// Picks the loop for the number of rows and panels.

@@ -22,7 +22,7 @@ mod product_id;
 mod ranges;
 mod sources;
 mod tiling;
-mod vector;
+pub(in crate::kernels) mod vector;
 
 #[cfg(test)]
 mod tests;

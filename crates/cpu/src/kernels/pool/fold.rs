@@ -59,6 +59,14 @@ impl Windows {
                 ..place(i + 2)
             };
         }
+        // Channels that are neighbors in memory become the last axis, along which every window has one element. The
+        // number of an element in its plane is then another, so not where it is asked for.
+        let last = to.strides()[1] == 1 && from.strides()[1] == 1 && to.shape()[1] > 1;
+        if last && spatial < 3 && indices.is_none() {
+            axes.rotate_left(1);
+            axes[2] = place(1);
+            return Windows { axes, outer: [place(0), Axis::NONE] };
+        }
         Windows { axes, outer: [place(0), place(1)] }
     }
 

@@ -1,4 +1,4 @@
-use millstream_core::{Command, DType, PoolKind, PoolOrder, PoolParams};
+use millstream_core::{Command, DType, Layout, PoolKind, PoolOrder, PoolParams};
 
 use crate::kernels::shared::testing::{Tensor, assert_same_bits_in_any_order, noise, run};
 
@@ -95,4 +95,38 @@ fn many_windows_and_few_give_the_same_bits() {
     let whole = dst.values::<f32>();
     let expected: Vec<f32> = (0..5).map(|row| whole[row * 700 + 699]).collect();
     assert_eq!(alone.values::<f32>(), expected);
+}
+
+#[test]
+fn channels_that_are_neighbors_give_the_same_bits() {
+    let values = noise(2 * 20 * 7 * 6, 3);
+    let last = |[n, c, h, w]: [usize; 4]| {
+        Layout::contiguous(DType::F32, &[n, h, w, c]).unwrap().permute(&[0, 3, 1, 2]).unwrap()
+    };
+    for kind in [
+        PoolKind::Max,
+        PoolKind::Average { include_padding: true },
+        PoolKind::Average { include_padding: false },
+    ] {
+        let params = PoolParams {
+            kind,
+            spatial: 2,
+            kernel: [3, 2, 1],
+            stride: [2, 1, 1],
+            pad_before: [1, 0, 0],
+            pad_after: [0, 1, 0],
+            ..PLAIN
+        };
+        let compute = |from: Layout, to: Layout| {
+            let (src, dst) = (Tensor::floats_strided(from, &values), Tensor::uninit(to));
+            let command = Command::pool(dst.operand(), None, src.operand(), params).unwrap();
+            assert_same_bits_in_any_order(&command, &dst);
+            dst.values::<f32>()
+        };
+        let (from, to) = ([2, 20, 7, 6], [2, 20, 3, 6]);
+        let dense = |shape: [usize; 4]| Layout::contiguous(DType::F32, &shape).unwrap();
+        let expected = compute(dense(from), dense(to));
+        assert_eq!(compute(last(from), last(to)), expected);
+        assert_eq!(compute(last(from), dense(to)), expected);
+    }
 }

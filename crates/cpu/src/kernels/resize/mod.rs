@@ -28,7 +28,18 @@ pub(super) unsafe fn resize(
     if dst.layout.is_empty() {
         return Ok(());
     }
-    let scaled = Scaled::all(params, dst, src);
+    let mut scaled = Scaled::all(params, dst, src);
+    // Axes in the order of memory, so that neighbors are read and written together.
+    let (dst, src) = {
+        let mut order: Vec<usize> = (0..dst.layout.rank()).collect();
+        order.sort_by_key(|&axis| std::cmp::Reverse(dst.layout.strides()[axis]));
+        let sorted = |operand: &Operand<RawBuffer>| {
+            let layout = operand.layout.permute(&order).unwrap_or(operand.layout);
+            Operand { layout, ..*operand }
+        };
+        scaled = order.iter().map(|&axis| scaled[axis]).collect();
+        (&sorted(dst), &sorted(src))
+    };
     let Some(last) = scaled.iter().rposition(|axis| !axis.is_kept()) else {
         // SAFETY: passed on; no axis changes its size.
         unsafe { copy::copy(dst, src, parallel) };

@@ -8,6 +8,7 @@ use crate::kernels::shared::fault::Result;
 use crate::kernels::shared::scratch::{collected, reserve};
 
 /// One axis with its sizes.
+#[derive(Clone, Copy)]
 pub(super) struct Scaled {
     coordinates: CoordinateMode,
     from: usize,

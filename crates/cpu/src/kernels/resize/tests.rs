@@ -129,3 +129,25 @@ fn results_do_not_depend_on_the_order_of_chunks() {
     let command = Command::resize(dst.operand(), src.operand(), params).unwrap();
     assert_same_bits_in_any_order(&command, &dst);
 }
+
+#[test]
+fn channels_that_are_neighbors_give_the_same_result() {
+    let (from, to) = ([2, 5, 4, 3], [2, 5, 9, 7]);
+    let values = noise(from.iter().product(), 9);
+    let last = |[n, c, h, w]: [usize; 4]| {
+        Layout::contiguous(DType::F32, &[n, h, w, c]).unwrap().permute(&[0, 3, 1, 2]).unwrap()
+    };
+    let dense = |shape: [usize; 4]| Layout::contiguous(DType::F32, &shape).unwrap();
+    let scales = [1.0, 1.0, 9.0 / 4.0, 7.0 / 3.0];
+    for mode in [ResizeMode::Nearest(NearestRounding::Floor), ResizeMode::Linear] {
+        let compute = |from: Layout, to: Layout| {
+            let (src, dst) = (Tensor::floats_strided(from, &values), Tensor::uninit(to));
+            let params = params(mode, HalfPixel, &scales);
+            let command = Command::resize(dst.operand(), src.operand(), params).unwrap();
+            assert_same_bits_in_any_order(&command, &dst);
+            dst.to_f64()
+        };
+        let expected = compute(dense(from), dense(to));
+        assert_close(&compute(last(from), last(to)), &expected, 1e-6);
+    }
+}

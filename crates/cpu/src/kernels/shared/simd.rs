@@ -2,6 +2,9 @@
 
 use std::sync::OnceLock;
 
+/// The variable that keeps loops from better instructions than it names.
+const SETTING: &str = "MILLSTREAM_ISA";
+
 /// The instructions that a loop may be compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Isa {
@@ -16,42 +19,88 @@ pub(crate) enum Isa {
 }
 
 impl Isa {
+    /// All that there are, the best last.
+    const ALL: &[Isa] = &[
+        Isa::Portable,
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2,
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512,
+    ];
+
     /// All that the CPU can run, the best last.
     #[cfg(test)]
     pub fn available() -> Vec<Self> {
-        let all = [
-            Isa::Portable,
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2,
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512,
-        ];
         let best = Self::detect();
-        let count = all.iter().position(|&isa| isa == best).unwrap() + 1;
-        all[..count].to_vec()
+        let count = Self::ALL.iter().position(|&isa| isa == best).unwrap() + 1;
+        Self::ALL[..count].to_vec()
     }
 
-    /// The best that this CPU has.
+    /// The name that settings have for it.
+    fn name(self) -> &'static str {
+        match self {
+            Isa::Portable => "portable",
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => "avx512",
+        }
+    }
+
+    /// The one with a name, or what to say of a name that none has.
+    fn named(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|isa| isa.name() == name);
+        found.copied().ok_or_else(|| {
+            let known: Vec<&str> = Self::ALL.iter().map(|isa| isa.name()).collect();
+            format!("{SETTING} is `{name}`, which is none of {}", known.join(", "))
+        })
+    }
+
+    /// The best that may be used, whatever the CPU has.
+    ///
+    /// # Errors
+    ///
+    /// A setting that is none.
+    pub fn limit() -> Result<Option<Self>, String> {
+        match std::env::var(SETTING) {
+            Ok(name) => Self::named(&name).map(Some),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// This one, or the limit if that has less.
+    fn limited_to(self, limit: Option<Self>) -> Self {
+        let place = |isa: Isa| Self::ALL.iter().position(|&other| other == isa);
+        match limit {
+            Some(limit) if place(limit) < place(self) => limit,
+            _ => self,
+        }
+    }
+
+    /// The best that this CPU has and the settings allow.
     pub fn detect() -> Self {
         #[cfg(test)]
         if let Some(isa) = FORCED.get() {
             return isa;
         }
         static ISA: OnceLock<Isa> = OnceLock::new();
-        *ISA.get_or_init(|| {
-            #[cfg(target_arch = "x86_64")]
-            if is_x86_feature_detected!("avx2")
-                && is_x86_feature_detected!("fma")
-                && is_x86_feature_detected!("f16c")
-            {
-                let wide = is_x86_feature_detected!("avx512f")
-                    && is_x86_feature_detected!("avx512bw")
-                    && is_x86_feature_detected!("avx512dq")
-                    && is_x86_feature_detected!("avx512vl");
-                return if wide { Isa::Avx512 } else { Isa::Avx2 };
-            }
-            Isa::Portable
-        })
+        // A setting that is none is refused when the device is opened.
+        *ISA.get_or_init(|| Self::of_this_cpu().limited_to(Self::limit().unwrap_or_default()))
+    }
+
+    fn of_this_cpu() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("f16c")
+        {
+            let wide = is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl");
+            return if wide { Isa::Avx512 } else { Isa::Avx2 };
+        }
+        Isa::Portable
     }
 }
 

@@ -200,6 +200,27 @@ fn attention_of_rank_three() {
     assert!(has(&names, "attention"));
 }
 
+/// `where(isnan(x), 0, x)` behind the softmax: a query that sees no key gives zeros.
+#[test]
+fn attention_with_a_guard_against_queries_without_keys() {
+    for other_reader in [false, true] {
+        let mut w = Writer::new();
+        let [q, k, v] = [w.input(&[1, 2, 3, 4]), w.input(&[1, 2, 4, 3]), w.input(&[1, 2, 3, 5])];
+        let hidden = f32::NEG_INFINITY;
+        let mask = [0.0, hidden, 0.5, hidden, hidden, hidden, 0.0, 0.0, 0.0];
+        let mask = Array::from_slice(&mask, &[1, 1, 3, 3]).unwrap();
+        let mask = w.graph.add_constant(Constant::new(mask));
+        let scores = w.matmul(q, k);
+        let masked = w.binary(BinaryOp::Add, scores, mask);
+        let shares = w.op(Op::Softmax { axis: 3, log: false }, &[masked]);
+        let (is_nan, zero) = (w.unary(UnaryOp::IsNan, shares), w.number(0.0));
+        let guarded = w.op(Op::Where, &[is_nan, zero, shares]);
+        let mixed = w.matmul(guarded, v);
+        let outputs = if other_reader { vec![mixed, shares] } else { vec![mixed] };
+        assert_eq!(has(&w.check(&outputs), "attention"), !other_reader);
+    }
+}
+
 /// Heads joined with the batch, but apart where the mask of each batch is added.
 #[test]
 fn a_mask_is_added_where_batch_and_heads_are_apart() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use millstream_core::{Buffer, Download, Plan, Stream};
+use millstream_core::{Buffer, BufferLike, Download, Plan, Stream};
 use millstream_nn::Tensor;
 use smallvec::SmallVec;
 
@@ -39,6 +39,25 @@ enum At {
     Calling(Calling),
     /// Nothing is left to do.
     End,
+}
+
+/// The memory that an output of a stage is wanted in, if it can be written there.
+fn wanted_at(
+    stage: &Stage,
+    output: usize,
+    bound: &[Option<Tensor>],
+    read: &[Tensor],
+) -> Option<Buffer> {
+    let Then::Finish(produced) = &stage.then else { return None };
+    let register = stage.first_output + output;
+    let is_wanted =
+        |produced: &Produced| matches!(produced, Produced::Register(at) if *at == register);
+    let mut places = produced.iter().zip(bound).filter(|(produced, _)| is_wanted(produced));
+    let tensor = places.find_map(|(_, tensor)| tensor.as_ref())?;
+    let is_whole = tensor.layout() == &stage.outputs[output]
+        && tensor.buffer().bytes() == stage.outputs[output].dense_bytes();
+    let same = |other: &Tensor| other.buffer().identity() == tensor.buffer().identity();
+    (is_whole && !read.iter().any(same)).then(|| tensor.buffer().clone())
 }
 
 /// The operators that the host computes behind a stage.
@@ -82,7 +101,12 @@ impl Frame {
     }
 
     /// Goes on until something must be waited for, or the outputs are there.
-    pub fn go_on(&mut self, settings: &Settings, stream: &Stream) -> Result<Next> {
+    pub fn go_on(
+        &mut self,
+        settings: &Settings,
+        stream: &Stream,
+        bound: &[Option<Tensor>],
+    ) -> Result<Next> {
         loop {
             let stage = match std::mem::replace(&mut self.at, At::End) {
                 At::Start(forms) => self.program.first(settings, forms)?,
@@ -104,7 +128,7 @@ impl Frame {
                 At::End => return invalid("the call has ended".into()),
             };
             if let Some(plan) = &stage.plan {
-                self.run_plan(settings, stream, plan, &stage)?;
+                self.run_plan(settings, stream, (plan, &stage), bound)?;
             }
             let arriving = match &stage.then {
                 Then::Finish(outputs) => {
@@ -158,8 +182,8 @@ impl Frame {
         &mut self,
         settings: &Settings,
         stream: &Stream,
-        plan: &Plan,
-        stage: &Stage,
+        (plan, stage): (&Plan, &Stage),
+        bound: &[Option<Tensor>],
     ) -> Result<()> {
         let mut dense: SmallVec<[Tensor; 8]> = SmallVec::new();
         for (&register, layout) in stage.inputs.iter().zip(plan.inputs()) {
@@ -174,7 +198,11 @@ impl Frame {
         let outputs: SmallVec<[Buffer; 8]> = stage
             .outputs
             .iter()
-            .map(|layout| stream.allocate(layout.dense_bytes()))
+            .enumerate()
+            .map(|(output, layout)| match wanted_at(stage, output, bound, &dense) {
+                Some(buffer) => Ok(buffer),
+                None => stream.allocate(layout.dense_bytes()),
+            })
             .collect::<Result<_>>()?;
         let read: SmallVec<[&Buffer; 8]> = dense.iter().map(Tensor::buffer).collect();
         let written: SmallVec<[&Buffer; 8]> = outputs.iter().collect();

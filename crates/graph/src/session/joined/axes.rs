@@ -115,6 +115,12 @@ fn ways(context: &Context, forms: &[Form]) -> Vec<Vec<Share>> {
         if is_second { Share::Parts(1) } else { first(shape) }
     };
     let by_size: Vec<Share> = shapes.iter().map(second).collect();
+    // The same where a state has one layer, so that sizes do not tell.
+    let state = |(at, shape): (usize, &Vec<usize>)| match shape.len() {
+        3 if at > 0 && shape.get(1).copied() == rows => Share::Parts(1),
+        _ => first(shape),
+    };
+    let states: Vec<Share> = shapes.iter().enumerate().map(state).collect();
     let by_name: Vec<Share> = context
         .ports
         .iter()
@@ -133,7 +139,7 @@ fn ways(context: &Context, forms: &[Form]) -> Vec<Vec<Share>> {
         .map(|(share, shape)| if shape.len() < 2 { Share::Whole } else { *share })
         .collect();
     let mut ways = Vec::new();
-    for way in [by_name, by_size, all_first, numbers] {
+    for way in [by_name, by_size, all_first, states, numbers] {
         if !ways.contains(&way) && way.iter().any(|share| *share != Share::Whole) {
             ways.push(way);
         }

@@ -14,7 +14,7 @@ use crate::separate::Obstacle;
 use crate::{Error, Result};
 
 /// A call that is to be joined.
-pub(in crate::session) struct Job {
+pub(in crate::session) struct Request {
     pub(super) values: Vec<HostValue>,
     pub(super) entered: Instant,
 }
@@ -34,7 +34,7 @@ pub(super) const SIZES: [usize; 28] = [
 pub(in crate::session) struct Group {
     pub(super) context: Arc<Context>,
     pub(super) forms: Vec<Form>,
-    coalescer: Coalescer<Job, Result<Answer>>,
+    coalescer: Coalescer<Request, Result<Answer>>,
     policy: Policy,
     /// Calls that run by themselves: until their outputs are dropped.
     active: AtomicUsize,
@@ -44,16 +44,22 @@ pub(in crate::session) struct Group {
     wanted: AtomicU64,
     /// Whether a thread proves or compiles.
     preparing: AtomicBool,
+    /// The most calls of a batch.
+    most: AtomicUsize,
 }
 
+/// Where the host computes, the temporary values of a batch have no more bytes than this: beyond, they do not stay in its caches,
+/// and a batch takes longer than its calls.
+const HOST_ARENA: usize = 8 << 20;
+
 /// How a call goes on.
-pub(in crate::session) enum Way {
+pub(in crate::session) enum Begun {
     /// By itself.
     Alone(Vec<HostValue>, Active),
     /// It leads a batch.
-    Lead(Batch<Job, Result<Answer>>),
+    Lead(Batch<Request, Result<Answer>>),
     /// It waits for its turn.
-    Wait(Ticket<Job, Result<Answer>>),
+    Wait(Ticket<Request, Result<Answer>>),
 }
 
 /// A call that runs by itself.
@@ -85,7 +91,24 @@ impl Group {
             plans: [const { OnceLock::new() }; SIZES.len()],
             wanted: AtomicU64::new(0),
             preparing: AtomicBool::new(false),
+            most: AtomicUsize::new(batching.most),
         }
+    }
+
+    /// The most calls of a batch.
+    fn most(&self) -> usize {
+        self.most.load(Ordering::Relaxed)
+    }
+
+    /// Sets the most calls of a batch by what a plan for two takes.
+    fn limit(&self) {
+        let plan =
+            self.plans[1].get().and_then(Option::as_ref).and_then(|stage| stage.plan.as_ref());
+        let Some(plan) = plan.filter(|_| self.context.computes_on_host) else { return };
+        let each = plan.arena_bytes().div_ceil(2).max(1);
+        let most = (HOST_ARENA / each).clamp(2, self.context.batching.most);
+        self.most.store(most, Ordering::Relaxed);
+        self.coalescer.set_most(most);
     }
 
     /// A call comes in.
@@ -94,7 +117,7 @@ impl Group {
         values: Vec<HostValue>,
         terms: Terms,
         entered: Instant,
-    ) -> Result<Way> {
+    ) -> Result<Begun> {
         let mode =
             if matches!(self.proof.get(), Some(Ok(_))) { self.policy.mode() } else { Mode::Alone };
         if mode == Mode::Alone {
@@ -105,11 +128,11 @@ impl Group {
                 Some(Ok(_)) => self.policy.count(1, others > 0, entered, &self.coalescer),
                 None | Some(Err(_)) => {}
             }
-            return Ok(Way::Alone(values, active));
+            return Ok(Begun::Alone(values, active));
         }
-        match self.coalescer.enter(Job { values, entered }, terms) {
-            Entered::Lead(batch) => Ok(Way::Lead(batch)),
-            Entered::Wait(ticket) => Ok(Way::Wait(ticket)),
+        match self.coalescer.enter(Request { values, entered }, terms) {
+            Entered::Lead(batch) => Ok(Begun::Lead(batch)),
+            Entered::Wait(ticket) => Ok(Begun::Wait(ticket)),
             Entered::Full => {
                 self.context.counters.rejected();
                 let most = self.context.batching.queue;
@@ -134,7 +157,7 @@ impl Group {
     }
 
     /// Leads a batch to its end, on the calling thread. Gives the leader's own answer.
-    pub fn lead(self: &Arc<Self>, mut batch: Batch<Job, Result<Answer>>) -> Result<Answer> {
+    pub fn lead(self: &Arc<Self>, mut batch: Batch<Request, Result<Answer>>) -> Result<Answer> {
         let delay = self.context.batching.max_delay;
         if let Some(job) = batch.jobs().first()
             && !delay.is_zero()
@@ -162,7 +185,7 @@ impl Group {
     /// As [`lead`](Self::lead), without holding a thread while the device computes.
     pub async fn lead_async(
         self: &Arc<Self>,
-        mut batch: Batch<Job, Result<Answer>>,
+        mut batch: Batch<Request, Result<Answer>>,
     ) -> Result<Answer> {
         batch.fill();
         let begun = Instant::now();
@@ -191,7 +214,7 @@ impl Group {
     /// Gives every call of a batch its answer, or all of them the error.
     fn answer(
         &self,
-        batch: Batch<Job, Result<Answer>>,
+        batch: Batch<Request, Result<Answer>>,
         begun: Instant,
         result: Result<Vec<Result<Answer>>>,
     ) -> Result<Answer> {
@@ -210,7 +233,7 @@ impl Group {
 
     /// The plan for a batch of so many calls, if it is ready; else it is asked for. With its size.
     pub(super) fn plan_for(self: &Arc<Self>, calls: usize) -> Option<(usize, Arc<Stage>)> {
-        let most = self.context.batching.most;
+        let most = self.most();
         let ready = |at: usize| {
             self.plans[at].get().and_then(Option::as_ref).map(|plan| (SIZES[at], Arc::clone(plan)))
         };
@@ -275,10 +298,9 @@ impl Group {
         if self.proof.get().is_none() {
             let proof = axes::first_proof(&self.context, &self.forms);
             if let Ok(proof) = &proof {
-                let most = self.context.batching.most;
-                let first =
-                    (1..SIZES.len()).filter(|&at| SIZES[at] <= most && SIZES[at].is_power_of_two());
-                first.for_each(|at| self.compile_with(at, proof));
+                self.compile_with(1, proof);
+                self.limit();
+                self.first_sizes().for_each(|at| self.compile_with(at, proof));
             }
             let _ = self.proof.set(proof);
         }
@@ -313,11 +335,14 @@ impl Group {
     pub fn warm_up(&self) {
         if self.prove().is_ok() {
             // A thread that prepares behind the calls may be at it; each plan is made once.
-            let most = self.context.batching.most;
-            let sizes =
-                (1..SIZES.len()).filter(|&at| SIZES[at] <= most && SIZES[at].is_power_of_two());
-            sizes.for_each(|at| self.compile(at));
+            self.first_sizes().for_each(|at| self.compile(at));
         }
+    }
+
+    /// The sizes that are compiled at once: powers of two. Others are when a batch has them.
+    fn first_sizes(&self) -> impl Iterator<Item = usize> {
+        let most = self.most();
+        (1..SIZES.len()).filter(move |&at| SIZES[at] <= most && SIZES[at].is_power_of_two())
     }
 
     /// Whether calls can be joined.
@@ -348,8 +373,8 @@ impl Group {
 /// What a call that waits for its turn has come to.
 pub(in crate::session) fn turn(
     group: &Arc<Group>,
-    turn: Turn<Job, Result<Answer>>,
-) -> Result<std::result::Result<Answer, Batch<Job, Result<Answer>>>> {
+    turn: Turn<Request, Result<Answer>>,
+) -> Result<std::result::Result<Answer, Batch<Request, Result<Answer>>>> {
     match turn {
         Turn::Lead(batch) => Ok(Err(batch)),
         Turn::Answer(Ok(answer)) => answer.map(Ok),

@@ -19,14 +19,16 @@ pub(super) enum Mode {
 }
 
 /// Batches in flight that are tried.
-pub(super) const MOST_IN_FLIGHT: usize = 4;
+pub(super) const MAX_IN_FLIGHT: usize = 4;
 
 const CHOICES: [Mode; 4] =
-    [Mode::Joined(1), Mode::Joined(2), Mode::Alone, Mode::Joined(MOST_IN_FLIGHT)];
+    [Mode::Joined(1), Mode::Joined(2), Mode::Alone, Mode::Joined(MAX_IN_FLIGHT)];
 
-/// A choice is tried for at least so long and so many calls.
+/// A choice is tried for at least so long and so many calls or batches, and as much before that does not count: what was begun in
+/// another way comes to its end. Where batches take long, few must do.
 const TRIAL: Duration = Duration::from_millis(10);
-const TRIAL_CALLS: usize = 24;
+const TRIAL_ENDS: usize = 6;
+const LONG_TRIAL: Duration = Duration::from_millis(50);
 
 /// What was found best is kept for so long at first, and at most.
 const KEPT: Duration = Duration::from_millis(250);
@@ -36,9 +38,10 @@ const KEPT_MOST: Duration = Duration::from_secs(2);
 const LOOKED_AT: Duration = Duration::from_millis(100);
 const CHANGED: f64 = 1.3;
 
-/// A choice that reaches less than this share of the best is left out of so many rounds.
-const HOPELESS: f64 = 0.75;
+/// A choice that reaches less than this share of the best is left out of some rounds: so many at first, and at most.
+const HOPELESS: f64 = 0.8;
 const LEFT_OUT: u8 = 3;
+const LEFT_OUT_MOST: u8 = 48;
 
 /// Another choice must be better by this factor.
 const BETTER: f64 = 1.05;
@@ -49,18 +52,22 @@ pub(super) struct Policy {
     /// Which choices there are.
     choices: Vec<Mode>,
     state: Mutex<State>,
-    /// Calls since the beginning of the trial, and how many of them met others.
+    /// Calls since the beginning of the trial, how many of them met others, and how often some came to their end together.
     calls: AtomicUsize,
     contended: AtomicUsize,
+    ends: AtomicUsize,
 }
 
 struct State {
     /// When the trial began, or the keeping. Nothing before the first call.
     begun: Option<Instant>,
+    /// Whether the part of the trial that does not count is over.
+    counts: bool,
     /// The rate of each choice in this round of trials.
     rates: Vec<Option<f64>>,
-    /// In how many rounds each choice is left out yet.
+    /// In how many rounds each choice is left out yet, and in how many it was the last time.
     left_out: Vec<u8>,
+    was_left_out: Vec<u8>,
     /// The choice that is kept between rounds.
     best: usize,
     /// The rate that it had when it was last looked at.
@@ -84,14 +91,24 @@ impl Policy {
             choices.insert(0, Mode::Joined(set));
         }
         let (rates, left_out) = (vec![None; choices.len()], vec![0; choices.len()]);
-        let (begun, kept_until) = (None, None);
-        let state = State { begun, rates, left_out, best: 0, rate: 0.0, kept_until, keep: KEPT };
+        let state = State {
+            begun: None,
+            counts: false,
+            rates,
+            was_left_out: left_out.clone(),
+            left_out,
+            best: 0,
+            rate: 0.0,
+            kept_until: None,
+            keep: KEPT,
+        };
         Self {
             current: AtomicUsize::new(0),
             choices,
             state: Mutex::new(state),
             calls: AtomicUsize::new(0),
             contended: AtomicUsize::new(0),
+            ends: AtomicUsize::new(0),
         }
     }
 
@@ -118,9 +135,7 @@ impl Policy {
             self.contended.fetch_add(calls, Ordering::Relaxed);
         }
         let so_far = self.calls.fetch_add(calls, Ordering::Relaxed) + calls;
-        if so_far < TRIAL_CALLS {
-            return;
-        }
+        self.ends.fetch_add(1, Ordering::Relaxed);
         // Whoever has the lock decides; the others go on.
         let Ok(mut state) = self.state.try_lock() else { return };
         if self.advance(&mut state, so_far, now)
@@ -133,6 +148,7 @@ impl Policy {
     fn restart(&self, state: &mut State, now: Instant) {
         self.calls.store(0, Ordering::Relaxed);
         self.contended.store(0, Ordering::Relaxed);
+        self.ends.store(0, Ordering::Relaxed);
         state.begun = Some(now);
     }
 
@@ -155,15 +171,22 @@ impl Policy {
             }
             if changed {
                 state.keep = KEPT;
-                state.left_out.fill(0);
+                state.left_out.iter_mut().for_each(|left| *left /= 2);
             }
             state.kept_until = None;
+            state.counts = false;
             state.rates.fill(None);
             return false;
         }
-        if elapsed < TRIAL {
+        let enough = if elapsed < LONG_TRIAL { TRIAL_ENDS } else { 1 };
+        if elapsed < TRIAL || self.ends.load(Ordering::Relaxed) < enough {
             return false;
         }
+        if !std::mem::replace(&mut state.counts, true) {
+            self.restart(state, now);
+            return false;
+        }
+        state.counts = false;
         let current = self.current.load(Ordering::Relaxed);
         let contended = self.contended.load(Ordering::Relaxed);
         self.restart(state, now);
@@ -187,12 +210,16 @@ impl Policy {
         state.keep = if best == state.best { (state.keep * 2).min(KEPT_MOST) } else { KEPT };
         state.best = best;
         state.rate = state.rates[best].unwrap_or(0.0);
-        for (rate, left_out) in state.rates.iter().zip(&mut state.left_out) {
-            *left_out = match rate {
-                Some(rate) if *rate < state.rate * HOPELESS => LEFT_OUT,
-                Some(_) => 0,
-                None => left_out.saturating_sub(1),
-            };
+        for at in 0..state.rates.len() {
+            let (left, was) = (&mut state.left_out[at], &mut state.was_left_out[at]);
+            match state.rates[at] {
+                Some(rate) if rate < state.rate * HOPELESS => {
+                    *was = was.saturating_mul(2).clamp(LEFT_OUT, LEFT_OUT_MOST);
+                    *left = *was;
+                }
+                Some(_) => (*left, *was) = (0, 0),
+                None => *left = left.saturating_sub(1),
+            }
         }
         state.kept_until = Some(now + state.keep);
         best

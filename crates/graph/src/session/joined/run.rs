@@ -8,7 +8,7 @@ use millstream_nn::Tensor;
 use smallvec::SmallVec;
 
 use super::axes::{Out, Proof};
-use super::group::{Group, Job};
+use super::group::{Group, Request};
 use super::{Answer, Context, HostPart};
 use crate::model_value::ModelValue;
 use crate::program::{HostValue, Run, Stage, Step};
@@ -87,7 +87,7 @@ struct Alone {
 
 impl Running {
     /// Records a batch.
-    pub fn begin(group: &Arc<Group>, jobs: &[Job]) -> Result<Self> {
+    pub fn begin(group: &Arc<Group>, jobs: &[Request]) -> Result<Self> {
         let context = &group.context;
         let mut running =
             Self { answers: jobs.iter().map(|_| None).collect(), pieces: Vec::new(), lane: None };
@@ -123,14 +123,20 @@ impl Running {
     }
 
     /// Records a call by itself.
-    fn alone(&mut self, context: &Context, stream: &Stream, number: usize, job: &Job) {
+    fn alone(&mut self, context: &Context, stream: &Stream, number: usize, job: &Request) {
         match alone(context, stream, number, job) {
             Ok(alone) => self.pieces.push(Piece::Alone(alone)),
             Err(error) => self.answers[number] = Some(Err(error)),
         }
     }
 
-    fn one_by_one(&mut self, context: &Context, stream: &Stream, jobs: &[Job], numbers: &[usize]) {
+    fn one_by_one(
+        &mut self,
+        context: &Context,
+        stream: &Stream,
+        jobs: &[Request],
+        numbers: &[usize],
+    ) {
         context.counters.repeated();
         numbers.iter().for_each(|&number| self.alone(context, stream, number, &jobs[number]));
     }
@@ -158,7 +164,7 @@ impl Running {
     }
 
     /// The answers of all calls. Calls that failed together are run again one by one: whose data is right gets its answer.
-    pub fn finish(self, group: &Arc<Group>, jobs: &[Job]) -> Result<Finished> {
+    pub fn finish(self, group: &Arc<Group>, jobs: &[Request]) -> Result<Finished> {
         let Some(proof) = group.proof() else { return invalid("calls cannot be joined") };
         let context = &group.context;
         let Running { answers, pieces, lane } = self;
@@ -206,7 +212,7 @@ fn fetch<'a>(
 }
 
 /// Records a call by itself.
-fn alone(context: &Context, stream: &Stream, number: usize, job: &Job) -> Result<Alone> {
+fn alone(context: &Context, stream: &Stream, number: usize, job: &Request) -> Result<Alone> {
     let mut run = Run::new(&context.program, job.values.clone());
     let values = loop {
         match run.go_on(&context.settings, stream)? {
@@ -251,7 +257,7 @@ impl Alone {
 }
 
 /// The jobs by their numbers, those together that have the same tensors where all calls of a batch must have the same.
-fn alike(proof: &Proof, jobs: &[Job]) -> Vec<Vec<usize>> {
+fn alike(proof: &Proof, jobs: &[Request]) -> Vec<Vec<usize>> {
     let shared: SmallVec<[usize; 4]> =
         (0..proof.inputs.len()).filter(|&at| proof.inputs[at] == Share::Whole).collect();
     if shared.is_empty() {
@@ -283,7 +289,7 @@ fn together(
     context: &Context,
     proof: &Proof,
     stream: &Stream,
-    jobs: &[Job],
+    jobs: &[Request],
     numbers: &[usize],
     (calls, stage): (usize, Arc<Stage>),
 ) -> Result<Together> {
@@ -334,7 +340,7 @@ fn together(
 
 impl Together {
     /// The answers of the calls, each with its parts of the outputs.
-    fn answers(&self, context: &Context, proof: &Proof, jobs: &[Job]) -> Result<Vec<Answer>> {
+    fn answers(&self, context: &Context, proof: &Proof, jobs: &[Request]) -> Result<Vec<Answer>> {
         for download in &self.downloads {
             download.view_bytes()?;
         }

@@ -18,7 +18,7 @@ pub struct BatchingStats {
     /// Calls that found the queue full.
     pub rejected: u64,
     /// Calls that were given up before they had an answer.
-    pub cancelled: u64,
+    pub canceled: u64,
     /// Calls whose deadline passed before they had an answer.
     pub late: u64,
     /// Batches that failed and were run again call by call, so that only the calls that are wrong fail.
@@ -61,7 +61,7 @@ impl fmt::Display for BatchingStats {
         }
         for (count, what) in [
             (self.rejected, "rejected"),
-            (self.cancelled, "cancelled"),
+            (self.canceled, "canceled"),
             (self.late, "late"),
             (self.repeated, "repeated"),
         ] {
@@ -81,7 +81,7 @@ pub(in crate::session) struct Counters {
     sizes: Vec<AtomicU64>,
     queue_nanoseconds: AtomicU64,
     rejected: AtomicU64,
-    cancelled: AtomicU64,
+    canceled: AtomicU64,
     late: AtomicU64,
     repeated: AtomicU64,
 }
@@ -92,7 +92,7 @@ impl Counters {
             sizes: (0..most).map(|_| AtomicU64::new(0)).collect(),
             queue_nanoseconds: AtomicU64::new(0),
             rejected: AtomicU64::new(0),
-            cancelled: AtomicU64::new(0),
+            canceled: AtomicU64::new(0),
             late: AtomicU64::new(0),
             repeated: AtomicU64::new(0),
         }
@@ -112,8 +112,8 @@ impl Counters {
         self.rejected.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub fn cancelled(&self) {
-        self.cancelled.fetch_add(1, Ordering::Relaxed);
+    pub fn canceled(&self) {
+        self.canceled.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn late(&self) {
@@ -130,7 +130,7 @@ impl Counters {
             sizes: self.sizes.iter().map(read).collect(),
             queue_time: Duration::from_nanos(read(&self.queue_nanoseconds)),
             rejected: read(&self.rejected),
-            cancelled: read(&self.cancelled),
+            canceled: read(&self.canceled),
             late: read(&self.late),
             repeated: read(&self.repeated),
             in_flight: groups.iter().filter_map(|group| group.in_flight()).max(),

@@ -154,7 +154,7 @@ fn ended(submitted: &mut Submitted) -> crate::Result<Outputs> {
 /// A call that leads and does not go on yet, so that others queue.
 struct Held {
     group: Arc<super::Group>,
-    batch: crate::coalesce::Batch<super::group::Job, crate::Result<super::Answer>>,
+    batch: crate::coalesce::Batch<super::group::Request, crate::Result<super::Answer>>,
 }
 
 impl Held {
@@ -165,7 +165,7 @@ impl Held {
         let group = session.0.joined.as_ref().unwrap().group(&values).unwrap();
         let terms = crate::coalesce::Terms::default();
         match group.enter(values, terms, Instant::now()).unwrap() {
-            super::Way::Lead(batch) => Self { group, batch },
+            super::Begun::Lead(batch) => Self { group, batch },
             _ => panic!("nobody else calls"),
         }
     }
@@ -261,7 +261,7 @@ fn a_call_that_is_given_up_is_counted_and_harms_nobody() {
     drop(given_up);
     assert_eq!(y(&held.go_on()), y(&ended(&mut other).unwrap()));
     assert_eq!(session.batching_stats().sizes[1], 1);
-    assert_eq!(session.batching_stats().cancelled, 1);
+    assert_eq!(session.batching_stats().canceled, 1);
 }
 
 /// The leader goes away: another of those that wait leads.

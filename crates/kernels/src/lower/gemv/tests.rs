@@ -8,7 +8,7 @@ pub(in crate::lower) const LIMITS: Limits = Limits {
     simd_width: 32,
     f64: true,
     matrices: false,
-    matrix_units: false,
+    tensor_cores: false,
     parallel_groups: 132,
 };
 

@@ -8,7 +8,7 @@ const GPU: Limits = Limits {
     shared_bytes: 48 << 10,
     simd_width: 32,
     f64: true,
-    matrix_units: false,
+    tensor_cores: false,
     matrices: false,
     parallel_groups: 4 * 132,
 };

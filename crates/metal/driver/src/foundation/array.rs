@@ -1,6 +1,10 @@
 //! NSArray.
 
-use crate::objc::{Id, Payload, Raw, Sel, This, class, method, new, objc_release, objc_retain};
+use std::sync::OnceLock;
+
+use crate::objc::{
+    Id, Payload, Raw, Sel, This, cast, class, method, new, objc_release, objc_retain,
+};
 
 /// A reference to an object of any class.
 #[repr(transparent)]
@@ -24,32 +28,49 @@ impl Drop for Any {
     }
 }
 
-/// Objects in order.
-pub struct Array(Vec<Any>);
+/// Objects in order: none when it is allocated, set once by its initializer.
+#[derive(Default)]
+pub struct Array(OnceLock<Vec<Any>>);
 
 class!(
     /// NSArray.
     ARRAY, "NSArray", Array,
     [
+        method!(c"initWithObjects:count:", c"@@:^@Q", init, fn(Raw, Sel, *const Raw, usize) -> Raw),
         method!(c"count", c"Q@:", count, fn(This<Array>, Sel) -> usize),
         method!(c"objectAtIndex:", c"@@:Q", object, fn(This<Array>, Sel, usize) -> Raw),
         method!(c"countByEnumeratingWithState:objects:count:", c"Q@:^{?=Q^@^Q[5Q]}^@Q", enumerate, fn(This<Array>, Sel, *mut Enumeration, *mut Raw, usize) -> usize),
     ],
+    alloc: super::alloc_default::<Array>,
     statics: [method!(c"arrayWithObjects:count:", c"@@:^@Q", with_objects, fn(Raw, Sel, *const Raw, usize) -> Raw)]
 );
 
 impl Array {
+    fn objects(&self) -> &[Any] {
+        self.0.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// Those of its objects that are of a class.
+    pub fn of_class<T: Payload>(&self) -> Vec<Id<T>> {
+        // SAFETY: the array has a reference to each.
+        self.objects()
+            .iter()
+            .filter_map(|any| unsafe { cast::<T>(any.0) })
+            .map(This::retain)
+            .collect()
+    }
+
     pub fn make(objects: Vec<Any>) -> Id<Array> {
-        new(Array(objects))
+        new(Array(OnceLock::from(objects)))
     }
 }
 
 unsafe extern "C" fn count(this: This<Array>, _: Sel) -> usize {
-    this.0.len()
+    this.objects().len()
 }
 
 unsafe extern "C" fn object(this: This<Array>, _: Sel, index: usize) -> Raw {
-    let Some(any) = this.0.get(index) else { return std::ptr::null_mut() };
+    let Some(any) = this.objects().get(index) else { return std::ptr::null_mut() };
     // SAFETY: the array has a reference, and the caller gets one of the pool's.
     crate::objc::autorelease(unsafe { objc_retain(any.0) })
 }
@@ -78,14 +99,28 @@ unsafe extern "C" fn enumerate(
         return 0;
     }
     enumeration.state = 1;
-    enumeration.items = this.0.as_ptr();
+    enumeration.items = this.objects().as_ptr();
     enumeration.mutations = &raw const NEVER_CHANGES;
-    this.0.len()
+    this.objects().len()
+}
+
+/// # Safety
+///
+/// The caller passes so many objects.
+unsafe fn taken(objects: *const Raw, count: usize) -> Vec<Any> {
+    // SAFETY: as the caller says.
+    (0..count).map(|index| Any(unsafe { objc_retain(*objects.add(index)) })).collect()
+}
+
+unsafe extern "C" fn init(raw: Raw, _: Sel, objects: *const Raw, count: usize) -> Raw {
+    // SAFETY: the receiver is what `alloc` made of this class.
+    let this = unsafe { std::mem::transmute::<Raw, This<Array>>(raw) };
+    // SAFETY: the caller passes so many objects.
+    _ = this.0.set(unsafe { taken(objects, count) });
+    raw
 }
 
 unsafe extern "C" fn with_objects(_: Raw, _: Sel, objects: *const Raw, count: usize) -> Raw {
     // SAFETY: the caller passes so many objects.
-    let objects =
-        (0..count).map(|index| Any(unsafe { objc_retain(*objects.add(index)) })).collect();
-    crate::objc::autoreleased(Some(Array::make(objects)))
+    crate::objc::autoreleased(Some(Array::make(unsafe { taken(objects, count) })))
 }

@@ -1,5 +1,6 @@
 //! NSProcessInfo: which system this is.
 
+use super::Text;
 use crate::control;
 use crate::objc::{Raw, Sel, This, autoreleased, class, method, new};
 
@@ -18,12 +19,19 @@ pub struct Version {
 class!(
     /// NSProcessInfo.
     PROCESS_INFO, "NSProcessInfo", ProcessInfo,
-    [method!(c"operatingSystemVersion", c"{?=qqq}@:", version, fn(This<ProcessInfo>, Sel) -> Version)],
+    [
+        method!(c"operatingSystemVersion", c"{?=qqq}@:", version, fn(This<ProcessInfo>, Sel) -> Version),
+        method!(c"operatingSystemVersionString", c"@@:", version_text, fn(This<ProcessInfo>, Sel) -> Raw),
+    ],
     statics: [method!(c"processInfo", c"@@:", shared, fn(Raw, Sel) -> Raw)]
 );
 
 unsafe extern "C" fn shared(_: Raw, _: Sel) -> Raw {
     autoreleased(Some(new(ProcessInfo(()))))
+}
+
+unsafe extern "C" fn version_text(_: This<ProcessInfo>, _: Sel) -> Raw {
+    autoreleased(Some(Text::make(&control::system_text())))
 }
 
 unsafe extern "C" fn version(_: This<ProcessInfo>, _: Sel) -> Version {

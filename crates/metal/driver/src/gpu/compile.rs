@@ -14,6 +14,8 @@ use crate::deviations::{Deviation, deviates};
 /// A compiled text.
 pub struct Program {
     handle: usize,
+    /// The name of what it was made from.
+    pub identity: String,
     pub kernels: Vec<Kernel>,
 }
 
@@ -152,7 +154,8 @@ impl Program {
         let handle = open(&path.with_extension("so"), libc::RTLD_LOCAL).ok()?;
         let kernels =
             lines.lines().map(|line| Kernel::find(handle, line)).collect::<Option<_>>()?;
-        Some(Self { handle: handle.addr(), kernels })
+        let identity = path.file_name()?.to_string_lossy().into_owned();
+        Some(Self { handle: handle.addr(), identity, kernels })
     }
 
     /// Where this thread's group memory of all kernels of the text begins.

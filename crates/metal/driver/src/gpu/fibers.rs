@@ -1,7 +1,8 @@
 //! The fibers: those that run the host dialect of the kernels, as one shared object of this process.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::path::PathBuf;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -27,26 +28,36 @@ fn dispatch() -> Result<Dispatch, String> {
     let address = DISPATCH.get_or_init(|| {
         let text = include_str!("../../../../kernels/tests/host/runtime.cpp");
         let flag = if sanitized() { "-DWITH_TSAN" } else { "-DSPOIL" };
-        let file = |end: &str| -> Result<PathBuf, String> {
-            Ok(folder()?.join(format!("runtime-{}.{end}", std::process::id())))
-        };
-        let (source, object) = (file("cpp")?, file("so")?);
-        std::fs::write(&source, text).map_err(|error| error.to_string())?;
-        let mut clang = Command::new("clang++-22");
-        clang
-            .args(["-std=c++17", "-O1", "-g1", "-fPIC", "-shared", flag, "-o"])
-            .arg(&object)
-            .arg(&source);
-        let built = run(&mut clang);
-        let _ = std::fs::remove_file(&source);
-        built?;
-        let handle = open(&object, libc::RTLD_GLOBAL);
-        let _ = std::fs::remove_file(&object);
+        // Built once for all processes of a user: it takes longer than most tests.
+        let mut hasher = DefaultHasher::new();
+        (text, flag, FLAGS).hash(&mut hasher);
+        let kept = folder()?.join("cache").join(format!("runtime-{:016x}.so", hasher.finish()));
+        if !kept.exists() {
+            build(text, flag, &kept)?;
+        }
+        let handle = open(&kept, libc::RTLD_GLOBAL);
         Ok(symbol(handle?, "host_dispatch")?.addr())
     });
     let address = address.clone()?;
     // SAFETY: the runtime defines the function with exactly these parameters.
     Ok(unsafe { std::mem::transmute::<usize, Dispatch>(address) })
+}
+
+const FLAGS: [&str; 5] = ["-std=c++17", "-O1", "-g1", "-fPIC", "-shared"];
+
+/// Builds the runtime under a name of this process, and moves it to where it is kept: another process may be reading that.
+fn build(text: &str, flag: &str, kept: &Path) -> Result<(), String> {
+    let file = |end: &str| -> Result<PathBuf, String> {
+        Ok(folder()?.join(format!("runtime-{}.{end}", std::process::id())))
+    };
+    let (source, object) = (file("cpp")?, file("so")?);
+    std::fs::write(&source, text).map_err(|error| error.to_string())?;
+    let mut clang = Command::new("clang++-22");
+    clang.args(FLAGS).args([flag, "-o"]).arg(&object).arg(&source);
+    let built = run(&mut clang);
+    let _ = std::fs::remove_file(&source);
+    built?;
+    std::fs::rename(&object, kept).map_err(|error| error.to_string())
 }
 
 /// Makes the runtime's symbols known, which kernels refer to.

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use super::archive::Archive;
 use super::library::Function;
 use super::lock;
 use crate::control::{self, Refusal};
@@ -38,7 +39,14 @@ impl Drop for Pipeline {
 #[derive(Default)]
 pub struct Descriptor {
     function: Mutex<Option<Id<Function>>>,
+    archives: Mutex<Vec<Id<Archive>>>,
     max_threads: AtomicUsize,
+}
+
+impl Descriptor {
+    pub fn function(&self) -> Option<Id<Function>> {
+        lock(&self.function).clone()
+    }
 }
 
 class!(
@@ -112,9 +120,14 @@ pub unsafe fn make_from(
     has: impl Fn(&str) -> bool,
     error: *mut Raw,
 ) -> Raw {
-    let function = lock(&descriptor.function).clone();
+    let function = descriptor.function();
     let can = |function: &Id<Function>| !function.uses_matrices() || has("simdgroup matrices");
     let function = function.filter(can);
+    if let Some(function) = &function
+        && lock(&descriptor.archives).iter().any(|archive| archive.has(function))
+    {
+        control::count_archive_hit();
+    }
     // SAFETY: as the caller says.
     unsafe { make(function, descriptor.max_threads.load(Ordering::Relaxed), error) }
 }
@@ -146,6 +159,8 @@ unsafe extern "C" fn set_max_threads(this: This<Descriptor>, _: Sel, threads: us
 /// Every group here is a multiple of the SIMD width, whatever a pipeline says.
 unsafe extern "C" fn set_multiple(_: This<Descriptor>, _: Sel, _: bool) {}
 
-unsafe extern "C" fn set_archives(_: This<Descriptor>, _: Sel, _: Option<This<Array>>) {}
+unsafe extern "C" fn set_archives(this: This<Descriptor>, _: Sel, archives: Option<This<Array>>) {
+    *lock(&this.archives) = archives.map_or_else(Vec::new, |archives| archives.of_class());
+}
 
 unsafe extern "C" fn set_indirect(_: This<Descriptor>, _: Sel, _: bool) {}

@@ -9,7 +9,7 @@ mod selector;
 pub use block::{Block, BlockRef};
 pub use class::{Class, Method};
 pub(crate) use class::{class, counted, method};
-pub use object::{Header, Id, Payload, This, living, retained};
+pub use object::{Header, Id, Payload, This, cast, living, retained};
 pub(crate) use object::{autoreleased, new, objc_release, objc_retain};
 pub use pool::{autorelease, with_pool};
 pub use selector::Sel;

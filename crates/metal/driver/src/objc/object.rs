@@ -158,6 +158,18 @@ pub(crate) fn autoreleased<T: Payload>(id: Option<Id<T>>) -> *mut Header {
     id.map_or(ptr::null_mut(), |id| super::pool::autorelease(id.into_raw()))
 }
 
+/// An object as one of a class, if it is.
+///
+/// # Safety
+///
+/// The object lives, and whoever holds it holds it as long as the result is used.
+pub unsafe fn cast<T: Payload>(object: *mut Header) -> Option<This<T>> {
+    // SAFETY: as the caller says.
+    let header: &'static Header = unsafe { object.as_ref() }?;
+    let same = header.class().is_some_and(|class| ptr::eq(class, T::class()));
+    same.then_some(This { header, payload: PhantomData })
+}
+
 /// A reference to what an argument names.
 pub fn retained<T: Payload>(argument: Option<This<T>>) -> Option<Id<T>> {
     argument.map(This::retain)

@@ -9,6 +9,7 @@ use std::time::Duration;
 use millstream_metal_driver::control::{self, CommandBufferError, Fault, Refusal};
 use millstream_metal_driver::rules;
 use objc2::rc::autoreleasepool;
+use objc2_foundation::{NSArray, NSString, NSURL};
 use objc2_metal::*;
 
 use common::alone;
@@ -256,5 +257,67 @@ fn memory_begins_as_garbage_and_subnormal_numbers_are_flushed() {
     }
     stream.drain();
     drop((a, b, stream, scale, unwritten, gpu));
+    nothing_is_left();
+}
+
+/// An archive of a file, or an empty one.
+fn archive(gpu: &Gpu, path: Option<&std::path::Path>) -> Result<Obj<dyn MTLBinaryArchive>, String> {
+    let descriptor = MTLBinaryArchiveDescriptor::new();
+    let url = |path: &std::path::Path| {
+        NSURL::fileURLWithPath(&NSString::from_str(&path.to_string_lossy()))
+    };
+    descriptor.setUrl(path.map(url).as_deref());
+    gpu.device
+        .newBinaryArchiveWithDescriptor_error(&descriptor)
+        .map_err(|error| error.localizedDescription().to_string())
+}
+
+#[test]
+fn an_archive_has_the_kernels_that_were_added_and_is_for_one_system() {
+    let _alone = alone();
+    let gpu = Gpu::open();
+    let path = std::env::temp_dir().join(format!("driver-archive-{}", std::process::id()));
+    autoreleasepool(|_| {
+        let describe = |name: &str| {
+            let function = gpu.library.newFunctionWithName(&NSString::from_str(name)).unwrap();
+            let descriptor = MTLComputePipelineDescriptor::new();
+            descriptor.setComputeFunction(Some(&function));
+            descriptor
+        };
+        let new = archive(&gpu, None).unwrap();
+        new.addComputePipelineFunctionsWithDescriptor_error(&describe("scale")).unwrap();
+        let empty = MTLComputePipelineDescriptor::new();
+        assert!(new.addComputePipelineFunctionsWithDescriptor_error(&empty).is_err());
+        let url = NSURL::fileURLWithPath(&NSString::from_str(&path.to_string_lossy()));
+        new.serializeToURL_error(&url).unwrap();
+        let stored = archive(&gpu, Some(&path)).unwrap();
+        let hits = |name: &str, archive: &Obj<dyn MTLBinaryArchive>| {
+            let (before, descriptor) = (control::archive_hits(), describe(name));
+            descriptor.setBinaryArchives(Some(&NSArray::from_slice(&[&**archive])));
+            let made = gpu.device.newComputePipelineStateWithDescriptor_options_reflection_error(
+                &descriptor,
+                MTLPipelineOption::empty(),
+                None,
+            );
+            made.unwrap();
+            control::archive_hits() - before
+        };
+        assert_eq!((hits("scale", &stored), hits("total", &stored)), (1, 0));
+        control::set_system_version(14, 0);
+        let foreign = archive(&gpu, Some(&path)).unwrap_err();
+        control::set_system_version(15, 0);
+        assert!(foreign.contains("another system"), "{foreign}");
+        std::fs::write(&path, [0xff; 100]).unwrap();
+        assert!(archive(&gpu, Some(&path)).is_err());
+        std::fs::write(&path, "something else").unwrap();
+        assert!(archive(&gpu, Some(&path)).unwrap_err().contains("not an archive"));
+        std::fs::remove_file(&path).unwrap();
+        assert!(archive(&gpu, Some(&path)).is_err());
+        control::refuse_next(Refusal::Archive);
+        assert!(archive(&gpu, None).is_err());
+        control::refuse_next(Refusal::ArchiveFile);
+        assert!(new.serializeToURL_error(&url).is_err());
+    });
+    drop(gpu);
     nothing_is_left();
 }

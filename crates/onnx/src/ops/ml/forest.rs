@@ -68,7 +68,7 @@ number!(f32);
 number!(f64);
 
 /// Targets or classes that a file may name: a row has a score for each, whatever its leaves say.
-const MOST_TARGETS: usize = 1 << 20;
+const MAX_TARGETS: usize = 1 << 20;
 
 /// How the scores of trees are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +132,7 @@ impl<T: Number> Forest<T> {
     ///
     /// Too many targets, a child or target that there is not, a node with two parents, or more nodes than can be counted.
     pub fn new(trees: &Trees) -> Result<Self> {
-        if trees.targets > MOST_TARGETS {
+        if trees.targets > MAX_TARGETS {
             return Err(refusal(format!("{} targets", trees.targets)));
         }
         if trees.branches.len() >= LEAF as usize || trees.leaves.len() >= LEAF as usize {

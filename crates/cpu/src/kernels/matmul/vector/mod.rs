@@ -6,7 +6,7 @@ mod x86;
 
 use crate::kernels::shared::number::Float;
 
-pub(super) use portable::Array;
+pub(in crate::kernels) use portable::Array;
 
 /// Some numbers that are computed with in one instruction.
 ///
@@ -14,7 +14,7 @@ pub(super) use portable::Array;
 ///
 /// The code that a call is inlined into is compiled for an ISA that has the registers, and runs
 /// on one; pointers are valid for [`LANES`](Self::LANES) elements.
-pub(super) trait Vector: Copy {
+pub(in crate::kernels) trait Vector: Copy {
     /// What it holds.
     type Number: Float;
 
@@ -38,7 +38,7 @@ pub(super) trait Vector: Copy {
 }
 
 /// Registers that elements of type `T` are loaded into.
-pub(super) trait Widen<T>: Vector {
+pub(in crate::kernels) trait Widen<T>: Vector {
     /// Loads elements and converts them to numbers.
     ///
     /// # Safety

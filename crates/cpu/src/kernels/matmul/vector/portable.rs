@@ -6,7 +6,7 @@ use crate::kernels::shared::number::{Float, StoredFloat};
 /// Numbers that the compiler may keep in a register.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub(in crate::kernels::matmul) struct Array<F, const LANES: usize>([F; LANES]);
+pub(in crate::kernels) struct Array<F, const LANES: usize>([F; LANES]);
 
 /// Whether every CPU of the architecture fuses; without an instruction for it, it is very slow.
 const FUSES: bool = cfg!(target_arch = "aarch64");

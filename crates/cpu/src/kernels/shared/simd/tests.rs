@@ -26,3 +26,22 @@ fn a_job_gives_the_same_bits_on_every_machine() {
         .collect();
     assert!(results.windows(2).all(|pair| pair[0] == pair[1]));
 }
+
+#[test]
+fn a_limit_takes_better_instructions_away_and_adds_none() {
+    for (at, &isa) in Isa::ALL.iter().enumerate() {
+        assert_eq!(isa.limited_to(None), isa);
+        for (limit_at, &limit) in Isa::ALL.iter().enumerate() {
+            assert_eq!(isa.limited_to(Some(limit)), Isa::ALL[at.min(limit_at)]);
+        }
+    }
+}
+
+#[test]
+fn a_name_of_instructions_that_there_are_not_is_refused_with_those_that_there_are() {
+    for &isa in Isa::ALL {
+        assert_eq!(Isa::named(isa.name()), Ok(isa));
+    }
+    let said = Isa::named("mmx").unwrap_err();
+    assert!(said.contains("`mmx`") && said.contains("portable"), "{said}");
+}

@@ -1,7 +1,7 @@
 use super::super::attention::tests::{LIMITS, constant, launch_with};
 use super::*;
 
-const GPU: Limits = Limits { matrix_units: true, ..LIMITS };
+const GPU: Limits = Limits { tensor_cores: true, ..LIMITS };
 
 fn cut(launch: &Launch) -> [i32; 5] {
     ["TILE", "SIZE", "COLUMNS", "VECTOR", "SPLIT"].map(|name| constant(launch, name))
@@ -10,7 +10,7 @@ fn cut(launch: &Launch) -> [i32; 5] {
 #[test]
 fn few_groups_share_the_keys_of_their_queries() {
     let small = launch_with([12, 128, 128, 32, 32], DType::F16, &GPU);
-    assert_eq!(small.key.program(), Program::AttentionMatrix);
+    assert_eq!(small.key.program(), Program::AttentionTensorCores);
     assert_eq!((small.groups, small.threads), ([8, 12, 1], 128));
     assert_eq!(cut(&small), [32, 32, 32, 8, 1]);
     let many = launch_with([16, 1024, 1024, 64, 64], DType::BF16, &GPU);
@@ -36,7 +36,7 @@ fn others_are_left_to_the_other_kernels() {
         ([12, 128, 128, 32, 32], DType::F16, LIMITS),
     ] {
         let program = launch_with(sizes, dtype, &limits).key.program();
-        assert_ne!(program, Program::AttentionMatrix, "{sizes:?} of {dtype:?}");
+        assert_ne!(program, Program::AttentionTensorCores, "{sizes:?} of {dtype:?}");
     }
 }
 
@@ -49,7 +49,7 @@ fn tiles_fit_into_the_memory_of_a_group() {
                 for heads in [1, 64] {
                     let sizes = [heads, 1024, 1024, size, columns];
                     let launch = launch_with(sizes, DType::F16, &limits);
-                    assert_eq!(launch.key.program(), Program::AttentionMatrix, "{sizes:?}");
+                    assert_eq!(launch.key.program(), Program::AttentionTensorCores, "{sizes:?}");
                     let [keys, size, columns, _, split] = cut(&launch).map(|value| value as usize);
                     let (split, simds) = (split == 1, launch.threads as usize / 32);
                     let cut = Cut { keys, size, columns, split, simds };

@@ -1,4 +1,4 @@
-//! Small products of 16-bit numbers by matrix units, such as linear layers of a few hundred rows.
+//! Small products of 16-bit numbers by tensor cores, such as linear layers of a few hundred rows.
 
 use millstream_core::{BoundCommand, DType, Op};
 use smallvec::smallvec;
@@ -18,8 +18,8 @@ const STEP: usize = 32;
 const PAD: usize = 8;
 
 pub(crate) const PROGRAM: Definition = Definition {
-    name: "matmul_matrix",
-    text: include_str!("../../programs/matmul_matrix.kernel"),
+    name: "matmul_tensor_cores",
+    text: include_str!("../../programs/matmul_tensor_cores.kernel"),
     constants: &["DTYPE", "ROWS", "COLUMNS", "THREADS", "BY_ROWS", "WIDE"],
     params: GemvParams::declaration,
 };
@@ -79,13 +79,13 @@ impl Tile {
     }
 }
 
-/// The launch of a small 16-bit matmul by matrix units, or `None` for any other Command and for a device that has no
+/// The launch of a small 16-bit matmul by tensor cores, or `None` for any other Command and for a device that has no
 /// such units.
 ///
 /// [`lower`](crate::lower()) uses it by itself. A backend with a library for products should ask here first: a
 /// library's tiles are made for products that fill the device many times, and it leaves most activations to another
 /// kernel. `early` is as for [`lower_gemv`](crate::lower_gemv).
-pub fn lower_matrix_units(command: &BoundCommand, early: bool, limits: &Limits) -> Option<Lowered> {
+pub fn lower_tensor_cores(command: &BoundCommand, early: bool, limits: &Limits) -> Option<Lowered> {
     let Op::MatMul { epilogue } = command.op() else { return None };
     let product = Product::of(command, epilogue)?;
     Some(Lowered { launches: smallvec![launch(&product, early, limits)?], workspace: 0 })
@@ -96,7 +96,7 @@ pub(super) fn launch(product: &Product, early: bool, limits: &Limits) -> Option<
     let Product { m, n, k, .. } = *product;
     let matrices = &product.matrices;
     let dtype = matrices[DST].dtype;
-    let fits = limits.matrix_units
+    let fits = limits.tensor_cores
         && matches!(dtype, DType::F16 | DType::BF16)
         && k > 0
         && k.is_multiple_of(VECTOR)
@@ -124,7 +124,7 @@ pub(super) fn launch(product: &Product, early: bool, limits: &Limits) -> Option<
         product.wide.into(),
     ];
     Some(Launch {
-        key: Key::new(Program::MatmulMatrix, &constants),
+        key: Key::new(Program::MatmulTensorCores, &constants),
         groups: [rows as u32, batch.min(65535) as u32, columns as u32],
         threads: threads as u32,
         slots: product.slots(),

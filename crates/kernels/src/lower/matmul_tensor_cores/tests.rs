@@ -5,13 +5,13 @@ const GPU: Limits = Limits {
     parallel_groups: 4 * 132,
     max_threads: 1024,
     shared_bytes: 48 << 10,
-    matrix_units: true,
+    tensor_cores: true,
     ..LIMITS
 };
 
 /// Rows and columns of the tile that a layer gets, threads, and groups.
 fn tile(rows: usize, outputs: usize, k: usize, limits: &Limits) -> Option<[i32; 4]> {
-    let launch = lower_matrix_units(&linear(DType::F16, rows, outputs, k), true, limits)?;
+    let launch = lower_tensor_cores(&linear(DType::F16, rows, outputs, k), true, limits)?;
     let launch = &launch.launches[0];
     let (rows, columns) = (constant(launch, "ROWS"), constant(launch, "COLUMNS"));
     assert_eq!(launch.threads as i32, constant(launch, "THREADS"));
@@ -36,8 +36,8 @@ fn a_tile_is_as_small_as_leaves_every_group_a_processor() {
 fn others_are_left_to_others() {
     assert_eq!(tile(512, 3072, 768, &GPU), None);
     assert_eq!(tile(128, 384, 20, &GPU), None);
-    assert_eq!(tile(128, 384, 384, &Limits { matrix_units: false, ..GPU }), None);
-    assert!(lower_matrix_units(&linear(DType::F32, 128, 384, 384), false, &GPU).is_none());
+    assert_eq!(tile(128, 384, 384, &Limits { tensor_cores: false, ..GPU }), None);
+    assert!(lower_tensor_cores(&linear(DType::F32, 128, 384, 384), false, &GPU).is_none());
 }
 
 #[test]

@@ -5,7 +5,7 @@ const GPU: Limits = Limits {
     shared_bytes: 48 << 10,
     simd_width: 32,
     f64: true,
-    matrix_units: true,
+    tensor_cores: true,
     matrices: false,
     parallel_groups: 4 * 132,
 };
@@ -42,6 +42,6 @@ fn tiles_fit_into_the_memory_and_the_threads_of_a_group() {
 #[test]
 fn others_are_left_to_others() {
     assert_eq!(Tile::choose([256, 200, 768], 1, DType::F32, 16, &GPU), None);
-    assert_eq!(tile([256, 200, 768], &Limits { matrix_units: false, ..GPU }), None);
+    assert_eq!(tile([256, 200, 768], &Limits { tensor_cores: false, ..GPU }), None);
     assert_eq!(tile([256, 200, 0], &GPU), None);
 }

@@ -1,4 +1,4 @@
-//! Attention of 16-bit numbers by matrix units.
+//! Attention of 16-bit numbers by tensor cores.
 
 use millstream_core::DType;
 
@@ -18,8 +18,8 @@ const VECTOR: usize = 8;
 const PAD: usize = 8;
 
 pub(crate) const PROGRAM: Definition = Definition {
-    name: "attention_matrix",
-    text: include_str!("../../programs/attention_matrix.kernel"),
+    name: "attention_tensor_cores",
+    text: include_str!("../../programs/attention_tensor_cores.kernel"),
     constants: &[
         "DTYPE", "MASK", "LENGTHS", "LEFT", "CAPPED", "TILE", "SIZE", "COLUMNS", "VECTOR", "SPLIT",
         "THREADS", "WIDE",
@@ -42,12 +42,12 @@ struct Cut {
 }
 
 impl Cut {
-    /// `None` if matrix units cannot do it, or hardly have work.
+    /// `None` if tensor cores cannot do it, or hardly have work.
     fn choose(attention: &Attention, limits: &Limits) -> Option<Self> {
         let &Attention { items, queries, size, value_size, dtype, .. } = attention;
         let fits = (1..=MAX_SIZE).contains(&size) && value_size <= MAX_SIZE && queries >= QUERIES;
         let half = matches!(dtype, DType::F16 | DType::BF16);
-        if !(limits.matrix_units && half && fits) {
+        if !(limits.tensor_cores && half && fits) {
             return None;
         }
         let simds = SIMDS.min(limits.max_threads as usize / limits.simd_width as usize);
@@ -76,7 +76,7 @@ impl Cut {
     }
 }
 
-/// The launch by matrix units, if they can do it.
+/// The launch by tensor cores, if they can do it.
 pub(super) fn launch(attention: &Attention, limits: &Limits) -> Option<Launch> {
     let cut = Cut::choose(attention, limits)?;
     let [mask, lengths, left, capped] = attention.scores;
@@ -96,7 +96,7 @@ pub(super) fn launch(attention: &Attention, limits: &Limits) -> Option<Launch> {
         threads as i32,
         attention.wide.into(),
     ];
-    let key = Key::new(Program::AttentionMatrix, &constants);
+    let key = Key::new(Program::AttentionTensorCores, &constants);
     let queries = if cut.split { QUERIES } else { QUERIES * cut.simds };
     Some(attention.launch(key, attention.queries.div_ceil(queries), 1, threads))
 }

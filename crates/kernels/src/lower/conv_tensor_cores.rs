@@ -1,4 +1,4 @@
-//! Convolutions of 16-bit numbers by matrix units.
+//! Convolutions of 16-bit numbers by tensor cores.
 
 use millstream_core::DType;
 
@@ -16,8 +16,8 @@ const STEP: usize = 32;
 const PAD: usize = 8;
 
 pub(crate) const PROGRAM: Definition = Definition {
-    name: "conv_matrix",
-    text: include_str!("../../programs/conv_matrix.kernel"),
+    name: "conv_tensor_cores",
+    text: include_str!("../../programs/conv_tensor_cores.kernel"),
     constants: &["DTYPE", "ROWS", "THREADS", "SPATIAL", "DENSE", "WIDE"],
     params: ConvLaunch::declaration,
 };
@@ -31,7 +31,7 @@ pub(super) struct Tile {
 
 impl Tile {
     /// The most channels that still leave every processor a group, so that windows are gathered seldom. A step along k
-    /// takes `step` bytes of group memory. `None` where matrix units cannot do it.
+    /// takes `step` bytes of group memory. `None` where tensor cores cannot do it.
     pub fn choose(
         [outputs, positions, k]: [usize; 3],
         groups: usize,
@@ -40,7 +40,7 @@ impl Tile {
         limits: &Limits,
     ) -> Option<Self> {
         let half = matches!(dtype, DType::F16 | DType::BF16);
-        if !(limits.matrix_units && half && k > 0) {
+        if !(limits.tensor_cores && half && k > 0) {
             return None;
         }
         let processors = (limits.parallel_groups as usize / 4).max(1);

@@ -28,6 +28,9 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Threads of a group.
 pub(super) const THREADS: usize = 256;
 
+/// A pipeline that any thread may use.
+type Pipeline = AnyThread<Obj<dyn MTLComputePipelineState>>;
+
 /// Numbers that kernels take.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Params {
@@ -43,7 +46,7 @@ pub(super) struct Lab {
     pub compiler: Compiler,
     pub options: ProbeOptions,
     /// Those that were made, by name.
-    pipelines: Mutex<Vec<(String, AnyThread<Obj<dyn MTLComputePipelineState>>)>>,
+    pipelines: Mutex<Vec<(String, Pipeline)>>,
 }
 
 /// What the completed handler of a command buffer saw.

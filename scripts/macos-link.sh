@@ -23,7 +23,7 @@ links() {
         rustc --edition 2024 --target "$target" $flags -o "$CARGO_TARGET_DIR/linked" - 2>"$CARGO_TARGET_DIR/linked.log"
 }
 links IOKit IOServiceMatching || { cat "$CARGO_TARGET_DIR/linked.log" >&2; exit 1; }
-if links IOKit IOServiceMatchin || ! grep -q "undefined symbol" "$CARGO_TARGET_DIR/linked.log"; then
+if links IOKit IOServiceMatchingNothing || ! grep -q "undefined symbol" "$CARGO_TARGET_DIR/linked.log"; then
     echo "a name that no library has was not noticed" >&2
     exit 1
 fi

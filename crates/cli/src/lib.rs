@@ -11,6 +11,7 @@ mod npy;
 mod npz;
 mod operator_uses;
 mod operators;
+mod probe;
 mod progress;
 mod run;
 mod stress;
@@ -42,6 +43,8 @@ enum Command {
     Inspect(inspect::Arguments),
     /// Lists the operators of model files that are supported.
     Operators(operators::Arguments),
+    /// Measures what a device's backend assumes about its platform, and says for each assumption whether it holds.
+    Probe(probe::Arguments),
     /// Runs a model on arrays of NumPy, and writes what it gives as such arrays.
     Run(run::Arguments),
     /// Runs many threads at once and checks every result against sequential work, bit for bit.
@@ -56,7 +59,9 @@ impl Command {
             Command::Bench(arguments) => arguments.has_model(),
             Command::Stress(arguments) => arguments.has_model(),
             Command::Check(_) | Command::Inspect(_) | Command::Run(_) => true,
-            Command::Devices(_) | Command::Operators(_) | Command::Trace(_) => false,
+            Command::Devices(_) | Command::Operators(_) | Command::Probe(_) | Command::Trace(_) => {
+                false
+            }
         }
     }
 }
@@ -77,6 +82,7 @@ pub fn main() -> ExitCode {
         Command::Devices(arguments) => devices::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Operators(arguments) => operators::run(&arguments),
+        Command::Probe(arguments) => probe::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Stress(arguments) => stress::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),

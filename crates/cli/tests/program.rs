@@ -50,6 +50,17 @@ fn without_a_gpu_the_cuda_device_is_listed_with_what_is_missing() {
     assert!(String::from_utf8_lossy(&output.stderr).contains(reason));
 }
 
+#[cfg(not(target_vendor = "apple"))]
+#[test]
+fn a_probe_without_a_backend_that_has_one_says_where_there_is_one() {
+    let output = millstream(&["probe", "--device", "metal"]);
+    assert!(!output.status.success());
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("probe") && text.contains("on a Mac"), "{text}");
+    let output = millstream(&["probe", "--idle", "-1"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--idle"), "a time is not negative");
+}
+
 /// The names of all scenarios, as the program lists them.
 fn scenarios() -> Vec<String> {
     let list = millstream(&["stress", "--scenario", "list"]);

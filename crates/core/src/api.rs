@@ -90,8 +90,9 @@ pub mod stream {
 pub mod backend {
     pub use crate::{
         Backend, BackendEntry, BackendInfo, Batch, BoundCommand, Fault, HostBounds, HostOwner,
-        HostPiece, HostPool, Outcome, Progress, Queue, QueueContext, RawBuffer, Reclaim, Segment,
-        StreamMemory, WaitFor, fake, inventory, panic_message, sync,
+        HostPiece, HostPool, Outcome, ProbeEntry, ProbeOptions, ProbeOutcome, ProbeRow, Progress,
+        Queue, QueueContext, RawBuffer, Reclaim, Segment, StreamMemory, WaitFor, fake, inventory,
+        panic_message, sync,
     };
 }
 

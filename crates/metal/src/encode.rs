@@ -48,6 +48,7 @@ impl Metal {
                 Ok(()) => {}
             }
             pass.commit();
+            self.gpu.capture.batch();
             Ok(())
         })
     }

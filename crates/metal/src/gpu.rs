@@ -10,6 +10,7 @@ use millstream_kernels::Limits;
 use objc2_metal::{MTLCreateSystemDefaultDevice, MTLDevice};
 
 use crate::builtin::Builtins;
+use crate::capture::Capture;
 use crate::compile::Compiler;
 use crate::deferred::DeferredReleases;
 use crate::kernels::Kernels;
@@ -19,6 +20,7 @@ use crate::residency::Residency;
 use crate::settings::Settings;
 use crate::system::{self, Features, Quirks};
 use crate::times::Clock;
+use crate::warm;
 
 /// Batches of a stream in flight, beyond which recording waits.
 const IN_FLIGHT: usize = 8;
@@ -43,6 +45,7 @@ pub(crate) struct Gpu {
     pub kernels: Kernels,
     pub builtins: Builtins,
     pub clock: Clock,
+    pub capture: Capture,
     /// Bytes of all buffers, until the GPU is through with them.
     allocated: AtomicUsize,
     pub spare_queues: Mutex<SpareQueues>,
@@ -65,6 +68,16 @@ fn find() -> Result<Found> {
     };
     let features = Features::of(&device).map_err(unavailable)?;
     Ok(Found { device, features })
+}
+
+/// The device that would be opened, for the probe.
+///
+/// # Errors
+///
+/// What is missing.
+pub(crate) fn find_device() -> Result<(Obj<dyn MTLDevice>, Features)> {
+    check_process()?;
+    find().map(|Found { device, features }| (device, features))
 }
 
 /// What could be opened.
@@ -157,8 +170,8 @@ pub(crate) fn kept_objects() -> Vec<(&'static str, usize)> {
     let [queues, events, buffers] = gpu.spare_queues().kept();
     vec![
         ("MTLDevice", 1),
-        ("MTLCommandQueue", queues),
-        ("MTLSharedEvent", events),
+        ("MTLCommandQueue", queues + warm::kept()),
+        ("MTLSharedEvent", events + warm::kept()),
         ("MTLBuffer", buffers),
         ("MTLResidencySet", gpu.residency.count()),
         ("MTLComputePipelineState", Builtins::COUNT + gpu.kernels.count()),
@@ -185,6 +198,9 @@ impl Gpu {
         let gpu = pooled(|| Self::new(config))?;
         let gpu: &'static Gpu = Box::leak(Box::new(gpu));
         *opened = Some(gpu);
+        if gpu.settings.keep_warm {
+            warm::start(gpu);
+        }
         Ok(gpu)
     }
 
@@ -197,6 +213,7 @@ impl Gpu {
             true => Residency::new(&device, working_set),
             false => Residency::default(),
         };
+        let capture = Capture::begin(&device, &settings);
         let matrices = settings.matrices && features.matrices;
         let compiler = Compiler::new(&device, features, settings.archives);
         let builtins = Builtins::new(&compiler)?;
@@ -216,6 +233,7 @@ impl Gpu {
             kernels: Kernels::new(config),
             builtins,
             clock: Clock::of(&device),
+            capture,
             allocated: AtomicUsize::new(0),
             spare_queues: Mutex::default(),
             encoding: Mutex::default(),

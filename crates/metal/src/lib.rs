@@ -19,6 +19,9 @@
 //! | `MILLSTREAM_METAL_MATRICES` | `0`: products without simdgroup matrices | `1` |
 //! | `MILLSTREAM_METAL_ARCHIVES` | `1`: compiled kernels are kept in binary archives, in `MILLSTREAM_CACHE_DIR` | `0` |
 //! | `MILLSTREAM_METAL_WORK` | operations of one command buffer at most, for the GPU's watchdog | 2³³ |
+//! | `MILLSTREAM_METAL_KEEP_WARM` | `1`: a thread keeps an idle device from giving up its memory | `0` |
+//! | `MILLSTREAM_METAL_CAPTURE` | a file, as in `calls.gputrace`, that gets the first batches for Xcode; needs `MTL_CAPTURE_ENABLED=1` | |
+//! | `MILLSTREAM_METAL_CAPTURE_BATCHES` | how many batches that are | 20 |
 //! | `MILLSTREAM_METAL_LOG` | `1`: what is compiled, and what could not be had, on standard error | `0` |
 
 #![cfg(any(target_vendor = "apple", feature = "driver"))]
@@ -29,6 +32,7 @@ use millstream_metal_driver as _;
 mod archive;
 mod backend;
 mod builtin;
+mod capture;
 mod compile;
 mod deferred;
 mod encode;
@@ -39,11 +43,13 @@ mod memory;
 mod objects;
 mod platform;
 mod prepared;
+mod probe;
 mod queue;
 mod residency;
 mod settings;
 mod system;
 mod times;
+mod warm;
 
 /// What kernels may count on, on the GPU that there is.
 #[doc(hidden)]

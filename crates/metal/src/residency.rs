@@ -121,6 +121,14 @@ impl Residency {
         }
     }
 
+    /// Asks for all of it to be resident; whether there is anything to ask for. Asking may take long, so nobody is kept from
+    /// the sets meanwhile.
+    pub fn request(&self) -> bool {
+        let sets: Vec<_> = self.lock().sets.iter().map(|set| AnyThread(set.set.clone())).collect();
+        sets.iter().for_each(|set| set.requestResidency());
+        !sets.is_empty()
+    }
+
     #[cold]
     fn commit_changes(&self) {
         let mut state = self.lock();

@@ -16,6 +16,9 @@ pub(crate) fn log(text: impl FnOnce() -> String) {
 /// A fraction of a second on the smallest GPU, with the plainest of kernels.
 const USUAL_WORK: u64 = 1 << 33;
 
+/// Batches of a capture: a few calls of a model.
+const USUAL_CAPTURE: u64 = 20;
+
 /// What can be set; see the crate's documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
@@ -31,6 +34,11 @@ pub(crate) struct Settings {
     pub archives: bool,
     /// [Work](millstream_core::Command::work) of one command buffer at most.
     pub work: u64,
+    /// An idle device is kept warm.
+    pub keep_warm: bool,
+    /// The file that a capture goes to, and how many batches it has.
+    pub capture: Option<String>,
+    pub capture_batches: u64,
 }
 
 impl Settings {
@@ -50,7 +58,11 @@ impl Settings {
         };
         let queues = number("MILLSTREAM_METAL_QUEUES", u64::from(MAX_STREAMS), "0 to 64")?;
         let work = number("MILLSTREAM_METAL_WORK", u64::MAX, "a number of operations")?;
+        let batches = number("MILLSTREAM_METAL_CAPTURE_BATCHES", 1 << 20, "1 to 1048576")?;
         Ok(Self {
+            keep_warm: switch("MILLSTREAM_METAL_KEEP_WARM", false)?,
+            capture: lookup("MILLSTREAM_METAL_CAPTURE").filter(|path| !path.is_empty()),
+            capture_batches: if batches == 0 { USUAL_CAPTURE } else { batches },
             work: if work == 0 { USUAL_WORK } else { work },
             queues: (queues > 0).then_some(queues as usize),
             replay: switch("MILLSTREAM_METAL_REPLAY", true)?,

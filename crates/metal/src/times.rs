@@ -47,12 +47,13 @@ impl Clock {
 }
 
 /// The counter set of times.
-fn timestamps(device: &Ref<dyn MTLDevice>) -> Option<Obj<dyn MTLCounterSet>> {
+pub(crate) fn timestamps(device: &Ref<dyn MTLDevice>) -> Option<Obj<dyn MTLCounterSet>> {
     // What `MTLCommonCounterSetTimestamp` says.
     device.counterSets()?.iter().find(|set| set.name().to_string() == "timestamp")
 }
 
-fn gpu_ns(device: &Ref<dyn MTLDevice>) -> u64 {
+/// The GPU's clock now.
+pub(crate) fn gpu_ns(device: &Ref<dyn MTLDevice>) -> u64 {
     let (mut cpu, mut gpu) = (0, 0);
     // SAFETY: places for both.
     unsafe {
@@ -62,7 +63,7 @@ fn gpu_ns(device: &Ref<dyn MTLDevice>) -> u64 {
 }
 
 /// The clock that `GPUEndTime` is on.
-fn uptime_ns() -> u64 {
+pub(crate) fn uptime_ns() -> u64 {
     #[cfg(target_vendor = "apple")]
     const CLOCK: libc::clockid_t = libc::CLOCK_UPTIME_RAW;
     #[cfg(not(target_vendor = "apple"))]

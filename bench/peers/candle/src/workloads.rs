@@ -1,5 +1,7 @@
 //! The models, with random weights: what they compute matters, not with which numbers.
 
+use std::sync::OnceLock;
+
 use candle_core::{D, DType, Device, Module, Result, Tensor, bail};
 use candle_nn::{Activation, Conv1d, Conv1dConfig, LayerNorm, Linear, ops};
 
@@ -36,8 +38,21 @@ pub fn load(name: &str) -> Result<(Model, &'static [usize])> {
     })
 }
 
+/// The CPU, unless `MILLSTREAM_PEER_DEVICE` is `metal`. One for the process: tensors of two do not mix.
+fn device() -> Result<&'static Device> {
+    static DEVICE: OnceLock<Device> = OnceLock::new();
+    if let Some(device) = DEVICE.get() {
+        return Ok(device);
+    }
+    let made = match std::env::var("MILLSTREAM_PEER_DEVICE").as_deref() {
+        Ok("metal") => Device::new_metal(0)?,
+        _ => Device::Cpu,
+    };
+    Ok(DEVICE.get_or_init(|| made))
+}
+
 pub fn input(shape: &[usize]) -> Result<Tensor> {
-    Tensor::randn(0f32, 1.0, shape, &Device::Cpu)
+    Tensor::randn(0f32, 1.0, shape, device()?)
 }
 
 fn boxed(model: impl Module + Sync + 'static) -> Model {
@@ -46,7 +61,7 @@ fn boxed(model: impl Module + Sync + 'static) -> Model {
 
 fn weight(shape: &[usize], inputs: usize) -> Result<Tensor> {
     let bound = 1.0 / (inputs as f32).sqrt();
-    Tensor::rand(-bound, bound, shape, &Device::Cpu)
+    Tensor::rand(-bound, bound, shape, device()?)
 }
 
 fn linear(inputs: usize, outputs: usize, bias: bool) -> Result<Linear> {
@@ -88,7 +103,7 @@ struct Encoder {
 impl Encoder {
     fn new(size: usize, heads: usize, inner: usize) -> Result<Self> {
         let norm = || -> Result<LayerNorm> {
-            let ones = Tensor::ones(size, DType::F32, &Device::Cpu)?;
+            let ones = Tensor::ones(size, DType::F32, device()?)?;
             Ok(LayerNorm::new(ones.clone(), ones.zeros_like()?, 1e-5))
         };
         Ok(Self {

@@ -342,6 +342,28 @@ pub(crate) fn intel() -> bool {
     INTEL.load(Ordering::Acquire)
 }
 
+static RESIDENCY_REQUESTS: AtomicU64 = AtomicU64::new(0);
+
+/// How often residency sets were asked to be resident.
+pub fn residency_requests() -> u64 {
+    RESIDENCY_REQUESTS.load(Ordering::Acquire)
+}
+
+pub(crate) fn count_residency_request() {
+    RESIDENCY_REQUESTS.fetch_add(1, Ordering::Release);
+}
+
+/// Command buffers that were committed, in all.
+pub fn commits() -> u64 {
+    COMMITS.load(Ordering::Acquire)
+}
+
+static COMMITS: AtomicU64 = AtomicU64::new(0);
+
+pub(crate) fn count_commit() {
+    COMMITS.fetch_add(1, Ordering::Release);
+}
+
 /// Compiles a text without running it, as strictly as Metal would. Gives the group memory of each of its kernels.
 ///
 /// # Errors

@@ -7,6 +7,7 @@
 //! What it does not show: that Apple's driver behaves the same, that Apple's compiler takes the texts, or any speed.
 
 pub mod control;
+pub mod deviations;
 mod foundation;
 mod gpu;
 mod metal;

@@ -11,7 +11,9 @@ mod kit;
 mod lifetime;
 mod memory;
 mod order;
+mod probe;
 mod products;
+mod switches;
 mod system;
 mod times;
 

@@ -9,6 +9,7 @@ use super::fibers;
 use super::signature::Signature;
 use super::strict;
 use super::toolchain::{self, FLAGS, LIBRARY, clang, folder, optimization, run, sanitized};
+use crate::deviations::{Deviation, deviates};
 
 /// A compiled text.
 pub struct Program {
@@ -45,7 +46,9 @@ pub fn compile(source: &str, version: u32) -> Result<Program, String> {
     crate::control::wait_for_compiler();
     fibers::load()?;
     let mut hasher = DefaultHasher::new();
-    (source, version, FLAGS, CALL, TOUCH, sanitized(), optimization(), LIBRARY).hash(&mut hasher);
+    let imprecise = deviates(Deviation::Imprecise);
+    let how = (FLAGS, CALL, TOUCH, sanitized(), optimization(), imprecise);
+    (source, version, how, LIBRARY).hash(&mut hasher);
     let name = format!("{:016x}", hasher.finish());
     let cached = folder()?.join("cache").join(&name);
     if let Some(program) = Program::load(&cached) {

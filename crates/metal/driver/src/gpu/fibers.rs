@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use super::compile::{open, symbol};
 use super::toolchain::{folder, run, sanitized};
+use crate::deviations::{Deviation, deviates};
 
 type Dispatch = unsafe extern "C" fn(
     *const c_void,
@@ -111,8 +112,10 @@ struct Flush {
 impl Flush {
     fn begin() -> Self {
         let before = control_word();
-        // Denormals are zero, and flush to zero.
-        set_control_word(before | 0x8040);
+        if !deviates(Deviation::KeepsSubnormals) {
+            // Denormals are zero, and flush to zero.
+            set_control_word(before | 0x8040);
+        }
         Self { before }
     }
 }

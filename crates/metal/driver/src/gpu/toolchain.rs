@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use crate::deviations::{Deviation, deviates};
+
 /// How a text is read: clang's C++ for OpenCL, whose address spaces are checked as Metal's are.
 pub const FLAGS: &[&str] = &[
     "-x",
@@ -35,6 +37,9 @@ pub const LIBRARY: &[(&str, &str)] = &[
 pub fn clang(version: u32) -> Result<Command, String> {
     let mut clang = Command::new("clang-22");
     clang.args(FLAGS).arg(format!("-D__METAL_VERSION__={version}"));
+    if deviates(Deviation::Imprecise) {
+        clang.arg("-DDRIVER_IMPRECISE");
+    }
     clang.arg("-I").arg(folder()?.join("include").join(library_name()));
     Ok(clang)
 }

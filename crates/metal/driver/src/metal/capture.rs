@@ -1,5 +1,11 @@
-//! The capture manager: there is nobody to look at a capture, so it refuses every destination.
+//! The capture manager. A trace here is a file that says how many command buffers were committed while it was taken.
 
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
+
+use super::lock;
+use crate::control;
 use crate::foundation::{Error, Url, alloc_default, write_error};
 use crate::objc::{Header, Raw, Sel, This, autoreleased, class, method, new};
 
@@ -9,7 +15,17 @@ pub struct CaptureManager(());
 
 /// `MTLCaptureDescriptor`.
 #[derive(Default)]
-pub struct Descriptor(());
+pub struct Descriptor {
+    object: AtomicUsize,
+    destination: AtomicIsize,
+    path: Mutex<Option<PathBuf>>,
+}
+
+/// A capture that goes on: where it goes, and how many command buffers there were before it.
+static CURRENT: Mutex<Option<(PathBuf, u64)>> = Mutex::new(None);
+
+/// `MTLCaptureDestinationGPUTraceDocument`.
+const DOCUMENT: isize = 2;
 
 class!(
     /// MTLCaptureManager.
@@ -38,30 +54,59 @@ unsafe extern "C" fn shared(_: Raw, _: Sel) -> Raw {
     autoreleased(Some(new(CaptureManager(()))))
 }
 
-unsafe extern "C" fn supports(_: This<CaptureManager>, _: Sel, _: isize) -> bool {
-    false
+/// Programs that Xcode has not started may capture if the environment says so, and only to a file.
+unsafe extern "C" fn supports(_: This<CaptureManager>, _: Sel, destination: isize) -> bool {
+    destination == DOCUMENT && std::env::var("MTL_CAPTURE_ENABLED").as_deref() == Ok("1")
 }
 
 unsafe extern "C" fn start(
-    _: This<CaptureManager>,
-    _: Sel,
-    _: This<Descriptor>,
+    this: This<CaptureManager>,
+    sel: Sel,
+    descriptor: This<Descriptor>,
     error: *mut Raw,
 ) -> bool {
-    let refusal = Error::make("MTLCaptureErrorDomain", 1, "captures need Xcode", None);
+    let destination = descriptor.destination.load(Ordering::Relaxed);
+    let path = lock(&descriptor.path).clone();
+    let mut current = lock(&CURRENT);
+    // SAFETY: a manager, as the caller has it.
+    let supported = unsafe { supports(this, sel, destination) };
+    let refusal = match &path {
+        _ if !supported => "capturing is not enabled: MTL_CAPTURE_ENABLED",
+        _ if descriptor.object.load(Ordering::Relaxed) == 0 => "there is nothing to capture",
+        None => "a document needs a place",
+        Some(path) if path.exists() => "there is a file of that name",
+        _ if current.is_some() => "a capture goes on already",
+        Some(path) => {
+            *current = Some((path.clone(), control::commits()));
+            return true;
+        }
+    };
+    let refusal = Error::make("MTLCaptureErrorDomain", 1, refusal, None);
     // SAFETY: the caller passes null or a place.
     unsafe { write_error(error, refusal) };
     false
 }
 
-unsafe extern "C" fn stop(_: This<CaptureManager>, _: Sel) {}
-
-unsafe extern "C" fn is_capturing(_: This<CaptureManager>, _: Sel) -> bool {
-    false
+unsafe extern "C" fn stop(_: This<CaptureManager>, _: Sel) {
+    if let Some((path, before)) = lock(&CURRENT).take() {
+        let count = control::commits() - before;
+        // Whoever wants it finds it missing.
+        let _ = std::fs::write(path, format!("{count} command buffers\n"));
+    }
 }
 
-unsafe extern "C" fn set_object(_: This<Descriptor>, _: Sel, _: *const Header) {}
+unsafe extern "C" fn is_capturing(_: This<CaptureManager>, _: Sel) -> bool {
+    lock(&CURRENT).is_some()
+}
 
-unsafe extern "C" fn set_destination(_: This<Descriptor>, _: Sel, _: isize) {}
+unsafe extern "C" fn set_object(this: This<Descriptor>, _: Sel, object: *const Header) {
+    this.object.store(object.addr(), Ordering::Relaxed);
+}
 
-unsafe extern "C" fn set_url(_: This<Descriptor>, _: Sel, _: Option<This<Url>>) {}
+unsafe extern "C" fn set_destination(this: This<Descriptor>, _: Sel, destination: isize) {
+    this.destination.store(destination, Ordering::Relaxed);
+}
+
+unsafe extern "C" fn set_url(this: This<Descriptor>, _: Sel, url: Option<This<Url>>) {
+    *lock(&this.path) = url.map(|url| url.0.clone());
+}

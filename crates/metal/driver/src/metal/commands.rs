@@ -165,6 +165,11 @@ impl Commands {
         call_handlers(this, handlers);
     }
 
+    /// Its handlers, which are not called later then.
+    pub fn take_handlers(&self) -> Vec<BlockRef> {
+        std::mem::take(&mut lock(&self.state).handlers)
+    }
+
     /// It is through. Its handlers are the queue's to call, later.
     pub fn finish(&self, error: Option<Id<Error>>) -> Vec<BlockRef> {
         let mut state = lock(&self.state);
@@ -330,6 +335,7 @@ unsafe extern "C" fn commit(this: This<Commands>, sel: Sel) {
     }
     this.queue.check_residency(&state.sets, state.buffers.iter().copied());
     state.status = Status::Committed;
+    control::count_commit();
     drop((state, entered));
     this.queue.commit(this.retain());
 }

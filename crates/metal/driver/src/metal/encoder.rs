@@ -10,6 +10,7 @@ use super::event::Fence;
 use super::pass::{Dispatch, Pass, Step};
 use super::pipeline::{Pipeline, SIMD_WIDTH};
 use super::{Size, blit, lock};
+use crate::deviations::{Deviation, deviates};
 use crate::objc::{Id, Sel, This, class, method};
 use crate::rules::{Rule, violation};
 
@@ -114,6 +115,15 @@ impl Drop for Encoder {
 unsafe extern "C" fn set_pipeline(this: This<Encoder>, sel: Sel, pipeline: This<Pipeline>) {
     let Some((_entered, mut state)) = this.enter(sel.name()) else { return };
     state.pipeline = Some(pipeline.retain());
+}
+
+impl Encoder {
+    fn barrier(&self, sel: Sel) {
+        let Some((_entered, mut state)) = self.enter(sel.name()) else { return };
+        if !deviates(Deviation::NoBarriers) {
+            state.pass.steps.push(Step::Barrier);
+        }
+    }
 }
 
 fn is_index(index: usize) -> bool {
@@ -257,13 +267,11 @@ unsafe extern "C" fn dispatch(this: This<Encoder>, sel: Sel, groups: Size, threa
 }
 
 unsafe extern "C" fn barrier(this: This<Encoder>, sel: Sel, _: usize) {
-    let Some((_entered, mut state)) = this.enter(sel.name()) else { return };
-    state.pass.steps.push(Step::Barrier);
+    this.barrier(sel);
 }
 
 unsafe extern "C" fn barrier_of(this: This<Encoder>, sel: Sel, _: *const c_void, _: usize) {
-    let Some((_entered, mut state)) = this.enter(sel.name()) else { return };
-    state.pass.steps.push(Step::Barrier);
+    this.barrier(sel);
 }
 
 unsafe extern "C" fn update_fence(this: This<Encoder>, sel: Sel, fence: This<Fence>) {

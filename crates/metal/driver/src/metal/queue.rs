@@ -16,6 +16,7 @@ use super::lock;
 use super::residency::{Residency, ResidencySet};
 use super::schedule::{Failure, Running, Stage, State, Work};
 use crate::control::{self, CommandBufferError, Fault, Refusal};
+use crate::deviations::{Deviation, deviates, watchdog};
 use crate::foundation::Error;
 use crate::gpu::Jitter;
 use crate::objc::{BlockRef, Id, Raw, Sel, This, autoreleased, class, method, new};
@@ -124,7 +125,7 @@ impl Queue {
         }
         let until = Instant::now() + control::queue_timeout();
         let mut state = lock(&this.shared.state);
-        while state.outstanding >= this.cap {
+        while state.outstanding >= this.cap && !deviates(Deviation::NeverBlocks) {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 violation(
@@ -169,10 +170,15 @@ fn run(shared: &Shared, handlers: &Sender<(Id<Commands>, Vec<BlockRef>)>) {
         match state.next() {
             Work::Pass(number, pass) => {
                 drop(state);
+                let start = Instant::now();
                 pass.run(&mut jitter);
                 drop(pass);
+                let too_long = watchdog().is_some_and(|time| start.elapsed() > time);
                 state = lock(&shared.state);
                 state.set_done(number);
+                if too_long {
+                    state.time_out(number);
+                }
             }
             Work::Begin(commands) => {
                 drop(state);
@@ -217,6 +223,9 @@ fn run(shared: &Shared, handlers: &Sender<(Id<Commands>, Vec<BlockRef>)>) {
 fn begin(shared: &Shared, commands: &Id<Commands>, jitter: &mut Jitter) {
     jitter.pause();
     Commands::begin(commands);
+    if deviates(Deviation::HandlerFirst) {
+        call_handlers(commands, commands.take_handlers());
+    }
     let fault = if control::lost() {
         Some(Fault::Fail(CommandBufferError::DeviceRemoved, None))
     } else {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use super::lock;
+use crate::control;
 use crate::foundation::alloc_default;
 use crate::objc::{Header, Sel, This, class, method};
 
@@ -37,7 +38,7 @@ class!(
         method!(c"containsAllocation:", c"C@:@", contains, fn(This<ResidencySet>, Sel, *const Header) -> bool),
         method!(c"allocationCount", c"Q@:", count, fn(This<ResidencySet>, Sel) -> usize),
         method!(c"commit", c"v@:", commit, fn(This<ResidencySet>, Sel)),
-        method!(c"requestResidency", c"v@:", nothing, fn(This<ResidencySet>, Sel)),
+        method!(c"requestResidency", c"v@:", request, fn(This<ResidencySet>, Sel)),
         method!(c"endResidency", c"v@:", nothing, fn(This<ResidencySet>, Sel)),
     ]
 );
@@ -126,6 +127,10 @@ unsafe extern "C" fn count(this: This<ResidencySet>, _: Sel) -> usize {
 unsafe extern "C" fn commit(this: This<ResidencySet>, _: Sel) {
     let mut state = lock(&this.state);
     state.committed = state.pending.clone();
+}
+
+unsafe extern "C" fn request(_: This<ResidencySet>, _: Sel) {
+    control::count_residency_request();
 }
 
 unsafe extern "C" fn nothing(_: This<ResidencySet>, _: Sel) {}

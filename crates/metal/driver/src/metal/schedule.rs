@@ -7,6 +7,7 @@ use super::commands::{Commands, Op};
 use super::event::SharedEvent;
 use super::pass::Pass;
 use crate::control::CommandBufferError;
+use crate::deviations::{Deviation, deviates};
 use crate::objc::Id;
 
 #[derive(Default)]
@@ -155,6 +156,14 @@ impl State {
         }
     }
 
+    /// A pass took longer than the watchdog allows: its command buffer fails.
+    pub fn time_out(&mut self, number: u64) {
+        let has = |running: &&mut Running| running.ops.iter().any(|op| op.number == number);
+        if let Some(running) = self.submitted.iter_mut().find(has) {
+            running.fail(CommandBufferError::Timeout.into());
+        }
+    }
+
     /// The next thing that can be done, in the order of commits.
     pub fn next(&mut self) -> Work {
         if let Some(first) = self.submitted.front()
@@ -180,7 +189,9 @@ impl State {
                 let own = &mut self.submitted[index].ops[place];
                 match &own.op {
                     OpState::Done | OpState::Running => {}
-                    OpState::Wait(event, value) if event.value() >= *value => {
+                    OpState::Wait(event, value)
+                        if event.value() >= *value || deviates(Deviation::NeverWaits) =>
+                    {
                         own.op = OpState::Done
                     }
                     // Everything behind it waits too.
@@ -214,6 +225,11 @@ impl Running {
     pub fn fail(&mut self, failure: Failure) {
         self.failure = Some(failure);
         for scheduled in &mut self.ops {
+            if let OpState::Signal(event, value) = &scheduled.op
+                && deviates(Deviation::SignalsOnFailure)
+            {
+                SharedEvent::set(event, *value);
+            }
             if !matches!(scheduled.op, OpState::Running) {
                 scheduled.op = OpState::Done;
             }

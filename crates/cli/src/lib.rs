@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod choice;
+mod closeness;
 mod devices;
 mod inspect;
 mod model_answer;

@@ -1,7 +1,9 @@
 //! What a model gave, as bytes that can be compared.
 
 use millstream::graph::{Map, MapKeys, MapValues, ModelValue, Outputs};
-use millstream::{Download, Result};
+use millstream::{DType, Download, Result};
+
+use crate::closeness::are_close;
 
 /// The outputs of a call, on the host.
 pub(crate) struct ModelAnswer {
@@ -11,9 +13,9 @@ pub(crate) struct ModelAnswer {
 
 enum Piece {
     /// A tensor.
-    Tensor(Download),
+    Tensor(DType, Download),
     /// An output that is on the host already, by its number.
-    Host(usize),
+    Host(DType, usize),
     /// Shapes, and what is no tensor of numbers.
     Other(Vec<u8>),
 }
@@ -30,7 +32,7 @@ impl ModelAnswer {
             match (value, outputs.host_bytes(number)) {
                 (ModelValue::Tensor(tensor), Some(_)) => {
                     pieces.add_shape(tensor.shape());
-                    pieces.0.push(Piece::Host(number));
+                    pieces.0.push(Piece::Host(tensor.dtype(), number));
                 }
                 _ => pieces.add(value)?,
             }
@@ -40,11 +42,14 @@ impl ModelAnswer {
         Ok(answer)
     }
 
-    fn pieces(&self) -> impl Iterator<Item = Result<&[u8]>> {
+    /// Bytes, with the element type of what is a tensor.
+    fn pieces(&self) -> impl Iterator<Item = Result<(Option<DType>, &[u8])>> {
         self.pieces.iter().map(|piece| match piece {
-            Piece::Tensor(download) => download.view_bytes(),
-            Piece::Host(output) => Ok(self.outputs.host_bytes(*output).unwrap_or_default()),
-            Piece::Other(bytes) => Ok(&bytes[..]),
+            Piece::Tensor(dtype, download) => Ok((Some(*dtype), download.view_bytes()?)),
+            Piece::Host(dtype, output) => {
+                Ok((Some(*dtype), self.outputs.host_bytes(*output).unwrap_or_default()))
+            }
+            Piece::Other(bytes) => Ok((None, &bytes[..])),
         })
     }
 
@@ -54,8 +59,8 @@ impl ModelAnswer {
     ///
     /// What went wrong on the device.
     pub fn bytes(&self) -> Result<Vec<u8>> {
-        let pieces: Vec<&[u8]> = self.pieces().collect::<Result<_>>()?;
-        Ok(pieces.concat())
+        let pieces = self.pieces().map(|piece| piece.map(|(_, bytes)| bytes));
+        Ok(pieces.collect::<Result<Vec<_>>>()?.concat())
     }
 
     /// Whether it is this.
@@ -63,11 +68,32 @@ impl ModelAnswer {
     /// # Errors
     ///
     /// What went wrong on the device.
-    pub fn is(&self, mut expected: &[u8]) -> Result<bool> {
+    pub fn is(&self, expected: &[u8]) -> Result<bool> {
+        self.is_by(expected, |_, found, expected| found == expected)
+    }
+
+    /// Whether it is this but for the last bits of numbers.
+    ///
+    /// # Errors
+    ///
+    /// What went wrong on the device.
+    pub fn is_close(&self, expected: &[u8]) -> Result<bool> {
+        self.is_by(expected, |dtype, found, expected| match dtype {
+            Some(dtype) => are_close(dtype, found, expected),
+            None => found == expected,
+        })
+    }
+
+    fn is_by(
+        &self,
+        mut expected: &[u8],
+        same: impl Fn(Option<DType>, &[u8], &[u8]) -> bool,
+    ) -> Result<bool> {
         for piece in self.pieces() {
-            match expected.strip_prefix(piece?) {
-                Some(rest) => expected = rest,
-                None => return Ok(false),
+            let (dtype, found) = piece?;
+            match expected.split_at_checked(found.len()) {
+                Some((own, rest)) if same(dtype, found, own) => expected = rest,
+                _ => return Ok(false),
             }
         }
         Ok(expected.is_empty())
@@ -82,7 +108,7 @@ impl Pieces {
         match value {
             ModelValue::Tensor(tensor) => {
                 self.add_shape(tensor.shape());
-                self.0.push(Piece::Tensor(tensor.download()?));
+                self.0.push(Piece::Tensor(tensor.dtype(), tensor.download()?));
             }
             ModelValue::Strings(strings) => {
                 self.add_shape(strings.shape());

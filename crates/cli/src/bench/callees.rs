@@ -2,9 +2,10 @@
 
 use millstream::graph::{Inputs, Outputs, Session};
 use millstream::nn::{Module, Result};
-use millstream::{Device, Download};
+use millstream::{DType, Device, Download};
 
 use super::measure::Callee;
+use crate::closeness::are_close;
 use crate::model_answer::ModelAnswer;
 use crate::model_inputs::{HostInputs, ModelInputs};
 use crate::workloads::{Input, Origin, Workload};
@@ -43,6 +44,8 @@ pub(crate) struct TracedCallee<'a> {
     pub workload: &'a Workload,
     pub origin: Origin,
     pub session: &'a Session,
+    /// Whether answers have to have the expected bits, or about the numbers.
+    pub exact: bool,
 }
 
 impl Callee for TracedCallee<'_> {
@@ -62,9 +65,13 @@ impl Callee for TracedCallee<'_> {
     }
 
     fn is(&self, answer: &Outputs, expected: &[u8]) -> Result<bool> {
+        let same = |bytes: &[u8]| match self.exact {
+            true => bytes == expected,
+            false => are_close(DType::F32, bytes, expected),
+        };
         match answer.host_bytes(0) {
-            Some(bytes) => Ok(bytes == expected),
-            None => Ok(self.bytes(answer)? == expected),
+            Some(bytes) => Ok(same(bytes)),
+            None => Ok(same(&self.bytes(answer)?)),
         }
     }
 
@@ -78,6 +85,8 @@ pub(crate) struct SessionCallee<'a> {
     pub session: &'a Session,
     pub inputs: &'a ModelInputs,
     pub origin: Origin,
+    /// Whether answers have to have the expected bits, or about the numbers.
+    pub exact: bool,
 }
 
 /// Inputs of a session, where their caller has them.
@@ -107,7 +116,7 @@ impl Callee for SessionCallee<'_> {
     }
 
     fn is(&self, answer: &ModelAnswer, expected: &[u8]) -> Result<bool> {
-        answer.is(expected)
+        if self.exact { answer.is(expected) } else { answer.is_close(expected) }
     }
 
     fn bytes(&self, answer: &ModelAnswer) -> Result<Vec<u8>> {

@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
     plot: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Mode {
     /// Every thread calls the model itself.
     Direct,
@@ -73,6 +73,11 @@ impl Mode {
             Mode::Plan => "plan",
             Mode::Coalesced => "coalesced",
         }
+    }
+
+    /// Whether answers have the bits of a call by itself. On a GPU those of a batch do not: it has other kernels for it.
+    pub fn is_exact(self, device: &Device) -> bool {
+        self != Mode::Coalesced || device.info().name == "cpu"
     }
 }
 
@@ -214,7 +219,12 @@ fn measure(workload: &'static Workload, run: &Run<'_>) -> Result<Vec<Row>> {
             Mode::Plan => &plan,
             Mode::Coalesced => {
                 let session = workload.session(&device)?;
-                let callee = TracedCallee { workload, origin, session: &session };
+                let callee = TracedCallee {
+                    workload,
+                    origin,
+                    session: &session,
+                    exact: mode.is_exact(&device),
+                };
                 let subject = Subject { callee: &callee, device, answers, arrivals };
                 rows.extend(run.rows(named, mode.name(), &subject, &alone, &mut single_core)?);
                 let joined = session.batching_stats();

@@ -32,7 +32,7 @@ pub(super) fn measure(path: &Path, run: &Run<'_>) -> Result<Vec<Row>> {
     let filled = (Missing::Filled, Fill::Random);
     let inputs = &ModelInputs::new(alone.inputs(), &[], &arguments.inputs, filled)?;
     let origin = arguments.input;
-    let alone = SessionCallee { session: &alone, inputs, origin };
+    let alone = SessionCallee { session: &alone, inputs, origin, exact: true };
     let answers = &answers(&alone, run.max_threads())?[..];
     let arrivals = Arrivals::Closed;
     let alone = Subject { callee: &alone, device: run.one_core, answers, arrivals };
@@ -44,7 +44,8 @@ pub(super) fn measure(path: &Path, run: &Run<'_>) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for &mode in &arguments.mode {
         let session = Session::builder(&run.device).batching(batching(mode)?).open(path)?;
-        let callee = SessionCallee { session: &session, inputs, origin };
+        let exact = mode.is_exact(&run.device);
+        let callee = SessionCallee { session: &session, inputs, origin, exact };
         let arrivals = arguments.arrivals;
         let subject = Subject { callee: &callee, device: run.device, answers, arrivals };
         rows.extend(run.rows(named, mode.name(), &subject, &alone, &mut single_core)?);

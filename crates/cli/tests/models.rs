@@ -399,7 +399,7 @@ fn bench_and_stress_call_a_model_from_many_threads() {
     let rows = json(&bench)["rows"].clone();
     assert_eq!(rows.as_array().unwrap().len(), 2);
     for (row, threads) in rows.as_array().unwrap().iter().zip([1, 3]) {
-        assert_eq!((&row["workload"], &row["mode"]), (&"classifier".into(), &"session".into()));
+        assert_eq!((&row["workload"], &row["mode"]), (&"classifier".into(), &"direct".into()));
         assert_eq!((&row["errors"], &row["mismatches"]), (&0.into(), &0.into()), "{row}");
         assert_eq!(row["threads"], threads);
         assert!(row["calls_per_s"].as_f64().unwrap() > 0.0, "{row}");

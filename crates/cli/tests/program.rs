@@ -57,7 +57,7 @@ fn a_probe_without_a_backend_that_has_one_says_where_there_is_one() {
     assert!(!output.status.success());
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains("probe") && text.contains("on a Mac"), "{text}");
-    let output = millstream(&["probe", "--idle", "-1"]);
+    let output = millstream(&["probe", "--idle=-1"]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("--idle"), "a time is not negative");
 }
 

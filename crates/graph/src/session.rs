@@ -39,8 +39,8 @@ pub use stats::{NodeTime, SessionStats};
 /// What a call computes is compiled once for the shapes of its inputs, and kept. Calls with shapes that were seen before
 /// check their inputs, run a plan, and give tensors. These may not be finished yet: whoever reads them waits for them.
 ///
-/// Calls that come at the same time are [joined](Batching) where it is proved that this changes no answer, and where it is
-/// faster. A call that nobody else is with never waits for others.
+/// On the CPU device, calls that come at the same time are [joined](Batching) where it is proved that this changes no answer, and
+/// where it is faster. A call that nobody else is with never waits for others.
 ///
 /// # Thread safety
 ///

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-/// How a [`Session`](super::Session) joins calls that come at the same time. Joining is on unless a session says otherwise, and
+use millstream_core::Device;
+
+/// How a [`Session`](super::Session) joins calls that come at the same time. On the CPU device joining is on unless a session says
+/// otherwise; on a GPU, where it is slower than calls by themselves for most models so far, a session has to ask for it. It
 /// happens only where it is proved that it changes no answer.
 ///
 /// ```no_run
@@ -58,6 +61,11 @@ impl Batching {
             host_bytes: HOST_BYTES,
             assumed_axis: None,
         }
+    }
+
+    /// What a session does that was told nothing.
+    pub(super) fn usual(device: &Device) -> Self {
+        if device.info().name == "cpu" { Self::new() } else { Self::off() }
     }
 
     /// Every call runs by itself.

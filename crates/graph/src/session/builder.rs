@@ -55,11 +55,11 @@ impl SessionBuilder {
             limits: Limits::default(),
             plans: PLANS,
             compile_timeout: COMPILE_TIMEOUT,
-            batching: Batching::new(),
+            batching: Batching::usual(device),
         }
     }
 
-    /// How calls that come at the same time are joined; on unless set.
+    /// How calls that come at the same time are joined. Unless set, they are joined on the CPU device, and run by themselves on GPUs.
     pub fn batching(mut self, batching: Batching) -> Self {
         self.batching = batching;
         self

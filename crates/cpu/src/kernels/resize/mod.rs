@@ -33,6 +33,13 @@ pub(super) unsafe fn resize(
     let (dst, src) = {
         let mut order: Vec<usize> = (0..dst.layout.rank()).collect();
         order.sort_by_key(|&axis| std::cmp::Reverse(dst.layout.strides()[axis]));
+        // Axes that change keep their order among themselves: sums are taken in it, and strides may follow from the batch.
+        let mut changed = (0..order.len()).filter(|&axis| !scaled[axis].is_kept());
+        for place in &mut order {
+            if !scaled[*place].is_kept() {
+                *place = changed.next().unwrap_or(*place);
+            }
+        }
         let sorted = |operand: &Operand<RawBuffer>| {
             let layout = operand.layout.permute(&order).unwrap_or(operand.layout);
             Operand { layout, ..*operand }

@@ -63,7 +63,7 @@ impl Batching {
         }
     }
 
-    /// What a session does that was told nothing.
+    /// What a session does that has no settings of its own.
     pub(super) fn usual(device: &Device) -> Self {
         if device.info().name == "cpu" { Self::new() } else { Self::off() }
     }

@@ -323,6 +323,9 @@ fn an_archive_has_the_kernels_that_were_added_and_is_for_one_system() {
         assert!(new.serializeToURL_error(&url).is_err());
     });
     drop(gpu);
+    nothing_is_left();
+}
+
 /// The event comes before the command buffer is through, and the handler may come after `waitUntilCompleted` has returned. Both are seen
 /// sooner or later.
 #[test]

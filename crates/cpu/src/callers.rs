@@ -12,18 +12,20 @@ const KEPT: u64 = 500;
 
 /// Bits of a word that name a stream; there are at most 64.
 const STREAM_BITS: u32 = 6;
+const STREAM_MASK: u64 = (1 << STREAM_BITS) - 1;
 
-/// The last caller that left, and when. A single word, in which the last writer wins: it is a hint, and
-/// nothing is ordered by it.
+/// The last callers that left, and when. Words in which the last writer wins: they are hints, and nothing is ordered by them.
 pub(crate) struct Callers {
     start: Instant,
     /// Microseconds since the start plus 1, and the stream; 0 if nobody has called.
     last: AtomicU64,
+    /// The one before, of another stream: who leaves twice in a row does not hide it.
+    before: AtomicU64,
 }
 
 impl Callers {
     pub fn new() -> Self {
-        Callers { start: Instant::now(), last: AtomicU64::new(0) }
+        Callers { start: Instant::now(), last: AtomicU64::new(0), before: AtomicU64::new(0) }
     }
 
     /// A caller has what it waited for.
@@ -41,13 +43,22 @@ impl Callers {
     }
 
     fn leaves_at(&self, stream: u32, time: u64) {
+        let last = self.last.load(Ordering::Relaxed);
+        if last > 0 && last & STREAM_MASK != u64::from(stream) {
+            self.before.store(last, Ordering::Relaxed);
+        }
         self.last.store((time + 1) << STREAM_BITS | u64::from(stream), Ordering::Relaxed);
     }
 
     fn expects_another_at(&self, stream: u32, time: u64) -> bool {
-        let last = self.last.load(Ordering::Relaxed);
-        let (left, who) = (last >> STREAM_BITS, last & ((1 << STREAM_BITS) - 1));
-        left > 0 && who != u64::from(stream) && time + 1 < left + KEPT
+        let is_expected = |word: &AtomicU64| {
+            let (left, who) = {
+                let word = word.load(Ordering::Relaxed);
+                (word >> STREAM_BITS, word & STREAM_MASK)
+            };
+            left > 0 && who != u64::from(stream) && time + 1 < left + KEPT
+        };
+        is_expected(&self.last) || is_expected(&self.before)
     }
 }
 

@@ -80,6 +80,8 @@ struct Shared<J, R> {
     capacity: usize,
     /// How many calls were answered last, less those that came since: callers usually come right back. A guess.
     returning: AtomicUsize,
+    /// How many calls are computed now. A guess for others, as what queues is.
+    computed: AtomicUsize,
 }
 
 /// What a call has: where its answer arrives.
@@ -138,6 +140,7 @@ impl<J, R> Coalescer<J, R> {
             arrived: Condvar::new(),
             capacity: capacity.max(1),
             returning: AtomicUsize::new(0),
+            computed: AtomicUsize::new(0),
         }))
     }
 
@@ -158,8 +161,16 @@ impl<J, R> Coalescer<J, R> {
     }
 
     /// Whether calls queue.
+    #[cfg(test)]
     pub fn has_queue(&self) -> bool {
         self.0.word.load(Ordering::Relaxed) & QUEUED != 0
+    }
+
+    /// About how many calls are there: those that are computed, and those that queue. Without a lock if none queues.
+    pub fn at_hand(&self) -> usize {
+        let queues = self.0.word.load(Ordering::Relaxed) & QUEUED != 0;
+        let queued = if queues { lock(&self.0.queue).len() } else { 0 };
+        self.0.computed.load(Ordering::Relaxed) + queued
     }
 
     /// A call comes in.
@@ -256,6 +267,15 @@ impl<J, R> Shared<J, R> {
                 Err(current) => word = current,
             }
         }
+    }
+
+    /// How many calls a batch takes if so many are at hand: as many as each of the batches that may be in flight would have. Else
+    /// the first takes all, and those that come while it runs are few: a row of large and small batches, in which
+    /// the small ones cost about as much as larger ones would.
+    fn share(&self, at_hand: usize) -> usize {
+        let elsewhere =
+            self.computed.load(Ordering::Relaxed) + self.returning.load(Ordering::Relaxed);
+        (at_hand + elsewhere).div_ceil(self.in_flight.load(Ordering::Relaxed))
     }
 
     /// One of those that were answered last has come back, perhaps.

@@ -17,3 +17,15 @@ fn a_core_is_kept_for_another_caller_for_a_while() {
     assert!(!callers.expects_another_at(0, 1000 + KEPT));
     assert!(!callers.expects_another_at(63, 1001));
 }
+
+/// Two that take turns both leave a core to the other, also when one of them leaves twice in a row.
+#[test]
+fn who_leaves_twice_does_not_hide_another() {
+    let callers = Callers::new();
+    callers.leaves_at(1, 1000);
+    callers.leaves_at(2, 1100);
+    callers.leaves_at(2, 1200);
+    assert!(callers.expects_another_at(2, 1200));
+    assert!(callers.expects_another_at(1, 1200));
+    assert!(!callers.expects_another_at(2, 1000 + KEPT));
+}

@@ -16,6 +16,8 @@ pub(crate) struct Batch<J, R> {
     jobs: Vec<J>,
     /// Who gets the answer to each job.
     members: Vec<Member<J, R>>,
+    /// How many of them are counted as being computed.
+    computed: usize,
     /// Taken when the batch has ended.
     coalescer: Option<Coalescer<J, R>>,
 }
@@ -45,13 +47,14 @@ enum Member<J, R> {
 
 impl<J, R> Batch<J, R> {
     pub(super) fn alone(coalescer: Coalescer<J, R>, job: J) -> Self {
-        Self { jobs: vec![job], members: vec![Member::Leads], coalescer: Some(coalescer) }
+        let members = vec![Member::Leads];
+        Self { jobs: vec![job], members, computed: 0, coalescer: Some(coalescer) }
     }
 
     /// A batch of a call that is to lead it.
     pub(super) fn queued(coalescer: Coalescer<J, R>, call: Waiting<J, R>) -> Self {
         let members = vec![Member::Waits(call.entry)];
-        Self { jobs: vec![call.job], members, coalescer: Some(coalescer) }
+        Self { jobs: vec![call.job], members, computed: 0, coalescer: Some(coalescer) }
     }
 
     /// The jobs, in the order of their arrival.
@@ -59,18 +62,23 @@ impl<J, R> Batch<J, R> {
         &self.jobs
     }
 
-    /// Takes in the calls that queue, up to the most that a batch may have. A leader does this before anything else.
+    /// Takes in the calls that queue, up to the most that a batch may have, and no more than its share where others are in
+    /// flight. A leader does this before anything else.
     pub fn fill(&mut self) {
-        let Some(coalescer) = &self.coalescer else { return };
+        let Some(coalescer) = self.coalescer.clone() else { return };
         let shared = &*coalescer.0;
+        let own = self.jobs.len();
         let most = shared.most.load(Ordering::Relaxed);
-        let room = most.saturating_sub(self.jobs.len());
         // Without the flag nobody queues; who comes now is for the next batch.
-        if room == 0 || shared.word.load(Ordering::Relaxed) & QUEUED == 0 {
-            return;
+        if own < most && shared.word.load(Ordering::Relaxed) & QUEUED != 0 {
+            let taken = coalescer.take(|queue| {
+                let share = shared.share(queue.len() + own);
+                queue.take(most.min(share).saturating_sub(own))
+            });
+            self.add(taken);
         }
-        let taken = coalescer.take(|queue| queue.take(room));
-        self.add(taken);
+        self.computed = self.jobs.len();
+        shared.computed.fetch_add(self.computed, Ordering::Relaxed);
     }
 
     fn add(&mut self, calls: Vec<Waiting<J, R>>) {
@@ -136,6 +144,7 @@ impl<J, R> Batch<J, R> {
     pub fn answer(mut self, answers: impl IntoIterator<Item = R>, next: Next) -> Option<R> {
         let coalescer = self.coalescer.take()?;
         let members = std::mem::take(&mut self.members);
+        coalescer.0.computed.fetch_sub(self.computed, Ordering::Relaxed);
         coalescer.0.returning.store(members.len(), Ordering::Relaxed);
         if next == Next::First {
             coalescer.end_batch();
@@ -159,6 +168,7 @@ impl<J, R> Batch<J, R> {
 impl<J, R> Drop for Batch<J, R> {
     fn drop(&mut self) {
         let Some(coalescer) = self.coalescer.take() else { return };
+        coalescer.0.computed.fetch_sub(self.computed, Ordering::Relaxed);
         let members = std::mem::take(&mut self.members);
         let jobs = std::mem::take(&mut self.jobs);
         let waits = |(_, member): &(J, Member<J, R>)| matches!(member, Member::Waits(_));
@@ -173,7 +183,7 @@ impl<J, R> Drop for Batch<J, R> {
             return;
         }
         // The leader went away: the others are led by one of them.
-        let rest = Batch { jobs, members, coalescer: Some(coalescer.clone()) };
+        let rest = Batch { jobs, members, computed: 0, coalescer: Some(coalescer.clone()) };
         if rest.hand_over().is_err() {
             coalescer.end_batch();
         }

@@ -93,6 +93,32 @@ fn a_batch_has_no_more_calls_than_it_may() {
     assert_eq!(led(c).jobs(), [4]);
 }
 
+/// With two in flight, the first of them does not take all: two batches of like sizes cost less than a large and a small one.
+#[test]
+fn batches_in_flight_have_like_sizes() {
+    let calls = Calls::new(2, 8, 8);
+    let (mut a, mut b) = (lead(enter(&calls, 1)), lead(enter(&calls, 2)));
+    a.fill();
+    b.fill();
+    let mut tickets: Vec<_> = (3..9).map(|job| wait(enter(&calls, job))).collect();
+    assert_eq!(calls.at_hand(), 8);
+    finish(a);
+    let c = led(tickets.remove(0));
+    assert_eq!(
+        c.jobs(),
+        [3, 4, 5, 6],
+        "half of the eight: of those that wait, run, and will come back"
+    );
+    finish(b);
+    let mut tickets = tickets.split_off(3);
+    let d = led(tickets.remove(0));
+    assert_eq!(d.jobs(), [7, 8]);
+    assert_eq!(calls.at_hand(), 6);
+    finish(d);
+    finish(c);
+    assert_eq!(calls.at_hand(), 0);
+}
+
 #[test]
 fn how_many_calls_a_batch_may_have_can_be_changed() {
     let calls = Calls::new(1, 8, 8);

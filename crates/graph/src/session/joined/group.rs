@@ -80,11 +80,16 @@ impl Drop for Active {
 impl Group {
     pub fn new(context: &Arc<Context>, forms: &[Form]) -> Self {
         let batching = &context.batching;
-        let policy = Policy::new(batching.always, batching.in_flight);
+        let cores = context.computes_on_host.then(|| context.device.info().parallelism);
+        let policy = Policy::new(batching.always, batching.in_flight, cores);
+        let in_flight = match policy.mode() {
+            Mode::Alone => 1,
+            Mode::Joined(in_flight) => in_flight,
+        };
         Self {
             context: Arc::clone(context),
             forms: forms.to_vec(),
-            coalescer: Coalescer::new(1, batching.most, batching.queue),
+            coalescer: Coalescer::new(in_flight, batching.most, batching.queue),
             policy,
             active: AtomicUsize::new(0),
             proof: OnceLock::new(),
@@ -125,7 +130,7 @@ impl Group {
             let active = Active(Arc::clone(self));
             match self.proof.get() {
                 None if others > 0 => self.prepare_behind(),
-                Some(Ok(_)) => self.policy.count(1, others > 0, entered, &self.coalescer),
+                Some(Ok(_)) => self.count(1, others + 1, entered),
                 None | Some(Err(_)) => {}
             }
             return Ok(Begun::Alone(values, active));
@@ -211,6 +216,15 @@ impl Group {
         self.answer(batch, begun, result)
     }
 
+    /// Counts calls that have come to their end while so many were there, and tries another way to run them when it is time.
+    fn count(&self, calls: usize, at_hand: usize, now: Instant) {
+        if self.policy.count(calls, at_hand, now)
+            && let Mode::Joined(in_flight) = self.policy.mode()
+        {
+            self.coalescer.set_in_flight(in_flight);
+        }
+    }
+
     /// Gives every call of a batch its answer, or all of them the error.
     fn answer(
         &self,
@@ -219,10 +233,9 @@ impl Group {
         result: Result<Vec<Result<Answer>>>,
     ) -> Result<Answer> {
         let calls = batch.jobs().len();
-        let contended = calls > 1 || self.coalescer.has_queue();
-        let ended = Instant::now();
+        let at_hand = self.coalescer.at_hand();
         self.context.counters.batch(batch.jobs().iter().map(|job| job.entered), begun);
-        self.policy.count(calls, contended, ended, &self.coalescer);
+        self.count(calls, at_hand, Instant::now());
         let next = if self.context.computes_on_host { Next::Last } else { Next::First };
         let own = match result {
             Ok(answers) => batch.answer(answers, next),

@@ -1,13 +1,13 @@
 //! Whether joining pays, and how many batches should be in flight: found out by trying.
 //!
-//! The choices take turns for a short time each, while calls compete, and the one with the most calls per second is kept for a
-//! while, longer every time. Another takes its place only if it is clearly better, so that the choice does not swing.
+//! The choices take turns for a short time each, while calls compete. Each is tried several times, in turn with the others, and counts by
+//! the second best of its trials: a machine is disturbed now and then, which makes it slower, and a single trial says
+//! little. What was found is kept for longer every time it is found again. All are tried anew when other numbers of callers compete: then another choice
+//! may be the best. A rate that changes says less: it does so whenever something else uses the machine.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-
-use crate::coalesce::Coalescer;
 
 /// How calls are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,28 +18,32 @@ pub(super) enum Mode {
     Joined(usize),
 }
 
-/// Batches in flight that are tried.
-pub(super) const MAX_IN_FLIGHT: usize = 4;
+/// Batches in flight at most: each has a stream.
+pub(super) const MAX_IN_FLIGHT: usize = 16;
 
-const CHOICES: [Mode; 4] =
-    [Mode::Joined(1), Mode::Joined(2), Mode::Alone, Mode::Joined(MAX_IN_FLIGHT)];
+/// Batches in flight that are tried on a device that computes by itself, the likeliest first.
+const ON_DEVICE: [usize; 3] = [1, 2, 4];
 
 /// A choice is tried for at least so long and so many calls or batches, and as much before that does not count: what was begun in
 /// another way comes to its end. Where batches take long, few must do.
-const TRIAL: Duration = Duration::from_millis(10);
+const TRIAL: Duration = Duration::from_millis(8);
 const TRIAL_ENDS: usize = 6;
 const LONG_TRIAL: Duration = Duration::from_millis(50);
 
+/// Trials of each choice.
+const TRIALS: usize = 4;
+
 /// What was found best is kept for so long at first, and at most.
-const KEPT: Duration = Duration::from_millis(250);
-const KEPT_MOST: Duration = Duration::from_secs(2);
+const KEPT: Duration = Duration::from_millis(500);
+const KEPT_MOST: Duration = Duration::from_secs(8);
 
-/// While it is kept, the rate is looked at again after so long. If it is another by this factor, so is the load, and all are tried.
+/// While it is kept, the number of callers is looked at again after so long. If it is another by this factor, all are tried.
 const LOOKED_AT: Duration = Duration::from_millis(100);
-const CHANGED: f64 = 1.3;
+const CHANGED: f64 = 1.6;
 
-/// A choice that reaches less than this share of the best is left out of some rounds: so many at first, and at most.
-const HOPELESS: f64 = 0.8;
+/// A choice that reaches less than this share of the best is not tried again in this round, and left out of some: so many at
+/// first, and at most.
+const HOPELESS: f64 = 0.75;
 const LEFT_OUT: u8 = 3;
 const LEFT_OUT_MOST: u8 = 48;
 
@@ -52,10 +56,12 @@ pub(super) struct Policy {
     /// Which choices there are.
     choices: Vec<Mode>,
     state: Mutex<State>,
-    /// Calls since the beginning of the trial, how many of them met others, and how often some came to their end together.
+    /// Since the beginning of the trial: calls, how often some came to their end together, how many calls were there then, summed up,
+    /// and how often it was more than one.
     calls: AtomicUsize,
-    contended: AtomicUsize,
     ends: AtomicUsize,
+    at_hand: AtomicUsize,
+    contended: AtomicUsize,
 }
 
 struct State {
@@ -63,42 +69,61 @@ struct State {
     begun: Option<Instant>,
     /// Whether the part of the trial that does not count is over.
     counts: bool,
-    /// The rate of each choice in this round of trials.
-    rates: Vec<Option<f64>>,
-    /// In how many rounds each choice is left out yet, and in how many it was the last time.
-    left_out: Vec<u8>,
-    was_left_out: Vec<u8>,
+    tried: Vec<Tried>,
     /// The choice that is kept between rounds.
     best: usize,
-    /// The rate that it had when it was last looked at.
-    rate: f64,
+    /// How many calls were there at a time when it was found.
+    callers: f64,
     /// Set while it is kept: until when.
     kept_until: Option<Instant>,
     keep: Duration,
 }
 
+/// What is known of a choice.
+#[derive(Clone, Default)]
+struct Tried {
+    /// The rates of its trials in this round.
+    rates: Vec<f64>,
+    /// In how many rounds it is left out yet, and in how many it was the last time.
+    left_out: u8,
+    was_left_out: u8,
+}
+
+impl Tried {
+    /// The second best of the trials of this round, or the only one.
+    fn rate(&self) -> Option<f64> {
+        let mut rates = self.rates.clone();
+        rates.sort_by(|a, b| b.total_cmp(a));
+        rates.get(1).or(rates.first()).copied()
+    }
+
+    /// Whether nothing speaks for it, after two trials.
+    fn is_hopeless(&self, best: f64) -> bool {
+        self.rates.len() > 1 && self.rates.iter().all(|&rate| rate < best * HOPELESS)
+    }
+}
+
 impl Policy {
-    pub fn new(always: bool, in_flight: Option<usize>) -> Self {
-        let allowed = |mode: &Mode| match (mode, in_flight) {
-            (Mode::Alone, _) => !always,
-            (Mode::Joined(count), Some(set)) => *count == set,
-            (Mode::Joined(_), None) => true,
+    /// `cores` if the processor that the callers need computes: a batch on each core is what fills it.
+    pub fn new(always: bool, in_flight: Option<usize>, cores: Option<usize>) -> Self {
+        let cores = cores.map(|cores| cores.clamp(1, MAX_IN_FLIGHT));
+        let joined: Vec<usize> = match (in_flight, cores) {
+            (Some(set), _) => vec![set],
+            // On many cores fewer and larger batches may be better, each on some.
+            (None, Some(cores)) if cores > 2 => vec![cores, cores.div_ceil(4)],
+            (None, Some(cores)) => vec![cores],
+            (None, None) => ON_DEVICE.to_vec(),
         };
-        let mut choices: Vec<Mode> = CHOICES.into_iter().filter(allowed).collect();
-        if let Some(set) = in_flight
-            && !choices.contains(&Mode::Joined(set))
-        {
-            choices.insert(0, Mode::Joined(set));
+        let mut choices: Vec<Mode> = joined.into_iter().map(Mode::Joined).collect();
+        if !always {
+            choices.insert(1, Mode::Alone);
         }
-        let (rates, left_out) = (vec![None; choices.len()], vec![0; choices.len()]);
         let state = State {
             begun: None,
             counts: false,
-            rates,
-            was_left_out: left_out.clone(),
-            left_out,
+            tried: vec![Tried::default(); choices.len()],
             best: 0,
-            rate: 0.0,
+            callers: 0.0,
             kept_until: None,
             keep: KEPT,
         };
@@ -107,8 +132,9 @@ impl Policy {
             choices,
             state: Mutex::new(state),
             calls: AtomicUsize::new(0),
-            contended: AtomicUsize::new(0),
             ends: AtomicUsize::new(0),
+            at_hand: AtomicUsize::new(0),
+            contended: AtomicUsize::new(0),
         }
     }
 
@@ -117,119 +143,128 @@ impl Policy {
         self.choices[self.current.load(Ordering::Relaxed)]
     }
 
-    /// Counts calls that have come to their end, and goes on to the next choice when it is time.
-    pub fn count<J, R>(
-        &self,
-        calls: usize,
-        contended: bool,
-        now: Instant,
-        coalescer: &Coalescer<J, R>,
-    ) {
+    /// Counts calls that have come to their end while so many were there, these among them, and goes on to the next choice when it
+    /// is time. Says whether the choice may be another now.
+    pub fn count(&self, calls: usize, at_hand: usize, now: Instant) -> bool {
         if self.choices.len() < 2 {
-            if let Mode::Joined(in_flight) = self.mode() {
-                coalescer.set_in_flight(in_flight);
-            }
-            return;
+            return false;
         }
-        if contended {
-            self.contended.fetch_add(calls, Ordering::Relaxed);
+        if at_hand > 1 {
+            self.contended.fetch_add(1, Ordering::Relaxed);
         }
-        let so_far = self.calls.fetch_add(calls, Ordering::Relaxed) + calls;
+        self.at_hand.fetch_add(at_hand, Ordering::Relaxed);
+        self.calls.fetch_add(calls, Ordering::Relaxed);
         self.ends.fetch_add(1, Ordering::Relaxed);
         // Whoever has the lock decides; the others go on.
-        let Ok(mut state) = self.state.try_lock() else { return };
-        if self.advance(&mut state, so_far, now)
-            && let Mode::Joined(in_flight) = self.mode()
-        {
-            coalescer.set_in_flight(in_flight);
-        }
+        self.state.try_lock().is_ok_and(|mut state| self.advance(&mut state, now))
     }
 
     fn restart(&self, state: &mut State, now: Instant) {
-        self.calls.store(0, Ordering::Relaxed);
-        self.contended.store(0, Ordering::Relaxed);
-        self.ends.store(0, Ordering::Relaxed);
+        for counter in [&self.calls, &self.ends, &self.at_hand, &self.contended] {
+            counter.store(0, Ordering::Relaxed);
+        }
         state.begun = Some(now);
     }
 
     /// Looks whether a trial or the keeping is over. Says whether the choice has changed.
-    fn advance(&self, state: &mut State, calls: usize, now: Instant) -> bool {
+    fn advance(&self, state: &mut State, now: Instant) -> bool {
         let Some(begun) = state.begun else {
             self.restart(state, now);
             return true;
         };
         let elapsed = now.saturating_duration_since(begun);
-        let rate = calls as f64 / elapsed.as_secs_f64().max(1e-9);
+        let read = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
+        let (calls, ends) = (read(&self.calls), read(&self.ends));
+        let callers = read(&self.at_hand) as f64 / ends.max(1) as f64;
         if let Some(until) = state.kept_until {
-            if now < until && elapsed < LOOKED_AT {
+            if now < until && (elapsed < LOOKED_AT || ends < TRIAL_ENDS) {
                 return false;
             }
-            let changed = rate > state.rate * CHANGED || rate * CHANGED < state.rate;
+            let changed = callers > state.callers * CHANGED || callers * CHANGED < state.callers;
             self.restart(state, now);
             if now < until && !changed {
                 return false;
             }
             if changed {
                 state.keep = KEPT;
-                state.left_out.iter_mut().for_each(|left| *left /= 2);
+                state.tried.fill(Tried::default());
             }
             state.kept_until = None;
             state.counts = false;
-            state.rates.fill(None);
+            state.tried.iter_mut().for_each(|tried| tried.rates.clear());
             return false;
         }
         let enough = if elapsed < LONG_TRIAL { TRIAL_ENDS } else { 1 };
-        if elapsed < TRIAL || self.ends.load(Ordering::Relaxed) < enough {
+        if elapsed < TRIAL || ends < enough {
             return false;
         }
+        let contended = read(&self.contended);
+        self.restart(state, now);
         if !std::mem::replace(&mut state.counts, true) {
-            self.restart(state, now);
             return false;
         }
         state.counts = false;
-        let current = self.current.load(Ordering::Relaxed);
-        let contended = self.contended.load(Ordering::Relaxed);
-        self.restart(state, now);
         // Where calls hardly meet, there is nothing to compare.
-        if contended * 4 < calls {
+        if contended * 4 < ends {
             return false;
         }
-        state.rates[current] = Some(rate);
-        let untried = |at: &usize| state.rates[*at].is_none() && state.left_out[*at] == 0;
-        let next = match (0..state.rates.len()).find(untried) {
+        let current = read(&self.current);
+        let rate = calls as f64 / elapsed.as_secs_f64().max(1e-9);
+        state.tried[current].rates.push(rate);
+        let next = match state.untried(current) {
             Some(untried) => untried,
-            None => self.settle(state, now),
+            None => state.settle(callers, now),
         };
         self.current.store(next, Ordering::Relaxed);
         next != current
     }
+}
+
+impl State {
+    /// The choice that is tried next, in turn: one that may be the best and has had fewer trials than it gets.
+    fn untried(&self, current: usize) -> Option<usize> {
+        let count = self.tried.len();
+        let best = self.tried.iter().filter_map(Tried::rate).fold(0.0, f64::max);
+        let wanted = |&at: &usize| {
+            let tried = &self.tried[at];
+            tried.left_out == 0 && !tried.is_hopeless(best) && tried.rates.len() < TRIALS
+        };
+        let others = self.tried.iter().filter(|tried| tried.left_out == 0).count();
+        let next = (1..=count).map(|step| (current + step) % count).find(wanted);
+        // With nothing to compare with, one trial is enough.
+        next.filter(|_| others > 1 || self.tried[current].rates.is_empty())
+    }
 
     /// All choices were tried: the best one is kept for a while.
-    fn settle(&self, state: &mut State, now: Instant) -> usize {
-        let best = self.best(state);
-        state.keep = if best == state.best { (state.keep * 2).min(KEPT_MOST) } else { KEPT };
-        state.best = best;
-        state.rate = state.rates[best].unwrap_or(0.0);
-        for at in 0..state.rates.len() {
-            let (left, was) = (&mut state.left_out[at], &mut state.was_left_out[at]);
-            match state.rates[at] {
-                Some(rate) if rate < state.rate * HOPELESS => {
-                    *was = was.saturating_mul(2).clamp(LEFT_OUT, LEFT_OUT_MOST);
-                    *left = *was;
+    fn settle(&mut self, callers: f64, now: Instant) -> usize {
+        let best = self.find_best();
+        self.keep = if best == self.best { (self.keep * 2).min(KEPT_MOST) } else { KEPT };
+        self.best = best;
+        self.callers = callers;
+        let rate = self.tried[best].rate().unwrap_or(0.0);
+        for tried in &mut self.tried {
+            match tried.rate() {
+                Some(_) if tried.is_hopeless(rate) => {
+                    tried.was_left_out =
+                        tried.was_left_out.saturating_mul(2).clamp(LEFT_OUT, LEFT_OUT_MOST);
+                    tried.left_out = tried.was_left_out;
                 }
-                Some(_) => (*left, *was) = (0, 0),
-                None => *left = left.saturating_sub(1),
+                Some(_) => (tried.left_out, tried.was_left_out) = (0, 0),
+                None => tried.left_out = tried.left_out.saturating_sub(1),
             }
         }
-        state.kept_until = Some(now + state.keep);
+        self.kept_until = Some(now + self.keep);
         best
     }
 
     /// The choice with the highest rate; the one that was kept before unless another is clearly better.
-    fn best(&self, state: &State) -> usize {
-        let rate = |at: usize| state.rates[at].unwrap_or(0.0);
-        let best = (0..state.rates.len())
-            .fold(0, |best, at| if rate(at) > rate(best) { at } else { best });
-        if rate(best) > rate(state.best) * BETTER { best } else { state.best }
+    fn find_best(&self) -> usize {
+        let rate = |at: usize| self.tried[at].rate().unwrap_or(0.0);
+        let best =
+            (0..self.tried.len()).fold(0, |best, at| if rate(at) > rate(best) { at } else { best });
+        if rate(best) > rate(self.best) * BETTER { best } else { self.best }
     }
 }
+
+#[cfg(test)]
+mod tests;

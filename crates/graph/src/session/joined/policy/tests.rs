@@ -1,0 +1,95 @@
+use super::*;
+
+/// Calls that compete, with a clock of their own.
+struct Load {
+    policy: Policy,
+    now: Instant,
+    callers: usize,
+}
+
+impl Load {
+    fn new(policy: Policy, callers: usize) -> Self {
+        Self { policy, now: Instant::now(), callers }
+    }
+
+    /// So much time with calls, each of which takes as long as `rate` says for the mode. Gives how often each mode was in use.
+    fn pass(&mut self, time: Duration, rate: impl Fn(Mode, Instant) -> f64) -> Vec<(Mode, usize)> {
+        let end = self.now + time;
+        let mut uses: Vec<(Mode, usize)> =
+            self.policy.choices.iter().map(|&mode| (mode, 0)).collect();
+        while self.now < end {
+            let mode = self.policy.mode();
+            self.now += Duration::from_secs_f64(1.0 / rate(mode, self.now));
+            self.policy.count(1, self.callers, self.now);
+            for (known, count) in &mut uses {
+                *count += usize::from(*known == mode);
+            }
+        }
+        uses
+    }
+}
+
+fn share(uses: &[(Mode, usize)], mode: Mode) -> f64 {
+    let all: usize = uses.iter().map(|(_, count)| count).sum();
+    let one: usize = uses.iter().filter(|(known, _)| *known == mode).map(|(_, count)| count).sum();
+    one as f64 / all as f64
+}
+
+const ALONE: Mode = Mode::Alone;
+const TWO: Mode = Mode::Joined(2);
+
+#[test]
+fn the_faster_way_is_found_and_kept() {
+    for (alone, joined, best) in [(1e4, 3e4, TWO), (3e4, 1e4, ALONE)] {
+        let mut load = Load::new(Policy::new(false, None, Some(2)), 8);
+        let rate = |mode: Mode, _| if mode == ALONE { alone } else { joined };
+        load.pass(Duration::from_secs(1), rate);
+        let uses = load.pass(Duration::from_secs(10), rate);
+        assert!(share(&uses, best) > 0.95, "{uses:?}");
+    }
+}
+
+/// While something else uses the machine, all is slower by half, and a trial may fall into that time.
+#[test]
+fn a_disturbed_machine_does_not_mislead() {
+    let start = Instant::now();
+    let mut load = Load::new(Policy::new(false, None, Some(2)), 31);
+    let rate = |mode: Mode, now: Instant| {
+        let busy = now.saturating_duration_since(start).as_millis() / 10 % 5 == 2;
+        (if mode == ALONE { 2e4 } else { 3e4 }) * if busy { 0.4 } else { 1.0 }
+    };
+    load.pass(Duration::from_secs(1), rate);
+    let uses = load.pass(Duration::from_secs(20), rate);
+    assert!(share(&uses, TWO) > 0.9, "{uses:?}");
+}
+
+#[test]
+fn other_numbers_of_callers_are_another_case() {
+    let mut load = Load::new(Policy::new(false, None, Some(2)), 2);
+    let few = |mode: Mode, _| if mode == ALONE { 2e4 } else { 1e4 };
+    load.pass(Duration::from_secs(30), few);
+    assert_eq!(load.policy.mode(), ALONE);
+    load.callers = 31;
+    let many = |mode: Mode, _| if mode == ALONE { 2e4 } else { 5e4 };
+    load.pass(Duration::from_millis(500), many);
+    assert_eq!(load.policy.mode(), TWO, "long before the time is over for which it was kept");
+}
+
+#[test]
+fn a_lone_caller_decides_nothing() {
+    let mut load = Load::new(Policy::new(false, None, Some(2)), 1);
+    let uses = load.pass(Duration::from_secs(2), |mode, _| if mode == ALONE { 9e4 } else { 1e4 });
+    assert_eq!(share(&uses, TWO), 1.0);
+}
+
+#[test]
+fn what_is_set_is_not_tried() {
+    assert_eq!(Policy::new(true, Some(3), None).choices, [Mode::Joined(3)]);
+    assert_eq!(Policy::new(true, None, Some(2)).choices, [TWO]);
+    assert_eq!(
+        Policy::new(false, None, Some(16)).choices,
+        [Mode::Joined(16), ALONE, Mode::Joined(4)]
+    );
+    assert_eq!(Policy::new(false, None, None).choices.len(), 4);
+    assert_eq!(Policy::new(true, None, Some(500)).choices[0], Mode::Joined(MAX_IN_FLIGHT));
+}

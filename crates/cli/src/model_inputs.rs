@@ -10,7 +10,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use millstream::graph::{Array, Inputs, ModelValue, Port, Strings, ValueType};
+use millstream::graph::{Array, HostValue, Inputs, ModelValue, Port, Strings, ValueType};
 use millstream::{DType, Device, Error, Result};
 
 use crate::{npy, npz};
@@ -114,6 +114,22 @@ impl HostInputs {
     /// No memory.
     pub fn upload(&self, device: &Device) -> Result<Inputs> {
         let values = self.0.iter().map(|(name, value)| Ok((name.clone(), value.value(device)?)));
+        values.collect::<Result<Vec<_>>>().map(Inputs::from)
+    }
+
+    /// The same, where a session brings numbers to its device itself.
+    ///
+    /// # Errors
+    ///
+    /// No memory.
+    pub fn given(&self, device: &Device) -> Result<Inputs> {
+        let values = self.0.iter().map(|(name, value)| {
+            let value = match value {
+                HostInput::Numbers(array) => HostValue::from(array.clone()),
+                other => other.value(device)?.into(),
+            };
+            Ok((name.clone(), value))
+        });
         values.collect::<Result<Vec<_>>>().map(Inputs::from)
     }
 }

@@ -264,7 +264,7 @@ impl Session {
                 }
             };
             let zeros = Tensor::zeros(&shape, dtype, &self.0.device)?;
-            given.push((port.name.clone(), ModelValue::Tensor(zeros)));
+            given.push((port.name.clone(), zeros));
         }
         Ok(Inputs::from(given))
     }

@@ -110,7 +110,7 @@ impl Callee for SessionCallee<'_> {
     fn call(&self, input: &SessionInput) -> Result<ModelAnswer> {
         let inputs = match input {
             SessionInput::Device(inputs) => inputs.clone(),
-            SessionInput::Host(inputs) => inputs.upload(&self.session.device())?,
+            SessionInput::Host(inputs) => inputs.given(&self.session.device())?,
         };
         ModelAnswer::of(self.session.run(inputs)?)
     }

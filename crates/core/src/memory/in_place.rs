@@ -8,18 +8,25 @@ use crate::{Layout, Result, Timepoint, plan};
 const ATTEMPTS: usize = 4;
 
 impl Buffer {
-    /// Copies bytes to the beginning of memory that was just allocated, where the host sees it and the device does not use
-    /// it. Gives `false` if that cannot be. Only for a buffer that nobody else knows.
-    pub(crate) fn write_first(&self, bytes: &[u8]) -> bool {
+    /// Copies bytes, part after part, to the beginning of memory that was just allocated, where the host sees it and the device does
+    /// not use it. Gives `false` if that cannot be. Only for a buffer that nobody else knows.
+    pub(crate) fn write_first(&self, parts: &[&[u8]]) -> bool {
         let block = self.block();
-        let Some(host) = block.host().filter(|_| bytes.len() <= self.bytes()) else { return false };
+        let bytes = parts.iter().map(|part| part.len()).sum();
+        let Some(host) = block.host().filter(|_| bytes <= self.bytes()) else { return false };
         if plan::is_traced() || !block.is_idle_since_allocation() {
             return false;
         }
-        // SAFETY: the block has room for so many bytes where the host sees it. The device is through with everything that
-        // used it before, and nobody else has the buffer.
-        unsafe { host.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-        block.set_covered(bytes.len());
+        let mut at = host.as_ptr();
+        for part in parts {
+            // SAFETY: the block has room for the bytes of all parts where the host sees it, and `at` is behind those before this
+            // one. The device is through with everything that used it before, and nobody else has the buffer.
+            at = unsafe {
+                at.copy_from_nonoverlapping(part.as_ptr(), part.len());
+                at.add(part.len())
+            };
+        }
+        block.set_covered(bytes);
         true
     }
 

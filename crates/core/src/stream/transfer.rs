@@ -175,8 +175,57 @@ impl Stream {
     pub fn allocate_with(&self, layout: &Layout, bytes: &[u8]) -> Result<Buffer> {
         let buffer = self.allocate(layout.dense_bytes())?;
         let fits = bytes.len() == layout.dense_bytes() && layout.is_contiguous();
-        if !(fits && buffer.write_first(bytes)) {
+        if !(fits && buffer.write_first(&[bytes])) {
             self.upload_bytes(buffer.operand(*layout), bytes)?;
+        }
+        Ok(buffer)
+    }
+
+    /// As [`allocate_with`](Self::allocate_with), of several parts that follow each other: they are brought to the device together.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::dtype::as_bytes;
+    /// use millstream::memory::Layout;
+    /// use millstream::{DType, Device};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let stream = Device::cpu()?.stream()?;
+    /// let layout = Layout::contiguous(DType::F32, &[3])?;
+    /// let parts = [as_bytes(&[1f32, 2.0]), as_bytes(&[3f32])];
+    /// let buffer = stream.allocate_with_parts(&layout, &parts)?;
+    /// let values: Vec<f32> = stream.download(buffer.operand(layout))?.read()?; // waits
+    /// # let _ = values;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Blocks when
+    ///
+    /// As for [`record`](Self::record).
+    ///
+    /// # Errors
+    ///
+    /// As for [`record`](Self::record), no memory, or another number of bytes than the layout has.
+    pub fn allocate_with_parts(&self, layout: &Layout, parts: &[&[u8]]) -> Result<Buffer> {
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        if bytes != layout.dense_bytes() {
+            let (op, spec) = ("allocate_with_parts", crate::TensorSpec::of(layout));
+            let reason = format!("{bytes} bytes for {spec}, which takes {}", layout.dense_bytes());
+            return Err(Error::Invalid { op, reason });
+        }
+        let buffer = self.allocate(bytes)?;
+        if !(layout.is_contiguous() && buffer.write_first(parts)) {
+            let mut host = reached(self, bytes).unwrap_or_else(|| HostBytes::zeroed(bytes));
+            if host.is_backed() {
+                let mut rest = host.elements_mut::<u8>();
+                for part in parts {
+                    let (now, later) = rest.split_at_mut(part.len());
+                    now.copy_from_slice(part);
+                    rest = later;
+                }
+            }
+            self.record(Command::upload(buffer.operand(*layout), host)?)?;
         }
         Ok(buffer)
     }

@@ -8,13 +8,14 @@ use millstream_nn::Tensor;
 use crate::model::{Dim, Port, ValueType};
 use crate::model_value::ModelValue;
 use crate::program::HostValue;
-use crate::{Error, Result};
+use crate::{Array, Error, Result};
 
-/// The inputs of a call: by name, or all in order.
+/// The inputs of a call: by name, or all in order. Tensors are on the device already. Numbers on the host are given as
+/// [`Array`]s; those of calls that are joined are brought to the device at once.
 ///
 /// ```
 /// use millstream_core::{DType, Device};
-/// use millstream_graph::Inputs;
+/// use millstream_graph::{Array, Inputs};
 /// use millstream_nn::Tensor;
 /// # use millstream_cpu as _;
 ///
@@ -22,7 +23,8 @@ use crate::{Error, Result};
 /// let (a, b) = (Tensor::zeros(&[2], DType::F32, &device)?, Tensor::ones(&[2], DType::F32, &device)?);
 /// let by_name = Inputs::from([("a", &a), ("b", &b)]);
 /// let in_order = Inputs::from([&a, &b]);
-/// # let _ = (by_name, in_order);
+/// let on_host = Inputs::from([("a", Array::from_slice(&[1f32, 2.0], &[2])?)]);
+/// # let _ = (by_name, in_order, on_host);
 /// # Ok::<(), millstream_core::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -30,30 +32,30 @@ pub struct Inputs(Given);
 
 #[derive(Clone, Debug)]
 enum Given {
-    Named(Vec<(String, ModelValue)>),
-    InOrder(Vec<ModelValue>),
+    Named(Vec<(String, HostValue)>),
+    InOrder(Vec<HostValue>),
 }
 
-impl<N: Into<String>, V: Into<ModelValue>> FromIterator<(N, V)> for Inputs {
+impl<N: Into<String>, V: Into<HostValue>> FromIterator<(N, V)> for Inputs {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(inputs: I) -> Self {
         let named = inputs.into_iter().map(|(name, value)| (name.into(), value.into()));
         Self(Given::Named(named.collect()))
     }
 }
 
-impl<N: Into<String>, V: Into<ModelValue>, const COUNT: usize> From<[(N, V); COUNT]> for Inputs {
+impl<N: Into<String>, V: Into<HostValue>, const COUNT: usize> From<[(N, V); COUNT]> for Inputs {
     fn from(inputs: [(N, V); COUNT]) -> Self {
         inputs.into_iter().collect()
     }
 }
 
-impl<N: Into<String>, V: Into<ModelValue>> From<Vec<(N, V)>> for Inputs {
+impl<N: Into<String>, V: Into<HostValue>> From<Vec<(N, V)>> for Inputs {
     fn from(inputs: Vec<(N, V)>) -> Self {
         inputs.into_iter().collect()
     }
 }
 
-impl<N: Into<String>, V: Into<ModelValue>, S> From<HashMap<N, V, S>> for Inputs {
+impl<N: Into<String>, V: Into<HostValue>, S> From<HashMap<N, V, S>> for Inputs {
     fn from(inputs: HashMap<N, V, S>) -> Self {
         inputs.into_iter().collect()
     }
@@ -61,19 +63,25 @@ impl<N: Into<String>, V: Into<ModelValue>, S> From<HashMap<N, V, S>> for Inputs 
 
 impl<const COUNT: usize> From<[&Tensor; COUNT]> for Inputs {
     fn from(inputs: [&Tensor; COUNT]) -> Self {
-        Self(Given::InOrder(inputs.into_iter().map(ModelValue::from).collect()))
+        Self(Given::InOrder(inputs.into_iter().map(HostValue::from).collect()))
     }
 }
 
 impl From<&[Tensor]> for Inputs {
     fn from(inputs: &[Tensor]) -> Self {
-        Self(Given::InOrder(inputs.iter().map(ModelValue::from).collect()))
+        Self(Given::InOrder(inputs.iter().map(HostValue::from).collect()))
+    }
+}
+
+impl<const COUNT: usize> From<[Array; COUNT]> for Inputs {
+    fn from(inputs: [Array; COUNT]) -> Self {
+        Self(Given::InOrder(inputs.into_iter().map(HostValue::from).collect()))
     }
 }
 
 impl From<Vec<ModelValue>> for Inputs {
     fn from(inputs: Vec<ModelValue>) -> Self {
-        Self(Given::InOrder(inputs))
+        Self(Given::InOrder(inputs.into_iter().map(HostValue::from).collect()))
     }
 }
 
@@ -96,7 +104,7 @@ pub(super) fn unknown(name: &str, ports: &[Port]) -> Error {
 impl Inputs {
     /// One value per input of the model, checked.
     pub(super) fn arranged(self, ports: &[Port], device: &Device) -> Result<Vec<HostValue>> {
-        let values: Vec<Option<ModelValue>> = match self.0 {
+        let values: Vec<Option<HostValue>> = match self.0 {
             Given::InOrder(values) => {
                 if values.len() > ports.len() {
                     let (given, takes) = (values.len(), listed(ports));
@@ -124,7 +132,7 @@ impl Inputs {
         let arranged = ports.iter().zip(values).map(|(port, value)| match value {
             Some(value) => {
                 check(port, &value, device)?;
-                Ok(HostValue::Value(value))
+                Ok(value)
             }
             None => HostValue::of_default(port).ok_or_else(|| {
                 invalid(format!(
@@ -140,17 +148,34 @@ impl Inputs {
 }
 
 /// Whether a value is what an input is declared to be.
-fn check(port: &Port, value: &ModelValue, device: &Device) -> Result<()> {
+fn check(port: &Port, value: &HostValue, device: &Device) -> Result<()> {
     let wrong = |found: String| {
         let Port { name, declared, .. } = port;
         Err(invalid(format!("input {name:?} is {found}, the model takes {declared}")))
     };
+    let is_declared = |spec: TensorSpec| match &port.declared {
+        ValueType::Tensor(dtype, dims) => {
+            let fits = dims.as_ref().is_none_or(|dims| has_shape(dims, spec.shape()));
+            spec.dtype() == *dtype && fits
+        }
+        ValueType::Optional(_) | ValueType::Unknown => true,
+        ValueType::Strings(_) | ValueType::Sequence(_) | ValueType::Map(_) => false,
+    };
+    let value = match value {
+        HostValue::Value(value) => value,
+        HostValue::Array(array) => {
+            let spec = array.array().spec();
+            return if is_declared(spec) { Ok(()) } else { wrong(spec.to_string()) };
+        }
+        HostValue::Constant(_) | HostValue::Whole(_) => {
+            return wrong("a value within a model".into());
+        }
+    };
     match (&port.declared, value) {
-        (ValueType::Tensor(dtype, dims), ModelValue::Tensor(tensor)) => {
-            let fits = tensor.dtype() == *dtype
-                && dims.as_ref().is_none_or(|dims| has_shape(dims, tensor.shape()));
-            if !fits {
-                return wrong(TensorSpec::of(tensor.layout()).to_string());
+        (ValueType::Tensor(..), ModelValue::Tensor(tensor)) => {
+            let spec = TensorSpec::of(tensor.layout());
+            if !is_declared(spec) {
+                return wrong(spec.to_string());
             }
             if tensor.device() != *device {
                 let (there, here) = (tensor.device().label(), device.label());

@@ -85,10 +85,15 @@ impl Joined {
         Self { context, groups }
     }
 
-    /// The group of a call, if its inputs are tensors.
+    /// The group of a call, if its inputs are numbers.
     pub fn group(&self, values: &[HostValue]) -> Option<Arc<Group>> {
         let plain = |value: &HostValue| {
-            matches!(value, HostValue::Value(ModelValue::Tensor(_)) | HostValue::Constant(_))
+            matches!(
+                value,
+                HostValue::Value(ModelValue::Tensor(_))
+                    | HostValue::Array(_)
+                    | HostValue::Constant(_)
+            )
         };
         if values.is_empty() || !values.iter().all(plain) {
             return None;

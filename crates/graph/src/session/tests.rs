@@ -52,9 +52,12 @@ fn inputs_come_by_name_or_in_order_and_defaults_may_be_left_out() {
     assert_eq!(sum([("y", &y), ("x", &x)].into()), [6.0, 7.0]);
     assert_eq!(sum([&x, &y].into()), [6.0, 7.0]);
     assert_eq!(sum([&x].into()), [11.0, 12.0]);
+    let on_host = Array::from_slice(&[1f32, 2.0], &[1, 2]).unwrap();
+    assert_eq!(sum([on_host.clone()].into()), [11.0, 12.0]);
+    assert_eq!(sum([("x", on_host)].into()), [11.0, 12.0]);
     let stats = session.stats();
-    assert_eq!((stats.calls, stats.compiled, stats.hits()), (4, 2, 2));
-    assert!(stats.to_string().starts_with("4 calls"), "{stats}");
+    assert_eq!((stats.calls, stats.compiled, stats.hits()), (6, 2, 4));
+    assert!(stats.to_string().starts_with("6 calls"), "{stats}");
 }
 
 #[test]
@@ -63,6 +66,11 @@ fn what_does_not_fit_is_refused_in_words() {
     let error = |inputs: Inputs| session.run(inputs).unwrap_err().to_string();
     let takes = "the model takes x (f32[n, 2]), y (f32[…])";
     assert_eq!(error([("z", &x)].into()), format!("run: there is no input \"z\": {takes}"));
+    let whole = Array::from_slice(&[1i64, 2], &[1, 2]).unwrap();
+    let found = "run: input \"x\" is i64[1, 2], the model takes f32[n, 2]";
+    assert_eq!(error([whole].into()), found);
+    let constant = HostValue::Constant(Constant::new(Array::scalar(1f32)));
+    assert!(error([("x", constant)].into()).contains("a value within a model"));
     assert_eq!(
         error([("y", &x)].into()),
         format!("run: input \"x\" (f32[n, 2]) is not given: {takes}")

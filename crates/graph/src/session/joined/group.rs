@@ -336,10 +336,9 @@ impl Group {
             let Some(forms) = axes::forms_of(&self.forms, &proof.inputs, calls) else {
                 return Ok(None);
             };
-            self.context
-                .program
-                .compile(&self.context.settings, &forms)
-                .map(|stage| Some(Arc::new(stage)))
+            let stage = self.context.program.compile(&self.context.settings, &forms)?;
+            run::rehearse(&self.context, &stage)?;
+            Ok(Some(Arc::new(stage)))
         };
         self.plans[at].get_or_init(|| made().unwrap_or(None));
     }

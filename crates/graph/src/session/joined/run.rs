@@ -267,6 +267,7 @@ fn alike(proof: &Proof, jobs: &[Request]) -> Vec<Vec<usize>> {
         (HostValue::Value(ModelValue::Tensor(a)), HostValue::Value(ModelValue::Tensor(b))) => {
             a.buffer().identity() == b.buffer().identity() && a.layout() == b.layout()
         }
+        (HostValue::Array(a), HostValue::Array(b)) => a.array() == b.array(),
         // Constants are of the model, and the same for the whole group.
         (HostValue::Constant(_), HostValue::Constant(_)) => true,
         _ => false,
@@ -302,20 +303,28 @@ fn together(
     let mut inputs: SmallVec<[Buffer; 8]> = SmallVec::new();
     for (&register, layout) in stage.inputs.iter().zip(plan.inputs()) {
         let Some(&at) = in_registers.get(register) else { return invalid("a register is empty") };
-        let tensor = |number: usize| match &jobs[number].values[at] {
-            HostValue::Value(ModelValue::Tensor(tensor)) => Ok(tensor),
-            _ => invalid("an input is no tensor"),
-        };
+        let given = |call: usize| &jobs[numbers[call.min(numbers.len() - 1)]].values[at];
         let Share::Parts(axis) = proof.inputs[at] else {
-            let given = tensor(numbers[0])?;
-            let given = if given.layout() == layout { given.clone() } else { given.copy()? };
+            let given = given(0).tensor_at(&context.settings)?;
+            let given = if given.layout() == layout { given } else { given.copy()? };
             inputs.push(given.buffer().clone());
             continue;
         };
+        let arrays = (0..calls).map(|call| match given(call) {
+            HostValue::Array(array) => Some(&array.array().bytes()[..]),
+            _ => None,
+        });
+        let arrays: Option<SmallVec<[&[u8]; 64]>> = arrays.collect();
+        // Numbers on the host that follow each other in the batch too go there at once.
+        let follow = layout.is_contiguous() && layout.shape()[..axis].iter().all(|&size| size == 1);
+        if let Some(parts) = arrays.filter(|_| follow) {
+            inputs.push(stream.allocate_with_parts(layout, &parts)?);
+            continue;
+        }
         let joined = stream.allocate(layout.dense_bytes())?;
         let part = layout.shape()[axis] / calls;
         for call in 0..calls {
-            let from = tensor(numbers[call.min(numbers.len() - 1)])?;
+            let from = given(call).tensor_at(&context.settings)?;
             let to = layout.slice(axis, call * part, part, 1)?;
             let (to, from) = (joined.operand(to), from.buffer().operand(*from.layout()));
             stream.record(Command::copy(to, from)?)?;
@@ -336,6 +345,26 @@ fn together(
     let ends = outputs.iter().zip(&stage.outputs).filter(|(_, layout)| layout.elements() > 0);
     let downloads = fetch(stream, ends, whole)?;
     Ok(Together { jobs: numbers.to_vec(), calls, stage, outputs, downloads, whole })
+}
+
+/// Runs a plan once on zeros, and waits, where the device compiles kernels when they are first used: so that no call waits for that.
+pub(super) fn rehearse(context: &Context, stage: &Stage) -> Result<()> {
+    let Some(plan) = stage.plan.as_ref().filter(|_| !context.computes_on_host) else {
+        return Ok(());
+    };
+    let stream = context.lane()?;
+    let zeros = |layout: &Layout| stream.allocate_with(layout, &vec![0; layout.dense_bytes()]);
+    let inputs: Vec<Buffer> = plan.inputs().iter().map(zeros).collect::<Result<_>>()?;
+    let outputs = stage.outputs.iter().map(|layout| stream.allocate(layout.dense_bytes()));
+    let outputs: Vec<Buffer> = outputs.collect::<Result<_>>()?;
+    stream.run(plan, &inputs.iter().collect::<Vec<_>>(), &outputs.iter().collect::<Vec<_>>())?;
+    let ends = outputs.iter().zip(&stage.outputs).filter(|(_, layout)| layout.elements() > 0);
+    for download in fetch(&stream, ends, false)? {
+        // What goes wrong with zeros may go right with what callers give.
+        drop(download.view_bytes());
+    }
+    context.give_back(stream);
+    Ok(())
 }
 
 impl Together {

@@ -6,7 +6,7 @@ use millstream_nn::Tensor;
 
 use crate::expand::{Expanded, Expander, Value};
 use crate::model::{Body, Dim, Operator, ValueType};
-use crate::{Array, Batching, Call, Constant, Joinable, Outputs, Session, Submitted};
+use crate::{Array, Batching, Call, Constant, HostValue, Joinable, Outputs, Session, Submitted};
 
 /// An operator that applies one operation.
 #[derive(Debug)]
@@ -160,8 +160,11 @@ struct Held {
 impl Held {
     fn new(session: &Session, inputs: &[&Tensor]) -> Self {
         let values: Vec<Tensor> = inputs.iter().map(|&input| input.clone()).collect();
-        let values = crate::Inputs::from(&values[..]);
-        let values = values.arranged(session.inputs(), &session.device()).unwrap();
+        Self::with(session, &values[..])
+    }
+
+    fn with(session: &Session, inputs: impl Into<crate::Inputs>) -> Self {
+        let values = inputs.into().arranged(session.inputs(), &session.device()).unwrap();
         let group = session.0.joined.as_ref().unwrap().group(&values).unwrap();
         let terms = crate::coalesce::Terms::default();
         match group.enter(values, terms, Instant::now()).unwrap() {
@@ -380,6 +383,39 @@ fn calls_with_other_shared_inputs_are_kept_apart() {
         let expected: Vec<f32> =
             numbers(8, at).iter().map(|value| value * [2.0, 3.0][at % 2]).collect();
         assert_eq!(y(&ended(call).unwrap()), expected);
+    }
+}
+
+/// Numbers on the host are joined too, with each other and with tensors, and shared inputs by what they are.
+#[test]
+fn numbers_on_the_host_are_joined() {
+    let mut writer = Writer::new();
+    let x = writer.input("x", DType::F32, rows());
+    let rate = writer.input("rate", DType::F32, vec![]);
+    let product = writer.node(binary(BinaryOp::Mul), &[x, rate]);
+    let session = writer.session(product, joining());
+    session.warm_up(&[("x", &[1, 8])]).unwrap();
+    let x = |seed: usize| Array::from_slice(&numbers(8, seed), &[1, 8]).unwrap();
+    let two = || Array::scalar(2f32);
+    for tensors in [0, 2] {
+        let before = session.batching_stats();
+        let held = Held::with(&session, [x(0), two()]);
+        let mut calls: Vec<_> = (1..6)
+            .map(|seed| {
+                let given: HostValue = match seed <= tensors {
+                    true => x(seed).to_tensor(&device()).unwrap().into(),
+                    false => x(seed).into(),
+                };
+                session.submit([("x", given), ("rate", two().into())], &Call::new())
+            })
+            .collect();
+        let first = held.go_on();
+        let others = calls.iter_mut().map(|call| y(&ended(call).unwrap()));
+        for (seed, found) in [y(&first)].into_iter().chain(others).enumerate() {
+            let expected: Vec<f32> = numbers(8, seed).iter().map(|value| value * 2.0).collect();
+            assert_eq!(found, expected, "{seed} of a batch with {tensors} tensors");
+        }
+        assert_eq!(session.batching_stats().sizes[5] - before.sizes[5], 1);
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod folder;
 
-use millstream::graph::ValueType;
+use millstream::graph::{Batching, ValueType};
 use millstream::nn::models::bert::Bert;
 use millstream::nn::{
     Conv1d, ConvOptions, Linear, Module, Plan, ReLU, Result, Sequential, TransformerEncoderLayer,
@@ -82,10 +82,11 @@ impl Workload {
     }
 
     /// A session of the model, which joins calls.
-    pub fn session(&self, device: &Device) -> Result<Session> {
+    pub fn session(&self, device: &Device, batching: Batching) -> Result<Session> {
         let model = self.load(device)?;
         let declared = [("input", ValueType::Tensor(self.dtype(), None))];
         Session::builder(device)
+            .batching(batching)
             .trace(&declared, &["output"], move |inputs| Ok(vec![model.forward(&inputs[0])?]))
     }
 

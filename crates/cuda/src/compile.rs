@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 use millstream_core::{Error, Result};
+use millstream_gpu::before_exit;
 use millstream_kernels::cache::{Cache, CacheKey};
 
 use crate::settings;
@@ -35,7 +36,7 @@ pub(crate) fn options(architecture: &str) -> [String; 3] {
 pub(crate) fn compile_once(name: &str, source: &str, architecture: &str) -> Result<Vec<u8>> {
     let build = || {
         let started = Instant::now();
-        let image = compile(name, source, architecture)?;
+        let image = compile_before_exit(name, source, architecture)?;
         settings::log(|| format!("compiled {name} in {:?}", started.elapsed()));
         Ok(image)
     };
@@ -56,6 +57,12 @@ fn cache() -> Option<&'static Cache> {
         (!off).then(|| Cache::open().map_err(log).ok()).flatten()
     };
     CACHE.get_or_init(open).as_ref()
+}
+
+/// As [`compile`], unless the process exits: the compiler ends with it, under the feet of whoever is in it.
+fn compile_before_exit(name: &str, source: &str, architecture: &str) -> Result<Vec<u8>> {
+    let ends = || failed(name, "the process exits".into());
+    before_exit(|| compile(name, source, architecture)).unwrap_or_else(|| Err(ends()))
 }
 
 /// Machine code for an architecture such as `sm_90`.

@@ -43,6 +43,7 @@
 mod backend;
 mod debug;
 pub mod environment;
+mod exit_gate;
 mod failure;
 pub mod fake;
 mod lowering;
@@ -53,6 +54,8 @@ mod replay;
 mod watcher;
 
 pub use backend::{GpuBackend, Options};
+#[cfg(not(loom))]
+pub use exit_gate::before_exit;
 pub use failure::{DeviceStatus, Failure};
 pub use lowering::{Item, LaunchFailure, LaunchList, ProductOperands};
 pub use memory::{MAX_IN_FLIGHT, Page, Segments};

@@ -21,7 +21,7 @@ mod ticket;
 
 use std::time::Instant;
 
-use millstream_core::sync::shim::{AtomicUsize, Condvar, Mutex, Ordering, lock};
+use millstream_core::sync::shim::{AtomicBool, AtomicUsize, Condvar, Mutex, Ordering, lock};
 use std::sync::Arc;
 
 pub(crate) use batch::{Batch, Next};
@@ -88,6 +88,8 @@ struct Shared<J, R> {
 struct Entry<J, R> {
     slot: Mutex<Slot<J, R>>,
     changed: Condvar,
+    /// Whether something was given. For those that look before they park; what was given is read under the lock.
+    given: AtomicBool,
 }
 
 /// Where a call stands.
@@ -107,7 +109,8 @@ enum Slot<J, R> {
 impl<J, R> Entry<J, R> {
     fn new() -> Arc<Self> {
         let slot = Slot::Waiting { parked: false, waker: None };
-        Arc::new(Self { slot: Mutex::new(slot), changed: Condvar::new() })
+        let given = AtomicBool::new(false);
+        Arc::new(Self { slot: Mutex::new(slot), changed: Condvar::new(), given })
     }
 
     /// Gives a call what it waits for, and wakes it. Gives it back if nobody waits.
@@ -115,6 +118,7 @@ impl<J, R> Entry<J, R> {
         let mut slot = lock(&self.slot);
         match std::mem::replace(&mut *slot, given) {
             Slot::Waiting { parked, waker } => {
+                self.given.store(true, Ordering::Relaxed);
                 drop(slot);
                 if parked {
                     self.changed.notify_one();

@@ -183,7 +183,20 @@ impl Session {
     ///
     /// As for [`run`](Self::run), a shape that is missing, or what goes wrong on the device.
     pub fn warm_up(&self, shapes: &[(&str, &[usize])]) -> Result<()> {
-        let inputs = self.zeros(shapes)?;
+        self.warm_up_with(self.zeros(shapes)?)
+    }
+
+    /// As [`warm_up`](Self::warm_up), with inputs such as these.
+    ///
+    /// # Blocks when
+    ///
+    /// Always, until the run is finished.
+    ///
+    /// # Errors
+    ///
+    /// As for [`run`](Self::run), or what goes wrong on the device.
+    pub fn warm_up_with(&self, inputs: impl Into<Inputs>) -> Result<()> {
+        let inputs = inputs.into();
         let group = self.group(&inputs)?;
         let outputs = self.run(inputs)?;
         outputs.wait()?;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
+use millstream::graph::Batching;
 use millstream::nn::Module;
 use millstream::{Device, Error, Result};
 
@@ -38,6 +39,10 @@ pub(crate) struct Arguments {
     /// How calls reach the device.
     #[arg(long, value_delimiter = ',', default_value = "direct")]
     pub mode: Vec<Mode>,
+    /// With `--mode coalesced`, calls that meet are joined in any case, with so many batches in flight. Otherwise the session finds out
+    /// whether to join them, and how many.
+    #[arg(long, value_name = "BATCHES", value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub in_flight: Option<u8>,
     /// When callers send: `closed`, when they have their answers; or `poisson:RATE`, at random times, so many calls per second
     /// in all, whether or not there are answers. A latency then counts from the time at which the call should have been sent.
     #[arg(long, default_value = "closed", value_parser = arrivals)]
@@ -54,6 +59,16 @@ pub(crate) struct Arguments {
     /// Draw throughput, times one core, and p99 against threads to an SVG file.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// How calls are joined with `--mode coalesced`.
+    pub fn batching(&self) -> Batching {
+        match self.in_flight {
+            Some(batches) => Batching::new().always().in_flight(batches.into()),
+            None => Batching::new(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -218,7 +233,8 @@ fn measure(workload: &'static Workload, run: &Run<'_>) -> Result<Vec<Row>> {
             Mode::Direct => &*model,
             Mode::Plan => &plan,
             Mode::Coalesced => {
-                let session = workload.session(&device)?;
+                let session = workload.session(&device, arguments.batching())?;
+                session.warm_up_with([&workload.input(0, &device)?])?;
                 let callee = TracedCallee {
                     workload,
                     origin,

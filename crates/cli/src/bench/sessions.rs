@@ -20,7 +20,7 @@ pub(super) fn measure(path: &Path, run: &Run<'_>) -> Result<Vec<Row>> {
     let arguments = run.arguments;
     let batching = |mode: Mode| match mode {
         Mode::Direct => Ok(Batching::off()),
-        Mode::Coalesced => Ok(Batching::new()),
+        Mode::Coalesced => Ok(arguments.batching()),
         Mode::Plan => {
             let reason =
                 "a model file is always run by plans: --mode is direct or coalesced".into();
@@ -44,6 +44,10 @@ pub(super) fn measure(path: &Path, run: &Run<'_>) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for &mode in &arguments.mode {
         let session = Session::builder(&run.device).batching(batching(mode)?).open(path)?;
+        if mode == Mode::Coalesced {
+            run.bar.set_message("compiling plans for batches");
+            session.warm_up_with(inputs.on_host(0, 0)?.given(&run.device)?)?;
+        }
         let exact = mode.is_exact(&run.device);
         let callee = SessionCallee { session: &session, inputs, origin, exact };
         let arrivals = arguments.arrivals;

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use millstream_core::sync::shim::{Ordering, lock, wait_until};
 
@@ -47,6 +47,16 @@ impl<J, R> Entry<J, R> {
 impl<J, R> Ticket<J, R> {
     pub(super) fn new(coalescer: Coalescer<J, R>, entry: Arc<Entry<J, R>>) -> Self {
         Self { coalescer, entry: Some(entry) }
+    }
+
+    /// Looks for the call's turn for a while, and lets other threads run between looks: where a batch takes about as long as it takes
+    /// to wake a thread, its callers need not sleep, and its leader need not wake them.
+    pub fn look(&self, patience: Duration) {
+        let Some(entry) = self.entry.as_ref().filter(|_| !patience.is_zero()) else { return };
+        let begun = Instant::now();
+        while !entry.given.load(Ordering::Relaxed) && begun.elapsed() < patience {
+            std::thread::yield_now();
+        }
     }
 
     /// Parks until the call's turn has come, or the deadline has passed.

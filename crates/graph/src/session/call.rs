@@ -94,10 +94,13 @@ impl Session {
                 return Ok(self.alone(values, started)?.with_active(active));
             }
             Begun::Lead(batch) => group.lead(batch)?,
-            Begun::Wait(ticket) => match turn(&group, ticket.wait(call.deadline))? {
-                Ok(answer) => answer,
-                Err(batch) => group.lead(batch)?,
-            },
+            Begun::Wait(ticket) => {
+                ticket.look(group.patience());
+                match turn(&group, ticket.wait(call.deadline))? {
+                    Ok(answer) => answer,
+                    Err(batch) => group.lead(batch)?,
+                }
+            }
         };
         self.0.stats.end(started);
         Ok(Outputs::of_answer(Arc::clone(&self.0.names), answer))

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::axes::{self, Joinable, Proof};
 use super::policy::{Mode, Policy};
@@ -46,7 +46,12 @@ pub(in crate::session) struct Group {
     preparing: AtomicBool,
     /// The most calls of a batch.
     most: AtomicUsize,
+    /// Nanoseconds that the last batch took. A guess of the next.
+    lately: AtomicU64,
 }
+
+/// Callers whose batches take no longer than this look for their turn instead of sleeping.
+const SHORT_BATCH: Duration = Duration::from_micros(300);
 
 /// Where the host computes, the temporary values of a batch have no more bytes than this: beyond, they do not stay in its caches,
 /// and a batch takes longer than its calls.
@@ -97,6 +102,17 @@ impl Group {
             wanted: AtomicU64::new(0),
             preparing: AtomicBool::new(false),
             most: AtomicUsize::new(batching.most),
+            lately: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// For how long a caller looks for its turn before it sleeps. Not where callers need the processor that computes.
+    pub fn patience(&self) -> Duration {
+        let lately = Duration::from_nanos(self.lately.load(Ordering::Relaxed));
+        match self.context.computes_on_host || lately > SHORT_BATCH {
+            true => Duration::ZERO,
+            // The one that runs, and its own.
+            false => 3 * lately,
         }
     }
 
@@ -233,9 +249,11 @@ impl Group {
         result: Result<Vec<Result<Answer>>>,
     ) -> Result<Answer> {
         let calls = batch.jobs().len();
-        let at_hand = self.coalescer.at_hand();
-        self.context.counters.batch(batch.jobs().iter().map(|job| job.entered), begun);
-        self.count(calls, at_hand, Instant::now());
+        let (at_hand, ended) = (self.coalescer.at_hand(), Instant::now());
+        let took = ended.saturating_duration_since(begun).as_nanos();
+        self.lately.store(u64::try_from(took).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.context.counters.batch(batch.jobs().iter().map(|job| job.entered), begun, ended);
+        self.count(calls, at_hand, ended);
         let next = if self.context.computes_on_host { Next::Last } else { Next::First };
         let own = match result {
             Ok(answers) => batch.answer(answers, next),
@@ -250,7 +268,11 @@ impl Group {
         let ready = |at: usize| {
             self.plans[at].get().and_then(Option::as_ref).map(|plan| (SIZES[at], Arc::clone(plan)))
         };
-        let wanted = SIZES.iter().position(|&size| size >= calls)?;
+        // Where the host computes, rows for nobody cost as much as others. A GPU has room for them, and each size costs kernels.
+        let fits = |size: usize| {
+            size >= calls && (self.context.computes_on_host || size.is_power_of_two())
+        };
+        let wanted = SIZES.iter().position(|&size| fits(size))?;
         if let Some(found) = ready(wanted) {
             return Some(found);
         }

@@ -15,6 +15,8 @@ pub struct BatchingStats {
     pub sizes: Vec<u64>,
     /// Time that calls of batches waited before their batch began, in all.
     pub queue_time: Duration,
+    /// Time that batches took, in all, from when they began until their answers were there.
+    pub run_time: Duration,
     /// Calls that found the queue full.
     pub rejected: u64,
     /// Calls that were given up before they had an answer.
@@ -54,7 +56,8 @@ impl fmt::Display for BatchingStats {
         if batches > 0 {
             let largest = self.sizes.iter().rposition(|&count| count > 0).map_or(0, |at| at + 1);
             let mean = calls as f64 / batches as f64;
-            write!(f, " ({mean:.1} each, up to {largest}), {each:?} in the queue")?;
+            let run = self.run_time / batches.min(u64::from(u32::MAX)) as u32;
+            write!(f, " ({mean:.1} each, up to {largest}; {run:?}), {each:?} in the queue")?;
         }
         if let Some(in_flight) = self.in_flight {
             write!(f, ", {in_flight} in flight")?;
@@ -80,6 +83,7 @@ impl fmt::Display for BatchingStats {
 pub(in crate::session) struct Counters {
     sizes: Vec<AtomicU64>,
     queue_nanoseconds: AtomicU64,
+    run_nanoseconds: AtomicU64,
     rejected: AtomicU64,
     canceled: AtomicU64,
     late: AtomicU64,
@@ -91,6 +95,7 @@ impl Counters {
         Self {
             sizes: (0..most).map(|_| AtomicU64::new(0)).collect(),
             queue_nanoseconds: AtomicU64::new(0),
+            run_nanoseconds: AtomicU64::new(0),
             rejected: AtomicU64::new(0),
             canceled: AtomicU64::new(0),
             late: AtomicU64::new(0),
@@ -98,7 +103,13 @@ impl Counters {
         }
     }
 
-    pub(super) fn batch(&self, entered: impl ExactSizeIterator<Item = Instant>, begun: Instant) {
+    /// Counts a batch by when its calls came, and when it began and ended.
+    pub(super) fn batch(
+        &self,
+        entered: impl ExactSizeIterator<Item = Instant>,
+        begun: Instant,
+        ended: Instant,
+    ) {
         if let Some(count) = entered.len().checked_sub(1).and_then(|at| self.sizes.get(at)) {
             count.fetch_add(1, Ordering::Relaxed);
         }
@@ -106,6 +117,8 @@ impl Counters {
             entered.map(|entered| begun.saturating_duration_since(entered).as_nanos()).sum();
         let waited = u64::try_from(waited).unwrap_or(u64::MAX);
         self.queue_nanoseconds.fetch_add(waited, Ordering::Relaxed);
+        let ran = ended.saturating_duration_since(begun).as_nanos();
+        self.run_nanoseconds.fetch_add(u64::try_from(ran).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     pub(super) fn rejected(&self) {
@@ -129,6 +142,7 @@ impl Counters {
         BatchingStats {
             sizes: self.sizes.iter().map(read).collect(),
             queue_time: Duration::from_nanos(read(&self.queue_nanoseconds)),
+            run_time: Duration::from_nanos(self.run_nanoseconds.load(Ordering::Relaxed)),
             rejected: read(&self.rejected),
             canceled: read(&self.canceled),
             late: read(&self.late),

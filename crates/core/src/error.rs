@@ -155,6 +155,15 @@ pub enum Error {
         /// How long the call waited.
         waited: Duration,
     },
+    /// The deadline of a call of a session passed before it was answered. It was given up.
+    #[error("the call was given up: its deadline passed before it was answered")]
+    Late,
+    /// Too many calls of a session wait for their turn already.
+    #[error("{waiting} calls wait already: call again later, or allow more with Batching::queue")]
+    Busy {
+        /// How many wait.
+        waiting: usize,
+    },
     /// A command failed on the device. What it should have made is not there, nor what is computed from that;
     /// nothing else is harmed.
     #[error("{command}{} failed on stream {stream} (sequence number {sequence}): {message}", in_layer(*layer))]
@@ -367,6 +376,7 @@ impl Error {
             Error::OutOfMemory { .. }
                 | Error::OutOfHostMemory { .. }
                 | Error::StreamsExhausted { .. }
+                | Error::Busy { .. }
                 | Error::Timeout { .. }
                 | Error::Fault { .. }
                 | Error::Compile { .. }

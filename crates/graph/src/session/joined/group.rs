@@ -156,25 +156,23 @@ impl Group {
             Entered::Wait(ticket) => Ok(Begun::Wait(ticket)),
             Entered::Full => {
                 self.context.counters.rejected();
-                let most = self.context.batching.queue;
-                let reason = format!(
-                    "{most} calls wait already: call again later, or allow more with Batching::queue"
-                );
-                Err(Error::Invalid { op: "run", reason })
+                Err(Error::Busy { waiting: self.context.batching.queue })
             }
         }
     }
 
     /// The answer of a call that has waited for its turn.
     pub fn lost(&self, lost: Lost) -> Error {
-        let reason = match lost {
+        match lost {
             Lost::Late => {
                 self.context.counters.late();
-                "the deadline of the call passed before it was answered"
+                Error::Late
             }
-            Lost::Leader => "the call that led the batch of this one panicked",
-        };
-        Error::Invalid { op: "run", reason: reason.into() }
+            Lost::Leader => {
+                let reason = "the call that led the batch of this one panicked".into();
+                Error::Invalid { op: "run", reason }
+            }
+        }
     }
 
     /// Leads a batch to its end, on the calling thread. Gives the leader's own answer.

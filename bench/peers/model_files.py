@@ -69,6 +69,15 @@ def mlp_large(path):
     b.save(path, (64, 2048), x)
 
 
+def mlp(path):
+    b, x = Builder(6), "x"
+    for inputs, outputs in [(512, 1024), (1024, 1024), (1024, 512)]:
+        x = b.node("Relu", x) if x != "x" else x
+        x = b.node("Gemm", x, b.weight(outputs, inputs), b.weight(outputs), transB=1)
+    # Calls are joined along it.
+    b.save(path, ("batch", 512), x)
+
+
 def conv1d(path):
     b, x = Builder(2), "x"
     for channels in (80, 256, 256):
@@ -101,6 +110,7 @@ def encoder(path):
 
 
 BUILT = {
+    "mlp": (mlp, (1, 512)),
     "mlp-large": (mlp_large, (64, 2048)),
     "conv1d": (conv1d, (1, 80, 200)),
     "encoder": (encoder, (1, 128, 256)),
@@ -155,7 +165,9 @@ def references():
 def make(names):
     """The folders of these models, each with `model.onnx` and its inputs."""
     models = None
-    for name in ["minilm", *names]:
+    # Quantized from the other.
+    needed = ["minilm"] if "minilm-int8" in names else []
+    for name in [*needed, *names]:
         folder = FOLDER / name
         edition = folder / "edition"
         if edition.exists() and edition.read_text() == str(EDITION):

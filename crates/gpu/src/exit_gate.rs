@@ -73,7 +73,7 @@ mod process {
     use super::Gate;
 
     /// How long an exit waits. A kernel is compiled in less than a second.
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const TIMEOUT: Duration = Duration::from_secs(10);
 
     /// With the process that it belongs to.
     static GATE: LazyLock<(Gate, u32)> = LazyLock::new(|| (Gate::new(), std::process::id()));
@@ -88,7 +88,7 @@ mod process {
             let (gate, process) = &*GATE;
             // In a child of a fork the threads that were inside do not exist.
             if *process == std::process::id() {
-                gate.close(Some(Instant::now() + PATIENCE));
+                gate.close(Some(Instant::now() + TIMEOUT));
             }
         });
     }

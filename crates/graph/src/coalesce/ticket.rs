@@ -51,10 +51,10 @@ impl<J, R> Ticket<J, R> {
 
     /// Looks for the call's turn for a while, and lets other threads run between looks: where a batch takes about as long as it takes
     /// to wake a thread, its callers need not sleep, and its leader need not wake them.
-    pub fn look(&self, patience: Duration) {
-        let Some(entry) = self.entry.as_ref().filter(|_| !patience.is_zero()) else { return };
+    pub fn look(&self, timeout: Duration) {
+        let Some(entry) = self.entry.as_ref().filter(|_| !timeout.is_zero()) else { return };
         let begun = Instant::now();
-        while !entry.given.load(Ordering::Relaxed) && begun.elapsed() < patience {
+        while !entry.given.load(Ordering::Relaxed) && begun.elapsed() < timeout {
             std::thread::yield_now();
         }
     }

@@ -107,7 +107,7 @@ impl Group {
     }
 
     /// For how long a caller looks for its turn before it sleeps. Not where callers need the processor that computes.
-    pub fn patience(&self) -> Duration {
+    pub fn look_timeout(&self) -> Duration {
         let lately = Duration::from_nanos(self.lately.load(Ordering::Relaxed));
         match self.context.computes_on_host || lately > SHORT_BATCH {
             true => Duration::ZERO,

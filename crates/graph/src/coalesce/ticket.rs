@@ -49,9 +49,9 @@ impl<J, R> Ticket<J, R> {
         Self { coalescer, entry: Some(entry) }
     }
 
-    /// Looks for the call's turn for a while, and lets other threads run between looks: where a batch takes about as long as it takes
+    /// Waits for the call's turn for a while without sleeping, and lets other threads run meanwhile: where a batch takes about as long as it takes
     /// to wake a thread, its callers need not sleep, and its leader need not wake them.
-    pub fn look(&self, timeout: Duration) {
+    pub fn spin(&self, timeout: Duration) {
         let Some(entry) = self.entry.as_ref().filter(|_| !timeout.is_zero()) else { return };
         let begun = Instant::now();
         while !entry.given.load(Ordering::Relaxed) && begun.elapsed() < timeout {

@@ -95,7 +95,7 @@ impl Session {
             }
             Begun::Lead(batch) => group.lead(batch)?,
             Begun::Wait(ticket) => {
-                ticket.look(group.look_timeout());
+                ticket.spin(group.spin_timeout());
                 match turn(&group, ticket.wait(call.deadline))? {
                     Ok(answer) => answer,
                     Err(batch) => group.lead(batch)?,

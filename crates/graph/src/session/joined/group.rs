@@ -50,7 +50,7 @@ pub(in crate::session) struct Group {
     lately: AtomicU64,
 }
 
-/// Callers whose batches take no longer than this look for their turn instead of sleeping.
+/// Callers whose batches take no longer than this spin for their turn instead of sleeping.
 const SHORT_BATCH: Duration = Duration::from_micros(300);
 
 /// Where the host computes, the temporary values of a batch have no more bytes than this: beyond, they do not stay in its caches,
@@ -106,8 +106,8 @@ impl Group {
         }
     }
 
-    /// For how long a caller looks for its turn before it sleeps. Not where callers need the processor that computes.
-    pub fn look_timeout(&self) -> Duration {
+    /// For how long a caller spins for its turn before it sleeps. Not where callers need the processor that computes.
+    pub fn spin_timeout(&self) -> Duration {
         let lately = Duration::from_nanos(self.lately.load(Ordering::Relaxed));
         match self.context.computes_on_host || lately > SHORT_BATCH {
             true => Duration::ZERO,

@@ -10,7 +10,8 @@
 #                                                  mistake at a time, each of which it must notice
 #     scripts/metal-driver.sh coverage             which lines of crates/metal the device's tests run; fails below 95 %
 #     scripts/metal-driver.sh share                our own share of a replayed call beside that of the CUDA device; fails above 1.5 times
-#     scripts/metal-driver.sh ci                   what CI runs: test, device, a hundredth of the suite, 20 random cases
+#     scripts/metal-driver.sh ci                   what CI runs: test, device, a tenth of the suite (another one every day, or the one that
+#                                                  MILLSTREAM_CONFORMANCE_PART names), 20 random cases
 #     scripts/metal-driver.sh full                 the same at length: 20 seeds, 100 exits, the whole suite, 1000 random cases, stress with 8 to 256
 #                                                  threads, coverage, our own share, and changes that must be noticed
 set -euo pipefail
@@ -110,7 +111,7 @@ case $what in
     coverage) coverage "$@" ;;
     share) cargo bench --quiet -p millstream-share --bench share ;;
     random) random "$@" ;;
-    ci) plain; device; conformance 7/100; random 20 ;;
+    ci) plain; device; conformance "${MILLSTREAM_CONFORMANCE_PART:-$((10#$(date +%j) % 10 + 1))/10}"; random 20 ;;
     full)
         plain
         MILLSTREAM_METAL_SEEDS=20 MILLSTREAM_METAL_EXITS=100 device

@@ -5,9 +5,7 @@ use millstream::memory::Layout;
 use millstream::{Buffer, DType, Device, Result, Stream};
 use millstream_metal_driver::control::{self, Refusal};
 
-use crate::kit::{
-    alone, filled, negated, no_rule_is_broken, open, row, set_number, set_variable, value, warm_up,
-};
+use crate::kit::{alone, no_rule_is_broken, open, row, set_number, set_variable, value, warm_up};
 
 /// A device with indirect commands.
 fn indirect() -> Device {
@@ -151,18 +149,17 @@ alone! {
         no_rule_is_broken();
     }
 
-    /// Memory goes while a batch that names it may be in flight, and commands that name it with it.
+    /// A device is closed when its last batch is through, which its handler says later. Commands stay until then.
     fn commands_go_after_the_batches_that_use_them() {
-        let device = indirect();
-        warm_up(&device.stream().unwrap());
         for seed in 1..=set_number("MILLSTREAM_METAL_SEEDS", 5) {
             control::set_seed(seed);
-            for _ in 0..20 {
+            for _ in 0..10 {
+                let device = indirect();
                 let call = Call::new(&device);
-                (1..8).for_each(|start| assert_eq!(call.run(start as f32).unwrap(), start as f32));
-                let last = negated(&call.stream, &filled(&call.stream, 3.0).unwrap()).unwrap();
+                (1..6).for_each(|start| assert_eq!(call.run(start as f32).unwrap(), start as f32));
+                assert!(living() > 0);
                 drop(call);
-                drop(last);
+                device.close().unwrap();
             }
             no_rule_is_broken();
         }

@@ -98,7 +98,7 @@ alone! {
     }
 
     /// Batches have fault records of their own, and a command names one of them.
-    fn a_launch_that_fails_is_told_to_its_own_call() {
+    fn a_launch_that_fails_fails_its_own_call() {
         let device = indirect();
         let stream = device.stream().unwrap();
         let (table, to) = (stream.allocate(4 * 64 * 4).unwrap(), stream.allocate(64 * 4).unwrap());
@@ -118,7 +118,7 @@ alone! {
         no_rule_is_broken();
     }
 
-    /// Without residency sets the encoder is told what commands name.
+    /// Without residency sets what commands name is declared to the encoder.
     fn indirect_commands_need_no_residency_sets() {
         set_variable("MILLSTREAM_METAL_RESIDENCY", "0");
         let call = Call::new(&indirect());

@@ -6,11 +6,13 @@
 #     scripts/metal-driver.sh conformance [K/N]    the suite on the device, or the K-th of N parts
 #     scripts/metal-driver.sh random [COUNT]       cases that nobody thought of, 1000 unless given
 #     scripts/metal-driver.sh stress [THREADS…]    stress scenarios on the device, 8 threads unless given
-#     scripts/metal-driver.sh tsan                 under ThreadSanitizer: the device's tests of order, and the driver's of races, with a planted
-#                                                  mistake at a time, each of which it must notice
+#     scripts/metal-driver.sh tsan                 under ThreadSanitizer: the device's tests of order, some of the suite and of the stress
+#                                                  scenarios, and the driver's tests of races, with a planted mistake at a time, each of
+#                                                  which it must notice
 #     scripts/metal-driver.sh coverage             which lines of crates/metal the device's tests run; fails below 95 %
 #     scripts/metal-driver.sh share                our own share of a replayed call beside that of the CUDA device; fails above 1.5 times
-#     scripts/metal-driver.sh ci                   what CI runs: test, device, a hundredth of the suite, 20 random cases
+#     scripts/metal-driver.sh ci                   what CI runs: test, device, a tenth of the suite (another one every day, or the one that
+#                                                  MILLSTREAM_CONFORMANCE_PART names), 20 random cases
 #     scripts/metal-driver.sh full                 the same at length: 20 seeds, 100 exits, the whole suite, 1000 random cases, stress with 8 to 256
 #                                                  threads, coverage, our own share, and changes that must be noticed
 set -euo pipefail
@@ -60,10 +62,14 @@ tsan() {
     export PATH="/usr/bin:$PATH" RUSTC_BOOTSTRAP=1 METAL_DRIVER_SANITIZER=thread
     export RUSTFLAGS="-Zsanitizer=thread -Zexternal-clangrt -Clinker=clang-22 -Clink-arg=-fsanitize=thread -Clink-arg=--ld-path=$lld"
     export TSAN_OPTIONS="halt_on_error=0 exitcode=66" CARGO_TARGET_DIR=target/tsan
-    races() { /usr/bin/cargo test --quiet -Zbuild-std --target "$target" -p millstream-metal-driver --test races; }
+    watched() { /usr/bin/cargo test --quiet -Zbuild-std --target "$target" "$@"; }
+    races() { watched -p millstream-metal-driver --test races; }
     # Two seeds and two threads: each thread of a group is one to the sanitizer, which has room for so many. Not the failures: they
     # are about one thread of the host.
-    MILLSTREAM_METAL_SEEDS=2 MILLSTREAM_METAL_THREADS=2 /usr/bin/cargo test --quiet -Zbuild-std --target "$target" -p millstream-on-driver --test device -- order:: lifetime::the_65th
+    MILLSTREAM_METAL_SEEDS=2 MILLSTREAM_METAL_THREADS=2 watched -p millstream-on-driver --test device -- order:: indirect:: lifetime::the_65th
+    MILLSTREAM_CONFORMANCE_PART=7/1000 watched -p millstream-on-driver --test conformance the_metal_device_conforms
+    MILLSTREAM_METAL_RANDOM=10 watched -p millstream-on-driver --test conformance random_cases
+    MILLSTREAM_WAIT_TIMEOUT_MS=900000 "$CARGO_TARGET_DIR/$target/debug/millstream" stress --device metal --small --threads 8 --iterations 1 --scenario basic
     races
     local sign="ThreadSanitizer: data race"
     for mistake in unwaited-queue unwaited-result no-barrier no-fence early-reuse early-release; do
@@ -110,7 +116,7 @@ case $what in
     coverage) coverage "$@" ;;
     share) cargo bench --quiet -p millstream-share --bench share ;;
     random) random "$@" ;;
-    ci) plain; device; conformance 7/100; random 20 ;;
+    ci) plain; device; conformance "${MILLSTREAM_CONFORMANCE_PART:-$((10#$(date +%j) % 10 + 1))/10}"; random 20 ;;
     full)
         plain
         MILLSTREAM_METAL_SEEDS=20 MILLSTREAM_METAL_EXITS=100 device

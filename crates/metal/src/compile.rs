@@ -28,6 +28,8 @@ pub(crate) struct Compiler {
     device: Obj<dyn MTLDevice>,
     features: Features,
     archives: Archives,
+    /// Pipelines may be used by indirect commands.
+    indirect: bool,
     creating: Mutex<()>,
 }
 
@@ -57,14 +59,19 @@ struct Answer {
 }
 
 impl Compiler {
-    /// The compiler of a device, with binary archives if they are wanted.
-    pub fn new(device: &Obj<dyn MTLDevice>, features: Features, archives: bool) -> Self {
+    /// The compiler of a device, with binary archives and pipelines for indirect commands if they are wanted.
+    pub fn new(
+        device: &Obj<dyn MTLDevice>,
+        features: Features,
+        archives: bool,
+        indirect: bool,
+    ) -> Self {
         device.setShouldMaximizeConcurrentCompilation(true);
         let archives = match archives {
             true => Archives::new(device, &features),
             false => Archives::default(),
         };
-        Self { device: device.clone(), features, archives, creating: Mutex::default() }
+        Self { device: device.clone(), features, archives, indirect, creating: Mutex::default() }
     }
 
     fn turn(&self) -> MutexGuard<'_, ()> {
@@ -141,6 +148,9 @@ impl Compiler {
             descriptor.setComputeFunction(Some(&function));
             // SAFETY: every launch has groups of whole SIMD groups.
             unsafe { descriptor.setThreadGroupSizeIsMultipleOfThreadExecutionWidth(true) };
+            if self.indirect {
+                descriptor.setSupportIndirectCommandBuffers(true);
+            }
             archive.offer(&descriptor);
             let made = {
                 let _turn = self.turn();

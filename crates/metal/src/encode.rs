@@ -10,6 +10,7 @@ use objc2_metal::{
 };
 use smallvec::SmallVec;
 
+use crate::indirect::Indirect;
 use crate::memory::object;
 use crate::objects::{Obj, RawBufferObject, Ref, pooled};
 use crate::platform::Metal;
@@ -18,7 +19,7 @@ use crate::queue::{Completion, MAX_OPEN, MetalEncoder, MetalQueue, as_event};
 use crate::times::Times;
 
 /// Words of a list that say that a launch is not cut.
-const WHOLE: [u64; GRID_WORDS] = [0; GRID_WORDS];
+pub(crate) const WHOLE: [u64; GRID_WORDS] = [0; GRID_WORDS];
 
 impl Metal {
     /// Encodes and commits a list as the next batch of a queue.
@@ -46,6 +47,40 @@ impl Metal {
                 Err(failure) if !pass.committed => return Err(failure),
                 Err(failure) => queue.timeline.fail(pass.tick, failure),
                 Ok(()) => {}
+            }
+            pass.commit();
+            self.gpu.capture.batch();
+            Ok(())
+        })
+    }
+
+    /// The same with commands that are there already. Where they cannot be had, the list is encoded.
+    ///
+    /// # Safety
+    ///
+    /// As above.
+    ///
+    /// # Errors
+    ///
+    /// As above.
+    pub unsafe fn execute(
+        &self,
+        indirect: &mut Indirect,
+        list: &Prepared,
+        queue: &MetalQueue,
+        encoder: &mut MetalEncoder,
+    ) -> Result<(), Failure> {
+        pooled(|| {
+            let _turn = self.gpu.encoding_turn();
+            self.gpu.residency.commit();
+            let mut pass = Pass::new(self, queue, encoder, list)?;
+            let faults = pass.faults;
+            let compute = pass.compute()?;
+            // SAFETY: as the caller says; such a list has neither parts nor times, so nothing of it is committed before the end.
+            unsafe {
+                if !indirect.execute(compute, list, faults) {
+                    pass.run(list)?;
+                }
             }
             pass.commit();
             self.gpu.capture.batch();
@@ -221,7 +256,7 @@ fn wait_for(commands: &Ref<dyn MTLCommandBuffer>, (event, value): (&Ref<dyn MTLS
     }
 }
 
-fn size([width, height, depth]: [u32; 3]) -> MTLSize {
+pub(crate) fn size([width, height, depth]: [u32; 3]) -> MTLSize {
     MTLSize { width: width as usize, height: height as usize, depth: depth as usize }
 }
 

@@ -30,6 +30,8 @@ pub(crate) struct Gpu {
     pub device: Obj<dyn MTLDevice>,
     pub quirks: Quirks,
     pub settings: Settings,
+    /// Prepared lists are indirect command buffers.
+    pub indirect: bool,
     pub description: String,
     pub cores: u32,
     /// The largest buffer.
@@ -215,7 +217,8 @@ impl Gpu {
         };
         let capture = Capture::begin(&device, &settings);
         let matrices = settings.matrices && features.matrices;
-        let compiler = Compiler::new(&device, features, settings.archives);
+        let indirect = settings.indirect && features.indirect;
+        let compiler = Compiler::new(&device, features, settings.archives, indirect);
         let builtins = Builtins::new(&compiler)?;
         Ok(Self {
             description: describe(&device, &features, cores),
@@ -233,6 +236,7 @@ impl Gpu {
             kernels: Kernels::new(config),
             builtins,
             clock: Clock::of(&device),
+            indirect,
             capture,
             allocated: AtomicUsize::new(0),
             spare_queues: Mutex::default(),

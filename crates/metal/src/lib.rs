@@ -15,6 +15,7 @@
 //! |---|---|---|
 //! | `MILLSTREAM_METAL_QUEUES` | command queues that all streams share; `0`: one for each stream | `0` |
 //! | `MILLSTREAM_METAL_REPLAY` | `0`: batches that come again are lowered again | `1` |
+//! | `MILLSTREAM_METAL_INDIRECT` | `1`: such batches are indirect command buffers, where the GPU has them | `0` |
 //! | `MILLSTREAM_METAL_RESIDENCY` | `0`: no residency sets | `1` |
 //! | `MILLSTREAM_METAL_MATRICES` | `0`: products without simdgroup matrices | `1` |
 //! | `MILLSTREAM_METAL_ARCHIVES` | `1`: compiled kernels are kept in binary archives, in `MILLSTREAM_CACHE_DIR` | `0` |
@@ -38,6 +39,7 @@ mod deferred;
 mod encode;
 mod failure;
 mod gpu;
+mod indirect;
 mod kernels;
 mod memory;
 mod objects;

@@ -15,7 +15,8 @@ pub(crate) type Obj<T> = Retained<ProtocolObject<T>>;
 /// An object that is borrowed.
 pub(crate) type Ref<T> = ProtocolObject<T>;
 
-/// A pointer to an object that somebody else holds.
+/// A pointer to an object that somebody else holds. A list of them is a list of pointers, as Metal takes it.
+#[repr(transparent)]
 pub(crate) struct Raw<T: ?Sized>(NonNull<Ref<T>>);
 
 impl<T: ?Sized> Raw<T> {

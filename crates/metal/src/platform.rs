@@ -15,6 +15,7 @@ use millstream_kernels::{Key, Limits};
 use objc2_metal::MTLSharedEvent;
 
 use crate::gpu::Gpu;
+use crate::indirect::Indirect;
 use crate::kernels::Kernel;
 use crate::memory::{HostMemory, MetalMemory};
 use crate::objects::{Raw, RawBufferObject};
@@ -204,6 +205,9 @@ impl Platform for Metal {
     ) -> Result<Prepared, Failure> {
         let mut prepared = Prepared::default();
         prepared.fill(self, list, queue.fault_place().segment)?;
+        if self.gpu.indirect {
+            prepared.indirect = Indirect::of(self.gpu, &prepared);
+        }
         Ok(prepared)
     }
 
@@ -213,6 +217,12 @@ impl Platform for Metal {
         queue: &MetalQueue,
         encoder: &mut MetalEncoder,
     ) -> Result<(), Failure> {
+        if let Some(mut indirect) = captured.indirect.take() {
+            // SAFETY: as who captured it has promised.
+            let encoded = unsafe { self.execute(&mut indirect, captured, queue, encoder) };
+            captured.indirect = Some(indirect);
+            return encoded;
+        }
         // SAFETY: as who captured it has promised.
         unsafe { self.encode(captured, queue, encoder) }
     }

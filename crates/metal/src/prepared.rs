@@ -6,11 +6,12 @@ use millstream_gpu::{Binding, Failure, Item, LaunchList, Platform};
 use objc2_metal::MTLComputePipelineState;
 
 use crate::builtin::COPY_THREADS;
+use crate::indirect::Indirect;
 use crate::objects::{Raw, RawBufferObject};
 use crate::platform::Metal;
 
 /// Buffers that an encoder has places for.
-const PLACES: usize = 31;
+pub(crate) const PLACES: usize = 31;
 /// Where kernels find which part of a cut launch they are.
 pub(crate) const GRID_INDEX: usize = 30;
 /// Words of that: where the part begins, and groups in all, along three axes.
@@ -67,6 +68,8 @@ pub(crate) struct Prepared {
     pub times: usize,
     /// How many command buffers it has beside the first.
     pub parts: usize,
+    /// The same as commands that are there already, where they are wanted.
+    pub indirect: Option<Indirect>,
     state: State,
     /// Where times go that are not written yet.
     unwritten: Vec<RawBufferObject>,
@@ -119,6 +122,7 @@ impl Prepared {
         self.ops.clear();
         self.words.clear();
         (self.times, self.parts) = (0, 0);
+        self.indirect = None;
         self.state = State::default();
         self.unwritten.clear();
         for (index, item) in list.iter().enumerate() {

@@ -8,6 +8,7 @@ mod clock;
 mod cost;
 mod failures;
 mod functions;
+mod indirect;
 mod lab;
 mod limits;
 mod newer;
@@ -55,13 +56,14 @@ fn measured(text: impl Into<String>) -> RowResult {
 }
 
 fn checks() -> impl Iterator<Item = &'static Check> {
-    let all: [&[Check]; 9] = [
+    let all: [&[Check]; 10] = [
         numbers::CHECKS,
         functions::CHECKS,
         order::CHECKS,
         queues::CHECKS,
         limits::CHECKS,
         newer::CHECKS,
+        indirect::CHECKS,
         clock::CHECKS,
         cost::CHECKS,
         failures::CHECKS,

@@ -26,6 +26,8 @@ pub(crate) struct Settings {
     pub queues: Option<usize>,
     /// Batches that come again are prepared lists.
     pub replay: bool,
+    /// Prepared lists are indirect command buffers, where the GPU has them.
+    pub indirect: bool,
     /// Residency sets.
     pub residency: bool,
     /// Products with simdgroup matrices, where the GPU has them.
@@ -66,6 +68,7 @@ impl Settings {
             work: if work == 0 { USUAL_WORK } else { work },
             queues: (queues > 0).then_some(queues as usize),
             replay: switch("MILLSTREAM_METAL_REPLAY", true)?,
+            indirect: switch("MILLSTREAM_METAL_INDIRECT", false)?,
             residency: switch("MILLSTREAM_METAL_RESIDENCY", true)?,
             matrices: switch("MILLSTREAM_METAL_MATRICES", true)?,
             archives: switch("MILLSTREAM_METAL_ARCHIVES", false)?,

@@ -45,6 +45,8 @@ pub(crate) struct Features {
     pub matrices: bool,
     /// Binary archives.
     pub archives: bool,
+    /// Indirect command buffers of dispatches.
+    pub indirect: bool,
 }
 
 impl Features {
@@ -66,7 +68,8 @@ impl Features {
             return Err(format!("{} has memory of its own: it needs Apple silicon", device.name()));
         }
         let residency = family >= 6 && version.is_at_least(15);
-        Ok(Self { version, family, residency, matrices: family >= 7, archives: family >= 7 })
+        let newer = family >= 7;
+        Ok(Self { version, family, residency, matrices: newer, archives: newer, indirect: newer })
     }
 }
 

@@ -42,13 +42,8 @@ fn prepare(target: &OnDevice) {
     let keys: Vec<Key> =
         keys.into_iter().filter(|key| key.constants().all(|c| c != ("WIDE", 1))).collect();
     let started = std::time::Instant::now();
-    // Two at a time, as there are cores.
-    let half = keys.len().div_ceil(2).max(1);
-    std::thread::scope(|scope| {
-        for keys in keys.chunks(half) {
-            scope.spawn(move || keys.chunks(40).for_each(millstream_metal::prepare));
-        }
-    });
+    // Few and large libraries: a compiler takes longer to start than for some kernels.
+    keys.chunks(200).for_each(millstream_metal::prepare);
     println!("{} kernels ready after {:?}", keys.len(), started.elapsed());
 }
 

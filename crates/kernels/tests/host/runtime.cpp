@@ -17,6 +17,10 @@
 #ifdef WITH_TSAN
 #include <sanitizer/tsan_interface.h>
 #endif
+#if !defined(WITH_ASAN) && !defined(WITH_TSAN)
+#define STACKS_STAY 1
+#include <mutex>
+#endif
 
 // Both as in the prelude of the host dialect.
 struct Thread {
@@ -71,10 +75,44 @@ struct SimdGroup {
     uint32_t arrived, round, size;
     alignas(16) char slots[2][LANES * WIDEST];
 };
+// Stacks of fibers, for the thread that runs them. A thread that ends leaves them to others, since fresh memory takes longer
+// than most kernels run. Not where a sanitizer remembers who used it.
+struct Stacks {
+    std::vector<char*> own;
+    void have(size_t count) {
+#ifdef STACKS_STAY
+        std::lock_guard<std::mutex> lock(left_lock());
+        while (own.size() < count && !left().empty()) {
+            own.push_back(left().back());
+            left().pop_back();
+        }
+#endif
+        while (own.size() < count) own.push_back((char*)aligned_alloc(64, STACK));
+    }
+    ~Stacks() {
+#ifdef STACKS_STAY
+        std::lock_guard<std::mutex> lock(left_lock());
+        left().insert(left().end(), own.begin(), own.end());
+#else
+        for (char* stack : own) free(stack);
+#endif
+    }
+#ifdef STACKS_STAY
+    // Never destroyed: threads may end after them.
+    static std::vector<char*>& left() {
+        static auto* stacks = new std::vector<char*>;
+        return *stacks;
+    }
+    static std::mutex& left_lock() {
+        static auto* lock = new std::mutex;
+        return *lock;
+    }
+#endif
+};
 struct Runtime {
     std::vector<Fiber> fibers;
     std::vector<SimdGroup> simds;
-    std::vector<char*> stacks;
+    Stacks stacks;
     Fiber* current;
     void* main_sp;
     void (*kernel)(const HostCall*);
@@ -230,7 +268,7 @@ bool run_group(const HostCall& call, uint32_t threads, int kind, uint64_t& seed)
         fiber.call.thread.count = threads;
         fiber.call.thread.lane = i % LANES;
         fiber.call.thread.simd = i / LANES;
-        fiber.stack = r.stacks[i];
+        fiber.stack = r.stacks.own[i];
         fiber.fake_stack = nullptr;
 #ifdef WITH_TSAN
         fiber.tsan = __tsan_create_fiber(0);
@@ -334,7 +372,7 @@ host_dispatch(void (*kernel)(const HostCall*), const uint64_t* shared, const uin
     r.error = nullptr;
     r.fibers.resize(threads);
     r.simds.resize(threads / LANES);
-    while (r.stacks.size() < threads) r.stacks.push_back((char*)aligned_alloc(64, STACK));
+    if (r.stacks.own.size() < threads) r.stacks.have(threads);
     HostCall call = {};
     for (uint32_t i = 0; i < count; i++) call.buffers[i] = buffers[i];
     call.params = (uint64_t)params;

@@ -117,6 +117,8 @@ Refusal {
     SampleBuffer,
     /// A binary archive, or what is to be added to one.
     Archive,
+    /// An indirect command buffer.
+    IndirectCommandBuffer,
     /// The file of a binary archive.
     ArchiveFile,
     /// A text: the compiler finds a mistake in its last line.

@@ -23,6 +23,8 @@ pub enum Deviation {
     Imprecise = 1 << 6,
     /// A barrier orders nothing.
     NoBarriers = 1 << 7,
+    /// What a residency set gets counts at once.
+    CommitsSets = 1 << 8,
 }
 
 static DEVIATIONS: AtomicU32 = AtomicU32::new(0);

@@ -98,6 +98,16 @@ rules! {
     HeapPlacement,
     /// A counter index lies inside its sample buffer.
     SampleIndex,
+    /// A command, a range of commands and a buffer index lie inside of what an indirect command buffer was made for.
+    IndirectIndex,
+    /// An indirect command is of a kind that its buffer was made for, and sets what it does not inherit.
+    IndirectKind,
+    /// A pipeline of an indirect command was made for such commands.
+    IndirectPipeline,
+    /// What an indirect command names is declared to the encoder that runs it, or resident.
+    IndirectNotDeclared,
+    /// An indirect command buffer is neither changed nor released before the command buffers that use it are through.
+    IndirectInFlight,
     /// A feature is used only on devices that have it.
     NoSuchFeature,
     /// Strings are UTF-8.

@@ -87,7 +87,7 @@ impl Lab {
     pub fn open(options: &ProbeOptions) -> Result<Self> {
         pooled(|| {
             let (device, features) = gpu::find_device()?;
-            let compiler = Compiler::new(&device, features, false);
+            let compiler = Compiler::new(&device, features, false, features.indirect);
             let lab = Self {
                 device,
                 features,

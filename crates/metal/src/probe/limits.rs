@@ -47,6 +47,11 @@ pub(super) const CHECKS: &[Check] = &[
         assumed: "a queue takes 32 residency sets, and runs what is in them",
         run: residency_sets,
     },
+    Check {
+        name: "residency-commit",
+        assumed: "what a residency set gets counts after its commit",
+        run: residency_commit,
+    },
     Check { name: "memory-limits", assumed: "", run: memory_limits },
 ];
 
@@ -168,6 +173,24 @@ fn residency_sets(lab: &Lab) -> RowResult {
         right += usize::from(buffer.get(0) as usize == THREADS);
     }
     compared(right == 32, format!("memory of {right} of 32 sets was used"))
+}
+
+fn residency_commit(lab: &Lab) -> RowResult {
+    if !lab.features.residency {
+        return Err("this device has no residency sets".into());
+    }
+    let made = lab.device.newResidencySetWithDescriptor_error(&MTLResidencySetDescriptor::new());
+    let set = made.map_err(|error| error.localizedDescription().to_string())?;
+    let memory = lab.words(1 << 20)?;
+    let empty = set.allocatedSize();
+    set.addAllocation(ProtocolObject::from_ref(memory.object()));
+    let added = set.allocatedSize();
+    set.commit();
+    let committed = set.allocatedSize();
+    compared(
+        added == empty && committed > empty,
+        format!("{empty} bytes at first, {added} with a buffer, {committed} after the commit"),
+    )
 }
 
 fn memory_limits(lab: &Lab) -> RowResult {

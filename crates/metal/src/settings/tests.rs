@@ -18,6 +18,7 @@ fn defaults_are_changed_by_what_is_set_and_nonsense_is_an_error() {
     assert_eq!(with("MILLSTREAM_METAL_CAPTURE", "").unwrap(), defaults);
     assert_eq!(with("MILLSTREAM_METAL_CAPTURE_BATCHES", "3").unwrap().capture_batches, 3);
     assert!(!defaults.archives && with("MILLSTREAM_METAL_ARCHIVES", "1").unwrap().archives);
+    assert!(!defaults.indirect && with("MILLSTREAM_METAL_INDIRECT", "1").unwrap().indirect);
     assert!(defaults.matrices && !with("MILLSTREAM_METAL_MATRICES", "0").unwrap().matrices);
     for (key, value) in [
         ("MILLSTREAM_METAL_QUEUES", "65"),

@@ -11,6 +11,7 @@ fn quirks_apply_to_families_and_versions_that_the_table_names() {
         residency: false,
         matrices: true,
         archives: true,
+        indirect: true,
     };
     assert_eq!(Quirks::from_table(&features(7, 14, 1), &table), serial);
     assert_eq!(Quirks::from_table(&features(8, 14, 4), &table), serial);

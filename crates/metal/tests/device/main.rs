@@ -7,6 +7,7 @@ mod archives;
 mod compiler;
 mod failures;
 mod in_place;
+mod indirect;
 mod kit;
 mod lifetime;
 mod memory;
@@ -23,6 +24,7 @@ const TESTS: &[&str] = &[
     include_str!("compiler.rs"),
     include_str!("failures.rs"),
     include_str!("in_place.rs"),
+    include_str!("indirect.rs"),
     include_str!("lifetime.rs"),
     include_str!("memory.rs"),
     include_str!("order.rs"),

@@ -69,7 +69,15 @@ alone! {
 
     fn a_device_without_newer_features_says_what_could_not_be_run() {
         control::set_paravirtual(true);
-        for name in ["residency-sets", "counter-samples", "counter-unit", "matrix-sums"] {
+        for name in [
+            "residency-sets",
+            "residency-commit",
+            "counter-samples",
+            "counter-unit",
+            "matrix-sums",
+            "indirect-commands",
+            "indirect-cost",
+        ] {
             let row = row(name);
             assert_eq!(row.outcome, ProbeOutcome::NotRun, "{row:?}");
             assert!(row.found.contains("this device has no"), "{row:?}");
@@ -107,10 +115,15 @@ alone! {
 
     fn barriers_that_order_nothing_are_noticed() {
         is_noticed(Deviation::NoBarriers, "barrier-orders-dispatches");
+        assert_eq!(row("indirect-commands").outcome, ProbeOutcome::Not);
     }
 
     fn a_clock_of_ticks_is_noticed() {
         is_noticed(Deviation::CountsTicks, "counter-unit");
+    }
+
+    fn a_set_that_needs_no_commit_is_noticed() {
+        is_noticed(Deviation::CommitsSets, "residency-commit");
     }
 
     fn groups_that_are_smaller_are_noticed() {

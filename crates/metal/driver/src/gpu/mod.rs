@@ -3,9 +3,11 @@
 mod compile;
 mod fibers;
 mod jitter;
+mod second;
 mod signature;
 mod strict;
 mod toolchain;
 
 pub use compile::{Kernel, Program, check, compile};
 pub use jitter::Jitter;
+pub use second::at_once;

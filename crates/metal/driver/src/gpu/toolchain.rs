@@ -21,6 +21,8 @@ pub const FLAGS: &[&str] = &[
     "-march=x86-64-v3",
     "-ffp-contract=off",
     "-fwrapv",
+    // Attributes of Metal's are no mistakes of spelling, and looking for what they might be takes long.
+    "-fno-spell-checking",
     "-Wno-unknown-attributes",
     "-Wno-unknown-pragmas",
     "-Wno-pass-failed",

@@ -125,6 +125,25 @@ impl Commands {
         self.use_object(buffer.address(), &buffer.in_flight, || Any::from(buffer.retain()));
     }
 
+    /// Notes that it uses a buffer that only an indirect command names: it is not retained.
+    pub fn note_buffer(&self, address: usize, in_flight: &Arc<AtomicUsize>) {
+        lock(&self.state).buffers.insert(address);
+        self.note_use(address, in_flight);
+    }
+
+    /// Notes that it uses something that it does not retain.
+    pub fn note_use(&self, address: usize, in_flight: &Arc<AtomicUsize>) {
+        if let Entry::Vacant(place) = lock(&self.state).used.entry(address) {
+            in_flight.fetch_add(1, Ordering::AcqRel);
+            place.insert((Arc::clone(in_flight), None));
+        }
+    }
+
+    /// Whether residency sets say what is resident.
+    pub fn has_residency(&self) -> bool {
+        !lock(&self.state).sets.is_empty() || self.queue.has_residency()
+    }
+
     /// Notes that it uses something that must live until it is through.
     pub fn use_object(
         &self,

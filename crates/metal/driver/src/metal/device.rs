@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::buffer::{self, Buffer, Memory, Options, PAGE};
 use super::event::{Fence, SharedEvent};
 use super::heap::{self, Heap};
+use super::indirect::{self, IndirectCommands};
 use super::library::{self, CompileOptions, Function};
 use super::pipeline;
 use super::queue::Queue;
@@ -66,6 +67,7 @@ class!(
         method!(c"newComputePipelineStateWithDescriptor:options:reflection:error:", c"@@:@Q^@^@", pipeline_of, fn(This<Device>, Sel, This<pipeline::Descriptor>, usize, *mut Raw, *mut Raw) -> Raw),
         method!(c"newBinaryArchiveWithDescriptor:error:", c"@@:@^@", new_archive, fn(This<Device>, Sel, This<archive::Descriptor>, *mut Raw) -> Raw),
         method!(c"newResidencySetWithDescriptor:error:", c"@@:@^@", residency_set, fn(This<Device>, Sel, This<residency::Descriptor>, *mut Raw) -> Raw),
+        method!(c"newIndirectCommandBufferWithDescriptor:maxCommandCount:options:", c"@@:@QQ", indirect_commands, fn(This<Device>, Sel, This<indirect::Descriptor>, usize, usize) -> Raw),
         method!(c"counterSets", c"@@:", counter_sets, fn(This<Device>, Sel) -> Raw),
         method!(c"supportsCounterSampling:", c"C@:Q", supports_sampling, fn(This<Device>, Sel, usize) -> bool),
         method!(c"newCounterSampleBufferWithDescriptor:error:", c"@@:@^@", sample_buffer, fn(This<Device>, Sel, This<counters::Descriptor>, *mut Raw) -> Raw),
@@ -320,7 +322,7 @@ unsafe extern "C" fn new_pipeline(
 ) -> Raw {
     let can = !function.uses_matrices() || this.has("simdgroup matrices");
     // SAFETY: the caller passes null or a place.
-    unsafe { pipeline::make(can.then(|| function.retain()), 0, error) }
+    unsafe { pipeline::make(can.then(|| function.retain()), 0, false, error) }
 }
 
 unsafe extern "C" fn pipeline_of(
@@ -362,6 +364,20 @@ unsafe extern "C" fn residency_set(
         return ptr::null_mut();
     }
     new(ResidencySet::default()).into_raw()
+}
+
+unsafe extern "C" fn indirect_commands(
+    this: This<Device>,
+    _: Sel,
+    descriptor: This<indirect::Descriptor>,
+    count: usize,
+    _: usize,
+) -> Raw {
+    if !this.has("an indirect command buffer") || control::refused(Refusal::IndirectCommandBuffer) {
+        return ptr::null_mut();
+    }
+    IndirectCommands::make(descriptor, count)
+        .map_or(ptr::null_mut(), |commands| new(commands).into_raw())
 }
 
 unsafe extern "C" fn counter_sets(this: This<Device>, _: Sel) -> Raw {

@@ -7,10 +7,12 @@ use super::buffer::{Buffer, Memory};
 use super::commands::{Commands, Entered};
 use super::counters::SampleBuffer;
 use super::event::Fence;
+use super::indirect::IndirectCommands;
 use super::pass::{Dispatch, Pass, Step};
 use super::pipeline::{Pipeline, SIMD_WIDTH};
-use super::{Size, blit, lock};
+use super::{Range, Size, blit, lock};
 use crate::deviations::{Deviation, deviates};
+use crate::gpu::Kernel;
 use crate::objc::{Id, Sel, This, class, method};
 use crate::rules::{Rule, violation};
 
@@ -32,6 +34,8 @@ pub struct Encoder {
 pub struct State {
     ended: bool,
     pub pass: Pass,
+    /// Buffers that were declared, by address.
+    pub declared: Vec<usize>,
     pipeline: Option<Id<Pipeline>>,
     slots: [Slot; 31],
 }
@@ -58,6 +62,8 @@ class!(
         method!(c"updateFence:", c"v@:@", update_fence, fn(This<Encoder>, Sel, This<Fence>)),
         method!(c"waitForFence:", c"v@:@", wait_fence, fn(This<Encoder>, Sel, This<Fence>)),
         method!(c"useResource:usage:", c"v@:@Q", use_resource, fn(This<Encoder>, Sel, This<Buffer>, usize)),
+        method!(c"useResources:count:usage:", c"v@:^@QQ", use_resources, fn(This<Encoder>, Sel, *const This<Buffer>, usize, usize)),
+        method!(c"executeCommandsInBuffer:withRange:", c"v@:@{_NSRange=QQ}", execute, fn(This<Encoder>, Sel, This<IndirectCommands>, Range)),
         method!(c"sampleCountersInBuffer:atSampleIndex:withBarrier:", c"v@:@QC", sample, fn(This<Encoder>, Sel, This<SampleBuffer>, usize, bool)),
         method!(c"dispatchType", c"Q@:", dispatch_type, fn(This<Encoder>, Sel) -> usize),
         method!(c"endEncoding", c"v@:", end, fn(This<Encoder>, Sel)),
@@ -118,6 +124,14 @@ unsafe extern "C" fn set_pipeline(this: This<Encoder>, sel: Sel, pipeline: This<
 }
 
 impl Encoder {
+    fn declare(&self, sel: Sel, buffers: &[This<Buffer>]) {
+        let Some((_entered, mut state)) = self.enter(sel.name()) else { return };
+        for buffer in buffers {
+            self.uses(&mut state, *buffer);
+            state.declared.push(buffer.address());
+        }
+    }
+
     fn barrier(&self, sel: Sel) {
         let Some((_entered, mut state)) = self.enter(sel.name()) else { return };
         if !deviates(Deviation::NoBarriers) {
@@ -133,7 +147,7 @@ fn is_index(index: usize) -> bool {
     index < 31
 }
 
-fn is_offset(offset: usize, bytes: usize) -> bool {
+pub fn is_offset(offset: usize, bytes: usize) -> bool {
     if offset >= bytes {
         violation(
             Rule::OffsetOutside,
@@ -205,35 +219,51 @@ unsafe extern "C" fn set_bytes(
     state.slots[index] = Slot::Bytes(words.into());
 }
 
+/// Groups and threads of a dispatch, unless a rule is against them.
+pub fn check_dispatch(
+    kernel: &Kernel,
+    max_threads: usize,
+    groups: Size,
+    threads: Size,
+) -> Option<([u32; 3], u32)> {
+    let count = |size: Size| size.width.saturating_mul(size.height).saturating_mul(size.depth);
+    let per_group = count(threads);
+    if per_group == 0 || count(groups) == 0 {
+        violation(
+            Rule::EmptyDispatch,
+            format_args!("{}: groups {groups:?} of {threads:?}", kernel.name),
+        );
+        return None;
+    }
+    if per_group > max_threads {
+        violation(
+            Rule::TooManyThreads,
+            format_args!("{}: {per_group} threads, {max_threads} at most", kernel.name),
+        );
+        return None;
+    }
+    if !per_group.is_multiple_of(SIMD_WIDTH) {
+        violation(Rule::GroupNotMultiple, format_args!("{}: {per_group} threads", kernel.name));
+        return None;
+    }
+    let groups = [groups.width, groups.height, groups.depth].map(|size| size as u32);
+    Some((groups, per_group as u32))
+}
+
 unsafe extern "C" fn dispatch(this: This<Encoder>, sel: Sel, groups: Size, threads: Size) {
     let Some((_entered, mut state)) = this.enter(sel.name()) else { return };
     let Some(pipeline) = state.pipeline.clone() else {
         violation(Rule::NoPipeline, "a dispatch without a pipeline");
         return;
     };
-    let count = |size: Size| size.width.saturating_mul(size.height).saturating_mul(size.depth);
-    let (kernel, per_group) = (pipeline.kernel(), count(threads));
-    if per_group == 0 || count(groups) == 0 {
-        violation(
-            Rule::EmptyDispatch,
-            format_args!("{}: groups {groups:?} of {threads:?}", kernel.name),
-        );
+    let kernel = pipeline.kernel();
+    let Some((groups, threads)) = check_dispatch(kernel, pipeline.max_threads, groups, threads)
+    else {
         return;
-    }
-    if per_group > pipeline.max_threads {
-        violation(
-            Rule::TooManyThreads,
-            format_args!("{}: {per_group} threads, {} at most", kernel.name, pipeline.max_threads),
-        );
-        return;
-    }
-    if !per_group.is_multiple_of(SIMD_WIDTH) {
-        violation(Rule::GroupNotMultiple, format_args!("{}: {per_group} threads", kernel.name));
-        return;
-    }
+    };
     let mut own = Dispatch {
-        groups: [groups.width, groups.height, groups.depth].map(|size| size as u32),
-        threads: per_group as u32,
+        groups,
+        threads,
         buffers: [0; 31],
         bytes: Vec::new(),
         memory: Vec::new(),
@@ -289,8 +319,27 @@ unsafe extern "C" fn wait_fence(this: This<Encoder>, sel: Sel, fence: This<Fence
 }
 
 unsafe extern "C" fn use_resource(this: This<Encoder>, sel: Sel, buffer: This<Buffer>, _: usize) {
-    let Some((_entered, mut state)) = this.enter(sel.name()) else { return };
-    this.uses(&mut state, buffer);
+    this.declare(sel, &[buffer]);
+}
+
+unsafe extern "C" fn use_resources(
+    this: This<Encoder>,
+    sel: Sel,
+    buffers: *const This<Buffer>,
+    count: usize,
+    _: usize,
+) {
+    // SAFETY: the caller passes so many.
+    this.declare(sel, unsafe { std::slice::from_raw_parts(buffers, count) });
+}
+
+unsafe extern "C" fn execute(
+    this: This<Encoder>,
+    sel: Sel,
+    indirect: This<IndirectCommands>,
+    range: Range,
+) {
+    this.execute(sel.name(), indirect, range);
 }
 
 /// Apple's GPUs sample where encoders begin and end, and nowhere else.

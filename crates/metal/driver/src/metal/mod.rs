@@ -10,6 +10,7 @@ mod device;
 mod encoder;
 mod event;
 mod heap;
+mod indirect;
 mod library;
 mod pass;
 mod pipeline;

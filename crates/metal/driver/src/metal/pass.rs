@@ -7,7 +7,7 @@ use super::Range;
 use super::buffer::Memory;
 use super::counters::SampleBuffer;
 use crate::control;
-use crate::gpu::{Jitter, Program};
+use crate::gpu::{Jitter, Program, at_once};
 use crate::objc::Id;
 use crate::rules::{Rule, violation};
 
@@ -150,8 +150,6 @@ fn run_in_any_order(steps: &[Step], jitter: &mut Jitter) {
             }
         }
     };
-    std::thread::scope(|scope| {
-        scope.spawn(|| take(&mut Jitter::new(), &mut order.iter().rev()));
-        take(jitter, &mut order.iter());
-    });
+    let theirs = || take(&mut Jitter::new(), &mut order.iter().rev());
+    at_once(&theirs, || take(jitter, &mut order.iter()));
 }

@@ -1,6 +1,6 @@
 //! Compute pipelines.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::archive::Archive;
@@ -23,6 +23,8 @@ pub struct Pipeline {
     /// The place of its kernel among the program's. The function itself may go.
     pub index: usize,
     pub max_threads: usize,
+    /// Indirect commands may use it.
+    pub indirect: bool,
     /// Command buffers that use it and are not through.
     pub in_flight: Arc<AtomicUsize>,
 }
@@ -41,6 +43,7 @@ pub struct Descriptor {
     function: Mutex<Option<Id<Function>>>,
     archives: Mutex<Vec<Id<Archive>>>,
     max_threads: AtomicUsize,
+    indirect: AtomicBool,
 }
 
 impl Descriptor {
@@ -83,7 +86,12 @@ impl Pipeline {
 /// # Safety
 ///
 /// `error` is null or can be written.
-pub unsafe fn make(function: Option<Id<Function>>, wanted_threads: usize, error: *mut Raw) -> Raw {
+pub unsafe fn make(
+    function: Option<Id<Function>>,
+    wanted_threads: usize,
+    indirect: bool,
+    error: *mut Raw,
+) -> Raw {
     let refuse = |message: &str| {
         // SAFETY: as the caller says.
         unsafe { write_error(error, Error::make("CompilerError", 2, message, None)) };
@@ -107,7 +115,7 @@ pub unsafe fn make(function: Option<Id<Function>>, wanted_threads: usize, error:
     let max_threads = if wanted_threads == 0 { own_max } else { own_max.min(wanted_threads) };
     let max_threads = max_threads.min(control::max_threads());
     let (program, index) = (Arc::clone(&function.program), function.kernel);
-    new(Pipeline { program, index, max_threads, in_flight: Arc::default() }).into_raw()
+    new(Pipeline { program, index, max_threads, indirect, in_flight: Arc::default() }).into_raw()
 }
 
 /// As above, from a descriptor, on a device that has a feature or says that it has not.
@@ -128,8 +136,9 @@ pub unsafe fn make_from(
     {
         control::count_archive_hit();
     }
+    let indirect = descriptor.indirect.load(Ordering::Relaxed);
     // SAFETY: as the caller says.
-    unsafe { make(function, descriptor.max_threads.load(Ordering::Relaxed), error) }
+    unsafe { make(function, descriptor.max_threads.load(Ordering::Relaxed), indirect, error) }
 }
 
 unsafe extern "C" fn max_threads(this: This<Pipeline>, _: Sel) -> usize {
@@ -163,4 +172,6 @@ unsafe extern "C" fn set_archives(this: This<Descriptor>, _: Sel, archives: Opti
     *lock(&this.archives) = archives.map_or_else(Vec::new, |archives| archives.of_class());
 }
 
-unsafe extern "C" fn set_indirect(_: This<Descriptor>, _: Sel, _: bool) {}
+unsafe extern "C" fn set_indirect(this: This<Descriptor>, _: Sel, indirect: bool) {
+    this.indirect.store(indirect, Ordering::Relaxed);
+}

@@ -93,6 +93,10 @@ impl Queue {
         call_handlers(commands, handlers);
     }
 
+    pub fn has_residency(&self) -> bool {
+        !lock(&self.sets).is_empty()
+    }
+
     /// Where a queue has residency sets, everything that is used must be in one.
     pub fn check_residency(&self, own: &[Id<ResidencySet>], used: impl Iterator<Item = usize>) {
         let sets = lock(&self.sets);

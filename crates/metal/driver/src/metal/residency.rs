@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
+use super::buffer::PAGE;
 use super::lock;
 use crate::control;
+use crate::deviations::{Deviation, deviates};
 use crate::foundation::alloc_default;
 use crate::objc::{Header, Sel, This, class, method};
 
@@ -37,6 +39,7 @@ class!(
         method!(c"removeAllAllocations", c"v@:", remove_all, fn(This<ResidencySet>, Sel)),
         method!(c"containsAllocation:", c"C@:@", contains, fn(This<ResidencySet>, Sel, *const Header) -> bool),
         method!(c"allocationCount", c"Q@:", count, fn(This<ResidencySet>, Sel) -> usize),
+        method!(c"allocatedSize", c"Q@:", allocated_size, fn(This<ResidencySet>, Sel) -> u64),
         method!(c"commit", c"v@:", commit, fn(This<ResidencySet>, Sel)),
         method!(c"requestResidency", c"v@:", request, fn(This<ResidencySet>, Sel)),
         method!(c"endResidency", c"v@:", nothing, fn(This<ResidencySet>, Sel)),
@@ -72,7 +75,11 @@ impl ResidencySet {
 }
 
 unsafe extern "C" fn add(this: This<ResidencySet>, _: Sel, allocation: *const Header) {
-    lock(&this.state).pending.insert(allocation.addr());
+    let mut state = lock(&this.state);
+    state.pending.insert(allocation.addr());
+    if deviates(Deviation::CommitsSets) {
+        state.committed = state.pending.clone();
+    }
 }
 
 unsafe extern "C" fn remove(this: This<ResidencySet>, _: Sel, allocation: *const Header) {
@@ -122,6 +129,11 @@ unsafe extern "C" fn contains(this: This<ResidencySet>, _: Sel, allocation: *con
 
 unsafe extern "C" fn count(this: This<ResidencySet>, _: Sel) -> usize {
     lock(&this.state).pending.len()
+}
+
+/// As the last commit left it; every allocation counts as a page.
+unsafe extern "C" fn allocated_size(this: This<ResidencySet>, _: Sel) -> u64 {
+    (lock(&this.state).committed.len() * PAGE) as u64
 }
 
 unsafe extern "C" fn commit(this: This<ResidencySet>, _: Sel) {

@@ -74,6 +74,71 @@ impl Bench {
         self.gpu.device.newResidencySetWithDescriptor_error(&descriptor).expect("a residency set")
     }
 
+    /// An indirect command buffer of four dispatches with three buffers each.
+    fn indirect(
+        &self,
+        types: MTLIndirectCommandType,
+        inherits: bool,
+    ) -> Obj<dyn MTLIndirectCommandBuffer> {
+        let descriptor = MTLIndirectCommandBufferDescriptor::new();
+        descriptor.setCommandTypes(types);
+        descriptor.setInheritPipelineState(inherits);
+        descriptor.setInheritBuffers(inherits);
+        descriptor.setMaxKernelBufferBindCount(3);
+        let options = MTLResourceOptions::StorageModeShared;
+        // SAFETY: a small number.
+        let made = unsafe {
+            self.gpu.device.newIndirectCommandBufferWithDescriptor_maxCommandCount_options(
+                &descriptor,
+                4,
+                options,
+            )
+        };
+        made.expect("an indirect command buffer")
+    }
+
+    /// One whose first command is a dispatch of `scale`.
+    fn indirect_scale(&self) -> Obj<dyn MTLIndirectCommandBuffer> {
+        let made = self.indirect(MTLIndirectCommandType::ConcurrentDispatch, false);
+        // SAFETY: a command and indices that there are.
+        unsafe {
+            let command = made.indirectComputeCommandAtIndex(0);
+            command.setComputePipelineState(&self.indirect_pipeline(true));
+            (0..3).for_each(|index| command.setKernelBuffer_offset_atIndex(&self.buffer, 0, index));
+            command.concurrentDispatchThreadgroups_threadsPerThreadgroup(size(1), size(32));
+        }
+        made
+    }
+
+    /// A pipeline that lives as long as the process, for indirect commands or not.
+    fn indirect_pipeline(&self, indirect: bool) -> Obj<dyn MTLComputePipelineState> {
+        let descriptor = MTLComputePipelineDescriptor::new();
+        let name = NSString::from_str("scale");
+        descriptor.setComputeFunction(self.gpu.library.newFunctionWithName(&name).as_deref());
+        descriptor.setSupportIndirectCommandBuffers(indirect);
+        let made = self.gpu.device.newComputePipelineStateWithDescriptor_options_reflection_error(
+            &descriptor,
+            MTLPipelineOption::empty(),
+            None,
+        );
+        let made = made.expect("a pipeline");
+        std::mem::forget(made.clone());
+        made
+    }
+
+    /// Runs commands of an indirect command buffer, after the buffer was declared or without.
+    fn execute(&self, indirect: &Ref<dyn MTLIndirectCommandBuffer>, declared: bool, count: usize) {
+        self.encode(|encoder| {
+            if declared {
+                let buffer = ProtocolObject::from_ref(&*self.buffer);
+                encoder.useResource_usage(buffer, MTLResourceUsage::Read | MTLResourceUsage::Write);
+            }
+            let range = NSRange { location: 0, length: count };
+            // SAFETY: what is wrong with it is what is tested.
+            unsafe { encoder.executeCommandsInBuffer_withRange(indirect, range) };
+        });
+    }
+
     fn event(&self) -> Obj<dyn MTLSharedEvent> {
         self.gpu.device.newSharedEvent().expect("an event")
     }
@@ -337,6 +402,50 @@ fn mistakes() -> Vec<(Rule, Mistake)> {
                 .expect("a sample buffer");
             // SAFETY: beyond the end, which is the mistake.
             let _ = unsafe { buffer.resolveCounterRange(NSRange { location: 2, length: 3 }) };
+        }),
+        (Rule::IndirectIndex, |bench| {
+            bench.execute(&bench.indirect_scale(), true, 5);
+            let many = bench.indirect(MTLIndirectCommandType::ConcurrentDispatch, false);
+            rules::take();
+            // SAFETY: beyond the last one, which is the mistake.
+            unsafe {
+                many.indirectComputeCommandAtIndex(0).setKernelBuffer_offset_atIndex(
+                    &bench.buffer,
+                    0,
+                    3,
+                )
+            };
+        }),
+        (Rule::IndirectKind, |bench| {
+            let drawing = bench.indirect(MTLIndirectCommandType::Draw, false);
+            let inherits = bench.indirect(MTLIndirectCommandType::ConcurrentDispatch, true);
+            // SAFETY: a command that there is.
+            let [draw, inherits] =
+                unsafe { [&drawing, &inherits].map(|made| made.indirectComputeCommandAtIndex(0)) };
+            draw.concurrentDispatchThreadgroups_threadsPerThreadgroup(size(1), size(32));
+            assert_eq!(rules::take().len(), 1);
+            inherits.setComputePipelineState(&bench.indirect_pipeline(true));
+            assert_eq!(rules::take().len(), 1);
+            // SAFETY: an index that there is, where nothing can be set.
+            unsafe { inherits.setKernelBuffer_offset_atIndex(&bench.buffer, 0, 0) };
+        }),
+        (Rule::IndirectPipeline, |bench| {
+            let made = bench.indirect(MTLIndirectCommandType::ConcurrentDispatch, false);
+            // SAFETY: a command that there is.
+            let command = unsafe { made.indirectComputeCommandAtIndex(0) };
+            command.setComputePipelineState(&bench.indirect_pipeline(false));
+        }),
+        (Rule::IndirectNotDeclared, |bench| bench.execute(&bench.indirect_scale(), false, 4)),
+        (Rule::IndirectInFlight, |bench| {
+            let (made, commands) = (bench.indirect_scale(), bench.commands());
+            let encoder = commands.computeCommandEncoder().expect("an encoder");
+            let range = NSRange { location: 1, length: 1 };
+            // SAFETY: commands that there are; that one is changed while it is used is the mistake.
+            unsafe {
+                encoder.executeCommandsInBuffer_withRange(&made, range);
+                made.indirectComputeCommandAtIndex(1).setBarrier();
+            }
+            encoder.endEncoding();
         }),
         (Rule::NoSuchFeature, |_| {
             control::set_paravirtual(true);

@@ -304,3 +304,19 @@ fn elementwise_operations_become_one_chain() {
     let names = w.check(&[result, square]);
     assert_eq!(names, ["chain", "chain"]);
 }
+
+#[test]
+fn a_power_of_two_is_a_square_and_others_stay() {
+    for (exponent, wanted) in [(2.0, "Square"), (3.0, "Pow"), (0.5, "Pow")] {
+        let mut w = Writer::new();
+        let x = w.input(&[3, 5]);
+        let exponent = w.number(exponent);
+        let power = w.binary(BinaryOp::Pow, x, exponent);
+        assert_eq!(w.check(&[power]), [wanted]);
+    }
+    // Repeated to a larger shape, it is no function of one number any more.
+    let mut w = Writer::new();
+    let (x, two) = (w.input(&[5]), w.weights(&[3, 1], 1));
+    let power = w.binary(BinaryOp::Pow, x, two);
+    assert_eq!(w.check(&[power]), ["Pow"]);
+}

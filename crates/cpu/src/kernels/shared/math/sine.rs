@@ -30,7 +30,8 @@ fn turned(x: f32, quarters: u64) -> f32 {
     let sine = t.mul_add(1.0 / 362_880.0, -1.0 / 5_040.0);
     let sine = t.mul_add(sine, 1.0 / 120.0);
     let sine = t.mul_add(sine, -1.0 / 6.0);
-    let sine = (r * t).mul_add(sine, r);
+    // So that zero keeps its sign.
+    let sine = r * t.mul_add(sine, 1.0);
     let cosine = t.mul_add(-1.0 / 3_628_800.0, 1.0 / 40_320.0);
     let cosine = t.mul_add(cosine, -1.0 / 720.0);
     let cosine = t.mul_add(cosine, 1.0 / 24.0);

@@ -136,7 +136,7 @@ impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
         let reach = [offsets().min().unwrap_or(0), offsets().max().unwrap_or(0)];
         let unit = self.source.channel_stride == 1;
         let dense = unit && (along == 1 || axis.stride == self.channels);
-        let most = T::Compute::most_places(if whole > 0 { Width::Two } else { rest }, isa);
+        let most = T::Compute::max_places(if whole > 0 { Width::Two } else { rest }, isa);
         // What is not read in place is copied once for many places, unless that takes much memory.
         let numbers = self.channels.saturating_mul(taps.len()).saturating_mul(axis.step);
         let copied = if dense { most } else { (16 * BLOCK / numbers.max(1)).clamp(most, 112) };
@@ -409,7 +409,7 @@ impl<F: PanelElement> Products<F> {
             stride,
         };
         let all = |width: Width, tile: PlaceTile<'_, F>| {
-            for part in even_ranges(places.len(), F::most_places(width, shared.isa)) {
+            for part in even_ranges(places.len(), F::max_places(width, shared.isa)) {
                 let first = (places.start + part.start) * self.next;
                 // SAFETY: passed on; the places are those of the piece.
                 unsafe {
@@ -422,7 +422,7 @@ impl<F: PanelElement> Products<F> {
         let mut first = 0;
         while first < whole {
             let fits = |width: &Width| {
-                places.len() <= F::most_places(*width, shared.isa)
+                places.len() <= F::max_places(*width, shared.isa)
                     && whole - first >= columns_of(*width, panel / 2)
             };
             let few = [Width::Eight, Width::Four].into_iter().find(fits);

@@ -32,7 +32,7 @@ pub(crate) enum Width {
 /// A tile of the output, and what its sums are made of.
 #[derive(Clone, Copy)]
 pub(crate) struct PlaceTile<'a, F> {
-    /// Places; from 1 to [`PlaceElement::most_places`].
+    /// Places; from 1 to [`PlaceElement::max_places`].
     pub places: usize,
     /// What each run of taps sees at the first place, and the distance to the next place.
     pub seen: &'a [*const F],
@@ -56,7 +56,7 @@ pub(crate) trait PlaceElement: Float {
     fn lanes(isa: Isa) -> usize;
 
     /// The most places of a tile.
-    fn most_places(width: Width, isa: Isa) -> usize;
+    fn max_places(width: Width, isa: Isa) -> usize;
 
     /// The least width for so many columns, of at most two registers.
     fn width_of(columns: usize, isa: Isa) -> Width;
@@ -93,7 +93,7 @@ macro_rules! place_element {
                 }
             }
 
-            fn most_places(width: Width, isa: Isa) -> usize {
+            fn max_places(width: Width, isa: Isa) -> usize {
                 match (isa, width) {
                     (_, Width::Eight) => 1,
                     #[cfg(target_arch = "x86_64")]

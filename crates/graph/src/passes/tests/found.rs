@@ -320,3 +320,21 @@ fn a_power_of_two_is_a_square_and_others_stay() {
     let power = w.binary(BinaryOp::Pow, x, two);
     assert_eq!(w.check(&[power]), ["Pow"]);
 }
+
+/// Numbers around a hard swish, as Paddle's networks with scales that are learned have them.
+#[test]
+fn a_hard_swish_that_is_scaled_and_shifted_is_part_of_its_convolution() {
+    let mut w = Writer::new();
+    let x = w.input(&[2, 5, 6, 7]);
+    let weight = w.weights(&[8, 5, 3, 3], 1);
+    let params = Box::new(ConvParams::new(2));
+    let conv = w.op(Op::Conv { params, epilogue: Epilogue::default() }, &[x, weight]);
+    let swish = w.unary(UnaryOp::HardSwish, conv);
+    let (factor, summand) = (w.number(1.25), w.number(-0.5));
+    let scaled = w.binary(BinaryOp::Mul, factor, swish);
+    let shifted = w.binary(BinaryOp::Add, scaled, summand);
+    assert_eq!(w.check(&[shifted]), ["conv"]);
+    // What somebody else reads stays as it is.
+    let names = w.check(&[shifted, swish]);
+    assert_eq!(names, ["conv", "chain"]);
+}

@@ -17,7 +17,7 @@ fn every_tile_makes_the_sums_that_it_says() {
         let rests = [rest(lanes), rest(lanes + lanes / 2), rest(2 * lanes)];
         for width in rests.into_iter().chain([Width::Four, Width::Eight]) {
             let columns = columns_of(width, lanes);
-            for places in 1..=<f32 as PlaceElement>::most_places(width, isa) {
+            for places in 1..=<f32 as PlaceElement>::max_places(width, isa) {
                 let stride = columns + 1;
                 let mut sums = vec![7.0; places * stride];
                 let (from, by) = (seen.each_ref().map(|x| x.as_ptr()), weights.each_ref());

@@ -6,18 +6,18 @@ pub(crate) const LIMIT: f32 = (1u32 << 30) as f32;
 /// `sin x` for a number of at most [`LIMIT`], within 1 unit in the last place.
 #[inline(always)]
 pub(super) fn sin(x: f32) -> f32 {
-    turned(x, 0)
+    sine_ahead(x, 0)
 }
 
 /// `cos x` for a number of at most [`LIMIT`], within 1 unit in the last place.
 #[inline(always)]
 pub(super) fn cos(x: f32) -> f32 {
-    turned(x, 1)
+    sine_ahead(x, 1)
 }
 
 /// The sine of `x` and so many quarter turns.
 #[inline(always)]
-fn turned(x: f32, quarters: u64) -> f32 {
+fn sine_ahead(x: f32, quarters: u64) -> f32 {
     let x = f64::from(x);
     // x = n π / 2 + r with |r| at most π / 4. Adding this constant moves n to the low bits of the significand.
     const SHIFT: f64 = 6_755_399_441_055_744.0;

@@ -15,6 +15,7 @@ mod merge;
 mod norm;
 mod pack;
 mod pattern;
+mod quantized;
 mod rewrite;
 mod same;
 #[cfg(test)]
@@ -32,10 +33,12 @@ pub enum Pass {
     CommonSubexpressions,
     /// Layer norm and RMS norm that are written as several operations.
     Norms,
-    /// GELU, SiLU, hard swish and Mish that are written as several operations.
+    /// GELU, SiLU, hard swish and Mish that are written as several operations, and squares written as powers.
     Activations,
     /// Two products and a softmax become attention.
     Attention,
+    /// Products of numbers that are quantized to 8 bits become products of integers.
+    Quantized,
     /// Constant factors and summands, such as those of a batch norm, go into weights.
     Affine,
     /// Bias, residual and activation become parts of the product or convolution before them.
@@ -52,11 +55,12 @@ pub enum Pass {
 
 impl Pass {
     /// All of them, in the order in which they run.
-    pub const ALL: [Pass; 10] = [
+    pub const ALL: [Pass; 11] = [
         Pass::CommonSubexpressions,
         Pass::Norms,
         Pass::Activations,
         Pass::Attention,
+        Pass::Quantized,
         Pass::Affine,
         Pass::Epilogues,
         Pass::MergeProducts,
@@ -72,6 +76,7 @@ impl Pass {
             Pass::Norms => "norms",
             Pass::Activations => "activations",
             Pass::Attention => "attention",
+            Pass::Quantized => "quantized",
             Pass::Affine => "affine",
             Pass::Epilogues => "epilogues",
             Pass::MergeProducts => "merge-products",
@@ -87,6 +92,7 @@ impl Pass {
             Pass::Norms => norm::run(graph, folder),
             Pass::Activations => activation::run(graph, folder),
             Pass::Attention => attention::run(graph, folder),
+            Pass::Quantized => quantized::run(graph, folder),
             Pass::Affine => affine::run(graph, folder),
             Pass::Epilogues => epilogue::run(graph, folder),
             Pass::MergeProducts => merge::run(graph, folder),

@@ -97,6 +97,11 @@ pub fn activation(kind: Activation, dtype: DType, x: f64, value: f64, error: f64
         LeakyRelu { slope } => {
             error * f64::from(slope).abs().max(1.0) + few_roundings(dtype, value)
         }
+        ScaledHardSwish { scale, shift } => {
+            let (scale, shift) = (f64::from(scale), f64::from(shift));
+            let swish = composed(dtype, x, value - shift) + few_roundings(dtype, shift);
+            scale.abs().max(1.0) * (1.5 * error + swish)
+        }
         // None of the others is steeper than 1.5 anywhere.
         _ => 1.5 * error + composed(dtype, x, value),
     }

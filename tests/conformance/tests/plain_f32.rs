@@ -226,6 +226,9 @@ fn activate(activation: Activation, x: f32) -> Option<f32> {
         Activation::Tanh => Some(x.tanh()),
         Activation::LeakyRelu { slope } => unary(UnaryOp::LeakyRelu { slope }, x),
         Activation::HardSwish => Some(x * (x + 3.0).clamp(0.0, 6.0) / 6.0),
+        Activation::ScaledHardSwish { scale, shift } => {
+            Some(scale * (x * (x + 3.0).clamp(0.0, 6.0) / 6.0) + shift)
+        }
         Activation::Clip { min, max } => Some(x.clamp(min, max)),
         Activation::Gelu => None,
     }

@@ -25,6 +25,13 @@ pub enum Activation {
     },
     /// `x · min(max(x + 3, 0), 6) / 6`.
     HardSwish,
+    /// `scale · x · min(max(x + 3, 0), 6) / 6 + shift`.
+    ScaledHardSwish {
+        /// What the hard swish is multiplied by.
+        scale: f32,
+        /// What is added then.
+        shift: f32,
+    },
     /// `min(max(x, min), max)`.
     Clip {
         /// The lower limit.

@@ -47,6 +47,9 @@ impl<H: Hasher> Words<'_, H> {
         match activation {
             Activation::LeakyRelu { slope } => self.float(slope),
             Activation::Clip { min, max } => [min, max].into_iter().for_each(|x| self.float(x)),
+            Activation::ScaledHardSwish { scale, shift } => {
+                [scale, shift].into_iter().for_each(|x| self.float(x));
+            }
             Activation::None
             | Activation::Relu
             | Activation::Gelu

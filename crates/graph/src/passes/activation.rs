@@ -18,6 +18,9 @@ pub(super) fn run(graph: &Graph, folder: &Folder) -> Result<Graph> {
 }
 
 fn replace(rewrite: &mut Rewrite<'_>, node: &Node) -> Replaced {
+    if let NodeOp::Op(Op::Binary { op: BinaryOp::Pow }) = node.op {
+        return square(rewrite, node);
+    }
     let NodeOp::Op(Op::Binary { op: BinaryOp::Mul | BinaryOp::Div }) = node.op else {
         return Ok(None);
     };
@@ -36,6 +39,18 @@ fn replace(rewrite: &mut Rewrite<'_>, node: &Node) -> Replaced {
         }
     }
     Ok(None)
+}
+
+/// A power whose exponent is 2: as a function of two numbers it would take far longer than a product.
+fn square(rewrite: &mut Rewrite<'_>, node: &Node) -> Replaced {
+    let (base, exponent) = (node.inputs[0], node.inputs[1]);
+    let is_square = rewrite.number(exponent) == Some(2.0)
+        && rewrite.has_shape_of(base, node)
+        && rewrite.old.dtype(base).is_float();
+    if !is_square {
+        return Ok(None);
+    }
+    rewrite.apply(Op::Unary { op: UnaryOp::Square }, &[base])
 }
 
 /// The function of `x` that `coefficient · x · gate` is.

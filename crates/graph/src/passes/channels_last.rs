@@ -39,7 +39,10 @@ fn is_wanted(graph: &Graph, node: &Node, output: Edge) -> bool {
             let (inputs, outputs) = (graph.shape(node.inputs[0])[1], graph.shape(output)[1]);
             let groups = params.groups as usize;
             let suits = groups == 1 || (groups == inputs && groups == outputs);
-            suits && outputs >= LEAST_CHANNELS && graph.constant(node.inputs[1]).is_some()
+            // An input that lies so already would have to be gathered number by number.
+            let few = groups == 1 && is_last(&node.inputs[0]);
+            let constant = graph.constant(node.inputs[1]).is_some();
+            suits && (outputs >= LEAST_CHANNELS || few) && constant
         }
         NodeOp::Op(
             Op::Unary { .. } | Op::Binary { .. } | Op::Where | Op::Clip { .. } | Op::Chain { .. },

@@ -1,6 +1,7 @@
-//! Bias, residual, scale and activation become parts of the product or convolution before them.
+//! Bias, residual, scale and activation become parts of the product or convolution before them, and so does a quantization of
+//! what a product of integers makes.
 
-use millstream_core::{Activation, BinaryOp, DType, Epilogue, Op, Scalar, UnaryOp};
+use millstream_core::{Activation, BinaryOp, DType, Epilogue, Op, Rescale, Scalar, UnaryOp};
 
 use super::rewrite::{Replaced, Rewrite, rewrite};
 use crate::Result;
@@ -8,7 +9,7 @@ use crate::constant::Folder;
 use crate::graph::{Edge, Graph, Node, NodeOp};
 
 /// Once for each part: what one round joined is the product of the next.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 
 pub(super) fn run(graph: &Graph, folder: &Folder) -> Result<Graph> {
     let mut graph = super::dead::run(graph)?;
@@ -21,14 +22,22 @@ pub(super) fn run(graph: &Graph, folder: &Folder) -> Result<Graph> {
 
 fn replace(rewrite: &mut Rewrite<'_>, node: &Node) -> Replaced {
     match &node.op {
-        NodeOp::Op(Op::Binary { op: BinaryOp::Add }) => {
-            for (product, added) in [(0, 1), (1, 0)] {
-                let (product, added) = (node.inputs[product], node.inputs[added]);
-                if let Some(done) = add(rewrite, node, product, added)? {
+        NodeOp::Op(Op::Binary { op: op @ (BinaryOp::Add | BinaryOp::Mul) }) => {
+            for (product, other) in [(0, 1), (1, 0)] {
+                let (product, other) = (node.inputs[product], node.inputs[other]);
+                if let Some(done) = scale_swish(rewrite, node, *op, product, other)? {
+                    return Ok(Some(done));
+                }
+                if *op == BinaryOp::Add
+                    && let Some(done) = add(rewrite, node, product, other)?
+                {
                     return Ok(Some(done));
                 }
             }
             Ok(None)
+        }
+        NodeOp::Op(Op::Quantize { axis: None, dtype, zero, block: None }) => {
+            quantize(rewrite, node, *dtype, *zero)
         }
         NodeOp::Op(op) => match activation(op) {
             Some(activation) => activate(rewrite, node.inputs[0], activation),
@@ -69,6 +78,13 @@ fn epilogue(op: &Op) -> Option<(Epilogue, impl FnOnce(Epilogue) -> Op)> {
     let epilogue = match op {
         Op::MatMul { epilogue } | Op::MatMulBlocks { epilogue, .. } => *epilogue,
         Op::Conv { epilogue, .. } | Op::ConvTranspose { epilogue, .. } => *epilogue,
+        Op::MatMulInteger { rescale: Some(rescale), .. }
+        | Op::ConvInteger { rescale: Some(rescale), .. }
+            if !rescale.is_byte() =>
+        {
+            let Rescale { bias, residual, activation, .. } = *rescale;
+            Epilogue { scale: 1.0, bias, residual, activation }
+        }
         _ => return None,
     };
     let op = op.clone();
@@ -79,6 +95,11 @@ fn epilogue(op: &Op) -> Option<(Epilogue, impl FnOnce(Epilogue) -> Op)> {
             | Op::MatMulBlocks { epilogue, .. }
             | Op::Conv { epilogue, .. }
             | Op::ConvTranspose { epilogue, .. } => *epilogue = new,
+            Op::MatMulInteger { rescale: Some(rescale), .. }
+            | Op::ConvInteger { rescale: Some(rescale), .. } => {
+                let Epilogue { scale: _, bias, residual, activation } = new;
+                *rescale = Rescale { bias, residual, activation, ..*rescale };
+            }
             _ => {}
         }
         op
@@ -93,6 +114,35 @@ fn activate(rewrite: &mut Rewrite<'_>, product: Edge, activation: Activation) ->
         return Ok(None);
     }
     let (op, inputs) = (with(Epilogue { activation, ..epilogue }), node.inputs.clone());
+    rewrite.apply(op, &inputs)
+}
+
+/// A number that the hard swish of a product is multiplied by, or that is added to it.
+fn scale_swish(
+    rewrite: &mut Rewrite<'_>,
+    node: &Node,
+    op: BinaryOp,
+    product: Edge,
+    number: Edge,
+) -> Replaced {
+    let Some(number) = rewrite.number(number) else { return Ok(None) };
+    if !rewrite.has_shape_of(product, node) || rewrite.old.dtype(product) == DType::F64 {
+        return Ok(None);
+    }
+    let Some((_, made, producer)) = rewrite.sole_producer(product) else { return Ok(None) };
+    let Some((epilogue, with)) = epilogue(made) else { return Ok(None) };
+    let (scale, shift) = match epilogue.activation {
+        Activation::HardSwish => (1.0, 0.0),
+        Activation::ScaledHardSwish { scale, shift } => (scale, shift),
+        _ => return Ok(None),
+    };
+    let number = number as f32;
+    let (scale, shift) = match op {
+        BinaryOp::Mul => (scale * number, shift * number),
+        _ => (scale, shift + number),
+    };
+    let activation = Activation::ScaledHardSwish { scale, shift };
+    let (op, inputs) = (with(Epilogue { activation, ..epilogue }), producer.inputs.clone());
     rewrite.apply(op, &inputs)
 }
 
@@ -112,7 +162,7 @@ fn add(rewrite: &mut Rewrite<'_>, sum: &Node, product: Edge, added: Edge) -> Rep
         return Ok(None);
     }
     let wide = rewrite.old.shape(added);
-    let is_conv = matches!(op, Op::Conv { .. } | Op::ConvTranspose { .. });
+    let is_conv = matches!(op, Op::Conv { .. } | Op::ConvTranspose { .. } | Op::ConvInteger { .. });
     let is_bias = if is_conv {
         let channels = shape[1];
         wide.len() == shape.len()
@@ -143,4 +193,27 @@ fn add(rewrite: &mut Rewrite<'_>, sum: &Node, product: Edge, added: Edge) -> Rep
         return rewrite.apply(op, &inputs);
     }
     Ok(None)
+}
+
+/// A product of integers whose result is quantized to 8 bits again.
+fn quantize(rewrite: &mut Rewrite<'_>, node: &Node, dtype: DType, zero: bool) -> Replaced {
+    let Some((_, op, product)) = rewrite.sole_producer(node.inputs[0]) else { return Ok(None) };
+    let mut op = op.clone();
+    let (Op::MatMulInteger { rescale: Some(rescale), .. }
+    | Op::ConvInteger { rescale: Some(rescale), .. }) = &mut op
+    else {
+        return Ok(None);
+    };
+    let is_one = |edge: Edge| rewrite.old.shape(edge).iter().product::<usize>() == 1;
+    let fits = rescale.dtype == DType::F32
+        && matches!(dtype, DType::U8 | DType::I8)
+        && rewrite.old.dtype(node.inputs[1]) == DType::F32
+        && node.inputs[1..].iter().all(|&edge| is_one(edge));
+    if !fits {
+        return Ok(None);
+    }
+    (rescale.dtype, rescale.zero) = (dtype, zero);
+    let mut inputs = product.inputs.clone();
+    inputs.extend_from_slice(&node.inputs[1..]);
+    rewrite.apply(op, &inputs)
 }

@@ -2,6 +2,7 @@
 
 mod channels_last;
 mod found;
+mod quantized;
 mod random;
 
 use millstream_core::{

@@ -33,6 +33,7 @@ pub(crate) fn activation_code(activation: Activation) -> (i32, f32, f32) {
         Activation::LeakyRelu { slope } => (7, slope, 0.0),
         Activation::HardSwish => (8, 0.0, 0.0),
         Activation::Clip { min, max } => (9, min, max),
+        Activation::ScaledHardSwish { scale, shift } => (10, scale, shift),
     }
 }
 

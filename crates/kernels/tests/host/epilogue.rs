@@ -25,6 +25,9 @@ fn expected(activation: Activation, x: f64) -> f64 {
         Activation::LeakyRelu { slope } if x < 0.0 => f64::from(slope) * x,
         Activation::LeakyRelu { .. } => x,
         Activation::HardSwish => x * (x + 3.0).clamp(0.0, 6.0) / 6.0,
+        Activation::ScaledHardSwish { scale, shift } => {
+            f64::from(scale) * x * (x + 3.0).clamp(0.0, 6.0) / 6.0 + f64::from(shift)
+        }
         Activation::Clip { min, max } => x.max(f64::from(min)).min(f64::from(max)),
     }
 }

@@ -95,7 +95,7 @@ pub fn keys_of(case: &Case, limits: &Limits) -> Result<Vec<Key>, String> {
 }
 
 /// Every activation.
-pub const ACTIVATIONS: [Activation; 10] = [
+pub const ACTIVATIONS: [Activation; 11] = [
     Activation::None,
     Activation::Relu,
     Activation::Gelu,
@@ -105,6 +105,7 @@ pub const ACTIVATIONS: [Activation; 10] = [
     Activation::Tanh,
     Activation::LeakyRelu { slope: 0.1 },
     Activation::HardSwish,
+    Activation::ScaledHardSwish { scale: 1.25, shift: -0.5 },
     Activation::Clip { min: -0.5, max: 1.5 },
 ];
 

@@ -25,6 +25,9 @@ impl Tensor {
         let op = match activation {
             Activation::None => return Ok(self.clone()),
             Activation::Clip { min, max } => return self.clamp(Some(min), Some(max)),
+            Activation::ScaledHardSwish { scale, shift } => {
+                return self.unary(UnaryOp::HardSwish)?.mul(scale)?.add(shift);
+            }
             Activation::Relu => UnaryOp::Relu,
             Activation::Gelu => UnaryOp::Gelu,
             Activation::GeluTanh => UnaryOp::GeluTanh,

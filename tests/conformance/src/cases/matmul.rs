@@ -5,7 +5,7 @@ use millstream_core::{Activation, DType, Op};
 use super::FLOATS;
 use crate::{Case, CaseBuilder, Generator, Value, View, ops};
 
-pub(crate) const ACTIVATIONS: [Activation; 11] = {
+pub(crate) const ACTIVATIONS: [Activation; 12] = {
     use Activation::*;
     [
         None,
@@ -18,6 +18,7 @@ pub(crate) const ACTIVATIONS: [Activation; 11] = {
         LeakyRelu { slope: 0.1 },
         LeakyRelu { slope: 2.0 },
         HardSwish,
+        ScaledHardSwish { scale: 1.5, shift: -0.25 },
         Clip { min: -0.75, max: 1.25 },
     ]
 };

@@ -260,6 +260,9 @@ fn activate(kind: millstream_core::Activation, dtype: DType, x: f64, error: f64)
         A::Tanh => unary::float(UnaryOp::Tanh, x),
         A::LeakyRelu { slope } => unary::float(UnaryOp::LeakyRelu { slope }, x),
         A::HardSwish => unary::float(UnaryOp::HardSwish, x),
+        A::ScaledHardSwish { scale, shift } => {
+            f64::from(scale) * unary::float(UnaryOp::HardSwish, x) + f64::from(shift)
+        }
         A::Clip { .. } if x.is_nan() => x,
         A::Clip { min, max } => x.max(f64::from(min)).min(f64::from(max)),
     };

@@ -15,7 +15,7 @@ use crate::kernels::shared::simd::{SimdFn, vectorized};
 pub(super) struct WindowedOperand<T> {
     first: SendPtr<T>,
     batch: usize,
-    channel: usize,
+    pub channel: usize,
     strides: [usize; AXES],
 }
 
@@ -94,116 +94,6 @@ impl<T: StoredFloat> ConvEpilogue<'_, T> {
                 let (to, stride) = self.dst.run(channel, segment);
                 store_run::<T>(to, stride, &sums[segment.column..][..segment.count]);
             }
-        }
-    }
-}
-
-impl<T: StoredFloat> ConvEpilogue<'_, T> {
-    /// Stores the channels from `channel` on of a run of places: a row of sums for each place, of which the first
-    /// `channels` are stored.
-    ///
-    /// # Safety
-    ///
-    /// The segment and the channels belong to the output, whose channels are neighbors, nobody else touches them, and the
-    /// type is the one computed in.
-    pub unsafe fn store_last(
-        &self,
-        (channel, channels): (usize, usize),
-        segment: &Segment,
-        sums: &mut [T::Compute],
-        stride: usize,
-    ) {
-        // SAFETY: passed on.
-        unsafe {
-            let added = self.added.map(|added| {
-                added.map(|added| {
-                    let (from, next) = added.run(channel, segment);
-                    Added { from: from.cast_const().cast(), place: next, channel: added.channel }
-                })
-            });
-            let (to, next) = self.dst.run(channel, segment);
-            let rest: EpilogueOfRun<'_, T::Compute> = EpilogueOfRun {
-                epilogue: self.epilogue,
-                added,
-                sums,
-                stride,
-                channels,
-                to: to.cast(),
-                next,
-            };
-            vectorized(rest);
-        }
-    }
-}
-
-/// What is added to a run of places, with the distances to the next place and channel.
-#[derive(Clone, Copy)]
-struct Added<F> {
-    from: *const F,
-    place: usize,
-    channel: usize,
-}
-
-/// The rest of a run of places whose channels are neighbors.
-struct EpilogueOfRun<'a, F> {
-    epilogue: &'a Epilogue,
-    added: [Option<Added<F>>; 2],
-    sums: &'a mut [F],
-    stride: usize,
-    channels: usize,
-    to: *mut F,
-    next: usize,
-}
-
-impl<F: Float> SimdFn for EpilogueOfRun<'_, F> {
-    #[inline(always)]
-    fn run(self) {
-        let scale = F::from_f32(self.epilogue.scale);
-        if scale != F::ONE {
-            self.sums.iter_mut().for_each(|sum| *sum = scale * *sum);
-        }
-        for added in self.added.iter().flatten() {
-            for (place, sums) in self.sums.chunks_exact_mut(self.stride).enumerate() {
-                let sums = &mut sums[..self.channels];
-                // SAFETY: the places and channels belong to the operand, whose elements nobody writes.
-                unsafe {
-                    let from = added.from.add(place * added.place);
-                    if added.channel == 1 {
-                        let from = std::slice::from_raw_parts(from, sums.len());
-                        sums.iter_mut().zip(from).for_each(|(sum, &value)| *sum += value);
-                    } else {
-                        for (index, sum) in sums.iter_mut().enumerate() {
-                            *sum += *from.add(index * added.channel);
-                        }
-                    }
-                }
-            }
-        }
-        // All at once, with what fills up the rows: these are then long.
-        activation::apply(self.epilogue.activation, self.sums);
-        for (place, sums) in self.sums.chunks_exact(self.stride).enumerate() {
-            // SAFETY: the places and channels belong to the output, and nobody else touches them.
-            unsafe { copy_row(&sums[..self.channels], self.to.add(place * self.next)) };
-        }
-    }
-}
-
-/// Copies a row, without a call for the few numbers that most have.
-///
-/// # Safety
-///
-/// So many may be written.
-#[inline(always)]
-unsafe fn copy_row<F: Copy>(from: &[F], to: *mut F) {
-    let (blocks, rest) = from.as_chunks::<8>();
-    // SAFETY: passed on.
-    unsafe {
-        for (index, block) in blocks.iter().enumerate() {
-            to.cast::<[F; 8]>().add(index).write_unaligned(*block);
-        }
-        let to = to.add(from.len() - rest.len());
-        for (index, &value) in rest.iter().enumerate() {
-            to.add(index).write(value);
         }
     }
 }

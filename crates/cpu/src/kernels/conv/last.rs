@@ -2,43 +2,63 @@
 //!
 //! The rows of the product are the places of a part of a line, its columns the output channels. What the taps of a row of the
 //! window see at a place lies in one piece of the input, and at the next place a step further, so the product reads it
-//! there. Where a tap sees padding, the line is copied with the padding around it.
+//! there. Where a tap sees padding, a few places are copied with the padding around them.
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
+use super::places::{PlaceElement, PlaceTile, Width, columns_of};
 use super::product::{Conv, FEW_TILES, PRODUCTS_PER_ELEMENT};
-use super::taps::SeenTap;
 use super::window::{AXES, Segment};
-use crate::kernels::matmul::micro_kernel::GemmElement;
-use crate::kernels::matmul::panels::{PanelElement, Product};
+use crate::kernels::matmul::panels::PanelElement;
+use crate::kernels::matmul::ranges::even_ranges;
 use crate::kernels::shared::fault::{Result, try_parallel_for};
 use crate::kernels::shared::number::{Float, StoredFloat};
 use crate::kernels::shared::parallel::Parallel;
-use crate::kernels::shared::scratch::{reserve, with_scratch};
+use crate::kernels::shared::scratch::with_scratch;
 use crate::kernels::shared::simd::Isa;
 
 /// Places of a tile of the result.
-const TILE_PLACES: usize = 112;
+pub(super) const TILE_PLACES: usize = 112;
 
 /// Numbers that a line may have for several taps to be read at once.
 const LINE: usize = 1 << 18;
 
+/// Numbers whose epilogue is computed at a time, so that they are still in the first-level cache.
+pub(super) const BLOCK: usize = 4096;
+
+/// Bytes of weights up to which they stay in the second-level cache while few places pass at a time.
+const CACHED: usize = 1 << 19;
+
 /// Channels from which on vectors of them are filled on every ISA.
 const LEAST_CHANNELS: usize = 16;
 
-/// Taps that one product goes through: their numbers, and the distance of their places.
-#[derive(Clone, Copy)]
-struct TapRun {
-    first: usize,
-    count: usize,
+/// What all tiles of a convolution share.
+struct Shared<'a, F> {
+    isa: Isa,
+    /// Taps that one product goes through.
+    along: usize,
+    /// Places that are copied at a time, if they are.
+    copied: usize,
+    /// Places that are computed at a time.
+    block: usize,
+    /// Whether the input is read in place where it has no padding.
+    dense: bool,
+    /// The least and the largest offset of a tap along a line.
+    reach: [isize; 2],
+    /// Columns in whole panels, and how wide the rest is.
+    whole: usize,
+    rest: Width,
+    /// The weights of the rest, filled up with zeros, where it is not read in place.
+    packed: &'a [F],
 }
 
-/// The columns of a tile: the first one, those in whole panels, and the rest.
-#[derive(Clone, Copy)]
-struct Columns {
-    first: usize,
-    whole: usize,
-    rest: usize,
+/// Some places of a segment, and whether what they see is copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Piece {
+    places: Range<usize>,
+    copied: bool,
 }
 
 impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
@@ -47,7 +67,10 @@ impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
         let depthwise = self.channels == 1 && self.rows == 1;
         let suits =
             !depthwise || (self.groups >= LEAST_CHANNELS && self.source.channel_stride == 1);
-        T::DIRECT && suits && self.weight.is_last(self.rows) && self.epilogue.dst.is_last()
+        T::DIRECT
+            && suits
+            && self.weight.is_last(self.groups, self.rows)
+            && self.epilogue.dst.is_last()
     }
 
     /// # Safety
@@ -63,36 +86,73 @@ impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
             return Ok(());
         }
         let k = self.channels.saturating_mul(self.window.taps.len());
-        let width = T::Compute::width(isa);
-        let (down, panels) = (places.div_ceil(TILE_PLACES), self.rows.div_ceil(width));
-        // Few tiles are split, so that several threads have about as much to do each.
-        let across = FEW_TILES.div_ceil(self.groups * down).min(panels);
-        let most = panels.div_ceil(across) * width;
-        let across = self.rows.div_ceil(most);
-        let area = places.min(TILE_PLACES) * self.rows.min(most);
-        let work = area.saturating_mul(k) / PRODUCTS_PER_ELEMENT + area;
-        try_parallel_for(parallel, self.groups * down * across, work, |range| {
-            let mut segments = Vec::new();
-            for tile in range {
-                let (group, tile) = (tile / (down * across), tile % (down * across));
-                let (first, column) = (tile / across * TILE_PLACES, tile % across * most);
-                let count = TILE_PLACES.min(places - first);
-                self.window.segments(first, count, &mut segments);
-                let all = most.min(self.rows - column);
-                let columns =
-                    Columns { first: column, whole: all / width * width, rest: all % width };
-                // SAFETY: tiles are disjoint parts of the output; the rest is passed on.
-                unsafe { self.tile_last(isa, group, &segments, columns)? };
+        let lanes = T::Compute::lanes(isa);
+        let (width, left) = (2 * lanes, self.rows % (2 * lanes));
+        let rest = T::Compute::width_of(left, isa);
+        let rest_columns = if left == 0 { 0 } else { columns_of(rest, lanes) };
+        let in_place = rest_columns == left;
+        let size = if in_place { 0 } else { self.groups.saturating_mul(k) };
+        with_scratch([size.saturating_mul(rest_columns)], |[packed]: [&mut [T::Compute]; 1]| {
+            if !in_place {
+                // SAFETY: passed on; there is room for all steps of all groups.
+                unsafe { self.pack_rest(left, rest_columns, packed) };
             }
-            Ok(())
-        })
+            let whole = self.rows - left;
+            let shared = self.shared(isa, rest, whole, packed);
+            let (down, panels) = (places.div_ceil(TILE_PLACES), self.rows.div_ceil(width));
+            // Few tiles are split, so that several threads have about as much to do each.
+            let across = FEW_TILES.div_ceil(self.groups * down).min(panels);
+            let most = panels.div_ceil(across) * width;
+            let across = self.rows.div_ceil(most);
+            let area = places.min(TILE_PLACES) * self.rows.min(most);
+            let work = area.saturating_mul(k) / PRODUCTS_PER_ELEMENT + area;
+            try_parallel_for(parallel, self.groups * down * across, work, |range| {
+                let mut segments = Vec::new();
+                for tile in range {
+                    let (group, tile) = (tile / (down * across), tile % (down * across));
+                    let (first, column) = (tile / across * TILE_PLACES, tile % across * most);
+                    let count = TILE_PLACES.min(places - first);
+                    self.window.segments(first, count, &mut segments);
+                    let columns = column..self.rows.min(column + most);
+                    // SAFETY: tiles are disjoint parts of the output; the rest is passed on.
+                    unsafe { self.tile_last(&shared, group, &segments, columns)? };
+                }
+                Ok(())
+            })
+        })?
     }
 
-    /// The runs of taps whose products are made at once.
-    fn tap_runs(&self, places: usize) -> impl Iterator<Item = TapRun> {
+    fn shared<'a>(
+        &self,
+        isa: Isa,
+        rest: Width,
+        whole: usize,
+        packed: &'a [T::Compute],
+    ) -> Shared<'a, T::Compute> {
+        let taps = &self.window.taps;
+        let axis = &self.window.axes[AXES - 1];
+        let along = self.taps_at_once();
+        let offsets = || taps.iter().map(|tap| tap.offsets[AXES - 1]);
+        let reach = [offsets().min().unwrap_or(0), offsets().max().unwrap_or(0)];
+        let unit = self.source.channel_stride == 1;
+        let dense = unit && (along == 1 || axis.stride == self.channels);
+        let most = T::Compute::max_places(if whole > 0 { Width::Two } else { rest }, isa);
+        // What is not read in place is copied once for many places, unless that takes much memory.
+        let numbers = self.channels.saturating_mul(taps.len()).saturating_mul(axis.step);
+        let copied = if dense { most } else { (16 * BLOCK / numbers.max(1)).clamp(most, 112) };
+        let columns = self.rows.max(1);
+        let weights = columns.saturating_mul(self.channels).saturating_mul(taps.len());
+        let cached = weights.saturating_mul(size_of::<T>()) <= CACHED;
+        let fits = (BLOCK / columns) / most * most;
+        let block = fits.max(if cached { most } else { 4 * most });
+        Shared { isa, along, copied, block, dense, reach, whole, rest, packed }
+    }
+
+    /// How many taps along a line are read at once: all of a row of the window, or one.
+    fn taps_at_once(&self) -> usize {
         let taps = &self.window.taps;
         let along = self.window.taps_of_a_row();
-        let step = self.window.axes[AXES - 1].step;
+        let axis = &self.window.axes[AXES - 1];
         // SAFETY: the first group, row and every tap belong to the weights, and nothing is read.
         let weight = |tap: usize| unsafe { self.weight.column(0, 0, tap) };
         let joined = (1..taps.len()).filter(|tap| tap % along != 0).all(|tap| {
@@ -100,229 +160,305 @@ impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
             let ((before, next), (after, _)) = (weight(tap - 1), weight(tap));
             neighbors && before.wrapping_add(self.channels.wrapping_mul(next)) == after
         });
-        let line = places.saturating_mul(step).saturating_add(along).saturating_mul(self.channels);
-        let count = if joined && step <= along && line <= LINE { along } else { 1 };
-        (0..taps.len()).step_by(count.max(1)).map(move |first| TapRun { first, count })
+        let places = axis.outputs.min(TILE_PLACES);
+        let line = places.saturating_mul(axis.step).saturating_add(along);
+        let short = line.saturating_mul(self.channels) <= LINE;
+        if joined && axis.step <= along && short { along.max(1) } else { 1 }
+    }
+
+    /// Copies the columns behind the last whole panel, filled up with zeros.
+    unsafe fn pack_rest(&self, left: usize, width: usize, to: &mut [T::Compute]) {
+        let mut steps = to.chunks_exact_mut(width);
+        for group in 0..self.groups {
+            for tap in 0..self.window.taps.len() {
+                for (channel, to) in (0..self.channels).zip(&mut steps) {
+                    // SAFETY: passed on; the weights have the type computed in.
+                    let from = unsafe {
+                        let (first, next) = self.weight.column(group, self.rows - left, tap);
+                        let first = first.add(channel * next).cast::<T::Compute>();
+                        std::slice::from_raw_parts(first, left)
+                    };
+                    to[..left].copy_from_slice(from);
+                    to[left..].fill(T::Compute::ZERO);
+                }
+            }
+        }
+    }
+
+    /// The places of a segment that are computed together.
+    fn pieces(&self, shared: &Shared<'_, T::Compute>, segment: &Segment) -> SmallVec<[Piece; 4]> {
+        let axis = &self.window.axes[AXES - 1];
+        let (count, most) = (segment.count, shared.copied);
+        let start = (segment.place[AXES - 1] * axis.step) as isize;
+        let [first, last] = shared
+            .reach
+            .map(|offset| positions_inside(start + offset, axis.step, count, axis.size));
+        let inside = if shared.dense { first.start..last.end } else { 0..0 };
+        let mut pieces = SmallVec::new();
+        let copy = |places: Range<usize>, pieces: &mut SmallVec<[Piece; 4]>| {
+            for part in even_ranges(places.len(), most) {
+                let places = places.start + part.start..places.start + part.end;
+                pieces.push(Piece { places, copied: true });
+            }
+        };
+        if inside == (0..count) {
+            pieces.push(Piece { places: inside, copied: false });
+            return pieces;
+        }
+        if inside.start >= inside.end || count <= 2 * most {
+            copy(0..count, &mut pieces);
+            return pieces;
+        }
+        // As many as are computed together, since one place alone would take nearly as long.
+        let left = if inside.start > 0 { inside.start.max(most) } else { 0 };
+        let right = if inside.end < count { inside.end.min(count - most) } else { count };
+        if left >= right {
+            copy(0..count, &mut pieces);
+            return pieces;
+        }
+        copy(0..left, &mut pieces);
+        pieces.push(Piece { places: left..right, copied: false });
+        copy(right..count, &mut pieces);
+        pieces
     }
 
     unsafe fn tile_last(
         &self,
-        isa: Isa,
+        shared: &Shared<'_, T::Compute>,
         group: usize,
         segments: &[Segment],
-        columns: Columns,
+        columns: Range<usize>,
     ) -> Result {
-        let width = T::Compute::width(isa);
-        let stride = columns.whole + if columns.rest > 0 { width } else { 0 };
-        let longest = segments.iter().map(|segment| segment.count).max().unwrap_or(0);
-        let count: usize = segments.iter().map(|segment| segment.count).sum();
-        let (channels, step) = (self.channels, self.window.axes[AXES - 1].step);
-        let along = self.tap_runs(longest).next().map_or(1, |run| run.count);
-        let line = if along > 1 { (longest - 1) * step + along } else { longest };
-        let k = channels.saturating_mul(self.window.taps.len());
-        let packed = if columns.rest > 0 { k.saturating_mul(width) } else { 0 };
-        let sizes = [count * stride, line.saturating_mul(channels), packed];
-        with_scratch(sizes, |[sums, line, packed]: [&mut [T::Compute]; 3]| {
-            if columns.rest > 0 {
-                // SAFETY: passed on; there is room for all steps.
-                unsafe { self.pack_rest(group, columns, width, packed) };
-            }
+        let lanes = T::Compute::lanes(shared.isa);
+        let whole = columns.end.min(shared.whole) - columns.start;
+        let rest = if columns.end > shared.whole { columns_of(shared.rest, lanes) } else { 0 };
+        let stride = whole + rest;
+        let line = self.line_of(shared, shared.copied);
+        let runs = self.window.taps.len() / shared.along;
+        let block = shared.block.min(segments.iter().map(|segment| segment.count).max().unwrap());
+        let sizes = [block * stride, line.saturating_mul(runs)];
+        with_scratch(sizes, |[sums, lines]: [&mut [T::Compute]; 2]| {
+            let mut products = Products { seen: SmallVec::new(), next: 0, taps: SmallVec::new() };
             for segment in segments {
-                let sums = &mut sums[segment.column * stride..][..segment.count * stride];
-                let mut begin = true;
-                for run in self.tap_runs(longest) {
-                    // SAFETY: passed on.
-                    let seen = unsafe { self.seen(group, segment, run, line) };
-                    let Some((lhs, lhs_row_stride)) = seen else { continue };
-                    // SAFETY: passed on; the columns belong to the group.
-                    let (rhs, next) =
-                        unsafe { self.weight.column(group, columns.first, run.first) };
-                    let product = Product {
-                        rows: segment.count,
-                        columns: columns.whole,
-                        k: run.count * channels,
-                        lhs,
-                        lhs_row_stride,
-                        lhs_k_stride: 1,
-                        rhs: rhs.cast(),
-                        rhs_panel_stride: width,
-                        rhs_k_stride: next,
-                        sums: sums.as_mut_ptr(),
-                        stride,
-                        begin,
-                    };
-                    // SAFETY: the areas have the sizes that the products say; taps that are joined have their weights one
-                    // behind the other.
-                    unsafe {
-                        product.run(isa);
-                        if columns.rest > 0 {
-                            Product {
-                                columns: columns.rest,
-                                rhs: packed.as_ptr().add(run.first * channels * width),
-                                rhs_k_stride: width,
-                                sums: sums.as_mut_ptr().add(columns.whole),
-                                ..product
-                            }
-                            .run(isa);
+                for piece in self.pieces(shared, segment) {
+                    // SAFETY: passed on; there is a line for each run.
+                    unsafe { self.see_piece(shared, group, segment, &piece, lines, &mut products) };
+                    let weights = products.weights(self, shared, group);
+                    for places in even_ranges(piece.places.len(), shared.block) {
+                        let sums = &mut sums[..places.len() * stride];
+                        let tiles = Tiles { places: places.clone(), sums, stride };
+                        // SAFETY: passed on; the columns belong to the group, and those of the rest are in place or packed.
+                        unsafe {
+                            products.run(self, shared, columns.start, whole, &weights, tiles);
+                            let mut part = *segment;
+                            part.place[AXES - 1] += piece.places.start + places.start;
+                            part.count = places.len();
+                            let channel = group * self.rows + columns.start;
+                            let channels = (channel, columns.len());
+                            self.epilogue.store_last(channels, &part, sums, stride);
                         }
                     }
-                    begin = false;
                 }
-                if begin {
-                    sums.fill(T::Compute::ZERO);
-                }
-                let channel = group * self.rows + columns.first;
-                let channels = columns.whole + columns.rest;
-                // SAFETY: passed on.
-                unsafe { self.epilogue.store_last((channel, channels), segment, sums, stride) };
             }
         })
     }
 
-    /// Copies the columns behind the last whole panel, filled up with zeros.
-    unsafe fn pack_rest(
+    /// Numbers of a line that a run of taps sees at so many places.
+    fn line_of(&self, shared: &Shared<'_, T::Compute>, places: usize) -> usize {
+        let step = self.window.axes[AXES - 1].step;
+        let wide = if shared.along > 1 { (places - 1) * step + shared.along } else { places };
+        wide.saturating_mul(self.channels)
+    }
+
+    /// Lists what each run of taps sees at the places of a piece, but for runs that see padding alone.
+    unsafe fn see_piece(
         &self,
+        shared: &Shared<'_, T::Compute>,
         group: usize,
-        columns: Columns,
-        width: usize,
-        to: &mut [T::Compute],
+        segment: &Segment,
+        piece: &Piece,
+        lines: &mut [T::Compute],
+        to: &mut Products<T::Compute>,
     ) {
-        let mut steps = to.chunks_exact_mut(width);
-        for tap in 0..self.window.taps.len() {
-            for (channel, to) in (0..self.channels).zip(&mut steps) {
-                // SAFETY: passed on; the weights have the type computed in.
-                let from = unsafe {
-                    let row = columns.first + columns.whole;
-                    let (first, next) = self.weight.column(group, row, tap);
-                    let first = first.add(channel * next).cast::<T::Compute>();
-                    std::slice::from_raw_parts(first, columns.rest)
-                };
-                to[..columns.rest].copy_from_slice(from);
-                to[columns.rest..].fill(T::Compute::ZERO);
-            }
+        let axis = &self.window.axes[AXES - 1];
+        let line = self.line_of(shared, shared.copied).max(1);
+        to.seen.clear();
+        to.taps.clear();
+        to.next = match (piece.copied, shared.along) {
+            (false, _) => axis.step * axis.stride,
+            (true, 1) => self.channels,
+            (true, _) => axis.step * self.channels,
+        };
+        for (index, tap) in self.window.taps.iter().enumerate().step_by(shared.along) {
+            let row = self.source.line(self.window, segment, group * self.channels, tap);
+            let Some(row) = row else { continue };
+            let place = (segment.place[AXES - 1] + piece.places.start) * axis.step;
+            let start = place as isize + tap.offsets[AXES - 1];
+            let seen = if piece.copied {
+                let line = &mut lines[index / shared.along * line..][..line];
+                // SAFETY: passed on.
+                unsafe { self.copy_line(shared.along, row, start, piece.places.len(), line) };
+                line.as_ptr()
+            } else {
+                // SAFETY: the piece sees no padding, and the input has the type computed in.
+                unsafe {
+                    let first = self.source.first.get().cast_const().cast::<T::Compute>();
+                    first.add(row + start as usize * axis.stride)
+                }
+            };
+            to.seen.push(seen);
+            to.taps.push(index);
         }
     }
 
-    /// What a run of taps sees at a run of places: where it lies for the first place, and the distance to the next. Nothing
-    /// if they see padding alone.
-    unsafe fn seen(
+    /// Copies what a run of taps sees at some places, from position `start` of a line on, with zeros for padding.
+    unsafe fn copy_line(
         &self,
-        group: usize,
-        segment: &Segment,
-        run: TapRun,
+        along: usize,
+        row: usize,
+        start: isize,
+        places: usize,
         line: &mut [T::Compute],
-    ) -> Option<(*const T::Compute, usize)> {
-        let (window, source) = (self.window, &self.source);
-        let tap = &window.taps[run.first];
-        let row = source.line(window, segment, group * self.channels, tap)?;
-        let axis = &window.axes[AXES - 1];
-        let start = (segment.place[AXES - 1] * axis.step) as isize + tap.offsets[AXES - 1];
-        let end = start + ((segment.count - 1) * axis.step + run.count) as isize;
-        let whole = start >= 0 && end <= axis.size as isize;
-        let dense = source.channel_stride == 1 && (run.count == 1 || axis.stride == self.channels);
-        // SAFETY: positions from 0 to the size of the axis lie inside the input, which has the type computed in.
-        let at = |position: usize| unsafe {
-            source.first.get().cast_const().cast::<T::Compute>().add(row + position * axis.stride)
-        };
-        if whole && dense {
-            return Some((at(start as usize), axis.step * axis.stride));
-        }
-        let (spacing, next) =
-            if run.count > 1 { (1, axis.step * self.channels) } else { (axis.step, self.channels) };
-        let count = if run.count > 1 { (end - start) as usize } else { segment.count };
+    ) {
+        let axis = &self.window.axes[AXES - 1];
+        let (spacing, count) =
+            if along > 1 { (1, (places - 1) * axis.step + along) } else { (axis.step, places) };
         let inside = positions_inside(start, spacing, count, axis.size);
         let (before, rest) = line.split_at_mut(inside.start * self.channels);
         let (copied, behind) = rest.split_at_mut(inside.len() * self.channels);
         before.fill(T::Compute::ZERO);
         behind[..(count - inside.end) * self.channels].fill(T::Compute::ZERO);
         if !inside.is_empty() {
-            let from = at((start + (inside.start * spacing) as isize) as usize);
-            let distance = spacing * axis.stride;
-            // SAFETY: the places of the range lie inside the input.
-            unsafe { copy_places(from, [distance, source.channel_stride], self.channels, copied) };
-        }
-        Some((line.as_ptr(), next))
-    }
-
-    /// # Safety
-    ///
-    /// As for [`run_last`](Self::run_last), for groups of one channel.
-    unsafe fn run_depthwise_last(&self, isa: Isa, parallel: &dyn Parallel) -> Result {
-        let wide = self.window.axes[AXES - 1].outputs;
-        let lines = self.batch * self.window.outputs() / wide.max(1);
-        let (channels, taps) = (self.groups, self.window.taps.len());
-        let work = wide.saturating_mul(channels).saturating_mul(taps) / PRODUCTS_PER_ELEMENT;
-        try_parallel_for(parallel, lines, work, |range| {
-            let (mut segments, mut seen) = (Vec::new(), Vec::new());
-            reserve(&mut seen, taps)?;
-            for line in range {
-                for first in (0..wide).step_by(TILE_PLACES) {
-                    let count = TILE_PLACES.min(wide - first);
-                    self.window.segments(line * wide + first, count, &mut segments);
-                    let segment = &segments[0];
-                    with_scratch([count * channels], |[sums]: [&mut [T::Compute]; 1]| {
-                        let (inside, next) = self.seen_by_all_of_a_row(segment);
-                        for (index, sums) in sums.chunks_exact_mut(channels).enumerate() {
-                            // Where every tap of a row sees the input, each next place sees what is a step further.
-                            let again = inside.contains(&index) && index > inside.start;
-                            if !again {
-                                self.see(segment, index, &mut seen);
-                            }
-                            let shift = if again { (index - inside.start) * next } else { 0 };
-                            // SAFETY: every tap that is seen has all channels in input and weights.
-                            unsafe { T::Compute::sum_taps(&seen, shift, sums, isa) };
-                        }
-                        // SAFETY: lines are disjoint parts of the output; the rest is passed on.
-                        unsafe {
-                            self.epilogue.store_last((0, channels), segment, sums, channels);
-                        }
-                    })?;
-                }
-            }
-            Ok(())
-        })
-    }
-
-    /// The places of a segment at which every tap of a row sees the input, and the distance of what they see.
-    fn seen_by_all_of_a_row(&self, segment: &Segment) -> (Range<usize>, usize) {
-        let axis = &self.window.axes[AXES - 1];
-        let start = (segment.place[AXES - 1] * axis.step) as isize;
-        let along = self.window.taps_of_a_row().min(self.window.taps.len());
-        let inside = self.window.taps[..along].iter().fold(0..segment.count, |all, tap| {
-            let first = start + tap.offsets[AXES - 1];
-            let one = positions_inside(first, axis.step, segment.count, axis.size);
-            all.start.max(one.start)..all.end.min(one.end)
-        });
-        (inside, axis.step * axis.stride)
-    }
-
-    /// Lists the taps that see the input at a place of a segment.
-    fn see(&self, segment: &Segment, index: usize, to: &mut Vec<SeenTap<T::Compute>>) {
-        to.clear();
-        let axis = &self.window.axes[AXES - 1];
-        let place = ((segment.place[AXES - 1] + index) * axis.step) as isize;
-        let along = self.window.taps_of_a_row().max(1);
-        for (row, taps) in self.window.taps.chunks(along).enumerate() {
-            let Some(line) = self.source.line(self.window, segment, 0, &taps[0]) else { continue };
-            for (number, tap) in taps.iter().enumerate() {
-                let position = place + tap.offsets[AXES - 1];
-                if position < 0 || position >= axis.size as isize {
-                    continue;
-                }
-                let at = line + position as usize * axis.stride;
-                // SAFETY: the position lies inside the input, and the tap belongs to the weights.
-                let (input, (weight, _)) = unsafe {
-                    let input = self.source.first.get().cast_const().add(at);
-                    (input, self.weight.column(0, 0, row * along + number))
-                };
-                to.push(SeenTap { input: input.cast(), weight: weight.cast() });
+            let at = (start + (inside.start * spacing) as isize) as usize;
+            let strides = [spacing * axis.stride, self.source.channel_stride];
+            // SAFETY: the places of the range lie inside the input, which has the type computed in.
+            unsafe {
+                let first = self.source.first.get().cast_const().cast::<T::Compute>();
+                copy_places(first.add(row + at * axis.stride), strides, self.channels, copied);
             }
         }
     }
 }
 
+/// What the sums of a piece are made of.
+struct Products<F> {
+    /// What each run of taps sees at the first place, and the distance to the next one.
+    seen: SmallVec<[*const F; 8]>,
+    next: usize,
+    /// The first tap of each run.
+    taps: SmallVec<[usize; 8]>,
+}
+
+/// Where the sums of some places of a piece go.
+struct Tiles<'a, F> {
+    places: Range<usize>,
+    sums: &'a mut [F],
+    stride: usize,
+}
+
+/// Pointers to weights, one for each run of taps.
+type Pointers<F> = SmallVec<[*const F; 8]>;
+
+impl<F: PanelElement> Products<F> {
+    /// The weights of the runs.
+    fn weights<T: StoredFloat<Compute = F>>(
+        &self,
+        conv: &Conv<'_, T>,
+        shared: &Shared<'_, F>,
+        group: usize,
+    ) -> Weights<F> {
+        // SAFETY: the group and the taps belong to the weights, which have the type computed in.
+        let column = |&tap: &usize| unsafe { conv.weight.column(group, 0, tap) };
+        let plain: Pointers<F> = self.taps.iter().map(|tap| column(tap).0.cast()).collect();
+        let next = self.taps.first().map_or(0, |tap| column(tap).1);
+        if shared.packed.is_empty() {
+            return Weights { rest: plain.clone(), plain, next, rest_next: next, in_place: true };
+        }
+        let width = columns_of(shared.rest, F::lanes(shared.isa));
+        let size = conv.channels * width;
+        let first = group * conv.window.taps.len() * size;
+        let rest = self.taps.iter().map(|&tap| shared.packed[first + tap * size..].as_ptr());
+        Weights { rest: rest.collect(), plain, next, rest_next: width, in_place: false }
+    }
+
+    /// Makes the sums of some places: of `whole` columns from `column` on, and of the rest.
+    ///
+    /// # Safety
+    ///
+    /// What is seen and the weights are those of the convolution, and there is room for the sums.
+    unsafe fn run<T: StoredFloat<Compute = F>>(
+        &self,
+        conv: &Conv<'_, T>,
+        shared: &Shared<'_, F>,
+        column: usize,
+        whole: usize,
+        weights: &Weights<F>,
+        Tiles { places, sums, stride }: Tiles<'_, F>,
+    ) {
+        let panel = 2 * F::lanes(shared.isa);
+        let tile = PlaceTile {
+            places: 0,
+            seen: &self.seen,
+            first: 0,
+            next: self.next,
+            weights: &weights.plain,
+            column: 0,
+            k_stride: weights.next,
+            k: shared.along * conv.channels,
+            sums: sums.as_mut_ptr(),
+            stride,
+        };
+        let all = |width: Width, tile: PlaceTile<'_, F>| {
+            for part in even_ranges(places.len(), F::max_places(width, shared.isa)) {
+                let first = (places.start + part.start) * self.next;
+                // SAFETY: passed on; the places are those of the piece.
+                unsafe {
+                    let sums = tile.sums.add(part.start * stride);
+                    let tile = PlaceTile { places: part.len(), first, sums, ..tile };
+                    F::sum_places(&tile, width, shared.isa);
+                }
+            }
+        };
+        let mut first = 0;
+        while first < whole {
+            let fits = |width: &Width| {
+                places.len() <= F::max_places(*width, shared.isa)
+                    && whole - first >= columns_of(*width, panel / 2)
+            };
+            let few = [Width::Eight, Width::Four].into_iter().find(fits);
+            let width = few.unwrap_or(Width::Two);
+            // SAFETY: the columns have room in every row of sums.
+            let sums = unsafe { tile.sums.add(first) };
+            all(width, PlaceTile { column: column + first, sums, ..tile });
+            first += columns_of(width, panel / 2);
+        }
+        if stride > whole {
+            let column = if weights.in_place { column + whole } else { 0 };
+            // SAFETY: as above.
+            let sums = unsafe { tile.sums.add(whole) };
+            let (weights, k_stride) = (&weights.rest, weights.rest_next);
+            all(shared.rest, PlaceTile { weights, column, k_stride, sums, ..tile });
+        }
+    }
+}
+
+/// The weights of each run of taps, and the distance of steps of k: of the first column, and of the rest.
+struct Weights<F> {
+    plain: Pointers<F>,
+    next: usize,
+    rest: Pointers<F>,
+    rest_next: usize,
+    /// Whether the rest lies behind the columns before it.
+    in_place: bool,
+}
+
 /// Which of `count` positions, a step apart, lie from 0 to the size.
-fn positions_inside(start: isize, step: usize, count: usize, size: usize) -> Range<usize> {
+pub(super) fn positions_inside(
+    start: isize,
+    step: usize,
+    count: usize,
+    size: usize,
+) -> Range<usize> {
     let steps = |distance: isize| (distance.max(0) as usize).div_ceil(step).min(count);
     let end = steps(size as isize - start);
     steps(-start).min(end)..end
@@ -348,6 +484,16 @@ unsafe fn copy_places<F: Copy>(
         if channel == 1 {
             for (index, to) in to.chunks_exact_mut(channels).enumerate() {
                 std::ptr::copy_nonoverlapping(from.add(index * place), to.as_mut_ptr(), channels);
+            }
+            return;
+        }
+        if channels == 3 && place == 1 {
+            // Pictures. The lines are written in order.
+            let [red, green, blue] = [0, 1, 2]
+                .map(|index| std::slice::from_raw_parts(from.add(index * channel), to.len() / 3));
+            let colors = red.iter().zip(green).zip(blue);
+            for (to, ((&red, &green), &blue)) in to.as_chunks_mut::<3>().0.iter_mut().zip(colors) {
+                *to = [red, green, blue];
             }
             return;
         }

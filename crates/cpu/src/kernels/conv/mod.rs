@@ -8,10 +8,13 @@
 
 mod deform;
 mod depthwise;
+mod depthwise_last;
 mod epilogue;
+mod epilogue_last;
 mod gather;
 mod integer;
 mod last;
+pub(super) mod places;
 mod product;
 pub(super) mod taps;
 mod weight;

@@ -31,8 +31,12 @@ impl<T: Stored> Weight<T> {
     }
 
     /// Whether the weights of neighboring output channels are neighbors.
-    pub fn is_last(&self, rows: usize) -> bool {
-        if rows == 1 { self.group == 1 } else { self.row == 1 }
+    pub fn is_last(&self, groups: usize, rows: usize) -> bool {
+        match (groups, rows) {
+            (1, 1) => true,
+            (_, 1) => self.group == 1,
+            _ => self.row == 1,
+        }
     }
 
     /// The weight of an output channel of a tap of the first input channel of a group, and the distance to the next input

@@ -238,12 +238,12 @@ impl Product {
                 let a_scale = at(A_SCALE, origin.row, 0);
                 let [start, bias, residual] =
                     [DST, BIAS, RESIDUAL].map(|operand| at(operand, origin.row, origin.column));
+                let mut values = [0.0; TILE_COLUMNS];
                 tile.compute(pair, |row, sums| {
                     let [from, along] = self.strides[BIAS];
                     if let Some(first) = sums_bias {
                         add_to_sums(first.get().add(bias + row * from), along, sums);
                     }
-                    let mut values = [0.0; TILE_COLUMNS];
                     let values = &mut values[..sums.len()];
                     let all = scales[0].get().add(a_scale + row * self.strides[A_SCALE][0]).read();
                     let scales = Scales::Each(all, column_scales);

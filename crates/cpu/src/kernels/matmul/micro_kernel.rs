@@ -81,14 +81,15 @@ pub(crate) trait GemmElement: StoredFloat {
     /// As for [`direct::add_rows`], and the CPU has `isa`.
     unsafe fn add_rows(tile: &Tile<'_, Self>, sums: &mut [Self::Compute], isa: Isa);
 
-    /// Computes channels of a depthwise convolution from what its taps see.
+    /// Computes some places of a depthwise convolution from what its taps see.
     ///
     /// # Safety
     ///
     /// As for [`taps::sum`], and the CPU has `isa`.
     unsafe fn sum_taps(
         seen: &[SeenTap<Self::Compute>],
-        shift: usize,
+        next: usize,
+        channels: usize,
         sums: &mut [Self::Compute],
         isa: Isa,
     );
@@ -129,21 +130,24 @@ macro_rules! gemm_element {
 
                 unsafe fn sum_taps(
                     seen: &[SeenTap<Self::Compute>],
-                    shift: usize,
+                    next: usize,
+                    channels: usize,
                     sums: &mut [Self::Compute],
                     isa: Isa,
                 ) {
                     // SAFETY: passed on; the CPU has the features of the ISA.
                     unsafe {
                         match isa {
-                            Isa::Portable => taps::sum::<$portable>(seen, shift, sums),
+                            Isa::Portable => taps::sum::<$portable>(seen, next, channels, sums),
                             #[cfg(target_arch = "x86_64")]
                             Isa::Avx2 => {
- taps_with_avx2::<std::arch::x86_64::$avx2>(seen, shift, sums);
-}
+                                type V = std::arch::x86_64::$avx2;
+                                taps_with_avx2::<V>(seen, next, channels, sums);
+                            }
                             #[cfg(target_arch = "x86_64")]
                             Isa::Avx512 => {
-                                taps_with_avx512::<std::arch::x86_64::$avx512>(seen, shift, sums);
+                                type V = std::arch::x86_64::$avx512;
+                                taps_with_avx512::<V>(seen, next, channels, sums);
                             }
                         }
                     }
@@ -226,22 +230,24 @@ unsafe fn rows_with_avx512<V: Vector, T: StoredFloat<Compute = V::Number>>(
 #[target_feature(enable = "avx2,fma")]
 unsafe fn taps_with_avx2<V: Vector>(
     seen: &[SeenTap<V::Number>],
-    shift: usize,
+    next: usize,
+    channels: usize,
     sums: &mut [V::Number],
 ) {
     // SAFETY: passed on.
-    unsafe { taps::sum::<V>(seen, shift, sums) }
+    unsafe { taps::sum::<V>(seen, next, channels, sums) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,avx512f")]
 unsafe fn taps_with_avx512<V: Vector>(
     seen: &[SeenTap<V::Number>],
-    shift: usize,
+    next: usize,
+    channels: usize,
     sums: &mut [V::Number],
 ) {
     // SAFETY: passed on.
-    unsafe { taps::sum::<V>(seen, shift, sums) }
+    unsafe { taps::sum::<V>(seen, next, channels, sums) }
 }
 
 /// Picks the loop for the number of rows and panels.

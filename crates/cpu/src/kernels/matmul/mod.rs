@@ -19,7 +19,7 @@ mod packed;
 pub(super) mod panels;
 mod problem;
 mod product_id;
-mod ranges;
+pub(super) mod ranges;
 mod sources;
 mod tiling;
 pub(in crate::kernels) mod vector;

@@ -5,6 +5,7 @@
 
 use bytemuck::Pod;
 
+use crate::kernels::conv::places::PlaceElement;
 use crate::kernels::matmul::micro_kernel::{GemmElement, MicroTile, panels_together};
 use crate::kernels::matmul::ranges::even_ranges;
 use crate::kernels::shared::number::Float;
@@ -33,7 +34,9 @@ pub(crate) struct Product<F> {
 }
 
 /// A type that products are computed in.
-pub(crate) trait PanelElement: GemmElement<Compute = Self> + Float + Pod {
+pub(crate) trait PanelElement:
+    GemmElement<Compute = Self> + PlaceElement + Float + Pod
+{
     /// Columns of a panel.
     fn width(isa: Isa) -> usize {
         Self::shape(isa).columns

@@ -104,6 +104,8 @@ impl Windows {
         let [a, b, c] = &self.axes;
         let rows = self.outer[0].windows * self.outer[1].windows * a.windows * b.windows;
         let together = if c.windows < FEW { 1 } else { TOGETHER };
+        // Channels: every window has one element along them, which need not be counted.
+        let single = (c.kernel, c.stride, c.before, c.after) == (1, 1, 0, 0);
         let work = a.kernel.saturating_mul(b.kernel).saturating_mul(c.kernel);
         parallel_for(parallel, rows, work.saturating_mul(c.windows), |range| {
             for row in range {
@@ -136,10 +138,15 @@ impl Windows {
                         self.row::<T, P>(from.get().add(plane), [i, j, first], partials, step)
                     };
                     for (k, &mut partial) in (first..).zip(partials) {
-                        let (low, high) = c.inside(k);
+                        let (long, long_padded) = if single {
+                            (1, 1)
+                        } else {
+                            let (low, high) = c.inside(k);
+                            (high - low, c.padded(k))
+                        };
                         let counts = Counts {
-                            inside: inside[0] * inside[1] * (high - low),
-                            padded: padded[0] * padded[1] * c.padded(k),
+                            inside: inside[0] * inside[1] * long,
+                            padded: padded[0] * padded[1] * long_padded,
                             plane: batch * self.outer[1].windows + channel,
                         };
                         let position = |output: usize| places[output] + k * c.outputs[output];

@@ -21,6 +21,10 @@ pub(crate) fn apply<F: Float>(activation: Activation, values: &mut [F]) {
             map(values, |x| f::leaky_relu(x, slope));
         }
         Activation::HardSwish => map(values, f::hard_swish),
+        Activation::ScaledHardSwish { scale, shift } => {
+            let (scale, shift) = (F::from_f32(scale), F::from_f32(shift));
+            map(values, |x| scale * f::hard_swish(x) + shift);
+        }
         Activation::Clip { min, max } => {
             let (min, max) = (F::from_f32(min), F::from_f32(max));
             map(values, |x| f::clip(x, min, max));

@@ -40,8 +40,8 @@ impl<F: Float> SimdFn for Apply<'_, F> {
             Rsqrt => each(from, to, |x| F::ONE / x.sqrt()),
             Reciprocal => each(from, to, |x| F::ONE / x),
             Square => each(from, to, |x| x * x),
-            Sin => each(from, to, F::sin),
-            Cos => each(from, to, F::cos),
+            Sin => each_limited(from, to, F::sin_of_limited, F::sin),
+            Cos => each_limited(from, to, F::cos_of_limited, F::cos),
             Tan => each(from, to, F::tan),
             Asin => each(from, to, F::asin),
             Acos => each(from, to, F::acos),
@@ -94,6 +94,27 @@ impl<F: Float> SimdFn for Apply<'_, F> {
                 each(from, to, |x| f::shrink(x, lambda, bias));
             }
             IsNan | IsInf { .. } | Not => unreachable!("{op:?} does not give a number"),
+        }
+    }
+}
+
+/// Sine or cosine: one that is vectorized, and another for the few numbers that it does not serve.
+#[inline(always)]
+fn each_limited<F: Float>(
+    from: &[F],
+    to: &mut [MaybeUninit<F>],
+    limited: impl Fn(F) -> F,
+    other: impl Fn(F) -> F,
+) {
+    each(from, to, limited);
+    if from.iter().all(|x| x.abs() <= F::SINE_LIMIT) {
+        return;
+    }
+    for (to, &x) in to.iter_mut().zip(from) {
+        let is_limited = x.abs() <= F::SINE_LIMIT;
+        // Also NaN.
+        if !is_limited {
+            to.write(other(x));
         }
     }
 }

@@ -255,3 +255,21 @@ fn results_do_not_depend_on_the_order_of_chunks() {
     let command = Command::unary(Gelu, dst.operand(), src.operand()).unwrap();
     assert_same_bits_in_any_order(&command, &dst);
 }
+
+/// Beside numbers that are not, so that both ways of a block are taken.
+#[test]
+fn sines_of_huge_numbers_are_right_and_those_of_none_are_nan() {
+    let values = [0.5, 1e20, 3e9, -2e30, 1.0, f64::NAN, f64::INFINITY, 2.0];
+    for (op, function) in [(Sin, f64::sin as fn(f64) -> f64), (Cos, f64::cos)] {
+        for dtype in [DType::F32, DType::F64] {
+            let found = floats(op, dtype, &values);
+            for (&value, found) in values.iter().zip(found) {
+                // As the element type has it.
+                let value = if dtype == DType::F32 { f64::from(value as f32) } else { value };
+                let expected = function(value);
+                let same = (found - expected).abs() < 1e-6;
+                assert!(same || (found.is_nan() && expected.is_nan()), "{op:?} {value}: {found}");
+            }
+        }
+    }
+}

@@ -88,7 +88,18 @@ fn what_stands_between_convolutions_lies_as_they_do() {
     let outputs = [few, flat, first, joined];
     assert_eq!(
         marked(&w, &outputs),
-        ["conv", "Silu", "slice", "concat", "pool", "conv", "resize", "Mul", "conv_transpose"]
+        [
+            "conv",
+            "Silu",
+            "slice",
+            "concat",
+            "pool",
+            "conv",
+            "resize",
+            "Mul",
+            "conv_transpose",
+            "conv"
+        ]
     );
     let (_, expected) = w.run(&outputs, &Passes::none());
     for passes in [Passes::only(Pass::ChannelsLast), Passes::all()] {

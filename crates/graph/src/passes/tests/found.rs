@@ -304,3 +304,37 @@ fn elementwise_operations_become_one_chain() {
     let names = w.check(&[result, square]);
     assert_eq!(names, ["chain", "chain"]);
 }
+
+#[test]
+fn a_power_of_two_is_a_square_and_others_stay() {
+    for (exponent, wanted) in [(2.0, "Square"), (3.0, "Pow"), (0.5, "Pow")] {
+        let mut w = Writer::new();
+        let x = w.input(&[3, 5]);
+        let exponent = w.number(exponent);
+        let power = w.binary(BinaryOp::Pow, x, exponent);
+        assert_eq!(w.check(&[power]), [wanted]);
+    }
+    // Repeated to a larger shape, it is no function of one number any more.
+    let mut w = Writer::new();
+    let (x, two) = (w.input(&[5]), w.weights(&[3, 1], 1));
+    let power = w.binary(BinaryOp::Pow, x, two);
+    assert_eq!(w.check(&[power]), ["Pow"]);
+}
+
+/// Numbers around a hard swish, as Paddle's networks with scales that are learned have them.
+#[test]
+fn a_hard_swish_that_is_scaled_and_shifted_is_part_of_its_convolution() {
+    let mut w = Writer::new();
+    let x = w.input(&[2, 5, 6, 7]);
+    let weight = w.weights(&[8, 5, 3, 3], 1);
+    let params = Box::new(ConvParams::new(2));
+    let conv = w.op(Op::Conv { params, epilogue: Epilogue::default() }, &[x, weight]);
+    let swish = w.unary(UnaryOp::HardSwish, conv);
+    let (factor, summand) = (w.number(1.25), w.number(-0.5));
+    let scaled = w.binary(BinaryOp::Mul, factor, swish);
+    let shifted = w.binary(BinaryOp::Add, scaled, summand);
+    assert_eq!(w.check(&[shifted]), ["conv"]);
+    // What somebody else reads stays as it is.
+    let names = w.check(&[shifted, swish]);
+    assert_eq!(names, ["conv", "chain"]);
+}

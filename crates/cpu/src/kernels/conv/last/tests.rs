@@ -54,6 +54,12 @@ fn cases() -> Vec<Case> {
         one(6, 48, [5, 5], [3, 3], params([1, 1], 1, 1, 3)),
         one(37, 37, [8, 7], [5, 3], params([2, 1], 2, 1, 37)),
         one(16, 16, [4, 120], [3, 3], params([1, 1], 1, 2, 16)),
+        // Widths of one register and of one and a half, and a line with padding at its ends alone.
+        one(8, 24, [5, 90], [3, 3], params([1, 1], 1, 1, 1)),
+        one(3, 16, [5, 90], [3, 3], params([2, 2], 1, 1, 1)),
+        one(7, 12, [4, 33], [1, 5], params([1, 1], 2, 1, 1)),
+        one(9, 1, [6, 40], [3, 3], params([1, 1], 1, 1, 1)),
+        Case { transposed: true, ..one(24, 1, [5, 40], [2, 2], params([2, 2], 0, 1, 1)) },
         Case { transposed: true, ..one(6, 35, [4, 5], [3, 3], params([2, 2], 1, 1, 1)) },
         Case { transposed: true, ..one(20, 20, [4, 5], [2, 2], params([2, 2], 0, 1, 20)) },
     ]
@@ -121,11 +127,13 @@ impl Case {
         };
         let (to, from, by) = (dst.operand(), src.operand(), weight.operand());
         let (bias, params, act) = (Some(broadcast(bias)), self.params, Activation::Silu);
+        // Both ways of the epilogue.
+        let scale = if self.outputs.is_multiple_of(2) { 1.0 } else { 0.5 };
         if self.transposed {
-            return Command::conv_transpose(to, from, by, bias, params, 0.5, act).unwrap();
+            return Command::conv_transpose(to, from, by, bias, params, scale, act).unwrap();
         }
         let residual = Some(broadcast(residual));
-        Command::conv(to, from, by, bias, residual, params, 0.5, act).unwrap()
+        Command::conv(to, from, by, bias, residual, params, scale, act).unwrap()
     }
 
     fn computed(&self, dtype: DType, last: bool, seen: &[f64]) -> Vec<f64> {

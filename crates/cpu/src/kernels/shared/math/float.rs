@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Rem, Sub};
 
-use super::{erf, exp_nonpositive, exponential};
+use super::{erf, exp_nonpositive, exponential, sine};
 
 /// `f32` or `f64`.
 pub(crate) trait Float:
@@ -24,6 +24,8 @@ pub(crate) trait Float:
     const ZERO: Self;
     const ONE: Self;
     const INFINITY: Self;
+    /// Sizes up to which [`sin_of_limited`](Self::sin_of_limited) and [`cos_of_limited`](Self::cos_of_limited) are accurate.
+    const SINE_LIMIT: Self;
 
     fn from_f32(value: f32) -> Self;
     fn from_f64(value: f64) -> Self;
@@ -42,6 +44,9 @@ pub(crate) trait Float:
     fn log2(self) -> Self;
     fn sin(self) -> Self;
     fn cos(self) -> Self;
+    /// `sin x`, without a branch where that is faster.
+    fn sin_of_limited(self) -> Self;
+    fn cos_of_limited(self) -> Self;
     fn tan(self) -> Self;
     fn asin(self) -> Self;
     fn acos(self) -> Self;
@@ -78,11 +83,12 @@ pub(crate) trait Float:
 
 macro_rules! float {
     ($type:ident, exp: $exp:path, exp_nonpositive: $exp_nonpositive:path, tanh: $tanh:path, erf: $erf:path,
-        gelu: $gelu:path) => {
+        gelu: $gelu:path, sin: $sin:path, cos: $cos:path, sine_limit: $sine_limit:expr) => {
         impl Float for $type {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
             const INFINITY: Self = $type::INFINITY;
+            const SINE_LIMIT: Self = $sine_limit;
 
             #[inline(always)]
             fn from_f32(value: f32) -> Self {
@@ -124,6 +130,16 @@ macro_rules! float {
                 $gelu(self)
             }
 
+            #[inline(always)]
+            fn sin_of_limited(self) -> Self {
+                $sin(self)
+            }
+
+            #[inline(always)]
+            fn cos_of_limited(self) -> Self {
+                $cos(self)
+            }
+
             float!(@same $type: abs, sqrt, exp_m1, ln, ln_1p, log2, sin, cos, tan, asin, acos, atan,
                 sinh, cosh, floor, ceil, round_ties_even, trunc);
 
@@ -159,5 +175,6 @@ macro_rules! float {
 }
 
 float!(f32, exp: exponential::exp, exp_nonpositive: exp_nonpositive::exp, tanh: exponential::tanh, erf: erf::erf_f32,
-    gelu: erf::gelu_f32);
-float!(f64, exp: f64::exp, exp_nonpositive: f64::exp, tanh: f64::tanh, erf: erf::erf_f64, gelu: erf::gelu_f64);
+    gelu: erf::gelu_f32, sin: sine::sin, cos: sine::cos, sine_limit: sine::LIMIT);
+float!(f64, exp: f64::exp, exp_nonpositive: f64::exp, tanh: f64::tanh, erf: erf::erf_f64, gelu: erf::gelu_f64,
+    sin: f64::sin, cos: f64::cos, sine_limit: f64::INFINITY);

@@ -10,6 +10,7 @@ mod exp_nonpositive;
 mod exponential;
 mod float;
 pub(crate) mod functions;
+mod sine;
 
 pub(crate) use float::Float;
 

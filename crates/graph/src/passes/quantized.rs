@@ -31,7 +31,6 @@ pub(super) fn run(graph: &Graph, folder: &Folder) -> Result<Graph> {
 }
 
 /// An edge of the old graph, or a constant that is in no graph yet.
-#[derive(Clone)]
 enum Value {
     Edge(Edge),
     Constant(Constant),
@@ -49,8 +48,9 @@ struct Integers {
 }
 
 impl Value {
-    fn new(rewrite: &mut Rewrite<'_>, value: &Value) -> Edge {
-        match value {
+    /// The edge of the new graph that stands for it.
+    fn edge(&self, rewrite: &mut Rewrite<'_>) -> Edge {
+        match self {
             Value::Edge(edge) => rewrite.new_edge(*edge),
             Value::Constant(constant) => rewrite.builder().graph.add_constant(constant.clone()),
         }
@@ -104,7 +104,7 @@ fn of_constant(op: &Op, inputs: &[Constant], transposed: bool) -> Option<Integer
 fn operands(rewrite: &mut Rewrite<'_>, sides: [&Integers; 2]) -> Result<Vec<Edge>> {
     let mut edges = Vec::new();
     for side in sides {
-        let mut values = Value::new(rewrite, &side.values);
+        let mut values = side.values.edge(rewrite);
         if side.transposed {
             let exchange = NodeOp::View(View::Permute([1, 0].into_iter().collect()));
             values = rewrite.builder().add_one(exchange, &[values])?;
@@ -112,10 +112,10 @@ fn operands(rewrite: &mut Rewrite<'_>, sides: [&Integers; 2]) -> Result<Vec<Edge
         edges.push(values);
     }
     for zero in sides.iter().filter_map(|side| side.zero.as_ref()) {
-        edges.push(Value::new(rewrite, zero));
+        edges.push(zero.edge(rewrite));
     }
     for side in sides {
-        edges.push(Value::new(rewrite, &side.scale));
+        edges.push(side.scale.edge(rewrite));
     }
     Ok(edges)
 }

@@ -105,6 +105,7 @@ class Subject:
         import torch
 
         self.torch, self.name = torch, name
+        # Of MiniLM relative to the answer as a whole. PP-OCR's answers are probabilities, most of them tiny.
         self.tolerance = 2e-2 if name.endswith("f16") else 2e-4
         self.inputs, self.answers = [], []
         if name.startswith("minilm"):
@@ -136,6 +137,8 @@ class Subject:
 
     def is_right(self, thread, answer):
         expected = self.answers[thread]
+        if not self.name.startswith("minilm"):
+            return self.torch.allclose(answer.double(), expected, rtol=1e-4, atol=1e-5)
         norm = self.torch.linalg.vector_norm
         return bool(norm(answer.double() - expected) < self.tolerance * norm(expected))
 

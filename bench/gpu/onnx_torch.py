@@ -45,6 +45,7 @@ class OnnxModel(torch.nn.Module):
                 self.steps.append((node.op_type, list(node.input), list(node.output), attributes(node)))
         self.fuse_hard_swish()
         self.fold_batch_norms()
+        self.keep_scales_on_host()
 
     def constant(self, array):
         tensor = torch.from_numpy(numpy.array(array))
@@ -92,6 +93,12 @@ class OnnxModel(torch.nn.Module):
             self.constants[names[0]], self.constants[names[1]] = weight, bias - mean * factor
             self.steps[self.steps.index(maker)] = ("Conv", [maker[1][0], *names], step[2], maker[3])
             self.steps.remove(step)
+
+    def keep_scales_on_host(self):
+        """A graph that is captured cannot read the scales of a Resize from the GPU."""
+        for step in [step for step in self.steps if step[0] == "Resize"]:
+            for name in [name for name in step[1][1:] if name in self.constants]:
+                self.constants[name] = self.constants[name].cpu()
 
     def forward(self, x):
         values = {self.input: x, "": None}

@@ -99,6 +99,10 @@ programs! {
     MatmulBlocks => lower::blocks::PROGRAM,
     /// Matrix products with simdgroup matrices.
     MatmulMatrices => lower::matmul_matrices::PROGRAM,
+    /// Matrix products of 16-bit numbers by tensor cores, with what they need copied ahead.
+    MatmulPipelined => lower::matmul_pipelined::PROGRAM,
+    /// Matrix products of f32 with what they need copied ahead.
+    MatmulPipelinedF32 => lower::matmul_pipelined_f32::PROGRAM,
     /// Small matrix products of 16-bit numbers by tensor cores.
     MatmulTensorCores => lower::matmul_tensor_cores::PROGRAM,
     /// Small matrix products with split k.
@@ -149,6 +153,8 @@ programs! {
     Softmax => lower::softmax::PROGRAM,
     /// Softmax along an axis whose elements lie apart.
     SoftmaxColumns => lower::softmax_columns::PROGRAM,
+    /// Softmax along an axis whose elements lie apart, of few long rows.
+    SoftmaxColumnsSplit => lower::softmax_columns::SPLIT_PROGRAM,
     /// Rows sorted in memory.
     Sort => lower::top_k::SORT,
     /// Conversion to and from storage-only types.

@@ -229,10 +229,10 @@ const DOWNLOADS: usize = 2;
 fn transfer(name: &'static str, elements: usize, up: bool) -> Subject {
     let prepare = move |_: &Device, stream: &Stream| -> Result<Once> {
         let value = Value::new(stream, &[elements])?;
-        let host = stream.host_copy_of(&vec![0; elements * size_of::<f32>()]);
+        let host = up.then(|| stream.host_copy_of(&vec![0; elements * size_of::<f32>()]));
         let mut pending = VecDeque::new();
         Ok(Box::new(move |stream| {
-            if up {
+            if let Some(host) = &host {
                 return stream.record(Command::upload(value.operand(), host.clone())?).map(drop);
             }
             // Bytes take one download only, so each has its own. Nobody has memory for many large ones.

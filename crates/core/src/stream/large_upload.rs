@@ -11,12 +11,14 @@ use crate::{Buffer, Command, HostBytes, Layout, Operand, Result};
 
 /// Fewer bytes are copied by the calling thread: starting others would take as long.
 const LEAST: usize = 32 << 20;
-/// Bytes of a piece.
-const PIECE: usize = 4 << 20;
+/// Bytes of a piece. The smaller it is, the sooner the device starts; but it takes a time of its own for each.
+const PIECE: usize = 2 << 20;
 /// The most threads that copy.
 const MAX_THREADS: usize = 8;
-/// Pieces that the device may have while others are copied.
-const AHEAD: usize = 4;
+/// The most pieces of a batch. Between two batches a device pauses, so that later ones are larger.
+const BATCH: usize = 8;
+/// Batches that the device may have while others are copied.
+const AHEAD: usize = 2;
 
 /// A piece: which one, and the memory for it.
 type Piece = (usize, HostBytes);
@@ -68,6 +70,8 @@ fn upload_by(
     let (to_copy, given) = mpsc::channel::<Piece>();
     let (copied, taken) = mpsc::channel::<Piece>();
     let given = Mutex::new(given);
+    // What is copied, what is gathered, and what the device has.
+    let most = threads + (AHEAD + 1) * BATCH;
     thread::scope(|scope| {
         let copy = || {
             let copied = copied.clone();
@@ -82,12 +86,15 @@ fn upload_by(
                 }
             }
         };
+        let upload = Upload { stream, dst, piece, pieces: &pieces, to_copy, taken };
+        let mut first = Some(first);
+        // The first threads copy while others are started.
+        let handed_out = upload.hand_out(0, most, &mut first);
         let started = (0..threads)
             .filter(|_| thread::Builder::new().spawn_scoped(scope, copy()).is_ok())
             .count();
-        let upload = Upload { stream, dst, piece, pieces: &pieces, to_copy, taken };
         // Dropping the upload ends the threads.
-        (started > 0).then(|| upload.run(first, threads + AHEAD))
+        (started > 0).then(|| upload.run(handed_out, most))
     })
 }
 
@@ -102,32 +109,44 @@ struct Upload<'a> {
 }
 
 impl Upload<'_> {
+    /// Hands out pieces from `next` on, up to `end`. Gives the one behind the last.
+    fn hand_out(&self, next: usize, end: usize, first: &mut Option<HostBytes>) -> usize {
+        let end = end.min(self.pieces.len());
+        for index in next..end {
+            let host = self.memory(self.pieces[index].len(), first);
+            // The threads end when this is dropped, not before.
+            let _ = self.to_copy.send((index, host));
+        }
+        next.max(end)
+    }
+
     /// Hands out pieces and records those that are copied, with at most `most` pieces in use.
-    fn run(&self, first: HostBytes, most: usize) -> Result<Timepoint> {
-        let mut in_flight: VecDeque<Timepoint> = VecDeque::new();
-        let (mut handed_out, mut recorded) = (0, 0);
-        let mut first = Some(first);
+    fn run(&self, mut handed_out: usize, most: usize) -> Result<Timepoint> {
+        // The last piece of each batch that the device has, and how many pieces it is.
+        let mut in_flight: VecDeque<(Timepoint, usize)> = VecDeque::new();
+        let (mut recorded, mut passed, mut gathered, mut wanted) = (0, 0, 0, 1);
         loop {
-            while handed_out < self.pieces.len() && handed_out - recorded + in_flight.len() < most {
-                let host = self.memory(self.pieces[handed_out].len(), &mut first);
-                // The threads end when this is dropped, not before.
-                let _ = self.to_copy.send((handed_out, host));
-                handed_out += 1;
-            }
+            handed_out = self.hand_out(handed_out, passed + most, &mut None);
             let Ok((index, host)) = self.taken.recv() else {
                 unreachable!("threads that copy live as long as the upload")
             };
             let point = self.record(index, host)?;
-            self.stream.flush()?;
-            recorded += 1;
+            (recorded, gathered) = (recorded + 1, gathered + 1);
             if recorded == self.pieces.len() {
+                self.stream.flush()?;
                 return Ok(point);
             }
-            in_flight.push_back(point);
+            if gathered < wanted {
+                continue;
+            }
+            self.stream.flush()?;
+            in_flight.push_back((point, gathered));
+            (gathered, wanted) = (0, (2 * wanted).min(BATCH));
             if in_flight.len() > AHEAD
-                && let Some(oldest) = in_flight.pop_front()
+                && let Some((oldest, count)) = in_flight.pop_front()
             {
                 oldest.wait_passed()?;
+                passed += count;
             }
         }
     }

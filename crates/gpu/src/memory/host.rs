@@ -21,10 +21,10 @@ const STAGED_BYTES: usize = 16 << 10;
 const QUEUE: HostBounds =
     HostBounds { smallest: STAGED_BYTES + 1, largest: KEPT_BYTES, pieces: 64, total: 64 << 20 };
 
-/// The bounds of larger leases, for all queues of a device together: pinning so much memory takes far longer than
-/// transferring it, so that it is kept, and few transfers are so large.
+/// The bounds of larger leases, and of those for which a queue has no memory left, for all queues of a device together:
+/// pinning so much memory takes far longer than transferring it, so that it is kept.
 const DEVICE: HostBounds =
-    HostBounds { smallest: KEPT_BYTES + 1, largest: 1 << 30, pieces: 16, total: 1 << 30 };
+    HostBounds { smallest: 1 << 20, largest: 1 << 30, pieces: 64, total: 2 << 30 };
 
 /// A piece of memory, and the number of the device on which it has its address.
 struct Piece<P: Platform> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use millstream_core::Layout;
+use millstream_core::{Layout, Op};
 
 use crate::Result;
 use crate::graph::{Edge, Graph, NodeOp, Source, inverse};
@@ -52,6 +52,14 @@ impl Destinations {
                 start += count;
             }
         }
+        for node in graph.nodes() {
+            let NodeOp::View(view @ View::Reshape(_)) = &node.op else { continue };
+            let source = node.inputs[0];
+            if wants_order(graph, view, source)? {
+                let layout = graph.spec(source).layout()?;
+                destinations.want(graph, &uses, source, Root::Edge(source), layout, false);
+            }
+        }
         Ok(destinations)
     }
 
@@ -92,6 +100,22 @@ impl Destinations {
     pub fn get(&self, edge: Edge) -> Option<&(Root, Layout)> {
         self.0.get(&edge)
     }
+}
+
+/// Whether a reshape needs a copy of results of attention whose axes were exchanged, as when the heads of a token are joined.
+/// They are written in that order then.
+fn wants_order(graph: &Graph, view: &View, edge: Edge) -> Result<bool> {
+    let Source::Node(maker, _) = *graph.source(edge) else { return Ok(false) };
+    let NodeOp::View(permute @ View::Permute(_)) = &graph.nodes()[maker].op else {
+        return Ok(false);
+    };
+    let made = graph.nodes()[maker].inputs[0];
+    let Source::Node(maker, _) = *graph.source(made) else { return Ok(false) };
+    if !matches!(graph.nodes()[maker].op, NodeOp::Op(Op::Attention { .. })) {
+        return Ok(false);
+    }
+    let moved = permute.layout(&graph.layout(made)?)?;
+    Ok(moved.map(|layout| view.layout(&layout)).transpose()?.flatten().is_none())
 }
 
 /// How the source of a view must lie so that the view lies as wanted.

@@ -7,6 +7,7 @@ use millstream_core::{
 use smallvec::smallvec;
 
 use super::conv_depthwise::Depthwise;
+use super::conv_pointwise::Pointwise;
 use super::conv_tensor_cores;
 use super::epilogue::activation_code;
 use super::matmul::Tile;
@@ -185,6 +186,11 @@ impl Conv<'_> {
         let positions = dst.layout.elements() / dst.layout.shape()[1];
         let taps: usize = weight.layout.shape()[2..].iter().product();
         let wide = is_wide([dst, src, weight].into_iter().chain(self.residual)) || self.is_far();
+        if !self.transposed
+            && let Some(launch) = self.pointwise().launch(scale, activation, wide, limits)
+        {
+            return Lowered { launches: smallvec![launch], workspace: 0 };
+        }
         let (act, first, second) = activation_code(activation);
         let direct = self.transposed || (groups > 1 && outputs < 8);
         let k = channels * taps;
@@ -305,6 +311,12 @@ impl Conv<'_> {
         ];
         let launch = Launch { key, groups, threads, slots, params: launch.pack() };
         Lowered { launches: smallvec![launch], workspace: 0 }
+    }
+
+    fn pointwise(&self) -> Pointwise<'_> {
+        let [src, weight] = [0, 1].map(|input| &self.command.inputs()[input]);
+        let Self { dst, params, bias, residual, .. } = *self;
+        Pointwise { params, dst, src, weight, bias, residual }
     }
 
     /// The split-k tile of a small convolution; `None` for any other.

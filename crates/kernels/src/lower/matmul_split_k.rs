@@ -5,6 +5,7 @@ use millstream_core::{BoundCommand, DType, Op};
 use smallvec::smallvec;
 
 use super::gemv::GemvParams;
+use super::matmul_pipelined_f32;
 use super::product::{A, B, DST, Product};
 use crate::program::Definition;
 use crate::{Key, Launch, Limits, Lowered, Program};
@@ -90,7 +91,7 @@ pub(super) fn is_float(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
 }
 
-/// The launch of a small matmul whose operands are contiguous along k, or `None` for any other Command.
+/// The launch of a small matmul of `f32`, or of one whose operands are contiguous along k; `None` for any other Command.
 ///
 /// [`lower`](crate::lower()) uses it by itself. A backend with a library for products should ask here first for
 /// `f32`: a library's tiles are made for products that fill the device many times. `early` is as for
@@ -103,6 +104,12 @@ pub fn lower_split_k(command: &BoundCommand, early: bool, limits: &Limits) -> Op
 
 /// The launch of such a product.
 pub(super) fn launch(product: &Product, early: bool, limits: &Limits) -> Option<Launch> {
+    matmul_pipelined_f32::launch(product, early, limits)
+        .or_else(|| own_launch(product, early, limits))
+}
+
+/// The launch of products with few rows, and on devices that do not copy ahead.
+fn own_launch(product: &Product, early: bool, limits: &Limits) -> Option<Launch> {
     let Product { m, n, k, .. } = *product;
     let matrices = &product.matrices;
     let dtype = matrices[DST].dtype;

@@ -4,6 +4,7 @@ use millstream_core::{BoundCommand, DType, Op};
 use smallvec::smallvec;
 
 use super::gemv::GemvParams;
+use super::matmul_pipelined;
 use super::product::{A, B, DST, Product};
 use crate::program::Definition;
 use crate::{Key, Launch, Limits, Lowered, Program};
@@ -94,6 +95,11 @@ pub fn lower_tensor_cores(command: &BoundCommand, early: bool, limits: &Limits) 
 
 /// The launch of such a product.
 pub(super) fn launch(product: &Product, early: bool, limits: &Limits) -> Option<Launch> {
+    matmul_pipelined::launch(product, early, limits).or_else(|| own_launch(product, early, limits))
+}
+
+/// The launch of products with few rows, and of those with results that are not stored 16 bytes at once.
+fn own_launch(product: &Product, early: bool, limits: &Limits) -> Option<Launch> {
     let Product { m, n, k, .. } = *product;
     let matrices = &product.matrices;
     let dtype = matrices[DST].dtype;

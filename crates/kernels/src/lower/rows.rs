@@ -54,25 +54,25 @@ impl<'a> Rows<'a> {
     pub fn launch(&self, key: Key, worker: Worker, limits: &Limits) -> Lowered {
         let threads = worker.threads(self.starts.elements(), limits);
         let groups = worker.groups(self.starts.elements(), threads, limits);
-        self.launch_groups(key, groups, threads)
+        let launch = self.launch_groups(key, groups, threads);
+        Lowered { launches: smallvec![launch], workspace: 0 }
     }
 
     /// The launch that computes all rows with these groups.
-    pub fn launch_groups(&self, key: Key, groups: [u32; 3], threads: u32) -> Lowered {
+    pub fn launch_groups(&self, key: Key, groups: [u32; 3], threads: u32) -> Launch {
         let params = RowParams {
             rows: self.starts.walk([self.dst.layout.offset(), self.src.layout.offset()]),
             size: self.size as u64,
             to: self.to as u64,
             from: self.from as u64,
         };
-        let launch = Launch {
+        Launch {
             key,
             groups,
             threads,
             slots: smallvec![Slot::from(self.dst), Slot::from(self.src)],
             params: params.pack(),
-        };
-        Lowered { launches: smallvec![launch], workspace: 0 }
+        }
     }
 }
 

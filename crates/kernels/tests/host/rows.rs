@@ -79,7 +79,13 @@ fn check_all(wider: &Wider, cases: &[Case]) -> BTreeSet<Key> {
 #[test]
 fn products_are_cut_for_many_processors_too() {
     let Some(programs) = cut_for_many_processors(OpKind::MatMul) else { return };
-    for program in [Program::MatmulSplitK, Program::MatmulTensorCores] {
+    let cut = [
+        Program::MatmulSplitK,
+        Program::MatmulTensorCores,
+        Program::MatmulPipelined,
+        Program::MatmulPipelinedF32,
+    ];
+    for program in cut {
         assert!(programs.contains(&program), "{programs:?}");
     }
 }
@@ -110,8 +116,12 @@ fn kernels_for_devices_without_tensor_cores_take_16_bits_too() {
     // Those that tensor cores would do.
     chosen.retain(|case| {
         let keys = keys_of(case, &host.limits).unwrap_or_else(|error| panic!("{error}"));
-        let by_units =
-            [Program::AttentionTensorCores, Program::MatmulTensorCores, Program::ConvTensorCores];
+        let by_units = [
+            Program::AttentionTensorCores,
+            Program::MatmulPipelined,
+            Program::MatmulTensorCores,
+            Program::ConvTensorCores,
+        ];
         keys.iter().any(|key| by_units.contains(&key.program()))
     });
     assert!(!chosen.is_empty());

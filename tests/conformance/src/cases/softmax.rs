@@ -45,7 +45,9 @@ pub(super) fn cases() -> Vec<Case> {
                 cases.push(case.in_place(&values).build());
             }
         }
-        for (shape, axis) in [(&[2, 100_003], 1), (&[1024, 129], 1), (&[129, 1024], 0)] {
+        for (shape, axis) in
+            [(&[2, 100_003], 1), (&[1024, 129], 1), (&[129, 1024], 0), (&[4200, 130], 0)]
+        {
             cases.push(case(log, DType::F32, shape, axis, View::Dense, View::Dense, 5.0));
         }
     }

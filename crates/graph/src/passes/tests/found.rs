@@ -1,6 +1,6 @@
 //! What exporters write, and what becomes of it.
 
-use millstream_core::{ConvParams, Epilogue};
+use millstream_core::{AttentionParams, ConvParams, Epilogue};
 
 use super::*;
 
@@ -337,4 +337,26 @@ fn a_hard_swish_that_is_scaled_and_shifted_is_part_of_its_convolution() {
     // What somebody else reads stays as it is.
     let names = w.check(&[shifted, swish]);
     assert_eq!(names, ["conv", "chain"]);
+}
+
+#[test]
+fn heads_are_joined_without_a_copy() {
+    for readers in [1, 2] {
+        let mut w = Writer::new();
+        let [query, key, value] = [(); 3].map(|()| w.input(&[2, 3, 5, 4]));
+        let params = AttentionParams::new(0.5);
+        let mixed = w.op(Op::Attention { params }, &[query, key, value]);
+        let moved = w.permute(mixed, &[0, 2, 1, 3]);
+        let joined = w.reshape(moved, &[2, 5, 12]);
+        let mut outputs = vec![w.unary(UnaryOp::Exp, joined)];
+        if readers == 2 {
+            outputs.push(w.unary(UnaryOp::Neg, mixed));
+        }
+        w.check(&outputs);
+        let mut graph = w.graph.clone();
+        outputs.iter().for_each(|&output| graph.add_output(output));
+        let plan = lower(&graph, &w.folder).unwrap().plan.unwrap();
+        // What others read too is written in its own order, and copied.
+        assert_eq!(plan.commands(), [2, 4][readers - 1]);
+    }
 }

@@ -11,8 +11,9 @@ const GPU: Limits = Limits {
 
 /// Rows and columns of the tile that a layer gets, threads, and groups.
 fn tile(rows: usize, outputs: usize, k: usize, limits: &Limits) -> Option<[i32; 4]> {
-    let launch = lower_tensor_cores(&linear(DType::F16, rows, outputs, k), true, limits)?;
-    let launch = &launch.launches[0];
+    let command = linear(DType::F16, rows, outputs, k);
+    let Op::MatMul { epilogue } = command.op() else { panic!("{command:?}") };
+    let launch = &own_launch(&Product::of(&command, epilogue)?, true, limits)?;
     let (rows, columns) = (constant(launch, "ROWS"), constant(launch, "COLUMNS"));
     assert_eq!(launch.threads as i32, constant(launch, "THREADS"));
     let groups = (launch.groups[0] * launch.groups[2]) as i32;

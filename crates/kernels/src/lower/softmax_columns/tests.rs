@@ -38,6 +38,15 @@ fn few_long_rows_are_shared_by_many_threads() {
 }
 
 #[test]
+fn few_very_long_rows_are_shared_by_groups() {
+    let first = launch(DType::F32, &[32768, 512], 0);
+    assert_eq!(first.key.program(), Program::SoftmaxColumnsSplit);
+    assert_eq!((first.groups, first.threads, cut(&first)), ([16, 33, 1], 512, [32, 512]));
+    // Not more groups than have a share.
+    assert_eq!(launch(DType::F32, &[4096, 1024], 0).groups, [32, 16, 1]);
+}
+
+#[test]
 fn many_rows_are_read_in_the_longest_stretches() {
     let many = launch(DType::F32, &[4, 512, 64, 64], 1);
     assert_eq!((many.groups, cut(&many)), ([512, 1, 1], [32, 512]));

@@ -1,0 +1,167 @@
+//! Products of `f32` that are too small for the tiles of a library, such as the linear layers of a sentence, on devices that
+//! copy to group memory while they compute.
+
+use millstream_core::DType;
+
+use super::gemv::GemvParams;
+use super::product::{A, B, BIAS, DST, Product, RESIDUAL};
+use crate::program::Definition;
+use crate::{Key, Launch, Limits, Program};
+
+/// For products with more multiplications a library's kernels are as fast.
+const MAX_WORK: usize = 1 << 27;
+/// With fewer rows most of a tile would have no work.
+const LEAST_ROWS: usize = 17;
+/// Elements that are loaded at once, and what is left unused behind each row in group memory.
+const VECTOR: usize = 4;
+/// Threads along n that have a tile together.
+const LANES_N: usize = 8;
+
+pub(crate) const PROGRAM: Definition = Definition {
+    name: "matmul_pipelined_f32",
+    text: include_str!("../../programs/matmul_pipelined_f32.kernel"),
+    constants: &[
+        "ACT", "ROWS", "COLUMNS", "LANES_M", "SLICES", "STEP", "STAGES", "BY_ROWS", "WHOLE",
+        "WIDE", "THREADS",
+    ],
+    params: GemvParams::declaration,
+};
+
+/// The work of a group.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Tile {
+    /// Results of a thread.
+    rows: usize,
+    columns: usize,
+    /// Threads along m that have a tile together.
+    lanes: usize,
+    /// Sets of threads that share k.
+    slices: usize,
+    /// Values of k between two barriers.
+    step: usize,
+    /// Steps that are in group memory or on their way there.
+    stages: usize,
+}
+
+/// Tiles from the smallest to the largest.
+const TILES: [Tile; 2] = [
+    Tile { rows: 4, columns: 4, lanes: 4, slices: 8, step: 64, stages: 3 },
+    Tile { rows: 8, columns: 4, lanes: 4, slices: 4, step: 32, stages: 4 },
+];
+
+impl Tile {
+    fn size(&self) -> [usize; 2] {
+        [self.lanes * self.rows, LANES_N * self.columns]
+    }
+
+    fn threads(&self) -> usize {
+        LANES_N * self.lanes * self.slices
+    }
+
+    fn groups(&self, m: usize, n: usize) -> [usize; 2] {
+        let [rows, columns] = self.size();
+        [m.div_ceil(rows), n.div_ceil(columns)]
+    }
+
+    /// The smallest tile with which every group has its own processor, else the largest.
+    fn choose([m, n]: [usize; 2], batch: usize, limits: &Limits) -> Option<Self> {
+        let processors = (limits.parallel_groups as usize / 4).max(1);
+        let suits = |tile: &&Tile| {
+            let [rows, columns] = tile.groups(m, n);
+            rows * columns * batch <= processors
+        };
+        TILES.iter().find(suits).or(TILES.last())?.fitted(limits)
+    }
+
+    /// The same tile with as many threads and as much memory as a group may have.
+    fn fitted(mut self, limits: &Limits) -> Option<Self> {
+        while self.slices > 1 && self.threads() > limits.max_threads as usize {
+            self.slices /= 2;
+        }
+        while self.stages > 2 && self.shared_bytes() > limits.shared_bytes as usize {
+            self.stages -= 1;
+        }
+        let fits = self.threads() <= limits.max_threads as usize
+            && self.shared_bytes() <= limits.shared_bytes as usize;
+        fits.then_some(self)
+    }
+
+    /// Whether all steps are whole, also those that are copied before the first product.
+    fn is_whole(&self, k: usize) -> bool {
+        k.is_multiple_of(self.step) && k >= (self.stages - 1) * self.step
+    }
+
+    /// Bytes of group memory: the stages, later the sums of all slices.
+    fn shared_bytes(&self) -> usize {
+        let [m, n] = self.size();
+        let by_rows = m * (self.step + VECTOR) + self.step * (n + VECTOR);
+        let stage = by_rows.max((m + n) * (self.step + VECTOR));
+        (self.stages * stage).max(self.slices * m * (n + VECTOR)) * size_of::<f32>()
+    }
+}
+
+/// The launch of a product of `f32` that a library would not do better, or `None` for any other and for a device without such
+/// copies, which those with tensor cores have. `early` is as for [`lower_gemv`](crate::lower_gemv).
+pub(super) fn launch(product: &Product, early: bool, limits: &Limits) -> Option<Launch> {
+    let batch = product.batch.elements();
+    let sizes = [product.m, product.n, product.k, batch];
+    let work = sizes.into_iter().fold(1, usize::saturating_mul);
+    if product.m < LEAST_ROWS || work > MAX_WORK {
+        return None;
+    }
+    launch_any(product, early, limits)
+}
+
+/// The same for a product of any size.
+pub(super) fn launch_any(product: &Product, early: bool, limits: &Limits) -> Option<Launch> {
+    let Product { m, n, k, .. } = *product;
+    let matrices = &product.matrices;
+    let along_n = |which: usize| {
+        product.takes_packs(which, matrices[which].column, matrices[which].row, VECTOR)
+    };
+    let fits = limits.tensor_cores
+        && matrices[DST].dtype == DType::F32
+        && k > 0
+        && k.is_multiple_of(VECTOR)
+        && n.is_multiple_of(VECTOR)
+        && product.takes_packs(A, matrices[A].column, matrices[A].row, VECTOR)
+        && along_n(DST)
+        && (!product.bias || matrices[BIAS].column == 0 || along_n(BIAS))
+        && (!product.residual || along_n(RESIDUAL))
+        && product.batch.axes.len() == 1;
+    if !fits {
+        return None;
+    }
+    let along_k = product.takes_packs(B, matrices[B].row, matrices[B].column, VECTOR);
+    if !along_k && !along_n(B) {
+        return None;
+    }
+    let (batch, _) = product.batch.axes[0];
+    let tile = Tile::choose([m, n], batch, limits)?;
+    let [rows, columns] = tile.groups(m, n);
+    let threads = tile.threads();
+    let params = GemvParams::of(product, early);
+    let constants = [
+        params.act as i32,
+        tile.rows as i32,
+        tile.columns as i32,
+        tile.lanes as i32,
+        tile.slices as i32,
+        tile.step as i32,
+        tile.stages as i32,
+        (!along_k).into(),
+        tile.is_whole(k).into(),
+        product.wide.into(),
+        threads as i32,
+    ];
+    Some(Launch {
+        key: Key::new(Program::MatmulPipelinedF32, &constants),
+        groups: [rows as u32, batch.min(65535) as u32, columns as u32],
+        threads: threads as u32,
+        slots: product.slots(),
+        params: params.pack(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -45,7 +45,7 @@ struct Tile {
 
 /// Tiles from the smallest to the largest.
 const TILES: [Tile; 2] = [
-    Tile { rows: 1, columns: 2, grid: [1, 1], slices: 4, step: 64, stages: 6 },
+    Tile { rows: 1, columns: 2, grid: [2, 1], slices: 4, step: 64, stages: 4 },
     Tile { rows: 2, columns: 2, grid: [1, 2], slices: 4, step: 64, stages: 3 },
 ];
 

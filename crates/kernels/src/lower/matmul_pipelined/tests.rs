@@ -27,8 +27,8 @@ fn tile(rows: usize, outputs: usize, k: usize, limits: &Limits) -> Option<[i32; 
 #[test]
 fn a_tile_is_as_small_as_leaves_every_group_a_processor() {
     // The layers of a small sentence encoder.
-    assert_eq!(tile(128, 384, 384, &GPU), Some([16, 32, 4, 96]));
-    assert_eq!(tile(128, 384, 1536, &GPU), Some([16, 32, 4, 96]));
+    assert_eq!(tile(128, 384, 384, &GPU), Some([32, 32, 4, 48]));
+    assert_eq!(tile(128, 384, 1536, &GPU), Some([32, 32, 4, 48]));
     assert_eq!(tile(128, 1152, 384, &GPU), Some([32, 64, 4, 72]));
     assert_eq!(tile(128, 1536, 384, &GPU), Some([32, 64, 4, 96]));
 }
@@ -51,7 +51,7 @@ fn tiles_fit_into_a_group() {
             assert!(tile.threads() <= limits.max_threads as usize, "{tile:?}");
         }
     }
-    assert_eq!(tile(128, 384, 384, &Limits { max_threads: 64, ..small }), Some([16, 32, 2, 96]));
+    assert_eq!(tile(128, 384, 384, &Limits { max_threads: 64, ..small }), Some([32, 32, 1, 48]));
     assert_eq!(Tile::choose([128, 384, 384], 1, &Limits { shared_bytes: 2 << 10, ..GPU }), None);
 }
 

@@ -49,6 +49,23 @@ const TILES: [Tile; 2] = [
     Tile { rows: 2, columns: 2, grid: [1, 2], slices: 4, step: 64, stages: 3 },
 ];
 
+/// So many slices and stages, or fewer where a group has no room for the threads and bytes that they need.
+pub(super) fn fit_group(
+    [mut slices, mut stages]: [usize; 2],
+    limits: &Limits,
+    needs: impl Fn([usize; 2]) -> (usize, usize),
+) -> Option<[usize; 2]> {
+    let (threads, bytes) = (limits.max_threads as usize, limits.shared_bytes as usize);
+    while slices > 1 && needs([slices, stages]).0 > threads {
+        slices /= 2;
+    }
+    while stages > 2 && needs([slices, stages]).1 > bytes {
+        stages -= 1;
+    }
+    let (needs_threads, needs_bytes) = needs([slices, stages]);
+    (needs_threads <= threads && needs_bytes <= bytes).then_some([slices, stages])
+}
+
 impl Tile {
     fn size(&self) -> [usize; 2] {
         [16 * self.rows * self.grid[0], 16 * self.columns * self.grid[1]]
@@ -80,16 +97,10 @@ impl Tile {
     }
 
     /// The same tile with as many threads and as much memory as a group may have.
-    fn fitted(mut self, limits: &Limits) -> Option<Self> {
-        while self.slices > 1 && self.threads() > limits.max_threads as usize {
-            self.slices /= 2;
-        }
-        while self.stages > 2 && self.shared_bytes() > limits.shared_bytes as usize {
-            self.stages -= 1;
-        }
-        let fits = self.threads() <= limits.max_threads as usize
-            && self.shared_bytes() <= limits.shared_bytes as usize;
-        fits.then_some(self)
+    fn fitted(self, limits: &Limits) -> Option<Self> {
+        let with = |[slices, stages]: [usize; 2]| Self { slices, stages, ..self };
+        let needs = |parts: [usize; 2]| (with(parts).threads(), with(parts).shared_bytes());
+        fit_group([self.slices, self.stages], limits, needs).map(with)
     }
 
     /// Whether all steps are whole, also those that are copied before the first product.

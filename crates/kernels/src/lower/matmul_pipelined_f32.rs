@@ -4,6 +4,7 @@
 use millstream_core::DType;
 
 use super::gemv::GemvParams;
+use super::matmul_pipelined::fit_group;
 use super::product::{A, B, BIAS, DST, Product, RESIDUAL};
 use crate::program::Definition;
 use crate::{Key, Launch, Limits, Program};
@@ -74,16 +75,10 @@ impl Tile {
     }
 
     /// The same tile with as many threads and as much memory as a group may have.
-    fn fitted(mut self, limits: &Limits) -> Option<Self> {
-        while self.slices > 1 && self.threads() > limits.max_threads as usize {
-            self.slices /= 2;
-        }
-        while self.stages > 2 && self.shared_bytes() > limits.shared_bytes as usize {
-            self.stages -= 1;
-        }
-        let fits = self.threads() <= limits.max_threads as usize
-            && self.shared_bytes() <= limits.shared_bytes as usize;
-        fits.then_some(self)
+    fn fitted(self, limits: &Limits) -> Option<Self> {
+        let with = |[slices, stages]: [usize; 2]| Self { slices, stages, ..self };
+        let needs = |parts: [usize; 2]| (with(parts).threads(), with(parts).shared_bytes());
+        fit_group([self.slices, self.stages], limits, needs).map(with)
     }
 
     /// Whether all steps are whole, also those that are copied before the first product.

@@ -12,9 +12,9 @@ use crate::runtime::{
 /// Waits end late: the machine may be busy. A wait that gets there has found a hang.
 pub const HANG: Duration = Duration::from_secs(30);
 
-/// Enough rows for products to go to the library on CUDA.
+/// Enough rows, and columns that are no packs, for products to go to the library on CUDA.
 pub const ROWS: usize = 5;
-pub const COLUMNS: usize = 8;
+pub const COLUMNS: usize = 9;
 /// Elements of a value.
 pub const COUNT: usize = ROWS * COLUMNS;
 

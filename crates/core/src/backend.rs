@@ -176,6 +176,12 @@ pub trait Backend: Send + Sync + 'static {
         u64::MAX
     }
 
+    /// Whether a plan is one batch, however many Commands it has: for a device whose callers stand in line for every batch, and
+    /// would wait once for each otherwise. Others get at most [`Config::batch_commands`](crate::Config) at a time.
+    fn takes_whole_plans(&self) -> bool {
+        false
+    }
+
     /// Bytes that weights of this layout take when packed for matrix products, or `None` where
     /// packing gains nothing; see [`Command::pack_weights`](crate::Command::pack_weights).
     fn packed_bytes(&self, _weights: &Layout) -> Option<usize> {

@@ -94,6 +94,11 @@ impl Backend for CpuBackend {
         (self.threads as u64) << 38
     }
 
+    /// A caller stands in line for each batch.
+    fn takes_whole_plans(&self) -> bool {
+        true
+    }
+
     fn packed_bytes(&self, weights: &Layout) -> Option<usize> {
         kernels::packed_bytes(weights)
     }

@@ -96,7 +96,7 @@ impl BatchLists {
     pub fn set_layer(&mut self, layer: Option<LayerName>) {
         if layer != self.layer {
             self.layer = layer;
-            // A batch has at most a few thousand Commands.
+            // A batch has far fewer Commands than that has numbers.
             self.layers.push(LayerRun { first: self.commands.len() as u32, layer });
         }
     }
@@ -116,6 +116,13 @@ impl BatchLists {
 
     pub fn has_plan(&self) -> bool {
         self.plan.is_some()
+    }
+
+    /// How many Commands are none of a plan.
+    #[inline]
+    pub fn unplanned(&self) -> usize {
+        let planned = self.plan.as_ref().map_or(0, |plan| plan.part.commands.len());
+        self.commands.len() - planned
     }
 
     /// Writes this run's addresses into the Commands of the plan.

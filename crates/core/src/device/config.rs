@@ -78,7 +78,8 @@ pub struct Config {
     pub threads: Option<usize>,
     /// Whether one Command may use several threads while others are idle.
     pub intra_op: bool,
-    /// The number of Commands after which a batch is submitted without being asked.
+    /// The number of Commands after which a batch is submitted without being asked. A plan on the CPU device is one batch,
+    /// however many it has.
     pub batch_commands: usize,
     /// Batches of one stream that may be in flight. Recording waits when there are more.
     pub in_flight: usize,

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicPtr;
 use super::health::FaultLog;
 use super::registry::{PUBLISH, READ};
 use super::{Config, fork};
+use crate::backend::BatchLists;
 use crate::memory::DeviceMemory;
 use crate::profiler::Profiler;
 use crate::stream::{Deadline, StreamPool};
@@ -22,6 +23,7 @@ pub(crate) struct DeviceInner {
     pub(super) backend: Box<dyn Backend>,
     pub(super) supported: u64,
     pub(super) max_work: u64,
+    pub(super) takes_whole_plans: bool,
     /// The process in which it was opened.
     pub(super) generation: u32,
     /// One of the constants below.
@@ -120,6 +122,18 @@ impl DeviceInner {
     /// Batches that one stream may have in flight. This is always fewer than the number at which the platform blocks.
     pub fn in_flight_cap(&self) -> usize {
         self.config.in_flight.min(self.info.queue_capacity.saturating_sub(1)).max(1)
+    }
+
+    /// How many Commands of a plan a batch may have.
+    pub fn max_plan_commands(&self) -> usize {
+        if self.takes_whole_plans { usize::MAX } else { self.config.batch_commands }
+    }
+
+    /// Whether a batch has as many Commands as it may have. Those of a plan that is taken whole do not count.
+    #[inline]
+    pub fn is_full(&self, batch: &BatchLists) -> bool {
+        let counted = if self.takes_whole_plans { batch.unplanned() } else { batch.len() };
+        counted >= self.config.batch_commands
     }
 
     /// How many batches run at full speed at the same time.

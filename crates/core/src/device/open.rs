@@ -140,6 +140,7 @@ impl Device {
             label: String::new(),
             supported,
             max_work: backend.max_work(),
+            takes_whole_plans: backend.takes_whole_plans(),
             generation: fork::generation(),
             status: AtomicU8::new(OPEN),
             fault_log: FaultLog::default(),

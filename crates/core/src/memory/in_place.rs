@@ -12,8 +12,10 @@ impl Buffer {
     /// not use it. Gives `false` if that cannot be. Only for a buffer that nobody else knows.
     pub(crate) fn write_first(&self, parts: &[&[u8]]) -> bool {
         let block = self.block();
-        let bytes = parts.iter().map(|part| part.len()).sum();
-        let Some(host) = block.host().filter(|_| bytes <= self.bytes()) else { return false };
+        // Parts may be the same memory again and again, so that their sum need not fit.
+        let sum = parts.iter().try_fold(0usize, |sum, part| sum.checked_add(part.len()));
+        let Some(bytes) = sum.filter(|&bytes| bytes <= self.bytes()) else { return false };
+        let Some(host) = block.host() else { return false };
         if plan::is_traced() || !block.is_idle_since_allocation() {
             return false;
         }

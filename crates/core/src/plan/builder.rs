@@ -240,7 +240,7 @@ impl PlanBuilder {
                 Kind::Weights(buffer) => Place::Weights { address: buffer.raw().address },
             }
         };
-        let most = self.device.config().batch_commands;
+        let most = self.device.max_plan_commands();
         let parts = self.commands.chunks(most).enumerate();
         let parts = parts.map(|(part, chunk)| Part::new((self.number, part), chunk, arena, place));
         let parts = parts.collect();

@@ -124,7 +124,7 @@ fn record_unless(
     let mut call = RecordCall::new(device);
     loop {
         let mut recorder = call.lock_in_turn(stream, thread)?;
-        if recorder.batch.len() >= device.config().batch_commands {
+        if device.is_full(&recorder.batch) {
             // The last submit found the device full. Make room before the batch grows further.
             if let Submitted::Full { until } = stream.submit(&mut recorder, Reason::Full)? {
                 drop(recorder);
@@ -144,7 +144,7 @@ fn record_unless(
         begin_batch(stream, &mut recorder, thread);
         push(stream, &mut recorder, command, bytes);
         stream.set_recorded(sequence);
-        if recorder.batch.len() >= device.config().batch_commands {
+        if device.is_full(&recorder.batch) {
             // A full device is no error of this call: the Command was recorded.
             let _ = stream.submit(&mut recorder, Reason::Full);
         }

@@ -131,13 +131,14 @@ fn run_part(
     arena: &mut Option<Buffer>,
     call: &mut RecordCall,
 ) -> Result<u64> {
-    let most = stream.device_inner().config().batch_commands;
+    let device = stream.device_inner();
+    let most = device.max_plan_commands();
     let thread = thread_number();
     loop {
         let mut recorder = call.lock_in_turn(stream, thread)?;
         // A batch has the Commands of at most one plan, and no more than other batches.
         let count = recorder.batch.len();
-        let has_room = !recorder.batch.has_plan() && count + part.commands() <= most;
+        let has_room = !recorder.batch.has_plan() && part.commands() <= most.saturating_sub(count);
         if count > 0
             && !has_room
             && let Submitted::Full { until } = stream.submit(&mut recorder, Reason::Full)?
@@ -168,7 +169,7 @@ fn run_part(
         begin_batch(stream, &mut recorder, thread);
         push(stream, &mut recorder, part, ends, arena.as_ref());
         stream.set_recorded(last);
-        if recorder.batch.len() >= most {
+        if device.is_full(&recorder.batch) {
             // A full device is no error of this call: the Commands were recorded.
             let _ = stream.submit(&mut recorder, Reason::Full);
         }

@@ -208,10 +208,12 @@ impl Stream {
     ///
     /// As for [`record`](Self::record), no memory, or another number of bytes than the layout has.
     pub fn allocate_with_parts(&self, layout: &Layout, parts: &[&[u8]]) -> Result<Buffer> {
-        let bytes: usize = parts.iter().map(|part| part.len()).sum();
-        if bytes != layout.dense_bytes() {
+        let bytes = layout.dense_bytes();
+        let given = parts.iter().try_fold(0usize, |sum, part| sum.checked_add(part.len()));
+        if given != Some(bytes) {
             let (op, spec) = ("allocate_with_parts", crate::TensorSpec::of(layout));
-            let reason = format!("{bytes} bytes for {spec}, which takes {}", layout.dense_bytes());
+            let given = given.map_or("too many".into(), |given| given.to_string());
+            let reason = format!("{given} bytes for {spec}, which takes {bytes}");
             return Err(Error::Invalid { op, reason });
         }
         let buffer = self.allocate(bytes)?;

@@ -9,8 +9,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use millstream::{
-    Activation, BlockWeights, Buffer, Command, ConvParams, DType, Device, Distribution, Layout,
-    Operand, Quantized, Recurrent, RecurrentCell, RecurrentDirection, Result, Stream,
+    Activation, BlockWeights, Buffer, Command, ConvParams, DType, Device, Distribution,
+    DynamicRange, Layout, Operand, Quantized, Recurrent, RecurrentCell, RecurrentDirection, Result,
+    Stream,
 };
 
 /// Rounds, and repetitions of each setting in one.
@@ -163,7 +164,7 @@ fn dynamic(stream: &Stream) -> Result<Setting> {
     let shapes: [(DType, &[usize]); 4] =
         [(DType::U8, shape), (DType::F32, &[]), (DType::U8, &[]), (DType::F32, shape)];
     setting(stream, "dynamic quantize 512²", 512.0 * 512.0, &shapes, |o| {
-        Command::dynamic_quantize(o[0], o[1], Some(o[2]), o[3], false)
+        Command::dynamic_quantize(o[0], o[1], Some(o[2]), o[3], DynamicRange::Tensor)
     })
 }
 

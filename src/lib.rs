@@ -27,7 +27,7 @@ pub use millstream_core::api::{
     dtype, error, memory, plan, profiler, random, stats, stream,
 };
 #[doc(inline)]
-pub use millstream_graph::Session;
+pub use millstream_graph::{Batched, Session};
 #[doc(inline)]
 pub use millstream_nn::Tensor;
 

@@ -35,18 +35,18 @@ pub use backend::{
 pub use command::{
     Access, Activation, Alignment, AttentionParams, Axes, BinaryOp, BlockWeights, BoundCommand,
     BufferLike, Chain, ChainOp, ChainStep, ChainTerm, Command, ConvParams, CoordinateMode,
-    DeformConvParams, Distribution, Epilogue, GridMode, GridPadding, HostBytes, IotaParams,
-    KeyWindow, MAX_CHAIN_INPUTS, MAX_CHAIN_STEPS, MAX_SPATIAL, Names, NearestRounding, Op, OpKind,
-    Operand, Outputs, PackedAxis, PadMode, PadParams, PoolKind, PoolOrder, PoolParams, Quantized,
-    RawBuffer, Recurrent, RecurrentActivation, RecurrentCell, RecurrentDirection, RecurrentExtras,
-    RecurrentParams, RecurrentVariant, ReduceOp, Rescale, ResizeMode, ResizeParams, RoiAlignParams,
-    RoiMode, ScatterReduction, TensorSpec, UnaryOp,
+    DeformConvParams, Distribution, DynamicRange, Epilogue, GridMode, GridPadding, HostBytes,
+    IotaParams, KeyWindow, MAX_CHAIN_INPUTS, MAX_CHAIN_STEPS, MAX_SPATIAL, Names, NearestRounding,
+    Op, OpKind, Operand, Outputs, PackedAxis, PadMode, PadParams, PoolKind, PoolOrder, PoolParams,
+    Quantized, RawBuffer, Recurrent, RecurrentActivation, RecurrentCell, RecurrentDirection,
+    RecurrentExtras, RecurrentParams, RecurrentVariant, ReduceOp, Rescale, ResizeMode,
+    ResizeParams, RoiAlignParams, RoiMode, ScatterReduction, TensorSpec, UnaryOp,
 };
 pub use command::{
     AttentionOperands, CacheWriteOperands, ConvIntegerOperands, ConvOperands, DeformConvOperands,
-    DynamicQuantizeOperands, MatMulBlocksOperands, MatMulIntegerOperands, MatMulOperands,
-    NormOperands, PoolOperands, QuantizeOperands, QuantizePart, RecurrentOperands, ReverseOperands,
-    RopeOperands, StftOperands,
+    DynamicAxes, DynamicQuantizeOperands, MatMulBlocksOperands, MatMulIntegerOperands,
+    MatMulOperands, NormOperands, PoolOperands, QuantizeOperands, QuantizePart, RecurrentOperands,
+    ReverseOperands, RopeOperands, StftOperands,
 };
 pub use counters::Counters;
 pub use device::{Config, Device, DeviceBuilder, Exhaustion, Health, HealthState, MAX_STREAMS};

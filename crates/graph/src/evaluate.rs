@@ -8,7 +8,10 @@ use smallvec::SmallVec;
 
 use crate::constant::{Constant, Recipe};
 use crate::graph::NodeOp;
-use crate::{Error, Result};
+use crate::{Array, Error, Result, file_map};
+
+/// Contents of fewer bytes stay in memory: most of their pages have others too.
+const RELEASED_BYTES: usize = 1 << 16;
 
 /// The contents of a constant as a tensor of this device. What it is computed from is computed before, and not kept.
 ///
@@ -25,7 +28,7 @@ pub(crate) fn evaluate(constant: &Constant, device: &Device) -> Result<Tensor> {
             continue;
         }
         if let Some(array) = next.at_hand() {
-            known.insert(next.number(), array.to_tensor(device)?);
+            known.insert(next.number(), copied(array, device)?);
             continue;
         }
         if let Some(tensor) = next.loaded(device) {
@@ -54,6 +57,19 @@ pub(crate) fn evaluate(constant: &Constant, device: &Device) -> Result<Tensor> {
         known.insert(next.number(), made);
     }
     known.remove(&constant.number()).ok_or_else(|| crate::constant::not_at_hand("a constant"))
+}
+
+/// The contents on a device. Of a file, they are not kept in memory beside that.
+///
+/// # Errors
+///
+/// No memory.
+pub(crate) fn copied(array: &Array, device: &Device) -> Result<Tensor> {
+    let tensor = array.to_tensor(device)?;
+    if array.bytes().len() >= RELEASED_BYTES {
+        file_map::release(array.bytes());
+    }
+    Ok(tensor)
 }
 
 fn no_output(op: &NodeOp) -> Error {

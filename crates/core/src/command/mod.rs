@@ -67,7 +67,7 @@ pub use op_kind::OpKind;
 pub use operand::{Access, BufferLike, Operand, RawBuffer};
 pub use packed_axes::PackedAxis;
 pub use params::*;
-pub use quantize::QuantizePart;
+pub use quantize::{DynamicAxes, DynamicRange, QuantizePart};
 pub use random::Distribution;
 pub use recurrent::{Recurrent, RecurrentActivation, RecurrentExtras, RecurrentVariant};
 pub use reduce::{Axes, ReduceOp};

@@ -1,9 +1,10 @@
 //! The closed set of operations.
 
 use super::{
-    AttentionParams, Axes, BinaryOp, Chain, ConvParams, DeformConvParams, Distribution, Epilogue,
-    GridMode, GridPadding, HostBytes, IotaParams, PadParams, PoolParams, RecurrentParams, ReduceOp,
-    Rescale, ResizeParams, RoiAlignParams, ScatterReduction, TensorSpec, UnaryOp,
+    AttentionParams, Axes, BinaryOp, Chain, ConvParams, DeformConvParams, Distribution,
+    DynamicRange, Epilogue, GridMode, GridPadding, HostBytes, IotaParams, PadParams, PoolParams,
+    RecurrentParams, ReduceOp, Rescale, ResizeParams, RoiAlignParams, ScatterReduction, TensorSpec,
+    UnaryOp,
 };
 use crate::{DType, Scalar};
 
@@ -413,12 +414,11 @@ pub enum Op {
         /// How many neighbors along the axis share a scale; the last block may be shorter.
         block: Option<u32>,
     },
-    /// `dst, scale, [zero] ← src`: quantizes to 8 bits, with a scale computed from the range of `src`, or from the
-    /// range of each row. `u8` has a zero point, and its range always includes 0. `i8` is symmetric and has no zero
-    /// point.
+    /// `dst, scale, [zero] ← src`: quantizes to 8 bits, with a scale computed from the range of `src`, of each row or of each
+    /// part. `u8` has a zero point, and its range always includes 0. `i8` is symmetric and has no zero point.
     DynamicQuantize {
-        /// Whether each row along the last axis has its own scale.
-        rows: bool,
+        /// Which elements share a scale.
+        range: DynamicRange,
         /// The element type of `dst`.
         dtype: DType,
     },

@@ -3,8 +3,25 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::check::small;
-use super::{BufferLike, Command, Op, Operand, QuantizeOperands};
+use super::{BufferLike, Command, DynamicQuantizeOperands, Op, Operand, QuantizeOperands};
 use crate::{DType, Layout, MAX_RANK, Result};
+
+/// Which elements share a scale that is computed from their range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DynamicRange {
+    /// All elements of the tensor; scale and zero point have the shape `[]`.
+    Tensor,
+    /// Those of a row along the last axis; scales have the shape of the tensor with a last axis of size 1.
+    Rows,
+    /// Those of a part, of which an axis has so many, one behind the other and of equal size; scales have the shape `[parts]`. Each
+    /// part is quantized as a tensor of its own would be.
+    Parts {
+        /// The axis.
+        axis: u8,
+        /// How many parts; the size of the axis is a multiple.
+        parts: u32,
+    },
+}
 
 /// The operands of a conversion without blocks: every element has its own scale by broadcasting.
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +102,49 @@ fn replaced(
 fn part<B>([dst, src, scale, zero]: [Option<Operand<B>>; 4]) -> QuantizePart<B> {
     let [dst, src, scale] = [dst, src, scale].map(|operand| operand.expect("always given"));
     QuantizePart { dst, src, scale, zero }
+}
+
+/// The axes of a dynamic quantization, the outermost first: sizes, and strides of the operands.
+#[derive(Clone, Debug)]
+pub struct DynamicAxes {
+    /// The axes of the scales, with strides of integers, source, scales and zero points.
+    pub scales: SmallVec<[(usize, [usize; 4]); MAX_RANK]>,
+    /// The axes of the elements that share a scale, with strides of integers and source.
+    pub elements: SmallVec<[(usize, [usize; 2]); MAX_RANK]>,
+}
+
+impl<B> DynamicQuantizeOperands<'_, B> {
+    /// The axes of the scales, and those of what shares one, for backends.
+    pub fn axes(&self, range: DynamicRange) -> DynamicAxes {
+        let layouts = [self.dst, self.src, self.scale, self.zero.unwrap_or(self.scale)]
+            .map(|operand| &operand.layout);
+        let shape = self.src.layout.shape();
+        let strides = |axis: usize| [layouts[0].strides()[axis], layouts[1].strides()[axis]];
+        let all = || (0..shape.len()).map(|axis| (shape[axis], strides(axis)));
+        match range {
+            DynamicRange::Tensor => {
+                DynamicAxes { scales: SmallVec::new(), elements: all().collect() }
+            }
+            DynamicRange::Rows => {
+                let last = shape.len() - 1;
+                let each = |axis: usize| layouts.map(|layout| layout.strides()[axis]);
+                DynamicAxes {
+                    scales: (0..last).map(|axis| (shape[axis], each(axis))).collect(),
+                    elements: smallvec![(shape[last], strides(last))],
+                }
+            }
+            DynamicRange::Parts { axis, parts } => {
+                let (axis, parts) = (usize::from(axis), parts as usize);
+                let size = shape[axis] / parts;
+                // Strides of a layout without elements may be anything.
+                let [dst, src] = strides(axis).map(|stride| stride.saturating_mul(size));
+                let each = [dst, src, layouts[2].strides()[0], layouts[3].strides()[0]];
+                let mut elements: SmallVec<[(usize, [usize; 2]); MAX_RANK]> = all().collect();
+                elements[axis].0 = size;
+                DynamicAxes { scales: smallvec![(parts, each)], elements }
+            }
+        }
+    }
 }
 
 impl<B: BufferLike> Command<B> {
@@ -190,11 +250,10 @@ impl<B: BufferLike> Command<B> {
         Self::new(op, [dst], inputs.into_iter().chain(zero))
     }
 
-    /// Quantizes `src` to 8-bit integers, with a scale computed from the range of `src`, or from the range of each
-    /// row along the last axis. This is ONNX's DynamicQuantizeLinear in one Command.
+    /// Quantizes `src` to 8-bit integers, with a scale computed from the range of `src`, or from that of each row or
+    /// part. For a whole tensor this is ONNX's DynamicQuantizeLinear in one Command.
     ///
-    /// `src` is `f32`, `f16` or `bf16`. `scale` is `f32` and has one element (shape `[]`). With `rows` it has the
-    /// shape of `src` with a last axis of size 1, as [`matmul_integer`](Self::matmul_integer) takes zero points.
+    /// `src` is `f32`, `f16` or `bf16`. `scale` is `f32` and has the shape that [`DynamicRange`] says.
     ///
     /// For `u8`, the range is extended to include 0; `scale` is `(max - min) / 255`, and `zero`, of the shape of
     /// `scale`, is `-min / scale`. For `i8`, `scale` is `max |src| / 127`, and there is no `zero`. Elements are then
@@ -205,16 +264,16 @@ impl<B: BufferLike> Command<B> {
     ///
     /// # Errors
     ///
-    /// Types or shapes that do not match, rows of a `src` without axes, or operands that do not fit their
-    /// buffers or overlap.
+    /// Types or shapes that do not match, rows of a `src` without axes, an axis that does not exist or has no such parts, or
+    /// operands that do not fit their buffers or overlap.
     pub fn dynamic_quantize(
         dst: Operand<B>,
         scale: Operand<B>,
         zero: Option<Operand<B>>,
         src: Operand<B>,
-        rows: bool,
+        range: DynamicRange,
     ) -> Result<Self> {
-        let op = Op::DynamicQuantize { rows, dtype: dst.layout.dtype() };
+        let op = Op::DynamicQuantize { range, dtype: dst.layout.dtype() };
         Self::new(op, [dst, scale].into_iter().chain(zero), [src])
     }
 }

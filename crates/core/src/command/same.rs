@@ -285,7 +285,7 @@ impl Hash for Op {
             | Op::Dequantize { axis, dtype, zero, block } => {
                 words.add((axis, dtype, zero, block));
             }
-            Op::DynamicQuantize { rows, dtype } => words.add((rows, dtype)),
+            Op::DynamicQuantize { range, dtype } => words.add((range, dtype)),
             Op::MatMulInteger { a_zero, b_zero, rescale } => {
                 words.add((a_zero, b_zero));
                 words.rescale(*rescale);

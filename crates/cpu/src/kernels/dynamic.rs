@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use millstream_core::{DType, Operand, RawBuffer};
+use millstream_core::{DType, DynamicAxes, DynamicQuantizeOperands, DynamicRange, RawBuffer};
 
 use crate::kernels::shared::block::{BLOCK, BlockBuffer, base, each_block};
 use crate::kernels::shared::byte::{Byte, ToBytes};
@@ -78,40 +78,40 @@ impl SharedMinMax {
         self.neg_min.fetch_max(min_max.neg_min.to_bits(), Ordering::Relaxed);
         self.max.fetch_max(min_max.max.to_bits(), Ordering::Relaxed);
     }
+
+    fn into_inner(self) -> MinMax {
+        let [neg_min, max] = [self.neg_min, self.max].map(|bits| f32::from_bits(bits.into_inner()));
+        MinMax { neg_min, max }
+    }
 }
+
+/// Where so few ranges are computed, threads share the elements of each, else the ranges.
+const FEW_RANGES: usize = 8;
 
 /// # Safety
 ///
 /// As for [`execute`](crate::kernels::execute).
 pub(super) unsafe fn quantize(
-    rows: bool,
-    dst: &Operand<RawBuffer>,
-    scale: &Operand<RawBuffer>,
-    zero: Option<&Operand<RawBuffer>>,
-    src: &Operand<RawBuffer>,
+    range: DynamicRange,
+    operands: &DynamicQuantizeOperands<'_, RawBuffer>,
     parallel: &dyn Parallel,
 ) {
-    let operands = Operands { rows, dst, scale, zero, src };
     // SAFETY: passed on; the types are those of the operands.
     unsafe {
-        match dst.layout.dtype() {
-            DType::U8 => run::<u8>(&operands, parallel),
-            DType::I8 => run::<i8>(&operands, parallel),
+        match operands.dst.layout.dtype() {
+            DType::U8 => run::<u8>(range, operands, parallel),
+            DType::I8 => run::<i8>(range, operands, parallel),
             other => unreachable!("no conversion to {other} has a scale of its own"),
         }
     }
 }
 
-struct Operands<'a> {
-    rows: bool,
-    dst: &'a Operand<RawBuffer>,
-    scale: &'a Operand<RawBuffer>,
-    zero: Option<&'a Operand<RawBuffer>>,
-    src: &'a Operand<RawBuffer>,
-}
-
-unsafe fn run<Q: Target>(operands: &Operands<'_>, parallel: &dyn Parallel) {
-    let &Operands { rows, dst, scale, zero, src } = operands;
+unsafe fn run<Q: Target>(
+    range: DynamicRange,
+    operands: &DynamicQuantizeOperands<'_, RawBuffer>,
+    parallel: &dyn Parallel,
+) {
+    let &DynamicQuantizeOperands { dst, scale, zero, src } = operands;
     // SAFETY: passed on.
     let (output, input, scales, zeros) = unsafe {
         let zeros = zero.map(|zero| SendPtr::new(base::<Q>(zero)));
@@ -125,44 +125,49 @@ unsafe fn run<Q: Target>(operands: &Operands<'_>, parallel: &dyn Parallel) {
             zeros.get().add(zero_at).write(Q::of(zero as i32));
         }
     };
-    let layouts = [&dst.layout, &src.layout];
-    if !rows || scale.layout.elements() == 1 {
-        let walk = Walk::in_any_order(layouts);
-        let shared = SharedMinMax { neg_min: AtomicU32::new(0), max: AtomicU32::new(0) };
-        parallel_for(parallel, walk.elements(), 1, |range| {
-            // SAFETY: passed on.
-            shared.add(unsafe { min_max(&input, &walk, range.start, range.len()) });
-        });
-        let min_max = MinMax {
-            neg_min: f32::from_bits(shared.neg_min.into_inner()),
-            max: f32::from_bits(shared.max.into_inner()),
-        };
-        let parameters = min_max.parameters::<Q>();
-        note(0, 0, parameters);
-        each_block(&walk, parallel, &|start, len| {
-            // SAFETY: blocks are disjoint; the rest is passed on.
-            unsafe { convert(&output, &input, &walk, (start, len), parameters) };
-        });
+    let DynamicAxes { scales: starts, mut elements } = operands.axes(range);
+    // Neighbors in the memory that is written come one after another.
+    elements.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[0]));
+    let (starts, walk) =
+        (Walk::<4>::from_axes(starts.into_iter()), Walk::<2>::from_axes(elements.into_iter()));
+    // What shares a scale, by its number. Without elements it has no place, and is not read or written.
+    let moved = |index: usize| match walk.elements() {
+        0 => (input, output),
+        // SAFETY: the first of its elements.
+        _ => unsafe {
+            (input.moved(starts.position(1, index)), output.moved(starts.position(0, index)))
+        },
+    };
+    let note = |index: usize, parameters: (f32, f32)| {
+        note(starts.position(2, index), starts.position(3, index), parameters);
+    };
+    if starts.elements() < FEW_RANGES {
+        for index in 0..starts.elements() {
+            let (input, output) = moved(index);
+            let shared = SharedMinMax { neg_min: AtomicU32::new(0), max: AtomicU32::new(0) };
+            parallel_for(parallel, walk.elements(), 1, |range| {
+                // SAFETY: passed on.
+                shared.add(unsafe { min_max(&input, &walk, range.start, range.len()) });
+            });
+            let parameters = shared.into_inner().parameters::<Q>();
+            note(index, parameters);
+            each_block(&walk, parallel, &|start, len| {
+                // SAFETY: blocks are disjoint; the rest is passed on.
+                unsafe { convert(&output, &input, &walk, (start, len), parameters) };
+            });
+        }
         return;
     }
-    let last = src.layout.rank() - 1;
-    let row = Walk::over(layouts, [last]);
-    let starts = [&dst.layout, &src.layout, &scale.layout, &zero.unwrap_or(scale).layout];
-    let starts = Walk::over(starts, 0..last);
-    // Rows without elements have a scale all the same.
-    parallel_for(parallel, starts.elements(), row.elements() + 1, |range| {
+    // Without elements there is a scale all the same.
+    parallel_for(parallel, starts.elements(), walk.elements() + 1, |range| {
         for index in range {
-            let at = |operand| starts.position(operand, index);
-            // SAFETY: rows are disjoint; one without elements is not read or written.
+            let (input, output) = moved(index);
+            // SAFETY: what shares a scale shares no element with the rest, which others convert.
             unsafe {
-                let (input, output) = match row.elements() {
-                    0 => (input, output),
-                    _ => (input.moved(at(1)), output.moved(at(0))),
-                };
-                let parameters = min_max(&input, &row, 0, row.elements()).parameters::<Q>();
-                note(at(2), at(3), parameters);
-                row.blocks(0..row.elements(), BLOCK, |start, len| {
-                    convert(&output, &input, &row, (start, len), parameters);
+                let parameters = min_max(&input, &walk, 0, walk.elements()).parameters::<Q>();
+                note(index, parameters);
+                walk.blocks(0..walk.elements(), BLOCK, |start, len| {
+                    convert(&output, &input, &walk, (start, len), parameters);
                 });
             }
         }

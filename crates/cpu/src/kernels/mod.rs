@@ -294,10 +294,8 @@ unsafe fn execute_one(
                     }
                 }
             }
-            Op::DynamicQuantize { rows, .. } => {
-                let DynamicQuantizeOperands { dst, scale, zero, src } =
-                    DynamicQuantizeOperands::of(command);
-                dynamic::quantize(*rows, dst, scale, zero, src, parallel);
+            Op::DynamicQuantize { range, .. } => {
+                dynamic::quantize(*range, &DynamicQuantizeOperands::of(command), parallel);
             }
             Op::MatMulInteger { rescale, .. } => {
                 let operands = MatMulIntegerOperands::of(command);

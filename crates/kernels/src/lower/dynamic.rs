@@ -1,6 +1,7 @@
 //! Dynamic quantization: the scale is computed from the data.
 
-use millstream_core::{BoundCommand, DynamicQuantizeOperands, Operand, RawBuffer};
+use millstream_core::{BoundCommand, DynamicAxes, DynamicQuantizeOperands, DynamicRange};
+use millstream_core::{Operand, RawBuffer};
 use smallvec::smallvec;
 
 use super::rows::Worker;
@@ -38,19 +39,17 @@ const REACH_BYTES: usize = 8;
 /// The fewest elements for which a part is worth a group.
 const LEAST_CHUNK: usize = 4096;
 
-pub(super) fn lower(command: &BoundCommand, rows: bool, limits: &Limits) -> Lowered {
-    let DynamicQuantizeOperands { dst, scale, zero, src } = DynamicQuantizeOperands::of(command);
+pub(super) fn lower(command: &BoundCommand, range: DynamicRange, limits: &Limits) -> Lowered {
+    let operands = DynamicQuantizeOperands::of(command);
+    let DynamicAxes { scales, mut elements } = operands.axes(range);
+    let DynamicQuantizeOperands { dst, scale, zero, src } = operands;
     if scale.layout.is_empty() {
         return Lowered::default();
     }
-    let rank = src.layout.rank();
-    // A tensor with one scale is one row.
-    let kept = if rows { rank - 1 } else { 0 };
     let placed = [dst, src, scale, zero.unwrap_or(scale)];
-    let starts = Axes::merge((0..kept).map(|axis| {
-        (src.layout.shape()[axis], placed.map(|operand| operand.layout.strides()[axis]))
-    }));
-    let row = elements([dst, src], kept);
+    // What shares a scale is a row here. Neighbors in the source's memory are neighbors in it.
+    elements.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[1]));
+    let (starts, row) = (Axes::merge(scales.into_iter()), Axes::merge(elements.into_iter()));
     let (count, size) = (starts.elements(), row.elements());
     let worker = Worker::for_rows(size, false);
     let threads = worker.threads(count, limits);
@@ -90,16 +89,6 @@ pub(super) fn lower(command: &BoundCommand, rows: bool, limits: &Limits) -> Lowe
         _ => lowered.launches.extend([launch(1), launch(2)]),
     }
     lowered
-}
-
-/// The axes of a row, ordered so that neighbors in the source's memory are neighbors.
-fn elements(operands: [&Operand<RawBuffer>; 2], first: usize) -> Axes<2> {
-    let shape = operands[1].layout.shape();
-    let mut axes: smallvec::SmallVec<[(usize, [usize; 2]); 8]> = (first..shape.len())
-        .map(|axis| (shape[axis], operands.map(|operand| operand.layout.strides()[axis])))
-        .collect();
-    axes.sort_by_key(|(_, strides)| std::cmp::Reverse(strides[1]));
-    Axes::merge(axes.into_iter())
 }
 
 /// Elements per vector of a row. 1 if memory does not allow vectors.

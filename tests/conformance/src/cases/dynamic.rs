@@ -1,6 +1,6 @@
 //! Quantization with the scale that suits the data.
 
-use millstream_core::{DType, Op};
+use millstream_core::{DType, DynamicRange, Op};
 
 use crate::{Case, CaseBuilder, Generator, Value, View};
 
@@ -43,11 +43,15 @@ fn case(
 pub(super) fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for from in [DType::F32, DType::F16, DType::BF16] {
-        for (dtype, rows) in
-            [(DType::U8, false), (DType::U8, true), (DType::I8, false), (DType::I8, true)]
-        {
-            let op = Op::DynamicQuantize { rows, dtype };
-            let name = |what: String| format!("dynamic_quantize/{from}-{dtype}-{rows}/{what}");
+        all.extend(parts(from));
+        for (dtype, range) in [
+            (DType::U8, DynamicRange::Tensor),
+            (DType::U8, DynamicRange::Rows),
+            (DType::I8, DynamicRange::Tensor),
+            (DType::I8, DynamicRange::Rows),
+        ] {
+            let op = Op::DynamicQuantize { range, dtype };
+            let name = |what: String| format!("dynamic_quantize/{from}-{dtype}-{range:?}/{what}");
             for (at, &shape) in SHAPES.iter().enumerate() {
                 for views in VIEWS {
                     let size = shape.iter().product::<usize>();
@@ -62,7 +66,7 @@ pub(super) fn cases() -> Vec<Case> {
                     all.push(case(name, op.clone(), views, from, shape, &values));
                 }
             }
-            if !rows {
+            if range == DynamicRange::Tensor {
                 all.push(case(
                     name("scalar".into()),
                     op.clone(),
@@ -87,6 +91,41 @@ pub(super) fn cases() -> Vec<Case> {
             }
             let values: Vec<_> = rows.concat().into_iter().map(Value::Float).collect();
             all.push(case(name("special".into()), op, VIEWS[0], from, &[6, 4], &values));
+        }
+    }
+    all
+}
+
+/// Shapes, with an axis and how many parts it has.
+const PARTS: &[(&[usize], u8, u32)] = &[
+    (&[6], 0, 3),
+    (&[5], 0, 5),
+    (&[4, 67], 0, 2),
+    (&[3, 8, 5], 1, 4),
+    (&[2, 3, 20], 2, 10),
+    (&[12, 0], 0, 3),
+    (&[3, 0], 1, 2),
+    (&[1, 7], 0, 1),
+    (&[3, 20_000], 0, 3),
+    (&[40, 600], 0, 20),
+];
+
+fn parts(from: DType) -> Vec<Case> {
+    let mut all = Vec::new();
+    for dtype in [DType::U8, DType::I8] {
+        for &(shape, axis, parts) in PARTS {
+            let op = Op::DynamicQuantize { range: DynamicRange::Parts { axis, parts }, dtype };
+            let size = shape.iter().product::<usize>();
+            for views in VIEWS {
+                if size > 5000 && views != VIEWS[0] && from != DType::F32 {
+                    continue;
+                }
+                let name = format!(
+                    "dynamic_quantize/{from}-{dtype}-parts/{shape:?}-{axis}-{parts}-{views:?}"
+                );
+                let values = Generator::named(&name).elements(from, size, -3.0, 9.0);
+                all.push(case(name, op.clone(), views, from, shape, &values));
+            }
         }
     }
     all

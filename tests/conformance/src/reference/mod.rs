@@ -172,7 +172,7 @@ pub(crate) fn reference_of(case: &Case, inputs: Vec<Dense>) -> Vec<Expected> {
         Op::Dequantize { axis, dtype: _, zero: _, block } => {
             quantize::apply((axis.map(usize::from), *block), true, &inputs, dtype)
         }
-        Op::DynamicQuantize { rows, dtype: _ } => dynamic::apply(*rows, &inputs[0], dtype),
+        Op::DynamicQuantize { range, dtype: _ } => dynamic::apply(*range, &inputs[0], dtype),
         Op::MatMulBlocks { bits, block, zeros, epilogue } => {
             let few = blocks::FewBits { bits: *bits, block: usize::from(*block), zeros: *zeros };
             blocks::apply(few, shape, &inputs, epilogue)

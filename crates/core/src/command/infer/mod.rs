@@ -142,7 +142,7 @@ impl Op {
             Op::Dequantize { axis, dtype, zero: _, block } => {
                 quantize::dequantize(fit, (*axis, *block), *dtype)
             }
-            Op::DynamicQuantize { rows, dtype } => quantize::dynamic(fit, *rows, *dtype),
+            Op::DynamicQuantize { range, dtype } => quantize::dynamic(fit, *range, *dtype),
             Op::MatMulInteger { a_zero, b_zero, rescale } => {
                 product::matmul_integer(fit, [*a_zero, *b_zero], rescale.as_ref())
             }

@@ -1,6 +1,7 @@
 //! Quantization and dequantization.
 
 use super::{Fit, Shape};
+use crate::command::DynamicRange;
 use crate::{DType, MAX_RANK, Result};
 
 /// The axis of scales, and how many neighbors along it share a scale.
@@ -79,19 +80,34 @@ fn scaled<B>(
     fit.output(dtype, &shape)
 }
 
-pub(super) fn dynamic<B>(fit: &mut Fit<'_, B>, rows: bool, dtype: DType) -> Result<()> {
+pub(super) fn dynamic<B>(fit: &mut Fit<'_, B>, range: DynamicRange, dtype: DType) -> Result<()> {
     if !matches!(fit.dtype(0), DType::F32 | DType::F16 | DType::BF16) {
         return fit.misfit(0, "f32, f16 or bf16");
     }
     fit.wants(matches!(dtype, DType::U8 | DType::I8), "dtype", || "u8 or i8".into(), dtype)?;
     let shape = Shape::from_slice(fit.shape(0));
     let mut each = Shape::new();
-    if rows {
-        if shape.is_empty() {
-            return fit.misfit(0, "1 axis or more: rows along the last");
+    match range {
+        DynamicRange::Tensor => {}
+        DynamicRange::Rows => {
+            if shape.is_empty() {
+                return fit.misfit(0, "1 axis or more: rows along the last");
+            }
+            each = shape.clone();
+            each[shape.len() - 1] = 1;
         }
-        each = shape.clone();
-        each[shape.len() - 1] = 1;
+        DynamicRange::Parts { axis, parts } => {
+            fit.wants_axis(0, axis.into())?;
+            let size = shape[usize::from(axis)];
+            let divides = parts > 0 && size.is_multiple_of(parts as usize);
+            fit.wants(
+                divides,
+                "range",
+                || format!("parts that divide the {size} of axis {axis}"),
+                parts,
+            )?;
+            each.push(parts as usize);
+        }
     }
     fit.output(dtype, &shape)?;
     fit.output(DType::F32, &each)?;

@@ -9,6 +9,17 @@ pub(super) fn is_signed(dtype: DType) -> bool {
     dtype == DType::I8
 }
 
+/// Rows of several matrices one below the other.
+#[derive(Clone, Copy)]
+pub(super) struct Stack {
+    /// How many each has.
+    pub each: usize,
+    /// From the first element of one to that of the next.
+    pub apart: usize,
+    /// Rows before the first that is meant.
+    pub skipped: usize,
+}
+
 /// A matrix of bytes; strides are of rows and columns.
 #[derive(Clone, Copy)]
 pub(super) struct Matrix {
@@ -16,6 +27,8 @@ pub(super) struct Matrix {
     /// Where the first element lies. A matrix without elements has no pointer to it.
     pub start: usize,
     pub strides: [usize; 2],
+    /// Where its rows are those of several.
+    pub stack: Option<Stack>,
 }
 
 impl Matrix {
@@ -23,7 +36,14 @@ impl Matrix {
     ///
     /// The element belongs to the matrix.
     unsafe fn at(&self, row: usize, column: usize) -> *const u8 {
-        let place = self.start + row * self.strides[0] + column * self.strides[1];
+        let (above, row) = match self.stack {
+            None => (0, row),
+            Some(Stack { each, apart, skipped }) => {
+                let row = skipped + row;
+                (row / each * apart, row % each)
+            }
+        };
+        let place = self.start + above + row * self.strides[0] + column * self.strides[1];
         // SAFETY: passed on.
         unsafe { self.first.get().cast_const().add(place) }
     }

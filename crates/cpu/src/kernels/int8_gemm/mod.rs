@@ -26,7 +26,7 @@ use crate::kernels::shared::fault::{Result, try_parallel_for};
 use crate::kernels::shared::parallel::{Parallel, SendPtr};
 use crate::kernels::shared::simd::vectorized;
 use crate::kernels::shared::walk::Walk;
-use matrix::{Matrix, OperandPair};
+use matrix::{Matrix, OperandPair, Stack};
 use micro_kernel::WIDTH;
 
 /// Rows and columns of a tile of the result.
@@ -76,8 +76,21 @@ pub(super) unsafe fn matmul_integer(
         added[1].unwrap_or(dst),
     ];
     let leading = dst.layout.rank() - 2;
+    let batch = Walk::over(operands.map(|operand| &operand.layout), 0..leading);
+    let each = dst.layout.shape()[leading];
+    let of_columns = [(2, true), (4, b_zero.is_some()), (B_SCALE, extras.is_some())];
+    // Products with the same rhs are one whose rows lie one below the other: the rhs is packed once for all of them.
+    let mut axes = batch.axes();
+    let stacked = match (axes.next(), axes.next()) {
+        (Some((count, apart)), None) if count > 1 => {
+            let same = of_columns.iter().all(|&(operand, given)| !given || apart[operand] == 0);
+            same.then_some(apart)
+        }
+        _ => None,
+    };
     let product = Product {
-        batch: Walk::over(operands.map(|operand| &operand.layout), 0..leading),
+        stacked: stacked.map(|apart| (each, apart)),
+        batch,
         strides: operands.map(|operand| {
             let strides = operand.layout.strides();
             [strides[leading], strides[leading + 1]]
@@ -88,7 +101,7 @@ pub(super) unsafe fn matmul_integer(
         },
         has_zero: [a_zero.is_some(), b_zero.is_some()],
         signed: [a.layout.dtype(), b.layout.dtype()].map(matrix::is_signed),
-        rows: dst.layout.shape()[leading],
+        rows: if stacked.is_some() { each * batch.elements() } else { each },
         columns: dst.layout.shape()[leading + 1],
         k: a.layout.shape()[leading + 1],
     };
@@ -120,6 +133,8 @@ struct Product {
     bytes: [SendPtr<u8>; 4],
     has_zero: [bool; 2],
     signed: [bool; 2],
+    /// Where all products of the batch are one: the rows of each, and how far apart those of each operand are.
+    stacked: Option<(usize, [usize; OPERANDS])>,
     rows: usize,
     columns: usize,
     k: usize,
@@ -138,19 +153,39 @@ impl Product {
     /// Where an element lies, from the first of its operand.
     fn at(&self, operand: usize, product: usize, row: usize, column: usize) -> usize {
         let [down, along] = self.strides[operand];
-        self.batch.position(operand, product) + row * down + column * along
+        let (above, row) = match &self.stacked {
+            None => (self.batch.position(operand, product), row),
+            Some((each, apart)) => (row / each * apart[operand], row % each),
+        };
+        above + row * down + column * along
+    }
+
+    /// How many products are computed one by one.
+    fn products(&self) -> usize {
+        if self.stacked.is_some() { 1 } else { self.batch.elements() }
     }
 
     /// The operands of a tile.
     fn pair(&self, origin: TileOrigin) -> OperandPair {
-        let matrix = |operand: usize, row: usize, column: usize| Matrix {
-            first: self.bytes[operand - 1],
-            // Operands whose k is 0 have no elements, and may have any strides.
-            start: match self.k {
-                0 if operand <= 2 => 0,
-                _ => self.at(operand, origin.product, row, column),
-            },
-            strides: self.strides[operand],
+        let matrix = |operand: usize, row: usize, column: usize| {
+            // The rows of the rhs are steps, which all products share.
+            let of_rows = matches!(operand, 1 | 3);
+            let stack = self.stacked.as_ref().filter(|_| of_rows);
+            let stack = stack.map(|(each, apart)| {
+                let apart = apart[operand];
+                Stack { each: *each, apart, skipped: row }
+            });
+            let first_row = if stack.is_some() { 0 } else { row };
+            Matrix {
+                first: self.bytes[operand - 1],
+                // Operands whose k is 0 have no elements, and may have any strides.
+                start: match self.k {
+                    0 if operand <= 2 => 0,
+                    _ => self.at(operand, origin.product, first_row, column),
+                },
+                strides: self.strides[operand],
+                stack,
+            }
         };
         let [a_zero, b_zero] = self.has_zero;
         OperandPair {
@@ -170,11 +205,11 @@ impl Product {
     ) -> Result {
         let &Product { rows, columns, k, .. } = self;
         let down = rows.div_ceil(TILE_ROWS);
-        let most = columns_of_a_tile(columns, self.batch.elements() * down);
+        let most = columns_of_a_tile(columns, self.products() * down);
         let across = columns.div_ceil(most);
         let area = rows.min(TILE_ROWS) * columns.min(most);
         let work = area.saturating_mul(k) / PRODUCTS_PER_ELEMENT + area;
-        try_parallel_for(parallel, self.batch.elements() * down * across, work, |range| {
+        try_parallel_for(parallel, self.products() * down * across, work, |range| {
             for index in range {
                 let (product, index) = (index / (down * across), index % (down * across));
                 let (row, column) = (index / across * TILE_ROWS, index % across * most);
@@ -194,13 +229,13 @@ impl Product {
     unsafe fn sums(&self, dst: &Operand<RawBuffer>, parallel: &dyn Parallel) -> Result {
         // SAFETY: passed on.
         let to = SendPtr::new(unsafe { base::<i32>(dst) });
-        let [down, along] = self.strides[DST];
+        let along = self.strides[DST][1];
         self.each(parallel, |origin, tile, pair| {
-            let start = self.at(DST, origin.product, origin.row, origin.column);
+            let start = |row| self.at(DST, origin.product, origin.row + row, origin.column);
             // SAFETY: tiles are disjoint parts of the output; the rest is passed on.
             unsafe {
                 tile.compute(pair, |row, sums| {
-                    store_run(to.get().add(start + row * down), along, sums);
+                    store_run(to.get().add(start(row)), along, sums);
                 })
             }
         })
@@ -235,30 +270,28 @@ impl Product {
                 for (column, scale) in column_scales.iter_mut().enumerate() {
                     *scale = scales[1].get().add(start + column * along).read();
                 }
-                let a_scale = at(A_SCALE, origin.row, 0);
-                let [start, bias, residual] =
-                    [DST, BIAS, RESIDUAL].map(|operand| at(operand, origin.row, origin.column));
                 let mut values = [0.0; TILE_COLUMNS];
                 tile.compute(pair, |row, sums| {
-                    let [from, along] = self.strides[BIAS];
+                    let row = origin.row + row;
                     if let Some(first) = sums_bias {
-                        add_to_sums(first.get().add(bias + row * from), along, sums);
+                        let bias = first.get().add(at(BIAS, row, origin.column));
+                        add_to_sums(bias, self.strides[BIAS][1], sums);
                     }
                     let values = &mut values[..sums.len()];
-                    let all = scales[0].get().add(a_scale + row * self.strides[A_SCALE][0]).read();
+                    let all = scales[0].get().add(at(A_SCALE, row, 0)).read();
                     let scales = Scales::Each(all, column_scales);
                     vectorized(Scale { sums, scales, to: &mut *values });
-                    for ((first, operand), start) in added.into_iter().zip([bias, residual]) {
+                    for (first, operand) in added {
                         if let Some(first) = first {
-                            let [down, along] = self.strides[operand];
-                            add(first.get().add(start + row * down).cast_const(), along, values);
+                            let first = first.get().add(at(operand, row, origin.column));
+                            add(first.cast_const(), self.strides[operand][1], values);
                         }
                     }
                     let activation = extras.rescale.activation;
                     vectorized(Activate { activation, values: &mut *values });
-                    let [down, along] = self.strides[DST];
+                    let start = at(DST, row, origin.column);
                     T::make(values, dst_scale, |results| {
-                        store_run::<T>(to.get().add(start + row * down), along, results);
+                        store_run::<T>(to.get().add(start), self.strides[DST][1], results);
                     });
                 })
             }

@@ -1,4 +1,4 @@
-use millstream_core::{Command, DType};
+use millstream_core::{Activation, Command, DType, Quantized};
 
 use super::micro_kernel::{MicroTiles, STEPS, WIDTH};
 use super::{TILE_COLUMNS, columns_of_a_tile};
@@ -102,5 +102,54 @@ fn tiles_cover_all_columns_and_a_small_product_has_several() {
             let last = columns - (across - 1) * most;
             assert!(2 * last >= most || most <= 3 * WIDTH, "{columns}: {most} and {last}");
         }
+    }
+}
+
+/// They are computed as one, whose rows have the zero points and scales of the product that they are of.
+#[test]
+fn products_with_the_same_rhs_have_the_bits_that_they_have_alone() {
+    let (count, rows, k, n) = (5, 70, 40, 33);
+    let (x, y) = (bytes(count * rows * k, 1), bytes(k * n, 2));
+    let (zeros, column_zeros) = (bytes(count, 3), bytes(n, 4));
+    let scales: Vec<f32> = (0..count).map(|at| 0.3 * 10f32.powi(at as i32 - 2)).collect();
+    let column_scales: Vec<f32> = (0..n).map(|at| 0.01 + at as f32 * 0.003).collect();
+    let b = matrix(true, &[k, n], &y);
+    let (b_scale, b_zero) = (Tensor::new(&[n], &column_scales), matrix(true, &[n], &column_zeros));
+    let bias = Tensor::new(&[n], &column_scales);
+    let product = |x: &[u8], zeros: &[u8], scales: &[f32]| {
+        let count = zeros.len();
+        let a = matrix(false, &[count, rows, k], x);
+        let (zero, scale) =
+            (matrix(false, &[count, 1, 1], zeros), Tensor::new(&[count, 1, 1], scales));
+        let residual: Vec<f32> = x.iter().step_by(k).map(|&byte| f32::from(byte)).collect();
+        let residual = Tensor::new(&[count, rows, 1], &residual);
+        let dst = Tensor::output(DType::F32, &[count, rows, n]);
+        run(Command::matmul_scaled(
+            dst.operand(),
+            Quantized { values: a.operand(), scale: scale.operand(), zero: Some(zero.operand()) },
+            Quantized {
+                values: b.operand(),
+                scale: b_scale.operand(),
+                zero: Some(b_zero.operand()),
+            },
+            Some(bias.operand()),
+            Some(residual.operand()),
+            Activation::Relu,
+            None,
+        ));
+        let sums = Tensor::output(DType::I32, &[count, rows, n]);
+        let zeros = [Some(zero.operand()), Some(b_zero.operand())];
+        run(Command::matmul_integer(sums.operand(), a.operand(), b.operand(), zeros[0], zeros[1]));
+        (dst.values::<f32>(), sums.values::<i32>())
+    };
+    let (joined, sums) = product(&x, &zeros, &scales);
+    assert!(joined.iter().any(|&value| value > 0.0));
+    for at in 0..count {
+        let own = at * rows * n..(at + 1) * rows * n;
+        let (alone, own_sums) =
+            product(&x[at * rows * k..][..rows * k], &zeros[at..=at], &scales[at..=at]);
+        assert_eq!(sums[own.clone()], own_sums, "{at}");
+        let bits = |values: &[f32]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(&joined[own]), bits(&alone), "{at}");
     }
 }

@@ -1,6 +1,6 @@
 //! Products of quantized numbers become products of integers, and the answers stay.
 
-use millstream_core::ConvParams;
+use millstream_core::{ConvParams, DynamicRange};
 use proptest::prelude::*;
 
 use super::*;
@@ -161,7 +161,7 @@ fn sums_that_are_converted_and_scaled_are_rescaled_by_the_product() {
     for per_column in [true, false] {
         let mut w = Writer::new();
         let x = w.input(&[2, 7, 48]);
-        let op = NodeOp::Op(Op::DynamicQuantize { rows: false, dtype: DType::U8 });
+        let op = NodeOp::Op(Op::DynamicQuantize { range: DynamicRange::Tensor, dtype: DType::U8 });
         let made = Builder { graph: &mut w.graph, folder: &w.folder }.add(op, &[x]).unwrap();
         let (bytes, scale, zero) = (made[0], made[1], made[2]);
         let by = w.bytes(DType::I8, &[48, 20], 6);

@@ -2,8 +2,8 @@
 
 use millstream_conformance::ops;
 use millstream_core::{
-    BinaryOp, Chain, ChainStep, ChainTerm, DType, Distribution, HostBytes, Op, Scalar, TensorSpec,
-    UnaryOp,
+    BinaryOp, Chain, ChainStep, ChainTerm, DType, Distribution, DynamicRange, HostBytes, Op,
+    Scalar, TensorSpec, UnaryOp,
 };
 
 use super::{DST, F32, I64, U8, input, row};
@@ -137,16 +137,22 @@ pub fn dequantize() -> Good {
 }
 
 pub fn dynamic_quantize() -> Good {
-    let op = |rows, dtype| Op::DynamicQuantize { rows, dtype };
+    let op = |range, dtype| Op::DynamicQuantize { range, dtype };
+    let parts = |axis, parts| op(DynamicRange::Parts { axis, parts }, U8);
     row(
-        op(true, U8),
+        op(DynamicRange::Rows, U8),
         [
             ("dst", "type rank size", &[]),
             ("scale", "type rank size", &[]),
             ("zero", "type rank size", &[]),
         ],
         [input("src", F32, &[2, 3], "type rank", &[])],
-        [("dtype", op(true, DType::I32))],
+        [
+            ("dtype", op(DynamicRange::Rows, DType::I32)),
+            ("axis", parts(2, 1)),
+            ("range", parts(1, 2)),
+            ("range", parts(1, 0)),
+        ],
     )
 }
 

@@ -97,6 +97,8 @@ programs! {
     Matmul => lower::matmul::PROGRAM,
     /// Matrix products with block-quantized weights.
     MatmulBlocks => lower::blocks::PROGRAM,
+    /// Matrix products of f32 with a small batch of rows.
+    MatmulFewRows => lower::matmul_few_rows::PROGRAM,
     /// Matrix products with simdgroup matrices.
     MatmulMatrices => lower::matmul_matrices::PROGRAM,
     /// Matrix products of 16-bit numbers by tensor cores, with what they need copied ahead.

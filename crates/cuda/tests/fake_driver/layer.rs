@@ -12,8 +12,8 @@ pub struct Layer {
     pub y: Buffer,
 }
 
-pub const SIZE: usize = 24;
-/// Enough for the library to be asked; products of fewer rows have a kernel, which does nothing here.
+pub const SIZE: usize = 23;
+/// So many that the library is asked: products of fewer rows, and those that can be read in packs, have kernels, which do nothing here.
 pub const ROWS: usize = 5;
 
 impl Layer {

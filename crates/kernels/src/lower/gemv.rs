@@ -4,6 +4,7 @@ use millstream_core::{BoundCommand, DType, Op};
 use smallvec::smallvec;
 
 use super::epilogue::activation_code;
+use super::matmul_few_rows;
 use super::product::{A, B, DST, Product};
 use crate::params::params;
 use crate::program::Definition;
@@ -50,7 +51,7 @@ pub(crate) const COLUMNS_PROGRAM: Definition = Definition {
     params: GemvParams::declaration,
 };
 
-/// The launch of a matmul with at most 4 rows or columns in all. `None` for any other Command, and for batches whose
+/// The launch of a matmul with at most 4 rows or columns in all, or of `f32` with up to 16 rows. `None` for any other Command, and for batches whose
 /// matrices do not have a constant distance.
 ///
 /// [`lower`](crate::lower()) uses it by itself. A backend with a library for products should ask here first. Such a
@@ -69,6 +70,9 @@ pub fn lower_gemv(command: &BoundCommand, early: bool, limits: &Limits) -> Optio
 pub(super) fn launch(product: &Product, early: bool, limits: &Limits) -> Option<Launch> {
     if product.batch.axes.len() != 1 || !product.matrices[DST].dtype.is_float() {
         return None;
+    }
+    if let Some(launch) = matmul_few_rows::launch(product, early, limits) {
+        return Some(launch);
     }
     if product.m <= MAX_ROWS && product.m <= product.n {
         return Some(rows(product, early, limits));

@@ -12,6 +12,8 @@ use crate::{Key, Launch, Limits, Program};
 const MAX_WORK: usize = 1 << 27;
 /// With fewer rows most of a tile would have no work.
 const LEAST_ROWS: usize = 17;
+/// Groups of a launch along its second and third axis.
+const MAX_GROUPS: usize = 65535;
 /// Elements that are loaded at once.
 const VECTOR: usize = 8;
 /// What is left unused behind each row of a stage, and of the sums.
@@ -64,6 +66,43 @@ pub(super) fn fit_group(
     }
     let (needs_threads, needs_bytes) = needs([slices, stages]);
     (needs_threads <= threads && needs_bytes <= bytes).then_some([slices, stages])
+}
+
+/// Whether the second factor is read along n rather than along k. `None` if an operand cannot be read or written so many elements at
+/// once, or a bias neither so nor as one number for each row.
+pub(super) fn is_read_by_rows(product: &Product, vector: usize) -> Option<bool> {
+    let matrices = &product.matrices;
+    let along_n = |which: usize| {
+        product.takes_packs(which, matrices[which].column, matrices[which].row, vector)
+    };
+    let fits = product.k > 0
+        && product.k.is_multiple_of(vector)
+        && product.n.is_multiple_of(vector)
+        && product.takes_packs(A, matrices[A].column, matrices[A].row, vector)
+        && along_n(DST)
+        && (!product.bias || matrices[BIAS].column == 0 || along_n(BIAS))
+        && (!product.residual || along_n(RESIDUAL))
+        && product.batch.axes.len() == 1;
+    let along_k = product.takes_packs(B, matrices[B].row, matrices[B].column, vector);
+    (fits && (along_k || along_n(B))).then_some(!along_k)
+}
+
+/// The launch with so many rows and columns of groups. `None` if a launch cannot have as many.
+pub(super) fn launch_of(
+    product: &Product,
+    key: Key,
+    [rows, columns]: [usize; 2],
+    threads: usize,
+    params: &GemvParams,
+) -> Option<Launch> {
+    let (batch, _) = product.batch.axes[0];
+    (columns <= MAX_GROUPS).then(|| Launch {
+        key,
+        groups: [rows as u32, batch.min(MAX_GROUPS) as u32, columns as u32],
+        threads: threads as u32,
+        slots: product.slots(),
+        params: params.pack(),
+    })
 }
 
 impl Tile {
@@ -121,32 +160,16 @@ impl Tile {
 /// [`lower_gemv`](crate::lower_gemv).
 pub(super) fn launch(product: &Product, early: bool, limits: &Limits) -> Option<Launch> {
     let Product { m, n, k, .. } = *product;
-    let matrices = &product.matrices;
-    let dtype = matrices[DST].dtype;
-    let along_n = |which: usize| {
-        product.takes_packs(which, matrices[which].column, matrices[which].row, VECTOR)
-    };
-    let fits = limits.tensor_cores
-        && matches!(dtype, DType::F16 | DType::BF16)
-        && k > 0
-        && k.is_multiple_of(VECTOR)
-        && n.is_multiple_of(VECTOR)
-        && product.takes_packs(A, matrices[A].column, matrices[A].row, VECTOR)
-        && along_n(DST)
-        && (!product.bias || along_n(BIAS))
-        && (!product.residual || along_n(RESIDUAL))
-        && product.batch.axes.len() == 1;
-    if !fits {
+    let dtype = product.matrices[DST].dtype;
+    if !limits.tensor_cores || !matches!(dtype, DType::F16 | DType::BF16) {
         return None;
     }
-    let along_k = product.takes_packs(B, matrices[B].row, matrices[B].column, VECTOR);
-    if !along_k && !along_n(B) {
+    if product.bias && product.matrices[BIAS].column == 0 {
         return None;
     }
+    let by_rows = is_read_by_rows(product, VECTOR)?;
     let (batch, _) = product.batch.axes[0];
     let tile = Tile::choose([m, n, k], batch, limits)?;
-    let [rows, columns] = tile.groups(m, n);
-    let threads = tile.threads();
     let params = GemvParams::of(product, early);
     let constants = [
         dtype as i32,
@@ -158,18 +181,13 @@ pub(super) fn launch(product: &Product, early: bool, limits: &Limits) -> Option<
         tile.slices as i32,
         tile.step as i32,
         tile.stages as i32,
-        (!along_k).into(),
+        by_rows.into(),
         tile.is_whole(k).into(),
         product.wide.into(),
-        threads as i32,
+        tile.threads() as i32,
     ];
-    Some(Launch {
-        key: Key::new(Program::MatmulPipelined, &constants),
-        groups: [rows as u32, batch.min(65535) as u32, columns as u32],
-        threads: threads as u32,
-        slots: product.slots(),
-        params: params.pack(),
-    })
+    let key = Key::new(Program::MatmulPipelined, &constants);
+    launch_of(product, key, tile.groups(m, n), tile.threads(), &params)
 }
 
 #[cfg(test)]

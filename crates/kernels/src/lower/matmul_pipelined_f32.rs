@@ -4,8 +4,8 @@
 use millstream_core::DType;
 
 use super::gemv::GemvParams;
-use super::matmul_pipelined::fit_group;
-use super::product::{A, B, BIAS, DST, Product, RESIDUAL};
+use super::matmul_pipelined::{fit_group, is_read_by_rows, launch_of};
+use super::product::{DST, Product};
 use crate::program::Definition;
 use crate::{Key, Launch, Limits, Program};
 
@@ -107,34 +107,15 @@ pub(super) fn launch(product: &Product, early: bool, limits: &Limits) -> Option<
     launch_any(product, early, limits)
 }
 
-/// The same for a product of any size.
+/// The same for a product of any size that a launch can have.
 pub(super) fn launch_any(product: &Product, early: bool, limits: &Limits) -> Option<Launch> {
     let Product { m, n, k, .. } = *product;
-    let matrices = &product.matrices;
-    let along_n = |which: usize| {
-        product.takes_packs(which, matrices[which].column, matrices[which].row, VECTOR)
-    };
-    let fits = limits.tensor_cores
-        && matrices[DST].dtype == DType::F32
-        && k > 0
-        && k.is_multiple_of(VECTOR)
-        && n.is_multiple_of(VECTOR)
-        && product.takes_packs(A, matrices[A].column, matrices[A].row, VECTOR)
-        && along_n(DST)
-        && (!product.bias || matrices[BIAS].column == 0 || along_n(BIAS))
-        && (!product.residual || along_n(RESIDUAL))
-        && product.batch.axes.len() == 1;
-    if !fits {
+    if !limits.tensor_cores || product.matrices[DST].dtype != DType::F32 {
         return None;
     }
-    let along_k = product.takes_packs(B, matrices[B].row, matrices[B].column, VECTOR);
-    if !along_k && !along_n(B) {
-        return None;
-    }
+    let by_rows = is_read_by_rows(product, VECTOR)?;
     let (batch, _) = product.batch.axes[0];
     let tile = Tile::choose([m, n], batch, limits)?;
-    let [rows, columns] = tile.groups(m, n);
-    let threads = tile.threads();
     let params = GemvParams::of(product, early);
     let constants = [
         params.act as i32,
@@ -144,18 +125,13 @@ pub(super) fn launch_any(product: &Product, early: bool, limits: &Limits) -> Opt
         tile.slices as i32,
         tile.step as i32,
         tile.stages as i32,
-        (!along_k).into(),
+        by_rows.into(),
         tile.is_whole(k).into(),
         product.wide.into(),
-        threads as i32,
+        tile.threads() as i32,
     ];
-    Some(Launch {
-        key: Key::new(Program::MatmulPipelinedF32, &constants),
-        groups: [rows as u32, batch.min(65535) as u32, columns as u32],
-        threads: threads as u32,
-        slots: product.slots(),
-        params: params.pack(),
-    })
+    let key = Key::new(Program::MatmulPipelinedF32, &constants);
+    launch_of(product, key, tile.groups(m, n), tile.threads(), &params)
 }
 
 #[cfg(test)]

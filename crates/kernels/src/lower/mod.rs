@@ -27,6 +27,7 @@ pub(crate) mod grid_sample;
 pub(crate) mod index;
 pub(crate) mod iota;
 pub(crate) mod matmul;
+pub(crate) mod matmul_few_rows;
 pub(crate) mod matmul_matrices;
 pub(crate) mod matmul_pipelined;
 pub(crate) mod matmul_pipelined_f32;
@@ -203,7 +204,7 @@ pub fn lower(command: &BoundCommand, index: u32, limits: &Limits) -> Result<Lowe
         }
         Op::Quantize { .. } => Ok(quantize::lower(command, false, limits)),
         Op::Dequantize { .. } => Ok(quantize::lower(command, true, limits)),
-        Op::DynamicQuantize { rows, .. } => Ok(dynamic::lower(command, *rows, limits)),
+        Op::DynamicQuantize { range, .. } => Ok(dynamic::lower(command, *range, limits)),
         Op::Random { distribution, seed, offset, spec: _ } => {
             Ok(random::lower(command, *distribution, (*seed, *offset), limits))
         }

@@ -80,6 +80,7 @@ fn check_all(wider: &Wider, cases: &[Case]) -> BTreeSet<Key> {
 fn products_are_cut_for_many_processors_too() {
     let Some(programs) = cut_for_many_processors(OpKind::MatMul) else { return };
     let cut = [
+        Program::MatmulFewRows,
         Program::MatmulSplitK,
         Program::MatmulTensorCores,
         Program::MatmulPipelined,

@@ -31,6 +31,14 @@ fn a_window_of_one_place_is_a_product() {
     assert!(launch.key.constants().any(|constant| constant == ("BY_ROWS", 1)));
 }
 
+/// A launch has 65,535 groups along its last axis at most: two million places.
+#[test]
+fn an_image_of_more_places_than_a_launch_has_groups_is_a_convolution() {
+    let program = |side| lowered([32, 32], side, ConvParams::new(2), &GPU).key.program();
+    assert_eq!(program(1024), Program::MatmulPipelinedF32);
+    assert_ne!(program(1536), Program::MatmulPipelinedF32);
+}
+
 #[test]
 fn others_are_convolutions() {
     let steps = ConvParams { stride: [2; 3], ..ConvParams::new(2) };

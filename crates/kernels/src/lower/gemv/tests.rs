@@ -12,11 +12,11 @@ pub(in crate::lower) const LIMITS: Limits = Limits {
     parallel_groups: 132,
 };
 
-fn place(address: usize, layout: Layout) -> Operand<RawBuffer> {
+pub(in crate::lower) fn place(address: usize, layout: Layout) -> Operand<RawBuffer> {
     Operand::new(RawBuffer { address: address << 32, bytes: layout.extent_bytes() }, layout)
 }
 
-fn dense(dtype: DType, shape: &[usize]) -> Layout {
+pub(in crate::lower) fn dense(dtype: DType, shape: &[usize]) -> Layout {
     Layout::contiguous(dtype, shape).unwrap()
 }
 

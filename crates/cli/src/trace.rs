@@ -6,8 +6,9 @@ use std::sync::{PoisonError, RwLock, mpsc};
 
 use clap::builder::PossibleValuesParser;
 use millstream::Device;
+use millstream::graph::Batching;
 use millstream::profiler::Trace;
-use millstream::{Error, Result};
+use millstream::{Error, Result, Tensor};
 
 use crate::choice::{DeviceChoice, check_output};
 use crate::workloads::{self, Workload, call};
@@ -24,6 +25,9 @@ pub(crate) struct Arguments {
     /// Calls of each thread, after one that is not in the trace.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     calls: u32,
+    /// Threads call a session, which joins calls that come at the same time. The trace then has rows for batches of calls.
+    #[arg(long)]
+    coalesced: bool,
     #[command(flatten)]
     device: DeviceChoice,
     /// The file to write; ui.perfetto.dev and chrome://tracing open it.
@@ -44,18 +48,28 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// One call, to its end.
+type Callee = dyn Fn(&Tensor) -> Result<()> + Send + Sync;
+
 /// Profiles calls from many threads, but not loading, nor each thread's first call.
 fn take(workload: &Workload, device: Device, arguments: &Arguments) -> Result<Trace> {
-    let model = workload.load(&device)?;
+    let model: Box<Callee> = if arguments.coalesced {
+        let session = workload.session(&device, Batching::new().always())?;
+        session.warm_up_with([&workload.input(0, &device)?])?;
+        Box::new(move |input| session.run([input])?.wait())
+    } else {
+        let model = workload.load(&device)?;
+        Box::new(move |input| call(&*model, input).map(drop))
+    };
     let start = RwLock::new(());
     let work = |thread: usize, warm: mpsc::Sender<()>| -> Result<()> {
         let input = workload.input(thread, &device)?;
-        call(&*model, &input)?;
+        model(&input)?;
         drop(warm);
         let _started = start.read();
         (0..arguments.calls).try_for_each(|_| {
             let _span = device.profiler().span("call");
-            call(&*model, &input).map(drop)
+            model(&input)
         })
     };
     let result = std::thread::scope(|scope| {

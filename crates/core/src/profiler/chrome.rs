@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 use std::fmt::{Display, Write};
 
-use super::{Activity, Annotation, BatchSpan, StreamTrace, ThreadLabel, Trace};
+use super::{Activity, Annotation, BatchSpan, JoinedSpan, StreamTrace, ThreadLabel, Trace, joined};
 
 /// A trace of several devices.
 pub(super) fn trace(devices: &[&Trace]) -> String {
     let mut text = String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
     for (index, device) in (0..).zip(devices) {
-        let mut writer = Writer { text, streams: 2 * index + 1, threads: 2 * index + 2 };
+        let (streams, threads) = (2 * index + 1, 2 * index + 2);
+        let joined = 2 * devices.len() as u32 + 1 + index;
+        let mut writer = Writer { text, streams, threads, joined };
         writer.device(device);
         text = writer.text;
     }
@@ -17,12 +19,13 @@ pub(super) fn trace(devices: &[&Trace]) -> String {
     text
 }
 
-/// Writes the records of a device. Its streams and its threads are two groups of rows; the format calls a group a
-/// process.
+/// Writes the records of a device. Its streams, its threads and its batches of calls are groups of rows; the format calls a group
+/// a process.
 struct Writer {
     text: String,
     streams: u32,
     threads: u32,
+    joined: u32,
 }
 
 /// Nanoseconds as the format's microseconds.
@@ -37,7 +40,7 @@ impl Display for Micros {
 // Writing to a String cannot fail.
 impl Writer {
     fn device(&mut self, trace: &Trace) {
-        let Trace { device, streams, annotations } = trace;
+        let Trace { device, streams, annotations, joined } = trace;
         self.name("process_name", (self.streams, 0), &format!("millstream {device}: streams"));
         let batches = streams.iter().flat_map(|trace| &trace.batches).map(|batch| &batch.thread);
         let annotated = annotations.iter().map(|annotation| &annotation.thread);
@@ -53,6 +56,26 @@ impl Writer {
         }
         for annotation in annotations {
             self.annotation(annotation);
+        }
+        if !joined.is_empty() {
+            self.joined(device, joined);
+        }
+    }
+
+    fn joined(&mut self, device: &str, spans: &[JoinedSpan]) {
+        self.name("process_name", (self.joined, 0), &format!("millstream {device}: joined calls"));
+        let rows = joined::rows(spans);
+        for row in 0..=rows.iter().copied().max().unwrap_or(0) {
+            self.name("thread_name", (self.joined, row), &format!("batch {}", row + 1));
+        }
+        for (span, row) in spans.iter().zip(rows) {
+            self.slice((self.joined, row), &span.name(), span.start_ns, span.end_ns);
+            let (calls, mean) = (span.calls, Micros(span.mean_queued_ns()));
+            let longest = Micros(span.longest_queued_ns);
+            let _ = write!(
+                self.text,
+                "\"calls\":{calls},\"mean queue µs\":{mean},\"longest queue µs\":{longest}}}}}"
+            );
         }
     }
 

@@ -3,6 +3,7 @@
 mod annotation;
 mod chrome;
 pub(crate) mod file;
+mod joined;
 mod shapes;
 mod stream;
 mod summary;
@@ -18,6 +19,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 pub use annotation::{Annotation, SpanGuard};
+pub use joined::JoinedSpan;
 pub use shapes::Shapes;
 pub use stream::{Activity, BatchSpan, Span, StreamProfile, StreamTrace};
 pub use summary::{Summary, SummaryRow};
@@ -25,6 +27,7 @@ pub use thread::ThreadLabel;
 pub use trace::Trace;
 
 use annotation::Annotations;
+use joined::Joined;
 
 use crate::device::fork;
 use crate::{Error, Result};
@@ -64,6 +67,7 @@ pub struct Profiler {
     ring: usize,
     streams: Mutex<Vec<(u32, Arc<StreamProfile>)>>,
     annotations: Mutex<Annotations>,
+    joined: Mutex<Joined>,
 }
 
 impl std::fmt::Debug for Profiler {
@@ -84,6 +88,7 @@ impl Profiler {
             ring,
             streams: Mutex::default(),
             annotations: Mutex::default(),
+            joined: Mutex::default(),
         }
     }
 
@@ -102,7 +107,11 @@ impl Profiler {
         self.annotations.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Whether spans and marks of users are recorded. While it is off, this costs one load.
+    fn joined(&self) -> std::sync::MutexGuard<'_, Joined> {
+        self.joined.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Whether spans and marks of users, and batches of calls, are recorded. While it is off, this costs one load.
     fn takes_annotations(&self) -> bool {
         self.enabled.load(Ordering::Relaxed) && !self.is_inherited()
     }
@@ -134,11 +143,13 @@ impl Profiler {
     /// Takes all data so far out of the profiler.
     pub fn take_trace(&self) -> Trace {
         let streams = self.take();
-        let mut annotations = Annotations::default();
+        let (mut annotations, mut joined) = (Annotations::default(), Joined::default());
         if !self.is_inherited() {
             annotations = std::mem::take(&mut *self.annotations());
+            joined = std::mem::take(&mut *self.joined());
         }
-        Trace { device: self.device.clone(), streams, annotations: annotations.list.into() }
+        let (annotations, joined) = (annotations.list.into(), joined.into());
+        Trace { device: self.device.clone(), streams, annotations, joined }
     }
 
     /// As [`take_trace`](Self::take_trace); `None` if another thread holds a lock until the deadline.
@@ -149,11 +160,12 @@ impl Profiler {
         }
         streams.sort_by_key(|trace| trace.stream);
         let annotations = std::mem::take(&mut *file::lock_within(&self.annotations, deadline)?);
-        let annotations = annotations.list.into();
-        Some(Trace { device: self.device.clone(), streams, annotations })
+        let joined = std::mem::take(&mut *file::lock_within(&self.joined, deadline)?);
+        let (annotations, joined) = (annotations.list.into(), joined.into());
+        Some(Trace { device: self.device.clone(), streams, annotations, joined })
     }
 
-    /// Takes the data of each stream so far out of the profiler. Spans and marks of users stay.
+    /// Takes the data of each stream so far out of the profiler. Spans and marks of users and batches of calls stay.
     pub fn take(&self) -> Vec<StreamTrace> {
         if self.is_inherited() {
             return Vec::new();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::Trace;
+use super::{JoinedSpan, Trace};
 
 /// Total times of Commands and spans, the longest first; see [`Trace::summary`].
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,6 +14,8 @@ pub struct Summary {
     pub layers: Vec<SummaryRow>,
     /// Per name of users' spans. Spans may overlap, so they have no share.
     pub spans: Vec<SummaryRow>,
+    /// Per number of calls that were run as one. Batches may overlap, so they have no share.
+    pub joined: Vec<SummaryRow>,
     /// How many older Commands were dropped.
     pub dropped: u64,
 }
@@ -67,7 +69,11 @@ impl<'a> Totals<'a> {
 
 impl Summary {
     pub(super) fn of(trace: &Trace) -> Self {
-        let [mut operations, mut layers, mut spans] = [0; 3].map(|_| Totals::default());
+        let [mut operations, mut layers, mut spans, mut joined] = [0; 4].map(|_| Totals::default());
+        let names: Vec<String> = trace.joined.iter().map(JoinedSpan::name).collect();
+        for (span, name) in trace.joined.iter().zip(&names) {
+            joined.add(name, span.start_ns, span.end_ns);
+        }
         for stream in &trace.streams {
             for span in &stream.spans {
                 let layer = span.layer.map_or(NO_LAYER, |layer| layer.as_str());
@@ -84,6 +90,7 @@ impl Summary {
             operations: operations.rows(true),
             layers: layers.rows(true),
             spans: spans.rows(false),
+            joined: joined.rows(false),
             dropped: trace.streams.iter().map(|stream| stream.dropped).sum(),
         }
     }
@@ -100,6 +107,10 @@ impl fmt::Display for Summary {
         if !self.spans.is_empty() {
             writeln!(f)?;
             table(f, "span", &self.spans)?;
+        }
+        if !self.joined.is_empty() {
+            writeln!(f)?;
+            table(f, "joined calls", &self.joined)?;
         }
         match self.dropped {
             0 => Ok(()),

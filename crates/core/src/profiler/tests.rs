@@ -125,6 +125,57 @@ fn spans_and_marks_of_users_are_on_the_row_of_their_thread() {
     assert_eq!(json.matches("thread_name").count(), 1);
 }
 
+/// Two batches at a time are on two rows, and a third one takes the row that is free again.
+#[test]
+fn batches_of_calls_have_rows_with_their_sizes_and_queue_times() {
+    let profiler = self::profiler("test");
+    let origin = Instant::now();
+    let at = |microseconds| origin + std::time::Duration::from_micros(microseconds);
+    profiler.add_joined([at(0)].into_iter(), at(1), at(2));
+    profiler.start();
+    profiler.add_joined([at(0), at(4), at(8)].into_iter(), at(10), at(20));
+    profiler.add_joined([at(12)].into_iter(), at(12), at(25));
+    profiler.add_joined([at(5), at(6)].into_iter(), at(20), at(30));
+    let trace = profiler.take_trace();
+    profiler.stop();
+    profiler.add_joined([at(0)].into_iter(), at(1), at(2));
+    let found: Vec<_> =
+        trace.joined.iter().map(|one| (one.calls, one.queued_ns, one.longest_queued_ns)).collect();
+    assert_eq!(found, [(3, 18_000, 10_000), (1, 0, 0), (2, 29_000, 15_000)]);
+    assert!(trace.joined.iter().all(|one| one.end_ns > one.start_ns));
+    assert!(profiler.take_trace().joined.is_empty());
+
+    // Fixed times: a batch that is noted as it ends is a little off.
+    let spans = [(10, 20), (12, 25), (20, 30)].map(|(start_ns, end_ns)| JoinedSpan {
+        calls: 2,
+        queued_ns: 3_000,
+        longest_queued_ns: 2_000,
+        start_ns,
+        end_ns,
+    });
+    let trace = Trace { joined: spans.to_vec(), ..Trace::default() };
+    let json = trace.to_json();
+    assert_eq!(joined::rows(&spans), [0, 1, 0]);
+    assert_eq!(json.matches(r#""name":"batch of 2 calls""#).count(), 3, "{json}");
+    let details = r#""calls":2,"mean queue µs":1.500,"longest queue µs":2.000}"#;
+    assert_eq!(json.matches(details).count(), 3, "{json}");
+    assert_eq!(json.matches("thread_name").count(), 2);
+    assert_eq!(json.matches('{').count(), json.matches('}').count());
+    let summary = trace.summary();
+    assert_eq!((summary.joined[0].count, summary.joined[0].total_ns), (3, 33));
+    assert!(summary.to_string().contains("batch of 2 calls"), "{summary}");
+}
+
+#[test]
+fn batches_of_calls_are_bounded() {
+    let profiler = self::profiler("test");
+    profiler.start();
+    let now = Instant::now();
+    (0..RING + 5).for_each(|calls| profiler.add_joined(std::iter::repeat_n(now, calls), now, now));
+    let trace = profiler.take_trace();
+    assert_eq!((trace.joined.len(), trace.joined[0].calls), (RING, 5));
+}
+
 #[test]
 fn annotations_are_bounded_too() {
     let profiler = self::profiler("test");

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Annotation, StreamTrace, Summary, chrome};
+use super::{Annotation, JoinedSpan, StreamTrace, Summary, chrome};
 use crate::{Error, Result};
 
 /// The profile of a device over some time; see [`Profiler::take_trace`](super::Profiler::take_trace).
@@ -14,12 +14,15 @@ pub struct Trace {
     pub streams: Vec<StreamTrace>,
     /// Spans and marks that users have set, the oldest first.
     pub annotations: Vec<Annotation>,
+    /// Batches of calls that were run as one, the oldest first.
+    pub joined: Vec<JoinedSpan>,
 }
 
 impl Trace {
     /// The trace in Chrome's format, which Perfetto opens. It has a row per stream with its Commands, and a row per
     /// thread with the batches that it recorded and executed and with the spans and marks of users. Arrows lead from
-    /// recording to the stream. Commands have the names of their layers and the shapes of their operands.
+    /// recording to the stream. Commands have the names of their layers and the shapes of their operands. Where calls were
+    /// joined, there is a row for each batch in flight, with how many calls it had and for how long they had waited.
     pub fn to_json(&self) -> String {
         chrome::trace(&[self])
     }

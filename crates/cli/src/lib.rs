@@ -3,7 +3,6 @@
 mod bench;
 mod check;
 mod choice;
-mod closeness;
 mod devices;
 mod inspect;
 mod model_answer;
@@ -35,7 +34,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Measures models from many threads, each answer checked bit for bit.
-    Bench(bench::Arguments),
+    Bench(Box<bench::Arguments>),
     /// Says whether models can be run, and what of them is not supported.
     Check(check::Arguments),
     /// Lists the devices of this machine.

@@ -1,9 +1,8 @@
 //! What a model gave, as bytes that can be compared.
 
+use millstream::graph::closeness::are_close;
 use millstream::graph::{Map, MapKeys, MapValues, ModelValue, Outputs};
 use millstream::{DType, Download, Result};
-
-use crate::closeness::are_close;
 
 /// The outputs of a call, on the host.
 pub(crate) struct ModelAnswer {

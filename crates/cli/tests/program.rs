@@ -215,6 +215,23 @@ fn trace_has_rows_for_streams_and_callers() {
     assert_eq!((arrows("s"), arrows("f")), (3 * 4, 3 * 4));
 }
 
+/// Every call is in a batch, alone or with others, and every batch is in the trace.
+#[test]
+fn a_trace_of_joined_calls_has_rows_for_batches() {
+    let file = std::env::temp_dir().join(format!("millstream-joined-{}.json", std::process::id()));
+    let name = file.to_str().unwrap();
+    let arguments =
+        ["trace", "--coalesced", "--workload", "mlp", "--threads", "4", "--calls", "25"];
+    let output = millstream(&[&arguments[..], &["-o", name]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("batch of "));
+    let trace: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let calls = trace["traceEvents"].as_array().unwrap().iter();
+    let calls: u64 = calls.filter_map(|event| event["args"]["calls"].as_u64()).sum();
+    assert_eq!(calls, 4 * 25);
+}
+
 /// Of two devices, one is closed before the program ends and one is not.
 #[test]
 fn a_trace_of_all_devices_is_written_at_exit_without_any_code() {

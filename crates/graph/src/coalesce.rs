@@ -7,6 +7,10 @@
 //!
 //! This room knows neither models nor devices: a call is a job, and a leader makes of the jobs of its batch one answer each.
 //!
+//! The queue is bounded. A call that finds it full gets an error, or waits outside until there is room. Whoever takes calls out of
+//! the queue lets in those that wait outside, the oldest first, under the same lock. So nobody has to be woken to come in,
+//! there is never room while somebody waits outside, and a call that comes later does not overtake.
+//!
 //! All that decides whether a call may lead is one word: the number of batches in flight, and a flag that somebody queues. While the
 //! flag is set, nobody leads but by being handed a batch, so nobody overtakes and no call is forgotten. The flag changes under
 //! the queue's lock only. The word publishes nothing, so its accesses need no order: jobs and answers go through locks.
@@ -25,7 +29,7 @@ use millstream_core::sync::shim::{AtomicBool, AtomicUsize, Condvar, Mutex, Order
 use std::sync::Arc;
 
 pub(crate) use batch::{Batch, Next};
-use queue::{Queue, answer_late};
+use queue::{Queue, Waiting, answer_late};
 pub(crate) use ticket::{Ticket, Turn};
 
 const QUEUED: usize = 1 << (usize::BITS - 1);
@@ -37,6 +41,8 @@ pub(crate) struct Terms {
     pub priority: u8,
     /// The call is given up when it has not begun by then.
     pub deadline: Option<Instant>,
+    /// If the queue is full, the call waits until there is room in it.
+    pub wait_when_full: bool,
 }
 
 /// Why a call has no answer.
@@ -54,7 +60,7 @@ pub(crate) enum Entered<J, R> {
     Lead(Batch<J, R>),
     /// It waits for its turn.
     Wait(Ticket<J, R>),
-    /// The queue is full.
+    /// The queue is full, and it does not wait for room.
     Full,
 }
 
@@ -77,7 +83,6 @@ struct Shared<J, R> {
     queue: Mutex<Queue<J, R>>,
     /// Notified of each call while a leader waits for further ones.
     arrived: Condvar,
-    capacity: usize,
     /// How many calls were answered last, less those that came since: callers usually come right back. A guess.
     returning: AtomicUsize,
     /// How many calls are computed now. A guess for others, as what queues is.
@@ -140,9 +145,8 @@ impl<J, R> Coalescer<J, R> {
             word: AtomicUsize::new(0),
             in_flight: AtomicUsize::new(in_flight.max(1)),
             most: AtomicUsize::new(most.max(1)),
-            queue: Mutex::new(Queue::new()),
+            queue: Mutex::new(Queue::new(capacity.max(1))),
             arrived: Condvar::new(),
-            capacity: capacity.max(1),
             returning: AtomicUsize::new(0),
             computed: AtomicUsize::new(0),
         }))
@@ -191,17 +195,18 @@ impl<J, R> Coalescer<J, R> {
             drop(queue);
             return Entered::Lead(Batch::alone(self.clone(), job));
         }
-        if queue.len() >= shared.capacity {
+        let is_full = queue.is_full();
+        if is_full && !terms.wait_when_full {
             return Entered::Full;
         }
         let entry = Entry::new();
-        queue.push(job, terms, Arc::clone(&entry));
+        queue.push(Waiting { job, terms, entry: Arc::clone(&entry) });
         let collects = queue.collects;
         drop(queue);
         if collects {
             shared.arrived.notify_one();
         }
-        Entered::Wait(Ticket::new(self.clone(), entry))
+        Entered::Wait(Ticket::new(self.clone(), entry, is_full))
     }
 
     /// A batch has ended, or its leader is gone: its place goes to one of those that queue, or is free.
@@ -244,6 +249,7 @@ impl<J, R> Coalescer<J, R> {
         let mut queue = lock(&shared.queue);
         let late = queue.take_late(Instant::now());
         let taken = take(&mut queue);
+        queue.admit();
         if queue.is_empty() {
             shared.word.fetch_and(!QUEUED, Ordering::Relaxed);
         }

@@ -138,7 +138,7 @@ impl Constant {
         }
         let tensor = match &self.0.recipe {
             Recipe::Held(tensor) => tensor.to_device(device)?,
-            Recipe::Given(array) => array.to_tensor(device)?,
+            Recipe::Given(array) => evaluate::copied(array, device)?,
             Recipe::Computed { op, .. } => {
                 // The order of packed weights is known to their own device alone.
                 let by = if is_for_device(op) { device } else { folder.host() };

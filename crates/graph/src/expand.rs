@@ -125,6 +125,8 @@ pub struct Expander<'a> {
     pub(crate) keep: &'a mut bool,
     /// How many outputs the operator has, and which of them somebody reads.
     pub(crate) wanted: &'a [bool],
+    /// How many calls a batch of 1 stands for that the model fixes.
+    pub(crate) fixed_calls: usize,
 }
 
 /// The result of expanding.
@@ -154,6 +156,13 @@ impl Expander<'_> {
     /// The device that the plan is for.
     pub fn device(&self) -> millstream_core::Device {
         *self.folder.device()
+    }
+
+    /// How many calls a batch of 1 stands for that the model fixes in the shapes it asks for; 1 but for calls that are joined.
+    /// An operator may make the first size of such a shape that many times as large. Whether that is right is proved
+    /// afterwards, for the whole graph.
+    pub fn fixed_calls(&self) -> usize {
+        self.fixed_calls
     }
 
     /// How many outputs the operator has. Those behind the last that somebody reads are not counted.

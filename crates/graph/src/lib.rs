@@ -6,10 +6,13 @@
 
 mod array;
 mod build;
+#[doc(hidden)]
+pub mod closeness;
 mod coalesce;
 mod constant;
 mod evaluate;
 mod expand;
+mod file_map;
 mod graph;
 mod lower;
 mod model;
@@ -26,6 +29,7 @@ mod view;
 pub use array::Array;
 pub use constant::Constant;
 pub use expand::{Expanded, Expander, Opaque, OpaqueKind, Stop, Value};
+pub use file_map::map_file;
 pub use graph::{Edge, Edges, Graph, Node, NodeOp, Source};
 pub use millstream_core::{Error, Result};
 pub use model::{Body, Dim, Operator, OperatorNode, Port, ValueId, ValueType};
@@ -36,7 +40,7 @@ pub use program::{
     HostArray, HostCall, HostOperator, HostStep, HostValue, Limits, Program, Resume,
 };
 pub use session::{
-    Batching, BatchingStats, Call, Importer, Inputs, Joinable, NodeTime, Outputs, Session,
+    Batched, Batching, BatchingStats, Call, Importer, Inputs, Joinable, NodeTime, Outputs, Session,
     SessionBuilder, SessionStats, Submitted,
 };
 pub use view::{Sizes, View};

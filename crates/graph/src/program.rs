@@ -18,6 +18,7 @@ use std::time::Duration;
 use crate::constant::Folder;
 use crate::model::Body;
 use crate::passes::Passes;
+use crate::separate::Joining;
 use crate::session::SessionStats;
 use crate::{Error, Result};
 
@@ -80,25 +81,31 @@ impl Program {
         stats
     }
 
-    /// The graph for inputs of these forms, if it is one stage; else the name of the node that waits for contents.
+    /// The graph for inputs of these forms, those of a call or of joined calls, if it is one stage; else the name of the node that waits for contents.
     pub(crate) fn whole(
         &self,
         settings: &Settings,
         forms: &[Form],
+        joining: Option<&Joining>,
     ) -> Result<std::result::Result<Whole, Option<String>>> {
-        compile::whole(settings, &self.body, forms)
+        compile::whole(settings, &self.body, forms, joining)
     }
 
-    /// Compiles the first stage for inputs of these forms, for whoever keeps it.
-    pub(crate) fn compile(&self, settings: &Settings, forms: &[Form]) -> Result<Stage> {
-        compile::first(settings, &self.body, forms)
+    /// Compiles the first stage for calls that are joined so, with inputs of these forms, for whoever keeps it.
+    pub(crate) fn compile(
+        &self,
+        settings: &Settings,
+        forms: &[Form],
+        joining: &Joining,
+    ) -> Result<Stage> {
+        compile::first(settings, &self.body, forms, Some(joining))
     }
 
     /// The first stage for inputs of these forms.
     fn first(&self, settings: &Settings, forms: Vec<Form>) -> Result<Arc<Stage>> {
         let arrived = stage::Arrival { contents: Vec::new(), forms };
         self.root.get_or_compile(settings, arrived, |arrived| {
-            compile::first(settings, &self.body, &arrived.forms)
+            compile::first(settings, &self.body, &arrived.forms, None)
         })
     }
 }

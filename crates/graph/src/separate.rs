@@ -6,12 +6,17 @@
 //! ([`signature`]). Beside it a graph is written that computes one part: the same nodes with that axis cut. If this graph is
 //! the graph of the single call, node for node and constant for constant, then part `i` of the batch is the answer of call `i`.
 //!
+//! Where a call computes one scale for a whole tensor, a batch has to compute one for each call: the graph of the batch is
+//! [rewritten](segmented) for that before it is compared, and is run as it was compared.
+//!
 //! So a number that follows from the size of the batch, such as the divisor of a mean over it, is noticed: it is another one in
 //! the graph of the single call.
 
 mod counted;
 mod cut;
 mod equal;
+mod number;
+mod segment;
 mod signature;
 #[cfg(test)]
 mod tests;
@@ -21,6 +26,7 @@ use std::fmt;
 use crate::constant::Folder;
 use crate::graph::{Edge, Graph, Node};
 use cut::Cut;
+pub(crate) use segment::segmented;
 
 /// How a value of a batch belongs to its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +35,16 @@ pub(crate) enum Share {
     Whole,
     /// Each call has an equal part of this axis, in their order.
     Parts(usize),
+}
+
+/// How a batch is made of calls.
+#[derive(Clone, Debug)]
+pub(crate) struct Joining {
+    pub calls: usize,
+    /// How the inputs are shared that a call brings, in their order.
+    pub inputs: Vec<Share>,
+    /// Whether a batch of 1 that the model fixes in shapes becomes that of all calls.
+    pub grows: bool,
 }
 
 /// What keeps calls from being joined.
@@ -77,6 +93,9 @@ pub(crate) fn prove(
         cut.node(node)?;
     }
     let shares: Vec<Share> = batch.outputs().iter().map(|&edge| cut.share(edge)).collect();
+    if batch.outputs().iter().any(|&edge| cut.is_number(edge)) {
+        return Err(Obstacle::of("an output is a number that each call has of its own"));
+    }
     let outputs: Vec<Edge> =
         batch.outputs().iter().map(|&edge| cut.part(edge)).collect::<Result<_, _>>()?;
     equal::check((cut.graph(), &outputs), (single, single.outputs()), folder)?;

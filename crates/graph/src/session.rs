@@ -1,5 +1,6 @@
 //! A model that any number of threads call.
 
+mod batched;
 mod batching;
 mod bound;
 mod builder;
@@ -23,6 +24,7 @@ use crate::model_value::ModelValue;
 use crate::program::{HostValue, Program, Settings};
 use crate::{Error, Result};
 
+pub use batched::Batched;
 pub use batching::Batching;
 pub use builder::SessionBuilder;
 pub use call::{Call, Submitted};

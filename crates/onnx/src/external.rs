@@ -4,10 +4,9 @@
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
-use memmap2::Mmap;
 use millstream_core::{DType, Layout};
 
 use crate::proto::TensorProto;
@@ -134,13 +133,7 @@ fn map_inside(folder: &Path, location: &str) -> std::result::Result<Bytes, Probl
     if !kind.is_file() {
         return Err(refused("it is not a regular file"));
     }
-    if kind.len() == 0 {
-        return Ok(Bytes::new());
-    }
-    // SAFETY: the map is only read. A file that changes while it is mapped can give other bytes, any of which are
-    // valid elements, or end the process where it was cut; `open` says that it must not change.
-    let map = unsafe { Mmap::map(&file) }.map_err(read)?;
-    Ok(Bytes::from_owner(Mapped(Arc::new(map))))
+    millstream_graph::map_file(&file).map_err(read)
 }
 
 #[cfg(unix)]
@@ -156,14 +149,6 @@ fn open_regular(path: &Path) -> std::io::Result<std::fs::File> {
     std::fs::File::open(path)
 }
 
-struct Mapped(Arc<Mmap>);
-
-impl AsRef<[u8]> for Mapped {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
 /// Maps a whole file.
 pub(crate) fn map_file(path: &Path) -> Result<Bytes> {
     let read = |error| Error::read(path, error);
@@ -173,12 +158,7 @@ pub(crate) fn map_file(path: &Path) -> Result<Bytes> {
         return Err(Error::Format { path: path.display().to_string(), reason });
     }
     let file = std::fs::File::open(path).map_err(read)?;
-    if file.metadata().map_err(read)?.len() == 0 {
-        return Ok(Bytes::new());
-    }
-    // SAFETY: as in `map_inside`.
-    let map = unsafe { Mmap::map(&file) }.map_err(read)?;
-    Ok(Bytes::from_owner(Mapped(Arc::new(map))))
+    millstream_graph::map_file(&file).map_err(read)
 }
 
 #[cfg(all(test, unix))]

@@ -18,6 +18,8 @@ mod ops;
 mod order;
 mod registry;
 mod tensor;
+#[cfg(test)]
+mod testing;
 mod value_file;
 mod value_types;
 

@@ -1,11 +1,11 @@
 //! What `bench` calls: modules and sessions.
 
+use millstream::graph::closeness::are_close;
 use millstream::graph::{Inputs, Outputs, Session};
 use millstream::nn::{Module, Result};
 use millstream::{DType, Device, Download};
 
 use super::measure::Callee;
-use crate::closeness::are_close;
 use crate::model_answer::ModelAnswer;
 use crate::model_inputs::{HostInputs, ModelInputs};
 use crate::workloads::{Input, Origin, Workload};

@@ -5,6 +5,7 @@ mod chain;
 mod kernels;
 mod measure;
 mod models;
+mod opening;
 mod plot;
 mod report;
 mod sessions;
@@ -34,11 +35,14 @@ impl Arguments {
 enum What {
     /// Each Command at several sizes, beside the machine's measured peak.
     Kernels(kernels::Arguments),
+    /// How long a model takes until its first answer, and how much memory.
+    Opening(opening::Arguments),
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     match &arguments.what {
         Some(What::Kernels(arguments)) => Ok(kernels::run(arguments)?),
+        Some(What::Opening(arguments)) => opening::run(arguments),
         None => models::run(&arguments.models),
     }
 }

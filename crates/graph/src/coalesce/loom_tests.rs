@@ -9,6 +9,10 @@ type Calls = Coalescer<u32, u32>;
 
 /// One call to its end. The answer to each job is ten times the job.
 fn call(calls: &Calls, job: u32) -> Result<u32, Lost> {
+    call_with(calls, job, Terms::default())
+}
+
+fn call_with(calls: &Calls, job: u32, terms: Terms) -> Result<u32, Lost> {
     let finish = |mut batch: Batch<u32, u32>| {
         batch.fill();
         let answers: Vec<u32> = batch.jobs().iter().map(|job| 10 * job).collect();
@@ -16,7 +20,7 @@ fn call(calls: &Calls, job: u32) -> Result<u32, Lost> {
         let next = if job % 2 == 1 { Next::First } else { Next::Last };
         Ok(batch.answer(answers, next).expect("the leader has an answer"))
     };
-    match calls.enter(job, Terms::default()) {
+    match calls.enter(job, terms) {
         Entered::Lead(batch) => finish(batch),
         Entered::Wait(ticket) => match ticket.wait(None) {
             Turn::Lead(batch) => finish(batch),
@@ -155,6 +159,42 @@ fn loom_a_change_of_the_number_in_flight_loses_nobody() {
         assert_eq!(call(&calls, 1), Ok(10));
         assert_eq!(other.join().unwrap(), Ok(20));
         changer.join().unwrap();
+        assert_eq!((calls.running(), calls.has_queue()), (0, false));
+    });
+}
+
+/// There is room for one call in the queue, and the others wait outside: whoever takes it lets the next one in.
+#[test]
+fn loom_who_waits_for_room_is_never_forgotten() {
+    check(|| {
+        let calls = Calls::new(1, 8, 1);
+        let waits = Terms { wait_when_full: true, ..Terms::default() };
+        let others = [2, 3].map(|job| {
+            let calls = calls.clone();
+            thread::spawn(move || call_with(&calls, job, waits))
+        });
+        assert_eq!(call_with(&calls, 1, waits), Ok(10));
+        assert_eq!(others.map(|other| other.join().unwrap()), [Ok(20), Ok(30)]);
+        assert_eq!((calls.running(), calls.has_queue()), (0, false));
+    });
+}
+
+/// The call in the queue is given up at any moment, while another waits for its room and the batch before them ends.
+#[test]
+fn loom_a_call_that_is_given_up_lets_another_in() {
+    check(|| {
+        let calls = Calls::new(1, 8, 1);
+        let waits = Terms { wait_when_full: true, ..Terms::default() };
+        let Entered::Lead(leader) = calls.enter(1, waits) else { panic!("nobody else is there") };
+        let Entered::Wait(inside) = calls.enter(2, waits) else { panic!("there is room for one") };
+        let outside = {
+            let calls = calls.clone();
+            thread::spawn(move || call_with(&calls, 3, waits))
+        };
+        let quitter = thread::spawn(move || drop(inside));
+        assert_eq!(leader.answer([10], Next::First), Some(10));
+        assert_eq!(outside.join().unwrap(), Ok(30));
+        quitter.join().unwrap();
         assert_eq!((calls.running(), calls.has_queue()), (0, false));
     });
 }

@@ -16,6 +16,10 @@ pub(super) struct Waiting<J, R> {
 /// The calls that wait, the oldest first.
 pub(super) struct Queue<J, R> {
     calls: VecDeque<Waiting<J, R>>,
+    /// How many there may be.
+    capacity: usize,
+    /// Calls that wait for room, the oldest first. There are none while there is room.
+    outside: VecDeque<Waiting<J, R>>,
     /// Whether a leader waits for further calls.
     pub collects: bool,
 }
@@ -29,8 +33,8 @@ pub(super) fn answer_late<J, R>(late: Vec<Waiting<J, R>>) {
 }
 
 impl<J, R> Queue<J, R> {
-    pub fn new() -> Self {
-        Self { calls: VecDeque::new(), collects: false }
+    pub fn new(capacity: usize) -> Self {
+        Self { calls: VecDeque::new(), capacity, outside: VecDeque::new(), collects: false }
     }
 
     pub fn len(&self) -> usize {
@@ -41,25 +45,46 @@ impl<J, R> Queue<J, R> {
         self.calls.is_empty()
     }
 
-    pub fn push(&mut self, job: J, terms: Terms, entry: Arc<Entry<J, R>>) {
-        self.calls.push_back(Waiting { job, terms, entry });
+    pub fn is_full(&self) -> bool {
+        self.calls.len() >= self.capacity
+    }
+
+    /// Adds a call: outside if there is no room.
+    pub fn push(&mut self, call: Waiting<J, R>) {
+        let list = if self.is_full() { &mut self.outside } else { &mut self.calls };
+        list.push_back(call);
+    }
+
+    /// Lets those in that wait for room, as far as there is some. Whoever has taken calls out does this before the lock is released.
+    pub fn admit(&mut self) {
+        while !self.outside.is_empty() && !self.is_full() {
+            self.calls.extend(self.outside.pop_front());
+        }
     }
 
     /// Takes a call out that is given up. There is none if it is in a batch already.
     pub fn remove(&mut self, entry: &Arc<Entry<J, R>>) -> Option<Waiting<J, R>> {
-        let at = self.calls.iter().position(|call| Arc::ptr_eq(&call.entry, entry))?;
-        self.calls.remove(at)
+        let remove = |list: &mut VecDeque<Waiting<J, R>>| {
+            let at = list.iter().position(|call| Arc::ptr_eq(&call.entry, entry))?;
+            list.remove(at)
+        };
+        let call = remove(&mut self.calls).or_else(|| remove(&mut self.outside));
+        self.admit();
+        call
     }
 
     /// Takes out the calls whose deadline has passed. They are answered when the lock is released.
     pub fn take_late(&mut self, now: Instant) -> Vec<Waiting<J, R>> {
         let late = |call: &Waiting<J, R>| call.terms.deadline.is_some_and(|at| at <= now);
-        // loom has no clock.
-        if cfg!(loom) || !self.calls.iter().any(late) {
-            return Vec::new();
+        let mut gone = Vec::new();
+        for list in [&mut self.calls, &mut self.outside] {
+            // loom has no clock.
+            if !cfg!(loom) && list.iter().any(late) {
+                let (passed, left): (Vec<_>, Vec<_>) = list.drain(..).partition(late);
+                list.extend(left);
+                gone.extend(passed);
+            }
         }
-        let (gone, left): (Vec<_>, Vec<_>) = self.calls.drain(..).partition(late);
-        self.calls.extend(left);
         gone
     }
 

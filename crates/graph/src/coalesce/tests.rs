@@ -176,12 +176,83 @@ fn a_full_queue_says_so() {
     assert_eq!(led(again).jobs(), [5]);
 }
 
+const WAITS: Terms = Terms { priority: 0, deadline: None, wait_when_full: true };
+
+/// A queue of one: each batch takes who is in it, and the next comes in, in the order of arrival and whatever the priority is.
+#[test]
+fn those_that_wait_for_room_come_in_by_their_age() {
+    let calls = Calls::new(1, 8, 1);
+    let mut batch = lead(enter(&calls, 1));
+    let tickets: Vec<_> = (2..6u32)
+        .map(|job| wait(calls.enter(job, Terms { priority: job as u8, ..WAITS })))
+        .collect();
+    assert_eq!(
+        tickets.iter().map(Ticket::found_full).collect::<Vec<_>>(),
+        [false, true, true, true]
+    );
+    assert!(matches!(enter(&calls, 6), Entered::Full), "who does not wait gets the error");
+    batch.fill();
+    assert_eq!(batch.jobs(), [1, 2], "no more are taken in than the queue has");
+    finish(batch);
+    let mut tickets = tickets.into_iter();
+    assert_eq!(answered(tickets.next().unwrap()), Ok(20));
+    let batch = led(tickets.next().unwrap());
+    assert_eq!(batch.jobs(), [3, 4]);
+    finish(batch);
+    assert_eq!(answered(tickets.next().unwrap()), Ok(40));
+    assert_eq!(finish(led(tickets.next().unwrap())), Some(50));
+    assert_eq!((calls.running(), calls.has_queue()), (0, false));
+}
+
+/// Room is made by a call that is given up, in the queue or outside, and by one whose deadline passes.
+#[test]
+fn who_goes_away_makes_room() {
+    let calls = Calls::new(1, 8, 2);
+    let first = lead(enter(&calls, 1));
+    let past = Terms { deadline: Some(Instant::now()), ..WAITS };
+    let [a, b, c] = [2, 3, 4].map(|job| wait(calls.enter(job, WAITS)));
+    let [late, d] = [(5, past), (6, WAITS)].map(|(job, terms)| wait(calls.enter(job, terms)));
+    drop(a);
+    drop(c);
+    finish(first);
+    let batch = led(b);
+    assert_eq!(batch.jobs(), [3, 6]);
+    assert_eq!(answered(late), Err(Lost::Late));
+    finish(batch);
+    assert_eq!(answered(d), Ok(60));
+    assert_eq!((calls.running(), calls.has_queue()), (0, false));
+}
+
+/// The whole queue is late: those outside are not forgotten.
+#[test]
+fn a_queue_of_late_calls_leaves_its_room_to_those_outside() {
+    let calls = Calls::new(1, 8, 1);
+    let first = lead(enter(&calls, 1));
+    let past = Terms { deadline: Some(Instant::now()), ..WAITS };
+    let (late, other) = (wait(calls.enter(2, past)), wait(calls.enter(3, WAITS)));
+    finish(first);
+    assert_eq!(finish(led(other)), Some(30));
+    assert_eq!(answered(late), Err(Lost::Late));
+    assert_eq!((calls.running(), calls.has_queue()), (0, false));
+}
+
+#[test]
+fn a_wait_for_room_ends_at_its_deadline() {
+    let calls = Calls::new(1, 8, 1);
+    let first = lead(enter(&calls, 1));
+    let [inside, outside] = [2, 3].map(|job| wait(calls.enter(job, WAITS)));
+    let turn = outside.wait(Some(Instant::now() + Duration::from_millis(1)));
+    assert!(matches!(turn, Turn::Answer(Err(Lost::Late))));
+    finish(first);
+    assert_eq!(led(inside).jobs(), [2]);
+}
+
 /// The oldest goes whatever its priority is, so nobody starves; of the others the highest go.
 #[test]
 fn the_oldest_and_those_of_the_highest_priority_go_first() {
     let calls = Calls::new(1, 3, 8);
     let first = lead(enter(&calls, 0));
-    let of = |priority| Terms { priority, deadline: None };
+    let of = |priority| Terms { priority, ..Terms::default() };
     let mut tickets: Vec<_> = [(1, 0), (2, 1), (3, 9), (4, 1), (5, 9)]
         .map(|(job, priority)| wait(calls.enter(job, of(priority))))
         .into();

@@ -23,6 +23,7 @@ pub(crate) struct Ticket<J, R> {
     coalescer: Coalescer<J, R>,
     /// Taken when the call's turn has come.
     entry: Option<Arc<Entry<J, R>>>,
+    found_full: bool,
 }
 
 impl<J, R> Entry<J, R> {
@@ -45,8 +46,17 @@ impl<J, R> Entry<J, R> {
 }
 
 impl<J, R> Ticket<J, R> {
-    pub(super) fn new(coalescer: Coalescer<J, R>, entry: Arc<Entry<J, R>>) -> Self {
-        Self { coalescer, entry: Some(entry) }
+    pub(super) fn new(
+        coalescer: Coalescer<J, R>,
+        entry: Arc<Entry<J, R>>,
+        found_full: bool,
+    ) -> Self {
+        Self { coalescer, entry: Some(entry), found_full }
+    }
+
+    /// Whether the queue was full when the call came, so that it had to wait for room.
+    pub fn found_full(&self) -> bool {
+        self.found_full
     }
 
     /// Waits for the call's turn for a while without sleeping, and lets other threads run meanwhile: where a batch takes about as long as it takes

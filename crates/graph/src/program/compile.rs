@@ -10,15 +10,21 @@ use crate::expand::Value;
 use crate::graph::Graph;
 use crate::lower::lower;
 use crate::model::Body;
+use crate::separate::{Joining, Share, segmented};
 
-/// The first stage of a body whose inputs have these forms.
-pub(super) fn first(settings: &Settings, body: &Arc<Body>, forms: &[Form]) -> Result<Stage> {
-    stage(settings, Work::new(body, forms)?)
+/// The first stage of a body whose inputs have these forms: those of a call, or of calls that are joined.
+pub(super) fn first(
+    settings: &Settings,
+    body: &Arc<Body>,
+    forms: &[Form],
+    joining: Option<&Joining>,
+) -> Result<Stage> {
+    stage(settings, prepare(settings, Work::new(body, forms)?, joining)?)
 }
 
 /// The stage that follows when this has arrived.
 pub(super) fn following(settings: &Settings, saved: &Saved, arrived: &Arrival) -> Result<Stage> {
-    stage(settings, Work::resume(saved, arrived)?)
+    stage(settings, prepare(settings, Work::resume(saved, arrived)?, None)?)
 }
 
 /// A stage as a graph that the passes have been through.
@@ -30,12 +36,23 @@ struct Prepared {
     graph: Graph,
 }
 
-fn prepare(settings: &Settings, mut work: Work) -> Result<Prepared> {
+fn prepare(settings: &Settings, mut work: Work, joining: Option<&Joining>) -> Result<Prepared> {
+    if let Some(Joining { calls, grows: true, .. }) = joining {
+        work.fixed_calls = *calls;
+    }
     work.expand(settings)?;
     let outputs = work.outputs()?;
     let registers = work.place(outputs.as_deref());
     let mut graph = work.graph.clone();
     settings.passes.run(&mut graph, &settings.folder)?;
+    if let Some(Joining { calls, inputs, grows: _ }) = joining {
+        // The first registers are those of the inputs.
+        let shares = work.input_registers.iter().map(|&register| inputs.get(register).copied());
+        let shares: Vec<Share> = shares.map(|share| share.unwrap_or(Share::Whole)).collect();
+        if let Some(segmented) = segmented(&graph, *calls, &shares, &settings.folder) {
+            graph = segmented;
+        }
+    }
     Ok(Prepared { work, outputs, registers, graph })
 }
 
@@ -54,16 +71,18 @@ pub(super) fn whole(
     settings: &Settings,
     body: &Arc<Body>,
     forms: &[Form],
+    joining: Option<&Joining>,
 ) -> Result<std::result::Result<Whole, Option<String>>> {
-    let Prepared { work, outputs, registers, graph } = prepare(settings, Work::new(body, forms)?)?;
+    let prepared = prepare(settings, Work::new(body, forms)?, joining)?;
+    let Prepared { work, outputs, registers, graph } = prepared;
     let Some(outputs) = outputs else { return Ok(Err(work.waiting_node())) };
     let outputs = outputs.iter().map(|value| registers.find(&work.graph, value)).collect();
     let (input_registers, first_output) = (work.input_registers, registers.first);
     Ok(Ok(Whole { graph, input_registers, first_output, outputs }))
 }
 
-fn stage(settings: &Settings, work: Work) -> Result<Stage> {
-    let Prepared { mut work, outputs, registers, graph } = prepare(settings, work)?;
+fn stage(settings: &Settings, prepared: Prepared) -> Result<Stage> {
+    let Prepared { mut work, outputs, registers, graph } = prepared;
     let lowered = lower(&graph, &settings.folder)?;
     let inputs = lowered.inputs.iter().map(|&input| work.input_registers[input]).collect();
     let then = match outputs {

@@ -56,6 +56,8 @@ pub(super) struct Work {
     pub contents: Vec<Edge>,
     pub calls: Vec<HostNode>,
     expanded: usize,
+    /// How many calls a batch of 1 stands for that the model fixes.
+    pub fixed_calls: usize,
 }
 
 /// What is kept of a work for the stages that follow.
@@ -106,6 +108,7 @@ impl Work {
             contents: Vec::new(),
             calls: Vec::new(),
             expanded: 0,
+            fixed_calls: 1,
         }
     }
 
@@ -331,6 +334,7 @@ impl Work {
                 kept: &mut kept,
                 keep: &mut keep,
                 wanted: &wanted,
+                fixed_calls: self.fixed_calls,
             },
             &values,
         );

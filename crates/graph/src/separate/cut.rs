@@ -1,6 +1,6 @@
 //! The graph of one call, cut from the graph of a batch.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 use millstream_core::{Op, TensorSpec};
@@ -32,6 +32,8 @@ pub(super) struct Cut<'a> {
     known: Vec<Option<(Share, Edge)>>,
     /// Edges that are the same for all calls, cut along an axis that they repeat along.
     repeated: HashMap<(Edge, usize), Edge>,
+    /// Edges of the batch that have one number for each call. The counterpart for one call has one element.
+    numbers: HashSet<Edge>,
     /// How many nodes deep the search for what repeats is.
     nested: usize,
 }
@@ -50,6 +52,24 @@ fn part_of(shape: &[usize], axis: usize, calls: usize) -> Option<Sizes> {
     Some(sizes)
 }
 
+/// The axis of the calls behind a reshape, if there is one: the first that begins where that of the source begins. Axes of size 1 are
+/// no calls.
+pub(super) fn axis_in_reshape(
+    from: &[usize],
+    axis: usize,
+    to: &[usize],
+    calls: usize,
+) -> Option<usize> {
+    let outer: usize = from[..axis].iter().product();
+    let mut before = 1usize;
+    let found = to.iter().position(|&size| {
+        let begins = before == outer && size > 1;
+        before = before.saturating_mul(size);
+        begins
+    });
+    found.filter(|&axis| to[axis].is_multiple_of(calls))
+}
+
 fn part_spec(spec: &TensorSpec, axis: usize, calls: usize) -> Option<TensorSpec> {
     TensorSpec::new(spec.dtype(), &part_of(spec.shape(), axis, calls)?).ok()
 }
@@ -62,8 +82,8 @@ impl<'a> Cut<'a> {
         folder: &'a Folder,
     ) -> Result<Self> {
         let known = vec![None; batch.edges().len()];
-        let (part, repeated) = (Graph::new(), HashMap::new());
-        let mut cut = Self { batch, calls, folder, part, known, repeated, nested: 0 };
+        let (part, repeated, numbers) = (Graph::new(), HashMap::new(), HashSet::new());
+        let mut cut = Self { batch, calls, folder, part, known, repeated, numbers, nested: 0 };
         for (at, (&edge, &share)) in batch.inputs().iter().zip(inputs).enumerate() {
             let spec = batch.spec(edge);
             let spec = match share {
@@ -93,6 +113,21 @@ impl<'a> Cut<'a> {
 
     pub(super) fn folder(&self) -> &Folder {
         self.folder
+    }
+
+    /// Whether an edge of the batch has one number for each call.
+    pub fn is_number(&self, edge: Edge) -> bool {
+        self.numbers.contains(&edge)
+    }
+
+    pub(super) fn note_number(&mut self, edge: Edge) {
+        self.numbers.insert(edge);
+    }
+
+    /// Whether an edge for one call has the shape of a part of that of the batch.
+    pub(super) fn is_part(&self, edge: Edge, part: Edge, share: Share) -> bool {
+        let Share::Parts(axis) = share else { return false };
+        part_spec(&self.batch.spec(edge), axis, self.calls) == Some(self.part.spec(part))
     }
 
     pub(super) fn add_constant(&mut self, array: Array) -> Edge {
@@ -135,15 +170,17 @@ impl<'a> Cut<'a> {
     /// Goes on to the next node.
     pub fn node(&mut self, node: &Node) -> Result<()> {
         let parted = node.inputs.iter().any(|&input| self.share(input) != Share::Whole);
-        let (made, shares) = match &node.op {
-            op if !parted => {
+        let number = if parted { self.number(node)? } else { None };
+        let (made, shares) = match (&node.op, number) {
+            (_, Some(number)) => number,
+            (op, None) if !parted => {
                 let inputs = node.inputs.iter().map(|&input| self.part(input));
                 let inputs = inputs.collect::<Result<SmallVec<[Edge; 4]>>>()?;
                 let made = self.add(node, op.clone(), &inputs)?;
                 (made, SmallVec::from_elem(Share::Whole, node.outputs.len()))
             }
-            NodeOp::View(View::Reshape(shape)) => self.reshape(node, shape)?,
-            op => self.parts(node, op)?,
+            (NodeOp::View(View::Reshape(shape)), None) => self.reshape(node, shape)?,
+            (op, None) => self.parts(node, op)?,
         };
         for ((&output, part), share) in node.outputs.iter().zip(made).zip(shares) {
             self.known[output.index()] = Some((share, part));
@@ -157,14 +194,7 @@ impl<'a> Cut<'a> {
         let Share::Parts(axis) = self.share(source) else {
             return Err(Obstacle::at(node, "its source has no parts".into()));
         };
-        let outer: usize = self.batch.shape(source)[..axis].iter().product();
-        // The first axis that begins where that of the source begins; axes of size 1 are no calls.
-        let mut before = 1usize;
-        let found = shape.iter().position(|&size| {
-            let begins = before == outer && size > 1;
-            before = before.saturating_mul(size);
-            begins
-        });
+        let found = axis_in_reshape(self.batch.shape(source), axis, shape, self.calls);
         let cut = found.and_then(|axis| Some((axis, part_of(shape, axis, self.calls)?)));
         let Some((axis, sizes)) = cut else {
             let from = self.batch.spec(source);
@@ -202,7 +232,10 @@ impl<'a> Cut<'a> {
         let Some((number, _)) = number else {
             return Err(Obstacle::at(node, "none of its inputs has parts".into()));
         };
-        self.numbered(node, op, &signature, number)
+        let op = self.with_numbers(node, op)?;
+        let made = self.numbered(node, &op, &signature, number)?;
+        self.check_numbers(node, &made)?;
+        Ok(made)
     }
 
     /// The node for one part of the axes with this number.
@@ -340,7 +373,8 @@ impl<'a> Cut<'a> {
 fn combined(op: &NodeOp, spec: &TensorSpec, axis: usize) -> String {
     match op {
         NodeOp::Op(Op::DynamicQuantize { .. }) => {
-            "it takes one scale for the whole tensor, so that a call's answer would depend on the others".into()
+            "it takes one scale for all calls, so that a call's answer would depend on the others"
+                .into()
         }
         op => format!("{} combines axis {axis} of {spec}, which is that of the calls", op.name()),
     }

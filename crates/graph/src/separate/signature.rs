@@ -4,7 +4,7 @@
 //! it are computed from elements at index `i` of the axes with the same number, in the same way for every `i`, and from nothing
 //! else. Other axes get none. Where an input broadcasts along an axis, its size there is 1.
 
-use millstream_core::{CoordinateMode, Op, PoolOrder, Rescale, TensorSpec};
+use millstream_core::{CoordinateMode, DynamicRange, Op, PoolOrder, Rescale, TensorSpec};
 use smallvec::SmallVec;
 
 use crate::graph::NodeOp;
@@ -262,10 +262,13 @@ fn of_op(op: &Op, inputs: &[TensorSpec], outputs: &[TensorSpec], made: usize) ->
             }
             signature
         }
-        Op::DynamicQuantize { rows: true, .. } => {
+        Op::DynamicQuantize { range: DynamicRange::Rows, .. } => {
             same(&but(made, |axis| axis + 1 == made), inputs, outputs)
         }
-        Op::DynamicQuantize { rows: false, .. } => inseparable(inputs, outputs),
+        // Parts that are the calls are looked at where the graph of one call is cut.
+        Op::DynamicQuantize {
+            range: DynamicRange::Tensor | DynamicRange::Parts { .. }, ..
+        } => inseparable(inputs, outputs),
     }
 }
 

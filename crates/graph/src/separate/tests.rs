@@ -1,3 +1,5 @@
+mod numbers;
+
 use millstream_core::{BinaryOp, DType, Device, Op, ReduceOp, UnaryOp};
 
 use super::*;
@@ -127,14 +129,6 @@ fn what_is_repeated_for_every_call_is_each_calls_own() {
         graph.add_node(NodeOp::Concat { axis: 1 }, &[tokens, x]).unwrap()[0]
     });
     assert_eq!(joined, Ok(vec![Share::Parts(0)]));
-}
-
-#[test]
-fn one_scale_for_the_whole_tensor_is_refused() {
-    let text = refusal(|graph, x, _| {
-        add(graph, Op::DynamicQuantize { rows: false, dtype: DType::U8 }, &[x])
-    });
-    assert!(text.contains("one scale for the whole tensor"), "{text}");
 }
 
 #[test]

@@ -25,9 +25,11 @@ pub struct Batching {
     pub(super) most: usize,
     pub(super) in_flight: Option<usize>,
     pub(super) queue: usize,
+    pub(super) wait_when_full: bool,
     pub(super) max_delay: Duration,
     pub(super) host_bytes: usize,
     pub(super) assumed_axis: Option<usize>,
+    pub(super) checked_every: Option<u64>,
 }
 
 /// The most calls of a batch, unless a session says otherwise.
@@ -57,9 +59,11 @@ impl Batching {
             most: MOST,
             in_flight: None,
             queue: QUEUE,
+            wait_when_full: false,
             max_delay: Duration::ZERO,
             host_bytes: HOST_BYTES,
             assumed_axis: None,
+            checked_every: None,
         }
     }
 
@@ -92,9 +96,17 @@ impl Batching {
         self
     }
 
-    /// How many calls may wait for a batch; 4096 unless set. A further one gets an error.
+    /// How many calls may wait for a batch; 4096 unless set. A further one gets [`Error::Busy`](crate::Error::Busy), or
+    /// [waits](Self::wait_when_full).
     pub fn queue(mut self, calls: usize) -> Self {
         self.queue = calls.max(1);
+        self
+    }
+
+    /// A call that finds the queue full waits for room, instead of getting an error: a thread sleeps, and a future holds none. Who
+    /// came first goes in first, whatever its priority. A [deadline](super::Call::within) bounds this wait too.
+    pub fn wait_when_full(mut self) -> Self {
+        self.wait_when_full = true;
         self
     }
 
@@ -113,9 +125,21 @@ impl Batching {
     }
 
     /// Says that calls may be joined along this axis of every input and output, whether or not it can be proved. If that is
-    /// wrong, so are answers.
+    /// wrong, so are answers; see [`check_assumption`](Self::check_assumption).
     pub fn assume_batchable(mut self, axis: usize) -> Self {
         self.assumed_axis = Some(axis);
+        self
+    }
+
+    /// Checks what [`assume_batchable`](Self::assume_batchable) says: the first 8 batches, and from then on every such one, are also
+    /// run call by call. Answers must be the same bits on the CPU device, and elsewhere within a ten-thousandth of the largest
+    /// number, or a fiftieth for 16 bits.
+    ///
+    /// On a difference the calls of that batch get the answers that they have alone, and the session joins no more calls;
+    /// [`Session::joinable`](super::Session::joinable) and [`BatchingStats::not_joined`](super::BatchingStats::not_joined) say why.
+    /// Batches that were not checked may have been answered wrongly by then.
+    pub fn check_assumption(mut self, every: u64) -> Self {
+        self.checked_every = Some(every.max(1));
         self
     }
 }

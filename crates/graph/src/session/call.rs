@@ -62,7 +62,7 @@ impl Call {
     }
 
     fn terms(&self) -> Terms {
-        Terms { priority: self.priority, deadline: self.deadline }
+        Terms { priority: self.priority, deadline: self.deadline, ..Terms::default() }
     }
 }
 

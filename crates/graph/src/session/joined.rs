@@ -6,6 +6,7 @@
 //! the [policy](policy) whether joining pays.
 
 mod axes;
+mod check;
 mod group;
 mod policy;
 mod run;
@@ -13,7 +14,8 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use millstream_core::{Device, Download, Stream};
 
@@ -23,6 +25,7 @@ use crate::model::Port;
 use crate::model_value::ModelValue;
 use crate::program::{Form, HostValue, Program, Settings};
 use crate::recent_cache::RecentCache;
+use crate::separate::Obstacle;
 pub use axes::Joinable;
 pub(super) use group::{Active, Begun, Group, turn};
 pub use stats::BatchingStats;
@@ -40,6 +43,10 @@ pub(super) struct Context {
     /// Streams of leaders, which each uses again, so that its plans and memory are warm. A leader takes one and gives it back.
     lanes: Mutex<Vec<Stream>>,
     pub counters: Counters,
+    /// Batches of several calls so far, if they are checked.
+    batches: AtomicU64,
+    /// What showed that calls must not be joined, though that was assumed. From then on none are.
+    refuted: OnceLock<Obstacle>,
 }
 
 /// The groups of a session.
@@ -81,6 +88,8 @@ impl Joined {
             lanes: Mutex::new(Vec::new()),
             counters: Counters::new(batching.most),
             batching,
+            batches: AtomicU64::new(0),
+            refuted: OnceLock::new(),
         });
         Self { context, groups }
     }

@@ -39,6 +39,23 @@ impl Outputs {
         self
     }
 
+    /// Whether they are those of a call by itself, which may not be computed yet.
+    pub(super) fn is_alone(&self) -> bool {
+        self.active.is_some()
+    }
+
+    /// As [`wait`](Self::wait), for tensors, without holding a thread.
+    pub(super) async fn ready(&self) -> Result<()> {
+        for value in &self.values {
+            if let ModelValue::Tensor(tensor) = value
+                && tensor.elements() > 0
+            {
+                first_of(tensor)?.download()?.timepoint().await?;
+            }
+        }
+        Ok(())
+    }
+
     /// The elements of an output that is a tensor of numbers, in row-major order. Waits until they are computed.
     ///
     /// Outputs of calls that were joined are on the host already where they are
@@ -131,11 +148,15 @@ fn wait_for(tensor: &Tensor) -> Result<()> {
     if tensor.elements() == 0 {
         return Ok(());
     }
-    let first = match first_element(tensor.layout()) {
-        Some(layout) => Tensor::from_buffer(tensor.buffer().clone(), layout)?,
-        None => tensor.clone(),
-    };
-    first.download()?.view_bytes().map(drop)
+    first_of(tensor)?.download()?.view_bytes().map(drop)
+}
+
+/// The first element, or all where there is no single one.
+fn first_of(tensor: &Tensor) -> Result<Tensor> {
+    match first_element(tensor.layout()) {
+        Some(layout) => Tensor::from_buffer(tensor.buffer().clone(), layout),
+        None => Ok(tensor.clone()),
+    }
 }
 
 /// The layout of one element. Elements that share a byte cannot be had one by one.

@@ -8,7 +8,7 @@ use super::Context;
 use crate::Result;
 use crate::model::{Dim, ValueType};
 use crate::program::{Form, Produced, Whole};
-use crate::separate::{Obstacle, Share, prove};
+use crate::separate::{Joining, Obstacle, Share, prove};
 
 /// How the calls of a batch are joined.
 #[derive(Clone, Debug)]
@@ -17,6 +17,8 @@ pub(in crate::session) struct Proof {
     pub inputs: Vec<Share>,
     /// Where each output of the model is found.
     pub outputs: Vec<Out>,
+    /// Whether a batch of 1 that the model fixes in shapes becomes that of all calls.
+    pub grows: bool,
 }
 
 /// Where an output of a call is found.
@@ -148,14 +150,35 @@ fn ways(context: &Context, forms: &[Form]) -> Vec<Vec<Share>> {
 }
 
 /// The graph for these forms, if it is one.
-fn graph(context: &Context, forms: &[Form]) -> std::result::Result<Whole, Obstacle> {
-    match context.program.whole(&context.settings, forms) {
+fn graph(
+    context: &Context,
+    forms: &[Form],
+    joining: Option<&Joining>,
+) -> std::result::Result<Whole, Obstacle> {
+    match context.program.whole(&context.settings, forms, joining) {
         Ok(Ok(whole)) => Ok(whole),
         Ok(Err(node)) => {
             Err(Obstacle { node, reason: "it needs contents that only a call has".into() })
         }
         Err(error) => Err(Obstacle::of(error.to_string())),
     }
+}
+
+/// How so many calls of these forms are joined. Constants are brought by no call.
+pub(super) fn joining(forms: &[Form], shares: &[Share], calls: usize, grows: bool) -> Joining {
+    let brought = forms.iter().zip(shares).filter(|(form, _)| !matches!(form, Form::Constant(_)));
+    Joining { calls, inputs: brought.map(|(_, share)| *share).collect(), grows }
+}
+
+/// Whether the model says that there is one row, where calls are joined.
+fn fixes_one_row(context: &Context, inputs: &[Share]) -> bool {
+    let one = |(port, share): (&crate::model::Port, &Share)| match (&port.declared, share) {
+        (ValueType::Tensor(_, Some(dims)), Share::Parts(axis)) => {
+            dims.get(*axis) == Some(&Dim::Known(1))
+        }
+        _ => *share == Share::Whole,
+    };
+    context.ports.iter().zip(inputs).all(one)
 }
 
 /// The number of the input of the model that a register holds.
@@ -174,13 +197,17 @@ fn prove_ways(
     ways: Vec<Vec<Share>>,
     calls: usize,
 ) -> std::result::Result<Proof, Obstacle> {
-    let single = graph(context, forms)?;
+    let single = graph(context, forms, None)?;
     let mut obstacle = Obstacle::of("no input has an axis for calls");
     for (number, inputs) in ways.into_iter().enumerate() {
-        match prove_one(context, forms, &single, &inputs, calls) {
-            Ok(outputs) => return Ok(Proof { inputs, outputs }),
-            Err(found) if number == 0 => obstacle = found,
-            Err(_) => {}
+        // First as the model is; then with shapes that grow with the batch, if it fixes them for one row.
+        let grown = fixes_one_row(context, &inputs).then_some(true);
+        for grows in [Some(false), grown].into_iter().flatten() {
+            match prove_one(context, forms, &single, &inputs, calls, grows) {
+                Ok(outputs) => return Ok(Proof { inputs, outputs, grows }),
+                Err(found) if number == 0 => obstacle = found,
+                Err(_) => {}
+            }
         }
     }
     Err(obstacle)
@@ -192,10 +219,11 @@ fn prove_one(
     single: &Whole,
     inputs: &[Share],
     calls: usize,
+    grows: bool,
 ) -> std::result::Result<Vec<Out>, Obstacle> {
     let too_large = || Obstacle::of("a batch has more elements than can be addressed");
     let joined = forms_of(forms, inputs, calls).ok_or_else(too_large)?;
-    let batch = graph(context, &joined)?;
+    let batch = graph(context, &joined, Some(&joining(forms, inputs, calls, grows)))?;
     // The shares of the inputs of the graph: it has those that are not constant, by their registers.
     let of_register = |&register: &usize| {
         let input = input_of(forms, register)?;
@@ -252,7 +280,8 @@ pub(super) fn holds(
     let found = prove_ways(context, forms, vec![proof.inputs.clone()], calls);
     let same = |found: &Proof| {
         let pairs = found.outputs.iter().zip(&proof.outputs);
-        found.outputs.len() == proof.outputs.len()
+        found.grows == proof.grows
+            && found.outputs.len() == proof.outputs.len()
             && pairs.into_iter().all(|(a, b)| match (a, b) {
                 (Out::Plan(a, x), Out::Plan(b, y)) => a == b && x == y,
                 (Out::Input(a), Out::Input(b)) => a == b,
@@ -264,7 +293,7 @@ pub(super) fn holds(
 }
 
 impl Joinable {
-    pub(super) fn of(context: &Context, proof: &std::result::Result<Proof, Obstacle>) -> Self {
+    pub(super) fn of(context: &Context, proof: std::result::Result<&Proof, &Obstacle>) -> Self {
         match proof {
             Ok(proof) => {
                 let axes = context.ports.iter().zip(&proof.inputs).map(|(port, share)| {

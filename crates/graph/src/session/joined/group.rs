@@ -139,8 +139,7 @@ impl Group {
         terms: Terms,
         entered: Instant,
     ) -> Result<Begun> {
-        let mode =
-            if matches!(self.proof.get(), Some(Ok(_))) { self.policy.mode() } else { Mode::Alone };
+        let mode = if self.joins() { self.policy.mode() } else { Mode::Alone };
         if mode == Mode::Alone {
             let others = self.active.fetch_add(1, Ordering::Relaxed);
             let active = Active(Arc::clone(self));
@@ -151,9 +150,15 @@ impl Group {
             }
             return Ok(Begun::Alone(values, active));
         }
+        let terms = Terms { wait_when_full: self.context.batching.wait_when_full, ..terms };
         match self.coalescer.enter(Request { values, entered }, terms) {
             Entered::Lead(batch) => Ok(Begun::Lead(batch)),
-            Entered::Wait(ticket) => Ok(Begun::Wait(ticket)),
+            Entered::Wait(ticket) => {
+                if ticket.found_full() {
+                    self.context.counters.waited_for_room();
+                }
+                Ok(Begun::Wait(ticket))
+            }
             Entered::Full => {
                 self.context.counters.rejected();
                 Err(Error::Busy { waiting: self.context.batching.queue })
@@ -250,7 +255,9 @@ impl Group {
         let (at_hand, ended) = (self.coalescer.at_hand(), Instant::now());
         let took = ended.saturating_duration_since(begun).as_nanos();
         self.lately.store(u64::try_from(took).unwrap_or(u64::MAX), Ordering::Relaxed);
-        self.context.counters.batch(batch.jobs().iter().map(|job| job.entered), begun, ended);
+        let entered = || batch.jobs().iter().map(|job| job.entered);
+        self.context.counters.batch(entered(), begun, ended);
+        self.context.device.profiler().add_joined(entered(), begun, ended);
         self.count(calls, at_hand, ended);
         let next = if self.context.computes_on_host { Next::Last } else { Next::First };
         let own = match result {
@@ -356,7 +363,8 @@ impl Group {
             let Some(forms) = axes::forms_of(&self.forms, &proof.inputs, calls) else {
                 return Ok(None);
             };
-            let stage = self.context.program.compile(&self.context.settings, &forms)?;
+            let joining = axes::joining(&self.forms, &proof.inputs, calls, proof.grows);
+            let stage = self.context.program.compile(&self.context.settings, &forms, &joining)?;
             run::rehearse(&self.context, &stage)?;
             Ok(Some(Arc::new(stage)))
         };
@@ -379,7 +387,15 @@ impl Group {
 
     /// Whether calls can be joined.
     pub fn joinable(&self) -> Joinable {
-        Joinable::of(&self.context, self.prove())
+        match self.context.refuted.get() {
+            Some(obstacle) => Joinable::of(&self.context, Err(obstacle)),
+            None => Joinable::of(&self.context, self.prove().as_ref()),
+        }
+    }
+
+    /// Whether it is known that calls can be joined.
+    fn joins(&self) -> bool {
+        matches!(self.proof.get(), Some(Ok(_))) && self.context.refuted.get().is_none()
     }
 
     /// How calls are joined.
@@ -389,15 +405,15 @@ impl Group {
 
     /// Why calls are not joined, if that is known.
     pub(super) fn obstacle(&self) -> Option<&Obstacle> {
-        self.proof.get().and_then(|proof| proof.as_ref().err())
+        let refuted = self.context.refuted.get();
+        refuted.or_else(|| self.proof.get().and_then(|proof| proof.as_ref().err()))
     }
 
     /// How many batches may be in flight, if calls are joined now.
     pub(super) fn in_flight(&self) -> Option<usize> {
-        self.proof()?;
         match self.policy.mode() {
-            Mode::Alone => None,
-            Mode::Joined(in_flight) => Some(in_flight),
+            Mode::Joined(in_flight) if self.joins() => Some(in_flight),
+            Mode::Joined(_) | Mode::Alone => None,
         }
     }
 }

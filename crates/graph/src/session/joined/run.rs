@@ -8,6 +8,7 @@ use millstream_nn::Tensor;
 use smallvec::SmallVec;
 
 use super::axes::{Out, Proof};
+use super::check::{self, Checked};
 use super::group::{Group, Request};
 use super::{Answer, Context, HostPart};
 use crate::model_value::ModelValue;
@@ -36,6 +37,8 @@ pub(super) struct Running {
     pieces: Vec<Piece>,
     /// Given back when the batch has ended.
     lane: Option<Lane>,
+    /// Whether its calls are run by themselves too, and compared.
+    checked: bool,
 }
 
 /// The stream of a leader.
@@ -61,6 +64,7 @@ pub(super) enum Finished {
 enum Piece {
     Together(Together),
     Alone(Alone),
+    Checked(Checked),
 }
 
 /// Calls in one run of a plan.
@@ -78,10 +82,10 @@ struct Together {
 }
 
 /// A call by itself.
-struct Alone {
-    job: usize,
+pub(super) struct Alone {
+    pub job: usize,
     values: Vec<ModelValue>,
-    downloads: Vec<Option<Arc<Download>>>,
+    pub downloads: Vec<Option<Arc<Download>>>,
     whole: bool,
 }
 
@@ -89,8 +93,8 @@ impl Running {
     /// Records a batch.
     pub fn begin(group: &Arc<Group>, jobs: &[Request]) -> Result<Self> {
         let context = &group.context;
-        let mut running =
-            Self { answers: jobs.iter().map(|_| None).collect(), pieces: Vec::new(), lane: None };
+        let answers = jobs.iter().map(|_| None).collect();
+        let mut running = Self { answers, pieces: Vec::new(), lane: None, checked: false };
         if let [job] = jobs {
             // Where the caller computes anyway, so that its next call finds its memory again.
             let stream = Stream::current_unleased(&context.device)?;
@@ -98,12 +102,14 @@ impl Running {
             return Ok(running);
         }
         let Some(proof) = group.proof() else { return invalid("calls cannot be joined") };
+        let joins = context.refuted.get().is_none();
+        running.checked = joins && check::is_due(context);
         let lane = Lane { context: Arc::clone(context), stream: context.lane()? };
         let stream = &lane.stream;
         for alike in alike(proof, jobs) {
             let mut rest = &alike[..];
             while let Some(&first) = rest.first() {
-                let plan = if rest.len() > 1 { group.plan_for(rest.len()) } else { None };
+                let plan = if rest.len() > 1 && joins { group.plan_for(rest.len()) } else { None };
                 let Some((calls, stage)) = plan else {
                     running.alone(context, stream, first, &jobs[first]);
                     rest = &rest[1..];
@@ -124,7 +130,7 @@ impl Running {
 
     /// Records a call by itself.
     fn alone(&mut self, context: &Context, stream: &Stream, number: usize, job: &Request) {
-        match alone(context, stream, number, job) {
+        match alone(context, stream, number, job, false) {
             Ok(alone) => self.pieces.push(Piece::Alone(alone)),
             Err(error) => self.answers[number] = Some(Err(error)),
         }
@@ -143,11 +149,14 @@ impl Running {
 
     fn downloads(&self) -> impl Iterator<Item = &Arc<Download>> {
         self.pieces.iter().flat_map(|piece| {
-            let (together, alone) = match piece {
-                Piece::Together(together) => (&together.downloads[..], None),
-                Piece::Alone(alone) => (&[][..], Some(alone.downloads.iter().flatten())),
+            let (all, some, further) = match piece {
+                Piece::Together(together) => (&together.downloads[..], &[][..], &[][..]),
+                Piece::Alone(alone) => (&[][..], &alone.downloads[..], &[][..]),
+                Piece::Checked(checked) => {
+                    (&[][..], &checked.alone.downloads[..], &checked.joined[..])
+                }
             };
-            together.iter().chain(alone.into_iter().flatten())
+            all.iter().chain(some.iter().chain(further).flatten())
         })
     }
 
@@ -167,15 +176,33 @@ impl Running {
     pub fn finish(self, group: &Arc<Group>, jobs: &[Request]) -> Result<Finished> {
         let Some(proof) = group.proof() else { return invalid("calls cannot be joined") };
         let context = &group.context;
-        let Running { answers, pieces, lane } = self;
-        let mut next = Self { answers, pieces: Vec::new(), lane };
+        let Running { answers, pieces, lane, checked } = self;
+        let mut next = Self { answers, pieces: Vec::new(), lane, checked };
         for piece in pieces {
             match piece {
                 Piece::Alone(alone) => {
                     let job = alone.job;
                     next.answers[job] = Some(alone.answer());
                 }
+                Piece::Checked(checked) => {
+                    let job = checked.alone.job;
+                    next.answers[job] = Some(checked.answer(context, jobs.len()));
+                }
+                // Another batch has shown meanwhile that these answers are not to be trusted.
+                Piece::Together(together) if context.refuted.get().is_some() => {
+                    let stream = Stream::current_unleased(&context.device)?;
+                    next.one_by_one(context, &stream, jobs, &together.jobs);
+                }
                 Piece::Together(together) => match together.answers(context, proof, jobs) {
+                    Ok(made) if checked => {
+                        let stream = Stream::current_unleased(&context.device)?;
+                        for (&job, answer) in together.jobs.iter().zip(made) {
+                            match Checked::begin(context, &stream, (job, &jobs[job]), answer) {
+                                Ok(checked) => next.pieces.push(Piece::Checked(checked)),
+                                Err(error) => next.answers[job] = Some(Err(error)),
+                            }
+                        }
+                    }
                     Ok(made) => {
                         for (&job, answer) in together.jobs.iter().zip(made) {
                             next.answers[job] = Some(Ok(answer));
@@ -211,8 +238,14 @@ fn fetch<'a>(
     fetched.collect()
 }
 
-/// Records a call by itself.
-fn alone(context: &Context, stream: &Stream, number: usize, job: &Request) -> Result<Alone> {
+/// Records a call by itself. With `whole`, its outputs are brought to the host however large they are.
+pub(super) fn alone(
+    context: &Context,
+    stream: &Stream,
+    number: usize,
+    job: &Request,
+    whole: bool,
+) -> Result<Alone> {
     let mut run = Run::new(&context.program, job.values.clone());
     let values = loop {
         match run.go_on(&context.settings, stream)? {
@@ -224,14 +257,23 @@ fn alone(context: &Context, stream: &Stream, number: usize, job: &Request) -> Re
     };
     let tensors = || values.iter().filter_map(tensor);
     let bytes: usize = tensors().map(|tensor| tensor.layout().dense_bytes()).sum();
-    let whole = bytes <= context.batching.host_bytes;
-    let ends = tensors().filter(|tensor| tensor.elements() > 0);
+    let whole = whole || bytes <= context.batching.host_bytes;
+    let downloads = fetch_values(stream, &values, whole)?;
+    Ok(Alone { job: number, values, downloads, whole })
+}
+
+/// As [`fetch`], for values: those that are tensors with elements are brought over.
+pub(super) fn fetch_values(
+    stream: &Stream,
+    values: &[ModelValue],
+    whole: bool,
+) -> Result<Vec<Option<Arc<Download>>>> {
+    let filled = |value| tensor(value).filter(|tensor| tensor.elements() > 0);
+    let ends = values.iter().filter_map(filled);
     let mut fetched =
         fetch(stream, ends.map(|tensor| (tensor.buffer(), tensor.layout())), whole)?.into_iter();
-    let filled = |value: &ModelValue| tensor(value).is_some_and(|tensor| tensor.elements() > 0);
-    let downloads = values.iter().map(|value| if filled(value) { fetched.next() } else { None });
-    let downloads = downloads.collect();
-    Ok(Alone { job: number, values, downloads, whole })
+    let downloads = values.iter().map(|value| filled(value).and_then(|_| fetched.next()));
+    Ok(downloads.collect())
 }
 
 fn tensor(value: &ModelValue) -> Option<&Tensor> {
@@ -242,7 +284,7 @@ fn tensor(value: &ModelValue) -> Option<&Tensor> {
 }
 
 impl Alone {
-    fn answer(self) -> Result<Answer> {
+    pub fn answer(self) -> Result<Answer> {
         let Self { values, downloads, whole, .. } = self;
         for download in downloads.iter().flatten() {
             download.view_bytes()?;

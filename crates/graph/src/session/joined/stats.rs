@@ -17,14 +17,18 @@ pub struct BatchingStats {
     pub queue_time: Duration,
     /// Time that batches took, in all, from when they began until their answers were there.
     pub run_time: Duration,
-    /// Calls that found the queue full.
+    /// Calls that found the queue full and got the error.
     pub rejected: u64,
+    /// Calls that found the queue full and [waited](super::super::Batching::wait_when_full) for room.
+    pub waited_for_room: u64,
     /// Calls that were given up before they had an answer.
     pub canceled: u64,
     /// Calls whose deadline passed before they had an answer.
     pub late: u64,
     /// Batches that failed and were run again call by call, so that only the calls that are wrong fail.
     pub repeated: u64,
+    /// Batches that were also run call by call, to [check](super::super::Batching::check_assumption) an assumption.
+    pub checked: u64,
     /// How many batches may be in flight now: of the shapes that are called, the largest number. None if calls run by themselves,
     /// because nobody else calls, because they cannot be joined, or because joining does not pay.
     pub in_flight: Option<usize>,
@@ -64,9 +68,11 @@ impl fmt::Display for BatchingStats {
         }
         for (count, what) in [
             (self.rejected, "rejected"),
+            (self.waited_for_room, "waited for room"),
             (self.canceled, "canceled"),
             (self.late, "late"),
             (self.repeated, "repeated"),
+            (self.checked, "checked"),
         ] {
             if count > 0 {
                 write!(f, ", {count} {what}")?;
@@ -85,9 +91,11 @@ pub(in crate::session) struct Counters {
     queue_nanoseconds: AtomicU64,
     run_nanoseconds: AtomicU64,
     rejected: AtomicU64,
+    waited_for_room: AtomicU64,
     canceled: AtomicU64,
     late: AtomicU64,
     repeated: AtomicU64,
+    checked: AtomicU64,
 }
 
 impl Counters {
@@ -97,9 +105,11 @@ impl Counters {
             queue_nanoseconds: AtomicU64::new(0),
             run_nanoseconds: AtomicU64::new(0),
             rejected: AtomicU64::new(0),
+            waited_for_room: AtomicU64::new(0),
             canceled: AtomicU64::new(0),
             late: AtomicU64::new(0),
             repeated: AtomicU64::new(0),
+            checked: AtomicU64::new(0),
         }
     }
 
@@ -125,6 +135,10 @@ impl Counters {
         self.rejected.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(super) fn waited_for_room(&self) {
+        self.waited_for_room.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub fn canceled(&self) {
         self.canceled.fetch_add(1, Ordering::Relaxed);
     }
@@ -137,6 +151,10 @@ impl Counters {
         self.repeated.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(super) fn checked(&self) {
+        self.checked.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(super) fn read(&self, groups: &[Arc<Group>]) -> BatchingStats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         BatchingStats {
@@ -144,9 +162,11 @@ impl Counters {
             queue_time: Duration::from_nanos(read(&self.queue_nanoseconds)),
             run_time: Duration::from_nanos(self.run_nanoseconds.load(Ordering::Relaxed)),
             rejected: read(&self.rejected),
+            waited_for_room: read(&self.waited_for_room),
             canceled: read(&self.canceled),
             late: read(&self.late),
             repeated: read(&self.repeated),
+            checked: read(&self.checked),
             in_flight: groups.iter().filter_map(|group| group.in_flight()).max(),
             not_joined: groups
                 .iter()

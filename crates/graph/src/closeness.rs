@@ -4,7 +4,7 @@
 //! bits there. It is still the answer to its own call: that of another differs by as much as the numbers themselves.
 
 use half::{bf16, f16};
-use millstream::DType;
+use millstream_core::DType;
 
 /// How far numbers may be apart, as a share of the largest one.
 const WIDE: f64 = 1e-4;
@@ -12,7 +12,7 @@ const NARROW: f64 = 2e-2;
 
 /// Whether these are about the same numbers: for floating point within a ten-thousandth of the largest, of 16 bits within a
 /// fiftieth. Others have to be equal.
-pub(crate) fn are_close(dtype: DType, found: &[u8], expected: &[u8]) -> bool {
+pub fn are_close(dtype: DType, found: &[u8], expected: &[u8]) -> bool {
     match dtype {
         DType::F64 => within(WIDE, found, expected, f64::from_ne_bytes),
         DType::F32 => within(WIDE, found, expected, |bytes| f32::from_ne_bytes(bytes).into()),

@@ -1,0 +1,247 @@
+//! What goes wrong with a whole batch, on a fake device that fails on demand: every call of the batch meets it, and no
+//! other does.
+
+use millstream_core::fake::{self, FakeControl};
+use millstream_core::{Buffer, Command, Config, Error, Layout, Stream, Timepoint};
+
+use super::*;
+
+/// A fake device, which computes nothing, with a session that joins calls.
+struct Scene {
+    control: FakeControl,
+    session: Session,
+}
+
+impl Scene {
+    fn new(batching: Batching) -> Self {
+        let (device, control) = fake::device(Config::default(), 64 << 20, 1).unwrap();
+        let session = perceptron_on(&device, batching);
+        session.warm_up(&[("x", &[1, 8])]).unwrap();
+        Self { control, session }
+    }
+
+    fn input(&self) -> Array {
+        Array::from_slice(&numbers(8, 1), &[1, 8]).unwrap()
+    }
+
+    fn hold(&self) -> Held {
+        Held::with(&self.session, [self.input()])
+    }
+
+    fn submit(&self) -> Submitted {
+        self.session.submit([self.input()], &Call::new())
+    }
+
+    /// Lets the device finish what it has, until the call has ended.
+    fn ended(&self, submitted: &mut Submitted) -> crate::Result<Outputs> {
+        let begun = Instant::now();
+        loop {
+            if let Some(result) = submitted.poll() {
+                return result;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "the call does not end");
+            self.control.run_all();
+        }
+    }
+
+    /// A batch of four calls, which begins when `at_once` has been called.
+    fn batch(&self, at_once: impl FnOnce()) -> Vec<crate::Result<Outputs>> {
+        let held = self.hold();
+        let mut calls = [0; 3].map(|_| self.submit());
+        at_once();
+        let first = held.try_to_go_on();
+        [first].into_iter().chain(calls.iter_mut().map(|call| self.ended(call))).collect()
+    }
+
+    fn repeated(&self) -> u64 {
+        self.session.batching_stats().repeated
+    }
+
+    fn context(&self) -> &Arc<super::super::Context> {
+        &self.session.0.joined.as_ref().unwrap().context
+    }
+
+    /// The stream that the next batch runs on.
+    fn lane(&self) -> Stream {
+        let lane = self.context().lane().unwrap();
+        self.context().give_back(lane.clone());
+        lane
+    }
+
+    /// A Command of its own on a stream.
+    fn record(stream: &Stream) -> Timepoint {
+        let buffer = stream.allocate(4).unwrap();
+        let layout = Layout::contiguous(DType::F32, &[1]).unwrap();
+        stream.record(Command::fill(buffer.operand(layout), 0.0f32).unwrap()).unwrap()
+    }
+
+    /// Makes the next Commands of a stream fail, and says which is the last of them.
+    fn fail(&self, stream: &Stream, commands: u64) -> u64 {
+        let last = Self::record(stream);
+        last.wait().unwrap();
+        let next = last.sequence() + 1;
+        (next..next + commands).for_each(|at| self.control.fail_command(stream.id(), at));
+        last.sequence() + commands
+    }
+
+    /// Goes past the Commands of a stream that are to fail.
+    fn pass(stream: &Stream, last: u64) {
+        while Self::record(stream).sequence() <= last {}
+    }
+
+    /// Calls by themselves and in a batch are answered as if nothing had been.
+    fn assert_works(&self) {
+        assert!(self.session.run([self.input()]).unwrap().read::<f32>("y").is_ok());
+        let before = self.repeated();
+        for result in self.batch(|| {}) {
+            assert!(result.unwrap().read::<f32>("y").is_ok());
+        }
+        assert_eq!(self.repeated(), before);
+        self.control.assert_no_violations();
+    }
+}
+
+/// The batch fails, its calls by themselves do not: all have their answers.
+#[test]
+fn a_fault_of_the_batch_alone_reaches_nobody() {
+    let scene = Scene::new(joining());
+    let lane = scene.lane();
+    let mut last = 0;
+    let results = scene.batch(|| last = scene.fail(&lane, 50));
+    assert!(results.iter().all(|result| result.is_ok()), "{results:?}");
+    assert_eq!(scene.repeated(), 1);
+    Scene::pass(&lane, last);
+    scene.assert_works();
+}
+
+/// The batch fails, and so does each of its calls by itself. Another leader was there before, and others queue.
+#[test]
+fn a_fault_reaches_every_call_of_its_batch_and_nobody_else() {
+    let scene = Scene::new(joining().in_flight(2));
+    let (held, elsewhere) = (scene.hold(), scene.hold());
+    let mut calls = [0; 3].map(|_| scene.submit());
+    let (lane, here) = (scene.lane(), Stream::current_unleased(&scene.session.device()).unwrap());
+    let last = [scene.fail(&lane, 50), scene.fail(&here, 200)];
+    let first = held.try_to_go_on();
+    assert!(matches!(first, Err(Error::Fault { .. })), "{first:?}");
+    let stats = scene.session.batching_stats();
+    assert_eq!((stats.sizes[1], stats.batches(), stats.repeated), (1, 1, 1), "half of four calls");
+    Scene::pass(&lane, last[0]);
+    Scene::pass(&here, last[1]);
+    assert!(elsewhere.try_to_go_on().is_ok());
+    let failed = calls.each_mut().map(|call| match scene.ended(call) {
+        Ok(outputs) => outputs.read::<f32>("y").is_err(),
+        Err(error) => matches!(error, Error::Fault { .. }),
+    });
+    assert_eq!(failed, [true, false, false]);
+    scene.assert_works();
+}
+
+/// While a call of the batch is run again by itself, it fails; the others do not.
+#[test]
+fn a_fault_of_one_call_by_itself_reaches_that_call() {
+    let scene = Scene::new(joining());
+    let (lane, here) = (scene.lane(), Stream::current_unleased(&scene.session.device()).unwrap());
+    let mut last = 0;
+    let results = scene.batch(|| {
+        last = scene.fail(&lane, 50);
+        // The first Command of those that are run again.
+        scene.fail(&here, 1);
+    });
+    let failed: Vec<bool> = results.iter().map(Result::is_err).collect();
+    assert_eq!(failed, [true, false, false, false], "{results:?}");
+    Scene::pass(&lane, last);
+    scene.assert_works();
+}
+
+/// There is memory for the outputs of four calls, but not for their inputs side by side too.
+#[test]
+fn without_memory_for_a_batch_its_calls_run_by_themselves() {
+    const ROW: usize = 1 << 18;
+    let (device, control) = fake::device(Config::default(), 64 << 20, 1).unwrap();
+    let mut writer = Writer::new();
+    let x = writer.input("x", DType::F32, vec![Dim::Named("batch".into()), Dim::Known(ROW)]);
+    let exp = writer.node(Apply(Op::Unary { op: UnaryOp::Exp }), &[x]);
+    let session = writer.session_on(&device, exp, joining().most(4));
+    session.warm_up(&[("x", &[1, ROW])]).unwrap();
+    let inputs = [0; 4].map(|_| Tensor::from_slice(&vec![1f32; ROW], &[1, ROW], &device).unwrap());
+    let stream = Stream::current_unleased(&device).unwrap();
+    let mut taken: Vec<Buffer> = std::iter::from_fn(|| stream.allocate(4 * ROW).ok()).collect();
+    taken.truncate(taken.len() - 6);
+    for result in together(&session, &inputs) {
+        assert!(result.is_ok(), "{result:?}");
+    }
+    assert_eq!(session.batching_stats().repeated, 1);
+    drop(taken);
+    for result in together(&session, &inputs) {
+        assert!(result.is_ok(), "{result:?}");
+    }
+    assert_eq!(session.batching_stats().repeated, 1, "there is memory again");
+    control.assert_no_violations();
+}
+
+/// There is no memory at all for a while: every call of the batch says so.
+#[test]
+fn without_any_memory_every_call_of_the_batch_says_so() {
+    let scene = Scene::new(joining());
+    // Those that are there have memory of their own.
+    let mut taken = Vec::new();
+    let results = scene.batch(|| {
+        taken = std::mem::take(&mut *scene.context().lanes.lock().unwrap());
+        scene.control.no_memory_after(0);
+    });
+    for result in results {
+        assert!(matches!(result, Err(Error::OutOfMemory { .. })), "{result:?}");
+    }
+    scene.control.memory_again();
+    scene.assert_works();
+}
+
+/// A lost device is lost for all, at once, and nobody hangs.
+#[test]
+fn a_lost_device_is_reported_to_every_call() {
+    let scene = Scene::new(joining());
+    for result in scene.batch(|| scene.control.lose()) {
+        assert!(matches!(result, Err(Error::DeviceLost { .. })), "{result:?}");
+    }
+    let later = scene.session.run([scene.input()]).and_then(|outputs| outputs.wait());
+    assert!(matches!(later, Err(Error::DeviceLost { .. })), "{later:?}");
+}
+
+/// Makes the next batch panic, on the thread that begins it: it has to make a stream, as those that are there are taken, and the
+/// device panics then.
+fn plant_a_panic(scene: &Scene) -> Vec<Stream> {
+    scene.control.at_next_queue(|| std::panic::resume_unwind(Box::new("planted")));
+    std::mem::take(&mut *scene.context().lanes.lock().unwrap())
+}
+
+fn assert_all_panicked(scene: &Scene, results: Vec<crate::Result<Outputs>>) {
+    assert_eq!(results.len(), 4);
+    for result in results {
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains("the batch panicked: planted"), "{error}");
+    }
+    assert_eq!(scene.repeated(), 0, "what panics is not run again");
+    scene.assert_works();
+}
+
+#[test]
+fn a_panic_of_a_leader_reaches_every_call_of_its_batch_and_nobody_else() {
+    let scene = Scene::new(joining());
+    let mut taken = Vec::new();
+    let results = scene.batch(|| taken = plant_a_panic(&scene));
+    assert_all_panicked(&scene, results);
+}
+
+/// The same where the leader is a future.
+#[test]
+fn a_panic_of_a_polled_leader_reaches_every_call_of_its_batch_and_nobody_else() {
+    let scene = Scene::new(joining());
+    let held = scene.hold();
+    let mut calls = [0; 4].map(|_| scene.submit());
+    // Its place goes to the oldest of those that queue.
+    drop(held);
+    let _taken = plant_a_panic(&scene);
+    let results = calls.iter_mut().map(|call| scene.ended(call)).collect();
+    assert_all_panicked(&scene, results);
+}

@@ -8,6 +8,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 VENV = TARGET / "bench-venv"
+# Modules whose package has another name.
+PACKAGES = {"mlperf_loadgen": "mlcommons-loadgen"}
 
 
 def enter(packages):
@@ -21,7 +23,8 @@ def enter(packages):
         [python, "-c", f"import {', '.join(packages)}"], capture_output=True, check=False
     )
     if installed.returncode != 0:
-        subprocess.run([python, "-m", "pip", "install", "-q", *packages], check=True)
+        names = [PACKAGES.get(package, package) for package in packages]
+        subprocess.run([python, "-m", "pip", "install", "-q", *names], check=True)
     os.execv(python, [python, *sys.argv])
 
 
@@ -32,3 +35,15 @@ def machine():
         if line.startswith("model name")
     ]
     return f"{len(words)} × {words[0]}" if words else "unknown machine"
+
+
+def invocation():
+    """The command line of the calling script, as anybody can repeat it: without programs that were built elsewhere."""
+    words = iter(sys.argv)
+    kept = [str(pathlib.Path(next(words)).resolve().relative_to(ROOT))]
+    for word in words:
+        if word == "--program":
+            next(words, None)
+        elif not word.startswith("--program="):
+            kept.append(word)
+    return " ".join(kept)

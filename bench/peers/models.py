@@ -27,7 +27,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 from compare import build  # noqa: E402
-from environment import ROOT, TARGET, VENV, enter, machine  # noqa: E402
+from environment import ROOT, TARGET, VENV, enter, invocation, machine  # noqa: E402
 
 PACKAGES = ["numpy", "onnx", "onnxruntime", "openvino", "sympy"]
 PEERS = ["onnxruntime", "openvino"]
@@ -172,11 +172,10 @@ def main():
         arguments.json.write_text(json.dumps({**about, "rows": rows}, indent=1))
     if arguments.write:
         name = f"MODELS-{arguments.isa}.md" if arguments.isa else "MODELS.md"
-        options = [word for word in sys.argv[1:] if not word.startswith("--program")]
         (HERE / name).write_text(
             f"""# ONNX models beside onnxruntime and OpenVINO on the CPU
 
-Calls per second (p99 in ms), threads sharing one model, best of {arguments.rounds} rounds of {arguments.seconds} s, all measured in turn in one run by `{" ".join(["bench/peers/models.py", *options])}`.
+Calls per second (p99 in ms), threads sharing one model, best of {arguments.rounds} rounds of {arguments.seconds} s, all measured in turn in one run by `{invocation()}`.
 {about["date"]}, {about["machine"]}, instructions: {about["isa"]}; {versions}. Both through their C interfaces, in f32, each with its best setting of a row.
 
 {text}

@@ -18,7 +18,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 from compare import Torch, build  # noqa: E402
-from environment import ROOT, TARGET, enter, machine  # noqa: E402
+from environment import ROOT, TARGET, enter, invocation, machine  # noqa: E402
 from models import PEERS, library, rows_of, settings  # noqa: E402
 
 PACKAGES = ["numpy", "onnx", "onnxruntime", "openvino", "sympy", "torch", "matplotlib"]
@@ -123,11 +123,10 @@ def main():
     date = datetime.date.today().isoformat()
     draw(best, arguments.threads, f"mlp, batch 1, f32; {machine()}; {date}")
     versions = ", ".join([*(f"{peer} {importlib.metadata.version(peer)}" for peer in PEERS), f"torch {version}"])
-    command = " ".join(["bench/peers/scaling.py", *(word for word in sys.argv[1:] if not word.startswith("--program"))])
     (HERE / "SCALING.md").write_text(
         f"""# Throughput against threads on the CPU
 
-`mlp`, batch 1, f32, best of {arguments.rounds} rounds of {arguments.seconds} s, all in turn in one run of `{command}`. {date}, {machine()}; {versions}.
+`mlp`, batch 1, f32, best of {arguments.rounds} rounds of {arguments.seconds} s, all in turn in one run of `{invocation()}`. {date}, {machine()}; {versions}.
 Each with its best setting of a row.
 
 {text}

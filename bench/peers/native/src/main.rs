@@ -65,6 +65,9 @@ struct Arguments {
     /// The hint for OpenVINO: LATENCY or THROUGHPUT.
     #[arg(long, default_value = "LATENCY")]
     hint: String,
+    /// Only open the model and call it twice: how long each takes, and how much memory.
+    #[arg(long)]
+    opening: bool,
 }
 
 /// What one thread did.
@@ -138,10 +141,41 @@ fn measure(model: &dyn Model, inputs: &[Input], threads: usize, time: Duration) 
     }))
 }
 
-fn main() -> Result<()> {
-    let arguments = Arguments::parse();
-    let inputs = inputs::read(&arguments.inputs)?;
-    let model: Box<dyn Model> = match arguments.program {
+/// What Linux says of the memory of this process, in bytes.
+fn resident(field: &str) -> Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).ok_or("no such field")?;
+    Ok(line.trim().trim_end_matches("kB").trim().parse::<u64>()? << 10)
+}
+
+/// Opens a model and calls it twice, as `millstream bench opening` does.
+fn opening(open: impl FnOnce() -> Result<Box<dyn Model>>, inputs: &[Input]) -> Result<()> {
+    let before = resident("VmRSS:")?;
+    let mut steps = Vec::new();
+    let mut last = Instant::now();
+    let mut end = |name| -> Result<()> {
+        let peak = resident("VmHWM:")?.saturating_sub(before);
+        steps.push(
+            json!({ "step": name, "ms": last.elapsed().as_secs_f64() * 1e3, "peak_bytes": peak }),
+        );
+        last = Instant::now();
+        Ok(())
+    };
+    let model = open()?;
+    end("open")?;
+    let mut inputs = inputs.to_vec();
+    let mut caller = model.caller(&mut inputs)?;
+    end("inputs")?;
+    for name in ["first call", "second call"] {
+        caller.call()?;
+        end(name)?;
+    }
+    println!("{}", json!({ "steps": steps }));
+    Ok(())
+}
+
+fn open(arguments: &Arguments, inputs: &[Input]) -> Result<Box<dyn Model>> {
+    Ok(match arguments.program {
         Program::Onnxruntime => Box::new(onnxruntime::Session::open(
             &arguments.library,
             &arguments.model,
@@ -152,9 +186,18 @@ fn main() -> Result<()> {
             &arguments.library,
             &arguments.model,
             &arguments.hint,
-            &inputs,
+            inputs,
         )?),
-    };
+    })
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let inputs = inputs::read(&arguments.inputs)?;
+    if arguments.opening {
+        return opening(|| open(&arguments, &inputs), &inputs);
+    }
+    let model = open(&arguments, &inputs)?;
     let time = Duration::from_secs_f64(arguments.seconds);
     let rows: Vec<Value> = arguments
         .threads

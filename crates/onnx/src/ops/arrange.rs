@@ -64,9 +64,34 @@ fn reshape_to(node: &mut NodeDef<'_, '_>) -> Made {
             Some(shape) => shape.clone(),
             None => at.integers(inputs.tensor(1)?)?,
         };
+        if let Some(shape) = grown_shape(at, input, &wanted, zero_is_zero) {
+            return one(reshape(at, input, &shape)?);
+        }
         let shape = resolve_shape(&at.shape(input), &wanted, zero_is_zero)?;
         one(reshape(at, input, &shape)?)
     })
+}
+
+/// The shape for several calls of a model that fixes it for one: the first size is theirs. None if the shape is right as it is.
+fn grown_shape(
+    at: &Expander<'_>,
+    input: Edge,
+    wanted: &[i64],
+    zero_is_zero: bool,
+) -> Option<Sizes> {
+    let (calls, from) = (at.fixed_calls(), at.shape(input));
+    if calls == 1 || at.is_constant(input) {
+        return None;
+    }
+    let &first = wanted.first().filter(|&&first| first > 0)?;
+    // A size that is left open takes up any number of elements, so what grows has to be a batch for certain.
+    if wanted.contains(&-1) && (first != 1 || !from.first()?.is_multiple_of(calls)) {
+        return None;
+    }
+    let mut grown = wanted.to_vec();
+    grown[0] = first.checked_mul(i64::try_from(calls).ok()?)?;
+    let shape = resolve_shape(&from, &grown, zero_is_zero).ok()?;
+    (elements(&shape) == elements(&from)).then_some(shape)
 }
 
 /// A shape in which 0 copies a size, and one -1 is what is left.
@@ -230,11 +255,15 @@ fn split(node: &mut NodeDef<'_, '_>) -> Made {
             Some(sizes) => sizes.into_iter().map(size).collect::<Expanded<_>>()?,
             None => {
                 let pieces = size(pieces.unwrap_or(outputs as i64))?.max(1);
+                if pieces > outputs.max(1) {
+                    return refuse(format!("{pieces} pieces for {outputs} outputs"));
+                }
                 let each = whole.div_ceil(pieces);
                 (0..pieces).map(|at| each.min(whole.saturating_sub(at * each))).collect()
             }
         };
-        if sizes.iter().sum::<usize>() != whole {
+        let sum = sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
+        if sum != Some(whole) {
             return refuse(format!("sizes {sizes:?} of an axis of {whole}"));
         }
         let mut start = 0;
@@ -246,3 +275,6 @@ fn split(node: &mut NodeDef<'_, '_>) -> Made {
         Ok(parts)
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,8 @@ use millstream_core::{Alignment, AttentionParams, BinaryOp, DType, Op, ReduceOp,
 use millstream_graph::{Edge, Expanded, Expander};
 
 use super::common::{
-    cast, choose, each, fill, iota, pair, permute, reduce, refuse, reshape, wide, with_number,
+    cast, choose, each, fill, iota, pair, permute, reduce, refuse, reshape, size_of_axis, wide,
+    with_number,
 };
 use super::product::multiplied;
 
@@ -98,7 +99,7 @@ fn masked(
     let lengths = match lengths {
         Some(lengths) => {
             let lengths = cast(at, lengths, DType::I64)?;
-            let batch = at.shape(lengths)[0];
+            let batch = size_of_axis(at, lengths, 0)?;
             Some(reshape(at, lengths, &[batch, 1, 1, 1])?)
         }
         None => None,

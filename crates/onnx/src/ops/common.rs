@@ -116,9 +116,21 @@ pub(crate) fn broadcast(at: &mut Expander<'_>, input: Edge, shape: &[usize]) -> 
     at.view(View::Broadcast(Sizes::from_slice(shape)), input)
 }
 
+/// The size of an axis of a tensor that may have fewer.
+pub(crate) fn size_of_axis(at: &Expander<'_>, input: Edge, axis: usize) -> Expanded<usize> {
+    let shape = at.shape(input);
+    match shape.get(axis) {
+        Some(&size) => Ok(size),
+        None => refuse(format!("a tensor of rank {} has no axis {axis}", shape.len())),
+    }
+}
+
 /// A tensor with a further axis of size 1.
 pub(crate) fn unsqueeze(at: &mut Expander<'_>, input: Edge, axis: usize) -> Expanded<Edge> {
     let mut shape = at.shape(input);
+    if axis > shape.len() {
+        return refuse(format!("a tensor of rank {} has no place for an axis {axis}", shape.len()));
+    }
     shape.insert(axis, 1);
     reshape(at, input, &shape)
 }
@@ -126,6 +138,9 @@ pub(crate) fn unsqueeze(at: &mut Expander<'_>, input: Edge, axis: usize) -> Expa
 /// A tensor without an axis of size 1.
 pub(crate) fn squeeze(at: &mut Expander<'_>, input: Edge, axis: usize) -> Expanded<Edge> {
     let mut shape = at.shape(input);
+    if axis >= shape.len() {
+        return refuse(format!("a tensor of rank {} has no axis {axis}", shape.len()));
+    }
     shape.remove(axis);
     reshape(at, input, &shape)
 }

@@ -4,7 +4,7 @@
 use millstream_core::{DType, Op};
 use millstream_graph::{Edge, Expanded, Expander};
 
-use super::common::{Made, axis, cast, elements, fill, many, one, reshape, slice};
+use super::common::{Made, axis, cast, elements, fill, many, one, reshape, size_of_axis, slice};
 use crate::node::{NodeDef, operator};
 use crate::registry::Table;
 
@@ -53,7 +53,7 @@ fn compress(node: &mut NodeDef<'_, '_>) -> Made {
         };
         let (made, count) =
             counted(at, Op::Compress { axis: along.map(|axis| axis as u8) }, |at| {
-                let given = at.shape(condition)[0];
+                let given = size_of_axis(at, condition, 0)?;
                 let condition = slice(at, condition, 0, 0, given.min(most))?;
                 Ok(vec![input, condition])
             })?;

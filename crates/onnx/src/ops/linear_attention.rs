@@ -4,8 +4,8 @@ use millstream_core::{BinaryOp, ConvParams, Epilogue, Op, UnaryOp};
 use millstream_graph::{Edge, Expanded, Expander, Value};
 
 use super::common::{
-    Made, cast, each, fill, many, pair, permute, refuse, reshape, size, slice, unknown, wide,
-    with_number,
+    Made, cast, each, fill, many, pair, permute, refuse, reshape, size, size_of_axis, slice,
+    unknown, wide, with_number,
 };
 use super::product::multiplied;
 use crate::inputs::Inputs;
@@ -75,7 +75,7 @@ impl Rule {
         };
         let rate = match inputs.optional(5)? {
             Some(rate) if self.delta => {
-                let heads = at.shape(rate)[2].max(1);
+                let heads = size_of_axis(at, rate, 2)?.max(1);
                 Some(apart(at, rate, heads)?)
             }
             _ => None,

@@ -51,6 +51,11 @@ impl Loss {
         if at.rank(input) < 2 {
             return refuse("batch and classes are needed");
         }
+        let (given, mut wanted) = (at.shape(target), at.shape(input));
+        wanted.remove(1);
+        if given != wanted {
+            return refuse(format!("classes of shape {given:?}, where {wanted:?} is needed"));
+        }
         let dtype = at.dtype(input);
         let ignored = match self.ignored {
             Some(index) => Some(with_number(at, BinaryOp::Equal, target, index)?),
@@ -123,3 +128,6 @@ fn softmax_cross_entropy(node: &mut NodeDef<'_, '_>) -> Made {
         many([loss.expand(at, logarithms, target, weight)?, logarithms])
     })
 }
+
+#[cfg(test)]
+mod tests;

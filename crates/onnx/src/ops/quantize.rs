@@ -1,6 +1,6 @@
 //! Numbers as integers with a scale, and back.
 
-use millstream_core::{Activation, BinaryOp, DType, Op, Rescale};
+use millstream_core::{Activation, BinaryOp, DType, DynamicRange, Op, Rescale};
 use millstream_graph::{Edge, Expanded, Expander};
 
 use super::common::{
@@ -143,7 +143,10 @@ fn dequantize(node: &mut NodeDef<'_, '_>) -> Made {
 fn dynamic_quantize(node: &mut NodeDef<'_, '_>) -> Made {
     operator(node, |at, inputs| {
         let input = inputs.tensor(0)?;
-        many(at.apply_all(Op::DynamicQuantize { rows: false, dtype: DType::U8 }, &[input])?)
+        many(at.apply_all(
+            Op::DynamicQuantize { range: DynamicRange::Tensor, dtype: DType::U8 },
+            &[input],
+        )?)
     })
 }
 

@@ -1,8 +1,8 @@
 //! Recurrent layers.
 
 use millstream_core::{
-    DType, Op, RecurrentActivation, RecurrentCell, RecurrentDirection, RecurrentParams,
-    RecurrentVariant,
+    DType, DynamicRange, Op, RecurrentActivation, RecurrentCell, RecurrentDirection,
+    RecurrentParams, RecurrentVariant,
 };
 use millstream_graph::{Edge, Expanded, Expander};
 
@@ -53,7 +53,7 @@ fn recurrent(node: &mut NodeDef<'_, '_>, cell: RecurrentCell, weights: Weights) 
         let mut steps = [None; 4];
         if weights == Weights::Bytes {
             // The input is rounded to 8 bits as a whole, and the hidden state at each step.
-            let bytes = Op::DynamicQuantize { rows: false, dtype: DType::U8 };
+            let bytes = Op::DynamicQuantize { range: DynamicRange::Tensor, dtype: DType::U8 };
             let bytes = at.apply_all(bytes, &[input])?;
             let whole = Op::Dequantize { axis: None, dtype: DType::F32, zero: true, block: None };
             input = at.apply(whole, &bytes)?;

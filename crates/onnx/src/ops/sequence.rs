@@ -11,7 +11,7 @@ use millstream_graph::{
 };
 use millstream_nn::Tensor;
 
-use super::common::{axis, one, refusal, refuse, reshape, slice};
+use super::common::{axis, one, refusal, refuse, reshape, slice, unsqueeze};
 use super::host::{HostInputs, host_function_reading};
 use crate::Result;
 use crate::inputs::Inputs;
@@ -206,9 +206,7 @@ fn concat(node: &mut NodeDef<'_, '_>) -> Result<Box<dyn Operator>> {
         let along = axis(along, at.rank(first) + usize::from(stack))?;
         if stack {
             for edge in &mut edges {
-                let mut shape = at.shape(*edge);
-                shape.insert(along, 1);
-                *edge = reshape(at, *edge, &shape)?;
+                *edge = unsqueeze(at, *edge, along)?;
             }
         }
         one(at.concat(along, &edges)?)
@@ -241,7 +239,7 @@ fn joined_strings(
             )));
         };
         let mut own = strings.shape().to_vec();
-        if stack {
+        if stack && axis <= own.len() {
             own.insert(axis, 1);
         }
         let fits =

@@ -4,7 +4,8 @@ use millstream_core::{BinaryOp, DType, Op};
 use millstream_graph::{Edge, Expanded, Expander};
 
 use super::super::common::{
-    Made, axis, broadcast, cast, one, pair, refuse, reshape, size, slice, unsqueeze, with_number,
+    Made, axis, broadcast, cast, one, pair, refuse, reshape, size, size_of_axis, slice, unsqueeze,
+    with_number,
 };
 use super::blocks::unpacked;
 use crate::node::{NodeDef, operator};
@@ -92,7 +93,7 @@ fn repeated(
     count: usize,
 ) -> Expanded<Edge> {
     let mut shape = at.shape(numbers);
-    let blocks = shape[axis];
+    let blocks = size_of_axis(at, numbers, axis)?;
     let wide = unsqueeze(at, numbers, axis + 1)?;
     let mut wide_shape = at.shape(wide);
     wide_shape[axis + 1] = block;

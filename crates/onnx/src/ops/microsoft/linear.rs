@@ -1,6 +1,6 @@
 //! Products of 8-bit integers that stand for numbers.
 
-use millstream_core::{Activation, BinaryOp, DType, Op, Rescale};
+use millstream_core::{Activation, BinaryOp, DType, DynamicRange, Op, Rescale};
 use millstream_graph::{Edge, Expanded, Expander};
 
 use super::super::common::{Made, cast, one, pair, permute, with_number};
@@ -50,7 +50,7 @@ pub(super) fn product(
 /// Numbers as 8-bit integers, with the scale and zero point that take in all of them.
 pub(super) fn dynamically(at: &mut Expander<'_>, numbers: Edge) -> Expanded<Quantized> {
     let numbers = cast(at, numbers, DType::F32)?;
-    let op = Op::DynamicQuantize { rows: false, dtype: DType::U8 };
+    let op = Op::DynamicQuantize { range: DynamicRange::Tensor, dtype: DType::U8 };
     let made = at.apply_all(op, &[numbers])?;
     Ok(Quantized { values: made[0], scale: made[1], zero: made.get(2).copied() })
 }

@@ -85,6 +85,7 @@ alone! {
             device.close().unwrap();
             let kept = millstream_metal::kept_objects();
             control::expect_left(&kept, Duration::from_secs(20));
+            assert_eq!(rules::count(), 0, "round {round}");
             assert_eq!(*before.get_or_insert(kept.clone()), kept, "round {round}");
         }
         // A device that needs larger fault records has the queues and events of the others.

@@ -28,6 +28,10 @@ pub(crate) struct DeferredReleases {
 struct State {
     timelines: Vec<Arc<Timeline>>,
     items: Vec<Item>,
+    /// Items that were taken off the list and are being dropped: what they hold is not given back yet.
+    leaving: usize,
+    /// How often items have been dropped.
+    releases: u64,
 }
 
 struct Item {
@@ -92,28 +96,49 @@ impl DeferredReleases {
         };
         let free: Vec<Item> = state.items.extract_if(.., is_free).collect();
         self.items.store(state.items.len(), Ordering::Release);
+        if free.is_empty() {
+            return;
+        }
+        let count = free.len();
+        state.leaving += count;
         drop(state);
-        let any = !free.is_empty();
+        // Not under the lock: what is dropped may defer something itself.
         drop(free);
-        if any {
-            self.changed.notify_all();
+        let mut state = self.lock();
+        state.leaving -= count;
+        state.releases += 1;
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Tries until something is there, again whenever something has been released. Gives up when nothing is left that could be, or
+    /// the time is over.
+    pub fn retry<T>(&self, timeout: Duration, mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
+        let until = Instant::now() + timeout;
+        loop {
+            // Read first: what is released during the attempt counts as news.
+            let seen = self.lock().releases;
+            if let Some(found) = attempt() {
+                return Some(found);
+            }
+            if !self.wait_past(seen, until) {
+                return attempt();
+            }
         }
     }
 
-    /// Waits until something has been released. Gives `false` if there is nothing, or the time is over.
-    pub fn wait(&self, timeout: Duration) -> bool {
-        let until = Instant::now() + timeout;
+    /// Waits until there has been another release. Gives `false` if there is nothing to come, or the time is over.
+    fn wait_past(&self, seen: u64, until: Instant) -> bool {
         let mut state = self.lock();
-        let before = state.items.len();
-        while state.items.len() >= before && before > 0 {
+        while state.releases == seen {
             let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            if left.is_zero() || state.items.len() + state.leaving == 0 {
                 return false;
             }
             state =
                 self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        before > 0
+        Instant::now() < until
     }
 }
 

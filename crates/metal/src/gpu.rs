@@ -262,14 +262,9 @@ impl Gpu {
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
                     taken.checked_add(bytes).filter(|taken| *taken <= limit)
                 })
-                .is_ok()
+                .ok()
         };
-        while !take() {
-            if !self.deferred.wait(timeout) {
-                return if take() { Ok(()) } else { Err(limit) };
-            }
-        }
-        Ok(())
+        self.deferred.retry(timeout, take).map(drop).ok_or(limit)
     }
 
     /// Counts bytes as given back.

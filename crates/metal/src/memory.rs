@@ -60,11 +60,7 @@ impl MetalMemory {
         gpu.reserve(whole, WAIT_FOR_MEMORY).map_err(|limit| lacking(bytes, "it has", limit))?;
         let make = || pooled(|| gpu.device.newBufferWithLength_options(whole, OPTIONS));
         // What is released later may be what is lacking.
-        let mut made = make();
-        while made.is_none() && gpu.deferred.wait(WAIT_FOR_MEMORY) {
-            made = make();
-        }
-        let Some(buffer) = made else {
+        let Some(buffer) = gpu.deferred.retry(WAIT_FOR_MEMORY, make) else {
             gpu.release(whole);
             return Err(lacking(bytes, "of", gpu.working_set));
         };

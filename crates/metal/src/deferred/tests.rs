@@ -1,3 +1,5 @@
+use std::sync::mpsc;
+
 use super::*;
 use crate::queue::{Completion, Open};
 
@@ -30,11 +32,13 @@ fn what_is_deferred_goes_when_all_that_was_committed_before_has_been_handled() {
     timelines[0].handle(1);
     deferred.sweep();
     assert_eq!(count(), 1);
-    assert!(!deferred.wait(Duration::from_millis(1)), "the other has not been handled");
+    let moment = Duration::from_millis(1);
+    assert_eq!(deferred.retry(moment, || None::<()>), None, "the other has not been handled");
     timelines[1].handle(1);
     deferred.sweep();
     assert_eq!(count(), 2);
-    assert!(!deferred.wait(Duration::from_millis(1)), "there is nothing to wait for");
+    // Nothing to wait for: it ends at once, whatever time it has.
+    assert_eq!(deferred.retry(Duration::from_secs(3600), || None::<()>), None);
 }
 
 #[test]
@@ -47,14 +51,57 @@ fn a_closed_timeline_counts_until_all_of_it_was_handled() {
     deferred.defer(Noted(Arc::clone(&dropped)));
     assert_eq!(dropped.load(Ordering::Relaxed), 0);
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| deferred.wait(Duration::from_secs(60)));
+        let has_gone = || (dropped.load(Ordering::Relaxed) == 1).then_some(());
+        let deferred = &deferred;
+        let waiting = scope.spawn(move || deferred.retry(Duration::from_secs(60), has_gone));
         timeline.handle(1);
         deferred.sweep();
-        // It may have come too late to see anything.
-        let _ = waiting.join().unwrap();
+        assert_eq!(waiting.join().unwrap(), Some(()));
     });
     assert_eq!(dropped.load(Ordering::Relaxed), 1);
     assert!(deferred.lock().items.is_empty());
     deferred.defer(());
     assert!(deferred.lock().timelines.is_empty(), "it is forgotten");
+}
+
+/// Stays in its drop until it is told to go on.
+struct Slow {
+    began: mpsc::Sender<()>,
+    go_on: mpsc::Receiver<()>,
+    gone: Arc<AtomicUsize>,
+}
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        self.began.send(()).unwrap();
+        self.go_on.recv().unwrap();
+        self.gone.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// An item that is off the list and has not been dropped still holds its memory: who needs it waits.
+#[test]
+fn what_is_being_released_is_waited_for() {
+    let (deferred, gone) = (DeferredReleases::default(), Arc::<AtomicUsize>::default());
+    let timeline = Arc::<Timeline>::default();
+    deferred.add(&timeline);
+    commit(&timeline, 1);
+    let ((began, has_begun), (release, go_on)) = (mpsc::channel(), mpsc::channel());
+    deferred.defer(Slow { began, go_on, gone: Arc::clone(&gone) });
+    timeline.handle(1);
+    let mut attempts = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| deferred.sweep());
+        has_begun.recv().unwrap();
+        let found = deferred.retry(Duration::from_secs(60), || {
+            attempts += 1;
+            if attempts == 1 {
+                release.send(()).unwrap();
+                return None;
+            }
+            (gone.load(Ordering::Relaxed) == 1).then_some(())
+        });
+        assert_eq!(found, Some(()), "{attempts} attempts");
+    });
+    assert_eq!(attempts, 2);
 }

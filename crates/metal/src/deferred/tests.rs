@@ -64,7 +64,7 @@ fn a_closed_timeline_counts_until_all_of_it_was_handled() {
     assert!(deferred.lock().timelines.is_empty(), "it is forgotten");
 }
 
-/// Stays in its drop until it is told to go on.
+/// Stays in its drop until a message lets it go on.
 struct Slow {
     began: mpsc::Sender<()>,
     go_on: mpsc::Receiver<()>,

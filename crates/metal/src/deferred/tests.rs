@@ -89,19 +89,14 @@ fn what_is_being_released_is_waited_for() {
     let ((began, has_begun), (release, go_on)) = (mpsc::channel(), mpsc::channel());
     deferred.defer(Slow { began, go_on, gone: Arc::clone(&gone) });
     timeline.handle(1);
-    let mut attempts = 0;
+    let has_gone = || (gone.load(Ordering::Relaxed) == 1).then_some(());
     std::thread::scope(|scope| {
         scope.spawn(|| deferred.sweep());
         has_begun.recv().unwrap();
-        let found = deferred.retry(Duration::from_secs(60), || {
-            attempts += 1;
-            if attempts == 1 {
-                release.send(()).unwrap();
-                return None;
-            }
-            (gone.load(Ordering::Relaxed) == 1).then_some(())
-        });
-        assert_eq!(found, Some(()), "{attempts} attempts");
+        let (moment, start) = (Duration::from_millis(50), Instant::now());
+        assert_eq!(deferred.retry(moment, has_gone), None);
+        assert!(start.elapsed() >= moment, "it did not wait");
+        release.send(()).unwrap();
+        assert_eq!(deferred.retry(Duration::from_secs(60), has_gone), Some(()));
     });
-    assert_eq!(attempts, 2);
 }

@@ -47,6 +47,22 @@ fn a_result_takes_the_place_of_what_is_read_for_the_last_time() {
     assert_eq!(run(&device, &control, &plan), [""; 0]);
 }
 
+/// `y = tanh(relu(x)) + relu(x)`: `relu(x)` is read again after `tanh` has read it.
+#[test]
+fn invariant_07_a_result_does_not_take_the_place_of_what_is_read_again() {
+    let (device, control) = device();
+    let mut plan = Plan::builder(&device);
+    let (x, y) = (plan.input(row()), plan.output(row()));
+    let [a, b] = [(); 2].map(|()| plan.temporary(row().dense_bytes()));
+    let [x, y, a, b] = [x, y, a, b].map(|slot| slot.operand(row()));
+    plan.record(Command::unary(UnaryOp::Relu, a, x).unwrap()).unwrap();
+    plan.record(Command::unary(UnaryOp::Tanh, b, a).unwrap()).unwrap();
+    plan.record(Command::binary(BinaryOp::Add, y, b, a).unwrap()).unwrap();
+    let plan = plan.finish().unwrap();
+    assert_eq!(plan.arena_bytes(), 2 * row().dense_bytes());
+    assert_eq!(run(&device, &control, &plan), [""; 0]);
+}
+
 #[test]
 fn wrong_places_are_noticed_when_a_plan_is_made_and_when_it_runs() {
     let overlapping: Placed = |lives, _| (vec![0; lives.len()], lives[0].bytes);

@@ -161,7 +161,8 @@ pub struct ResizeParams {
     /// Coordinate mapping.
     pub coordinates: CoordinateMode,
     /// Output size over input size, per axis; for a crop, over the size of the region. The output size may be
-    /// rounded, and coordinates are computed from the scale as it is given.
+    /// rounded, and coordinates are computed from the scale as it is given. They are computed in `f32`, as
+    /// onnxruntime does: what lies between two elements then falls on the same side.
     pub scales: [f64; MAX_RANK],
     /// The output size per axis; 1 beyond the rank.
     pub sizes: [usize; MAX_RANK],

@@ -151,6 +151,8 @@ impl Sampling {
         match self.padding {
             _ if (low..=high).contains(&place) => place,
             GridPadding::Zeros => place,
+            // Only the elements are those of the edge then: the curve goes on beyond it.
+            GridPadding::Border if self.mode == GridMode::Cubic => place,
             GridPadding::Border => place.clamp(0.0, size - 1.0),
             GridPadding::Reflection => mirrored(place, low, high),
         }

@@ -61,6 +61,19 @@ fn compress(node: &mut NodeDef<'_, '_>) -> Made {
     })
 }
 
+/// The one of `com.microsoft`: numbers as they come first, where each of the input's is among them, and how often.
+pub(super) fn unique_in_order(node: &mut NodeDef<'_, '_>) -> Made {
+    operator(node, |at, inputs| {
+        let input = inputs.tensor(0)?;
+        let op = Op::Unique { axis: None, sorted: false };
+        let (made, count) = counted(at, op, |_| Ok(vec![input]))?;
+        let [values, _, inverse, counts] = made[..] else { return many(made) };
+        let values = slice(at, values, 0, 0, count)?;
+        let counts = slice(at, counts, 0, 0, count)?;
+        many([values, inverse, counts])
+    })
+}
+
 fn unique(node: &mut NodeDef<'_, '_>) -> Made {
     let along = node.attributes.int("axis")?;
     let sorted = node.attributes.flag("sorted", true)?;

@@ -48,11 +48,12 @@ pub(crate) const TABLES: &[Table] = &[
 const SAME: Table = &[
     ("DequantizeLinear", |node| standard(node, "DequantizeLinear")),
     ("GatherND", |node| standard(node, "GatherND")),
+    ("GridSample", |node| standard(node, "GridSample")),
     ("Pad", |node| standard(node, "Pad")),
     ("QuantizeLinear", |node| standard(node, "QuantizeLinear")),
     ("Range", |node| standard(node, "Range")),
     ("Trilu", |node| standard(node, "Trilu")),
-    ("Unique", |node| standard(node, "Unique")),
+    ("Unique", super::compact::unique_in_order),
 ];
 
 /// A standard operator, made of this node's attributes.

@@ -150,6 +150,25 @@ fn given(at: &Expander<'_>, inputs: Inputs<'_>) -> Expanded<[Option<Vec<f64>>; 3
     Ok([numbers(at, inputs, 1)?, scales, sizes])
 }
 
+/// The operation, on those axes that are chosen.
+fn applied(
+    at: &mut Expander<'_>,
+    mut params: ResizeParams,
+    input: Edge,
+    axes: &[Scaled],
+    is_chosen: impl Fn(&Scaled) -> bool,
+) -> Expanded<Edge> {
+    let shape = at.shape(input);
+    for (axis, scaled) in axes.iter().enumerate() {
+        let kept = Scaled { scale: 1.0, size: shape[axis], region: (0.0, 1.0) };
+        let scaled = if is_chosen(scaled) { *scaled } else { kept };
+        params.scales[axis] = scaled.scale;
+        params.sizes[axis] = scaled.size;
+        params.region[axis] = scaled.region;
+    }
+    at.apply(Op::Resize { params: Box::new(params) }, &[input])
+}
+
 fn numbers(at: &Expander<'_>, inputs: Inputs<'_>, index: usize) -> Expanded<Option<Vec<f64>>> {
     let Some(edge) = inputs.optional(index)? else { return Ok(None) };
     if at.shape(edge).contains(&0) {
@@ -173,6 +192,11 @@ impl Resize {
             let dtype = at.dtype(input);
             return fill(at, 0i64, dtype, &shape);
         }
+        let crops = self.coordinates == Coordinates::Known(CoordinateMode::CropAndResize);
+        // Whatever the scales are, as in onnxruntime: 1.1 makes 3 of 3 elements.
+        if !crops && axes.iter().zip(&shape).all(|(axis, &size)| axis.size == size) {
+            return Ok(input);
+        }
         let coordinates = match self.coordinates {
             Coordinates::Known(known) => known,
             Coordinates::AlignCorners if by_scale => CoordinateMode::AlignCornersByScale,
@@ -189,16 +213,17 @@ impl Resize {
             exclude_outside: self.exclude_outside,
             antialias: self.antialias,
         };
-        for (axis, scaled) in axes.iter().enumerate() {
-            params.scales[axis] = scaled.scale;
-            params.sizes[axis] = scaled.size;
-            params.region[axis] = scaled.region;
+        let shrinks = |axis: &Scaled| axis.scale < 1.0;
+        let by_direction = self.by_direction
+            && matches!(self.mode, ResizeMode::Nearest(_))
+            && axes.iter().any(shrinks);
+        if !by_direction {
+            return applied(at, params, input, &axes, |_| true);
         }
-        let shrinks = axes.iter().any(|axis| axis.scale < 1.0);
-        if self.by_direction && shrinks && matches!(self.mode, ResizeMode::Nearest(_)) {
-            params.mode = ResizeMode::Nearest(NearestRounding::Ceil);
-        }
-        at.apply(Op::Resize { params: Box::new(params) }, &[input])
+        params.mode = ResizeMode::Nearest(NearestRounding::Ceil);
+        let shrunk = applied(at, params, input, &axes, shrinks)?;
+        params.mode = ResizeMode::Nearest(NearestRounding::Floor);
+        applied(at, params, shrunk, &axes, |axis| !shrinks(axis))
     }
 
     /// What becomes of every axis.
@@ -227,8 +252,7 @@ impl Resize {
                 axes[axis].region = (start as f32, end as f32);
             }
         }
-        let part =
-            |axis: &Scaled| if crops { f64::from(axis.region.1 - axis.region.0) } else { 1.0 };
+        let part = |axis: &Scaled| if crops { axis.region.1 - axis.region.0 } else { 1.0 };
         match (scales, wanted) {
             (_, Some(wanted)) => {
                 if wanted.len() != along.len() {
@@ -237,7 +261,7 @@ impl Resize {
                 let whole: Vec<i64> = wanted.iter().map(|&size| size as i64).collect();
                 let wanted = self.fitted(shape, &along, &sizes(&whole)?);
                 for (&axis, (size, scale)) in along.iter().zip(wanted) {
-                    let part = part(&axes[axis]);
+                    let part = f64::from(part(&axes[axis]));
                     axes[axis] = Scaled { scale: scale / part, size, ..axes[axis] };
                 }
             }
@@ -246,11 +270,12 @@ impl Resize {
                     return refuse("there is not one scale for each axis");
                 }
                 for (&axis, &scale) in along.iter().zip(&scales) {
-                    let exact = shape[axis] as f64 * part(&axes[axis]) * scale;
-                    if !exact.is_finite() || exact < 0.0 {
+                    // Rounded, as the scale is: 20 / 12 makes 20 of 12 elements, not 19.
+                    let size = scale as f32 * part(&axes[axis]) * shape[axis] as f32;
+                    if !size.is_finite() || size < 0.0 {
                         return refuse(format!("a scale of {scale}"));
                     }
-                    axes[axis] = Scaled { scale, size: exact.floor() as usize, ..axes[axis] };
+                    axes[axis] = Scaled { scale, size: size.floor() as usize, ..axes[axis] };
                 }
             }
             (None, None) => return refuse("neither sizes nor scales are given"),
@@ -260,7 +285,7 @@ impl Resize {
 
     /// Sizes and scales for sizes that are wanted: as they are, or with one scale for all.
     fn fitted(&self, shape: &[usize], along: &[usize], wanted: &[usize]) -> Vec<(usize, f64)> {
-        let ratio = |axis: usize, size: usize| size as f64 / shape[axis] as f64;
+        let ratio = |axis: usize, size: usize| f64::from(size as f32 / shape[axis] as f32);
         let ratios = along.iter().zip(wanted).map(|(&axis, &size)| ratio(axis, size));
         let one = match self.policy {
             Policy::Stretch => {
@@ -270,7 +295,7 @@ impl Resize {
             Policy::NotSmaller => ratios.fold(0.0, f64::max),
         };
         // Halves go up.
-        let size = |axis: usize| (one * shape[axis] as f64 + 0.5).floor() as usize;
+        let size = |axis: usize| (one as f32 * shape[axis] as f32).round() as usize;
         along.iter().map(|&axis| (size(axis), one)).collect()
     }
 

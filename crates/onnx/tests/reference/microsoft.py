@@ -98,9 +98,31 @@ def norms(cases):
         inputs = [("i", ids), ("s", segments) if segmented else None, ("W", words), ("P", places), ("S", kinds) if segmented else None, ("G", weight), ("B", beta),
                   ("m", mask) if masked else None, ("p", positions) if positioned else None]
         cases.add(f"EmbedLayerNormalization_{segmented}{masked}{positioned}", "EmbedLayerNormalization", inputs, [T.FLOAT, T.INT32, T.FLOAT], epsilon=1e-5)
+    inputs = [("i", ids), None, ("W", words), ("P", places), ("S", kinds), ("G", weight), ("B", beta)]
+    cases.add("EmbedLayerNormalization_first_segment", "EmbedLayerNormalization", inputs, [T.FLOAT, T.INT32], epsilon=1e-5)
     image = cases.floats(2, 4, 5, 8)
     for act in (0, 1):
         cases.add(f"GroupNorm_{act}", "GroupNorm", [("x", image), ("G", cases.floats(8)), ("B", cases.floats(8))], [T.FLOAT], groups=4, activation=act, channels_last=1)
+
+
+def sampling(cases):
+    cases.add("Unique", "Unique", [("x", numpy.round(cases.floats(12)))], [T.FLOAT, T.INT64, T.INT64])
+    modes = itertools.product(("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection"), (0, 1))
+    image, grid = cases.floats(2, 3, 5, 6), cases.floats(2, 4, 4, 2, scale=0.9)
+    for mode, padding, align in modes:
+        options = {"mode": mode, "padding_mode": padding, "align_corners": align}
+        for domain in ("", "com.microsoft"):
+            cases.add(f"GridSample_{mode}_{padding}_{align}_{domain or 'onnx'}", "GridSample", [("x", image), ("g", grid)], [T.FLOAT], domain=domain, **options)
+    # Coordinates and sizes are those of f32: 20 / 12 makes 20 of 12, and 1.1 leaves 5 as they are.
+    image = cases.floats(1, 2, 12, 5)
+    for mode, coordinates in itertools.product(("nearest", "linear", "cubic"), ("half_pixel", "asymmetric", "pytorch_half_pixel")):
+        options = {"mode": mode, "coordinate_transformation_mode": coordinates, "domain": ""}
+        if mode == "nearest":
+            options["nearest_mode"] = "floor"
+        for number, scales in enumerate(([20 / 12, 1.1], [1 / 3, 2 / 3], [7 / 3, 1.3])):
+            cases.add(f"Resize_{mode}_{coordinates}_{number}", "Resize", [("x", image), None, ("S", numpy.array([1, 1, *scales], F))], [T.FLOAT], **options)
+        wide = cases.floats(1, 1, 113, 224)
+        cases.add(f"Resize_{mode}_{coordinates}_sizes", "Resize", [("x", wide), None, None, ("S", numpy.array([1, 1, 300, 512]))], [T.FLOAT], **options)
 
 
 def products(cases):
@@ -384,6 +406,7 @@ def main():
     cases = Cases(Writer("microsoft"))
     activations(cases)
     norms(cases)
+    sampling(cases)
     products(cases)
     integer_products(cases)
     blocks(cases)

@@ -68,6 +68,7 @@ fn along(
     if place < low || place > high {
         place = match padding {
             GridPadding::Zeros => place,
+            GridPadding::Border if mode == GridMode::Cubic => place,
             GridPadding::Border => place.clamp(0.0, length - 1.0),
             GridPadding::Reflection => reflect(place, low, high),
         };

@@ -55,11 +55,11 @@ fn whole(dtype: DType, sum: f64, error: f64) -> Expected {
     Expected::Between { low: cut(sum - error), high: cut(sum + error) }
 }
 
-/// The coordinate in the input of coordinate `x` in the output.
-fn coordinate(params: &ResizeParams, axis: usize, x: f64, from: f64, to: f64) -> f64 {
-    let scale = params.scales[axis];
-    let (start, end) = (f64::from(params.region[axis].0), f64::from(params.region[axis].1));
-    match params.coordinates {
+/// The coordinate in the input of coordinate `x` in the output, which is defined in `f32`.
+fn coordinate(params: &ResizeParams, axis: usize, x: f32, from: f32, to: f32) -> f64 {
+    let scale = params.scales[axis] as f32;
+    let (start, end) = params.region[axis];
+    f64::from(match params.coordinates {
         CoordinateMode::Asymmetric => x / scale,
         CoordinateMode::PytorchHalfPixel | CoordinateMode::AlignCorners if to <= 1.0 => 0.0,
         CoordinateMode::AlignCorners => x * (from - 1.0) / (to - 1.0),
@@ -74,7 +74,7 @@ fn coordinate(params: &ResizeParams, axis: usize, x: f64, from: f64, to: f64) ->
         CoordinateMode::CropAndResize => {
             start * (from - 1.0) + x * (end - start) * (from - 1.0) / (to - 1.0)
         }
-    }
+    })
 }
 
 fn axis_weights(
@@ -88,7 +88,7 @@ fn axis_weights(
     if from == to && params.scales[axis] == 1.0 && !crops {
         return Some(vec![(x, 1.0)]);
     }
-    let at = coordinate(params, axis, x as f64, from as f64, to as f64);
+    let at = coordinate(params, axis, x as f32, from as f32, to as f32);
     if crops && (at < 0.0 || at > from as f64 - 1.0) {
         return None;
     }

@@ -4,6 +4,11 @@
 //! rows of the input that its other axes name are first mixed to one, element by element, and this is
 //! then mixed along the axis. Both loops run over neighbors in memory. The order in which the elements
 //! of one output are added depends on its taps alone.
+//!
+//! Linear interpolation between two elements per axis takes the rows as they are instead: each element
+//! is multiplied by the product of its weights, and the sum runs through the first row, then the
+//! second. Dequantized numbers often lie exactly halfway between two steps after it, so that the last
+//! bit of the sum decides which way they are quantized; this order gives the bits of onnxruntime.
 
 use millstream_core::{Operand, RawBuffer};
 
@@ -18,7 +23,8 @@ use crate::kernels::shared::scratch::reserve;
 use crate::kernels::shared::simd::{SimdFn, vectorized};
 use crate::kernels::shared::walk::Walk;
 
-/// `taps` has one entry per axis; no axis behind `last` changes.
+/// `taps` has one entry per axis; no axis behind `last` changes. With `direct`, rows are not mixed
+/// before they are mixed along that axis.
 ///
 /// # Safety
 ///
@@ -26,6 +32,7 @@ use crate::kernels::shared::walk::Walk;
 pub(super) unsafe fn resize<C: Float + Computed>(
     taps: &[Taps],
     last: usize,
+    direct: bool,
     outside: f32,
     dst: &Operand<RawBuffer>,
     src: &Operand<RawBuffer>,
@@ -43,6 +50,7 @@ pub(super) unsafe fn resize<C: Float + Computed>(
         Interpolator::<C> {
             taps,
             last,
+            direct,
             target: Walk::over([&dst.layout], last..rank),
             source: Walk::over([&src.layout], last..rank),
             output: Output::new(dst, 0),
@@ -59,6 +67,7 @@ pub(super) unsafe fn resize<C: Float + Computed>(
     try_parallel_for(parallel, rows * parts, work, |range| {
         let mut mixed = Vec::new();
         let mut sources = Vec::new();
+        let mut weights = Vec::new();
         for item in range {
             let (row, first) = (item / parts, item % parts * part);
             let len = part.min(behind - first);
@@ -67,8 +76,8 @@ pub(super) unsafe fn resize<C: Float + Computed>(
             // input.
             unsafe {
                 if inside {
-                    interpolator.mix(&sources, first, len, &mut mixed)?;
-                    interpolator.write(target, Some(&mixed), first, len);
+                    interpolator.mix(&sources, first, len, &mut mixed, &mut weights)?;
+                    interpolator.write(target, Some((&mixed, &weights)), first, len);
                 } else {
                     interpolator.write(target, None, first, len);
                 }
@@ -81,6 +90,8 @@ pub(super) unsafe fn resize<C: Float + Computed>(
 struct Interpolator<'a, C> {
     taps: &'a [Taps],
     last: usize,
+    /// Whether rows are only mixed along the axis.
+    direct: bool,
     /// One row of output and input, from the axis on.
     target: Walk<1>,
     source: Walk<1>,
@@ -134,6 +145,8 @@ impl<C: Float + Computed> Interpolator<'_, C> {
     }
 
     /// Mixes rows of the input to one: of each slice behind the axis the elements from `first` on.
+    /// Gives the weights of the rows that are left: 1, or those of the sources, whose rows then follow
+    /// each other.
     ///
     /// # Safety
     ///
@@ -144,17 +157,28 @@ impl<C: Float + Computed> Interpolator<'_, C> {
         first: usize,
         len: usize,
         mixed: &mut Vec<C>,
+        weights: &mut Vec<C>,
     ) -> Result {
         mixed.clear();
-        reserve(mixed, self.sizes[0].saturating_mul(len))?;
-        mixed.resize(self.sizes[0] * len, C::ZERO);
+        weights.clear();
+        let (row, rows) = (self.sizes[0] * len, if self.direct { sources.len() } else { 1 });
+        reserve(mixed, row.saturating_mul(rows))?;
+        mixed.resize(row * rows, C::ZERO);
+        reserve(weights, rows)?;
+        weights.resize(rows, C::from_f64(1.0));
         // Slices that are taken whole follow each other in the row.
         let (slices, length) =
             if len == self.behind { (1, self.sizes[0] * len) } else { (self.sizes[0], len) };
         let mut scratch = BlockBuffer::new();
-        for &(position, weight) in sources {
+        for (source, &(position, weight)) in sources.iter().enumerate() {
             // SAFETY: passed on.
             let input = unsafe { self.input.moved(position) };
+            let mixed = if self.direct {
+                weights[source] = C::from_f64(weight);
+                &mut mixed[source * row..][..row]
+            } else {
+                &mut mixed[..]
+            };
             let weight = C::from_f64(weight);
             for slice in 0..slices {
                 for start in (0..length).step_by(BLOCK) {
@@ -163,19 +187,24 @@ impl<C: Float + Computed> Interpolator<'_, C> {
                     // SAFETY: passed on.
                     let values = unsafe { input.read(&self.source, from, count, &mut scratch) };
                     let sums = &mut mixed[slice * length + start..][..count];
-                    vectorized(AddScaled { sums, values, weight });
+                    if self.direct {
+                        sums.copy_from_slice(values);
+                    } else {
+                        vectorized(AddScaled { sums, values, weight });
+                    }
                 }
             }
         }
         Ok(())
     }
 
-    /// Mixes along the axis and stores a row of the output; without a mixed row it lies outside.
+    /// Mixes rows with their weights along the axis and stores a row of the output; without rows it
+    /// lies outside.
     ///
     /// # Safety
     ///
     /// The row is one of the output, and nobody else touches these elements of its slices.
-    unsafe fn write(&self, target: usize, mixed: Option<&[C]>, first: usize, len: usize) {
+    unsafe fn write(&self, target: usize, mixed: Option<(&[C], &[C])>, first: usize, len: usize) {
         // SAFETY: passed on.
         let output = unsafe { self.output.moved(target) };
         let taps = |x: usize| mixed.zip(self.taps[self.last].at(x));
@@ -187,13 +216,16 @@ impl<C: Float + Computed> Interpolator<'_, C> {
                 unsafe {
                     output.write(&self.target, start, count, &mut scratch, |to| {
                         for (x, to) in (start..).zip(to) {
-                            let Some((mixed, taps)) = taps(x) else {
+                            let Some(((mixed, weights), taps)) = taps(x) else {
                                 to.write(self.outside);
                                 continue;
                             };
-                            let sum = taps.iter().fold(C::ZERO, |sum, &(at, weight)| {
-                                sum + mixed[at] * C::from_f64(weight)
-                            });
+                            let mut sum = C::ZERO;
+                            for (row, &of_row) in mixed.chunks_exact(self.sizes[0]).zip(weights) {
+                                for &(at, weight) in taps {
+                                    sum += row[at] * (C::from_f64(weight) * of_row);
+                                }
+                            }
                             to.write(self.settled(sum));
                         }
                     });
@@ -208,12 +240,15 @@ impl<C: Float + Computed> Interpolator<'_, C> {
                 let sums = &mut sums[..count];
                 match taps(x) {
                     None => sums.fill(self.outside),
-                    Some((mixed, taps)) => {
+                    Some(((mixed, weights), taps)) => {
                         sums.fill(C::ZERO);
-                        for &(at, weight) in taps {
-                            let values = &mixed[at * len + start..][..count];
-                            let weight = C::from_f64(weight);
-                            vectorized(AddScaled { sums: &mut *sums, values, weight });
+                        let rows = mixed.chunks_exact(self.sizes[0] * len);
+                        for (row, &of_row) in rows.zip(weights) {
+                            for &(at, weight) in taps {
+                                let values = &row[at * len + start..][..count];
+                                let weight = C::from_f64(weight) * of_row;
+                                vectorized(AddScaled { sums: &mut *sums, values, weight });
+                            }
                         }
                     }
                 }

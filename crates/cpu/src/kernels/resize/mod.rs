@@ -65,11 +65,12 @@ pub(super) unsafe fn resize(
         } else {
             let taps = scaled.iter().map(|axis| axis.taps(params)).collect::<Result<Vec<_>>>()?;
             let outside = params.extrapolation;
+            let direct = params.mode == ResizeMode::Linear && !params.antialias;
             // `f32` has all numbers of the other types.
             if matches!(dtype, DType::F64 | DType::I32 | DType::U32 | DType::I64 | DType::U64) {
-                interpolate::resize::<f64>(&taps, last, outside, dst, src, parallel)
+                interpolate::resize::<f64>(&taps, last, direct, outside, dst, src, parallel)
             } else {
-                interpolate::resize::<f32>(&taps, last, outside, dst, src, parallel)
+                interpolate::resize::<f32>(&taps, last, direct, outside, dst, src, parallel)
             }
         }
     }

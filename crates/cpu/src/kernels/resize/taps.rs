@@ -14,7 +14,7 @@ pub(super) struct Scaled {
     from: usize,
     to: usize,
     scale: f64,
-    region: (f64, f64),
+    region: (f32, f32),
 }
 
 /// Elements of the input and their weights, for each element of the output.
@@ -45,7 +45,7 @@ impl Scaled {
             from: src.layout.shape()[axis],
             to: dst.layout.shape()[axis],
             scale: params.scales[axis],
-            region: (params.region[axis].0.into(), params.region[axis].1.into()),
+            region: params.region[axis],
         };
         (0..dst.layout.rank()).map(axis).collect()
     }
@@ -57,24 +57,25 @@ impl Scaled {
         self.from == self.to && whole
     }
 
-    /// The coordinate in the input.
+    /// The coordinate in the input, computed in `f32`.
     fn coordinate(&self, x: usize) -> f64 {
-        let (x, from, to) = (x as f64, self.from as f64, self.to as f64);
-        let half_pixel = (x + 0.5) / self.scale - 0.5;
-        match self.coordinates {
+        let (x, from, to) = (x as f32, self.from as f32, self.to as f32);
+        let scale = self.scale as f32;
+        let half_pixel = (x + 0.5) / scale - 0.5;
+        f64::from(match self.coordinates {
             CoordinateMode::HalfPixel => half_pixel,
             CoordinateMode::HalfPixelSymmetric => {
-                let adjustment = to / (self.scale * from);
-                from / 2.0 * (1.0 - adjustment) + half_pixel
+                let adjustment = to / (scale * from);
+                from / 2.0 * (1.0 - adjustment) + (x + 0.5) / scale - 0.5
             }
             CoordinateMode::PytorchHalfPixel if self.to > 1 => half_pixel,
             CoordinateMode::AlignCorners if self.to > 1 => x * (from - 1.0) / (to - 1.0),
             CoordinateMode::PytorchHalfPixel | CoordinateMode::AlignCorners => 0.0,
             CoordinateMode::AlignCornersByScale => {
-                let last = from * self.scale - 1.0;
+                let last = from * scale - 1.0;
                 if last > 0.0 { x * (from - 1.0) / last } else { 0.0 }
             }
-            CoordinateMode::Asymmetric => x / self.scale,
+            CoordinateMode::Asymmetric => x / scale,
             CoordinateMode::CropAndResize => {
                 let (start, end) = self.region;
                 if self.to > 1 {
@@ -83,7 +84,7 @@ impl Scaled {
                     0.5 * (start + end) * (from - 1.0)
                 }
             }
-        }
+        })
     }
 
     /// Whether a coordinate lies outside what a crop can show.
@@ -117,6 +118,8 @@ impl Scaled {
         reserve(&mut taps.starts, self.to.saturating_add(1))?;
         reserve(&mut taps.outside, self.to)?;
         taps.starts.push(0);
+        let is_linear =
+            params.mode == ResizeMode::Linear && !params.antialias && !params.exclude_outside;
         // When shrinking, the filter is as wide as in the output.
         let narrow = if params.antialias { self.scale.min(1.0) } else { 1.0 };
         let (reach, coefficient) = match params.mode {
@@ -137,6 +140,9 @@ impl Scaled {
             taps.outside.push(outside);
             if self.is_kept() {
                 taps.list.push((x, 1.0));
+            } else if !outside && is_linear && at >= self.from as f64 - 1.0 {
+                // The element at the end stands for both neighbors.
+                taps.list.extend([(self.from - 1, 0.5); 2]);
             } else if !outside {
                 let first = taps.list.len();
                 self.add(&mut taps.list, at, reach / narrow, params.exclude_outside, |distance| {

@@ -40,11 +40,53 @@ fn linear_examples_of_onnx_are_met() {
     assert_close(&up, &expected, 1e-14);
     let corners = params(ResizeMode::Linear, AlignCorners, &[2.0, 2.0]);
     let up = resized(&FOUR, [2, 2], [4, 4], corners);
-    assert_close(&up[..4], &[1.0, 4.0 / 3.0, 5.0 / 3.0, 2.0], 1e-14);
-    assert_close(&up[12..], &[3.0, 10.0 / 3.0, 11.0 / 3.0, 4.0], 1e-14);
+    // Coordinates are computed in `f32`: a third is no exact one.
+    assert_close(&up[..4], &[1.0, 4.0 / 3.0, 5.0 / 3.0, 2.0], 1e-7);
+    assert_close(&up[12..], &[3.0, 10.0 / 3.0, 11.0 / 3.0, 4.0], 1e-7);
     let values: Vec<f64> = (1..=8).map(f64::from).collect();
     let down = params(ResizeMode::Linear, HalfPixel, &[0.6, 0.6]);
     assert_close(&resized(&values, [2, 4], [1, 2], down), &[2.6666665, 4.3333331], 1e-6);
+}
+
+/// Numbers that lie halfway between two steps of a quantization must fall on the same side as in onnxruntime.
+#[test]
+fn linear_sums_run_through_the_first_row_and_then_the_second() {
+    let step = 0.0301f32;
+    let values: Vec<f32> = (0..63).map(|i| ((i * 37 % 255) as f32 - 128.0) * step).collect();
+    let src =
+        Tensor::floats(DType::F32, &[9, 7], &values.iter().map(|&x| x.into()).collect::<Vec<_>>());
+    let dst = Tensor::output(DType::F32, &[15, 11]);
+    let params = params(ResizeMode::Linear, HalfPixel, &[f64::from(1.7f32); 2]);
+    run(Command::resize(dst.operand(), src.operand(), params));
+    // The two neighbors along an axis and their weights, in `f32`.
+    let along = |x: usize, size: usize| {
+        let at = ((x as f32 + 0.5) / 1.7 - 0.5).clamp(0.0, (size - 1) as f32);
+        let (first, second) = (at as usize, (at as usize + 1).min(size - 1));
+        let weights = (second as f32 - at, at - first as f32);
+        (first, second, if first == second { (0.5, 0.5) } else { weights })
+    };
+    for (place, made) in dst.to_f64().into_iter().enumerate() {
+        let (top, bottom, rows) = along(place / 11, 9);
+        let (left, right, columns) = along(place % 11, 7);
+        let at = |row: usize, column: usize| values[row * 7 + column];
+        let sum = columns.0 * rows.0 * at(top, left)
+            + columns.1 * rows.0 * at(top, right)
+            + columns.0 * rows.1 * at(bottom, left)
+            + columns.1 * rows.1 * at(bottom, right);
+        assert_eq!(made as f32, sum, "at {place}");
+    }
+}
+
+/// 1 / (1 / 3) is 3, though a third as `f32` is a little more than a third.
+#[test]
+fn nearest_elements_do_not_fall_below_a_whole_coordinate() {
+    let values: Vec<f64> = (0..12).map(f64::from).collect();
+    let third = params(
+        ResizeMode::Nearest(NearestRounding::Floor),
+        Asymmetric,
+        &[1.0, f64::from(1.0f32 / 3.0)],
+    );
+    assert_eq!(resized(&values, [1, 12], [1, 4], third), [0.0, 3.0, 6.0, 9.0]);
 }
 
 #[test]

@@ -101,8 +101,9 @@ fn key_mask(at: &mut Expander<'_>, scores: &Scores, hidden: f32, mask: Edge) -> 
     let keys = at.shape(scores.key)[2];
     let shape = at.shape(mask);
     let seen = match shape[..] {
-        // The number of keys, and the first one.
-        [count] if count == batch || count == 2 * batch => {
+        // The number of keys, and the first one. The long form is the number, and where queries and keys begin
+        // once padding is taken out: here it is not.
+        [count] if count == batch || count == 2 * batch || count == 3 * batch + 2 => {
             let places = iota(at, at.dtype(mask), &[batch, keys], 1)?;
             let ends = slice(at, mask, 0, 0, batch)?;
             let ends = unsqueeze(at, ends, 1)?;

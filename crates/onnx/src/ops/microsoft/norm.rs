@@ -5,7 +5,7 @@ use millstream_graph::{Edge, Expanded, Expander, Value};
 
 use super::super::common::{
     Made, axis, broadcast, cast, each, fill, iota, one, pair, permute, reduce, refuse, reshape,
-    squeeze, with_number,
+    slice, squeeze, with_number,
 };
 use crate::node::{NodeDef, operator};
 use crate::registry::Table;
@@ -116,8 +116,12 @@ fn embed(node: &mut NodeDef<'_, '_>) -> Made {
         let mut sum = at.apply(Op::Gather { axis: 0 }, &[words, ids])?;
         let at_places = at.apply(Op::Gather { axis: 0 }, &[places, positions])?;
         sum = pair(at, BinaryOp::Add, sum, at_places)?;
-        if let (Some(segments), Some(table)) = (inputs.optional(1)?, inputs.optional(4)?) {
-            let of_segments = at.apply(Op::Gather { axis: 0 }, &[table, segments])?;
+        if let Some(table) = inputs.optional(4)? {
+            let of_segments = match inputs.optional(1)? {
+                Some(segments) => at.apply(Op::Gather { axis: 0 }, &[table, segments])?,
+                // All are of the first segment.
+                None => slice(at, table, 0, 0, 1)?,
+            };
             sum = pair(at, BinaryOp::Add, sum, of_segments)?;
         }
         let (weight, bias) = (inputs.tensor(5)?, inputs.tensor(6)?);

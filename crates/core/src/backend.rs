@@ -182,6 +182,19 @@ pub trait Backend: Send + Sync + 'static {
         false
     }
 
+    /// How many batches execute at a time, for a device that has an arena [bound](Batch::bind_arena) to each batch when
+    /// it begins to execute it. The runs of all streams then share so many arenas. Others get batches with arenas of their
+    /// streams.
+    fn arena_users(&self) -> Option<usize> {
+        None
+    }
+
+    /// Bytes of the first segment that a stream takes for many small blocks of a size; each further one is twice as large,
+    /// up to the usual size. Small for a device on which taking a segment costs little.
+    fn first_segment(&self) -> usize {
+        usize::MAX
+    }
+
     /// Bytes that weights of this layout take when packed for matrix products, or `None` where
     /// packing gains nothing; see [`Command::pack_weights`](crate::Command::pack_weights).
     fn packed_bytes(&self, _weights: &Layout) -> Option<usize> {

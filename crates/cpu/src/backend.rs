@@ -99,6 +99,16 @@ impl Backend for CpuBackend {
         true
     }
 
+    /// A batch executes with a permit.
+    fn arena_users(&self) -> Option<usize> {
+        Some(self.engine.permits())
+    }
+
+    /// Segments come from the heap. Most callers have few values of a size, so that a stream should not begin with many.
+    fn first_segment(&self) -> usize {
+        16 << 10
+    }
+
     fn packed_bytes(&self, weights: &Layout) -> Option<usize> {
         kernels::packed_bytes(weights)
     }

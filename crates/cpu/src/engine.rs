@@ -102,6 +102,11 @@ impl Engine {
         self.cores
     }
 
+    /// Batches that execute at a time.
+    pub fn permits(&self) -> usize {
+        self.cores + self.spare
+    }
+
     /// Cores that nobody has a permit for.
     pub fn free_cores(&self) -> usize {
         self.admission.free().saturating_sub(self.spare)

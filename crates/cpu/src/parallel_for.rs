@@ -105,6 +105,10 @@ impl ParallelFor<'_> {
 }
 
 impl Parallel for ParallelFor<'_> {
+    fn is_shared(&self) -> bool {
+        self.engine.intra_op && self.engine.free_cores() > 0
+    }
+
     fn run(&self, chunks: usize, body: &(dyn Fn(usize) + Sync)) {
         if chunks <= 1 || !self.engine.intra_op {
             (0..chunks).for_each(body);

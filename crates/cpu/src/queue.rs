@@ -11,7 +11,9 @@ use std::time::Instant;
 
 use millstream_core::profiler::{Span, StreamProfile, now_ns};
 use millstream_core::sync::schedule::{AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
-use millstream_core::{Batch, Progress, Queue, QueueContext, Result, WaitFor, panic_message};
+use millstream_core::{
+    Batch, Error, Progress, Queue, QueueContext, Result, WaitFor, panic_message,
+};
 
 use crate::dependents::Dependents;
 use crate::engine::Engine;
@@ -104,8 +106,9 @@ impl CpuQueue {
     /// Executes what is left of a batch taken with [`begin`](Self::begin), as far as is allowed, and gives
     /// the token back. The caller has a permit. Progress is made when the whole batch is through; a batch
     /// with Commands left is put back.
-    pub fn execute(&self, batch: Batch, budget: &mut WorkBudget) -> Executed {
-        if !self.run_commands(&batch, budget) {
+    pub fn execute(&self, mut batch: Batch, budget: &mut WorkBudget) -> Executed {
+        let no_arena = batch.bind_arena().err();
+        if !self.run_commands(&batch, no_arena.as_ref(), budget) {
             self.put_back(batch);
             return Executed::InPart;
         }
@@ -122,16 +125,28 @@ impl CpuQueue {
         Executed::Whole { more }
     }
 
-    /// Executes the Commands that are left, and says whether all are done.
-    fn run_commands(&self, batch: &Batch, budget: &mut WorkBudget) -> bool {
+    /// Executes the Commands that are left, and says whether all are done. Those of a plan fail if it has no arena.
+    fn run_commands(
+        &self,
+        batch: &Batch,
+        no_arena: Option<&Error>,
+        budget: &mut WorkBudget,
+    ) -> bool {
+        let planned = batch.plan().map_or(0..0, |plan| plan.commands.clone());
         let parallel = ParallelFor { engine: &self.engine, stream: self.stream };
         let profiled = self.profile.enabled();
         let mut spans = Vec::with_capacity(if profiled { batch.commands.len() } else { 0 });
         let mut all = true;
+        let _scratch = kernels::lease_scratch();
         let done = (self.executed.load(Ordering::Relaxed) + 1).saturating_sub(batch.first) as usize;
         for (index, command) in batch.commands.iter().enumerate().skip(done) {
             let sequence = batch.first + index as u64;
             if batch.inherit(index, &self.progress) {
+                self.executed.store(sequence, Ordering::Relaxed);
+                continue;
+            }
+            if let Some(error) = no_arena.filter(|_| planned.contains(&index)) {
+                batch.fail(index, error.clone(), &self.progress);
                 self.executed.store(sequence, Ordering::Relaxed);
                 continue;
             }
@@ -190,5 +205,6 @@ impl Queue for CpuQueue {
 
     fn trim(&self) {
         kernels::SCRATCH_STORE.free_spare();
+        kernels::free_idle_scratch();
     }
 }

@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::WaitFor;
 use crate::fault::{self, Fault, PlacedValue, Value};
+use crate::memory::ArenaLease;
 use crate::plan::Bases;
 use crate::{Access, BoundCommand, Error, LayerName, Op, OpKind, PlanPart, Progress};
 
@@ -50,6 +51,8 @@ impl std::fmt::Debug for Batch {
 /// The Commands of a plan in a batch. Boxed, since batches are moved.
 struct Planned {
     part: PlanPart,
+    /// On a device that binds arenas late; see [`Batch::bind_arena`].
+    arena: Option<ArenaLease>,
     /// How many entries of `layers` belong to them and to what comes before.
     layers: usize,
 }
@@ -111,7 +114,7 @@ impl BatchLists {
 
     /// Marks the last Commands as those of a plan.
     pub fn set_plan(&mut self, part: PlanPart) {
-        self.plan = Some(Box::new(Planned { part, layers: self.layers.len() }));
+        self.plan = Some(Box::new(Planned { part, arena: None, layers: self.layers.len() }));
     }
 
     pub fn has_plan(&self) -> bool {
@@ -126,11 +129,11 @@ impl BatchLists {
     }
 
     /// Writes this run's addresses into the Commands of the plan.
-    pub fn patch_plan(&mut self, bases: Bases) {
+    pub fn patch_plan(&mut self, bases: Bases, arena: Option<ArenaLease>) {
         if let Some(plan) = &mut self.plan {
-            let part = &mut plan.part;
-            let first = part.commands.start;
-            part.patch(&mut self.commands[first..], bases);
+            let first = plan.part.commands.start;
+            plan.part.patch(&mut self.commands[first..], bases, arena.is_some());
+            plan.arena = arena;
         }
     }
 
@@ -191,6 +194,10 @@ impl Batch {
     pub(crate) fn into_lists(self) -> BatchLists {
         let Self { commands, layers, values, plan, .. } = self;
         let mut lists = BatchLists { commands, values, layers, layer: None, plan };
+        // The arena goes to the next run.
+        if let Some(plan) = &mut lists.plan {
+            plan.arena = None;
+        }
         if !lists.cut_behind_plan() {
             lists.commands.clear();
             lists.layers.clear();
@@ -198,6 +205,25 @@ impl Batch {
             lists.plan = None;
         }
         lists
+    }
+
+    /// Gives the plan in this batch its arena, before its first Command runs; see
+    /// [`Backend::arena_users`](crate::Backend::arena_users). Nothing if it has one, or needs none. The batch has the arena
+    /// alone until it is [recycled](Progress::recycle). Called with no lock held.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`], if more batches have arenas than was said. The Commands of the plan then have to
+    /// [fail](Self::fail) with it.
+    pub fn bind_arena(&mut self) -> crate::Result<()> {
+        if let Some(plan) = &mut self.plan
+            && let Some(lease) = &mut plan.arena
+            && let Some(arena) = lease.bind()?
+        {
+            let first = plan.part.commands.start;
+            plan.part.bind(&mut self.commands[first..], arena);
+        }
+        Ok(())
     }
 
     /// The plan in this batch, if there is one.

@@ -145,7 +145,7 @@ impl Device {
             status: AtomicU8::new(OPEN),
             fault_log: FaultLog::default(),
             pool: StreamPool::new(streams),
-            memory: DeviceMemory::new(limit, config.memory_high, config.memory_low),
+            memory: DeviceMemory::new(limit, config.memory_high, config.memory_low, &*backend),
             profiler: Profiler::new(&info.name, config.profiler_ring),
             info,
             config,

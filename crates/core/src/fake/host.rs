@@ -5,8 +5,13 @@ use std::ptr::NonNull;
 use crate::{HostBounds, HostPiece};
 
 /// The bounds of the pool: small, so that tests reach them.
-pub(super) const BOUNDS: HostBounds =
-    HostBounds { smallest: 4096, largest: 64 << 10, pieces: 4, total: 128 << 10 };
+pub(super) const BOUNDS: HostBounds = HostBounds {
+    smallest: 4096,
+    smallest_of_one_user: 4096,
+    largest: 64 << 10,
+    pieces: 4,
+    total: 128 << 10,
+};
 
 pub(super) struct HostMemory(Box<[u64]>);
 

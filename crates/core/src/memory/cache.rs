@@ -192,6 +192,11 @@ impl StreamCache {
         self.open[class] = Some(index as u32);
     }
 
+    /// How many segments there are for blocks of a class.
+    pub fn slabs_of(&self, class: usize) -> usize {
+        self.slabs.iter().flatten().filter(|slab| slab.class == class).count()
+    }
+
     fn place(&mut self, slab: Slab) -> usize {
         match self.slabs.iter().position(Option::is_none) {
             Some(index) => {

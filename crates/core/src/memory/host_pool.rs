@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::HostBytes;
 use crate::command::PoolEntry;
-use crate::stream::thread_number;
+use crate::stream::{thread_number, works_as_user};
 use crate::sync::Checkout;
 use crate::sync::shim::{Mutex, lock};
 
@@ -36,6 +36,8 @@ pub unsafe trait HostPiece: Send + Sync + 'static {
 pub struct HostBounds {
     /// The smallest transfer that gets a piece.
     pub smallest: usize,
+    /// The same for who works as [one user](crate::Stream::as_one_user) of the stream.
+    pub smallest_of_one_user: usize,
     /// The largest.
     pub largest: usize,
     /// How many pieces there are at most.
@@ -100,7 +102,9 @@ impl<M: HostPiece> HostPool<M> {
     /// it is given. `None` for a size out of bounds, when too much is checked out, when `make` gave nothing,
     /// or after [`close`](Self::close).
     pub fn take(&self, bytes: usize, make: impl FnOnce(usize) -> Option<M>) -> Option<HostBytes> {
-        if bytes < self.bounds.smallest.max(1) || bytes > self.bounds.largest {
+        let HostBounds { smallest, smallest_of_one_user, .. } = self.bounds;
+        let smallest = if works_as_user() { smallest_of_one_user } else { smallest };
+        if bytes < smallest.max(1) || bytes > self.bounds.largest {
             return None;
         }
         // Declared before the guard, so that it is dropped without the lock.

@@ -6,6 +6,7 @@
 //! - Uses of settled blocks (weights) are not tracked. A dropped one is freed after a grace period: when every
 //!   stream has passed what it had recorded by then.
 
+mod arena;
 mod block;
 mod buffer;
 mod cache;
@@ -24,6 +25,7 @@ mod uses;
 
 use std::ptr::NonNull;
 
+pub(crate) use arena::ArenaLease;
 pub(crate) use block::Block;
 pub use buffer::Buffer;
 pub(crate) use cache::StreamCache;
@@ -32,13 +34,14 @@ pub use host_pool::{HostBounds, HostPiece, HostPool};
 pub use stats::MemoryStats;
 pub(crate) use uses::Uses;
 
+use self::arena::Arenas;
 use self::pending_frees::PendingFrees;
 use self::settled::Retired;
 use crate::device::DeviceInner;
 use crate::plan;
 use crate::stream::{Recorder, StreamInner, thread_number};
 use crate::sync::schedule::{AtomicUsize, Ordering};
-use crate::{Error, Result, Segment};
+use crate::{Backend, Error, Result, Segment};
 
 /// The memory of a device, across its streams.
 pub(crate) struct DeviceMemory {
@@ -47,31 +50,45 @@ pub(crate) struct DeviceMemory {
     low: usize,
     /// The size of a segment for many small blocks.
     slab: usize,
+    /// That of a stream's first for blocks of a class.
+    first_slab: usize,
     reserved: AtomicUsize,
     peak: AtomicUsize,
     retired: Retired,
     pending_frees: PendingFrees,
+    arenas: Arenas,
 }
 
 impl DeviceMemory {
-    pub fn new(limit: usize, high_percent: u32, low_percent: u32) -> Self {
+    pub fn new(limit: usize, high_percent: u32, low_percent: u32, backend: &dyn Backend) -> Self {
         let share = |percent: u32| (limit as u128 * u128::from(percent) / 100) as usize;
+        // Every stream has its own slabs for every size that it uses. Empty slabs of all streams together must
+        // not fill a small budget.
+        let slab = (limit / 1024).clamp(64 << 10, 1 << 20);
         Self {
             limit,
             high: share(high_percent),
             low: share(low_percent),
-            // Every stream has its own slabs for every size that it uses. Empty slabs of all streams together must
-            // not fill a small budget.
-            slab: (limit / 1024).clamp(64 << 10, 1 << 20),
+            slab,
+            first_slab: backend.first_segment().min(slab),
             reserved: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
             retired: Retired::default(),
             pending_frees: PendingFrees::new(),
+            arenas: Arenas::new(backend.arena_users().unwrap_or(0)),
         }
     }
 
     fn reserved(&self) -> usize {
         self.reserved.load(Ordering::Relaxed)
+    }
+
+    /// The size of a stream's next segment for small blocks of a class, of which it has so many: each is twice as large as
+    /// the one before.
+    fn slab_after(&self, slabs: usize) -> usize {
+        let doubled =
+            1usize.checked_shl(slabs as u32).and_then(|times| self.first_slab.checked_mul(times));
+        doubled.map_or(self.slab, |bytes| bytes.min(self.slab))
     }
 
     /// Whether `bytes` more stay below the high watermark.
@@ -229,6 +246,16 @@ pub(crate) fn trim_device(device: &'static DeviceInner) {
     for stream in device.pool().created() {
         trim_stream(stream);
     }
+    trim_arenas(device);
+}
+
+/// Frees the arenas of a device that no recorded run needs.
+fn trim_arenas(device: &DeviceInner) {
+    let memory = device.memory();
+    // Before they are taken out: who no longer finds them sees that their free is pending.
+    memory.pending_frees.begin();
+    memory.release(memory.arenas.trim());
+    memory.pending_frees.end();
 }
 
 fn out_of_memory(device: &'static DeviceInner, requested: usize) -> Error {

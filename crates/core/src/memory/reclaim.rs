@@ -3,9 +3,9 @@
 
 use std::time::Instant;
 
-use super::{Buffer, from_cache, size_class, trim_device, trim_stream};
-use crate::Result;
+use super::{Buffer, from_cache, size_class, trim_arenas, trim_device, trim_stream};
 use crate::stream::StreamInner;
+use crate::{Result, Segment};
 
 #[derive(Clone, Copy, Debug)]
 enum ReclaimStep {
@@ -28,44 +28,14 @@ const STEPS: [ReclaimStep; 5] = [
 /// time, the call fails for lack of memory.
 const ATTEMPTS: usize = 4;
 
+/// A block of a class from memory that is found or freed for it.
 pub(super) fn grow(stream: &'static StreamInner, class: usize, bytes: usize) -> Result<Buffer> {
-    let device = stream.device_inner();
-    let pending_frees = &device.memory().pending_frees;
-    for _ in 0..ATTEMPTS {
-        let before = pending_frees.finished();
-        if let Some(buffer) = reclaim_once(stream, class, bytes)? {
-            return Ok(buffer);
-        }
-        let deadline = Instant::now().checked_add(device.config().wait_timeout);
-        if !pending_frees.any_since(before, deadline) {
-            break;
-        }
-    }
-    Err(super::out_of_memory(device, bytes))
-}
-
-fn reclaim_once(
-    stream: &'static StreamInner,
-    class: usize,
-    bytes: usize,
-) -> Result<Option<Buffer>> {
     let device = stream.device_inner();
     let memory = device.memory();
     let single = size_class::class_bytes(class);
-    let slab = size_class::slab_bytes(class, memory.slab);
-    keep_below_high_water(stream, slab);
-    for step in STEPS {
-        match step {
-            ReclaimStep::NewSegment => {}
-            ReclaimStep::OwnDeferred => submit_deferred_uses(stream),
-            ReclaimStep::OwnCache => trim_stream(stream),
-            ReclaimStep::OtherCaches => trim_device(device),
-            ReclaimStep::Idle => {
-                // A fault of other work is reported by its own call.
-                let _ = device.wait_idle();
-                trim_device(device);
-            }
-        }
+    let slabs = stream.lock().cache.slabs_of(class);
+    let slab = size_class::slab_bytes(class, memory.slab_after(slabs));
+    reclaim(stream, (slab, bytes), || {
         if let Some(buffer) = from_cache(stream, class, bytes) {
             return Ok(Some(buffer));
         }
@@ -79,8 +49,54 @@ fn reclaim_once(
                 }
             }
         }
+        Ok(None)
+    })
+}
+
+/// The same for a segment that belongs to no stream.
+pub(super) fn grow_segment(stream: &'static StreamInner, bytes: usize) -> Result<Segment> {
+    let device = stream.device_inner();
+    reclaim(stream, (bytes, bytes), || device.memory().take_segment(device, bytes))
+}
+
+/// Tries again after each step. `taken` bytes are taken from the device at best, for a request of `bytes`.
+fn reclaim<T>(
+    stream: &'static StreamInner,
+    (taken, bytes): (usize, usize),
+    mut attempt: impl FnMut() -> Result<Option<T>>,
+) -> Result<T> {
+    let device = stream.device_inner();
+    let pending_frees = &device.memory().pending_frees;
+    for _ in 0..ATTEMPTS {
+        let before = pending_frees.finished();
+        keep_below_high_water(stream, taken);
+        for step in STEPS {
+            take(step, stream);
+            if let Some(found) = attempt()? {
+                return Ok(found);
+            }
+        }
+        let deadline = Instant::now().checked_add(device.config().wait_timeout);
+        if !pending_frees.any_since(before, deadline) {
+            break;
+        }
     }
-    Ok(None)
+    Err(super::out_of_memory(device, bytes))
+}
+
+fn take(step: ReclaimStep, stream: &'static StreamInner) {
+    let device = stream.device_inner();
+    match step {
+        ReclaimStep::NewSegment => {}
+        ReclaimStep::OwnDeferred => submit_deferred_uses(stream),
+        ReclaimStep::OwnCache => trim_stream(stream),
+        ReclaimStep::OtherCaches => trim_device(device),
+        ReclaimStep::Idle => {
+            // A fault of other work is reported by its own call.
+            let _ = device.wait_idle();
+            trim_device(device);
+        }
+    }
 }
 
 /// Submits the Commands of other streams that deferred blocks wait for.
@@ -95,7 +111,7 @@ fn submit_deferred_uses(stream: &'static StreamInner) {
 }
 
 /// Above the high watermark, frees cached memory down to the low watermark: first that of the calling stream, then
-/// that of the others.
+/// that of the others, then arenas that no run needs.
 fn keep_below_high_water(stream: &'static StreamInner, bytes: usize) {
     let device = stream.device_inner();
     let memory = device.memory();
@@ -111,4 +127,5 @@ fn keep_below_high_water(stream: &'static StreamInner, bytes: usize) {
             return;
         }
     }
+    trim_arenas(device);
 }

@@ -6,6 +6,9 @@ const SMALLEST: usize = 256;
 /// The largest size that has a class.
 pub(crate) const LARGEST: usize = 1 << 62;
 
+/// How many classes there are.
+pub(crate) const COUNT: usize = (62 - 8) * 4 + 1;
+
 /// The class of the smallest block that holds `bytes`.
 pub(crate) fn class_of(bytes: usize) -> usize {
     if bytes <= SMALLEST {

@@ -26,6 +26,9 @@ pub struct MemoryStats {
     pub segments: usize,
     /// The same per stream.
     pub streams: Vec<StreamMemory>,
+    /// Arenas of plans that the device binds when they run. Those that no run has are part of `cached`, the others of
+    /// `in_use`.
+    pub arenas: usize,
     /// Memory that kernels have beside buffers, in use or kept for later; not part of `reserved`. All CPU devices
     /// of a process share theirs.
     pub scratch: usize,
@@ -34,17 +37,28 @@ pub struct MemoryStats {
 /// One line for the device, and one for each stream that holds anything.
 impl fmt::Display for MemoryStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { in_use, cached, deferred, reserved, peak, limit, segments, scratch, streams } =
-            self;
+        let Self {
+            in_use,
+            cached,
+            deferred,
+            reserved,
+            peak,
+            limit,
+            segments,
+            arenas,
+            scratch,
+            streams,
+        } = self;
         write!(
             f,
-            "{} in use, {} cached, {} deferred; {} reserved in {segments} segments (peak {}, limit {}); {} scratch",
+            "{} in use, {} cached, {} deferred; {} reserved in {segments} segments (peak {}, limit {}); {} arenas, {} scratch",
             Mib(*in_use),
             Mib(*cached),
             Mib(*deferred),
             Mib(*reserved),
             Mib(*peak),
             Mib(*limit),
+            Mib(*arenas),
             Mib(*scratch)
         )?;
         let holds = |stream: &&StreamMemory| stream.in_use + stream.cached + stream.deferred > 0;
@@ -80,15 +94,17 @@ pub(crate) fn collect(device: &'static DeviceInner) -> MemoryStats {
     let sum = |field: fn(&StreamMemory) -> usize| streams.iter().map(field).sum::<usize>();
     // Blocks in their grace period still count as in use for their home stream.
     let retired = memory.retired.bytes();
+    let (arenas, unused, arena_segments) = memory.arenas().stats();
     MemoryStats {
-        in_use: sum(|stream| stream.in_use).saturating_sub(retired),
-        cached: sum(|stream| stream.cached),
+        in_use: sum(|stream| stream.in_use).saturating_sub(retired) + arenas - unused,
+        cached: sum(|stream| stream.cached) + unused,
         deferred: sum(|stream| stream.deferred) + retired,
         reserved: memory.reserved(),
         peak: memory.peak.load(Ordering::Relaxed),
         limit: memory.limit,
-        segments: sum(|stream| stream.segments),
+        segments: sum(|stream| stream.segments) + arena_segments,
         streams,
+        arenas,
         scratch: device.backend().scratch_bytes(),
     }
 }

@@ -163,7 +163,13 @@ impl PlanPart {
 
     /// Writes the addresses of a run into the Commands, which begin the list. Usually they are those of the run before,
     /// and nothing is written.
-    pub(crate) fn patch(&mut self, commands: &mut [BoundCommand], bases: Bases) {
+    ///
+    /// With `late`, the arena is not among the bases: [`bind`](Self::bind) gives it to the Commands before they run.
+    pub(crate) fn patch(&mut self, commands: &mut [BoundCommand], mut bases: Bases, late: bool) {
+        if late {
+            let before = self.bases.get(bases.len()).map_or(0, |arena| arena.address);
+            bases.push(Base { address: before, value: Value::GOOD });
+        }
         let same = |(old, new): (&Base, &Base)| old.address == new.address;
         if self.bases.len() != bases.len() || !self.bases.iter().zip(&bases).all(same) {
             for patch in &self.facts.patches {
@@ -172,6 +178,18 @@ impl PlanPart {
             }
         }
         self.bases = bases;
+    }
+
+    /// Writes the address of an arena into the Commands. Usually it is that of the run before, and nothing is written.
+    pub(crate) fn bind(&mut self, commands: &mut [BoundCommand], arena: Base) {
+        let Some(index) = self.bases.len().checked_sub(1) else { return };
+        let before = std::mem::replace(&mut self.bases[index], arena);
+        if before.address != arena.address {
+            for patch in self.facts.patches.iter().filter(|patch| patch.base == index) {
+                let operand = commands[patch.command as usize].operand_mut(patch.operand as usize);
+                operand.buffer.address = arena.address + patch.offset;
+            }
+        }
     }
 
     /// The operands of a Command as values. Only needed after a failure.

@@ -25,7 +25,7 @@ pub(crate) use record::clear_rest;
 pub(crate) use submit::{Deadline, Reason};
 pub use timepoint::Timepoint;
 pub use transfer::Download;
-pub(crate) use turn::thread_number;
+pub(crate) use turn::{thread_number, works_as_user};
 
 use std::fmt;
 use std::sync::Arc;
@@ -170,6 +170,25 @@ impl Stream {
     #[doc(alias = "torch.cuda.stream")]
     pub fn scope<R>(&self, work: impl FnOnce() -> R) -> R {
         current::scope(self, work)
+    }
+
+    /// Does `work` as one and the same user of this stream, whichever thread does it: for threads that take turns on a stream, one at
+    /// a time. The memory that it takes, on the device and pinned on the host, is that of the work before, so that a device can
+    /// replay its batches. Otherwise memory stays with the thread that had it.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::{Device, Stream};
+    ///
+    /// # fn main() -> millstream::Result<()> {
+    /// let own = Stream::new(&Device::cpu()?)?;
+    /// let buffer = own.as_one_user(|| own.allocate(64))?;
+    /// # drop(buffer);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn as_one_user<R>(&self, work: impl FnOnce() -> R) -> R {
+        turn::work_as(std::ptr::from_ref(self.inner).addr(), work)
     }
 
     /// Makes this the calling thread's current stream until it ends or another one is made current. Meanwhile the

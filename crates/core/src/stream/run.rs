@@ -7,7 +7,7 @@ use super::submit::{Reason, Submitted};
 use super::turn::thread_number;
 use super::{StreamInner, Timepoint};
 use crate::counters::LiveCounters;
-use crate::memory;
+use crate::memory::{self, ArenaLease};
 use crate::plan::{Base, Bases, Part};
 use crate::{Buffer, Command, Error, Plan, Result};
 
@@ -23,7 +23,7 @@ pub(super) fn run(
         outputs.iter().copied().zip(plan.outputs()),
         inputs.iter().copied().zip(plan.inputs()),
     );
-    let mut arena = None;
+    let mut arena = RunArena::default();
     let parts = plan.parts();
     // Memory that was not written yet may hold another caller's data.
     for output in plan.states().iter().map(|&index| outputs[index]) {
@@ -123,12 +123,51 @@ fn misfit(plan: &Plan, inputs: &[&Buffer], outputs: &[&Buffer]) -> Error {
     Error::Invalid { op: "run", reason }
 }
 
+/// The temporary memory of a run: a block of the stream, or a reservation where the device binds arenas when batches begin.
+#[derive(Default)]
+struct RunArena {
+    block: Option<Buffer>,
+    lease: Option<ArenaLease>,
+}
+
+impl RunArena {
+    fn is_none(&self) -> bool {
+        self.block.is_none() && self.lease.is_none()
+    }
+
+    /// Whether the runs of a plan share arenas with others. The parts of a plan that has several are different batches,
+    /// which have one arena.
+    fn is_shared(stream: &'static StreamInner, plan: &Plan) -> bool {
+        stream.device_inner().memory().arenas().are_shared() && plan.parts().len() == 1
+    }
+
+    /// What is to be had with the stream's lock held.
+    fn at_hand(stream: &'static StreamInner, recorder: &mut Recorder, plan: &Plan) -> Self {
+        let bytes = plan.arena_bytes();
+        if Self::is_shared(stream, plan) {
+            return Self {
+                lease: ArenaLease::try_reserve(stream.device_inner(), bytes),
+                block: None,
+            };
+        }
+        Self { block: memory::allocate_cached(stream, recorder, bytes), lease: None }
+    }
+
+    fn new(stream: &'static StreamInner, plan: &Plan) -> Result<Self> {
+        let bytes = plan.arena_bytes();
+        if Self::is_shared(stream, plan) {
+            return Ok(Self { lease: Some(ArenaLease::grow(stream, bytes)?), block: None });
+        }
+        Ok(Self { block: Some(memory::allocate(stream, bytes)?), lease: None })
+    }
+}
+
 /// Records the Commands of one batch; the sequence number of the last.
 fn run_part(
     stream: &'static StreamInner,
     (plan, part): (&Plan, &Part),
     ends: &Command<&Buffer>,
-    arena: &mut Option<Buffer>,
+    arena: &mut RunArena,
     call: &mut RecordCall,
 ) -> Result<u64> {
     let device = stream.device_inner();
@@ -148,10 +187,10 @@ fn run_part(
             continue;
         }
         if arena.is_none() && plan.arena_bytes() > 0 {
-            *arena = memory::allocate_cached(stream, &mut recorder, plan.arena_bytes());
+            *arena = RunArena::at_hand(stream, &mut recorder, plan);
             if arena.is_none() {
                 drop(recorder);
-                *arena = Some(memory::allocate(stream, plan.arena_bytes())?);
+                *arena = RunArena::new(stream, plan)?;
                 continue;
             }
         }
@@ -167,7 +206,7 @@ fn run_part(
             Err(error) => return Err(error),
         }
         begin_batch(stream, &mut recorder, thread);
-        push(stream, &mut recorder, part, ends, arena.as_ref());
+        push(stream, &mut recorder, part, ends, arena);
         stream.set_recorded(last);
         if device.is_full(&recorder.batch) {
             // A full device is no error of this call: the Commands were recorded.
@@ -183,7 +222,7 @@ fn push(
     recorder: &mut Recorder,
     part: &Part,
     ends: &Command<&Buffer>,
-    arena: Option<&Buffer>,
+    arena: &mut RunArena,
 ) {
     let counters = stream.counters();
     LiveCounters::add_locked(&counters.commands, part.commands() as u64);
@@ -192,13 +231,13 @@ fn push(
         let block = buffer.block();
         Base { address: buffer.raw().address, value: block.value() }
     };
-    let buffers = ends.accesses().map(|(_, operand)| operand.buffer).chain(arena);
+    let buffers = ends.accesses().map(|(_, operand)| operand.buffer).chain(&arena.block);
     let bases: Bases = buffers.map(base).collect();
     let batch = &mut recorder.batch;
     // Commands of an earlier run are reused: only their addresses are written.
     if !batch.is_empty() || !stream.progress().take_plan(part.key(), batch) {
         part.append_to(batch);
     }
-    batch.patch_plan(bases);
+    batch.patch_plan(bases, arena.lease.take());
     recorder.recorded += part.commands() as u64;
 }

@@ -8,6 +8,7 @@
 //! Waiting costs credits when it was in vain. A stream whose threads record without asking for results runs
 //! out of credits: its threads stop waiting and mix their Commands into large batches.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use super::StreamInner;
@@ -52,10 +53,34 @@ impl Turn {
     }
 }
 
-/// A number that no two living threads share.
+/// A number that no two living threads share, unless they [work as](work_as) the same user.
 pub(crate) fn thread_number() -> usize {
-    thread_local!(static PLACE: u8 = const { 0 });
-    PLACE.with(|place| std::ptr::from_ref(place).addr())
+    USER.with(|user| match user.get() {
+        0 => std::ptr::from_ref(user).addr(),
+        user => user,
+    })
+}
+
+thread_local! {
+    /// As whom the thread works; 0 if as itself.
+    static USER: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Whether the calling thread works as another user than itself.
+pub(crate) fn works_as_user() -> bool {
+    USER.get() != 0
+}
+
+/// Does some work as the user with this number, which is the address of something that lives.
+pub(super) fn work_as<R>(user: usize, work: impl FnOnce() -> R) -> R {
+    struct Before(usize);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            USER.set(self.0);
+        }
+    }
+    let _before = Before(USER.replace(user));
+    work()
 }
 
 /// What a thread that records has waited for so far.

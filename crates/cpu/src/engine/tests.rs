@@ -1,2 +1,3 @@
+mod arenas;
 mod chain;
 mod deadline;

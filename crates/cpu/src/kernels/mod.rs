@@ -55,6 +55,7 @@ pub use shared::parallel::{Parallel, Sequential};
 pub use supports::supports;
 
 pub(crate) use shared::scratch::STORE as SCRATCH_STORE;
+pub(crate) use shared::scratch::{free_idle as free_idle_scratch, lease as lease_scratch};
 
 use millstream_core::{
     AttentionOperands, BoundCommand, CacheWriteOperands, ConvIntegerOperands, DeformConvOperands,

@@ -17,14 +17,28 @@ use crate::platform::{Binding, HostVisible, Memory, Platform};
 /// gained: the batch equals the one before, whatever memory its transfers have.
 const STAGED_BYTES: usize = 16 << 10;
 
+/// Where threads take turns as one user of a stream, smaller ones are leased too: they have the same memory again and again, which makes
+/// their batches equal, and save both copies.
+const STAGED_BYTES_OF_ONE_USER: usize = 2 << 10;
+
 /// The bounds of a queue's leases.
-const QUEUE: HostBounds =
-    HostBounds { smallest: STAGED_BYTES + 1, largest: KEPT_BYTES, pieces: 64, total: 64 << 20 };
+const QUEUE: HostBounds = HostBounds {
+    smallest: STAGED_BYTES + 1,
+    smallest_of_one_user: STAGED_BYTES_OF_ONE_USER + 1,
+    largest: KEPT_BYTES,
+    pieces: 64,
+    total: 64 << 20,
+};
 
 /// The bounds of larger leases, and of those for which a queue has no memory left, for all queues of a device together:
 /// pinning so much memory takes far longer than transferring it, so that it is kept.
-const DEVICE: HostBounds =
-    HostBounds { smallest: 1 << 20, largest: 1 << 30, pieces: 64, total: 2 << 30 };
+const DEVICE: HostBounds = HostBounds {
+    smallest: 1 << 20,
+    smallest_of_one_user: 1 << 20,
+    largest: 1 << 30,
+    pieces: 64,
+    total: 2 << 30,
+};
 
 /// A piece of memory, and the number of the device on which it has its address.
 struct Piece<P: Platform> {

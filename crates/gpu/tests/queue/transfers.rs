@@ -43,6 +43,34 @@ fn large_transfers_are_direct_and_replayed() {
     assert_eq!(gpu.replays(), 2 * 19);
 }
 
+/// As calls that are joined: whichever thread leads a batch, it is the batch of the one before.
+#[test]
+fn batches_of_threads_that_take_turns_as_one_user_are_replayed() {
+    for count in [4 << 10, 64 << 10] {
+        let gpu = Gpu::new();
+        let stream = gpu.stream();
+        let call = |seed: usize| {
+            stream.as_one_user(|| {
+                let values = pattern(seed, count);
+                let parts = [&values[..count / 2], &values[count / 2..]];
+                let buffer = stream.allocate_with_parts(&bytes(count), &parts).unwrap();
+                let other = stream.allocate_with_parts(&bytes(count), &parts).unwrap();
+                let [first, second] = [buffer, other]
+                    .map(|buffer| stream.download(buffer.operand(bytes(count))).unwrap());
+                assert!(first.view_bytes().unwrap() == values, "{seed}");
+                assert!(second.view_bytes().unwrap() == values, "{seed}");
+            });
+        };
+        call(0);
+        let before = gpu.allocations();
+        let calls = 20;
+        for seed in 1..=calls {
+            std::thread::scope(|scope| drop(scope.spawn(|| call(seed))));
+        }
+        assert_eq!((gpu.allocations() - before, gpu.replays()), (0, calls as u64));
+    }
+}
+
 #[test]
 fn the_largest_transfers_are_direct_too_and_their_memory_is_kept() {
     const HUGE: usize = 40 << 20;

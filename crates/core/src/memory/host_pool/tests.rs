@@ -18,7 +18,13 @@ fn make(bytes: usize) -> Option<Plain> {
 }
 
 fn pool() -> HostPool<Plain> {
-    HostPool::new(HostBounds { smallest: 16, largest: 1024, pieces: 4, total: 2048 })
+    HostPool::new(HostBounds {
+        smallest: 16,
+        smallest_of_one_user: 8,
+        largest: 1024,
+        pieces: 4,
+        total: 2048,
+    })
 }
 
 fn take(pool: &HostPool<Plain>, bytes: usize) -> Option<HostBytes> {
@@ -53,6 +59,19 @@ fn a_caller_that_does_the_same_gets_the_same_addresses() {
     let first = addresses();
     assert!((0..5).all(|_| addresses() == first));
     assert_eq!(pool.count(), (3, 0));
+}
+
+#[test]
+fn threads_that_work_as_one_user_get_the_same_pieces_and_smaller_ones() {
+    let (device, _) = crate::fake::device(crate::Config::default(), 1 << 20, 1).unwrap();
+    let stream = crate::Stream::new(&device).unwrap();
+    let pool = pool();
+    assert!(take(&pool, 8).is_none());
+    let address = || stream.as_one_user(|| take(&pool, 8).unwrap().as_ptr().addr());
+    let first = address();
+    let others = std::thread::scope(|scope| scope.spawn(address).join().unwrap());
+    assert_eq!((others, pool.count()), (first, (1, 0)));
+    assert_ne!(take(&pool, 16).unwrap().as_ptr().addr(), first);
 }
 
 #[test]

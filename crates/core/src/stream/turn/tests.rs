@@ -8,6 +8,18 @@ fn threads_have_numbers_of_their_own() {
     assert_ne!(own, other);
 }
 
+#[test]
+fn threads_work_as_one_user() {
+    let user = 64;
+    let outer = work_as(user, || (work_as(2 * user, thread_number), thread_number()));
+    assert_eq!(outer, (2 * user, user));
+    assert_eq!(std::thread::spawn(move || work_as(user, thread_number)).join().unwrap(), user);
+    let own = thread_number();
+    let panicked = std::panic::catch_unwind(|| work_as(user, || panic!("planned")));
+    assert!(panicked.is_err());
+    assert_eq!(thread_number(), own);
+}
+
 /// Another thread that comes while this one has `count` batches begun, one after the other.
 #[cfg(not(loom))]
 fn comes_to_batches(count: usize, times_out: bool) -> Vec<bool> {

@@ -7,6 +7,11 @@ pub trait Parallel {
     /// Calls `body(i)` once for each `i` in `0..chunks`, in any order, perhaps at once on several
     /// threads, and returns when all are done.
     fn run(&self, chunks: usize, body: &(dyn Fn(usize) + Sync));
+
+    /// Whether other threads may take part. A hint for how to cut and what to ask caches for, which must not change a result.
+    fn is_shared(&self) -> bool {
+        false
+    }
 }
 
 /// Runs all chunks on the calling thread, in order.

@@ -117,6 +117,23 @@ pub(crate) fn prefetch<T>(first: *const T, count: usize) {
     let _ = (first, count);
 }
 
+/// Asks for the lines of `count` elements that will be written soon. Another core that has them gives them up meanwhile, which
+/// takes as long as some hundred multiplications. Any address will do.
+#[inline(always)]
+pub(crate) fn prefetch_write<T>(first: *const T, count: usize) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    for byte in (0..count * size_of::<T>()).step_by(LINE) {
+        let line = first.addr().wrapping_add(byte);
+        // SAFETY: the instruction changes nothing that the program could see, and never faults. A CPU that does not know it takes it for
+        // a no-op.
+        unsafe {
+            std::arch::asm!("prefetchw [{}]", in(reg) line, options(nomem, nostack, preserves_flags));
+        }
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = (first, count);
+}
+
 /// Makes all that this thread has stored with streaming stores visible before what it does next.
 #[inline(always)]
 pub(crate) fn fence() {

@@ -122,6 +122,10 @@ impl Parallel for Reversed {
     fn run(&self, chunks: usize, body: &(dyn Fn(usize) + Sync)) {
         (0..chunks).rev().for_each(body);
     }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
 }
 
 /// Runs chunks on this many threads, each taking every so-manyth chunk.
@@ -134,6 +138,10 @@ impl Parallel for Threads {
                 scope.spawn(move || (thread..chunks).step_by(self.0).for_each(body));
             }
         });
+    }
+
+    fn is_shared(&self) -> bool {
+        true
     }
 }
 

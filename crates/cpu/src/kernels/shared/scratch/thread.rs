@@ -8,7 +8,7 @@ use super::store::{Line, STORE, ScratchBuffer, Store};
 use crate::kernels::shared::fault::Result;
 
 thread_local! {
-    static SCRATCH: ThreadScratch = const { ThreadScratch::new(&STORE) };
+    pub(super) static SCRATCH: ThreadScratch = const { ThreadScratch::new(&STORE) };
 }
 
 /// The buffers of one thread. One that is in use is taken out, so that a nested use has its own.
@@ -131,6 +131,22 @@ impl ThreadScratch {
         };
         let stack: usize = self.stack.borrow().iter().map(ScratchBuffer::bytes).sum();
         stack + self.slots.iter().map(of_slot).sum::<usize>()
+    }
+
+    /// Exchanges all buffers with another one's.
+    pub fn swap(&self, other: &Self) {
+        let Self { store: _, stack, slots, has_new } = self;
+        stack.swap(&other.stack);
+        for ((buffer, content), (other_buffer, other_content)) in slots.iter().zip(&other.slots) {
+            buffer.swap(other_buffer);
+            content.swap(other_content);
+        }
+        has_new.swap(&other.has_new);
+    }
+
+    /// Frees all buffers that are not in use.
+    pub fn clear(&self) {
+        self.swap(&Self::new(self.store));
     }
 
     #[inline]

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::last::{BLOCK, TILE_PLACES, positions_inside};
 use super::product::{Conv, PRODUCTS_PER_ELEMENT};
-use super::taps::{SeenTap, TOGETHER};
+use super::taps::{MANY, SOME, SeenPlaces, SeenTap};
 use super::window::{AXES, Segment};
 use crate::kernels::matmul::micro_kernel::GemmElement;
 use crate::kernels::matmul::panels::PanelElement;
@@ -22,25 +22,31 @@ impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
     pub unsafe fn run_depthwise_last(&self, isa: Isa, parallel: &dyn Parallel) -> Result {
         let wide = self.window.axes[AXES - 1].outputs;
         let lines = self.batch * self.window.outputs() / wide.max(1);
+        let shared = parallel.is_shared();
         let (channels, taps) = (self.groups, self.window.taps.len());
-        let work = wide.saturating_mul(channels).saturating_mul(taps) / PRODUCTS_PER_ELEMENT;
-        let block = (BLOCK / channels / TOGETHER * TOGETHER).clamp(TOGETHER, TILE_PLACES);
-        try_parallel_for(parallel, lines, work, |range| {
+        let block = (BLOCK / channels / MANY * MANY).clamp(MANY, TILE_PLACES);
+        // A short line is not cut: its ends, where padding is seen, are slow already.
+        let parts = if wide <= MANY + MANY / 2 { 1 } else { wide.div_ceil(block) };
+        let block = wide.div_ceil(parts).next_multiple_of(SOME).min(wide);
+        let work = block.saturating_mul(channels).saturating_mul(taps) / PRODUCTS_PER_ELEMENT;
+        try_parallel_for(parallel, lines * parts, work, |range| {
             let (mut segments, mut seen) = (Vec::new(), Vec::new());
             reserve(&mut seen, taps)?;
-            for line in range {
-                for first in (0..wide).step_by(block) {
-                    let count = block.min(wide - first);
-                    self.window.segments(line * wide + first, count, &mut segments);
-                    let segment = &segments[0];
-                    with_scratch([count * channels], |[sums]: [&mut [T::Compute]; 1]| {
-                        // SAFETY: lines are disjoint parts of the output; the rest is passed on.
-                        unsafe {
-                            self.sum_segment(segment, &mut seen, sums, isa);
-                            self.epilogue.store_last((0, channels), segment, sums, channels);
-                        }
-                    })?;
+            for part in range {
+                let (line, first) = (part / parts, part % parts * block);
+                let count = block.min(wide.saturating_sub(first));
+                if count == 0 {
+                    continue;
                 }
+                self.window.segments(line * wide + first, count, &mut segments);
+                let segment = &segments[0];
+                with_scratch([count * channels], |[sums]: [&mut [T::Compute]; 1]| {
+                    // SAFETY: parts of lines are disjoint parts of the output; the rest is passed on.
+                    unsafe {
+                        self.sum_segment(segment, &mut seen, sums, (isa, shared));
+                        self.epilogue.store_last((0, channels), segment, sums, channels);
+                    }
+                })?;
             }
             Ok(())
         })
@@ -51,18 +57,23 @@ impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
         segment: &Segment,
         seen: &mut Vec<SeenTap<T::Compute>>,
         sums: &mut [T::Compute],
-        isa: Isa,
+        (isa, shared): (Isa, bool),
     ) {
         let channels = self.groups;
         let (inside, next) = self.seen_by_all_of_a_row(segment);
+        // SAFETY: passed on.
+        let result = shared.then(|| unsafe { self.epilogue.dst.run(0, segment) });
         let mut place = 0;
         while place < segment.count {
             // Where every tap of a row sees the input, each next place sees what is a step further.
             let count = if inside.contains(&place) { inside.end - place } else { 1 };
             self.see(segment, place, seen);
             let sums = &mut sums[place * channels..][..count * channels];
+            let result = result
+                .map(|(first, next)| (first.wrapping_add(place * next).cast_const().cast(), next));
+            let seen = SeenPlaces { taps: seen, next, channels, result };
             // SAFETY: every tap that is seen has all channels of all these places in the input, and in the weights.
-            unsafe { T::Compute::sum_taps(seen, next, channels, sums, isa) };
+            unsafe { T::Compute::sum_taps(&seen, sums, isa) };
             place += count;
         }
     }

@@ -18,6 +18,7 @@ use crate::kernels::shared::number::{Float, StoredFloat};
 use crate::kernels::shared::parallel::Parallel;
 use crate::kernels::shared::scratch::with_scratch;
 use crate::kernels::shared::simd::Isa;
+use crate::kernels::shared::streaming::prefetch_write;
 
 /// Places of a tile of the result.
 pub(super) const TILE_PLACES: usize = 112;
@@ -37,6 +38,8 @@ const LEAST_CHANNELS: usize = 16;
 /// What all tiles of a convolution share.
 struct Shared<'a, F> {
     isa: Isa,
+    /// Whether several threads may compute, so that another core may have the lines of a result.
+    several: bool,
     /// Taps that one product goes through.
     along: usize,
     /// Places that are copied at a time, if they are.
@@ -98,20 +101,22 @@ impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
                 unsafe { self.pack_rest(left, rest_columns, packed) };
             }
             let whole = self.rows - left;
-            let shared = self.shared(isa, rest, whole, packed);
-            let (down, panels) = (places.div_ceil(TILE_PLACES), self.rows.div_ceil(width));
+            let several = parallel.is_shared();
+            let shared = self.shared((isa, several), rest, whole, packed);
+            let tile_places = self.tile_places(places, several);
+            let (down, panels) = (places.div_ceil(tile_places), self.rows.div_ceil(width));
             // Few tiles are split, so that several threads have about as much to do each.
             let across = FEW_TILES.div_ceil(self.groups * down).min(panels);
             let most = panels.div_ceil(across) * width;
             let across = self.rows.div_ceil(most);
-            let area = places.min(TILE_PLACES) * self.rows.min(most);
+            let area = tile_places * self.rows.min(most);
             let work = area.saturating_mul(k) / PRODUCTS_PER_ELEMENT + area;
             try_parallel_for(parallel, self.groups * down * across, work, |range| {
                 let mut segments = Vec::new();
                 for tile in range {
                     let (group, tile) = (tile / (down * across), tile % (down * across));
-                    let (first, column) = (tile / across * TILE_PLACES, tile % across * most);
-                    let count = TILE_PLACES.min(places - first);
+                    let (first, column) = (tile / across * tile_places, tile % across * most);
+                    let count = tile_places.min(places - first);
                     self.window.segments(first, count, &mut segments);
                     let columns = column..self.rows.min(column + most);
                     // SAFETY: tiles are disjoint parts of the output; the rest is passed on.
@@ -122,9 +127,23 @@ impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
         })?
     }
 
+    /// Places of each tile but the last. For several threads: as many tiles as two share evenly, of whole lines where these
+    /// are short.
+    fn tile_places(&self, places: usize, several: bool) -> usize {
+        if !several {
+            return places.min(TILE_PLACES);
+        }
+        let down = places.div_ceil(TILE_PLACES);
+        let down = if down > 1 { down.next_multiple_of(2) } else { 1 };
+        let each = places.div_ceil(down);
+        let wide = self.window.axes[AXES - 1].outputs;
+        // What is cut off of a line has to be copied where it sees padding.
+        if wide <= each { each.next_multiple_of(wide) } else { each }
+    }
+
     fn shared<'a>(
         &self,
-        isa: Isa,
+        (isa, several): (Isa, bool),
         rest: Width,
         whole: usize,
         packed: &'a [T::Compute],
@@ -145,7 +164,7 @@ impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
         let cached = weights.saturating_mul(size_of::<T>()) <= CACHED;
         let fits = (BLOCK / columns) / most * most;
         let block = fits.max(if cached { most } else { 4 * most });
-        Shared { isa, along, copied, block, dense, reach, whole, rest, packed }
+        Shared { isa, several, along, copied, block, dense, reach, whole, rest, packed }
     }
 
     /// How many taps along a line are read at once: all of a row of the window, or one.
@@ -246,14 +265,17 @@ impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
                     let weights = products.weights(self, shared, group);
                     for places in even_ranges(piece.places.len(), shared.block) {
                         let sums = &mut sums[..places.len() * stride];
-                        let tiles = Tiles { places: places.clone(), sums, stride };
+                        let mut part = *segment;
+                        part.place[AXES - 1] += piece.places.start + places.start;
+                        part.count = places.len();
+                        let channel = group * self.rows + columns.start;
+                        // SAFETY: passed on; only where it lies is asked.
+                        let result = unsafe { self.epilogue.dst.run(channel, &part) };
+                        let result = (result.0.cast_const().cast(), result.1);
+                        let tiles = Tiles { places: places.clone(), sums, stride, result };
                         // SAFETY: passed on; the columns belong to the group, and those of the rest are in place or packed.
                         unsafe {
                             products.run(self, shared, columns.start, whole, &weights, tiles);
-                            let mut part = *segment;
-                            part.place[AXES - 1] += piece.places.start + places.start;
-                            part.count = places.len();
-                            let channel = group * self.rows + columns.start;
                             let channels = (channel, columns.len());
                             self.epilogue.store_last(channels, &part, sums, stride);
                         }
@@ -354,6 +376,8 @@ struct Tiles<'a, F> {
     places: Range<usize>,
     sums: &'a mut [F],
     stride: usize,
+    /// Where the result of the first place will be written, and the distance to that of the next.
+    result: (*const F, usize),
 }
 
 /// Pointers to weights, one for each run of taps.
@@ -393,7 +417,7 @@ impl<F: PanelElement> Products<F> {
         column: usize,
         whole: usize,
         weights: &Weights<F>,
-        Tiles { places, sums, stride }: Tiles<'_, F>,
+        Tiles { places, sums, stride, result }: Tiles<'_, F>,
     ) {
         let panel = 2 * F::lanes(shared.isa);
         let tile = PlaceTile {
@@ -408,9 +432,13 @@ impl<F: PanelElement> Products<F> {
             sums: sums.as_mut_ptr(),
             stride,
         };
-        let all = |width: Width, tile: PlaceTile<'_, F>| {
+        let all = |width: Width, from: usize, tile: PlaceTile<'_, F>| {
+            let columns = columns_of(width, panel / 2);
             for part in even_ranges(places.len(), F::max_places(width, shared.isa)) {
                 let first = (places.start + part.start) * self.next;
+                for place in part.clone().filter(|_| shared.several) {
+                    prefetch_write(result.0.wrapping_add(place * result.1 + from), columns);
+                }
                 // SAFETY: passed on; the places are those of the piece.
                 unsafe {
                     let sums = tile.sums.add(part.start * stride);
@@ -429,7 +457,7 @@ impl<F: PanelElement> Products<F> {
             let width = few.unwrap_or(Width::Two);
             // SAFETY: the columns have room in every row of sums.
             let sums = unsafe { tile.sums.add(first) };
-            all(width, PlaceTile { column: column + first, sums, ..tile });
+            all(width, first, PlaceTile { column: column + first, sums, ..tile });
             first += columns_of(width, panel / 2);
         }
         if stride > whole {
@@ -437,7 +465,7 @@ impl<F: PanelElement> Products<F> {
             // SAFETY: as above.
             let sums = unsafe { tile.sums.add(whole) };
             let (weights, k_stride) = (&weights.rest, weights.rest_next);
-            all(shared.rest, PlaceTile { weights, column, k_stride, sums, ..tile });
+            all(shared.rest, whole, PlaceTile { weights, column, k_stride, sums, ..tile });
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::kernels::matmul::vector::Vector;
 use crate::kernels::shared::number::Float;
+use crate::kernels::shared::streaming::prefetch_write;
 
 /// What a tap sees at one place: the first channel of the input there, and of the weights of the tap.
 #[derive(Clone, Copy)]
@@ -10,53 +11,76 @@ pub(crate) struct SeenTap<F> {
     pub weight: *const F,
 }
 
-/// Places, or vectors of one place, whose sums are under way at once: weights are loaded once for all of them, and the time
-/// that one addition takes is hidden.
-pub(crate) const TOGETHER: usize = 8;
+/// Places whose sums are under way at once, with 32 registers and for many taps: weights are loaded once for all of them, and the
+/// time that one addition takes is hidden.
+pub(crate) const MANY: usize = 16;
 
-/// For each place and channel the sum of the products of all taps, in their order. At each place all inputs are `next` elements
-/// further than at the one before.
+/// The same otherwise, and for what is left over.
+pub(crate) const SOME: usize = 8;
+
+/// Taps from which on many places are computed at once.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const MANY_TAPS: usize = 16;
+
+/// Some neighboring places of a depthwise convolution.
+#[derive(Clone, Copy)]
+pub(crate) struct SeenPlaces<'a, F> {
+    /// What the taps see at the first place.
+    pub taps: &'a [SeenTap<F>],
+    /// How much further all inputs are at each next place.
+    pub next: usize,
+    pub channels: usize,
+    /// Where the result of the first place will be written, and the distance to that of the next, if another core may have
+    /// those lines.
+    pub result: Option<(*const F, usize)>,
+}
+
+/// For each place and channel the sum of the products of all taps, in their order; up to `MOST` places at once.
 ///
 /// # Safety
 ///
-/// As for [`Vector`]; every tap has `channels` in the weights and in the input at each place, of which the sums have a row each,
+/// As for [`Vector`]; every tap has all channels in the weights and in the input at each place, of which the sums have a row each,
 /// and there are at least [`Vector::LANES`] channels.
 #[inline(always)]
-pub(crate) unsafe fn sum<V: Vector>(
-    seen: &[SeenTap<V::Number>],
-    next: usize,
-    channels: usize,
+pub(crate) unsafe fn sum<V: Vector, const MOST: usize>(
+    seen: &SeenPlaces<'_, V::Number>,
     sums: &mut [V::Number],
 ) {
-    let mut shift = 0;
-    let mut rest = sums;
-    macro_rules! blocks {
-        ($($places:expr),*) => {$(
-            while rest.len() >= $places * channels {
-                let (sums, behind) = rest.split_at_mut($places * channels);
-                // SAFETY: passed on.
-                unsafe { places::<V, { $places }>(seen, shift, next, channels, sums) };
-                (shift, rest) = (shift + $places * next, behind);
-            }
-        )*};
-    }
-    blocks!(TOGETHER, 4, 2);
-    for sums in rest.chunks_exact_mut(channels) {
-        // SAFETY: passed on.
-        unsafe { place::<V>(seen, shift, sums) };
-        shift += next;
+    let count = sums.len() / seen.channels;
+    let mut first = 0;
+    while first < count {
+        let left = count - first;
+        // Some together with others that are there already, which get the same values again: few alone take as long.
+        let enough = |places: usize, least: usize| count >= places && left >= least;
+        // SAFETY: passed on; the places from the first one on have a row each.
+        unsafe {
+            first = if enough(MOST, MOST - MOST / 4) {
+                places::<V, MOST>(seen, first.min(count - MOST), sums)
+            } else if enough(SOME, 3) {
+                places::<V, SOME>(seen, first.min(count - SOME), sums)
+            } else if enough(4, 3) {
+                places::<V, 4>(seen, first.min(count - 4), sums)
+            } else if left >= 2 {
+                places::<V, 2>(seen, first, sums)
+            } else {
+                let sums = &mut sums[first * seen.channels..][..seen.channels];
+                place::<V>(seen.taps, first * seen.next, sums);
+                first + 1
+            };
+        }
     }
 }
 
-/// Several places, one vector of channels after another.
+/// Several places from the first one on, one vector of channels after another. Gives the place behind them.
 #[inline(always)]
 unsafe fn places<V: Vector, const PLACES: usize>(
-    seen: &[SeenTap<V::Number>],
-    shift: usize,
-    next: usize,
-    channels: usize,
+    seen: &SeenPlaces<'_, V::Number>,
+    first: usize,
     sums: &mut [V::Number],
-) {
+) -> usize {
+    let SeenPlaces { taps, next, channels, result } = *seen;
+    let shift = first * next;
+    let sums = &mut sums[first * channels..][..PLACES * channels];
     let mut channel = 0;
     while channel < channels {
         // The last ones together with some that are there already, which get the same values again.
@@ -64,7 +88,12 @@ unsafe fn places<V: Vector, const PLACES: usize>(
         // SAFETY: passed on; no vector goes beyond the last channel.
         unsafe {
             let mut vectors = [V::splat(V::Number::ZERO); PLACES];
-            for tap in seen {
+            if let Some((result, next)) = result {
+                for place in first..first + PLACES {
+                    prefetch_write(result.wrapping_add(place * next + at), 1);
+                }
+            }
+            for tap in taps {
                 let (input, weight) = (tap.input.add(shift + at), V::load(tap.weight.add(at)));
                 for (place, sum) in vectors.iter_mut().enumerate() {
                     *sum = sum.add_product(weight, V::load(input.add(place * next)));
@@ -76,6 +105,7 @@ unsafe fn places<V: Vector, const PLACES: usize>(
         }
         channel += V::LANES;
     }
+    first + PLACES
 }
 
 /// One place, several vectors of channels at once.

@@ -29,6 +29,9 @@ const MAX_PACKED: usize = 1 << 26;
 /// Rows from which on sums of several parts are not kept in the output.
 const MANY_ROWS: usize = 384;
 
+/// A packed rhs of so many bytes does not stay in the second-level cache until the next call.
+const LARGE_RHS: usize = 1 << 20;
+
 /// The most elements that a micro-tile has on any ISA.
 const LARGEST_MICRO_TILE: usize = 14 * 32;
 
@@ -202,7 +205,11 @@ impl<T: GemmElement> MacroKernel<'_, '_, T> {
     /// Adds one part of the products to all sums of some rows.
     unsafe fn row_of_micro_tiles(&self, rows: &Range<usize>, part: &Range<usize>, rhs: &Panels<T>) {
         let (tile, panel) = (self.tile, self.shape.columns);
-        let together = panels_together(rows.len(), self.isa);
+        let together = if self.reads_one_panel(rows.len()) {
+            1
+        } else {
+            panels_together(rows.len(), self.isa)
+        };
         let mut column = 0;
         while column < tile.columns {
             let room = (tile.columns - column) / panel;
@@ -236,6 +243,18 @@ impl<T: GemmElement> MacroKernel<'_, '_, T> {
             }
             column += panels * panel;
         }
+    }
+
+    /// Whether a row of products takes a panel at a time, though more sums under way would hide the time of an addition: a rhs that
+    /// comes from beyond the second-level cache comes faster as one stream than as four, and two sums of 16 numbers keep up
+    /// with it.
+    fn reads_one_panel(&self, rows: usize) -> bool {
+        let bytes = self.tile.rhs_elements.saturating_mul(size_of::<T>());
+        #[cfg(target_arch = "x86_64")]
+        let keeps_up = self.isa == Isa::Avx512 && size_of::<T>() >= 4;
+        #[cfg(not(target_arch = "x86_64"))]
+        let keeps_up = false;
+        keeps_up && rows == 1 && bytes >= LARGE_RHS && matches!(self.rhs, Rhs::Packed(_))
     }
 
     /// A micro-tile of which the first few columns count.

@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use super::direct;
 use super::problem::Tile;
 use super::vector::{Array, Vector, Widen};
-use crate::kernels::conv::taps::{self, SeenTap};
+use crate::kernels::conv::taps::{self, SeenPlaces};
 use crate::kernels::shared::number::{Float, StoredFloat};
 use crate::kernels::shared::simd::Isa;
 
@@ -86,13 +86,7 @@ pub(crate) trait GemmElement: StoredFloat {
     /// # Safety
     ///
     /// As for [`taps::sum`], and the CPU has `isa`.
-    unsafe fn sum_taps(
-        seen: &[SeenTap<Self::Compute>],
-        next: usize,
-        channels: usize,
-        sums: &mut [Self::Compute],
-        isa: Isa,
-    );
+    unsafe fn sum_taps(seen: &SeenPlaces<'_, Self::Compute>, sums: &mut [Self::Compute], isa: Isa);
 }
 
 macro_rules! gemm_element {
@@ -129,25 +123,23 @@ macro_rules! gemm_element {
                 }
 
                 unsafe fn sum_taps(
-                    seen: &[SeenTap<Self::Compute>],
-                    next: usize,
-                    channels: usize,
+                    seen: &SeenPlaces<'_, Self::Compute>,
                     sums: &mut [Self::Compute],
                     isa: Isa,
                 ) {
                     // SAFETY: passed on; the CPU has the features of the ISA.
                     unsafe {
                         match isa {
-                            Isa::Portable => taps::sum::<$portable>(seen, next, channels, sums),
+                            Isa::Portable => taps::sum::<$portable, { taps::SOME }>(seen, sums),
                             #[cfg(target_arch = "x86_64")]
                             Isa::Avx2 => {
                                 type V = std::arch::x86_64::$avx2;
-                                taps_with_avx2::<V>(seen, next, channels, sums);
+                                taps_with_avx2::<V>(seen, sums);
                             }
                             #[cfg(target_arch = "x86_64")]
                             Isa::Avx512 => {
                                 type V = std::arch::x86_64::$avx512;
-                                taps_with_avx512::<V>(seen, next, channels, sums);
+                                taps_with_avx512::<V>(seen, sums);
                             }
                         }
                     }
@@ -228,26 +220,22 @@ unsafe fn rows_with_avx512<V: Vector, T: StoredFloat<Compute = V::Number>>(
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn taps_with_avx2<V: Vector>(
-    seen: &[SeenTap<V::Number>],
-    next: usize,
-    channels: usize,
-    sums: &mut [V::Number],
-) {
+unsafe fn taps_with_avx2<V: Vector>(seen: &SeenPlaces<'_, V::Number>, sums: &mut [V::Number]) {
     // SAFETY: passed on.
-    unsafe { taps::sum::<V>(seen, next, channels, sums) }
+    unsafe { taps::sum::<V, { taps::SOME }>(seen, sums) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,avx512f")]
-unsafe fn taps_with_avx512<V: Vector>(
-    seen: &[SeenTap<V::Number>],
-    next: usize,
-    channels: usize,
-    sums: &mut [V::Number],
-) {
+unsafe fn taps_with_avx512<V: Vector>(seen: &SeenPlaces<'_, V::Number>, sums: &mut [V::Number]) {
     // SAFETY: passed on.
-    unsafe { taps::sum::<V>(seen, next, channels, sums) }
+    unsafe {
+        if seen.taps.len() >= taps::MANY_TAPS {
+            taps::sum::<V, { taps::MANY }>(seen, sums);
+        } else {
+            taps::sum::<V, { taps::SOME }>(seen, sums);
+        }
+    }
 }
 
 /// Picks the loop for the number of rows and panels.

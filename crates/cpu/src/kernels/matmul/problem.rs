@@ -88,6 +88,8 @@ pub(crate) struct Tile<'a, T> {
     pub rows: usize,
     pub columns: usize,
     pub k: usize,
+    /// Elements of the rhs of the whole product.
+    pub rhs_elements: usize,
     pub epilogue: &'a Epilogue,
     /// The tile of the output.
     pub dst: Matrix<T>,
@@ -186,6 +188,7 @@ impl<'a, T: Stored> Problem<'a, T> {
             rows: rows.len(),
             columns: columns.len(),
             k: self.k,
+            rhs_elements: self.columns.saturating_mul(self.k),
             epilogue: self.epilogue,
             dst: matrix(0),
             lhs: matrix(LHS),

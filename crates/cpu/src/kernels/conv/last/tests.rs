@@ -54,6 +54,11 @@ fn cases() -> Vec<Case> {
         one(6, 48, [5, 5], [3, 3], params([1, 1], 1, 1, 3)),
         one(37, 37, [8, 7], [5, 3], params([2, 1], 2, 1, 37)),
         one(16, 16, [4, 120], [3, 3], params([1, 1], 1, 2, 16)),
+        // Many taps of many places at once, some of them twice, in lines that are cut and in short ones.
+        one(20, 20, [3, 250], [5, 5], params([1, 1], 2, 1, 20)),
+        one(300, 300, [4, 22], [5, 5], params([1, 1], 2, 1, 300)),
+        // Tiles of whole lines, as many as threads share evenly.
+        one(4, 36, [20, 20], [3, 3], params([1, 1], 1, 1, 1)),
         // Widths of one register and of one and a half, and a line with padding at its ends alone.
         one(8, 24, [5, 90], [3, 3], params([1, 1], 1, 1, 1)),
         one(3, 16, [5, 90], [3, 3], params([2, 2], 1, 1, 1)),

@@ -5,6 +5,10 @@
 //! and not when it is chosen: waking up takes a while, in which others arrive. So batches grow with the load by themselves,
 //! and a lone call never waits.
 //!
+//! Whoever finishes a batch may also keep its [place](Place) and lead the next one itself. A thread that serves the calls of others does so
+//! while calls keep coming: it stays awake on its core, where a leader that is chosen anew has to wake up, often on a core that
+//! another leader uses.
+//!
 //! This room knows neither models nor devices: a call is a job, and a leader makes of the jobs of its batch one answer each.
 //!
 //! The queue is bounded. A call that finds it full gets an error, or waits outside until there is room. Whoever takes calls out of
@@ -18,6 +22,7 @@
 mod batch;
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod place;
 mod queue;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -25,14 +30,22 @@ mod ticket;
 
 use std::time::Instant;
 
-use millstream_core::sync::shim::{AtomicBool, AtomicUsize, Condvar, Mutex, Ordering, lock};
+use millstream_core::sync::shim::{
+    AtomicBool, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, lock,
+};
 use std::sync::Arc;
+#[cfg(not(loom))]
+use std::sync::TryLockError;
 
 pub(crate) use batch::{Batch, Next};
+pub(crate) use place::Place;
 use queue::{Queue, Waiting, answer_late};
-pub(crate) use ticket::{Ticket, Turn};
+pub(crate) use ticket::{Ticket, Turn, cores, keeps_a_core};
 
 const QUEUED: usize = 1 << (usize::BITS - 1);
+
+/// A leader lets others run so many times without anybody coming.
+const IDLE_YIELDS: usize = 3;
 
 /// What a call says beside its job.
 #[derive(Clone, Copy, Debug, Default)]
@@ -81,6 +94,8 @@ struct Shared<J, R> {
     /// How many calls a batch may have. Read without order, as `in_flight` is.
     most: AtomicUsize,
     queue: Mutex<Queue<J, R>>,
+    /// How many calls queue. Written with the queue's lock held; without it, a guess.
+    queued: AtomicUsize,
     /// Notified of each call while a leader waits for further ones.
     arrived: Condvar,
     /// How many calls were answered last, less those that came since: callers usually come right back. A guess.
@@ -95,6 +110,8 @@ struct Entry<J, R> {
     changed: Condvar,
     /// Whether something was given. For those that look before they park; what was given is read under the lock.
     given: AtomicBool,
+    /// Whether nobody has waited for longer, so that it leads next. A guess by which nothing but the way of waiting is decided.
+    is_first: AtomicBool,
 }
 
 /// Where a call stands.
@@ -114,8 +131,8 @@ enum Slot<J, R> {
 impl<J, R> Entry<J, R> {
     fn new() -> Arc<Self> {
         let slot = Slot::Waiting { parked: false, waker: None };
-        let given = AtomicBool::new(false);
-        Arc::new(Self { slot: Mutex::new(slot), changed: Condvar::new(), given })
+        let (given, is_first) = (AtomicBool::new(false), AtomicBool::new(false));
+        Arc::new(Self { slot: Mutex::new(slot), changed: Condvar::new(), given, is_first })
     }
 
     /// Gives a call what it waits for, and wakes it. Gives it back if nobody waits.
@@ -146,6 +163,7 @@ impl<J, R> Coalescer<J, R> {
             in_flight: AtomicUsize::new(in_flight.max(1)),
             most: AtomicUsize::new(most.max(1)),
             queue: Mutex::new(Queue::new(capacity.max(1))),
+            queued: AtomicUsize::new(0),
             arrived: Condvar::new(),
             returning: AtomicUsize::new(0),
             computed: AtomicUsize::new(0),
@@ -162,6 +180,11 @@ impl<J, R> Coalescer<J, R> {
         self.0.most.store(most.max(1), Ordering::Relaxed);
     }
 
+    /// Whether no batch is in flight and nobody queues.
+    pub fn is_idle(&self) -> bool {
+        self.0.word.load(Ordering::Relaxed) == 0
+    }
+
     /// Batches in flight at this moment.
     #[cfg(test)]
     pub fn running(&self) -> usize {
@@ -174,11 +197,9 @@ impl<J, R> Coalescer<J, R> {
         self.0.word.load(Ordering::Relaxed) & QUEUED != 0
     }
 
-    /// About how many calls are there: those that are computed, and those that queue. Without a lock if none queues.
+    /// About how many calls are there: those that are computed, and those that queue.
     pub fn at_hand(&self) -> usize {
-        let queues = self.0.word.load(Ordering::Relaxed) & QUEUED != 0;
-        let queued = if queues { lock(&self.0.queue).len() } else { 0 };
-        self.0.computed.load(Ordering::Relaxed) + queued
+        self.0.computed.load(Ordering::Relaxed) + self.0.queued.load(Ordering::Relaxed)
     }
 
     /// A call comes in.
@@ -188,7 +209,9 @@ impl<J, R> Coalescer<J, R> {
         if shared.try_lead(false) {
             return Entered::Lead(Batch::alone(self.clone(), job));
         }
-        let mut queue = lock(&shared.queue);
+        // Made before the lock is taken: all callers want it.
+        let entry = Entry::new();
+        let mut queue = lock_soon(&shared.queue);
         // With the lock held, a batch that ends now either has given its place back, and that is seen here, or it sees the
         // flag and asks for the lock.
         if queue.is_empty() && shared.try_lead(true) {
@@ -199,11 +222,11 @@ impl<J, R> Coalescer<J, R> {
         if is_full && !terms.wait_when_full {
             return Entered::Full;
         }
-        let entry = Entry::new();
         queue.push(Waiting { job, terms, entry: Arc::clone(&entry) });
-        let collects = queue.collects;
+        shared.queued.store(queue.len(), Ordering::Relaxed);
+        let collected = queue.collecting > 0;
         drop(queue);
-        if collects {
+        if collected {
             shared.arrived.notify_one();
         }
         Entered::Wait(Ticket::new(self.clone(), entry, is_full))
@@ -246,10 +269,11 @@ impl<J, R> Coalescer<J, R> {
     /// Takes calls out of the queue. Those whose deadline has passed get the error.
     fn take<T>(&self, take: impl FnOnce(&mut Queue<J, R>) -> T) -> T {
         let shared = &*self.0;
-        let mut queue = lock(&shared.queue);
-        let late = queue.take_late(Instant::now());
+        let mut queue = lock_soon(&shared.queue);
+        let late = queue.take_late();
         let taken = take(&mut queue);
         queue.admit();
+        shared.queued.store(queue.len(), Ordering::Relaxed);
         if queue.is_empty() {
             shared.word.fetch_and(!QUEUED, Ordering::Relaxed);
         }
@@ -258,6 +282,28 @@ impl<J, R> Coalescer<J, R> {
         taken
     }
 }
+
+/// Locks what is held for moments only, and does not sleep unless that takes longer: to be woken takes many times as long.
+fn lock_soon<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    #[cfg(not(loom))]
+    for attempt in 0..ATTEMPTS {
+        match mutex.try_lock() {
+            Ok(guard) => return guard,
+            Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) if attempt % SPINS == SPINS - 1 => {
+                std::thread::yield_now();
+            }
+            Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
+        }
+    }
+    lock(mutex)
+}
+
+/// How often a thread tries to get the lock before it sleeps, and how often in a row before it lets others run.
+#[cfg(not(loom))]
+const ATTEMPTS: usize = 512;
+#[cfg(not(loom))]
+const SPINS: usize = 32;
 
 impl<J, R> Shared<J, R> {
     /// Takes a place in flight. With the queue's lock held and nobody in the queue, the flag is set if there is none.
@@ -286,6 +332,19 @@ impl<J, R> Shared<J, R> {
         let elsewhere =
             self.computed.load(Ordering::Relaxed) + self.returning.load(Ordering::Relaxed);
         (at_hand + elsewhere).div_ceil(self.in_flight.load(Ordering::Relaxed))
+    }
+
+    /// Lets other threads run, as long as those that were answered last come back meanwhile.
+    fn let_others_come(&self) {
+        let mut idle = 0;
+        let mut before = self.returning.load(Ordering::Relaxed);
+        while before > 0 && idle < IDLE_YIELDS {
+            std::thread::yield_now();
+            let left = self.returning.load(Ordering::Relaxed);
+            idle = if left < before { 0 } else { idle + 1 };
+            before = left;
+        }
+        self.returning.store(0, Ordering::Relaxed);
     }
 
     /// One of those that were answered last has come back, perhaps.

@@ -23,6 +23,7 @@ mod program;
 mod recent_cache;
 mod separate;
 mod session;
+mod standby;
 mod trace;
 mod view;
 

@@ -1,9 +1,9 @@
 //! What `bench` calls: modules and sessions.
 
 use millstream::graph::closeness::are_close;
-use millstream::graph::{Inputs, Outputs, Session};
+use millstream::graph::{Array, Inputs, Outputs, Session};
 use millstream::nn::{Module, Result};
-use millstream::{DType, Device, Download};
+use millstream::{DType, Device, Download, Tensor};
 
 use super::measure::Callee;
 use crate::model_answer::ModelAnswer;
@@ -49,15 +49,22 @@ pub(crate) struct TracedCallee<'a> {
 }
 
 impl Callee for TracedCallee<'_> {
-    type Input = Input;
+    type Input = TracedInput;
     type Answer = Outputs;
 
-    fn input(&self, seed: usize) -> Result<Input> {
-        Input::new(self.workload.input(seed, &self.session.device())?, self.origin)
+    fn input(&self, seed: usize) -> Result<TracedInput> {
+        let tensor = self.workload.input(seed, &self.session.device())?;
+        Ok(match self.origin {
+            Origin::Device => TracedInput::Device(tensor),
+            Origin::Host => {
+                let array = Array::new(tensor.dtype(), tensor.shape(), tensor.to_bytes()?)?;
+                TracedInput::Host(array)
+            }
+        })
     }
 
-    fn call(&self, input: &Input) -> Result<Outputs> {
-        let outputs = self.session.run([&input.tensor()?])?;
+    fn call(&self, input: &TracedInput) -> Result<Outputs> {
+        let outputs = self.session.run(input.given())?;
         if outputs.host_bytes(0).is_none() {
             outputs.wait()?;
         }
@@ -77,6 +84,22 @@ impl Callee for TracedCallee<'_> {
 
     fn bytes(&self, answer: &Outputs) -> Result<Vec<u8>> {
         answer.tensor("output")?.to_bytes()
+    }
+}
+
+/// The input of a session of a module, where its caller has it.
+pub(crate) enum TracedInput {
+    Device(Tensor),
+    Host(Array),
+}
+
+impl TracedInput {
+    /// The input of one call. What an earlier call has brought to the device is not used again.
+    pub fn given(&self) -> Inputs {
+        match self {
+            TracedInput::Device(tensor) => Inputs::from([tensor]),
+            TracedInput::Host(array) => Inputs::from([array.clone()]),
+        }
     }
 }
 

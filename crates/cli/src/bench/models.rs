@@ -234,13 +234,9 @@ fn measure(workload: &'static Workload, run: &Run<'_>) -> Result<Vec<Row>> {
             Mode::Plan => &plan,
             Mode::Coalesced => {
                 let session = workload.session(&device, arguments.batching())?;
-                session.warm_up_with([&workload.input(0, &device)?])?;
-                let callee = TracedCallee {
-                    workload,
-                    origin,
-                    session: &session,
-                    exact: mode.is_exact(&device),
-                };
+                let exact = mode.is_exact(&device);
+                let callee = TracedCallee { workload, origin, session: &session, exact };
+                session.warm_up_with(callee.input(0)?.given())?;
                 let subject = Subject { callee: &callee, device, answers, arrivals };
                 rows.extend(run.rows(named, mode.name(), &subject, &alone, &mut single_core)?);
                 let joined = session.batching_stats();

@@ -6,7 +6,7 @@ use std::time::Instant;
 use millstream_core::sync::shim::{Ordering, lock, wait_until};
 
 use super::queue::Waiting;
-use super::{Coalescer, Entry, Lost, QUEUED, Slot};
+use super::{Coalescer, Entry, Lost, Place, QUEUED, Slot};
 
 /// The jobs of a batch, in the hands of its leader.
 ///
@@ -32,9 +32,6 @@ pub(crate) enum Next {
     Last,
 }
 
-/// A leader lets others run so many times without anybody coming.
-const IDLE_YIELDS: usize = 3;
-
 /// Who gets the answer to a job.
 enum Member<J, R> {
     /// A call that waits for it.
@@ -44,6 +41,9 @@ enum Member<J, R> {
     /// Nobody any more.
     Gone,
 }
+
+/// Who is left to be answered, and the place in flight.
+type Ended<J, R> = (Vec<Member<J, R>>, Place<J, R>);
 
 impl<J, R> Batch<J, R> {
     pub(super) fn alone(coalescer: Coalescer<J, R>, job: J) -> Self {
@@ -71,9 +71,10 @@ impl<J, R> Batch<J, R> {
         let most = shared.most.load(Ordering::Relaxed);
         // Without the flag nobody queues; who comes now is for the next batch.
         if own < most && shared.word.load(Ordering::Relaxed) & QUEUED != 0 {
+            let room = Vec::with_capacity(most.min(shared.queued.load(Ordering::Relaxed) + own));
             let taken = coalescer.take(|queue| {
                 let share = shared.share(queue.len() + own);
-                queue.take(most.min(share).saturating_sub(own))
+                queue.take(most.min(share).saturating_sub(own), room)
             });
             self.add(taken);
         }
@@ -82,7 +83,10 @@ impl<J, R> Batch<J, R> {
     }
 
     fn add(&mut self, calls: Vec<Waiting<J, R>>) {
+        self.jobs.reserve(calls.len());
+        self.members.reserve(calls.len());
         for call in calls {
+            call.entry.is_first.store(false, Ordering::Relaxed);
             self.jobs.push(call.job);
             self.members.push(Member::Waits(call.entry));
         }
@@ -91,17 +95,9 @@ impl<J, R> Batch<J, R> {
     /// Lets other threads run first, as long as those that were answered last come back meanwhile: on a processor that computes
     /// itself they need it to come back at all. If nobody else wants to run, this costs a microsecond.
     pub fn let_others_come(&self) {
-        let Some(coalescer) = &self.coalescer else { return };
-        let shared = &*coalescer.0;
-        let mut idle = 0;
-        let mut before = shared.returning.load(Ordering::Relaxed);
-        while before > 0 && idle < IDLE_YIELDS {
-            std::thread::yield_now();
-            let left = shared.returning.load(Ordering::Relaxed);
-            idle = if left < before { 0 } else { idle + 1 };
-            before = left;
+        if let Some(coalescer) = &self.coalescer {
+            coalescer.0.let_others_come();
         }
-        shared.returning.store(0, Ordering::Relaxed);
     }
 
     /// Waits until the batch would be full or the time has come.
@@ -110,12 +106,12 @@ impl<J, R> Batch<J, R> {
         let shared = &*coalescer.0;
         let most = shared.most.load(Ordering::Relaxed);
         let mut queue = lock(&shared.queue);
-        queue.collects = true;
+        queue.collecting += 1;
         let mut in_time = true;
         while in_time && queue.len() + self.jobs.len() < most {
             (queue, in_time) = wait_until(&shared.arrived, queue, Some(until));
         }
-        queue.collects = false;
+        queue.collecting -= 1;
     }
 
     /// Gives the batch to one of its calls, which leads it then. An error if all of them are gone.
@@ -141,28 +137,49 @@ impl<J, R> Batch<J, R> {
     }
 
     /// Answers every call, and gives the leader its own answer. `next` says when the next leader is chosen.
-    pub fn answer(mut self, answers: impl IntoIterator<Item = R>, next: Next) -> Option<R> {
+    pub fn answer(self, answers: impl IntoIterator<Item = R>, next: Next) -> Option<R> {
+        match next {
+            Next::First => {
+                let (members, place) = self.end()?;
+                drop(place);
+                give(members, answers)
+            }
+            // The place is dropped when all are answered.
+            Next::Last => self.answer_and_keep(answers)?.0,
+        }
+    }
+
+    /// Answers every call. With the leader's own answer, if one of them leads, it gives the place in flight: for the next batch.
+    pub fn answer_and_keep(
+        self,
+        answers: impl IntoIterator<Item = R>,
+    ) -> Option<(Option<R>, Place<J, R>)> {
+        let (members, place) = self.end()?;
+        Some((give(members, answers), place))
+    }
+
+    /// Who is to be answered, and the place in flight.
+    fn end(mut self) -> Option<Ended<J, R>> {
         let coalescer = self.coalescer.take()?;
         let members = std::mem::take(&mut self.members);
         coalescer.0.computed.fetch_sub(self.computed, Ordering::Relaxed);
         coalescer.0.returning.store(members.len(), Ordering::Relaxed);
-        if next == Next::First {
-            coalescer.end_batch();
-        }
-        let mut own = None;
-        for (member, answer) in members.into_iter().zip(answers) {
-            match member {
-                // Who is gone by now needs no answer.
-                Member::Waits(entry) => drop(entry.give(Slot::Answer(Ok(answer)))),
-                Member::Leads => own = Some(answer),
-                Member::Gone => {}
-            }
-        }
-        if next == Next::Last {
-            coalescer.end_batch();
-        }
-        own
+        Some((members, Place::of(coalescer)))
     }
+}
+
+/// Answers calls, and gives the leader its own answer.
+fn give<J, R>(members: Vec<Member<J, R>>, answers: impl IntoIterator<Item = R>) -> Option<R> {
+    let mut own = None;
+    for (member, answer) in members.into_iter().zip(answers) {
+        match member {
+            // Who is gone by now needs no answer.
+            Member::Waits(entry) => drop(entry.give(Slot::Answer(Ok(answer)))),
+            Member::Leads => own = Some(answer),
+            Member::Gone => {}
+        }
+    }
+    own
 }
 
 impl<J, R> Drop for Batch<J, R> {

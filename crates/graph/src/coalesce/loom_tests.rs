@@ -1,6 +1,8 @@
 //! Calls that come, lead, hand over, are given up and panic, in every interleaving: none is lost, none is answered twice or with
 //! the answer of another, and nobody sleeps for ever.
 
+use std::time::Duration;
+
 use loom::thread;
 
 use super::*;
@@ -195,6 +197,31 @@ fn loom_a_call_that_is_given_up_lets_another_in() {
         assert_eq!(leader.answer([10], Next::First), Some(10));
         assert_eq!(outside.join().unwrap(), Ok(30));
         quitter.join().unwrap();
+        assert_eq!((calls.running(), calls.has_queue()), (0, false));
+    });
+}
+
+/// A thread that calls nothing itself serves one batch after another, while calls come that may lead as well.
+#[test]
+fn loom_a_place_that_is_kept_forgets_nobody() {
+    check(|| {
+        let calls = Calls::new(1, 8, 8);
+        let Entered::Lead(leader) = calls.enter(1, Terms::default()) else {
+            panic!("nobody else is there")
+        };
+        let others = [2, 3].map(|job| {
+            let calls = calls.clone();
+            thread::spawn(move || call(&calls, job))
+        });
+        let (own, place) = leader.answer_and_keep([10]).expect("it was not answered");
+        assert_eq!(own, Some(10));
+        let mut place = Some(place);
+        while let Some(mut batch) = place.take().and_then(|place| place.next(Duration::ZERO)) {
+            batch.fill();
+            let answers: Vec<u32> = batch.jobs().iter().map(|job| 10 * job).collect();
+            place = batch.answer_and_keep(answers).map(|(_, place)| place);
+        }
+        assert_eq!(others.map(|other| other.join().unwrap()), [Ok(20), Ok(30)]);
         assert_eq!((calls.running(), calls.has_queue()), (0, false));
     });
 }

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
+use millstream_core::sync::shim::Ordering;
+
 use super::{Entry, Lost, Slot, Terms};
 
 /// A call that waits.
@@ -20,8 +22,10 @@ pub(super) struct Queue<J, R> {
     capacity: usize,
     /// Calls that wait for room, the oldest first. There are none while there is room.
     outside: VecDeque<Waiting<J, R>>,
-    /// Whether a leader waits for further calls.
-    pub collects: bool,
+    /// How many leaders wait for calls to come.
+    pub collecting: usize,
+    /// Whether a call with a deadline may be among them.
+    has_deadlines: bool,
 }
 
 /// Tells calls that their deadline has passed. No lock may be held.
@@ -34,7 +38,8 @@ pub(super) fn answer_late<J, R>(late: Vec<Waiting<J, R>>) {
 
 impl<J, R> Queue<J, R> {
     pub fn new(capacity: usize) -> Self {
-        Self { calls: VecDeque::new(), capacity, outside: VecDeque::new(), collects: false }
+        let (calls, outside) = (VecDeque::new(), VecDeque::new());
+        Self { calls, capacity, outside, collecting: 0, has_deadlines: false }
     }
 
     pub fn len(&self) -> usize {
@@ -51,8 +56,17 @@ impl<J, R> Queue<J, R> {
 
     /// Adds a call: outside if there is no room.
     pub fn push(&mut self, call: Waiting<J, R>) {
+        self.has_deadlines |= call.terms.deadline.is_some();
         let list = if self.is_full() { &mut self.outside } else { &mut self.calls };
         list.push_back(call);
+        self.note_first();
+    }
+
+    /// Tells the oldest call that it is.
+    fn note_first(&self) {
+        if let Some(call) = self.calls.front() {
+            call.entry.is_first.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Lets those in that wait for room, as far as there is some. Whoever has taken calls out does this before the lock is released.
@@ -60,6 +74,7 @@ impl<J, R> Queue<J, R> {
         while !self.outside.is_empty() && !self.is_full() {
             self.calls.extend(self.outside.pop_front());
         }
+        self.note_first();
     }
 
     /// Takes a call out that is given up. There is none if it is in a batch already.
@@ -74,17 +89,23 @@ impl<J, R> Queue<J, R> {
     }
 
     /// Takes out the calls whose deadline has passed. They are answered when the lock is released.
-    pub fn take_late(&mut self, now: Instant) -> Vec<Waiting<J, R>> {
+    pub fn take_late(&mut self) -> Vec<Waiting<J, R>> {
+        // loom has no clock.
+        if !self.has_deadlines || cfg!(loom) {
+            return Vec::new();
+        }
+        let now = Instant::now();
         let late = |call: &Waiting<J, R>| call.terms.deadline.is_some_and(|at| at <= now);
         let mut gone = Vec::new();
         for list in [&mut self.calls, &mut self.outside] {
-            // loom has no clock.
-            if !cfg!(loom) && list.iter().any(late) {
+            if list.iter().any(late) {
                 let (passed, left): (Vec<_>, Vec<_>) = list.drain(..).partition(late);
                 list.extend(left);
                 gone.extend(passed);
             }
         }
+        let bounded = |call: &Waiting<J, R>| call.terms.deadline.is_some();
+        self.has_deadlines = self.calls.iter().chain(&self.outside).any(bounded);
         gone
     }
 
@@ -94,16 +115,18 @@ impl<J, R> Queue<J, R> {
     }
 
     /// The calls of the next batch, beside its leader, which is the oldest: all, or those of the highest priority, and of these
-    /// the oldest.
-    pub fn take(&mut self, most: usize) -> Vec<Waiting<J, R>> {
-        if self.calls.len() <= most {
-            return self.calls.drain(..).collect();
+    /// the oldest. They are added to `taken`, which should have room: the lock is held.
+    pub fn take(&mut self, most: usize, mut taken: Vec<Waiting<J, R>>) -> Vec<Waiting<J, R>> {
+        let priority = self.calls.front().map(|call| call.terms.priority);
+        let alike = self.calls.iter().all(|call| Some(call.terms.priority) == priority);
+        if self.calls.len() <= most || alike {
+            taken.extend(self.calls.drain(..most.min(self.calls.len())));
+            return taken;
         }
         let mut order: Vec<usize> = (0..self.calls.len()).collect();
         order.sort_by_key(|&at| std::cmp::Reverse(self.calls[at].terms.priority));
         let mut chosen = vec![false; self.calls.len()];
         order.iter().take(most).for_each(|&at| chosen[at] = true);
-        let mut taken = Vec::with_capacity(most);
         for (chosen, call) in chosen.into_iter().zip(std::mem::take(&mut self.calls)) {
             if chosen {
                 taken.push(call);

@@ -442,3 +442,70 @@ fn many_threads_get_their_own_answers() {
     });
     assert_eq!((calls.running(), calls.has_queue()), (0, false));
 }
+
+/// Whoever keeps the place of a batch leads the next one, and needs no call of its own for that.
+#[test]
+fn a_place_that_is_kept_serves_those_that_queue() {
+    let calls = Calls::new(1, 8, 8);
+    let first = lead(enter(&calls, 1));
+    let (a, b) = (wait(enter(&calls, 2)), wait(enter(&calls, 3)));
+    let (own, place) = first.answer_and_keep([10]).unwrap();
+    assert_eq!(own, Some(10));
+    let c = wait(enter(&calls, 4));
+    let mut batch = place.next(Duration::ZERO).expect("three calls queue");
+    batch.fill();
+    assert_eq!(batch.jobs(), [2, 3, 4]);
+    let (own, place) = batch.answer_and_keep([20, 30, 40]).unwrap();
+    assert_eq!(own, None, "nobody of them leads");
+    assert_eq!([a, b, c].map(answered), [Ok(20), Ok(30), Ok(40)]);
+    assert!(place.next(Duration::ZERO).is_none());
+    assert_eq!((calls.running(), calls.has_queue()), (0, false));
+}
+
+#[test]
+fn a_place_that_is_dropped_goes_to_the_oldest_call() {
+    let calls = Calls::new(1, 8, 8);
+    let first = lead(enter(&calls, 1));
+    let (a, b) = (wait(enter(&calls, 2)), wait(enter(&calls, 3)));
+    let (_, place) = first.answer_and_keep([10]).unwrap();
+    drop(place);
+    assert_eq!(finish(led(a)), Some(20));
+    assert_eq!(answered(b), Ok(30));
+    assert_eq!((calls.running(), calls.has_queue()), (0, false));
+}
+
+/// A call that comes while a place waits for one is served in it, at once.
+#[test]
+fn a_place_waits_for_calls_and_is_told_of_the_first() {
+    let calls = Calls::new(1, 8, 8);
+    let (_, place) = lead(enter(&calls, 1)).answer_and_keep([10]).unwrap();
+    std::thread::scope(|scope| {
+        let serving = scope.spawn(|| {
+            let mut batch = place.next(Duration::from_secs(30)).expect("a call comes");
+            batch.fill();
+            finish(batch)
+        });
+        while lock(&calls.0.queue).collecting == 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(answered(wait(enter(&calls, 2))), Ok(20));
+        assert_eq!(serving.join().unwrap(), None);
+    });
+    assert_eq!((calls.running(), calls.has_queue()), (0, false));
+}
+
+/// A place that goes on and on does not hide that more may be in flight by now.
+#[test]
+fn a_place_that_goes_on_lets_others_lead_if_more_may_be_in_flight() {
+    let calls = Calls::new(1, 1, 8);
+    let first = lead(enter(&calls, 1));
+    let (a, b) = (wait(enter(&calls, 2)), wait(enter(&calls, 3)));
+    let (_, place) = first.answer_and_keep([10]).unwrap();
+    calls.set_in_flight(2);
+    let served = place.next(Duration::ZERO).expect("two calls queue");
+    assert_eq!(calls.running(), 2);
+    assert_eq!(finish(led(b)), Some(30));
+    assert_eq!(finish(served), None);
+    assert_eq!(answered(a), Ok(20));
+    assert_eq!((calls.running(), calls.has_queue()), (0, false));
+}

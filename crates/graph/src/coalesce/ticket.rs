@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -45,6 +45,23 @@ impl<J, R> Entry<J, R> {
     }
 }
 
+/// Looks that the next leader takes between readings of the clock.
+const SPINS: usize = 8;
+
+/// With fewer cores than this, all threads let others run while they wait.
+const MANY_CORES: usize = 8;
+
+/// The number of cores.
+pub(crate) fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
+/// Whether there are so many cores that a thread may keep one for a moment.
+pub(crate) fn keeps_a_core() -> bool {
+    cores() >= MANY_CORES
+}
+
 impl<J, R> Ticket<J, R> {
     pub(super) fn new(
         coalescer: Coalescer<J, R>,
@@ -65,7 +82,12 @@ impl<J, R> Ticket<J, R> {
         let Some(entry) = self.entry.as_ref().filter(|_| !timeout.is_zero()) else { return };
         let begun = Instant::now();
         while !entry.given.load(Ordering::Relaxed) && begun.elapsed() < timeout {
-            std::thread::yield_now();
+            // Who leads next keeps a core, so that its batch begins at once.
+            if entry.is_first.load(Ordering::Relaxed) && keeps_a_core() {
+                (0..SPINS).for_each(|_| std::hint::spin_loop());
+            } else {
+                std::thread::yield_now();
+            }
         }
     }
 
@@ -119,6 +141,7 @@ impl<J, R> Drop for Ticket<J, R> {
             let shared = &*self.coalescer.0;
             let mut queue = lock(&shared.queue);
             let call = queue.remove(&entry);
+            shared.queued.store(queue.len(), Ordering::Relaxed);
             if call.is_some() && queue.is_empty() {
                 shared.word.fetch_and(!QUEUED, Ordering::Relaxed);
             }

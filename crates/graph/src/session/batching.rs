@@ -27,7 +27,7 @@ pub struct Batching {
     pub(super) queue: usize,
     pub(super) wait_when_full: bool,
     pub(super) max_delay: Duration,
-    pub(super) host_bytes: usize,
+    host_bytes: Option<usize>,
     pub(super) assumed_axis: Option<usize>,
     pub(super) checked_every: Option<u64>,
 }
@@ -41,8 +41,10 @@ pub(super) const MAX_CALLS: usize = 256;
 /// Calls that may queue.
 const QUEUE: usize = 4096;
 
-/// Outputs of a call up to so many bytes are brought to the host with the batch.
+/// Outputs of a call up to so many bytes are brought to the host with the batch. From a GPU more: reading them there later takes
+/// another round trip, which is as long as a small call.
 const HOST_BYTES: usize = 64 << 10;
+const HOST_BYTES_OF_GPU: usize = 256 << 10;
 
 impl Default for Batching {
     fn default() -> Self {
@@ -61,7 +63,7 @@ impl Batching {
             queue: QUEUE,
             wait_when_full: false,
             max_delay: Duration::ZERO,
-            host_bytes: HOST_BYTES,
+            host_bytes: None,
             assumed_axis: None,
             checked_every: None,
         }
@@ -118,10 +120,16 @@ impl Batching {
     }
 
     /// Outputs of a call up to so many bytes are brought to the host together with those of its batch, so that
-    /// [reading](super::Outputs::read) them costs nothing; 64 KiB unless set.
+    /// [reading](super::Outputs::read) them costs nothing; unless set, 64 KiB on the CPU device and 256 KiB on a GPU.
     pub fn host_bytes(mut self, bytes: usize) -> Self {
-        self.host_bytes = bytes;
+        self.host_bytes = Some(bytes);
         self
+    }
+
+    /// The same as it is on a device.
+    pub(super) fn host_bytes_on(&self, computes_on_host: bool) -> usize {
+        let usual = if computes_on_host { HOST_BYTES } else { HOST_BYTES_OF_GPU };
+        self.host_bytes.unwrap_or(usual)
     }
 
     /// Says that calls may be joined along this axis of every input and output, whether or not it can be proved. If that is

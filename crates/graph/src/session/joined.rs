@@ -7,7 +7,9 @@
 
 mod axes;
 mod check;
+mod gather;
 mod group;
+mod leaders;
 mod policy;
 mod run;
 mod stats;
@@ -26,8 +28,10 @@ use crate::model_value::ModelValue;
 use crate::program::{Form, HostValue, Program, Settings};
 use crate::recent_cache::RecentCache;
 use crate::separate::Obstacle;
+use crate::standby::Standby;
 pub use axes::Joinable;
 pub(super) use group::{Active, Begun, Group, turn};
+use leaders::Leaders;
 pub use stats::BatchingStats;
 pub(super) use stats::Counters;
 
@@ -45,6 +49,8 @@ pub(super) struct Context {
     pub counters: Counters,
     /// Batches of several calls so far, if they are checked.
     batches: AtomicU64,
+    /// Threads that lead batches of others, where callers need the processor that computes.
+    leaders: Arc<Leaders>,
     /// What showed that calls must not be joined, though that was assumed. From then on none are.
     refuted: OnceLock<Obstacle>,
 }
@@ -61,6 +67,13 @@ pub(super) struct HostPart {
     pub download: Arc<Download>,
     pub start: usize,
     pub bytes: usize,
+}
+
+/// What a call gets of its batch.
+pub(super) enum Given {
+    Answer(Answer),
+    /// Its place in what was computed together, of which it makes its answer.
+    Part(Arc<run::Together>, usize),
 }
 
 /// What a call gets.
@@ -89,6 +102,7 @@ impl Joined {
             counters: Counters::new(batching.most),
             batching,
             batches: AtomicU64::new(0),
+            leaders: Arc::new(Standby::new()),
             refuted: OnceLock::new(),
         });
         Self { context, groups }
@@ -122,6 +136,12 @@ impl Joined {
     }
 }
 
+impl Drop for Context {
+    fn drop(&mut self) {
+        self.leaders.close();
+    }
+}
+
 impl Context {
     /// A stream of its own for a leader.
     fn lane(&self) -> Result<Stream> {
@@ -130,6 +150,20 @@ impl Context {
             Some(stream) => Ok(stream),
             None => Stream::new(&self.device).or_else(|_| Stream::current_unleased(&self.device)),
         }
+    }
+
+    /// Has streams for leaders before callers have taken all for themselves, on a device where batches do not run on their threads.
+    fn reserve_lanes(&self) {
+        if self.computes_on_host {
+            return;
+        }
+        let lanes: Vec<_> = (0..policy::LANES).map_while(|_| self.lane().ok()).collect();
+        lanes.into_iter().for_each(|lane| self.give_back(lane));
+    }
+
+    /// Outputs of a call up to so many bytes are brought to the host with its batch.
+    fn host_bytes(&self) -> usize {
+        self.batching.host_bytes_on(self.computes_on_host)
     }
 
     /// Gives a leader's stream back. No more are kept than batches may be in flight.

@@ -21,6 +21,13 @@ pub(in crate::session) struct Proof {
     pub grows: bool,
 }
 
+impl Proof {
+    /// Whether an output is one of the inputs.
+    pub fn gives_inputs(&self) -> bool {
+        self.outputs.iter().any(|out| matches!(out, Out::Input(_)))
+    }
+}
+
 /// Where an output of a call is found.
 #[derive(Clone, Debug)]
 pub(in crate::session) enum Out {

@@ -5,10 +5,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::axes::{self, Joinable, Proof};
+use super::gather;
+use super::leaders;
 use super::policy::{Mode, Policy};
 use super::run::{self, Running};
-use super::{Answer, Context};
-use crate::coalesce::{Batch, Coalescer, Entered, Lost, Next, Terms, Ticket, Turn};
+use super::{Answer, Context, Given};
+use crate::coalesce::{self, Batch, Coalescer, Entered, Lost, Next, Place, Terms, Ticket, Turn};
 use crate::program::{Form, HostValue, Stage};
 use crate::separate::Obstacle;
 use crate::{Error, Result};
@@ -18,6 +20,9 @@ pub(in crate::session) struct Request {
     pub(super) values: Vec<HostValue>,
     pub(super) entered: Instant,
 }
+
+/// A place in flight for the next batch of calls.
+pub(super) type CallPlace = Place<Request, Result<Given>>;
 
 /// The sizes of batches that plans are compiled for. A batch takes the next larger one, and the calls that it lacks are copies.
 pub(super) const SIZES: [usize; 28] = [
@@ -34,7 +39,7 @@ pub(super) const SIZES: [usize; 28] = [
 pub(in crate::session) struct Group {
     pub(super) context: Arc<Context>,
     pub(super) forms: Vec<Form>,
-    coalescer: Coalescer<Request, Result<Answer>>,
+    coalescer: Coalescer<Request, Result<Given>>,
     policy: Policy,
     /// Calls that run by themselves: until their outputs are dropped.
     active: AtomicUsize,
@@ -48,7 +53,12 @@ pub(in crate::session) struct Group {
     most: AtomicUsize,
     /// Nanoseconds that the last batch took. A guess of the next.
     lately: AtomicU64,
+    /// Nanoseconds that leaders waited lately for the device, on average.
+    computing: AtomicU64,
 }
+
+/// With more callers than so many for every two cores, leaders do not keep one while they wait for the device.
+const CALLERS_PER_TWO_CORES: usize = 5;
 
 /// Callers whose batches take no longer than this spin for their turn instead of sleeping.
 const SHORT_BATCH: Duration = Duration::from_micros(300);
@@ -57,14 +67,17 @@ const SHORT_BATCH: Duration = Duration::from_micros(300);
 /// and a batch takes longer than its calls.
 const HOST_ARENA: usize = 8 << 20;
 
+/// The same on a device with memory of its own, of which every batch in flight takes so much.
+const DEVICE_ARENA: usize = 256 << 20;
+
 /// How a call goes on.
 pub(in crate::session) enum Begun {
     /// By itself.
     Alone(Vec<HostValue>, Active),
     /// It leads a batch.
-    Lead(Batch<Request, Result<Answer>>),
+    Lead(Batch<Request, Result<Given>>),
     /// It waits for its turn.
-    Wait(Ticket<Request, Result<Answer>>),
+    Wait(Ticket<Request, Result<Given>>),
 }
 
 /// A call that runs by itself.
@@ -103,6 +116,7 @@ impl Group {
             preparing: AtomicBool::new(false),
             most: AtomicUsize::new(batching.most),
             lately: AtomicU64::new(u64::MAX),
+            computing: AtomicU64::new(0),
         }
     }
 
@@ -111,9 +125,15 @@ impl Group {
         let lately = Duration::from_nanos(self.lately.load(Ordering::Relaxed));
         match self.context.computes_on_host || lately > SHORT_BATCH {
             true => Duration::ZERO,
-            // The one that runs, and its own.
-            false => 3 * lately,
+            // The one that runs, its own, and as much again for those that take longer: to wake a caller costs its leader more.
+            false => 6 * lately,
         }
+    }
+
+    /// Whether no thread of the session leads or waits for calls.
+    #[cfg(test)]
+    pub fn is_at_rest(&self) -> bool {
+        !self.context.computes_on_host || self.coalescer.running() == 0
     }
 
     /// The most calls of a batch.
@@ -125,9 +145,10 @@ impl Group {
     fn limit(&self) {
         let plan =
             self.plans[1].get().and_then(Option::as_ref).and_then(|stage| stage.plan.as_ref());
-        let Some(plan) = plan.filter(|_| self.context.computes_on_host) else { return };
+        let Some(plan) = plan else { return };
         let each = plan.arena_bytes().div_ceil(2).max(1);
-        let most = (HOST_ARENA / each).clamp(2, self.context.batching.most);
+        let room = if self.context.computes_on_host { HOST_ARENA } else { DEVICE_ARENA };
+        let most = (room / each).clamp(2, self.context.batching.most);
         self.most.store(most, Ordering::Relaxed);
         self.coalescer.set_most(most);
     }
@@ -140,12 +161,16 @@ impl Group {
         entered: Instant,
     ) -> Result<Begun> {
         let mode = if self.joins() { self.policy.mode() } else { Mode::Alone };
-        if mode == Mode::Alone {
+        if mode == Mode::Alone || self.is_lone() {
             let others = self.active.fetch_add(1, Ordering::Relaxed);
             let active = Active(Arc::clone(self));
             match self.proof.get() {
                 None if others > 0 => self.prepare_behind(),
-                Some(Ok(_)) => self.count(1, others + 1, entered),
+                Some(Ok(_)) => {
+                    if let Some(calls) = gather::calls(Arc::as_ptr(self).addr(), entered) {
+                        self.count(calls, others + 1, entered);
+                    }
+                }
                 None | Some(Err(_)) => {}
             }
             return Ok(Begun::Alone(values, active));
@@ -166,6 +191,14 @@ impl Group {
         }
     }
 
+    /// Whether nobody else calls, on a device that computes by itself. Such a call is recorded and not waited for, as if no calls were
+    /// joined: whoever reads its outputs then waits once for both.
+    fn is_lone(&self) -> bool {
+        !self.context.computes_on_host
+            && self.active.load(Ordering::Relaxed) == 0
+            && self.coalescer.is_idle()
+    }
+
     /// The answer of a call that has waited for its turn.
     pub fn lost(&self, lost: Lost) -> Error {
         match lost {
@@ -181,21 +214,32 @@ impl Group {
     }
 
     /// Leads a batch to its end, on the calling thread. Gives the leader's own answer.
-    pub fn lead(self: &Arc<Self>, mut batch: Batch<Request, Result<Answer>>) -> Result<Answer> {
+    pub fn lead(self: &Arc<Self>, mut batch: Batch<Request, Result<Given>>) -> Result<Answer> {
+        if self.context.computes_on_host && self.context.batching.max_delay.is_zero() {
+            batch.let_others_come();
+        }
+        let (begun, result) = self.compute(&mut batch);
+        self.answer(batch, begun, result)
+    }
+
+    /// Takes in the calls that queue, and those that come within the delay that was set, and computes their answers. Says when that
+    /// began.
+    pub(super) fn compute(
+        self: &Arc<Self>,
+        batch: &mut Batch<Request, Result<Given>>,
+    ) -> (Instant, Result<Vec<Result<Given>>>) {
         let delay = self.context.batching.max_delay;
         if let Some(job) = batch.jobs().first()
             && !delay.is_zero()
         {
             batch.wait_for_others(job.entered + delay);
-        } else if self.context.computes_on_host {
-            batch.let_others_come();
         }
         batch.fill();
         let begun = Instant::now();
-        let work = || -> Result<Vec<Result<Answer>>> {
+        let work = || -> Result<Vec<Result<Given>>> {
             let mut running = Running::begin(self, batch.jobs())?;
             loop {
-                running.wait();
+                self.wait_for(&running);
                 match running.finish(self, batch.jobs())? {
                     run::Finished::Answers(answers) => return Ok(answers),
                     run::Finished::Again(again) => running = again,
@@ -203,13 +247,30 @@ impl Group {
             }
         };
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-        self.answer(batch, begun, run::flatten(result))
+        (begun, run::flatten(result))
+    }
+
+    /// Waits until a batch is computed. A leader of short batches does not sleep, and lets other threads run: those that were answered,
+    /// and leaders whose batches have ended, may be waiting for this core.
+    fn wait_for(&self, running: &Running) {
+        let begun = Instant::now();
+        let usual = self.computing.load(Ordering::Relaxed);
+        // With many callers per core somebody else needs it.
+        let crowded = 2 * self.coalescer.at_hand() > CALLERS_PER_TWO_CORES * coalesce::cores();
+        let soon = Duration::from_nanos(if crowded { 0 } else { usual });
+        if running.poll(self.spin_timeout(), soon) {
+            let took = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            // Two that end at once may count as one.
+            self.computing.store(usual - usual / 8 + took / 8, Ordering::Relaxed);
+        } else {
+            running.wait();
+        }
     }
 
     /// As [`lead`](Self::lead), without holding a thread while the device computes.
     pub async fn lead_async(
         self: &Arc<Self>,
-        mut batch: Batch<Request, Result<Answer>>,
+        mut batch: Batch<Request, Result<Given>>,
     ) -> Result<Answer> {
         batch.fill();
         let begun = Instant::now();
@@ -244,13 +305,47 @@ impl Group {
         }
     }
 
-    /// Gives every call of a batch its answer, or all of them the error.
+    /// Gives every call of a batch its answer, or all of them the error. Gives the leader's own.
     fn answer(
-        &self,
-        batch: Batch<Request, Result<Answer>>,
+        self: &Arc<Self>,
+        batch: Batch<Request, Result<Given>>,
         begun: Instant,
-        result: Result<Vec<Result<Answer>>>,
+        result: Result<Vec<Result<Given>>>,
     ) -> Result<Answer> {
+        let calls = batch.jobs().len();
+        let own = if !self.context.computes_on_host {
+            self.count_batch(&batch, begun);
+            batch.answer(answers(calls, result), Next::First)
+        } else if calls < leaders::MANY {
+            self.count_batch(&batch, begun);
+            batch.answer(answers(calls, result), Next::Last)
+        } else {
+            let (own, place) = self.answer_and_keep(batch, begun, result);
+            if let Some(place) = place {
+                leaders::have_led(self, place);
+            }
+            own
+        };
+        self.open(own.unwrap_or_else(|| Err(self.lost(Lost::Leader)))?)
+    }
+
+    /// As [`answer`](Self::answer), and gives the place in flight too.
+    pub(super) fn answer_and_keep(
+        &self,
+        batch: Batch<Request, Result<Given>>,
+        begun: Instant,
+        result: Result<Vec<Result<Given>>>,
+    ) -> (Option<Result<Given>>, Option<CallPlace>) {
+        self.count_batch(&batch, begun);
+        let calls = batch.jobs().len();
+        match batch.answer_and_keep(answers(calls, result)) {
+            Some((own, place)) => (own, Some(place)),
+            None => (None, None),
+        }
+    }
+
+    /// Counts a batch that has ended.
+    fn count_batch(&self, batch: &Batch<Request, Result<Given>>, begun: Instant) {
         let calls = batch.jobs().len();
         let (at_hand, ended) = (self.coalescer.at_hand(), Instant::now());
         let took = ended.saturating_duration_since(begun).as_nanos();
@@ -259,12 +354,17 @@ impl Group {
         self.context.counters.batch(entered(), begun, ended);
         self.context.device.profiler().add_joined(entered(), begun, ended);
         self.count(calls, at_hand, ended);
-        let next = if self.context.computes_on_host { Next::Last } else { Next::First };
-        let own = match result {
-            Ok(answers) => batch.answer(answers, next),
-            Err(error) => batch.answer((0..calls).map(|_| Err(error.clone())), next),
-        };
-        own.unwrap_or_else(|| Err(self.lost(Lost::Leader)))
+    }
+
+    /// The answer of a call, from what it got of its batch.
+    fn open(&self, given: Given) -> Result<Answer> {
+        match given {
+            Given::Answer(answer) => Ok(answer),
+            Given::Part(together, call) => {
+                let Some(proof) = self.proof() else { return Err(self.lost(Lost::Leader)) };
+                together.answer(&self.context, proof, &[], call)
+            }
+        }
     }
 
     /// The plan for a batch of so many calls, if it is ready; else it is asked for. With its size.
@@ -338,6 +438,7 @@ impl Group {
         if self.proof.get().is_none() {
             let proof = axes::first_proof(&self.context, &self.forms);
             if let Ok(proof) = &proof {
+                self.context.reserve_lanes();
                 self.compile_with(1, proof);
                 self.limit();
                 self.first_sizes().for_each(|at| self.compile_with(at, proof));
@@ -418,14 +519,22 @@ impl Group {
     }
 }
 
+/// The answers of so many calls, or the error for each.
+fn answers(
+    calls: usize,
+    result: Result<Vec<Result<Given>>>,
+) -> impl IntoIterator<Item = Result<Given>> {
+    result.unwrap_or_else(|error| (0..calls).map(|_| Err(error.clone())).collect())
+}
+
 /// What a call that waits for its turn has come to.
 pub(in crate::session) fn turn(
     group: &Arc<Group>,
-    turn: Turn<Request, Result<Answer>>,
-) -> Result<std::result::Result<Answer, Batch<Request, Result<Answer>>>> {
+    turn: Turn<Request, Result<Given>>,
+) -> Result<std::result::Result<Answer, Batch<Request, Result<Given>>>> {
     match turn {
         Turn::Lead(batch) => Ok(Err(batch)),
-        Turn::Answer(Ok(answer)) => answer.map(Ok),
+        Turn::Answer(Ok(given)) => group.open(given?).map(Ok),
         Turn::Answer(Err(lost)) => Err(group.lost(lost)),
     }
 }

@@ -21,12 +21,17 @@ pub(super) enum Mode {
 /// Batches in flight at most: each has a stream.
 pub(super) const MAX_IN_FLIGHT: usize = 16;
 
+/// Streams that leaders have from the beginning on such a device.
+pub(super) const LANES: usize = 8;
+
 /// Batches in flight that are tried on a device that computes by itself, the likeliest first.
-const ON_DEVICE: [usize; 3] = [1, 2, 4];
+const ON_DEVICE: [usize; 3] = [4, 8, 2];
 
 /// A choice is tried for at least so long and so many calls or batches, and as much before that does not count: what was begun in
 /// another way comes to its end. Where batches take long, few must do.
 const TRIAL: Duration = Duration::from_millis(8);
+/// The same on a device that computes by itself, where batches take microseconds.
+const TRIAL_ON_DEVICE: Duration = Duration::from_millis(2);
 const TRIAL_ENDS: usize = 6;
 const LONG_TRIAL: Duration = Duration::from_millis(50);
 
@@ -55,6 +60,8 @@ pub(super) struct Policy {
     current: AtomicUsize,
     /// Which choices there are.
     choices: Vec<Mode>,
+    /// How long a trial takes at least.
+    trial: Duration,
     state: Mutex<State>,
     /// Since the beginning of the trial: calls, how often some came to their end together, how many calls were there then, summed up,
     /// and how often it was more than one.
@@ -130,6 +137,7 @@ impl Policy {
         Self {
             current: AtomicUsize::new(0),
             choices,
+            trial: if cores.is_some() { TRIAL } else { TRIAL_ON_DEVICE },
             state: Mutex::new(state),
             calls: AtomicUsize::new(0),
             ends: AtomicUsize::new(0),
@@ -195,7 +203,7 @@ impl Policy {
             return false;
         }
         let enough = if elapsed < LONG_TRIAL { TRIAL_ENDS } else { 1 };
-        if elapsed < TRIAL || ends < enough {
+        if elapsed < self.trial || ends < enough {
             return false;
         }
         let contended = read(&self.contended);

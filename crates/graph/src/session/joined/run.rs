@@ -2,20 +2,25 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use millstream_core::{Buffer, BufferLike, Command, Download, Layout, Stream};
+use millstream_core::{Buffer, BufferLike, Command, Download, Layout, Plan, Stream};
 use millstream_nn::Tensor;
 use smallvec::SmallVec;
 
 use super::axes::{Out, Proof};
 use super::check::{self, Checked};
 use super::group::{Group, Request};
-use super::{Answer, Context, HostPart};
+use super::{Answer, Context, Given, HostPart};
+use crate::coalesce;
 use crate::model_value::ModelValue;
 use crate::program::{HostValue, Run, Stage, Step};
 use crate::separate::Share;
 use crate::session::outputs;
 use crate::{Error, Result};
+
+/// Pauses of a leader between two looks at the device.
+const SPINS: usize = 16;
 
 /// What became of work that may have panicked.
 pub(super) fn flatten<T>(result: std::result::Result<Result<T>, Box<dyn Any + Send>>) -> Result<T> {
@@ -33,7 +38,7 @@ fn invalid<T>(reason: &str) -> Result<T> {
 /// A batch that was recorded.
 pub(super) struct Running {
     /// The answers that are there, by the numbers of the jobs.
-    answers: Vec<Option<Result<Answer>>>,
+    answers: Vec<Option<Result<Given>>>,
     pieces: Vec<Piece>,
     /// Given back when the batch has ended.
     lane: Option<Lane>,
@@ -55,7 +60,7 @@ impl Drop for Lane {
 
 /// What becomes of a batch.
 pub(super) enum Finished {
-    Answers(Vec<Result<Answer>>),
+    Answers(Vec<Result<Given>>),
     /// It goes on with these.
     Again(Running),
 }
@@ -68,7 +73,7 @@ enum Piece {
 }
 
 /// Calls in one run of a plan.
-struct Together {
+pub(in crate::session) struct Together {
     /// The jobs, by their numbers in the batch.
     jobs: Vec<usize>,
     /// How many calls the plan is for.
@@ -106,26 +111,41 @@ impl Running {
         running.checked = joins && check::is_due(context);
         let lane = Lane { context: Arc::clone(context), stream: context.lane()? };
         let stream = &lane.stream;
-        for alike in alike(proof, jobs) {
-            let mut rest = &alike[..];
-            while let Some(&first) = rest.first() {
-                let plan = if rest.len() > 1 && joins { group.plan_for(rest.len()) } else { None };
-                let Some((calls, stage)) = plan else {
-                    running.alone(context, stream, first, &jobs[first]);
-                    rest = &rest[1..];
-                    continue;
-                };
-                let (now, later) = rest.split_at(calls.min(rest.len()));
-                rest = later;
-                match together(context, proof, stream, jobs, now, (calls, stage)) {
-                    Ok(together) => running.pieces.push(Piece::Together(together)),
-                    // There is no memory for all of them at once, perhaps.
-                    Err(_) => running.one_by_one(context, stream, jobs, now),
-                }
+        stream.as_one_user(|| {
+            for alike in alike(proof, jobs) {
+                running.record(group, proof, stream, jobs, (&alike, joins));
             }
-        }
+        });
         running.lane = Some(lane);
         Ok(running)
+    }
+
+    /// Records calls that have the same where all calls of a batch must have the same.
+    fn record(
+        &mut self,
+        group: &Arc<Group>,
+        proof: &Proof,
+        stream: &Stream,
+        jobs: &[Request],
+        (alike, joins): (&[usize], bool),
+    ) {
+        let context = &group.context;
+        let mut rest = alike;
+        while let Some(&first) = rest.first() {
+            let plan = if rest.len() > 1 && joins { group.plan_for(rest.len()) } else { None };
+            let Some((calls, stage)) = plan else {
+                self.alone(context, stream, first, &jobs[first]);
+                rest = &rest[1..];
+                continue;
+            };
+            let (now, later) = rest.split_at(calls.min(rest.len()));
+            rest = later;
+            match together(context, proof, stream, jobs, now, (calls, stage)) {
+                Ok(together) => self.pieces.push(Piece::Together(together)),
+                // There is no memory for all of them at once, perhaps.
+                Err(_) => self.one_by_one(context, stream, jobs, now),
+            }
+        }
     }
 
     /// Records a call by itself.
@@ -160,6 +180,30 @@ impl Running {
         })
     }
 
+    /// Looks again and again whether all is computed, for so long, and says whether it is. Lets other threads run meanwhile, but when it
+    /// is about to end, by what batches usually take: then another thread might have the core for longer than that.
+    pub fn poll(&self, timeout: Duration, usual: Duration) -> bool {
+        let begun = Instant::now();
+        let soon = usual * 5 / 8..usual * 3 / 2;
+        // A fault is an end too.
+        let ended = |download: &Arc<Download>| !matches!(download.timepoint().query(), Ok(false));
+        while !timeout.is_zero() {
+            if self.downloads().all(ended) {
+                return true;
+            }
+            let elapsed = begun.elapsed();
+            if elapsed > timeout {
+                return false;
+            }
+            if soon.contains(&elapsed) && coalesce::keeps_a_core() {
+                (0..SPINS).for_each(|_| std::hint::spin_loop());
+            } else {
+                std::thread::yield_now();
+            }
+        }
+        false
+    }
+
     /// Waits until all is computed. What went wrong is found when it is read.
     pub fn wait(&self) {
         self.downloads().for_each(|download| drop(download.view_bytes()));
@@ -182,37 +226,48 @@ impl Running {
             match piece {
                 Piece::Alone(alone) => {
                     let job = alone.job;
-                    next.answers[job] = Some(alone.answer());
+                    next.answers[job] = Some(alone.answer().map(Given::Answer));
                 }
                 Piece::Checked(checked) => {
                     let job = checked.alone.job;
-                    next.answers[job] = Some(checked.answer(context, jobs.len()));
+                    next.answers[job] =
+                        Some(checked.answer(context, jobs.len()).map(Given::Answer));
                 }
                 // Another batch has shown meanwhile that these answers are not to be trusted.
                 Piece::Together(together) if context.refuted.get().is_some() => {
                     let stream = Stream::current_unleased(&context.device)?;
                     next.one_by_one(context, &stream, jobs, &together.jobs);
                 }
-                Piece::Together(together) => match together.answers(context, proof, jobs) {
-                    Ok(made) if checked => {
-                        let stream = Stream::current_unleased(&context.device)?;
-                        for (&job, answer) in together.jobs.iter().zip(made) {
-                            match Checked::begin(context, &stream, (job, &jobs[job]), answer) {
-                                Ok(checked) => next.pieces.push(Piece::Checked(checked)),
-                                Err(error) => next.answers[job] = Some(Err(error)),
-                            }
+                Piece::Together(together) if together.failed() => {
+                    let stream = Stream::current_unleased(&context.device)?;
+                    next.one_by_one(context, &stream, jobs, &together.jobs);
+                }
+                Piece::Together(together) if checked => {
+                    let stream = Stream::current_unleased(&context.device)?;
+                    for (call, &job) in together.jobs.iter().enumerate() {
+                        let answer = together.answer(context, proof, &jobs[job].values, call);
+                        let begun = answer.and_then(|answer| {
+                            Checked::begin(context, &stream, (job, &jobs[job]), answer)
+                        });
+                        match begun {
+                            Ok(checked) => next.pieces.push(Piece::Checked(checked)),
+                            Err(error) => next.answers[job] = Some(Err(error)),
                         }
                     }
-                    Ok(made) => {
-                        for (&job, answer) in together.jobs.iter().zip(made) {
-                            next.answers[job] = Some(Ok(answer));
-                        }
+                }
+                Piece::Together(together) if proof.gives_inputs() => {
+                    for (call, &job) in together.jobs.iter().enumerate() {
+                        let answer = together.answer(context, proof, &jobs[job].values, call);
+                        next.answers[job] = Some(answer.map(Given::Answer));
                     }
-                    Err(_) => {
-                        let stream = Stream::current_unleased(&context.device)?;
-                        next.one_by_one(context, &stream, jobs, &together.jobs);
+                }
+                // Each call makes its own answer, on its own thread.
+                Piece::Together(together) => {
+                    let together = Arc::new(together);
+                    for (call, &job) in together.jobs.iter().enumerate() {
+                        next.answers[job] = Some(Ok(Given::Part(Arc::clone(&together), call)));
                     }
-                },
+                }
             }
         }
         if !next.pieces.is_empty() {
@@ -257,7 +312,7 @@ pub(super) fn alone(
     };
     let tensors = || values.iter().filter_map(tensor);
     let bytes: usize = tensors().map(|tensor| tensor.layout().dense_bytes()).sum();
-    let whole = whole || bytes <= context.batching.host_bytes;
+    let whole = whole || bytes <= context.host_bytes();
     let downloads = fetch_values(stream, &values, whole)?;
     Ok(Alone { job: number, values, downloads, whole })
 }
@@ -383,7 +438,7 @@ fn together(
     stream.run(plan, &read, &written)?;
     drop(written);
     let bytes: usize = stage.outputs.iter().map(Layout::dense_bytes).sum();
-    let whole = bytes / calls <= context.batching.host_bytes;
+    let whole = bytes / calls <= context.host_bytes();
     let ends = outputs.iter().zip(&stage.outputs).filter(|(_, layout)| layout.elements() > 0);
     let downloads = fetch(stream, ends, whole)?;
     Ok(Together { jobs: numbers.to_vec(), calls, stage, outputs, downloads, whole })
@@ -395,26 +450,40 @@ pub(super) fn rehearse(context: &Context, stage: &Stage) -> Result<()> {
         return Ok(());
     };
     let stream = context.lane()?;
+    stream.as_one_user(|| rehearse_on(&stream, plan, stage))?;
+    context.give_back(stream);
+    Ok(())
+}
+
+fn rehearse_on(stream: &Stream, plan: &Plan, stage: &Stage) -> Result<()> {
     let zeros = |layout: &Layout| stream.allocate_with(layout, &vec![0; layout.dense_bytes()]);
     let inputs: Vec<Buffer> = plan.inputs().iter().map(zeros).collect::<Result<_>>()?;
     let outputs = stage.outputs.iter().map(|layout| stream.allocate(layout.dense_bytes()));
     let outputs: Vec<Buffer> = outputs.collect::<Result<_>>()?;
     stream.run(plan, &inputs.iter().collect::<Vec<_>>(), &outputs.iter().collect::<Vec<_>>())?;
     let ends = outputs.iter().zip(&stage.outputs).filter(|(_, layout)| layout.elements() > 0);
-    for download in fetch(&stream, ends, false)? {
+    for download in fetch(stream, ends, false)? {
         // What goes wrong with zeros may go right with what callers give.
         drop(download.view_bytes());
     }
-    context.give_back(stream);
     Ok(())
 }
 
 impl Together {
-    /// The answers of the calls, each with its parts of the outputs.
-    fn answers(&self, context: &Context, proof: &Proof, jobs: &[Request]) -> Result<Vec<Answer>> {
-        for download in &self.downloads {
-            download.view_bytes()?;
-        }
+    /// Whether something went wrong. Waits until that is known.
+    fn failed(&self) -> bool {
+        self.downloads.iter().any(|download| download.view_bytes().is_err())
+    }
+
+    /// The answer of a call, with its parts of the outputs. Its inputs are needed where the model [gives
+    /// them](Proof::gives_inputs) as outputs.
+    pub fn answer(
+        &self,
+        context: &Context,
+        proof: &Proof,
+        inputs: &[HostValue],
+        call: usize,
+    ) -> Result<Answer> {
         // Where each output of the plan is on the host; those without elements are nowhere.
         let mut fetched = self.downloads.iter();
         let host: SmallVec<[Option<&Arc<Download>>; 4]> = self
@@ -424,25 +493,23 @@ impl Together {
             .map(|layout| if layout.elements() > 0 { fetched.next() } else { None })
             .map(|download| download.filter(|_| self.whole))
             .collect();
-        let answers = self.jobs.iter().enumerate().map(|(call, &job)| {
-            let mut answer = Answer { values: Vec::new(), host: Vec::new() };
-            for out in &proof.outputs {
-                let (value, part) = match out {
-                    Out::Plan(output, share) => self.part(call, *output, *share, host[*output])?,
-                    Out::Input(input) => match &jobs[job].values[*input] {
-                        HostValue::Value(value) => (value.clone(), None),
-                        other => (other.clone().into_value_at(&context.settings)?, None),
-                    },
-                    Out::Constant(constant) => {
-                        (constant.load(&context.settings.folder)?.into(), None)
-                    }
-                };
-                answer.values.push(value);
-                answer.host.push(part);
-            }
-            Ok(answer)
-        });
-        answers.collect()
+        let outputs = proof.outputs.len();
+        let mut answer =
+            Answer { values: Vec::with_capacity(outputs), host: Vec::with_capacity(outputs) };
+        for out in &proof.outputs {
+            let (value, part) = match out {
+                Out::Plan(output, share) => self.part(call, *output, *share, host[*output])?,
+                Out::Input(input) => match inputs.get(*input) {
+                    Some(HostValue::Value(value)) => (value.clone(), None),
+                    Some(other) => (other.clone().into_value_at(&context.settings)?, None),
+                    None => return invalid("an output that is an input was forgotten"),
+                },
+                Out::Constant(constant) => (constant.load(&context.settings.folder)?.into(), None),
+            };
+            answer.values.push(value);
+            answer.host.push(part);
+        }
+        Ok(answer)
     }
 
     /// The part of an output that belongs to a call.

@@ -177,7 +177,7 @@ fn ended(submitted: &mut Submitted) -> crate::Result<Outputs> {
 /// A call that leads and does not go on yet, so that others queue.
 struct Held {
     group: Arc<super::Group>,
-    batch: crate::coalesce::Batch<super::group::Request, crate::Result<super::Answer>>,
+    batch: crate::coalesce::Batch<super::group::Request, crate::Result<super::Given>>,
 }
 
 impl Held {
@@ -190,9 +190,19 @@ impl Held {
         let values = inputs.into().arranged(session.inputs(), &session.device()).unwrap();
         let group = session.0.joined.as_ref().unwrap().group(&values).unwrap();
         let terms = crate::coalesce::Terms::default();
+        // A thread that led the batch before may wait for calls still.
+        while !group.is_at_rest() {
+            std::thread::yield_now();
+        }
+        // On a device that computes by itself a lone call is not led; one that comes while another runs is.
+        let (values, _other) = match group.enter(values, terms, Instant::now()).unwrap() {
+            super::Begun::Lead(batch) => return Self { group, batch },
+            super::Begun::Alone(values, active) => (values, active),
+            super::Begun::Wait(_) => panic!("nobody else calls"),
+        };
         match group.enter(values, terms, Instant::now()).unwrap() {
             super::Begun::Lead(batch) => Self { group, batch },
-            _ => panic!("nobody else calls"),
+            _ => panic!("nobody has a place"),
         }
     }
 

@@ -1,9 +1,14 @@
 //! One model called from some threads for some time.
 
+mod schedule;
+
 use std::sync::{Mutex, PoisonError, RwLock, mpsc};
 use std::time::{Duration, Instant};
 
 use millstream::{Device, Result};
+
+pub(crate) use schedule::Arrivals;
+use schedule::Schedule;
 
 /// Inputs that a thread uses in turn, so that the answer to the call before is noticed.
 const INPUTS: usize = 2;
@@ -28,69 +33,12 @@ pub(crate) trait Callee: Sync {
     fn bytes(&self, answer: &Self::Answer) -> Result<Vec<u8>>;
 }
 
-/// When callers send.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Arrivals {
-    /// Each sends when it has its answer.
-    Closed,
-    /// At random times that do not depend on the answers, so many per second in all. A latency counts from the time at which
-    /// the call should have been sent.
-    Poisson(f64),
-}
-
 /// What is measured, and the right answers. Thread `t` uses the inputs `t` and `t + 1`.
 pub(crate) struct Subject<'a, C> {
     pub callee: &'a C,
     pub device: Device,
     pub answers: &'a [Vec<u8>],
     pub arrivals: Arrivals,
-}
-
-/// The times at which one of several callers sends.
-struct Schedule {
-    /// The mean time between two calls of this caller; none if it sends when it has its answer.
-    mean: Option<f64>,
-    next: Instant,
-    random: u64,
-}
-
-impl Schedule {
-    fn new(arrivals: Arrivals, callers: usize, caller: usize, begin: Instant) -> Self {
-        let mean = match arrivals {
-            Arrivals::Closed => None,
-            Arrivals::Poisson(rate) => Some(callers as f64 / rate),
-        };
-        let random = (caller as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut schedule = Self { mean, next: begin, random };
-        schedule.advance();
-        schedule
-    }
-
-    /// A number above 0 and at most 1 (xorshift).
-    fn uniform(&mut self) -> f64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        ((self.random >> 11) as f64 + 1.0) / (1u64 << 53) as f64
-    }
-
-    fn advance(&mut self) {
-        if let Some(mean) = self.mean {
-            let gap = -self.uniform().ln() * mean;
-            self.next += Duration::from_secs_f64(gap.min(3600.0));
-        }
-    }
-
-    /// Waits until the next call is due, and says when that was.
-    fn wait(&mut self) -> Instant {
-        if self.mean.is_none() {
-            return Instant::now();
-        }
-        let due = self.next;
-        std::thread::sleep(due.saturating_duration_since(Instant::now()));
-        self.advance();
-        due
-    }
 }
 
 /// What came of it.
@@ -136,23 +84,24 @@ impl Sample {
 
 impl<C: Callee> Subject<'_, C> {
     /// Calls from so many threads, which start together and are warm by then. Each goes on for the time,
-    /// and until it has used each of its inputs. Those that cannot be started are errors of the sample; the
+    /// and, unless calls have times of their own, until it has used each of its inputs. Those that cannot be started are errors of the sample; the
     /// others do not wait for them.
     pub fn measure(&self, threads: usize, time: Duration) -> Sample {
         let gate = RwLock::new(());
+        let schedule = Schedule::new(self.arrivals);
         let total = Mutex::new((Sample::default(), None::<(Instant, Instant)>));
         std::thread::scope(|scope| {
             let closed = gate.write().unwrap_or_else(PoisonError::into_inner);
             // Nothing is sent: the channel ends when every thread is ready and has dropped its end.
             let (ready, all_ready) = mpsc::channel::<()>();
             for thread in 0..threads {
-                let (ready, gate, total) = (ready.clone(), &gate, &total);
+                let (ready, gate, total, schedule) = (ready.clone(), &gate, &total, &schedule);
                 let work = move || {
                     let inputs = self.prepare(thread);
+                    schedule.prepare_caller();
                     drop(ready);
                     drop(gate.read());
                     let started = Instant::now();
-                    let schedule = Schedule::new(self.arrivals, threads, thread, started);
                     let sample = self.call_until(started + time, thread, inputs, schedule);
                     let ended = Instant::now();
                     let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
@@ -220,7 +169,7 @@ impl<C: Callee> Subject<'_, C> {
         end: Instant,
         thread: usize,
         inputs: Result<Vec<C::Input>>,
-        mut schedule: Schedule,
+        schedule: &Schedule,
     ) -> Sample {
         let mut sample = Sample::default();
         let inputs = match inputs {
@@ -232,7 +181,7 @@ impl<C: Callee> Subject<'_, C> {
         };
         let questions = inputs.iter().zip(&self.answers[thread..]);
         for (calls, (input, expected)) in (1..).zip(questions.cycle()) {
-            let before = schedule.wait();
+            let Some(before) = schedule.wait(end) else { break };
             let answer = self.callee.call(input);
             let after = Instant::now();
             match answer.and_then(|answer| self.callee.is(&answer, expected)) {

@@ -348,8 +348,12 @@ impl Group {
     fn count_batch(&self, batch: &Batch<Request, Result<Given>>, begun: Instant) {
         let calls = batch.jobs().len();
         let (at_hand, ended) = (self.coalescer.at_hand(), Instant::now());
-        let took = ended.saturating_duration_since(begun).as_nanos();
-        self.lately.store(u64::try_from(took).unwrap_or(u64::MAX), Ordering::Relaxed);
+        let took = ended.saturating_duration_since(begun);
+        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.lately.store(nanoseconds, Ordering::Relaxed);
+        if self.context.computes_on_host {
+            self.policy.note_batch(calls, at_hand, took);
+        }
         let entered = || batch.jobs().iter().map(|job| job.entered);
         self.context.counters.batch(entered(), begun, ended);
         self.context.device.profiler().add_joined(entered(), begun, ended);

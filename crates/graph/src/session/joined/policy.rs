@@ -6,7 +6,7 @@
 //! may be the best. A rate that changes says less: it does so whenever something else uses the machine.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// How calls are run.
@@ -42,9 +42,11 @@ const TRIALS: usize = 4;
 const KEPT: Duration = Duration::from_millis(500);
 const KEPT_MOST: Duration = Duration::from_secs(8);
 
-/// While it is kept, the number of callers is looked at again after so long. If it is another by this factor, all are tried.
+/// While it is kept, the number of callers is looked at again after so long. If it is another by this factor, and by so many, all are
+/// tried.
 const LOOKED_AT: Duration = Duration::from_millis(100);
 const CHANGED: f64 = 1.6;
+const CHANGED_BY: f64 = 1.0;
 
 /// A choice that reaches less than this share of the best is not tried again in this round, and left out of some: so many at
 /// first, and at most.
@@ -54,6 +56,11 @@ const LEFT_OUT_MOST: u8 = 48;
 
 /// Another choice must be better by this factor.
 const BETTER: f64 = 1.05;
+
+/// If a call that is the only one of its batch takes so many times as long as a call of a larger batch does, running all by themselves
+/// is not tried: the calls that come during a trial would queue up. Known after so many batches of either kind.
+const CLEARLY_BETTER: f64 = 1.5;
+const KNOWN_AFTER: usize = 16;
 
 pub(super) struct Policy {
     /// The index of the choice in use.
@@ -69,6 +76,32 @@ pub(super) struct Policy {
     ends: AtomicUsize,
     at_hand: AtomicUsize,
     contended: AtomicUsize,
+    /// What a call takes that is the only one of its batch, and one of a larger batch.
+    single: Cost,
+    shared: Cost,
+}
+
+/// What a call takes on average, while other calls are there. Those that count at once may count as one.
+#[derive(Default)]
+struct Cost {
+    nanoseconds: AtomicU64,
+    count: AtomicUsize,
+}
+
+impl Cost {
+    fn add(&self, took: Duration, calls: usize) {
+        let each = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX) / calls.max(1) as u64;
+        let before = self.nanoseconds.load(Ordering::Relaxed);
+        let count = self.count.load(Ordering::Relaxed);
+        let mean = if count == 0 { each } else { before - before / 16 + each / 16 };
+        self.nanoseconds.store(mean, Ordering::Relaxed);
+        self.count.store(count.saturating_add(1), Ordering::Relaxed);
+    }
+
+    fn known(&self) -> Option<f64> {
+        let is_known = self.count.load(Ordering::Relaxed) >= KNOWN_AFTER;
+        is_known.then(|| self.nanoseconds.load(Ordering::Relaxed) as f64)
+    }
 }
 
 struct State {
@@ -79,7 +112,8 @@ struct State {
     tried: Vec<Tried>,
     /// The choice that is kept between rounds.
     best: usize,
-    /// How many calls were there at a time when it was found.
+    /// How many calls were there at a time while it was tried. Trials of other choices say nothing about that: where calls come
+    /// at times of their own, more of them pile up while a slower choice is tried.
     callers: f64,
     /// Set while it is kept: until when.
     kept_until: Option<Instant>,
@@ -91,6 +125,8 @@ struct State {
 struct Tried {
     /// The rates of its trials in this round.
     rates: Vec<f64>,
+    /// How many calls were there at a time in the last of them.
+    callers: f64,
     /// In how many rounds it is left out yet, and in how many it was the last time.
     left_out: u8,
     was_left_out: u8,
@@ -143,6 +179,8 @@ impl Policy {
             ends: AtomicUsize::new(0),
             at_hand: AtomicUsize::new(0),
             contended: AtomicUsize::new(0),
+            single: Cost::default(),
+            shared: Cost::default(),
         }
     }
 
@@ -167,6 +205,20 @@ impl Policy {
         self.state.try_lock().is_ok_and(|mut state| self.advance(&mut state, now))
     }
 
+    /// Notes what a batch of so many calls took, while so many were there.
+    pub fn note_batch(&self, calls: usize, at_hand: usize, took: Duration) {
+        // A batch that has all cores says nothing about those that share them.
+        if at_hand > calls {
+            if calls == 1 { &self.single } else { &self.shared }.add(took, calls);
+        }
+    }
+
+    /// Whether it is clear without a trial that joining pays.
+    fn joining_clearly_pays(&self) -> bool {
+        let costs = self.single.known().zip(self.shared.known());
+        costs.is_some_and(|(single, shared)| single > shared * CLEARLY_BETTER)
+    }
+
     fn restart(&self, state: &mut State, now: Instant) {
         for counter in [&self.calls, &self.ends, &self.at_hand, &self.contended] {
             counter.store(0, Ordering::Relaxed);
@@ -188,7 +240,8 @@ impl Policy {
             if now < until && (elapsed < LOOKED_AT || ends < TRIAL_ENDS) {
                 return false;
             }
-            let changed = callers > state.callers * CHANGED || callers * CHANGED < state.callers;
+            let (fewer, more) = (state.callers.min(callers), state.callers.max(callers));
+            let changed = more > fewer * CHANGED && more - fewer >= CHANGED_BY;
             self.restart(state, now);
             if now < until && !changed {
                 return false;
@@ -219,9 +272,15 @@ impl Policy {
         let current = read(&self.current);
         let rate = calls as f64 / elapsed.as_secs_f64().max(1e-9);
         state.tried[current].rates.push(rate);
-        let next = match state.untried(current) {
+        state.tried[current].callers = callers;
+        let skipped = if self.joining_clearly_pays() {
+            self.choices.iter().position(|&mode| mode == Mode::Alone)
+        } else {
+            None
+        };
+        let next = match state.untried(current, skipped) {
             Some(untried) => untried,
-            None => state.settle(callers, now),
+            None => state.settle(now),
         };
         self.current.store(next, Ordering::Relaxed);
         next != current
@@ -229,26 +288,27 @@ impl Policy {
 }
 
 impl State {
-    /// The choice that is tried next, in turn: one that may be the best and has had fewer trials than it gets.
-    fn untried(&self, current: usize) -> Option<usize> {
+    /// The choice that is tried next, in turn: one that may be the best and has had fewer trials than it gets. `skipped` is not.
+    fn untried(&self, current: usize, skipped: Option<usize>) -> Option<usize> {
         let count = self.tried.len();
         let best = self.tried.iter().filter_map(Tried::rate).fold(0.0, f64::max);
+        let takes_part = |at: &usize| self.tried[*at].left_out == 0 && Some(*at) != skipped;
         let wanted = |&at: &usize| {
             let tried = &self.tried[at];
-            tried.left_out == 0 && !tried.is_hopeless(best) && tried.rates.len() < TRIALS
+            takes_part(&at) && !tried.is_hopeless(best) && tried.rates.len() < TRIALS
         };
-        let others = self.tried.iter().filter(|tried| tried.left_out == 0).count();
+        let others = (0..count).filter(takes_part).count();
         let next = (1..=count).map(|step| (current + step) % count).find(wanted);
         // With nothing to compare with, one trial is enough.
         next.filter(|_| others > 1 || self.tried[current].rates.is_empty())
     }
 
     /// All choices were tried: the best one is kept for a while.
-    fn settle(&mut self, callers: f64, now: Instant) -> usize {
+    fn settle(&mut self, now: Instant) -> usize {
         let best = self.find_best();
         self.keep = if best == self.best { (self.keep * 2).min(KEPT_MOST) } else { KEPT };
         self.best = best;
-        self.callers = callers;
+        self.callers = self.tried[best].callers;
         let rate = self.tried[best].rate().unwrap_or(0.0);
         for tried in &mut self.tried {
             match tried.rate() {

@@ -75,6 +75,41 @@ fn other_numbers_of_callers_are_another_case() {
     assert_eq!(load.policy.mode(), TWO, "long before the time is over for which it was kept");
 }
 
+/// Calls come at times of their own, and pile up while they run alone. That is no other load.
+#[test]
+fn calls_that_pile_up_in_a_trial_do_not_have_all_tried_again() {
+    let mut load = Load::new(Policy::new(false, None, Some(2)), 4);
+    let (mut alone, mut all) = (0, 0);
+    let end = load.now + Duration::from_secs(10);
+    while load.now < end {
+        let is_alone = load.policy.mode() == ALONE;
+        load.callers = if is_alone { 31 } else { 4 };
+        load.now += Duration::from_secs_f64(if is_alone { 1e-4 } else { 5e-5 });
+        load.policy.count(1, load.callers, load.now);
+        alone += usize::from(is_alone);
+        all += 1;
+    }
+    assert!(alone * 100 < all, "{alone} of {all} calls ran alone");
+}
+
+/// Where a call of a batch takes a fraction of one by itself, no call has to queue for a trial that would show that.
+#[test]
+fn what_batches_take_makes_trials_unnecessary() {
+    for (shared, tried) in [(20, false), (60, false), (80, true)] {
+        let mut load = Load::new(Policy::new(false, None, Some(2)), 8);
+        for _ in 0..KNOWN_AFTER {
+            load.policy.note_batch(1, 8, Duration::from_micros(100));
+            load.policy.note_batch(4, 8, Duration::from_micros(4 * shared));
+            // These have all cores, and count for nothing.
+            load.policy.note_batch(1, 1, Duration::from_micros(10));
+            load.policy.note_batch(8, 8, Duration::from_micros(1));
+        }
+        let uses = load.pass(Duration::from_secs(1), |_, _| 2e4);
+        assert_eq!(share(&uses, ALONE) > 0.0, tried, "{shared} µs: {uses:?}");
+        assert!(share(&uses, TWO) > 0.9);
+    }
+}
+
 #[test]
 fn a_lone_caller_decides_nothing() {
     let mut load = Load::new(Policy::new(false, None, Some(2)), 1);

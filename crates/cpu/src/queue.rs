@@ -12,7 +12,7 @@ use std::time::Instant;
 use millstream_core::profiler::{Span, StreamProfile, now_ns};
 use millstream_core::sync::schedule::{AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
 use millstream_core::{
-    Batch, Error, Progress, Queue, QueueContext, Result, WaitFor, panic_message,
+    Batch, Fault, Progress, Queue, QueueContext, Result, WaitFor, panic_message,
 };
 
 use crate::dependents::Dependents;
@@ -107,7 +107,8 @@ impl CpuQueue {
     /// the token back. The caller has a permit. Progress is made when the whole batch is through; a batch
     /// with Commands left is put back.
     pub fn execute(&self, mut batch: Batch, budget: &mut WorkBudget) -> Executed {
-        let no_arena = batch.bind_arena().err();
+        // One fault for the whole run, which is reported once.
+        let no_arena = batch.bind_arena().err().map(Fault::new);
         if !self.run_commands(&batch, no_arena.as_ref(), budget) {
             self.put_back(batch);
             return Executed::InPart;
@@ -129,7 +130,7 @@ impl CpuQueue {
     fn run_commands(
         &self,
         batch: &Batch,
-        no_arena: Option<&Error>,
+        no_arena: Option<&Fault>,
         budget: &mut WorkBudget,
     ) -> bool {
         let planned = batch.plan().map_or(0..0, |plan| plan.commands.clone());
@@ -145,8 +146,8 @@ impl CpuQueue {
                 self.executed.store(sequence, Ordering::Relaxed);
                 continue;
             }
-            if let Some(error) = no_arena.filter(|_| planned.contains(&index)) {
-                batch.fail(index, error.clone(), &self.progress);
+            if let Some(fault) = no_arena.filter(|_| planned.contains(&index)) {
+                batch.fail(index, fault.clone(), &self.progress);
                 self.executed.store(sequence, Ordering::Relaxed);
                 continue;
             }

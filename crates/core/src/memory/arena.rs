@@ -117,6 +117,10 @@ impl ArenaLease {
 
     /// A reservation, if there are arenas enough. Takes no lock.
     pub fn try_reserve(device: &'static DeviceInner, bytes: usize) -> Option<Self> {
+        // No class is so large. `grow` says so.
+        if bytes > size_class::LARGEST {
+            return None;
+        }
         let class = size_class::class_of(bytes);
         let reserved = device.memory().arenas().pool(class).try_reserve();
         reserved.then(|| Self::new(device, bytes))
@@ -137,7 +141,7 @@ impl ArenaLease {
         let segment = reclaim::grow_segment(stream, size_class::class_bytes(class))?;
         let arena = Arena::new(segment, class, stream);
         let surplus = memory.arenas().pool(class).add_reserved(arena);
-        memory.release(surplus.into_iter().map(|arena| arena.into_segment()).collect());
+        memory.free_taken(|| surplus.into_iter().map(|arena| arena.into_segment()).collect());
         Ok(Self::new(device, bytes))
     }
 
@@ -179,7 +183,7 @@ impl ArenaLease {
         match added {
             Some(Ok(taken)) => Ok(taken),
             Some(Err(arena)) => {
-                memory.release(vec![arena.into_segment()]);
+                memory.free_taken(|| vec![arena.into_segment()]);
                 self.pool().take().ok_or_else(|| out_of_memory(self.device, self.bytes))
             }
             None => {
@@ -197,10 +201,13 @@ impl Drop for ArenaLease {
             pool.put(taken);
         }
         pool.cancel();
-        while pool.has_too_many()
-            && let Some(arena) = pool.try_remove()
-        {
-            memory.release(vec![arena.into_segment()]);
+        // A device that was closed while the run was recorded keeps none.
+        let is_surplus = || pool.has_too_many() || self.device.is_closed();
+        if is_surplus() {
+            memory.free_taken(|| {
+                let next = || if is_surplus() { pool.try_remove() } else { None };
+                std::iter::from_fn(next).map(|arena| arena.into_segment()).collect()
+            });
         }
     }
 }

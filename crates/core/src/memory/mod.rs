@@ -115,6 +115,19 @@ impl DeviceMemory {
         }
     }
 
+    /// Frees the segments that `take` takes out of where they are. Their free is pending before that: who no longer finds them there
+    /// waits for it. If there are none, no free has finished: who is short of memory has no reason to try again.
+    fn free_taken(&self, take: impl FnOnce() -> Vec<Segment>) {
+        self.pending_frees.begin();
+        let segments = take();
+        if segments.is_empty() {
+            self.pending_frees.take_back();
+            return;
+        }
+        self.release(segments);
+        self.pending_frees.end();
+    }
+
     fn release(&self, segments: Vec<Segment>) {
         for segment in segments {
             let bytes = segment.bytes;
@@ -252,10 +265,7 @@ pub(crate) fn trim_device(device: &'static DeviceInner) {
 /// Frees the arenas of a device that no recorded run needs.
 fn trim_arenas(device: &DeviceInner) {
     let memory = device.memory();
-    // Before they are taken out: who no longer finds them sees that their free is pending.
-    memory.pending_frees.begin();
-    memory.release(memory.arenas.trim());
-    memory.pending_frees.end();
+    memory.free_taken(|| memory.arenas.trim());
 }
 
 fn out_of_memory(device: &'static DeviceInner, requested: usize) -> Error {

@@ -39,6 +39,12 @@ impl PendingFrees {
         self.freed.notify_all();
     }
 
+    /// There was nothing to free after all. Whoever waits looks again.
+    pub fn take_back(&self) {
+        lock(&self.state).pending -= 1;
+        self.freed.notify_all();
+    }
+
     /// How many frees have finished. To be read before looking for memory.
     pub fn finished(&self) -> u64 {
         lock(&self.state).finished

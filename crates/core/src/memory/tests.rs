@@ -89,3 +89,20 @@ fn who_gave_up_has_no_precedence_in_the_next_allocation() {
     assert_eq!(again.block().allocation().0, address, "the same block");
     assert!(!again.block().lock_uses().is_claimed_from(second.inner()));
 }
+
+/// Who is short of memory tries again when something was freed, and waits each time until the device is idle. So what
+/// freed nothing must not look like a free.
+#[test]
+fn freeing_nothing_is_no_reason_to_look_for_memory_again() {
+    let (device, _) = fake::device(Config::default(), 1 << 20, 1).unwrap();
+    let stream = Stream::new(&device).unwrap();
+    drop(stream.allocate(1 << 16).unwrap());
+    let finished = || device.inner().memory().pending_frees.finished();
+    let before = finished();
+    device.empty_cache().unwrap();
+    let after = finished();
+    assert!(after > before, "the cache had a block");
+    device.empty_cache().unwrap();
+    assert_eq!(finished(), after);
+    assert!(!device.inner().memory().pending_frees.any_since(after, None), "nothing is waited for");
+}

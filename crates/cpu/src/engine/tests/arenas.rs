@@ -1,5 +1,7 @@
 //! Runs of plans share the device's arenas, on a device of two permits whose workers start when a test says so.
 
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -244,7 +246,68 @@ fn a_run_that_gets_no_arena_fails_alone() {
     for (stream, out) in streams.iter().zip(&held) {
         assert_eq!(Slow::answer(stream, out).unwrap(), 35.0);
     }
+    for _ in 0..4 {
+        streams[PERMITS].synchronize().expect("the fault of the whole run was reported before");
+    }
     let out = model.run(&streams[PERMITS], 1.0).unwrap();
     assert_eq!(Slow::answer(&streams[PERMITS], &out).unwrap(), 5.0);
     engine.stop_workers(workers);
+}
+
+#[test]
+fn an_arena_larger_than_any_block_is_out_of_memory() {
+    let (device, _) = device(None);
+    let stream = Stream::new(&device).unwrap();
+    let mut plan = Plan::builder(&device);
+    let cell = row(1);
+    let (x, out) = (plan.input(cell), plan.output(cell));
+    let huge = plan.temporary(isize::MAX as usize);
+    for (to, from) in [(huge, x), (out, huge)] {
+        plan.record(Command::copy(to.operand(cell), from.operand(cell)).unwrap()).unwrap();
+    }
+    let plan = plan.finish().unwrap();
+    let [input, output] = [(); 2].map(|()| stream.allocate(4).unwrap());
+    stream.upload(input.operand(cell), &[1f32]).unwrap();
+    let error = stream.run(&plan, &[&input], &[&output]).unwrap_err();
+    assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
+}
+
+/// What a thread does when it ends and its variables are dropped.
+struct AtExit(RefCell<Option<Box<dyn FnOnce()>>>);
+
+impl Drop for AtExit {
+    fn drop(&mut self) {
+        if let Some(last) = self.0.take() {
+            last();
+        }
+    }
+}
+
+/// Its buffers are gone by then.
+#[test]
+fn a_thread_that_ends_may_still_run_a_model() {
+    thread_local!(static AT_EXIT: AtExit = const { AtExit(RefCell::new(None)) });
+    let (device, _) = device(None);
+    let stream = Stream::new(&device).unwrap();
+    let model = Arc::new(Spread::new(&device, &stream));
+    let (send, answer) = std::sync::mpsc::channel();
+    let thread = {
+        let (stream, model) = (stream.clone(), Arc::clone(&model));
+        std::thread::spawn(move || {
+            // Known before the buffers of the thread, so that it is dropped after them.
+            AT_EXIT.with(|last| drop(last.0.take()));
+            let out = model.run(&stream, 1).unwrap();
+            assert_eq!(model.answer(&stream, &out).unwrap(), 22.0);
+            let last = move || {
+                // A panic here would end the process.
+                let run = || model.run(&stream, 2).and_then(|out| model.answer(&stream, &out));
+                let _ = send.send(catch_unwind(AssertUnwindSafe(run)));
+            };
+            AT_EXIT.with(|at_exit| *at_exit.0.borrow_mut() = Some(Box::new(last)));
+        })
+    };
+    thread.join().unwrap();
+    assert_eq!(answer.recv().unwrap().expect("no panic").unwrap(), 32.0);
+    let out = model.run(&stream, 0).unwrap();
+    assert_eq!(model.answer(&stream, &out).unwrap(), 12.0, "the stream goes on");
 }

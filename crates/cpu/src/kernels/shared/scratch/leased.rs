@@ -44,10 +44,15 @@ pub(crate) struct ScratchLease {
 
 /// Leases buffers to the calling thread, for a batch. Its own are put aside.
 pub(crate) fn lease() -> ScratchLease {
-    let place = POOL.iter().find(|place| !place.checkout.is_out() && place.checkout.take());
-    if let Some(place) = place {
-        SCRATCH.with(|own| own.swap(&place.scratch));
-    }
+    let found = POOL.iter().find(|place| !place.checkout.is_out() && place.checkout.take());
+    // A thread that is ending may have no variables left.
+    let place = found.filter(|place| {
+        let leased = SCRATCH.try_with(|own| own.swap(&place.scratch)).is_ok();
+        if !leased {
+            place.checkout.release();
+        }
+        leased
+    });
     ScratchLease { place, not_send: PhantomData }
 }
 

@@ -1,4 +1,7 @@
 //! What a thread keeps from one Command to the next.
+//!
+//! A destructor of another variable of the thread may run a model when these variables are gone already. Then each use has
+//! buffers of its own.
 
 use std::cell::{Cell, RefCell};
 
@@ -43,10 +46,11 @@ pub(crate) fn with_scratch<T: Pod, R, const N: usize>(
 ) -> Result<R> {
     let lines = sizes.map(lines_of::<T>);
     let total = lines.iter().fold(0, |sum: usize, &lines| sum.saturating_add(lines));
-    let mut buffer = SCRATCH.with(|scratch| {
+    let own = SCRATCH.try_with(|scratch| {
         let buffer = scratch.stack.borrow_mut().pop().unwrap_or_default();
         scratch.grown(buffer, total)
-    })?;
+    });
+    let mut buffer = own.unwrap_or_else(|_| STORE.allocate(total))?;
     let mut rest = &mut buffer.lines[..];
     let slices = std::array::from_fn(|index| {
         let (slice, after) = std::mem::take(&mut rest).split_at_mut(lines[index]);
@@ -55,7 +59,7 @@ pub(crate) fn with_scratch<T: Pod, R, const N: usize>(
         unsafe { std::slice::from_raw_parts_mut(slice.as_mut_ptr().cast(), sizes[index]) }
     });
     let result = body(slices);
-    SCRATCH.with(|scratch| scratch.stack.borrow_mut().push(buffer));
+    let _ = SCRATCH.try_with(|scratch| scratch.stack.borrow_mut().push(buffer));
     Ok(result)
 }
 
@@ -68,14 +72,16 @@ pub(crate) fn with_slot<T: Copy, R>(
     body: impl FnOnce(*mut T, bool) -> R,
 ) -> Result<R> {
     let lines = lines_of::<T>(size);
-    let (mut buffer, known) = SCRATCH.with(|scratch| {
+    let own = SCRATCH.try_with(|scratch| {
         let (buffer, known) = &scratch.slots[slot as usize];
         let (buffer, known) = (buffer.take(), known.take());
         let known = buffer.lines.len() >= lines && content.is_some() && known == content;
         scratch.grown(buffer, lines).map(|buffer| (buffer, known))
-    })?;
+    });
+    let (mut buffer, known) =
+        own.unwrap_or_else(|_| STORE.allocate(lines).map(|buffer| (buffer, false)))?;
     let result = body(buffer.lines.as_mut_ptr().cast(), known);
-    SCRATCH.with(|scratch| {
+    let _ = SCRATCH.try_with(|scratch| {
         let (old_buffer, old_content) = &scratch.slots[slot as usize];
         old_buffer.set(buffer);
         old_content.set(content);
@@ -86,7 +92,7 @@ pub(crate) fn with_slot<T: Copy, R>(
 /// Gives back the calling thread's large buffers. To be called when it is done with a Command.
 #[inline]
 pub(crate) fn trim() {
-    SCRATCH.with(ThreadScratch::trim);
+    let _ = SCRATCH.try_with(ThreadScratch::trim);
 }
 
 fn lines_of<T>(size: usize) -> usize {

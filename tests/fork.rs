@@ -18,9 +18,10 @@ mod unix {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::time::{Duration, Instant};
 
+    use millstream::graph::{Array, Batching, ValueType};
     use millstream::{
         Buffer, Command, DType, Device, Download, Error, Event, HealthState, Layout, Result,
-        Stream, Tensor, UnaryOp, nn,
+        Session, Stream, Tensor, UnaryOp, nn,
     };
 
     const FORKS: usize = 20;
@@ -63,8 +64,23 @@ mod unix {
         stream.download(operand)?.read()
     }
 
+    /// A session that always joins calls: one batch is in flight, so that a call finds others before it.
+    fn session(device: &Device) -> nn::Result<Session> {
+        let builder = Session::builder(device).batching(Batching::new().always().in_flight(1));
+        let input = ("x", ValueType::Tensor(DType::F32, None));
+        let code = |inputs: &[Tensor]| Ok(vec![inputs[0].exp()?]);
+        let session = builder.trace(&[input], &["y"], code)?;
+        session.warm_up(&[("x", &[1, 64])])?;
+        Ok(session)
+    }
+
+    fn input() -> Array {
+        Array::from_slice(&[1f32; 64], &[1, 64]).expect("a small array")
+    }
+
     fn forks() -> Result<(), String> {
         let device = Device::cpu().map_err(|error| error.to_string())?;
+        let session = session(&device).map_err(|error| error.to_string())?;
         let (stop, calls) = (AtomicBool::new(false), AtomicUsize::new(0));
         // On, so that the threads take its locks all the time.
         device.profiler().start();
@@ -73,6 +89,7 @@ mod unix {
                 scope.spawn(|| {
                     while !stop.load(Ordering::Relaxed) {
                         call(device).expect("the parent goes on");
+                        session.run([input()]).expect("the parent goes on");
                         calls.fetch_add(1, Ordering::Relaxed);
                     }
                 });
@@ -83,7 +100,7 @@ mod unix {
                     device.profiler().take();
                 }
             });
-            let result = (0..FORKS).try_for_each(|_| one_fork(device, &calls));
+            let result = (0..FORKS).try_for_each(|_| one_fork(device, &session, &calls));
             stop.store(true, Ordering::Relaxed);
             result
         })
@@ -110,14 +127,14 @@ mod unix {
         }
     }
 
-    fn one_fork(device: Device, calls: &AtomicUsize) -> Result<(), String> {
+    fn one_fork(device: Device, session: &Session, calls: &AtomicUsize) -> Result<(), String> {
         let inherited = Inherited::new(device).map_err(|error| error.to_string())?;
         // SAFETY: the child only uses what Millstream promises to work after a fork, and leaves
         // with `_exit`.
         match unsafe { libc::fork() } {
             -1 => Err("fork failed".into()),
             0 => {
-                let code = child(device, inherited);
+                let code = child(device, session, inherited);
                 // SAFETY: ends the child without running the parent's exit handlers.
                 unsafe { libc::_exit(code) }
             }
@@ -148,7 +165,7 @@ mod unix {
     }
 
     /// What must hold in the child; the number of the first step that does not.
-    fn child(device: Device, inherited: Inherited) -> i32 {
+    fn child(device: Device, session: &Session, inherited: Inherited) -> i32 {
         let Inherited { buffer, stream, tensor, event, download } = inherited;
         if !is_forked(call(device)) {
             return 1;
@@ -199,6 +216,10 @@ mod unix {
         // Counting takes no lock; what was counted before the fork is there.
         if device.counters().commands == 0 || stream.counters().commands == 0 {
             return 10;
+        }
+        // The batch before it has a leader that is no thread of this process.
+        if !is_forked_nn(session.run([input()])) {
+            return 11;
         }
         drop((buffer, stream, tensor, event));
         match Device::cpu().and_then(call) {

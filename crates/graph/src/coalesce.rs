@@ -146,7 +146,9 @@ impl<J, R> Entry<J, R> {
                     self.changed.notify_one();
                 }
                 if let Some(waker) = waker {
-                    waker.wake();
+                    // A waker is somebody's code: if it panics, that is not to reach the other calls of a batch.
+                    let wake = std::panic::AssertUnwindSafe(|| waker.wake());
+                    let _ = std::panic::catch_unwind(wake);
                 }
                 Ok(())
             }

@@ -26,6 +26,7 @@ use std::fmt;
 use crate::constant::Folder;
 use crate::graph::{Edge, Graph, Node};
 use cut::Cut;
+pub(crate) use equal::same_constant;
 pub(crate) use segment::segmented;
 
 /// How a value of a batch belongs to its calls.

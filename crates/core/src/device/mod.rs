@@ -301,6 +301,16 @@ impl Device {
         self.0.health()
     }
 
+    /// Whether the device can be used, which every call that records or reads looks at by itself. It costs next to nothing: for code
+    /// that queues calls before it hands them to the device.
+    ///
+    /// # Errors
+    ///
+    /// The device is closed or lost, or was opened by the parent of a forked process.
+    pub fn check(&self) -> Result<()> {
+        self.0.check()
+    }
+
     /// Finishes what was recorded, then gives memory and threads back. Every later call fails with
     /// [`Error::DeviceClosed`]. Memory of buffers that still exist is freed when they are dropped.
     ///

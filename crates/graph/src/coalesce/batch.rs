@@ -18,6 +18,8 @@ pub(crate) struct Batch<J, R> {
     members: Vec<Member<J, R>>,
     /// How many of them are counted as being computed.
     computed: usize,
+    /// Whether its leader is a future that waits. If that is dropped while its thread panics, the panic is of something else.
+    suspended: bool,
     /// Taken when the batch has ended.
     coalescer: Option<Coalescer<J, R>>,
 }
@@ -48,13 +50,17 @@ type Ended<J, R> = (Vec<Member<J, R>>, Place<J, R>);
 impl<J, R> Batch<J, R> {
     pub(super) fn alone(coalescer: Coalescer<J, R>, job: J) -> Self {
         let members = vec![Member::Leads];
-        Self { jobs: vec![job], members, computed: 0, coalescer: Some(coalescer) }
+        Self::of(vec![job], members, coalescer)
+    }
+
+    fn of(jobs: Vec<J>, members: Vec<Member<J, R>>, coalescer: Coalescer<J, R>) -> Self {
+        Self { jobs, members, computed: 0, suspended: false, coalescer: Some(coalescer) }
     }
 
     /// A batch of a call that is to lead it.
     pub(super) fn queued(coalescer: Coalescer<J, R>, call: Waiting<J, R>) -> Self {
         let members = vec![Member::Waits(call.entry)];
-        Self { jobs: vec![call.job], members, computed: 0, coalescer: Some(coalescer) }
+        Self::of(vec![call.job], members, coalescer)
     }
 
     /// The jobs, in the order of their arrival.
@@ -90,6 +96,11 @@ impl<J, R> Batch<J, R> {
             self.jobs.push(call.job);
             self.members.push(Member::Waits(call.entry));
         }
+    }
+
+    /// Says whether the leader is a future that waits.
+    pub fn set_suspended(&mut self, suspended: bool) {
+        self.suspended = suspended;
     }
 
     /// Lets other threads run first, as long as those that were answered last come back meanwhile: on a processor that computes
@@ -190,7 +201,7 @@ impl<J, R> Drop for Batch<J, R> {
         let jobs = std::mem::take(&mut self.jobs);
         let waits = |(_, member): &(J, Member<J, R>)| matches!(member, Member::Waits(_));
         let (jobs, members): (Vec<J>, Vec<_>) = jobs.into_iter().zip(members).filter(waits).unzip();
-        if std::thread::panicking() {
+        if std::thread::panicking() && !self.suspended {
             for member in members {
                 if let Member::Waits(entry) = member {
                     let _ = entry.give(Slot::Answer(Err(Lost::Leader)));
@@ -200,7 +211,7 @@ impl<J, R> Drop for Batch<J, R> {
             return;
         }
         // The leader went away: the others are led by one of them.
-        let rest = Batch { jobs, members, computed: 0, coalescer: Some(coalescer.clone()) };
+        let rest = Batch::of(jobs, members, coalescer.clone());
         if rest.hand_over().is_err() {
             coalescer.end_batch();
         }

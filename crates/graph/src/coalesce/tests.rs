@@ -509,3 +509,27 @@ fn a_place_that_goes_on_lets_others_lead_if_more_may_be_in_flight() {
     assert_eq!(answered(a), Ok(20));
     assert_eq!((calls.running(), calls.has_queue()), (0, false));
 }
+
+/// A waker is somebody's code.
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        std::panic::resume_unwind(Box::new("a waker"));
+    }
+}
+
+#[test]
+fn a_waker_that_panics_harms_nobody_else() {
+    use std::future::Future;
+    let calls = Calls::new(1, 8, 8);
+    let first = lead(enter(&calls, 1));
+    let [b, c, d] = [2, 3, 4].map(|job| wait(enter(&calls, job)));
+    let mut c = Box::pin(c);
+    let waker = std::task::Waker::from(Arc::new(Panics));
+    assert!(c.as_mut().poll(&mut std::task::Context::from_waker(&waker)).is_pending());
+    finish(first);
+    finish(led(b));
+    assert_eq!(answered(d), Ok(40));
+    assert_eq!((calls.running(), calls.has_queue()), (0, false));
+}

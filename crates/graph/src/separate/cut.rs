@@ -183,6 +183,16 @@ impl<'a> Cut<'a> {
             (op, None) => self.parts(node, op)?,
         };
         for ((&output, part), share) in node.outputs.iter().zip(made).zip(shares) {
+            let is_part = match share {
+                Share::Whole => true,
+                Share::Parts(_) => self.is_number(output) || self.is_part(output, part, share),
+            };
+            if !is_part {
+                return Err(Obstacle::at(
+                    node,
+                    "one call makes no part of what the batch does".into(),
+                ));
+            }
             self.known[output.index()] = Some((share, part));
         }
         Ok(())

@@ -62,7 +62,7 @@ pub(super) fn check(
 }
 
 /// Whether two constants have the same value: the same contents, or made alike of the same.
-fn same_constant(x: &Constant, y: &Constant, folder: &Folder) -> bool {
+pub(crate) fn same_constant(x: &Constant, y: &Constant, folder: &Folder) -> bool {
     let mut open = vec![(x.clone(), y.clone())];
     let mut seen: HashSet<(u64, u64)> = HashSet::new();
     while let Some((x, y)) = open.pop() {

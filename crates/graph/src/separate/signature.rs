@@ -178,7 +178,12 @@ fn of_op(op: &Op, inputs: &[TensorSpec], outputs: &[TensorSpec], made: usize) ->
         Op::Gather { axis } => gather(usize::from(*axis), inputs, outputs),
         Op::Embedding => gather(0, inputs, outputs),
         Op::GatherElements { axis } | Op::ScatterElements { axis, .. } => {
-            same(&but(made, |other| other == usize::from(*axis)), inputs, outputs)
+            // Indices that are fewer than the elements stand for the first of them: they do not broadcast.
+            let is_shorter = |at: usize| {
+                inputs[1..].iter().any(|input| input.shape().get(at) != inputs[0].shape().get(at))
+            };
+            let is_mixed = |other| other == usize::from(*axis) || is_shorter(other);
+            same(&but(made, is_mixed), inputs, outputs)
         }
         Op::GatherNd { batch_axes } => gather_nd(usize::from(*batch_axes), inputs),
         Op::ScatterNd { .. } => {

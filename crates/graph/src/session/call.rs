@@ -86,7 +86,7 @@ impl Session {
     pub fn run_with(&self, inputs: impl Into<Inputs>, call: &Call) -> Result<Outputs> {
         let started = self.0.stats.begin();
         let values = inputs.into().arranged(self.inputs(), &self.0.device)?;
-        let Some((_, group)) = self.entered(&values) else {
+        let Some((_, group)) = self.entered(&values)? else {
             return self.alone(values, started);
         };
         let answer = match group.enter(values, call.terms(), started.at())? {
@@ -115,7 +115,7 @@ impl Session {
     pub async fn run_async_with(&self, inputs: impl Into<Inputs>, call: &Call) -> Result<Outputs> {
         let started = self.0.stats.begin();
         let values = inputs.into().arranged(self.inputs(), &self.0.device)?;
-        let Some((joined, group)) = self.entered(&values) else {
+        let Some((joined, group)) = self.entered(&values)? else {
             return self.alone_async(values, started).await;
         };
         self.0.device.ready().await?;
@@ -150,9 +150,11 @@ impl Session {
     }
 
     /// The group of a call, where calls are joined.
-    fn entered(&self, values: &[HostValue]) -> Option<(&Counters, Arc<Group>)> {
-        let joined = self.0.joined.as_ref()?;
-        Some((joined.counters(), joined.group(values)?))
+    fn entered(&self, values: &[HostValue]) -> Result<Option<(&Counters, Arc<Group>)>> {
+        let Some(joined) = self.0.joined.as_ref() else { return Ok(None) };
+        // In a child process the queue may be behind a leader that does not exist there.
+        self.0.device.check()?;
+        Ok(joined.group(values).map(|group| (joined.counters(), group)))
     }
 
     /// A call by itself.

@@ -16,7 +16,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use millstream_core::{Device, Download, Stream};
@@ -49,6 +49,8 @@ pub(super) struct Context {
     pub counters: Counters,
     /// Batches of several calls so far, if they are checked.
     batches: AtomicU64,
+    /// How many threads prove or compile behind the calls.
+    preparing: AtomicUsize,
     /// Threads that lead batches of others, where callers need the processor that computes.
     leaders: Arc<Leaders>,
     /// What showed that calls must not be joined, though that was assumed. From then on none are.
@@ -102,6 +104,7 @@ impl Joined {
             counters: Counters::new(batching.most),
             batching,
             batches: AtomicU64::new(0),
+            preparing: AtomicUsize::new(0),
             leaders: Arc::new(Standby::new()),
             refuted: OnceLock::new(),
         });
@@ -138,8 +141,17 @@ impl Joined {
 
 impl Drop for Context {
     fn drop(&mut self) {
+        // In a child process there are no such threads, and one of the parent's may hold the lock for ever.
+        if self.device.health().state == millstream_core::HealthState::Forked {
+            return;
+        }
         self.leaders.close();
     }
+}
+
+/// The calling thread's stream, or the one that all may share: a call is not refused because others have all streams.
+fn stream_of_thread(device: &Device) -> Result<Stream> {
+    Stream::current_unleased(device).or_else(|_| Stream::default_of(device))
 }
 
 impl Context {
@@ -148,7 +160,7 @@ impl Context {
         let kept = self.lanes.lock().unwrap_or_else(PoisonError::into_inner).pop();
         match kept {
             Some(stream) => Ok(stream),
-            None => Stream::new(&self.device).or_else(|_| Stream::current_unleased(&self.device)),
+            None => Stream::new(&self.device).or_else(|_| stream_of_thread(&self.device)),
         }
     }
 

@@ -6,9 +6,10 @@ use millstream_core::TensorSpec;
 
 use super::Context;
 use crate::Result;
+use crate::constant::Folder;
 use crate::model::{Dim, ValueType};
 use crate::program::{Form, Produced, Whole};
-use crate::separate::{Joining, Obstacle, Share, prove};
+use crate::separate::{Joining, Obstacle, Share, prove, same_constant};
 
 /// How the calls of a batch are joined.
 #[derive(Clone, Debug)]
@@ -266,7 +267,28 @@ fn prove_one(
         Produced::Sequence(_) | Produced::Optional(_) | Produced::Known(_) => None,
     });
     let found: Option<Vec<Out>> = found.collect();
-    found.ok_or_else(|| Obstacle::of("an output is no tensor"))
+    let found = found.ok_or_else(|| Obstacle::of("an output is no tensor"))?;
+    if !has_same_outputs(&batch, single, &context.settings.folder) {
+        return Err(Obstacle::of("an output follows from the size of the batch"));
+    }
+    Ok(found)
+}
+
+/// Whether the outputs of the model are found in the same places of both, and those that are constants for a shape have the same value:
+/// the graphs do not show them.
+fn has_same_outputs(batch: &Whole, single: &Whole, folder: &Folder) -> bool {
+    // Whether it is an input, and its number.
+    let place = |whole: &Whole, register: usize| match register.checked_sub(whole.first_output) {
+        Some(output) => (false, output),
+        None => (true, register),
+    };
+    let same = |(of_batch, of_single): (&Produced, &Produced)| match (of_batch, of_single) {
+        (Produced::Register(a), Produced::Register(b)) => place(batch, *a) == place(single, *b),
+        (Produced::Constant(a), Produced::Constant(b)) => same_constant(a, b, folder),
+        _ => false,
+    };
+    batch.outputs.len() == single.outputs.len()
+        && batch.outputs.iter().zip(&single.outputs).all(same)
 }
 
 /// The proof for two calls, which says how calls are joined.

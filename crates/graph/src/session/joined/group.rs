@@ -19,6 +19,7 @@ use crate::{Error, Result};
 pub(in crate::session) struct Request {
     pub(super) values: Vec<HostValue>,
     pub(super) entered: Instant,
+    pub(super) deadline: Option<Instant>,
 }
 
 /// A place in flight for the next batch of calls.
@@ -176,7 +177,8 @@ impl Group {
             return Ok(Begun::Alone(values, active));
         }
         let terms = Terms { wait_when_full: self.context.batching.wait_when_full, ..terms };
-        match self.coalescer.enter(Request { values, entered }, terms) {
+        let deadline = terms.deadline;
+        match self.coalescer.enter(Request { values, entered, deadline }, terms) {
             Entered::Lead(batch) => Ok(Begun::Lead(batch)),
             Entered::Wait(ticket) => {
                 if ticket.found_full() {
@@ -232,7 +234,8 @@ impl Group {
         if let Some(job) = batch.jobs().first()
             && !delay.is_zero()
         {
-            batch.wait_for_others(job.entered + delay);
+            let until = job.entered + delay;
+            batch.wait_for_others(self.latest_begin(job).map_or(until, |latest| latest.min(until)));
         }
         batch.fill();
         let begun = Instant::now();
@@ -248,6 +251,13 @@ impl Group {
         };
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
         (begun, run::flatten(result))
+    }
+
+    /// When a batch has to begin at the latest so that a call is answered in time, if it takes as long as the last one. Nothing
+    /// without a deadline.
+    fn latest_begin(&self, job: &Request) -> Option<Instant> {
+        let lately = Duration::from_nanos(self.lately.load(Ordering::Relaxed));
+        job.deadline.map(|deadline| deadline.checked_sub(lately).unwrap_or(job.entered))
     }
 
     /// Waits until a batch is computed. A leader of short batches does not sleep, and lets other threads run: those that were answered,
@@ -283,7 +293,9 @@ impl Group {
             match next {
                 Ok(run::Finished::Answers(answers)) => break Ok(answers),
                 Ok(run::Finished::Again(running)) => {
+                    batch.set_suspended(true);
                     running.ready().await;
+                    batch.set_suspended(false);
                     let mut running = Some(running);
                     next = guarded(&mut || match running.take() {
                         Some(running) => running.finish(self, batch.jobs()),
@@ -404,8 +416,14 @@ impl Group {
         if self.preparing.swap(true, Ordering::AcqRel) {
             return;
         }
+        // Calls of many shapes would have as many threads. Who finds too many asks again when calls meet the next time.
+        let Some(place) = PreparePlace::take(&self.context) else {
+            self.preparing.store(false, Ordering::Release);
+            return;
+        };
         let group = Arc::clone(self);
         let work = move || {
+            let _place = place;
             // A panic of an operator must not end the process; the group then stays as it is.
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| group.prepare()));
         };
@@ -520,6 +538,26 @@ impl Group {
             Mode::Joined(in_flight) if self.joins() => Some(in_flight),
             Mode::Joined(_) | Mode::Alone => None,
         }
+    }
+}
+
+/// How many threads of a session prove and compile at a time.
+const PREPARING: usize = 2;
+
+/// The right of a thread to prove and compile behind the calls.
+struct PreparePlace(Arc<Context>);
+
+impl PreparePlace {
+    fn take(context: &Arc<Context>) -> Option<Self> {
+        let more = |count: usize| (count < PREPARING).then_some(count + 1);
+        let taken = context.preparing.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        taken.is_ok().then(|| Self(Arc::clone(context)))
+    }
+}
+
+impl Drop for PreparePlace {
+    fn drop(&mut self) {
+        self.0.preparing.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -39,7 +39,12 @@ impl Lead {
 
     /// As [`run`](Self::run). Who panics has given errors to the calls of its batch on the way; the thread goes on.
     fn run_guarded(self) {
-        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.run()));
+        let run = || match super::stream_of_thread(&self.group.context.device) {
+            Ok(stream) => stream.scope(|| self.run()),
+            // The device is gone, which each call is told.
+            Err(_) => self.run(),
+        };
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
     }
 }
 

@@ -98,6 +98,10 @@ impl Cost {
         self.count.store(count.saturating_add(1), Ordering::Relaxed);
     }
 
+    fn forget(&self) {
+        self.count.store(0, Ordering::Relaxed);
+    }
+
     fn known(&self) -> Option<f64> {
         let is_known = self.count.load(Ordering::Relaxed) >= KNOWN_AFTER;
         is_known.then(|| self.nanoseconds.load(Ordering::Relaxed) as f64)
@@ -253,6 +257,8 @@ impl Policy {
             state.kept_until = None;
             state.counts = false;
             state.tried.iter_mut().for_each(|tried| tried.rates.clear());
+            // What batches took long ago says nothing about now.
+            [&self.single, &self.shared].into_iter().for_each(Cost::forget);
             return false;
         }
         let enough = if elapsed < LONG_TRIAL { TRIAL_ENDS } else { 1 };
@@ -297,10 +303,10 @@ impl State {
             let tried = &self.tried[at];
             takes_part(&at) && !tried.is_hopeless(best) && tried.rates.len() < TRIALS
         };
-        let others = (0..count).filter(takes_part).count();
+        let compares = (0..count).any(|at| at != current && takes_part(&at));
         let next = (1..=count).map(|step| (current + step) % count).find(wanted);
         // With nothing to compare with, one trial is enough.
-        next.filter(|_| others > 1 || self.tried[current].rates.is_empty())
+        next.filter(|_| compares || self.tried[current].rates.is_empty())
     }
 
     /// All choices were tried: the best one is kept for a while.

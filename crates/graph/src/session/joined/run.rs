@@ -1,7 +1,7 @@
 //! A batch on its way through the device.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use millstream_core::{Buffer, BufferLike, Command, Download, Layout, Plan, Stream};
@@ -44,6 +44,8 @@ pub(super) struct Running {
     lane: Option<Lane>,
     /// Whether its calls are run by themselves too, and compared.
     checked: bool,
+    /// The device did not answer in time. Nothing is waited for any more.
+    hung: OnceLock<Error>,
 }
 
 /// The stream of a leader.
@@ -99,7 +101,8 @@ impl Running {
     pub fn begin(group: &Arc<Group>, jobs: &[Request]) -> Result<Self> {
         let context = &group.context;
         let answers = jobs.iter().map(|_| None).collect();
-        let mut running = Self { answers, pieces: Vec::new(), lane: None, checked: false };
+        let (pieces, hung) = (Vec::new(), OnceLock::new());
+        let mut running = Self { answers, pieces, lane: None, checked: false, hung };
         if let [job] = jobs {
             // Where the caller computes anyway, so that its next call finds its memory again.
             let stream = Stream::current_unleased(&context.device)?;
@@ -204,9 +207,15 @@ impl Running {
         false
     }
 
-    /// Waits until all is computed. What went wrong is found when it is read.
+    /// Waits until all is computed. What went wrong is found when it is read, but for a device that does not answer: each
+    /// further wait would take as long.
     pub fn wait(&self) {
-        self.downloads().for_each(|download| drop(download.view_bytes()));
+        for download in self.downloads() {
+            if let Err(error @ Error::Timeout { .. }) = download.view_bytes() {
+                let _ = self.hung.set(error);
+                return;
+            }
+        }
     }
 
     /// As [`wait`](Self::wait), without holding a thread.
@@ -220,8 +229,12 @@ impl Running {
     pub fn finish(self, group: &Arc<Group>, jobs: &[Request]) -> Result<Finished> {
         let Some(proof) = group.proof() else { return invalid("calls cannot be joined") };
         let context = &group.context;
-        let Running { answers, pieces, lane, checked } = self;
-        let mut next = Self { answers, pieces: Vec::new(), lane, checked };
+        let Running { answers, pieces, lane, checked, hung } = self;
+        if let Some(error) = hung.into_inner() {
+            let or_error = |answer: Option<_>| answer.unwrap_or_else(|| Err(error.clone()));
+            return Ok(Finished::Answers(answers.into_iter().map(or_error).collect()));
+        }
+        let mut next = Self { answers, pieces: Vec::new(), lane, checked, hung: OnceLock::new() };
         for piece in pieces {
             match piece {
                 Piece::Alone(alone) => {

@@ -128,3 +128,55 @@ fn what_is_set_is_not_tried() {
     assert_eq!(Policy::new(false, None, None).choices.len(), 4);
     assert_eq!(Policy::new(true, None, Some(500)).choices[0], Mode::Joined(MAX_IN_FLIGHT));
 }
+
+/// As [`Load::pass`], and batches say what they take, in microseconds for a single call and for each of two.
+fn pass_with_costs(load: &mut Load, time: Duration, rates: [f64; 2], costs: [u64; 2]) {
+    let end = load.now + time;
+    let mut is_single = false;
+    while load.now < end {
+        let mode = load.policy.mode();
+        let [alone, joined] = rates;
+        load.now += Duration::from_secs_f64(1.0 / if mode == ALONE { alone } else { joined });
+        if mode != ALONE {
+            is_single = !is_single || load.callers <= 2;
+            let (calls, each) = if is_single { (1, costs[0]) } else { (2, costs[1]) };
+            let took = Duration::from_micros(calls as u64 * each);
+            load.policy.note_batch(calls, load.callers, took);
+        }
+        load.policy.count(1, load.callers, load.now);
+    }
+}
+
+/// What was noted of batches makes trials of running alone unnecessary, and must not make all others so.
+#[test]
+fn running_alone_is_not_kept_for_ever() {
+    let mut load = Load::new(Policy::new(false, None, Some(2)), 2);
+    pass_with_costs(&mut load, Duration::from_secs(3), [2.6e4, 2.4e4], [75, 40]);
+    assert_eq!(load.policy.mode(), ALONE);
+    // Joining gains too little, and it becomes known what batches take.
+    load.callers = 4;
+    pass_with_costs(&mut load, Duration::from_secs(3), [2.5e4, 2.58e4], [75, 40]);
+    load.callers = 64;
+    pass_with_costs(&mut load, Duration::from_secs(30), [2.4e4, 7e4], [75, 20]);
+    assert_eq!(load.policy.mode(), TWO);
+}
+
+/// The first batch of a single call was cold. That is forgotten.
+#[test]
+fn a_cost_of_long_ago_decides_nothing() {
+    let mut load = Load::new(Policy::new(false, None, Some(2)), 8);
+    load.policy.note_batch(1, 8, Duration::from_millis(20));
+    for _ in 1..KNOWN_AFTER {
+        load.policy.note_batch(1, 8, Duration::from_micros(100));
+    }
+    let end = load.now + Duration::from_secs(60);
+    while load.now < end {
+        let mode = load.policy.mode();
+        load.now += Duration::from_secs_f64(1.0 / if mode == ALONE { 2e4 } else { 1e4 });
+        if mode != ALONE {
+            load.policy.note_batch(4, 8, Duration::from_micros(400));
+        }
+        load.policy.count(1, 8, load.now);
+    }
+    assert_eq!(load.policy.mode(), ALONE);
+}

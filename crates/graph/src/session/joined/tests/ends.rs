@@ -152,3 +152,37 @@ fn a_size_without_a_plan_uses_others_until_it_has_one() {
         assert!(begun.elapsed() < Duration::from_secs(60), "the plan is never compiled");
     }
 }
+
+/// A task has the leading future among others, and one of these panics: the future is dropped, and another call leads.
+#[test]
+fn a_leader_that_is_dropped_by_a_panic_elsewhere_harms_nobody() {
+    let session = perceptron(joining());
+    session.warm_up(&[("x", &[1, 8])]).unwrap();
+    let inputs: Vec<Tensor> = (0..4).map(|seed| tensor(&numbers(8, seed), &[1, 8])).collect();
+    let mut held = Held::new(&session, &[&inputs[0]]);
+    let submit = |input: &Tensor| session.submit([input], &Call::new());
+    let mut calls: Vec<_> = inputs[1..].iter().map(submit).collect();
+    held.batch.fill();
+    // As the future says it where it waits for the device.
+    held.batch.set_suspended(true);
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _leads = held;
+        std::panic::resume_unwind(Box::new("of another"));
+    }));
+    assert!(panicked.is_err());
+    for call in &mut calls {
+        assert!(ended(call).is_ok());
+    }
+}
+
+/// A delay collects calls, but not for longer than the one that leads has time.
+#[test]
+fn a_delay_does_not_outlast_a_deadline() {
+    const DELAY: Duration = Duration::from_secs(120);
+    let session = perceptron(joining().max_delay(DELAY));
+    session.warm_up(&[("x", &[1, 8])]).unwrap();
+    let input = tensor(&numbers(8, 1), &[1, 8]);
+    let begun = Instant::now();
+    let _ = session.run_with([&input], &Call::new().within(Duration::from_millis(20)));
+    assert!(begun.elapsed() < DELAY);
+}

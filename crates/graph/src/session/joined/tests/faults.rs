@@ -245,3 +245,27 @@ fn a_panic_of_a_polled_leader_reaches_every_call_of_its_batch_and_nobody_else() 
     let results = calls.iter_mut().map(|call| scene.ended(call)).collect();
     assert_all_panicked(&scene, results);
 }
+
+/// The device does not answer: all calls of the batch hear of it after one wait, and none is computed again.
+#[test]
+fn a_device_that_hangs_is_waited_for_once() {
+    let config = Config { wait_timeout: Duration::from_millis(50), ..Config::default() };
+    let (device, control) = fake::device(config, 64 << 20, 1).unwrap();
+    let session = perceptron_on(&device, joining());
+    session.warm_up(&[("x", &[1, 8])]).unwrap();
+    let scene = Scene { control, session };
+    let held = scene.hold();
+    let mut calls = [0; 7].map(|_| scene.submit());
+    let lane = scene.lane();
+    scene.control.hang(lane.id(), true);
+    let error = held.try_to_go_on().unwrap_err();
+    assert!(matches!(error, Error::Timeout { .. }), "{error}");
+    for call in &mut calls {
+        let found = call.poll().expect("it is answered with the others").unwrap_err();
+        assert!(matches!(found, Error::Timeout { .. }), "{found}");
+    }
+    assert_eq!(scene.repeated(), 0);
+    scene.control.hang(lane.id(), false);
+    scene.control.run_all();
+    scene.assert_works();
+}

@@ -67,3 +67,28 @@ proptest::proptest! {
         });
     }
 }
+
+/// Threads that call have all streams. Those that lead for them have none of their own then.
+#[test]
+fn calls_whose_threads_have_all_streams_are_answered() {
+    use millstream_core::{Exhaustion, Stream};
+    const THREADS: u32 = 3;
+    // One is the default stream; the session has one while it loads the model.
+    let builder = Device::builder("cpu").streams(THREADS + 2).exhaustion(Exhaustion::Fail);
+    let device = builder.open().unwrap();
+    let session = perceptron_on(&device, joining());
+    session.warm_up(&[("x", &[1, 8])]).unwrap();
+    let gate = std::sync::Barrier::new(THREADS as usize);
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                Stream::current_unleased(&device).unwrap();
+                gate.wait();
+                for _ in 0..500 {
+                    let input = Array::from_slice(&numbers(8, 1), &[1, 8]).unwrap();
+                    session.run([input]).unwrap();
+                }
+            });
+        }
+    });
+}

@@ -27,3 +27,62 @@ fn whether_calls_can_be_joined_is_said_with_the_reason() {
     let off = joinable(&perceptron(Batching::off()), &[1, 8]).to_string();
     assert!(off.contains("switched off"), "{off}");
 }
+
+/// Gives the shape of its input as a constant, as passes make it for known shapes.
+#[derive(Debug)]
+struct ShapeOf;
+
+impl Operator for ShapeOf {
+    fn kind(&self) -> &str {
+        "ShapeOf"
+    }
+
+    fn expand(&self, at: &mut Expander<'_>, inputs: &[Option<Value>]) -> Expanded<Vec<Value>> {
+        let x = inputs[0].as_ref().expect("an input").tensor()?;
+        let sizes: Vec<i64> = at.shape(x).iter().map(|&size| size as i64).collect();
+        Ok(vec![at.constant(Array::vector(&sizes)?).into()])
+    }
+}
+
+/// An output that is a constant for a shape is in no graph: it must be the same for a batch and for a call.
+#[test]
+fn an_output_that_is_the_shape_is_that_of_the_call() {
+    let mut writer = Writer::new();
+    let x = writer.input("x", DType::F32, rows());
+    let relu = writer.node(Apply(Op::Unary { op: UnaryOp::Relu }), &[x]);
+    let shape = writer.node(ShapeOf, &[x]);
+    writer.body.add_output("shape", shape, ValueType::Tensor(DType::I64, None));
+    let session = writer.session(relu, joining());
+    session.warm_up(&[("x", &[1, 8])]).unwrap();
+    let no = joinable(&session, &[1, 8]).to_string();
+    assert!(no.contains("follows from the size of the batch"), "{no}");
+    std::thread::scope(|scope| {
+        for seed in 0..4 {
+            let session = &session;
+            scope.spawn(move || {
+                let outputs = session.run([&tensor(&numbers(8, seed), &[1, 8])]).unwrap();
+                assert_eq!(outputs.tensor("shape").unwrap().to_vec::<i64>().unwrap(), [1, 8]);
+            });
+        }
+    });
+}
+
+/// Indices with fewer rows than there are elements stand for the first rows: in a batch they would be those of its first call.
+#[test]
+fn a_scatter_of_one_row_is_not_joined() {
+    let mut writer = Writer::new();
+    let x = writer.input("x", DType::F32, rows());
+    let at = writer.constant(Array::from_slice(&[2i64, 5], &[1, 2]).unwrap());
+    let updates = writer.constant(Array::from_slice(&[100f32, 200.0], &[1, 2]).unwrap());
+    let reduction = millstream_core::ScatterReduction::Replace;
+    let y = writer.node(Apply(Op::ScatterElements { axis: 1, reduction }), &[x, at, updates]);
+    let no = joinable(&writer.session(y, Batching::new()), &[1, 8]).to_string();
+    assert!(no.contains("not joined") && no.contains("node1"), "{no}");
+
+    let mut writer = Writer::new();
+    let x = writer.input("x", DType::F32, rows());
+    let at = writer.constant(Array::from_slice(&[2i64, 5], &[1, 2]).unwrap());
+    let y = writer.node(Apply(Op::GatherElements { axis: 1 }), &[x, at]);
+    let no = joinable(&writer.session(y, Batching::new()), &[1, 8]).to_string();
+    assert!(no.contains("not joined"), "{no}");
+}

@@ -195,14 +195,7 @@ impl<'a> Pass<'a> {
                     "encoder",
                 )?,
             };
-            // SAFETY: so many bytes, which are copied.
-            unsafe {
-                made.setBytes_length_atIndex(
-                    NonNull::from(&WHOLE).cast::<c_void>(),
-                    size_of_val(&WHOLE),
-                    GRID_INDEX,
-                );
-            }
+            set_whole(&made);
             self.compute = Some(made);
         }
         match &self.compute {
@@ -224,12 +217,16 @@ impl<'a> Pass<'a> {
     fn next_part(&mut self) {
         match self.spare.pop() {
             Some(next) if self.times.is_none() => self.begin_part(next, None),
-            // What follows has to come after what came before all the same.
-            _ => {
-                if let Some(compute) = &self.compute {
-                    compute.memoryBarrierWithScope(MTLBarrierScope::Buffers);
-                }
-            }
+            _ => self.begin_anew(),
+        }
+    }
+
+    /// Goes on in the encoder that there is as in a new one: a list counts on nothing of what came before, neither on an order nor
+    /// on what was set.
+    fn begin_anew(&self) {
+        if let Some(compute) = &self.compute {
+            compute.memoryBarrierWithScope(MTLBarrierScope::Buffers);
+            set_whole(compute);
         }
     }
 
@@ -253,6 +250,18 @@ impl<'a> Pass<'a> {
 fn wait_for(commands: &Ref<dyn MTLCommandBuffer>, (event, value): (&Ref<dyn MTLSharedEvent>, u64)) {
     if event.signaledValue() < value {
         commands.encodeWaitForEvent_value(as_event(event), value);
+    }
+}
+
+/// Says that launches are not cut, until something else is said.
+fn set_whole(compute: &Ref<dyn MTLComputeCommandEncoder>) {
+    // SAFETY: so many bytes, which are copied.
+    unsafe {
+        compute.setBytes_length_atIndex(
+            NonNull::from(&WHOLE).cast::<c_void>(),
+            size_of_val(&WHOLE),
+            GRID_INDEX,
+        );
     }
 }
 

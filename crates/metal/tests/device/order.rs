@@ -164,6 +164,43 @@ alone! {
         within_a_batch(&stream, 5);
     }
 
+    /// A launch that is not cut runs whole after one that was, also where both are in one encoder: with times from counters, and where
+    /// no other command buffer is to be had.
+    fn a_launch_that_is_not_cut_runs_whole_after_one_that_was() {
+        set_variable("MILLSTREAM_METAL_WORK", "16384");
+        let device = open();
+        let stream = device.stream().unwrap();
+        let [many, few] =
+            [1 << 16, 1 << 12].map(|size| Layout::contiguous(DType::F32, &[size]).unwrap());
+        let make = |layout: Layout, value: f32| {
+            let buffer = stream.allocate(layout.dense_bytes()).unwrap();
+            stream.record(Command::fill(buffer.operand(layout), value).unwrap()).unwrap();
+            buffer
+        };
+        // Eight parts each: so many launches have more parts than a queue has room for.
+        for (launches, timed) in [(14, false), (1, true)] {
+            let (large, small) = (make(many, 3.0), make(few, 5.0));
+            let large: Vec<_> = (0..launches).map(|_| (&large, make(many, 0.0))).collect();
+            let result = make(few, 0.0);
+            stream.synchronize().unwrap();
+            let before = timed.then(|| Event::timed(&stream).unwrap());
+            for (from, to) in &large {
+                let neg = Command::unary(UnaryOp::Neg, to.operand(many), from.operand(many));
+                stream.record(neg.unwrap()).unwrap();
+            }
+            let neg = Command::unary(UnaryOp::Neg, result.operand(few), small.operand(few));
+            stream.record(neg.unwrap()).unwrap();
+            stream.flush().unwrap();
+            let values = stream.download(result.operand(few)).unwrap().read::<f32>().unwrap();
+            assert!(values.iter().all(|value| *value == -5.0), "timed: {timed}");
+            for (_, to) in &large {
+                let values = stream.download(to.operand(many)).unwrap().read::<f32>().unwrap();
+                assert!(values.iter().all(|value| *value == -3.0), "timed: {timed}");
+            }
+            drop(before);
+        }
+    }
+
     /// A queue blocks beyond so many command buffers. A batch with more parts goes on in the last of them.
     fn a_batch_with_more_parts_than_a_queue_has_room_for_is_right_too() {
         set_variable("MILLSTREAM_METAL_WORK", "1");

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use block2::RcBlock;
 use objc2::rc::Retained;
+use objc2::runtime::NSObjectProtocol;
+use objc2::sel;
 use objc2_foundation::{NSError, NSString};
 use objc2_metal::{
     MTLCompileOptions, MTLComputePipelineDescriptor, MTLComputePipelineState, MTLDevice,
@@ -66,7 +68,10 @@ impl Compiler {
         archives: bool,
         indirect: bool,
     ) -> Self {
-        device.setShouldMaximizeConcurrentCompilation(true);
+        // It came with macOS 13.3, and a message that nobody knows ends the process.
+        if device.respondsToSelector(sel!(setShouldMaximizeConcurrentCompilation:)) {
+            device.setShouldMaximizeConcurrentCompilation(true);
+        }
         let archives = match archives {
             true => Archives::new(device, &features),
             false => Archives::default(),

@@ -2,6 +2,7 @@
 
 use millstream::Device;
 use millstream_metal_driver::control;
+use objc2_metal::{MTLCreateSystemDefaultDevice, MTLDevice};
 
 use crate::kit::{alone, error_of, open, warm_up};
 
@@ -22,6 +23,19 @@ alone! {
         assert!(device.info().description.contains("macOS 13.0"), "{}", device.info().description);
         let kept = millstream_metal::kept_objects();
         assert!(kept.contains(&("MTLResidencySet", 0)), "{kept:?}");
+    }
+
+    /// A message that the system or the device does not know would end the process.
+    fn before_macos_13_3_the_compiler_is_not_told_to_use_more_threads() {
+        control::set_system_version(13, 2);
+        warm_up(&open().stream().unwrap());
+    }
+
+    fn from_macos_13_3_on_the_compiler_is_told_to_use_more_threads() {
+        control::set_system_version(13, 3);
+        warm_up(&open().stream().unwrap());
+        let device = MTLCreateSystemDefaultDevice().unwrap();
+        assert!(device.shouldMaximizeConcurrentCompilation());
     }
 
     fn the_language_of_the_system_before_this_one_will_do() {

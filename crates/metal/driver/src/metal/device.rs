@@ -51,6 +51,7 @@ class!(
         method!(c"maxBufferLength", c"Q@:", max_buffer, fn(This<Device>, Sel) -> usize),
         method!(c"recommendedMaxWorkingSetSize", c"Q@:", working_set, fn(This<Device>, Sel) -> u64),
         method!(c"currentAllocatedSize", c"Q@:", allocated, fn(This<Device>, Sel) -> usize),
+        method!(c"respondsToSelector:", c"C@::", responds, fn(This<Device>, Sel, Sel) -> bool),
         method!(c"shouldMaximizeConcurrentCompilation", c"C@:", concurrent, fn(This<Device>, Sel) -> bool),
         method!(c"setShouldMaximizeConcurrentCompilation:", c"v@:C", set_concurrent, fn(This<Device>, Sel, bool)),
         method!(c"newCommandQueue", c"@@:", queue, fn(This<Device>, Sel) -> Raw),
@@ -127,6 +128,23 @@ impl Device {
     }
 }
 
+    /// Whether a message is one of those that this device or this system does not know. (`shouldMaximizeConcurrentCompilation` came
+    /// with macOS 13.3.)
+    fn lacks(&self, asked: Sel) -> bool {
+        let names =
+            ["shouldMaximizeConcurrentCompilation", "setShouldMaximizeConcurrentCompilation:"];
+        (self.paravirtual || control::system_version() < (13, 3)) && names.contains(&asked.name())
+    }
+
+    /// Breaks a rule where a message is one of those: it would end the process.
+    fn knows(&self, asked: Sel) -> bool {
+        let lacks = self.lacks(asked);
+        if lacks {
+            violation(Rule::UnknownMessage, format_args!("-[{} {}]", DEVICE.name(), asked.name()));
+        }
+        !lacks
+    }
+
 unsafe extern "C" fn name(this: This<Device>, _: Sel) -> Raw {
     autoreleased(Some(Text::make(if this.paravirtual {
         "Apple Paravirtual device"
@@ -186,12 +204,18 @@ unsafe extern "C" fn allocated(_: This<Device>, _: Sel) -> usize {
     buffer::allocated()
 }
 
-unsafe extern "C" fn concurrent(this: This<Device>, _: Sel) -> bool {
-    this.concurrent_compilation.load(Ordering::Relaxed)
+unsafe extern "C" fn responds(this: This<Device>, _: Sel, asked: Sel) -> bool {
+    DEVICE.find(asked).is_some() && !this.lacks(asked)
 }
 
-unsafe extern "C" fn set_concurrent(this: This<Device>, _: Sel, concurrent: bool) {
-    this.concurrent_compilation.store(concurrent, Ordering::Relaxed);
+unsafe extern "C" fn concurrent(this: This<Device>, sel: Sel) -> bool {
+    this.knows(sel) && this.concurrent_compilation.load(Ordering::Relaxed)
+}
+
+unsafe extern "C" fn set_concurrent(this: This<Device>, sel: Sel, concurrent: bool) {
+    if this.knows(sel) {
+        this.concurrent_compilation.store(concurrent, Ordering::Relaxed);
+    }
 }
 
 unsafe extern "C" fn queue(_: This<Device>, _: Sel) -> Raw {

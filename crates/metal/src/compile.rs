@@ -1,7 +1,7 @@
 //! Apple's compiler: from texts to libraries, and from these to pipelines.
 //!
 //! Calls that create libraries and pipelines go one at a time, since drivers have had races there. They return before the
-//! compiler is through, which works on several libraries at once; what takes long is waited for with no lock held.
+//! compiler is through, which works on several of them at once; what takes long is waited for with no lock held.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,8 +12,9 @@ use objc2::runtime::NSObjectProtocol;
 use objc2::sel;
 use objc2_foundation::{NSError, NSString};
 use objc2_metal::{
-    MTLCompileOptions, MTLComputePipelineDescriptor, MTLComputePipelineState, MTLDevice,
-    MTLLanguageVersion, MTLLibrary, MTLMathFloatingPointFunctions, MTLMathMode, MTLPipelineOption,
+    MTLCompileOptions, MTLComputePipelineDescriptor, MTLComputePipelineReflection,
+    MTLComputePipelineState, MTLDevice, MTLLanguageVersion, MTLLibrary,
+    MTLMathFloatingPointFunctions, MTLMathMode, MTLPipelineOption,
 };
 
 use crate::archive::{Archive, Archives};
@@ -33,11 +34,13 @@ pub(crate) struct Compiler {
     /// Pipelines may be used by indirect commands.
     indirect: bool,
     creating: Mutex<()>,
+    /// Held while something is added to an archive, which is compiled for it there and then. Only who asks for archives has some.
+    adding: Mutex<()>,
 }
 
 /// A library that is being compiled.
 pub(crate) struct Pending<'a> {
-    answer: Arc<Answer>,
+    answer: Arc<Answer<dyn MTLLibrary>>,
     archive: Archive<'a>,
 }
 
@@ -54,10 +57,16 @@ impl Library<'_> {
     }
 }
 
-#[derive(Default)]
-struct Answer {
-    result: Mutex<Option<Result<Obj<dyn MTLLibrary>, String>>>,
+/// What the compiler will say, in a handler.
+struct Answer<T: ?Sized> {
+    result: Mutex<Option<Result<Obj<T>, String>>>,
     given: Condvar,
+}
+
+impl<T: ?Sized> Default for Answer<T> {
+    fn default() -> Self {
+        Self { result: Mutex::default(), given: Condvar::new() }
+    }
 }
 
 impl Compiler {
@@ -76,7 +85,8 @@ impl Compiler {
             true => Archives::new(device, &features),
             false => Archives::default(),
         };
-        Self { device: device.clone(), features, archives, indirect, creating: Mutex::default() }
+        let (creating, adding) = Default::default();
+        Self { device: device.clone(), features, archives, indirect, creating, adding }
     }
 
     fn turn(&self) -> MutexGuard<'_, ()> {
@@ -105,20 +115,12 @@ impl Compiler {
     /// Begins to compile a text.
     pub fn begin(&self, text: &str) -> Pending<'_> {
         let archive = self.archives.of(&self.device, text);
-        let answer = Arc::<Answer>::default();
+        let answer = Arc::<Answer<dyn MTLLibrary>>::default();
         let own = Arc::clone(&answer);
         let handler =
             RcBlock::new(move |library: *mut Ref<dyn MTLLibrary>, error: *mut NSError| {
-                pooled(|| {
-                    // SAFETY: Metal passes a library or null, and an error or null.
-                    let (library, error) = unsafe { (Retained::retain(library), error.as_ref()) };
-                    let words = || match error {
-                        Some(error) => error.localizedDescription().to_string(),
-                        None => "the compiler gave no reason".into(),
-                    };
-                    // There may be warnings beside a library.
-                    own.give(library.ok_or_else(words));
-                });
+                // SAFETY: Metal passes a library or null, and an error or null. There may be warnings beside a library.
+                unsafe { own.give(library, error) };
             });
         pooled(|| {
             let (text, options) = (NSString::from_str(text), self.options());
@@ -157,15 +159,27 @@ impl Compiler {
                 descriptor.setSupportIndirectCommandBuffers(true);
             }
             archive.offer(&descriptor);
-            let made = {
-                let _turn = self.turn();
-                self.device.newComputePipelineStateWithDescriptor_options_reflection_error(
+            let answer = Arc::<Answer<dyn MTLComputePipelineState>>::default();
+            let own = Arc::clone(&answer);
+            let handler = RcBlock::new(
+                move |pipeline: *mut Ref<dyn MTLComputePipelineState>,
+                      _: *mut MTLComputePipelineReflection,
+                      error: *mut NSError| {
+                    // SAFETY: Metal passes a pipeline or null, and an error or null.
+                    unsafe { own.give(pipeline, error) };
+                },
+            );
+            let turn = self.turn();
+            // SAFETY: Metal copies the block, and what it holds may go to any thread.
+            unsafe {
+                self.device.newComputePipelineStateWithDescriptor_options_completionHandler(
                     &descriptor,
                     MTLPipelineOption::empty(),
-                    None,
-                )
-            };
-            let pipeline = made.map_err(|error| error.localizedDescription().to_string())?;
+                    RcBlock::as_ptr(&handler),
+                );
+            }
+            drop(turn);
+            let pipeline = answer.wait()?;
             let width = pipeline.threadExecutionWidth();
             if width != SIMD_WIDTH {
                 return Err(format!("SIMD groups have {width} threads here, not {SIMD_WIDTH}"));
@@ -174,17 +188,31 @@ impl Compiler {
             if most < threads as usize {
                 return Err(format!("its groups have at most {most} threads, not {threads}"));
             }
-            let _turn = self.turn();
+            let _adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
             archive.add(&descriptor);
             Ok(pipeline)
         })
     }
 }
 
-impl Answer {
-    fn give(&self, result: Result<Obj<dyn MTLLibrary>, String>) {
-        *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-        self.given.notify_all();
+impl<T: ?Sized> Answer<T> {
+    /// Called by a handler.
+    ///
+    /// # Safety
+    ///
+    /// Both are objects, or null.
+    unsafe fn give(&self, made: *mut Ref<T>, error: *mut NSError) {
+        pooled(|| {
+            // SAFETY: as the caller says.
+            let (made, error) = unsafe { (Retained::retain(made), error.as_ref()) };
+            let words = || match error {
+                Some(error) => error.localizedDescription().to_string(),
+                None => "the compiler gave no reason".into(),
+            };
+            let result = made.ok_or_else(words);
+            *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+            self.given.notify_all();
+        });
     }
 }
 
@@ -200,8 +228,8 @@ impl<'a> Pending<'a> {
     }
 }
 
-impl Answer {
-    fn wait(&self) -> Result<Obj<dyn MTLLibrary>, String> {
+impl<T: ?Sized> Answer<T> {
+    fn wait(&self) -> Result<Obj<T>, String> {
         let until = Instant::now() + TIMEOUT;
         let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
         loop {

@@ -270,6 +270,41 @@ pub(crate) fn wait_for_compiler() {
     COMPILER.waiting.fetch_sub(1, Ordering::AcqRel);
 }
 
+/// Whether one pipeline is held.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Held {
+    No,
+    /// The next one will be.
+    Next,
+    Yes,
+}
+
+static PIPELINE: (Mutex<Held>, Condvar) = (Mutex::new(Held::No), Condvar::new());
+
+/// The next pipeline takes until it is no longer held. Others do not wait.
+pub fn hold_next_pipeline() {
+    *lock(&PIPELINE.0) = Held::Next;
+}
+
+/// No pipeline is held any more.
+pub fn release_pipeline() {
+    *lock(&PIPELINE.0) = Held::No;
+    PIPELINE.1.notify_all();
+}
+
+/// Whether a pipeline waits.
+pub fn is_pipeline_held() -> bool {
+    *lock(&PIPELINE.0) == Held::Yes
+}
+
+pub(crate) fn wait_for_pipeline() {
+    let mut held = lock(&PIPELINE.0);
+    if *held == Held::Next {
+        *held = Held::Yes;
+        drop(PIPELINE.1.wait_while(held, |held| *held == Held::Yes));
+    }
+}
+
 /// Pipelines have SIMD groups of so many threads, and groups of so many at most, as they say.
 pub fn set_pipeline_limits(simd_width: usize, max_threads: usize) {
     SIMD_WIDTH.store(simd_width, Ordering::Relaxed);

@@ -62,6 +62,39 @@ alone! {
         });
     }
 
+    /// A pipeline is the second step of the compiler, and may take as long as the first.
+    fn a_pipeline_that_takes_long_holds_up_its_own_kernel_only() {
+        let device = open();
+        let stream = Stream::new(&device).unwrap();
+        let from = filled(&stream, 2.0).unwrap();
+        assert_eq!(value(&stream, &from).unwrap(), 2.0);
+        control::hold_next_pipeline();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                let own = Stream::new(&device).unwrap();
+                value(&own, &negated(&own, &from).unwrap()).unwrap()
+            });
+            while !control::is_pipeline_held() {
+                std::thread::yield_now();
+            }
+            // Another kernel, with a text and a pipeline of its own.
+            let (other, others) = channel();
+            let own = Stream::new(&device).unwrap();
+            scope.spawn(move || {
+                let from = filled(&own, -3.0).unwrap();
+                let to = own.allocate(row().dense_bytes()).unwrap();
+                own.record(Command::unary(UnaryOp::Abs, to.operand(row()), from.operand(row())).unwrap()).unwrap();
+                other.send(value(&own, &to).unwrap()).unwrap();
+            });
+            let result = others.recv_timeout(Duration::from_secs(30));
+            let was_held = !waiting.is_finished();
+            control::release_pipeline();
+            assert_eq!(result, Ok(3.0));
+            assert!(was_held);
+            assert_eq!(waiting.join().unwrap(), -2.0);
+        });
+    }
+
     /// Kernels of a batch are compiled in one library. Where that is refused, one by one.
     fn kernels_that_do_not_compile_together_are_compiled_one_by_one() {
         set_variable("MILLSTREAM_METAL_LOG", "1");

@@ -66,6 +66,7 @@ class!(
         method!(c"newLibraryWithSource:options:completionHandler:", c"v@:@@@?", begin_library, fn(This<Device>, Sel, Option<This<Text>>, Option<This<CompileOptions>>, *mut Block)),
         method!(c"newComputePipelineStateWithFunction:error:", c"@@:@^@", new_pipeline, fn(This<Device>, Sel, This<Function>, *mut Raw) -> Raw),
         method!(c"newComputePipelineStateWithDescriptor:options:reflection:error:", c"@@:@Q^@^@", pipeline_of, fn(This<Device>, Sel, This<pipeline::Descriptor>, usize, *mut Raw, *mut Raw) -> Raw),
+        method!(c"newComputePipelineStateWithDescriptor:options:completionHandler:", c"v@:@Q@?", begin_pipeline, fn(This<Device>, Sel, This<pipeline::Descriptor>, usize, *mut Block)),
         method!(c"newBinaryArchiveWithDescriptor:error:", c"@@:@^@", new_archive, fn(This<Device>, Sel, This<archive::Descriptor>, *mut Raw) -> Raw),
         method!(c"newResidencySetWithDescriptor:error:", c"@@:@^@", residency_set, fn(This<Device>, Sel, This<residency::Descriptor>, *mut Raw) -> Raw),
         method!(c"newIndirectCommandBufferWithDescriptor:maxCommandCount:options:", c"@@:@QQ", indirect_commands, fn(This<Device>, Sel, This<indirect::Descriptor>, usize, usize) -> Raw),
@@ -362,6 +363,19 @@ unsafe extern "C" fn pipeline_of(
 }
 
 unsafe extern "C" fn new_archive(
+unsafe extern "C" fn begin_pipeline(
+    this: This<Device>,
+    _: Sel,
+    descriptor: This<pipeline::Descriptor>,
+    _: usize,
+    block: *mut Block,
+) {
+    // SAFETY: the caller passes a block.
+    let Some(block) = (unsafe { BlockRef::copy(block) }) else { return };
+    let device = this.retain();
+    pipeline::begin(descriptor, move |feature| device.has(feature), block);
+}
+
     this: This<Device>,
     _: Sel,
     descriptor: This<archive::Descriptor>,

@@ -9,7 +9,7 @@ use super::lock;
 use crate::control::{self, Refusal};
 use crate::foundation::{Array, Error, alloc_default, write_error};
 use crate::gpu::{Kernel, Program};
-use crate::objc::{Id, Raw, Sel, This, class, method, new, retained};
+use crate::objc::{Block, BlockRef, Id, Raw, Sel, This, class, method, new, retained};
 use crate::rules::{Rule, violation};
 
 /// Group memory of every Apple GPU that the project supports.
@@ -128,6 +128,7 @@ pub unsafe fn make_from(
     has: impl Fn(&str) -> bool,
     error: *mut Raw,
 ) -> Raw {
+    control::wait_for_pipeline();
     let function = descriptor.function();
     let can = |function: &Id<Function>| !function.uses_matrices() || has("simdgroup matrices");
     let function = function.filter(can);
@@ -139,6 +140,30 @@ pub unsafe fn make_from(
     let indirect = descriptor.indirect.load(Ordering::Relaxed);
     // SAFETY: as the caller says.
     unsafe { make(function, descriptor.max_threads.load(Ordering::Relaxed), indirect, error) }
+}
+
+/// What the call with a handler does: several pipelines are made at once. Says whether the device has a feature as above.
+pub fn begin(
+    descriptor: This<Descriptor>,
+    has: impl Fn(&str) -> bool + Send + 'static,
+    handler: BlockRef,
+) {
+    let descriptor = descriptor.retain();
+    std::thread::spawn(move || {
+        type Handler = unsafe extern "C" fn(*mut Block, Raw, Raw, Raw);
+        crate::objc::with_pool(|| {
+            let mut error = std::ptr::null_mut();
+            // SAFETY: a place for the error.
+            let made = unsafe { make_from(descriptor.this(), has, &mut error) };
+            // SAFETY: what was made, or null, with one reference that the pool gives back.
+            let pipeline = crate::objc::autorelease(made);
+            // SAFETY: a block of this signature, as the method takes it; there is no reflection.
+            unsafe {
+                let call = std::mem::transmute::<*const (), Handler>(handler.invoke());
+                call(handler.as_ptr(), pipeline, std::ptr::null_mut(), error);
+            }
+        });
+    });
 }
 
 unsafe extern "C" fn max_threads(this: This<Pipeline>, _: Sel) -> usize {

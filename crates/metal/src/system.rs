@@ -1,7 +1,9 @@
 //! What the system says about itself and its GPU.
 
-use objc2_foundation::NSProcessInfo;
-use objc2_metal::{MTLDevice, MTLGPUFamily};
+use objc2::msg_send;
+use objc2::rc::Retained;
+use objc2_foundation::{NSProcessInfo, NSString};
+use objc2_metal::{MTLArchitecture, MTLDevice, MTLGPUFamily};
 
 use crate::objects::Ref;
 
@@ -109,9 +111,20 @@ impl Quirks {
 /// How many cores the GPU has: as the I/O registry says, else as many as an architecture of that name has at least.
 pub(crate) fn gpu_cores(device: &Ref<dyn MTLDevice>, version: Version) -> u32 {
     registry::gpu_cores().unwrap_or_else(|| {
-        let name = version.is_at_least(14).then(|| device.architecture().name().to_string());
+        let name = version.is_at_least(14).then(|| architecture(device)).flatten();
         cores_of_architecture(name.as_deref().unwrap_or(""))
     })
+}
+
+/// The name of the architecture, if the device has one. The binding ends the thread where a device that is none of Apple's own GPUs, as
+/// in a virtual machine, answers nil, so it is asked without.
+fn architecture(device: &Ref<dyn MTLDevice>) -> Option<String> {
+    // SAFETY: a property of devices since macOS 14, of this type; and one of what it gives.
+    let name: Option<Retained<NSString>> = unsafe {
+        let architecture: Option<Retained<MTLArchitecture>> = msg_send![device, architecture];
+        architecture.and_then(|architecture| msg_send![&architecture, name])
+    };
+    name.map(|name| name.to_string())
 }
 
 /// Names are as in `applegpu_g16s`: a generation, and a letter for the size.

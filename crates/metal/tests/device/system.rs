@@ -56,6 +56,14 @@ alone! {
         assert!(listed().0.contains("Metal driver on Linux"), "{}", listed().0);
     }
 
+    /// A virtual machine has no such GPU in its registry.
+    fn a_device_without_an_architecture_counts_as_the_smallest() {
+        control::set_registry_cores(0);
+        control::set_paravirtual(true);
+        assert_eq!(listed().1, 7);
+        warm_up(&open().stream().unwrap());
+    }
+
     fn there_is_one_device() {
         let (_, text) = error_of(Device::open("metal:1"));
         assert!(text.contains("metal:1") && text.contains("metal:0"), "{text}");

@@ -158,8 +158,9 @@ unsafe extern "C" fn registry_id(_: This<Device>, _: Sel) -> u64 {
     0x1_0000_0abc
 }
 
-unsafe extern "C" fn architecture(_: This<Device>, _: Sel) -> Raw {
-    autoreleased(Some(new(Architecture(()))))
+/// A device of a virtual machine has none here: nothing says that it has.
+unsafe extern "C" fn architecture(this: This<Device>, _: Sel) -> Raw {
+    autoreleased((!this.paravirtual).then(|| new(Architecture(()))))
 }
 
 unsafe extern "C" fn architecture_name(_: This<Architecture>, _: Sel) -> Raw {

@@ -12,6 +12,11 @@ use super::{Check, RowResult, compared, measured};
 pub(super) const CHECKS: &[Check] = &[
     Check { name: "simd-width", assumed: "a SIMD group has 32 threads", run: simd_width },
     Check {
+        name: "lane-shuffle",
+        assumed: "a lane reads what another lane of its SIMD group has",
+        run: lane_shuffle,
+    },
+    Check {
         name: "group-memory",
         assumed: "a group has 32 KB of memory, and a kernel can use all of it",
         run: group_memory,
@@ -69,6 +74,19 @@ fn simd_width(lab: &Lab) -> RowResult {
         width == 32 && lanes == 32,
         format!("the pipeline says {width}, its lanes add up to {lanes}"),
     )
+}
+
+fn lane_shuffle(lab: &Lab) -> RowResult {
+    let family = lab.features.family;
+    // Said to come with family 6, and used by kernels on any.
+    let kernel = match lab.pipeline("probe_shuffle") {
+        Ok(kernel) => kernel,
+        Err(reason) => return compared(false, format!("family {family}: {reason}")),
+    };
+    let (queue, out) = (lab.queue(8)?, lab.words(THREADS)?);
+    lab.run(&queue, &kernel, &[&out], Params::default(), THREADS)?;
+    let right = (0..THREADS).filter(|&i| out.get(i) as usize == i ^ 5).count();
+    compared(right == THREADS, format!("family {family}: {right} of {THREADS} lanes were right"))
 }
 
 fn group_memory(lab: &Lab) -> RowResult {

@@ -59,6 +59,12 @@ kernel void probe_count(device u32* count [[buffer(0)]]) { atomic_add(count, 1u)
 [[max_total_threads_per_threadgroup(1024)]]
 kernel void probe_lanes(device u32* out [[buffer(0)]], uint index [[thread_index_in_threadgroup]]) { out[index] = simd_sum(1u); }
 
+// What another lane has.
+[[max_total_threads_per_threadgroup(256)]]
+kernel void probe_shuffle(device u32* out [[buffer(0)]], uint index [[thread_index_in_threadgroup]]) {
+    out[index] = simd_shuffle_xor(index, ushort(5));
+}
+
 // All the memory that a group can have.
 [[max_total_threads_per_threadgroup(256)]]
 kernel void probe_group_memory(device u32* out [[buffer(0)]], constant ProbeParams& p [[buffer(1)]],

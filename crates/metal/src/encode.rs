@@ -3,20 +3,22 @@
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-use millstream_gpu::{Binding, Failure};
+use millstream_gpu::{Binding, Failure, HostVisible, Memory};
 use objc2_metal::{
     MTLBarrierScope, MTLBuffer, MTLCommandBuffer, MTLCommandEncoder, MTLComputeCommandEncoder,
     MTLDispatchType, MTLSharedEvent, MTLSize,
 };
 use smallvec::SmallVec;
 
+use crate::builtin::COPY_THREADS;
+use crate::gpu::Gpu;
 use crate::indirect::Indirect;
-use crate::memory::object;
+use crate::memory::{HostMemory, object};
 use crate::objects::{Obj, RawBufferObject, Ref, pooled};
 use crate::platform::Metal;
 use crate::prepared::{GRID_INDEX, GRID_WORDS, Op, Prepared};
 use crate::queue::{Completion, MAX_OPEN, MetalEncoder, MetalQueue, as_event};
-use crate::times::Times;
+use crate::times::{Spread, Times};
 
 /// Words of a list that say that a launch is not cut.
 pub(crate) const WHOLE: [u64; GRID_WORDS] = [0; GRID_WORDS];
@@ -89,8 +91,13 @@ impl Metal {
     }
 }
 
+/// Times that a batch without counters takes however many command buffers its stream has open: where it begins, and where it ends. With
+/// them all batches in flight stay below what a queue takes.
+const LEAST_TIMES: usize = 2;
+
 /// A batch that is being encoded.
 struct Pass<'a> {
+    gpu: &'static Gpu,
     queue: &'a MetalQueue,
     encoder: &'a mut MetalEncoder,
     tick: u64,
@@ -99,8 +106,13 @@ struct Pass<'a> {
     commands: Obj<dyn MTLCommandBuffer>,
     compute: Option<Obj<dyn MTLComputeCommandEncoder>>,
     times: Option<Times>,
+    /// Without counters: which times are taken, and the latest of them, if that is not all.
+    spread: Spread,
+    latest: Option<HostMemory>,
     /// Command buffers for the parts to come: there is none that could be missing then.
     spare: SmallVec<[Obj<dyn MTLCommandBuffer>; 2]>,
+    /// How many of them are not for times.
+    parts: usize,
     /// A command buffer of it was committed.
     committed: bool,
 }
@@ -118,21 +130,47 @@ impl<'a> Pass<'a> {
             count => Times::new(platform.gpu, count)?,
         };
         let commands = queue.command_buffer()?;
-        // As many as the queue has room for.
-        let by_times = if times.is_none() { list.times } else { 0 };
-        let parts = match list.parts + by_times {
-            0 => 0,
-            parts => parts.min(MAX_OPEN.saturating_sub(queue.timeline.open_count())),
+        // As many as the queue has room for. A batch with counters stays in one, which its encoders are sampled in.
+        let (wanted, by_times) = match times {
+            Some(_) => (0, 0),
+            None => (list.parts + list.times, list.times),
         };
-        let spare = (0..parts).map(|_| queue.command_buffer()).collect::<Result<_, _>>()?;
+        let room = match wanted {
+            0 => 0,
+            _ => MAX_OPEN.saturating_sub(queue.timeline.open_count()),
+        };
+        let spread = Spread::new(by_times, by_times.min(room.max(LEAST_TIMES)));
+        let parts = (wanted - by_times).min(room.saturating_sub(spread.taken()));
+        let spare = (0..parts + spread.taken()).map(|_| queue.command_buffer());
+        let spare = spare.collect::<Result<_, _>>()?;
+        let latest = match spread.is_whole() {
+            true => None,
+            false => Some(HostMemory::new(platform.gpu, size_of::<u64>())?),
+        };
+        if latest.is_some() {
+            platform.gpu.residency.commit();
+        }
         wait_for(&commands, queue.batch_event(tick - 1));
         for (event, value) in &encoder.waits {
             // SAFETY: events live as long as the process.
             wait_for(&commands, (unsafe { event.get() }, *value));
         }
         let faults = Binding { offset: queue.fault_record(tick), ..queue.fault_place() };
-        let (compute, committed) = (None, false);
-        Ok(Self { queue, encoder, tick, faults, commands, compute, times, spare, committed })
+        Ok(Self {
+            gpu: platform.gpu,
+            queue,
+            encoder,
+            tick,
+            faults,
+            commands,
+            compute: None,
+            times,
+            spread,
+            latest,
+            spare,
+            parts,
+            committed: false,
+        })
     }
 
     /// # Safety
@@ -142,20 +180,11 @@ impl<'a> Pass<'a> {
         for op in &list.ops {
             match op {
                 Op::Part => self.next_part(),
-                Op::Time { buffer, offset } => {
-                    self.end_encoder();
-                    // SAFETY: as the caller says.
-                    let buffer = unsafe { buffer.get() };
-                    match &mut self.times {
-                        Some(times) => times.add(buffer, *offset),
-                        None => {
-                            let target = buffer.contents().as_ptr().addr() + offset;
-                            let next = object(self.spare.pop(), "commandBuffer", "room for times")?;
-                            self.begin_part(next, Some(target));
-                        }
-                    }
-                }
-                Op::WriteTimes => self.write_times()?,
+                // SAFETY: as the caller says.
+                Op::Time { buffer, offset } => unsafe { self.time(*buffer, *offset)? },
+                Op::WriteTimes if self.times.is_some() => self.write_times()?,
+                // They are there, and the list counts on a new encoder.
+                Op::WriteTimes => self.begin_anew(),
                 op => {
                     let faults = self.faults;
                     let compute = self.compute()?;
@@ -176,11 +205,61 @@ impl<'a> Pass<'a> {
         }
     }
 
+    /// The clock is wanted at a place.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Metal::encode`].
+    ///
+    /// # Errors
+    ///
+    /// What cannot be had.
+    unsafe fn time(&mut self, buffer: RawBufferObject, offset: usize) -> Result<(), Failure> {
+        if let Some(times) = &mut self.times {
+            times.add(buffer, offset);
+            self.end_encoder();
+            return Ok(());
+        }
+        let Some(latest) = &self.latest else {
+            // SAFETY: as the caller says.
+            let place = unsafe { buffer.get() }.contents().as_ptr().addr() + offset;
+            let next = object(self.spare.pop(), "commandBuffer", "room for times")?;
+            self.begin_part(next, Some(place));
+            return Ok(());
+        };
+        let (source, place) = (latest.segment(), HostVisible::host(latest).as_ptr().addr());
+        let next = if self.spread.takes_next() { self.spare.pop() } else { None };
+        match next {
+            Some(next) => self.begin_part(next, Some(place)),
+            None => self.begin_anew(),
+        }
+        let copy = self.gpu.builtins.copy(offset, 0, size_of::<u64>());
+        let compute = self.compute()?;
+        // SAFETY: the indices of that kernel; the batch keeps the target, as the caller says, and this the source.
+        unsafe {
+            compute.setComputePipelineState(copy.pipeline.get());
+            compute.setBuffer_offset_atIndex(Some(buffer.get()), copy.target, 0);
+            compute.setBuffer_offset_atIndex(Some(source.get()), copy.source, 1);
+            let bytes = NonNull::from(&copy.params).cast::<c_void>();
+            compute.setBytes_length_atIndex(bytes, size_of_val(&copy.params), 2);
+        }
+        compute.dispatchThreadgroups_threadsPerThreadgroup(
+            size([copy.groups, 1, 1]),
+            size([COPY_THREADS, 1, 1]),
+        );
+        self.begin_anew();
+        Ok(())
+    }
+
     /// Commits the last command buffer, which completes the batch.
     fn commit(&mut self) {
         self.end_encoder();
         self.queue.commit(&self.commands, self.encoder, Completion::Batch(self.tick));
         self.encoder.waits.clear();
+        // The GPU uses it until the last command buffer is through.
+        if let Some(latest) = self.latest.take() {
+            self.gpu.deferred.defer(latest);
+        }
     }
 
     /// The encoder, a new one if there is none.
@@ -215,9 +294,13 @@ impl<'a> Pass<'a> {
 
     /// Goes on in another command buffer, unless there are so many that the queue would block.
     fn next_part(&mut self) {
-        match self.spare.pop() {
-            Some(next) if self.times.is_none() => self.begin_part(next, None),
-            _ => self.begin_anew(),
+        // Those for times are not taken.
+        match if self.parts > 0 { self.spare.pop() } else { None } {
+            Some(next) => {
+                self.parts -= 1;
+                self.begin_part(next, None);
+            }
+            None => self.begin_anew(),
         }
     }
 

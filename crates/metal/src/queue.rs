@@ -252,7 +252,7 @@ fn handler(
                 Some(Completion::Batch(tick)) => event.setSignaledValue(first_tick + tick),
                 Some(Completion::Part { gate: value, time, .. }) => {
                     if let Some(time) = time {
-                        let end_ns = (gpu_end(commands) * 1e9) as u64;
+                        let end_ns = gpu.clock.of_end(gpu_end(commands));
                         // SAFETY: the batch that wants it keeps the memory, and comes no further before the gate is set.
                         unsafe { (time as *mut u64).write_volatile(end_ns) };
                     }

@@ -3,14 +3,15 @@
 //! Counters are sampled where encoders begin and end, so a batch with times has an encoder for each stretch between two of
 //! them, which a fence orders. A blit encoder writes the samples to where they are wanted: at the end, or before something of the
 //! batch that uses one. Where a device has no
-//! such counters a time ends a command buffer, and its handler has the time; see `encode.rs`.
+//! such counters, or none to spare, a time ends a command buffer, and its handler has the time; see `encode.rs`.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use objc2_foundation::NSRange;
 use objc2_metal::{
-    MTLBlitCommandEncoder, MTLBuffer, MTLCommandBuffer, MTLCommandEncoder,
-    MTLComputeCommandEncoder, MTLComputePassDescriptor, MTLCounterSampleBuffer,
-    MTLCounterSampleBufferDescriptor, MTLCounterSamplingPoint, MTLCounterSet, MTLDevice,
-    MTLDispatchType, MTLFence, MTLStorageMode,
+    MTLBlitCommandEncoder, MTLCommandBuffer, MTLCommandEncoder, MTLComputeCommandEncoder,
+    MTLComputePassDescriptor, MTLCounterSampleBuffer, MTLCounterSampleBufferDescriptor,
+    MTLCounterSamplingPoint, MTLCounterSet, MTLDevice, MTLDispatchType, MTLFence, MTLStorageMode,
 };
 
 use millstream_core::profiler::now_ns;
@@ -19,7 +20,8 @@ use millstream_gpu::Failure;
 use crate::failure;
 use crate::gpu::Gpu;
 use crate::memory::object;
-use crate::objects::{Kept, Obj, Raw, RawBufferObject, Ref};
+use crate::objects::{Kept, Obj, RawBufferObject, Ref};
+use crate::settings;
 
 /// How the GPU's clock is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub(crate) struct Clock {
     pub counters: bool,
     /// What to add to a time of the GPU to get one of the host.
     offset: i64,
+    /// What to add to a time at which a command buffer ended to get one of the GPU.
+    ended: i64,
 }
 
 impl Clock {
@@ -37,7 +41,13 @@ impl Clock {
             && timestamps(device).is_some();
         let (before, now) = (now_ns(), if counters { gpu_ns(device) } else { uptime_ns() });
         let host = before + (now_ns() - before) / 2;
-        Self { counters, offset: host.wrapping_sub(now).cast_signed() }
+        let ended = if counters { now.wrapping_sub(uptime_ns()).cast_signed() } else { 0 };
+        Self { counters, offset: host.wrapping_sub(now).cast_signed(), ended }
+    }
+
+    /// The time of the GPU at which a command buffer ended, of its `GPUEndTime`. Batches with counters and without are on one clock.
+    pub fn of_end(self, seconds: f64) -> u64 {
+        ((seconds * 1e9) as u64).wrapping_add_signed(self.ended)
     }
 
     /// A time of the GPU on the host's clock.
@@ -74,9 +84,35 @@ pub(crate) fn uptime_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// Sample buffers that there are at once, of a GPU that is said to have 32: other parts of the process may want some.
+const MAX_BUFFERS: usize = 16;
+/// Samples that one of them has at most: 32 KB, as is said.
+const MAX_SAMPLES: usize = 4096;
+
+/// Sample buffers that there are.
+static BUFFERS: AtomicUsize = AtomicUsize::new(0);
+
+/// A sample buffer is or was made, and is not released.
+struct Counted(());
+
+impl Counted {
+    /// Unless there are too many.
+    fn one_more() -> Option<Self> {
+        let add = |count: usize| (count < MAX_BUFFERS).then_some(count + 1);
+        BUFFERS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok().map(|_| Self(()))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        BUFFERS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// The times of one batch.
 pub(crate) struct Times {
     gpu: &'static Gpu,
+    counted: Option<Counted>,
     samples: Obj<dyn MTLCounterSampleBuffer>,
     fence: Obj<dyn MTLFence>,
     /// Encoders that were made.
@@ -86,27 +122,34 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// For so many times; nothing where the device has no counters.
+    /// For so many times; nothing where the device has no counters, or none for as many or for one more batch: how often the
+    /// clock can be read is no reason for a batch to fail.
     ///
     /// # Errors
     ///
-    /// What cannot be had.
+    /// There is no fence to be had.
     pub fn new(gpu: &'static Gpu, count: usize) -> Result<Option<Self>, Failure> {
+        // Every time ends an encoder, and so does what writes it before something uses it.
+        let encoders = 2 * count + 1;
+        if 2 * encoders > MAX_SAMPLES {
+            return Ok(None);
+        }
         let Some(set) = gpu.clock.counters.then(|| timestamps(&gpu.device)).flatten() else {
             return Ok(None);
         };
+        let Some(counted) = Counted::one_more() else { return Ok(None) };
         let descriptor = MTLCounterSampleBufferDescriptor::new();
         descriptor.setCounterSet(Some(&set));
         descriptor.setStorageMode(MTLStorageMode::Shared);
-        // Every time ends an encoder, and so does what writes it before something uses it.
-        let encoders = 2 * count + 1;
         // SAFETY: a number that is not 0: where each encoder begins and ends.
         unsafe { descriptor.setSampleCount(2 * encoders) };
         let made = gpu.device.newCounterSampleBufferWithDescriptor_error(&descriptor);
-        let samples = made
-            .map_err(|error| failure::of_error("newCounterSampleBufferWithDescriptor", &error))?;
+        let refused = |error: &_| failure::of_error("newCounterSampleBufferWithDescriptor", error);
+        let made = made.inspect_err(|error| settings::log(|| refused(error).to_string()));
+        let Ok(samples) = made else { return Ok(None) };
         let fence = object(gpu.device.newFence(), "newFence", "fence")?;
-        Ok(Some(Self { gpu, samples, fence, encoders: 0, wanted: Vec::new() }))
+        let (counted, wanted) = (Some(counted), Vec::new());
+        Ok(Some(Self { gpu, counted, samples, fence, encoders: 0, wanted }))
     }
 
     /// An encoder whose begin and end are sampled, after the one before it.
@@ -142,8 +185,8 @@ impl Times {
     }
 
     /// The clock is wanted here.
-    pub fn add(&mut self, buffer: &Ref<dyn MTLBuffer>, offset: usize) {
-        self.wanted.push((Raw::of(buffer), offset, self.encoders));
+    pub fn add(&mut self, buffer: RawBufferObject, offset: usize) {
+        self.wanted.push((buffer, offset, self.encoders));
     }
 
     /// Writes the samples to where they are wanted: a time is the end of the encoder before it, or the begin of the first.
@@ -183,10 +226,48 @@ impl Times {
     }
 }
 
+/// Which times of a list are taken where there are no counters, and not a command buffer for each: evenly spread, with the first and the
+/// last among them.
+pub(crate) struct Spread {
+    /// Times of the list, and how many of them can be taken.
+    times: usize,
+    taken: usize,
+    next: usize,
+}
+
+impl Spread {
+    pub fn new(times: usize, taken: usize) -> Self {
+        Self { times, taken, next: 0 }
+    }
+
+    /// How many of them are taken.
+    pub fn taken(&self) -> usize {
+        self.taken
+    }
+
+    /// All of them are.
+    pub fn is_whole(&self) -> bool {
+        self.taken >= self.times
+    }
+
+    /// Whether the next time is taken.
+    pub fn takes_next(&mut self) -> bool {
+        let number = self.next;
+        self.next += 1;
+        let before = |number: usize| {
+            number * self.taken.saturating_sub(1) / self.times.saturating_sub(1).max(1)
+        };
+        self.taken > 0 && (number == 0 || before(number) > before(number - 1))
+    }
+}
+
 impl Drop for Times {
     fn drop(&mut self) {
         // The command buffer that uses them is committed.
         let objects = [Kept::new(self.samples.clone()), Kept::new(self.fence.clone())];
-        self.gpu.deferred.defer(objects);
+        self.gpu.deferred.defer((objects, self.counted.take()));
     }
 }
+
+#[cfg(test)]
+mod tests;

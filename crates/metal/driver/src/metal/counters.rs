@@ -40,6 +40,19 @@ pub struct SampleBuffer {
     times: Mutex<Vec<u64>>,
 }
 
+/// Sample buffers that a device has at once, and samples of one of them, which are 32 KB: as is reported.
+const MAX_BUFFERS: usize = 32;
+const MAX_SAMPLES: usize = 4096;
+
+/// Those that live.
+static LIVING: AtomicUsize = AtomicUsize::new(0);
+
+impl Drop for SampleBuffer {
+    fn drop(&mut self) {
+        LIVING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 class!(
     /// The class of counter sample buffers.
     SAMPLE_BUFFER, "MillstreamCounterSampleBuffer", SampleBuffer,
@@ -50,9 +63,17 @@ class!(
 );
 
 impl SampleBuffer {
-    /// A buffer whose samples were never taken reads as an error of the counter, as on the GPU.
-    pub fn make(descriptor: &Descriptor) -> Self {
-        Self { times: Mutex::new(vec![u64::MAX; descriptor.samples.load(Ordering::Relaxed)]) }
+    /// A buffer whose samples were never taken reads as an error of the counter, as on the GPU. None where there are too many, or it
+    /// would be too large.
+    pub fn make(descriptor: &Descriptor) -> Option<Self> {
+        let samples = descriptor.samples.load(Ordering::Relaxed);
+        let add = |count: usize| (count < MAX_BUFFERS).then_some(count + 1);
+        if samples > MAX_SAMPLES
+            || LIVING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_err()
+        {
+            return None;
+        }
+        Some(Self { times: Mutex::new(vec![u64::MAX; samples]) })
     }
 
     pub fn has(&self, index: usize) -> bool {

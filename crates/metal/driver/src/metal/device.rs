@@ -127,7 +127,6 @@ impl Device {
         }
         !self.paravirtual
     }
-}
 
     /// Whether a message is one of those that this device or this system does not know. (`shouldMaximizeConcurrentCompilation` came
     /// with macOS 13.3.)
@@ -145,6 +144,7 @@ impl Device {
         }
         !lacks
     }
+}
 
 unsafe extern "C" fn name(this: This<Device>, _: Sel) -> Raw {
     autoreleased(Some(Text::make(if this.paravirtual {
@@ -363,7 +363,6 @@ unsafe extern "C" fn pipeline_of(
     unsafe { pipeline::make_from(descriptor, |feature| this.has(feature), error) }
 }
 
-unsafe extern "C" fn new_archive(
 unsafe extern "C" fn begin_pipeline(
     this: This<Device>,
     _: Sel,
@@ -377,6 +376,7 @@ unsafe extern "C" fn begin_pipeline(
     pipeline::begin(descriptor, move |feature| device.has(feature), block);
 }
 
+unsafe extern "C" fn new_archive(
     this: This<Device>,
     _: Sel,
     descriptor: This<archive::Descriptor>,
@@ -434,8 +434,9 @@ unsafe extern "C" fn sample_buffer(
     descriptor: This<counters::Descriptor>,
     error: *mut Raw,
 ) -> Raw {
-    if this.has("a counter sample buffer") && !control::refused(Refusal::SampleBuffer) {
-        return new(counters::SampleBuffer::make(&descriptor)).into_raw();
+    let can = this.has("a counter sample buffer") && !control::refused(Refusal::SampleBuffer);
+    if can && let Some(made) = counters::SampleBuffer::make(&descriptor) {
+        return new(made).into_raw();
     }
     let refusal = Error::make("MTLCounterErrorDomain", 0, "no sample buffer can be had", None);
     // SAFETY: the caller passes null or a place.

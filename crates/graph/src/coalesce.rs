@@ -9,6 +9,9 @@
 //! while calls keep coming: it stays awake on its core, where a leader that is chosen anew has to wake up, often on a core that
 //! another leader uses.
 //!
+//! A call has one row or several, and a batch is bounded by its rows. A call that is too large for what is left of a batch waits, and smaller
+//! ones behind it may go first; but the oldest call always goes, so it is passed in no more batches than there are calls before it.
+//!
 //! This room knows neither models nor devices: a call is a job, and a leader makes of the jobs of its batch one answer each.
 //!
 //! The queue is bounded. A call that finds it full gets an error, or waits outside until there is room. Whoever takes calls out of
@@ -48,14 +51,22 @@ const QUEUED: usize = 1 << (usize::BITS - 1);
 const IDLE_YIELDS: usize = 3;
 
 /// What a call says beside its job.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
+    /// As so many rows of a batch the call counts.
+    pub rows: usize,
     /// Calls of a higher priority go first when not all fit in a batch. The oldest call always goes.
     pub priority: u8,
     /// The call is given up when it has not begun by then.
     pub deadline: Option<Instant>,
     /// If the queue is full, the call waits until there is room in it.
     pub wait_when_full: bool,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self { rows: 1, priority: 0, deadline: None, wait_when_full: false }
+    }
 }
 
 /// Why a call has no answer.
@@ -91,21 +102,25 @@ struct Shared<J, R> {
     word: AtomicUsize,
     /// How many batches may be in flight. Read without order: a call that sees an old number leads or queues as it would have.
     in_flight: AtomicUsize,
-    /// How many calls a batch may have. Read without order, as `in_flight` is.
+    /// How many rows a batch may have. Read without order, as `in_flight` is.
     most: AtomicUsize,
     queue: Mutex<Queue<J, R>>,
     /// How many calls queue. Written with the queue's lock held; without it, a guess.
     queued: AtomicUsize,
     /// Notified of each call while a leader waits for further ones.
     arrived: Condvar,
-    /// How many calls were answered last, less those that came since: callers usually come right back. A guess.
+    /// How many rows were answered last, less those that came since: callers usually come right back. A guess.
     returning: AtomicUsize,
     /// How many calls are computed now. A guess for others, as what queues is.
     computed: AtomicUsize,
+    /// How many rows these have.
+    computed_rows: AtomicUsize,
 }
 
 /// What a call has: where its answer arrives.
 struct Entry<J, R> {
+    /// How many rows the call has.
+    rows: usize,
     slot: Mutex<Slot<J, R>>,
     changed: Condvar,
     /// Whether something was given. For those that look before they park; what was given is read under the lock.
@@ -129,10 +144,10 @@ enum Slot<J, R> {
 }
 
 impl<J, R> Entry<J, R> {
-    fn new() -> Arc<Self> {
+    fn new(rows: usize) -> Arc<Self> {
         let slot = Slot::Waiting { parked: false, waker: None };
         let (given, is_first) = (AtomicBool::new(false), AtomicBool::new(false));
-        Arc::new(Self { slot: Mutex::new(slot), changed: Condvar::new(), given, is_first })
+        Arc::new(Self { rows, slot: Mutex::new(slot), changed: Condvar::new(), given, is_first })
     }
 
     /// Gives a call what it waits for, and wakes it. Gives it back if nobody waits.
@@ -158,7 +173,7 @@ impl<J, R> Entry<J, R> {
 }
 
 impl<J, R> Coalescer<J, R> {
-    /// A coalescer for `in_flight` batches at a time, of at most `most` calls, with room for `capacity` that queue.
+    /// A coalescer for `in_flight` batches at a time, of at most `most` rows, with room for `capacity` calls that queue.
     pub fn new(in_flight: usize, most: usize, capacity: usize) -> Self {
         Self(Arc::new(Shared {
             word: AtomicUsize::new(0),
@@ -169,6 +184,7 @@ impl<J, R> Coalescer<J, R> {
             arrived: Condvar::new(),
             returning: AtomicUsize::new(0),
             computed: AtomicUsize::new(0),
+            computed_rows: AtomicUsize::new(0),
         }))
     }
 
@@ -177,7 +193,7 @@ impl<J, R> Coalescer<J, R> {
         self.0.in_flight.store(count.max(1), Ordering::Relaxed);
     }
 
-    /// Sets how many calls a batch may have.
+    /// Sets how many rows a batch may have.
     pub fn set_most(&self, most: usize) {
         self.0.most.store(most.max(1), Ordering::Relaxed);
     }
@@ -207,18 +223,18 @@ impl<J, R> Coalescer<J, R> {
     /// A call comes in.
     pub fn enter(&self, job: J, terms: Terms) -> Entered<J, R> {
         let shared = &*self.0;
-        shared.one_came();
+        shared.one_came(terms.rows);
         if shared.try_lead(false) {
-            return Entered::Lead(Batch::alone(self.clone(), job));
+            return Entered::Lead(Batch::alone(self.clone(), job, terms.rows));
         }
         // Made before the lock is taken: all callers want it.
-        let entry = Entry::new();
+        let entry = Entry::new(terms.rows);
         let mut queue = lock_soon(&shared.queue);
         // With the lock held, a batch that ends now either has given its place back, and that is seen here, or it sees the
         // flag and asks for the lock.
         if queue.is_empty() && shared.try_lead(true) {
             drop(queue);
-            return Entered::Lead(Batch::alone(self.clone(), job));
+            return Entered::Lead(Batch::alone(self.clone(), job, terms.rows));
         }
         let is_full = queue.is_full();
         if is_full && !terms.wait_when_full {
@@ -327,12 +343,12 @@ impl<J, R> Shared<J, R> {
         }
     }
 
-    /// How many calls a batch takes if so many are at hand: as many as each of the batches that may be in flight would have. Else
+    /// How many rows a batch takes if so many are at hand: as many as each of the batches that may be in flight would have. Else
     /// the first takes all, and those that come while it runs are few: a row of large and small batches, in which
     /// the small ones cost about as much as larger ones would.
     fn share(&self, at_hand: usize) -> usize {
         let elsewhere =
-            self.computed.load(Ordering::Relaxed) + self.returning.load(Ordering::Relaxed);
+            self.computed_rows.load(Ordering::Relaxed) + self.returning.load(Ordering::Relaxed);
         (at_hand + elsewhere).div_ceil(self.in_flight.load(Ordering::Relaxed))
     }
 
@@ -349,12 +365,12 @@ impl<J, R> Shared<J, R> {
         self.returning.store(0, Ordering::Relaxed);
     }
 
-    /// One of those that were answered last has come back, perhaps.
-    fn one_came(&self) {
+    /// One of those that were answered last has come back, perhaps, with so many rows.
+    fn one_came(&self, rows: usize) {
         let returning = self.returning.load(Ordering::Relaxed);
         if returning > 0 {
             // Two that come at once may count as one.
-            self.returning.store(returning - 1, Ordering::Relaxed);
+            self.returning.store(returning.saturating_sub(rows), Ordering::Relaxed);
         }
     }
 

@@ -125,8 +125,13 @@ impl<K: Clone + PartialEq + fmt::Debug, V> RecentCache<K, V> {
         self.list.read(|list| list.iter().map(|entry| Arc::clone(&entry.value)).collect())
     }
 
-    /// The value of a key.
-    fn find(&self, key: &K) -> Option<Arc<V>> {
+    /// Whether there is a value that this says yes to. None counts as used by that.
+    pub fn any(&self, accept: impl Fn(&V) -> bool) -> bool {
+        self.list.read(|list| list.iter().any(|entry| accept(&entry.value)))
+    }
+
+    /// The value of a key, if it is there.
+    pub fn find(&self, key: &K) -> Option<Arc<V>> {
         self.list.read(|list| {
             let entry = list.iter().find(|entry| entry.key == *key)?;
             // The order of uses is a guess by which nothing but the next eviction is decided.

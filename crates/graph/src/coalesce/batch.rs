@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use millstream_core::sync::shim::{Ordering, lock, wait_until};
 
-use super::queue::Waiting;
+use super::queue::{Room, Waiting};
 use super::{Coalescer, Entry, Lost, Place, QUEUED, Slot};
 
 /// The jobs of a batch, in the hands of its leader.
@@ -16,8 +16,11 @@ pub(crate) struct Batch<J, R> {
     jobs: Vec<J>,
     /// Who gets the answer to each job.
     members: Vec<Member<J, R>>,
-    /// How many of them are counted as being computed.
+    /// How many rows they have.
+    rows: usize,
+    /// How many of them are counted as being computed, and how many of the rows.
     computed: usize,
+    computed_rows: usize,
     /// Whether its leader is a future that waits. If that is dropped while its thread panics, the panic is of something else.
     suspended: bool,
     /// Taken when the batch has ended.
@@ -44,23 +47,40 @@ enum Member<J, R> {
     Gone,
 }
 
+impl<J, R> Member<J, R> {
+    /// The rows of a call that waits.
+    fn rows(&self) -> usize {
+        match self {
+            Member::Waits(entry) => entry.rows,
+            Member::Leads | Member::Gone => 0,
+        }
+    }
+}
+
 /// Who is left to be answered, and the place in flight.
 type Ended<J, R> = (Vec<Member<J, R>>, Place<J, R>);
 
 impl<J, R> Batch<J, R> {
-    pub(super) fn alone(coalescer: Coalescer<J, R>, job: J) -> Self {
-        let members = vec![Member::Leads];
-        Self::of(vec![job], members, coalescer)
+    fn new(
+        coalescer: Coalescer<J, R>,
+        jobs: Vec<J>,
+        members: Vec<Member<J, R>>,
+        rows: usize,
+    ) -> Self {
+        let (computed, computed_rows, suspended) = (0, 0, false);
+        let coalescer = Some(coalescer);
+        Self { jobs, members, rows, computed, computed_rows, suspended, coalescer }
     }
 
-    fn of(jobs: Vec<J>, members: Vec<Member<J, R>>, coalescer: Coalescer<J, R>) -> Self {
-        Self { jobs, members, computed: 0, suspended: false, coalescer: Some(coalescer) }
+    /// A batch of a call of so many rows that leads it.
+    pub(super) fn alone(coalescer: Coalescer<J, R>, job: J, rows: usize) -> Self {
+        Self::new(coalescer, vec![job], vec![Member::Leads], rows)
     }
 
     /// A batch of a call that is to lead it.
     pub(super) fn queued(coalescer: Coalescer<J, R>, call: Waiting<J, R>) -> Self {
-        let members = vec![Member::Waits(call.entry)];
-        Self::of(vec![call.job], members, coalescer)
+        let rows = call.entry.rows;
+        Self::new(coalescer, vec![call.job], vec![Member::Waits(call.entry)], rows)
     }
 
     /// The jobs, in the order of their arrival.
@@ -68,24 +88,36 @@ impl<J, R> Batch<J, R> {
         &self.jobs
     }
 
+    /// The rows of all jobs.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
     /// Takes in the calls that queue, up to the most that a batch may have, and no more than its share where others are in
     /// flight. A leader does this before anything else.
     pub fn fill(&mut self) {
         let Some(coalescer) = self.coalescer.clone() else { return };
         let shared = &*coalescer.0;
-        let own = self.jobs.len();
+        let own = self.rows;
         let most = shared.most.load(Ordering::Relaxed);
         // Without the flag nobody queues; who comes now is for the next batch.
         if own < most && shared.word.load(Ordering::Relaxed) & QUEUED != 0 {
-            let room = Vec::with_capacity(most.min(shared.queued.load(Ordering::Relaxed) + own));
+            let calls = Vec::with_capacity(most.min(shared.queued.load(Ordering::Relaxed) + own));
             let taken = coalescer.take(|queue| {
-                let share = shared.share(queue.len() + own);
-                queue.take(most.min(share).saturating_sub(own), room)
+                let share = shared.share(queue.rows() + own);
+                queue.take(Room { rows: own, share, most }, calls)
             });
             self.add(taken);
         }
-        self.computed = self.jobs.len();
+        (self.computed, self.computed_rows) = (self.jobs.len(), self.rows);
         shared.computed.fetch_add(self.computed, Ordering::Relaxed);
+        shared.computed_rows.fetch_add(self.computed_rows, Ordering::Relaxed);
+    }
+
+    /// Its calls are no longer computed.
+    fn uncount(&self, coalescer: &Coalescer<J, R>) {
+        coalescer.0.computed.fetch_sub(self.computed, Ordering::Relaxed);
+        coalescer.0.computed_rows.fetch_sub(self.computed_rows, Ordering::Relaxed);
     }
 
     fn add(&mut self, calls: Vec<Waiting<J, R>>) {
@@ -93,6 +125,7 @@ impl<J, R> Batch<J, R> {
         self.members.reserve(calls.len());
         for call in calls {
             call.entry.is_first.store(false, Ordering::Relaxed);
+            self.rows += call.entry.rows;
             self.jobs.push(call.job);
             self.members.push(Member::Waits(call.entry));
         }
@@ -119,7 +152,7 @@ impl<J, R> Batch<J, R> {
         let mut queue = lock(&shared.queue);
         queue.collecting += 1;
         let mut in_time = true;
-        while in_time && queue.len() + self.jobs.len() < most {
+        while in_time && queue.rows() + self.rows < most {
             (queue, in_time) = wait_until(&shared.arrived, queue, Some(until));
         }
         queue.collecting -= 1;
@@ -173,8 +206,8 @@ impl<J, R> Batch<J, R> {
     fn end(mut self) -> Option<Ended<J, R>> {
         let coalescer = self.coalescer.take()?;
         let members = std::mem::take(&mut self.members);
-        coalescer.0.computed.fetch_sub(self.computed, Ordering::Relaxed);
-        coalescer.0.returning.store(members.len(), Ordering::Relaxed);
+        self.uncount(&coalescer);
+        coalescer.0.returning.store(self.rows, Ordering::Relaxed);
         Some((members, Place::of(coalescer)))
     }
 }
@@ -196,7 +229,7 @@ fn give<J, R>(members: Vec<Member<J, R>>, answers: impl IntoIterator<Item = R>) 
 impl<J, R> Drop for Batch<J, R> {
     fn drop(&mut self) {
         let Some(coalescer) = self.coalescer.take() else { return };
-        coalescer.0.computed.fetch_sub(self.computed, Ordering::Relaxed);
+        self.uncount(&coalescer);
         let members = std::mem::take(&mut self.members);
         let jobs = std::mem::take(&mut self.jobs);
         let waits = |(_, member): &(J, Member<J, R>)| matches!(member, Member::Waits(_));
@@ -211,7 +244,8 @@ impl<J, R> Drop for Batch<J, R> {
             return;
         }
         // The leader went away: the others are led by one of them.
-        let rest = Batch::of(jobs, members, coalescer.clone());
+        let rows = members.iter().map(Member::rows).sum();
+        let rest = Batch::new(coalescer.clone(), jobs, members, rows);
         if rest.hand_over().is_err() {
             coalescer.end_batch();
         }

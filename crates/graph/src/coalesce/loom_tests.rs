@@ -225,3 +225,19 @@ fn loom_a_place_that_is_kept_forgets_nobody() {
         assert_eq!((calls.running(), calls.has_queue()), (0, false));
     });
 }
+
+/// Batches have room for two rows: a call of two waits for the next, and is not forgotten behind those that fit.
+#[test]
+fn loom_a_call_that_does_not_fit_is_not_forgotten() {
+    check(|| {
+        let calls = Calls::new(1, 2, 8);
+        let others = [(2, 2), (3, 1)].map(|(job, rows)| {
+            let calls = calls.clone();
+            let terms = Terms { rows, ..Terms::default() };
+            thread::spawn(move || call_with(&calls, job, terms))
+        });
+        assert_eq!(call(&calls, 1), Ok(10));
+        assert_eq!(others.map(|other| other.join().unwrap()), [Ok(20), Ok(30)]);
+        assert_eq!((calls.running(), calls.has_queue(), calls.at_hand()), (0, false, 0));
+    });
+}

@@ -15,6 +15,35 @@ pub(super) struct Waiting<J, R> {
     pub entry: Arc<Entry<J, R>>,
 }
 
+/// What a batch has and may have.
+#[derive(Clone, Copy)]
+pub(super) struct Room {
+    /// The rows that it has.
+    pub rows: usize,
+    /// It takes no more calls when it has so many.
+    pub share: usize,
+    /// It never has more than so many.
+    pub most: usize,
+}
+
+impl Room {
+    fn is_full(&self) -> bool {
+        self.rows >= self.share.min(self.most)
+    }
+
+    /// Whether the batch takes a call of so many rows. One that is too large for the rest of the share is taken if it does not
+    /// outweigh the others: so calls of equal sizes are shared as calls of one row are, and a large one does not follow small ones.
+    fn take(&mut self, rows: usize) -> bool {
+        let after = self.rows.saturating_add(rows);
+        let takes =
+            !self.is_full() && after <= self.most && (after <= self.share || rows <= self.rows);
+        if takes {
+            self.rows = after;
+        }
+        takes
+    }
+}
+
 /// The calls that wait, the oldest first.
 pub(super) struct Queue<J, R> {
     calls: VecDeque<Waiting<J, R>>,
@@ -44,6 +73,11 @@ impl<J, R> Queue<J, R> {
 
     pub fn len(&self) -> usize {
         self.calls.len()
+    }
+
+    /// The rows of all calls.
+    pub fn rows(&self) -> usize {
+        self.calls.iter().map(|call| call.terms.rows).sum()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -115,18 +149,21 @@ impl<J, R> Queue<J, R> {
     }
 
     /// The calls of the next batch, beside its leader, which is the oldest: all, or those of the highest priority, and of these
-    /// the oldest. They are added to `taken`, which should have room: the lock is held.
-    pub fn take(&mut self, most: usize, mut taken: Vec<Waiting<J, R>>) -> Vec<Waiting<J, R>> {
+    /// the oldest; smaller ones go before those that do not fit. They are added to `taken`, which should have room: the lock is held.
+    pub fn take(&mut self, mut room: Room, mut taken: Vec<Waiting<J, R>>) -> Vec<Waiting<J, R>> {
         let priority = self.calls.front().map(|call| call.terms.priority);
         let alike = self.calls.iter().all(|call| Some(call.terms.priority) == priority);
-        if self.calls.len() <= most || alike {
-            taken.extend(self.calls.drain(..most.min(self.calls.len())));
+        if alike || room.rows.saturating_add(self.rows()) <= room.share.min(room.most) {
+            let fit = self.calls.iter().take_while(|call| room.take(call.terms.rows)).count();
+            taken.extend(self.calls.drain(..fit));
+        }
+        if self.calls.is_empty() || room.is_full() {
             return taken;
         }
         let mut order: Vec<usize> = (0..self.calls.len()).collect();
         order.sort_by_key(|&at| std::cmp::Reverse(self.calls[at].terms.priority));
         let mut chosen = vec![false; self.calls.len()];
-        order.iter().take(most).for_each(|&at| chosen[at] = true);
+        order.iter().for_each(|&at| chosen[at] = room.take(self.calls[at].terms.rows));
         for (chosen, call) in chosen.into_iter().zip(std::mem::take(&mut self.calls)) {
             if chosen {
                 taken.push(call);

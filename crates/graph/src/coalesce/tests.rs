@@ -1,3 +1,5 @@
+mod rows;
+
 use std::sync::atomic::{AtomicUsize, Ordering as Order};
 use std::task::Wake;
 use std::time::Duration;
@@ -176,7 +178,7 @@ fn a_full_queue_says_so() {
     assert_eq!(led(again).jobs(), [5]);
 }
 
-const WAITS: Terms = Terms { priority: 0, deadline: None, wait_when_full: true };
+const WAITS: Terms = Terms { rows: 1, priority: 0, deadline: None, wait_when_full: true };
 
 /// A queue of one: each batch takes who is in it, and the next comes in, in the order of arrival and whatever the priority is.
 #[test]

@@ -85,7 +85,8 @@ impl Batching {
         self
     }
 
-    /// The most calls of a batch, from 2 to 256; 64 unless set.
+    /// The most calls of a batch, from 2 to 256; 64 unless set. Where calls with different numbers of rows are joined, a call counts as
+    /// many as it has rows.
     pub fn most(mut self, calls: usize) -> Self {
         self.most = calls.clamp(2, MAX_CALLS);
         self

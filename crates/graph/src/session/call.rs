@@ -61,8 +61,8 @@ impl Call {
         self
     }
 
-    fn terms(&self) -> Terms {
-        Terms { priority: self.priority, deadline: self.deadline, ..Terms::default() }
+    fn terms(&self, rows: usize) -> Terms {
+        Terms { rows, priority: self.priority, deadline: self.deadline, ..Terms::default() }
     }
 }
 
@@ -86,10 +86,10 @@ impl Session {
     pub fn run_with(&self, inputs: impl Into<Inputs>, call: &Call) -> Result<Outputs> {
         let started = self.0.stats.begin();
         let values = inputs.into().arranged(self.inputs(), &self.0.device)?;
-        let Some((_, group)) = self.entered(&values)? else {
+        let Some((_, group, rows)) = self.entered(&values)? else {
             return self.alone(values, started);
         };
-        let answer = match group.enter(values, call.terms(), started.at())? {
+        let answer = match group.enter(values, call.terms(rows), started.at())? {
             Begun::Alone(values, active) => {
                 return Ok(self.alone(values, started)?.with_active(active));
             }
@@ -115,12 +115,12 @@ impl Session {
     pub async fn run_async_with(&self, inputs: impl Into<Inputs>, call: &Call) -> Result<Outputs> {
         let started = self.0.stats.begin();
         let values = inputs.into().arranged(self.inputs(), &self.0.device)?;
-        let Some((joined, group)) = self.entered(&values)? else {
+        let Some((joined, group, rows)) = self.entered(&values)? else {
             return self.alone_async(values, started).await;
         };
         self.0.device.ready().await?;
         let mut pending = Pending(Some(joined));
-        let way = group.enter(values, call.terms(), started.at());
+        let way = group.enter(values, call.terms(rows), started.at());
         let answer = match way {
             Ok(Begun::Alone(values, active)) => {
                 pending.0 = None;
@@ -149,12 +149,13 @@ impl Session {
         submitted
     }
 
-    /// The group of a call, where calls are joined.
-    fn entered(&self, values: &[HostValue]) -> Result<Option<(&Counters, Arc<Group>)>> {
+    /// The group that a call enters, where calls are joined, and its rows there.
+    fn entered(&self, values: &[HostValue]) -> Result<Option<(&Counters, Arc<Group>, usize)>> {
         let Some(joined) = self.0.joined.as_ref() else { return Ok(None) };
         // In a child process the queue may be behind a leader that does not exist there.
         self.0.device.check()?;
-        Ok(joined.group(values).map(|group| (joined.counters(), group)))
+        let entered = joined.entered(values);
+        Ok(entered.map(|(group, rows)| (joined.counters(), group, rows)))
     }
 
     /// A call by itself.

@@ -3,7 +3,8 @@
 //! Calls with inputs of the same types and shapes are a [`Group`]. While nobody else calls, a group does nothing but notice that. When
 //! two calls meet, it is [proved](crate::separate), behind the calls, that they can be joined, and plans for batches are
 //! compiled; calls run alone until that is done. From then on the [coalescer](crate::coalesce) decides who leads, and
-//! the [policy](policy) whether joining pays.
+//! the [policy](policy) whether joining pays. Calls of several rows enter the group of calls of one row, where it is proved that
+//! they are [as many of these](rows).
 
 mod axes;
 mod check;
@@ -11,13 +12,14 @@ mod gather;
 mod group;
 mod leaders;
 mod policy;
+mod rows;
 mod run;
 mod stats;
 #[cfg(test)]
 mod tests;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use millstream_core::{Device, Download, Stream};
 
@@ -26,12 +28,12 @@ use crate::Result;
 use crate::model::Port;
 use crate::model_value::ModelValue;
 use crate::program::{Form, HostValue, Program, Settings};
-use crate::recent_cache::RecentCache;
 use crate::separate::Obstacle;
 use crate::standby::Standby;
 pub use axes::Joinable;
 pub(super) use group::{Active, Begun, Group, turn};
 use leaders::Leaders;
+use rows::Groups;
 pub use stats::BatchingStats;
 pub(super) use stats::Counters;
 
@@ -55,12 +57,14 @@ pub(super) struct Context {
     leaders: Arc<Leaders>,
     /// What showed that calls must not be joined, though that was assumed. From then on none are.
     refuted: OnceLock<Obstacle>,
+    /// The groups of the session, while it is there.
+    groups: Weak<Groups>,
 }
 
 /// The groups of a session.
 pub(super) struct Joined {
     context: Arc<Context>,
-    groups: RecentCache<Vec<Form>, Group>,
+    groups: Arc<Groups>,
 }
 
 /// An output of a call as it lies on the host: a piece of what its batch brought there.
@@ -92,8 +96,7 @@ impl Joined {
         device: Device,
         batching: Batching,
     ) -> Self {
-        // Each has several plans, and one for its calls.
-        let groups = RecentCache::new(settings.stages.div_ceil(4), settings.timeout);
+        let groups = Arc::new(Groups::new(settings));
         let context = Arc::new(Context {
             program: Arc::clone(program),
             settings: Arc::clone(settings),
@@ -107,36 +110,44 @@ impl Joined {
             preparing: AtomicUsize::new(0),
             leaders: Arc::new(Standby::new()),
             refuted: OnceLock::new(),
+            groups: Arc::downgrade(&groups),
         });
         Self { context, groups }
     }
 
-    /// The group of a call, if its inputs are numbers.
+    /// The group of calls with such inputs, if they are numbers.
     pub fn group(&self, values: &[HostValue]) -> Option<Arc<Group>> {
-        let plain = |value: &HostValue| {
-            matches!(
-                value,
-                HostValue::Value(ModelValue::Tensor(_))
-                    | HostValue::Array(_)
-                    | HostValue::Constant(_)
-            )
-        };
-        if values.is_empty() || !values.iter().all(plain) {
-            return None;
+        self.groups.group(&self.context, forms(values)?)
+    }
+
+    /// The group that a call enters, if its inputs are numbers, and how many of its calls this one is.
+    pub fn entered(&self, values: &[HostValue]) -> Option<(Arc<Group>, usize)> {
+        let forms = forms(values)?;
+        match self.groups.unit(&self.context, &forms) {
+            Some(unit) => Some(unit),
+            None => Some((self.groups.group(&self.context, forms)?, 1)),
         }
-        let forms = values.iter().map(Form::of_given).collect();
-        let group = |forms: &Vec<Form>| Ok(Group::new(&self.context, forms));
-        self.groups.get_or_build(forms, group).ok()
     }
 
     pub fn stats(&self) -> BatchingStats {
-        let groups = self.groups.values();
-        self.context.counters.read(&groups)
+        self.context.counters.read(&self.groups.in_use())
     }
 
     pub fn counters(&self) -> &Counters {
         &self.context.counters
     }
+}
+
+/// The forms of the inputs of a call, if they are numbers.
+fn forms(values: &[HostValue]) -> Option<Vec<Form>> {
+    let plain = |value: &HostValue| {
+        matches!(
+            value,
+            HostValue::Value(ModelValue::Tensor(_)) | HostValue::Array(_) | HostValue::Constant(_)
+        )
+    };
+    let all_plain = !values.is_empty() && values.iter().all(plain);
+    all_plain.then(|| values.iter().map(Form::of_given).collect())
 }
 
 impl Drop for Context {

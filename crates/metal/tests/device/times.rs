@@ -105,7 +105,7 @@ fn many_times(device: &Device, count: usize) {
     assert!(times[0] < times[count - 1], "{times:?}");
     assert_eq!(
         value(&stream, &last).unwrap(),
-        if count.div_ceil(50) % 2 == 0 { 1.0 } else { -1.0 }
+        if count.div_ceil(50).is_multiple_of(2) { 1.0 } else { -1.0 }
     );
 }
 

@@ -6,7 +6,6 @@ use millstream_core::TensorSpec;
 
 use super::Context;
 use crate::Result;
-use crate::constant::Folder;
 use crate::model::{Dim, ValueType};
 use crate::program::{Form, Produced, Whole};
 use crate::separate::{Joining, Obstacle, Share, prove, same_constant};
@@ -232,6 +231,17 @@ fn prove_one(
     let too_large = || Obstacle::of("a batch has more elements than can be addressed");
     let joined = forms_of(forms, inputs, calls).ok_or_else(too_large)?;
     let batch = graph(context, &joined, Some(&joining(forms, inputs, calls, grows)))?;
+    compare(context, forms, single, inputs, (calls, &batch))
+}
+
+/// Proves that a graph computes for each of so many calls what that of a single call does. Says where the outputs of a call are found.
+fn compare(
+    context: &Context,
+    forms: &[Form],
+    single: &Whole,
+    inputs: &[Share],
+    (calls, batch): (usize, &Whole),
+) -> std::result::Result<Vec<Out>, Obstacle> {
     // The shares of the inputs of the graph: it has those that are not constant, by their registers.
     let of_register = |&register: &usize| {
         let input = input_of(forms, register)?;
@@ -255,40 +265,21 @@ fn prove_one(
             return Err(Obstacle::of(format!("an output of shape {shape:?} has no axis of calls")));
         }
     }
-    let found = batch.outputs.iter().map(|output| match output {
-        Produced::Register(register) if *register < batch.first_output => {
+    let found = batch.outputs.iter().zip(&single.outputs).map(|outputs| match outputs {
+        // A call has it alone; what its batch has instead may count all calls.
+        (_, Produced::Constant(constant)) => Some(Out::Constant(constant.clone())),
+        (Produced::Register(register), Produced::Register(alone)) if register != alone => None,
+        (Produced::Register(register), _) if *register < batch.first_output => {
             input_of(forms, *register).map(Out::Input)
         }
-        Produced::Register(register) => {
+        (Produced::Register(register), _) => {
             let output = register - batch.first_output;
             made.get(output).map(|share| Out::Plan(output, *share))
         }
-        Produced::Constant(constant) => Some(Out::Constant(constant.clone())),
-        Produced::Sequence(_) | Produced::Optional(_) | Produced::Known(_) => None,
+        _ => None,
     });
     let found: Option<Vec<Out>> = found.collect();
-    let found = found.ok_or_else(|| Obstacle::of("an output is no tensor"))?;
-    if !has_same_outputs(&batch, single, &context.settings.folder) {
-        return Err(Obstacle::of("an output follows from the size of the batch"));
-    }
-    Ok(found)
-}
-
-/// Whether the outputs of the model are found in the same places of both, and those that are constants for a shape have the same value:
-/// the graphs do not show them.
-fn has_same_outputs(batch: &Whole, single: &Whole, folder: &Folder) -> bool {
-    // Whether it is an input, and its number.
-    let place = |whole: &Whole, register: usize| match register.checked_sub(whole.first_output) {
-        Some(output) => (false, output),
-        None => (true, register),
-    };
-    let same = |(of_batch, of_single): (&Produced, &Produced)| match (of_batch, of_single) {
-        (Produced::Register(a), Produced::Register(b)) => place(batch, *a) == place(single, *b),
-        (Produced::Constant(a), Produced::Constant(b)) => same_constant(a, b, folder),
-        _ => false,
-    };
-    batch.outputs.len() == single.outputs.len()
-        && batch.outputs.iter().zip(&single.outputs).all(same)
+    found.ok_or_else(|| Obstacle::of("an output is no tensor"))
 }
 
 /// The proof for two calls, which says how calls are joined.
@@ -307,18 +298,105 @@ pub(super) fn holds(
     calls: usize,
 ) -> Result<bool> {
     let found = prove_ways(context, forms, vec![proof.inputs.clone()], calls);
-    let same = |found: &Proof| {
-        let pairs = found.outputs.iter().zip(&proof.outputs);
-        found.grows == proof.grows
-            && found.outputs.len() == proof.outputs.len()
-            && pairs.into_iter().all(|(a, b)| match (a, b) {
-                (Out::Plan(a, x), Out::Plan(b, y)) => a == b && x == y,
-                (Out::Input(a), Out::Input(b)) => a == b,
-                (Out::Constant(_), Out::Constant(_)) => true,
-                _ => false,
-            })
-    };
+    let same =
+        |found: &Proof| found.grows == proof.grows && same_outputs(&found.outputs, &proof.outputs);
     Ok(found.as_ref().is_ok_and(same))
+}
+
+/// Whether outputs are found in the same places. Constants are those of a call.
+pub(super) fn same_outputs(some: &[Out], others: &[Out]) -> bool {
+    let same = |(a, b): (&Out, &Out)| match (a, b) {
+        (Out::Plan(a, x), Out::Plan(b, y)) => a == b && x == y,
+        (Out::Input(a), Out::Input(b)) => a == b,
+        (Out::Constant(_), Out::Constant(_)) => true,
+        _ => false,
+    };
+    some.len() == others.len() && some.iter().zip(others).all(same)
+}
+
+/// A way in which a call may be a batch of calls of one row.
+pub(super) struct ByRows {
+    /// How its inputs are shared by its rows.
+    pub shares: Vec<Share>,
+    /// The forms of a call of one row.
+    pub unit: Vec<Form>,
+    pub rows: usize,
+}
+
+/// Ways in which calls of these forms may be batches of calls of one row, the likeliest first.
+pub(super) fn ways_by_rows(context: &Context, forms: &[Form]) -> Vec<ByRows> {
+    if context.batching.assumed_axis.is_some() {
+        // What was assumed are calls, and not what they are made of.
+        return Vec::new();
+    }
+    let by_rows = |shares: Vec<Share>| {
+        let rows = rows_of(context, forms, &shares)?;
+        let unit = forms.iter().zip(&shares).map(|(form, share)| match (form, share) {
+            (Form::Tensor(spec), Share::Parts(axis)) => {
+                let mut shape = spec.shape().to_vec();
+                *shape.get_mut(*axis)? /= rows;
+                TensorSpec::new(spec.dtype(), &shape).ok().map(Form::Tensor)
+            }
+            _ => Some(form.clone()),
+        });
+        let unit = unit.collect::<Option<_>>()?;
+        Some(ByRows { shares, unit, rows })
+    };
+    ways(context, forms).into_iter().filter_map(by_rows).collect()
+}
+
+/// How many rows a call of these forms has at most, if it has several and two such calls fit in a batch.
+fn rows_of(context: &Context, forms: &[Form], shares: &[Share]) -> Option<usize> {
+    let mut rows = 0;
+    for ((port, form), share) in context.ports.iter().zip(forms).zip(shares) {
+        let (Form::Tensor(spec), Share::Parts(axis)) = (form, share) else { continue };
+        // Where the model says how many there are, all calls have as many.
+        if let ValueType::Tensor(_, Some(dims)) = &port.declared
+            && matches!(dims.get(*axis), Some(Dim::Known(_)))
+        {
+            return None;
+        }
+        rows = common_divisor(rows, *spec.shape().get(*axis)?);
+    }
+    (rows > 1 && rows <= context.batching.most / 2).then_some(rows)
+}
+
+/// The greatest common divisor, where zero is divided by every number.
+fn common_divisor(mut a: usize, mut b: usize) -> usize {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// Proves that a call of these forms computes, as it runs alone, each of its rows as a call of one row is computed. Says where its
+/// outputs are found.
+pub(super) fn outputs_by_rows(context: &Context, forms: &[Form], way: &ByRows) -> Option<Vec<Out>> {
+    let (single, call) = (graph(context, &way.unit, None).ok()?, graph(context, forms, None).ok()?);
+    let outputs = compare(context, &way.unit, &single, &way.shares, (way.rows, &call)).ok()?;
+    // Nothing of a constant belongs to a row.
+    let same = |outputs: (&Produced, &Produced)| match outputs {
+        (Produced::Constant(a), Produced::Constant(b)) => {
+            same_constant(a, b, &context.settings.folder)
+        }
+        (Produced::Constant(_), _) | (_, Produced::Constant(_)) => false,
+        _ => true,
+    };
+    call.outputs.iter().zip(&single.outputs).all(same).then_some(outputs)
+}
+
+/// Whether calls of these forms may be of the same rows, but of another number of them: the first axis of some input differs, and
+/// nothing but one axis of each.
+pub(super) fn differ_in_rows(some: &[Form], others: &[Form]) -> bool {
+    let mut is_other = false;
+    let mut alike = |(a, b): (&Form, &Form)| {
+        let (Form::Tensor(a), Form::Tensor(b)) = (a, b) else { return a == b };
+        let (x, y) = (a.shape(), b.shape());
+        let differing = x.iter().zip(y).filter(|(x, y)| x != y).count();
+        is_other |= x.first() != y.first();
+        a.dtype() == b.dtype() && x.len() == y.len() && differing <= 1
+    };
+    some.len() == others.len() && some.iter().zip(others).all(&mut alike) && is_other
 }
 
 impl Joinable {

@@ -10,23 +10,39 @@ const CALLS: usize = 8;
 const TIME: Duration = Duration::from_millis(1);
 
 thread_local! {
-    /// For whom calls were gathered, how many, and since when.
-    static GATHERED: Cell<(usize, usize, Option<Instant>)> = const { Cell::new((0, 0, None)) };
+    static GATHERED: Cell<Gathered> = const { Cell::new(Gathered::NONE) };
 }
 
-/// Notes a call of the calling thread, and says how many are to be counted now. A thread that goes on to calls of another `owner` may
-/// leave some uncounted.
-pub(super) fn calls(owner: usize, now: Instant) -> Option<usize> {
+/// Calls that were gathered.
+#[derive(Clone, Copy)]
+struct Gathered {
+    /// For whom.
+    owner: usize,
+    calls: usize,
+    rows: usize,
+    since: Option<Instant>,
+}
+
+impl Gathered {
+    const NONE: Self = Self { owner: 0, calls: 0, rows: 0, since: None };
+}
+
+/// Notes a call of the calling thread of so many rows, and says how many rows are to be counted now. A thread that goes on to calls of
+/// another `owner` may leave some uncounted.
+pub(super) fn calls(owner: usize, rows: usize, now: Instant) -> Option<usize> {
     GATHERED.with(|gathered| {
-        let (known, calls, since) = gathered.get();
-        let (calls, since) = if known == owner { (calls + 1, since) } else { (1, None) };
+        let known = gathered.get();
+        let (calls, rows, since) = match known.owner == owner {
+            true => (known.calls + 1, known.rows + rows, known.since),
+            false => (1, rows, None),
+        };
         let is_due = since.is_none_or(|since| now.saturating_duration_since(since) > TIME);
         if calls < CALLS && !is_due {
-            gathered.set((owner, calls, since));
+            gathered.set(Gathered { owner, calls, rows, since });
             return None;
         }
-        gathered.set((owner, 0, Some(now)));
-        Some(calls)
+        gathered.set(Gathered { owner, calls: 0, rows: 0, since: Some(now) });
+        Some(rows)
     })
 }
 

@@ -18,6 +18,8 @@ use crate::{Error, Result};
 /// A call that is to be joined.
 pub(in crate::session) struct Request {
     pub(super) values: Vec<HostValue>,
+    /// How many calls of the group it is.
+    pub(super) rows: usize,
     pub(super) entered: Instant,
     pub(super) deadline: Option<Instant>,
 }
@@ -25,13 +27,14 @@ pub(in crate::session) struct Request {
 /// A place in flight for the next batch of calls.
 pub(super) type CallPlace = Place<Request, Result<Given>>;
 
-/// The sizes of batches that plans are compiled for. A batch takes the next larger one, and the calls that it lacks are copies.
+/// The sizes of batches that plans are compiled for, in rows. A batch takes the next larger one, and the rows that it lacks are copies.
 pub(super) const SIZES: [usize; 28] = [
     1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160,
     192, 224, 256,
 ];
 
-/// Calls with inputs of the same types and shapes.
+/// Calls with inputs of the same types and shapes. To it a call is one row, whatever its shapes are; calls that are
+/// [several such calls](super::rows) enter too.
 ///
 /// # Thread safety
 ///
@@ -50,7 +53,9 @@ pub(in crate::session) struct Group {
     wanted: AtomicU64,
     /// Whether a thread proves or compiles.
     preparing: AtomicBool,
-    /// The most calls of a batch.
+    /// Whether it was begun to find out what calls are made of.
+    pub(super) sought_unit: AtomicBool,
+    /// The most rows of a batch.
     most: AtomicUsize,
     /// Nanoseconds that the last batch took. A guess of the next.
     lately: AtomicU64,
@@ -115,6 +120,7 @@ impl Group {
             plans: [const { OnceLock::new() }; SIZES.len()],
             wanted: AtomicU64::new(0),
             preparing: AtomicBool::new(false),
+            sought_unit: AtomicBool::new(false),
             most: AtomicUsize::new(batching.most),
             lately: AtomicU64::new(u64::MAX),
             computing: AtomicU64::new(0),
@@ -137,12 +143,17 @@ impl Group {
         !self.context.computes_on_host || self.coalescer.running() == 0
     }
 
-    /// The most calls of a batch.
-    fn most(&self) -> usize {
+    /// Whether calls are there.
+    pub(super) fn is_busy(&self) -> bool {
+        self.active.load(Ordering::Relaxed) > 0 || !self.coalescer.is_idle()
+    }
+
+    /// The most rows of a batch.
+    pub(super) fn most(&self) -> usize {
         self.most.load(Ordering::Relaxed)
     }
 
-    /// Sets the most calls of a batch by what a plan for two takes.
+    /// Sets the most rows of a batch by what a plan for two takes.
     fn limit(&self) {
         let plan =
             self.plans[1].get().and_then(Option::as_ref).and_then(|stage| stage.plan.as_ref());
@@ -167,18 +178,20 @@ impl Group {
             let active = Active(Arc::clone(self));
             match self.proof.get() {
                 None if others > 0 => self.prepare_behind(),
+                None => self.find_unit_behind(),
                 Some(Ok(_)) => {
-                    if let Some(calls) = gather::calls(Arc::as_ptr(self).addr(), entered) {
-                        self.count(calls, others + 1, entered);
+                    let owner = Arc::as_ptr(self).addr();
+                    if let Some(rows) = gather::calls(owner, terms.rows, entered) {
+                        self.count(rows, others + 1, entered);
                     }
                 }
-                None | Some(Err(_)) => {}
+                Some(Err(_)) => {}
             }
             return Ok(Begun::Alone(values, active));
         }
         let terms = Terms { wait_when_full: self.context.batching.wait_when_full, ..terms };
-        let deadline = terms.deadline;
-        match self.coalescer.enter(Request { values, entered, deadline }, terms) {
+        let (rows, deadline) = (terms.rows, terms.deadline);
+        match self.coalescer.enter(Request { values, rows, entered, deadline }, terms) {
             Entered::Lead(batch) => Ok(Begun::Lead(batch)),
             Entered::Wait(ticket) => {
                 if ticket.found_full() {
@@ -308,9 +321,9 @@ impl Group {
         self.answer(batch, begun, result)
     }
 
-    /// Counts calls that have come to their end while so many were there, and tries another way to run them when it is time.
-    fn count(&self, calls: usize, at_hand: usize, now: Instant) {
-        if self.policy.count(calls, at_hand, now)
+    /// Counts rows of calls that have come to their end while so many calls were there, and tries another way to run them when it is time.
+    fn count(&self, rows: usize, at_hand: usize, now: Instant) {
+        if self.policy.count(rows, at_hand, now)
             && let Mode::Joined(in_flight) = self.policy.mode()
         {
             self.coalescer.set_in_flight(in_flight);
@@ -358,18 +371,18 @@ impl Group {
 
     /// Counts a batch that has ended.
     fn count_batch(&self, batch: &Batch<Request, Result<Given>>, begun: Instant) {
-        let calls = batch.jobs().len();
+        let (calls, rows) = (batch.jobs().len(), batch.rows());
         let (at_hand, ended) = (self.coalescer.at_hand(), Instant::now());
         let took = ended.saturating_duration_since(begun);
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.lately.store(nanoseconds, Ordering::Relaxed);
         if self.context.computes_on_host {
-            self.policy.note_batch(calls, at_hand, took);
+            self.policy.note_batch(calls, rows, at_hand, took);
         }
         let entered = || batch.jobs().iter().map(|job| job.entered);
-        self.context.counters.batch(entered(), begun, ended);
+        self.context.counters.batch(entered(), rows, begun, ended);
         self.context.device.profiler().add_joined(entered(), begun, ended);
-        self.count(calls, at_hand, ended);
+        self.count(rows, at_hand, ended);
     }
 
     /// The answer of a call, from what it got of its batch.
@@ -383,16 +396,15 @@ impl Group {
         }
     }
 
-    /// The plan for a batch of so many calls, if it is ready; else it is asked for. With its size.
-    pub(super) fn plan_for(self: &Arc<Self>, calls: usize) -> Option<(usize, Arc<Stage>)> {
+    /// The plan for a batch of so many rows, if it is ready; else it is asked for. With its size.
+    pub(super) fn plan_for(self: &Arc<Self>, rows: usize) -> Option<(usize, Arc<Stage>)> {
         let most = self.most();
         let ready = |at: usize| {
             self.plans[at].get().and_then(Option::as_ref).map(|plan| (SIZES[at], Arc::clone(plan)))
         };
         // Where the host computes, rows for nobody cost as much as others. A GPU has room for them, and each size costs kernels.
-        let fits = |size: usize| {
-            size >= calls && (self.context.computes_on_host || size.is_power_of_two())
-        };
+        let fits =
+            |size: usize| size >= rows && (self.context.computes_on_host || size.is_power_of_two());
         let wanted = SIZES.iter().position(|&size| fits(size))?;
         if let Some(found) = ready(wanted) {
             return Some(found);
@@ -402,7 +414,7 @@ impl Group {
         }
         // The next larger one, if little of it is for nobody.
         let larger =
-            (wanted + 1..SIZES.len()).find(|&at| SIZES[at] <= calls + calls / 3).and_then(ready);
+            (wanted + 1..SIZES.len()).find(|&at| SIZES[at] <= rows + rows / 3).and_then(ready);
         larger.or_else(|| (1..wanted).rev().find_map(ready))
     }
 
@@ -412,7 +424,7 @@ impl Group {
     }
 
     /// Proves and compiles behind the calls, if nobody does yet. Without a thread for it, calls go on by themselves.
-    fn prepare_behind(self: &Arc<Self>) {
+    pub(super) fn prepare_behind(self: &Arc<Self>) {
         if self.preparing.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -456,10 +468,12 @@ impl Group {
     }
 
     /// The proof, and with it the first plans: so that the first batch finds one.
-    fn prove(&self) -> &std::result::Result<Proof, Obstacle> {
+    pub(super) fn prove(&self) -> &std::result::Result<Proof, Obstacle> {
         if self.proof.get().is_none() {
             let proof = axes::first_proof(&self.context, &self.forms);
-            if let Ok(proof) = &proof {
+            if let Ok(proof) = &proof
+                && self.unit().is_none()
+            {
                 self.context.reserve_lanes();
                 self.compile_with(1, proof);
                 self.limit();
@@ -496,7 +510,12 @@ impl Group {
 
     /// Proves and compiles on the calling thread, as far as nobody has.
     pub fn warm_up(&self) {
-        if self.prove().is_ok() {
+        if self.prove().is_err() {
+            return;
+        }
+        if let Some((unit, _)) = self.unit() {
+            unit.warm_up();
+        } else {
             // A thread that prepares behind the calls may be at it; each plan is made once.
             self.first_sizes().for_each(|at| self.compile(at));
         }
@@ -519,6 +538,11 @@ impl Group {
     /// Whether it is known that calls can be joined.
     fn joins(&self) -> bool {
         matches!(self.proof.get(), Some(Ok(_))) && self.context.refuted.get().is_none()
+    }
+
+    /// Whether calls can be joined and how, if that is known.
+    pub(super) fn known_proof(&self) -> Option<&std::result::Result<Proof, Obstacle>> {
+        self.proof.get()
     }
 
     /// How calls are joined.
@@ -545,10 +569,10 @@ impl Group {
 const PREPARING: usize = 2;
 
 /// The right of a thread to prove and compile behind the calls.
-struct PreparePlace(Arc<Context>);
+pub(super) struct PreparePlace(Arc<Context>);
 
 impl PreparePlace {
-    fn take(context: &Arc<Context>) -> Option<Self> {
+    pub(super) fn take(context: &Arc<Context>) -> Option<Self> {
         let more = |count: usize| (count < PREPARING).then_some(count + 1);
         let taken = context.preparing.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         taken.is_ok().then(|| Self(Arc::clone(context)))

@@ -41,7 +41,7 @@ impl Lead {
     fn run_guarded(self) {
         let run = || match super::stream_of_thread(&self.group.context.device) {
             Ok(stream) => stream.scope(|| self.run()),
-            // The device is gone, which each call is told.
+            // The device is gone, and each call gets that error.
             Err(_) => self.run(),
         };
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));

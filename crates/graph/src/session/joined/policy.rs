@@ -70,18 +70,18 @@ pub(super) struct Policy {
     /// How long a trial takes at least.
     trial: Duration,
     state: Mutex<State>,
-    /// Since the beginning of the trial: calls, how often some came to their end together, how many calls were there then, summed up,
+    /// Since the beginning of the trial: rows of calls, how often some came to their end together, how many calls were there then, summed up,
     /// and how often it was more than one.
-    calls: AtomicUsize,
+    rows: AtomicUsize,
     ends: AtomicUsize,
     at_hand: AtomicUsize,
     contended: AtomicUsize,
-    /// What a call takes that is the only one of its batch, and one of a larger batch.
+    /// What a row takes of a call that is the only one of its batch, and of a larger batch.
     single: Cost,
     shared: Cost,
 }
 
-/// What a call takes on average, while other calls are there. Those that count at once may count as one.
+/// What a row takes on average, while other calls are there. Those that count at once may count as one.
 #[derive(Default)]
 struct Cost {
     nanoseconds: AtomicU64,
@@ -89,8 +89,8 @@ struct Cost {
 }
 
 impl Cost {
-    fn add(&self, took: Duration, calls: usize) {
-        let each = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX) / calls.max(1) as u64;
+    fn add(&self, took: Duration, rows: usize) {
+        let each = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX) / rows.max(1) as u64;
         let before = self.nanoseconds.load(Ordering::Relaxed);
         let count = self.count.load(Ordering::Relaxed);
         let mean = if count == 0 { each } else { before - before / 16 + each / 16 };
@@ -179,7 +179,7 @@ impl Policy {
             choices,
             trial: if cores.is_some() { TRIAL } else { TRIAL_ON_DEVICE },
             state: Mutex::new(state),
-            calls: AtomicUsize::new(0),
+            rows: AtomicUsize::new(0),
             ends: AtomicUsize::new(0),
             at_hand: AtomicUsize::new(0),
             contended: AtomicUsize::new(0),
@@ -193,9 +193,9 @@ impl Policy {
         self.choices[self.current.load(Ordering::Relaxed)]
     }
 
-    /// Counts calls that have come to their end while so many were there, these among them, and goes on to the next choice when it
-    /// is time. Says whether the choice may be another now.
-    pub fn count(&self, calls: usize, at_hand: usize, now: Instant) -> bool {
+    /// Counts calls of so many rows that have come to their end while so many calls were there, these among them, and goes on to the
+    /// next choice when it is time. Says whether the choice may be another now.
+    pub fn count(&self, rows: usize, at_hand: usize, now: Instant) -> bool {
         if self.choices.len() < 2 {
             return false;
         }
@@ -203,17 +203,17 @@ impl Policy {
             self.contended.fetch_add(1, Ordering::Relaxed);
         }
         self.at_hand.fetch_add(at_hand, Ordering::Relaxed);
-        self.calls.fetch_add(calls, Ordering::Relaxed);
+        self.rows.fetch_add(rows, Ordering::Relaxed);
         self.ends.fetch_add(1, Ordering::Relaxed);
         // Whoever has the lock decides; the others go on.
         self.state.try_lock().is_ok_and(|mut state| self.advance(&mut state, now))
     }
 
-    /// Notes what a batch of so many calls took, while so many were there.
-    pub fn note_batch(&self, calls: usize, at_hand: usize, took: Duration) {
+    /// Notes what a batch of so many calls took, with so many rows, while so many calls were there.
+    pub fn note_batch(&self, calls: usize, rows: usize, at_hand: usize, took: Duration) {
         // A batch that has all cores says nothing about those that share them.
         if at_hand > calls {
-            if calls == 1 { &self.single } else { &self.shared }.add(took, calls);
+            if calls == 1 { &self.single } else { &self.shared }.add(took, rows);
         }
     }
 
@@ -224,7 +224,7 @@ impl Policy {
     }
 
     fn restart(&self, state: &mut State, now: Instant) {
-        for counter in [&self.calls, &self.ends, &self.at_hand, &self.contended] {
+        for counter in [&self.rows, &self.ends, &self.at_hand, &self.contended] {
             counter.store(0, Ordering::Relaxed);
         }
         state.begun = Some(now);
@@ -238,7 +238,7 @@ impl Policy {
         };
         let elapsed = now.saturating_duration_since(begun);
         let read = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
-        let (calls, ends) = (read(&self.calls), read(&self.ends));
+        let (rows, ends) = (read(&self.rows), read(&self.ends));
         let callers = read(&self.at_hand) as f64 / ends.max(1) as f64;
         if let Some(until) = state.kept_until {
             if now < until && (elapsed < LOOKED_AT || ends < TRIAL_ENDS) {
@@ -276,7 +276,7 @@ impl Policy {
             return false;
         }
         let current = read(&self.current);
-        let rate = calls as f64 / elapsed.as_secs_f64().max(1e-9);
+        let rate = rows as f64 / elapsed.as_secs_f64().max(1e-9);
         state.tried[current].rates.push(rate);
         state.tried[current].callers = callers;
         let skipped = if self.joining_clearly_pays() {

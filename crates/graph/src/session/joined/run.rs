@@ -1,6 +1,7 @@
 //! A batch on its way through the device.
 
 use std::any::Any;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -78,8 +79,10 @@ enum Piece {
 pub(in crate::session) struct Together {
     /// The jobs, by their numbers in the batch.
     jobs: Vec<usize>,
-    /// How many calls the plan is for.
-    calls: usize,
+    /// The rows of each of them.
+    rows: Vec<Range<usize>>,
+    /// How many rows the plan is for.
+    size: usize,
     stage: Arc<Stage>,
     outputs: Vec<Buffer>,
     /// The outputs on their way to the host, or one element of each.
@@ -135,15 +138,20 @@ impl Running {
         let context = &group.context;
         let mut rest = alike;
         while let Some(&first) = rest.first() {
-            let plan = if rest.len() > 1 && joins { group.plan_for(rest.len()) } else { None };
-            let Some((calls, stage)) = plan else {
+            let rows = rest.iter().map(|&number| jobs[number].rows).sum();
+            let plan = if rest.len() > 1 && joins { group.plan_for(rows) } else { None };
+            let several = plan.and_then(|(size, stage)| {
+                let calls = fitting(jobs, rest, size);
+                (calls > 1).then_some((calls, size, stage))
+            });
+            let Some((calls, size, stage)) = several else {
                 self.alone(context, stream, first, &jobs[first]);
                 rest = &rest[1..];
                 continue;
             };
-            let (now, later) = rest.split_at(calls.min(rest.len()));
+            let (now, later) = rest.split_at(calls);
             rest = later;
-            match together(context, proof, stream, jobs, now, (calls, stage)) {
+            match together(context, proof, stream, jobs, now, (size, stage)) {
                 Ok(together) => self.pieces.push(Piece::Together(together)),
                 // There is no memory for all of them at once, perhaps.
                 Err(_) => self.one_by_one(context, stream, jobs, now),
@@ -395,49 +403,78 @@ fn alike(proof: &Proof, jobs: &[Request]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// Records calls in one run of a plan for as many or more. Those that it lacks are copies of the last.
+/// How many calls have no more rows than so many.
+fn fitting(jobs: &[Request], numbers: &[usize], size: usize) -> usize {
+    let mut room = size;
+    let fits = |&&number: &&usize| match room.checked_sub(jobs[number].rows) {
+        Some(left) => {
+            room = left;
+            true
+        }
+        None => false,
+    };
+    numbers.iter().take_while(fits).count()
+}
+
+/// Records calls in one run of a plan for as many rows or more. Those that it lacks are copies of the last.
 fn together(
     context: &Context,
     proof: &Proof,
     stream: &Stream,
     jobs: &[Request],
     numbers: &[usize],
-    (calls, stage): (usize, Arc<Stage>),
+    (size, stage): (usize, Arc<Stage>),
 ) -> Result<Together> {
     let Some(plan) = &stage.plan else { return invalid("there is nothing to compute") };
+    let mut filled = 0;
+    let rows = numbers.iter().map(|&number| {
+        filled += jobs[number].rows;
+        filled - jobs[number].rows..filled
+    });
+    let rows: Vec<Range<usize>> = rows.collect();
+    let (first, last) = (&jobs[numbers[0]], &jobs[numbers[numbers.len() - 1]]);
     // The inputs of the model that are in registers, which those with a constant are not.
-    let first = &jobs[numbers[0]];
     let in_registers: SmallVec<[usize; 8]> = (0..first.values.len())
         .filter(|&at| !matches!(first.values[at], HostValue::Constant(_)))
         .collect();
     let mut inputs: SmallVec<[Buffer; 8]> = SmallVec::new();
     for (&register, layout) in stage.inputs.iter().zip(plan.inputs()) {
         let Some(&at) = in_registers.get(register) else { return invalid("a register is empty") };
-        let given = |call: usize| &jobs[numbers[call.min(numbers.len() - 1)]].values[at];
         let Share::Parts(axis) = proof.inputs[at] else {
-            let given = given(0).tensor_at(&context.settings)?;
+            let given = first.values[at].tensor_at(&context.settings)?;
             let given = if given.layout() == layout { given } else { given.copy()? };
             inputs.push(given.buffer().clone());
             continue;
         };
-        let arrays = (0..calls).map(|call| match given(call) {
+        let arrays = numbers.iter().map(|&number| match &jobs[number].values[at] {
             HostValue::Array(array) => Some(&array.array().bytes()[..]),
             _ => None,
         });
         let arrays: Option<SmallVec<[&[u8]; 64]>> = arrays.collect();
         // Numbers on the host that follow each other in the batch too go there at once.
         let follow = layout.is_contiguous() && layout.shape()[..axis].iter().all(|&size| size == 1);
-        if let Some(parts) = arrays.filter(|_| follow) {
+        if let Some(mut parts) = arrays.filter(|_| follow) {
+            let bytes = parts.last().copied().unwrap_or_default();
+            let row = &bytes[bytes.len() - bytes.len() / last.rows..];
+            parts.extend(std::iter::repeat_n(row, size - filled));
             inputs.push(stream.allocate_with_parts(layout, &parts)?);
             continue;
         }
         let joined = stream.allocate(layout.dense_bytes())?;
-        let part = layout.shape()[axis] / calls;
-        for call in 0..calls {
-            let from = given(call).tensor_at(&context.settings)?;
-            let to = layout.slice(axis, call * part, part, 1)?;
-            let (to, from) = (joined.operand(to), from.buffer().operand(*from.layout()));
-            stream.record(Command::copy(to, from)?)?;
+        let each = layout.shape()[axis] / size;
+        let copy = |rows: Range<usize>, from: &Tensor, layout_of: Layout| {
+            let to = layout.slice(axis, rows.start * each, rows.len() * each, 1)?;
+            let (to, from) = (joined.operand(to), from.buffer().operand(layout_of));
+            stream.record(Command::copy(to, from)?)
+        };
+        for (&number, rows) in numbers.iter().zip(&rows) {
+            let from = jobs[number].values[at].tensor_at(&context.settings)?;
+            copy(rows.clone(), &from, *from.layout())?;
+        }
+        if filled < size {
+            let from = last.values[at].tensor_at(&context.settings)?;
+            let row = from.layout().slice(axis, (last.rows - 1) * each, each, 1)?;
+            (filled..size).try_for_each(|at| copy(at..at + 1, &from, row).map(drop))?;
         }
         inputs.push(joined);
     }
@@ -451,10 +488,12 @@ fn together(
     stream.run(plan, &read, &written)?;
     drop(written);
     let bytes: usize = stage.outputs.iter().map(Layout::dense_bytes).sum();
-    let whole = bytes / calls <= context.host_bytes();
+    // Those of the call with the most rows.
+    let most = rows.iter().map(Range::len).max().unwrap_or(1);
+    let whole = bytes / size * most <= context.host_bytes();
     let ends = outputs.iter().zip(&stage.outputs).filter(|(_, layout)| layout.elements() > 0);
     let downloads = fetch(stream, ends, whole)?;
-    Ok(Together { jobs: numbers.to_vec(), calls, stage, outputs, downloads, whole })
+    Ok(Together { jobs: numbers.to_vec(), rows, size, stage, outputs, downloads, whole })
 }
 
 /// Runs a plan once on zeros, and waits, where the device compiles kernels when they are first used: so that no call waits for that.
@@ -534,16 +573,18 @@ impl Together {
         host: Option<&Arc<Download>>,
     ) -> Result<(ModelValue, Option<HostPart>)> {
         let layout = &self.stage.outputs[output];
-        let (own, outer) = match share {
-            Share::Whole => (*layout, 1),
+        let (own, outer, before) = match share {
+            Share::Whole => (*layout, 1, 0),
             Share::Parts(axis) => {
-                let part = layout.shape()[axis] / self.calls;
-                (layout.slice(axis, call * part, part, 1)?, layout.shape()[..axis].iter().product())
+                let each = layout.shape()[axis] / self.size;
+                let rows = &self.rows[call];
+                let own = layout.slice(axis, rows.start * each, rows.len() * each, 1)?;
+                (own, layout.shape()[..axis].iter().product(), rows.start)
             }
         };
         // Parts of an inner axis do not lie in one piece.
         let bytes = own.dense_bytes();
-        let start = if share == Share::Whole { 0 } else { call * bytes };
+        let start = before * (layout.dense_bytes() / self.size);
         let part = host.filter(|_| outer == 1).map(|download| HostPart {
             download: Arc::clone(download),
             start,

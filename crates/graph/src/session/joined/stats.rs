@@ -13,6 +13,8 @@ use super::Group;
 pub struct BatchingStats {
     /// How many batches there were of each number of calls: those of one call first.
     pub sizes: Vec<u64>,
+    /// Rows that these batches had in all. A call of several rows counts as one where such calls are joined only with those of as many.
+    pub rows: u64,
     /// Time that calls of batches waited before their batch began, in all.
     pub queue_time: Duration,
     /// Time that batches took, in all, from when they began until their answers were there.
@@ -57,6 +59,9 @@ impl fmt::Display for BatchingStats {
             self.queue_time / calls.min(u64::from(u32::MAX)) as u32
         };
         write!(f, "{calls} calls in {batches} batches")?;
+        if self.rows > calls {
+            write!(f, " of {} rows", self.rows)?;
+        }
         if batches > 0 {
             let largest = self.sizes.iter().rposition(|&count| count > 0).map_or(0, |at| at + 1);
             let mean = calls as f64 / batches as f64;
@@ -88,6 +93,7 @@ impl fmt::Display for BatchingStats {
 /// Counters that leaders add to, once per batch. Nothing is published by them.
 pub(in crate::session) struct Counters {
     sizes: Vec<AtomicU64>,
+    rows: AtomicU64,
     queue_nanoseconds: AtomicU64,
     run_nanoseconds: AtomicU64,
     rejected: AtomicU64,
@@ -102,6 +108,7 @@ impl Counters {
     pub(super) fn new(most: usize) -> Self {
         Self {
             sizes: (0..most).map(|_| AtomicU64::new(0)).collect(),
+            rows: AtomicU64::new(0),
             queue_nanoseconds: AtomicU64::new(0),
             run_nanoseconds: AtomicU64::new(0),
             rejected: AtomicU64::new(0),
@@ -113,13 +120,15 @@ impl Counters {
         }
     }
 
-    /// Counts a batch by when its calls came, and when it began and ended.
+    /// Counts a batch of so many rows by when its calls came, and when it began and ended.
     pub(super) fn batch(
         &self,
         entered: impl ExactSizeIterator<Item = Instant>,
+        rows: usize,
         begun: Instant,
         ended: Instant,
     ) {
+        self.rows.fetch_add(rows as u64, Ordering::Relaxed);
         if let Some(count) = entered.len().checked_sub(1).and_then(|at| self.sizes.get(at)) {
             count.fetch_add(1, Ordering::Relaxed);
         }
@@ -159,6 +168,7 @@ impl Counters {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         BatchingStats {
             sizes: self.sizes.iter().map(read).collect(),
+            rows: read(&self.rows),
             queue_time: Duration::from_nanos(read(&self.queue_nanoseconds)),
             run_time: Duration::from_nanos(self.run_nanoseconds.load(Ordering::Relaxed)),
             rejected: read(&self.rejected),

@@ -7,6 +7,7 @@ mod faults;
 mod many_threads;
 mod proofs;
 mod quantized;
+mod rows;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -188,8 +189,8 @@ impl Held {
 
     fn with(session: &Session, inputs: impl Into<crate::Inputs>) -> Self {
         let values = inputs.into().arranged(session.inputs(), &session.device()).unwrap();
-        let group = session.0.joined.as_ref().unwrap().group(&values).unwrap();
-        let terms = crate::coalesce::Terms::default();
+        let (group, rows) = session.0.joined.as_ref().unwrap().entered(&values).unwrap();
+        let terms = crate::coalesce::Terms { rows, ..Default::default() };
         // A thread that led the batch before may wait for calls still.
         while !group.is_at_rest() {
             std::thread::yield_now();

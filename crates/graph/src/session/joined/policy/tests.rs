@@ -98,11 +98,11 @@ fn what_batches_take_makes_trials_unnecessary() {
     for (shared, tried) in [(20, false), (60, false), (80, true)] {
         let mut load = Load::new(Policy::new(false, None, Some(2)), 8);
         for _ in 0..KNOWN_AFTER {
-            load.policy.note_batch(1, 8, Duration::from_micros(100));
-            load.policy.note_batch(4, 8, Duration::from_micros(4 * shared));
+            load.policy.note_batch(1, 1, 8, Duration::from_micros(100));
+            load.policy.note_batch(4, 4, 8, Duration::from_micros(4 * shared));
             // These have all cores, and count for nothing.
-            load.policy.note_batch(1, 1, Duration::from_micros(10));
-            load.policy.note_batch(8, 8, Duration::from_micros(1));
+            load.policy.note_batch(1, 1, 1, Duration::from_micros(10));
+            load.policy.note_batch(8, 8, 8, Duration::from_micros(1));
         }
         let uses = load.pass(Duration::from_secs(1), |_, _| 2e4);
         assert_eq!(share(&uses, ALONE) > 0.0, tried, "{shared} µs: {uses:?}");
@@ -141,7 +141,7 @@ fn pass_with_costs(load: &mut Load, time: Duration, rates: [f64; 2], costs: [u64
             is_single = !is_single || load.callers <= 2;
             let (calls, each) = if is_single { (1, costs[0]) } else { (2, costs[1]) };
             let took = Duration::from_micros(calls as u64 * each);
-            load.policy.note_batch(calls, load.callers, took);
+            load.policy.note_batch(calls, calls, load.callers, took);
         }
         load.policy.count(1, load.callers, load.now);
     }
@@ -165,16 +165,16 @@ fn running_alone_is_not_kept_for_ever() {
 #[test]
 fn a_cost_of_long_ago_decides_nothing() {
     let mut load = Load::new(Policy::new(false, None, Some(2)), 8);
-    load.policy.note_batch(1, 8, Duration::from_millis(20));
+    load.policy.note_batch(1, 1, 8, Duration::from_millis(20));
     for _ in 1..KNOWN_AFTER {
-        load.policy.note_batch(1, 8, Duration::from_micros(100));
+        load.policy.note_batch(1, 1, 8, Duration::from_micros(100));
     }
     let end = load.now + Duration::from_secs(60);
     while load.now < end {
         let mode = load.policy.mode();
         load.now += Duration::from_secs_f64(1.0 / if mode == ALONE { 2e4 } else { 1e4 });
         if mode != ALONE {
-            load.policy.note_batch(4, 8, Duration::from_micros(400));
+            load.policy.note_batch(4, 4, 8, Duration::from_micros(400));
         }
         load.policy.count(1, 8, load.now);
     }

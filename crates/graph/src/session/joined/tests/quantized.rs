@@ -103,3 +103,39 @@ fn calls_of_several_axes_are_joined() {
         assert_eq!(bits(answer), bits(alone.run([input])));
     }
 }
+
+/// A call of three rows has one scale for them, so it is not three calls of one row, and is joined with calls of three rows only.
+#[test]
+fn calls_of_different_rows_are_not_mixed_where_a_call_has_one_scale() {
+    let dims = [Dim::Named("batch".into()), Dim::Known(8)];
+    for passes in [crate::Passes::all(), crate::Passes::none()] {
+        let [session, alone] = sessions(&passes, &dims);
+        let input = |rows: usize, seed: usize| {
+            let scale = 7f32.powi(seed as i32);
+            let values: Vec<f32> =
+                numbers(8 * rows, seed).iter().map(|value| value * scale).collect();
+            tensor(&values, &[rows, 8])
+        };
+        for rows in [1, 3] {
+            session.warm_up(&[("x", &[rows, 8])]).unwrap();
+            let joinable = session.joinable(&[("x", &[rows, 8])]).unwrap();
+            assert!(matches!(joinable, Joinable::Yes { .. }), "{joinable}");
+            let values = crate::Inputs::from([&input(rows, 0)]);
+            let values = values.arranged(session.inputs(), &session.device()).unwrap();
+            let (_, rows) = session.0.joined.as_ref().unwrap().entered(&values).unwrap();
+            assert_eq!(rows, 1, "it is a call of its own kind");
+        }
+        let inputs = [0, 1, 2].map(|seed| input(3, seed));
+        let held = Held::new(&session, &[&inputs[0]]);
+        let ones = [3, 4].map(|seed| input(1, seed));
+        let first = bits(session.run([&ones[0]]));
+        let mut calls: Vec<_> =
+            inputs[1..].iter().map(|input| session.submit([input], &Call::new())).collect();
+        assert_eq!(bits(Ok(held.go_on())), bits(alone.run([&inputs[0]])));
+        for (call, input) in calls.iter_mut().zip(&inputs[1..]) {
+            assert_eq!(bits(ended(call)), bits(alone.run([input])));
+        }
+        assert_eq!(first, bits(alone.run([&ones[0]])));
+        assert_eq!(session.batching_stats().sizes[2], 1);
+    }
+}

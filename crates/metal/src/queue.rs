@@ -168,7 +168,7 @@ impl MetalQueue {
     pub fn wait(&self, tick: u64, timeout: Duration) {
         let slice = timeout.min(WAIT_SLICE).as_millis().max(1) as u64;
         let (event, value) = self.batch_event(tick);
-        event.waitUntilSignaledValue_timeoutMS(value, slice);
+        pooled(|| event.waitUntilSignaledValue_timeoutMS(value, slice));
     }
 
     /// The place of the fault record that every list names. What is launched gets one of its own.

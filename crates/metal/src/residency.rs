@@ -73,7 +73,7 @@ impl Residency {
     pub fn add_queue(&self, queue: &Ref<dyn MTLCommandQueue>) {
         let mut state = self.lock();
         if state.device.is_some() {
-            state.sets.iter().for_each(|set| queue.addResidencySet(&set.set));
+            pooled(|| state.sets.iter().for_each(|set| queue.addResidencySet(&set.set)));
             state.queues.push(Raw::of(queue));
         }
     }
@@ -99,8 +99,10 @@ impl Residency {
         let bytes = state.places[place].bytes;
         // SAFETY: it has a place, so it has not been removed, which comes before its end.
         let buffer = unsafe { buffer.get() };
-        state.displace(buffer);
-        pooled(|| state.place(buffer, bytes, true));
+        pooled(|| {
+            state.displace(buffer);
+            state.place(buffer, bytes, true);
+        });
         self.dirty.store(true, Ordering::Release);
     }
 
@@ -108,7 +110,7 @@ impl Residency {
     pub fn remove(&self, buffer: &Ref<dyn MTLBuffer>) {
         let mut state = self.lock();
         if state.device.is_some() {
-            state.displace(buffer);
+            pooled(|| state.displace(buffer));
             self.dirty.store(true, Ordering::Release);
         }
     }

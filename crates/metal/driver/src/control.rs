@@ -84,6 +84,8 @@ CommandBufferError {
 pub enum Fault {
     /// It fails before it runs. The second number is the code of the kernel driver, which comes as underlying error.
     Fail(CommandBufferError, Option<i64>),
+    /// The same, with an underlying error of this domain.
+    FailBelow(CommandBufferError, &'static str, i64),
     /// The same, with these words, in which the code of the kernel driver may be.
     FailSaying(CommandBufferError, &'static str),
     /// It fails when it has run half of its encoders.
@@ -388,6 +390,29 @@ pub fn residency_requests() -> u64 {
 
 pub(crate) fn count_residency_request() {
     RESIDENCY_REQUESTS.fetch_add(1, Ordering::Release);
+}
+
+/// Asking a residency set to be resident takes so long: a set is large, and the system may have to make room.
+pub fn set_residency_time(time: Duration) {
+    RESIDENCY_MILLIS.store(u64::try_from(time.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+}
+
+static RESIDENCY_MILLIS: AtomicU64 = AtomicU64::new(0);
+
+pub(crate) fn residency_time() -> Duration {
+    Duration::from_millis(RESIDENCY_MILLIS.load(Ordering::Relaxed))
+}
+
+/// Handlers get another object for their command buffer than the one that was committed, as layers for debugging and captures may
+/// have it.
+pub fn set_layered(layered: bool) {
+    LAYERED.store(layered, Ordering::Release);
+}
+
+static LAYERED: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn layered() -> bool {
+    LAYERED.load(Ordering::Acquire)
 }
 
 /// Command buffers that were committed, in all.

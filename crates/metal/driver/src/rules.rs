@@ -76,12 +76,16 @@ rules! {
     BufferLength,
     /// Memory that is wrapped without a copy is aligned to pages.
     NoCopyAlignment,
+    /// The pages that a buffer wraps are there as long as the buffer.
+    NoCopyPagesGone,
     /// What a command buffer uses is resident, where its queue has residency sets.
     NotResident,
     /// A queue has at most 32 residency sets.
     TooManyResidencySets,
     /// What is added to a residency set counts after `commit`.
     ResidencyNotCommitted,
+    /// A residency set is used by one thread at a time.
+    ResidencySetShared,
     /// A command buffer beyond the queue's cap waits for another to complete. Nobody may wait for itself.
     QueueFull,
     /// `waitUntilCompleted` comes after `commit`.

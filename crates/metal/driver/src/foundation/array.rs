@@ -15,6 +15,25 @@ unsafe impl Send for Any {}
 // SAFETY: as above.
 unsafe impl Sync for Any {}
 
+impl Any {
+    /// One more reference.
+    ///
+    /// # Safety
+    ///
+    /// The object lives.
+    pub unsafe fn retain(object: Raw) -> Self {
+        // SAFETY: as the caller says.
+        Any(unsafe { objc_retain(object) })
+    }
+}
+
+impl Clone for Any {
+    fn clone(&self) -> Self {
+        // SAFETY: this reference keeps it.
+        unsafe { Self::retain(self.0) }
+    }
+}
+
 impl<T: Payload> From<Id<T>> for Any {
     fn from(id: Id<T>) -> Self {
         Any(id.into_raw())

@@ -12,7 +12,7 @@ pub use array::{Any, Array};
 pub use data::Data;
 pub use error::{Error, write_error};
 pub use object::{OBJECT, OBJECT_META, alloc_default, label, set_label};
-pub use string::{Text, text};
+pub use string::{Text, leave_temporary, text};
 pub use url::Url;
 
 /// The classes that are looked up by name.

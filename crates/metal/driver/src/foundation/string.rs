@@ -25,6 +25,11 @@ class!(
     alloc: super::alloc_default::<Text>
 );
 
+/// Leaves an object in the pool, as Metal's own code may in any call that returns none.
+pub fn leave_temporary() {
+    crate::objc::autoreleased(Some(Text::make("temporary")));
+}
+
 impl Text {
     pub fn make(text: &str) -> Id<Text> {
         let text = CString::new(text.replace('\0', "")).unwrap_or_default();

@@ -86,6 +86,22 @@ impl Memory {
         })
     }
 
+    fn uncount(&self) {
+        ALLOCATED.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+
+    /// Whether the pages of the caller's are still there, which the system knows.
+    fn check_pages(&self) {
+        let start = self.address / 4096 * 4096;
+        let bytes = self.address + self.bytes - start;
+        let mut resident = vec![0u8; bytes.div_ceil(4096)];
+        // SAFETY: asks about pages, which need not be there, and there is a byte for each.
+        let asked = unsafe { libc::mincore(start as *mut c_void, bytes, resident.as_mut_ptr()) };
+        if asked != 0 {
+            violation(Rule::NoCopyPagesGone, format_args!("a buffer of {} bytes", self.bytes));
+        }
+    }
+
     pub fn address(&self) -> usize {
         self.address
     }
@@ -102,7 +118,9 @@ impl Drop for Memory {
             Owner::Mapped => unsafe {
                 _ = libc::munmap(self.address as *mut c_void, self.bytes.next_multiple_of(PAGE))
             },
-            Owner::Caller(Some(block)) => {
+            Owner::Caller(block) => {
+                self.check_pages();
+                let Some(block) = block else { return self.uncount() };
                 type Deallocator =
                     unsafe extern "C" fn(*mut crate::objc::Block, *mut c_void, usize);
                 // SAFETY: a block of this signature, as `newBufferWithBytesNoCopy` takes it.
@@ -111,11 +129,9 @@ impl Drop for Memory {
                     call(block.as_ptr(), self.address as *mut c_void, self.bytes);
                 }
             }
-            Owner::Caller(None) | Owner::Heap(_) => {}
+            Owner::Heap(_) => return,
         }
-        if !matches!(self.owner, Owner::Heap(_)) {
-            ALLOCATED.fetch_sub(self.bytes, Ordering::Relaxed);
-        }
+        self.uncount();
     }
 }
 

@@ -15,6 +15,7 @@ use super::queue::Queue;
 use super::residency::ResidencySet;
 use crate::control::{self, Refusal};
 use crate::foundation::{Any, Error};
+use crate::gpu::Jitter;
 use crate::objc::{Block, BlockRef, Id, Raw, Sel, This, autoreleased, class, method, new};
 use crate::own_time;
 use crate::rules::{Rule, violation};
@@ -184,6 +185,16 @@ impl Commands {
         call_handlers(this, handlers);
     }
 
+    /// Another object that says the same.
+    fn layer(&self) -> Id<Self> {
+        let state = lock(&self.state);
+        let layer = Self::new(self.queue.clone(), self.retains);
+        let State { status, start, end, .. } = *state;
+        *lock(&layer.state) =
+            State { status, start, end, error: state.error.clone(), ..State::default() };
+        new(layer)
+    }
+
     /// Its handlers, which are not called later then.
     pub fn take_handlers(&self) -> Vec<BlockRef> {
         std::mem::take(&mut lock(&self.state).handlers)
@@ -278,6 +289,8 @@ fn thread_number() -> u64 {
 
 /// Calls handlers on this thread, which has no lock.
 pub fn call_handlers(commands: &Id<Commands>, handlers: Vec<BlockRef>) {
+    let layer = control::layered().then(|| commands.layer());
+    let commands = layer.as_ref().unwrap_or(commands);
     for block in handlers {
         type Handler = unsafe extern "C" fn(*mut Block, This<Commands>);
         // SAFETY: a block of this signature, as `addCompletedHandler` takes it.
@@ -346,6 +359,8 @@ unsafe extern "C" fn use_set(this: This<Commands>, sel: Sel, set: This<Residency
 }
 
 unsafe extern "C" fn commit(this: This<Commands>, sel: Sel) {
+    // Another thread may commit first.
+    Jitter::new().pause();
     let Some(entered) = this.enter(sel.name()) else { return };
     let mut state = lock(&this.state);
     if state.open {

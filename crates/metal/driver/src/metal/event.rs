@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use super::lock;
-use crate::foundation::alloc_default;
+use crate::foundation::{alloc_default, leave_temporary};
 use crate::objc::{Block, BlockRef, Id, Sel, This, class, method};
 use crate::rules::{Rule, violation};
 
@@ -88,6 +88,7 @@ unsafe extern "C" fn set_value(this: This<SharedEvent>, _: Sel, value: u64) {
 }
 
 unsafe extern "C" fn wait(this: This<SharedEvent>, _: Sel, value: u64, milliseconds: u64) -> bool {
+    leave_temporary();
     let until = Instant::now() + Duration::from_millis(milliseconds.min(1 << 40));
     let mut state = lock(&this.state);
     while state.value < value {

@@ -17,7 +17,7 @@ use super::residency::{Residency, ResidencySet};
 use super::schedule::{Failure, Running, Stage, State, Work};
 use crate::control::{self, CommandBufferError, Fault, Refusal};
 use crate::deviations::{Deviation, deviates, watchdog};
-use crate::foundation::Error;
+use crate::foundation::{Error, leave_temporary};
 use crate::gpu::Jitter;
 use crate::objc::{BlockRef, Id, Raw, Sel, This, autoreleased, class, method, new};
 use crate::rules::{Rule, violation};
@@ -245,8 +245,12 @@ fn begin(shared: &Shared, commands: &Id<Commands>, jitter: &mut Jitter) {
     };
     running.stage = Stage::Begun;
     match fault {
-        Some(Fault::Fail(error, underlying)) => {
+        Some(Fault::Fail(error, code)) => {
+            let underlying = code.map(|code| ("IOGPUCommandQueueErrorDomain", code));
             running.fail(Failure { underlying, ..error.into() })
+        }
+        Some(Fault::FailBelow(error, domain, code)) => {
+            running.fail(Failure { underlying: Some((domain, code)), ..error.into() });
         }
         Some(Fault::FailSaying(error, words)) => {
             running.fail(Failure { words: Some(words), ..error.into() });
@@ -261,13 +265,8 @@ fn begin(shared: &Shared, commands: &Id<Commands>, jitter: &mut Jitter) {
 
 fn finish(running: Running, handlers: &Sender<(Id<Commands>, Vec<BlockRef>)>) {
     let error = running.failure.map(|Failure { error, underlying, words }| {
-        let below = underlying.map(|code| {
-            Error::make(
-                "IOGPUCommandQueueErrorDomain",
-                code as isize,
-                format!("IOGPU error {code}"),
-                None,
-            )
+        let below = underlying.map(|(domain, code)| {
+            Error::make(domain, code as isize, format!("{domain} error {code}"), None)
         });
         Error::make(
             "MTLCommandBufferErrorDomain",
@@ -299,6 +298,7 @@ unsafe extern "C" fn unretained(this: This<Queue>, _: Sel) -> Raw {
 }
 
 unsafe extern "C" fn add_set(this: This<Queue>, _: Sel, set: This<ResidencySet>) {
+    leave_temporary();
     let mut sets = lock(&this.sets);
     if sets.len() >= 32 {
         violation(Rule::TooManyResidencySets, "a queue takes 32 residency sets");

@@ -1,27 +1,30 @@
 //! Residency sets.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::buffer::PAGE;
 use super::lock;
 use crate::control;
 use crate::deviations::{Deviation, deviates};
-use crate::foundation::alloc_default;
+use crate::foundation::{Any, alloc_default, leave_temporary};
 use crate::objc::{Header, Sel, This, class, method};
+use crate::rules::{Rule, violation};
 
-/// `MTLResidencySet`. Allocations are known by their address: a set does not keep them alive in this driver, as an
-/// allocation must stay in its set's books until it is removed.
+/// `MTLResidencySet`. It keeps its allocations: those that were committed until a commit after their removal.
 #[derive(Default)]
 pub struct ResidencySet {
     state: Mutex<State>,
+    /// Whether a thread is inside a method that changes it.
+    used: AtomicBool,
 }
 
 #[derive(Default)]
 struct State {
     /// As the last commit left it.
-    committed: BTreeSet<usize>,
-    pending: BTreeSet<usize>,
+    committed: BTreeMap<usize, Any>,
+    pending: BTreeMap<usize, Any>,
 }
 
 /// `MTLResidencySetDescriptor`.
@@ -64,67 +67,117 @@ pub enum Residency {
 impl ResidencySet {
     pub fn look_up(&self, address: usize) -> Residency {
         let state = lock(&self.state);
-        if state.committed.contains(&address) {
+        if state.committed.contains_key(&address) {
             Residency::Resident
-        } else if state.pending.contains(&address) {
+        } else if state.pending.contains_key(&address) {
             Residency::Pending
         } else {
             Residency::Absent
         }
     }
-}
 
-unsafe extern "C" fn add(this: This<ResidencySet>, _: Sel, allocation: *const Header) {
-    let mut state = lock(&this.state);
-    state.pending.insert(allocation.addr());
-    if deviates(Deviation::CommitsSets) {
-        state.committed = state.pending.clone();
+    /// Changes it, as one thread at a time may. What goes is released behind the lock.
+    fn change(&self, call: Sel, change: impl FnOnce(&mut State) -> Vec<Any>) {
+        let Some(_used) = self.enter(call) else { return };
+        leave_temporary();
+        let gone = change(&mut lock(&self.state));
+        drop(gone);
+    }
+
+    fn enter(&self, call: Sel) -> Option<Used<'_>> {
+        if self.used.swap(true, Ordering::Acquire) {
+            let call = call.name();
+            violation(
+                Rule::ResidencySetShared,
+                format_args!("{call} while another thread is inside"),
+            );
+            return None;
+        }
+        Some(Used(self))
     }
 }
 
-unsafe extern "C" fn remove(this: This<ResidencySet>, _: Sel, allocation: *const Header) {
-    lock(&this.state).pending.remove(&allocation.addr());
+/// A thread inside a method of a set.
+struct Used<'a>(&'a ResidencySet);
+
+impl Drop for Used<'_> {
+    fn drop(&mut self) {
+        self.0.used.store(false, Ordering::Release);
+    }
 }
 
-/// The addresses of a list of allocations.
+impl State {
+    fn add(&mut self, allocation: *const Header) {
+        // SAFETY: the caller of the message passes an object that lives.
+        let kept = unsafe { Any::retain(allocation.cast_mut()) };
+        self.pending.insert(allocation.addr(), kept);
+        if deviates(Deviation::CommitsSets) {
+            self.committed = self.pending.clone();
+        }
+    }
+
+    /// Gives what counts no more.
+    fn commit(&mut self) -> Vec<Any> {
+        let next = self.pending.clone();
+        std::mem::replace(&mut self.committed, next).into_values().collect()
+    }
+}
+
+unsafe extern "C" fn add(this: This<ResidencySet>, sel: Sel, allocation: *const Header) {
+    this.change(sel, |state| {
+        state.add(allocation);
+        Vec::new()
+    });
+}
+
+unsafe extern "C" fn remove(this: This<ResidencySet>, sel: Sel, allocation: *const Header) {
+    this.change(sel, |state| state.pending.remove(&allocation.addr()).into_iter().collect());
+}
+
+/// The allocations of a list.
 ///
 /// # Safety
 ///
 /// There are so many.
-unsafe fn addresses(allocations: *const *const Header, count: usize) -> Vec<usize> {
+unsafe fn listed(allocations: *const *const Header, count: usize) -> Vec<*const Header> {
     // SAFETY: as the caller says.
-    let address = |index| unsafe { (*allocations.add(index)).addr() };
-    (0..count).map(address).collect()
+    (0..count).map(|index| unsafe { *allocations.add(index) }).collect()
 }
 
 unsafe extern "C" fn add_many(
     this: This<ResidencySet>,
-    _: Sel,
+    sel: Sel,
     allocations: *const *const Header,
     count: usize,
 ) {
     // SAFETY: the caller passes so many.
-    let added = unsafe { addresses(allocations, count) };
-    lock(&this.state).pending.extend(added);
+    let added = unsafe { listed(allocations, count) };
+    this.change(sel, |state| {
+        added.into_iter().for_each(|allocation| state.add(allocation));
+        Vec::new()
+    });
 }
 
 unsafe extern "C" fn remove_many(
     this: This<ResidencySet>,
-    _: Sel,
+    sel: Sel,
     allocations: *const *const Header,
     count: usize,
 ) {
     // SAFETY: the caller passes so many.
-    let removed = unsafe { addresses(allocations, count) };
-    lock(&this.state).pending.retain(|address| !removed.contains(address));
+    let removed = unsafe { listed(allocations, count) };
+    this.change(sel, |state| {
+        let remove = |allocation: *const Header| state.pending.remove(&allocation.addr());
+        removed.into_iter().filter_map(remove).collect()
+    });
 }
 
-unsafe extern "C" fn remove_all(this: This<ResidencySet>, _: Sel) {
-    lock(&this.state).pending.clear();
+unsafe extern "C" fn remove_all(this: This<ResidencySet>, sel: Sel) {
+    this.change(sel, |state| std::mem::take(&mut state.pending).into_values().collect());
 }
 
 unsafe extern "C" fn contains(this: This<ResidencySet>, _: Sel, allocation: *const Header) -> bool {
-    lock(&this.state).pending.contains(&allocation.addr())
+    lock(&this.state).pending.contains_key(&allocation.addr())
 }
 
 unsafe extern "C" fn count(this: This<ResidencySet>, _: Sel) -> usize {
@@ -136,12 +189,17 @@ unsafe extern "C" fn allocated_size(this: This<ResidencySet>, _: Sel) -> u64 {
     (lock(&this.state).committed.len() * PAGE) as u64
 }
 
-unsafe extern "C" fn commit(this: This<ResidencySet>, _: Sel) {
-    let mut state = lock(&this.state);
-    state.committed = state.pending.clone();
+unsafe extern "C" fn commit(this: This<ResidencySet>, sel: Sel) {
+    this.change(sel, State::commit);
 }
 
-unsafe extern "C" fn request(_: This<ResidencySet>, _: Sel) {
+unsafe extern "C" fn request(this: This<ResidencySet>, sel: Sel) {
+    let Some(_used) = this.enter(sel) else { return };
+    leave_temporary();
+    let time = control::residency_time();
+    if !time.is_zero() {
+        std::thread::sleep(time);
+    }
     control::count_residency_request();
 }
 

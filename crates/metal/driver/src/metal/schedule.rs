@@ -31,8 +31,8 @@ pub struct Running {
 /// Why a command buffer failed.
 pub struct Failure {
     pub error: CommandBufferError,
-    /// The code of the kernel driver, which comes as underlying error.
-    pub underlying: Option<i64>,
+    /// Domain and code of the underlying error, which is the kernel driver's mostly.
+    pub underlying: Option<(&'static str, i64)>,
     pub words: Option<&'static str>,
 }
 

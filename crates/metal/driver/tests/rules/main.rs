@@ -27,6 +27,32 @@ struct Bench {
 
 type Mistake = fn(&Bench);
 
+/// Pages that are there as long as this.
+struct Pages(NonNull<u8>, usize);
+
+impl Pages {
+    fn map(bytes: usize) -> Self {
+        let (protection, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: asks for new pages.
+        let address = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+        assert_ne!(address, libc::MAP_FAILED);
+        Self(NonNull::new(address.cast()).expect("pages"), bytes)
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: mapped above with this size.
+        unsafe { libc::munmap(self.0.as_ptr().cast(), self.1) };
+    }
+}
+
+/// What two threads use at once, which is the mistake.
+struct Shared<'a>(&'a Ref<dyn MTLResidencySet>);
+// SAFETY: the driver is there to notice it.
+unsafe impl Sync for Shared<'_> {}
+
 impl Bench {
     fn commands(&self) -> Obj<dyn MTLCommandBuffer> {
         self.queue.commandBuffer().expect("a command buffer")
@@ -333,6 +359,22 @@ fn mistakes() -> Vec<(Rule, Mistake)> {
             };
             assert!(made.is_none());
         }),
+        (Rule::NoCopyPagesGone, |bench| {
+            let (length, options) = (1 << 14, MTLResourceOptions::StorageModeShared);
+            let pages = Pages::map(4 * length);
+            let aligned = pages.0.addr().get().next_multiple_of(length) - pages.0.addr().get();
+            // SAFETY: they lie in the pages, and the mistake is that these go first.
+            let wrapped = unsafe {
+                bench.gpu.device.newBufferWithBytesNoCopy_length_options_deallocator(
+                    pages.0.add(aligned).cast(),
+                    length,
+                    options,
+                    None,
+                )
+            };
+            drop(pages);
+            drop(wrapped.expect("a buffer"));
+        }),
         (Rule::NotResident, |bench| bench.use_with_set(false)),
         (Rule::TooManyResidencySets, |bench| {
             let queue = bench.gpu.device.newCommandQueue().expect("a queue");
@@ -341,6 +383,22 @@ fn mistakes() -> Vec<(Rule, Mistake)> {
             }
         }),
         (Rule::ResidencyNotCommitted, |bench| bench.use_with_set(true)),
+        (Rule::ResidencySetShared, |bench| {
+            let (set, asked) = (bench.residency_set(), std::sync::Barrier::new(2));
+            control::set_residency_time(Duration::from_millis(200));
+            let shared = Shared(&set);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let shared = &shared;
+                    asked.wait();
+                    autoreleasepool(|_| shared.0.requestResidency());
+                });
+                asked.wait();
+                std::thread::sleep(Duration::from_millis(50));
+                set.commit();
+            });
+            control::set_residency_time(Duration::ZERO);
+        }),
         (Rule::QueueFull, |bench| {
             control::set_queue_timeout(Duration::from_millis(50));
             let small =

@@ -154,9 +154,8 @@ impl MetalQueue {
         }
         // SAFETY: Metal keeps the block, which any thread may call.
         unsafe { commands.addCompletedHandler(RcBlock::as_ptr(&encoder.handler)) };
-        // Before the commit: a handler may come at once.
-        self.timeline.open(Open { commands: address(commands), completes });
-        commands.commit();
+        self.timeline
+            .commit(Open { commands: address(commands), completes }, || commands.commit());
     }
 
     /// How many batches are through.

@@ -13,7 +13,7 @@ impl Drop for Noted {
 }
 
 fn commit(timeline: &Timeline, tick: u64) {
-    timeline.open(Open { commands: tick as usize, completes: Completion::Batch(tick) });
+    timeline.commit(Open { commands: tick as usize, completes: Completion::Batch(tick) }, || {});
 }
 
 #[test]

@@ -96,12 +96,15 @@ impl Timeline {
         self.closed.load(Ordering::Acquire) && self.handled() >= self.committed()
     }
 
-    /// A command buffer is about to be committed.
-    pub fn open(&self, open: Open) {
+    /// Commits a command buffer, which counts from before that on: its handler may come at once. Its batch counts from behind it
+    /// on: a stream that shares the command queue waits for batches that count, and one that came behind its own would never run.
+    pub fn commit(&self, open: Open, commit: impl FnOnce()) {
         let mut state = self.lock();
         let number = self.committed.load(Ordering::Relaxed) + 1;
         state.open.push((number, Some(open)));
         self.committed.store(number, Ordering::Release);
+        drop(state);
+        commit();
         if let Completion::Batch(tick) = open.completes {
             self.batches.store(tick, Ordering::Release);
         }

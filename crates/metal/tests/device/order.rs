@@ -145,6 +145,37 @@ alone! {
         }
     }
 
+    /// A thread flushes batch after batch while another one, whose stream shares the command queue, waits for some of them: it waits
+    /// for none that comes behind it in the queue, which would be for ever.
+    fn a_stream_that_shares_a_queue_waits_for_committed_batches_only() {
+        set_variable("MILLSTREAM_METAL_QUEUES", "1");
+        let device = open();
+        let streams = [(); 2].map(|()| Stream::new(&device).unwrap());
+        streams.iter().for_each(warm_up);
+        let [makes, uses] = &streams;
+        for seed in seeds() {
+            control::set_seed(seed);
+            let (made, taken) = std::sync::mpsc::channel();
+            std::thread::scope(|scope| {
+                scope.spawn(move || {
+                    for number in 0..200 {
+                        let buffer = filled(makes, number as f32).unwrap();
+                        makes.flush().unwrap();
+                        made.send((number, buffer)).unwrap();
+                    }
+                });
+                for (number, buffer) in taken {
+                    let negative = negated(uses, &buffer).unwrap();
+                    uses.flush().unwrap();
+                    if number % 16 == 0 {
+                        assert_eq!(value(uses, &negative).unwrap(), -(number as f32), "seed {seed}");
+                    }
+                }
+            });
+            no_rule_is_broken();
+        }
+    }
+
     fn streams_that_share_two_queues_are_right_too() {
         set_variable("MILLSTREAM_METAL_QUEUES", "2");
         let device = open();

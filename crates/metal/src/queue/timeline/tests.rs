@@ -1,7 +1,18 @@
 use super::*;
 
 fn open(timeline: &Timeline, commands: usize, completes: Completion) {
-    timeline.open(Open { commands, completes });
+    timeline.commit(Open { commands, completes }, || {});
+}
+
+#[test]
+fn a_batch_counts_when_it_is_committed_and_its_command_buffer_before() {
+    let timeline = Timeline::default();
+    timeline.commit(Open { commands: 1, completes: Completion::Batch(1) }, || {
+        assert_eq!((timeline.committed(), timeline.batches()), (1, 0));
+        // Its handler may come before the commit returns.
+        timeline.handle(1);
+    });
+    assert_eq!((timeline.batches(), timeline.handled()), (1, 1));
 }
 
 #[test]
